@@ -13,6 +13,8 @@ export type KubeletOptions = {
   readonly transport: KubeTransport
   readonly nodeName: string
   readonly labels?: Readonly<Record<string, string>>
+  /** Of each registration. */
+  readonly taints?: readonly Taint[]
   /** From its start until the Node is Ready; by default 5 s. */
   readonly readyMs?: () => number
 }
@@ -23,8 +25,11 @@ export type Kubelet = {
   stop(): void
 }
 
-type Taint = { readonly key: string; readonly effect: string }
-type NodeObject = { readonly metadata: { resourceVersion: string }; readonly spec?: { readonly taints?: Taint[] } }
+export type Taint = { readonly key: string; readonly value?: string; readonly effect: string }
+type NodeObject = {
+  readonly metadata: { resourceVersion: string }
+  readonly spec?: { readonly taints?: readonly Taint[] }
+}
 
 /** What has failed is tried again this much later; nothing is written where nothing has changed. */
 const retryMs = 10_000
@@ -34,7 +39,7 @@ const controllersTaint = /^node\.kubernetes\.io\/(not-ready|unreachable)$/
 
 /** Runs whenever the host does, from now on. */
 export function startKubelet(host: SimulatedHost, options: KubeletOptions): Kubelet {
-  const { clock, transport, nodeName, labels = {}, readyMs = () => 5_000 } = options
+  const { clock, transport, nodeName, labels = {}, taints = [], readyMs = () => 5_000 } = options
   const path = `/api/v1/nodes/${nodeName}`
   let stopTimers = (): void => undefined
   let isStopped = false
@@ -70,12 +75,15 @@ export function startKubelet(host: SimulatedHost, options: KubeletOptions): Kube
   async function register(): Promise<void> {
     await transport.json('GET', path).catch(async (error: unknown) => {
       if (isStopped || !isNotFound(error)) throw error
-      await transport.json('POST', '/api/v1/nodes', { body: { metadata: { name: nodeName, labels } } })
+      const spec = taints.length > 0 ? { taints } : undefined
+      await transport.json('POST', '/api/v1/nodes', { body: { metadata: { name: nodeName, labels }, spec } })
     })
     await report('True', { bootID: host.bootId() })
   }
 
-  const restart = (): void => keepTrying(readyMs(), register)
+  const restart = (): void => {
+    if (host.power() !== 'down') keepTrying(readyMs(), register) // else the next boot does
+  }
   const stopObserving = host.observe(({ event }) => {
     if (event === 'wentDown') keepTrying(graceMs, () => report('Unknown'))
     else if (event === 'booted') restart()

@@ -176,6 +176,8 @@ export function createSimulatedHost(options: HostOptions) {
     wipe(): void {
       if (power !== 'down') goDown('power cut')
       disk.format()
+      disk.setFull(false)
+      disk.setFault(undefined)
       installSystem()
       tell({ event: 'wiped' })
     },

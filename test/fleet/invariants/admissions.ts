@@ -14,6 +14,8 @@ export type Reading = {
   readonly listOrder: Order
   readonly atMs: number
   readonly allowed: Allowed
+  /** The host was joining the cluster then: `allowed` is the budget of joining nodes, and only they count. */
+  readonly isJoining?: boolean
 }
 
 /** One time of a host out of service. */
@@ -23,6 +25,8 @@ export type Outing = {
   endOrder: Order
   /** Those that may have let it go out, oldest first; empty: it needed none. */
   readonly readings: readonly Reading[]
+  /** It counts for joining nodes only. */
+  readonly isJoining?: boolean
 }
 
 /** Moments at which a host does not count for others, for a reason that the promise excepts. */
@@ -53,13 +57,13 @@ export function findExcess(outings: readonly Outing[], exemptions: readonly Exem
 /** Hosts that were out at the reading, or went out later on an earlier one. */
 function othersOut(
   { host }: Outing,
-  { order, listOrder }: Reading,
+  { order, listOrder, isJoining = false }: Reading,
   outings: readonly Outing[],
   exemptions: readonly Exemption[],
 ): readonly string[] {
   const others = new Set<string>()
   for (const other of outings) {
-    if (other.host === host || other.endOrder <= order) continue
+    if (other.host === host || other.endOrder <= order || (other.isJoining ?? false) !== isJoining) continue
     const admittedAt = other.startOrder <= order ? other.startOrder : (other.readings.at(-1)?.order ?? Infinity)
     if (admittedAt > order) continue
     const isExempt = exemptions.some(

@@ -238,3 +238,44 @@ test('the budget of a percentage takes the committed count', () => {
     'n1 went out for s on its read at 0 ms, when the budget was unknown and 0 others were out: ',
   ])
 })
+
+test('joining nodes count among themselves', () => {
+  const world = worldWith(1)
+  for (const name of ['n1', 'n2']) world.taint(name, true)
+  world.take('n1', 0, 'bootstrap')
+  world.start('n1')
+  world.take('n3')
+  world.start('n3')
+  expect(world.violations).toEqual([])
+  world.take('n2', 1, 'bootstrap')
+  world.start('n2')
+  expect(world.violations).toEqual([expect.stringContaining('n2 went out')])
+})
+
+test('the spec may name a budget for joining nodes', () => {
+  const world = sampleWorld(budget, {
+    hosts: 2,
+    spec: sampleSpec({ interruptionBudget: { count: 1 }, bootstrap: { count: 2 } }),
+  })
+  for (const [index, name] of ['n1', 'n2'].entries()) {
+    world.taint(name, true)
+    world.take(name, index, 'bootstrap')
+    world.start(name)
+  }
+  expect([world.violations, world.checks()]).toEqual([[], 2])
+})
+
+test('work under way on a joining node counts once its taint is gone and it has a slot that says so', () => {
+  const world = worldWith(1)
+  world.taint('n1', true)
+  world.take('n1', 0, 'bootstrap')
+  world.start('n1')
+  world.taint('n1', false)
+  world.take('n2')
+  world.start('n2')
+  expect(world.violations).toEqual([])
+  world.take('n1', 1)
+  world.take('n3', 2)
+  world.start('n3')
+  expect(world.violations).toEqual([expect.stringContaining('2 others were out: n1, n2')])
+})

@@ -1,14 +1,17 @@
 /**
  * No node is admitted while the number of disrupted nodes is at or above the budget in force at that admission. The
  * admission is the confirming read: the last consistent GET of the Skyhook before the host went out, with the LIST of
- * slots that followed it. Hosts and cordon marks say who is out.
+ * slots that followed it. Hosts and cordon marks say who is out. Nodes that join the cluster count among themselves.
  */
 import { labelKeys } from '../../../src/lease/names.ts'
 import { readSlot, type Lease } from '../../../src/lease/slot.ts'
+import type { KubernetesNode } from '../../../src/schemas/kubernetes.ts'
 import type { Skyhook } from '../../../src/schemas/skyhook.ts'
+import { hasTaint } from '../../../src/stages/drain/node-spec.ts'
 import type { FleetEvent } from '../run/world-view.ts'
+import { requiredTaint } from '../run/fleet-host.ts'
 import { findExcess, type Excess, type Outing, type Reading } from './admissions.ts'
-import { allowedNow, hostOfClient, isSlotOf, skyhookOf, slotsOf } from './cluster.ts'
+import { allowedJoining, allowedNow, hostOfClient, isJoining, isSlotOf, nodeOf, skyhookOf, slotsOf } from './cluster.ts'
 import type { OutChange } from './disruption.ts'
 import { evidenceOf } from './evidence.ts'
 import { followExemptions, type Exemptions } from './exemptions.ts'
@@ -76,7 +79,9 @@ export const budget: Invariant = {
         if (side.readings.length === 0 && !isUnasked && !isExempt)
           return violate(`${host} goes out for ${skyhook} (${cause}) without a confirming read`)
         const readings = isUnasked ? [] : side.readings
-        side.current = { host, startOrder: evidence.order(), endOrder: Infinity, readings }
+        // the agent may have seen its pods some time before: counted where every read agrees
+        const isOfJoining = readings.length > 0 && readings.every((reading) => reading.isJoining === true)
+        side.current = { host, startOrder: evidence.order(), endOrder: Infinity, readings, isJoining: isOfJoining }
         scope.outings.push(side.current)
       }
       side.hasKeptSlot = true
@@ -97,6 +102,7 @@ export const budget: Invariant = {
       on(event, atMs) {
         evidence.see(event)
         for (const { exemptions } of scopes.values()) exemptions.see(event)
+        seeTaint(event)
         if (event.kind === 'answered') seeRead(event, atMs)
         else if (event.kind === 'commit' && event.change.resource.plural === 'leases') seeSlot(event)
       },
@@ -115,17 +121,43 @@ export const budget: Invariant = {
         const skyhook = skyhookOf(world, entry.name)
         const side = sideOf(scopeOf(entry.name), host)
         side.lastGet = skyhook
-        if (!skyhook) return
-        const listOrder = Math.min(order, side.listOrder)
-        side.readings.push({ order, listOrder, atMs, allowed: allowedNow(world.server, skyhook) })
+        addReading(host, side, Math.min(order, side.listOrder), atMs)
       } else if (entry.verb === 'list' && entry.resource === 'leases') {
         const name = skyhookIn(entry.query['labelSelector'])
         const scope = name === undefined ? undefined : scopes.get(name)
         if (scope === undefined) return
         const side = sideOf(scope, host)
         side.listOrder = order
-        if (side.lastGet === undefined) return
-        side.readings.push({ order, listOrder: order, atMs, allowed: allowedNow(world.server, side.lastGet) })
+        addReading(host, side, order, atMs)
+      }
+    }
+
+    function addReading(host: string, side: Side, listOrder: number, atMs: number): void {
+      const view = world.hosts.get(host)
+      const { lastGet: skyhook } = side
+      if (view === undefined || skyhook === undefined) return
+      const isOfJoining = isJoining(world, view, skyhook)
+      const allowed = (isOfJoining ? allowedJoining : allowedNow)(world.server, skyhook)
+      side.readings.push({ order: evidence.order(), listOrder, atMs, allowed, isJoining: isOfJoining })
+    }
+
+    /** Work on a node that was joining counts from here on, as soon as its agent can have a slot that says so. */
+    function seeTaint(event: FleetEvent): void {
+      if (event.kind !== 'commit' || event.change.resource.plural !== 'nodes') return
+      const { version, previous } = event.change
+      const view = evidence.hostNamed(version.object.metadata.name)
+      const before = previous?.object as KubernetesNode | undefined
+      if (view === undefined || before === undefined || !hasTaint(before, requiredTaint)) return
+      const node = nodeOf(world, view)
+      if (node !== undefined && hasTaint(node, requiredTaint)) return
+      for (const scope of scopes.values()) {
+        const side = sideOf(scope, view.name)
+        const { current } = side
+        if (current?.isJoining !== true || current.endOrder !== Infinity) continue
+        current.endOrder = evidence.order()
+        side.current = { host: view.name, startOrder: evidence.order(), endOrder: Infinity, readings: [] }
+        scope.outings.push(side.current)
+        scope.exemptions.begin(view.name)
       }
     }
 

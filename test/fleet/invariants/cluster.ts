@@ -1,14 +1,17 @@
 /** What rules read from the simulated cluster: Nodes and their hosts, Skyhooks, slots, budgets. */
-import { labelKeys, ledgerName, skyhookScope } from '../../../src/lease/names.ts'
+import { bootstrapScope, labelKeys, ledgerName, skyhookScope } from '../../../src/lease/names.ts'
 import { ledgerAnnotation } from '../../../src/lease/ledger.ts'
 import { selectorHash } from '../../../src/lease/selector-hash.ts'
 import { readSlot, type Lease, type Slot } from '../../../src/lease/slot.ts'
 import { cordonKey } from '../../../src/schemas/annotations.ts'
 import { isObject, parseJson } from '../../../src/schemas/json.ts'
 import type { KubernetesNode } from '../../../src/schemas/kubernetes.ts'
+import { hasTaint } from '../../../src/stages/drain/node-spec.ts'
+import { groupPods } from '../../../src/stages/drain/pods.ts'
 import { selects } from '../../../src/schemas/selectors.ts'
 import type { InterruptionBudget, Skyhook } from '../../../src/schemas/skyhook.ts'
 import type { SimulatedApiServer } from '../api-server/server.ts'
+import { requiredTaint } from '../run/fleet-host.ts'
 import type { HostView, WorldView } from '../run/world-view.ts'
 
 const markPrefix = cordonKey('')
@@ -43,8 +46,26 @@ export const slotsOf = ({ server }: WorldView): readonly Slot[] =>
 export const isSlotOf = (slot: Slot, skyhook: string): boolean =>
   slot.kind !== 'control-plane' && slot.lease.metadata.labels?.[labelKeys.name] === skyhook
 
+/** Also of the budget for its joining nodes. */
 export const isOfScope = (slot: Slot, { metadata: { name, uid } }: Skyhook): boolean =>
-  slot.scope === skyhookScope({ name, uid }).hash
+  [skyhookScope, bootstrapScope].some((scopeOf) => slot.scope === scopeOf({ name, uid }).hash)
+
+/** Pods of its Node, as a drain for the Skyhook sees them. */
+export function podsOn(world: WorldView, host: HostView, { spec }: Skyhook): ReturnType<typeof groupPods> {
+  type PodObject = Parameters<typeof groupPods>[0][number]
+  const pods = (world.server.objects('pods') as unknown as readonly PodObject[]).filter(
+    (pod) => pod.spec?.nodeName === host.nodeName(),
+  )
+  return groupPods(pods, spec.podNonInterruptLabels, ['kube-system'])
+}
+
+/** It carries the runtime-required taint and nothing would have to leave it: it takes no capacity away. */
+export function isJoining(world: WorldView, host: HostView, skyhook: Skyhook): boolean {
+  const node = nodeOf(world, host)
+  if (node === undefined || !hasTaint(node, requiredTaint)) return false
+  const { protected: kept, toDrain } = podsOn(world, host, skyhook)
+  return kept.length + toDrain.length === 0
+}
 
 /** The host whose agent or census a client is, such as `agent:n1`. */
 export function hostOfClient(client: string, kind: 'agent' | 'census'): string | undefined {
@@ -68,6 +89,17 @@ export function allowedNow(server: SimulatedApiServer, skyhook: Skyhook): Allowe
   const ledger = ledgerOf(server, skyhook)
   const isCurrent = ledger?.selectorHash === selectorHash(skyhook.spec.nodeSelectors)
   return allowedBy(skyhook.spec.interruptionBudget ?? {}, isCurrent ? ledger?.matched : undefined)
+}
+
+/** Of joining nodes at once: a tenth of all, or as many as others, unless the spec names a number. */
+export function allowedJoining(server: SimulatedApiServer, skyhook: Skyhook): Allowed {
+  const { count } = skyhook.spec.bootstrap ?? {}
+  if (typeof count === 'number') return count
+  const allowed = allowedNow(server, skyhook)
+  if (typeof allowed !== 'number' || allowed === 0) return allowed
+  const ledger = ledgerOf(server, skyhook)
+  const isCurrent = ledger?.selectorHash === selectorHash(skyhook.spec.nodeSelectors)
+  return isCurrent ? Math.max(allowed, Math.floor(ledger.matched / 10)) : allowed
 }
 
 export type PublishedCount = { readonly matched: number; readonly selectorHash: string }

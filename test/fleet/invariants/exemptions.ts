@@ -15,6 +15,8 @@ type Open = { readonly exemption: Exemption; readonly untilHealthyMs: number }
 
 export type Exemptions = {
   readonly all: readonly Exemption[]
+  /** A slot that counts is missing, for a reason that the promise excepts. */
+  readonly begin: (host: string) => void
   /** True if a new one began. */
   readonly see: (event: FleetEvent) => void
   readonly tick: () => void
@@ -60,6 +62,7 @@ export function followExemptions(world: WorldView, evidence: Evidence, isOurs: (
 
   return {
     all,
+    begin,
     see(event) {
       if (event.kind === 'restored') for (const host of world.hosts.keys()) begin(host)
       else if (event.kind === 'commit') seeCommit(event)

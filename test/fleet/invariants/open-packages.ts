@@ -5,6 +5,7 @@ import type { Skyhook } from '../../../src/schemas/skyhook.ts'
 import type { FleetEvent } from '../run/world-view.ts'
 
 type Change = {
+  readonly version: string
   /** An installation under a spec with an interrupt: post-interrupt is its last stage, not config. */
   awaitsInterrupt: boolean
   hasPassedConfig: boolean
@@ -15,6 +16,8 @@ export type OpenPackages = ReturnType<typeof followPackages>
 /** Where a spec leaves open whether an interrupt follows, the change counts as over: the next step opens it again. */
 export function followPackages(server: SimulatedApiServer) {
   const hosts = new Map<string, Map<string, Change>>()
+  /** By host, then by `skyhook/package`: the version that was finished last. */
+  const installed = new Map<string, Map<string, string>>()
 
   const hasInterrupt = (key: string): boolean => {
     const [skyhook = '', name = ''] = key.split('/')
@@ -28,18 +31,30 @@ export function followPackages(server: SimulatedApiServer) {
     return changes
   }
 
-  function started(changes: Map<string, Change>, { mode, ...step }: HostStep): void {
-    const key = `${step.skyhook}/${step.package}`
-    const change = changes.get(key) ?? { awaitsInterrupt: false, hasPassedConfig: false }
-    if (mode === 'apply' || mode === 'upgrade') change.awaitsInterrupt = hasInterrupt(key)
-    if (!mode.startsWith('post-interrupt')) change.hasPassedConfig = false
-    changes.set(key, change)
+  const installedOn = (host: string): Map<string, string> => {
+    const versions = installed.get(host) ?? new Map<string, string>()
+    installed.set(host, versions)
+    return versions
   }
 
-  function passed(changes: Map<string, Change>, { mode, ...step }: HostStep): void {
+  function started(host: string, { mode, version, ...step }: HostStep): void {
     const key = `${step.skyhook}/${step.package}`
+    const known = changesOf(host).get(key)
+    const change = known?.version === version ? known : { version, awaitsInterrupt: false, hasPassedConfig: false }
+    // a package without steps to apply is installed by its configuration
+    const isInstalled = mode === 'config' && installedOn(host).get(key) !== version
+    if (mode === 'apply' || mode === 'upgrade' || isInstalled) change.awaitsInterrupt = hasInterrupt(key)
+    if (!mode.startsWith('post-interrupt')) change.hasPassedConfig = false
+    changesOf(host).set(key, change)
+  }
+
+  function passed(host: string, { mode, version, ...step }: HostStep): void {
+    const key = `${step.skyhook}/${step.package}`
+    const changes = changesOf(host)
     const change = changes.get(key)
+    if (mode === 'uninstall-check') installedOn(host).delete(key)
     if (mode === 'uninstall-check' || mode === 'post-interrupt-check') changes.delete(key)
+    if (mode === 'config-check' || mode === 'post-interrupt-check') installedOn(host).set(key, version)
     if (mode !== 'config-check' || change === undefined) return
     if (change.awaitsInterrupt && hasInterrupt(key)) change.hasPassedConfig = true
     else changes.delete(key)
@@ -56,12 +71,15 @@ export function followPackages(server: SimulatedApiServer) {
       }
       if (event.kind !== 'host') return
       const { host, event: what } = event
-      if (what.event === 'stepStarted') started(changesOf(host), what.step)
+      if (what.event === 'stepStarted') started(host, what.step)
       else if (what.event === 'stepEnded' && what.end.outcome === 'exited' && what.end.code === 0)
-        passed(changesOf(host), what.step)
+        passed(host, what.step)
       else if (what.event === 'restartRequested' || what.event === 'rebootRequested')
         for (const change of changesOf(host).values()) change.awaitsInterrupt = false
-      else if (what.event === 'wiped') hosts.delete(host)
+      else if (what.event === 'wiped') {
+        hosts.delete(host)
+        installed.delete(host)
+      }
     },
   }
 }

@@ -10,9 +10,8 @@ import {
 import { parseJson } from '../../../src/schemas/json.ts'
 import type { KubernetesNode } from '../../../src/schemas/kubernetes.ts'
 import type { Skyhook } from '../../../src/schemas/skyhook.ts'
-import { groupPods } from '../../../src/stages/drain/pods.ts'
 import type { HostView, WorldView } from '../run/world-view.ts'
-import { allowedNow, isSelected, isSlotOf, nodeOf, skyhooksOf, slotsOf } from './cluster.ts'
+import { allowedJoining, allowedNow, isSelected, isSlotOf, nodeOf, podsOn, skyhooksOf, slotsOf } from './cluster.ts'
 
 export function reasonOf(node: KubernetesNode | undefined, skyhook: string): PublishedReason | undefined {
   const text = node?.metadata.annotations?.[reasonKey(skyhook)]
@@ -62,22 +61,16 @@ export function whyUntrue(
 
 /** Slots that are taken, a budget that lets nobody start, or one that nobody can compute. */
 function whyNotWaitingForSlot(world: WorldView, view: HostView, skyhook: Skyhook, message: string): string | undefined {
-  const allowed = allowedNow(world.server, skyhook)
+  const isForJoining = message.includes(' joining node')
+  const allowed = (isForJoining ? allowedJoining : allowedNow)(world.server, skyhook)
   const isDenied = message.startsWith('the API server rejected') || message.startsWith('the slot was deleted')
   if (allowed === 'unknown' || allowed === 0 || isDenied) return undefined
   const slots = slotsOf(world).filter(({ holder }) => holder !== view.nodeName())
   if (slots.some(({ kind }) => kind === 'control-plane')) return undefined
-  const held = slots.filter((slot) => isSlotOf(slot, skyhook.metadata.name)).length
+  const counted = slots.filter(({ kind }) => (kind === 'bootstrap') === isForJoining)
+  const held = counted.filter((slot) => isSlotOf(slot, skyhook.metadata.name)).length
   const needed = allowed === 'unlimited' ? Infinity : allowed
   return held >= needed ? undefined : `${held} of ${needed} slots are held by other nodes`
-}
-
-function podsOn(world: WorldView, view: HostView, { spec }: Skyhook): ReturnType<typeof groupPods> {
-  type PodObject = Parameters<typeof groupPods>[0][number]
-  const pods = (world.server.objects('pods') as unknown as readonly PodObject[]).filter(
-    (pod) => pod.spec?.nodeName === view.nodeName(),
-  )
-  return groupPods(pods, spec.podNonInterruptLabels, ['kube-system'])
 }
 
 function isReady(node: KubernetesNode | undefined, view: HostView): boolean {

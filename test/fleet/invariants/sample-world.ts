@@ -1,7 +1,7 @@
 /** Hand-made histories for the tests of one rule: a simulated server, hosts that tell what they are told to tell. */
 import { cordonKey, reasonKey } from '../../../src/schemas/annotations.ts'
 import { skyhookTypeMeta } from '../../../src/schemas/api.ts'
-import { indexedName, skyhookScope } from '../../../src/lease/names.ts'
+import { bootstrapScope, indexedName, skyhookScope } from '../../../src/lease/names.ts'
 import { newLease } from '../../../src/lease/slot.ts'
 import type { ObjectMeta } from '../../../src/schemas/kubernetes.ts'
 import type { SkyhookSpec } from '../../../src/schemas/skyhook.ts'
@@ -13,6 +13,7 @@ import { followTruth } from '../host/host-truth.ts'
 import type { HostEvent, HostStep } from '../host/observer.ts'
 import { createSimulatedHost } from '../host/simulated-host.ts'
 import type { FleetEvent, HostView, WorldView } from '../run/world-view.ts'
+import { requiredTaint } from '../run/fleet-host.ts'
 import type { Invariant } from './invariant.ts'
 
 const merge = 'application/merge-patch+json'
@@ -28,6 +29,8 @@ export const sampleSpec = (spec: Partial<SkyhookSpec> = {}): SkyhookSpec => ({
   ...spec,
 })
 
+type SampleHost = HostView & { isHealthy: boolean; isBehind: boolean }
+
 /** Hosts n1, n2, … with their Nodes, and the Skyhook `s` of this spec; `client` names in requests are those of a run. */
 export function sampleWorld(
   invariant: Invariant,
@@ -37,7 +40,7 @@ export function sampleWorld(
   const clock = createVirtualClock(undefined, { settleTurns: 1 })
   const server = createSimulatedApiServer({ clock, random: createSeededRandom(1) })
   const violations: string[] = []
-  const hosts = new Map<string, HostView & { isHealthy: boolean; renamed?: string }>()
+  const hosts = new Map<string, SampleHost>()
   let faultsEndedAtMs: number | undefined
   let lastUnit = 0
   const emit = (event: FleetEvent): void => watch.on?.(event, clock.monotonicMs())
@@ -90,7 +93,7 @@ export function sampleWorld(
       runStep: () => ({ durationMs: 1 }),
     })
     const truth = followTruth(host, ({ mode }) => mode.endsWith('config-check') || mode === 'uninstall-check')
-    const view: HostView & { isHealthy: boolean } = {
+    const view: SampleHost = {
       name,
       nodeName: () => name,
       isControlPlane: false,
@@ -99,8 +102,12 @@ export function sampleWorld(
       agents: () => (view.isHealthy ? [{} as SimulatedAgent] : []),
       reachesApi: () => view.isHealthy,
       isFaulty: () => false,
+      isHindered: () => !view.isHealthy,
+      hasJoined: () => true,
+      isHalted: () => view.isBehind,
       phase: () => 'idle',
       isHealthy: true,
+      isBehind: false,
     }
     hosts.set(name, view)
     host.observe((event) => emit({ kind: 'host', host: name, event }))
@@ -111,7 +118,7 @@ export function sampleWorld(
     send(`kubelet:${name}`, 'POST', '/api/v1/nodes', { metadata: { name, labels: { pool: 'x', ...labels } } })
   }
 
-  const viewOf = (name: string): HostView & { isHealthy: boolean } => {
+  const viewOf = (name: string): SampleHost => {
     const view = hosts.get(name)
     if (!view) throw new Error(`there is no host ${name}`)
     return view
@@ -120,6 +127,9 @@ export function sampleWorld(
   const skyhook = () => server.object('skyhooks', undefined, 's')
   const uidOf = (name: string): string => server.object('nodes', undefined, name)?.metadata.uid ?? ''
   const patchNode = (client: string, name: string, body: object) => send(client, 'PATCH', `/api/v1/nodes/${name}`, body)
+
+  const scopeOf = (kind: 'slot' | 'bootstrap') =>
+    (kind === 'slot' ? skyhookScope : bootstrapScope)({ name: 's', uid: skyhook()?.metadata.uid ?? '' })
 
   const step = (mode: string, more: Partial<HostStep> = {}): HostStep => ({
     unit: `step-${++lastUnit}.service`,
@@ -145,6 +155,8 @@ export function sampleWorld(
     patchNode,
     register,
     setHealthy: (name: string, isHealthy: boolean) => void (viewOf(name).isHealthy = isHealthy),
+    /** A newer agent has written the journal. */
+    setHalted: (name: string, isHalted: boolean) => void (viewOf(name).isBehind = isHalted),
     setFaultsEnded: () => void (faultsEndedAtMs = clock.monotonicMs()),
     /** A step that runs and ends at once. */
     run(
@@ -166,12 +178,12 @@ export function sampleWorld(
       for (const mode of ['apply', 'apply-check', 'config', 'config-check']) this.run(name, mode)
     },
     /** The agent takes a slot of `s`, and reads Skyhook and slots as it does before it starts. */
-    take(name: string, index = 0) {
-      this.create(name, index)
+    take(name: string, index = 0, kind: 'slot' | 'bootstrap' = 'slot') {
+      this.create(name, index, kind)
       this.confirm(name)
     },
-    create(name: string, index = 0) {
-      const scope = skyhookScope({ name: 's', uid: skyhook()?.metadata.uid ?? '' })
+    create(name: string, index = 0, kind: 'slot' | 'bootstrap' = 'slot') {
+      const scope = scopeOf(kind)
       const node = { name, uid: uidOf(name), bootId: 'b' }
       send(
         `agent:${name}`,
@@ -189,9 +201,8 @@ export function sampleWorld(
       send(`agent:${name}`, 'GET', leasesPath, undefined, { labelSelector })
     },
     /** Somebody deletes the slot of that index. */
-    release(client: string, index = 0) {
-      const scope = skyhookScope({ name: 's', uid: skyhook()?.metadata.uid ?? '' })
-      send(client, 'DELETE', `${leasesPath}/${indexedName(scope, index)}`)
+    release(client: string, index = 0, kind: 'slot' | 'bootstrap' = 'slot') {
+      send(client, 'DELETE', `${leasesPath}/${indexedName(scopeOf(kind), index)}`)
     },
     cordon(name: string, client = `agent:${name}`) {
       patchNode(client, name, {
@@ -208,6 +219,8 @@ export function sampleWorld(
     },
     annotate: (name: string, annotations: object, client = `agent:${name}`) =>
       patchNode(client, name, { metadata: { annotations } }),
+    taint: (name: string, isTainted: boolean, client = 'admin') =>
+      patchNode(client, name, { spec: { taints: isTainted ? [requiredTaint] : [] } }),
     label: (name: string, labels: object) => patchNode('admin', name, { metadata: { labels } }),
     editSkyhook: (patch: object) => send('admin', 'PATCH', `${skyhooksPath}/s`, patch),
     setStatus: (status: object) => send('census:n1', 'PATCH', `${skyhooksPath}/s/status`, { status }),

@@ -91,9 +91,31 @@ test('the slot of an installation with an interrupt may go after post-interrupt 
 test('the slot of a new configuration may go after config, also where the package has an interrupt', () => {
   const world = sampleWorld(slotsKept, { spec: sampleSpec(reboot) })
   world.take('n1')
+  world.complete('n1')
+  world.tell('n1', { event: 'rebootRequested', answer: 'accepted', isLost: false })
+  for (const mode of ['post-interrupt', 'post-interrupt-check']) world.run('n1', mode)
   for (const mode of ['config', 'config-check']) world.run('n1', mode)
   world.release('agent:n1')
   expect(world.violations).toEqual([])
+})
+
+test('the slot of a package that only its configuration installs may go after post-interrupt only', () => {
+  const world = sampleWorld(slotsKept, { spec: sampleSpec(reboot) })
+  world.take('n1')
+  for (const mode of ['config', 'config-check']) world.run('n1', mode)
+  world.release('agent:n1')
+  expect(world.violations).toHaveLength(1)
+})
+
+test('the slot of a joining node may go once its work has one that counts', () => {
+  const world = sampleWorld(slotsKept)
+  world.take('n1', 0, 'bootstrap')
+  world.run('n1', 'apply')
+  world.take('n1')
+  world.release('agent:n1', 0, 'bootstrap')
+  expect([world.violations, world.checks()]).toEqual([[], 0])
+  world.release('agent:n1')
+  expect(world.violations).toHaveLength(1)
 })
 
 test('an agent that cannot know of a mark which an older copy of etcd brought back may release its slot', () => {

@@ -25,7 +25,12 @@ export const slotsKept: Invariant = {
         if (view === undefined || slot === undefined || skyhook === undefined || !isSlotOf(slot, skyhook)) return
         const node = nodeOf(world, view)
         if (node === undefined || node.metadata.uid !== slot.nodeUid) return
-        const hasTwin = slotsOf(world).some((one) => one.holder === slot.holder && one.scope === slot.scope)
+        // the slot of a joining node goes when its work has one that counts
+        const hasTwin = slotsOf(world).some(
+          (one) =>
+            one.holder === slot.holder &&
+            (one.scope === slot.scope || (slot.kind === 'bootstrap' && isSlotOf(one, skyhook))),
+        )
         if (hasTwin) return
         checks++
         if (marksOf(node).includes(skyhook) && !evidence.isBlind(view.name))

@@ -1,6 +1,9 @@
 /** Faults of the agent's process, its version, its network and the disk and bus that it uses. */
 import type { ActionKind } from './action-kind.ts'
 
+/** Faults that only replace the agent. */
+export const otherVersions: Readonly<Record<string, true>> = { 'agent-older': true, 'agent-newer': true }
+
 const noAgent = { down: 'no agent runs on a host that is down' }
 const transient = ['lost-call', 'lost-answer', 'silent'] as const
 
@@ -42,19 +45,27 @@ export const agentFaults = {
       return end
     },
   },
+  /** Rolled back to it for a while: it works as long as no newer one has written the journal. */
   'agent-older': {
-    lastsMs: [5_000, 40_000],
+    lastsMs: [5_000, 90_000],
     start({ host }) {
       host.supervisor.replace('older')
       return () => host.supervisor.replace('current')
     },
   },
+  /** For good, where the first agent was an older one. */
+  'agent-upgraded': {
+    start({ host: { supervisor } }) {
+      if (supervisor.nextVersion() !== 'older') return 'skipped'
+      supervisor.replace('current')
+    },
+  },
   /** It works, is rolled back for a while, and stays in the end: only it can read what it wrote. */
   'agent-newer': {
-    lastsMs: [10_000, 60_000],
+    lastsMs: [10_000, 100_000],
     start({ world, host }) {
       host.supervisor.replace('newer')
-      const cancel = world.clock.startTimer(20_000, () => host.supervisor.replace('current'))
+      const cancel = world.clock.startTimer(15_000, () => host.supervisor.replace('current'))
       return () => {
         cancel()
         host.supervisor.replace('newer')

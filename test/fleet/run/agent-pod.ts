@@ -10,7 +10,7 @@ const probeMs = 1_000
 
 export type AgentPod = {
   setReady(isRunning: boolean): void
-  /** The host has another Node now, or the cluster has forgotten the pod. */
+  /** The host is new, or has another Node now, or the cluster has forgotten the pod. */
   create(): void
 }
 
@@ -43,7 +43,6 @@ export function startAgentPod(
     writer.patch(`${folder}/${name}/status`, { status: { phase: 'Running', conditions } })
   }
 
-  create()
   return {
     setReady(isRunning) {
       const change = ++changes

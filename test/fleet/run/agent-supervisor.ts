@@ -16,6 +16,9 @@ export type AgentSupervisor = {
   freeze(): () => void
   /** The next agents have this version; those that run are terminated. */
   replace(version: AgentVersion): void
+  /** Of the agent that runs; undefined while none does. */
+  readonly version: () => AgentVersion | undefined
+  readonly nextVersion: () => AgentVersion
   /** Beside the one that runs. Undefined while the host is down. */
   startSecond(): SimulatedAgent | undefined
 }
@@ -32,15 +35,17 @@ export function superviseAgents(
     readonly nodeName: () => string
     readonly connectApi: ConnectApi
     readonly onLog: (line: LogLine) => void
+    readonly firstVersion: AgentVersion
     /** It ended by an error of its own. */
     readonly onDied: (error: unknown) => void
     /** Some agent of the host runs, or none does. */
     readonly onRunning: (isRunning: boolean) => void
   },
 ): AgentSupervisor {
-  const { clock, nodeName, connectApi, onLog, onDied, onRunning } = ports
+  const { clock, nodeName, connectApi, firstVersion, onLog, onDied, onRunning } = ports
   const agents: SimulatedAgent[] = []
-  let version: AgentVersion = 'current'
+  const versions = new WeakMap<SimulatedAgent, AgentVersion>()
+  let version = firstVersion
   let freezes = 0
   let pauseMs = initialPauseMs
   let isStarting = false
@@ -51,6 +56,7 @@ export function superviseAgents(
     const settings = { ...settingsOf(name, '/'), podName: `agent-of-${name}` }
     const agent = startSimulatedAgent(host, { settings, connectApi, onLog, run: programOf(version) })
     agents.push(agent)
+    versions.set(agent, version)
     agent.ended.catch(onDied)
     agent.process.onEnd(() => {
       agents.splice(agents.indexOf(agent), 1)
@@ -103,6 +109,8 @@ export function superviseAgents(
       version = next
       terminate()
     },
+    version: () => (agents[0] === undefined ? undefined : versions.get(agents[0])),
+    nextVersion: () => version,
     startSecond: () => (host.power() === 'up' ? start() : undefined),
   }
 }

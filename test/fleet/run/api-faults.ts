@@ -94,7 +94,7 @@ export const apiFaults = {
   'etcd-restored': {
     draw: (chance) => ({ ageMs: chance.pick([2_000, 10_000, 30_000, 90_000]), isBumped: chance.isHit(0.5) }),
     start({ world, detail }) {
-      const backup = world.backupFrom(Number(detail['ageMs']))
+      const backup = world.backupFrom(Number(detail['ageMs'])) ?? world.backupFrom(2_000)
       if (backup === undefined) return 'skipped'
       world.server.restore(backup, detail['isBumped'] === true ? world.server.revision() + 1_000 : undefined)
     },
@@ -102,11 +102,10 @@ export const apiFaults = {
   'lease-deleted': {
     draw: (chance) => ({ kind: chance.pick(['own-slot', 'own-slot', 'any', 'any']) }),
     start({ world, host, detail }) {
-      const isOwn = detail['kind'] === 'own-slot'
-      const names = world.server
-        .objects('leases')
-        .filter((lease) => !isOwn || readSlot(lease as never)?.holder === host.nodeName())
-        .map(({ metadata }) => metadata.name)
+      const leases = world.server.objects('leases')
+      const own = leases.filter((lease) => readSlot(lease as never)?.holder === host.nodeName())
+      const isOwn = detail['kind'] === 'own-slot' && own.length > 0
+      const names = (isOwn ? own : leases).map(({ metadata }) => metadata.name)
       if (names.length === 0) return 'skipped'
       world.admin.send('DELETE', `${leasesFolder}/${world.chance.pick(names)}`)
     },

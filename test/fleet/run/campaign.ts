@@ -22,8 +22,10 @@ const usage = `usage: node test/fleet/run/campaign.ts [--seeds N] [--first N] [-
 /** A run takes a tenth of a second, one with fifty nodes some seconds. */
 const maxRunMs = 120_000
 const shrinkMs = 30_000
-/** Each cell of the table is met so often in a long campaign: less often in a short one, but never not at all. */
+/** Each cell of the table is met so often. A shorter campaign shows what fell behind; a cell of zero fails it. */
 const [meetings, perSeeds] = [100, 20_000]
+/** Fewer seeds say nothing about cells. */
+const minJudgedSeeds = 3_000
 
 /** Calls back with each result. */
 async function runSeeds(
@@ -66,12 +68,13 @@ async function runCampaign(first: number, seeds: number, workers: number, report
     const { rule = '', message = '' } = tally.failures.get(seed) ?? {}
     console.log(`seed ${seed}: ${rule}: ${message}`)
   }
-  const missing = tally.missing(Math.max(1, Math.floor((seeds * meetings) / perSeeds)))
-  const isWhole = seeds >= 1_000
-  if (missing.length > 0) console.log(`\n${isWhole ? 'failed: ' : ''}met too rarely: ${missing.join(', ')}`)
+  const missing = seeds < minJudgedSeeds ? [] : tally.below(seeds < perSeeds ? 1 : meetings)
+  const rare = tally.below(Math.floor((seeds * meetings) / perSeeds))
+  if (rare.length > 0) console.log(`\nmet fewer than ${meetings} times per ${perSeeds} seeds: ${rare.join(', ')}`)
+  if (missing.length > 0) console.log(`\nfailed: met too rarely: ${missing.join(', ')}`)
   console.log(`${(seeds / seconds).toFixed(1)} seeds per second`)
-  console.log(`${seeds - failing.length} passed, ${failing.length + (isWhole ? missing.length : 0)} failed`)
-  return failing.length === 0 && !(isWhole && missing.length > 0)
+  console.log(`${seeds - failing.length} passed, ${failing.length + missing.length} failed`)
+  return failing.length + missing.length === 0
 }
 
 async function main(): Promise<number> {

@@ -4,7 +4,7 @@ import type { Interrupt, PackageSpec, SkyhookSpec } from '../../../src/schemas/s
 import { type ActionKind, specOf, type Target } from './action-kind.ts'
 import { nodePath, skyhookPath } from './cluster-writer.ts'
 import { controlPlaneLabel, serviceName } from './fleet-host.ts'
-import { packageSpec } from './plan-skyhooks.ts'
+import { packageSpec, paces } from './plan-skyhooks.ts'
 
 /** Nodes are idle until there is one. */
 const impossible = { idle: 'there is no Skyhook yet' }
@@ -68,6 +68,26 @@ export const edits = {
     impossible,
     draw: (chance) => ({ priority: chance.pick([50, 200, 300]) }),
     start: (target) => patchSpec(target, { priority: target.detail['priority'] }),
+  },
+  pace: {
+    impossible,
+    draw: (chance) => ({ pace: chance.pick([...paces, null]) }),
+    start: (target) => patchSpec(target, { pace: target.detail['pace'] }),
+  },
+  /** The budget of joining nodes. */
+  bootstrap: {
+    impossible,
+    draw: (chance) => ({ count: chance.pick([0, 1, 2, null]) }),
+    start: (target) => patchSpec(target, { bootstrap: { count: target.detail['count'] } }),
+  },
+  'runtime-required': {
+    impossible,
+    lastsMs: [5_000, 60_000],
+    start(target) {
+      const former = specOf(target)?.runtimeRequired === true
+      const set = (runtimeRequired: boolean) => patchSpec(target, { runtimeRequired })
+      return set(!former) ?? (() => void set(former))
+    },
   },
   'package-added': {
     impossible,

@@ -33,8 +33,8 @@ export async function reportFailure(
 function planLines({ nodes, skyhooks, actions }: Plan): string[] {
   return [
     ...nodes.map(
-      ({ name, isControlPlane, pods }) =>
-        `  ${name}${isControlPlane ? ' (control plane)' : ''} ${JSON.stringify(pods)}`,
+      ({ name, isControlPlane, pods, ...rest }) =>
+        `  ${name}${isControlPlane ? ' (control plane)' : ''} ${JSON.stringify(pods)} ${JSON.stringify(rest)}`,
     ),
     ...skyhooks.map(({ name, spec }) => `  ${name} ${JSON.stringify(spec)}`),
     ...actions.map(({ atMs, kind, ...rest }) => `  from ${atMs / 1_000} s: ${kind} ${JSON.stringify(rest)}`),

@@ -4,7 +4,8 @@ import type { SimulatedApiServer } from '../api-server/server.ts'
 import { followTruth } from '../host/host-truth.ts'
 import { type Kubelet, startKubelet } from '../host/kubelet.ts'
 import type { HostEvent } from '../host/observer.ts'
-import { createSimulatedHost } from '../host/simulated-host.ts'
+import { journalPath } from '../../../src/host/fs/journal-file.ts'
+import { createSimulatedHost, type SimulatedHost } from '../host/simulated-host.ts'
 import { type AgentSupervisor, superviseAgents } from './agent-supervisor.ts'
 import { startAgentPod } from './agent-pod.ts'
 import { createBusyLoopDetector } from './busy-loop.ts'
@@ -13,10 +14,11 @@ import { type Conditions, createConditions, type HostConditions } from './host-c
 import { createHostNetwork, type HostNetwork } from './host-network.ts'
 import { registry } from './package-images.ts'
 import { isLastStep } from './last-step.ts'
+import { type AgentVersion, journalVersionOf } from './journal-versions.ts'
 import type { NodePlan } from './plan.ts'
 import type { FleetEvent, HostView } from './world-view.ts'
 
-export type FleetHost = Omit<HostView, 'isFaulty' | 'phase' | 'reachesApi'> & {
+export type FleetHost = Omit<HostView, 'isFaulty' | 'isHindered' | 'phase' | 'reachesApi'> & {
   readonly conditions: Conditions
   readonly network: HostNetwork
   readonly supervisor: AgentSupervisor
@@ -33,6 +35,9 @@ export type FleetHost = Omit<HostView, 'isFaulty' | 'phase' | 'reachesApi'> & {
 /** Each host restarts it where a package asks for that. */
 export const serviceName = 'web.service'
 
+/** As the agent's settings have it. */
+export const requiredTaint = { key: 'skyhook.nvidia.com', value: 'runtime-required', effect: 'NoSchedule' } as const
+
 export const controlPlaneLabel = 'node-role.kubernetes.io/control-plane'
 
 /** Starts it: it boots, registers, and runs an agent. */
@@ -47,7 +52,7 @@ export function startFleetHost(
     readonly onBroken: (rule: string, message: string) => void
   },
 ): FleetHost {
-  const { name, isControlPlane } = plan
+  const { name, isControlPlane, joinsAtMs = 0, isTainted = false, startsWithOlderAgent = false } = plan
   const { clock, server, seed, tell, onBroken } = ports
   const chance = createChance(seed, 1)
   const conditions = createConditions()
@@ -67,6 +72,7 @@ export function startFleetHost(
     shutdownMs: () => current().shutdownMs,
     bootMs: () => current().bootMs,
   })
+  if (joinsAtMs > 0) host.cutPower({ downMs: joinsAtMs })
   host.systemd.addService(serviceName, { restart: () => current().restart })
   const truth = followTruth(host, (step) => isLastStep(server, step))
   host.observe((event) => tell({ kind: 'host', host: name, event }))
@@ -88,6 +94,7 @@ export function startFleetHost(
       transport: network.connectKubelet(),
       nodeName,
       labels: { pool: 'a', ...(isControlPlane && { [controlPlaneLabel]: '' }) },
+      taints: isTainted ? [requiredTaint] : [],
       readyMs: () => current().readyMs,
     })
   let kubelet = connectKubelet()
@@ -96,13 +103,24 @@ export function startFleetHost(
     clock,
     nodeName: () => nodeName,
     connectApi: network.connect,
+    firstVersion: startsWithOlderAgent ? 'older' : 'current',
     onLog: (line) => tell({ kind: 'log', host: name, line }),
     onDied: (error) => onBroken('agent-lives', `the agent of ${name} died: ${textOf(error)}`),
     onRunning: (isRunning) => pod.setReady(isRunning),
   })
 
+  let hasJoined = joinsAtMs === 0
+  if (hasJoined) pod.create()
+  host.observe(({ event }) => {
+    if (event !== 'booted' || hasJoined) return
+    hasJoined = true
+    pod.create()
+  })
+
   return {
     name,
+    hasJoined: () => hasJoined,
+    isHalted: () => isHalted(host, supervisor.version()),
     nodeName: () => nodeName,
     isControlPlane,
     host,
@@ -119,15 +137,23 @@ export function startFleetHost(
     restartKubelet: () => kubelet.restart(),
     restore() {
       kubelet.restart()
-      pod.create()
+      if (hasJoined) pod.create()
     },
     rename(next) {
       kubelet.stop()
       nodeName = next
       kubelet = connectKubelet()
-      pod.create()
+      if (hasJoined) pod.create()
     },
   }
+}
+
+/** Whether the journal on its disk is of a newer version than the agent that runs can read. */
+function isHalted({ disk }: SimulatedHost, version: AgentVersion | undefined): boolean {
+  const { node } = disk.locate(journalPath)
+  if (version === undefined || node?.kind !== 'file') return false
+  const [, written = '0'] = /^\{"v":(\d+)/.exec(node.data.toString()) ?? []
+  return Number(written) > journalVersionOf(version)
 }
 
 function followCensuses(observe: (listener: (event: HostEvent) => void) => unknown): ReadonlySet<number> {

@@ -12,12 +12,13 @@ export function healObjects(world: World): void {
   const { admin, server, hosts, plan } = world
   for (const { name } of plan.skyhooks) {
     const object = server.object('skyhooks', undefined, name)
-    const { interruptionBudget, nodeSelectors } = (object?.['spec'] ?? {}) as SkyhookSpec
+    const { interruptionBudget, nodeSelectors, bootstrap } = (object?.['spec'] ?? {}) as SkyhookSpec
     const { annotations = {} } = object?.metadata ?? {}
     if (annotations[pauseKey] !== undefined || annotations[disableKey] !== undefined)
       admin.patch(skyhookPath(name), { metadata: { annotations: { [pauseKey]: null, [disableKey]: null } } })
     if (interruptionBudget?.count === 0)
       admin.patch(skyhookPath(name), { spec: { interruptionBudget: { count: 1, percent: null } } })
+    if (bootstrap?.count === 0) admin.patch(skyhookPath(name), { spec: { bootstrap: null } })
     if (nodeSelectors?.matchLabels?.['pool'] === 'b')
       admin.patch(skyhookPath(name), { spec: { nodeSelectors: { matchLabels: { pool: 'a' } } } })
   }

@@ -11,7 +11,7 @@ const cordonPrefix = cordonKey('')
 const statusPrefix = cordonKey('').replace('cordon_', 'status_')
 
 /** Observes the host from now on; returns what tells its phase. */
-export function trackPhase({ host, truth, nodeName }: FleetHost, server: SimulatedApiServer): () => Phase {
+export function trackPhase({ host, truth, nodeName, hasJoined }: FleetHost, server: SimulatedApiServer): () => Phase {
   let hasBooted = false
   let hasWorked = false
   let isWorkDone = false
@@ -24,6 +24,7 @@ export function trackPhase({ host, truth, nodeName }: FleetHost, server: Simulat
   })
 
   return () => {
+    if (!hasJoined()) return 'idle'
     if (host.power() !== 'up') return 'down'
     if (truth.isInterrupted()) return 'interrupting'
     if (host.systemd.runningSteps().length > 0) return 'step'

@@ -2,36 +2,64 @@
 import { actionKinds, editKinds, faultKinds } from './action-kinds.ts'
 import { type Chance, createChance } from './chance.ts'
 import { type Phase, phases } from './phase.ts'
-import type { NodePlan, Plan, PlannedAction, PodPlan } from './plan.ts'
+import type { Plan, PlannedAction, SkyhookPlan } from './plan.ts'
+import { planNodes } from './plan-nodes.ts'
 import { planSkyhooks } from './plan-skyhooks.ts'
 import { firstActionAtMs, healAtMs, rolloutMs, skyhooksAtMs } from './plan-time.ts'
+import { type Pair, pairsOf } from './steering.ts'
+
+type Names = { readonly nodes: readonly string[]; readonly skyhooks: readonly string[] }
 
 /** Edits that give the fleet work: without them most faults would meet idle nodes. */
 const workMakers = ['package-version', 'package-config', 'package-added', 'package-version'] as const
-
 export function planRun(seed: number): Plan {
   const chance = createChance(seed, 0)
-  const nodes = planNodes(chance)
-  const skyhooks = planSkyhooks(chance, nodes.length)
+  const pairs = pairsOf(seed)
+  const meets = (...some: readonly Phase[]): boolean => pairs.some(({ phase }) => some.includes(phase))
+  const count = chance.isHit(0.01) ? 50 : chance.pick([1, 2, 2, 2, 3, 3, 3, 3, 4, 4])
+  const skyhooks = planSkyhooks(chance, count, {
+    reboots: meets('down', 'booted') || (meets('draining') && !meets('interrupting')),
+    restarts: meets('interrupting'),
+    drains: meets('draining'),
+    hasTwoPackages: meets('between-steps') || pairs.some(({ kind }) => kind === 'package-removed'),
+  })
+  const isTainted = skyhooks.some(({ spec }) => spec.runtimeRequired === true)
+  const isUpgraded = pairs.some(({ kind }) => kind === 'agent-upgraded')
+  const nodes = planNodes(chance, count, { isTainted, isDrained: meets('draining'), isUpgraded })
   const names = { nodes: nodes.map(({ name }) => name), skyhooks: skyhooks.map(({ name }) => name) }
   const kinds = [
-    ...choose(chance, Object.keys(faultKinds), chance.integer(3, 8)),
-    ...choose(chance, Object.keys(editKinds), chance.integer(1, 5)),
+    ...choose(chance, Object.keys(faultKinds), chance.integer(1, 4)),
+    ...choose(chance, Object.keys(editKinds), chance.integer(0, 2)),
   ]
-  const aimed = kinds.map((kind) => planAction(chance, kind, names, chance.isHit(0.85)))
+  const chosen = kinds.map((kind) => planAction(chance, kind, names, chance.isHit(0.85)))
+  const steered = pairs.map((pair) => planPair(chance, pair, names))
   const work = Array.from({ length: chance.integer(1, 2) }, () =>
     planAction(chance, chance.pick(workMakers), names, false),
   )
-  const actions = [...aimed, ...work].toSorted((a, b) => a.atMs - b.atMs).map((action, id) => ({ ...action, id }))
-  return { seed, nodes, skyhooks, actions: overlapped(chance, actions), healsEarly: chance.isHit(0.9) }
+  const actions = [...chosen, ...steered, ...work]
+    .toSorted((a, b) => a.atMs - b.atMs)
+    .map((action, id) => ({ ...action, id }))
+  return {
+    seed,
+    nodes,
+    skyhooks,
+    hasDaemonSet: needsDaemonSet(skyhooks) || chance.isHit(0.15),
+    actions: overlapped(chance, actions),
+    healsEarly: chance.isHit(0.9),
+  }
 }
+
+const needsDaemonSet = (skyhooks: readonly SkyhookPlan[]): boolean =>
+  skyhooks.some(({ spec }) => (spec.pace?.minReadySeconds ?? 0) > 0)
 
 /** Some actions meet a node in the middle of another one: what waits for a retry is what a second fault may spoil. */
 function overlapped(chance: Chance, actions: readonly PlannedAction[]): readonly PlannedAction[] {
   const lasting = actions.filter(({ forMs = 0 }) => forMs > 2_000)
+  if (lasting.length === 0) return actions
   return actions.map((action) => {
-    const other = lasting[chance.integer(0, lasting.length - 1)]
-    if (other?.node === undefined || other.id >= action.id || !chance.isHit(0.3)) return action
+    const other = chance.pick(lasting)
+    if (action.node === undefined || other.node === undefined) return action
+    if (other.id >= action.id || !chance.isHit(0.3)) return action
     const { during: _, ...timed } = action
     return { ...timed, node: other.node, follows: { id: other.id, afterMs: chance.integer(500, other.forMs ?? 0) } }
   })
@@ -40,38 +68,36 @@ function overlapped(chance: Chance, actions: readonly PlannedAction[]): readonly
 const choose = (chance: Chance, from: readonly string[], count: number): string[] =>
   Array.from({ length: count }, () => chance.pick(from))
 
-function planNodes(chance: Chance): readonly NodePlan[] {
-  const count = chance.isHit(0.01) ? 50 : chance.pick([1, 2, 2, 2, 3, 3, 3, 3, 4, 4])
-  const controlPlanes = chance.isHit(0.25) ? chance.integer(1, Math.min(3, count)) : 0
-  const arePodsGuarded = chance.isHit(0.5)
-  return Array.from({ length: count }, (_, index) => ({
-    name: `host${index + 1}`,
-    isControlPlane: index < controlPlanes,
-    pods: planPods(chance, index, arePodsGuarded),
-  }))
-}
-
-function planPods(chance: Chance, node: number, isGuarded: boolean): readonly PodPlan[] {
-  const plain = chance.isHit(0.6) ? [{ name: `app${node}`, isProtected: false, isGuarded }] : []
-  const critical = chance.isHit(0.2) ? [{ name: `job${node}`, isProtected: true, isGuarded: false }] : []
-  return [...plain, ...critical].map((pod) => ({ ...pod, graceMs: chance.integer(0, 10_000) }))
-}
-
-function planAction(
-  chance: Chance,
-  kind: string,
-  names: { readonly nodes: readonly string[]; readonly skyhooks: readonly string[] },
-  isAimed: boolean,
-): PlannedAction {
-  const { lastsMs, draw, impossible = {} } = actionKinds[kind] ?? {}
+function planAction(chance: Chance, kind: string, names: Names, isAimed: boolean): PlannedAction {
+  const { impossible = {} } = actionKinds[kind] ?? {}
   const during = isAimed ? chance.pick(aims.filter((phase) => !(phase in impossible))) : undefined
   return {
-    id: 0,
+    ...withDetails(chance, kind, names),
     atMs: chance.integer(...timesOf(during)),
-    kind,
     node: chance.pick(names.nodes),
-    skyhook: chance.pick(names.skyhooks),
     ...(during !== undefined && { during }),
+  }
+}
+
+/** As soon as any node is in the phase, from some moment of the first rollout on. */
+function planPair(chance: Chance, { kind, phase }: Pair, names: Names): PlannedAction {
+  const [from, to] = timesOf(phase)
+  // nodes without a budget for many drain once, all together
+  const latest = phase === 'draining' ? from : chance.isHit(0.7) ? Math.min(to, from + 10_000) : to
+  return {
+    ...withDetails(chance, kind, names),
+    ...(kind === 'package-removed' && { skyhook: names.skyhooks.at(-1) ?? '' }),
+    atMs: chance.integer(from, latest),
+    during: phase,
+  }
+}
+
+function withDetails(chance: Chance, kind: string, names: Names): Omit<PlannedAction, 'atMs' | 'node' | 'during'> {
+  const { lastsMs, draw } = actionKinds[kind] ?? {}
+  return {
+    id: 0,
+    kind,
+    skyhook: chance.pick(names.skyhooks),
     ...(lastsMs !== undefined && { forMs: chance.integer(...lastsMs) }),
     ...(draw !== undefined && { detail: draw(chance) }),
   }

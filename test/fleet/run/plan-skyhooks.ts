@@ -11,14 +11,36 @@ export const packageSpec = (name: string, interrupt?: Interrupt): PackageSpec =>
   ...(interrupt && { interrupt }),
 })
 
+/** Merged into what is there: each names both fields. */
+export const paces = [
+  { pauseSeconds: 5, minReadySeconds: 0 },
+  { pauseSeconds: 20, minReadySeconds: 0 },
+  { pauseSeconds: 0, minReadySeconds: 8 },
+  { pauseSeconds: 3, minReadySeconds: 15 },
+] as const
+
+/** What the actions of a run need of its Skyhooks. */
+export type SkyhookNeeds = {
+  /** The first one reboots its nodes. */
+  readonly reboots: boolean
+  /** One of them restarts a service. */
+  readonly restarts: boolean
+  /** The last one has two packages. */
+  readonly hasTwoPackages: boolean
+  /** The first one drains its nodes before it runs anything. */
+  readonly drains: boolean
+}
+
 const interrupts: readonly Interrupt[] = [
   { type: 'reboot' },
   { type: 'reboot' },
   { type: 'service', services: ['web.service'] },
 ]
+const [reboot, , restart] = interrupts
 
-export function planSkyhooks(chance: Chance, nodes: number): readonly SkyhookPlan[] {
-  const count = chance.pick([1, 2, 2, 2])
+export function planSkyhooks(chance: Chance, nodes: number, needs: SkyhookNeeds): readonly SkyhookPlan[] {
+  const isPair = (needs.reboots && needs.restarts) || (needs.drains && needs.hasTwoPackages)
+  const count = isPair ? 2 : chance.pick([1, 2, 2, 2])
   const hasSamePriority = chance.isHit(0.5)
   return Array.from({ length: count }, (_, index) => ({
     name: `s${index + 1}`,
@@ -27,8 +49,11 @@ export function planSkyhooks(chance: Chance, nodes: number): readonly SkyhookPla
       interruptionBudget: planBudget(chance, nodes),
       podNonInterruptLabels: { matchLabels: protectedLabels },
       ...(!hasSamePriority && { priority: 100 + index * 100 }),
-      ...(chance.isHit(0.15) && { drain: { cordon: 'late' as const } }),
-      packages: planPackages(chance, index === 0, index),
+      ...(chance.isHit(0.15) && !needs.drains && { drain: { cordon: 'late' as const } }),
+      ...(chance.isHit(0.25) && { pace: chance.pick(paces) }),
+      ...(chance.isHit(0.25) && { runtimeRequired: true }),
+      ...(chance.isHit(0.1) && { bootstrap: { count: chance.integer(1, 2) } }),
+      packages: planPackages(chance, index, { ...needs, hasTwoPackages: needs.hasTwoPackages && index === count - 1 }),
     },
   }))
 }
@@ -38,12 +63,16 @@ function planBudget(chance: Chance, nodes: number): InterruptionBudget {
   return chance.pick([{ count: 1 }, { count: 1 }, { count: 2 }, { percent: 34 }])
 }
 
-function planPackages(chance: Chance, isInterrupting: boolean, skyhook: number): Readonly<Record<string, PackageSpec>> {
-  const names = [`p${skyhook}a`, `p${skyhook}b`].slice(0, chance.pick([1, 1, 2]))
-  return Object.fromEntries(
-    names.map((name, index) => [
-      name,
-      packageSpec(name, isInterrupting && index === 0 ? chance.pick(interrupts) : undefined),
-    ]),
-  )
+function planPackages(chance: Chance, skyhook: number, needs: SkyhookNeeds): Readonly<Record<string, PackageSpec>> {
+  const count = chance.pick([1, 1, 2])
+  const isDrainer = needs.drains && skyhook === 0
+  const names = [`p${skyhook}a`, `p${skyhook}b`].slice(0, needs.hasTwoPackages ? 2 : isDrainer ? 1 : count)
+  const interrupt = interruptOf(skyhook, needs, chance.pick(interrupts))
+  return Object.fromEntries(names.map((name, index) => [name, packageSpec(name, index === 0 ? interrupt : undefined)]))
+}
+
+/** One that interrupts and one that does not are the rule. */
+function interruptOf(skyhook: number, { reboots, restarts }: SkyhookNeeds, usual: Interrupt): Interrupt | undefined {
+  if (skyhook > 0) return reboots && restarts ? restart : undefined
+  return reboots ? reboot : restarts ? restart : usual
 }

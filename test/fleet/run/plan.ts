@@ -10,6 +10,8 @@ export type Plan = {
   readonly nodes: readonly NodePlan[]
   readonly skyhooks: readonly SkyhookPlan[]
   readonly actions: readonly PlannedAction[]
+  /** A DaemonSet has a pod on each Node. */
+  readonly hasDaemonSet?: boolean
   /** Faults are over as soon as nothing can happen any more, instead of at their usual end. */
   readonly healsEarly?: boolean
 }
@@ -19,6 +21,12 @@ export type NodePlan = {
   readonly name: string
   readonly isControlPlane: boolean
   readonly pods: readonly PodPlan[]
+  /** The host boots for the first time then; absent: it is there from the start. */
+  readonly joinsAtMs?: number
+  /** Each registration carries the runtime-required taint. */
+  readonly isTainted?: boolean
+  /** Its first agent is of the version before. */
+  readonly startsWithOlderAgent?: boolean
 }
 
 export type PodPlan = {
@@ -27,6 +35,8 @@ export type PodPlan = {
   readonly isProtected: boolean
   /** Guarded by the one PodDisruptionBudget. */
   readonly isGuarded: boolean
+  /** It stays on a cordoned Node, and is placed there, too. */
+  readonly toleratesCordon?: boolean
   /** From its eviction until its containers have ended. */
   readonly graceMs: number
 }
@@ -39,7 +49,10 @@ export type PlannedAction = {
   /** Not before this. */
   readonly atMs: number
   readonly kind: string
-  /** The host that it is about, or the host whose phase it waits for. */
+  /**
+   * The host that it is about, or the host whose phase it waits for. Absent: the first of the fleet that is in the
+   * phase.
+   */
   readonly node?: string
   readonly skyhook?: string
   /** It waits until the node is in this phase; if that never happens, nor does the action. */

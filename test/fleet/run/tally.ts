@@ -2,13 +2,14 @@
 import { actionKinds, editKinds, faultKinds } from './action-kinds.ts'
 import { type Phase, phases } from './phase.ts'
 import type { RunResult } from './run-plan.ts'
+import { pairs } from './steering.ts'
 
 export type Tally = {
   add(seed: number, result: RunResult): void
   readonly failures: ReadonlyMap<number, NonNullable<RunResult['violation']>>
   readonly runs: () => number
-  /** Cells that no run met although they are possible, as `kind in phase`. */
-  missing(atLeast?: number): readonly string[]
+  /** Cells that are possible and were met fewer than so many times, as `kind in phase`. */
+  below(count: number): readonly string[]
   text(): string
 }
 
@@ -21,7 +22,7 @@ export function createTally(): Tally {
   const count = (map: Map<string, number>, key: string, by = 1): void => void map.set(key, (map.get(key) ?? 0) + by)
   const cell = (kind: string, phase: Phase): string => {
     const isImpossible = actionKinds[kind]?.impossible?.[phase] !== undefined
-    return isImpossible ? '-' : String(met.get(`${kind} in ${phase}`) ?? 0)
+    return isImpossible ? '–' : String(met.get(`${kind} in ${phase}`) ?? 0)
   }
   const table = (kinds: readonly string[]): string[] =>
     kinds.map((kind) => {
@@ -45,12 +46,8 @@ export function createTally(): Tally {
       for (const [rule, times] of Object.entries(result.checks)) count(checks, rule, times)
       if (result.violation !== undefined) failures.set(seed, result.violation)
     },
-    missing: (atLeast = 1) =>
-      Object.entries(actionKinds).flatMap(([kind, { impossible = {} }]) =>
-        phases
-          .filter((phase) => !(phase in impossible) && (met.get(`${kind} in ${phase}`) ?? 0) < atLeast)
-          .map((phase) => `${kind} in ${phase}`),
-      ),
+    below: (count) =>
+      pairs.map(({ kind, phase }) => `${kind} in ${phase}`).filter((pair) => (met.get(pair) ?? 0) < count),
     text() {
       const rules = new Map<string, number>()
       for (const { rule } of failures.values()) count(rules, rule)

@@ -3,16 +3,19 @@
  * after its grace period, and another one takes its place on a Node that takes pods. Protected pods end by themselves.
  */
 import type { KubernetesNode } from '../../../src/schemas/kubernetes.ts'
+import { hasTaint } from '../../../src/stages/drain/node-spec.ts'
 import type { Clock } from '../../../src/schemas/clock.ts'
 import type { SimulatedApiServer } from '../api-server/server.ts'
 import type { SimObject } from '../api-server/versions.ts'
 import type { Chance } from './chance.ts'
 import { createClusterWriter } from './cluster-writer.ts'
+import { requiredTaint } from './fleet-host.ts'
 import type { PodPlan } from './plan.ts'
 
 export const podsFolder = '/api/v1/namespaces/apps/pods'
 export const protectedLabels = { critical: 'true' }
 const guardedLabels = { app: 'guarded' }
+const cordonToleration = { key: 'node.kubernetes.io/unschedulable', operator: 'Exists' }
 
 const readyMs = 2_000
 const rescheduleMs = 3_000
@@ -39,7 +42,7 @@ export function startWorkload(
 
   function place(plan: PodPlan, preferred: string): void {
     const nodes = server.objects('nodes') as readonly (SimObject & KubernetesNode)[]
-    const open = nodes.filter((node) => node.spec?.unschedulable !== true && isReady(node)).map(nameOf)
+    const open = nodes.filter((node) => takes(node, plan)).map(nameOf)
     const nodeName = open.includes(preferred) ? preferred : open[chance.integer(0, open.length - 1)]
     if (nodeName === undefined) return later(rescheduleMs, () => place(plan, preferred))
     const name = `${plan.name}-${++serial}`
@@ -48,6 +51,7 @@ export function startWorkload(
     const spec = {
       nodeName,
       terminationGracePeriodSeconds: Math.ceil(plan.graceMs / 1_000),
+      ...(plan.toleratesCordon === true && { tolerations: [cordonToleration] }),
       containers: [{ name: 'main', image: 'none' }],
     }
     writer.send('POST', podsFolder, { metadata: { name, labels }, spec })
@@ -109,6 +113,10 @@ export function startWorkload(
     finish: () => void (isFinished = true),
   }
 }
+
+/** Nobody but the DaemonSet tolerates the runtime-required taint. */
+const takes = (node: KubernetesNode, { toleratesCordon = false }: PodPlan): boolean =>
+  isReady(node) && (node.spec?.unschedulable !== true || toleratesCordon) && !hasTaint(node, requiredTaint)
 
 const nameOf = ({ metadata }: SimObject): string => metadata.name
 const nodeOf = (pod: SimObject): string => (pod['spec'] as { readonly nodeName?: string }).nodeName ?? ''

@@ -44,6 +44,12 @@ export type HostView = {
   readonly reachesApi: () => boolean
   /** A fault of this host or of all hosts is active. */
   readonly isFaulty: () => boolean
+  /** The same without that of an agent of another version. */
+  readonly isHindered: () => boolean
+  /** False before its first boot. */
+  readonly hasJoined: () => boolean
+  /** Its agent finds a journal that only a newer agent can read. */
+  readonly isHalted: () => boolean
   readonly phase: () => Phase
 }
 

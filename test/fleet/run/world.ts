@@ -6,6 +6,7 @@ import { startDisruptionController } from '../api-server/disruption-controller.t
 import { startGarbageCollector } from '../api-server/garbage-collector.ts'
 import { createSimulatedApiServer } from '../api-server/server.ts'
 import type { Backup } from '../api-server/store.ts'
+import { otherVersions } from './agent-faults.ts'
 import { type Chance, createChance } from './chance.ts'
 import { type ClusterWriter, createClusterWriter } from './cluster-writer.ts'
 import { type FleetHost, startFleetHost } from './fleet-host.ts'
@@ -13,6 +14,7 @@ import type { Phase } from './phase.ts'
 import { trackPhase } from './phase-tracker.ts'
 import type { Plan, PlannedAction, SkyhookPlan } from './plan.ts'
 import { skyhooksAtMs } from './plan-time.ts'
+import { startDaemonSet } from './daemon-set.ts'
 import { startWorkload, type Workload } from './workload.ts'
 import type { FleetEvent, HostView, WorldView } from './world-view.ts'
 
@@ -92,9 +94,11 @@ export function startWorld(
       phase: trackPhase(host, server),
       reachesApi: () => !host.network.isCut() && !server.isAway(),
       isFaulty: () => [...active].some(isHit),
+      isHindered: () => [...active].some((action) => isHit(action) && !(action.kind in otherVersions)),
     })
   }
   const hasGuard = nodes.some(({ pods }) => pods.some(({ isGuarded }) => isGuarded))
+  if (plan.hasDaemonSet === true) startDaemonSet(server, { clock, chance: createChance(seed, 6), hosts })
   const workload = startWorkload(server, { clock, chance: createChance(seed, 5), hasGuard })
   clock.startTimer(4_000, () => {
     for (const { name, pods } of nodes) for (const pod of pods) workload.place(pod, hosts.get(name)?.nodeName() ?? '')
