@@ -9,6 +9,7 @@ import { countsOf, nodeReporting, skyhookWith, spec } from '../../test/support/c
 type Scenario = {
   skyhook?: Skyhook
   currentLedger?: Ledger
+  isAhead?: boolean
   matched?: DampedCount
   complete?: number
   nodes?: number
@@ -29,12 +30,13 @@ function plan(scenario: Scenario = {}): LedgerPlan {
     ),
   )
   const counts = countsOf(skyhook, all)
-  const { currentLedger, matched, lastWriteMs } = scenario
+  const { currentLedger, isAhead = false, matched, lastWriteMs } = scenario
   return planLedger({
     skyhook,
     counts,
     agents,
     currentLedger,
+    isAhead,
     matched,
     lastWriteMs,
     nowMs,
@@ -71,9 +73,14 @@ describe('the time of a write', () => {
     ],
     ['of an earlier generation is replaced immediately', { currentLedger: { ...base(), generation: 2 } }, -Infinity],
     [
-      'of a later generation is not replaced: this view is outdated',
-      { currentLedger: { ...base(), generation: 4 }, nodes: 2 },
+      'of a later generation is not replaced while this view may be outdated',
+      { currentLedger: { ...base(), generation: 4 }, isAhead: true, nodes: 2 },
       Infinity,
+    ],
+    [
+      'of a generation that etcd has lost is replaced immediately',
+      { currentLedger: { ...base(), generation: 4 } },
+      -Infinity,
     ],
     [
       'of an earlier Skyhook of the name is replaced immediately',

@@ -13,6 +13,8 @@ export type LedgerInput = {
   readonly agents: number | undefined
   /** The current ledger; undefined if there is none or it cannot be read. */
   readonly currentLedger: Ledger | undefined
+  /** The current ledger was counted for a later generation of the Skyhook, which may be about to be seen. */
+  readonly isAhead: boolean
   /** What this census remembers of the count for this selector. */
   readonly matched: DampedCount | undefined
   readonly lastWriteMs: number | undefined
@@ -28,7 +30,7 @@ export type LedgerPlan = { readonly ledger: Ledger; readonly matched: DampedCoun
  * requests are throttled: the nodes that wait read them now and then.
  */
 export function planLedger(input: LedgerInput): LedgerPlan {
-  const { skyhook, counts, agents, currentLedger, matched, lastWriteMs, nowMs, wallMs } = input
+  const { skyhook, counts, agents, currentLedger, isAhead, matched, lastWriteMs, nowMs, wallMs } = input
   const { uid, generation = 0 } = skyhook.metadata
   const hash = selectorHash(skyhook.spec.nodeSelectors)
   const isSameCount =
@@ -47,13 +49,11 @@ export function planLedger(input: LedgerInput): LedgerPlan {
     countedAt: formatTime(wallMs),
     compartments: { '': { matched: next.published, completed: counts.complete } },
   }
-  return { ledger, matched: next, writeAtMs: ledgerDueAtMs(currentLedger, ledger, lastWriteMs) }
+  return { ledger, matched: next, writeAtMs: isAhead ? Infinity : ledgerDueAtMs(currentLedger, ledger, lastWriteMs) }
 }
 
 function ledgerDueAtMs(currentLedger: Ledger | undefined, next: Ledger, lastWriteMs: number | undefined): number {
   if (currentLedger === undefined) return -Infinity
-  const isOutdated = currentLedger.skyhookUID === next.skyhookUID && currentLedger.generation > next.generation
-  if (isOutdated) return Infinity // the watch does not show the current spec yet
   if (budgetInputs(currentLedger) !== budgetInputs(next)) return -Infinity
   const completed = (ledger: Ledger): number => ledger.compartments['']?.completed ?? 0
   const isFinal = completed(next) === next.compartments['']?.matched

@@ -4,10 +4,14 @@ import { systemClock, systemRandom } from '../daemon/platform/system-clock.ts'
 import { startFakeApiServer, type FakeApiServer, type FakeObject } from '../../test/support/fake-api-server.ts'
 import type { KubeObject } from '../kube/objects.ts'
 import type { KubeTransport } from '../kube/transport.ts'
+import { type Ledger, ledgerAnnotation } from '../lease/ledger.ts'
+import { ledgerName } from '../lease/names.ts'
 import type { Lease } from '../lease/slot.ts'
 import { cordonKey, ignoreLabel, statusKey } from '../schemas/annotations.ts'
 import { skyhooksPath } from '../schemas/api.ts'
+import type { ObjectMeta } from '../schemas/kubernetes.ts'
 import type { Skyhook } from '../schemas/skyhook.ts'
+import { finalizerName } from './finalizer.ts'
 import { affectsCount, startScheduler, type Scheduler } from './scheduler.ts'
 import type { CensusNode } from './node-facts.ts'
 import { conditionOf, type SkyhookStatus } from './skyhook-status.ts'
@@ -226,6 +230,64 @@ test('a conflict over an own write that etcd lost in a restore ends with what th
   skyhooks.set('demo', { ...(restored as unknown as Skyhook & KubeObject) })
   setNode('n1', nodeReporting('n1', { status: 'erroring' }))
   await eventually(() => expect(status()?.status).toBe('erroring'), 1_500)
+})
+
+describe('a ledger of a later generation than the watch shows', () => {
+  const ledger = (): Ledger => {
+    const lease = server.get(leasesPath, ledgerName(skyhooks.get('demo')?.metadata as ObjectMeta))
+    const annotations = lease?.metadata['annotations'] as ObjectMeta['annotations']
+    return JSON.parse(annotations?.[ledgerAnnotation] ?? '{}') as Ledger
+  }
+  const isRead = ({ method, path }: { method: string; path: string }): boolean =>
+    method === 'GET' && path === `${skyhooksPath}/demo`
+
+  /** Another census has counted generation 9; the watch shows generation 3. */
+  async function countAhead(): Promise<void> {
+    put()
+    await eventually(() => expect(ledger().generation).toBe(3))
+    const name = ledgerName(skyhooks.get('demo')?.metadata as ObjectMeta)
+    const stored = server.get(leasesPath, name) as FakeObject
+    const annotations = { [ledgerAnnotation]: JSON.stringify({ ...ledger(), generation: 9 }) }
+    const object = server.put(leasesPath, { ...stored, metadata: { ...stored.metadata, annotations } })
+    ledgers.set(name, object as unknown as Lease)
+    census.ledgersChanged([{ type: 'modified', key: name, object: object as unknown as Lease }])
+  }
+
+  test('a ledger of a generation that etcd has lost is replaced once the Skyhook was read', async () => {
+    await countAhead()
+    await new Promise((resolve) => setTimeout(resolve, 1_500))
+    expect([ledger().generation, server.requests.filter(isRead).length]).toEqual([9, 0]) // the watch may be late
+    await eventually(() => expect(ledger().generation).toBe(3), 1_500)
+    expect(server.requests.filter(isRead)).toHaveLength(1)
+  })
+
+  test('a ledger of a generation that the watch does not show yet is left alone', async () => {
+    await countAhead()
+    const stored = server.get(skyhooksPath, 'demo') as FakeObject
+    server.put(skyhooksPath, { ...stored, metadata: { ...stored.metadata, generation: 9 } })
+    await eventually(() => expect(server.requests.filter(isRead)).toHaveLength(1))
+    await new Promise((resolve) => setTimeout(resolve, 300))
+    expect(ledger().generation).toBe(9)
+    expect(failed).toEqual([])
+  })
+})
+
+test('a Skyhook whose deletion etcd lost in a restore gives nodes their time again when it is deleted again', async () => {
+  put()
+  await eventually(() => expect(statusWrites()).toBe(1))
+  const stored = server.get(skyhooksPath, 'demo') as FakeObject
+  const deletion = { deletionTimestamp: '2026-11-22T00:00:00Z', finalizers: [finalizerName] }
+  const deliverDeleted = (): void =>
+    deliver(server.put(skyhooksPath, { ...stored, metadata: { ...stored.metadata, ...deletion } }))
+  server.fault(({ method }) => method === 'PATCH', { kind: 'status', status: 409 }, 100)
+  const patches = (): number => server.requests.filter(({ method }) => method === 'PATCH').length
+  deliverDeleted()
+  await eventually(() => expect(patches()).toBe(1)) // two seconds later
+  deliver(server.put(skyhooksPath, stored))
+  await new Promise((resolve) => setTimeout(resolve, 200))
+  deliverDeleted()
+  await new Promise((resolve) => setTimeout(resolve, 1_500))
+  expect(patches()).toBe(1)
 })
 
 test.each([403, 500, 503])(

@@ -1,13 +1,16 @@
 /** One Skyhook at the census: counted again and again, written when something changed and a write is due. */
 import { isDeepStrictEqual } from 'node:util'
+import { isNotFound } from '../kube/errors.ts'
 import { requestBackoff } from '../kube/retry.ts'
 import { readLedger, writeLedger, type Ledger } from '../lease/ledger.ts'
 import type { Leases } from '../lease/slot-reads.ts'
 import type { Lease } from '../lease/slot.ts'
+import { skyhooksPath } from '../schemas/api.ts'
 import { backoffMs } from '../schemas/backoff.ts'
 import type { Random } from '../schemas/clock.ts'
 import type { Skyhook } from '../schemas/skyhook.ts'
 import type { Agents } from './agent-liveness.ts'
+import { afterRead, aheadLedger, type AheadLedger } from './ahead-ledger.ts'
 import { countSelectedNodes, type Counts } from './count.ts'
 import { dampedCountDueAtMs, type DampedCount } from './damped-count.ts'
 import {
@@ -63,13 +66,16 @@ type Memory = {
   specPropagatedAtMs: number
   deletionObservedAtMs?: number
   matched?: DampedCount
+  ahead?: AheadLedger | undefined
   statusWrittenAtMs?: number
   ledgerWrittenAtMs?: number
   problems?: ReportedProblems
-  readonly backoffs: Map<Write['target'], { readonly failures: number; readonly untilMs: number }>
+  readonly backoffs: Map<Request['target'], { readonly failures: number; readonly untilMs: number }>
 }
 
-type Write =
+/** One request of a turn: a write, or the read that says whether a ledger may be replaced. */
+type Request =
+  | { readonly target: 'skyhook'; readonly ahead: AheadLedger; readonly ledger: Ledger }
   | { readonly target: 'ledger'; readonly found: Lease | undefined; readonly plan: LedgerPlan }
   | { readonly target: 'metadata'; readonly patch: MetadataPatch; readonly events: readonly SkyhookEvent[] }
   | { readonly target: 'status'; readonly status: SkyhookStatus }
@@ -78,10 +84,10 @@ type Write =
 type TurnTimes = {
   readonly nowMs: number
   readonly wallMs: number
-  readonly notBeforeMs: (target: Write['target']) => number
+  readonly notBeforeMs: (target: Request['target']) => number
 }
 
-type Turn = { readonly write: Write } | { readonly requeueAtMs: number }
+type Turn = { readonly request: Request } | { readonly requeueAtMs: number }
 
 /** Nodes see an edit within this time and say so; until then a complete one may not have looked yet (A→B→A). */
 const specPropagationMs = 1_000
@@ -95,41 +101,55 @@ export function createSkyhookReconciler(options: SkyhookReconcilerOptions): Skyh
     for (const event of events) options.report(skyhook, event)
   }
 
-  const carryOut = async (write: Write, skyhook: Skyhook): Promise<void> => {
-    switch (write.target) {
+  const readSkyhook = async ({ metadata: { name } }: Skyhook): Promise<Skyhook | undefined> => {
+    try {
+      return await transport.json<Skyhook>('GET', `${skyhooksPath}/${name}`, { signal })
+    } catch (error) {
+      if (isNotFound(error)) return undefined // the watch shows it soon
+      throw error
+    }
+  }
+
+  const carryOut = async (request: Request, skyhook: Skyhook): Promise<void> => {
+    switch (request.target) {
+      case 'skyhook': {
+        const { ahead, ledger } = request
+        memory.ahead = afterRead(ahead, ledger, await readSkyhook(skyhook), clock.monotonicMs())
+        return
+      }
       case 'ledger': {
         const ownWrite = own.ledger.begin()
-        const target = { skyhook: skyhook.metadata, found: write.found }
-        const answer = await writeLedger(leases, target, write.plan.ledger, signal)
+        const target = { skyhook: skyhook.metadata, found: request.found }
+        const answer = await writeLedger(leases, target, request.plan.ledger, signal)
         if (answer.outcome === 'conflict') return ownWrite.conflicted()
         ownWrite.written(answer.lease)
-        memory.matched = write.plan.matched
+        memory.matched = request.plan.matched
         memory.ledgerWrittenAtMs = clock.monotonicMs()
         return
       }
       case 'metadata': {
         const ownWrite = own.skyhook.begin()
-        report(skyhook, write.events)
-        const answer = await patchSkyhookMetadata(transport, skyhook, write.patch, signal)
+        report(skyhook, request.events)
+        const answer = await patchSkyhookMetadata(transport, skyhook, request.patch, signal)
         if (answer.outcome === 'conflict') return ownWrite.conflicted()
         return ownWrite.written(answer.skyhook)
       }
       case 'status': {
         const ownWrite = own.skyhook.begin()
-        const answer = await writeStatus(transport, skyhook, write.status, signal)
+        const answer = await writeStatus(transport, skyhook, request.status, signal)
         if (answer.outcome === 'conflict') return ownWrite.conflicted()
         ownWrite.written(answer.skyhook)
         memory.statusWrittenAtMs = clock.monotonicMs()
-        report(skyhook, transitionEvents(statusOf(skyhook), write.status))
+        report(skyhook, transitionEvents(statusOf(skyhook), request.status))
       }
     }
   }
 
-  /** How a write ends decides when to look again. One that fails holds the others back for a turn only. */
-  const attempt = async (write: Write, skyhook: Skyhook): Promise<number> => {
-    const { target } = write
+  /** How a request ends decides when to look again. One that fails holds the others back for a turn only. */
+  const attempt = async (request: Request, skyhook: Skyhook): Promise<number> => {
+    const { target } = request
     try {
-      await carryOut(write, skyhook)
+      await carryOut(request, skyhook)
       memory.backoffs.delete(target)
       return clock.monotonicMs()
     } catch (error) {
@@ -160,18 +180,18 @@ export function createSkyhookReconciler(options: SkyhookReconcilerOptions): Skyh
       const nowMs = clock.monotonicMs()
       noteSpecChange(memory, skyhook, counts.applied, nowMs)
       report(skyhook, newProblems(memory, skyhook, counts))
-      const notBeforeMs = (target: Write['target']): number =>
+      const notBeforeMs = (target: Request['target']): number =>
         Math.max(
           memory.backoffs.get(target)?.untilMs ?? -Infinity,
           (target === 'ledger' ? own.ledger : own.skyhook).notBeforeMs(),
         )
       const turn = planTurn(memory, snapshot, counts, { nowMs, wallMs: clock.wallMs(), notBeforeMs })
-      return 'write' in turn ? await attempt(turn.write, skyhook) : turn.requeueAtMs
+      return 'request' in turn ? await attempt(turn.request, skyhook) : turn.requeueAtMs
     },
   }
 }
 
-/** The write that is due, the ledger first; without one, when the next may be. */
+/** The request that is due, the ledger first; without one, when the next may be. */
 function planTurn(
   memory: Memory,
   { skyhook, nodes, agents, ledger: lease }: CensusSnapshot,
@@ -181,11 +201,17 @@ function planTurn(
   const { matched, ledgerWrittenAtMs: lastWriteMs, deletionObservedAtMs, specPropagatedAtMs } = memory
 
   const currentLedger = ledgerIn(lease)
+  const ahead = aheadLedger(memory.ahead, { lease, ledger: currentLedger }, skyhook, nowMs)
+  memory.ahead = ahead
+  const aheadAtMs = Math.max(ahead?.readAtMs ?? Infinity, notBeforeMs('skyhook'))
+  if (ahead && currentLedger && aheadAtMs <= nowMs)
+    return { request: { target: 'skyhook', ahead, ledger: currentLedger } }
   const plan = planLedger({
     skyhook,
     counts,
     agents: agents.ready,
     currentLedger,
+    isAhead: ahead?.isLost === false,
     matched,
     lastWriteMs,
     nowMs,
@@ -194,13 +220,13 @@ function planTurn(
   // One that differs from the ledger counts once it is written.
   if (currentLedger?.compartments['']?.matched === plan.matched.published) memory.matched = plan.matched
   const ledgerAtMs = Math.max(plan.writeAtMs, notBeforeMs('ledger'))
-  if (ledgerAtMs <= nowMs) return { write: { target: 'ledger', found: lease, plan } }
+  if (ledgerAtMs <= nowMs) return { request: { target: 'ledger', found: lease, plan } }
 
   const finalizer = planFinalizer({ skyhook, counts, isDead: agents.isDead, deletionObservedAtMs, nowMs })
   const patch = metadataPatchFor(skyhook, finalizer)
   const metadataAtMs = patch === undefined ? Infinity : notBeforeMs('metadata')
   if (patch !== undefined && metadataAtMs <= nowMs)
-    return { write: { target: 'metadata', patch, events: skippedNodeEvents(finalizer) } }
+    return { request: { target: 'metadata', patch, events: skippedNodeEvents(finalizer) } }
 
   const isSpecPropagating = nowMs < specPropagatedAtMs
   const status = nextStatus({ skyhook, counts, finalizer, isSpecPropagating, nowMs: wallMs })
@@ -208,12 +234,14 @@ function planTurn(
     statusDueAtMs(memory, statusOf(skyhook), status, agents.ready ?? nodes.size),
     notBeforeMs('status'),
   )
-  if (statusAtMs <= nowMs) return { write: { target: 'status', status } }
+  if (statusAtMs <= nowMs) return { request: { target: 'status', status } }
 
   const deletionAtMs = finalizer.action === 'wait' ? finalizer.recheckAtMs : Infinity
   const propagatedAtMs = isSpecPropagating ? specPropagatedAtMs : Infinity
   const countAtMs = dampedCountDueAtMs(plan.matched)
-  return { requeueAtMs: Math.min(ledgerAtMs, countAtMs, metadataAtMs, statusAtMs, deletionAtMs, propagatedAtMs) }
+  return {
+    requeueAtMs: Math.min(aheadAtMs, ledgerAtMs, countAtMs, metadataAtMs, statusAtMs, deletionAtMs, propagatedAtMs),
+  }
 }
 
 /** Nodes may not have seen an edit that changes their work: it takes a moment until what they say is about it. */
@@ -227,7 +255,8 @@ function noteSpecChange(memory: Memory, skyhook: Skyhook, applied: string, nowMs
     if (changesWork) memory.specPropagatedAtMs = nowMs + specPropagationMs
     memory.lastCounted = { generation, applied }
   }
-  if (deletionTimestamp !== undefined) memory.deletionObservedAtMs ??= nowMs
+  if (deletionTimestamp === undefined) delete memory.deletionObservedAtMs
+  else memory.deletionObservedAtMs ??= nowMs
 }
 
 function newProblems(memory: Memory, skyhook: Skyhook, counts: Counts): readonly SkyhookEvent[] {

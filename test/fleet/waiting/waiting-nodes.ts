@@ -218,6 +218,7 @@ export async function startWaitingNodes(options: WaitingNodesOptions) {
       },
       agents: nodes,
       currentLedger: read?.outcome === 'read' ? read.ledger : undefined,
+      isAhead: false,
       matched: matchedMemory,
       lastWriteMs,
       nowMs: clock.monotonicMs(),
