@@ -3,7 +3,6 @@ import { openJournalFile } from '../host/fs/journal-file.ts'
 import { createUnits, type Units } from '../host/systemd/units.ts'
 import { findCordonManager } from '../kube/cordon-manager.ts'
 import { startEventRecorder } from '../kube/events.ts'
-import type { ReflectorFact } from '../kube/reflector.ts'
 import { type Random, wallOffsetMs } from '../schemas/clock.ts'
 import { isWholeJournal, journalVersion, type Journal } from '../schemas/journal.ts'
 import { upgradeJournal } from '../schemas/journal-v1.ts'
@@ -36,6 +35,7 @@ import { createReferences } from './state/references.ts'
 import { followSkyhooks, type SkyhookSource } from './state/skyhooks.ts'
 import { findStraySteps, type StraySteps } from './state/stray-steps.ts'
 import { createWakeup, type Wakeup } from './state/wakeup.ts'
+import { watchFacts } from './state/watch-facts.ts'
 import { errorField } from './telemetry/log.ts'
 import { createMetrics, type Metrics } from './telemetry/metrics.ts'
 import { createEventReporter, type EventReporter } from './telemetry/reporter.ts'
@@ -103,22 +103,7 @@ export async function wire({ settings, platform, isTimeContinued, signal }: Wire
   const transport = platform.connectApi(({ verb, code }) => metrics.apiRequest(verb, code))
   const recorder = startEventRecorder(transport, { clock, random, component: 'skyhookd', host: nodeName, signal })
   const failures = createFailureBook({ clock, random })
-  const onFact =
-    (kind: string) =>
-    (fact: ReflectorFact): void => {
-      const key = `watch ${kind}`
-      if (fact.fact === 'failed') {
-        log.warn(
-          { kind, during: fact.during, retryInMs: fact.retryInMs, ...errorField(fact.error) },
-          'watch interrupted',
-        )
-        failures.record(key, { operation: `${fact.during} ${kind}` }, fact.error)
-        wake()
-      } else {
-        log.debug({ kind, ...fact }, 'watch')
-        if (fact.fact !== 'watch-ended') failures.clear(key)
-      }
-    }
+  const onFact = (kind: string) => watchFacts(kind, { failures, log, wake })
   const nodes = followNode(transport, nodeName, { clock, random, wake, onFact: onFact('nodes'), signal })
   const skyhooks = followSkyhooks(transport, {
     clock,

@@ -1,0 +1,33 @@
+import { isGone } from '../../kube/errors.ts'
+import type { ReflectorFact } from '../../kube/reflector.ts'
+import { errorField, type Log } from '../telemetry/log.ts'
+import type { FailureBook } from '../failures/book.ts'
+
+export type WatchFactsOptions = {
+  readonly failures: Pick<FailureBook, 'record' | 'clear'>
+  readonly log: Pick<Log, 'debug' | 'warn'>
+  readonly wake: () => void
+}
+
+/**
+ * Takes what the reflector of one kind says: logs it, and notes a failure until the next list or watch succeeds. A
+ * watch whose version the server has forgotten is no failure: servers say so after a restart, and a list follows.
+ */
+export function watchFacts(kind: string, { failures, log, wake }: WatchFactsOptions): (fact: ReflectorFact) => void {
+  const key = `watch ${kind}`
+  return (fact) => {
+    if (fact.fact === 'failed') {
+      const { during, error, retryInMs } = fact
+      if (during === 'watch' && isGone(error)) {
+        log.debug({ kind, retryInMs, ...errorField(error) }, 'watch too old')
+        return
+      }
+      log.warn({ kind, during, retryInMs, ...errorField(error) }, 'watch interrupted')
+      failures.record(key, { operation: `${during} ${kind}` }, error)
+      wake()
+    } else {
+      log.debug({ kind, ...fact }, 'watch')
+      if (fact.fact !== 'watch-ended') failures.clear(key)
+    }
+  }
+}
