@@ -96,14 +96,21 @@ function* actionSteps(world: World, fleet: Fleet, who: number, action: Action, i
       const id = world.cores.with(node.core, { node: patched(core, action.patch) })
       return yield* moved(world, fleet, who, id, `n${who} writes its Node`)
     }
+    case 'stopStep': {
+      if (action.step.id in core.attempts) return
+      const end = { outcome: 'failed-to-start', detail: '' } as const
+      const id = world.cores.with(node.core, {
+        attempts: { ...core.attempts, [action.step.id]: { state: 'ended', end } },
+      })
+      return yield* moved(world, fleet, who, id, `n${who} gives up a step before its start`)
+    }
     case 'recordStep':
+    case 'forgetStep':
     case 'recordChecks':
     case 'recordHistory':
     case 'recordInterrupt':
       return // with the journal
     case 'prepare':
-    case 'stopStep':
-    case 'forgetStep':
     case 'cleanUp':
     case 'readStatus':
     case 'countNodes':

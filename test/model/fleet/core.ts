@@ -24,8 +24,11 @@ export type Core = {
   readonly journal: Journal
   /** Undefined while it is deleted. */
   readonly node: KubernetesNode | undefined
-  /** From the first step until the interrupt ran, the host is half changed. */
-  readonly host: 'clean' | 'half changed' | 'done'
+  /**
+   * From the first step until the interrupt ran, the host is half changed. `given up`: half changed when the Skyhook
+   * stopped to select the node. Nobody asks for the rest, and the capacity is back until the next step.
+   */
+  readonly host: 'clean' | 'half changed' | 'given up' | 'done'
   /** Packages whose step ran. */
   readonly applied: readonly string[]
   readonly attempts: Readonly<Record<string, AttemptObservation>>
@@ -43,6 +46,8 @@ export const skyhook = 's'
 export const skyhookUid = 's-uid'
 const nowMs = 1_000_000_000
 export const masterLabel = 'node-role.kubernetes.io/control-plane'
+/** Of the Nodes that the Skyhook selects. */
+export const poolLabel = 'pool'
 
 export const newNode = (registration: number, labels: Readonly<Record<string, string>>): KubernetesNode => ({
   metadata: { name: 'node', uid: `node-${registration}`, resourceVersion: '1', labels, annotations: {} },
@@ -172,6 +177,8 @@ export class Cores {
 /** Our mark is on the Node, or the host is half changed: the node is out. */
 export const isOut = ({ node, host }: Core): boolean =>
   host === 'half changed' || (node !== undefined && hasMark(node, skyhook))
+
+export const isSelected = ({ node }: Core): boolean => node !== undefined && poolLabel in (node.metadata.labels ?? {})
 
 export const hasBegun = ({ journal }: Core): boolean => journal.skyhooks[skyhook]?.lifecycle !== undefined
 

@@ -2,7 +2,7 @@
 import * as slotBook from '../../../src/daemon/slots/slot-book.ts'
 import { cordonState } from '../../../src/stages/drain/drain.ts'
 import { changeBook, slotAt, withEntry } from './book.ts'
-import { masterLabel, newNode } from './core.ts'
+import { isSelected, masterLabel, newNode, poolLabel } from './core.ts'
 import { nodeOf, releaseViolation, withNode } from './judge.ts'
 import { isTaken, nameOf } from './requests.ts'
 import { bit, type Creation, type Fleet, type FleetNode, type LateCreation, newEntry, type ScopeName } from './state.ts'
@@ -57,7 +57,7 @@ const isIndexed = (one: Creation, scope: ScopeName): boolean => one.scope === sc
 const isSecondRecovery = (late: LateCreation, entry: FleetNode['slots'][number]): boolean =>
   late.at === 'recovery' && entry.at === 'recovery' && entry.scope === late.scope && entry.isFormer === late.isFormer
 
-/** What ends by itself: a killed agent starts, a node registers. */
+/** What ends by itself: a killed agent starts, a node registers, and the Skyhook selects it again. */
 function* recoveries(world: World, fleet: Fleet, who: number): Generator<Step> {
   const node = nodeOf(fleet, who)
   const core = world.cores.at(node.core)
@@ -67,6 +67,10 @@ function* recoveries(world: World, fleet: Fleet, who: number): Generator<Step> {
     const listed = changeBook(node, (book) => slotBook.listed(book, slots, 1))
     const to = withNode(fleet, who, { ...listed, isAgentUp: true, generation: fleet.generation })
     yield { action: `the agent of n${who} starts`, to }
+  }
+  if (core.node && !isSelected(core)) {
+    const to = withLabels(world, node, { ...core.node.metadata.labels, ...world.labels })
+    yield { action: `the Skyhook selects n${who} again`, to: withNode(fleet, who, to) }
   }
   if (!core.node) {
     const uid = core.journal.nodeUid === 'node-0' ? 1 : 0
@@ -112,17 +116,27 @@ function* faults(world: World, fleet: Fleet, who: number): Generator<Step> {
       yield { action: `somebody deletes ${nameOf(entry)} of n${who}`, to: withNode(withUnseen(fleet, who), who, to) }
     }
   if (can('control-plane label') && !(masterLabel in (core.node.metadata.labels ?? {}))) {
-    const { metadata } = core.node
-    const labelled = { ...core.node, metadata: { ...metadata, labels: { ...metadata.labels, [masterLabel]: '' } } }
     const isCordoned = cordonState(core.node).marks.size > 0
     const isExempt = { ...node.isExempt, 'control-plane': isCordoned }
-    const to = { ...node, core: world.cores.with(node.core, { node: labelled }), isExempt }
+    const to = { ...withLabels(world, node, { ...core.node.metadata.labels, [masterLabel]: '' }), isExempt }
     yield {
       action: `n${who} is labelled control-plane`,
       to: withNode(isCordoned ? withUnseen(fleet, who) : fleet, who, to),
     }
   }
+  if (can('selector left') && isSelected(core)) {
+    const labels = Object.entries(core.node.metadata.labels ?? {}).filter(([key]) => key !== poolLabel)
+    const left = withLabels(world, node, Object.fromEntries(labels))
+    const to = { ...left, core: world.cores.with(left.core, core.host === 'half changed' ? { host: 'given up' } : {}) }
+    yield { action: `the Skyhook stops to select n${who}`, to: withNode(fleet, who, to) }
+  }
   if (can('cordon by the administrator')) yield* administrator(world, fleet, who)
+}
+
+function withLabels({ cores }: World, node: FleetNode, labels: Readonly<Record<string, string>>): FleetNode {
+  const object = cores.at(node.core).node
+  if (!object) return node
+  return { ...node, core: cores.with(node.core, { node: { ...object, metadata: { ...object.metadata, labels } } }) }
 }
 
 /** A LIST that others have already taken does not show the slot that the node takes instead. */

@@ -23,11 +23,28 @@ const searches: Readonly<Record<string, Expected>> = {
   },
   'two nodes with a budget of 1 and any fault': {
     search: { nodes: 2, budgets: [1], ...oneFault },
-    states: 10_141,
+    states: 11_166,
   },
   'two nodes of the control plane that interrupt late': {
     search: { nodes: 2, budgets: [2], ...calm, isControlPlane: true, spec: interruptingLater },
     states: 1092,
+  },
+  'two nodes that leave the selector and come back': {
+    search: { nodes: 2, budgets: [1], maxFaults: 2, faults: ['selector left'], spec: interruptingLater },
+    states: 17_536,
+    thorough: true,
+  },
+  'two nodes of the control plane that leave the selector and come back': {
+    search: {
+      nodes: 2,
+      budgets: [2],
+      maxFaults: 1,
+      faults: ['selector left'],
+      isControlPlane: true,
+      spec: interruptingLater,
+    },
+    states: 27_582,
+    thorough: true,
   },
   'three nodes while the budget goes from 2 to 1': {
     search: { nodes: 3, budgets: [2, 1], ...calm },
@@ -52,22 +69,22 @@ const searches: Readonly<Record<string, Expected>> = {
   },
   'one node and any two faults': {
     search: { nodes: 1, budgets: [1], maxFaults: 2, faults: allFaults },
-    states: 17_581,
+    states: 25_097,
     thorough: true,
   },
   'two nodes while the budget falls to 1, and any fault': {
     search: { nodes: 2, budgets: [2, 1], ...oneFault },
-    states: 132_752,
+    states: 152_966,
     thorough: true,
   },
   'two nodes while the budget falls to 0 and rises again, and any fault': {
     search: { nodes: 2, budgets: [1, 0, 1], ...oneFault },
-    states: 52_564,
+    states: 62_026,
     thorough: true,
   },
   'two nodes of the control plane and any fault': {
     search: { nodes: 2, budgets: [2], ...oneFault, isControlPlane: true },
-    states: 133_841,
+    states: 141_699,
     thorough: true,
   },
   'three nodes while the budget goes from 2 to 1 to 0 to 1': {
@@ -77,7 +94,7 @@ const searches: Readonly<Record<string, Expected>> = {
   },
   'three nodes with a budget of 1 and any fault': {
     search: { nodes: 3, budgets: [1], ...oneFault },
-    states: 29_478,
+    states: 32_164,
     thorough: true,
   },
 }
@@ -142,6 +159,10 @@ const violations: Readonly<Record<keyof typeof variants, { readonly search: Sear
   "asks for the control plane's slot only before it starts": {
     search: { nodes: 2, budgets: [2], ...calm, isControlPlane: true, spec: interruptingLater },
     violation: 'two nodes of the control plane are out of service',
+  },
+  'lets a node that gave its slot back continue without asking': {
+    search: { ...twoNodes, faults: ['selector left'], spec: interruptingLater },
+    violation: '2 nodes are out, the budget was 1',
   },
   'ignores the journal after a new registration': {
     search: { nodes: 1, budgets: [1], maxFaults: 1, faults: ['Node deleted'] },

@@ -1,6 +1,6 @@
 /** How large a fleet is searched, what happens to it, and what it works on. */
 import type { SkyhookSpec } from '../../../src/schemas/skyhook.ts'
-import { Cores, masterLabel } from './core.ts'
+import { Cores, masterLabel, poolLabel } from './core.ts'
 import { explore, type FleetResult, initialFleet } from './explore.ts'
 import { type FleetRules, productRules } from './rules.ts'
 import type { Fault, World } from './world.ts'
@@ -19,10 +19,13 @@ export type Search = {
 const interrupt = { type: 'service', services: ['cron'] } as const
 const image = { version: '1.0.0', image: 'r/pkg' }
 
+const nodeSelectors = { matchLabels: { [poolLabel]: '' } }
+
 /** The node is cordoned before the first step. */
-const interrupting: SkyhookSpec = { packages: { a: { ...image, interrupt } } }
+const interrupting: SkyhookSpec = { nodeSelectors, packages: { a: { ...image, interrupt } } }
 /** Work is under way for a while when the node has to be cordoned. */
 export const interruptingLater: SkyhookSpec = {
+  nodeSelectors,
   packages: { a: image, b: { ...image, dependsOn: { a: '1.0.0' }, interrupt } },
 }
 
@@ -34,6 +37,7 @@ export const allFaults: readonly Fault[] = [
   'slot deleted',
   'cordon by the administrator',
   'control-plane label',
+  'selector left',
 ]
 
 export function run(
@@ -45,7 +49,7 @@ export function run(
     rules,
     budgets,
     faults: new Set(faults),
-    labels: isControlPlane ? { [masterLabel]: '' } : {},
+    labels: { [poolLabel]: '', ...(isControlPlane && { [masterLabel]: '' }) },
   }
   return explore(world, initialFleet(world, nodes, maxFaults))
 }

@@ -9,7 +9,7 @@ import { hasMark } from '../../../src/stages/drain/drain.ts'
 import type { Action } from '../../../src/stages/model/plan.ts'
 import type { OwnSlot, SlotOwnership, Snapshot } from '../../../src/stages/model/snapshot.ts'
 import type { Decide } from '../../support/node-simulator.ts'
-import { masterLabel, skyhook } from './core.ts'
+import { masterLabel, poolLabel, skyhook } from './core.ts'
 import { type FleetRules, productRules } from './rules.ts'
 
 const withRules = (change: Partial<FleetRules>): FleetRules => ({ ...productRules, ...change })
@@ -94,6 +94,15 @@ export const variants = {
     const { metadata } = snapshot.node
     const labels = withoutKeys(metadata.labels, masterLabel)
     return { ...snapshot, node: { ...snapshot.node, metadata: { ...metadata, labels } } }
+  }),
+  'lets a node that gave its slot back continue without asking': withDecide((snapshot, reasons) => {
+    const plan = decide(snapshot, reasons)
+    const before = snapshot.journal.skyhooks[skyhook]
+    const after = plan.journal.skyhooks[skyhook]
+    const isSelected = poolLabel in (snapshot.node.metadata.labels ?? {})
+    if (isSelected || before?.lifecycle === undefined || after === undefined) return plan
+    const skyhooks = { ...plan.journal.skyhooks, [skyhook]: { ...after, lifecycle: before.lifecycle } }
+    return { ...plan, journal: { ...plan.journal, skyhooks } }
   }),
   'ignores the journal after a new registration': seeing((snapshot) => {
     const { uid } = snapshot.node.metadata

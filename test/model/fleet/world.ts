@@ -12,6 +12,7 @@ export type Fault =
   | 'slot deleted'
   | 'cordon by the administrator'
   | 'control-plane label'
+  | 'selector left'
 
 export type World = {
   readonly cores: Cores
