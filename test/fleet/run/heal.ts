@@ -33,4 +33,7 @@ export function healObjects(world: World): void {
     if (node?.spec?.unschedulable === true && !isOurs)
       admin.patch(nodePath(nodeName()), { spec: { unschedulable: null } })
   }
+  const registered = new Set([...hosts.values()].map(({ nodeName }) => nodeName()))
+  for (const { metadata } of server.objects('nodes'))
+    if (!registered.has(metadata.name)) admin.send('DELETE', nodePath(metadata.name))
 }
