@@ -19,6 +19,9 @@ function adoptedFields(fields: Fields): Fields {
   return copy
 }
 
+/** Whether `adopt` made it: then it never changes. */
+export const isAdopted = (value: object): boolean => owned.has(value)
+
 export function isEqual(a: unknown, b: unknown): boolean {
   if (a === b) return true
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false

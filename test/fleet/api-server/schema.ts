@@ -1,5 +1,5 @@
 /** What the structural schema of a custom resource does to an object: unknown fields are pruned, defaults set. */
-import { type Fields, fieldsOf, isFields } from './json.ts'
+import { type Fields, fieldsOf, isAdopted, isFields } from './json.ts'
 
 export type Schema = {
   readonly properties?: Readonly<Record<string, Schema>>
@@ -20,7 +20,7 @@ function applied(schema: Schema, value: unknown): unknown {
     const { items } = schema
     return items === undefined ? value : value.map((item: unknown) => applied(items, item))
   }
-  if (!isFields(value)) return value
+  if (!isFields(value) || fitting.get(value) === schema) return value
   const { properties = {}, additionalProperties } = schema
   const result: Record<string, unknown> = {}
   for (const [key, field] of Object.entries(value)) {
@@ -31,5 +31,17 @@ function applied(schema: Schema, value: unknown): unknown {
   }
   for (const [key, property] of Object.entries(properties))
     if (!(key in value) && property.default !== undefined) result[key] = applied(property, property.default)
+  if (isAdopted(value) && isAlike(result, value)) {
+    fitting.set(value, schema)
+    return value
+  }
   return result
+}
+
+/** What a schema leaves as it is. */
+const fitting = new WeakMap<object, Schema>()
+
+function isAlike(a: Fields, b: Fields): boolean {
+  const keys = Object.keys(a)
+  return keys.length === Object.keys(b).length && keys.every((key) => a[key] === b[key])
 }

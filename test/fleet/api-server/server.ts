@@ -36,7 +36,7 @@ export type SimulatedApiServer = {
   /** What has reached the server, oldest first; empty it as you like. */
   readonly audit: AuditEntry[]
   observe(observer: Observer): () => void
-  /** Current objects of a resource, by its plural. */
+  /** Current objects of a resource, by its plural; the same list until one of them changes. */
   objects(plural: string): readonly SimObject[]
   /** The current object of that name, if there is one. */
   object(plural: string, namespace: string | undefined, name: string): SimObject | undefined
@@ -168,7 +168,7 @@ export function createSimulatedApiServer(options: ApiServerOptions): SimulatedAp
       observers.add(observer)
       return () => void observers.delete(observer)
     },
-    objects: (plural) => store.all(resourceNamed(plural)).map(({ object }) => object),
+    objects: (plural) => store.objects(resourceNamed(plural)),
     object: (plural, namespace = '', name) => store.get(resourceNamed(plural), keyOf(namespace, name))?.object,
     revision: () => store.revision(),
     stop() {

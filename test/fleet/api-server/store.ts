@@ -21,6 +21,8 @@ export type Store = {
   get(resource: Resource, key: string): Version | undefined
   /** In the order of their keys; changes with the store. */
   all(resource: Resource): readonly Version[]
+  /** The same objects; the list is the same until one of them changes, and never changes itself. */
+  objects(resource: Resource): readonly SimObject[]
   /** Writes the object as the next version of its key; undefined deletes it. */
   commit(resource: Resource, key: string, object: SimObject | undefined, cordonManager?: string): Change
   /** The changes after a revision; undefined if they are forgotten. */
@@ -40,6 +42,8 @@ type Table = {
   objects: Map<string, Version>
   /** In the order of their keys. */
   sorted: Version[]
+  /** Of `sorted`; undefined: not made yet. */
+  list: readonly SimObject[] | undefined
   history: Change[]
   floor: number
 }
@@ -52,7 +56,7 @@ export function createStore(options: {
 }): Store {
   const { clock, historyLength, onChange } = options
   const tables = new Map<string, Table>()
-  for (const plural of resources.keys()) tables.set(plural, { objects: new Map(), sorted: [], history: [], floor: 1 })
+  for (const plural of resources.keys()) tables.set(plural, newTable())
   let revision = 1
 
   const tableOf = ({ plural }: Resource): Table => tables.get(plural) as Table
@@ -70,6 +74,10 @@ export function createStore(options: {
     revision: () => revision,
     get: (resource, key) => tableOf(resource).objects.get(key),
     all,
+    objects(resource) {
+      const table = tableOf(resource)
+      return (table.list ??= table.sorted.map(({ object }) => object))
+    },
     commit(resource, key, object, cordonManager) {
       const table = tableOf(resource)
       const previous = table.objects.get(key)
@@ -85,6 +93,7 @@ export function createStore(options: {
         table.objects.set(key, version)
         table.sorted.splice(at, previous === undefined ? 0 : 1, version)
       }
+      table.list = undefined
       const change = { type, resource, revision, version, previous, atMs: clock.monotonicMs() } as const
       remember(table, change)
       onChange(change)
@@ -123,11 +132,13 @@ export function createStore(options: {
       for (const [plural, table] of tables) {
         const objects = new Map(backup.tables.get(plural))
         const sorted = [...objects.values()].toSorted(byKey)
-        tables.set(plural, { ...table, objects, sorted, history: [], floor: revision })
+        tables.set(plural, { ...table, objects, sorted, list: undefined, history: [], floor: revision })
       }
     },
   }
 }
+
+const newTable = (): Table => ({ objects: new Map(), sorted: [], list: undefined, history: [], floor: 1 })
 
 const byKey = (a: Version, b: Version): number => (a.key < b.key ? -1 : 1)
 

@@ -42,8 +42,8 @@ export function createDisk(options: {
   }
 
   function check(operation: DiskOperation, syscall: string, path: string): void {
-    const isVolatile = volatileFolders.some((folder) => path.startsWith(`${folder}/`))
-    const code = fault?.(operation, path) ?? (isFull && operation === 'write' && !isVolatile ? 'ENOSPC' : undefined)
+    const isVolatile = (): boolean => volatileFolders.some((folder) => path.startsWith(`${folder}/`))
+    const code = fault?.(operation, path) ?? (isFull && operation === 'write' && !isVolatile() ? 'ENOSPC' : undefined)
     if (code !== undefined) throw errno(code, syscall, path)
   }
 

@@ -30,6 +30,7 @@ export function createNameLog(): NameLog {
       if (lasting.length > 0) entries.push({ atMs, changes: lasting })
     },
     commitFolder(folder) {
+      if (!entries.some(({ changes }) => changes.some((change) => change.folder === folder))) return
       const touched = new Set([folder])
       const [kept, committed]: [Entry[], Entry[]] = [[], []]
       for (const entry of entries.toReversed()) {

@@ -23,6 +23,8 @@ const partsOf = (path: string): string[] =>
 export function locate(root: FolderNode, path: string, last: 'follow' | 'keep' = 'follow'): Place {
   if (!path.startsWith('/')) throw new Error(`${JSON.stringify(path)} is not an absolute path of the host`)
   if (path.includes('\0')) throw new Error(`${JSON.stringify(path)} is not a path`)
+  const place = plainPlace(root, path)
+  if (place !== undefined) return place
   const remaining = partsOf(path)
   const names: string[] = []
   const nodes: (Inode | undefined)[] = [root]
@@ -46,4 +48,20 @@ export function locate(root: FolderNode, path: string, last: 'follow' | 'keep' =
     remaining.push(...partsOf(node.target))
   }
   return { path: `/${names.join('/')}`, name: names.at(-1) ?? '', parent: nodes.at(-2), node: nodes.at(-1) }
+}
+
+/** Where a path of plain names leads that meets folders alone, as most do; undefined for any other. */
+function plainPlace(root: FolderNode, path: string): Place | undefined {
+  let node: Inode | undefined = root
+  for (let from = 1; ; ) {
+    const slash = path.indexOf('/', from)
+    const name = slash < 0 ? path.slice(from) : path.slice(from, slash)
+    if (name === '' || name === '.' || name === '..') return undefined
+    if (node !== undefined && node.kind !== 'folder') return undefined
+    const parent: FolderNode | undefined = node
+    node = parent?.entries.get(name)
+    if (node?.kind === 'link') return undefined
+    if (slash < 0) return { path, name, parent, node }
+    from = slash + 1
+  }
 }

@@ -21,10 +21,20 @@ export const nodeOf = ({ server }: WorldView, host: HostView): KubernetesNode | 
   server.object('nodes', undefined, host.nodeName()) as KubernetesNode | undefined
 
 /** Names of the Skyhooks whose cordon marks the Node carries. */
-export const marksOf = (node: KubernetesNode | undefined): readonly string[] =>
-  Object.entries(node?.metadata.annotations ?? {}).flatMap(([key, value]) =>
-    key.startsWith(markPrefix) && value === 'true' ? [key.slice(markPrefix.length)] : [],
-  )
+export function marksOf(node: KubernetesNode | undefined): readonly string[] {
+  if (node === undefined) return []
+  let marks = marksByNode.get(node)
+  if (marks === undefined) {
+    marks = Object.entries(node.metadata.annotations ?? {}).flatMap(([key, value]) =>
+      key.startsWith(markPrefix) && value === 'true' ? [key.slice(markPrefix.length)] : [],
+    )
+    marksByNode.set(node, marks)
+  }
+  return marks
+}
+
+/** Each version of an object is one that never changes. */
+const marksByNode = new WeakMap<KubernetesNode, readonly string[]>()
 
 export const isControlPlane = (node: KubernetesNode | undefined): boolean =>
   controlPlaneLabels.some((label) => label in (node?.metadata.labels ?? {}))
@@ -39,8 +49,17 @@ export const isSelected = (skyhook: Skyhook | undefined, node: KubernetesNode | 
   skyhook !== undefined && node !== undefined && selects(skyhook.spec.nodeSelectors, node.metadata.labels ?? {})
 
 /** Slots of all scopes, that of the control plane included. */
-export const slotsOf = ({ server }: WorldView): readonly Slot[] =>
-  server.objects('leases').flatMap((lease) => readSlot(lease as Lease) ?? [])
+export function slotsOf({ server }: Pick<WorldView, 'server'>): readonly Slot[] {
+  const leases = server.objects('leases')
+  let slots = slotsByList.get(leases)
+  if (slots === undefined) {
+    slots = leases.flatMap((lease) => readSlot(lease as Lease) ?? [])
+    slotsByList.set(leases, slots)
+  }
+  return slots
+}
+
+const slotsByList = new WeakMap<object, readonly Slot[]>()
 
 /** Of one Skyhook: also those of an earlier one of its name. */
 export const isSlotOf = (slot: Slot, skyhook: string): boolean =>

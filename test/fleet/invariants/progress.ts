@@ -86,7 +86,15 @@ export const progress: Invariant = {
 
 /** Without what a write always changes: versions, times, counters of the companion. */
 function substanceOf(object: object | undefined): string {
-  return JSON.stringify(object ?? null, (key, value: unknown) =>
-    /^(resourceVersion|lastHeartbeatTime|lastTransitionTime|managedFields)$/.test(key) ? undefined : value,
-  ).replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z|\\"rev\\":\d+/g, '')
+  if (object === undefined) return ''
+  let substance = substances.get(object)
+  if (substance === undefined) {
+    const text = JSON.stringify(object, (key, value: unknown) => (changing.has(key) ? undefined : value))
+    substance = text.replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z|\\"rev\\":\d+/g, '')
+    substances.set(object, substance)
+  }
+  return substance
 }
+
+const changing = new Set(['resourceVersion', 'lastHeartbeatTime', 'lastTransitionTime', 'managedFields'])
+const substances = new WeakMap<object, string>()

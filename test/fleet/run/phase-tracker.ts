@@ -1,9 +1,9 @@
 /** Follows one host of a fleet and says in which phase of its work it is. */
 import { cordonKey } from '../../../src/schemas/annotations.ts'
 import type { KubernetesNode } from '../../../src/schemas/kubernetes.ts'
-import { readSlot } from '../../../src/lease/slot.ts'
 import type { SimulatedApiServer } from '../api-server/server.ts'
 import type { SimObject } from '../api-server/versions.ts'
+import { slotsOf } from '../invariants/cluster.ts'
 import type { FleetHost } from './fleet-host.ts'
 import type { Phase } from './phase.ts'
 
@@ -30,14 +30,10 @@ export function trackPhase({ host, truth, nodeName, hasJoined }: FleetHost, serv
     if (host.systemd.runningSteps().length > 0) return 'step'
     const name = nodeName()
     const node = server.object('nodes', undefined, name) as (SimObject & KubernetesNode) | undefined
-    const hasSlot = server.objects('leases').some((lease) => readSlot(lease as never)?.holder === name)
-    const annotations = Object.keys(node?.metadata.annotations ?? {})
-    const isCordoned = annotations.some((key) => key.startsWith(cordonPrefix))
+    const hasSlot = slotsOf({ server }).some(({ holder }) => holder === name)
+    const { isCordoned, isComplete } = lookOf(node)
     if (!hasSlot && !isCordoned && truth.openPackages().size === 0) {
       isWorkDone = false
-      const isComplete = Object.entries(node?.metadata.annotations ?? {}).every(
-        ([key, value]) => !key.startsWith(statusPrefix) || value === 'complete',
-      )
       if (!isComplete) return 'waiting'
       return hasWorked ? 'released' : 'idle'
     }
@@ -46,4 +42,21 @@ export function trackPhase({ host, truth, nodeName, hasJoined }: FleetHost, serv
     if (isWorkDone) return 'completing'
     return isCordoned ? 'draining' : 'slot-held'
   }
+}
+
+type Look = { readonly isCordoned: boolean; readonly isComplete: boolean }
+
+/** Each version of a Node is an object that never changes. */
+const looks = new WeakMap<object, Look>()
+
+function lookOf(node: KubernetesNode | undefined): Look {
+  const known = node && looks.get(node)
+  if (known !== undefined) return known
+  const annotations = Object.entries(node?.metadata.annotations ?? {})
+  const look = {
+    isCordoned: annotations.some(([key]) => key.startsWith(cordonPrefix)),
+    isComplete: annotations.every(([key, value]) => !key.startsWith(statusPrefix) || value === 'complete'),
+  }
+  if (node !== undefined) looks.set(node, look)
+  return look
 }

@@ -3,18 +3,16 @@ import { cordonKey, ignoreLabel, statusKey } from '../../../src/schemas/annotati
 import type { KubernetesNode } from '../../../src/schemas/kubernetes.ts'
 import { selects } from '../../../src/schemas/selectors.ts'
 import type { SkyhookSpec } from '../../../src/schemas/skyhook.ts'
-import { readSlot } from '../../../src/lease/slot.ts'
 import type { SimObject } from '../api-server/versions.ts'
+import { slotsOf } from '../invariants/cluster.ts'
 import type { World } from './world.ts'
 
 /** Undefined if so, else the first thing that is left to do. */
 export function unsettledReason({ server, hosts }: World): string | undefined {
   if (server.isAway()) return 'the API server is away'
   for (const { host, name } of hosts.values()) if (host.power() !== 'up') return `${name} is down`
-  for (const lease of server.objects('leases')) {
-    const slot = readSlot(lease as never)
-    if (slot !== undefined) return `${slot.holder} holds ${slot.name} (${slot.phase})`
-  }
+  const [slot] = slotsOf({ server })
+  if (slot !== undefined) return `${slot.holder} holds ${slot.name} (${slot.phase})`
   const skyhooks = server.objects('skyhooks') as readonly (SimObject & { readonly spec: SkyhookSpec })[]
   for (const node of server.objects('nodes') as readonly (SimObject & KubernetesNode)[]) {
     const { name, labels = {}, annotations = {} } = node.metadata

@@ -52,7 +52,7 @@ export function startWorld(
   },
 ): World {
   const { seed, nodes, skyhooks } = plan
-  const clock = createVirtualClock(startWallMs, { settleTurns: 1 })
+  const clock = createVirtualClock(startWallMs, { settleTurns: 0 })
   const chance = createChance(seed, 2)
   const server = createSimulatedApiServer({ clock, random: createChance(seed, 3).random, schemas })
   const tell = (event: FleetEvent): void => ports.onEvent(event, clock.monotonicMs())
