@@ -1,6 +1,6 @@
-import { isDeepStrictEqual } from 'node:util'
 import { reasonKey } from '../schemas/annotations.ts'
 import type { Clock } from '../schemas/clock.ts'
+import { isEqual } from '../schemas/equal.ts'
 import { decide } from '../stages/decide.ts'
 import { emptyPatch } from '../stages/model/node-patch.ts'
 import { type Action, failureKey, isPlannedOnce, type Plan, type TimedReason } from '../stages/model/plan.ts'
@@ -141,7 +141,7 @@ export async function runLoop(ports: LoopPorts): Promise<void> {
     if (!snapshot) return nowMs + maxSleepMs
     onSnapshot(snapshot)
     const plan = decide(snapshot, reasons)
-    if (!isDeepStrictEqual(plan.journal, journal.current()) && !(await journal.write(plan.journal))) {
+    if (!isEqual(plan.journal, journal.current()) && !(await journal.write(plan.journal))) {
       reportPlan(plan, nowMs)
       return nowMs + journalRetryMs
     }

@@ -34,7 +34,7 @@ export type Scope = {
 
 /** The scope of a Skyhook's compartment; `''` is the compartment of a Skyhook without a DeploymentPolicy. */
 export function skyhookScope(skyhook: SkyhookIdentity, compartment = ''): Scope {
-  return scopeOf('slot', skyhook, compartment, `${skyhook.uid}/${compartment}`)
+  return scopeOf('slot', skyhook, compartment, slotText(skyhook, compartment))
 }
 
 /**
@@ -42,7 +42,7 @@ export function skyhookScope(skyhook: SkyhookIdentity, compartment = ''): Scope 
  * own.
  */
 export function bootstrapScope(skyhook: SkyhookIdentity, compartment = ''): Scope {
-  return scopeOf('bootstrap', skyhook, compartment, `${skyhook.uid}/${compartment}/bootstrap`)
+  return scopeOf('bootstrap', skyhook, compartment, bootstrapText(skyhook, compartment))
 }
 
 /** One control-plane node of the whole cluster at a time, whatever Skyhook works on it. */
@@ -53,8 +53,12 @@ export const controlPlaneScope: Scope = {
   labels: { name: '', compartment: '' },
 }
 
+const slotText = ({ uid }: SkyhookIdentity, compartment: string): string => `${uid}/${compartment}`
+const bootstrapText = ({ uid }: SkyhookIdentity, compartment: string): string => `${uid}/${compartment}/bootstrap`
+const hashIn = (text: string): string => sha256Hex(text).slice(0, 8)
+
 function scopeOf(kind: 'slot' | 'bootstrap', skyhook: SkyhookIdentity, compartment: string, hashInput: string): Scope {
-  const hash = sha256Hex(hashInput).slice(0, 8)
+  const hash = hashIn(hashInput)
   const segment = nameSegment(compartment)
   return {
     kind,
@@ -156,8 +160,7 @@ export function selectorWithControlPlane({ labels: { name, compartment } }: Scop
 
 /** Whether the slot with these labels is of the Skyhook, in whatever compartment it was granted. */
 export function isScopeOf(skyhook: SkyhookIdentity, scope: string, compartment: string): boolean {
-  const isHash = (candidate: Scope): boolean => candidate.hash === scope
-  return isHash(skyhookScope(skyhook, compartment)) || isHash(bootstrapScope(skyhook, compartment))
+  return hashIn(slotText(skyhook, compartment)) === scope || hashIn(bootstrapText(skyhook, compartment)) === scope
 }
 
 /** Kind and index that a Lease's name states; undefined for names that state none. */

@@ -100,6 +100,17 @@ export function followOwnSlots(options: OwnSlotsOptions): OwnSlots {
     }
   }
 
+  let former: { readonly of: readonly unknown[]; readonly held: readonly OwnSlot[] } | undefined
+  /** The same list until something changes that it is made of: each decision asks for it. */
+  function describeAll(): readonly OwnSlot[] {
+    const of = [book, options.skyhooks(), options.journal().skyhooks, options.node()?.metadata.uid]
+    if (former === undefined || of.some((one, at) => one !== former?.of[at])) {
+      const skyhooks = knownSkyhooks()
+      former = { of, held: [...book.held.values()].map((entry) => describe(entry, skyhooks)) }
+    }
+    return former.held
+  }
+
   return {
     async untilKnown(listSignal) {
       const unlabelled = await listUnlabelledSlots(leases, nodeName, listSignal)
@@ -110,8 +121,7 @@ export function followOwnSlots(options: OwnSlotsOptions): OwnSlots {
     held() {
       if (!isSynced) return unknown('the Leases are not listed yet')
       if (book.held.size === 0) return known([])
-      const skyhooks = knownSkyhooks()
-      return known([...book.held.values()].map((entry) => describe(entry, skyhooks)))
+      return known(describeAll())
     },
     book: () => book,
     record(change) {

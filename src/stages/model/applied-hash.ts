@@ -1,17 +1,18 @@
 import type { SkyhookSpec } from '../../schemas/skyhook.ts'
+import { perObject } from '../../schemas/per-object.ts'
 import { canonicalJson, sha256Hex } from '../../schemas/canonical-json.ts'
 
 /**
  * Hash of what decides work on a complete node: name, version, configMap, env and uninstall of each package. Two specs
  * with one hash leave a complete node complete. 16 hex digits. `env` keeps its order and is compared as written.
  */
-export function appliedHash(spec: SkyhookSpec): string {
+export const appliedHash: (spec: SkyhookSpec) => string = perObject((spec) => {
   const packages = Object.entries(spec.packages ?? {}).map(([name, { version, configMap, env, uninstall }]) => [
     name,
     { version, configMap: configMap === undefined ? undefined : markEmptyValues(configMap), env, uninstall },
   ])
   return sha256Hex(canonicalJson(Object.fromEntries(packages))).slice(0, 16)
-}
+})
 
 /** A key with an empty value is not the same as no key: the file exists on the host. */
 function markEmptyValues(configMap: Readonly<Record<string, string>>): Record<string, string | readonly string[]> {

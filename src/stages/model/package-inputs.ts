@@ -1,5 +1,6 @@
 import type { PackageInputs, PackageRecord } from '../../schemas/journal.ts'
 import type { PackageSpec } from '../../schemas/skyhook.ts'
+import { perObject } from '../../schemas/per-object.ts'
 import { canonicalJson, sha256Hex } from '../../schemas/canonical-json.ts'
 
 export const inputsOf = (spec: PackageSpec): PackageInputs => ({ config: spec.configMap ?? {}, env: spec.env ?? [] })
@@ -49,7 +50,7 @@ export function keysOfConfigChange({ config }: PackageRecord, spec: PackageSpec)
 }
 
 /** What must not change under a started package; a change makes it start over from a new generation. */
-export function immutableInputsHash(spec: PackageSpec): string {
-  const { version, image, containerSHA, env, resources } = spec
-  return sha256Hex(canonicalJson({ version, image, containerSHA, env, resources })).slice(0, 16)
-}
+export const immutableInputsHash: (spec: PackageSpec) => string = perObject(
+  ({ version, image, containerSHA, env, resources }) =>
+    sha256Hex(canonicalJson({ version, image, containerSHA, env, resources })).slice(0, 16),
+)

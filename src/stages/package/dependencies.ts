@@ -1,4 +1,5 @@
 import type { PackageSpec } from '../../schemas/skyhook.ts'
+import { perObject } from '../../schemas/per-object.ts'
 import { satisfiesConstraint, isVersionOrRange } from './versions.ts'
 
 type Packages = Readonly<Record<string, PackageSpec>>
@@ -7,7 +8,7 @@ type Packages = Readonly<Record<string, PackageSpec>>
  * What makes a dependency graph unusable: unknown names, versions nobody has, self-dependencies, cycles. One sentence
  * each.
  */
-export function dependencyProblems(packages: Packages): string[] {
+export const dependencyProblems: (packages: Packages) => readonly string[] = perObject((packages) => {
   const problems: string[] = []
   for (const [name, { dependsOn = {} }] of sorted(packages)) {
     for (const [needed, constraint] of sorted(dependsOn)) {
@@ -25,7 +26,7 @@ export function dependencyProblems(packages: Packages): string[] {
   if (cycle)
     problems.push(`packages.${cycle[0]}.dependsOn: cycle ${cycle.join(' -> ')}; remove one of these dependencies`)
   return problems
-}
+})
 
 function findCycle(packages: Packages): string[] | undefined {
   const done = new Set<string>()

@@ -4,6 +4,7 @@ import type { NodeConditionReason } from '../../schemas/catalogue/conditions.ts'
 import type { KubernetesNode, NodeCondition, NodePatch } from '../../schemas/kubernetes.ts'
 import type { Published, SkyhookRecord } from '../../schemas/journal.ts'
 import type { NodeStatus, SkyhookSpec } from '../../schemas/skyhook.ts'
+import { perObject } from '../../schemas/per-object.ts'
 import { publishedReboots } from '../interrupt/reboots.ts'
 import { appliedHash } from '../model/applied-hash.ts'
 import { sha256Hex } from '../../schemas/canonical-json.ts'
@@ -120,12 +121,14 @@ export function skyhookPatch(
   return { ...patch, recheckAtMs: Math.min(recheckAtMs, packageReasons.recheckAtMs, packageChanges.recheckAtMs) }
 }
 
+const hashOf = perObject(({ state }: Published): string => sha256Hex(state))
+
 function newCompanion(snapshot: Snapshot, record: SkyhookRecord, published: Published): Companion {
   const reboots = publishedReboots(record)
   return {
     v: 1,
     rev: published.rev,
-    sha256: sha256Hex(published.state),
+    sha256: hashOf(published),
     nodeUID: snapshot.node.metadata.uid,
     ...(record.applied && { applied: record.applied }),
     ...(record.takenOver === 'complete' && { foundComplete: true }),
