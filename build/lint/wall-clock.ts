@@ -9,6 +9,7 @@ const publishers: Readonly<Record<string, string>> = {
   'src/schemas/clock.ts': 'turns steady time into published time',
   'src/daemon/state/steady-time.ts': "passes the machine's on",
   'src/lease/slots.ts': 'times in Leases',
+  'src/lease/slot-creation.ts': 'times in Leases',
   'src/lease/ledger.ts': 'times in Leases',
   'src/lease/election.ts': 'times in Leases; how soon to look at one of others, which only costs requests',
   'src/kube/events.ts': 'times in Events',

@@ -1,4 +1,4 @@
-/** What one consistent LIST of a scope allows the asking node. Pure; the requests are in slots.ts. */
+/** What one consistent LIST of a scope allows the asking node. Pure; the requests are in slot-acquisition.ts. */
 import { isPastWork } from '../schemas/skyhook.ts'
 import type { Scope } from './names.ts'
 import { admissibleIndices, isStillAdmissible, pickIndex, type Limit } from './rule.ts'

@@ -3,7 +3,8 @@ import { type Admission, admit } from './admission.ts'
 import { controlPlaneScope } from './names.ts'
 import { listWithControlPlane, type Leases } from './slot-reads.ts'
 import type { Slot } from './slot.ts'
-import { type AcquireOutcome, type SlotRequest, take, tryList, waiting } from './slots.ts'
+import { type SlotRequest, take, waiting } from './slot-acquisition.ts'
+import { type AcquireOutcome, tryList } from './slot-creation.ts'
 
 /**
  * Asks for a Skyhook's slot for work that starts with taking a node of the control plane out of service: it needs the

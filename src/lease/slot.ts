@@ -1,4 +1,4 @@
-/** A slot as a document: reads and writes its Lease. Pure; the requests are in slots.ts. */
+/** A slot as a document: reads and writes its Lease. Pure; the requests are in slot-acquisition.ts and slots.ts. */
 import type { KubeObject } from '../kube/objects.ts'
 import { apiGroup, leaseTypeMeta } from '../schemas/api.ts'
 import type { ObjectMeta } from '../schemas/kubernetes.ts'

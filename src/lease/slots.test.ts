@@ -7,7 +7,9 @@ import { indexedName, labelKeys, ledgerLabels, ledgerName, nodeSlotName, skyhook
 import type { Limit } from './rule.ts'
 import { listScope, listUnlabelledSlots, type Leases, type ScopeListing } from './slot-reads.ts'
 import { isHeldBy, type NodeIdentity, type SlotProgress, type Slot } from './slot.ts'
-import { acquire, createRecoverySlot, confirm, release, renew, type SlotRequest } from './slots.ts'
+import { acquire, confirm, type SlotRequest } from './slot-acquisition.ts'
+import { createRecoverySlot } from './slot-creation.ts'
+import { release, renew } from './slots.ts'
 
 const leasesPath = '/apis/coordination.k8s.io/v1/namespaces/skyhook/leases'
 const demo = { name: 'demo', uid: '3f2504e0-4f89-11d3-9a0c-0305e82c3301' }

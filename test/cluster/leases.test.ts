@@ -6,15 +6,9 @@ import type { KubeObject } from '../../src/kube/objects.ts'
 import { indexedName, ledgerLabels, ledgerName, skyhookScope } from '../../src/lease/names.ts'
 import { listScope, type Leases } from '../../src/lease/slot-reads.ts'
 import type { NodeIdentity, SlotProgress, Slot } from '../../src/lease/slot.ts'
-import {
-  acquire,
-  createRecoverySlot,
-  confirm,
-  release,
-  renew,
-  type AcquireOutcome,
-  type SlotRequest,
-} from '../../src/lease/slots.ts'
+import { acquire, confirm, type SlotRequest } from '../../src/lease/slot-acquisition.ts'
+import { createRecoverySlot, type AcquireOutcome } from '../../src/lease/slot-creation.ts'
+import { release, renew } from '../../src/lease/slots.ts'
 import { startApiServer, type ApiServer } from './api-server.ts'
 
 const leasesPath = '/apis/coordination.k8s.io/v1/namespaces/default/leases'

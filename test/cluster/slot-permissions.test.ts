@@ -10,14 +10,9 @@ import {
   skyhookScope,
   type Scope,
 } from '../../src/lease/names.ts'
-import {
-  acquire,
-  createRecoverySlot,
-  release,
-  renew,
-  type AcquireOutcome,
-  type SlotRequest,
-} from '../../src/lease/slots.ts'
+import { acquire, type SlotRequest } from '../../src/lease/slot-acquisition.ts'
+import { createRecoverySlot, type AcquireOutcome } from '../../src/lease/slot-creation.ts'
+import { release, renew } from '../../src/lease/slots.ts'
 import { allowed, leases, merge, refused, useAgents, type NodeName } from './agents.ts'
 import { namespace, type Json } from './chart-cluster.ts'
 

@@ -1,7 +1,7 @@
 /** This node in the lines for slots, one per Skyhook: when a request is worthwhile. It grants nothing. */
 import { ledgerName } from '../../lease/names.ts'
 import { fullReason } from '../../lease/admission.ts'
-import type { AcquireOutcome } from '../../lease/slots.ts'
+import type { AcquireOutcome } from '../../lease/slot-creation.ts'
 import type { Limit } from '../../lease/rule.ts'
 import type { Lease } from '../../lease/slot.ts'
 import { firstDelayMs, isNextInLine, lineLength, type Queue } from '../../lease/waiting.ts'

@@ -1,15 +1,9 @@
 import { acquireWithControlPlane, controlPlaneAsking } from '../../lease/control-plane.ts'
 import type { Slot } from '../../lease/slot.ts'
 import type { Leases } from '../../lease/slot-reads.ts'
-import {
-  acquire,
-  type AcquireOutcome,
-  confirm,
-  createRecoverySlot,
-  release,
-  renew,
-  type SlotRequest,
-} from '../../lease/slots.ts'
+import { acquire, confirm, type SlotRequest } from '../../lease/slot-acquisition.ts'
+import { type AcquireOutcome, createRecoverySlot } from '../../lease/slot-creation.ts'
+import { release, renew } from '../../lease/slots.ts'
 import { type Backoff, backoffMs } from '../../schemas/backoff.ts'
 import type { Clock, Random } from '../../schemas/clock.ts'
 import type { SlotPhase } from '../../schemas/skyhook.ts'

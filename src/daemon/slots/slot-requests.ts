@@ -1,7 +1,7 @@
 /** What a request for a slot says about this node and its work. */
 import { bootstrapScope, skyhookScope } from '../../lease/names.ts'
 import type { NodeIdentity, SlotProgress } from '../../lease/slot.ts'
-import type { SlotRequest } from '../../lease/slots.ts'
+import type { SlotRequest } from '../../lease/slot-acquisition.ts'
 import type { Journal } from '../../schemas/journal.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { SlotPhase } from '../../schemas/skyhook.ts'

@@ -1,5 +1,5 @@
 import type { Scope } from '../../lease/names.ts'
-import type { AcquireOutcome } from '../../lease/slots.ts'
+import type { AcquireOutcome } from '../../lease/slot-creation.ts'
 import type { Clock } from '../../schemas/clock.ts'
 
 /**

@@ -1,4 +1,4 @@
-/** The requests of an agent about its slots, in the order and with the answers of src/lease/slots.ts. */
+/** The requests of an agent about its slots, in the order and with the answers of src/lease. */
 import type { Skyhook } from '../../../src/schemas/skyhook.ts'
 import * as slotBook from '../../../src/daemon/slots/slot-book.ts'
 import { changeBook, entryAt, heldAt, slotAt, withEntry } from './book.ts'

@@ -1,0 +1,124 @@
+/** The CREATE of a slot, for whoever was admitted or needs no admission. */
+import { isAlreadyExists, isInvalid, isTransient } from '../kube/errors.ts'
+import { messageOf } from '../schemas/json.ts'
+import { ownSlotsIn } from './admission.ts'
+import type { Scope } from './names.ts'
+import { leasesPathOf, listScope, observeSlot, type Leases, type ScopeListing } from './slot-reads.ts'
+import { newLease, readSlot, type Lease, type NodeIdentity, type SlotProgress, type SlotTarget } from './slot.ts'
+import { type Held, type Lost, release, releaseDuplicates, type Unknown } from './slots.ts'
+
+/** Not now; `reason` is for people, the same for all who wait, and does not change with their number. */
+type Waiting = {
+  readonly outcome: 'waiting'
+  readonly reason: string
+  /** Absent where no LIST was needed to know. */
+  readonly listing?: ScopeListing
+}
+
+export type AcquireOutcome =
+  | (Held & { readonly isNew: boolean })
+  | Waiting
+  /** Another node was faster: ask again after a pause, not at once. */
+  | (Lost & {
+      readonly lease: string
+      /** What the request was based on, and how many indices were free besides; absent where it was on nothing. */
+      readonly listing?: ScopeListing
+      readonly othersFree?: number
+    })
+  /** Whether a slot was created is not known; the next call finds it if it was. */
+  | Unknown
+
+type Creation = { readonly scope: Scope; readonly node: NodeIdentity; readonly progress: SlotProgress }
+
+/**
+ * Takes a slot without asking for room: a node that is already disrupted takes capacity whether it counts or not. Safe
+ * to repeat; a slot of the scope that is already ours is returned instead.
+ */
+export async function createRecoverySlot(
+  leases: Leases,
+  request: Creation,
+  signal?: AbortSignal,
+): Promise<AcquireOutcome> {
+  return await create(leases, request, { target: { kind: 'recovery' }, isRepeated: false }, signal)
+}
+
+/** `isRepeated`: an earlier CREATE of this very name was not answered. */
+type CreationTarget = { readonly target: SlotTarget; readonly isRepeated: boolean }
+
+/** One CREATE of this very name, and what became of it. */
+export async function create(
+  leases: Leases,
+  request: Creation,
+  creation: CreationTarget,
+  signal: AbortSignal | undefined,
+  isSecond = false,
+): Promise<AcquireOutcome> {
+  const { scope, node, progress } = request
+  const { target, isRepeated } = creation
+  const body = newLease(scope, target, node, progress, leases.clock.wallMs())
+  let failure: unknown
+  try {
+    const slot = readSlot(await leases.transport.json<Lease>('POST', leasesPathOf(leases), { body, signal }))
+    if (slot !== undefined) return { outcome: 'held', slot, isNew: true }
+    failure = new Error('the API server answered the creation of a slot with another object')
+  } catch (error) {
+    signal?.throwIfAborted()
+    if (isAlreadyExists(error) && 'index' in target && !isRepeated)
+      return { outcome: 'lost', reason: `another node took ${body.metadata.name}`, lease: body.metadata.name }
+    if (isInvalid(error) && !isSecond) return await createUnlessHeld(leases, request, creation, signal)
+    if (!isAlreadyExists(error) && !isTransient(error))
+      return { outcome: 'waiting', reason: `the API server rejected the slot: ${messageOf(error)}` }
+    failure = error
+  }
+  const observed = await observeSlot(leases, { name: body.metadata.name }, node, signal)
+  if (observed.is === 'ours') return { outcome: 'held', slot: observed.slot, isNew: true }
+  if (observed.is === 'former' && !isSecond) {
+    const released = await release(leases, observed.slot, node, signal)
+    return released.outcome === 'unknown' ? released : await create(leases, request, creation, signal, true)
+  }
+  if (isAlreadyExists(failure) && observed.is !== 'unknown')
+    return { outcome: 'lost', reason: observed.reason, lease: body.metadata.name }
+  return { outcome: 'unknown', error: failure, ...('index' in target && { unansweredIndex: target.index }) }
+}
+
+/**
+ * After a refusal as by the policy of one slot per holder. Either a CREATE given up as unanswered has come through, or
+ * the API server has not yet heard of a release: its policies read a cache that is some milliseconds old.
+ */
+async function createUnlessHeld(
+  leases: Leases,
+  request: Creation,
+  creation: CreationTarget,
+  signal: AbortSignal | undefined,
+): Promise<AcquireOutcome> {
+  const listing = await tryList(() => listScope(leases, request.scope, signal), signal)
+  if ('error' in listing) return listing
+  return (
+    (await ownSlotAlone(leases, listing, request, signal)) ?? (await create(leases, request, creation, signal, true))
+  )
+}
+
+/** Answers `unknown` where the LIST fails; throws only after an abort. */
+export async function tryList<T extends object>(
+  list: () => Promise<T>,
+  signal: AbortSignal | undefined,
+): Promise<T | Unknown> {
+  try {
+    return await list()
+  } catch (error) {
+    signal?.throwIfAborted()
+    return { outcome: 'unknown', error }
+  }
+}
+
+/** The slot that we hold in the scope already, alone. */
+async function ownSlotAlone(
+  leases: Leases,
+  { slots }: ScopeListing,
+  { scope, node }: Creation,
+  signal: AbortSignal | undefined,
+): Promise<(Held & { readonly isNew: false }) | Unknown | undefined> {
+  const [slot, ...duplicates] = ownSlotsIn(slots, scope, node)
+  if (slot === undefined) return undefined
+  return (await releaseDuplicates(leases, duplicates, node, signal)) ?? { outcome: 'held', slot, isNew: false }
+}
