@@ -21,6 +21,8 @@ export type QueueKnowledge = {
   learn(ledgers: readonly Lease[]): void
   /** A slot went from one node to the next. */
   passedOn(): void
+  /** Nodes that stopped waiting, per ms, since the first call. */
+  nodesPerMs(): number
   /** For how long the ledger has been as it is, in ms. */
   ledgerAgeMs(): number
 }
@@ -30,16 +32,20 @@ export function createQueueKnowledge(first: SkyhookView, fleet: FleetSize, clock
   let ledgers: readonly Lease[] = []
   let handOvers = 0
   let seen = { resourceVersion: '', sinceMs: clock.monotonicMs() }
+  let firstAsked: { readonly waiters: number; readonly atMs: number } | undefined
   const limit = (): Limit => limitOf(view, ledgers)
+
+  function queue(): Queue {
+    const { matched, waiters } = queueOf(view, ledgers) ?? { matched: fleet.agents(), waiters: fleet.agents() }
+    // as the ledger said, less one node per slot for each time that the slot of this node's place was passed on
+    const current = limit()
+    const passed = handOvers * (typeof current === 'number' ? current : 1)
+    return { matched, waiters: Math.max(1, waiters - passed) }
+  }
+
   return {
     limit,
-    queue() {
-      const { matched, waiters } = queueOf(view, ledgers) ?? { matched: fleet.agents(), waiters: fleet.agents() }
-      // as the ledger said, less one node per slot for each time that the slot of this node's place was passed on
-      const current = limit()
-      const passed = handOvers * (typeof current === 'number' ? current : 1)
-      return { matched, waiters: Math.max(1, waiters - passed) }
-    },
+    queue,
     ledger: () => ledgers[0],
     needsLedger: () => typeof limitOf(view, []) === 'object',
     view: () => view,
@@ -53,6 +59,12 @@ export function createQueueKnowledge(first: SkyhookView, fleet: FleetSize, clock
       if (seen.resourceVersion !== resourceVersion) seen = { resourceVersion, sinceMs: clock.monotonicMs() }
     },
     passedOn: () => void handOvers++,
+    nodesPerMs() {
+      const { waiters } = queue()
+      const atMs = clock.monotonicMs()
+      firstAsked ??= { waiters, atMs }
+      return atMs > firstAsked.atMs ? (firstAsked.waiters - waiters) / (atMs - firstAsked.atMs) : 0
+    },
     ledgerAgeMs: () => clock.monotonicMs() - seen.sinceMs,
   }
 }

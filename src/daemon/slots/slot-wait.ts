@@ -3,13 +3,15 @@
  * one is worthwhile. The rules are in src/lease/waiting.ts.
  */
 import { indexedName, ledgerName, parseIndexedName, skyhookScope } from '../../lease/names.ts'
+import type { Limit } from '../../lease/rule.ts'
 import type { Leases, ScopeListing } from '../../lease/slot-reads.ts'
 import type { Lease } from '../../lease/slot.ts'
 import * as waiting from '../../lease/waiting.ts'
 import type { Random } from '../../schemas/clock.ts'
 import type { SkyhookView } from '../../stages/model/snapshot.ts'
 import type { FleetSize } from '../state/fleet-size.ts'
-import { type LeaseSeen, type LeaseWatch, readLease, watchLease } from './lease-watch.ts'
+import { createFollowedLeases } from './followed-leases.ts'
+import { readLease } from './lease-watch.ts'
 import { createQueueKnowledge } from './queue-knowledge.ts'
 
 export type SlotWait = {
@@ -64,8 +66,6 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
   const endSignal = AbortSignal.any([signal, closing.signal])
   const knowledge = createQueueKnowledge(view, options.fleet, clock)
   const { queue, limit } = knowledge
-  let slotWatch: LeaseWatch | undefined
-  let ledgerWatch: LeaseWatch | undefined
   let cancelTurn: (() => void) | undefined
   let cancelLook: (() => void) | undefined
   let looks = 0
@@ -73,7 +73,22 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
   let hasSeenRelease = false
   let losses = 0
   let lastSleepMs = 0
-  let firstRead: { readonly waiters: number; readonly atMs: number } | undefined
+
+  const followed = createFollowedLeases({
+    leases,
+    ledger: ledgerName({ name, uid }),
+    random,
+    onHeld(wasHeld) {
+      if (!wasHeld) knowledge.passedOn()
+      cancel()
+    },
+    onReleased(slots) {
+      if (typeof slots === 'number' && slots > 0) askSoon(slots)
+    },
+    // for budgets that depend on it, by the next few nodes; and by all while there is no budget without it
+    onLedger: (ledger) => whenRaised(() => knowledge.learn(ledger === undefined ? [] : [ledger])),
+    signal: endSignal,
+  })
 
   const nodeUid = (): string => options.nodeUid() ?? ''
   const isNext = (slots: number): boolean => waiting.isNextInLine(nodeUid(), slots, queue())
@@ -101,41 +116,6 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
     })
   }
 
-  /** `slotsNow`: how many slots there are in the scope of the followed one. */
-  function follow(target: string, { lease, resourceVersion }: LeaseSeen, slotsNow = limit): void {
-    if (slotWatch?.name === target) return
-    slotWatch?.close()
-    let isHeld = lease !== undefined
-    const onChange = (seen: Lease | undefined): void => {
-      if (seen !== undefined && !isHeld) knowledge.passedOn()
-      isHeld = seen !== undefined
-      const slots = slotsNow()
-      if (isHeld) cancel()
-      else if (typeof slots === 'number' && slots > 0) askSoon(slots)
-    }
-    slotWatch = watchLease(leases, target, { lease, resourceVersion }, { random, onChange, signal: endSignal })
-  }
-
-  /** For budgets that depend on it, by the next few nodes; and by all while there is no budget without it. */
-  function followLedger(resourceVersion: string): void {
-    if (ledgerWatch !== undefined) return
-    const seen = { lease: knowledge.ledger(), resourceVersion }
-    const onChange = (ledger: Lease | undefined): void =>
-      whenRaised(() => knowledge.learn(ledger === undefined ? [] : [ledger]))
-    ledgerWatch = watchLease(leases, ledgerName({ name, uid }), seen, { random, onChange, signal: endSignal })
-  }
-
-  function unfollowLedger(): void {
-    ledgerWatch?.close()
-    ledgerWatch = undefined
-  }
-
-  function unfollow(): void {
-    unfollowLedger()
-    slotWatch?.close()
-    slotWatch = undefined
-  }
-
   /** After the change: a raised budget has free slots that nobody has released. */
   function whenRaised(change: () => void): void {
     const before = limit()
@@ -146,7 +126,7 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
     const raisedBy = now - (typeof before === 'number' ? before : 0)
     if (raisedBy <= 0) return
     if (!isNext(now)) {
-      unfollow()
+      followed.unfollow()
       return sleepOn(now)
     }
     options.onNear()
@@ -155,11 +135,8 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
   }
 
   function sleepOn(slots: number): void {
-    const now = queue()
-    const nowMs = clock.monotonicMs()
-    firstRead ??= { waiters: now.waiters, atMs: nowMs }
-    const nodesPerMs = nowMs > firstRead.atMs ? (firstRead.waiters - now.waiters) / (nowMs - firstRead.atMs) : 0
-    lastSleepMs = waiting.sleepMs(nodeUid(), slots, now, { nodesPerMs, lastSleepMs }, random.number())
+    const progress = { nodesPerMs: knowledge.nodesPerMs(), lastSleepMs }
+    lastSleepMs = waiting.sleepMs(nodeUid(), slots, queue(), progress, random.number())
     schedule(lastSleepMs, () => void awake(slots))
   }
 
@@ -184,23 +161,14 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
     const target = indexedName(scope, waiting.placeOf(nodeUid(), queue()) % slots)
     const lease = await readLease(leases, target, endSignal)
     if (lease === undefined) return askSoon(slots)
-    follow(target, { lease, resourceVersion: lease.metadata.resourceVersion })
+    followed.followSlot(target, { lease, resourceVersion: lease.metadata.resourceVersion }, limit)
     cancelLook?.()
     cancelLook = clock.startTimer(nextLookMs(slots), options.onTurn)
   }
 
-  /**
-   * Which of the held slots this node follows: at first each is followed by about as many nodes. A look that finds no
-   * free slot says that the followed one is held for long, so another one is followed from then on: else all who are
-   * left follow such slots, and nobody those that are passed on. A slot without index can be the one.
-   */
-  function followOneOf({ slots, resourceVersion }: ScopeListing, slotsNow = limit): void {
-    const isStillHeld = slots.some(({ name }) => name === slotWatch?.name)
-    if (isStillHeld && hasSeenRelease) return
-    const held = slots.toSorted((a, b) => a.index - b.index || (a.name < b.name ? -1 : 1))
-    const any = isStillHeld ? Math.floor(random.number() * held.length) : waiting.placeOf(nodeUid(), queue())
-    const target = held[any % held.length]
-    if (target !== undefined) follow(target.name, { lease: target.lease, resourceVersion }, slotsNow)
+  function followOneOf(listing: ScopeListing, slotsNow: () => Limit): void {
+    followed.followOneOf(listing, waiting.placeOf(nodeUid(), queue()), !hasSeenRelease, slotsNow)
+    hasSeenRelease = false
   }
 
   return {
@@ -215,7 +183,7 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
 
     learn: (ledger) => knowledge.learn(ledger === undefined ? [] : [ledger]),
 
-    preferredIndex: () => (slotWatch === undefined ? undefined : parseIndexedName(slotWatch.name)?.index),
+    preferredIndex: () => parseIndexedName(followed.slotName() ?? '')?.index,
 
     denied(listing) {
       cancel()
@@ -226,29 +194,30 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
       knowledge.learn(ledgers)
       const slots = limit()
       if (typeof slots !== 'number') {
-        followLedger(resourceVersion)
+        followed.followLedger({ lease: knowledge.ledger(), resourceVersion })
         schedule(firstCountMs * (1 + random.number()), options.onCountMissing)
         return nextLookMs(1)
       }
       if (!isNext(slots)) {
-        unfollow()
+        followed.unfollow()
         sleepOn(slots)
         return sleepingRetryMs
       }
-      followOneOf(listing)
-      hasSeenRelease = false
-      if (knowledge.needsLedger() && waiting.rankOf(nodeUid(), queue()) < slots) followLedger(resourceVersion)
-      else unfollowLedger()
+      followOneOf(listing, limit)
+      const dependsOnLedger = knowledge.needsLedger() && waiting.rankOf(nodeUid(), queue()) < slots
+      if (dependsOnLedger) followed.followLedger({ lease: knowledge.ledger(), resourceVersion })
+      else followed.unfollowLedger()
       return nextLookMs(slots)
     },
 
     lost(lease, listing, othersFree) {
       cancel()
+      hasSeenRelease = false
       losses++
       if (listing === undefined || othersFree > 0) return waiting.lostDelayMs(losses, random.number())
       knowledge.learn(listing.ledgers)
       const { resourceVersion } = listing
-      if (slotWatch === undefined) follow(lease, { lease: undefined, resourceVersion }) // else that shows it, too
+      if (followed.slotName() === undefined) followed.followSlot(lease, { lease: undefined, resourceVersion }, limit)
       const slots = limit()
       return nextLookMs(typeof slots === 'number' ? slots : 1)
     },
@@ -256,7 +225,6 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
     deniedBesideLine(listing, slots, others) {
       cancel()
       if (listing !== undefined) followOneOf(listing, () => slots) // not counted by the budget
-      hasSeenRelease = false
       return waiting.lookDelayMs(looks++, slots, others, random.number())
     },
 
