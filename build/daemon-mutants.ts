@@ -25,6 +25,7 @@ const inFile =
 const book = inFile('slots/slot-book.ts', 'slots/slot-book.test.ts')
 const denials = inFile('slots/denials.ts', 'slots/denials.test.ts')
 const manager = inFile('slots/slot-manager.ts', 'slots/slot-manager.test.ts')
+const held = inFile('slots/held-slots.ts', 'slots/slot-manager.test.ts')
 const ownSlots = inFile('slots/own-slots.ts', 'slots/slot-manager.test.ts')
 const confirmation = inFile('slots/confirmation.ts', 'slots/slot-manager.test.ts')
 const requests = inFile('slots/slot-requests.ts', 'slots/slot-manager.test.ts')
@@ -58,17 +59,17 @@ export const mutants: readonly Mutant[] = [
     'isFormer: false && slot.nodeUid !==',
   ),
   requests('an unanswered creation is forgotten', 'unansweredIndex: unanswered.indexIn(scope),', ''),
-  manager(
+  held(
     'a release without an answer forgets the slot',
-    "    if (result.outcome === 'unknown') {\n      ownSlots.record",
-    '    if (false) {\n      ownSlots.record',
+    "if (result.outcome === 'unknown') {\n        ownSlots.record",
+    'if (false) {\n        ownSlots.record',
   ),
-  manager('a yielded slot stays at the API server', 'await releaseEntry(entry)\n  }', 'end(entry)\n  }'),
+  manager('a yielded slot stays at the API server', 'await held.release(entry)\n  }', 'held.end(entry)\n  }'),
   manager('slots are given back at the same pace', 'const count = (yields.get(uid) ?? 0) + 1', 'const count = 1'),
-  manager('a report believes a lost slot', '|| !(await renewEntry(entry, slot.skyhook, phase))', ''),
-  manager(
+  held('a report believes a lost slot', '|| !(await renewEntry(entry, slot.skyhook, phase))', ''),
+  held(
     'a report looks at one slot',
-    'const isNeeded = controlPlaneNodeOf(options.node())',
+    'const isNeeded = node !== undefined && isControlPlaneNode(node)',
     'const isNeeded = false',
   ),
   manager("the control plane's slot goes unasked", "if (slot.scope === 'control-plane')", 'if (false)'),

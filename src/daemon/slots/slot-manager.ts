@@ -3,17 +3,15 @@ import type { Slot } from '../../lease/slot.ts'
 import type { Leases } from '../../lease/slot-reads.ts'
 import { acquire, confirm, type SlotRequest } from '../../lease/slot-acquisition.ts'
 import { type AcquireOutcome, createRecoverySlot } from '../../lease/slot-creation.ts'
-import { release, renew } from '../../lease/slots.ts'
 import { type Backoff, backoffMs } from '../../schemas/backoff.ts'
 import type { Clock, Random } from '../../schemas/clock.ts'
 import type { SlotPhase } from '../../schemas/skyhook.ts'
 import type { OwnSlot, SkyhookView, SlotDenial } from '../../stages/model/snapshot.ts'
-import { controlPlaneNodeOf } from '../../stages/skyhook/control-plane.ts'
-import { bestSlot } from '../../stages/skyhook/slot.ts'
 import type { Log } from '../telemetry/log.ts'
 import { hasBootstrapBudget } from './budget.ts'
 import { changeSince, isAdmissionCurrent, readSkyhook } from './confirmation.ts'
 import { type Denial, denied, noDenials, requestNow, waitedMs, withoutDenial } from './denials.ts'
+import { createHeldSlots } from './held-slots.ts'
 import type { OwnSlots } from './own-slots.ts'
 import { createRecoveryPace } from './recovery-pace.ts'
 import * as slotBook from './slot-book.ts'
@@ -21,7 +19,7 @@ import type { Denied, Pause, SlotLine } from './slot-line.ts'
 import { controlPlaneMessage, createSlotRequests, type SlotRequestSources } from './slot-requests.ts'
 import { createUnansweredCreations } from './unanswered-creations.ts'
 
-/** Sends the requests for slots, and enters what was answered. */
+/** Sends the requests for slots, and enters what was answered; held-slots.ts sends those about slots that are held. */
 export type SlotManager = {
   /** `isJoining`: the node joins the cluster, see src/stages/skyhook/joining.ts. */
   acquire(view: SkyhookView, phase: SlotPhase, withControlPlane: boolean, isJoining?: boolean): Promise<void>
@@ -69,18 +67,15 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
   const recoveryPace = createRecoveryPace(clock)
   let denials = noDenials
 
-  const { identity, progress, request } = createSlotRequests(options, unanswered)
+  const slotRequests = createSlotRequests(options, unanswered)
+  const { request } = slotRequests
+  const held = createHeldSlots(options, slotRequests)
 
   function grant(slot: Slot, { metadata }: SkyhookView, admittedGeneration?: number): void {
     const nowMs = clock.steadyMs()
     options.onAcquired(waitedMs(denials, metadata.name, nowMs) / 1000)
     denials = withoutDenial(denials, metadata.name)
     ownSlots.record((book) => slotBook.granted(book, slot, admittedGeneration, nowMs))
-  }
-
-  function end({ slot, grantedAtMs }: slotBook.HeldSlot): void {
-    ownSlots.record((book) => slotBook.ended(book, slot.uid))
-    options.onReleased(slot.phase, (clock.steadyMs() - grantedAtMs) / 1000)
   }
 
   function deny({ metadata }: SkyhookView, denial: Denial): void {
@@ -124,37 +119,8 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
     const count = (yields.get(uid) ?? 0) + 1
     yields.set(uid, count)
     deny(view, { ...why, retryInMs: backoffMs(count, yieldBackoff, random.number()) })
-    await releaseEntry(entry)
+    await held.release(entry)
   }
-
-  async function releaseEntry(entry: slotBook.HeldSlot): Promise<void> {
-    const { slot } = entry
-    // who deletes the slot of an earlier registration is still its holder
-    const result = await release(leases, slot, { ...identity(), uid: slot.nodeUid }, signal)
-    if (result.outcome === 'unknown') {
-      ownSlots.record((book) => slotBook.doubted(book, slot.uid)) // the DELETE may still be carried out
-      throw new Error(`slot ${slot.name} was not released`, { cause: result.error })
-    }
-    end(entry)
-  }
-
-  async function renewEntry(entry: slotBook.HeldSlot, skyhook: string, phase: SlotPhase): Promise<boolean> {
-    const { slot } = entry
-    const result = await renew(leases, slot, identity(), progress(phase, slot.generation, skyhook), signal)
-    switch (result.outcome) {
-      case 'held':
-        ownSlots.record((book, nowMs) => slotBook.renewed(book, result.slot, nowMs))
-        return ownSlots.book().held.has(slot.uid)
-      case 'lost':
-        log.warn({ skyhook, lease: slot.name, detail: result.reason }, 'slot lost')
-        end(entry)
-        return false
-      case 'unknown':
-        throw new Error(`slot ${slot.name} was not renewed`, { cause: result.error })
-    }
-  }
-
-  const entryOf = ({ uid }: OwnSlot): slotBook.HeldSlot | undefined => ownSlots.book().held.get(uid)
 
   return {
     async acquire(view, phase, withControlPlane, isJoining = false) {
@@ -193,12 +159,12 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
 
     async confirm(slot, view) {
       const { name, uid, generation = 0 } = view.metadata
-      const found = entryOf(slot)
+      const found = held.entryOf(slot)
       if (!found) return
       // in doubt, it is written first: a DELETE that is still under way then no longer fits its resourceVersion
-      if (found.ownership === 'seen' && !(await renewEntry(found, name, slot.phase)))
+      if (found.ownership === 'seen' && !(await held.renew(found, name, slot.phase)))
         return deny(view, { message: `Lease ${slot.lease} is gone`, retryInMs: lostRetryDelayMs })
-      const entry = entryOf(slot)
+      const entry = held.entryOf(slot)
       if (!entry) return
       const skyhook = await readSkyhook(leases.transport, name, signal)
       const change = changeSince(view, skyhook)
@@ -216,7 +182,7 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
         case 'yield':
           return await giveBack({ ...entry, slot: result.slot }, view, { message: result.reason })
         case 'lost':
-          end(entry)
+          held.end(entry)
           return deny(view, { message: result.reason, retryInMs: lostRetryDelayMs })
         case 'unknown':
           throw new Error(`slot ${slot.lease} was not confirmed`, { cause: result.error })
@@ -224,31 +190,18 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
     },
 
     async renew(slot, phase) {
-      const entry = entryOf(slot)
-      if (entry) await renewEntry(entry, slot.skyhook, phase)
+      const entry = held.entryOf(slot)
+      if (entry) await held.renew(entry, slot.skyhook, phase)
     },
 
-    async report(skyhookUid, phase) {
-      const held = ownSlots.held()
-      const slots = held.known ? held.value : []
-      const isNeeded = controlPlaneNodeOf(options.node())
-      const needed = [
-        bestSlot(slots.filter((slot) => slot.skyhookUid === skyhookUid)),
-        ...(isNeeded ? [bestSlot(slots.filter(({ scope }) => scope === 'control-plane'))] : []),
-      ]
-      for (const slot of needed) {
-        const entry = slot && entryOf(slot)
-        if (!slot || !entry || !(await renewEntry(entry, slot.skyhook, phase))) return false
-      }
-      return true
-    },
+    report: held.report,
 
     async release(slot) {
-      const entry = entryOf(slot)
+      const entry = held.entryOf(slot)
       if (!entry) return
       // the next node of the control plane must not take down the last API server that answers
       if (slot.scope === 'control-plane') (await leases.transport.stream('/readyz', { signal })).destroy()
-      await releaseEntry(entry)
+      await held.release(entry)
     },
 
     requestNow(skyhook) {

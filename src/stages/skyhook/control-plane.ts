@@ -19,10 +19,6 @@ const controlPlaneLabels = ['node-role.kubernetes.io/control-plane', 'node-role.
 export const isControlPlaneNode = ({ metadata }: KubernetesNode): boolean =>
   controlPlaneLabels.some((label) => label in (metadata.labels ?? {}))
 
-/** The same where the own Node may be unknown. */
-export const controlPlaneNodeOf = (node: KubernetesNode | undefined): boolean =>
-  node !== undefined && isControlPlaneNode(node)
-
 export const controlPlaneSlot = ({ slots }: Snapshot): OwnSlot | undefined =>
   slots.known ? bestSlot(slots.value.filter(({ scope }) => scope === 'control-plane')) : undefined
 
