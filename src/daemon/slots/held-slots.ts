@@ -87,6 +87,7 @@ export function createHeldSlots(
 
     async release(entry) {
       const { slot } = entry
+      ownSlots.record((book) => slotBook.releasing(book, slot.uid))
       // who deletes the slot of an earlier registration is still its holder
       const result = await release(leases, slot, { ...identity(), uid: slot.nodeUid }, signal)
       if (result.outcome === 'unknown') {

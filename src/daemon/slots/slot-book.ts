@@ -21,6 +21,8 @@ export type HeldSlot = {
   readonly ownership: SlotOwnership
   /** Generation of the Skyhook that was admitted; absent where this agent did not ask for the slot. */
   readonly admittedGeneration?: number | undefined
+  /** Its deletion is under way: nothing may start under it any more. */
+  readonly isReleasing?: boolean
   readonly renewedAtMs: number
   readonly grantedAtMs: number
 }
@@ -40,7 +42,15 @@ export const renewed = (book: SlotBook, slot: Slot, nowMs: number): SlotBook =>
 
 /** The Skyhook was read after the grant and still admits it. The same book when the slot was given up meanwhile. */
 export const confirmed = (book: SlotBook, slot: Slot, admittedGeneration: number, nowMs: number): SlotBook =>
-  update(book, slot.uid, { slot, ownership: 'confirmed', admittedGeneration, renewedAtMs: nowMs })
+  book.held.get(slot.uid)?.isReleasing === true
+    ? book
+    : update(book, slot.uid, { slot, ownership: 'confirmed', admittedGeneration, renewedAtMs: nowMs })
+
+/** It is about to be deleted: whoever decides meanwhile must not start work under it. */
+export function releasing(book: SlotBook, uid: string): SlotBook {
+  const ownership = book.held.get(uid)?.ownership === 'seen' ? 'seen' : 'owned'
+  return update(book, uid, { isReleasing: true, ownership })
+}
 
 /** An answer said that it is gone, or not ours. */
 export const ended = (book: SlotBook, uid: string): SlotBook => ({
@@ -73,7 +83,7 @@ export function listed(book: SlotBook, slots: readonly Slot[], nowMs: number): S
 
 /** It may be gone: the next write tells. */
 export const doubted = (book: SlotBook, uid: string): SlotBook =>
-  update(book, uid, { ownership: 'seen', renewedAtMs: 0 })
+  update(book, uid, { ownership: 'seen', isReleasing: false, renewedAtMs: 0 })
 
 const withHeld = (book: SlotBook, entry: HeldSlot): SlotBook => ({
   ...book,

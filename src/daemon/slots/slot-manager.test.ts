@@ -416,6 +416,31 @@ test('a release without an answer keeps the slot', async () => {
   expect([isHolding(first), released]).toEqual([true, []])
 })
 
+test('nothing may start under a slot whose deletion is under way', async () => {
+  const view = putSkyhook()
+  await first.acquire(view, 'cordoning', false)
+  await first.confirm(heldBy(first), view)
+  api.fault(({ method }) => method === 'DELETE', { kind: 'slow', ms: 100 }, 1)
+  const deletion = first.release(heldBy(first))
+  expect(heldBy(first).ownership).toBe('owned')
+  await first.confirm(heldBy(first), view)
+  expect(heldBy(first).ownership).toBe('owned')
+  await deletion
+  expect(isHolding(first)).toBe(false)
+})
+
+test('a confirmation that a deletion overtakes does not count', async () => {
+  const view = putSkyhook()
+  await first.acquire(view, 'cordoning', false)
+  api.fault(({ method, path }) => method === 'GET' && path.startsWith(skyhooksPath), { kind: 'slow', ms: 50 }, 1)
+  const confirmation = first.confirm(heldBy(first), view)
+  api.fault(({ method }) => method === 'DELETE', { kind: 'slow', ms: 200 }, 1)
+  const deletion = first.release(heldBy(first))
+  await confirmation
+  expect(heldBy(first).ownership).toBe('owned')
+  await deletion
+})
+
 test('a DELETE that is carried out late does not take a slot that was confirmed meanwhile', async () => {
   const view = putSkyhook()
   await first.acquire(view, 'cordoning', false)
