@@ -34,6 +34,14 @@ test('a host that has finished and stays cordoned is found', async () => {
   expect(world.violations).toEqual([expect.stringContaining('n1 is still cordoned for s')])
 })
 
+test('work is pending until the host has finished, whatever its Node says', () => {
+  const world = one()
+  sayComplete(world)
+  expect(world.pending()).toBe('n1 has not finished a of s')
+  world.complete('n1')
+  expect(world.pending()).toBeUndefined()
+})
+
 test('nothing has to complete while faults go on', async () => {
   const world = one()
   await world.pass(900)

@@ -114,6 +114,15 @@ export const completes: Invariant = {
           }
         }
       },
+      /** A Node may say complete while its host is not. */
+      pending() {
+        for (const skyhook of skyhooksOf(world))
+          for (const view of world.hosts.values()) {
+            const problem = isSelected(skyhook, nodeOf(world, view)) ? problemOf(view, skyhook) : undefined
+            if (problem !== undefined) return problem
+          }
+        return undefined
+      },
       checks: () => checks,
     }
   },

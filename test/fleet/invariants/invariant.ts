@@ -13,6 +13,8 @@ export type InvariantWatch = {
   on?(event: FleetEvent, atMs: number): void
   /** Each virtual second. */
   tick?(atMs: number): void
+  /** What is left to do, although the cluster shows nothing: the run goes on, for the rules to judge it. */
+  pending?(): string | undefined
   /** Once, when the run is over without a violation. */
   end?(atMs: number): void
   /** How often the rule had something to judge, so that a rule that never applies shows. */

@@ -149,6 +149,7 @@ export function sampleWorld(
     server,
     violations,
     checks: () => watch.checks(),
+    pending: () => watch.pending?.(),
     send,
     tell,
     step,

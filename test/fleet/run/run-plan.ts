@@ -75,11 +75,18 @@ export async function runPlan(plan: Plan, options: RunOptions): Promise<RunResul
   let unsettled: string | undefined
   let settledAtMs: number | undefined
   const isOver = (): boolean => violation !== undefined
+  const pendingReason = (): string | undefined => {
+    for (const { watch } of watches) {
+      const pending = watch.pending?.()
+      if (pending !== undefined) return pending
+    }
+    return undefined
+  }
   while (!isOver()) {
     await world.clock.advance(1_000)
     const atMs = world.clock.monotonicMs()
     for (const { watch } of watches) if (violation === undefined) watch.tick?.(atMs)
-    unsettled = unsettledReason(world)
+    unsettled = unsettledReason(world) ?? pendingReason()
     settledAtMs = unsettled === undefined ? (settledAtMs ?? atMs) : undefined
     const isSettled = settledAtMs !== undefined && atMs - settledAtMs >= settledMs
     if (healedAtMs === undefined) {
