@@ -5,55 +5,66 @@
  */
 import { writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
+import type { Plan } from '../run/plan.ts'
 import { mutants } from './all.ts'
 import { keptPlan, planFile } from './kept-plans.ts'
 import type { FleetMutant } from './mutant.ts'
 import { type MutantRuns, openMutantRuns } from './mutant-runs.ts'
-import { findSeed } from './search.ts'
+import { findSeed, type SearchBounds } from './search.ts'
 
-const usage = `usage: node test/fleet/mutants/campaign.ts [--replay] [--only NAME] [--seeds N] [--first N] [--workers N] [--keep]
+const usage = `usage: node test/fleet/mutants/campaign.ts [--replay] [--only NAME] [--seeds N] [--first N] [--workers N]
+                                              [--shrink S] [--keep]
 
   --replay     run the kept plans only
   --only NAME  one mutant
   --seeds N    run at most so many seeds for each mutant (default 100), from --first on (default 1)
   --workers N  processes (default 2)
+  --shrink S   make each plan smaller for so many seconds (default 45)
   --keep       keep the plans that were found instead of the present ones
 `
 
-const shrinkMs = 45_000
-
-type Options = { readonly first: number; readonly seeds: number; readonly isKeeping: boolean }
+type Options = SearchBounds & { readonly isKeeping: boolean }
 
 /** Undefined if the mutant was caught; else why not. */
 type Judge = (mutant: FleetMutant, runs: MutantRuns) => Promise<string | undefined>
 
-const row = ({ name, rule }: FleetMutant, seed: string, size: string): string =>
-  `${name.padEnd(44)} ${rule.padEnd(18)} ${seed.padStart(7)}  ${size}`
+const row = ({ name, rule }: FleetMutant, seed: string, rest: string): string =>
+  `${name.padEnd(42)} ${rule.padEnd(16)} ${seed.padStart(7)}  ${rest}`
 
+function sizeOf({ nodes, skyhooks, actions }: Plan): string {
+  const kinds = actions.map(({ kind }) => kind).join(' + ') || 'no fault, no edit'
+  return `${nodes.length} nodes, ${skyhooks.length} Skyhooks, ${kinds}`
+}
+
+/** Where no seed shows the bug, the plan that was kept for it has to. */
 const searchBy =
-  ({ first, seeds, isKeeping }: Options): Judge =>
+  ({ isKeeping, ...bounds }: Options): Judge =>
   async (mutant, runs) => {
-    const { find, others } = await findSeed(mutant, runs, { first, seeds, shrinkMs })
-    if (find === undefined) return [`no seed of ${seeds} shows it`, ...others.slice(0, 5)].join('\n    ')
-    const { seed, plan, violation } = find
-    const { nodes, skyhooks, actions } = plan
-    const kinds = actions.map(({ kind }) => kind).join(' + ') || 'no action'
-    const size = `${nodes.length} nodes, ${skyhooks.length} Skyhooks, ${kinds}`
-    console.log(row(mutant, String(seed), size))
-    console.log(`    ${violation.message}`)
-    if (isKeeping) writeFileSync(planFile(mutant), `${JSON.stringify(plan, undefined, 1)}\n`)
+    const { find, others } = await findSeed(mutant, runs, bounds)
+    if (find !== undefined) {
+      console.log(row(mutant, String(find.seed), sizeOf(find.plan)))
+      console.log(`    ${find.violation.message}`)
+      if (isKeeping) writeFileSync(planFile(mutant), `${JSON.stringify(find.plan, undefined, 1)}\n`)
+      return undefined
+    }
+    const noSeed = [`no seed of ${bounds.seeds} shows it`, ...others.slice(0, 5)].join('\n    ')
+    const problem = await replay(mutant, runs)
+    if (problem !== undefined) return `${noSeed}, and ${problem}`
+    console.log(`    ${noSeed}`)
     return undefined
   }
 
 const replay: Judge = async (mutant, runs) => {
   const plan = keptPlan(mutant)
   if (plan === undefined) return 'no plan is kept for it'
-  const bad = await runs.withBug(mutant, plan)
   const good = await runs.withoutBug(plan)
   if (good !== undefined) return `its plan fails without the bug: ${good.rule}: ${good.message}`
-  if (bad?.rule !== mutant.rule)
-    return `its plan ${bad === undefined ? 'passes' : `fails by ${bad.rule}: ${bad.message}`} with the bug`
-  console.log(row(mutant, String(plan.seed), 'caught'))
+  const bad = await runs.withBug(mutant, plan)
+  if (bad?.rule !== mutant.rule) {
+    const outcome = bad === undefined ? 'passes' : `fails by ${bad.rule}: ${bad.message}`
+    return `its plan ${outcome} with the bug`
+  }
+  console.log(row(mutant, 'kept', sizeOf(plan)))
   return undefined
 }
 
@@ -80,16 +91,27 @@ async function judgeAll(selected: readonly FleetMutant[], judge: Judge, workers:
 async function main(): Promise<number> {
   const text = { type: 'string' } as const
   const flag = { type: 'boolean' } as const
-  const options = { replay: flag, only: text, seeds: text, first: text, workers: text, keep: flag, help: flag } as const
+  const options = {
+    replay: flag,
+    only: text,
+    shrink: text,
+    seeds: text,
+    first: text,
+    workers: text,
+    keep: flag,
+    help: flag,
+  } as const
   const { values } = parseArgs({ options })
   if (values.help === true) {
     console.log(usage)
     return 0
   }
-  const { only, seeds = 100, first = 1, workers = 2, keep = false } = values
+  const { only, shrink = 45, seeds = 100, first = 1, workers = 2, keep = false } = values
   const selected = mutants.filter(({ name }) => only === undefined || name === only)
   const judge =
-    values.replay === true ? replay : searchBy({ first: Number(first), seeds: Number(seeds), isKeeping: keep })
+    values.replay === true
+      ? replay
+      : searchBy({ first: Number(first), seeds: Number(seeds), shrinkMs: 1_000 * Number(shrink), isKeeping: keep })
   const missed = await judgeAll(selected, judge, Number(workers))
   console.log(`${selected.length - missed} passed, ${missed} failed`)
   return missed > 0 || selected.length === 0 ? 1 : 0
