@@ -142,6 +142,22 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     })),
     expectedViolation: /without a confirmed slot/,
   },
+  'lets a node that gave its slot back continue without asking': {
+    mutant: mutatePlan((plan, snapshot) => ({
+      ...plan,
+      journal: {
+        ...plan.journal,
+        skyhooks: Object.fromEntries(
+          Object.entries(plan.journal.skyhooks).map(([name, record]) => {
+            const lifecycle = snapshot.journal.skyhooks[name]?.lifecycle
+            const isLeft = lifecycle !== undefined && snapshot.node.metadata.labels?.['pool'] !== 'x'
+            return [name, isLeft ? { ...record, lifecycle } : record] as const
+          }),
+        ),
+      },
+    })),
+    expectedViolation: /taken without asking, after the node gave one back/,
+  },
   'treats unknown pods as no pods': {
     mutant: mutateSnapshot((snapshot) => ({
       ...snapshot,

@@ -15,6 +15,7 @@ import { keysNameOneAction } from './keys-name-one-action.ts'
 import { packagesRunOneStep } from './packages-run-one-step.ts'
 import { pausedSkyhooksRest } from './paused-skyhooks-rest.ts'
 import { rebootsAreMade } from './reboots-are-made.ts'
+import { recoveryFollowsLoss } from './recovery-follows-loss.ts'
 import { serialSkyhooksRunOnePackage } from './serial-skyhooks-run-one-package.ts'
 import { slotsCoverChanges } from './slots-cover-changes.ts'
 import { stagesRunInOrder } from './stages-run-in-order.ts'
@@ -42,6 +43,7 @@ const everyInvariant: readonly Invariant[] = [
   completePackagesRest,
   interruptsNeedCordon,
   slotsCoverChanges,
+  recoveryFollowsLoss,
   controlPlaneIsGuarded,
   rebootsAreMade,
   completeIsTrue,
