@@ -31,6 +31,8 @@ export type ClusterView = {
   agents(): Agents
   /** Every list is complete and every watch unbroken, and the own Node is among the nodes. Not before `synced`. */
   isTrusted(): boolean
+  /** Lists what a watch does not show. */
+  relist(what: 'skyhook' | 'ledger'): void
   /** Resolves when there is enough to count; rejects when the signal aborts before. */
   readonly synced: Promise<void>
   close(): void
@@ -146,6 +148,7 @@ export function startClusterView(transport: KubeTransport, options: ClusterViewO
     ledgers: ledgers.store,
     agents: monitor.agents,
     isTrusted: () => monitor.isStarted() && areListsTrusted(),
+    relist: (what) => (what === 'skyhook' ? skyhooks : ledgers).relist(),
     synced: untilSynced(),
     close: monitor.stop,
   }

@@ -6,9 +6,11 @@ type Versioned = { metadata: { resourceVersion: string } }
 const version = (resourceVersion: string): Versioned => ({ metadata: { resourceVersion } })
 let clock: VirtualClock
 let own: OwnWrites<Versioned>
+let oldWatches: number
 beforeEach(() => {
   clock = createVirtualClock()
-  own = createOwnWrites(clock)
+  oldWatches = 0
+  own = createOwnWrites(clock, () => void oldWatches++)
 })
 
 test('the own copy is used until the watch shows the last write', () => {
@@ -70,4 +72,15 @@ test('a conflict whose cause the watch showed before the response causes no paus
   own.observed('11')
   write.conflicted()
   expect(own.notBeforeMs()).toBe(-Infinity)
+})
+
+test('a second conflict says that the watch is old, unless the watch has shown something', () => {
+  own.begin().conflicted()
+  expect(oldWatches).toBe(0)
+  own.begin().conflicted()
+  expect(oldWatches).toBe(1)
+  const write = own.begin()
+  own.observed('13')
+  write.conflicted()
+  expect(oldWatches).toBe(1)
 })

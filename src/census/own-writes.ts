@@ -24,11 +24,16 @@ export type OwnWrite<T> = {
   conflicted(): void
 }
 
-/** After a conflict the watch brings what is new. Should it bring nothing, the pauses grow. */
+/** After a conflict the watch brings what is new. Should it bring nothing, the pauses grow, and a LIST is asked for. */
 const conflictBackoff: Backoff = { initialMs: 500, maxMs: 30_000 }
+
+/** The first may be a write that the watch is about to show. */
+const minConflictsOfOldWatch = 2
 
 export function createOwnWrites<T extends { readonly metadata: { readonly resourceVersion: string } }>(
   clock: Pick<Clock, 'monotonicMs'>,
+  /** Writes conflict again and again, and the watch shows nothing new. */
+  onOldWatch: () => void,
 ): OwnWrites<T> {
   let latest: T | undefined
   let versions: string[] = []
@@ -58,8 +63,9 @@ export function createOwnWrites<T extends { readonly metadata: { readonly resour
         conflicted() {
           forgetCopy()
           conflicts++
-          if (observedCount === observedBefore)
-            notBeforeMs = clock.monotonicMs() + backoffMs(conflicts, conflictBackoff)
+          if (observedCount !== observedBefore) return
+          notBeforeMs = clock.monotonicMs() + backoffMs(conflicts, conflictBackoff)
+          if (conflicts >= minConflictsOfOldWatch) onOldWatch()
         },
       }
     },

@@ -28,6 +28,7 @@ let ledgers: Map<string, Lease>
 let isTrusted: boolean
 let failed: unknown[]
 let events: string[]
+let relisted: string[]
 let census: Scheduler
 
 beforeEach(async () => {
@@ -40,10 +41,18 @@ beforeEach(async () => {
   isTrusted = true
   failed = []
   events = []
+  relisted = []
   census = startScheduler({
     leases: { transport, namespace: 'skyhook', clock: systemClock },
     random: systemRandom,
-    view: { nodes, skyhooks, ledgers, agents: () => allAgents(), isTrusted: () => isTrusted },
+    view: {
+      nodes,
+      skyhooks,
+      ledgers,
+      agents: () => allAgents(),
+      isTrusted: () => isTrusted,
+      relist: (what) => void relisted.push(what),
+    },
     report: (_, { reason, message }) => void events.push(`${reason}: ${message}`),
     onFailed: (_, error) => void failed.push(error),
     signal: abort.signal,
@@ -204,6 +213,7 @@ test('a write that conflicts is repeated with growing pauses while the watch sho
     await new Promise((resolve) => setTimeout(resolve, 50))
   }
   expect(statusWrites()).toBe(3) // at once, after 0.5 s, and 1 s later
+  expect(relisted).toEqual(['skyhook', 'skyhook'])
   deliverLatest()
   await eventually(() => expect(statusWrites()).toBe(4), 300)
 })
@@ -268,6 +278,7 @@ describe('a ledger of a later generation than the watch shows', () => {
     await eventually(() => expect(server.requests.filter(isRead)).toHaveLength(1), 10_000)
     await new Promise((resolve) => setTimeout(resolve, 300))
     expect(ledger().generation).toBe(9)
+    expect(relisted).toContain('skyhook')
     expect(failed).toEqual([])
   })
 })

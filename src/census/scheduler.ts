@@ -69,6 +69,7 @@ export function startScheduler(options: SchedulerOptions): Scheduler {
         const ledger = view.ledgers.get(ledgerName({ name, uid }))
         return { nodes: view.nodes, agents: view.agents(), skyhook: present, ledger }
       },
+      relist: (what) => view.relist(what),
       report: options.report,
       onFailed: (error) => options.onFailed(name, error),
       random,

@@ -21,6 +21,8 @@ export type SkyhookReconcilerOptions = {
   readonly random: Random
   /** The current snapshot; undefined = something of it cannot be believed, or the Skyhook is gone. */
   readonly observe: () => CensusSnapshot | undefined
+  /** The API server answers what a watch should have shown: the collection is to be listed. */
+  readonly relist: (what: 'skyhook' | 'ledger') => void
   readonly report: (skyhook: Skyhook, event: SkyhookEvent) => void
   /** A write failed; it is tried again later. */
   readonly onFailed: (error: unknown) => void
@@ -42,7 +44,10 @@ export type SkyhookReconciler = {
 export function createSkyhookReconciler(options: SkyhookReconcilerOptions): SkyhookReconciler {
   const { leases, random, signal } = options
   const { transport, clock } = leases
-  const own = { skyhook: createOwnWrites<Skyhook>(clock), ledger: createOwnWrites<Lease>(clock) }
+  const own = {
+    skyhook: createOwnWrites<Skyhook>(clock, () => options.relist('skyhook')),
+    ledger: createOwnWrites<Lease>(clock, () => options.relist('ledger')),
+  }
   const memory: Memory = { specPropagatedAtMs: -Infinity, backoffs: new Map() }
   const report = (skyhook: Skyhook, events: readonly SkyhookEvent[]): void => {
     for (const event of events) options.report(skyhook, event)
@@ -62,6 +67,7 @@ export function createSkyhookReconciler(options: SkyhookReconcilerOptions): Skyh
       case 'skyhook': {
         const { ahead, ledger } = request
         memory.ahead = afterRead(ahead, ledger, await readSkyhook(skyhook), clock.monotonicMs())
+        if (!memory.ahead.isLost) options.relist('skyhook')
         return
       }
       case 'ledger': {

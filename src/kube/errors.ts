@@ -105,6 +105,11 @@ export const isInvalid = (error: unknown): boolean => hasStatus(error, 422)
 /** 410: the resourceVersion or continue token is older than what the server still knows. */
 export const isGone = (error: unknown): boolean => hasStatus(error, 410)
 
+/** 504: the server has not reached the resourceVersion that was asked for, and may never do so. */
+export const isFutureVersion = (error: unknown): boolean =>
+  hasStatus(error, 504) &&
+  (error as ApiError).details?.causes?.some(({ reason }) => reason === 'ResourceVersionTooLarge') === true
+
 /** 401: the token is not, or no longer, accepted. */
 export const isUnauthorized = (error: unknown): boolean => hasStatus(error, 401)
 

@@ -222,6 +222,22 @@ describe('broken watches', () => {
     await eventually(() => expect(reflector.state()).not.toHaveProperty('lastError'))
   })
 
+  test('a reflector that is asked to ends a watch that shows nothing, and lists', async () => {
+    server.fault(isWatch, { kind: 'stream', text: '', after: 'hold' })
+    startTestReflector({ timing: { idleTimeoutMs: 60_000 } })
+    await eventually(() => expect(facts.at(-1)).toEqual({ fact: 'watching' }))
+    server.put(nodesPath, { metadata: { name: 'd' } })
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    expect(names()).toEqual(['a', 'b', 'c'])
+    reflector.relist()
+    reflector.relist()
+    await eventually(() => expect(names()).toEqual(['a', 'b', 'c', 'd']))
+    await untilWatching()
+    reflector.relist()
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    expect([listCount(), watchCount()]).toEqual([2, 2])
+  })
+
   test('a watch that is refused for now continues from the last version, without a list', async () => {
     server.fault(isWatch, { kind: 'status', status: 429 }, 3)
     startTestReflector()

@@ -91,6 +91,11 @@ export type Reflector<T extends KubeObject> = {
   /** Resolves when the reflector has stopped after an abort; rejects only with what `onChange` threw. */
   readonly ended: Promise<void>
   readonly store: ReadonlyMap<string, T>
+  /**
+   * Ends the watch, and lists: for callers whose requests are refused over what the store shows. Repeated calls count
+   * once in half a minute.
+   */
+  relist(): void
   state(): ReflectorState
   /** Time since the server last proved the store up to date (list, event, bookmark); Infinity before the first list. */
   ageMs(): number
@@ -106,6 +111,8 @@ const defaultTiming: ReflectorTiming = {
 const minNotFoundsForAbsent = 2
 /** A watch that lived this long was healthy: the next failure restarts the backoff. */
 const minHealthyWatchMs = 5_000
+/** What a LIST does not mend, the next one seldom does. */
+const minRelistIntervalMs = 30_000
 /** A watch that ends earlier by more than this was ended by a server that stops, or by something between. */
 const earlyEndMs = 1_000
 
@@ -132,6 +139,8 @@ export function startReflector<T extends KubeObject>(
   let resourceVersion: string | undefined
   let notFoundCount = 0
   let failures = 0
+  let endWatch: (() => void) | undefined
+  let relistAskedAtMs = -Infinity
   let consumerError: { readonly error: unknown } | undefined
 
   const setState = (next: ReflectorState, changes: readonly Change<T>[], isListed = false): void => {
@@ -172,6 +181,9 @@ export function startReflector<T extends KubeObject>(
 
   const watch = async (from: string): Promise<void> => {
     const startedMs = clock.monotonicMs()
+    const ending = new AbortController()
+    endWatch = () =>
+      ending.abort(new NoResponseError('the watch shows less than other answers', { mayHaveBeenSent: true }))
     const timeoutSeconds = Math.floor(timing.minWatchTimeoutSeconds * (1 + random.number()))
     const watchStream = watchEvents<T>(transport, {
       clock,
@@ -181,7 +193,7 @@ export function startReflector<T extends KubeObject>(
       resourceVersion: from,
       timeoutSeconds,
       idleTimeoutMs: timing.idleTimeoutMs,
-      signal,
+      signal: AbortSignal.any([signal, ending.signal]),
       onOpen: () => {
         onFact?.({ fact: 'watching' })
         setSynced([])
@@ -252,6 +264,12 @@ export function startReflector<T extends KubeObject>(
     synced: initialSync.promise,
     ended: run(),
     store: store.objects,
+    relist() {
+      const nowMs = clock.monotonicMs()
+      if (nowMs - relistAskedAtMs < minRelistIntervalMs) return
+      relistAskedAtMs = nowMs
+      endWatch?.()
+    },
     state: () => state,
     ageMs: () => clock.monotonicMs() - lastContactAtMs,
   }

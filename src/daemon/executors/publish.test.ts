@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { startFakeApiServer, type FakeApiServer } from '../../../test/support/fake-api-server.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
 import { systemClock, systemRandom } from '../platform/system-clock.ts'
@@ -57,4 +57,17 @@ test('a patch that was computed before somebody cordoned the Node is not written
   expect([patchCount(), isCordoned()]).toEqual([0, true])
   await uncordon(observedVersion())
   expect([patchCount(), isCordoned()]).toEqual([1, false])
+})
+
+test('a Node whose watch shows nothing is listed after a conflict, and the next patch is written', async () => {
+  server.endWatches('destroy')
+  server.fault(({ query }) => query.has('watch'), { kind: 'stream', text: '', after: 'hold' }, 1)
+  const watchCount = (): number => server.requests.filter(({ query }) => query.has('watch')).length
+  const before = watchCount()
+  await vi.waitFor(() => expect(watchCount()).toBe(before + 1), 5_000)
+  server.put(nodes, { metadata: { name: 'n' }, spec: { unschedulable: true } })
+  await expect(uncordon(observedVersion())).rejects.toThrow('still shows the version')
+  await vi.waitFor(() => expect(source.current()?.spec?.unschedulable).toBe(true), 3_000)
+  await uncordon(observedVersion())
+  expect(isCordoned()).toBe(false)
 })

@@ -15,11 +15,11 @@ const taintTimeoutMs = 200
  * while the journal is written), nothing is sent, and the next decision computes the patch again. Returns once the
  * watch shows the result, so that the next decision sees its own write, and after a cordon also the taint that follows:
  * an earlier write would be a conflict. A conflict is ordinary (the kubelet writes too) and an error only if the watch
- * shows no other Node.
+ * shows no other Node: then the Node is listed.
  */
 export async function publish(
   transport: KubeTransport,
-  source: Pick<NodeSource, 'current' | 'untilReached' | 'untilChanged' | 'untilTaintMatches'>,
+  source: Pick<NodeSource, 'current' | 'relist' | 'untilReached' | 'untilChanged' | 'untilTaintMatches'>,
   patch: NodePatch,
   computedFrom: string,
   signal: AbortSignal,
@@ -35,5 +35,6 @@ export async function publish(
   }
   await source.untilChanged(resourceVersion, watchTimeoutMs)
   if (source.current()?.metadata.resourceVersion !== resourceVersion) return
+  source.relist()
   throw new Error('the watch still shows the version that the API server refuses', { cause: result.error })
 }

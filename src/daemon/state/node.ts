@@ -11,6 +11,8 @@ export type NodeSource = {
   /** Undefined until it was read, and while no Node has this name. */
   readonly current: () => KubernetesNode | undefined
   ageMs(): number
+  /** The API server refuses a write over what is shown here: it is read again. */
+  relist(): void
   /** Resolves when the own Node is seen in a version other than `resourceVersion`, or after `timeoutMs`. */
   untilChanged(resourceVersion: string, timeoutMs: number): Promise<void>
   /** Resolves when the own Node is seen in this version or a later one, or after `timeoutMs`. */
@@ -71,6 +73,7 @@ export function followNode(
     synced: reflector.synced,
     current: () => current,
     ageMs: () => reflector.ageMs(),
+    relist: () => reflector.relist(),
     untilChanged: (version, timeoutMs) =>
       waitUntil((node) => node === undefined || node.metadata.resourceVersion !== version, timeoutMs),
     untilReached: (version, timeoutMs) =>

@@ -163,6 +163,8 @@ test('a Skyhook that the API server has with another uid than a silent watch sho
   await until(() => expect(reads()).toBeGreaterThan(0))
   for (let passedMs = 0; passedMs < 5_000; passedMs += 100) await clock.advance(100)
   expect(reads()).toBeLessThan(6)
+  for (let passedMs = 0; passedMs < 5_000; passedMs += 100) await clock.advance(100)
+  await until(() => expect(prioritiesOf(source)).toEqual({ a: 6 })) // after a LIST
 })
 
 describe('after a restore of etcd', () => {

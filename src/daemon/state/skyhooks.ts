@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { KubeObject } from '../../kube/objects.ts'
-import { isNotFound } from '../../kube/errors.ts'
+import { isFutureVersion, isNotFound } from '../../kube/errors.ts'
 import { type Reflector, type ReflectorFact, type ReflectorState, startReflector } from '../../kube/reflector.ts'
 import { requestBackoff } from '../../kube/retry.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
@@ -10,6 +10,9 @@ import { type Clock, type Random, sleep } from '../../schemas/clock.ts'
 import type { Skyhook } from '../../schemas/skyhook.ts'
 import { type Known, type SkyhookView, known, unknown } from '../../stages/model/snapshot.ts'
 import { createSkyhookReads } from './skyhook-reads.ts'
+
+/** After so many answers that are not what the watch shows it is not just a moment late. */
+const minOtherAnswers = 3
 
 export type SkyhookSource = {
   readonly synced: Promise<void>
@@ -101,7 +104,9 @@ export function followSkyhooks(
     try {
       await sleep(clock, options.readDelayMs(), signal)
       for (let failures = 0; isOutdated(name); ) {
-        failures = (await readOnce(name, failures)) ? 0 : failures + 1
+        const answer = await readOnce(name, failures)
+        failures = answer === 'as shown' ? 0 : failures + 1
+        if (answer === 'other' && failures >= minOtherAnswers) reflector.relist()
         if (failures > 0) await sleep(clock, backoffMs(failures, requestBackoff, random.number()), signal)
       }
     } finally {
@@ -109,21 +114,21 @@ export function followSkyhooks(
     }
   }
 
-  /** True if the answer is as new as the watch when it was asked for. */
-  async function readOnce(name: string, failures: number): Promise<boolean> {
+  /** `other`: the API server does not have the object that the watch showed when it was asked for. */
+  async function readOnce(name: string, failures: number): Promise<'as shown' | 'other' | 'unknown'> {
     const metadata = reflector.store.get(name)?.metadata
-    if (metadata === undefined) return true
+    if (metadata === undefined) return 'as shown'
     const record = reads.begin(metadata)
     try {
       // at least as new as the watch: an API server that lags behind waits until it has that version
       const query = { resourceVersion: metadata.resourceVersion }
       const answer = await transport.json<Skyhook>('GET', `${skyhooksPath}/${name}`, { query, signal })
       record({ metadata: answer.metadata, spec: answer.spec }) // the status is large and not needed
-      return reads.isCurrent(metadata)
+      return reads.isCurrent(metadata) ? 'as shown' : 'other'
     } catch (error) {
       signal.throwIfAborted()
       if (!isNotFound(error) || failures > 0) options.onReadFailed(name, error) // the watch shows a deletion soon
-      return false
+      return isNotFound(error) || isFutureVersion(error) ? 'other' : 'unknown'
     }
   }
 
