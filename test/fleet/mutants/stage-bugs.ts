@@ -52,6 +52,15 @@ export const stageBugs: readonly FleetMutant[] = [
     mayShow: has(['selector', 'node-relabeled']),
   },
   {
+    name: 'unselected-node-continues-unasked',
+    rule: 'budget',
+    bug: 'a node that left the selector half changed continues without asking when it is selected again',
+    changes: [
+      change('stages/skyhook/lifecycle.ts', 'builder.record = { ...record, lifecycle: undefined }', 'void record'),
+    ],
+    mayShow: has(['selector', 'node-relabeled']),
+  },
+  {
     name: 'cordon-of-an-administrator-taken-off',
     rule: 'cordon',
     bug: 'who wanted the node cordoned before is forgotten when the agent uncordons it',
