@@ -59,6 +59,19 @@ describe('spec.pace', () => {
     expect([node.status(), node.slots, node.reason()]).toEqual(['complete', [], undefined])
   })
 
+  test('the slot says that it soaks only when the Node shows completion', () => {
+    const node = new NodeSimulator()
+    node.hangingPackages.add('a')
+    apply(node, { pauseSeconds: 60 })
+    node.settle()
+    node.arePatchesDelayed = true
+    node.finishHanging('a')
+    node.settleFor(50_000)
+    expect(phases(node)).toEqual(['working'])
+    node.arePatchesDelayed = false
+    expect(phases(node.settleFor(5_000))).toEqual(['soaking'])
+  })
+
   test('a slot is released at once without a pace', () => {
     const node = new NodeSimulator()
     apply(node, { pauseSeconds: 0, minReadySeconds: 0 })

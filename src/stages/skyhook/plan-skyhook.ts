@@ -171,7 +171,8 @@ function planComplete(builder: PlanBuilder, slot: OwnSlot | undefined): SkyhookP
   const isInService = isPublishedComplete(builder)
   const progress = advanceSoak(builder, isInService)
   if (slot && progress.state === 'soaking') {
-    renewWhenDue(builder, `slot/${name}`, slot, 'soaking')
+    const hasStarted = builder.record.soak?.sinceMs !== undefined // before, the node may still be cordoned
+    renewWhenDue(builder, `slot/${name}`, slot, hasStarted ? 'soaking' : slot.phase)
     return { ...plan, watchPods: progress.watchPods, ...(progress.reason && { reason: progress.reason }) }
   }
   if (slot && isInService) releaseSlot(builder, slot)
