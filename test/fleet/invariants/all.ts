@@ -6,23 +6,29 @@ import { controlPlane } from './control-plane.ts'
 import { cordon } from './cordon.ts'
 import { evictions } from './evictions.ts'
 import { interruptApart } from './interrupt-apart.ts'
+import { halts } from './halts.ts'
 import type { Invariant } from './invariant.ts'
+import { joining } from './joining.ts'
 import { ledgerFresh } from './ledger-fresh.ts'
 import { progress } from './progress.ts'
 import { readyTrue } from './ready-true.ts'
 import { requestRate } from './request-rate.ts'
 import { slotsKept } from './slots-kept.ts'
 import { slotsOwned } from './slots-owned.ts'
+import { soak } from './soak.ts'
 
 export const invariants: readonly Invariant[] = [
   budget,
   controlPlane,
   slotsKept,
+  soak,
   cordon,
   evictions,
   completeOnce,
   interruptApart,
   readyTrue,
+  joining,
+  halts,
   progress,
   slotsOwned,
   requestRate,

@@ -1,7 +1,8 @@
 /**
  * No node is admitted while the number of disrupted nodes is at or above the budget in force at that admission. The
  * admission is the confirming read: the last consistent GET of the Skyhook before the host went out, with the LIST of
- * slots that followed it. Hosts and cordon marks say who is out. Nodes that join the cluster count among themselves.
+ * slots that followed it. Hosts and cordon marks say who is out, the spec who soaks afterwards. Nodes that join the
+ * cluster count among themselves.
  */
 import { labelKeys } from '../../../src/lease/names.ts'
 import { readSlot, type Lease } from '../../../src/lease/slot.ts'
@@ -30,7 +31,13 @@ type Side = {
   hasKeptSlot: boolean
 }
 
-type Scope = { readonly sides: Map<string, Side>; readonly outings: Outing[]; readonly exemptions: Exemptions }
+type Scope = {
+  readonly sides: Map<string, Side>
+  readonly outings: Outing[]
+  readonly exemptions: Exemptions
+  /** By host: it is done and keeps its slot because of `spec.pace`. */
+  readonly soaking: Map<string, Outing>
+}
 
 export const budget: Invariant = {
   name: 'budget',
@@ -43,7 +50,7 @@ export const budget: Invariant = {
       let scope = scopes.get(skyhook)
       if (scope === undefined) {
         const exemptions = followExemptions(world, evidence, (slot) => isSlotOf(slot, skyhook))
-        scope = { sides: new Map(), outings: [], exemptions }
+        scope = { sides: new Map(), outings: [], exemptions, soaking: new Map() }
         scopes.set(skyhook, scope)
       }
       return scope
@@ -94,14 +101,20 @@ export const budget: Invariant = {
       if (change.isOut) goOut(scope, change)
       else {
         const { current } = sideOf(scope, change.host)
-        if (current) current.endOrder = evidence.order()
+        if (current === undefined) return
+        if (current.isJoining !== true && evidence.soaks.untilMs(change.host, change.skyhook) !== undefined)
+          scope.soaking.set(change.host, current)
+        else current.endOrder = evidence.order()
       }
     })
 
     return {
       on(event, atMs) {
         evidence.see(event)
-        for (const { exemptions } of scopes.values()) exemptions.see(event)
+        for (const [skyhook, scope] of scopes) {
+          scope.exemptions.see(event)
+          endSoaks(scope, skyhook, atMs)
+        }
         seeTaint(event)
         if (event.kind === 'answered') seeRead(event, atMs)
         else if (event.kind === 'commit' && event.change.resource.plural === 'leases') seeSlot(event)
@@ -111,6 +124,15 @@ export const budget: Invariant = {
         for (const { exemptions } of scopes.values()) exemptions.tick()
       },
       checks: () => checks,
+    }
+
+    function endSoaks({ soaking, sides }: Scope, skyhook: string, atMs: number): void {
+      for (const [host, outing] of soaking) {
+        if ((evidence.soaks.untilMs(host, skyhook) ?? 0) > atMs) continue
+        soaking.delete(host)
+        const isOutAgain = sides.get(host)?.current === outing && evidence.disruption.isOut(host, skyhook)
+        if (!isOutAgain) outing.endOrder = evidence.order()
+      }
     }
 
     function seeRead({ entry }: Extract<FleetEvent, { kind: 'answered' }>, atMs: number): void {

@@ -3,8 +3,11 @@
  * a pause, a budget that lets nobody start, a package that keeps failing.
  */
 import { statusKey } from '../../../src/schemas/annotations.ts'
+import type { KubernetesNode } from '../../../src/schemas/kubernetes.ts'
 import type { Skyhook } from '../../../src/schemas/skyhook.ts'
 import type { HostView } from '../run/world-view.ts'
+import { hasTaint } from '../../../src/stages/drain/node-spec.ts'
+import { requiredTaint } from '../run/fleet-host.ts'
 import { allowedNow, isSelected, marksOf, nodeOf, skyhooksOf } from './cluster.ts'
 import { evidenceOf } from './evidence.ts'
 import type { Invariant } from './invariant.ts'
@@ -33,7 +36,9 @@ export const completes: Invariant = {
       const width = typeof allowed === 'number' && allowed > 0 ? allowed : nodes.length
       const controlPlanes = nodes.filter(({ isControlPlane }) => isControlPlane).length
       const turns = Math.max(Math.ceil(nodes.length / Math.max(1, width)), controlPlanes)
-      return baseMs + perTurnMs * turns * Math.max(1, skyhooksOf(world).length)
+      const { pauseSeconds = 0, minReadySeconds = 0 } = skyhook.spec.pace ?? {}
+      const turnMs = perTurnMs + 1_000 * (pauseSeconds + minReadySeconds)
+      return baseMs + turnMs * turns * Math.max(1, skyhooksOf(world).length)
     }
 
     const isFailing = (host: string, skyhook: string, atMs: number): boolean =>
@@ -80,7 +85,14 @@ export const completes: Invariant = {
       if (unfinished.length > 0) return `${view.name} has not finished ${unfinished.join(', ')} of ${name}`
       if (marksOf(node).includes(name)) return `${view.name} is still cordoned for ${name}`
       const status = node.metadata.annotations?.[statusKey(name)]
-      return status === 'complete' ? undefined : `${view.name} has finished ${name} and says ${status ?? 'nothing'}`
+      if (status !== 'complete') return `${view.name} has finished ${name} and says ${status ?? 'nothing'}`
+      return isTaintLeft(view, node) ? `${view.name} has finished all that it joins for and has its taint` : undefined
+    }
+
+    const isTaintLeft = (view: HostView, node: KubernetesNode): boolean => {
+      const required = skyhooksOf(world).filter((one) => one.spec.runtimeRequired === true && isSelected(one, node))
+      const isFinished = required.every((one) => evidence.work.unfinished(view.name, one).length === 0)
+      return required.length > 0 && isFinished && hasTaint(node, requiredTaint)
     }
 
     return {

@@ -5,11 +5,13 @@ import { followDisruption, type Disruption } from './disruption.ts'
 import { followWork, type FinishedWork } from './finished-work.ts'
 import { followPackages } from './open-packages.ts'
 import { followHealth, type Health } from './health.ts'
+import { followSoaks, type Soaks } from './soaks.ts'
 
 export type Evidence = {
   readonly disruption: Disruption
   readonly work: FinishedWork
   readonly health: Health
+  readonly soaks: Soaks
   /** Of the current event; events of one instant follow each other. */
   readonly order: () => number
   /** The host of a Node of this name, also of a name that it has given up. */
@@ -42,6 +44,7 @@ function collect(world: WorldView): Evidence {
     return names.get(nodeName)
   }
   const disruption = followDisruption(world, packages, hostNamed)
+  const soaks = followSoaks(world, disruption, work, hostNamed)
   const blind = new Set<string>()
   let order = 0
   let last: FleetEvent | undefined
@@ -50,6 +53,7 @@ function collect(world: WorldView): Evidence {
     disruption,
     work,
     health,
+    soaks,
     order: () => order,
     hostNamed,
     isBlind: (host) => blind.has(host),
@@ -64,6 +68,7 @@ function collect(world: WorldView): Evidence {
       packages.see(event)
       work.see(event)
       disruption.see(event)
+      soaks.see(event)
     },
     tick(atMs) {
       if (atMs === tickedAtMs) return

@@ -1,10 +1,10 @@
 /** Hand-made histories for the tests of one rule: a simulated server, hosts that tell what they are told to tell. */
 import { cordonKey, reasonKey } from '../../../src/schemas/annotations.ts'
-import { skyhookTypeMeta } from '../../../src/schemas/api.ts'
+import { apiGroup, skyhookTypeMeta } from '../../../src/schemas/api.ts'
 import { bootstrapScope, indexedName, skyhookScope } from '../../../src/lease/names.ts'
 import { newLease } from '../../../src/lease/slot.ts'
 import type { ObjectMeta } from '../../../src/schemas/kubernetes.ts'
-import type { SkyhookSpec } from '../../../src/schemas/skyhook.ts'
+import type { SkyhookSpec, SlotPhase } from '../../../src/schemas/skyhook.ts'
 import { createSeededRandom, createVirtualClock } from '../../support/virtual-clock.ts'
 import { createSimulatedApiServer } from '../api-server/server.ts'
 import type { Backup } from '../api-server/store.ts'
@@ -104,6 +104,7 @@ export function sampleWorld(
       isFaulty: () => false,
       isHindered: () => !view.isHealthy,
       hasJoined: () => true,
+      agentVersion: () => 'current',
       isHalted: () => view.isBehind,
       phase: () => 'idle',
       isHealthy: true,
@@ -213,6 +214,12 @@ export function sampleWorld(
     },
     uncordon(name: string, client = `agent:${name}`) {
       patchNode(client, name, { metadata: { annotations: { [cordonKey('s')]: null } }, spec: { unschedulable: null } })
+    },
+    /** The agent writes its slot. */
+    renew(name: string, phase: SlotPhase, index = 0) {
+      const lease = server.object('leases', namespace, indexedName(scopeOf('slot'), index))
+      const annotations = { [`${apiGroup}/phase`]: phase }
+      send(`agent:${name}`, 'PATCH', `${leasesPath}/${lease?.metadata.name ?? ''}`, { metadata: { annotations } })
     },
     sayReason(name: string, reason: string, message = '') {
       const text = JSON.stringify({ reason, message, since: '' })

@@ -120,6 +120,7 @@ export function startFleetHost(
   return {
     name,
     hasJoined: () => hasJoined,
+    agentVersion: supervisor.version,
     isHalted: () => isHalted(host, supervisor.version()),
     nodeName: () => nodeName,
     isControlPlane,
