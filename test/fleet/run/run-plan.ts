@@ -43,18 +43,23 @@ export async function runPlan(plan: Plan, options: RunOptions): Promise<RunResul
   let healedAtMs: number | undefined
   let steps = 0
   let director: Director | undefined
+  let isEnded = false
+
+  const killAll = (): void => {
+    for (const { host } of world.hosts.values()) for (const process of host.processes()) process.kill()
+  }
 
   const violate = (rule: string, message: string): void => {
     if (violation !== undefined) return
     const atMs = world.clock.monotonicMs()
     violation = { rule, message, atMs }
     // what follows is nobody's business, and an endless loop would hold up the end
-    for (const { host } of world.hosts.values()) for (const process of host.processes()) process.kill()
+    killAll()
     if (isTraced) trace.push(`${(atMs / 1_000).toFixed(3).padStart(8)} VIOLATION ${rule}: ${message}`)
   }
 
   const onEvent = (event: FleetEvent, atMs: number): void => {
-    if (violation !== undefined) return
+    if (violation !== undefined || isEnded) return
     if (isTraced || hash !== undefined) {
       const text = eventText(event, hash !== undefined)
       hash?.update(`${atMs} ${text}\n`)
@@ -99,6 +104,8 @@ export async function runPlan(plan: Plan, options: RunOptions): Promise<RunResul
   }
   const atMs = world.clock.monotonicMs()
   for (const { watch } of watches) if (violation === undefined) watch.end?.(atMs)
+  isEnded = true
+  killAll() // Node holds the signals of those that live, and with them the whole fleet
   return {
     violation,
     met,
