@@ -1,6 +1,5 @@
 /** One simulated host with its agent and a simulated API server, for tests. */
 import type { CompletedRequest } from '../../../src/kube/transport.ts'
-import { digestOf } from '../../../src/packages/oci/digest.ts'
 import { reasonKey, statusKey } from '../../../src/schemas/annotations.ts'
 import { skyhookTypeMeta } from '../../../src/schemas/api.ts'
 import { agentFolder, journalPath } from '../../../src/host/fs/journal-file.ts'
@@ -11,41 +10,12 @@ import { createSeededRandom, createVirtualClock } from '../../support/virtual-cl
 import { createClient } from '../api-server/client.ts'
 import { createSimulatedApiServer } from '../api-server/server.ts'
 import { type LogLine, type SimulatedAgent, startSimulatedAgent } from './agent.ts'
-import type { SimulatedImage } from './images.ts'
 import { startKubelet } from './kubelet.ts'
 import type { HostEvent } from './observer.ts'
+import { packageImage } from './package-image.ts'
 import { createSimulatedHost, type HostOptions } from './simulated-host.ts'
 
-const stepOf = (path: string) => ({
-  name: path,
-  path,
-  arguments: [],
-  returncodes: [0],
-  on_host: true,
-  idempotence: true,
-  upgrade_step: false,
-})
-
-const scriptOf = (mode: string): string => `${mode.replace('-check', '_check')}.sh`
-
-const modes = ['apply', 'config', 'post-interrupt', 'uninstall', 'upgrade']
-
-/** An image with a step and a check in each stage. */
-export function sampleImage(name: string, version: string): SimulatedImage {
-  const paths = modes.flatMap((mode) => [mode, `${mode}-check`])
-  const config = {
-    schema_version: 'v1',
-    package_name: name,
-    package_version: version,
-    expected_config_files: [],
-    modes: Object.fromEntries(paths.map((mode) => [mode, [stepOf(scriptOf(mode))]])),
-  }
-  const scripts = paths.map((mode) => [`skyhook_dir/${scriptOf(mode)}`, `#!/bin/sh\n# ${name} ${version} ${mode}\n`])
-  return {
-    digest: digestOf(`${name}:${version}`),
-    files: { 'config.json': JSON.stringify(config), ...Object.fromEntries(scripts) },
-  }
-}
+const stages = ['apply', 'config', 'post-interrupt', 'uninstall', 'upgrade']
 
 export const packageSpec = (name: string, interrupt?: Interrupt, version = '1.0.0'): PackageSpec => ({
   version,
@@ -65,7 +35,7 @@ export async function startSampleLife(
   const host = createSimulatedHost({
     name: 'n1',
     clock,
-    registry: ({ repository, tag = '' }) => sampleImage(repository, tag),
+    registry: ({ repository, tag = '' }) => packageImage(repository, tag, stages),
     runStep: () => ({ durationMs: 1_000 }),
     ...options,
   })
