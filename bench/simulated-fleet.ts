@@ -12,7 +12,8 @@ import { startGarbageCollector } from '../test/fleet/api-server/garbage-collecto
 import { createSimulatedApiServer } from '../test/fleet/api-server/server.ts'
 import { type SimulatedAgent, startSimulatedAgent } from '../test/fleet/host/agent.ts'
 import { startKubelet } from '../test/fleet/host/kubelet.ts'
-import { packageSpec, sampleImage } from '../test/fleet/host/sample-life.ts'
+import { packageImage } from '../test/fleet/host/package-image.ts'
+import { packageSpec } from '../test/fleet/host/sample-life.ts'
 import { createSimulatedHost } from '../test/fleet/host/simulated-host.ts'
 import { settingsOf } from '../test/support/fake-platform.ts'
 import { createSeededRandom, createVirtualClock } from '../test/support/virtual-clock.ts'
@@ -58,7 +59,7 @@ async function run(seed: number) {
       name,
       clock,
       seed: seed * 100 + index,
-      registry: ({ repository, tag = '' }) => sampleImage(repository, tag),
+      registry: ({ repository, tag = '' }) => packageImage(repository, tag),
       runStep: () => ({ durationMs: 1_000 }),
     })
     host.systemd.addService('web.service', { restart: () => ({ durationMs: 400, result: 'done' }) })

@@ -12,8 +12,11 @@ const stepOf = (path: string) => ({
   upgrade_step: false,
 })
 
+/** Those of a package that uses all of them. */
+const allStages = ['apply', 'config', 'post-interrupt', 'uninstall', 'upgrade']
+
 /** A package with a step and a check in each of the stages. */
-export function packageImage(name: string, version: string, stages: readonly string[]): SimulatedImage {
+export function packageImage(name: string, version: string, stages: readonly string[] = allStages): SimulatedImage {
   const modes = stages.flatMap((stage) => [stage, `${stage}-check`])
   const config = {
     schema_version: 'v1',

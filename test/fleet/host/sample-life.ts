@@ -15,8 +15,6 @@ import type { HostEvent } from './observer.ts'
 import { packageImage } from './package-image.ts'
 import { createSimulatedHost, type HostOptions } from './simulated-host.ts'
 
-const stages = ['apply', 'config', 'post-interrupt', 'uninstall', 'upgrade']
-
 export const packageSpec = (name: string, interrupt?: Interrupt, version = '1.0.0'): PackageSpec => ({
   version,
   image: `registry.test/${name}`,
@@ -35,7 +33,7 @@ export async function startSampleLife(
   const host = createSimulatedHost({
     name: 'n1',
     clock,
-    registry: ({ repository, tag = '' }) => packageImage(repository, tag, stages),
+    registry: ({ repository, tag = '' }) => packageImage(repository, tag),
     runStep: () => ({ durationMs: 1_000 }),
     ...options,
   })
