@@ -6,7 +6,7 @@ type World = ReturnType<typeof sampleWorld>
 
 async function settledWorld(): Promise<World> {
   const world = sampleWorld(readyTrue, { hosts: 2 })
-  await world.pass(70) // registrations are not news any more
+  await world.pass(21) // registrations are not news any more
   return world
 }
 
@@ -28,6 +28,14 @@ test('a Skyhook that is Ready before a host has finished is found', async () => 
   world.run('n2', 'apply')
   setReady(world)
   expect(world.violations).toEqual(['s is Ready while n2 has not finished a'])
+})
+
+test('a Node that was registered a moment ago is news', async () => {
+  const world = sampleWorld(readyTrue, { hosts: 2 })
+  await world.pass(19)
+  world.complete('n1')
+  setReady(world)
+  expect([world.violations, world.checks()]).toEqual([[], 0])
 })
 
 test('a host that has not run the new configuration has not finished', async () => {

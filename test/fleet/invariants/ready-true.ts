@@ -30,7 +30,8 @@ export const readyTrue: Invariant = {
       if (view === undefined) return
       const { labels, annotations = {} } = version.object.metadata
       const before = previous?.object.metadata
-      const isRelabeled = JSON.stringify(labels) !== JSON.stringify(before?.labels) && !client.startsWith('agent:')
+      const isRelabeled =
+        type === 'MODIFIED' && JSON.stringify(labels) !== JSON.stringify(before?.labels) && !client.startsWith('agent:')
       const isEdited =
         client === 'admin' &&
         world.plan.skyhooks.some(
