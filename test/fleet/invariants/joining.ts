@@ -24,9 +24,8 @@ export const joining: Invariant = {
 
     const isNews = (host: string, skyhook: string, atMs: number): boolean => {
       const sinceMs = Math.max(newsAtMs.get(skyhook) ?? -Infinity, newsAtMs.get(host) ?? -Infinity)
-      const healthySinceMs = evidence.health.sinceMs(host)
-      if (healthySinceMs === undefined) return atMs - sinceMs < hinderedNewsMs
-      return atMs - Math.max(sinceMs, healthySinceMs) < newsMs
+      const healthySinceMs = evidence.health.sinceMs(host) ?? Infinity
+      return atMs - sinceMs < hinderedNewsMs && atMs - Math.max(sinceMs, healthySinceMs) < newsMs
     }
 
     function seeNode({ change, client }: Extract<FleetEvent, { kind: 'commit' }>, atMs: number): void {

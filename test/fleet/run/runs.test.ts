@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest'
+import { invariants } from '../invariants/all.ts'
 import { planRun } from './plan-run.ts'
+import { packageSpec } from './plan-skyhooks.ts'
 import type { Plan } from './plan.ts'
 import { runPlan } from './run-plan.ts'
 
@@ -20,4 +22,49 @@ test('a fleet without faults completes and settles', async () => {
   const { violation, steps } = await runPlan({ ...smallPlan(3), actions: [] }, { invariants: [] })
   expect(violation).toBeUndefined()
   expect(steps).toBeGreaterThan(0)
+})
+
+const host = { isControlPlane: false, pods: [] }
+const small: Plan = {
+  seed: 1,
+  nodes: [{ ...host, name: 'host1' }],
+  skyhooks: [
+    {
+      name: 's1',
+      spec: {
+        nodeSelectors: { matchLabels: { pool: 'a' } },
+        interruptionBudget: { count: 1 },
+        packages: { p0a: packageSpec('p0a', { type: 'reboot' }) },
+      },
+    },
+  ],
+  actions: [],
+  healsEarly: true,
+}
+const [skyhook] = small.skyhooks
+
+test('a host that joins with the runtime-required taint completes and loses it', async () => {
+  const nodes = [...small.nodes, { ...host, name: 'host2', joinsAtMs: 140_000, isTainted: true }]
+  const skyhooks = [{ name: 's1', spec: { ...skyhook?.spec, runtimeRequired: true } }]
+  const { violation, checks, virtualMs } = await runPlan({ ...small, nodes, skyhooks }, { invariants })
+  expect([violation, checks['joining'], virtualMs > 140_000]).toEqual([undefined, 1, true])
+})
+
+test('a host soaks for the time in the pace, and its DaemonSet has to be Ready again', async () => {
+  const skyhooks = [{ name: 's1', spec: { ...skyhook?.spec, pace: { pauseSeconds: 20, minReadySeconds: 8 } } }]
+  const { violation, checks } = await runPlan({ ...small, skyhooks, hasDaemonSet: true }, { invariants })
+  expect([violation, (checks['soak'] ?? 0) > 1]).toEqual([undefined, true])
+})
+
+test.each(['step', 'down', 'booted'] as const)('an agent that is upgraded in the phase %s goes on', async (during) => {
+  const nodes = [{ ...host, name: 'host1', startsWithOlderAgent: true }]
+  const actions = [{ id: 0, atMs: 9_000, kind: 'agent-upgraded', during }]
+  const { violation, met } = await runPlan({ ...small, nodes, actions }, { invariants })
+  expect([violation, met]).toEqual([undefined, [{ kind: 'agent-upgraded', phase: during }]])
+})
+
+test('an agent halts where a newer one has written the journal', async () => {
+  const actions = [{ id: 0, atMs: 12_000, kind: 'agent-newer', node: 'host1', skyhook: 's1', forMs: 90_000 }]
+  const { violation, checks } = await runPlan({ ...small, actions }, { invariants })
+  expect([violation, (checks['halts'] ?? 0) > 10]).toEqual([undefined, true])
 })
