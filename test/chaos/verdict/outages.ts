@@ -19,7 +19,7 @@ export type Outage = {
   readonly endedMs: number
   /** The version of the Node that ended it. */
   readonly endVersion: number
-  /** The agent's last consistent read of the Skyhook before; absent if it found its host half changed and did not ask. */
+  /** The agent's last consistent read of the Skyhook before; absent if the recording began later. */
   readonly admission: AuditedRequest | undefined
 }
 
@@ -104,13 +104,7 @@ function sightOf(
   }
 }
 
-type Interval = {
-  readonly startedMs: number
-  readonly endedMs: number
-  readonly endVersion: number
-  /** The Skyhook no longer selected the node, which stays half changed. */
-  readonly hasLeft: boolean
-}
+type Interval = Pick<Outage, 'startedMs' | 'endedMs' | 'endVersion'>
 
 function intervals(sights: readonly NodeSight[], steps: readonly StepLine[]): Interval[] {
   const found: Interval[] = []
@@ -144,25 +138,20 @@ function intervals(sights: readonly NodeSight[], steps: readonly StepLine[]): In
     if (!open || sight.isMarked) continue
     const isComplete = (sight.revision > open.revision && sight.isDone) || isDoneUnseen()
     const hasStepEnded = !isStepRunning || sight.atMs - lastStepMs > maxStepMs
-    const hasLeft = !sight.isSelected && hasStepEnded
+    const hasLeft = !sight.isSelected && hasStepEnded // half changed, and nobody asks for the rest
     if (open.hasStep && !isComplete && !hasLeft) continue
-    found.push({
-      startedMs: open.startedMs,
-      endedMs: sight.atMs,
-      endVersion: sight.version,
-      hasLeft: open.hasStep && !isComplete,
-    })
+    found.push({ startedMs: open.startedMs, endedMs: sight.atMs, endVersion: sight.version })
     open = undefined
     lastSteps.clear()
   }
   takeSteps(Infinity)
-  if (open) found.push({ startedMs: open.startedMs, endedMs: Infinity, endVersion: Infinity, hasLeft: false })
+  if (open) found.push({ startedMs: open.startedMs, endedMs: Infinity, endVersion: Infinity })
   return found
 }
 
 /**
- * One that resumes without another confirming read is one with the previous, unless the node had left the selector
- * meanwhile: then it goes on where it was, with a slot on top.
+ * One that resumes without another confirming read is one with the previous, also if the node had left the selector
+ * meanwhile: it has to have kept its slot.
  */
 function admitted(
   node: string,
@@ -172,15 +161,13 @@ function admitted(
 ): Outage[] {
   const outages: Outage[] = []
   let usedMs = 0
-  let hadLeft = false
-  for (const { startedMs, endedMs, endVersion, hasLeft } of found) {
+  for (const { startedMs, endedMs, endVersion } of found) {
     const previous = outages.at(-1)
     const last = reads.findLast(({ answeredMs }) => answeredMs <= startedMs)
     const admission = last && last.receivedMs > usedMs ? last : undefined
-    if (previous && !admission && !hadLeft) outages[outages.length - 1] = { ...previous, endedMs, endVersion }
+    if (previous && !admission) outages[outages.length - 1] = { ...previous, endedMs, endVersion }
     else outages.push({ node, skyhook, startedMs, endedMs, endVersion, admission })
     usedMs = admission?.receivedMs ?? usedMs
-    hadLeft = hasLeft
   }
   return outages
 }

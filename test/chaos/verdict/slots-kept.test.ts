@@ -56,7 +56,8 @@ test('a node that waits with a package half installed has to keep its slot', () 
   expect(judgeSlotsKept(sample.evidence()).violations).toHaveLength(1)
 })
 
-test('a node that leaves the selector gives its slot back, and goes on without asking when it is selected again', () => {
+/** It leaves half changed, gives its slot back, and goes out again once it is selected again. */
+function comesBack(asks: boolean): ReturnType<typeof createSample> {
   const sample = createSample(node)
   const labels = { selected: 'true' }
   sample.skyhook(0, { interruptionBudget: { count: 1 }, nodeSelectors: { matchLabels: labels } })
@@ -66,10 +67,22 @@ test('a node that leaves the selector gives its slot back, and goes on without a
   sample.step(11, node)
   sample.node(15, node, {})
   sample.release(16, node, 0)
-  sample.node(25, node, { labels })
+  sample.node(20, node, { labels })
+  if (asks) {
+    sample.slot(22, node, 0)
+    sample.reads(24, node)
+  }
   sample.step(26, node, 'apply_check')
   sample.node(40, node, { status: 'complete', labels })
-  expect(judgeSlotsKept(sample.evidence())).toEqual({ checked: 1, violations: [] })
+  return sample
+}
+
+test('a node that leaves the selector gives its slot back, and asks for one when it is selected again', () => {
+  expect(judgeSlotsKept(comesBack(true).evidence())).toEqual({ checked: 1, violations: [] })
+})
+
+test('a node that goes out again without asking should have kept its slot when it left the selector', () => {
+  expect(judgeSlotsKept(comesBack(false).evidence()).violations).toHaveLength(1)
 })
 
 test('a slot that a person deleted was not given back, also if the agent deleted one of its name just before', () => {
