@@ -174,13 +174,18 @@ export const budget: Invariant = {
       if (node !== undefined && hasTaint(node, requiredTaint)) return
       for (const scope of scopes.values()) {
         const side = sideOf(scope, view.name)
-        const { current } = side
-        if (current?.isJoining !== true || current.endOrder !== Infinity) continue
-        current.endOrder = evidence.order()
-        side.current = { host: view.name, startOrder: evidence.order(), endOrder: Infinity, readings: [] }
-        scope.outings.push(side.current)
-        scope.exemptions.begin(view.name)
+        if (countAsOthers(scope, side)) scope.exemptions.begin(view.name)
       }
+    }
+
+    /** The host was joining when it went out, and is counted with nodes in service from now on. */
+    function countAsOthers(scope: Scope, side: Side): boolean {
+      const { current } = side
+      if (current?.isJoining !== true || current.endOrder !== Infinity) return false
+      current.endOrder = evidence.order()
+      side.current = { host: current.host, startOrder: evidence.order(), endOrder: Infinity, readings: [] }
+      scope.outings.push(side.current)
+      return true
     }
 
     /** A reading counts from the slot on, and no longer than it. */
@@ -189,13 +194,15 @@ export const budget: Invariant = {
       const slot = readSlot(change.version.object as unknown as Lease)
       const skyhook = slot?.lease.metadata.labels?.[labelKeys.name]
       if (host === undefined || !slot || skyhook === undefined || !isSlotOf(slot, skyhook)) return
-      if (change.type === 'MODIFIED' || slot.kind === 'recovery') return
+      const scope = scopeOf(skyhook)
+      if (change.type === 'ADDED' && slot.kind === 'recovery') countAsOthers(scope, sideOf(scope, host))
+      if (change.type === 'MODIFIED' || (change.type === 'ADDED' && slot.kind === 'recovery')) return
       const view = world.hosts.get(host)
       const hasOther = slotsOf(world).some(
         (one) => one.uid !== slot.uid && one.holder === view?.nodeName() && isSlotOf(one, skyhook),
       )
       if (hasOther) return
-      const side = sideOf(scopeOf(skyhook), host)
+      const side = sideOf(scope, host)
       side.readings = []
       side.lastGet = undefined
       if (!evidence.disruption.isOut(host, skyhook) || change.type === 'DELETED') side.hasKeptSlot = false

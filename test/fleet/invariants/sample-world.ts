@@ -194,6 +194,14 @@ export function sampleWorld(
         newLease(scope, { index }, node, { phase: 'working', generation: 1, packages: [] }, clock.wallMs()),
       )
     },
+    /** The agent takes a slot beside the indices; the answer gives it back. */
+    recover(name: string): () => void {
+      const node = { name, uid: uidOf(name), bootId: 'b' }
+      const progress = { phase: 'working', generation: 1, packages: [] } as const
+      const lease = newLease(scopeOf('slot'), { kind: 'recovery' }, node, progress, clock.wallMs())
+      send(`agent:${name}`, 'POST', leasesPath, lease)
+      return () => void send(`agent:${name}`, 'DELETE', `${leasesPath}/${lease.metadata.name}`)
+    },
     confirm(name: string) {
       this.readSkyhook(name)
       this.listSlots(name)
