@@ -50,9 +50,28 @@ const methods = (): string[] => api.requests.map(({ method, path }) => `${method
 test('a refused eviction is retried soon at first and then less and less often', () => {
   let atMs = 0
   const attemptTimesMs: number[] = []
-  for (let refusal = 0; refusal < 6; refusal++) attemptTimesMs.push((atMs += evictionRetryMs(atMs, 0.5)))
+  for (let refusal = 0; refusal < 6; refusal++) attemptTimesMs.push((atMs += evictionRetryMs(atMs, 1, 0.5)))
   expect(attemptTimesMs).toEqual([1_000, 2_000, 4_000, 8_000, 13_000, 18_000])
-  expect([evictionRetryMs(60_000, 0), evictionRetryMs(60_000, 1)]).toEqual([3_750, 6_250])
+  expect([evictionRetryMs(60_000, 1, 0), evictionRetryMs(60_000, 1, 1)]).toEqual([3_750, 6_250])
+})
+
+test('all refused evictions of a node together are retried every two seconds', async () => {
+  const evictor = evictorThat({ mayDelete: false })
+  const pods = Array.from({ length: 10 }, (_, index) => {
+    const { metadata } = api.put(podsPath, { metadata: { name: `p${index}`, namespace: 'default' } })
+    return { metadata: { ...metadata, namespace: 'default' } } as unknown as Pod
+  })
+  const refuseAll = async (): Promise<void> => {
+    for (const one of pods) {
+      refuse()
+      await evictor.evict(one, false)
+    }
+  }
+  await refuseAll()
+  await clock.advance(60_000)
+  await refuseAll()
+  const retries = pods.map(({ metadata: { uid } }) => evictor.current().get(uid) as { readonly retryAtMs: number })
+  expect(retries.map(({ retryAtMs }) => retryAtMs - clock.steadyMs())).toEqual(pods.map(() => 20_000))
 })
 
 test('an accepted eviction is on record until its pod is gone', async () => {

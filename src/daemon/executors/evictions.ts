@@ -13,13 +13,17 @@ import type { Log } from '../telemetry/log.ts'
  */
 const initialRetryMs = 1_000
 const maxRetryMs = 5_000
+/** All of a node's pods together: whichever asks first gets what the budget frees. */
+const maxRetryMsPerPod = 2_000
 
 /**
- * The pause after a refusal without a Retry-After: as long as refused already, from 1 s to 5 s, plus or minus a quarter
- * by `random` (0 to 1).
+ * The pause after a refusal without a Retry-After: as long as refused already, from 1 s to 5 s, or to 2 s for each of
+ * the node's refused pods; plus or minus a quarter by `random` (0 to 1).
  */
-export const evictionRetryMs = (refusedForMs: number, random: number): number =>
-  Math.min(maxRetryMs, Math.max(initialRetryMs, refusedForMs)) * (0.75 + random / 2)
+export function evictionRetryMs(refusedForMs: number, refusedPods: number, random: number): number {
+  const maxMs = Math.max(maxRetryMs, maxRetryMsPerPod * refusedPods)
+  return Math.min(maxMs, Math.max(initialRetryMs, refusedForMs)) * (0.75 + random / 2)
+}
 
 export type Evictor = {
   /**
@@ -46,6 +50,8 @@ export function createEvictor(options: {
 }): Evictor {
   const { transport, clock, random, log, signal, mayDelete, onDeleted } = options
   const evictions = new Map<string, Eviction>()
+
+  const countBlocked = (): number => [...evictions.values()].filter(({ state }) => state === 'blocked').length
 
   function recordBlocked(uid: string, message: string, retryAfterMs: (refusedForMs: number) => number): void {
     const nowMs = clock.steadyMs()
@@ -78,7 +84,7 @@ export function createEvictor(options: {
           return recordBlocked(
             uid,
             isForced ? `${result.message}; onTimeout: delete needs the chart value drain.allowDelete` : result.message,
-            (refusedForMs) => result.retryAfterMs ?? evictionRetryMs(refusedForMs, random.number()),
+            (refusedForMs) => result.retryAfterMs ?? evictionRetryMs(refusedForMs, countBlocked(), random.number()),
           )
       }
     },
