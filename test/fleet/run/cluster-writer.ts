@@ -6,8 +6,8 @@ import type { SimRequest } from '../api-server/request.ts'
 import type { SimulatedApiServer } from '../api-server/server.ts'
 
 export type ClusterWriter = {
-  /** Sends it as soon as the API server is there; refusals other than of an overload are final. */
-  send(method: SimRequest['method'], path: string, body?: unknown): void
+  /** Sends it as soon as the API server is there; refusals other than of an overload are final. Then calls back. */
+  send(method: SimRequest['method'], path: string, body?: unknown, onAnswered?: () => void): void
   patch(path: string, body: unknown): void
 }
 
@@ -25,14 +25,14 @@ export function createClusterWriter(
     isCut = () => false,
   }: { readonly clock: Clock; readonly client: string; readonly isCut?: () => boolean },
 ): ClusterWriter {
-  const keepTrying = (request: SimRequest): void => {
+  const keepTrying = (request: SimRequest, onAnswered?: () => void): void => {
     const answer: Answer | undefined = server.isAway() || isCut() ? undefined : server.handle(request)
-    if (answer !== undefined && answer.code < 429) return
-    clock.startTimer(retryMs, () => keepTrying(request), { isBackground: true })
+    if (answer !== undefined && answer.code < 429) return onAnswered?.()
+    clock.startTimer(retryMs, () => keepTrying(request, onAnswered), { isBackground: true })
   }
   const base = { client, manager: client, query: {} }
   return {
-    send: (method, path, body) => keepTrying({ ...base, method, path, body }),
+    send: (method, path, body, onAnswered) => keepTrying({ ...base, method, path, body }, onAnswered),
     patch: (path, body) => keepTrying({ ...base, method: 'PATCH', path, body, contentType: merge }),
   }
 }

@@ -8,6 +8,7 @@ import type { Clock } from '../../../src/schemas/clock.ts'
 import type { SimulatedApiServer } from '../api-server/server.ts'
 import type { SimObject } from '../api-server/versions.ts'
 import type { Chance } from './chance.ts'
+import { isReadyPod } from '../api-server/eviction.ts'
 import { createClusterWriter } from './cluster-writer.ts'
 import { requiredTaint } from './fleet-host.ts'
 import type { PodPlan } from './plan.ts'
@@ -54,14 +55,21 @@ export function startWorkload(
       ...(plan.toleratesCordon === true && { tolerations: [cordonToleration] }),
       containers: [{ name: 'main', image: 'none' }],
     }
-    writer.send('POST', podsFolder, { metadata: { name, labels }, spec })
+    const lifeMs = plan.isProtected ? chance.integer(...protectedLifeMs) : undefined
+    // not before: what is reported about a pod that is still to be created is lost
+    writer.send('POST', podsFolder, { metadata: { name, labels }, spec }, () => {
+      run(name)
+      if (lifeMs !== undefined) later(lifeMs, () => remove(name))
+    })
+  }
+
+  /** As its kubelet does. */
+  const run = (name: string): void =>
     later(readyMs, () =>
       writer.patch(`${podsFolder}/${name}/status`, {
         status: { phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] },
       }),
     )
-    if (plan.isProtected) later(chance.integer(...protectedLifeMs), () => remove(name))
-  }
 
   const remove = (name: string): void => writer.send('DELETE', `${podsFolder}/${name}`, { gracePeriodSeconds: 0 })
 
@@ -95,6 +103,7 @@ export function startWorkload(
     restored() {
       for (const pod of podsOf()) {
         look(pod)
+        if (!isReadyPod(pod)) run(pod.metadata.name)
         // nobody runs it any more if it had been deleted
         if (plans.get(pod.metadata.name)?.isProtected === true)
           later(protectedLifeMs[0], () => remove(pod.metadata.name))
