@@ -4,7 +4,7 @@
  */
 import { execFile, spawn, type ChildProcess } from 'node:child_process'
 import { createWriteStream } from 'node:fs'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -32,6 +32,10 @@ export type ApiServer = {
   restart(): Promise<void>
   /** Compacts etcd: all earlier revisions are gone. */
   compact(): Promise<void>
+  /** Copies etcd's data; etcd is restarted for it. */
+  backUp(): Promise<void>
+  /** Puts the copy back, as after `etcdutl snapshot restore` without a raised revision, and restarts all. */
+  restore(): Promise<void>
   stop(): Promise<void>
 }
 
@@ -90,17 +94,22 @@ export async function startApiServer(options: { readonly controllerManager?: boo
     )
   }
 
-  const etcdProcess = launch('etcd', {
-    'data-dir': join(dir, 'etcd'),
-    'unsafe-no-fsync': true,
-    'log-level': 'warn',
-    'listen-client-urls': etcd,
-    'advertise-client-urls': etcd,
-    'listen-peer-urls': `http://127.0.0.1:${peerPort}`,
-    'initial-advertise-peer-urls': `http://127.0.0.1:${peerPort}`,
-    'initial-cluster': `default=http://127.0.0.1:${peerPort}`,
-  })
-  await ready('etcd', etcdProcess, async () => await etcdCall(etcd, '/v3/maintenance/status', {}))
+  const [dataDir, backupDir] = [join(dir, 'etcd'), join(dir, 'etcd-backup')]
+  const startEtcd = async (): Promise<ChildProcess> => {
+    const child = launch('etcd', {
+      'data-dir': dataDir,
+      'unsafe-no-fsync': true,
+      'log-level': 'warn',
+      'listen-client-urls': etcd,
+      'advertise-client-urls': etcd,
+      'listen-peer-urls': `http://127.0.0.1:${peerPort}`,
+      'initial-advertise-peer-urls': `http://127.0.0.1:${peerPort}`,
+      'initial-cluster': `default=http://127.0.0.1:${peerPort}`,
+    })
+    await ready('etcd', child, async () => await etcdCall(etcd, '/v3/maintenance/status', {}))
+    return child
+  }
+  let etcdProcess = await startEtcd()
 
   const credentials = staticCredentials({
     server: url,
@@ -173,6 +182,19 @@ export async function startApiServer(options: { readonly controllerManager?: boo
     async compact() {
       const status = (await etcdCall(etcd, '/v3/maintenance/status', {})) as { header: { revision: string } }
       await etcdCall(etcd, '/v3/kv/compaction', { revision: status.header.revision, physical: true })
+    },
+    async backUp() {
+      await kill(etcdProcess)
+      await cp(dataDir, backupDir, { recursive: true })
+      etcdProcess = await startEtcd()
+    },
+    async restore() {
+      await kill(server)
+      await kill(etcdProcess)
+      await rm(dataDir, { recursive: true })
+      await cp(backupDir, dataDir, { recursive: true })
+      etcdProcess = await startEtcd()
+      server = await startServer()
     },
     async stop() {
       transport.close()

@@ -234,6 +234,25 @@ describe('an API server that is killed and comes back', () => {
   })
 })
 
+test('a reflector shows the objects of an older etcd seconds after its restore, and follows them', async () => {
+  await create('a')
+  await cluster.backUp()
+  const reflector = reflect()
+  await reflector.synced
+  await create('b', 'c', 'd')
+  await cluster.kubectl('annotate', 'widget', 'a', 'is=lost')
+  for (let i = 0; i < 50; i++) await cluster.kubectl('annotate', 'namespace', 'default', `n=${i}`, '--overwrite')
+  await create('e')
+  await eventually(() => expect(names(reflector)).toEqual(['a', 'b', 'c', 'd', 'e']))
+  const lostVersion = Number(reflector.store.get('e')?.metadata.resourceVersion)
+  await cluster.restore()
+  await vi.waitFor(() => expect(names(reflector)).toEqual(['a']), { timeout: 10_000, interval: 20 })
+  expect(reflector.store.get('a')?.metadata.annotations).toBeUndefined()
+  await create('f')
+  await eventually(() => expect(names(reflector)).toEqual(['a', 'f']))
+  expect(Number(reflector.store.get('f')?.metadata.resourceVersion)).toBeLessThan(lostVersion)
+})
+
 test('a reflector reports a removed CRD as absent and empty, and follows it again once it is installed', async () => {
   await create('a')
   const reflector = reflect()
