@@ -19,7 +19,7 @@ export type Sample = {
 }
 
 export function sampleServer(seed = 1): Sample {
-  const clock = createVirtualClock(undefined, { settleTurns: 1 })
+  const clock = createVirtualClock(undefined, { settleTurns: 0 })
   const random = createSeededRandom(seed)
   const server = createSimulatedApiServer({ clock, random })
   const connect: Sample['connect'] = (options = {}) =>

@@ -6,7 +6,7 @@ import { createSimulatedApiServer } from './server.ts'
 
 /** A simulated server for the script of requests. */
 export function simulatedWire(): Wire {
-  const clock = createVirtualClock(undefined, { settleTurns: 1 })
+  const clock = createVirtualClock(undefined, { settleTurns: 0 })
   const server = createSimulatedApiServer({ clock, random: createSeededRandom(1), schemas: readSchemas() })
   const requestOf = ({ path, ...rest }: WireRequest): SimRequest => {
     const url = new URL(path, 'http://simulated')

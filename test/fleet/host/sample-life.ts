@@ -27,7 +27,7 @@ export async function startSampleLife(
   options: Partial<HostOptions> & { readonly seed: number; readonly estimatedNodeCount?: number },
 ) {
   const { seed, estimatedNodeCount } = options
-  const clock = createVirtualClock(1_700_000_000_000, { settleTurns: 1 })
+  const clock = createVirtualClock(1_700_000_000_000, { settleTurns: 0 })
   const server = createSimulatedApiServer({ clock, random: createSeededRandom(seed) })
   const admin = createClient(server, { name: 'admin', clock, random: createSeededRandom(seed + 1) })
   const host = createSimulatedHost({

@@ -12,7 +12,7 @@ import type { ServiceRestart } from './systemd.ts'
 
 /** The agent's own code for steps and services, on a simulated host. */
 async function startHost(run: StepRun) {
-  const clock = createVirtualClock(undefined, { settleTurns: 1 })
+  const clock = createVirtualClock(undefined, { settleTurns: 0 })
   const host = createSimulatedHost({ name: 'n1', clock, seed: 1, registry: () => undefined, runStep: () => run })
   const process = host.startProcess('agent')
   const random = createSeededRandom(1)

@@ -37,7 +37,7 @@ export function sampleWorld(
   options: { readonly hosts?: number; readonly spec?: SkyhookSpec } = {},
 ) {
   const { hosts: count = 2, spec = sampleSpec() } = options
-  const clock = createVirtualClock(undefined, { settleTurns: 1 })
+  const clock = createVirtualClock(undefined, { settleTurns: 0 })
   const server = createSimulatedApiServer({ clock, random: createSeededRandom(1) })
   const violations: string[] = []
   const hosts = new Map<string, SampleHost>()

@@ -43,7 +43,7 @@ export const latencyMs = 10
 /** Starts all nodes at once, as after the creation of their Skyhook. */
 export async function startWaitingNodes(options: WaitingNodesOptions) {
   const { nodes, budget, workMs, seed } = options
-  const clock = createVirtualClock(undefined, { settleTurns: 1 })
+  const clock = createVirtualClock(undefined, { settleTurns: 0 })
   const random = createSeededRandom(seed)
   const server = createSimulatedApiServer({ clock, random, historyLength: 20_000 })
   server.faults.rules.push({ name: 'network', fault: { kind: 'slow-watch', byMs: latencyMs / 2 } })
