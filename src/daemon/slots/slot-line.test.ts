@@ -157,6 +157,24 @@ describe('a node whose turn is near', () => {
     expect(turns).toHaveLength(1)
   })
 
+  test('a node that was beaten no longer follows the slot whose release it has seen under another name', async () => {
+    const line = lineOf({ agents: 3 })
+    const recovery = nodeSlotName(scope, 'x')
+    await put(recovery, 'recovery')
+    await deny(line)
+    await clock.advance(10)
+    await remove(recovery)
+    await clock.advance(1_000)
+    const listing = await listScope(leases, scope)
+    await put(slot0) // the other one was faster
+    line.afterDenial(view, { outcome: 'lost', reason: 'x', lease: slot0, listing, othersFree: 0 })
+    await clock.advance(1_000)
+    turns = []
+    await remove(slot0)
+    await clock.advance(1_000)
+    expect(turns).toHaveLength(1)
+  })
+
   test('a node that was beaten while others were free asks again, later each time', async () => {
     const line = lineOf({ agents: 3 })
     const listing = await listScope(leases, scope)

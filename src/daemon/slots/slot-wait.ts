@@ -217,7 +217,7 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
       if (listing === undefined || othersFree > 0) return waiting.lostDelayMs(losses, random.number())
       knowledge.learn(listing.ledgers)
       const { resourceVersion } = listing
-      if (followed.slotName() === undefined) followed.followSlot(lease, { lease: undefined, resourceVersion }, limit)
+      followed.followSlot(lease, { lease: undefined, resourceVersion }, limit)
       const slots = limit()
       return nextLookMs(typeof slots === 'number' ? slots : 1)
     },
