@@ -29,6 +29,8 @@ type Side = {
   current: Outing | undefined
   /** It still has the slot of its last outing: a pause between two packages is part of it. */
   hasKeptSlot: boolean
+  /** The slot that it took last is a recovery slot: it counts with nodes in service, also on a node that joins. */
+  hasRecovered: boolean
 }
 
 type Scope = {
@@ -64,6 +66,7 @@ export const budget: Invariant = {
         listOrder: Infinity,
         current: undefined,
         hasKeptSlot: false,
+        hasRecovered: false,
       }
       sides.set(host, side)
       return side
@@ -81,6 +84,7 @@ export const budget: Invariant = {
       const { current } = side
       if (current !== undefined && side.hasKeptSlot) {
         current.endOrder = Infinity
+        if (side.hasRecovered) countAsOthers(scope, side)
       } else {
         const isExempt = scope.exemptions.all.some((one) => one.host === host && one.untilOrder === Infinity)
         if (side.readings.length === 0 && !isUnasked && !isExempt)
@@ -195,6 +199,7 @@ export const budget: Invariant = {
       const skyhook = slot?.lease.metadata.labels?.[labelKeys.name]
       if (host === undefined || !slot || skyhook === undefined || !isSlotOf(slot, skyhook)) return
       const scope = scopeOf(skyhook)
+      if (change.type === 'ADDED') sideOf(scope, host).hasRecovered = slot.kind === 'recovery'
       if (change.type === 'ADDED' && slot.kind === 'recovery') countAsOthers(scope, sideOf(scope, host))
       if (change.type === 'MODIFIED' || (change.type === 'ADDED' && slot.kind === 'recovery')) return
       const view = world.hosts.get(host)
