@@ -49,8 +49,10 @@ export const agentFaults = {
   'agent-older': {
     lastsMs: [5_000, 90_000],
     start({ host }) {
+      const former = host.supervisor.nextVersion()
       host.supervisor.replace('older')
-      return () => host.supervisor.replace('current')
+      // what a newer one has written stops every other one
+      return () => host.supervisor.replace(former === 'newer' ? 'newer' : 'current')
     },
   },
   /** For good, where the first agent was an older one. */
