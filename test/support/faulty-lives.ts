@@ -28,6 +28,8 @@ export type Finding = {
   readonly reported: 'reason' | 'log' | 'nothing'
   readonly afterMs: number
   readonly failures: number
+  /** Whether the Node said complete by then. */
+  readonly isComplete: boolean
 }
 
 const nodesPath = '/api/v1/nodes'
@@ -139,7 +141,7 @@ class Life {
   }
 
   /** Heals what was reported, or is late. */
-  judge(reason: string | undefined, host: FakePlatform): void {
+  judge(reason: string | undefined, isComplete: boolean, host: FakePlatform): void {
     const { current } = this
     if (!current) return
     const { kind, errno, mark, sinceMs, failures } = current
@@ -161,6 +163,7 @@ class Life {
       reported: hasReason ? 'reason' : isLogged ? 'log' : 'nothing',
       afterMs,
       failures,
+      isComplete,
     })
     this.current = undefined
   }
@@ -325,7 +328,8 @@ export class FaultyLives {
       while (this.#inFlight > 0)
       for (const [index, life] of this.lives.entries()) {
         const host = this.#hosts[index]
-        if (host) life.judge(this.#annotation(index, reasonKey(skyhook)), host)
+        const isComplete = this.#annotation(index, statusKey(skyhook)) === 'complete'
+        if (host) life.judge(this.#annotation(index, reasonKey(skyhook)), isComplete, host)
       }
       if (isReached()) return true
     }
