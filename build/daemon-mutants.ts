@@ -72,6 +72,7 @@ export const mutants: readonly Mutant[] = [
     'const isNeeded = node !== undefined && isControlPlaneNode(node)',
     'const isNeeded = false',
   ),
+  manager('rejected requests are repeated at the same pace', '(rejections.get(uid) ?? 0) + 1', '1'),
   manager("the control plane's slot goes unasked", "if (slot.scope === 'control-plane')", 'if (false)'),
   wait(
     'a free slot is requested at once',

@@ -25,6 +25,8 @@ export type AcquireOutcome =
       readonly listing?: ScopeListing
       readonly othersFree?: number
     })
+  /** Not by other nodes: by the API server itself (a policy, a quota, missing permissions). */
+  | { readonly outcome: 'rejected'; readonly reason: string }
   /** Whether a slot was created is not known; the next call finds it if it was. */
   | Unknown
 
@@ -67,7 +69,7 @@ export async function create(
       return { outcome: 'lost', reason: `another node took ${body.metadata.name}`, lease: body.metadata.name }
     if (isInvalid(error) && !isSecond) return await createUnlessHeld(leases, request, creation, signal)
     if (!isAlreadyExists(error) && !isTransient(error))
-      return { outcome: 'waiting', reason: `the API server rejected the slot: ${messageOf(error)}` }
+      return { outcome: 'rejected', reason: `the API server rejected the slot: ${messageOf(error)}` }
     failure = error
   }
   const observed = await observeSlot(leases, { name: body.metadata.name }, node, signal)

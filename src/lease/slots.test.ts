@@ -224,10 +224,10 @@ describe('unclear answers to a CREATE', () => {
     },
   )
 
-  test('a request that a policy refuses waits with the message of the server', async () => {
+  test('a request that a policy refuses is rejected with the message of the server', async () => {
     server.fault(isPost, { kind: 'status', status: 403, message: 'not your node' })
     expect(await acquire(leases, request(1, 1))).toMatchObject({
-      outcome: 'waiting',
+      outcome: 'rejected',
       reason: 'the API server rejected the slot: not your node',
     })
   })
@@ -251,12 +251,12 @@ describe('unclear answers to a CREATE', () => {
     expect(await createRecoverySlot(leases, request(1, 3))).toMatchObject({ outcome: 'held', slot: { kind: 'slot' } })
   })
 
-  test('a request that is refused beside no own slot is repeated once, then it waits with the message', async () => {
+  test('a request that is refused beside no own slot is repeated once, then it is rejected with the message', async () => {
     server.fault(isPost, refusedAsSecond)
     expect(await acquire(leases, request(1, 1))).toMatchObject({ outcome: 'held', isNew: true })
     server.fault(isPost, refusedAsSecond, 2)
     expect(await acquire(leases, request(2, 2))).toMatchObject({
-      outcome: 'waiting',
+      outcome: 'rejected',
       reason: 'the API server rejected the slot: one is enough',
     })
   })

@@ -274,6 +274,20 @@ test('a recovery slot that the API server rejects is a denial with its answer, r
   expect(pausesMs).toEqual([1_000, 2_000, 4_000])
 })
 
+test('a slot that the API server rejects is a denial with its answer, repeated after growing pauses', async () => {
+  const view = putSkyhook()
+  api.fault(({ method }) => method === 'POST', { kind: 'status', status: 403, reason: 'Forbidden' }, 3)
+  for (const longestMs of [1_000, 2_000, 4_000]) {
+    await first.acquire(view, 'working', false)
+    const { message = '', nextRequestAtMs = 0 } = first.denials().get('s') ?? {}
+    expect(message).toContain('the API server rejected the slot')
+    const pauseMs = nextRequestAtMs - clock.steadyMs()
+    expect([pauseMs <= longestMs, pauseMs >= 0.8 * longestMs]).toEqual([true, true])
+  }
+  await first.acquire(view, 'working', false)
+  expect(isHolding(first)).toBe(true)
+})
+
 test('a recovery slot that gets no answer is an error', async () => {
   const view = putSkyhook()
   api.fault(({ method }) => method === 'POST', { kind: 'reset' }, 10)
@@ -581,6 +595,22 @@ describe('the control plane', () => {
     expect([heldScopes(first), heldScopes(second)]).toEqual([['control-plane'], []])
     await second.createRecovery(view, 'interrupting', 'control-plane')
     expect(heldScopes(second)).toEqual(['control-plane'])
+  })
+
+  test('its slot that the API server rejects is asked for again soon, and nobody is said to be out of service', async () => {
+    const view = putSkyhook()
+    const isGuard = ({ method, body }: { method: string; body: unknown }): boolean =>
+      method === 'POST' && JSON.stringify(body).includes('control-plane')
+    for (const ask of [
+      async () => await first.acquire(view, 'cordoning', true),
+      async () => await first.acquireControlPlane(view, 'working'),
+    ]) {
+      api.fault(isGuard, { kind: 'status', status: 403, reason: 'Forbidden' }, 1)
+      await ask()
+      const { message, nextRequestAtMs = 0, waitsFor } = first.denials().get('s') ?? {}
+      expect(message).toContain('the API server rejected the slot')
+      expect([waitsFor, nextRequestAtMs - clock.steadyMs() <= 2_000]).toEqual(['control-plane', true])
+    }
   })
 
   test('its slot goes back only while the API server is ready', async () => {

@@ -43,6 +43,8 @@ export type SlotManager = {
 }
 
 const lostRetryDelayMs = 200
+/** The API server refuses to create the slot: no release of another node says when that is over. */
+const rejectedBackoff: Backoff = { initialMs: 1_000, maxMs: 300_000, jitter: 0.2 }
 /** A slot that is given back before the first step: the spec that this node knows is not that of the API server. */
 const yieldBackoff: Backoff = { initialMs: 1_000, maxMs: 60_000, jitter: 0.2 }
 
@@ -64,6 +66,8 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
   const unanswered = createUnansweredCreations(clock)
   /** By uid of the Skyhook: slots given back in a row. */
   const yields = new Map<string, number>()
+  /** By uid of the Skyhook: requests that the API server rejected in a row. */
+  const rejections = new Map<string, number>()
   const recoveryPace = createRecoveryPace(clock)
   let denials = noDenials
 
@@ -88,6 +92,9 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
   /** What follows from the answer to a request for the Skyhook's slot, or for the control plane's in its name. */
   function enter(answer: AcquireOutcome, view: SkyhookView, slotRequest: SlotRequest, scope?: 'control-plane'): void {
     unanswered.enter(slotRequest.scope, answer)
+    const { uid } = view.metadata
+    const rejected = answer.outcome === 'rejected' ? (rejections.get(uid) ?? 0) + 1 : 0
+    rejections.set(uid, rejected)
     switch (answer.outcome) {
       case 'held':
         return grant(answer.slot, view, answer.isNew ? view.metadata.generation : undefined)
@@ -103,6 +110,12 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
         return scope === 'control-plane'
           ? deny(view, { message: controlPlaneMessage, retryInMs: lostRetryDelayMs, waitsFor: scope })
           : deny(view, afterDenial(answer, view, slotRequest))
+      case 'rejected':
+        return deny(view, {
+          message: answer.reason,
+          retryInMs: backoffMs(rejected, rejectedBackoff, random.number()),
+          ...(scope && { waitsFor: scope }),
+        })
       case 'unknown':
         throw new Error('it is unknown whether a slot was granted', { cause: answer.error })
     }
