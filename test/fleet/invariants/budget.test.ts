@@ -326,3 +326,40 @@ test('a joining host whose Node was deleted counts with the nodes in service onc
   world.start('n2')
   expect(world.violations).toEqual([])
 })
+
+/** n1 asked, lost Node and slot before it went out, and took a recovery slot for the registration that is gone. */
+function worldWithFormerSlot() {
+  const world = worldWith(1)
+  world.take('n1', 0)
+  const uid = world.uidOf('n1')
+  world.deleteNode('n1')
+  world.release('garbage-collector', 0)
+  world.register('n1')
+  return { world, giveBack: world.recover('n1', uid) }
+}
+
+test('a host whose agent exchanges the slot of an earlier registration goes out on its read from before', () => {
+  const { world, giveBack } = worldWithFormerSlot()
+  giveBack()
+  world.recover('n1')
+  world.cordon('n1')
+  expect([world.violations, world.checks()]).toEqual([[], 1])
+})
+
+test('a host that takes a slot of the indices after one of an earlier registration has to read again', () => {
+  const { world, giveBack } = worldWithFormerSlot()
+  giveBack()
+  world.create('n1', 0)
+  world.cordon('n1')
+  expect(world.violations).toEqual([expect.stringContaining('without a confirming read')])
+})
+
+test('a host that gives back the slot of its registration does not go out on its read from before', () => {
+  const { world, giveBack } = worldWithFormerSlot()
+  giveBack()
+  const giveBackNext = world.recover('n1')
+  giveBackNext()
+  world.recover('n1')
+  world.cordon('n1')
+  expect(world.violations).toEqual([expect.stringContaining('without a confirming read')])
+})

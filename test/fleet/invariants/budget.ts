@@ -12,7 +12,17 @@ import { hasTaint } from '../../../src/stages/drain/node-spec.ts'
 import type { FleetEvent } from '../run/world-view.ts'
 import { requiredTaint } from '../run/fleet-host.ts'
 import { findExcess, type Excess, type Outing, type Reading } from './admissions.ts'
-import { allowedJoining, allowedNow, hostOfClient, isJoining, isSlotOf, nodeOf, skyhookOf, slotsOf } from './cluster.ts'
+import {
+  allowedJoining,
+  allowedNow,
+  hostOfClient,
+  isFormer,
+  isJoining,
+  isSlotOf,
+  nodeOf,
+  skyhookOf,
+  slotsOf,
+} from './cluster.ts'
 import type { OutChange } from './disruption.ts'
 import { evidenceOf } from './evidence.ts'
 import { followExemptions, type Exemptions } from './exemptions.ts'
@@ -192,7 +202,7 @@ export const budget: Invariant = {
       return true
     }
 
-    /** A reading counts from the slot on, and no longer than it. */
+    /** A reading counts from the slot on, and no longer than it; for a slot of the next registration as well. */
     function seeSlot({ change, client }: Extract<FleetEvent, { kind: 'commit' }>): void {
       const host = hostOfClient(client, 'agent')
       const slot = readSlot(change.version.object as unknown as Lease)
@@ -203,6 +213,7 @@ export const budget: Invariant = {
       if (change.type === 'ADDED' && slot.kind === 'recovery') countAsOthers(scope, sideOf(scope, host))
       if (change.type === 'MODIFIED' || (change.type === 'ADDED' && slot.kind === 'recovery')) return
       const view = world.hosts.get(host)
+      if (change.type === 'DELETED' && isFormer(world, slot, view)) return
       const hasOther = slotsOf(world).some(
         (one) => one.uid !== slot.uid && one.holder === view?.nodeName() && isSlotOf(one, skyhook),
       )

@@ -65,6 +65,12 @@ const slotsByList = new WeakMap<object, readonly Slot[]>()
 export const isSlotOf = (slot: Slot, skyhook: string): boolean =>
   slot.kind !== 'control-plane' && slot.lease.metadata.labels?.[labelKeys.name] === skyhook
 
+/** Its Node has registered again since. The agent gives it back, and creates one for the registration that it has now. */
+export function isFormer(world: WorldView, { nodeUid }: Slot, host: HostView | undefined): boolean {
+  const node = host && nodeOf(world, host)
+  return node !== undefined && node.metadata.uid !== nodeUid
+}
+
 /** Also of the budget for its joining nodes. */
 export const isOfScope = (slot: Slot, { metadata: { name, uid } }: Skyhook): boolean =>
   [skyhookScope, bootstrapScope].some((scopeOf) => slot.scope === scopeOf({ name, uid }).hash)

@@ -194,9 +194,10 @@ export function sampleWorld(
         newLease(scope, { index }, node, { phase: 'working', generation: 1, packages: [] }, clock.wallMs()),
       )
     },
-    /** The agent takes a slot beside the indices; the answer gives it back. */
-    recover(name: string): () => void {
-      const node = { name, uid: uidOf(name), bootId: 'b' }
+    uidOf,
+    /** The agent takes a slot beside the indices, for the registration that it knows; the answer gives it back. */
+    recover(name: string, uid = uidOf(name)): () => void {
+      const node = { name, uid, bootId: 'b' }
       const progress = { phase: 'working', generation: 1, packages: [] } as const
       const lease = newLease(scopeOf('slot'), { kind: 'recovery' }, node, progress, clock.wallMs())
       send(`agent:${name}`, 'POST', leasesPath, lease)
