@@ -48,11 +48,9 @@ export const agentFaults = {
   /** Rolled back to it for a while: it works as long as no newer one has written the journal. */
   'agent-older': {
     lastsMs: [5_000, 90_000],
-    start({ host }) {
-      const former = host.supervisor.nextVersion()
-      host.supervisor.replace('older')
-      // what a newer one has written stops every other one
-      return () => host.supervisor.replace(former === 'newer' ? 'newer' : 'current')
+    start({ host: { supervisor } }) {
+      supervisor.replace('older')
+      return () => supervisor.replace(supervisor.finalVersion())
     },
   },
   /** For good, where the first agent was an older one. */

@@ -19,6 +19,8 @@ export type AgentSupervisor = {
   /** Of the agent that runs; undefined while none does. */
   readonly version: () => AgentVersion | undefined
   readonly nextVersion: () => AgentVersion
+  /** What a rollout ends with: the newest one there has been, for what it has written stops every other one. */
+  readonly finalVersion: () => Exclude<AgentVersion, 'older'>
   /** Beside the one that runs. Undefined while the host is down. */
   startSecond(): SimulatedAgent | undefined
 }
@@ -46,6 +48,7 @@ export function superviseAgents(
   const agents: SimulatedAgent[] = []
   const versions = new WeakMap<SimulatedAgent, AgentVersion>()
   let version = firstVersion
+  let finalVersion: Exclude<AgentVersion, 'older'> = 'current'
   let freezes = 0
   let pauseMs = initialPauseMs
   let isStarting = false
@@ -107,10 +110,12 @@ export function superviseAgents(
     },
     replace(next) {
       version = next
+      if (next === 'newer') finalVersion = next
       terminate()
     },
     version: () => (agents[0] === undefined ? undefined : versions.get(agents[0])),
     nextVersion: () => version,
+    finalVersion: () => finalVersion,
     startSecond: () => (host.power() === 'up' ? start() : undefined),
   }
 }

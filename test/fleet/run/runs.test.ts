@@ -68,3 +68,42 @@ test('an agent halts where a newer one has written the journal', async () => {
   const { violation, checks } = await runPlan({ ...small, actions }, { invariants })
   expect([violation, (checks['halts'] ?? 0) > 10]).toEqual([undefined, true])
 })
+
+const rollback = { kind: 'agent-older', node: 'host1', skyhook: 's1' }
+const rollout = { kind: 'agent-newer', node: 'host1', skyhook: 's1' }
+
+test.each([
+  [
+    'before',
+    [
+      { ...rollout, atMs: 2_000, forMs: 20_000 },
+      { ...rollback, atMs: 30_000, forMs: 5_000 },
+    ],
+  ],
+  [
+    'during',
+    [
+      { ...rollback, atMs: 2_000, forMs: 30_000 },
+      { ...rollout, atMs: 5_000, forMs: 20_000 },
+    ],
+  ],
+  [
+    'around',
+    [
+      { ...rollout, atMs: 2_000, forMs: 20_000 },
+      { ...rollback, atMs: 18_000, forMs: 15_000 },
+    ],
+  ],
+  [
+    'between two of',
+    [
+      { ...rollout, atMs: 2_000, forMs: 20_000 },
+      { ...rollback, atMs: 30_000, forMs: 5_000 },
+      { ...rollback, atMs: 32_000, forMs: 9_000 },
+    ],
+  ],
+] as const)('a newer agent that runs %s an older one is there in the end', async (_, planned) => {
+  const actions = planned.map((action, id) => ({ ...action, id }))
+  const { violation } = await runPlan({ ...small, actions }, { invariants })
+  expect(violation).toBeUndefined()
+})
