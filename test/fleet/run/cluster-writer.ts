@@ -6,10 +6,15 @@ import type { SimRequest } from '../api-server/request.ts'
 import type { SimulatedApiServer } from '../api-server/server.ts'
 
 export type ClusterWriter = {
-  /** Sends it as soon as the API server is there; refusals other than of an overload are final. Then calls back. */
+  /**
+   * Sends it as soon as the API server is there and has answered all that was sent before. Refusals other than of an
+   * overload are final. Then calls back.
+   */
   send(method: SimRequest['method'], path: string, body?: unknown, onAnswered?: () => void): void
   patch(path: string, body: unknown): void
 }
+
+type Waiting = { readonly request: SimRequest; readonly onAnswered?: (() => void) | undefined }
 
 export const nodePath = (name: string): string => `/api/v1/nodes/${name}`
 export const skyhookPath = (name: string): string => `${skyhooksPath}/${name}`
@@ -25,14 +30,30 @@ export function createClusterWriter(
     isCut = () => false,
   }: { readonly clock: Clock; readonly client: string; readonly isCut?: () => boolean },
 ): ClusterWriter {
-  const keepTrying = (request: SimRequest, onAnswered?: () => void): void => {
-    const answer: Answer | undefined = server.isAway() || isCut() ? undefined : server.handle(request)
-    if (answer !== undefined && answer.code < 429) return onAnswered?.()
-    clock.startTimer(retryMs, () => keepTrying(request, onAnswered), { isBackground: true })
+  const queue: Waiting[] = []
+  let isBusy = false
+
+  /** The first one again and again, and no other one before it: a later state is not to be overwritten by an earlier. */
+  function sendAll(): void {
+    isBusy = true
+    for (let [first] = queue; first !== undefined; [first] = queue) {
+      const answer: Answer | undefined = server.isAway() || isCut() ? undefined : server.handle(first.request)
+      if (answer === undefined || answer.code >= 429)
+        return void clock.startTimer(retryMs, sendAll, { isBackground: true })
+      queue.shift()
+      first.onAnswered?.()
+    }
+    isBusy = false
   }
+
+  function add(one: Waiting): void {
+    queue.push(one)
+    if (!isBusy) sendAll()
+  }
+
   const base = { client, manager: client, query: {} }
   return {
-    send: (method, path, body, onAnswered) => keepTrying({ ...base, method, path, body }, onAnswered),
-    patch: (path, body) => keepTrying({ ...base, method: 'PATCH', path, body, contentType: merge }),
+    send: (method, path, body, onAnswered) => add({ request: { ...base, method, path, body }, onAnswered }),
+    patch: (path, body) => add({ request: { ...base, method: 'PATCH', path, body, contentType: merge } }),
   }
 }
