@@ -28,6 +28,20 @@ test.each([
   expect([world.violations, world.checks() > 0]).toEqual([[], true])
 })
 
+test('an agent that goes silent for a moment, as after an edit, is fine; one that stays silent is found', async () => {
+  const world = halted()
+  world.sayReason('n1', 'HostUnusable', newer)
+  await world.pass(60)
+  world.sayNothing('n1')
+  await world.pass(2)
+  world.sayReason('n1', 'HostUnusable', newer)
+  await world.pass(60)
+  expect(world.violations).toEqual([])
+  world.sayNothing('n1')
+  await world.pass(32)
+  expect(world.violations[0]).toBe('n1 does not say for s that a newer agent wrote its journal, for 30000 ms')
+})
+
 test('time in which something hinders the agent does not count', async () => {
   const world = halted()
   await world.pass(20)

@@ -23,6 +23,8 @@ export const halts: Invariant = {
     const haltedSinceMs = new Map<string, number>()
     /** Of that: since when nothing hinders the agent from saying so. */
     const freeSinceMs = new Map<string, number>()
+    /** Of that: since when it has said nothing about some Skyhook. After an edit a reason takes a moment. */
+    const silentSinceMs = new Map<string, number>()
     let checks = 0
 
     const isLong = (host: string, atMs: number): boolean => atMs - (haltedSinceMs.get(host) ?? Infinity) > underWayMs
@@ -74,11 +76,16 @@ export const halts: Invariant = {
             freeSinceMs.delete(name)
             continue
           }
-          if (!freeSinceMs.has(name)) freeSinceMs.set(name, atMs)
+          if (!freeSinceMs.has(name)) {
+            freeSinceMs.set(name, atMs)
+            silentSinceMs.delete(name)
+          }
+          const skyhook = silenceOf(view)
+          if (skyhook === undefined) silentSinceMs.delete(name)
+          else if (!silentSinceMs.has(name)) silentSinceMs.set(name, atMs)
           if (atMs - (freeSinceMs.get(name) ?? atMs) < maxSilenceMs) continue
           checks++
-          const skyhook = silenceOf(view)
-          if (skyhook !== undefined)
+          if (atMs - (silentSinceMs.get(name) ?? atMs) >= maxSilenceMs)
             violate(`${name} does not say for ${skyhook} that a newer agent wrote its journal, for ${maxSilenceMs} ms`)
         }
       },

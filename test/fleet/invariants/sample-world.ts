@@ -234,6 +234,8 @@ export function sampleWorld(
       const text = JSON.stringify({ reason, message, since: '' })
       patchNode(`agent:${name}`, name, { metadata: { annotations: { [reasonKey('s')]: text } } })
     },
+    sayNothing: (name: string) =>
+      patchNode(`agent:${name}`, name, { metadata: { annotations: { [reasonKey('s')]: null } } }),
     annotate: (name: string, annotations: object, client = `agent:${name}`) =>
       patchNode(client, name, { metadata: { annotations } }),
     taint: (name: string, isTainted: boolean, client = 'admin') =>
