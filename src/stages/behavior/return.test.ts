@@ -159,3 +159,42 @@ test('a node that comes back before its slot has gone continues under it', () =>
   node.settleFor(60_000)
   expect([leases.length, node.executedInterrupts, node.status(), node.slots]).toEqual([1, ['reboot'], 'complete', []])
 })
+
+test('a node that comes back to another version far from its turn waits in the line with nothing but a manifest', () => {
+  const node = leftNode(selecting({ a: pkg('1.0.0') }))
+  node.apply('s', selecting({ a: pkg('2.0.0') }))
+  node.areSlotsGranted = false
+  node.distantSkyhooks.add('s')
+  label(node, { pool: 'x' })
+  node.settleFor(60_000)
+  expect([node.reason(), node.lastPlan?.slotRequests, node.fetchedImages]).toEqual([
+    'WaitingForSlot',
+    new Set(['s']),
+    [`${pkg('1.0.0').image}:1.0.0`],
+  ])
+  node.areSlotsGranted = true
+  node.settleFor(60_000)
+  expect([node.status(), node.slots]).toEqual(['complete', []])
+})
+
+test('a node that comes back to another version keeps its place in the line while it fetches layers', () => {
+  const node = leftNode(selecting({ a: pkg('1.0.0') }))
+  node.apply('s', selecting({ a: pkg('2.0.0') }))
+  node.areLayersSlow = true
+  label(node, { pool: 'x' })
+  node.settleFor(60_000)
+  expect([node.reason(), node.lastPlan?.slotRequests, node.slots]).toEqual(['Preparing', new Set(['s']), []])
+})
+
+test('a slot that a node gets when it comes back to another version is kept while its layers are fetched', () => {
+  const node = leftNode(selecting({ a: pkg('1.0.0') }))
+  node.apply('s', selecting({ a: pkg('2.0.0') }))
+  node.areLayersSlow = true
+  node.distantSkyhooks.add('s')
+  label(node, { pool: 'x' })
+  node.settleFor(60_000)
+  expect(node.slots.map(({ phase }) => phase)).toEqual(['preparing'])
+  node.areLayersSlow = false
+  node.settleFor(60_000)
+  expect([node.status(), node.slots]).toEqual(['complete', []])
+})

@@ -31,7 +31,7 @@ import type { References } from '../model/plan.ts'
 import type { FailedPreparation } from '../model/snapshot.ts'
 import { dropAttempt, finishPackage, leaveBehind, retainPackage } from '../model/transitions.ts'
 import { advanceStage } from './advance-stage.ts'
-import { cancel, isCanceling } from './cancel.ts'
+import { cancel, isCanceling, makesWay } from './cancel.ts'
 import { missingInputs } from './missing-inputs.ts'
 import { dueOf, isComplete, isMidChange } from './next-stage.ts'
 import { isRunRequested, recordRunRequest } from './run-requests.ts'
@@ -148,7 +148,7 @@ function begin(builder: PlanBuilder, { entry, spec, stage, permission }: Beginni
     return { state: 'blocked', atPreparation: true, reason: 'InvalidSpec', message: `package ${name}: ${missing}` }
   // of another version or stage; stopped only now that its successor is prepared
   const superseded = entryWithOpenStep(builder, name)
-  if (superseded && !(isReady && cancel(builder, superseded, permission))) return { state: 'running' }
+  if (superseded && !makesWay(builder, superseded, permission, isReady)) return { state: 'running' }
   if (stage !== 'uninstall' && spec && !areDependenciesComplete(builder, spec)) return { state: 'dependency' }
   if (isLocked(builder, name)) return { state: 'dependency' }
   const hasPendingInterrupt = pendingForStage(entry, spec, stage) !== undefined

@@ -42,6 +42,21 @@ export function cancel(builder: PlanBuilder, entry: PackageRecord, { mayStart }:
   return !isCanceling(builder.record, entry.name)
 }
 
+/**
+ * True when the package may go on to its successor. Until that is prepared, nothing is stopped, and a step that has
+ * ended does not keep the node from preparing it, or from asking for the slot under which it does.
+ */
+export function makesWay(
+  builder: PlanBuilder,
+  entry: PackageRecord,
+  permission: Permission,
+  isSuccessorReady: boolean,
+): boolean {
+  if (isSuccessorReady) return cancel(builder, entry, permission)
+  const step = openStepOf(entry.progress)
+  return step === undefined || !mayBeRunning(builder.snapshot, step)
+}
+
 /** Something of this package has still to be stopped. */
 export const isCanceling = ({ canceling }: SkyhookRecord, name: string): boolean =>
   canceling?.some((step) => step.package === name) === true
