@@ -198,3 +198,13 @@ test('a slot that a node gets when it comes back to another version is kept whil
   node.settleFor(60_000)
   expect([node.status(), node.slots]).toEqual(['complete', []])
 })
+
+test('a node that comes back to a serial Skyhook whose package waits for a new one completes', () => {
+  const node = leftNode({ ...selecting({ a: pkg('1.0.0') }), serial: true })
+  const packages = { a: pkg('2.0.0', { dependsOn: { b: '1.0.0' } }), b: pkg('1.0.0') }
+  node.apply('s', { ...selecting(packages), serial: true })
+  node.distantSkyhooks.add('s')
+  label(node, { pool: 'x' })
+  node.settleFor(60_000)
+  expect([node.status(), node.reason(), node.slots]).toEqual(['complete', undefined, []])
+})

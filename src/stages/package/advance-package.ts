@@ -146,14 +146,14 @@ function begin(builder: PlanBuilder, { entry, spec, stage, permission }: Beginni
     missingInputs(prepared.config, spec, stage, prepared.ownConfigFiles)
   if (missing)
     return { state: 'blocked', atPreparation: true, reason: 'InvalidSpec', message: `package ${name}: ${missing}` }
+  const isChecked = prepared.state === 'checked' && builder.depth === 'manifest'
   // of another version or stage; stopped only now that its successor is prepared
   const superseded = entryWithOpenStep(builder, name)
-  if (superseded && !makesWay(builder, superseded, permission, isReady)) return { state: 'running' }
+  if (superseded && !makesWay(builder, superseded, permission, isReady || isChecked)) return { state: 'running' }
   if (stage !== 'uninstall' && spec && !areDependenciesComplete(builder, spec)) return { state: 'dependency' }
   if (isLocked(builder, name)) return { state: 'dependency' }
   const hasPendingInterrupt = pendingForStage(entry, spec, stage) !== undefined
-  if (prepared.state === 'checked' && builder.depth === 'manifest')
-    return { state: 'checked', pendingInterrupt: hasPendingInterrupt }
+  if (isChecked) return { state: 'checked', pendingInterrupt: hasPendingInterrupt }
   if (!isReady) return { state: 'preparing' }
   if (isNewChange && hasPendingInterrupt && !permission.isDrained && permission.mayStart) return { state: 'drain' }
   if (!permission.mayStart) return { state: 'ready', stage, pendingInterrupt: hasPendingInterrupt }

@@ -43,16 +43,16 @@ export function cancel(builder: PlanBuilder, entry: PackageRecord, { mayStart }:
 }
 
 /**
- * True when the package may go on to its successor. Until that is prepared, nothing is stopped, and a step that has
- * ended does not keep the node from preparing it, or from asking for the slot under which it does.
+ * True when the package may go on to its successor. Until that is prepared as far as it has to be, nothing is stopped
+ * or dropped, but a step that has ended does not keep the node from preparing it.
  */
 export function makesWay(
   builder: PlanBuilder,
   entry: PackageRecord,
   permission: Permission,
-  isSuccessorReady: boolean,
+  isSuccessorPrepared: boolean,
 ): boolean {
-  if (isSuccessorReady) return cancel(builder, entry, permission)
+  if (isSuccessorPrepared) return cancel(builder, entry, permission)
   const step = openStepOf(entry.progress)
   return step === undefined || !mayBeRunning(builder.snapshot, step)
 }
