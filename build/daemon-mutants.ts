@@ -84,8 +84,14 @@ export const mutants: readonly Mutant[] = [
   wait('a raised budget is not seen', 'if (raisedBy <= 0) return', 'if (raisedBy >= 0) return'),
   wait(
     'a slot that another node took is not followed',
-    'followed.followSlot(lease, { lease: undefined, resourceVersion }, limit)',
+    'followed.followSlot(lease, { lease: undefined, resourceVersion: listing.resourceVersion }, slotsNow)',
     'cancel()',
+  ),
+  wait('a budget of 0 that gets a percentage is not seen', 'return before === 0 ? sleepOn(1) : undefined', 'return'),
+  wait(
+    'a raised budget of joining nodes is not seen',
+    '      losses = 0\n      slotsNow = () => countBesideLine(slots, knowledge.view(), listing)\n',
+    '      losses = 0\n      slotsNow = limit\n',
   ),
   wait('a ledger that stands still is believed', '> staleLedgerMs', '> Infinity'),
   line('a far node asks like the others', 'const isTurnNear = isNext(ledgers)', 'const isTurnNear = true'),

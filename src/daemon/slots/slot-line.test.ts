@@ -11,7 +11,7 @@ import type { InterruptionBudget } from '../../schemas/skyhook.ts'
 import { appliedHash } from '../../stages/model/applied-hash.ts'
 import { known, type SkyhookView, unknown } from '../../stages/model/snapshot.ts'
 import { createFleetSize } from '../state/fleet-size.ts'
-import { createSlotLine, type SlotLine } from './slot-line.ts'
+import { createSlotLine, type Pause, type SlotLine } from './slot-line.ts'
 
 const skyhook = { name: 's', uid: '3f2504e0-4f89-11d3-9a0c-0305e82c3301' }
 const scope = skyhookScope(skyhook)
@@ -34,9 +34,9 @@ let nears: number[]
 let missingCounts: number
 let isListed: boolean
 
-const budgeted = (interruptionBudget: InterruptionBudget): SkyhookView => ({
+const budgeted = (interruptionBudget: InterruptionBudget, bootstrap?: { readonly count: number }): SkyhookView => ({
   metadata: { ...skyhook, resourceVersion: '1' },
-  spec: { interruptionBudget },
+  spec: { interruptionBudget, ...(bootstrap && { bootstrap }) },
   stale: false,
 })
 
@@ -313,6 +313,63 @@ describe('budgets', () => {
       expect(turns).toHaveLength(1)
     },
   )
+
+  test.each(['afterControlPlaneDenial', 'afterBootstrapDenial'] as const)(
+    'a slot beside the line that another node was faster to take is asked for when it is freed (%s)',
+    async (after) => {
+      view = budgeted({ count: 0 }, { count: 1 })
+      const line = lineOf({ agents: 3 })
+      const listing = await listScope(leases, scope)
+      await put(slot0)
+      line[after](view, { outcome: 'lost', reason: 'taken', lease: slot0, listing, othersFree: 0 })
+      await clock.advance(10_000)
+      expect(turns).toEqual([])
+      await remove(slot0)
+      await clock.advance(1_000)
+      expect(turns).toHaveLength(1)
+    },
+  )
+
+  test('a joining node that was beaten asks soon where other slots are free, and else says that none is', async () => {
+    view = budgeted({ count: 0 }, { count: 2 })
+    const line = lineOf({ agents: 3 })
+    const listing = await listScope(leases, scope)
+    const lost = { outcome: 'lost', reason: 'taken', lease: slot0, listing } as const
+    const lostBeside = (othersFree: number): Pause => line.afterBootstrapDenial(view, { ...lost, othersFree })
+    const message = 'other nodes ask at the same time'
+    expect([lostBeside(1), lostBeside(1)]).toEqual([
+      { message, retryInMs: 150 },
+      { message, retryInMs: 300 },
+    ])
+    expect(lostBeside(0).message).toBe('the budget of 2 joining nodes is used up')
+  })
+
+  test.each([
+    ['raised', budgeted({ count: 0 }, { count: 1 }), 1],
+    ['left to the interruptionBudget', budgeted({ count: 1 }), 1],
+    ['lifted', budgeted({}), 1],
+    ['left to a percentage without a count', budgeted({ percent: 50 }), 1],
+    ['as before, beside a raised interruptionBudget', budgeted({ count: 9 }, { count: 0 }), 0],
+  ])('a node that joins sees that its budget of 0 is %s', async (_, raised, asked) => {
+    view = budgeted({ count: 0 }, { count: 0 })
+    const line = lineOf({ agents: 3 })
+    line.afterBootstrapDenial(view, { outcome: 'waiting', reason: 'the budget for joining nodes is 0' })
+    await clock.advance(1_000)
+    view = raised
+    line.update(new Set(['s']))
+    await clock.advance(1_000)
+    expect(turns).toHaveLength(asked)
+  })
+
+  test('a budget of 0 that becomes a percentage without a count is asked for soon', async () => {
+    view = budgeted({ count: 0 })
+    const line = lineOf({ agents: 3 })
+    line.afterDenial(view, { outcome: 'waiting', reason: 'the budget is 0' })
+    view = budgeted({ percent: 50 })
+    line.update(new Set(['s']))
+    await clock.advance(5_000)
+    expect(turns).toHaveLength(1)
+  })
 
   test('a budget of 0 costs no request, and is asked for when it is raised', async () => {
     const line = lineOf({ agents: 3 })

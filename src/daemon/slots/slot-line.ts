@@ -1,5 +1,5 @@
 /** This node in the lines for slots, one per Skyhook: when a request is worthwhile. It grants nothing. */
-import { ledgerName } from '../../lease/names.ts'
+import { ledgerName, type Scope } from '../../lease/names.ts'
 import { fullReason } from '../../lease/admission.ts'
 import type { AcquireOutcome } from '../../lease/slot-creation.ts'
 import type { Limit } from '../../lease/rule.ts'
@@ -10,6 +10,7 @@ import type { Known, SkyhookView } from '../../stages/model/snapshot.ts'
 import { bootstrapLimitOf, limitOf, queueOf } from './budget.ts'
 import { readLease } from './lease-watch.ts'
 import { firstCountMs, sleepingRetryMs, type SlotWait, type SlotWaitOptions, startSlotWait } from './slot-wait.ts'
+import { controlPlaneSlots, joiningSlots, type SlotsBesideLine } from './slots-beside-line.ts'
 
 /** Why not now, for people, and when to ask again at the latest. */
 export type Pause = { readonly message: string; readonly retryInMs: number }
@@ -30,7 +31,7 @@ export type SlotLine = {
   afterDenial(view: SkyhookView, answer: Denied): Pause
   /** The same for the budget of nodes that join: few wait for it, and the line is not theirs. */
   afterBootstrapDenial(view: SkyhookView, answer: Denied): Pause
-  /** After a request for the control plane's slot that was not granted: when to ask again at the latest. */
+  /** After a request for the control plane's slot that was not granted: when to ask again at the latest, in ms. */
   afterControlPlaneDenial(view: SkyhookView, answer: Denied): number
   /** Only these Skyhooks wait for a slot, by name. */
   update(waiting: ReadonlySet<string>): void
@@ -69,6 +70,11 @@ export function createSlotLine(
 
   const isFar = (view: SkyhookView): boolean =>
     waits.get(view.metadata.uid)?.wait.isFar() ?? isCrowded(limitOf(view, []))
+
+  function deniedBesideLine(view: SkyhookView, answer: Denied, slots: SlotsBesideLine): number {
+    const wait = waitOf(view)
+    return answer.outcome === 'waiting' ? wait.deniedBesideLine(answer.listing, slots) : wait.lost(answer, slots)
+  }
 
   return {
     distant() {
@@ -113,21 +119,17 @@ export function createSlotLine(
 
     afterDenial(view, answer) {
       const wait = waitOf(view)
-      const retryInMs =
-        answer.outcome === 'waiting'
-          ? wait.denied(answer.listing)
-          : wait.lost(answer.lease, answer.listing, answer.othersFree ?? 0)
-      return { message: messageOf(view, answer), retryInMs }
+      const retryInMs = answer.outcome === 'waiting' ? wait.denied(answer.listing) : wait.lost(answer)
+      return { message: messageOf(answer, limitOf(view, answer.listing?.ledgers ?? [])), retryInMs }
     },
 
-    afterControlPlaneDenial: (view, answer) =>
-      waitOf(view).deniedBesideLine(answer.listing, 1, { matched: 1, waiters: 1 }),
+    afterControlPlaneDenial: (view, answer) => deniedBesideLine(view, answer, controlPlaneSlots),
 
     afterBootstrapDenial(view, answer) {
       const limit = bootstrapLimitOf(view, answer.listing?.ledgers ?? [])
       return {
-        message: answer.outcome === 'waiting' ? answer.reason : 'other nodes ask at the same time',
-        retryInMs: waitOf(view).deniedBesideLine(answer.listing, typeof limit === 'number' ? limit : 1, everyone()),
+        message: messageOf(answer, limit, 'bootstrap'),
+        retryInMs: deniedBesideLine(view, answer, joiningSlots(everyone())),
       }
     },
 
@@ -149,8 +151,8 @@ export function createSlotLine(
 }
 
 /** A node that was beaten waits like the others: its text must not tell by whom, or it would change each time. */
-function messageOf(view: SkyhookView, answer: Denied): string {
+function messageOf(answer: Denied, limit: Limit, kind: Scope['kind'] = 'slot'): string {
   if (answer.outcome === 'waiting') return answer.reason
-  const limit = limitOf(view, answer.listing?.ledgers ?? [])
-  return typeof limit === 'number' && answer.othersFree === 0 ? fullReason(limit) : 'other nodes ask at the same time'
+  const isFull = typeof limit === 'number' && answer.othersFree === 0
+  return isFull ? fullReason(limit, { kind }) : 'other nodes ask at the same time'
 }

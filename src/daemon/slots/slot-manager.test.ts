@@ -597,6 +597,15 @@ describe('the control plane', () => {
     expect(heldScopes(second)).toEqual(['control-plane'])
   })
 
+  test('its slot that another node is faster to take is asked for again when that one releases it', async () => {
+    const view = putSkyhook()
+    api.fault(({ method }) => method === 'POST', { kind: 'status', status: 409, reason: 'AlreadyExists' }, 1)
+    await first.acquireControlPlane(view, 'working')
+    const { message, nextRequestAtMs = 0, waitsFor } = first.denials().get('s') ?? {}
+    expect([message, waitsFor]).toEqual(['another node of the control plane is out of service', 'control-plane'])
+    expect(nextRequestAtMs - clock.steadyMs()).toBeGreaterThanOrEqual(30_000)
+  })
+
   test('its slot that the API server rejects is asked for again soon, and nobody is said to be out of service', async () => {
     const view = putSkyhook()
     const isGuard = ({ method, body }: { method: string; body: unknown }): boolean =>

@@ -99,16 +99,13 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
       case 'held':
         return grant(answer.slot, view, answer.isNew ? view.metadata.generation : undefined)
       case 'waiting':
+      case 'lost':
         return scope === 'control-plane'
           ? deny(view, {
               message: controlPlaneMessage,
               retryInMs: line.afterControlPlaneDenial(view, answer),
               waitsFor: scope,
             })
-          : deny(view, afterDenial(answer, view, slotRequest))
-      case 'lost':
-        return scope === 'control-plane'
-          ? deny(view, { message: controlPlaneMessage, retryInMs: lostRetryDelayMs, waitsFor: scope })
           : deny(view, afterDenial(answer, view, slotRequest))
       case 'rejected':
         return deny(view, {

@@ -4,6 +4,7 @@
  */
 import { indexedName, ledgerName, parseIndexedName, skyhookScope } from '../../lease/names.ts'
 import type { Limit } from '../../lease/rule.ts'
+import type { AcquireOutcome } from '../../lease/slot-creation.ts'
 import type { Leases, ScopeListing } from '../../lease/slot-reads.ts'
 import type { Lease } from '../../lease/slot.ts'
 import * as waiting from '../../lease/waiting.ts'
@@ -13,6 +14,7 @@ import type { FleetSize } from '../state/fleet-size.ts'
 import { createFollowedLeases } from './followed-leases.ts'
 import { readLease } from './lease-watch.ts'
 import { createQueueKnowledge } from './queue-knowledge.ts'
+import { countBesideLine, type SlotsBesideLine } from './slots-beside-line.ts'
 
 export type SlotWait = {
   /** The Skyhook as it was last seen. Its new budget may be a reason to ask. */
@@ -25,10 +27,10 @@ export type SlotWait = {
   preferredIndex(): number | undefined
   /** No slot is free: follows one of the held ones. Returns when to ask again at the latest, in ms. */
   denied(listing: ScopeListing | undefined): number
-  /** The same for one of the `slots` of joining nodes or of the control plane, which have no line. */
-  deniedBesideLine(listing: ScopeListing | undefined, slots: number, others: waiting.Queue): number
+  /** The same for one of the slots that have no line. */
+  deniedBesideLine(listing: ScopeListing | undefined, slots: SlotsBesideLine): number
   /** Another node was faster. Returns when to ask again at the latest, in ms. */
-  lost(lease: string, listing: ScopeListing | undefined, othersFree: number): number
+  lost(answer: Extract<AcquireOutcome, { outcome: 'lost' }>, slots?: SlotsBesideLine): number
   /** Begins with what the ledger says instead of a request, for nodes whose turn is far. */
   sleep(ledger: Lease): void
   close(): void
@@ -73,6 +75,8 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
   let hasSeenRelease = false
   let losses = 0
   let lastSleepMs = 0
+  /** How many slots there are of those that were asked for last: `limit` for those of the line. */
+  let slotsNow: () => Limit = limit
 
   const followed = createFollowedLeases({
     leases,
@@ -92,7 +96,10 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
 
   const nodeUid = (): string => options.nodeUid() ?? ''
   const isNext = (slots: number): boolean => waiting.isNextInLine(nodeUid(), slots, queue())
-  const nextLookMs = (slots: number): number => waiting.lookDelayMs(looks++, slots, queue(), random.number())
+  function nextLookMs(others = queue()): number {
+    const slots = slotsNow()
+    return waiting.lookDelayMs(looks++, typeof slots === 'number' ? slots : 1, others, random.number())
+  }
 
   function schedule(delayMs: number, act: () => void): void {
     cancelTurn?.()
@@ -118,14 +125,14 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
 
   /** After the change: a raised budget has free slots that nobody has released. */
   function whenRaised(change: () => void): void {
-    const before = limit()
+    const before = slotsNow()
     change()
-    const now = limit()
+    const now = slotsNow()
     if (now === 'unlimited') return schedule(0, options.onTurn)
-    if (typeof now !== 'number') return
+    if (typeof now !== 'number') return before === 0 ? sleepOn(1) : undefined // the ledger says how many
     const raisedBy = now - (typeof before === 'number' ? before : 0)
     if (raisedBy <= 0) return
-    if (!isNext(now)) {
+    if (slotsNow === limit && !isNext(now)) {
       followed.unfollow()
       return sleepOn(now)
     }
@@ -163,10 +170,10 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
     if (lease === undefined) return askSoon(slots)
     followed.followSlot(target, { lease, resourceVersion: lease.metadata.resourceVersion }, limit)
     cancelLook?.()
-    cancelLook = clock.startTimer(nextLookMs(slots), options.onTurn)
+    cancelLook = clock.startTimer(nextLookMs(), options.onTurn)
   }
 
-  function followOneOf(listing: ScopeListing, slotsNow: () => Limit): void {
+  function followOneOf(listing: ScopeListing): void {
     followed.followOneOf(listing, waiting.placeOf(nodeUid(), queue()), !hasSeenRelease, slotsNow)
     hasSeenRelease = false
   }
@@ -186,46 +193,48 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
     preferredIndex: () => parseIndexedName(followed.slotName() ?? '')?.index,
 
     denied(listing) {
+      slotsNow = limit
       cancel()
       cancelLook?.()
       losses = 0
-      if (listing === undefined) return limit() === 0 ? closedRetryMs : nextLookMs(1)
+      if (listing === undefined) return limit() === 0 ? closedRetryMs : nextLookMs()
       const { ledgers, resourceVersion } = listing
       knowledge.learn(ledgers)
       const slots = limit()
       if (typeof slots !== 'number') {
         followed.followLedger({ lease: knowledge.ledger(), resourceVersion })
         schedule(firstCountMs * (1 + random.number()), options.onCountMissing)
-        return nextLookMs(1)
+        return nextLookMs()
       }
       if (!isNext(slots)) {
         followed.unfollow()
         sleepOn(slots)
         return sleepingRetryMs
       }
-      followOneOf(listing, limit)
+      followOneOf(listing)
       const dependsOnLedger = knowledge.needsLedger() && waiting.rankOf(nodeUid(), queue()) < slots
       if (dependsOnLedger) followed.followLedger({ lease: knowledge.ledger(), resourceVersion })
       else followed.unfollowLedger()
-      return nextLookMs(slots)
+      return nextLookMs()
     },
 
-    lost(lease, listing, othersFree) {
+    lost({ lease, listing, othersFree = 0 }, slots) {
       cancel()
       hasSeenRelease = false
       losses++
+      slotsNow = slots === undefined ? limit : () => countBesideLine(slots, knowledge.view(), listing)
       if (listing === undefined || othersFree > 0) return waiting.lostDelayMs(losses, random.number())
-      knowledge.learn(listing.ledgers)
-      const { resourceVersion } = listing
-      followed.followSlot(lease, { lease: undefined, resourceVersion }, limit)
-      const slots = limit()
-      return nextLookMs(typeof slots === 'number' ? slots : 1)
+      if (slots === undefined) knowledge.learn(listing.ledgers)
+      followed.followSlot(lease, { lease: undefined, resourceVersion: listing.resourceVersion }, slotsNow)
+      return nextLookMs(slots?.others)
     },
 
-    deniedBesideLine(listing, slots, others) {
+    deniedBesideLine(listing, slots) {
       cancel()
-      if (listing !== undefined) followOneOf(listing, () => slots) // not counted by the budget
-      return waiting.lookDelayMs(looks++, slots, others, random.number())
+      losses = 0
+      slotsNow = () => countBesideLine(slots, knowledge.view(), listing)
+      if (listing !== undefined) followOneOf(listing)
+      return nextLookMs(slots.others)
     },
 
     sleep(ledger) {
