@@ -147,7 +147,9 @@ function decideSkyhook(
   if (!planned) return undefined
   const { builder, cordon, watchPods, complete: isComplete } = planned
   const failing = failingFor(snapshot, { skyhook: name, actions: builder.actions, isComplete })
-  const { status, reason } = withFailure(snapshot, planned, failing, lastReason)
+  const { status, reason: decided } = withFailure(snapshot, planned, failing, lastReason)
+  // until a new spec is read, the node waits for what it waited for
+  const reason = decided ?? (selected && view.stale ? lastReason : undefined)
   const isContradicted = status !== 'complete' && nodeShowsComplete(snapshot, name, view.spec)
   const { published, recheckAtMs } = nextPublished(builder.record, status, reason, snapshot.nowMs, isContradicted)
   const isFirst = builder.record.published === undefined

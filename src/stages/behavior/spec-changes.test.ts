@@ -325,3 +325,16 @@ test('two packages from one image share no flags, so a guarded step runs once fo
   expect(node.executedSteps.filter((line) => line.endsWith('once.sh'))).toEqual(['a apply once.sh', 'b apply once.sh'])
   expect(node.status()).toBe('complete')
 })
+
+test('a node that waits goes on saying why while a new spec is being fetched', () => {
+  const node = new NodeSimulator()
+  node.areSlotsGranted = false
+  node.apply('s', { packages: { a: pkg('1.0.0') } })
+  node.settleFor(2_000)
+  const [reason, patches] = [node.annotation('reason_s'), node.patches]
+  expect(reason).toContain('WaitingForSlot')
+  const view = node.views.get('s')
+  if (view) node.views.set('s', { ...view, stale: true })
+  node.settleFor(2_000)
+  expect([node.annotation('reason_s'), node.reason(), node.patches]).toEqual([reason, 'WaitingForSlot', patches])
+})
