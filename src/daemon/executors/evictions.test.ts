@@ -55,6 +55,10 @@ test('a refused eviction is retried soon at first and then less and less often',
   expect([evictionRetryMs(60_000, 1, 0), evictionRetryMs(60_000, 1, 1)]).toEqual([3_750, 6_250])
 })
 
+test('many refused evictions begin with longer pauses, one a second together', () => {
+  expect([1, 3, 10].map((refusedPods) => evictionRetryMs(0, refusedPods, 0.5))).toEqual([1_000, 3_000, 10_000])
+})
+
 test('all refused evictions of a node together are retried every two seconds', async () => {
   const evictor = evictorThat({ mayDelete: false })
   const pods = Array.from({ length: 10 }, (_, index) => {

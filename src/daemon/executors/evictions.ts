@@ -17,12 +17,13 @@ const maxRetryMs = 5_000
 const maxRetryMsPerPod = 2_000
 
 /**
- * The pause after a refusal without a Retry-After: as long as refused already, from 1 s to 5 s, or to 2 s for each of
- * the node's refused pods; plus or minus a quarter by `random` (0 to 1).
+ * The pause after a refusal without a Retry-After: as long as refused already, from 1 s to 2 s for each of the node's
+ * refused pods, and up to 5 s for a few; plus or minus a quarter by `random` (0 to 1).
  */
 export function evictionRetryMs(refusedForMs: number, refusedPods: number, random: number): number {
+  const minMs = initialRetryMs * Math.max(1, refusedPods)
   const maxMs = Math.max(maxRetryMs, maxRetryMsPerPod * refusedPods)
-  return Math.min(maxMs, Math.max(initialRetryMs, refusedForMs)) * (0.75 + random / 2)
+  return Math.min(maxMs, Math.max(minMs, refusedForMs)) * (0.75 + random / 2)
 }
 
 export type Evictor = {
