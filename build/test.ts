@@ -22,6 +22,9 @@ const faultCases = 12
 /** Enough for each kind of fault and edit once; booting and the last rollouts take two more. */
 const chaosMinutes = 2
 
+/** Two minutes and a half on two processors; the same ones each time, `make fleet` runs others. */
+const fleetSeeds = 800
+
 let passed = 0
 let failed = 0
 /** Repeated at the end: whoever has only the last lines of a log must know what failed. */
@@ -91,6 +94,8 @@ check('docs and comments', [process.execPath, 'build/checks/main.ts'])
 tests('unit')
 // `make mutants` has them all.
 check('deliberate bugs of the daemon (a sample)', [process.execPath, 'build/daemon-mutants.ts', '--every', '12'])
+campaign('test/fleet/run/campaign.ts', '--seeds', String(fleetSeeds), '--workers', '2')
+campaign('test/fleet/mutants/campaign.ts', '--replay')
 if (process.getuid?.() === 0) {
   tests('real')
   tests('conformance')
