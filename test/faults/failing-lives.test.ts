@@ -42,9 +42,13 @@ const unreportedRequests: Readonly<Record<string, RegExp>> = {
   'the election is the work of no single node: the log says it': /(GET|PUT|DELETE) .*\/leases\/ELECTION$/,
 }
 
-/** Work that ended while the slot was being renewed: the slot goes back next, and the log says it. */
-const isOvertakenRenewal = ({ kind, reported, isComplete }: Finding): boolean =>
-  kind === 'PUT /apis/coordination.k8s.io/v1/namespaces/skyhook/leases/SLOT' && reported === 'log' && isComplete
+/**
+ * Work that ended meanwhile needs no reason: the slot that was being renewed goes back next, and what a step printed is
+ * removed later.
+ */
+const overtaken = /^PUT .*\/leases\/SLOT$|^remove .*\/\.agent\/output\/ID\.log$/
+const isOvertaken = ({ kind, reported, isComplete }: Finding): boolean =>
+  isComplete && reported === 'log' && overtaken.test(kind)
 
 type Round = Finding & { readonly life: number }
 
@@ -66,7 +70,7 @@ const silent = (found: readonly Round[], unreported: Readonly<Record<string, Reg
   found.filter(
     (finding) =>
       finding.reported !== 'reason' &&
-      !isOvertakenRenewal(finding) &&
+      !isOvertaken(finding) &&
       !Object.values(unreported).some((pattern) => pattern.test(finding.kind)),
   )
 
