@@ -72,6 +72,19 @@ describe('spec.pace', () => {
     expect(phases(node.settleFor(5_000))).toEqual(['soaking'])
   })
 
+  test.each(['soaking', 'working'] as const)(
+    'a %s slot does not say that it soaks while a restored Node carries the cordon mark',
+    (restoredPhase) => {
+      const node = soakingNode({ pauseSeconds: 60 })
+      node.slots = node.slots.map((slot) => ({ ...slot, phase: restoredPhase }))
+      node.arePatchesDelayed = true
+      node.edit((annotations) => (annotations['skyhook.nvidia.com/cordon_s'] = 'true'))
+      expect(phases(node.settleFor(2_000))).toEqual(['working'])
+      node.arePatchesDelayed = false
+      expect([phases(node.settleFor(5_000)), isCordoned(node)]).toEqual([['soaking'], false])
+    },
+  )
+
   test('a slot is released at once without a pace', () => {
     const node = new NodeSimulator()
     apply(node, { pauseSeconds: 0, minReadySeconds: 0 })

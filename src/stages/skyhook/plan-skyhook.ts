@@ -1,6 +1,7 @@
 import { statusFor, type Reason } from '../../schemas/catalogue/reasons.ts'
 import { statusKey } from '../../schemas/annotations.ts'
 import { isRunning, type SkyhookRecord } from '../../schemas/journal.ts'
+import { isPastWork } from '../../schemas/skyhook.ts'
 import { disruptionOf, hasMark } from '../drain/drain.ts'
 import { notReadyReason } from '../interrupt/node-ready.ts'
 import { applyInterruptOutcome } from '../interrupt/run.ts'
@@ -171,8 +172,9 @@ function planComplete(builder: PlanBuilder, slot: OwnSlot | undefined): SkyhookP
   const isInService = isPublishedComplete(builder)
   const progress = advanceSoak(builder, isInService)
   if (slot && progress.state === 'soaking') {
-    const hasStarted = builder.record.soak?.sinceMs !== undefined // before, the node may still be cordoned
-    renewWhenDue(builder, `slot/${name}`, slot, hasStarted ? 'soaking' : slot.phase)
+    // before it has started the node may still be cordoned, and a restored etcd brings the mark back
+    const isSoaking = builder.record.soak?.sinceMs !== undefined && !hasMark(builder.snapshot.node, name)
+    renewWhenDue(builder, `slot/${name}`, slot, isSoaking ? 'soaking' : isPastWork(slot.phase) ? 'working' : slot.phase)
     return { ...plan, watchPods: progress.watchPods, ...(progress.reason && { reason: progress.reason }) }
   }
   if (slot && isInService) releaseSlot(builder, slot)
