@@ -1,5 +1,5 @@
 /** One Skyhook at the census: counted again and again, written when something changed and a write is due. */
-import { isNotFound } from '../kube/errors.ts'
+import { getIfExists } from '../kube/get.ts'
 import { requestBackoff } from '../kube/retry.ts'
 import { writeLedger } from '../lease/ledger.ts'
 import type { Leases } from '../lease/slot-reads.ts'
@@ -53,20 +53,13 @@ export function createSkyhookReconciler(options: SkyhookReconcilerOptions): Skyh
     for (const event of events) options.report(skyhook, event)
   }
 
-  const readSkyhook = async ({ metadata: { name } }: Skyhook): Promise<Skyhook | undefined> => {
-    try {
-      return await transport.json<Skyhook>('GET', `${skyhooksPath}/${name}`, { signal })
-    } catch (error) {
-      if (isNotFound(error)) return undefined // the watch shows it soon
-      throw error
-    }
-  }
-
   const carryOut = async (request: Request, skyhook: Skyhook): Promise<void> => {
     switch (request.target) {
       case 'skyhook': {
         const { ahead, ledger } = request
-        memory.ahead = afterRead(ahead, ledger, await readSkyhook(skyhook), clock.monotonicMs())
+        const path = `${skyhooksPath}/${skyhook.metadata.name}`
+        const found = await getIfExists<Skyhook>(transport, path, { signal })
+        memory.ahead = afterRead(ahead, ledger, found, clock.monotonicMs())
         if (!memory.ahead.isLost) options.relist('skyhook')
         return
       }

@@ -3,6 +3,7 @@
  * whatever they do must bear that.
  */
 import { isAlreadyExists, isConflict, isNotFound } from '../kube/errors.ts'
+import { getIfExists } from '../kube/get.ts'
 import { apiGroup, leaseTypeMeta } from '../schemas/api.ts'
 import { sleep, timeoutSignal, type Random } from '../schemas/clock.ts'
 import { messageOf } from '../schemas/json.ts'
@@ -207,14 +208,9 @@ function publishedAgents(lease: Lease | undefined): number | undefined {
 }
 
 /** Candidates read the server's cache: that costs the store nothing, and taking a Lease that was old there fails. */
-async function readLease(leases: Leases, from: 'cache' | 'store', signal: AbortSignal): Promise<Lease | undefined> {
+function readLease(leases: Leases, from: 'cache' | 'store', signal: AbortSignal): Promise<Lease | undefined> {
   const query = from === 'cache' ? { resourceVersion: 0 } : {}
-  try {
-    return await leases.transport.json<Lease>('GET', `${leasesPathOf(leases)}/${censusLeaseName}`, { query, signal })
-  } catch (error) {
-    if (isNotFound(error)) return undefined
-    throw error
-  }
+  return getIfExists(leases.transport, `${leasesPathOf(leases)}/${censusLeaseName}`, { query, signal })
 }
 
 /** Writes over exactly what was read. undefined = somebody else was faster. */

@@ -2,7 +2,7 @@
  * What a node asks before its first step under a new slot: whether it would still be granted, by the Skyhook as it is
  * now. After the first step nobody asks this again.
  */
-import { isNotFound } from '../../kube/errors.ts'
+import { getIfExists } from '../../kube/get.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
 import { disableKey, pauseKey } from '../../schemas/annotations.ts'
 import { skyhooksPath } from '../../schemas/api.ts'
@@ -11,18 +11,11 @@ import type { SkyhookView } from '../../stages/model/snapshot.ts'
 import type { HeldSlot } from './slot-book.ts'
 
 /** The Skyhook of this moment; undefined if it is gone. A consistent read, never from a cache. */
-export async function readSkyhook(
+export const readSkyhook = (
   transport: KubeTransport,
   name: string,
   signal: AbortSignal,
-): Promise<Skyhook | undefined> {
-  try {
-    return await transport.json<Skyhook>('GET', `${skyhooksPath}/${name}`, { signal })
-  } catch (error) {
-    if (isNotFound(error)) return undefined
-    throw error
-  }
-}
+): Promise<Skyhook | undefined> => getIfExists(transport, `${skyhooksPath}/${name}`, { signal })
 
 /** Why nothing may start with the Skyhook that the decision was made from; undefined if nothing speaks against it. */
 export function changeSince(

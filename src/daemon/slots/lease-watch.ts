@@ -1,4 +1,4 @@
-import { isNotFound } from '../../kube/errors.ts'
+import { getIfExists } from '../../kube/get.ts'
 import { startReflector } from '../../kube/reflector.ts'
 import { type Leases, leasesPathOf } from '../../lease/slot-reads.ts'
 import type { Lease } from '../../lease/slot.ts'
@@ -39,12 +39,5 @@ export function watchLease(
 }
 
 /** A Lease as the server's cache has it: cheap, and good enough for what is only a hint. Throws without an answer. */
-export async function readLease(leases: Leases, name: string, signal: AbortSignal): Promise<Lease | undefined> {
-  try {
-    const query = { resourceVersion: 0 }
-    return await leases.transport.json<Lease>('GET', `${leasesPathOf(leases)}/${name}`, { query, signal })
-  } catch (error) {
-    if (isNotFound(error)) return undefined
-    throw error
-  }
-}
+export const readLease = (leases: Leases, name: string, signal: AbortSignal): Promise<Lease | undefined> =>
+  getIfExists(leases.transport, `${leasesPathOf(leases)}/${name}`, { query: { resourceVersion: 0 }, signal })

@@ -1,4 +1,4 @@
-import { isNotFound } from '../../kube/errors.ts'
+import { getIfExists } from '../../kube/get.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
 import type { ReferencePort } from '../../packages/step/references.ts'
 
@@ -7,16 +7,9 @@ type Data = { readonly data?: Readonly<Record<string, string>> }
 /** Secrets and ConfigMaps of the agent's namespace, read by name when they are needed, and not kept. */
 export function createReferences(transport: KubeTransport, namespace: string): ReferencePort {
   const read = async (plural: string, name: string): Promise<Readonly<Record<string, string>> | undefined> => {
-    try {
-      const { data = {} } = await transport.json<Data>(
-        'GET',
-        `/api/v1/namespaces/${namespace}/${plural}/${encodeURIComponent(name)}`,
-      )
-      return data
-    } catch (error) {
-      if (isNotFound(error)) return undefined
-      throw error
-    }
+    const path = `/api/v1/namespaces/${namespace}/${plural}/${encodeURIComponent(name)}`
+    const found = await getIfExists<Data>(transport, path)
+    return found && (found.data ?? {})
   }
   return { secret: (name) => read('secrets', name), configMap: (name) => read('configmaps', name) }
 }
