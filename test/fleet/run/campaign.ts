@@ -51,6 +51,8 @@ async function runCampaign(first: number, seeds: number, workers: number, report
     workers,
     (seed, result) => {
       tally.add(seed, result)
+      const failure = tally.failures.get(seed)
+      if (failure !== undefined) console.log(`seed ${seed} failed: ${failure.rule}: ${failure.message}`)
       if (performance.now() - lastReportMs < 20_000) return
       lastReportMs = performance.now()
       console.log(`${tally.runs()} runs, ${tally.failures.size} failed`)
