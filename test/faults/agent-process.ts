@@ -58,14 +58,21 @@ export const censusCommand = /skyhookd\.cjs\0census\0/
 export function processesOf({ name, folder }: Sandbox, node: string, command: RegExp): number[] {
   const id = `${name}-${createHash('md5').update(folder).digest('hex').slice(0, 4)}`
   const group = `/sys/fs/cgroup/systemd/skyhookd.${id}/hosts/${node}`
-  const folders = readdirSync(group, { recursive: true, withFileTypes: true }).filter(
-    (entry) => entry.name === 'cgroup.procs',
-  )
-  return folders
-    .flatMap(({ parentPath, name: procs }) =>
-      readIfExists(join(parentPath, procs)).split('\n').filter(Boolean).map(Number),
-    )
-    .filter((pid) => command.test(readIfExists(`/proc/${pid}/cmdline`)))
+  return processesIn(group).filter((pid) => command.test(readIfExists(`/proc/${pid}/cmdline`)))
+}
+
+/** Of a control group and those below it, any of which may end meanwhile: a recursive `readdir` would fail then. */
+function processesIn(group: string): number[] {
+  const own = readIfExists(join(group, 'cgroup.procs')).split('\n').filter(Boolean).map(Number)
+  return [...own, ...foldersIn(group).flatMap((name) => processesIn(join(group, name)))]
+}
+
+function foldersIn(path: string): string[] {
+  try {
+    return readdirSync(path, { withFileTypes: true }).flatMap((entry) => (entry.isDirectory() ? [entry.name] : []))
+  } catch {
+    return [] // ended meanwhile
+  }
 }
 
 function readIfExists(path: string): string {
