@@ -12,7 +12,11 @@ type Report = {
   readonly numFailedTests: number
   readonly testResults: readonly {
     readonly name: string
-    readonly assertionResults: readonly { readonly fullName: string; readonly status: string }[]
+    readonly assertionResults: readonly {
+      readonly fullName: string
+      readonly status: string
+      readonly failureMessages?: readonly string[]
+    }[]
   }[]
 }
 
@@ -25,9 +29,12 @@ const chaosMinutes = 2
 /** Two minutes and a half on two processors; the same ones each time, `make fleet` runs others. */
 const fleetSeeds = 800
 
+/** Of the message of each failed test, at the end. */
+const messageLines = 6
+
 let passed = 0
 let failed = 0
-/** Repeated at the end: whoever has only the last lines of a log must know what failed. */
+/** Repeated at the end: whoever has only the last lines of a log must know what failed, and why. */
 const failures: string[] = []
 const folder = mkdtempSync(join(tmpdir(), 'skyhookd-test-'))
 
@@ -56,7 +63,10 @@ function tests(project: string): void {
     failed += report.numFailedTests
     for (const { name, assertionResults } of report.testResults)
       for (const test of assertionResults)
-        if (test.status === 'failed') failures.push(`${relative(process.cwd(), name)}: ${test.fullName}`)
+        if (test.status === 'failed') {
+          const why = (test.failureMessages?.[0] ?? '').split('\n').slice(0, messageLines)
+          failures.push([`${relative(process.cwd(), name)}: ${test.fullName}`, ...why].join('\n    '))
+        }
     if (status !== 0 && report.numFailedTests === 0) {
       failed++ // a file that could not even be loaded
       failures.push(`${project} tests: a file could not be loaded`)
