@@ -7,6 +7,8 @@ export type HostStep = {
   /** Of the attempt, in the names of its files. */
   readonly attempt: string
   readonly skyhook: string
+  /** Of the Skyhook for which the agent runs it, from its folder; absent where the path does not tell. */
+  readonly skyhookUid?: string | undefined
   readonly package: string
   readonly version: string
   /** `apply`, `config-check` and the like. */

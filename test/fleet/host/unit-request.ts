@@ -50,3 +50,10 @@ export function readStepDescription(description: string) {
   const [, skyhook = '', name = '', version = '', mode = '', path = ''] = stepDescription.exec(description) ?? []
   return { skyhook, package: name, version, mode, path }
 }
+
+/** `…/tuned-1.2.0-<uid>-<generation>/skyhook_dir/check.sh`: the uid of the Skyhook. */
+const stepProgram = /-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})-\d+\/skyhook_dir\//
+
+export function readSkyhookUid({ program, argv }: UnitRequest): string | undefined {
+  return [program, ...argv].map((word) => stepProgram.exec(word)?.[1]).find((uid) => uid !== undefined)
+}

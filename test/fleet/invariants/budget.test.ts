@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { cordonKey } from '../../../src/schemas/annotations.ts'
 import { budget } from './budget.ts'
 import { sampleSpec, sampleWorld } from './sample-world.ts'
 
@@ -362,4 +363,58 @@ test('a host that gives back the slot of its registration does not go out on its
   world.recover('n1')
   world.cordon('n1')
   expect(world.violations).toEqual([expect.stringContaining('without a confirming read')])
+})
+
+test('a change that was begun for a Skyhook of the same name and another uid does not count', () => {
+  const world = worldWith(1)
+  world.take('n1', 0)
+  world.run('n1', 'apply', { skyhookUid: 'another' })
+  world.take('n2', 1)
+  world.start('n2')
+  expect(world.violations).toEqual([])
+})
+
+test('a step that still runs for a Skyhook of the same name and another uid counts', () => {
+  const world = worldWith(1)
+  world.take('n1', 0)
+  world.tell('n1', { event: 'stepStarted', step: world.step('apply', { skyhookUid: 'another' }) })
+  world.take('n2', 1)
+  world.start('n2')
+  expect(world.violations).toHaveLength(1)
+})
+
+test('a change that was begun for this Skyhook counts between its steps', () => {
+  const world = worldWith(1)
+  const skyhookUid = world.server.object('skyhooks', undefined, 's')?.metadata.uid
+  world.take('n1', 0)
+  world.run('n1', 'apply', { skyhookUid })
+  world.take('n2', 1)
+  world.start('n2')
+  expect(world.violations).toHaveLength(1)
+})
+
+/** n1 has marks of `s`, whose work is finished, and of `other`, for which a service restarts; then it takes `s` off. */
+function restartForAnother(finish: boolean) {
+  const world = worldWith(1)
+  const body = { metadata: { name: 'other' }, spec: sampleSpec({}) }
+  world.send('admin', 'POST', '/apis/skyhook.nvidia.com/v1alpha1/skyhooks', body)
+  world.take('n1', 0)
+  world.cordon('n1')
+  world.start('n1')()
+  if (finish) for (const mode of ['apply-check', 'config', 'config-check']) world.run('n1', mode)
+  world.patchNode('agent:n1', 'n1', { metadata: { annotations: { [cordonKey('other')]: 'true' } } })
+  world.run('n1', 'apply', { skyhook: 'other', unit: 'other.service' })
+  world.tell('n1', { event: 'restartRequested', unit: 'x.service' })
+  world.patchNode('agent:n1', 'n1', { metadata: { annotations: { [cordonKey('s')]: null } } })
+  world.take('n2', 1)
+  world.start('n2')
+  return world.violations.filter((one) => one.includes(' for s '))
+}
+
+test('a restart for another Skyhook does not count for one that is finished and leaves its cordon', () => {
+  expect(restartForAnother(true)).toEqual([])
+})
+
+test('a restart beside open work of two Skyhooks counts for both', () => {
+  expect(restartForAnother(false)).toEqual([expect.stringContaining('n2 went out')])
 })

@@ -19,6 +19,8 @@ type HostState = {
   readonly running: Map<string, HostStep>
   /** Changes that the cluster has given up half way: nobody finishes them, and they count no more. */
   readonly left: Set<string>
+  /** By `skyhook/package`: the uid of the Skyhook that the change was begun for. */
+  readonly begunFor: Map<string, string>
   /** Skyhooks whose state on this host a person has cleared. */
   readonly resets: Set<string>
   readonly failedUninstalls: Map<string, number>
@@ -50,6 +52,7 @@ export function followDisruption(
       state = {
         running: new Map(),
         left: new Set(),
+        begunFor: new Map(),
         resets: new Set(),
         failedUninstalls: new Map(),
         restarting: new Map(),
@@ -78,11 +81,25 @@ export function followDisruption(
   function isGivenUp(view: HostView, state: HostState, skyhook: string, key: string): boolean {
     const object = skyhookOf(world, skyhook)
     const name = key.slice(skyhook.length + 1)
-    if (!isSelected(object, nodeOf(world, view)) || state.resets.has(skyhook))
+    // another Skyhook of the same name starts the work over
+    const isOfAnother = object !== undefined && (state.begunFor.get(key) ?? object.metadata.uid) !== object.metadata.uid
+    if (isOfAnother || !isSelected(object, nodeOf(world, view)) || state.resets.has(skyhook))
       return !runs(state, (step) => step.skyhook === skyhook)
     const isGone = !(name in (object?.spec.packages ?? {}))
     const isOver = kept.has(key) || (state.failedUninstalls.get(key) ?? 0) >= maxUninstallAttempts
     return isGone && isOver && !runs(state, (step) => keyOf(step) === key)
+  }
+
+  /**
+   * For whose sake an interrupt is requested, of the Skyhooks with a mark: one whose packages are finished may only wait
+   * to be in service again. After a change of configuration, a package is not open any more when its interrupt comes.
+   */
+  function interruptedBy(view: HostView): readonly string[] {
+    const marks = marksOf(nodeOf(world, view))
+    const hasConfigInterrupts = (skyhook: string): boolean =>
+      Object.values(skyhookOf(world, skyhook)?.spec.packages ?? {}).some((one) => one.configInterrupts !== undefined)
+    const possible = marks.filter((one) => openPackages(view, one).length > 0 || hasConfigInterrupts(one))
+    return possible.length > 0 ? possible : marks
   }
 
   function recompute(view: HostView, cause: string): void {
@@ -112,6 +129,7 @@ export function followDisruption(
         skyhooks.add(event.step.skyhook)
         state.running.set(event.step.unit, event.step)
         state.left.delete(keyOf(event.step))
+        if (event.step.skyhookUid !== undefined) state.begunFor.set(keyOf(event.step), event.step.skyhookUid)
         state.resets.delete(event.step.skyhook)
         return true
       case 'stepEnded': {
@@ -127,13 +145,13 @@ export function followDisruption(
         state.running.delete(event.step.unit)
         return true
       case 'restartRequested':
-        state.restarting.set(event.unit, marksOf(nodeOf(world, view)))
+        state.restarting.set(event.unit, interruptedBy(view))
         return true
       case 'restartEnded':
         state.restarting.delete(event.unit)
         return true
       case 'rebootRequested':
-        if (event.answer === 'accepted' && !event.isLost) state.rebootingFor = marksOf(nodeOf(world, view))
+        if (event.answer === 'accepted' && !event.isLost) state.rebootingFor = interruptedBy(view)
         return true
       case 'booted':
         state.rebootingFor = []
