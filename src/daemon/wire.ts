@@ -186,6 +186,7 @@ export async function wire({ settings, platform, isTimeContinued, signal }: Wire
     skyhooks: skyhooks.current,
     journal: journal.current,
     line,
+    runtimeRequiredTaint: settings.runtimeRequiredTaint,
     clock,
     random,
     log,

@@ -4,9 +4,12 @@
  */
 import { getIfExists } from '../../kube/get.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
+import type { NodeIdentity } from '../../lease/slot.ts'
 import { disableKey, pauseKey } from '../../schemas/annotations.ts'
 import { skyhooksPath } from '../../schemas/api.ts'
+import type { KubernetesNode, Taint } from '../../schemas/kubernetes.ts'
 import type { Skyhook } from '../../schemas/skyhook.ts'
+import { hasTaint } from '../../stages/drain/node-spec.ts'
 import type { SkyhookView } from '../../stages/model/snapshot.ts'
 import type { HeldSlot } from './slot-book.ts'
 
@@ -44,4 +47,20 @@ export function isAdmissionCurrent(
   const { count, percent } = spec?.interruptionBudget ?? {}
   const isPercentage = typeof percent === 'number' && typeof count !== 'number'
   return !isPercentage && !spec?.deploymentPolicy
+}
+
+/**
+ * Why the slot of a joining node may not be used: its Node has lost the runtime-required taint, so its capacity counts
+ * like that of all others; undefined while it carries it. A consistent read: the watch may be too late to show it, even
+ * where this agent lifted the taint.
+ */
+export async function whyInService(
+  transport: KubeTransport,
+  { name, uid }: NodeIdentity,
+  taint: Taint,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const node = await getIfExists<KubernetesNode>(transport, `/api/v1/nodes/${encodeURIComponent(name)}`, { signal })
+  if (node?.metadata.uid !== uid) return `Node ${name} was deleted`
+  return hasTaint(node, taint) ? undefined : `Node ${name} has lost the taint ${taint.key}, it joins no more`
 }

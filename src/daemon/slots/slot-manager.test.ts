@@ -18,6 +18,8 @@ import { createSlotLine } from './slot-line.ts'
 import { createSlotManager, type SlotManager } from './slot-manager.ts'
 
 const leasesPath = '/apis/coordination.k8s.io/v1/namespaces/skyhook/leases'
+const nodesPath = '/api/v1/nodes'
+const runtimeRequiredTaint = { key: 'skyhook.nvidia.com', value: 'runtime-required', effect: 'NoSchedule' }
 const interrupting = { fake: { version: '1.0.0', image: 'r/fake', interrupt: { type: 'reboot' } } }
 
 let api: FakeApiServer
@@ -37,7 +39,7 @@ let second: TestedManager
 type TestedManager = SlotManager & Pick<OwnSlots, 'held' | 'untilKnown'>
 
 beforeEach(async () => {
-  api = await startFakeApiServer([leasesPath, skyhooksPath])
+  api = await startFakeApiServer([leasesPath, skyhooksPath, nodesPath])
   transport = api.connect()
   clock = createVirtualClock()
   stopping = new AbortController()
@@ -96,6 +98,7 @@ function managerOf(name: string): TestedManager {
     leases,
     ownSlots,
     line,
+    runtimeRequiredTaint,
     node,
     bootId: () => 'boot',
     skyhooks,
@@ -642,6 +645,10 @@ describe('the control plane', () => {
 
 describe('nodes that join the cluster', () => {
   const kindsOf = (manager: TestedManager): string[] => manager.kinds().map(({ kind }) => kind)
+  beforeEach(() => putTaints('n1', [runtimeRequiredTaint]))
+  const putTaints = (name: string, taints: readonly object[]): void =>
+    void api.put(nodesPath, { metadata: { name, uid: `${name}-uid` }, spec: { taints } })
+
   /** A manager of another node. */
   const managerBeside = async (name: string): Promise<TestedManager> => {
     nodes.set(name, nodeOf(name))
@@ -703,6 +710,21 @@ describe('nodes that join the cluster', () => {
     const before = listCount()
     await first.confirm(heldBy(first), view)
     expect([heldBy(first).ownership, listCount() - before]).toEqual(['confirmed', lists])
+  })
+
+  test.each([
+    [
+      'whose taint is gone',
+      () => putTaints('n1', []),
+      'Node n1 has lost the taint skyhook.nvidia.com, it joins no more',
+    ],
+    ['whose Node is gone', () => api.remove(nodesPath, 'n1'), 'Node n1 was deleted'],
+  ])('a joining node %s before its watch shows it gives its slot back', async (_, change, message) => {
+    const view = putSkyhook({ bootstrap: { count: 2 } })
+    await first.acquire(view, 'working', false, true)
+    change()
+    await first.confirm(heldBy(first), view)
+    expect([isHolding(first), leaseCount(), first.denials().get('s')?.message]).toEqual([false, 0, message])
   })
 
   test('the slot of a joining node is given back when its budget falls', async () => {

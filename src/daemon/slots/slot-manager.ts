@@ -5,11 +5,12 @@ import { acquire, confirm, type SlotRequest } from '../../lease/slot-acquisition
 import { type AcquireOutcome, createRecoverySlot } from '../../lease/slot-creation.ts'
 import { type Backoff, backoffMs } from '../../schemas/backoff.ts'
 import type { Clock, Random } from '../../schemas/clock.ts'
+import type { Taint } from '../../schemas/kubernetes.ts'
 import type { SlotPhase } from '../../schemas/skyhook.ts'
 import type { OwnSlot, SkyhookView, SlotDenial } from '../../stages/model/snapshot.ts'
 import type { Log } from '../telemetry/log.ts'
 import { hasBootstrapBudget } from './budget.ts'
-import { changeSince, isAdmissionCurrent, readSkyhook } from './confirmation.ts'
+import { changeSince, isAdmissionCurrent, readSkyhook, whyInService } from './confirmation.ts'
 import { type Denial, denied, noDenials, requestNow, waitedMs, withoutDenial } from './denials.ts'
 import { createHeldSlots } from './held-slots.ts'
 import type { OwnSlots } from './own-slots.ts'
@@ -53,6 +54,8 @@ export type SlotManagerOptions = SlotRequestSources & {
   readonly ownSlots: OwnSlots
   /** When a request is worthwhile. */
   readonly line: SlotLine
+  /** Of nodes that join the cluster. */
+  readonly runtimeRequiredTaint: Taint
   readonly clock: Clock
   readonly random: Random
   readonly log: Log
@@ -180,6 +183,12 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
       const change = changeSince(view, skyhook)
       if (change !== undefined || skyhook === undefined)
         return await giveBack(entry, view, { message: change ?? 'it is gone', waitsFor: 'spec' })
+      // after the Skyhook: a node that joins now was joining when the Skyhook was read
+      const { runtimeRequiredTaint } = options
+      const refusal = slot.isBootstrap
+        ? await whyInService(leases.transport, slotRequests.identity(), runtimeRequiredTaint, signal)
+        : undefined
+      if (refusal !== undefined) return await giveBack(entry, view, { message: refusal })
       const accept = (accepted: Slot): void => {
         yields.delete(uid)
         ownSlots.record((book, nowMs) => slotBook.confirmed(book, accepted, generation, nowMs))

@@ -91,8 +91,8 @@ export function followDisruption(
   }
 
   /**
-   * For whose sake an interrupt is requested, of the Skyhooks with a mark: one whose packages are finished may only wait
-   * to be in service again. After a change of configuration, a package is not open any more when its interrupt comes.
+   * For whose sake an interrupt is requested, of the Skyhooks with a mark: one that is finished may only wait to be in
+   * service again. After a change of configuration, a package is not open any more when its interrupt comes.
    */
   function interruptedBy(view: HostView): readonly string[] {
     const marks = marksOf(nodeOf(world, view))

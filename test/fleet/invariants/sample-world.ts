@@ -29,7 +29,8 @@ export const sampleSpec = (spec: Partial<SkyhookSpec> = {}): SkyhookSpec => ({
   ...spec,
 })
 
-type SampleHost = HostView & { isHealthy: boolean; isBehind: boolean }
+type AgentVersion = ReturnType<HostView['agentVersion']>
+type SampleHost = HostView & { isHealthy: boolean; isBehind: boolean; version: AgentVersion }
 
 /** Hosts n1, n2, … with their Nodes, and the Skyhook `s` of this spec; `client` names in requests are those of a run. */
 export function sampleWorld(
@@ -104,11 +105,12 @@ export function sampleWorld(
       isFaulty: () => false,
       isHindered: () => !view.isHealthy,
       hasJoined: () => true,
-      agentVersion: () => 'current',
+      agentVersion: () => view.version,
       isHalted: () => view.isBehind,
       phase: () => 'idle',
       isHealthy: true,
       isBehind: false,
+      version: 'current',
     }
     hosts.set(name, view)
     host.observe((event) => emit({ kind: 'host', host: name, event }))
@@ -157,6 +159,8 @@ export function sampleWorld(
     patchNode,
     register,
     setHealthy: (name: string, isHealthy: boolean) => void (viewOf(name).isHealthy = isHealthy),
+    /** Which agent runs there. */
+    setVersion: (name: string, version: AgentVersion) => void (viewOf(name).version = version),
     /** A newer agent has written the journal. */
     setHalted: (name: string, isHalted: boolean) => void (viewOf(name).isBehind = isHalted),
     setFaultsEnded: () => void (faultsEndedAtMs = clock.monotonicMs()),

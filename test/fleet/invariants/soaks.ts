@@ -43,7 +43,7 @@ export function followSoaks(
   }
 
   const noteVersion = (host: string): void => {
-    if (world.hosts.get(host)?.agentVersion() === 'current') return
+    if ((world.hosts.get(host)?.agentVersion() ?? 'current') === 'current') return
     for (const key of generations.keys()) if (key.startsWith(`${host}/`)) older.add(key)
   }
 

@@ -1,5 +1,5 @@
 /** Bugs in the protocol of slots: src/lease and src/daemon/slots. */
-import { change, has, hasControlPlanes, type FleetMutant } from './mutant.ts'
+import { all, change, has, hasControlPlanes, type FleetMutant } from './mutant.ts'
 
 const hasPercentage = ({ skyhooks }: Parameters<NonNullable<FleetMutant['mayShow']>>[0]): boolean =>
   skyhooks.some(({ spec }) => spec.interruptionBudget?.percent !== undefined)
@@ -105,5 +105,18 @@ export const slotBugs: readonly FleetMutant[] = [
       ),
     ],
     mayShow: has(['api-answers-lost', 'api-fails-after-commit']),
+  },
+  {
+    name: 'taint-not-read-again',
+    rule: 'budget',
+    bug: 'a slot of a joining node is confirmed by what the watch shows, also where the taint is gone',
+    changes: [
+      change(
+        'daemon/slots/slot-manager.ts',
+        'const refusal = slot.isBootstrap',
+        'const refusal = slot.lease === undefined',
+      ),
+    ],
+    mayShow: all(has(['watches-slow']), ({ nodes }) => nodes.some(({ isTainted }) => isTainted === true)),
   },
 ]

@@ -113,6 +113,7 @@ export async function startWaitingNodes(options: WaitingNodesOptions) {
       ...sources,
       ownSlots,
       line,
+      runtimeRequiredTaint: { key: 'skyhook.nvidia.com', effect: 'NoSchedule' },
       log: createLog('silent', {}),
       onReleased: () => undefined,
       onAcquired: () => undefined,
