@@ -22,6 +22,10 @@ export default defineConfig({
             'test/support/*.test.ts',
           ],
           environment: 'node',
+          // Each worker runs many files: starting a process and importing everything again for each file takes more CPU
+          // than the tests. Forks, not threads: a test sets the umask.
+          isolate: false,
+          pool: 'forks',
           testTimeout: 30_000, // searches take seconds, many on a busy machine
         },
       },

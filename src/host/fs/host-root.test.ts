@@ -14,7 +14,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { systemRandom } from '../../daemon/platform/system-clock.ts'
 import { createHostRoot, type HostRoot } from './host-root.ts'
 
@@ -106,9 +106,9 @@ describe('a path of the host', () => {
 describe('files', () => {
   test('a written file is replaced whole, with its mode, and leaves no temporary file', async () => {
     const umask = process.umask(0o077)
+    onTestFinished(() => void process.umask(umask)) // other files share the process
     await root.writeFileDurable('/var/log/file', 'first, and longer', 0o644)
     await root.writeFileDurable('/var/log/file', 'second', 0o755)
-    process.umask(umask)
     expect(readFileSync(join(mount, 'data/log/file'), 'utf8')).toBe('second')
     expect(statSync(join(mount, 'data/log/file')).mode & 0o777).toBe(0o755)
     expect(readdirSync(join(mount, 'data/log'))).toEqual(['file'])
