@@ -10,3 +10,16 @@ export function perObject<K extends object, V>(compute: (key: K) => V): (key: K)
     return entry.value
   }
 }
+
+/** The same of an object and a name, such as a Node and a Skyhook. */
+export function perObjectAndName<K extends object, V>(
+  compute: (key: K, name: string) => V,
+): (key: K, name: string) => V {
+  const namesOf = perObject((_key: K) => new Map<string, { readonly value: V }>())
+  return (key, name) => {
+    const names = namesOf(key)
+    let entry = names.get(name)
+    if (entry === undefined) names.set(name, (entry = { value: compute(key, name) }))
+    return entry.value
+  }
+}

@@ -3,6 +3,7 @@ import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { SkyhookSpec, SlotPhase } from '../../schemas/skyhook.ts'
 import type { CordonState } from './cordon-ownership.ts'
 import { groupPods } from './pods.ts'
+import { perObject } from '../../schemas/per-object.ts'
 import type { DrainReason, Pod, PodWatch } from '../model/pods.ts'
 import { isEmptySelector } from '../../schemas/selectors.ts'
 import type { Eviction, Snapshot } from '../model/snapshot.ts'
@@ -32,7 +33,7 @@ const cordonMarkPrefix = cordonKey('')
 export const hasMark = ({ metadata }: KubernetesNode, skyhook: string): boolean =>
   metadata.annotations?.[cordonKey(skyhook)] === 'true'
 
-export function cordonState(node: KubernetesNode): CordonState {
+export const cordonState: (node: KubernetesNode) => CordonState = perObject((node) => {
   const annotations = node.metadata.annotations ?? {}
   const before = annotations[cordonedBeforeKey]
   const marks = Object.entries(annotations).flatMap(([key, value]) =>
@@ -44,7 +45,7 @@ export function cordonState(node: KubernetesNode): CordonState {
     before: before === undefined ? undefined : before === 'true',
     keep: annotations[keepCordonedKey] === 'true',
   }
-}
+})
 
 /**
  * Where draining stands. Pods are looked at only after the cordon is visible: what was listed before may be joined by

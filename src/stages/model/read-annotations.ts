@@ -1,6 +1,7 @@
 import { journalKey, nodeStateKey, type Companion, type RebootCount } from '../../schemas/annotations.ts'
 import { isObject, type JsonObject } from '../../schemas/json.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
+import { perObjectAndName } from '../../schemas/per-object.ts'
 
 /** What is read of the companion annotation; the rest of it is for people. */
 type ReadCompanion = Pick<Companion, 'rev' | 'sha256' | 'applied' | 'reboots'>
@@ -18,11 +19,13 @@ export const nodeStateOf = ({ metadata }: KubernetesNode, skyhook: string): stri
   metadata.annotations?.[nodeStateKey(skyhook)]
 
 /** The companion annotation of a Skyhook; undefined when absent or not ours. */
-export function companionOf({ metadata }: KubernetesNode, skyhook: string): ReadCompanion | undefined {
-  const { rev, sha256, applied, reboots } = parseObject(metadata.annotations?.[journalKey(skyhook)]) ?? {}
-  if (typeof sha256 !== 'string' || !isCount(rev)) return undefined
-  return { rev, sha256, ...(typeof applied === 'string' && { applied }), ...(isRebootCounts(reboots) && { reboots }) }
-}
+export const companionOf: (node: KubernetesNode, skyhook: string) => ReadCompanion | undefined = perObjectAndName(
+  ({ metadata }: KubernetesNode, skyhook: string) => {
+    const { rev, sha256, applied, reboots } = parseObject(metadata.annotations?.[journalKey(skyhook)]) ?? {}
+    if (typeof sha256 !== 'string' || !isCount(rev)) return undefined
+    return { rev, sha256, ...(typeof applied === 'string' && { applied }), ...(isRebootCounts(reboots) && { reboots }) }
+  },
+)
 
 /** Entries of nodeState; undefined when the text is not a JSON object. */
 export function parseState(text: string): Record<string, AnnotationEntry> | undefined {

@@ -21,8 +21,10 @@ import { packageReasonsText, reasonSettleMs } from './package-reasons.ts'
 const progressIntervalMs = 1_000
 
 /** Text of the nodeState annotation: the operator's fields in its order, keys sorted, empty ones left out. */
-export function nodeStateText(record: SkyhookRecord): string {
-  const entries = Object.entries(record.packages)
+export const nodeStateText = ({ packages }: SkyhookRecord): string => textOfPackages(packages)
+
+const textOfPackages = perObject((packages: SkyhookRecord['packages']): string => {
+  const entries = Object.entries(packages)
     .filter(([, { progress, work }]) => {
       const isUninstalled = progress.stage === 'uninstall' && publishedState(progress) === 'complete'
       return !(isUninstalled && work === undefined)
@@ -41,7 +43,7 @@ export function nodeStateText(record: SkyhookRecord): string {
       },
     ])
   return JSON.stringify(Object.fromEntries(entries))
-}
+})
 
 /** The operator publishes the repository alone; a registry's port is not a tag. */
 function withoutTag(image: string): string {

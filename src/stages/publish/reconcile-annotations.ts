@@ -4,6 +4,7 @@ import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import { stagesWithSteps } from '../../schemas/package-config.ts'
 import type { StageName } from '../../schemas/skyhook.ts'
 import { sha256Hex } from '../../schemas/canonical-json.ts'
+import { perObjectAndName } from '../../schemas/per-object.ts'
 import { newSkyhookRecord, withoutFlags } from '../model/plan-builder.ts'
 import { editStage } from '../model/transitions.ts'
 import { abandonInterrupt, cancelAll, cancelPackage } from '../package/cancel.ts'
@@ -51,7 +52,7 @@ function reconcileOne(
       })
     return record // the journal wins; publication shows the difference and writes it
   }
-  if (text !== undefined && sha256Hex(text) === companion.sha256) return record
+  if (isAsPublished(node, name)) return record
   const edit = editOf(companion, text)
   if (edit === record.edit) return record // our answer to it is not there yet
   if (text === undefined) {
@@ -60,6 +61,12 @@ function reconcileOne(
   }
   return { ...applyEdit(name, record, text, events), edit }
 }
+
+/** The companion has the hash of the text beside it: nobody has edited either. */
+const isAsPublished = perObjectAndName((node: KubernetesNode, skyhook: string): boolean => {
+  const text = nodeStateOf(node, skyhook)
+  return text !== undefined && sha256Hex(text) === companionOf(node, skyhook)?.sha256
+})
 
 /** A person who resets a deleted Skyhook, before the agent has taken it off the Node, means the next of that name. */
 function reconcileOrphan(name: string, record: SkyhookRecord, node: KubernetesNode): SkyhookRecord {
