@@ -4,7 +4,8 @@ type Labels = Readonly<Record<string, string>>
 
 /** Kubernetes' label selector; an empty or absent one matches everything. */
 export function selects(selector: LabelSelector | undefined, labels: Labels): boolean {
-  const equal = Object.entries(selector?.matchLabels ?? {}).every(([key, value]) => labels[key] === value)
+  const required = selector?.matchLabels ?? {}
+  const equal = Object.keys(required).every((key) => labels[key] === required[key])
   return equal && (selector?.matchExpressions ?? []).every((requirement) => matchesRequirement(requirement, labels))
 }
 

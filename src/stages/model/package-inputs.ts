@@ -3,13 +3,17 @@ import type { PackageSpec } from '../../schemas/skyhook.ts'
 import { perObject } from '../../schemas/per-object.ts'
 import { canonicalJson, sha256Hex } from '../../schemas/canonical-json.ts'
 
-export const inputsOf = (spec: PackageSpec): PackageInputs => ({ config: spec.configMap ?? {}, env: spec.env ?? [] })
+export const inputsOf: (spec: PackageSpec) => PackageInputs = perObject((spec) => ({
+  config: spec.configMap ?? {},
+  env: spec.env ?? [],
+}))
 
 /** Hash of configuration and environment: a failed stage is tried at once when it changes. */
 export const inputsHash = (inputs: PackageInputs): string => sha256Hex(inputsText(inputs)).slice(0, 16)
 
-const inputsText = ({ config, env }: PackageInputs): string =>
-  JSON.stringify([Object.entries(config).sort(([a], [b]) => (a < b ? -1 : 1)), env])
+const inputsText = perObject(({ config, env }: PackageInputs): string =>
+  JSON.stringify([Object.entries(config).sort(([a], [b]) => (a < b ? -1 : 1)), env]),
+)
 
 /**
  * True when `config` must run (again): the spec differs from what was last started. Comparing with what was last

@@ -1,6 +1,7 @@
 import { statusFor, type Reason } from '../../schemas/catalogue/reasons.ts'
 import { statusKey } from '../../schemas/annotations.ts'
 import { isRunning, type SkyhookRecord } from '../../schemas/journal.ts'
+import { isEqual } from '../../schemas/equal.ts'
 import { isPastWork } from '../../schemas/skyhook.ts'
 import { disruptionOf, hasMark } from '../drain/drain.ts'
 import { notReadyReason } from '../interrupt/node-ready.ts'
@@ -126,8 +127,7 @@ function recordUninstallPolicies(builder: PlanBuilder): void {
   for (const entry of Object.values(builder.record.packages)) {
     const spec = builder.view.spec.packages?.[entry.name]
     if (spec === undefined) continue
-    if (JSON.stringify(entry.uninstall) !== JSON.stringify(spec.uninstall))
-      setEntry(builder, withFacts(entry, { uninstall: spec.uninstall }))
+    if (!isEqual(entry.uninstall, spec.uninstall)) setEntry(builder, withFacts(entry, { uninstall: spec.uninstall }))
   }
 }
 
