@@ -1,7 +1,7 @@
 /** One turn of a Skyhook at the census: what is due, by what was counted and what is remembered. No request is sent here. */
-import { isDeepStrictEqual } from 'node:util'
 import { readLedger, type Ledger } from '../lease/ledger.ts'
 import type { Lease } from '../lease/slot.ts'
+import { isEqual } from '../schemas/equal.ts'
 import type { Skyhook } from '../schemas/skyhook.ts'
 import type { Agents } from './agent-liveness.ts'
 import { aheadLedger, type AheadLedger } from './ahead-ledger.ts'
@@ -134,7 +134,7 @@ export function newProblems(memory: Memory, skyhook: Skyhook, counts: Counts): r
 }
 
 function statusDueAtMs(memory: Memory, before: SkyhookStatus | undefined, next: SkyhookStatus, agents: number): number {
-  if (isDeepStrictEqual(next, before)) return Infinity
+  if (isEqual(next, before)) return Infinity
   return writeAtMs({ lastWriteMs: memory.statusWrittenAtMs, agents, isUrgent: isUrgent(before, next) })
 }
 

@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from 'node:util'
 import type { KubeObject } from '../../kube/objects.ts'
 import { isFutureVersion, isNotFound } from '../../kube/errors.ts'
 import { type Reflector, type ReflectorFact, type ReflectorState, startReflector } from '../../kube/reflector.ts'
@@ -7,6 +6,7 @@ import type { KubeTransport } from '../../kube/transport.ts'
 import { skyhooksPath } from '../../schemas/api.ts'
 import { backoffMs } from '../../schemas/backoff.ts'
 import { type Clock, type Random, sleep } from '../../schemas/clock.ts'
+import { isEqual } from '../../schemas/equal.ts'
 import type { Skyhook } from '../../schemas/skyhook.ts'
 import { type Known, type SkyhookView, known, unknown } from '../../stages/model/snapshot.ts'
 import { createSkyhookReads } from './skyhook-reads.ts'
@@ -74,7 +74,7 @@ export function followSkyhooks(
 
   function report(): void {
     const next = view(reflector.state())
-    if (isDeepStrictEqual(next, current)) return // a new version with another status
+    if (isEqual(next, current)) return // a new version with another status
     current = next
     options.wake()
   }

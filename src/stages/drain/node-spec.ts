@@ -1,6 +1,7 @@
 import { cordonKey, cordonedBeforeKey, hostKey, keepOffBeforeKey } from '../../schemas/annotations.ts'
 import { apiGroup } from '../../schemas/api.ts'
 import type { KubernetesNode, Taint } from '../../schemas/kubernetes.ts'
+import { perObject } from '../../schemas/per-object.ts'
 import type { CordonChange, CordonState } from './cordon-ownership.ts'
 
 /** Cluster autoscalers that would remove a node which is merely being worked on. */
@@ -33,7 +34,7 @@ export function withCordonChange(
 /** Keeps autoscalers off while any mark exists, and gives their annotations back as they were found. */
 export function autoscalerAnnotations(node: KubernetesNode, hadMarks: boolean, hasMarks: boolean): Annotations {
   const currentAnnotations = node.metadata.annotations ?? {}
-  const saved = parseSaved(currentAnnotations[keepOffBeforeKey])
+  const saved = savedAnnotations(node)
   if (hasMarks && saved === undefined) {
     const before = Object.fromEntries(autoscalerKeys.map((key) => [key, currentAnnotations[key] ?? null]))
     return {
@@ -47,14 +48,15 @@ export function autoscalerAnnotations(node: KubernetesNode, hadMarks: boolean, h
   return {}
 }
 
-function parseSaved(text: string | undefined): Record<string, string | null> | undefined {
+const savedAnnotations = perObject((node: KubernetesNode): Readonly<Annotations> | undefined => {
+  const text = node.metadata.annotations?.[keepOffBeforeKey]
   try {
     const value: unknown = text === undefined ? undefined : JSON.parse(text)
-    return typeof value === 'object' && value !== null ? (value as Record<string, string | null>) : undefined
+    return typeof value === 'object' && value !== null ? (value as Annotations) : undefined
   } catch {
     return {} // somebody's scribble: what was before is lost, the annotations go
   }
-}
+})
 
 export type RequiredSkyhook = { readonly complete: boolean; readonly autoTaint: boolean }
 

@@ -23,6 +23,7 @@ export function parseVersion(text: string): Version | undefined {
 
 /** Semver precedence: negative, zero or positive. Text that is not a version sorts before every version. */
 export function compareVersions(left: string, right: string): number {
+  if (left === right) return 0
   const a = parseVersion(left)
   const b = parseVersion(right)
   if (!a || !b) return Number(a !== undefined) - Number(b !== undefined)
