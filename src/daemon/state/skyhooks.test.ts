@@ -51,11 +51,12 @@ function prioritiesOf(source: SkyhookSource): Record<string, unknown> | string {
     current.value.map(({ metadata, spec, stale }) => [metadata.name, stale ? 'stale' : spec.priority]),
   )
 }
+const waiting = { timeout: 5_000 } // requests are real, and the machine may be busy
 const until = async (check: () => void): Promise<void> =>
   await vi.waitFor(async () => {
     await clock.advance(0)
     check()
-  })
+  }, waiting)
 
 test('nothing is known until every Skyhook was read', async () => {
   putSkyhook('a', 1, 10)
@@ -218,7 +219,7 @@ describe('after a restore of etcd', () => {
     await vi.waitFor(async () => {
       await clock.advance(100)
       expect(prioritiesOf(source)).toEqual({ a: 44 })
-    })
+    }, waiting)
   })
 
   test('a LIST that shows the Skyhooks as they were read causes no read', async () => {
