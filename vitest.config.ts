@@ -26,6 +26,7 @@ export default defineConfig({
           // than the tests. Forks, not threads: a test sets the umask.
           isolate: false,
           pool: 'forks',
+          globalSetup: ['test/support/memory-folder.ts'],
           testTimeout: 30_000, // searches take seconds, many on a busy machine
         },
       },
