@@ -88,6 +88,8 @@ export class NodeSimulator {
   /** By uid: they are gone, and only the answer to the next write will tell. */
   readonly lostLeases = new Set<string>()
   pods: Pod[] = []
+  /** The first LIST of them is not answered yet. */
+  arePodsUnknown = false
 
   // The agent's memory.
   lastPlan: Plan | undefined
@@ -214,7 +216,10 @@ export class NodeSimulator {
       slotDenials: new Map(this.slotDenials),
       distantSkyhooks: new Set(this.distantSkyhooks),
       host: this.host,
-      pods: this.podWatch === 'no' ? unknown('not followed') : known({ pods: [...this.pods], since: this.podWatch }),
+      pods:
+        this.podWatch === 'no' || this.arePodsUnknown
+          ? unknown('not followed')
+          : known({ pods: [...this.pods], since: this.podWatch }),
       singleNode: this.singleNode,
       evictions: new Map(this.evictions),
       hostFolders: this.hostFolders,
@@ -259,6 +264,13 @@ export class NodeSimulator {
   settle(): this {
     for (let round = 0; round < 500; round++) if (!this.step()) return this
     throw new Error(`does not settle: ${JSON.stringify(this.lastPlan?.actions.map(({ key }) => key))}`)
+  }
+
+  /** Steps until `holds`; the clock does not move. */
+  settleUntil(holds: () => boolean): this {
+    for (let round = 0; round < 500 && !holds(); round++) this.step()
+    if (!holds()) throw new Error('it never holds')
+    return this
   }
 
   /** Settles for `ms`, moving the clock from one wake-up of the plan to the next. */

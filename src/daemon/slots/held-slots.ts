@@ -80,7 +80,8 @@ export function createHeldSlots(
       ]
       for (const slot of needed) {
         const entry = slot && entryOf(slot)
-        if (!slot || !entry || !(await renewEntry(entry, slot.skyhook, phase))) return false
+        if (!slot || !entry || slot.ownership === 'releasing' || !(await renewEntry(entry, slot.skyhook, phase)))
+          return false
       }
       return true
     },

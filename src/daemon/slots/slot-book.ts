@@ -21,8 +21,6 @@ export type HeldSlot = {
   readonly ownership: SlotOwnership
   /** Generation of the Skyhook that was admitted; absent where this agent did not ask for the slot. */
   readonly admittedGeneration?: number | undefined
-  /** Its deletion is under way: nothing may start under it any more. */
-  readonly isReleasing?: boolean
   readonly renewedAtMs: number
   readonly grantedAtMs: number
 }
@@ -38,19 +36,22 @@ export function granted(book: SlotBook, slot: Slot, admittedGeneration: number |
 
 /** It was written, and is ours. Whether new work may start under it is another question. */
 export const renewed = (book: SlotBook, slot: Slot, nowMs: number): SlotBook =>
-  update(book, slot.uid, { slot, ownership: 'owned', renewedAtMs: nowMs })
+  update(book, slot.uid, {
+    slot,
+    ownership: isReleasing(book, slot.uid) ? 'releasing' : 'owned',
+    renewedAtMs: nowMs,
+  })
 
 /** The Skyhook was read after the grant and still admits it. The same book when the slot was given up meanwhile. */
 export const confirmed = (book: SlotBook, slot: Slot, admittedGeneration: number, nowMs: number): SlotBook =>
-  book.held.get(slot.uid)?.isReleasing === true
+  isReleasing(book, slot.uid)
     ? book
     : update(book, slot.uid, { slot, ownership: 'confirmed', admittedGeneration, renewedAtMs: nowMs })
 
-/** It is about to be deleted: whoever decides meanwhile must not start work under it. */
-export function releasing(book: SlotBook, uid: string): SlotBook {
-  const ownership = book.held.get(uid)?.ownership === 'seen' ? 'seen' : 'owned'
-  return update(book, uid, { isReleasing: true, ownership })
-}
+/** It is about to be deleted: whoever decides meanwhile must not go on under it. */
+export const releasing = (book: SlotBook, uid: string): SlotBook => update(book, uid, { ownership: 'releasing' })
+
+const isReleasing = (book: SlotBook, uid: string): boolean => book.held.get(uid)?.ownership === 'releasing'
 
 /** An answer said that it is gone, or not ours. */
 export const ended = (book: SlotBook, uid: string): SlotBook => ({
@@ -83,7 +84,7 @@ export function listed(book: SlotBook, slots: readonly Slot[], nowMs: number): S
 
 /** It may be gone: the next write tells. */
 export const doubted = (book: SlotBook, uid: string): SlotBook =>
-  update(book, uid, { ownership: 'seen', isReleasing: false, renewedAtMs: 0 })
+  update(book, uid, { ownership: 'seen', renewedAtMs: 0 })
 
 const withHeld = (book: SlotBook, entry: HeldSlot): SlotBook => ({
   ...book,

@@ -433,15 +433,15 @@ test('a release without an answer keeps the slot', async () => {
   expect([isHolding(first), released]).toEqual([true, []])
 })
 
-test('nothing may start under a slot whose deletion is under way', async () => {
+test('nothing goes on under a slot whose deletion is under way', async () => {
   const view = putSkyhook()
   await first.acquire(view, 'cordoning', false)
   await first.confirm(heldBy(first), view)
   api.fault(({ method }) => method === 'DELETE', { kind: 'slow', ms: 100 }, 1)
   const deletion = first.release(heldBy(first))
-  expect(heldBy(first).ownership).toBe('owned')
+  expect(heldBy(first).ownership).toBe('releasing')
   await first.confirm(heldBy(first), view)
-  expect(heldBy(first).ownership).toBe('owned')
+  expect(heldBy(first).ownership).toBe('releasing')
   await deletion
   expect(isHolding(first)).toBe(false)
 })
@@ -454,7 +454,7 @@ test('a confirmation that a deletion overtakes does not count', async () => {
   api.fault(({ method }) => method === 'DELETE', { kind: 'slow', ms: 200 }, 1)
   const deletion = first.release(heldBy(first))
   await confirmation
-  expect(heldBy(first).ownership).toBe('owned')
+  expect(heldBy(first).ownership).toBe('releasing')
   await deletion
 })
 

@@ -8,8 +8,8 @@ const reboot: Interrupt = { type: 'reboot' }
 const rebooting = (): Record<string, PackageSpec> => ({ a: { ...pkg('1.0.0'), interrupt: reboot } })
 
 /** A node that is drained, with a step on its way to the reboot. */
-function nodeAtWork(): NodeSimulator {
-  const node = new NodeSimulator()
+function nodeAtWork(labels: Record<string, string> = {}): NodeSimulator {
+  const node = new NodeSimulator(labels)
   node.hangingPackages.add('a')
   node.apply('s', { packages: rebooting() })
   node.settle()
@@ -254,6 +254,32 @@ describe('a node of the control plane', () => {
     node.finishHanging('a')
     node.settleFor(20_000)
     expect([node.executedInterrupts, node.status(), node.slots]).toEqual([['reboot'], 'complete', []])
+  })
+
+  test('a control-plane node keeps its second slot while the pods that may be in its way are not known yet', () => {
+    const node = new NodeSimulator({ [label]: '' })
+    node.hangingPackages.add('b')
+    node.apply('s', {
+      packages: { ...rebooting(), b: pkg('1.0.0') },
+      podNonInterruptLabels: { matchLabels: { workload: 'never' } },
+      drain: { cordon: 'late' },
+    })
+    node.settleUntil(() => scopes(node).length === 2)
+    node.arePodsUnknown = true
+    node.settle()
+    expect([scopes(node), node.node.spec?.unschedulable ?? false]).toEqual([['control-plane', 'skyhook'], false])
+    node.arePodsUnknown = false
+    node.finishHanging('b')
+    node.settleFor(20_000)
+    expect([node.executedInterrupts, node.status(), node.slots]).toEqual([['reboot'], 'complete', []])
+  })
+
+  test('a control-plane node is not cordoned while the deletion of its second slot is under way', () => {
+    const node = nodeAtWork({ [label]: '' })
+    node.slots = node.slots.map((slot) => (slot.scope === 'control-plane' ? { ...slot, ownership: 'releasing' } : slot))
+    node.finishHanging('a')
+    node.settleFor(20_000)
+    expect(node.executedInterrupts).toEqual([])
   })
 
   test('a control-plane node holds neither slot while one of them is missing before it starts', () => {

@@ -181,6 +181,8 @@ export type OwnSlot = {
  * started work may *continue* is a question of ownership alone.
  */
 export type SlotOwnership =
+  /** Its deletion is under way: nothing goes on under it, and nothing is asked of it until that was answered. */
+  | 'releasing'
   /** A watch showed it, or it is in doubt whether it is still there: only an answer to a write can tell. */
   | 'seen'
   /** An answer to this agent said that it is ours: what was started continues under it. */

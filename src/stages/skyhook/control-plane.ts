@@ -12,7 +12,7 @@ import { hasMark } from '../drain/drain.ts'
 import type { PlanBuilder } from '../model/plan-builder.ts'
 import type { OwnSlot, Snapshot } from '../model/snapshot.ts'
 import type { DrainStatus } from './drain-status.ts'
-import { bestSlot, createRecoverySlot, isRequestDue, renewWhenDue } from './slot.ts'
+import { bestSlot, createRecoverySlot, isOwned, isRequestDue, renewWhenDue } from './slot.ts'
 
 const controlPlaneLabels = ['node-role.kubernetes.io/control-plane', 'node-role.kubernetes.io/master']
 
@@ -26,7 +26,7 @@ export const controlPlaneSlot = ({ slots }: Snapshot): OwnSlot | undefined =>
 export function mayLeaveControlPlane(snapshot: Snapshot): boolean {
   if (!isControlPlaneNode(snapshot.node)) return true
   const slot = controlPlaneSlot(snapshot)
-  return slot !== undefined && slot.ownership !== 'seen'
+  return slot !== undefined && isOwned(slot)
 }
 
 /** What started work needs of the control plane now. */
@@ -34,12 +34,15 @@ export type ControlPlaneNeed =
   | 'nothing'
   /** The node is in service, and the next thing is its cordon: it waits for the slot. */
   | 'before-cordon'
+  /** Whether pods are in the way of the cordon is not known yet: a slot that the node has is kept, and none is asked for. */
+  | 'while-unknown'
   /** The node is out of service already: its capacity is gone whether it counts or not. */
   | 'out-of-service'
 
 export function controlPlaneNeed({ snapshot, view, record }: PlanBuilder, drain: DrainStatus): ControlPlaneNeed {
   if (!isControlPlaneNode(snapshot.node)) return 'nothing'
   if (hasMark(snapshot.node, view.metadata.name) || record.interrupt) return 'out-of-service'
+  if (drain.drain === 'blocked') return drain.reason === undefined ? 'while-unknown' : 'nothing'
   return drain.drain === 'waiting' || drain.drain === 'draining' ? 'before-cordon' : 'nothing'
 }
 
@@ -56,7 +59,8 @@ export function keepControlPlaneSlot(
   const slot = controlPlaneSlot(snapshot)
   if (slot) renewWhenDue(builder, key, slot, phase)
   else if (need === 'out-of-service') createRecoverySlot(builder, { key, scope: 'control-plane', phase })
-  else if (mayAsk && isRequestDue(builder)) actions.push({ do: 'acquireControlPlaneSlot', key, view, phase })
+  else if (need === 'before-cordon' && mayAsk && isRequestDue(builder))
+    actions.push({ do: 'acquireControlPlaneSlot', key, view, phase })
 }
 
 /** Why the node is not taken out of service yet. */

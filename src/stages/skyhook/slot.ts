@@ -20,7 +20,7 @@ export const slotOfSkyhook = ({ slots }: Snapshot, skyhookUid: string): OwnSlot 
 export const ownSlot = (snapshot: Snapshot, view: SkyhookView): OwnSlot | undefined =>
   slotOfSkyhook(snapshot, view.metadata.uid)
 
-const ownerships: readonly SlotOwnership[] = ['confirmed', 'owned', 'seen']
+const ownerships: readonly SlotOwnership[] = ['confirmed', 'owned', 'seen', 'releasing']
 
 /** Of several slots of one scope, or of a Skyhook, the one to keep: one that counts capacity before one that does not. */
 export const bestSlot = (slots: readonly OwnSlot[]): OwnSlot | undefined =>
@@ -35,7 +35,10 @@ export const bestSlot = (slots: readonly OwnSlot[]): OwnSlot | undefined =>
 
 /** Started work needs to own its slot. Work that has not started needs the budget of this moment as well. */
 export const mayWorkUnder = (slot: OwnSlot | undefined, hasStarted: boolean): boolean =>
-  slot !== undefined && (hasStarted ? slot.ownership !== 'seen' : slot.ownership === 'confirmed')
+  slot !== undefined && (hasStarted ? isOwned(slot) : slot.ownership === 'confirmed')
+
+/** An answer said that it is ours, and no deletion is under way. */
+export const isOwned = ({ ownership }: OwnSlot): boolean => ownership === 'owned' || ownership === 'confirmed'
 
 /**
  * Before the first step: asks for a slot, or has the granted one confirmed; not again before the last answer allows it.
@@ -51,6 +54,7 @@ export function requestSlot(
   builder.asksForSlot = true
   if (hasMark(snapshot.node, name) || !snapshot.slots.known) return
   const key = `slot/${name}`
+  if (slot?.ownership === 'releasing') return // its end wakes the agent
   if (slot) {
     const dueAtMs = slot.renewedAtMs + renewIntervalMs
     if (slot.ownership === 'confirmed' && dueAtMs > snapshot.nowMs) requeueAt(builder, dueAtMs)
@@ -111,6 +115,7 @@ export function keepSlot(builder: PlanBuilder, slot: OwnSlot | undefined, phase:
 
 /** At once where it is in doubt whether the slot is still ours. */
 export function renewWhenDue(builder: PlanBuilder, key: string, slot: OwnSlot, phase: SlotPhase): void {
+  if (slot.ownership === 'releasing') return // its end wakes the agent
   const dueAtMs = slot.ownership === 'seen' ? 0 : slot.renewedAtMs + renewalDelayMs(slot, phase)
   if (dueAtMs <= builder.snapshot.nowMs) builder.actions.push({ do: 'renewSlot', key, slot, phase })
   else requeueAt(builder, dueAtMs)

@@ -2,7 +2,7 @@ import type { Journal, SkyhookRecord } from '../../schemas/journal.ts'
 import { cordonState, hasMark } from '../drain/drain.ts'
 import type { Action } from '../model/plan.ts'
 import type { OwnSlot, Snapshot } from '../model/snapshot.ts'
-import { bestSlot } from './slot.ts'
+import { bestSlot, isOwned } from './slot.ts'
 
 /**
  * Slots that nothing needs, beside those that the plans of Skyhooks keep or release themselves. However a slot came to
@@ -41,7 +41,7 @@ function secondSlots(slots: readonly OwnSlot[]): readonly OwnSlot[] {
   )
   return [...scopes.values()].flatMap((sameScope) => {
     const best = bestSlot(sameScope)
-    return best?.ownership === 'seen' ? [] : sameScope.filter((slot) => slot !== best)
+    return best === undefined || !isOwned(best) ? [] : sameScope.filter((slot) => slot !== best)
   })
 }
 

@@ -86,7 +86,7 @@ test('an interrupt beside a protected pod that came after the last look is allow
   expect([world.violations, world.checks()]).toEqual([[], 1])
 })
 
-test('an eviction after an older copy of etcd took the cordon off is allowed until the agent writes its Node', () => {
+test('an eviction after an older copy of etcd took the cordon off is allowed until a second after the agent wrote its Node', async () => {
   const { world, evict } = worldWithPod()
   const backup = world.backUp()
   world.cordon('n1')
@@ -97,6 +97,7 @@ test('an eviction after an older copy of etcd took the cordon off is allowed unt
   const next = worldWithPod()
   next.world.restore(next.world.backUp())
   next.world.annotate('n1', { seen: 'true' })
+  await next.world.pass(1)
   next.evict()
   expect(next.world.violations).toHaveLength(1)
 })

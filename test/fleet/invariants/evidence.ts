@@ -16,11 +16,17 @@ export type Evidence = {
   readonly order: () => number
   /** The host of a Node of this name, also of a name that it has given up. */
   readonly hostNamed: (nodeName: string) => HostView | undefined
-  /** An older copy of etcd was put in place, and the agent has not written its Node since: it may not know yet. */
+  /**
+   * An older copy of etcd was put in place, and the agent has not written its Node since: it may not know yet. A
+   * request that was under way may come a little later.
+   */
   readonly isBlind: (host: string) => boolean
   readonly see: (event: FleetEvent) => void
   readonly tick: (atMs: number) => void
 }
+
+/** A request that was decided on before is answered by then. */
+const underWayMs = 1_000
 
 const runs = new WeakMap<WorldView, Evidence>()
 
@@ -45,7 +51,8 @@ function collect(world: WorldView): Evidence {
   }
   const disruption = followDisruption(world, packages, hostNamed)
   const soaks = followSoaks(world, disruption, work, hostNamed)
-  const blind = new Set<string>()
+  /** By host: until when. */
+  const blind = new Map<string, number>()
   let order = 0
   let last: FleetEvent | undefined
   let tickedAtMs = -1
@@ -56,14 +63,16 @@ function collect(world: WorldView): Evidence {
     soaks,
     order: () => order,
     hostNamed,
-    isBlind: (host) => blind.has(host),
+    isBlind: (host) => (blind.get(host) ?? 0) > world.clock.monotonicMs(),
     see(event) {
       if (event === last) return
       last = event
       order++
-      if (event.kind === 'restored') for (const host of world.hosts.keys()) blind.add(host)
-      else if (event.kind === 'commit' && event.change.resource.plural === 'nodes')
-        blind.delete(hostOfClient(event.client, 'agent') ?? '')
+      if (event.kind === 'restored') for (const host of world.hosts.keys()) blind.set(host, Infinity)
+      else if (event.kind === 'commit' && event.change.resource.plural === 'nodes') {
+        const host = hostOfClient(event.client, 'agent') ?? ''
+        if (blind.get(host) === Infinity) blind.set(host, world.clock.monotonicMs() + underWayMs)
+      }
       health.see(event)
       packages.see(event)
       work.see(event)

@@ -48,13 +48,7 @@ export const knownDefects: readonly FleetMutant[] = [
     name: 'control-plane-not-asked-by-started-work',
     rule: 'control-plane',
     bug: 'only work that has not started asks for the slot of the control plane before the cordon',
-    changes: [
-      change(
-        'stages/skyhook/control-plane.ts',
-        "return slot !== undefined && slot.ownership !== 'seen'",
-        'return true',
-      ),
-    ],
+    changes: [change('stages/skyhook/control-plane.ts', 'return slot !== undefined && isOwned(slot)', 'return true')],
     mayShow: all(hasControlPlanes(2), has(['interrupt-added', 'package-added'])),
   },
   {

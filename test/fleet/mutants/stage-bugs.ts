@@ -9,8 +9,8 @@ export const stageBugs: readonly FleetMutant[] = [
     changes: [
       change(
         'stages/skyhook/slot.ts',
-        "(hasStarted ? slot.ownership !== 'seen' : slot.ownership === 'confirmed')",
-        "slot.ownership !== 'seen'",
+        "(hasStarted ? isOwned(slot) : slot.ownership === 'confirmed')",
+        'isOwned(slot)',
       ),
     ],
   },
