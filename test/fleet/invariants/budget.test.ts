@@ -296,6 +296,21 @@ test('a joining host counts with the nodes in service once its agent has created
   expect(world.violations).toEqual([expect.stringContaining('1 others were out: n1')])
 })
 
+test('a joining host that loses its taint before its cordon counts with the nodes in service', () => {
+  const world = worldWith(1)
+  for (const name of ['n1', 'n2']) world.taint(name, true)
+  world.take('n1', 0, 'bootstrap')
+  world.taint('n1', false)
+  world.recover('n1')
+  world.start('n1')
+  world.take('n2', 1, 'bootstrap')
+  world.start('n2')
+  expect(world.violations).toEqual([])
+  world.take('n3', 0)
+  world.start('n3')
+  expect(world.violations).toEqual([expect.stringContaining('1 others were out: n1')])
+})
+
 test('a host that was done before another one asked was not out then, also if an older etcd shows its cordon', () => {
   const world = worldWith(1)
   world.take('n1', 0)

@@ -104,6 +104,7 @@ export const budget: Invariant = {
         const isOfJoining = readings.length > 0 && readings.every((reading) => reading.isJoining === true)
         side.current = { host, startOrder: evidence.order(), endOrder: Infinity, readings, isJoining: isOfJoining }
         scope.outings.push(side.current)
+        if (side.hasRecovered) countAsOthers(scope, side) // it lost its taint between its admission and its cordon
       }
       side.hasKeptSlot = true
       side.readings = []
