@@ -11,7 +11,8 @@ export type LeaseWatch = { readonly name: string; close(): void }
 
 /**
  * Follows one Lease by its name, from what was seen of it: one watch, no LIST. `onChange` hears of each change, with
- * undefined when the Lease is gone.
+ * undefined when the Lease is gone. A LIST after a watch that broke is heard also where it shows no Lease again: one
+ * may have been there meanwhile, and whoever was refused because of it waits for this.
  */
 export function watchLease(
   leases: Leases,
@@ -32,6 +33,9 @@ export function watchLease(
     initial: { items: seen.lease === undefined ? [] : [seen.lease], resourceVersion: seen.resourceVersion },
     onChange({ changes }) {
       if (changes.length > 0 && !closing.signal.aborted) options.onChange(store.get(name))
+    },
+    onListed() {
+      if (!store.has(name) && !closing.signal.aborted) options.onChange(undefined)
     },
     signal: AbortSignal.any([options.signal, closing.signal]),
   })

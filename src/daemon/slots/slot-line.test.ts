@@ -208,6 +208,23 @@ describe('a node whose turn is near', () => {
     expect(turns).toHaveLength(1)
   })
 
+  test('a slot that is taken and freed again while the watch is broken is asked for once more', async () => {
+    const line = lineOf({ agents: 3 })
+    await put(slot0)
+    await deny(line)
+    await clock.advance(1_000)
+    await remove(slot0)
+    await clock.advance(1_000)
+    expect(turns).toHaveLength(1)
+    server.stop()
+    server.start({ hasEmptyCache: true })
+    await put(slot0)
+    await deny(line)
+    await remove(slot0)
+    await clock.advance(5_000)
+    expect(turns).toHaveLength(2)
+  })
+
   test('a wait that is over closes its watch and its timer', async () => {
     const line = lineOf({ agents: 3 })
     await put(slot0)
