@@ -94,6 +94,8 @@ function pop(heap: Timer[]): Timer {
   return first
 }
 
+const hexDigits = '0123456789abcdef'
+
 /** Random numbers from a seed (mulberry32). */
 export function createSeededRandom(seed: number): Random {
   let state = seed >>> 0
@@ -105,6 +107,10 @@ export function createSeededRandom(seed: number): Random {
   }
   return {
     number,
-    hex: (bytes) => Array.from({ length: bytes * 2 }, () => Math.floor(number() * 16).toString(16)).join(''),
+    hex(bytes) {
+      let digits = ''
+      while (digits.length < bytes * 2) digits += hexDigits.charAt(Math.floor(number() * 16))
+      return digits
+    },
   }
 }

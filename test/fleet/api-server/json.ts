@@ -45,5 +45,7 @@ export const fieldsOf = (value: unknown): Fields => (isFields(value) ? value : {
 /** Without these fields; the same object if it has none of them. */
 export function without(fields: Fields, ...names: readonly string[]): Fields {
   if (!names.some((name) => name in fields)) return fields
-  return Object.fromEntries(Object.entries(fields).filter(([name]) => !names.includes(name)))
+  const kept: Record<string, unknown> = {}
+  for (const name of Object.keys(fields)) if (!names.includes(name)) kept[name] = fields[name]
+  return kept
 }

@@ -8,9 +8,11 @@ import { isObject, parseJson } from '../../../src/schemas/json.ts'
 import type { KubernetesNode } from '../../../src/schemas/kubernetes.ts'
 import { hasTaint } from '../../../src/stages/drain/node-spec.ts'
 import { groupPods } from '../../../src/stages/drain/pods.ts'
+import { perObject } from '../../../src/schemas/per-object.ts'
 import { selects } from '../../../src/schemas/selectors.ts'
 import type { InterruptionBudget, Skyhook } from '../../../src/schemas/skyhook.ts'
 import type { SimulatedApiServer } from '../api-server/server.ts'
+import type { SimObject } from '../api-server/versions.ts'
 import { requiredTaint } from '../run/fleet-host.ts'
 import type { HostView, WorldView } from '../run/world-view.ts'
 
@@ -133,10 +135,14 @@ export type PublishedCount = { readonly matched: number; readonly selectorHash: 
 export function ledgerOf(server: SimulatedApiServer, { metadata }: Skyhook): PublishedCount | undefined {
   const name = ledgerName(metadata)
   const lease = server.objects('leases').find((one) => one.metadata.name === name)
-  const ledger = parseJson(lease?.metadata.annotations?.[ledgerAnnotation] ?? '')
+  const ledger = lease && ledgerIn(lease)
   if (!isObject(ledger) || ledger['skyhookUID'] !== metadata.uid) return undefined
   const { compartments } = ledger
   const scope = isObject(compartments) ? compartments[''] : undefined
   const matched = isObject(scope) ? scope['matched'] : undefined
   return typeof matched === 'number' ? { matched, selectorHash: String(ledger['selectorHash']) } : undefined
 }
+
+const ledgerIn = perObject(({ metadata }: SimObject): unknown =>
+  parseJson(metadata.annotations?.[ledgerAnnotation] ?? ''),
+)

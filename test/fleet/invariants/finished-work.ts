@@ -1,5 +1,6 @@
 /** Which packages are finished on which hosts, by their steps alone. */
 import { canonicalJson } from '../../../src/schemas/canonical-json.ts'
+import { perObject } from '../../../src/schemas/per-object.ts'
 import type { PackageSpec, Skyhook } from '../../../src/schemas/skyhook.ts'
 import type { FleetEvent, WorldView } from '../run/world-view.ts'
 import { skyhookOf } from './cluster.ts'
@@ -55,4 +56,6 @@ export function followWork(world: WorldView, packages: OpenPackages) {
 }
 
 /** What decides whether a package has to run again. */
-const contentOf = ({ version, configMap, env }: PackageSpec): string => canonicalJson({ version, configMap, env })
+const contentOf = perObject(({ version, configMap, env }: PackageSpec): string =>
+  canonicalJson({ version, configMap, env }),
+)

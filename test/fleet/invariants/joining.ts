@@ -3,6 +3,7 @@
  * is finished on the host.
  */
 import { nodeStateKey } from '../../../src/schemas/annotations.ts'
+import { isEqual } from '../../../src/schemas/equal.ts'
 import type { KubernetesNode } from '../../../src/schemas/kubernetes.ts'
 import { hasTaint } from '../../../src/stages/drain/node-spec.ts'
 import { requiredTaint } from '../run/fleet-host.ts'
@@ -37,7 +38,7 @@ export const joining: Invariant = {
         const key = nodeStateKey(name)
         return client === 'admin' && node.metadata.annotations?.[key] !== before?.metadata.annotations?.[key]
       })
-      const isRelabeled = JSON.stringify(node.metadata.labels) !== JSON.stringify(before?.metadata.labels)
+      const isRelabeled = !isEqual(node.metadata.labels, before?.metadata.labels)
       if (isEdited || (isRelabeled && !client.startsWith('agent:'))) newsAtMs.set(view.name, atMs)
       const isLifted = before !== undefined && hasTaint(before, requiredTaint) && !hasTaint(node, requiredTaint)
       if (!isLifted || hostOfClient(client, 'agent') !== view.name) return

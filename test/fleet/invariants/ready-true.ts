@@ -1,6 +1,7 @@
 /** `Ready` turns True only when each selected node, whose agent is there, has finished every package on its host. */
 import { nodeStateKey } from '../../../src/schemas/annotations.ts'
 import type { Condition, SkyhookStatus } from '../../../src/census/skyhook-status.ts'
+import { isEqual } from '../../../src/schemas/equal.ts'
 import type { Skyhook } from '../../../src/schemas/skyhook.ts'
 import type { FleetEvent } from '../run/world-view.ts'
 import { isSelected, nodeOf } from './cluster.ts'
@@ -30,8 +31,7 @@ export const readyTrue: Invariant = {
       if (view === undefined) return
       const { labels, annotations = {} } = version.object.metadata
       const before = previous?.object.metadata
-      const isRelabeled =
-        type === 'MODIFIED' && JSON.stringify(labels) !== JSON.stringify(before?.labels) && !client.startsWith('agent:')
+      const isRelabeled = type === 'MODIFIED' && !isEqual(labels, before?.labels) && !client.startsWith('agent:')
       const isEdited =
         client === 'admin' &&
         world.plan.skyhooks.some(

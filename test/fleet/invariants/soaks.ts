@@ -3,6 +3,7 @@
  * service. By hosts, Nodes and specs alone.
  */
 import type { Skyhook } from '../../../src/schemas/skyhook.ts'
+import { isEqual } from '../../../src/schemas/equal.ts'
 import { readSlot, type Lease } from '../../../src/lease/slot.ts'
 import { labelKeys } from '../../../src/lease/names.ts'
 import type { FleetEvent, WorldView } from '../run/world-view.ts'
@@ -75,10 +76,10 @@ export function followSoaks(
       if (isEdited || type === 'DELETED') end((_, skyhook) => skyhook === metadata.name)
     } else if (resource.plural === 'nodes') {
       const isOfPerson = client === 'admin' || client.startsWith('kubelet:')
-      const isRelabeled = JSON.stringify(metadata.labels) !== JSON.stringify(previous?.object.metadata.labels)
-      const isAnnotated = JSON.stringify(metadata.annotations) !== JSON.stringify(previous?.object.metadata.annotations)
+      const { labels, annotations } = previous?.object.metadata ?? {}
+      const isMarked = !isEqual(metadata.labels, labels) || !isEqual(metadata.annotations, annotations)
       const host = hostNamed(metadata.name)?.name
-      if (type !== 'MODIFIED' || (isOfPerson && (isRelabeled || isAnnotated))) end((one) => one === host)
+      if (type !== 'MODIFIED' || (isOfPerson && isMarked)) end((one) => one === host)
     } else if (resource.plural === 'leases' && hostOfClient(client, 'agent') === undefined) {
       const slot = type === 'DELETED' ? readSlot(version.object as unknown as Lease) : undefined
       const skyhook = slot?.lease.metadata.labels?.[labelKeys.name] ?? ''

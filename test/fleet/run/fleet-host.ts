@@ -1,5 +1,6 @@
 /** One host of a simulated fleet with all that is around it: kubelet, agents, network, the pod of its agent. */
 import type { Clock } from '../../../src/schemas/clock.ts'
+import { perObject } from '../../../src/schemas/per-object.ts'
 import type { SimulatedApiServer } from '../api-server/server.ts'
 import { followTruth } from '../host/host-truth.ts'
 import { type Kubelet, startKubelet } from '../host/kubelet.ts'
@@ -151,11 +152,15 @@ export function startFleetHost(
 
 /** Whether the journal on its disk is of a newer version than the agent that runs can read. */
 function isHalted({ disk }: SimulatedHost, version: AgentVersion | undefined): boolean {
+  if (version === undefined) return false
   const { node } = disk.locate(journalPath)
-  if (version === undefined || node?.kind !== 'file') return false
-  const [, written = '0'] = /^\{"v":(\d+)/.exec(node.data.toString()) ?? []
-  return Number(written) > journalVersionOf(version)
+  return node?.kind === 'file' && versionIn(node.data) > journalVersionOf(version)
 }
+
+/** It stands first in the document. */
+const versionIn = perObject((document: Buffer): number =>
+  Number(/^\{"v":(\d+)/.exec(document.toString('latin1', 0, 20))?.[1] ?? 0),
+)
 
 function followCensuses(observe: (listener: (event: HostEvent) => void) => unknown): ReadonlySet<number> {
   const live = new Set<number>()
