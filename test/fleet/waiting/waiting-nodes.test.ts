@@ -14,7 +14,9 @@ const atQuantile = (sorted: readonly number[], quantile: number): number =>
 const aboutMs = (meanMs: number) => (random: () => number) => meanMs * (0.7 + 0.6 * random())
 
 /** `make check` has no time for a thousand. */
-const nodes = isThorough ? 1_000 : 300
+const nodes = isThorough ? 1_000 : 200
+/** Those that one slot is handed to, one after another. */
+const queue = isThorough ? 290 : 120
 
 test('waiting of a thousand nodes for a hundred slots costs few requests', { timeout: 120_000 }, async () => {
   const budget = { count: nodes / 10 }
@@ -29,15 +31,17 @@ test('waiting of a thousand nodes for a hundred slots costs few requests', { tim
   expect(figures.seconds).toBeLessThan(1.3 * 300) // the slots are hardly ever idle
 })
 
-test('a slot goes to the next of 290 nodes within 50 ms beside the API server', { timeout: 60_000 }, async () => {
-  const fleet = await startWaitingNodes({ nodes: 290, budget: { count: 1 }, workMs: aboutMs(1_000), seed: 1 })
+test('a slot goes to the next waiting node within 50 ms beside the API server', { timeout: 60_000 }, async () => {
+  const fleet = await startWaitingNodes({ nodes: queue, budget: { count: 1 }, workMs: aboutMs(1_000), seed: 1 })
   const handOvers = observeHandOvers(fleet.server, () => fleet.clock.monotonicMs())
   await fleet.untilComplete(3_600_000)
   fleet.stop()
   const beside = handOvers.map((ms) => ms - apiTimeMs).toSorted((a, b) => a - b)
   const [median, p99] = [atQuantile(beside, 0.5), atQuantile(beside, 0.99)]
-  console.log(`290 nodes, 1 slot, hand-over beside the API server: ${median.toFixed(0)} ms, p99 ${p99.toFixed(0)} ms`)
-  expect(beside.length).toBe(289)
+  console.log(
+    `${queue} nodes, 1 slot, hand-over beside the API server: ${median.toFixed(0)} ms, p99 ${p99.toFixed(0)} ms`,
+  )
+  expect(beside.length).toBe(queue - 1)
   expect(median).toBeLessThanOrEqual(50)
   expect(p99).toBeLessThanOrEqual(300)
 })
