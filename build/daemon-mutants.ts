@@ -41,7 +41,7 @@ const loop = inFile('loop.ts', 'loop.test.ts')
 
 export const mutants: readonly Mutant[] = [
   book('a slot that the watch shows is trusted', "{ slot, ownership: 'seen'", "{ slot, ownership: 'owned'"),
-  book('a renewal confirms', "{ slot, ownership: 'owned', renewedAtMs", "{ slot, ownership: 'confirmed', renewedAtMs"),
+  book('a renewal confirms', "? 'releasing' : 'owned'", "? 'releasing' : 'confirmed'"),
   book('an old event brings a slot back', '|| book.ended.has(slot.uid)', ''),
   book('a LIST puts nothing in doubt', 'for (const uid of missing) next = doubted(next, uid)', ''),
   book('a restored slot is not seen', 'let next: SlotBook = { ...book, ended: new Set() }', 'let next = book'),
