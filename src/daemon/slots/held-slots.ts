@@ -50,6 +50,7 @@ export function createHeldSlots(
 
   async function renewEntry(entry: slotBook.HeldSlot, skyhook: string, phase: SlotPhase): Promise<boolean> {
     const { slot } = entry
+    ownSlots.record((book) => slotBook.writing(book, slot.uid))
     const result = await renew(leases, slot, identity(), progress(phase, slot.generation, skyhook), signal)
     switch (result.outcome) {
       case 'held':

@@ -42,7 +42,8 @@ test('a confirmation counts as a renewal and keeps the moment of the grant', () 
 
 test('a renewal proves that the slot is ours, and confirms nothing', () => {
   const doubtful = slotBook.deletionSeen(holding, a.uid)
-  expect([ownershipOf(doubtful), ownershipOf(slotBook.renewed(doubtful, a, 3_000))]).toEqual(['seen', 'owned'])
+  const writing = slotBook.writing(doubtful, a.uid)
+  expect([ownershipOf(doubtful), ownershipOf(slotBook.renewed(writing, a, 3_000))]).toEqual(['seen', 'owned'])
   expect(ownershipOf(slotBook.renewed(slotBook.confirmed(holding, a, 3, 2_000), a, 3_000))).toBe('owned')
 })
 
@@ -93,4 +94,20 @@ test('no operation changes the book it is given', () => {
   slotBook.ended(holding, a.uid)
   slotBook.listed(holding, [b], 1)
   expect([[...holding.held.keys()], holding.ended.size, ownershipOf(holding)]).toEqual([['a-uid'], 0, 'owned'])
+})
+
+test.each<[string, (book: slotBook.SlotBook) => slotBook.SlotBook]>([
+  ['creation', (book) => slotBook.granted(book, a, 3, 2_000)],
+  ['renewal', (book) => slotBook.renewed(book, a, 2_000)],
+  ['confirmation', (book) => slotBook.confirmed(book, a, 3, 2_000)],
+])('a slot is in doubt if its deletion is shown before its %s is answered', (kind, answered) => {
+  const before = kind === 'creation' ? slotBook.seen(slotBook.emptySlotBook, a, 1_000) : holding
+  const book = answered(slotBook.deletionSeen(slotBook.writing(before, a.uid), a.uid))
+  expect([ownershipOf(book), book.held.get(a.uid)?.renewedAtMs]).toEqual(['seen', 0])
+})
+
+test('an uid is forgotten once an answer and the watch agree that its slot is gone', () => {
+  const answeredFirst = slotBook.deletionSeen(slotBook.ended(holding, a.uid), a.uid)
+  const shownFirst = slotBook.ended(slotBook.deletionSeen(holding, a.uid), a.uid)
+  expect([answeredFirst, shownFirst]).toEqual([slotBook.emptySlotBook, slotBook.emptySlotBook])
 })

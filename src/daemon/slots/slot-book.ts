@@ -14,6 +14,8 @@ export type SlotBook = {
   readonly held: ReadonlyMap<string, HeldSlot>
   /** Uids of slots that an answer ended and whose deletion the watch has not shown yet. */
   readonly ended: ReadonlySet<string>
+  /** Uids whose deletion the watch has shown: an answer to a request that was sent before may come later. */
+  readonly deleted: ReadonlySet<string>
 }
 
 export type HeldSlot = {
@@ -25,38 +27,49 @@ export type HeldSlot = {
   readonly grantedAtMs: number
 }
 
-export const emptySlotBook: SlotBook = { held: new Map(), ended: new Set() }
+export const emptySlotBook: SlotBook = { held: new Map(), ended: new Set(), deleted: new Set() }
 
 /** The API server created it for us. Another one of its name is gone: kept, it would pass for the better of the two. */
 export function granted(book: SlotBook, slot: Slot, admittedGeneration: number | undefined, nowMs: number): SlotBook {
   const namesakes = [...book.held.values()].filter(({ slot: { name, uid } }) => name === slot.name && uid !== slot.uid)
   const others = namesakes.reduce((next, namesake) => ended(next, namesake.slot.uid), book)
-  return withHeld(others, { slot, ownership: 'owned', admittedGeneration, renewedAtMs: nowMs, grantedAtMs: nowMs })
+  const entry = { slot, admittedGeneration, grantedAtMs: nowMs }
+  return withHeld(
+    others,
+    book.deleted.has(slot.uid)
+      ? { ...entry, ownership: 'seen', renewedAtMs: 0 }
+      : { ...entry, ownership: 'owned', renewedAtMs: nowMs },
+  )
 }
 
-/** It was written, and is ours. Whether new work may start under it is another question. */
-export const renewed = (book: SlotBook, slot: Slot, nowMs: number): SlotBook =>
-  update(book, slot.uid, {
-    slot,
-    ownership: isReleasing(book, slot.uid) ? 'releasing' : 'owned',
-    renewedAtMs: nowMs,
-  })
+/** It is about to be written: a deletion that was shown before does not speak against the answer. */
+export const writing = (book: SlotBook, uid: string): SlotBook =>
+  book.deleted.has(uid) ? { ...book, deleted: without(book.deleted, uid) } : book
 
-/** The Skyhook was read after the grant and still admits it. The same book when the slot was given up meanwhile. */
-export const confirmed = (book: SlotBook, slot: Slot, admittedGeneration: number, nowMs: number): SlotBook =>
-  isReleasing(book, slot.uid)
-    ? book
-    : update(book, slot.uid, { slot, ownership: 'confirmed', admittedGeneration, renewedAtMs: nowMs })
+/** It was written, and is ours. Whether new work may start under it is another question. */
+export function renewed(book: SlotBook, slot: Slot, nowMs: number): SlotBook {
+  if (book.deleted.has(slot.uid)) return update(book, slot.uid, { slot })
+  const ownership = ownershipOf(book, slot.uid) === 'releasing' ? 'releasing' : 'owned'
+  return update(book, slot.uid, { slot, ownership, renewedAtMs: nowMs })
+}
+
+/** The Skyhook was read after the grant and still admits it. The same book when the slot came in doubt meanwhile. */
+export function confirmed(book: SlotBook, slot: Slot, admittedGeneration: number, nowMs: number): SlotBook {
+  const before = ownershipOf(book, slot.uid)
+  if (before === 'releasing' || before === 'seen') return book
+  return update(book, slot.uid, { slot, ownership: 'confirmed', admittedGeneration, renewedAtMs: nowMs })
+}
 
 /** It is about to be deleted: whoever decides meanwhile must not go on under it. */
 export const releasing = (book: SlotBook, uid: string): SlotBook => update(book, uid, { ownership: 'releasing' })
 
-const isReleasing = (book: SlotBook, uid: string): boolean => book.held.get(uid)?.ownership === 'releasing'
+const ownershipOf = (book: SlotBook, uid: string): SlotOwnership | undefined => book.held.get(uid)?.ownership
 
 /** An answer said that it is gone, or not ours. */
 export const ended = (book: SlotBook, uid: string): SlotBook => ({
-  held: without(book.held, uid),
-  ended: new Set(book.ended).add(uid),
+  held: withoutKey(book.held, uid),
+  ended: book.deleted.has(uid) ? book.ended : new Set(book.ended).add(uid),
+  deleted: without(book.deleted, uid),
 })
 
 /** The watch shows it. An event that is older than our answer changes nothing. */
@@ -67,9 +80,8 @@ export function seen(book: SlotBook, slot: Slot, nowMs: number): SlotBook {
 
 /** The watch shows its deletion. What is shown of this uid from now on is true again. */
 export function deletionSeen(book: SlotBook, uid: string): SlotBook {
-  const others = new Set(book.ended)
-  others.delete(uid)
-  return doubted({ ...book, ended: others }, uid)
+  if (book.ended.has(uid)) return { ...book, ended: without(book.ended, uid) }
+  return doubted({ ...book, deleted: new Set(book.deleted).add(uid) }, uid)
 }
 
 /** A LIST is complete, and may be older than our last answers: what it lacks is in doubt, what it shows may be true. */
@@ -96,8 +108,14 @@ function update(book: SlotBook, uid: string, changes: Partial<HeldSlot>): SlotBo
   return entry ? withHeld(book, { ...entry, ...changes }) : book
 }
 
-function without<T>(map: ReadonlyMap<string, T>, key: string): ReadonlyMap<string, T> {
+function withoutKey<T>(map: ReadonlyMap<string, T>, key: string): ReadonlyMap<string, T> {
   const copy = new Map(map)
   copy.delete(key)
+  return copy
+}
+
+function without<T>(set: ReadonlySet<T>, one: T): ReadonlySet<T> {
+  const copy = new Set(set)
+  copy.delete(one)
   return copy
 }

@@ -32,7 +32,8 @@ export function changeBook(node: FleetNode, change: (book: SlotBook) => SlotBook
         grantedAtMs: 0,
       })
   }
-  const next = change({ held, ended })
+  // a request and its answer are one step of the model: nothing is shown in between
+  const next = change({ held, ended, deleted: new Set() })
   const slots = node.slots.map((entry, place): SlotEntry => {
     const uid = String(place)
     const known = next.held.get(uid)
