@@ -23,11 +23,12 @@ export function createVirtualClock(startWallMs = 1_700_000_000_000, { settleTurn
   const heap: Timer[] = []
   const pendingIds = new Set<number>()
   const turn = (): Promise<unknown> => new Promise((resolve) => setImmediate(resolve))
-  const settle = async (): Promise<void> => {
-    // Node runs it when no promise has a callback left, and without a turn of its event loop
-    if (settleTurns === 0) await new Promise<void>((resolve) => process.nextTick(resolve))
+  const settleByTurns = async (): Promise<void> => {
     for (let count = 0; count < settleTurns; count++) await turn()
   }
+  // Node runs it when no promise has a callback left, and without a turn of its event loop
+  const settleAtOnce = (): Promise<void> => new Promise((resolve) => process.nextTick(resolve))
+  const settle = settleTurns === 0 ? settleAtOnce : settleByTurns
   return {
     wallMs: () => wallOffsetMs + nowMs,
     steadyMs: () => startWallMs + nowMs,

@@ -28,6 +28,11 @@ export function startProcess(ports: {
   const timers = new Set<() => void>()
   const endings: (() => void)[] = []
   let isAlive = true
+  const answer = <T>(value: T): T | Promise<T> => (isAlive ? value : new Promise(() => undefined))
+  const refuse = (error: unknown): Promise<never> => {
+    if (isAlive) throw error as Error
+    return new Promise(() => undefined)
+  }
   return {
     id,
     isAlive: () => isAlive,
@@ -60,13 +65,7 @@ export function startProcess(ports: {
       for (const end of endings) end()
     },
     onEnd: (callback) => void endings.push(callback),
-    whileAlive: <T>(promise: Promise<T>) =>
-      new Promise<T>((resolve, reject) => {
-        promise.then(
-          (value) => isAlive && resolve(value),
-          (error: unknown) => isAlive && reject(error as Error),
-        )
-      }),
+    whileAlive: <T>(promise: Promise<T>) => promise.then<T>(answer, refuse),
   }
 }
 

@@ -53,15 +53,30 @@ export function locate(root: FolderNode, path: string, last: 'follow' | 'keep' =
 /** Where a path of plain names leads that meets folders alone, as most do; undefined for any other. */
 function plainPlace(root: FolderNode, path: string): Place | undefined {
   let node: Inode | undefined = root
-  for (let from = 1; ; ) {
-    const slash = path.indexOf('/', from)
-    const name = slash < 0 ? path.slice(from) : path.slice(from, slash)
-    if (name === '' || name === '.' || name === '..') return undefined
+  let parent: FolderNode | undefined
+  let last = ''
+  for (const name of plainNamesOf(path)) {
     if (node !== undefined && node.kind !== 'folder') return undefined
-    const parent: FolderNode | undefined = node
+    parent = node
     node = parent?.entries.get(name)
     if (node?.kind === 'link') return undefined
-    if (slash < 0) return { path, name, parent, node }
-    from = slash + 1
+    last = name
   }
+  return last === '' ? undefined : { path, name: last, parent, node }
 }
+
+/** The parts of a path if all of them are plain names; else none. */
+function plainNamesOf(path: string): readonly string[] {
+  let names = knownNames.get(path)
+  if (names === undefined) {
+    const parts = path.split('/').slice(1)
+    names = parts.some((name) => name === '' || name === '.' || name === '..') ? [] : parts
+    if (knownNames.size >= maxKnownPaths) knownNames.clear()
+    knownNames.set(path, names)
+  }
+  return names
+}
+
+/** Agents walk the same few paths again and again, beside those of temporary files. */
+const knownNames = new Map<string, readonly string[]>()
+const maxKnownPaths = 5_000
