@@ -311,6 +311,20 @@ test('a joining host that loses its taint before its cordon counts with the node
   expect(world.violations).toEqual([expect.stringContaining('1 others were out: n1')])
 })
 
+test('a host whose taint came back with an older etcd does not count any more', () => {
+  const world = worldWith(1)
+  world.taint('n1', true)
+  world.take('n1', 0, 'bootstrap')
+  const backup = world.backUp()
+  world.taint('n1', false)
+  world.start('n1')
+  world.restore(backup)
+  world.recover('n1')
+  world.take('n2', 0)
+  world.start('n2')
+  expect(world.violations).toEqual([])
+})
+
 test('a host that was done before another one asked was not out then, also if an older etcd shows its cordon', () => {
   const world = worldWith(1)
   world.take('n1', 0)

@@ -3,7 +3,9 @@
  * written a slot again, for which it has five minutes.
  */
 import { readSlot, type Lease, type Slot } from '../../../src/lease/slot.ts'
-import type { FleetEvent, WorldView } from '../run/world-view.ts'
+import { hasTaint } from '../../../src/stages/drain/node-spec.ts'
+import { requiredTaint } from '../run/fleet-host.ts'
+import type { FleetEvent, HostView, WorldView } from '../run/world-view.ts'
 import type { Exemption } from './admissions.ts'
 import { hostOfClient, nodeOf } from './cluster.ts'
 import type { Evidence } from './evidence.ts'
@@ -40,6 +42,16 @@ export function followExemptions(world: WorldView, evidence: Evidence, isOurs: (
     open.delete(host)
   }
 
+  /**
+   * A taint that came back says that the node joins, and its agent has slots of both budgets until it knows: such a
+   * host is not judged any more.
+   */
+  function seeRestored(view: HostView): void {
+    begin(view.name)
+    const node = nodeOf(world, view)
+    if (node !== undefined && hasTaint(node, requiredTaint)) open.delete(view.name)
+  }
+
   function seeCommit({ change, client }: Extract<FleetEvent, { kind: 'commit' }>): void {
     const { resource, type, version } = change
     if (resource.plural === 'nodes' && type === 'DELETED') {
@@ -64,7 +76,7 @@ export function followExemptions(world: WorldView, evidence: Evidence, isOurs: (
     all,
     begin,
     see(event) {
-      if (event.kind === 'restored') for (const host of world.hosts.keys()) begin(host)
+      if (event.kind === 'restored') for (const view of world.hosts.values()) seeRestored(view)
       else if (event.kind === 'commit') seeCommit(event)
     },
     tick() {
