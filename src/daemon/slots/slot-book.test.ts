@@ -111,3 +111,11 @@ test('an uid is forgotten once an answer and the watch agree that its slot is go
   const shownFirst = slotBook.ended(slotBook.deletionSeen(holding, a.uid), a.uid)
   expect([answeredFirst, shownFirst]).toEqual([slotBook.emptySlotBook, slotBook.emptySlotBook])
 })
+
+test.each<[string, (book: slotBook.SlotBook) => slotBook.SlotBook]>([
+  ['grant', (book) => slotBook.granted(book, slotIn('a', '2'), 4, 2_000)],
+  ['renewal', (book) => slotBook.renewed(book, slotIn('a', '2'), 2_000)],
+  ['confirmation', (book) => slotBook.confirmed(book, slotIn('a', '2'), 4, 2_000)],
+])('a slot whose deletion is under way stays so after the answer to a %s that was sent before', (_, answered) => {
+  expect(ownershipOf(answered(slotBook.releasing(holding, a.uid)))).toBe('releasing')
+})

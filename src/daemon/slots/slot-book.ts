@@ -33,6 +33,7 @@ export const emptySlotBook: SlotBook = { held: new Map(), ended: new Set(), dele
 export function granted(book: SlotBook, slot: Slot, admittedGeneration: number | undefined, nowMs: number): SlotBook {
   const namesakes = [...book.held.values()].filter(({ slot: { name, uid } }) => name === slot.name && uid !== slot.uid)
   const others = namesakes.reduce((next, namesake) => ended(next, namesake.slot.uid), book)
+  if (ownershipOf(book, slot.uid) === 'releasing') return update(others, slot.uid, { slot })
   const entry = { slot, admittedGeneration, grantedAtMs: nowMs }
   return withHeld(
     others,
