@@ -311,6 +311,20 @@ test('a joining host that loses its taint before its cordon counts with the node
   expect(world.violations).toEqual([expect.stringContaining('1 others were out: n1')])
 })
 
+test('a joining host that goes on under a recovery slot did not count for those that joined meanwhile', () => {
+  const world = worldWith(1)
+  for (const name of ['n1', 'n2']) world.taint(name, true)
+  world.take('n1', 0, 'bootstrap')
+  world.cordon('n1')
+  world.uncordon('n1')
+  world.release('admin', 0, 'bootstrap')
+  world.recover('n1')
+  world.take('n2', 0, 'bootstrap')
+  world.start('n2')
+  world.cordon('n1')
+  expect(world.violations).toEqual([])
+})
+
 test('a host whose taint came back with an older etcd does not count any more', () => {
   const world = worldWith(1)
   world.taint('n1', true)

@@ -93,8 +93,8 @@ export const budget: Invariant = {
       const isUnasked = cause === 'etcd restored'
       const { current } = side
       if (current !== undefined && side.hasKeptSlot) {
-        current.endOrder = Infinity
-        if (side.hasRecovered) countAsOthers(scope, side)
+        if (current.isJoining === true && side.hasRecovered) countFromNow(scope, side, host)
+        else current.endOrder = Infinity
       } else {
         const isExempt = scope.exemptions.all.some((one) => one.host === host && one.untilOrder === Infinity)
         if (side.readings.length === 0 && !isUnasked && !isExempt)
@@ -198,9 +198,13 @@ export const budget: Invariant = {
       const { current } = side
       if (current?.isJoining !== true || current.endOrder !== Infinity) return false
       current.endOrder = evidence.order()
-      side.current = { host: current.host, startOrder: evidence.order(), endOrder: Infinity, readings: [] }
-      scope.outings.push(side.current)
+      countFromNow(scope, side, current.host)
       return true
+    }
+
+    function countFromNow(scope: Scope, side: Side, host: string): void {
+      side.current = { host, startOrder: evidence.order(), endOrder: Infinity, readings: [] }
+      scope.outings.push(side.current)
     }
 
     /** A reading counts from the slot on, and no longer than it; for a slot of the next registration as well. */
