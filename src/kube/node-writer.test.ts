@@ -44,11 +44,7 @@ describe('requests', () => {
       labels: { l: 'v' },
       conditions: [ownCondition],
     })
-    expect(written).toEqual({
-      outcome: 'written',
-      resourceVersion: currentNode().metadata.resourceVersion,
-      uid: node.metadata.uid,
-    })
+    expect(written).toEqual({ outcome: 'written', metadata: currentNode().metadata })
     expect(currentNode()).toMatchObject({
       metadata: { annotations: { theirs: '1', ownCondition: '1' }, labels: { l: 'v' } },
       status: { conditions: [readyCondition, ownCondition] },
@@ -98,7 +94,7 @@ test('a condition is removed by its type, and others stay', async () => {
   const first = await patchNode(transport, 'n', { resourceVersion: version(), conditions: [ownCondition] })
   if (first.outcome !== 'written') expect.unreachable()
   await patchNode(transport, 'n', {
-    resourceVersion: first.resourceVersion,
+    resourceVersion: first.metadata.resourceVersion,
     removedConditions: [ownCondition.type],
   })
   expect(currentNode()).toMatchObject({ status: { conditions: [readyCondition] } })

@@ -1,4 +1,4 @@
-import type { NodePatch } from '../schemas/kubernetes.ts'
+import type { NodePatch, ObjectMeta } from '../schemas/kubernetes.ts'
 import { isConflict, isNotFound } from './errors.ts'
 import { metadataOnlyAccept, type KubeObject } from './objects.ts'
 import type { KubeTransport } from './transport.ts'
@@ -7,7 +7,8 @@ import type { KubeTransport } from './transport.ts'
 export type NodePatchRequest = Partial<NodePatch> & { readonly resourceVersion: string }
 
 export type NodeWriteOutcome =
-  | { readonly outcome: 'written'; readonly resourceVersion: string; readonly uid: string }
+  /** `metadata`: all of it, as it is now. */
+  | { readonly outcome: 'written'; readonly metadata: ObjectMeta }
   /** Someone wrote first: read the Node again and recompute. */
   | { readonly outcome: 'conflict'; readonly error: unknown }
   | { readonly outcome: 'gone'; readonly error: unknown }
@@ -45,7 +46,8 @@ export async function patchNode(
       accept: metadataOnlyAccept,
       signal,
     })
-    return { outcome: 'written', resourceVersion: metadata.resourceVersion, uid: metadata.uid }
+    delete (metadata as { managedFields?: unknown }).managedFields // of no use, and large
+    return { outcome: 'written', metadata }
   } catch (error) {
     if (isConflict(error)) return { outcome: 'conflict', error }
     if (isNotFound(error)) return { outcome: 'gone', error }

@@ -208,7 +208,7 @@ test("the policies allow the agents' own patch of annotations, label, cordon, ta
     })
     if (spec.outcome !== 'written') expect.unreachable()
     const written = await patchNode(transport, 'node-b', {
-      resourceVersion: spec.resourceVersion,
+      resourceVersion: spec.metadata.resourceVersion,
       conditions: ['NotReady', 'Erroring'].map((type) => ({
         type: `skyhook.nvidia.com/demo/${type}`,
         status: 'True',

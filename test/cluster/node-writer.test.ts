@@ -61,11 +61,8 @@ describe('one PATCH of the status', () => {
       conditions: [ours],
     })
     const after = await read()
-    expect(written).toEqual({
-      outcome: 'written',
-      resourceVersion: after.metadata.resourceVersion,
-      uid: after.metadata.uid,
-    })
+    const { managedFields: _, ...metadata } = after.metadata as typeof after.metadata & { managedFields?: unknown }
+    expect(written).toEqual({ outcome: 'written', metadata })
     expect(after.metadata.annotations).toEqual({ theirs: '1', 'skyhook.nvidia.com/status_demo': 'in_progress' })
     expect(after.metadata.labels).toEqual({ theirs: '1', 'skyhook.nvidia.com/status_demo': 'in_progress' })
     expect(after.status.conditions).toHaveLength(2)

@@ -1,4 +1,5 @@
 import { patchNode } from '../../kube/node-writer.ts'
+import { patchedNode } from '../../kube/patched-node.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
 import type { NodePatch } from '../../schemas/kubernetes.ts'
 import type { NodeSource } from '../state/node.ts'
@@ -12,14 +13,14 @@ const taintTimeoutMs = 200
 
 /**
  * Writes the patch over the version of the Node that it was computed from. If the watch shows a newer Node (it changes
- * while the journal is written), nothing is sent, and the next decision computes the patch again. Returns once the
- * watch shows the result, so that the next decision sees its own write, and after a cordon also the taint that follows:
- * an earlier write would be a conflict. A conflict is ordinary (the kubelet writes too) and an error only if the watch
+ * while the journal is written), nothing is sent, and the next decision computes the patch again. What
+ * was written is known at once: a decision that did not know its own cordon could give the slot back. Returns once the
+ * watch shows it, and after a cordon also the taint that follows: an earlier write would be a conflict. A conflict is ordinary (the kubelet writes too) and an error only if the watch
  * shows no other Node: then the Node is listed.
  */
 export async function publish(
   transport: KubeTransport,
-  source: Pick<NodeSource, 'current' | 'relist' | 'untilReached' | 'untilChanged' | 'untilTaintMatches'>,
+  source: Pick<NodeSource, 'current' | 'written' | 'relist' | 'untilReached' | 'untilChanged' | 'untilTaintMatches'>,
   patch: NodePatch,
   computedFrom: string,
   signal: AbortSignal,
@@ -29,7 +30,8 @@ export async function publish(
   const { name, resourceVersion } = node.metadata
   const result = await patchNode(transport, name, { ...patch, resourceVersion }, signal)
   if (result.outcome === 'written') {
-    await source.untilReached(result.resourceVersion, watchTimeoutMs)
+    source.written(patchedNode(node, patch, result.metadata))
+    await source.untilReached(result.metadata.resourceVersion, watchTimeoutMs)
     if (patch.unschedulable !== undefined) await source.untilTaintMatches(taintTimeoutMs)
     return
   }

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { startFakeApiServer, type FakeApiServer } from '../../../test/support/fake-api-server.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
-import type { Taint } from '../../schemas/kubernetes.ts'
+import type { KubernetesNode, Taint } from '../../schemas/kubernetes.ts'
 import { systemClock, systemRandom } from '../platform/system-clock.ts'
 import { followNode, type NodeSource } from './node.ts'
 
@@ -70,4 +70,55 @@ test('a wait for a taint that no controller sets ends by itself', async () => {
   })
   await source.synced
   await expect(source.untilTaintMatches(30)).resolves.toBeUndefined()
+})
+
+describe('what the agent has written', () => {
+  const versionAfter = (node: KubernetesNode | undefined, versions: number): string =>
+    String(Number(node?.metadata.resourceVersion) + versions)
+
+  /** The own Node, and a write of the agent that the watch shows so many versions later. */
+  async function writtenAhead(versions: number): Promise<KubernetesNode> {
+    putNode(false, [])
+    source = followNode(transport, 'n', {
+      clock: systemClock,
+      random: systemRandom,
+      wake: () => undefined,
+      onFact: () => undefined,
+      signal: shutdown.signal,
+    })
+    await source.synced
+    const node = source.current()
+    if (node === undefined) throw new Error('there is no Node')
+    const metadata = { ...node.metadata, resourceVersion: versionAfter(node, versions) }
+    const written = { ...node, metadata, spec: { unschedulable: true } }
+    source.written(written)
+    return written
+  }
+
+  test('is the Node of the next decision, also beside earlier events', async () => {
+    const written = await writtenAhead(2)
+    expect(source.current()).toBe(written)
+    putNode(false, [foreignTaint])
+    await sleep(100)
+    expect(source.current()).toBe(written)
+  })
+
+  test('gives way to what the watch shows from this version on', async () => {
+    await writtenAhead(1)
+    putNode(true, [foreignTaint])
+    await vi.waitFor(() => expect(source.current()?.spec?.taints).toEqual([foreignTaint]), 5_000)
+  })
+
+  test('gives way to a LIST, which shows the truth after a restore', async () => {
+    await writtenAhead(5)
+    source.relist()
+    await vi.waitFor(() => expect(source.current()?.spec?.unschedulable).toBe(false), 5_000)
+  })
+
+  test('is nothing where the watch was faster, or the Node is another one', async () => {
+    const written = await writtenAhead(0)
+    expect(source.current()?.spec?.unschedulable).toBe(false)
+    source.written({ ...written, metadata: { ...written.metadata, uid: 'another', resourceVersion: '999' } })
+    expect(source.current()?.spec?.unschedulable).toBe(false)
+  })
 })

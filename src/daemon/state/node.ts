@@ -11,6 +11,8 @@ export type NodeSource = {
   /** Undefined until it was read, and while no Node has this name. */
   readonly current: () => KubernetesNode | undefined
   ageMs(): number
+  /** The agent's own write, as it was answered: the current Node until the watch shows this version or a later one. */
+  written(node: KubernetesNode): void
   /** The API server refuses a write over what is shown here: it is read again. */
   relist(): void
   /** Resolves when the own Node is seen in a version other than `resourceVersion`, or after `timeoutMs`. */
@@ -38,6 +40,8 @@ export function followNode(
 ): NodeSource {
   const { clock, random, signal } = options
   let current: KubernetesNode | undefined
+  /** Newer than what the watch shows. */
+  let written: KubernetesNode | undefined
   let waiters: (() => void)[] = []
   const reflector: Reflector<NodeObject> = startReflector<NodeObject>(transport, {
     clock,
@@ -45,20 +49,27 @@ export function followNode(
     path: '/api/v1/nodes',
     query: { fieldSelector: `metadata.name=${name}` },
     transform: stripNode,
-    onChange: () => {
-      current = reflector.store.get(name)
-      options.wake()
-      const notified = waiters
-      waiters = []
-      for (const notify of notified) notify()
+    onChange({ isListed }) {
+      const shown = reflector.store.get(name)
+      // a LIST shows the truth, also after a restore of etcd
+      if (isListed || written === undefined || !isBefore(shown, written)) written = undefined
+      show(written ?? shown)
     },
     onFact: options.onFact,
     signal,
   })
 
-  async function waitUntil(isSatisfied: (node: NodeObject | undefined) => boolean, timeoutMs: number): Promise<void> {
+  function show(node: KubernetesNode | undefined): void {
+    current = node
+    options.wake()
+    const notified = waiters
+    waiters = []
+    for (const notify of notified) notify()
+  }
+
+  async function waitUntil(isSatisfied: () => boolean, timeoutMs: number): Promise<void> {
     const deadlineMs = clock.steadyMs() + timeoutMs
-    while (!isSatisfied(reflector.store.get(name)) && clock.steadyMs() < deadlineMs && !signal.aborted) {
+    while (!isSatisfied() && clock.steadyMs() < deadlineMs && !signal.aborted) {
       await new Promise<void>((resolve) => {
         const cancel = clock.startTimer(deadlineMs - clock.steadyMs(), resolve)
         waiters.push(() => {
@@ -73,17 +84,31 @@ export function followNode(
     synced: reflector.synced,
     current: () => current,
     ageMs: () => reflector.ageMs(),
+    written(node) {
+      if (!isBefore(reflector.store.get(name), node)) return
+      written = node
+      show(node)
+    },
     relist: () => reflector.relist(),
-    untilChanged: (version, timeoutMs) =>
-      waitUntil((node) => node === undefined || node.metadata.resourceVersion !== version, timeoutMs),
+    untilChanged: (version, timeoutMs) => waitUntil(() => current?.metadata.resourceVersion !== version, timeoutMs),
     untilReached: (version, timeoutMs) =>
-      waitUntil((node) => node === undefined || isAtLeast(node.metadata.resourceVersion, version), timeoutMs),
+      waitUntil(() => {
+        const shown = reflector.store.get(name)
+        return shown === undefined || isAtLeast(shown.metadata.resourceVersion, version)
+      }, timeoutMs),
     untilTaintMatches: (timeoutMs) =>
-      waitUntil((node) => node === undefined || isTainted(node) === (node.spec?.unschedulable === true), timeoutMs),
+      waitUntil(
+        () => current === undefined || isTainted(current) === (current.spec?.unschedulable === true),
+        timeoutMs,
+      ),
   }
 }
 
-const isTainted = ({ spec }: NodeObject): boolean =>
+/** An earlier version of the same Node. */
+const isBefore = (shown: KubernetesNode | undefined, { metadata }: KubernetesNode): boolean =>
+  shown?.metadata.uid === metadata.uid && !isAtLeast(shown.metadata.resourceVersion, metadata.resourceVersion)
+
+const isTainted = ({ spec }: KubernetesNode): boolean =>
   spec?.taints?.some(({ key }) => key === 'node.kubernetes.io/unschedulable') === true
 
 /** Resource versions of one object grow as decimal numbers; Kubernetes documents them as comparable since 1.35. */

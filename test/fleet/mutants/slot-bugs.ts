@@ -133,4 +133,13 @@ export const slotBugs: readonly FleetMutant[] = [
     ],
     mayShow: all(hasControlPlanes(2), ({ skyhooks }) => skyhooks.some(({ spec }) => spec.drain?.cordon === 'late')),
   },
+  {
+    name: 'own-write-not-known',
+    rule: 'slots-kept',
+    bug: 'the agent knows of its own cordon only once the watch shows it, and gives the slot back meanwhile',
+    changes: [
+      change('daemon/executors/publish.ts', '    source.written(patchedNode(node, patch, result.metadata))\n', ''),
+    ],
+    mayShow: has(['watches-slow']),
+  },
 ]
