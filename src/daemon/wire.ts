@@ -283,6 +283,7 @@ export async function wire({ settings, platform, isTimeContinued, signal }: Wire
         {
           bootId: host.bootId(),
           node: nodes.current(),
+          isNodeInDoubt: nodes.isInDoubt(),
           skyhooks: skyhooks.current(),
           journal: journal.current(),
           journalError: journal.error(),

@@ -71,6 +71,15 @@ export function decide(snapshot: Snapshot, lastReasons: ReadonlyMap<string, Time
     ...unpublished.reasons,
     ...decisions.flatMap(({ name, reason }) => (reason ? [[name, reason] as const] : [])),
   ]
+  const actions = [
+    ...decisions.flatMap((decision) => decision.actions),
+    ...surplusSlots(snapshot, {
+      journal,
+      usesControlPlane: decisions.some(({ usesControlPlane }) => usesControlPlane),
+    }),
+  ]
+  // uncordon precedes release: a cordon that was not answered may be there
+  const certain = snapshot.isNodeInDoubt === true ? actions.filter((action) => action.do !== 'releaseSlot') : actions
   const reportAtMs = reasons.map(([, { sinceMs }]) => sinceMs + reasonReportDelayMs)
   return {
     journal: {
@@ -80,14 +89,7 @@ export function decide(snapshot: Snapshot, lastReasons: ReadonlyMap<string, Time
       ...change.journalFields,
       skyhooks: journal.skyhooks,
     },
-    actions: [
-      ...decisions.flatMap(({ actions }) => actions),
-      ...surplusSlots(snapshot, {
-        journal,
-        usesControlPlane: decisions.some(({ usesControlPlane }) => usesControlPlane),
-      }),
-      ...(isEmptyPatch(patch) ? [] : [publish]),
-    ],
+    actions: [...certain, ...(isEmptyPatch(patch) ? [] : [publish])],
     reasons: new Map(reasons),
     events: [...events, ...decisions.flatMap((decision) => decision.events)],
     needed: new Set(decisions.flatMap(({ needed }) => [...needed])),

@@ -88,7 +88,9 @@ export class NodeSimulator {
   /** By uid: they are gone, and only the answer to the next write will tell. */
   readonly lostLeases = new Set<string>()
   pods: Pod[] = []
-  /** The first LIST of them is not answered yet. */
+  /** A write of the Node was not answered. */
+  isNodeInDoubt = false
+  /** The first LIST of the pods is not answered yet. */
   arePodsUnknown = false
 
   // The agent's memory.
@@ -216,6 +218,7 @@ export class NodeSimulator {
       slotDenials: new Map(this.slotDenials),
       distantSkyhooks: new Set(this.distantSkyhooks),
       host: this.host,
+      isNodeInDoubt: this.isNodeInDoubt,
       pods:
         this.podWatch === 'no' || this.arePodsUnknown
           ? unknown('not followed')

@@ -59,6 +59,21 @@ test('a patch that was computed before somebody cordoned the Node is not written
   expect([patchCount(), isCordoned()]).toEqual([1, false])
 })
 
+test('a patch that is not answered leaves the Node in doubt until it is read again', async () => {
+  server.fault(({ method }) => method === 'PATCH', { kind: 'lose-answer' }, 1)
+  server.fault(({ query }) => query.has('fieldSelector') && !query.has('watch'), { kind: 'slow', ms: 300 }, 1)
+  server.endWatches('destroy')
+  await expect(uncordon(observedVersion())).rejects.toThrow()
+  expect(source.isInDoubt()).toBe(true)
+  await vi.waitFor(() => expect(source.isInDoubt()).toBe(false), 5_000)
+})
+
+test('a patch that is refused leaves nothing in doubt', async () => {
+  server.fault(({ method }) => method === 'PATCH', { kind: 'status', status: 403 }, 1)
+  await expect(uncordon(observedVersion())).rejects.toThrow()
+  expect(source.isInDoubt()).toBe(false)
+})
+
 test('a Node whose watch shows nothing is listed after a conflict, and the next patch is written', async () => {
   server.endWatches('destroy')
   server.fault(({ query }) => query.has('watch'), { kind: 'stream', text: '', after: 'hold' }, 1)

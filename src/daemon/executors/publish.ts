@@ -20,7 +20,7 @@ const taintTimeoutMs = 200
  */
 export async function publish(
   transport: KubeTransport,
-  source: Pick<NodeSource, 'current' | 'written' | 'relist' | 'untilReached' | 'untilChanged' | 'untilTaintMatches'>,
+  source: Omit<NodeSource, 'synced' | 'ageMs' | 'isInDoubt'>,
   patch: NodePatch,
   computedFrom: string,
   signal: AbortSignal,
@@ -28,7 +28,7 @@ export async function publish(
   const node = source.current()
   if (node?.metadata.resourceVersion !== computedFrom) return
   const { name, resourceVersion } = node.metadata
-  const result = await patchNode(transport, name, { ...patch, resourceVersion }, signal)
+  const result = await source.write(() => patchNode(transport, name, { ...patch, resourceVersion }, signal))
   if (result.outcome === 'written') {
     source.written(patchedNode(node, patch, result.metadata))
     await source.untilReached(result.metadata.resourceVersion, watchTimeoutMs)

@@ -1,3 +1,4 @@
+import { isUnknownOutcome } from '../../kube/errors.ts'
 import type { KubeObject } from '../../kube/objects.ts'
 import { type Reflector, type ReflectorFact, startReflector } from '../../kube/reflector.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
@@ -13,6 +14,10 @@ export type NodeSource = {
   ageMs(): number
   /** The agent's own write, as it was answered: the current Node until the watch shows this version or a later one. */
   written(node: KubernetesNode): void
+  /** Sends a write of the agent, one at a time. If nobody knows whether it was carried out, the Node is read again. */
+  write<T>(request: () => Promise<T>): Promise<T>
+  /** A write is under way; or its outcome is unknown, until a newer version or a LIST is seen. */
+  isInDoubt(): boolean
   /** The API server refuses a write over what is shown here: it is read again. */
   relist(): void
   /** Resolves when the own Node is seen in a version other than `resourceVersion`, or after `timeoutMs`. */
@@ -25,6 +30,9 @@ export type NodeSource = {
    */
   untilTaintMatches(timeoutMs: number): Promise<void>
 }
+
+/** Requests to read the Node again count twice a minute; after this a write that was not answered has come to nothing. */
+const maxDoubtMs = 60_000
 
 /** Follows the own Node and no other. Images, volumes and other large parts of its status are dropped. */
 export function followNode(
@@ -42,6 +50,8 @@ export function followNode(
   let current: KubernetesNode | undefined
   /** Newer than what the watch shows. */
   let written: KubernetesNode | undefined
+  let isWriting = false
+  let doubtedUntilMs = 0
   let waiters: (() => void)[] = []
   const reflector: Reflector<NodeObject> = startReflector<NodeObject>(transport, {
     clock,
@@ -49,11 +59,18 @@ export function followNode(
     path: '/api/v1/nodes',
     query: { fieldSelector: `metadata.name=${name}` },
     transform: stripNode,
-    onChange({ isListed }) {
+    onChange({ changes }) {
       const shown = reflector.store.get(name)
-      // a LIST shows the truth, also after a restore of etcd
-      if (isListed || written === undefined || !isBefore(shown, written)) written = undefined
+      if (written !== undefined && !isBefore(shown, written)) written = undefined
+      if (changes.length > 0) doubtedUntilMs = 0
       show(written ?? shown)
+    },
+    // a LIST shows the truth, also after a restore of etcd
+    onListed() {
+      const isNews = written !== undefined || doubtedUntilMs > 0
+      written = undefined
+      doubtedUntilMs = 0
+      if (isNews) show(reflector.store.get(name))
     },
     onFact: options.onFact,
     signal,
@@ -87,8 +104,24 @@ export function followNode(
     written(node) {
       if (!isBefore(reflector.store.get(name), node)) return
       written = node
+      doubtedUntilMs = 0
       show(node)
     },
+    async write(request) {
+      isWriting = true
+      try {
+        return await request()
+      } catch (error) {
+        if (isUnknownOutcome(error)) {
+          doubtedUntilMs = clock.steadyMs() + maxDoubtMs
+          reflector.relist()
+        }
+        throw error
+      } finally {
+        isWriting = false
+      }
+    },
+    isInDoubt: () => isWriting || clock.steadyMs() < doubtedUntilMs,
     relist: () => reflector.relist(),
     untilChanged: (version, timeoutMs) => waitUntil(() => current?.metadata.resourceVersion !== version, timeoutMs),
     untilReached: (version, timeoutMs) =>

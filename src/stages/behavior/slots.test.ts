@@ -168,6 +168,17 @@ describe('a slot that turns up', () => {
   })
 })
 
+test('no slot goes back while a write of the Node is not answered, which may have cordoned it', () => {
+  const node = nodeAtWork()
+  node.isNodeInDoubt = true
+  node.finishHanging('a')
+  node.settleFor(20_000)
+  expect([node.status(), node.slots.length]).toEqual(['complete', 1])
+  node.isNodeInDoubt = false
+  node.settle()
+  expect(node.slots).toEqual([])
+})
+
 describe('a node of the control plane', () => {
   const label = 'node-role.kubernetes.io/control-plane'
   const scopes = (node: NodeSimulator): readonly string[] => node.slots.map(({ scope }) => scope).toSorted()

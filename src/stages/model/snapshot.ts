@@ -23,6 +23,8 @@ export type Snapshot = {
   readonly bootId: string
   readonly node: KubernetesNode
   readonly skyhooks: Known<readonly SkyhookView[]>
+  /** A write of the Node is not answered (yet), and may have put a cordon mark on it. */
+  readonly isNodeInDoubt?: boolean
   readonly journal: Journal
   /** What is known of the step attempts that the journal has open, by attempt id. */
   readonly attempts: ReadonlyMap<string, AttemptObservation>

@@ -119,4 +119,11 @@ export const stageBugs: readonly FleetMutant[] = [
     ],
     mayShow: has(['host-rebooted']),
   },
+  {
+    name: 'unanswered-cordon-forgotten',
+    rule: 'control-plane',
+    bug: 'a slot goes back while a cordon is under way that the API server has not answered',
+    changes: [change('stages/decide.ts', 'snapshot.isNodeInDoubt === true', 'false')],
+    mayShow: has(['network-cut', 'api-silent', 'api-answers-lost']),
+  },
 ]
