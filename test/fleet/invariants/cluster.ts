@@ -1,5 +1,5 @@
 /** What rules read from the simulated cluster: Nodes and their hosts, Skyhooks, slots, budgets. */
-import { bootstrapScope, labelKeys, ledgerName, skyhookScope } from '../../../src/lease/names.ts'
+import { bootstrapScope, controlPlaneScope, labelKeys, ledgerName, skyhookScope } from '../../../src/lease/names.ts'
 import { ledgerAnnotation } from '../../../src/lease/ledger.ts'
 import { selectorHash } from '../../../src/lease/selector-hash.ts'
 import { readSlot, type Lease, type Slot } from '../../../src/lease/slot.ts'
@@ -65,7 +65,10 @@ const slotsByList = new WeakMap<object, readonly Slot[]>()
 
 /** Of one Skyhook: also those of an earlier one of its name. */
 export const isSlotOf = (slot: Slot, skyhook: string): boolean =>
-  slot.kind !== 'control-plane' && slot.lease.metadata.labels?.[labelKeys.name] === skyhook
+  !isOfControlPlane(slot) && slot.lease.metadata.labels?.[labelKeys.name] === skyhook
+
+/** Also a recovery slot. */
+export const isOfControlPlane = ({ scope }: Slot): boolean => scope === controlPlaneScope.hash
 
 /** Its Node has registered again since. The agent gives it back, and creates one for the registration that it has now. */
 export function isFormer(world: WorldView, { nodeUid }: Slot, host: HostView | undefined): boolean {

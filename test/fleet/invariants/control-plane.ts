@@ -2,7 +2,7 @@
  * Of the Nodes that carry a label of the control plane, at most one is being cordoned, drained or interrupted, by
  * whichever Skyhook. One that gets the label meanwhile breaks nothing, and counts once its agent holds the slot.
  */
-import { hostOfClient, isControlPlane, marksOf, nodeOf, slotsOf } from './cluster.ts'
+import { hostOfClient, isControlPlane, isOfControlPlane, marksOf, nodeOf, slotsOf } from './cluster.ts'
 import { evidenceOf } from './evidence.ts'
 import { followExemptions } from './exemptions.ts'
 import type { Invariant } from './invariant.ts'
@@ -12,20 +12,22 @@ export const controlPlane: Invariant = {
   name: 'control-plane',
   watch(world, violate) {
     const evidence = evidenceOf(world)
-    const exemptions = followExemptions(world, evidence, ({ kind }) => kind === 'control-plane')
+    const exemptions = followExemptions(world, evidence, isOfControlPlane)
     /** Labeled Nodes with a cordon mark; `isCounted`: the label was there before the mark, or the slot came after. */
     const disturbed = new Map<string, { isCounted: boolean }>()
     /** Of hosts that were disturbed: the slot is still theirs. */
     const keepsSlot = new Set<string>()
     let checks = 0
 
-    const isExempt = (host: string): boolean =>
-      exemptions.all.some((one) => one.host === host && one.untilOrder === Infinity)
+    /** By host: the LIST of slots that it was admitted by; who had no slot then through a person's hand is not in it. */
+    const admittedBy = new Map<string, number>()
+    const lastList = new Map<string, number>()
+
+    const isExempt = (host: string, afterOrder = Infinity): boolean =>
+      exemptions.all.some((one) => one.host === host && one.untilOrder >= afterOrder)
 
     const holdsSlot = (host: string): boolean =>
-      slotsOf(world).some(
-        ({ kind, holder }) => kind === 'control-plane' && holder === world.hosts.get(host)?.nodeName(),
-      )
+      slotsOf(world).some((slot) => isOfControlPlane(slot) && slot.holder === world.hosts.get(host)?.nodeName())
 
     function look(host: string): void {
       const view = world.hosts.get(host)
@@ -41,7 +43,9 @@ export const controlPlane: Invariant = {
       checks++
       if (isExempt(host) || keepsSlot.has(host)) return
       keepsSlot.add(host)
-      const others = [...disturbed].filter(([other, { isCounted }]) => other !== host && isCounted && !isExempt(other))
+      const others = [...disturbed].filter(
+        ([other, { isCounted }]) => other !== host && isCounted && !isExempt(other, admittedBy.get(host)),
+      )
       if (others.length > 0)
         violate(`control-plane node ${host} is cordoned while ${others.map(([name]) => name).join(', ')} is`)
     }
@@ -51,6 +55,8 @@ export const controlPlane: Invariant = {
         evidence.see(event)
         exemptions.see(event)
         if (event.kind === 'restored') for (const host of world.hosts.keys()) look(host)
+        if (event.kind === 'answered' && event.entry.verb === 'list' && event.entry.resource === 'leases')
+          lastList.set(hostOfClient(event.entry.client, 'agent') ?? '', evidence.order())
         if (event.kind !== 'commit') return
         const { resource, version, previous, type } = event.change
         if (resource.plural === 'nodes') {
@@ -63,9 +69,10 @@ export const controlPlane: Invariant = {
         } else if (resource.plural === 'leases') {
           const slot = readSlot(version.object as unknown as Lease)
           const host = hostOfClient(event.client, 'agent')
-          if (slot?.kind !== 'control-plane' || host === undefined) return
-          if (type === 'DELETED') keepsSlot.delete(host)
+          if (slot === undefined || !isOfControlPlane(slot) || host === undefined) return
+          if (type === 'DELETED' && !holdsSlot(host)) keepsSlot.delete(host)
           const entry = disturbed.get(host)
+          if (type === 'ADDED') admittedBy.set(host, lastList.get(host) ?? evidence.order())
           if (type !== 'DELETED' && entry) entry.isCounted = true
         }
       },

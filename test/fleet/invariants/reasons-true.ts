@@ -11,7 +11,17 @@ import { parseJson } from '../../../src/schemas/json.ts'
 import type { KubernetesNode } from '../../../src/schemas/kubernetes.ts'
 import type { Skyhook } from '../../../src/schemas/skyhook.ts'
 import type { HostView, WorldView } from '../run/world-view.ts'
-import { allowedJoining, allowedNow, isSelected, isSlotOf, nodeOf, podsOn, skyhooksOf, slotsOf } from './cluster.ts'
+import {
+  allowedJoining,
+  allowedNow,
+  isOfControlPlane,
+  isSelected,
+  isSlotOf,
+  nodeOf,
+  podsOn,
+  skyhooksOf,
+  slotsOf,
+} from './cluster.ts'
 
 export function reasonOf(node: KubernetesNode | undefined, skyhook: string): PublishedReason | undefined {
   const text = node?.metadata.annotations?.[reasonKey(skyhook)]
@@ -66,7 +76,7 @@ function whyNotWaitingForSlot(world: WorldView, view: HostView, skyhook: Skyhook
   const isDenied = message.startsWith('the API server rejected') || message.startsWith('the slot was deleted')
   if (allowed === 'unknown' || allowed === 0 || isDenied) return undefined
   const slots = slotsOf(world).filter(({ holder }) => holder !== view.nodeName())
-  if (slots.some(({ kind }) => kind === 'control-plane')) return undefined
+  if (slots.some(isOfControlPlane)) return undefined
   const counted = slots.filter(({ kind }) => (kind === 'bootstrap') === isForJoining)
   const held = counted.filter((slot) => isSlotOf(slot, skyhook.metadata.name)).length
   const needed = allowed === 'unlimited' ? Infinity : allowed
