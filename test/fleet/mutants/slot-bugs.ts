@@ -107,19 +107,6 @@ export const slotBugs: readonly FleetMutant[] = [
     mayShow: has(['api-answers-lost', 'api-fails-after-commit']),
   },
   {
-    name: 'taint-not-read-again',
-    rule: 'budget',
-    bug: 'a slot of a joining node is confirmed by what the watch shows, also where the taint is gone',
-    changes: [
-      change(
-        'daemon/slots/slot-manager.ts',
-        'const refusal = slot.isBootstrap',
-        'const refusal = slot.lease === undefined',
-      ),
-    ],
-    mayShow: all(has(['watches-slow']), ({ nodes }) => nodes.some(({ isTainted }) => isTainted === true)),
-  },
-  {
     name: 'deletion-under-way-forgotten',
     rule: 'control-plane',
     bug: 'a slot counts as owned while its DELETE is under way, and goes back while the pods in the way are unknown',
