@@ -63,14 +63,14 @@ test('a patch that is not answered leaves the Node in doubt until it is read aga
   server.fault(({ method }) => method === 'PATCH', { kind: 'lose-answer' }, 1)
   server.fault(({ query }) => query.has('fieldSelector') && !query.has('watch'), { kind: 'slow', ms: 300 }, 1)
   server.endWatches('destroy')
-  await expect(uncordon(observedVersion())).rejects.toThrow()
+  await expect(uncordon(observedVersion())).rejects.toThrow('PATCH')
   expect(source.isInDoubt()).toBe(true)
   await vi.waitFor(() => expect(source.isInDoubt()).toBe(false), 5_000)
 })
 
 test('a patch that is refused leaves nothing in doubt', async () => {
   server.fault(({ method }) => method === 'PATCH', { kind: 'status', status: 403 }, 1)
-  await expect(uncordon(observedVersion())).rejects.toThrow()
+  await expect(uncordon(observedVersion())).rejects.toThrow('injected')
   expect(source.isInDoubt()).toBe(false)
 })
 

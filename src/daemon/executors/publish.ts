@@ -13,10 +13,10 @@ const taintTimeoutMs = 200
 
 /**
  * Writes the patch over the version of the Node that it was computed from. If the watch shows a newer Node (it changes
- * while the journal is written), nothing is sent, and the next decision computes the patch again. What
- * was written is known at once: a decision that did not know its own cordon could give the slot back. Returns once the
- * watch shows it, and after a cordon also the taint that follows: an earlier write would be a conflict. A conflict is ordinary (the kubelet writes too) and an error only if the watch
- * shows no other Node: then the Node is listed.
+ * while the journal is written), nothing is sent, and the next decision computes the patch again. What was written is
+ * known at once: a decision that did not know its own cordon could give the slot back. Returns once the watch shows it,
+ * and after a cordon also the taint that follows: an earlier write would be a conflict. A conflict is ordinary (the
+ * kubelet writes too) and an error only if the watch shows no other Node: then the Node is listed.
  */
 export async function publish(
   transport: KubeTransport,

@@ -95,7 +95,7 @@ describe('what the agent has written', () => {
     return written
   }
 
-  test('is the Node of the next decision, also beside earlier events', async () => {
+  test('a write is the Node of the next decision, also beside earlier events', async () => {
     const written = await writtenAhead(2)
     expect(source.current()).toBe(written)
     putNode(false, [foreignTaint])
@@ -103,19 +103,19 @@ describe('what the agent has written', () => {
     expect(source.current()).toBe(written)
   })
 
-  test('gives way to what the watch shows from this version on', async () => {
+  test('a write gives way to what the watch shows from this version on', async () => {
     await writtenAhead(1)
     putNode(true, [foreignTaint])
     await vi.waitFor(() => expect(source.current()?.spec?.taints).toEqual([foreignTaint]), 5_000)
   })
 
-  test('gives way to a LIST, which shows the truth after a restore', async () => {
+  test('a write gives way to a LIST, which shows the truth after a restore', async () => {
     await writtenAhead(5)
     source.relist()
     await vi.waitFor(() => expect(source.current()?.spec?.unschedulable).toBe(false), 5_000)
   })
 
-  test('is nothing where the watch was faster, or the Node is another one', async () => {
+  test('a write is nothing where the watch was faster, or the Node is another one', async () => {
     const written = await writtenAhead(0)
     expect(source.current()?.spec?.unschedulable).toBe(false)
     source.written({ ...written, metadata: { ...written.metadata, uid: 'another', resourceVersion: '999' } })

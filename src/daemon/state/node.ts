@@ -67,10 +67,10 @@ export function followNode(
     },
     // a LIST shows the truth, also after a restore of etcd
     onListed() {
-      const isNews = written !== undefined || doubtedUntilMs > 0
+      const isChanged = written !== undefined || doubtedUntilMs > 0
       written = undefined
       doubtedUntilMs = 0
-      if (isNews) show(reflector.store.get(name))
+      if (isChanged) show(reflector.store.get(name))
     },
     onFact: options.onFact,
     signal,
