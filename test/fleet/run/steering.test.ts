@@ -10,7 +10,15 @@ test('every fault and edit has its turn in every phase that it can be met in', (
   const counts = new Map(pairs.map((pair) => [nameOf(pair), 0]))
   for (let seed = 1; seed <= pairs.length; seed++)
     for (const pair of pairsOf(seed)) counts.set(nameOf(pair), (counts.get(nameOf(pair)) ?? 0) + 1)
-  expect([new Set(counts.values()), counts.size]).toEqual([new Set([4]), pairs.length])
+  expect([Math.min(...counts.values()), counts.size]).toEqual([4, pairs.length])
+})
+
+test('a pair that often misses its turn has more of them', () => {
+  const counts = new Map<string, number>()
+  for (let seed = 1; seed <= 20_000; seed++)
+    for (const pair of pairsOf(seed)) counts.set(nameOf(pair), (counts.get(nameOf(pair)) ?? 0) + 1)
+  const often = [...counts].filter(([, count]) => count > 200).map(([name]) => name)
+  expect(often.toSorted()).toEqual(['agent-upgraded in down', 'services-fail in waiting'])
 })
 
 test('a pair that cannot exist says why', () => {

@@ -17,8 +17,20 @@ const pairsPerSeed = 4
 /** Far from each other, and no divisor of the count of pairs: neighbors would be one fault in many phases. */
 const stride = 211
 
+/** Every so many seeds, one of the pairs that often miss their turn has one more. */
+const rareEvery = 100
+const rare: readonly Pair[] = [
+  { kind: 'agent-upgraded', phase: 'down' },
+  { kind: 'services-fail', phase: 'waiting' },
+]
+
 /** The pairs of a run. Any `pairs.length` seeds in a row have each of them four times. */
 export function pairsOf(seed: number): readonly Pair[] {
   const first = seed * pairsPerSeed
-  return Array.from({ length: pairsPerSeed }, (_, index) => pairs[((first + index) * stride) % pairs.length] as Pair)
+  const usual = Array.from(
+    { length: pairsPerSeed },
+    (_, index) => pairs[((first + index) * stride) % pairs.length] as Pair,
+  )
+  const extra = seed % rareEvery === 0 ? rare.slice((seed / rareEvery) % rare.length).slice(0, 1) : []
+  return [...usual, ...extra]
 }
