@@ -109,7 +109,8 @@ test.each<[string, (book: slotBook.SlotBook) => slotBook.SlotBook]>([
 test('an uid is forgotten once an answer and the watch agree that its slot is gone', () => {
   const answeredFirst = slotBook.deletionSeen(slotBook.ended(holding, a.uid), a.uid)
   const shownFirst = slotBook.ended(slotBook.deletionSeen(holding, a.uid), a.uid)
-  expect([answeredFirst, shownFirst]).toEqual([slotBook.emptySlotBook, slotBook.emptySlotBook])
+  const nothing = { ...slotBook.emptySlotBook, gone: [a.uid] }
+  expect([answeredFirst, shownFirst]).toEqual([nothing, nothing])
 })
 
 test.each<[string, (book: slotBook.SlotBook) => slotBook.SlotBook]>([
@@ -118,4 +119,9 @@ test.each<[string, (book: slotBook.SlotBook) => slotBook.SlotBook]>([
   ['confirmation', (book) => slotBook.confirmed(book, slotIn('a', '2'), 4, 2_000)],
 ])('a slot whose deletion is under way stays so after the answer to a %s that was sent before', (_, answered) => {
   expect(ownershipOf(answered(slotBook.releasing(holding, a.uid)))).toBe('releasing')
+})
+
+test('a grant that is entered after its slot has gone changes nothing', () => {
+  const next = slotBook.granted(slotBook.ended(holding, a.uid), { ...a, uid: 'another uid' }, 3, 2_000)
+  expect(slotBook.granted(next, a, 3, 3_000)).toBe(next)
 })

@@ -16,6 +16,8 @@ export type SlotBook = {
   readonly ended: ReadonlySet<string>
   /** Uids whose deletion the watch has shown: an answer to a request that was sent before may come later. */
   readonly deleted: ReadonlySet<string>
+  /** Uids of the last slots that an answer ended: what was granted before is entered late where two were asked for. */
+  readonly gone: readonly string[]
 }
 
 export type HeldSlot = {
@@ -27,10 +29,14 @@ export type HeldSlot = {
   readonly grantedAtMs: number
 }
 
-export const emptySlotBook: SlotBook = { held: new Map(), ended: new Set(), deleted: new Set() }
+/** Far more than the slots of one request. */
+const maxGone = 16
+
+export const emptySlotBook: SlotBook = { held: new Map(), ended: new Set(), deleted: new Set(), gone: [] }
 
 /** The API server created it for us. Another one of its name is gone: kept, it would pass for the better of the two. */
 export function granted(book: SlotBook, slot: Slot, admittedGeneration: number | undefined, nowMs: number): SlotBook {
+  if (book.gone.includes(slot.uid)) return book
   const namesakes = [...book.held.values()].filter(({ slot: { name, uid } }) => name === slot.name && uid !== slot.uid)
   const others = namesakes.reduce((next, namesake) => ended(next, namesake.slot.uid), book)
   if (ownershipOf(book, slot.uid) === 'releasing') return update(others, slot.uid, { slot })
@@ -71,6 +77,7 @@ export const ended = (book: SlotBook, uid: string): SlotBook => ({
   held: withoutKey(book.held, uid),
   ended: book.deleted.has(uid) ? book.ended : new Set(book.ended).add(uid),
   deleted: without(book.deleted, uid),
+  gone: [...book.gone, uid].slice(-maxGone),
 })
 
 /** The watch shows it. An event that is older than our answer changes nothing. */

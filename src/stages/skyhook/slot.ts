@@ -61,7 +61,10 @@ export function requestSlot(
     else actions.push({ do: 'confirmSlot', key, slot, view })
     return
   }
-  if (isRequestDue(builder)) actions.push({ do: 'acquireSlot', key, view, ...request })
+  if (!isRequestDue(builder)) return
+  // the control plane's comes first: it is not to be given back before the Skyhook's is answered
+  if (request.withControlPlane) builder.usesControlPlane = true
+  actions.push({ do: 'acquireSlot', key, view, ...request })
 }
 
 /** No answer asks for patience; else the plan is made again when it is over. */

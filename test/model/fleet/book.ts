@@ -33,7 +33,7 @@ export function changeBook(node: FleetNode, change: (book: SlotBook) => SlotBook
       })
   }
   // a request and its answer are one step of the model: nothing is shown in between
-  const next = change({ held, ended, deleted: new Set() })
+  const next = change({ held, ended, deleted: new Set(), gone: [] })
   const slots = node.slots.map((entry, place): SlotEntry => {
     const uid = String(place)
     const known = next.held.get(uid)
