@@ -144,6 +144,19 @@ describe('a node whose turn is near', () => {
     expect(turns).toHaveLength(1)
   })
 
+  test('a slot that is freed while a LIST from before is under way is asked for once more', async () => {
+    const line = lineOf({ agents: 3 })
+    await put(slot0)
+    await deny(line)
+    await clock.advance(1_000)
+    const listing = await listScope(leases, scope)
+    await remove(slot0)
+    await clock.advance(10)
+    line.afterDenial(view, { outcome: 'waiting', reason: 'full', listing })
+    await clock.advance(60_000)
+    expect(turns).toHaveLength(1)
+  })
+
   test('a node that was beaten follows the slot that it lost', async () => {
     const line = lineOf({ agents: 3 })
     const listing = await listScope(leases, scope)

@@ -73,6 +73,8 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
   let looks = 0
   /** The request that is under way follows a release that the node has seen; else it is a look at all slots. */
   let hasSeenRelease = false
+  /** The followed slot was released after the last request began, whose LIST may be from before. */
+  let isReleaseOpen = false
   let losses = 0
   let lastSleepMs = 0
   /** How many slots there are of those that were asked for last: `limit` for those of the line. */
@@ -84,9 +86,11 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
     random,
     onHeld(wasHeld) {
       if (!wasHeld) knowledge.passedOn()
+      isReleaseOpen = false
       cancel()
     },
     onReleased(slots) {
+      isReleaseOpen = true
       if (typeof slots === 'number' && slots > 0) askSoon(slots)
     },
     // for budgets that depend on it, by the next few nodes; and by all while there is no budget without it
@@ -119,6 +123,7 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
     if (cancelTurn !== undefined) return
     schedule(waiting.handOverDelayMs(nodeUid(), slots, queue(), random.number()), () => {
       hasSeenRelease = true
+      isReleaseOpen = false
       options.onTurn()
     })
   }
@@ -176,6 +181,9 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
   function followOneOf(listing: ScopeListing): void {
     followed.followOneOf(listing, waiting.placeOf(nodeUid(), queue()), !hasSeenRelease, slotsNow)
     hasSeenRelease = false
+    const slots = slotsNow()
+    if (isReleaseOpen && typeof slots === 'number' && slots > 0) askSoon(slots)
+    isReleaseOpen = false
   }
 
   return {
