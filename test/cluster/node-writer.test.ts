@@ -124,7 +124,10 @@ test.each<[string, Omit<NodePatchRequest, 'resourceVersion'>]>([
 
 test('a PATCH without a change keeps the resourceVersion', async () => {
   const { resourceVersion } = (await read()).metadata
-  expect(await write({ annotations: { theirs: '1' } })).toMatchObject({ outcome: 'written', resourceVersion })
+  expect(await write({ annotations: { theirs: '1' } })).toMatchObject({
+    outcome: 'written',
+    metadata: { resourceVersion },
+  })
 })
 
 test('a PATCH of a deleted Node reports that it is not found', async () => {
