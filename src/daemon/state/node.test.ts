@@ -26,19 +26,22 @@ afterEach(async () => {
   await server.stop()
 })
 
-function putNode(unschedulable: boolean, taints: readonly Taint[]): void {
-  server.put('/api/v1/nodes', { metadata: { name: 'n' }, spec: { unschedulable, taints } })
-}
-
-/** Whether it is settled at once, and again after `then`. */
-async function settledBeforeAndAfter(then: () => void): Promise<boolean[]> {
-  source = followNode(transport, 'n', {
+const follow = (): NodeSource =>
+  followNode(transport, 'n', {
     clock: systemClock,
     random: systemRandom,
     wake: () => undefined,
     onFact: () => undefined,
     signal: shutdown.signal,
   })
+
+function putNode(unschedulable: boolean, taints: readonly Taint[]): void {
+  server.put('/api/v1/nodes', { metadata: { name: 'n' }, spec: { unschedulable, taints } })
+}
+
+/** Whether it is settled at once, and again after `then`. */
+async function settledBeforeAndAfter(then: () => void): Promise<boolean[]> {
+  source = follow()
   await source.synced
   let isSettled = false
   const waiting = source.untilTaintMatches(20_000).then(() => (isSettled = true))
@@ -61,13 +64,7 @@ test('a cordon given back is settled once its taint is gone', async () => {
 
 test('a wait for a taint that no controller sets ends by itself', async () => {
   putNode(true, [])
-  source = followNode(transport, 'n', {
-    clock: systemClock,
-    random: systemRandom,
-    wake: () => undefined,
-    onFact: () => undefined,
-    signal: shutdown.signal,
-  })
+  source = follow()
   await source.synced
   await expect(source.untilTaintMatches(30)).resolves.toBeUndefined()
 })
@@ -79,13 +76,7 @@ describe('what the agent has written', () => {
   /** The own Node, and a write of the agent that the watch shows so many versions later. */
   async function writtenAhead(versions: number): Promise<KubernetesNode> {
     putNode(false, [])
-    source = followNode(transport, 'n', {
-      clock: systemClock,
-      random: systemRandom,
-      wake: () => undefined,
-      onFact: () => undefined,
-      signal: shutdown.signal,
-    })
+    source = follow()
     await source.synced
     const node = source.current()
     if (node === undefined) throw new Error('there is no Node')

@@ -28,7 +28,7 @@ test('an agent that asks twice a second for minutes is within the limit of its f
     for (let round = 0; round < 3; round++) ask(world, 'agent:n1')
     await world.pass(1)
   }
-  expect(world.violations[0]).toContain('agent:n1 sends more than 150 requests in a minute')
+  expect(world.violations[0]).toContain('agent:n1 sends more than 120 requests in a minute')
 })
 
 test('an administrator may ask as often as he likes', () => {

@@ -3,8 +3,8 @@ import { evidenceOf } from './evidence.ts'
 import { hostOfClient } from './cluster.ts'
 import type { Invariant } from './invariant.ts'
 
-/** Half as much again as any agent needed beside faults; watches are not counted. */
-const maxPerMinute = 150
+/** Twice what a healthy agent was seen to need; watches are not counted. */
+const maxPerMinute = 120
 const maxInFirstMinute = 240
 /** Requests of one kind for one object in a second. */
 const maxAlikePerSecond = 50

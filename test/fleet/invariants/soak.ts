@@ -8,9 +8,6 @@ import { hostOfClient, isOfScope, isSlotOf, marksOf, nodeOf, skyhookOf, slotsOf 
 import { evidenceOf } from './evidence.ts'
 import type { Invariant } from './invariant.ts'
 
-/** The agent counts from its decision, the rule from the answer to what was decided. */
-const toleranceMs = 100
-
 export const soak: Invariant = {
   name: 'soak',
   watch(world, violate) {
@@ -34,7 +31,7 @@ export const soak: Invariant = {
           if (untilMs === undefined || hasTwin || slot.kind === 'bootstrap') return
           checks++
           const earlyMs = Math.round(untilMs - atMs)
-          if (earlyMs > toleranceMs)
+          if (earlyMs > 0)
             violate(`${view.name} gives back ${slot.name} ${earlyMs} ms before it has soaked for ${name}`)
         } else if (slot.phase === 'soaking' && !evidence.isBlind(view.name)) {
           checks++

@@ -9,8 +9,8 @@ const nameOf = ({ kind, phase }: (typeof pairs)[number]): string => `${kind} in 
 test('every fault and edit has its turn in every phase that it can be met in', () => {
   const counts = new Map(pairs.map((pair) => [nameOf(pair), 0]))
   for (let seed = 1; seed <= pairs.length; seed++)
-    for (const pair of pairsOf(seed)) counts.set(nameOf(pair), (counts.get(nameOf(pair)) ?? 0) + 1)
-  expect([Math.min(...counts.values()), counts.size]).toEqual([4, pairs.length])
+    for (const pair of pairsOf(seed).slice(0, 4)) counts.set(nameOf(pair), (counts.get(nameOf(pair)) ?? 0) + 1)
+  expect([new Set(counts.values()), counts.size]).toEqual([new Set([4]), pairs.length])
 })
 
 test('a pair that often misses its turn has more of them', () => {
