@@ -4,7 +4,7 @@ import { startFakeApiServer, type FakeApiServer } from '../../test/support/fake-
 import { systemClock, systemRandom } from '../daemon/platform/system-clock.ts'
 import { skyhooksPath } from '../schemas/api.ts'
 import { runCensus } from './census.ts'
-import type { CensusLine } from './messages.ts'
+import { clusterSubject, type CensusLine } from './messages.ts'
 import type { SkyhookStatus } from './skyhook-status.ts'
 
 const nodesPath = '/api/v1/nodes'
@@ -55,6 +55,26 @@ test('a census writes the status of a Skyhook and reports nodes, agents and requ
   expect(lines.at(-1)).toEqual({ kind: 'heartbeat', nodes: 2, agents: 1, skyhooks: 1, rssBytes: 1 })
   const counts = lines.flatMap((line) => (line.kind === 'requests' ? line.counts : []))
   expect(counts).toContainEqual({ verb: 'WATCH', code: 200, count: 4 })
+})
+
+test('a census sends the series of each Skyhook, and withdraws those of a deleted one', async () => {
+  server.put(nodesPath, { metadata: { name: 'n1' } })
+  const running = run()
+  const sent = (): (number | undefined)[] =>
+    lines.flatMap((line) =>
+      line.kind === 'series' && line.subject === 'demo' ? [line.series?.skyhook_node_target_count?.[0]?.[1]] : [],
+    )
+  await eventually(() => expect(sent().at(-1)).toBe(1))
+  server.put(nodesPath, { metadata: { name: 'n2' } })
+  await eventually(() => expect(sent().at(-1)).toBe(2))
+  server.remove(skyhooksPath, 'demo')
+  await eventually(() => expect(sent().at(-1)).toBeUndefined())
+  const cordons = lines.filter((line) => line.kind === 'series' && line.subject === clusterSubject)
+  expect(cordons).toEqual([
+    { kind: 'series', subject: clusterSubject, series: { skyhookd_fleet_left_over_cordons: [[[], 0]] } },
+  ])
+  stop.abort(new Error('test is over'))
+  await running
 })
 
 test('a census that does not see its own Node counts nothing and warns', async () => {

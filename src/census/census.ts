@@ -6,6 +6,7 @@ import { skyhookTypeMeta } from '../schemas/api.ts'
 import { startInterval, type Clock, type Random } from '../schemas/clock.ts'
 import { messageOf } from '../schemas/json.ts'
 import { startClusterView } from './cluster-view.ts'
+import { startFleetReporter } from './fleet-reporter.ts'
 import type { CensusLine, CensusSettings } from './messages.ts'
 import { startScheduler } from './scheduler.ts'
 
@@ -59,19 +60,24 @@ export async function runCensus(settings: CensusSettings, context: CensusContext
     random,
     signal,
     onNode: (before, after) => scheduler.nodeChanged(before, after),
-    onSkyhooks: (changes) => scheduler.skyhooksChanged(changes),
+    onSkyhooks(changes) {
+      scheduler.skyhooksChanged(changes)
+      fleet.skyhooksChanged()
+    },
     onLedgers: (changes) => scheduler.ledgersChanged(changes),
     onListed: () => scheduler.listed(),
     onRecount: () => scheduler.enqueueAll(),
     onOwnNodeMissing: warnOwnNodeMissing,
     onFact: logFailure,
   })
+  const fleet = startFleetReporter(view, { clock, emit })
   const scheduler = startScheduler({
     leases: { transport, namespace, clock },
     random,
     view,
     report: ({ metadata: { name, uid } }, event) =>
       recorder.record({ regarding: { ...skyhookTypeMeta, name, uid }, ...event }),
+    onCounted: (skyhook, series) => fleet.counted(skyhook, series),
     onFailed: (skyhook, error) => log('warn', 'census: write failed', { skyhook, error: messageOf(error) }),
     signal,
   })
@@ -80,6 +86,7 @@ export async function runCensus(settings: CensusSettings, context: CensusContext
     const counts = requests.take()
     if (counts.length > 0) emit({ kind: 'requests', counts })
     const [nodes, skyhooks] = [view.nodes.size, view.skyhooks.size]
+    fleet.refresh()
     emit({ kind: 'heartbeat', nodes, agents: view.agents().ready, skyhooks, rssBytes: context.rssBytes() })
   }
   const stopHeartbeat = startInterval(clock, heartbeatMs, heartbeat)
@@ -97,6 +104,7 @@ export async function runCensus(settings: CensusSettings, context: CensusContext
     stopHeartbeat()
     view.close()
     heartbeat() // reports the last requests
+    fleet.close()
     transport.close()
   }
 }

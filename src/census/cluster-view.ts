@@ -4,6 +4,7 @@ import { startReflector, type ReflectorFact, type ReflectorOptions, type Reflect
 import type { Change } from '../kube/store.ts'
 import type { KubeTransport } from '../kube/transport.ts'
 import { labelKeys } from '../lease/names.ts'
+import { createPolicyWatch, type PolicyWatch } from '../lease/policy-watch.ts'
 import { leasesPathOf } from '../lease/slot-reads.ts'
 import type { Lease } from '../lease/slot.ts'
 import { skyhooksPath } from '../schemas/api.ts'
@@ -29,6 +30,8 @@ export type ClusterView = {
   readonly skyhooks: ReadonlyMap<string, Skyhook & KubeObject>
   readonly ledgers: ReadonlyMap<string, Lease>
   agents(): Agents
+  /** What is known of the policy that a Skyhook names. */
+  readonly policyOf: PolicyWatch['of']
   /** Every list is complete and every watch unbroken, and the own Node is among the nodes. Not before `synced`. */
   isTrusted(): boolean
   /** Lists what a watch does not show. */
@@ -58,6 +61,8 @@ export type ClusterViewOptions = {
 
 /** Without pods, nodes that report nothing are unknown; the first count waits this long for them. */
 const podsTimeoutMs = 2_000
+/** A page is parsed as a whole, and a Node with 50 Skyhooks has 70 KB of metadata. */
+const nodePageSize = 100
 
 export function startClusterView(transport: KubeTransport, options: ClusterViewOptions): ClusterView {
   const { settings, clock, random, signal } = options
@@ -76,7 +81,7 @@ export function startClusterView(transport: KubeTransport, options: ClusterViewO
   const follow = <T extends KubeObject>(
     kind: string,
     onChange: (update: ReflectorUpdate<T>) => void,
-    request: Pick<ReflectorOptions<T>, 'path' | 'query' | 'metadataOnly' | 'transform' | 'onListed'>,
+    request: Pick<ReflectorOptions<T>, 'path' | 'query' | 'metadataOnly' | 'transform' | 'onListed' | 'timing'>,
   ) =>
     startReflector<T>(transport, {
       ...request,
@@ -104,6 +109,7 @@ export function startClusterView(transport: KubeTransport, options: ClusterViewO
     path: '/api/v1/nodes',
     metadataOnly: true,
     transform: slimNode,
+    timing: { pageSize: nodePageSize },
   })
   const updateSkyhooks = ({ changes }: ReflectorUpdate<Skyhook & KubeObject>): void => {
     if (changes.length > 0) options.onSkyhooks(changes)
@@ -135,6 +141,14 @@ export function startClusterView(transport: KubeTransport, options: ClusterViewO
     onChange: options.onRecount,
   })
 
+  const policies = createPolicyWatch(transport, {
+    clock,
+    random,
+    onChange: options.onRecount,
+    onFact: (fact) => options.onFact('deploymentpolicies', fact),
+    signal,
+  })
+
   const untilSynced = async (): Promise<void> => {
     await Promise.all([nodeObjects.synced, skyhooks.synced, ledgers.synced])
     await Promise.race([pods.synced, sleep(clock, podsTimeoutMs, signal)])
@@ -147,6 +161,7 @@ export function startClusterView(transport: KubeTransport, options: ClusterViewO
     skyhooks: skyhooks.store,
     ledgers: ledgers.store,
     agents: monitor.agents,
+    policyOf: (name) => policies.of(name),
     isTrusted: () => monitor.isStarted() && areListsTrusted(),
     relist: (what) => (what === 'skyhook' ? skyhooks : ledgers).relist(),
     synced: untilSynced(),

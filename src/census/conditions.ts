@@ -1,46 +1,79 @@
-/** The conditions of a Skyhook: three in the kstatus convention, and those of the operator. */
+/** The conditions of a Skyhook: three in the kstatus convention, those of the operator, and ours. */
 import { disableKey, nodeStateKey, pauseKey } from '../schemas/annotations.ts'
 import { apiGroup } from '../schemas/api.ts'
-import type { SkyhookConditionReason, SkyhookConditionType } from '../schemas/catalogue/conditions.ts'
+import type { SkyhookConditionReason } from '../schemas/catalogue/conditions.ts'
 import type { NodeStatus, Skyhook } from '../schemas/skyhook.ts'
-import type { Counts } from './count.ts'
+import type { Ledger } from '../lease/ledger.ts'
+import { rolloutProblem } from './compartment-status.ts'
+import type { ConditionContent } from './condition-content.ts'
+import { isFailing, type Counts } from './count.ts'
 import type { FinalizerPlan } from './finalizer.ts'
 import type { NodeFact } from './node-facts.ts'
-import { formatNodeNames, formatIncompleteNodes } from './summary-text.ts'
-import { conditionOf, statusOf, type Condition, type SkyhookStatus } from './skyhook-status.ts'
+import { operatorConditions, policyNotFound } from './operator-conditions.ts'
+import { clip, formatNodeNames, formatIncompleteNodes } from './summary-text.ts'
+import { conditionOf, statusOf, type Condition } from './skyhook-status.ts'
+import { problemConditions } from './problem-conditions.ts'
 
 export type ConditionsInput = {
   /** With the status before, if there was one. */
   readonly skyhook: Skyhook
   readonly counts: Counts
+  readonly ledger?: Ledger | undefined
   readonly status: NodeStatus
   readonly finalizer: FinalizerPlan
   /** The spec has just changed what the nodes have to do: complete nodes may not have seen it, and prove nothing. */
   readonly isSpecPropagating: boolean
+  /** The census saw that change a moment ago: what fails or is blocked may be the spec before, just corrected. */
+  readonly mayFailuresBeOld: boolean
   /** RFC 3339, for conditions that change. */
   readonly now: string
 }
 
-/** Type and reason are names of the catalogue. */
-type ConditionContent<Type extends SkyhookConditionType = SkyhookConditionType> = Type extends unknown
-  ? Pick<Condition, 'status' | 'message'> & { readonly type: Type; readonly reason: SkyhookConditionReason<Type> }
-  : never
+/** The resource definition refuses a whole status for one message above 32,768 characters. */
+const maxMessageLength = 4_096
 
 /** All conditions. A transition time changes only with the status of its condition. Conditions of others stay. */
 export function nextConditions(input: ConditionsInput): readonly Condition[] {
   const { skyhook, counts, status, now } = input
   const previous = statusOf(skyhook)
-  const contents = [...kstatusConditions(input), ...operatorConditions(counts, status, previous)]
+  const contents = [
+    ...kstatusConditions(input),
+    ...operatorConditions(skyhook, counts, status),
+    ...problemConditions(counts),
+  ]
   const types = new Set<string>(contents.map(({ type }) => type))
-  if (!skyhook.spec.deploymentPolicy) types.add(`${apiGroup}/DeploymentPolicyNotFound`) // goes with the policy's name
+  types.add(policyNotFound) // goes when the policy is there, or is not named any more
   const others = (previous?.conditions ?? []).filter(({ type }) => !types.has(type))
   const ours = contents.map(({ type, status, reason, message }): Condition => {
     const before = conditionOf(previous, type)
     const lastTransitionTime = before?.status === status ? before.lastTransitionTime : now
     const observedGeneration = skyhook.metadata.generation ?? 0
-    return { type, status, observedGeneration, lastTransitionTime, reason, message }
+    return { type, status, observedGeneration, lastTransitionTime, reason, message: clip(message, maxMessageLength) }
   })
   return [...ours, ...others]
+}
+
+/**
+ * Whether all selected nodes were complete for this generation once. Nodes that join or start over later make Ready
+ * False, and not this.
+ */
+function convergedCondition({ skyhook }: ConditionsInput, isReady: boolean): ConditionContent {
+  const type = `${apiGroup}/Converged` as const
+  const before = conditionOf(statusOf(skyhook), type)
+  const wasConverged = before?.status === 'True' && before.observedGeneration === skyhook.metadata.generation
+  return isReady || wasConverged
+    ? {
+        type,
+        status: 'True',
+        reason: 'Converged',
+        message: 'all nodes selected at that time completed this generation',
+      }
+    : {
+        type,
+        status: 'False',
+        reason: 'NotConverged',
+        message: 'no count has found all nodes complete for this generation',
+      }
 }
 
 /** Ready only when nothing is planned on any selected node. Stalled: it continues only by retries, or not by itself. */
@@ -59,13 +92,14 @@ function kstatusConditions(input: ConditionsInput): ConditionContent[] {
     stalled === undefined
       ? { type: 'Stalled', status: 'False', reason: 'NotStalled', message: 'no node is stalled' }
       : { type: 'Stalled', status: 'True', ...stalled },
+    convergedCondition(input, status === 'True' && reason === 'Complete'),
   ]
 }
 
 const isDeleting = ({ metadata }: Skyhook): boolean => metadata.deletionTimestamp !== undefined
 
 function readyOf(input: ConditionsInput): Omit<ConditionContent<'Ready'>, 'type'> {
-  const { skyhook, counts, status, finalizer, isSpecPropagating } = input
+  const { skyhook, counts, status, finalizer, isSpecPropagating, mayFailuresBeOld } = input
   const { nodes, complete, specProblem } = counts
   const nodesMessage = `${complete} of ${nodes.length} nodes complete${formatIncompleteNodes(nodes)}`
   if (isDeleting(skyhook)) {
@@ -76,7 +110,7 @@ function readyOf(input: ConditionsInput): Omit<ConditionContent<'Ready'>, 'type'
     return { status: 'False', reason: 'Deleting', message: `the Skyhook is being deleted${remaining}` }
   }
   if (specProblem !== undefined) return { status: 'False', reason: 'InvalidSpec', message: specProblem }
-  if (complete === nodes.length && isSpecPropagating)
+  if (complete === nodes.length ? isSpecPropagating : mayFailuresBeOld && heldStatus(input) !== undefined)
     return { status: 'False', reason: 'SpecChanged', message: 'waiting for nodes to observe the new spec' }
   if (nodes.length === 0)
     return { status: 'True', reason: 'NoNodesSelected', message: 'spec.nodeSelectors matches no node' }
@@ -84,6 +118,13 @@ function readyOf(input: ConditionsInput): Omit<ConditionContent<'Ready'>, 'type'
     return { status: 'True', reason: 'Complete', message: `${nodesMessage}${formatFoundComplete(skyhook, nodes)}` }
   if (status === 'unknown') return { status: 'Unknown', reason: 'NodesUnknown', message: nodesMessage }
   return { status: 'False', reason: readyReason[status], message: nodesMessage }
+}
+
+/** Why the nodes do not go on. Erroring also while all that is in progress retries: it does not change by attempt. */
+function heldStatus({ status, counts }: ConditionsInput): 'erroring' | 'blocked' | undefined {
+  if (status === 'erroring' || status === 'blocked') return status
+  const atWork = counts.nodes.filter((node) => node.status === 'in_progress')
+  return status === 'in_progress' && atWork.every(isFailing) ? 'erroring' : undefined
 }
 
 /** Nothing ran for these nodes, which may be a surprise. */
@@ -106,7 +147,7 @@ const readyReason = {
 } as const satisfies Record<NodeStatus, SkyhookConditionReason<'Ready'>>
 
 function stalledOf(input: ConditionsInput): Pick<ConditionContent<'Stalled'>, 'reason' | 'message'> | undefined {
-  const { skyhook, counts, status, finalizer } = input
+  const { skyhook, counts, finalizer, mayFailuresBeOld } = input
   if (isDeleting(skyhook) && finalizer.action === 'wait' && finalizer.blockedBy !== undefined) {
     const annotation = finalizer.blockedBy === 'pause' ? pauseKey : disableKey
     const nodes = formatNodeNames(finalizer.nodes)
@@ -114,67 +155,16 @@ function stalledOf(input: ConditionsInput): Pick<ConditionContent<'Stalled'>, 'r
     return { reason: 'DeletionBlocked', message }
   }
   if (counts.specProblem !== undefined) return { reason: 'InvalidSpec', message: counts.specProblem }
-  if (status !== 'erroring' && status !== 'blocked') return undefined
-  const stalledNodes = counts.nodes.filter((node) => node.status === status)
+  const problem = rolloutProblem({ skyhook, counts, ledger: input.ledger })
+  if (problem !== undefined && !(mayFailuresBeOld && problem.reason === 'FailedNodesHoldBudget')) return problem
+  const held = heldStatus(input)
+  if (held === undefined || mayFailuresBeOld) return undefined
+  const stalledNodes =
+    held === 'blocked'
+      ? counts.nodes.filter((node) => node.status === held)
+      : counts.nodes.filter(isFailing).map((node): NodeFact => ({ ...node, status: 'erroring' }))
   return {
-    reason: readyReason[status],
+    reason: readyReason[held],
     message: `${stalledNodes.length} of ${counts.nodes.length} nodes${formatIncompleteNodes(stalledNodes)}`,
   }
-}
-
-/** The operator's conditions, in its words, with at most twenty names. */
-function operatorConditions(
-  counts: Counts,
-  status: NodeStatus,
-  previous: SkyhookStatus | undefined,
-): ConditionContent[] {
-  const namesOf = (test: (node: NodeFact) => boolean): string =>
-    formatNodeNames(counts.nodes.filter(test).map(({ name }) => name))
-  const untolerated = namesOf(({ reason }) => reason?.reason === 'TaintNotTolerated')
-  const ignored = namesOf(({ isIgnored }) => isIgnored)
-  return [
-    ...transitionCondition(status, previous),
-    ...applyPackageCondition(counts, previous),
-    {
-      type: `${apiGroup}/TaintNotTolerable`,
-      reason: 'TaintNotTolerable',
-      ...(untolerated === ''
-        ? { status: 'False', message: 'All nodes have tolerable taints.' }
-        : { status: 'True', message: `Node [${untolerated}] has taints that are not tolerable. Skipping.` }),
-    },
-    {
-      type: `${apiGroup}/NodesIgnored`,
-      reason: 'NodesIgnored',
-      ...(ignored === ''
-        ? { status: 'False', message: 'No nodes have ignore label set.' }
-        : { status: 'True', message: `Node [${ignored}] has ignore label set. Skipping.` }),
-    },
-  ]
-}
-
-function transitionCondition(status: NodeStatus, previous: SkyhookStatus | undefined): ConditionContent[] {
-  const type = `${apiGroup}/Transition` as const
-  const before = previous?.status
-  const last = conditionOf(previous, type)
-  // the operator leaves out the first one
-  if (before === undefined || (before === status && last === undefined)) return []
-  const message = before === status && last !== undefined ? last.message : `Transitioned [${before}] -> [${status}]`
-  return [{ type, status: status === 'complete' ? 'True' : 'False', reason: status, message }]
-}
-
-/** The latest package that a node started; of many since the last write, the last by name. */
-function applyPackageCondition({ nodes }: Counts, previous: SkyhookStatus | undefined): ConditionContent[] {
-  const type = `${apiGroup}/ApplyPackage` as const
-  const messages = nodes.flatMap(({ name, entries }) => {
-    const before = previous?.nodeState?.[name]
-    if (before === undefined && previous?.nodeStateTruncated === true) return [] // it may be an old one
-    return Object.entries(entries)
-      .filter(
-        ([key, { stage, state }]) =>
-          state === 'in_progress' && (before?.[key]?.state !== 'in_progress' || before[key].stage !== stage),
-      )
-      .map(([, entry]) => `Applying package [${entry.name}:${entry.version}] to node [${name}]`)
-  })
-  const message = messages.at(-1) ?? conditionOf(previous, type)?.message
-  return message === undefined ? [] : [{ type, status: 'True', reason: 'ApplyPackage', message }]
 }

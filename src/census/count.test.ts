@@ -1,3 +1,4 @@
+import { completionHash } from '../stages/model/applied-hash.ts'
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { cordonKey, disableKey, ignoreLabel, journalKey, nodeStateKey, pauseKey } from '../schemas/annotations.ts'
@@ -37,6 +38,12 @@ describe('a node that reports complete', () => {
     ['is unknown once its agent is silent', {}, 'silent', 'unknown'],
     ['has work for another spec', { of: otherSpec }, 'ready', 'waiting'],
     ['has work when it never reported for which spec', { companion: { applied: undefined } }, 'ready', 'waiting'],
+    [
+      'has work when it finished with a Skyhook of that name that was deleted',
+      { companion: { applied: completionHash({ metadata: { deletionTimestamp: 'then' }, spec }) } },
+      'ready',
+      'waiting',
+    ],
     ['has work when its earlier registration reported it', { companion: { nodeUID: 'before' } }, 'ready', 'waiting'],
     [
       'has work when someone edited its state since',

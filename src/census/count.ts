@@ -1,9 +1,11 @@
-import type { ReasonName } from '../schemas/catalogue/reasons.ts'
+import { isFailure, type ReasonName } from '../schemas/catalogue/reasons.ts'
 import type { NodeStatus } from '../schemas/skyhook.ts'
-import { appliedHash } from '../stages/model/applied-hash.ts'
+import { appliedHash, completionHash } from '../stages/model/applied-hash.ts'
 import { isDisabled, isPaused, specProblem } from '../stages/skyhook/gates.ts'
 import { selects } from '../schemas/selectors.ts'
 import type { SkyhookView } from '../stages/model/snapshot.ts'
+import { divideNodes, type CompartmentCount, type LabelledFact } from './compartments.ts'
+import type { PolicyKnowledge } from '../schemas/deployment-policy.ts'
 import { createStateReader, nodeFact, type CensusNode, type NodeFact } from './node-facts.ts'
 import type { Agents } from './agent-liveness.ts'
 
@@ -20,6 +22,10 @@ export type Counts = {
   readonly isDisabled: boolean
   /** Why no node can work on this spec, in one message. */
   readonly specProblem: string | undefined
+  /** The same nodes, by compartment. */
+  readonly compartments: readonly CompartmentCount[]
+  /** The policy that the spec names. */
+  readonly policy: PolicyKnowledge | undefined
 }
 
 /** Counts the nodes that the Skyhook selects. Reports of other nodes do not matter. */
@@ -27,12 +33,15 @@ export function countSelectedNodes(view: SkyhookView, nodes: Iterable<CensusNode
   const applied = appliedHash(view.spec)
   const paused = isPaused(view)
   const disabled = isDisabled(view)
-  const idle: NodeStatus = paused ? 'paused' : disabled ? 'disabled' : 'waiting'
-  const context = { skyhook: view.metadata.name, applied, idle, readState: createStateReader() }
-  const facts: NodeFact[] = []
+  const isWithoutPolicy = view.policy !== undefined && view.policy.state !== 'found'
+  const idle: NodeStatus = paused ? 'paused' : disabled ? 'disabled' : isWithoutPolicy ? 'blocked' : 'waiting'
+  const context = { skyhook: view.metadata.name, applied: completionHash(view), idle, readState: createStateReader() }
+  const labelled: LabelledFact[] = []
   for (const node of nodes)
-    if (selects(view.spec.nodeSelectors, node.labels)) facts.push(nodeFact(node, agents.of(node.name), context))
-  facts.sort((a, b) => (a.name < b.name ? -1 : 1))
+    if (selects(view.spec.nodeSelectors, node.labels))
+      labelled.push({ fact: nodeFact(node, agents.of(node.name), context), labels: node.labels })
+  labelled.sort((a, b) => (a.fact.name < b.fact.name ? -1 : 1))
+  const facts = labelled.map(({ fact }) => fact)
   return {
     nodes: facts,
     complete: facts.filter(({ status }) => status === 'complete').length,
@@ -41,11 +50,18 @@ export function countSelectedNodes(view: SkyhookView, nodes: Iterable<CensusNode
     isPaused: paused,
     isDisabled: disabled,
     specProblem: specProblem(view)?.message,
+    compartments: divideNodes(labelled, view.policy),
+    policy: view.policy,
   }
 }
 
-const isInLine = ({ status, reason }: NodeFact): boolean =>
+/** Its work waits for a slot or a batch and for nothing else, or it has not said so yet. */
+export const isInLine = ({ status, reason }: NodeFact): boolean =>
   status === 'waiting' && (reason === undefined || lineReasons.has(reason.reason))
+
+/** Also while it tries again, so that what is said does not change with each attempt. */
+export const isFailing = ({ status, reason }: NodeFact): boolean =>
+  status === 'erroring' || (status === 'in_progress' && isFailure(reason?.reason ?? ''))
 
 const lineReasons: ReadonlySet<string> = new Set<ReasonName>(['WaitingForSlot', 'WaitingForBatch', 'Preparing'])
 

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import type { PolicyKnowledge } from '../schemas/deployment-policy.ts'
 import type { Skyhook } from '../schemas/skyhook.ts'
 import type { CensusNode } from './node-facts.ts'
 import type { SkyhookStatus } from './skyhook-status.ts'
@@ -18,6 +19,7 @@ describe('transition events', () => {
       counts: countsOf(skyhook, nodes),
       finalizer: { action: 'nothing' },
       isSpecPropagating,
+      mayFailuresBeOld: false,
       nowMs,
     })
   }
@@ -36,6 +38,42 @@ describe('transition events', () => {
   ])('a Skyhook %s', (_, before, after, expected) => {
     const was = before === undefined ? undefined : statusOf(before)
     expect(reasons(was, statusOf(after, was))).toEqual(expected)
+  })
+
+  test('a second compartment that stops is reported although the Skyhook is stalled already', () => {
+    const stalledAt = (...compartments: [name: string, shouldStop: boolean][]): SkyhookStatus => ({
+      conditions: [
+        {
+          type: 'Stalled',
+          status: 'True',
+          reason: 'RolloutStopped',
+          message: compartments.join(),
+          lastTransitionTime: '2026-11-20T14:00:00Z',
+        },
+      ],
+      compartmentStatuses: Object.fromEntries(
+        compartments.map(([name, shouldStop]) => [
+          name,
+          { matched: 1, ceiling: 1, inProgress: 0, completed: 0, progressPercent: 0, batchState: { shouldStop } },
+        ]),
+      ),
+    })
+    const one = stalledAt(['a', true], ['b', false])
+    const both = stalledAt(['a', true], ['b', true])
+    expect(reasons(undefined, one)).toEqual(['Warning RolloutStopped'])
+    expect(reasons(one, both)).toEqual(['Warning RolloutStopped'])
+    expect(reasons(both, both)).toEqual([])
+    expect(reasons(both, one)).toEqual([])
+  })
+
+  test('a failing node that tries again and fails again reports nothing new', () => {
+    const [between, during] = [
+      failing('n1'),
+      nodeReporting('n1', { status: 'in_progress', reason: ['StepFailed', 'x'] }),
+    ]
+    const first = statusOf([between])
+    const second = statusOf([during], first)
+    expect([reasons(first, second), reasons(second, statusOf([between], second))]).toEqual([[], []])
   })
 
   test('an edit alone reports nothing', () => {
@@ -65,6 +103,23 @@ describe('problem events', () => {
     expect(problemEvents(countsOf(skyhookWith(), nodes), new Set()).events).toEqual([])
   })
 
+  test('what is wrong with the Skyhook itself is not reported once more for its nodes', () => {
+    const of = (policy: PolicyKnowledge, reason: string, message: string): unknown => {
+      const skyhook = skyhookWith({ spec: { deploymentPolicy: 'careful' } })
+      const node = nodeReporting('a', { status: 'blocked', reason: [reason, message] })
+      return problemEvents(countsOf(skyhook, [node], allAgents(), policy), new Set()).events
+    }
+    const refused = { state: 'unknown', why: 'HTTP 403', isRefused: true } as const
+    expect(of({ state: 'missing' }, 'DeploymentPolicyNotFound', 'DeploymentPolicy "careful" not found')).toEqual([])
+    expect(of(refused, 'ApiRequestRefused', 'HTTP 403')).toEqual([])
+    expect(of(refused, 'ApiRequestRefused', 'HTTP 403 for a Lease')).toHaveLength(1)
+    const invalid = skyhookWith({ spec: { packages: { a: { version: '1', image: 'a', dependsOn: { b: '1' } } } } })
+    const message = countsOf(invalid, []).specProblem ?? ''
+    const node = nodeReporting('a', { status: 'blocked', reason: ['InvalidSpec', message] })
+    expect(problemEvents(countsOf(invalid, [node]), new Set()).events).toEqual([])
+    expect(problemEvents(countsOf(skyhookWith(), [node]), new Set()).events).toHaveLength(1)
+  })
+
   test('a silent agent is reported', () => {
     const counts = countsOf(skyhookWith(), [nodeReporting('a'), failing('b')], allAgents('silent'))
     expect(problemEvents(counts, new Set()).events).toEqual([
@@ -72,14 +127,33 @@ describe('problem events', () => {
     ])
   })
 
-  test('problems are reported a few at a time, regardless of how many there are', () => {
-    const counts = countsOf(
-      skyhookWith(),
-      Array.from({ length: 40 }, (_, at) => failing(`n${at}`, `message ${at}`)),
+  test('five messages of a reason are reported at a time, regardless of how many there are', () => {
+    const all = Array.from({ length: 40 }, (_, at) => failing(`n${at + 10}`, `message ${at}`))
+    const first = problemEvents(countsOf(skyhookWith(), all), new Set())
+    expect(first.events.map(({ message }) => message)).toEqual(
+      [0, 1, 2, 3, 4].map((at) => `n${at + 10}: message ${at}`),
     )
-    const first = problemEvents(counts, new Set())
-    expect(first.events).toHaveLength(5)
-    expect(problemEvents(counts, first.problems).events).toHaveLength(5)
+    const second = problemEvents(countsOf(skyhookWith(), all), first.problems)
+    expect(second).toEqual({ events: [], problems: first.problems })
+    const later = problemEvents(countsOf(skyhookWith(), all.slice(2)), second.problems)
+    expect(later.events.map(({ message }) => message)).toEqual(['n15: message 5', 'n16: message 6'])
+  })
+
+  test('many messages of one reason do not hide another reason', () => {
+    const all = Array.from({ length: 40 }, (_, at) => failing(`n${at + 10}`, `message ${at}`))
+    const drain = nodeReporting('x', { status: 'in_progress', reason: ['DrainBlocked', 'pod shop/cart'] })
+    const { events } = problemEvents(countsOf(skyhookWith(), [...all, drain]), new Set())
+    expect(events.map(({ reason }) => reason).toSorted()).toEqual([
+      'DrainBlocked',
+      ...Array<string>(5).fill('StepFailed'),
+    ])
+  })
+
+  test('an annotation that no agent writes is no reason of an Event', () => {
+    const nodes = ['x'.repeat(200), 'not a reason', ''].map((reason, at) =>
+      nodeReporting(`n${at}`, { status: 'blocked', reason: [reason, 'x'] }),
+    )
+    expect(problemEvents(countsOf(skyhookWith(), nodes), new Set()).events).toEqual([])
   })
 })
 

@@ -18,7 +18,8 @@ const skyhookEvent = (reason: SkyhookEventReason, message: string): SkyhookEvent
 /** Problems of a Skyhook that are reported already and still exist, by key. */
 export type ReportedProblems = ReadonlySet<string>
 
-const maxNewProblems = 5
+/** Messages name pods and paths, so each node may have one of its own: more of one reason are in the conditions. */
+const maxMessagesPerReason = 5
 const agentNotReady: SkyhookEventReason = 'AgentNotReady'
 
 /** Events for the conditions that changed between two successive statuses. */
@@ -26,34 +27,51 @@ export function transitionEvents(before: SkyhookStatus | undefined, after: Skyho
   const events: SkyhookEvent[] = []
   const [was, is] = [conditionOf(before, 'Ready'), conditionOf(after, 'Ready')]
   if (is?.status === 'True' && was?.status !== 'True') events.push(skyhookEvent('Complete', is.message))
-  if (was?.status === 'True' && is?.status === 'False' && is.reason !== 'SpecChanged' && is.reason !== 'Deleting') {
+  const isUnexpected = is?.reason !== 'SpecChanged' && is?.reason !== 'Deleting'
+  if (was?.status === 'True' && is !== undefined && is.status !== 'True' && isUnexpected) {
     events.push(skyhookEvent('Incomplete', is.message))
   }
   const [wasStalled, stalled] = [conditionOf(before, 'Stalled'), conditionOf(after, 'Stalled')]
-  if (stalled?.status === 'True' && (wasStalled?.status !== 'True' || wasStalled.reason !== stalled.reason)) {
+  const isNewlyStalled = wasStalled?.status !== 'True' || wasStalled.reason !== stalled?.reason
+  if (stalled?.status === 'True' && (isNewlyStalled || hasNewStop(before, after))) {
     events.push(skyhookEvent(stalled.reason as SkyhookConditionReason<'Stalled'>, stalled.message))
   }
   return events
 }
 
+/** Another compartment was stopped, while one is stopped already. */
+const hasNewStop = (before: SkyhookStatus | undefined, after: SkyhookStatus): boolean =>
+  Object.entries(after.compartmentStatuses ?? {}).some(
+    ([name, { batchState }]) =>
+      batchState?.['shouldStop'] === true && before?.compartmentStatuses?.[name]?.batchState?.['shouldStop'] !== true,
+  )
+
 /**
- * Events for problems of nodes, once for each reason and message, regardless of how many nodes report it. `known` are
- * the problems reported before; one that is missing from the result is reported again when it returns.
+ * Events for problems of nodes, once for each reason and message, regardless of how many nodes report it, and of each
+ * reason for five messages at a time. `known` are the problems reported before; one that is missing from the result is
+ * reported again when it returns.
  */
 export function problemEvents(
-  { nodes }: Counts,
+  counts: Counts,
   known: ReportedProblems,
 ): { readonly events: readonly SkyhookEvent[]; readonly problems: ReportedProblems } {
   const groups = new Map<string, { reason: string; message: string; names: string[] }>()
-  for (const { name, agent, reason } of nodes) {
+  for (const { name, agent, reason } of counts.nodes) {
     const problem = agent === 'silent' ? { reason: agentNotReady, message: 'no Ready agent for ten minutes' } : reason
-    if (problem === undefined || !isReportedOn('Skyhook', problem.reason)) continue
+    if (problem === undefined || !isReportedOn('Skyhook', problem.reason) || isOfSkyhook(counts, problem)) continue
     const key = `${problem.reason}: ${problem.message}`
     const group = groups.get(key) ?? { ...problem, names: [] }
     group.names.push(name)
     groups.set(key, group)
   }
-  const newProblems = [...groups].filter(([key]) => !known.has(key)).slice(0, maxNewProblems)
+  const reportedOf = new Map<string, number>()
+  const takePlace = (reason: string): boolean => {
+    const place = reportedOf.get(reason) ?? 0
+    reportedOf.set(reason, place + 1)
+    return place < maxMessagesPerReason
+  }
+  for (const [key, { reason }] of groups) if (known.has(key)) takePlace(reason)
+  const newProblems = [...groups].filter(([key, { reason }]) => !known.has(key) && takePlace(reason))
   const events = newProblems.map(
     ([, { reason, message, names }]): SkyhookEvent => ({
       type: 'Warning',
@@ -64,6 +82,16 @@ export function problemEvents(
   const rest = [...groups.keys()].filter((key) => known.has(key))
   return { events, problems: new Set([...rest, ...newProblems.map(([key]) => key)]) }
 }
+
+/** The nodes say what `Stalled` says of the Skyhook itself, with an Event of its own. */
+function isOfSkyhook({ policy, specProblem }: Counts, { reason, message }: Reported): boolean {
+  if (policy?.state === 'missing' && reason === policyNotFound) return true
+  if (policy?.state === 'unknown' && message === policy.why) return true
+  return specProblem !== undefined && message === specProblem
+}
+
+type Reported = { readonly reason: string; readonly message: string }
+const policyNotFound: SkyhookEventReason = 'DeploymentPolicyNotFound'
 
 /** Events for dead nodes, which keep the packages of a deleted Skyhook. */
 export function skippedNodeEvents(plan: FinalizerPlan): SkyhookEvent[] {

@@ -3,19 +3,19 @@ import type { Ledger } from '../lease/ledger.ts'
 import { selectorHash } from '../lease/selector-hash.ts'
 import type { Skyhook } from '../schemas/skyhook.ts'
 import { planLedger, type LedgerPlan } from './ledger-plan.ts'
-import type { DampedCount } from './damped-count.ts'
 import { countsOf, nodeReporting, skyhookWith, spec } from '../../test/support/census-objects.ts'
 
 type Scenario = {
   skyhook?: Skyhook
   currentLedger?: Ledger
-  isAhead?: boolean
-  matched?: DampedCount
+  isKept?: boolean
+  matched?: LedgerPlan['matched']
   complete?: number
   nodes?: number
   waiters?: number
   agents?: number
   lastWriteMs?: number
+  slotTimes?: LedgerPlan['ledger']['slotTimes']
   nowMs?: number
 }
 
@@ -30,14 +30,15 @@ function plan(scenario: Scenario = {}): LedgerPlan {
     ),
   )
   const counts = countsOf(skyhook, all)
-  const { currentLedger, isAhead = false, matched, lastWriteMs } = scenario
+  const { currentLedger, isKept = false, matched, lastWriteMs, slotTimes = [] } = scenario
   return planLedger({
     skyhook,
     counts,
     agents,
     currentLedger,
-    isAhead,
+    isKept,
     matched,
+    slotTimes,
     lastWriteMs,
     nowMs,
     wallMs: Date.UTC(2026, 10, 20, 14),
@@ -74,7 +75,7 @@ describe('the time of a write', () => {
     ['of an earlier generation is replaced immediately', { currentLedger: { ...base(), generation: 2 } }, -Infinity],
     [
       'of a later generation is not replaced while this view may be outdated',
-      { currentLedger: { ...base(), generation: 4 }, isAhead: true, nodes: 2 },
+      { currentLedger: { ...base(), generation: 4 }, isKept: true, nodes: 2 },
       Infinity,
     ],
     [
@@ -86,6 +87,11 @@ describe('the time of a write', () => {
       'of an earlier Skyhook of the name is replaced immediately',
       { currentLedger: { ...base(), skyhookUID: 'x', generation: 9 } },
       -Infinity,
+    ],
+    [
+      'is not written for how long slots were held alone',
+      { currentLedger: base(), slotTimes: [{ applied: 'x', lengths: { 3: 1 } }] },
+      Infinity,
     ],
     ['is written when the first node waits', { currentLedger: base(), waiters: 1 }, -Infinity],
     [

@@ -2,6 +2,7 @@
  * The protocol between an agent and the census, its child process: JSON lines. The agent sends the settings as the
  * first line of the child's stdin and keeps stdin open. When stdin closes, for any reason, the child ends.
  */
+import type { FleetSeries } from '../schemas/catalogue/fleet-metrics.ts'
 import { isObject, parseJson, type JsonObject } from '../schemas/json.ts'
 
 export type CensusSettings = {
@@ -37,6 +38,18 @@ export type CensusLine =
       readonly skyhooks: number
       readonly rssBytes: number
     }
+  | SeriesLine
+
+/** What is to be served about the subject from now on; nothing without `series`. */
+export type SeriesLine = {
+  readonly kind: 'series'
+  /** Name of a Skyhook, or `clusterSubject`. */
+  readonly subject: string
+  readonly series?: FleetSeries
+}
+
+/** No Skyhook is called so. */
+export const clusterSubject = ''
 
 /** Settings from the agent's first line. Throws if it has none. */
 export function readCensusSettings(line: string): CensusSettings {
@@ -52,5 +65,7 @@ export function readCensusSettings(line: string): CensusSettings {
 /** A line of the child's stdout; undefined for anything else, such as a warning of the runtime. */
 export function readCensusLine(line: string): CensusLine | undefined {
   const value = parseJson(line) as CensusLine | null | undefined
-  return value?.kind === 'log' || value?.kind === 'requests' || value?.kind === 'heartbeat' ? value : undefined
+  return value !== null && value !== undefined && kinds.has(value.kind) ? value : undefined
 }
+
+const kinds: ReadonlySet<string> = new Set<CensusLine['kind']>(['log', 'requests', 'heartbeat', 'series'])

@@ -17,13 +17,16 @@ export type CensusNode = {
 /** The node's agent by its pods. `unready`: no Ready pod, but not for long; `unknown`: the pods cannot be listed. */
 export type AgentState = 'ready' | 'unready' | 'silent' | 'unknown'
 
+/** As its agent says it. `sinceMs` by the wall clock of its host; absent where the Node does not say it. */
+export type NodeReason = Pick<keys.PublishedReason, 'reason' | 'message'> & { readonly sinceMs?: number }
+
 export type NodeFact = {
   readonly name: string
   /** The status that the node counts with; `complete` refers to the current spec. */
   readonly status: NodeStatus
   readonly agent: AgentState
   /** Why it is not complete, as its agent reports it. */
-  readonly reason?: Pick<keys.PublishedReason, 'reason' | 'message'>
+  readonly reason?: NodeReason
   /** Valid package entries. */
   readonly entries: NodeState
   /** The state annotation exists and cannot be read. */
@@ -39,9 +42,9 @@ export type NodeFact = {
 
 export type NodeFactContext = {
   readonly skyhook: string
-  /** Hash of the packages of the current spec. */
+  /** What a complete node reports (`completionHash`). */
   readonly applied: string
-  /** Status of a node that has not started: waiting, or paused or disabled with the Skyhook. */
+  /** Status of a node that has not started: waiting, or paused, disabled or blocked with the Skyhook. */
   readonly idle: NodeStatus
   readonly readState: StateReader
 }
@@ -106,6 +109,12 @@ export function skyhookOfKey(key: string): string | undefined {
   return at < 0 ? undefined : key.slice(at + 1)
 }
 
+/** The Skyhooks whose cordon marks the Node carries. */
+export const cordonedSkyhooks = ({ annotations }: CensusNode): string[] =>
+  Object.keys(annotations)
+    .filter((key) => key.startsWith(cordonPrefix))
+    .map((key) => key.slice(cordonPrefix.length))
+
 function isCordonedByAny(annotations: CensusNode['annotations']): boolean {
   for (const key in annotations) if (key.startsWith(cordonPrefix)) return true
   return false
@@ -149,10 +158,21 @@ function entriesOf(text: string): NodeState | undefined {
   return entries
 }
 
-function reasonOf(text: string | undefined): NodeFact['reason'] {
+/** An edited one must not make a status or an Event so large that the API server refuses it. */
+const reasonForm = /^[A-Z][A-Za-z0-9]{0,63}$/
+const maxReasonMessageLength = 1_024
+
+function reasonOf(text: string | undefined): NodeReason | undefined {
   const value = text === undefined ? undefined : parseJson(text)
-  if (!isObject(value) || typeof value['reason'] !== 'string' || typeof value['message'] !== 'string') return undefined
-  return { reason: value['reason'], message: value['message'] }
+  if (!isObject(value)) return undefined
+  const { reason, message, since } = value
+  if (typeof reason !== 'string' || !reasonForm.test(reason) || typeof message !== 'string') return undefined
+  const sinceMs = typeof since === 'string' ? Date.parse(since) : NaN
+  return {
+    reason,
+    message: message.slice(0, maxReasonMessageLength),
+    ...(Number.isFinite(sinceMs) && { sinceMs }),
+  }
 }
 
 const isOneOf = (known: readonly string[], value: unknown): value is string =>

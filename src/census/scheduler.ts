@@ -6,6 +6,7 @@ import type { Leases } from '../lease/slot-reads.ts'
 import type { Lease } from '../lease/slot.ts'
 import { ignoreLabel } from '../schemas/annotations.ts'
 import type { Random } from '../schemas/clock.ts'
+import { isEqual } from '../schemas/equal.ts'
 import type { Skyhook } from '../schemas/skyhook.ts'
 import { selects } from '../schemas/selectors.ts'
 import type { ClusterView } from './cluster-view.ts'
@@ -18,6 +19,7 @@ export type SchedulerOptions = {
   /** While it is not trusted, nothing is counted and nothing written. */
   readonly view: Omit<ClusterView, 'synced' | 'close'>
   readonly report: SkyhookReconcilerOptions['report']
+  readonly onCounted: SkyhookReconcilerOptions['onCounted']
   readonly onFailed: (skyhook: string, error: unknown) => void
   readonly signal: AbortSignal
 }
@@ -67,10 +69,14 @@ export function startScheduler(options: SchedulerOptions): Scheduler {
         const present = skyhooks.get(name)
         if (!view.isTrusted() || present?.metadata.uid !== uid) return undefined
         const ledger = view.ledgers.get(ledgerName({ name, uid }))
-        return { nodes: view.nodes, agents: view.agents(), skyhook: present, ledger }
+        const policy = view.policyOf(present.spec.deploymentPolicy)
+        // once they are listed, everything is counted again; a refusal may last, and is said
+        if (policy?.state === 'unknown' && policy.isRefused !== true) return undefined
+        return { nodes: view.nodes, agents: view.agents(), skyhook: present, ledger, policy }
       },
       relist: (what) => view.relist(what),
       report: options.report,
+      onCounted: options.onCounted,
       onFailed: (error) => options.onFailed(name, error),
       random,
       signal,
@@ -165,6 +171,7 @@ export function affectsCount(
   if (!is || before === undefined || after === undefined) return false
   if (before.uid !== after.uid || before.labels[ignoreLabel] !== after.labels[ignoreLabel]) return true
   const keys = new Set([...Object.keys(before.annotations), ...Object.keys(after.annotations)])
+  if (spec.deploymentPolicy && !isEqual(before.labels, after.labels)) return true // it may be in another compartment
   return [...keys].some((key) => {
     if (before.annotations[key] === after.annotations[key]) return false
     return skyhookOfKey(key) === metadata.name || key.includes('/cordon_') // any cordon takes the node out of service

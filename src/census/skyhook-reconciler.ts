@@ -1,20 +1,31 @@
 /** One Skyhook at the census: counted again and again, written when something changed and a write is due. */
 import { getIfExists } from '../kube/get.ts'
 import { requestBackoff } from '../kube/retry.ts'
+import { skyhookScope } from '../lease/names.ts'
 import { writeLedger } from '../lease/ledger.ts'
-import type { Leases } from '../lease/slot-reads.ts'
+import { type Leases, listScope } from '../lease/slot-reads.ts'
 import type { Lease } from '../lease/slot.ts'
 import { skyhooksPath } from '../schemas/api.ts'
 import { backoffMs } from '../schemas/backoff.ts'
+import type { FleetSeries } from '../schemas/catalogue/fleet-metrics.ts'
 import type { Random } from '../schemas/clock.ts'
 import type { Skyhook } from '../schemas/skyhook.ts'
 import { afterRead } from './ahead-ledger.ts'
 import { countSelectedNodes } from './count.ts'
 import { transitionEvents, type SkyhookEvent } from './events.ts'
+import { skyhookSeries } from './fleet-series.ts'
 import { createOwnWrites } from './own-writes.ts'
 import { statusOf } from './skyhook-status.ts'
 import { patchSkyhookMetadata, writeStatus } from './skyhook-writer.ts'
-import { newProblems, noteSpecChange, planTurn, type CensusSnapshot, type Memory, type Request } from './turn.ts'
+import {
+  ledgerIn,
+  newProblems,
+  noteSpecChange,
+  planTurn,
+  type CensusSnapshot,
+  type Memory,
+  type Request,
+} from './turn.ts'
 
 export type SkyhookReconcilerOptions = {
   readonly leases: Leases
@@ -24,7 +35,9 @@ export type SkyhookReconcilerOptions = {
   /** The API server answers what a watch should have shown: the collection is to be listed. */
   readonly relist: (what: 'skyhook' | 'ledger') => void
   readonly report: (skyhook: Skyhook, event: SkyhookEvent) => void
-  /** A write failed; it is tried again later. */
+  /** What was counted, as series. */
+  readonly onCounted: (skyhook: string, series: FleetSeries) => void
+  /** A write failed, and is tried again later, or is not this version's to make. */
   readonly onFailed: (error: unknown) => void
   readonly signal: AbortSignal
 }
@@ -48,7 +61,13 @@ export function createSkyhookReconciler(options: SkyhookReconcilerOptions): Skyh
     skyhook: createOwnWrites<Skyhook>(clock, () => options.relist('skyhook')),
     ledger: createOwnWrites<Lease>(clock, () => options.relist('ledger')),
   }
-  const memory: Memory = { specPropagatedAtMs: -Infinity, backoffs: new Map() }
+  const memory: Memory = {
+    specPropagatedAtMs: -Infinity,
+    editPropagatedAtMs: -Infinity,
+    backoffs: new Map(),
+    idleSinceMs: new Map(),
+    looks: new Map(),
+  }
   const report = (skyhook: Skyhook, events: readonly SkyhookEvent[]): void => {
     for (const event of events) options.report(skyhook, event)
   }
@@ -61,6 +80,10 @@ export function createSkyhookReconciler(options: SkyhookReconcilerOptions): Skyh
         const found = await getIfExists<Skyhook>(transport, path, { signal })
         memory.ahead = afterRead(ahead, ledger, found, clock.monotonicMs())
         if (!memory.ahead.isLost) options.relist('skyhook')
+        return
+      }
+      case 'slots': {
+        memory.listing = await listScope(leases, skyhookScope(skyhook.metadata), signal)
         return
       }
       case 'ledger': {
@@ -122,16 +145,25 @@ export function createSkyhookReconciler(options: SkyhookReconcilerOptions): Skyh
       const snapshot = { ...observed, skyhook, ledger: own.ledger.latest() ?? observed.ledger }
       const { metadata, spec } = skyhook
       if (metadata.deletionTimestamp !== undefined && (metadata.finalizers ?? []).length === 0) return Infinity // gone
-      const counts = countSelectedNodes({ metadata, spec, stale: false }, observed.nodes.values(), observed.agents)
+      const counts = countSelectedNodes(
+        { metadata, spec, stale: false, policy: observed.policy },
+        observed.nodes.values(),
+        observed.agents,
+      )
       const nowMs = clock.monotonicMs()
       noteSpecChange(memory, skyhook, counts.applied, nowMs)
       report(skyhook, newProblems(memory, skyhook, counts))
+      const ledger = ledgerIn(snapshot.ledger)
+      options.onCounted(metadata.name, skyhookSeries({ skyhook, counts, ledger, nodes: observed.nodes }))
       const notBeforeMs = (target: Request['target']): number =>
         Math.max(
           memory.backoffs.get(target)?.untilMs ?? -Infinity,
-          (target === 'ledger' ? own.ledger : own.skyhook).notBeforeMs(),
+          target === 'slots' ? -Infinity : (target === 'ledger' ? own.ledger : own.skyhook).notBeforeMs(),
         )
+      const { newerLedger: reportedBefore } = memory
       const turn = planTurn(memory, snapshot, counts, { nowMs, wallMs: clock.wallMs(), notBeforeMs })
+      const { newerLedger } = memory
+      if (newerLedger !== undefined && newerLedger !== reportedBefore) options.onFailed(new Error(newerLedger))
       return 'request' in turn ? await attempt(turn.request, skyhook) : turn.requeueAtMs
     },
   }

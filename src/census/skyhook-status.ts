@@ -18,8 +18,18 @@ export type SkyhookStatus = {
   readonly nodesReady?: number
   readonly nodesUnavailable?: number
   readonly nodesPending?: number
-  /** Kept as they are found: the original operator's memory of a configuration roll. */
+  readonly compartmentStatuses?: Readonly<Record<string, CompartmentStatus>>
+  /** For the original operator, should it come back: keys of a configuration that not all nodes have picked up. */
   readonly configUpdates?: Readonly<Record<string, readonly string[]>>
+}
+
+export type CompartmentStatus = {
+  readonly matched: number
+  readonly ceiling: number
+  readonly inProgress: number
+  readonly completed: number
+  readonly progressPercent: number
+  readonly batchState?: Readonly<Record<string, number | boolean>>
 }
 
 /** Entries of one node, by `name|version`. */

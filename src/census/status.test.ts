@@ -1,6 +1,8 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { disableKey, ignoreLabel, pauseKey } from '../schemas/annotations.ts'
+import type { Ledger } from '../lease/ledger.ts'
+import type { PolicyKnowledge } from '../schemas/deployment-policy.ts'
 import type { Skyhook } from '../schemas/skyhook.ts'
 import { planFinalizer, type FinalizerPlan } from './finalizer.ts'
 import type { CensusNode } from './node-facts.ts'
@@ -23,17 +25,22 @@ type Scenario = {
   skyhook?: Skyhook
   finalizer?: FinalizerPlan
   isSpecPropagating?: boolean
+  mayFailuresBeOld?: boolean
   nowMs?: number
   agents?: ReturnType<typeof allAgents>
+  policy?: PolicyKnowledge
+  ledger?: Ledger
 }
 
 function statusOf(nodes: readonly CensusNode[], scenario: Scenario = {}): SkyhookStatus {
-  const { skyhook = skyhookWith(), finalizer = nothing, isSpecPropagating = false, agents } = scenario
+  const { skyhook = skyhookWith(), finalizer = nothing, isSpecPropagating = false, agents, policy, ledger } = scenario
   return nextStatus({
     skyhook,
-    counts: countsOf(skyhook, nodes, agents),
+    counts: countsOf(skyhook, nodes, agents, policy),
+    ledger,
     finalizer,
     isSpecPropagating,
+    mayFailuresBeOld: scenario.mayFailuresBeOld ?? false,
     nowMs: scenario.nowMs ?? nowMs,
   })
 }
@@ -43,8 +50,10 @@ const conditionText = (status: SkyhookStatus, type: string): string | undefined 
   const condition = conditionOf(status, type)
   return condition && `${condition.status} ${condition.reason}`
 }
+const paced = skyhookWith({ spec: { ...spec, deploymentPolicy: 'careful' } })
 const failing: NodeReport = {
   status: 'erroring',
+  entries: [entry({ stage: 'apply', state: 'erroring', restarts: 2 })],
   reason: ['StepFailed', 'package tuning 1.1.0: apply.sh ended with 1'],
 }
 
@@ -94,6 +103,64 @@ describe('the fields', () => {
   })
 })
 
+describe('compartments', () => {
+  test('a Skyhook with a budget of its own has one compartment, one without any budget has none', () => {
+    const skyhook = skyhookWith({ spec: { ...spec, interruptionBudget: { percent: 50 } } })
+    const limited = statusOf(nodes('complete', 'in_progress', 'waiting', 'waiting', 'waiting'), { skyhook })
+    expect(limited.compartmentStatuses).toEqual({
+      __default__: { matched: 5, ceiling: 2, inProgress: 1, completed: 1, progressPercent: 20 },
+    })
+    expect(statusOf(nodes('waiting')).compartmentStatuses).toBeUndefined()
+  })
+
+  test('a stopped rollout says so with batch and nodes', () => {
+    const policy: PolicyKnowledge = {
+      state: 'found',
+      uid: 'p',
+      generation: 1,
+      spec: { default: { budget: { count: 2 }, strategy: { fixed: {} } } },
+    }
+    const batch = {
+      epoch: 9,
+      currentBatch: 4,
+      size: 1,
+      completed: 3,
+      failed: 2,
+      consecutiveFailures: 2,
+      stopped: true,
+      lastBatchSize: 1,
+      lastBatchFailed: true,
+    }
+    const ledger = { skyhookUID: 'demo-uid', compartments: { __default__: { matched: 2, completed: 0, batch } } }
+    const status = statusOf(nodes(failing, 'waiting'), { skyhook: paced, policy, ledger: ledger as unknown as Ledger })
+    expect(status.compartmentStatuses).toEqual({
+      __default__: {
+        matched: 2,
+        ceiling: 2,
+        inProgress: 0,
+        completed: 0,
+        progressPercent: 0,
+        batchState: {
+          currentBatch: 4,
+          consecutiveFailures: 2,
+          completedNodes: 3,
+          failedNodes: 2,
+          shouldStop: true,
+          lastBatchSize: 1,
+          lastBatchFailed: true,
+        },
+      },
+    })
+    expect(conditionOf(status, 'Stalled')).toMatchObject({
+      status: 'True',
+      reason: 'RolloutStopped',
+      message:
+        'compartment __default__: batch 3 was failed batch 2 in a row; failing: n1; ' +
+        'to continue, fix the package and set the annotation skyhook.nvidia.com/reset-batches to another text',
+    })
+  })
+})
+
 describe('Ready, Reconciling and Stalled', () => {
   const annotated = (key: string): Skyhook => skyhookWith({ metadata: { annotations: { [key]: 'true' } } })
   const broken = { packages: { a: { version: '1', image: 'a', dependsOn: { b: '1' } } } }
@@ -130,6 +197,46 @@ describe('Ready, Reconciling and Stalled', () => {
     ],
     ['waiting', nodes('complete', 'waiting'), {}, ['False Waiting', 'True Waiting', 'False NotStalled']],
     ['failing', nodes('waiting', failing), {}, ['False NodesErroring', 'False Stalled', 'True NodesErroring']],
+    [
+      'failing and retrying',
+      nodes('waiting', failing, { ...failing, status: 'in_progress' }),
+      {},
+      ['False InProgress', 'False Stalled', 'True NodesErroring'],
+    ],
+    [
+      'retrying on its only node',
+      nodes({ ...failing, status: 'in_progress' }),
+      {},
+      ['False InProgress', 'False Stalled', 'True NodesErroring'],
+    ],
+    [
+      'failing and its spec was just corrected',
+      nodes('complete', failing),
+      { isSpecPropagating: true, mayFailuresBeOld: true },
+      ['False SpecChanged', 'True SpecChanged', 'False NotStalled'],
+    ],
+    [
+      'retrying and its spec was just corrected',
+      nodes('complete', { ...failing, status: 'in_progress' }),
+      { isSpecPropagating: true, mayFailuresBeOld: true },
+      ['False SpecChanged', 'True SpecChanged', 'False NotStalled'],
+    ],
+    [
+      'held by failures and its spec was just corrected',
+      nodes('waiting', failing),
+      {
+        skyhook: skyhookWith({ spec: { ...spec, interruptionBudget: { count: 1 } } }),
+        isSpecPropagating: true,
+        mayFailuresBeOld: true,
+      },
+      ['False SpecChanged', 'True SpecChanged', 'False NotStalled'],
+    ],
+    [
+      'blocked and its spec was just corrected',
+      nodes('complete', 'blocked'),
+      { isSpecPropagating: true, mayFailuresBeOld: true },
+      ['False SpecChanged', 'True SpecChanged', 'False NotStalled'],
+    ],
     ['blocked', nodes('waiting', 'blocked'), {}, ['False NodesBlocked', 'False Stalled', 'True NodesBlocked']],
     [
       'without answering agents',
@@ -162,10 +269,58 @@ describe('Ready, Reconciling and Stalled', () => {
       ['False InvalidSpec', 'False Stalled', 'True InvalidSpec'],
     ],
     [
-      'under a DeploymentPolicy, which this version does not evaluate',
-      nodes('waiting'),
-      { skyhook: skyhookWith({ spec: { ...spec, deploymentPolicy: 'careful' } }) },
-      ['False InvalidSpec', 'False Stalled', 'True InvalidSpec'],
+      'under a DeploymentPolicy that does not exist',
+      nodes('blocked'),
+      { skyhook: paced, policy: { state: 'missing' } },
+      ['False NodesBlocked', 'False Stalled', 'True DeploymentPolicyNotFound'],
+    ],
+    [
+      'complete under a DeploymentPolicy that does not exist',
+      nodes({ of: paced.spec }),
+      { skyhook: paced, policy: { state: 'missing' } },
+      ['True Complete', 'False Complete', 'False NotStalled'],
+    ],
+    [
+      'limited by a budget that a failing node holds while it retries',
+      nodes({ ...failing, status: 'in_progress' }, 'waiting'),
+      { skyhook: skyhookWith({ spec: { ...spec, interruptionBudget: { count: 1 } } }) },
+      ['False InProgress', 'False Stalled', 'True FailedNodesHoldBudget'],
+    ],
+    [
+      'limited by a budget that failing nodes hold',
+      nodes(failing, 'waiting'),
+      { skyhook: skyhookWith({ spec: { ...spec, interruptionBudget: { count: 1 } } }) },
+      ['False NodesErroring', 'False Stalled', 'True FailedNodesHoldBudget'],
+    ],
+    [
+      'limited by a budget while a node fails before it has a slot',
+      nodes({ status: 'erroring', reason: ['InvalidPackage', 'config.json: modes: unknown mode'] }, 'waiting'),
+      { skyhook: skyhookWith({ spec: { ...spec, interruptionBudget: { count: 1 } } }) },
+      ['False NodesErroring', 'False Stalled', 'True NodesErroring'],
+    ],
+    [
+      'failing and trying again at the moment',
+      nodes({ ...failing, status: 'in_progress' }, 'complete'),
+      {},
+      ['False InProgress', 'False Stalled', 'True NodesErroring'],
+    ],
+    [
+      'trying again on one node and working on another',
+      nodes({ ...failing, status: 'in_progress' }, 'in_progress'),
+      {},
+      ['False InProgress', 'True InProgress', 'False NotStalled'],
+    ],
+    [
+      'under a DeploymentPolicy that nobody may read',
+      nodes(''),
+      { skyhook: paced, policy: { state: 'unknown', why: 'HTTP 403', isRefused: true } },
+      ['False NodesBlocked', 'False Stalled', 'True DeploymentPolicyUnknown'],
+    ],
+    [
+      'under a DeploymentPolicy that does not exist, before its nodes say so',
+      nodes(''),
+      { skyhook: paced, policy: { state: 'missing' } },
+      ['False NodesBlocked', 'False Stalled', 'True DeploymentPolicyNotFound'],
     ],
     [
       'being deleted',
@@ -184,6 +339,12 @@ describe('Ready, Reconciling and Stalled', () => {
     expect(['Ready', 'Reconciling', 'Stalled'].map((type) => conditionText(status, type))).toEqual(expected)
     for (const type of ['Ready', 'Reconciling', 'Stalled'])
       expect(conditionOf(status, type)?.observedGeneration).toBe(3)
+  })
+
+  test('what Stalled says does not change while failing nodes try again', () => {
+    const between = conditionOf(statusOf(nodes(failing, 'complete')), 'Stalled')
+    const during = conditionOf(statusOf(nodes({ ...failing, status: 'in_progress' }, 'complete')), 'Stalled')
+    expect(during).toEqual(between)
   })
 
   test('the message of Ready names nodes, their reasons and what failed', () => {
@@ -260,6 +421,43 @@ describe('the conditions of the operator', () => {
       expect((condition.message.match(/\bn\d+/g) ?? []).length).toBeLessThanOrEqual(20)
   })
 
+  test('no message is longer than the resource definition allows, whatever a Node says', () => {
+    const text = 'x'.repeat(40_000)
+    const compartments = Array.from({ length: 64 }, (_, at) => `${at}-${'c'.repeat(50)}`)
+    const policy: PolicyKnowledge = {
+      state: 'found',
+      uid: 'p',
+      generation: 1,
+      spec: {
+        default: { budget: { count: 1 }, strategy: { fixed: {} } },
+        compartments: compartments.map((name) => ({
+          name,
+          selector: { matchLabels: { group: name } },
+          budget: { count: 1 },
+        })),
+      },
+    }
+    const all = compartments.flatMap((group, at) => [
+      nodeReporting(`a${at}-${'n'.repeat(200)}`, {
+        ...failing,
+        reason: ['StepFailed', text],
+        labels: { group },
+        entries: [entry({ name: text, stage: 'uninstall', state: 'erroring', restarts: 1 })],
+      }),
+      nodeReporting(`b${at}-${'n'.repeat(200)}`, { status: 'waiting', reason: [text, text], labels: { group } }),
+      nodeReporting(`c${at}-${'n'.repeat(200)}`, {
+        status: 'in_progress',
+        reason: ['DrainBlocked', text],
+        labels: { group },
+        entries: [entry({ name: text, stage: 'apply', state: 'in_progress' })],
+      }),
+    ])
+    const { conditions = [] } = statusOf(all, { skyhook: paced, policy })
+    expect(conditions.map(({ reason }) => reason)).toContain('FailedNodesHoldBudget')
+    expect(conditions.filter(({ message }) => message.length > 4_096)).toEqual([])
+    expect(conditions.filter(({ reason }) => reason.length > 100)).toEqual([])
+  })
+
   test('a transition is reported from the second status on and stays until the next one', () => {
     const first = statusOf(nodes('waiting'))
     expect(conditionOf(first, type('Transition'))).toBeUndefined()
@@ -310,8 +508,11 @@ describe('the conditions of the operator', () => {
     const status = statusOf([], { skyhook: skyhookWith({ status: before }) })
     expect(conditionOf(status, 'example.com/Theirs')).toEqual({ type: 'example.com/Theirs', ...at })
     expect(conditionOf(status, type('DeploymentPolicyNotFound'))).toBeUndefined()
-    const paced = skyhookWith({ status: before, spec: { ...spec, deploymentPolicy: 'careful' } })
-    expect(conditionOf(statusOf([], { skyhook: paced }), type('DeploymentPolicyNotFound'))).toBeDefined()
+    const missing = statusOf([], { skyhook: paced, policy: { state: 'missing' } })
+    expect(conditionOf(missing, type('DeploymentPolicyNotFound'))).toMatchObject({
+      status: 'True',
+      message: 'DeploymentPolicy "careful" not found',
+    })
   })
 })
 
@@ -400,6 +601,23 @@ describe('the size', () => {
     expect(status.nodesSelected).toBe(count)
   })
 
+  /** `fieldsV1` of an object whose definition tracks each field, as the operator's does. */
+  const fieldsOf = (value: unknown): unknown => {
+    if (Array.isArray(value)) return Object.fromEntries(value.map((one) => [`k:{"type":"${at(one)}"}`, fieldsOf(one)]))
+    if (typeof value !== 'object' || value === null) return {}
+    return {
+      '.': {},
+      ...Object.fromEntries(Object.entries(value).map(([key, field]) => [`f:${key}`, fieldsOf(field)])),
+    }
+  }
+  const at = (condition: unknown): string => (condition as Condition).type
+
+  test.each([120, 250, 1_000])('%i nodes with 5 packages stay below 256 KiB with their managedFields', (count) => {
+    const status = statusOf(fleet(count, 5, () => 'erroring'))
+    expect(Object.keys(status.nodeStatus ?? {}).length).toBeGreaterThanOrEqual(100)
+    expect(sizeOf(status) + Buffer.byteLength(JSON.stringify(fieldsOf(status)))).toBeLessThan(256 * 1024)
+  })
+
   test('a fleet that is complete shows no node when it is too large', () => {
     const status = statusOf(fleet(5_000, 1, () => 'complete'))
     expect(status).toMatchObject({
@@ -430,6 +648,6 @@ test('the plan of the finalizer reaches the condition', () => {
   const all = [nodeReporting('n1', { of: withUninstall }), nodeReporting('n2', { of: withUninstall, entries: [] })]
   const counts = countsOf(skyhook, all)
   const finalizer = planFinalizer({ skyhook, counts, isDead: () => false, deletionObservedAtMs: 0, nowMs: 5_000 })
-  const status = nextStatus({ skyhook, counts, finalizer, isSpecPropagating: false, nowMs })
+  const status = nextStatus({ skyhook, counts, finalizer, isSpecPropagating: false, mayFailuresBeOld: false, nowMs })
   expect(conditionOf(status, 'Ready')?.message).toBe('the Skyhook is being deleted; still uninstalling: n1')
 })

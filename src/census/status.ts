@@ -1,6 +1,9 @@
+import type { Ledger } from '../lease/ledger.ts'
 import type { Skyhook } from '../schemas/skyhook.ts'
 import { formatTime } from '../schemas/time.ts'
+import { compartmentStatuses } from './compartment-status.ts'
 import { nextConditions } from './conditions.ts'
+import type { ConfigUpdates } from './config-updates.ts'
 import { rollUp, type Counts } from './count.ts'
 import type { FinalizerPlan } from './finalizer.ts'
 import type { NodeFact } from './node-facts.ts'
@@ -10,8 +13,13 @@ import { conditionOf, statusOf, type SkyhookStatus } from './skyhook-status.ts'
 export type StatusInput = {
   readonly skyhook: Skyhook
   readonly counts: Counts
+  /** The current one, with the state of the batches. */
+  readonly ledger?: Ledger | undefined
   readonly finalizer: FinalizerPlan
   readonly isSpecPropagating: boolean
+  readonly mayFailuresBeOld: boolean
+  /** Of edits since the nodes were complete; by default those of the status before. */
+  readonly configUpdates?: ConfigUpdates | undefined
   readonly nowMs: number
 }
 
@@ -19,17 +27,40 @@ export type StatusInput = {
  * The status that follows from the counts and from the status before, which has transition times and fields of others.
  * The same counts give the same status again, so that nothing is written when nothing changed.
  */
-export function nextStatus({ skyhook, counts, finalizer, isSpecPropagating, nowMs }: StatusInput): SkyhookStatus {
+export function nextStatus({
+  skyhook,
+  counts,
+  ledger,
+  finalizer,
+  isSpecPropagating,
+  mayFailuresBeOld,
+  configUpdates = statusOf(skyhook)?.configUpdates ?? {},
+  nowMs,
+}: StatusInput): SkyhookStatus {
   const { nodes, complete } = counts
   const status = rollUp(counts)
   const now = formatTime(nowMs)
+  const compartments = compartmentStatuses({ skyhook, counts, ledger })
+  // once all nodes have picked the keys up they would keep the operator from the interrupts of nodes that join
+  const isPickedUp = nodes.length > 0 && status === 'complete' && !isSpecPropagating
   const count = (test: (node: NodeFact) => boolean): number => nodes.filter(test).length
   return {
     ...preservedFields(statusOf(skyhook)),
     observedGeneration: skyhook.metadata.generation ?? 0,
     status,
-    conditions: nextConditions({ skyhook, counts, status, finalizer, isSpecPropagating, now }),
+    conditions: nextConditions({
+      skyhook,
+      counts,
+      ledger,
+      status,
+      finalizer,
+      isSpecPropagating,
+      mayFailuresBeOld,
+      now,
+    }),
     ...nodeMaps(nodes),
+    ...(compartments && { compartmentStatuses: compartments }),
+    ...(!isPickedUp && Object.keys(configUpdates).length > 0 && { configUpdates }),
     nodesInProgress: count(isInProgress),
     completeNodes: `${complete}/${nodes.length}`,
     packageList: packageList(skyhook),
@@ -51,10 +82,10 @@ export function isUrgent(before: SkyhookStatus | undefined, after: SkyhookStatus
 
 const isInProgress = ({ status }: NodeFact): boolean => status === 'in_progress' || status === 'erroring'
 
-/** What others wrote survives, except the operator's maps that nobody updates any more: they would age and grow. */
+/** What others wrote survives, except what is written anew, and the operator's maps that would age and grow. */
 function preservedFields(previous: SkyhookStatus | undefined): SkyhookStatus {
   const preserved: Record<string, unknown> = { ...previous }
-  for (const field of ['nodeBootIds', 'nodePriority', 'compartmentStatuses']) delete preserved[field]
+  for (const field of ['nodeBootIds', 'nodePriority', 'compartmentStatuses', 'configUpdates']) delete preserved[field]
   return preserved
 }
 

@@ -3,7 +3,12 @@ import { statusesByUrgency } from './skyhook-status.ts'
 
 /** More names help nobody, and 700 long ones make the API server refuse the whole status. */
 const maxNames = 20
-const maxDetailLength = 200
+/** Of what one node says, in a message about many. */
+export const maxDetailLength = 200
+
+/** The text, or so much of it with an ellipsis. */
+export const clip = (text: string, maxLength: number): string =>
+  text.length <= maxLength ? text : `${text.slice(0, maxLength - 1)}…`
 
 /** `a, b, c`, or the first twenty and how many more. */
 export function formatNodeNames(names: readonly string[], maxCount = maxNames): string {
@@ -41,5 +46,5 @@ function formatReasons(group: readonly NodeFact[]): string {
   const includesMessage = first !== undefined && (first.status === 'erroring' || first.status === 'blocked')
   const detail = includesMessage ? group.find(({ reason }) => reason !== undefined)?.reason?.message : undefined
   if (detail === undefined) return distinct.join(', ')
-  return `${distinct.join(', ')}: ${detail.length > maxDetailLength ? `${detail.slice(0, maxDetailLength)}…` : detail}`
+  return `${distinct.join(', ')}: ${clip(detail, maxDetailLength)}`
 }

@@ -6,7 +6,7 @@ import { execute } from './executors/execute.ts'
 import { runLoop } from './loop.ts'
 import type { Platform } from './platform/platform.ts'
 import type { Settings } from './settings/settings.ts'
-import { version } from './settings/version.ts'
+import { version } from '../schemas/version.ts'
 import { createStartUp } from './start-up.ts'
 import { openSteadyTime } from './state/steady-time.ts'
 import { errorField, type Log } from './telemetry/log.ts'
@@ -132,6 +132,8 @@ async function run({ clock, log }: Platform, components: AgentComponents, signal
     execute: (action) => execute(executors, action),
     onDecided: ({ events, reasons, slotRequests, watchPods }) => {
       reporter.report(events, reasons)
+      for (const event of events)
+        if (event.type === 'stageFailed' && event.reason === 'RebootRefused') components.metrics.rebootRefused()
       slots.keepWaiting(slotRequests)
       // a stage may have written status files
       if (events.some(({ type }) => type === 'stageCompleted')) void statuses.refresh()
@@ -195,7 +197,7 @@ function serve(
     (error) => log.error(errorField(error), 'health cannot be served, the kubelet will restart this agent'),
   )
   const closeMetrics = settings.metrics.enabled
-    ? platform.serveMetrics(metrics.registry, (error) => log.warn(errorField(error), 'metrics cannot be served'))
+    ? platform.serveMetrics(metrics.page, (error) => log.warn(errorField(error), 'metrics cannot be served'))
     : undefined
   return () => {
     closeHealth()

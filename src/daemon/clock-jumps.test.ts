@@ -123,6 +123,7 @@ describe.each([
       signal,
       mayDelete: false,
       onDeleted,
+      onEnded: onDeleted,
     })
     api.fault(({ path }) => path.endsWith('/eviction'), { kind: 'status', status: 429, message: 'budget' }, 2)
     await evictor.evict(pod, false)

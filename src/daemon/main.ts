@@ -1,14 +1,15 @@
-import { version } from './settings/version.ts'
+import { version } from '../schemas/version.ts'
 
 // Each command loads only what it needs: a child must not cost what an agent costs.
 
 const usage = `usage: skyhookd agent    run the agent of this node
        skyhookd unpack   unpack an image (started by the agent itself)
        skyhookd census   count for the cluster (started by the elected agent itself)
+       skyhookd validate PATH [-o text|json|github]   check a package: a folder, or an archive with its image
        skyhookd version
 `
 
-async function main([command = '']: readonly string[]): Promise<number> {
+async function main([command = '', ...parameters]: readonly string[]): Promise<number> {
   switch (command) {
     case 'agent':
       return await runAgentOfThisMachine()
@@ -18,6 +19,8 @@ async function main([command = '']: readonly string[]): Promise<number> {
     case 'census':
       await (await import('./census/process.ts')).runCensusProcess(process)
       return 0
+    case 'validate':
+      return await runValidateOnThisMachine(parameters)
     case 'version':
       process.stdout.write(`${version}\n`)
       return 0
@@ -33,6 +36,21 @@ async function runUnpackChildOfThisMachine(): Promise<void> {
     import('./platform/system-clock.ts'),
   ])
   await runUnpackChild({ clock: systemClock, random: systemRandom })
+}
+
+async function runValidateOnThisMachine(parameters: readonly string[]): Promise<number> {
+  const [{ runValidate }, { systemRandom }, { tmpdir }] = await Promise.all([
+    import('./validate.ts'),
+    import('./platform/system-clock.ts'),
+    import('node:os'),
+  ])
+  return await runValidate(parameters, {
+    random: systemRandom,
+    workingDirectory: process.cwd(),
+    temporaryFolder: tmpdir(),
+    stdout: (text) => void process.stdout.write(text),
+    stderr: (text) => void process.stderr.write(text),
+  })
 }
 
 async function runAgentOfThisMachine(): Promise<number> {

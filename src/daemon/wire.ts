@@ -3,7 +3,9 @@ import { openJournalFile } from '../host/fs/journal-file.ts'
 import { createUnits, type Units } from '../host/systemd/units.ts'
 import { findCordonManager } from '../kube/cordon-manager.ts'
 import { startEventRecorder } from '../kube/events.ts'
-import { type Random, wallOffsetMs } from '../schemas/clock.ts'
+import { createPolicyWatch } from '../lease/policy-watch.ts'
+import { type Random, toWallMs, wallOffsetMs } from '../schemas/clock.ts'
+import type { PolicyKnowledge } from '../schemas/deployment-policy.ts'
 import { isWholeJournal, journalVersion, type Journal } from '../schemas/journal.ts'
 import { upgradeJournal } from '../schemas/journal-v1.ts'
 import { takeSnapshot, type Snapshot } from '../stages/model/snapshot.ts'
@@ -20,7 +22,7 @@ import { startStepRunner } from './executors/steps/run.ts'
 import { createFailureBook, type FailureBook } from './failures/book.ts'
 import type { Platform } from './platform/platform.ts'
 import type { Settings } from './settings/settings.ts'
-import { version } from './settings/version.ts'
+import { version } from '../schemas/version.ts'
 import { createSlotLine } from './slots/slot-line.ts'
 import { followOwnSlots, type OwnSlots } from './slots/own-slots.ts'
 import { createSlotManager } from './slots/slot-manager.ts'
@@ -91,8 +93,11 @@ export async function wire({ settings, platform, isTimeContinued, signal }: Wire
   const metrics = createMetrics({
     version,
     slots: () => slots.kinds(),
+    oldestSlotAge: () => Math.max(0, toWallMs(clock, clock.steadyMs()) - Math.min(...slots.grantedAtMs())) / 1000,
+    rebootsMade: () => journal.current().reboots ?? 0,
     packageRequests: () => countRequests(statuses.current(), host.bootId()),
     isCensusLeader: () => census.isLeader(),
+    fleetSeries: () => census.fleetSeries(),
     reasons: () => reporter.reasonAges(),
     reflectorAges: () =>
       new Map([
@@ -104,8 +109,31 @@ export async function wire({ settings, platform, isTimeContinued, signal }: Wire
   const recorder = startEventRecorder(transport, { clock, random, component: 'skyhookd', host: nodeName, signal })
   const failures = createFailureBook({ clock, random })
   const onFact = (kind: string) => watchFacts(kind, { failures, log, wake })
-  const nodes = followNode(transport, nodeName, { clock, random, wake, onFact: onFact('nodes'), signal })
+  const nodes = followNode(transport, nodeName, {
+    clock,
+    random,
+    wake() {
+      if (hasPolicies) skyhooks.policiesChanged() // its labels say in which compartment it is
+      wake()
+    },
+    onFact: onFact('nodes'),
+    signal,
+  })
+  let hasPolicies = false
+  const policies = createPolicyWatch(transport, {
+    clock,
+    random,
+    onChange: () => skyhooks.policiesChanged(),
+    onFact: onFact('deploymentpolicies'),
+    signal,
+  })
+  function policyOf(name: string | undefined): PolicyKnowledge | undefined {
+    const policy = policies.of(name)
+    if (policy !== undefined) hasPolicies = true
+    return policy?.state === 'found' ? { ...policy, nodeLabels: nodes.current()?.metadata.labels ?? {} } : policy
+  }
   const skyhooks = followSkyhooks(transport, {
+    policyOf,
     clock,
     random,
     readDelayMs: () => readDelayMs(fleet.agents(), random),
@@ -138,6 +166,7 @@ export async function wire({ settings, platform, isTimeContinued, signal }: Wire
     signal,
     mayDelete: settings.drain.allowDelete,
     onDeleted: (pod) => reporter.podDeleted(pod),
+    onEnded: (result) => metrics.evictionEnded(result),
   })
   const pods = createPodSource({
     transport,

@@ -1,3 +1,4 @@
+import type { Agent } from 'node:http'
 import { isIPv6 } from 'node:net'
 import type { Clock } from '../schemas/clock.ts'
 
@@ -7,6 +8,14 @@ export type Identity = {
   readonly ca?: string
   readonly cert?: string
   readonly key?: string
+  /** Further headers of each request, such as whom to impersonate. */
+  readonly headers?: Readonly<Record<string, string | readonly string[]>>
+  /** The name to expect in the server's certificate, if not its host's. */
+  readonly servername?: string
+  /** A person has said not to check who the server is. */
+  readonly isServerUnchecked?: boolean
+  /** Opens connections in another way, through a proxy for example; `ca`, `cert` and `key` are its business then. */
+  readonly agent?: Agent
   readonly tlsRevision: number
 }
 

@@ -59,6 +59,11 @@ export class NoResponseError extends Error {
   }
 }
 
+/** A conflict with a version of the object that the agent's own watch does not show, although there was time for it. */
+export class WatchBehindError extends Error {
+  override readonly name = 'WatchBehindError'
+}
+
 /** The error of a refused request; a body that is not a Status (a proxy's page, for example) is kept as text. */
 export function apiErrorFrom(
   code: number,
@@ -112,6 +117,9 @@ export const isFutureVersion = (error: unknown): boolean =>
 
 /** 401: the token is not, or no longer, accepted. */
 export const isUnauthorized = (error: unknown): boolean => hasStatus(error, 401)
+
+/** 403: a right is missing, or an admission policy refuses the request. */
+export const isForbidden = (error: unknown): boolean => hasStatus(error, 403)
 
 /** 429: too fast, or (evictions) a disruption budget is exhausted. Nothing was done. */
 export const isTooManyRequests = (error: unknown): boolean => hasStatus(error, 429)

@@ -12,25 +12,30 @@ export type EvictionOutcome =
   | { readonly outcome: 'requested' }
   /** No pod of this uid exists any more. */
   | { readonly outcome: 'gone' }
-  /** Refused for now; `message` names the budget, without counters that change all the time. */
+  /** Refused for now; `message` names the budget, with its counters of this moment. */
   | { readonly outcome: 'blocked'; readonly message: string; readonly retryAfterMs: number | undefined }
 
 /**
  * Asks once. The uid is compared by a GET first: as a precondition of the eviction it would be checked too, but a
  * refusal still charges the budget for two minutes. Throws for everything that is not about disruption budgets.
+ * `isDryRun`: the server answers as it would and evicts nobody; no budget is charged, so each pod is judged alone.
  */
 export async function evict(
   transport: KubeTransport,
   { namespace, name, uid }: PodIdentity,
   signal?: AbortSignal,
+  isDryRun = false,
 ): Promise<EvictionOutcome> {
   const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(name)}`
   try {
     const pod = await transport.json<KubeObject>('GET', path, { accept: metadataOnlyAccept, signal })
     if (pod.metadata.uid !== uid) return { outcome: 'gone' }
     if (pod.metadata.deletionTimestamp !== undefined) return { outcome: 'requested' }
-    const body = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name, namespace } }
-    await transport.json('POST', `${path}/eviction`, { body, signal })
+    const eviction = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name, namespace } }
+    if (isDryRun) {
+      const body = { ...eviction, deleteOptions: { dryRun: ['All'] } }
+      await transport.json('POST', `${path}/eviction`, { body, query: { dryRun: 'All' }, signal })
+    } else await transport.json('POST', `${path}/eviction`, { body: eviction, signal })
     return { outcome: 'requested' }
   } catch (error) {
     signal?.throwIfAborted()

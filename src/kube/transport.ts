@@ -20,7 +20,10 @@ export type KubeRequestOptions = {
   readonly timeoutMs?: number | undefined
 }
 
-export type PatchType = 'application/merge-patch+json' | 'application/strategic-merge-patch+json'
+export type PatchType =
+  | 'application/merge-patch+json'
+  | 'application/strategic-merge-patch+json'
+  | 'application/json-patch+json'
 
 export type ByteStream = AsyncIterable<Uint8Array> & { destroy(error?: Error): unknown }
 
@@ -48,13 +51,17 @@ export type KubeTransport = {
 export type KubeTransportOptions = {
   readonly credentials: Credentials
   readonly version: string
+  /** The longest silence of requests that say nothing about it; default 30 s. */
+  readonly defaultTimeoutMs?: number
+  /** What the server takes for the field manager; default `skyhookd`. */
+  readonly program?: string
   readonly clock: Clock
   readonly onRequest?: (request: CompletedRequest) => void
   /** A guard against our own loops, far above what a node ever needs; `false` switches it off. */
   readonly rate?: { readonly perSecond: number; readonly burst: number } | false
 }
 
-const defaultTimeoutMs = 30_000
+const initialTimeoutMs = 30_000
 /** Enough for ten evictions beside the loop's own calls, few enough for 5,000 agents at one API server. */
 const maxCallSockets = 8
 /** Go's servers close idle connections after 90 s or more: we do so first, and no write meets a closing connection. */
@@ -65,7 +72,8 @@ const idleSocketTimeoutMs = 60_000
  * long watches. No compression: answers are small, and the server would not compress them anyway.
  */
 export function createKubeTransport(options: KubeTransportOptions): KubeTransport {
-  const { credentials, version, clock, onRequest, rate = { perSecond: 50, burst: 200 } } = options
+  const { credentials, version, program = 'skyhookd', clock, onRequest } = options
+  const { rate = { perSecond: 50, burst: 200 }, defaultTimeoutMs = initialTimeoutMs } = options
   const baseUrl = new URL(credentials.server)
   const bucket = rate === false ? undefined : createTokenBucket(rate.perSecond, rate.burst)
   let pools: ConnectionPools | undefined
@@ -101,7 +109,7 @@ export function createKubeTransport(options: KubeTransportOptions): KubeTranspor
           port: baseUrl.port,
           path: `${path}${queryString(query)}`,
           agent: isStream ? pool.streams : pool.calls,
-          headers: headersOf(call, identity, version),
+          headers: headersOf(call, identity, `${program}/${version}`),
         },
         { ...limitsOf(call), body: body === undefined ? undefined : JSON.stringify(body) },
       )
@@ -159,9 +167,15 @@ function createConnectionPools(isPlain: boolean, identity: Identity): Connection
   // One parsed context for all connections: parsing the CA for each costs CPU and memory.
   const tls = isPlain
     ? {}
-    : { secureContext: createSecureContext({ ca: identity.ca, cert: identity.cert, key: identity.key }) }
-  const calls = isPlain ? new http.Agent(callPoolOptions) : new https.Agent({ ...callPoolOptions, ...tls })
-  const streams = isPlain ? new http.Agent(keepAliveOptions) : new https.Agent({ ...keepAliveOptions, ...tls })
+    : {
+        secureContext: createSecureContext({ ca: identity.ca, cert: identity.cert, key: identity.key }),
+        ...(identity.servername !== undefined && { servername: identity.servername }),
+        ...(identity.isServerUnchecked && { rejectUnauthorized: false }),
+      }
+  const { agent } = identity
+  const calls = agent ?? (isPlain ? new http.Agent(callPoolOptions) : new https.Agent({ ...callPoolOptions, ...tls }))
+  const streams =
+    agent ?? (isPlain ? new http.Agent(keepAliveOptions) : new https.Agent({ ...keepAliveOptions, ...tls }))
   return {
     tlsRevision: identity.tlsRevision,
     request: isPlain ? http.request : https.request,
@@ -181,14 +195,15 @@ function createConnectionPools(isPlain: boolean, identity: Identity): Connection
 
 function headersOf(
   { accept, body, contentType }: Call,
-  { token }: Identity,
-  version: string,
+  { token, headers }: Identity,
+  userAgent: string,
 ): http.OutgoingHttpHeaders {
   return {
     accept: accept ?? 'application/json',
-    'user-agent': `skyhookd/${version}`,
+    'user-agent': userAgent,
     ...(body === undefined ? {} : { 'content-type': contentType ?? 'application/json' }),
     ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+    ...(headers as http.OutgoingHttpHeaders | undefined),
   }
 }
 

@@ -8,7 +8,8 @@ import { systemClock, systemRandom } from '../daemon/platform/system-clock.ts'
 import { startFakeApiServer, type FakeApiServer, type FakeObject } from '../../test/support/fake-api-server.ts'
 import type { KubeTransport } from '../kube/transport.ts'
 import { isCandidate } from './election-rule.ts'
-import { censusLeaseName, startElection, type Election } from './election.ts'
+import { censusLeaseName } from './election-lease.ts'
+import { startElection, type Election } from './election.ts'
 
 const leasesPath = '/apis/coordination.k8s.io/v1/namespaces/skyhook/leases'
 const timing = {
@@ -236,4 +237,27 @@ test('a leader whose renewals meet a conflict each time asks less and less often
   server.fault(isRenewal, { kind: 'status', status: 409 }, 1_000)
   await vi.waitFor(() => expect(leader.terms[0]?.lostReason).toBe('the Lease was not renewed in time'))
   expect(conflicts).toBeLessThan(12) // every 5 ms it would be some 30
+})
+
+/** Each write takes effect, and is answered with 504. */
+const failAfterCommit = (): void => server.fault(({ method }) => method === 'PUT', { kind: 'lose-answer' }, 1_000)
+
+test('a leader whose renewals take effect without an answer goes on, with few requests', async () => {
+  const leader = campaign('a')
+  await untilLeader()
+  const from = server.requests.length
+  failAfterCommit()
+  await sleep(1_000)
+  expect(leader.terms).toHaveLength(1)
+  expect(leader.election.isLeader()).toBe(true)
+  expect(server.requests.length - from).toBeLessThan(40) // two writes and a look for each of ten renewals
+})
+
+test('a candidate that fails to take the Lease asks less and less often, at the longest as often as it looks', async () => {
+  server.fault(({ method }) => method === 'POST', { kind: 'status', status: 500 }, 1_000)
+  campaign('a')
+  await sleep(1_000)
+  const attempts = server.requests.filter(({ method }) => method === 'POST').length
+  expect(attempts).toBeGreaterThan(5)
+  expect(attempts).toBeLessThan(40)
 })

@@ -2,9 +2,7 @@
  * Election of one agent on a Lease, by the rule in election-rule.ts. It does not fence: for a moment two may lead, and
  * whatever they do must bear that.
  */
-import { isAlreadyExists, isConflict, isNotFound } from '../kube/errors.ts'
-import { getIfExists } from '../kube/get.ts'
-import { apiGroup, leaseTypeMeta } from '../schemas/api.ts'
+import { type Backoff, backoffMs } from '../schemas/backoff.ts'
 import { sleep, timeoutSignal, type Random } from '../schemas/clock.ts'
 import { messageOf } from '../schemas/json.ts'
 import {
@@ -17,12 +15,10 @@ import {
   type ElectionTiming,
   type Observation,
 } from './election-rule.ts'
-import { leasesPathOf, type Leases } from './slot-reads.ts'
+import { publishedAgents, readLease, writeLease } from './election-lease.ts'
+import type { Leases } from './slot-reads.ts'
 import { microTime, type Lease } from './slot.ts'
 
-export const censusLeaseName = 'skyhookd-census'
-/** Ready agents, as the elected one has counted them: all agents spread their requests by it. */
-const agentsAnnotation = `${apiGroup}/agents`
 /** The first looks of agents that start together are spread over this much for each, at most over the other. */
 const firstLookMsPerAgent = 10
 const maxFirstLookMs = 5_000
@@ -67,6 +63,7 @@ export function startElection(leases: Leases, options: ElectionOptions): Electio
   const timing = { ...defaultTiming, ...options.timing }
   const { leaseDurationMs, renewDeadlineMs, renewIntervalMs, retryPeriodMs } = timing
   const ownLease = { holder: identity, leaseDurationMs, countedAgents: options.countedAgents }
+  const acquisitionBackoff: Backoff = { initialMs: retryPeriodMs, maxMs: timing.lookIntervalMs, jitter: 0.5 }
   let term: AbortController | undefined
   let observation: Observation | undefined
   let resignedUntilMs = -Infinity
@@ -76,7 +73,7 @@ export function startElection(leases: Leases, options: ElectionOptions): Electio
 
   /** One look; the Lease if it could be taken, else how long to wait for the next look. */
   const tryAcquire = async (): Promise<{ readonly lease: Lease } | { readonly retryInMs: number }> => {
-    const found = await readLease(leases, 'cache', signal)
+    const found = await readLease(leases, 'cache', { signal })
     const nowMs = clock.monotonicMs()
     observation = observe(observation, found, nowMs)
     const counted = publishedAgents(found)
@@ -88,9 +85,12 @@ export function startElection(leases: Leases, options: ElectionOptions): Electio
       return { retryInMs: nextLookDelayMs(observation, context) }
     }
     const limits = { signal, timeoutMs: renewDeadlineMs }
-    const lease = await writeLease(leases, found, { ...ownLease, isNewTerm: true }, limits)
+    const change = { ...ownLease, isNewTerm: true, renewTime: microTime(clock.wallMs()) }
+    const lease = await writeLease(leases, found, change, limits)
     return lease === undefined ? { retryInMs: retryPeriodMs * random.number() } : { lease }
   }
+
+  const isOwn = (lease: Lease | undefined): lease is Lease => lease?.spec?.holderIdentity === identity
 
   /** Leads until the Lease is lost, the term is ended from outside, or renewing failed for too long. */
   const lead = async (acquiredLease: Lease): Promise<string> => {
@@ -100,24 +100,33 @@ export function startElection(leases: Leases, options: ElectionOptions): Electio
     let lastRenewedAtMs = clock.monotonicMs()
     let waitMs = renewIntervalMs
     let conflicts = 0
+    /** When each renewal without an answer was sent, by the time that it writes. One found in the Lease took effect. */
+    const unanswered = new Map<string, number>()
     term = current
     options.onElected(current.signal)
     for (;;) {
       await sleep(clock, waitMs, endSignal).catch(() => {}) // the term ends: so does this loop
       if (endSignal.aborted) break
       const requestedAtMs = clock.monotonicMs()
+      const renewTime = microTime(clock.wallMs())
       try {
         const timeoutMs = Math.max(retryPeriodMs / 2, lastRenewedAtMs + renewDeadlineMs - requestedAtMs)
         const limits = { signal: endSignal, timeoutMs }
-        const renewed = await writeLease(leases, lease, { ...ownLease, isNewTerm: false }, limits)
-        const found = renewed ?? (await readLease(leases, 'store', signal))
-        if (found?.spec?.holderIdentity !== identity)
-          return `${found?.spec?.holderIdentity || 'nobody'} holds the Lease now`
+        let found = unanswered.size > 0 ? await readLease(leases, 'store', limits) : lease
+        if (!isOwn(found)) return lostTo(found)
+        let renewedAtMs = unanswered.get(`${found.spec?.['renewTime']}`)
+        if (renewedAtMs === undefined) {
+          const renewed = await writeLease(leases, found, { ...ownLease, isNewTerm: false, renewTime }, limits)
+          if (renewed !== undefined) renewedAtMs = requestedAtMs
+          found = renewed ?? (await readLease(leases, 'store', limits))
+          if (!isOwn(found)) return lostTo(found)
+        }
         lease = found
-        if (renewed !== undefined) {
-          lastRenewedAtMs = requestedAtMs
+        if (renewedAtMs !== undefined) {
+          lastRenewedAtMs = renewedAtMs
           conflicts = 0
-          waitMs = renewIntervalMs
+          unanswered.clear()
+          waitMs = Math.max(retryPeriodMs / 10, renewIntervalMs - (requestedAtMs - renewedAtMs))
           continue
         }
         // a person wrote into it: still ours, write over that
@@ -125,6 +134,7 @@ export function startElection(leases: Leases, options: ElectionOptions): Electio
       } catch (error) {
         if (endSignal.aborted) break
         options.onError?.(error)
+        unanswered.set(renewTime, requestedAtMs)
         waitMs = retryPeriodMs
       }
       if (clock.monotonicMs() + waitMs - lastRenewedAtMs > renewDeadlineMs) return 'the Lease was not renewed in time'
@@ -137,12 +147,13 @@ export function startElection(leases: Leases, options: ElectionOptions): Electio
   /** Tried for a moment only: a Lease that cannot be given back expires. */
   const releaseLease = async (lease: Lease): Promise<void> => {
     const limits = { signal: timeoutSignal(clock, retryPeriodMs), timeoutMs: retryPeriodMs }
-    const change = { holder: '', isNewTerm: false, leaseDurationMs: 1000 }
+    const renewTime = microTime(clock.wallMs())
+    const change = { holder: '', isNewTerm: false, leaseDurationMs: 1000, renewTime }
     try {
       if ((await writeLease(leases, lease, change, limits)) !== undefined) return
       // the renewal that the end of the term cut off may have come through
-      const found = await readLease(leases, 'store', limits.signal)
-      if (found?.spec?.holderIdentity === identity) await writeLease(leases, found, change, limits)
+      const found = await readLease(leases, 'store', limits)
+      if (isOwn(found)) await writeLease(leases, found, change, limits)
     } catch (error) {
       options.onError?.(error)
     }
@@ -158,9 +169,11 @@ export function startElection(leases: Leases, options: ElectionOptions): Electio
   const run = async (): Promise<void> => {
     const spreadMs = Math.min(maxFirstLookMs, agents() * firstLookMsPerAgent)
     await sleep(clock, spreadMs * random.number(), signal).catch(() => {}) // aborted: nothing starts
+    let failures = 0
     while (!signal.aborted) {
       try {
         const result = await tryAcquire()
+        failures = 0
         if ('retryInMs' in result) {
           await untilNextLook(result.retryInMs)
           continue
@@ -173,7 +186,8 @@ export function startElection(leases: Leases, options: ElectionOptions): Electio
       } catch (error) {
         if (signal.aborted) break
         options.onError?.(error)
-        await sleep(clock, retryPeriodMs * (0.5 + random.number()), signal).catch(() => {}) // aborted: the loop ends
+        const pauseMs = backoffMs(++failures, acquisitionBackoff, random.number())
+        await sleep(clock, pauseMs, signal).catch(() => {}) // aborted: the loop ends
       }
     }
   }
@@ -195,61 +209,4 @@ export function startElection(leases: Leases, options: ElectionOptions): Electio
   }
 }
 
-type LeaseChange = {
-  readonly holder: string
-  readonly isNewTerm: boolean
-  readonly leaseDurationMs: number
-  readonly countedAgents?: () => number | undefined
-}
-
-function publishedAgents(lease: Lease | undefined): number | undefined {
-  const agents = Number(lease?.metadata.annotations?.[agentsAnnotation])
-  return Number.isSafeInteger(agents) && agents > 0 ? agents : undefined
-}
-
-/** Candidates read the server's cache: that costs the store nothing, and taking a Lease that was old there fails. */
-function readLease(leases: Leases, from: 'cache' | 'store', signal: AbortSignal): Promise<Lease | undefined> {
-  const query = from === 'cache' ? { resourceVersion: 0 } : {}
-  return getIfExists(leases.transport, `${leasesPathOf(leases)}/${censusLeaseName}`, { query, signal })
-}
-
-/** Writes over exactly what was read. undefined = somebody else was faster. */
-async function writeLease(
-  leases: Leases,
-  found: Lease | undefined,
-  change: LeaseChange,
-  limits: { readonly signal: AbortSignal; readonly timeoutMs: number },
-): Promise<Lease | undefined> {
-  const collection = leasesPathOf(leases)
-  const body = leaseBody(found, change, leases.clock.wallMs())
-  try {
-    return found === undefined
-      ? await leases.transport.json<Lease>('POST', collection, { body, ...limits })
-      : await leases.transport.json<Lease>('PUT', `${collection}/${censusLeaseName}`, { body, ...limits })
-  } catch (error) {
-    if (isConflict(error) || isAlreadyExists(error) || isNotFound(error)) return undefined
-    throw error
-  }
-}
-
-function leaseBody(
-  found: Lease | undefined,
-  { holder, isNewTerm, leaseDurationMs, countedAgents }: LeaseChange,
-  wallMs: number,
-): object {
-  const renewedAt = microTime(wallMs)
-  const spec: Record<string, unknown> = { ...found?.spec, holderIdentity: holder, renewTime: renewedAt }
-  spec['leaseDurationSeconds'] = Math.ceil(leaseDurationMs / 1000)
-  if (isNewTerm) {
-    const transitions = spec['leaseTransitions']
-    spec['acquireTime'] = renewedAt
-    spec['leaseTransitions'] = typeof transitions === 'number' ? transitions + 1 : 0
-  }
-  const agents = countedAgents?.()
-  const annotations = {
-    ...found?.metadata.annotations,
-    ...(agents !== undefined && { [agentsAnnotation]: `${agents}` }),
-  }
-  const metadata = { ...(found?.metadata ?? { name: censusLeaseName }), annotations }
-  return { ...leaseTypeMeta, metadata, spec }
-}
+const lostTo = (lease: Lease | undefined): string => `${lease?.spec?.holderIdentity || 'nobody'} holds the Lease now`

@@ -36,6 +36,7 @@ const leaseOf = (change: Partial<Record<keyof Ledger, unknown>> = {}): Lease =>
 describe('countedScope', () => {
   test.each<[string, readonly Lease[], unknown]>([
     ['how many nodes matched', [leaseOf()], { matched: 50 }],
+    ['how many nodes matched beside times that are none', [leaseOf({ slotTimes: 'x' })], { matched: 50 }],
     ['nothing where there is none', [], { unknown: 'the census has not counted this Skyhook yet' }],
     [
       'nothing from that of another Skyhook of the name',
@@ -68,6 +69,13 @@ describe('countedScope', () => {
     )
   })
 
+  test('a node that goes by a policy learns nothing from a ledger of a version before batches', () => {
+    const policy = { uid: 'p', generation: 1, applied: ledger.applied }
+    expect(countedScope([leaseOf()], { ...query, policy })).toEqual({
+      unknown: 'the census has not opened a batch for the DeploymentPolicy yet',
+    })
+  })
+
   test('a node ignores fields of a later release', () => {
     const later = { ...ledger, new: true, compartments: { '': { matched: 50, completed: 1, epoch: 7, size: 4 } } }
     expect(countedScope([leaseWith(JSON.stringify(later))], query)).toEqual({ matched: 50 })
@@ -81,11 +89,11 @@ describe('countedScope', () => {
   })
 
   test('a percentage has a number only with a ledger', () => {
-    expect(effectiveLimit({ percent: 33 }, undefined, countedScope([leaseOf()], query))).toBe(16)
-    expect(effectiveLimit({ percent: 33 }, undefined, countedScope([], query))).toEqual({
+    expect(effectiveLimit({ percent: 33 }, countedScope([leaseOf()], query))).toBe(16)
+    expect(effectiveLimit({ percent: 33 }, countedScope([], query))).toEqual({
       unknown: expect.any(String) as string,
     })
-    expect(effectiveLimit({ count: 2 }, undefined, countedScope([], query))).toBe(2)
+    expect(effectiveLimit({ count: 2 }, countedScope([], query))).toBe(2)
   })
 
   test('the queue is that of the count, and all selected nodes while other work was counted', () => {

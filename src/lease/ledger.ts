@@ -5,20 +5,29 @@
  */
 import { isAlreadyExists, isConflict, isNotFound } from '../kube/errors.ts'
 import { apiGroup, leaseTypeMeta, skyhookTypeMeta } from '../schemas/api.ts'
+import type { BatchState } from '../schemas/batch-state.ts'
 import { isObject, parseJson } from '../schemas/json.ts'
 import type { ObjectMeta } from '../schemas/kubernetes.ts'
+import type { RolloutTimes } from './slot-times.ts'
 import { ledgerLabels, ledgerName, type SkyhookIdentity } from './names.ts'
-import type { CountedScope } from './rule.ts'
 import { leasesPathOf, type Leases } from './slot-reads.ts'
 import { microTime, type Lease } from './slot.ts'
 import type { Queue } from './waiting.ts'
 
-/** What was counted in one compartment; `''` is that of a Skyhook without a policy. Batches add fields here. */
+/** What was counted in one compartment; `''` is that of a Skyhook without a policy. */
 export type LedgerScope = {
-  /** Selected nodes, an increase only after it has held for a while. */
+  /** Its nodes, an increase only after it has held for a while. */
   readonly matched: number
   readonly completed: number
+  /** Of a policy alone: its nodes that wait for a slot. */
+  readonly waiters?: number
+  /** Of a policy alone: selected nodes that the compartment's selector matches, also those of other compartments. */
+  readonly candidates?: number
+  readonly batch?: BatchState
 }
+
+/** The policy that something was counted for. */
+export type PolicyVersion = { readonly uid: string; readonly generation: number }
 
 export type Ledger = {
   readonly v: 1
@@ -34,6 +43,11 @@ export type Ledger = {
   /** For people; never compared with a clock. */
   readonly countedAt: string
   readonly compartments: Readonly<Record<string, LedgerScope>>
+  readonly policy?: PolicyVersion
+  /** The reset of the batches that was carried out last, as the Skyhook's annotation says it. */
+  readonly reset?: string
+  /** How long slots were held in the last rollouts; for people, and read with `readSlotTimes` alone. */
+  readonly slotTimes?: readonly RolloutTimes[]
 }
 
 export const ledgerAnnotation = `${apiGroup}/ledger`
@@ -41,17 +55,22 @@ const ledgerHolder = 'census'
 
 export type LedgerRead =
   | { readonly outcome: 'read'; readonly ledger: Ledger }
-  | { readonly outcome: 'refused'; readonly reason: string }
+  /** `isNewer`: of a version that a newer agent writes. It may say what this one does not know, and stays as it is. */
+  | { readonly outcome: 'refused'; readonly reason: string; readonly isNewer: boolean }
 
 /** The ledger in a Lease. An unreadable one, or one of a newer version, is refused with the reason. */
 export function readLedger({ metadata }: Lease): LedgerRead {
-  const refused = (reason: string): LedgerRead => ({ outcome: 'refused', reason: `Lease ${metadata.name}: ${reason}` })
+  const refused = (reason: string, isNewer = false): LedgerRead => ({
+    outcome: 'refused',
+    reason: `Lease ${metadata.name}: ${reason}`,
+    isNewer,
+  })
   const text = metadata.annotations?.[ledgerAnnotation]
   if (text === undefined) return refused(`the annotation ${ledgerAnnotation} is missing`)
   const value = parseJson(text)
   if (value === undefined) return refused(`the annotation ${ledgerAnnotation} is not valid JSON`)
   if (isObject(value) && typeof value['v'] === 'number' && value['v'] > 1)
-    return refused(`the ledger has version ${value['v']}, this agent reads version 1: upgrade the agent`)
+    return refused(`the ledger has version ${value['v']}, this agent reads version 1: upgrade the agent`, true)
   if (!isLedger(value)) return refused(`the annotation ${ledgerAnnotation} is not a ledger`)
   return { outcome: 'read', ledger: value }
 }
@@ -61,13 +80,20 @@ export type LedgerQuery = {
   readonly skyhook: SkyhookIdentity
   readonly selectorHash: string
   readonly compartment?: string
+  /** With a policy: that of the compartments, and the hash of the work that is to be started. */
+  readonly policy?: PolicyVersion & { readonly applied: string }
 }
+
+/** What is counted of a compartment, with its batch under a policy. */
+export type CountedCompartment =
+  | { readonly matched: number; readonly batch?: BatchState }
+  | { readonly unknown: string }
 
 /**
  * What the ledger among the Leases of a scope says for the asking node, or why it says nothing. The ledger of another
  * UID does not count. Its age does not matter: without a census the count stays as it was.
  */
-export function countedScope(ledgers: readonly Lease[], query: LedgerQuery): CountedScope {
+export function countedScope(ledgers: readonly Lease[], query: LedgerQuery): CountedCompartment {
   const { skyhook, compartment = '' } = query
   const read = ledgerAmong(ledgers, skyhook)
   if (read === undefined) return { unknown: 'the census has not counted this Skyhook yet' }
@@ -78,10 +104,33 @@ export function countedScope(ledgers: readonly Lease[], query: LedgerQuery): Cou
     return {
       unknown: `the census has not counted since the selector changed; its last count is of generation ${generation}`,
     }
+  const outdated = query.policy && whyOutdated(read.ledger, query.policy)
+  if (outdated !== undefined) return { unknown: outdated }
   const scope = compartments[compartment]
   if (scope === undefined)
     return { unknown: `the census has not counted compartment ${JSON.stringify(compartment)} yet` }
-  return { matched: scope.matched }
+  return { matched: scope.matched, ...(scope.batch && { batch: scope.batch }) }
+}
+
+/** A batch admits nodes for the policy and the work that it was opened for. */
+function whyOutdated(
+  ledger: Ledger,
+  { uid, generation, applied }: NonNullable<LedgerQuery['policy']>,
+): string | undefined {
+  // as a census leaves it that is of a version before batches
+  if (ledger.policy === undefined) return 'the census has not opened a batch for the DeploymentPolicy yet'
+  if (ledger.policy.uid !== uid || ledger.policy.generation !== generation)
+    return 'the census has not counted since the DeploymentPolicy changed'
+  return ledger.applied === applied ? undefined : 'the census has not opened a batch for the current spec yet'
+}
+
+/** How many nodes the selectors of a policy's compartments match, as the ledger says. */
+export function candidatesInLedger(
+  ledgers: readonly Lease[],
+  skyhook: SkyhookIdentity,
+): (name: string) => number | undefined {
+  const read = ledgerAmong(ledgers, skyhook)
+  return (name) => (read?.outcome === 'read' ? read.ledger.compartments[name]?.candidates : undefined)
 }
 
 /**
@@ -96,10 +145,10 @@ export function queueIn(
   const read = ledgerAmong(ledgers, skyhook)
   if (read?.outcome !== 'read') return undefined
   const { ledger } = read
-  const matched = ledger.compartments[compartment]?.matched
+  const { matched, waiters = ledger.waiters } = ledger.compartments[compartment] ?? {}
   if (matched === undefined || ledger.skyhookUID !== skyhook.uid || ledger.selectorHash !== selectorHash)
     return undefined
-  return { matched, waiters: ledger.applied === applied ? Math.max(1, ledger.waiters) : matched }
+  return { matched, waiters: ledger.applied === applied ? Math.max(1, waiters) : matched }
 }
 
 /** Ready agents in the cluster, as far as a ledger says. */
@@ -157,6 +206,16 @@ function ledgerLease(skyhook: SkyhookIdentity, found: Lease | undefined, ledger:
 
 const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0
 
+const batchCounts = ['epoch', 'currentBatch', 'size', 'completed', 'failed', 'consecutiveFailures', 'lastBatchSize']
+
+const isBatch = (value: unknown): boolean =>
+  value === undefined ||
+  (isObject(value) &&
+    batchCounts.every((count) => isCount(value[count])) &&
+    (value['waitedSeconds'] === undefined || isCount(value['waitedSeconds'])) &&
+    typeof value['stopped'] === 'boolean' &&
+    typeof value['lastBatchFailed'] === 'boolean')
+
 function isLedger(value: unknown): value is Ledger {
   if (!isObject(value)) return false
   const { v, skyhookUID, selectorHash, agents = 0, waiters, generation, compartments } = value
@@ -166,6 +225,8 @@ function isLedger(value: unknown): value is Ledger {
     typeof selectorHash === 'string' &&
     [agents, waiters, generation].every(isCount) &&
     isObject(compartments) &&
-    Object.values(compartments).every((scope) => isObject(scope) && isCount(scope['matched']))
+    Object.values(compartments).every(
+      (scope) => isObject(scope) && isCount(scope['matched']) && isBatch(scope['batch']),
+    )
   )
 }

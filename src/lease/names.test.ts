@@ -11,6 +11,7 @@ import {
   ownSlotsSelector,
   parseIndexedName,
   scopeSelector,
+  selectorWithControlPlane,
   skyhookScope,
   slotLabels,
 } from './names.ts'
@@ -46,10 +47,8 @@ describe('public names', () => {
   })
 
   test('these selectors find the Leases of a scope', () => {
-    expect(scopeSelector(skyhookScope(demo))).toBe('skyhook.nvidia.com/name=demo,skyhook.nvidia.com/compartment=')
-    expect(scopeSelector(skyhookScope(demo, 'gpu'))).toBe(
-      'skyhook.nvidia.com/name=demo,skyhook.nvidia.com/compartment in (,gpu)',
-    )
+    expect(scopeSelector(skyhookScope(demo, 'gpu'))).toBe('skyhook.nvidia.com/name=demo')
+    expect(selectorWithControlPlane(skyhookScope(demo))).toBe('skyhook.nvidia.com/name in (,demo)')
     expect(scopeSelector(controlPlaneScope)).toBe('skyhook.nvidia.com/scope=control-plane')
     expect(ownSlotsSelector('node-1')).toBe('skyhook.nvidia.com/node=node-1')
     expect(ownSlotsSelector('n'.repeat(64))).toBe(`skyhook.nvidia.com/node=${'n'.repeat(53)}x-ce068a19`)

@@ -27,44 +27,64 @@ export type Scope = {
   readonly kind: 'slot' | 'bootstrap' | 'control-plane'
   /** Value of the scope label. */
   readonly hash: string
+  /** Name of the compartment, free text. */
+  readonly compartment: string
   /** What stands before `.slot-0`. */
   readonly namePrefix: string
   readonly labels: { readonly name: string; readonly compartment: string }
+  /** Values of the compartment label of the Skyhook's other compartments: each of them has a budget of its own. */
+  readonly siblings: readonly string[]
 }
 
-/** The scope of a Skyhook's compartment; `''` is the compartment of a Skyhook without a DeploymentPolicy. */
-export function skyhookScope(skyhook: SkyhookIdentity, compartment = ''): Scope {
-  return scopeOf('slot', skyhook, compartment, slotText(skyhook, compartment))
+/**
+ * The scope of a Skyhook's compartment; `''` is the compartment of a Skyhook without a DeploymentPolicy.
+ * `compartments`: all that the policy has.
+ */
+export function skyhookScope(skyhook: SkyhookIdentity, compartment = '', compartments: readonly string[] = []): Scope {
+  return scopeOf('slot', skyhook, { compartment, compartments }, slotText(skyhook, compartment))
 }
 
 /**
  * Nodes that carry the runtime-required taint and have nothing to evict cost no capacity and have a budget of their
  * own.
  */
-export function bootstrapScope(skyhook: SkyhookIdentity, compartment = ''): Scope {
-  return scopeOf('bootstrap', skyhook, compartment, bootstrapText(skyhook, compartment))
+export function bootstrapScope(
+  skyhook: SkyhookIdentity,
+  compartment = '',
+  compartments: readonly string[] = [],
+): Scope {
+  return scopeOf('bootstrap', skyhook, { compartment, compartments }, bootstrapText(skyhook, compartment))
 }
 
 /** One control-plane node of the whole cluster at a time, whatever Skyhook works on it. */
 export const controlPlaneScope: Scope = {
   kind: 'control-plane',
   hash: 'control-plane',
+  compartment: '',
   namePrefix: 'control-plane',
   labels: { name: '', compartment: '' },
+  siblings: [],
 }
 
 const slotText = ({ uid }: SkyhookIdentity, compartment: string): string => `${uid}/${compartment}`
 const bootstrapText = ({ uid }: SkyhookIdentity, compartment: string): string => `${uid}/${compartment}/bootstrap`
 const hashIn = (text: string): string => sha256Hex(text).slice(0, 8)
 
-function scopeOf(kind: 'slot' | 'bootstrap', skyhook: SkyhookIdentity, compartment: string, hashInput: string): Scope {
+function scopeOf(
+  kind: 'slot' | 'bootstrap',
+  skyhook: SkyhookIdentity,
+  { compartment, compartments }: { readonly compartment: string; readonly compartments: readonly string[] },
+  hashInput: string,
+): Scope {
   const hash = hashIn(hashInput)
   const segment = nameSegment(compartment)
   return {
     kind,
     hash,
+    compartment,
     namePrefix: `${skyhook.name}${segment === '' ? '' : `.${segment}`}-${hash}`,
     labels: { name: skyhook.name, compartment: labelValue(compartment) },
+    siblings: compartments.filter((other) => other !== compartment).map(labelValue),
   }
 }
 
@@ -139,24 +159,14 @@ function nodeShard(nodeName: string): string {
 const shardAlphabet = 'abcdefghijklmnopqrstuvwxyz0123456789-.'
 
 /**
- * Label selector of the one LIST that an admission needs: the compartment's slots, also those of an earlier Skyhook of
- * the same name, which count until their nodes give them back, and the ledger, which has an empty compartment label.
+ * Label selector of the one LIST that an admission needs: the ledger and all slots of the Skyhook. Those of an earlier
+ * Skyhook of the same name, and of compartments that are gone, count until their nodes give them back.
  */
-export function scopeSelector(scope: Scope): string {
-  if (scope.kind === 'control-plane') return `${labelKeys.scope}=${scope.hash}`
-  const compartment =
-    scope.labels.compartment === ''
-      ? `${labelKeys.compartment}=`
-      : `${labelKeys.compartment} in (,${scope.labels.compartment})`
-  return `${labelKeys.name}=${scope.labels.name},${compartment}`
-}
+export const scopeSelector = (scope: Scope): string =>
+  scope.kind === 'control-plane' ? `${labelKeys.scope}=${scope.hash}` : `${labelKeys.name}=${scope.labels.name}`
 
-/** Label selector of one LIST that shows a Skyhook's scope and the control plane's. */
-export function selectorWithControlPlane({ labels: { name, compartment } }: Scope): string {
-  const compartments =
-    compartment === '' ? `${labelKeys.compartment}=` : `${labelKeys.compartment} in (,${compartment})`
-  return `${labelKeys.name} in (,${name}),${compartments}`
-}
+/** Label selector of one LIST that shows a Skyhook's slots and the control plane's. */
+export const selectorWithControlPlane = ({ labels: { name } }: Scope): string => `${labelKeys.name} in (,${name})`
 
 /** Whether the slot with these labels is of the Skyhook, in whatever compartment it was granted. */
 export function isScopeOf(skyhook: SkyhookIdentity, scope: string, compartment: string): boolean {

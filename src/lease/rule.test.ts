@@ -9,7 +9,6 @@ import {
   type Budget,
   type CountedScope,
   type Limit,
-  type PolicyBudget,
 } from './rule.ts'
 
 /** Distinct indices, some beyond any limit of the test, and slots without an index. */
@@ -91,11 +90,8 @@ describe('pickIndex', () => {
 
 describe('effectiveLimit', () => {
   const none: CountedScope = { unknown: 'no census yet' }
-  const counted = (matched: number, batch?: { size: number; failedBefore: number }): CountedScope => ({
-    matched,
-    batch,
-  })
-  test.each<{ spec?: Budget; policy?: PolicyBudget; counted: CountedScope; is: Limit }>([
+  const counted = (matched: number): CountedScope => ({ matched })
+  test.each<{ spec?: Budget; counted: CountedScope; is: Limit }>([
     { counted: none, is: 'unlimited' },
     { spec: {}, counted: none, is: 'unlimited' },
     { spec: { count: 3 }, counted: none, is: 3 },
@@ -109,24 +105,8 @@ describe('effectiveLimit', () => {
     { spec: { percent: 57 }, counted: counted(100), is: 57 },
     { spec: { percent: 50, maxCount: 20 }, counted: counted(100), is: 20 },
     { spec: { percent: 50, maxCount: 80 }, counted: counted(100), is: 50 },
-    { spec: { count: 9 }, policy: { count: 4, hasStrategy: false }, counted: none, is: 4 },
-    { policy: { percent: 20, hasStrategy: false }, counted: counted(50), is: 10 },
-    { policy: { count: 4, hasStrategy: true }, counted: none, is: none as Limit },
-    { policy: { count: 4, hasStrategy: true }, counted: counted(50, { size: 2, failedBefore: 1 }), is: 3 },
-    { policy: { count: 4, hasStrategy: true }, counted: counted(50, { size: 8, failedBefore: 1 }), is: 4 },
-    {
-      policy: { percent: 20, maxCount: 5, hasStrategy: true },
-      counted: counted(50, { size: 8, failedBefore: 0 }),
-      is: 5,
-    },
-    {
-      policy: { count: 4, hasStrategy: true },
-      counted: counted(50),
-      is: { unknown: 'the census has not opened a batch yet' },
-    },
-    { policy: { hasStrategy: false }, counted: counted(50), is: { unknown: 'the policy has no budget' } },
-  ])('spec $spec, policy $policy and count $counted give the limit $is', ({ spec, policy, counted, is }) => {
-    expect(effectiveLimit(spec, policy, counted)).toEqual(is)
+  ])('spec $spec and count $counted give the limit $is', ({ spec, counted, is }) => {
+    expect(effectiveLimit(spec, counted)).toEqual(is)
   })
 })
 

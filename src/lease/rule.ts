@@ -55,41 +55,43 @@ export type Budget = {
   readonly maxCount?: number | undefined
 }
 
-/**
- * `hasStrategy`: nodes go in batches, so the ceiling alone does not say how many may start. Like the batch below it
- * waits for DeploymentPolicies: nothing passes one yet.
- */
-export type PolicyBudget = Budget & { readonly hasStrategy: boolean }
+/** A budget as an object has it, where `null` says as little as nothing. */
+export const readBudget = ({
+  count,
+  percent,
+  maxCount,
+}: {
+  readonly count?: number | null
+  readonly percent?: number | null
+  readonly maxCount?: number
+} = {}): Budget => ({
+  ...(typeof count === 'number' && { count }),
+  ...(typeof percent === 'number' && { percent }),
+  ...(maxCount !== undefined && { maxCount }),
+})
 
 /** What the census published for this scope, or why it cannot be used: absent, of another Skyhook, of an older spec. */
-export type CountedScope =
-  | { readonly matched: number; readonly batch?: { readonly size: number; readonly failedBefore: number } | undefined }
-  | { readonly unknown: string }
+export type CountedScope = { readonly matched: number } | { readonly unknown: string }
 
 export type Limit = number | 'unlimited' | { readonly unknown: string }
 
 /**
  * How many nodes of the scope may be out at once. No budget at all = 'unlimited'; count as it is (0: nobody starts);
- * percent of the matched nodes, rounded down but at least 1 (0 %: nobody), at most `maxCount`. A policy's budget
- * replaces the Skyhook's own; with a strategy the limit is also at most the batch plus the slots that failed in earlier
- * batches. What needs the census is unknown without it.
+ * percent of the matched nodes, rounded down but at least 1 (0 %: nobody), at most `maxCount`. A percentage is unknown
+ * without the census.
  */
-export function effectiveLimit(
-  spec: Budget | undefined,
-  policy: PolicyBudget | undefined,
-  counted: CountedScope,
-): Limit {
-  const { count, percent, maxCount = Infinity } = policy ?? spec ?? {}
-  if (percent === undefined && count === undefined)
-    return policy === undefined ? 'unlimited' : { unknown: 'the policy has no budget' }
-  if (count === 0 || percent === 0) return 0
+export function effectiveLimit(budget: Budget | undefined, counted: CountedScope): Limit {
+  const { count, percent } = budget ?? {}
+  if (budget === undefined || (percent === undefined && count === undefined)) return 'unlimited'
+  if (count === undefined && percent !== 0 && 'unknown' in counted) return counted
+  return ceilingOf(budget, 'matched' in counted ? counted.matched : 0)
+}
 
-  const needsCensus = count === undefined || policy?.hasStrategy === true
-  if (needsCensus && 'unknown' in counted) return counted
-  const ceiling = count ?? Math.min(maxCount, percentOf(percent ?? 0, 'matched' in counted ? counted.matched : 0))
-  if (policy?.hasStrategy !== true || 'unknown' in counted) return ceiling
-  if (counted.batch === undefined) return { unknown: 'the census has not opened a batch yet' }
-  return Math.min(ceiling, counted.batch.size + counted.batch.failedBefore)
+/** What the budget allows of so many nodes; Infinity without one. */
+export function ceilingOf({ count, percent, maxCount = Infinity }: Budget, matched: number): number {
+  if (count !== undefined) return count
+  if (percent === undefined) return Infinity
+  return percent === 0 ? 0 : Math.min(maxCount, percentOf(percent, matched))
 }
 
 /**

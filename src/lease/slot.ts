@@ -50,6 +50,8 @@ export type Slot = {
   /** Value of the scope and compartment labels. */
   readonly scope: string
   readonly compartment: string
+  /** Name of the compartment, which may be no label value. */
+  readonly compartmentName: string
   /** Infinity for slots without an index. */
   readonly index: number
   /** Name of the node. */
@@ -71,6 +73,7 @@ const keys = {
   phase: `${apiGroup}/phase`,
   generation: `${apiGroup}/generation`,
   epoch: `${apiGroup}/epoch`,
+  compartment: `${apiGroup}/compartment`,
   bootId: `${apiGroup}/boot-id`,
   nodeUid: `${apiGroup}/node-uid`,
   packages: `${apiGroup}/packages`,
@@ -92,6 +95,7 @@ export function readSlot(lease: Lease): Slot | undefined {
     kind,
     scope: labels[labelKeys.scope] ?? '',
     compartment: labels[labelKeys.compartment] ?? '',
+    compartmentName: annotations[keys.compartment] ?? labels[labelKeys.compartment] ?? '',
     index: indexed?.kind === kind ? indexed.index : Infinity,
     holder: spec?.holderIdentity ?? '',
     nodeUid: annotations[keys.nodeUid] ?? metadata.ownerReferences?.[0]?.uid ?? '',
@@ -124,11 +128,14 @@ export function heldIndices(slots: readonly Slot[], scope: Scope): number[] {
     })
 }
 
-/** Whether the slot takes capacity from the scope. */
+/**
+ * Whether the slot takes capacity from the scope. Slots of a compartment that the policy no longer has take it from
+ * every other one: nobody knows any more which of them their nodes are in.
+ */
 export function countsTowards(slot: Slot, scope: Scope): boolean {
   if (slot.scope === scope.hash) return true
   if (scope.kind === 'control-plane' || slot.scope === controlPlaneScope.hash) return false
-  if (slot.compartment !== scope.labels.compartment) return false
+  if (scope.siblings.includes(slot.compartment)) return false
   return (slot.kind === 'bootstrap') === (scope.kind === 'bootstrap')
 }
 
@@ -148,7 +155,10 @@ export function newLease(
     metadata: {
       name: 'index' in target ? indexedName(scope, target.index) : nodeSlotName(scope, node.name),
       labels: slotLabels(scope, 'index' in target ? scope.kind : target.kind, node.name),
-      annotations: annotationsOf(node, progress),
+      annotations: {
+        ...annotationsOf(node, progress),
+        ...(scope.compartment !== '' && { [keys.compartment]: scope.compartment }),
+      },
       ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: node.name, uid: node.uid }],
     },
     spec: {

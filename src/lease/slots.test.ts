@@ -167,16 +167,25 @@ describe('acquire', () => {
     expect(got).toMatchObject({ outcome: 'held', slot: { epoch: 7 } })
   })
 
-  test('slots of an earlier Skyhook of the same name count until they are gone, those of other compartments do not', async () => {
+  test('slots of an earlier Skyhook of the same name count until they are gone', async () => {
     const old = { ...request(1, 1), scope: skyhookScope({ ...demo, uid: 'an-earlier-one' }) }
-    const other = { ...request(2, 1), scope: skyhookScope(demo, 'gpu') }
     expect(await acquire(leases, old)).toMatchObject({ outcome: 'held' })
-    expect(await acquire(leases, other)).toMatchObject({ outcome: 'held' })
     expect(await acquire(leases, request(3, 1))).toMatchObject({
       outcome: 'waiting',
       listing: { slots: [{ holder: 'node-1' }] },
     })
     expect(await acquire(leases, request(3, 2))).toMatchObject({ outcome: 'held', slot: { index: 0 } })
+  })
+
+  test('slots of other compartments do not count, those of a compartment that is gone do', async () => {
+    const inCompartment = (name: string, others: readonly string[]) => skyhookScope(demo, name, [name, ...others])
+    await acquire(leases, { ...request(1, 1), scope: inCompartment('gpu', ['an odd name']) })
+    await acquire(leases, { ...request(2, 1), scope: inCompartment('an odd name', ['gpu']) })
+    const asCpu = (compartments: readonly string[], limit: number) =>
+      acquire(leases, { ...request(3, limit), scope: inCompartment('cpu', compartments) })
+    expect(await asCpu(['gpu'], 1)).toMatchObject({ outcome: 'waiting', listing: { slots: [{ holder: 'node-2' }] } })
+    expect(await acquire(leases, request(3, 2))).toMatchObject({ outcome: 'waiting' }) // the policy is gone
+    expect(await asCpu(['gpu', 'an odd name'], 1)).toMatchObject({ outcome: 'held', slot: { index: 0 } })
   })
 
   test('a node counts once above the indices, whatever scopes its slots name', async () => {

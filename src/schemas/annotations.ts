@@ -19,6 +19,8 @@ export const keepOffBeforeKey = `${apiGroup}/keep-off-before`
 export const ignoreLabel = `${apiGroup}/ignore`
 export const pauseKey = `${apiGroup}/pause`
 export const disableKey = `${apiGroup}/disable`
+/** Ours, on a Skyhook: another text makes the batches of its DeploymentPolicy start over. */
+export const resetBatchesKey = `${apiGroup}/reset-batches`
 
 export const notReadyCondition = (skyhook: string): string => `${apiGroup}/${skyhook}/NotReady`
 export const erroringCondition = (skyhook: string): string => `${apiGroup}/${skyhook}/Erroring`

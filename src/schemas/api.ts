@@ -7,5 +7,8 @@ export const skyhookTypeMeta = { apiVersion: `${apiGroup}/v1alpha1`, kind: 'Skyh
 /** What tells a Lease from other objects. */
 export const leaseTypeMeta = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease' } as const
 
+/** The collection of all DeploymentPolicies. */
+export const policiesPath = `/apis/${skyhookTypeMeta.apiVersion}/deploymentpolicies`
+
 /** The collection of all Skyhooks. */
 export const skyhooksPath = `/apis/${skyhookTypeMeta.apiVersion}/skyhooks`

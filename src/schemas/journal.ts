@@ -21,6 +21,8 @@ export type Journal = {
   readonly cordonRetriesAtMs?: readonly number[]
   /** A Skyhook with `runtimeRequired` selects this node, or did and the taint is still to be removed. */
   readonly runtimeRequired?: true
+  /** Reboots made for packages since this journal began; only ever grows. */
+  readonly reboots?: number
   /** UID of the Node object that this host last published to; another UID means that the node registered again. */
   readonly nodeUid: string
   /** Boot of the host in which the journal was written last. */
@@ -59,7 +61,7 @@ export type SkyhookRecord = {
   readonly rev: number
   /** Keyed `<package name>|<version>`, as published. */
   readonly packages: Readonly<Record<string, PackageRecord>>
-  /** Hash of the spec that was last completed here (see stages/model/applied-hash.ts). */
+  /** Hash of the spec that was last completed here (`completionHash` in stages/model/applied-hash.ts). */
   readonly applied?: string | undefined
   /** From the first started step until completion, or until the node gives its slot back (skyhook/lifecycle.ts). */
   readonly lifecycle?: Lifecycle | undefined
@@ -193,7 +195,7 @@ export type PackageFacts = {
   readonly uninstall?: PackageSpec['uninstall'] | undefined
   /**
    * When config or post-interrupt passed last, by the wall clock, which files go by: a status file older than this does
-   * not request a run. All other times of the journal are steady.
+   * not request a run. All times of the journal but this and `passedAtWallMs` are steady.
    */
   readonly passedAtMs?: number | undefined
   /** When a run that the host had requested started last. */
@@ -282,6 +284,11 @@ export type StageAttempt = {
   readonly repeats?: number
   /** A check failed; the remaining checks still run. */
   readonly failed?: boolean
+  /**
+   * When an uninstall passed, by the wall clock: its entry in the package's history has this time, and a clean-up that
+   * is repeated by a later agent finds it by that.
+   */
+  readonly passedAtWallMs?: number
 }
 
 export type StepAttempt = {

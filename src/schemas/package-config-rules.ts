@@ -32,18 +32,23 @@ function placedSteps(file: PackageConfigFile): PlacedStep[] {
 function nameProblems({ package_name: name }: PackageConfigFile): Problem[] {
   const isReserved = name === 'START' || name === 'check_results' || name.endsWith('_ALL_CHECKED')
   if (!isReserved) return []
-  return [problem('/package_name', 'is the name of a file in the flags folder; give the package another', name)]
+  const message = 'is the name of a file in the flags folder; give the package another'
+  return [problem('package-name-reserved', '/package_name', message, 'give the package another name', name)]
 }
 
 function modeProblems(file: PackageConfigFile): Problem[] {
   const problems: Problem[] = []
-  if (placedSteps(file).length === 0) problems.push(problem('/modes', 'has no step in any mode'))
-  if (!stagesWithSteps.some((stage) => stage in file.modes))
-    problems.push(problem('/modes', `has none of ${stagesWithSteps.join(', ')}: checks alone do nothing`))
+  const add = `add steps to one of ${stagesWithSteps.join(', ')}, and to its check`
+  if (placedSteps(file).length === 0) problems.push(problem('no-steps', '/modes', 'has no step in any mode', add))
+  if (!stagesWithSteps.some((stage) => stage in file.modes)) {
+    const message = `has none of ${stagesWithSteps.join(', ')}: checks alone do nothing`
+    problems.push(problem('no-stage', '/modes', message, add))
+  }
   for (const stage of stagesWithSteps) {
     if (!file.modes[stage]?.length || file.modes[checkOf(stage)]?.length) continue
     const message = `has no step although ${stage} has: a stage is complete when its checks passed`
-    problems.push(problem(`/modes/${stage}-check`, message))
+    const remedy = `add a step to ${stage}-check that fails until the work of ${stage} is visible on the host`
+    problems.push(problem('stage-without-check', `/modes/${stage}-check`, message, remedy))
   }
   return problems
 }
@@ -52,19 +57,22 @@ function stepProblems({ mode, pointer, step }: PlacedStep): Problem[] {
   const problems: Problem[] = []
   if (step.upgrade_step && mode !== 'upgrade' && mode !== 'upgrade-check') {
     const message = `can be true in upgrade and upgrade-check only, not in ${mode}`
-    problems.push(problem(`${pointer}/upgrade_step`, message))
+    problems.push(problem('upgrade-step-mode', `${pointer}/upgrade_step`, message, 'write false'))
   }
   if (step.upgrade_step && step.arguments.length > 0) {
     const message = 'must be empty with upgrade_step: the two versions are its arguments'
-    problems.push(problem(`${pointer}/arguments`, message, step.arguments))
+    const remedy = 'write [], and read the two versions from the arguments'
+    problems.push(problem('upgrade-step-arguments', `${pointer}/arguments`, message, remedy, step.arguments))
   }
   for (const [index, argument] of step.arguments.entries()) {
     const why = environmentTextProblem(argument)
-    if (why) problems.push(problem(`${pointer}/arguments/${index}`, why, argument))
+    const remedy = 'pass the text in a file of the package instead'
+    if (why) problems.push(problem('argument-text', `${pointer}/arguments/${index}`, why, remedy, argument))
   }
   for (const [name, value] of Object.entries(step.env ?? {})) {
     const why = environmentNameProblem(name) ?? environmentTextProblem(value, name)
-    if (why) problems.push(problem(`${pointer}/env/${pointerSegment(name)}`, why))
+    const remedy = 'rename the variable, or pass its text in a file of the package'
+    if (why) problems.push(problem('variable', `${pointer}/env/${pointerSegment(name)}`, why, remedy))
   }
   return problems
 }
@@ -80,7 +88,8 @@ function uncheckedSteps(file: PackageConfigFile): Problem[] {
       const sibling = checkSibling(path)
       if (checks.has(path) || checks.has(sibling)) return []
       const message = `has no check of its own in ${stage}-check (${sibling} is the usual name)`
-      return [problem(`/modes/${stage}/${index}/path`, message, path)]
+      const remedy = `add a step to ${stage}-check that looks for what ${path} does`
+      return [problem('step-without-check', `/modes/${stage}/${index}/path`, message, remedy, path)]
     })
   })
 }
@@ -101,7 +110,8 @@ function repeatedSteps(file: PackageConfigFile): Problem[] {
       const isRepeated = !step.idempotence && identities.has(identity)
       identities.add(identity)
       const message = 'is the same as an earlier step and, with idempotence false, never runs'
-      return isRepeated ? [problem(`/modes/${mode}/${index}`, message)] : []
+      const remedy = 'remove it, give it other arguments, or set idempotence to true'
+      return isRepeated ? [problem('step-repeated', `/modes/${mode}/${index}`, message, remedy)] : []
     })
   })
 }
@@ -111,16 +121,25 @@ function stepWarnings({ pointer, step }: PlacedStep): Problem[] {
   const invalidCodes = step.returncodes.filter((code) => code < 0 || code > 255)
   if (invalidCodes.length > 0) {
     const message = 'has codes that no process can exit with (0 to 255)'
-    warnings.push(problem(`${pointer}/returncodes`, message, invalidCodes))
+    warnings.push(problem('exit-code', `${pointer}/returncodes`, message, 'write codes from 0 to 255', invalidCodes))
   }
-  if (!step.on_host) warnings.push(problem(`${pointer}/on_host`, 'false has no effect: steps always run on the host'))
+  if (!step.on_host) {
+    const message = 'false has no effect: steps always run on the host'
+    warnings.push(problem('on-host', `${pointer}/on_host`, message, 'write true'))
+  }
   return warnings
 }
 
 function interruptWarning(file: PackageConfigFile): Problem[] {
   if (!file.modes.interrupt?.length) return []
-  return [problem('/modes/interrupt', 'never runs: the Skyhook defines what interrupts the node')]
+  const message = 'never runs: the Skyhook defines what interrupts the node'
+  return [problem('interrupt-mode', '/modes/interrupt', message, 'remove it, and set interrupt in the Skyhook')]
 }
 
-const problem = (pointer: string, message: string, value?: unknown): Problem =>
-  value === undefined ? { pointer, message } : { pointer, message, value }
+const problem = (rule: string, pointer: string, message: string, remedy: string, value?: unknown): Problem => ({
+  pointer,
+  message,
+  rule,
+  remedy,
+  ...(value !== undefined && { value }),
+})

@@ -25,7 +25,12 @@ export function parsePackageConfig(text: string): ParsedPackageConfig {
   try {
     document = JSON.parse(text)
   } catch (error) {
-    return invalid({ pointer: '', message: `is not JSON: ${messageOf(error)}` })
+    return invalid({
+      pointer: '',
+      message: `is not JSON: ${messageOf(error)}`,
+      rule: 'json-syntax',
+      remedy: 'write JSON: names in double quotes, no comments, no comma after the last entry',
+    })
   }
 
   const unsupportedVersion = newerVersion(document)
@@ -49,6 +54,8 @@ function newerVersion(document: unknown): Problem | undefined {
     pointer: '/schema_version',
     message: 'is newer than v1, the newest that this agent reads: upgrade skyhookd or build the package for v1',
     value,
+    rule: 'schema-version',
+    remedy: 'upgrade skyhookd or build the package for v1',
   }
 }
 

@@ -14,6 +14,7 @@ export type SkyhookSpec = {
   readonly podNonInterruptLabels?: LabelSelector
   readonly nodeSelectors?: LabelSelector
   readonly deploymentPolicy?: string
+  readonly deploymentPolicyOptions?: { readonly resetBatchStateOnCompletion?: boolean | null }
   readonly interruptionBudget?: InterruptionBudget
   readonly packages?: Readonly<Record<string, PackageSpec>>
   readonly additionalTolerations?: readonly Toleration[]

@@ -3,36 +3,62 @@ export type ValidationError = {
   readonly instancePath: string
   readonly keyword: string
   readonly params: Readonly<Record<string, unknown>>
-  readonly parentSchema?: { readonly description?: string; readonly properties?: Readonly<Record<string, unknown>> }
+  readonly parentSchema?: {
+    readonly description?: string
+    readonly properties?: Readonly<Record<string, { readonly description?: string }>>
+  }
   readonly data?: unknown
 }
 
 /** A compiled validator: true, or false with `errors` set until the next call. */
 export type Validate = { (data: unknown): boolean; errors?: readonly ValidationError[] | null }
 
-/** What is wrong at one place of a document. `pointer` is a JSON pointer (RFC 6901), empty for the whole document. */
-export type Problem = { readonly pointer: string; readonly message: string; readonly value?: unknown }
+/** What is wrong at one place of a document. */
+export type Problem = {
+  /** A JSON pointer (RFC 6901), empty for the whole document. */
+  readonly pointer: string
+  /** Reads on after place and value: `must be a string`. */
+  readonly message: string
+  readonly value?: unknown
+  /** Name of the violated rule; it never changes, since people filter by it. */
+  readonly rule: string
+  /** What to do, in the imperative. */
+  readonly remedy: string
+}
 
 /** One problem per violated place, worded from the schema's descriptions; the deepest place wins over its parents. */
 export function schemaProblems(errors: readonly ValidationError[]): Problem[] {
   return errors.map((error) => {
-    const { description } = error.parentSchema ?? {}
+    const { description = 'something else' } = error.parentSchema ?? {}
     switch (error.keyword) {
-      case 'required':
+      case 'required': {
+        const name = String(error.params.missingProperty)
+        const expected = error.parentSchema?.properties?.[name]?.description
         return {
-          pointer: `${error.instancePath}/${pointerSegment(String(error.params.missingProperty))}`,
+          pointer: `${error.instancePath}/${pointerSegment(name)}`,
           message: 'is missing',
+          rule: 'schema/required',
+          remedy: expected === undefined ? `add ${name}` : `add ${name}: ${expected}`,
         }
+      }
       case 'additionalProperties': {
         const name = String(error.params.additionalProperty)
         const known = Object.keys(error.parentSchema?.properties ?? {})
         return {
           pointer: `${error.instancePath}/${pointerSegment(name)}`,
           message: `is not known; known here: ${known.join(', ')}`,
+          rule: 'schema/unknown-field',
+          remedy: `remove ${name}, or correct its spelling`,
         }
       }
       default:
-        return { pointer: error.instancePath, message: `must be ${description ?? 'something else'}`, value: error.data }
+        return {
+          pointer: error.instancePath,
+          message: `must be ${description}`,
+          value: error.data,
+          rule: `schema/${error.keyword}`,
+          remedy: `write ${description}`,
+        }
     }
   })
 }
@@ -45,9 +71,13 @@ export function problemText(file: string, problem: Problem): string {
   const location = problem.pointer === '' ? file : `${file} ${problem.pointer}`
   return problem.value === undefined
     ? `${location}: ${problem.message}`
-    : `${location} = ${truncated(JSON.stringify(problem.value))}: ${problem.message}`
+    : `${location} = ${truncatedJson(problem.value)}: ${problem.message}`
 }
 
 const maxValueLength = 120 // enough to recognise it; messages end up in an Event of at most 1 KiB
 
-const truncated = (text: string): string => (text.length <= maxValueLength ? text : `${text.slice(0, maxValueLength)}…`)
+/** A value as JSON, its end cut off where it is long. */
+export function truncatedJson(value: unknown): string {
+  const text = JSON.stringify(value) ?? String(value)
+  return text.length <= maxValueLength ? text : `${text.slice(0, maxValueLength)}…`
+}

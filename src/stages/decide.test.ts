@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { NodeSimulator, guardedStep, plainStep, simplePackage } from '../../test/support/node-simulator.ts'
+import { NodeSimulator } from '../../test/support/node-simulator/node-simulator.ts'
+import { guardedStep, plainStep, simplePackage } from '../../test/support/node-simulator/package-content.ts'
 import { install, installedNode, pkg } from '../../test/support/node-simulator-dsl.ts'
 
 describe('a first install', () => {

@@ -1,6 +1,7 @@
 import { reasonReportDelayMs } from '../schemas/catalogue/reasons.ts'
 import { journalVersion, type Journal, type SkyhookRecord } from '../schemas/journal.ts'
 import type { NodePatch } from '../schemas/kubernetes.ts'
+import type { NodeStatus } from '../schemas/skyhook.ts'
 import { NodeSpecBuilder } from './drain/node-spec-builder.ts'
 import { isEmptyPatch, mergePatches } from './model/node-patch.ts'
 import type { Action, Plan, StageEvent, TimedReason } from './model/plan.ts'
@@ -19,8 +20,10 @@ import { surplusSlots } from './skyhook/surplus-slots.ts'
 import { reasonsPatch, unpublishedReasons, unreadReasons } from './skyhook/undecided.ts'
 
 /** What one Skyhook asks for: its next record, and what follows from it. */
-type SkyhookDecision = {
+export type SkyhookDecision = {
   readonly name: string
+  /** As it is published, now or when it has lasted. */
+  readonly status: NodeStatus
   readonly record: SkyhookRecord
   readonly reason?: TimedReason | undefined
   readonly actions: readonly Action[]
@@ -40,6 +43,12 @@ type SkyhookDecision = {
 
 /** The decisions so far, and the journal that the next one sees. */
 type Fold = { readonly journal: Journal; readonly decisions: readonly SkyhookDecision[] }
+
+/**
+ * Uncordon precedes release: a cordon that nobody knows of may be there, and the slot may stand for it, as after a
+ * restore of etcd. A slot that is not confirmed goes back as well.
+ */
+const mayEndSlot = (action: Action): boolean => action.do === 'releaseSlot' || action.do === 'confirmSlot'
 
 /**
  * The one decision of the agent: from everything it knows to what happens next. Pure and level-triggered: the same
@@ -78,20 +87,22 @@ export function decide(snapshot: Snapshot, lastReasons: ReadonlyMap<string, Time
       usesControlPlane: decisions.some(({ usesControlPlane }) => usesControlPlane),
     }),
   ]
-  // uncordon precedes release: a cordon that was not answered may be there
-  const certain = snapshot.isNodeInDoubt === true ? actions.filter((action) => action.do !== 'releaseSlot') : actions
+  const certain = snapshot.isNodeInDoubt === true ? actions.filter((action) => !mayEndSlot(action)) : actions
   const reportAtMs = reasons.map(([, { sinceMs }]) => sinceMs + reasonReportDelayMs)
+  const allEvents = [...events, ...decisions.flatMap((decision) => decision.events)]
+  const reboots = (snapshot.journal.reboots ?? 0) + allEvents.filter(isRebootMade).length
   return {
     journal: {
       v: journalVersion,
       nodeUid: uid,
       bootId: snapshot.bootId,
       ...change.journalFields,
+      ...(reboots > 0 && { reboots }),
       skyhooks: journal.skyhooks,
     },
     actions: [...certain, ...(isEmptyPatch(patch) ? [] : [publish])],
     reasons: new Map(reasons),
-    events: [...events, ...decisions.flatMap((decision) => decision.events)],
+    events: allEvents,
     needed: new Set(decisions.flatMap(({ needed }) => [...needed])),
     slotRequests: new Set(decisions.filter(({ asksForSlot }) => asksForSlot).map(({ name }) => name)),
     watchPods: strongestWatch(decisions),
@@ -104,6 +115,17 @@ export function decide(snapshot: Snapshot, lastReasons: ReadonlyMap<string, Time
       ...reportAtMs.filter((atMs) => atMs > snapshot.nowMs),
     ),
   }
+}
+
+const isRebootMade = (event: StageEvent): boolean => event.type === 'interrupted' && event.interrupt === 'reboot'
+
+/**
+ * The decisions behind a plan, for tools that explain one: by priority, those that the cluster has. A Skyhook that does
+ * not select the node, and never did anything there, has none.
+ */
+export function decisionsOf(snapshot: Snapshot): readonly SkyhookDecision[] {
+  const { journal } = reconcileAnnotations(recordBoot(snapshot.journal, snapshot), snapshot.node)
+  return decideListed(snapshot, { journal, decisions: [] }, new Map()).decisions
 }
 
 /** By priority: each sees what those before it decided. */
@@ -152,7 +174,7 @@ function decideSkyhook(
   const { status, reason: decided } = withFailure(snapshot, planned, failing, lastReason)
   // until a new spec is read, the node waits for what it waited for
   const reason = decided ?? (selected && view.stale ? lastReason : undefined)
-  const isContradicted = status !== 'complete' && nodeShowsComplete(snapshot, name, view.spec)
+  const isContradicted = status !== 'complete' && nodeShowsComplete(snapshot, view)
   const { published, recheckAtMs } = nextPublished(builder.record, status, reason, snapshot.nowMs, isContradicted)
   const isFirst = builder.record.published === undefined
   const record =
@@ -162,6 +184,7 @@ function decideSkyhook(
   const { recheckAtMs: patchRecheckAtMs, ...patch } = skyhookPatch(snapshot, name, record, reason)
   return {
     name,
+    status,
     record,
     reason,
     actions: builder.actions,
@@ -187,6 +210,7 @@ function decideDeletedSkyhook(snapshot: Snapshot, name: string, before: SkyhookR
     : skyhookPatch(snapshot, name, record, failure)
   return {
     name,
+    status: record.published?.status ?? 'unknown',
     record,
     reason: failure,
     actions,

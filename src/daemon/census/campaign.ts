@@ -1,9 +1,10 @@
 import { defaultAgentPodSelector } from '../../census/messages.ts'
 import { type Election, startElection } from '../../lease/election.ts'
+import type { FleetSeries } from '../../schemas/catalogue/fleet-metrics.ts'
 import type { Leases } from '../../lease/slot-reads.ts'
 import type { Platform } from '../platform/platform.ts'
 import type { Settings } from '../settings/settings.ts'
-import { version } from '../settings/version.ts'
+import { version } from '../../schemas/version.ts'
 import { errorField } from '../telemetry/log.ts'
 import type { FleetSize } from '../state/fleet-size.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
@@ -15,6 +16,8 @@ import { createCensusSupervisor } from './supervisor.ts'
  */
 export type CensusCampaign = {
   isLeader(): boolean
+  /** What the census of this term counted; nothing while another agent leads, and until the first count. */
+  fleetSeries(): readonly FleetSeries[]
   /** Looks whether there is a census, because a count is missing. */
   look(): void
   /** Campaigns until the signal aborts, then releases the Lease so that another agent takes it immediately. */
@@ -54,8 +57,10 @@ export function createCensusCampaign(options: {
       election?.resign(resignForMs, why)
     },
   })
+  const isLeader = (): boolean => election?.isLeader() === true
   return {
-    isLeader: () => election?.isLeader() === true,
+    isLeader,
+    fleetSeries: () => (isLeader() ? supervisor.series() : []),
     look: () => election?.look(),
     async run() {
       election = startElection(leases, {

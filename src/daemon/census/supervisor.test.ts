@@ -1,7 +1,9 @@
 /** The agent's side with small programs in the census's place. */
+import { PassThrough } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { readCensusLine, readCensusSettings, type CensusLine, type CensusSettings } from '../../census/messages.ts'
+import type { FleetSeries } from '../../schemas/catalogue/fleet-metrics.ts'
 import { startCensusProcess } from '../platform/census-process.ts'
 import { systemClock } from '../platform/system-clock.ts'
 import { createCensusSupervisor, type CensusSupervisor } from './supervisor.ts'
@@ -114,6 +116,55 @@ test('deaths far apart are no crash loop, and those of an earlier term count', a
   await once()
   expect(crashLoops).toHaveLength(1)
   expect(exits).toEqual(Array.from({ length: 3 }, () => 'it was ended by SIGKILL'))
+})
+
+test('what a census counted is there until it exits, and one that is still ending adds nothing to the next', async () => {
+  const started: { readonly output: PassThrough; readonly exit: () => void }[] = []
+  const supervisor = createCensusSupervisor({
+    settings,
+    start() {
+      const output = new PassThrough()
+      const exited = Promise.withResolvers<string>()
+      started.push({ output, exit: () => void output.end(() => exited.resolve('it ended with code 0')) })
+      return {
+        pid: started.length,
+        output,
+        exited: exited.promise,
+        send: () => undefined,
+        closeInput: () => undefined,
+        kill: () => undefined,
+      }
+    },
+    clock: systemClock,
+    onLine: (line) => void lines.push(line),
+    onExit: (how) => void exits.push(how),
+    onCrashLoop: () => {},
+  })
+  const says = (at: number, subject: string, series?: FleetSeries): void =>
+    void started[at]?.output.write(`${JSON.stringify({ kind: 'series', subject, series })}\n`)
+  const of = (skyhook: string): FleetSeries => ({ skyhook_node_target_count: [[[skyhook], 1]] })
+  const eventually = async (series: readonly FleetSeries[]): Promise<void> =>
+    await vi.waitFor(() => expect(supervisor.series()).toEqual(series))
+
+  const first = new AbortController()
+  const firstKept = supervisor.supervise(first.signal)
+  says(0, 'old', of('old'))
+  await eventually([of('old')])
+  first.abort(new Error('the term is over'))
+  const kept = supervisor.supervise(term.signal)
+  says(1, 'gone', of('gone'))
+  says(1, 'new', of('new'))
+  says(1, 'gone')
+  says(0, 'late', of('late'))
+  await eventually([of('new')])
+  started[0]?.exit()
+  await firstKept
+  expect(supervisor.series()).toEqual([of('new')])
+  term.abort(new Error('the term is over'))
+  started[1]?.exit()
+  await kept
+  expect(supervisor.series()).toEqual([])
+  expect(lines).toEqual([])
 })
 
 test('a program that cannot be started counts as a death', async () => {

@@ -2,8 +2,9 @@
  * The agent's side of the census: runs it as a child process for the length of a term, so that no agent carries its
  * memory.
  */
-import { type CensusLine, type CensusSettings, readCensusLine } from '../../census/messages.ts'
+import { type CensusLine, type CensusSettings, readCensusLine, type SeriesLine } from '../../census/messages.ts'
 import { readLines } from '../../kube/watch.ts'
+import type { FleetSeries } from '../../schemas/catalogue/fleet-metrics.ts'
 import { type Clock, sleep } from '../../schemas/clock.ts'
 import type { CensusProcess } from '../platform/census-process.ts'
 
@@ -11,7 +12,7 @@ export type CensusSupervisorOptions = {
   readonly settings: CensusSettings
   readonly start: () => CensusProcess
   readonly clock: Clock
-  readonly onLine: (line: CensusLine) => void
+  readonly onLine: (line: Exclude<CensusLine, SeriesLine>) => void
   /** The census exited by itself. */
   readonly onExit: (exitReason: string) => void
   /** It exited too often here: others should lead for this long. */
@@ -21,6 +22,8 @@ export type CensusSupervisorOptions = {
 export type CensusSupervisor = {
   /** Keeps a census running until `term` is aborted. Never throws. */
   supervise(term: AbortSignal): Promise<void>
+  /** What the running census counted; nothing once it has exited: the next one counts again. */
+  series(): readonly FleetSeries[]
   /** Process id while it runs. */
   pid(): number | undefined
 }
@@ -36,10 +39,14 @@ export function createCensusSupervisor(options: CensusSupervisorOptions): Census
   const { clock, settings, onLine } = options
   let deathsMs: number[] = []
   let running: CensusProcess | undefined
+  /** By subject. One that is still ending must not add to those of the next. */
+  let series = new Map<string, FleetSeries>()
 
   async function runOnce(term: AbortSignal): Promise<string> {
     const census = options.start()
     running = census
+    const ownSeries = new Map<string, FleetSeries>()
+    series = ownSeries
     let cancelKill = (): void => undefined
     const stop = (): void => {
       census.closeInput()
@@ -48,18 +55,22 @@ export function createCensusSupervisor(options: CensusSupervisorOptions): Census
     census.send(JSON.stringify(settings))
     if (term.aborted) stop()
     else term.addEventListener('abort', stop, { once: true })
-    const [exitReason] = await Promise.all([census.exited, forwardLines(census)])
+    const [exitReason] = await Promise.all([census.exited, forwardLines(census, ownSeries)])
     cancelKill()
     term.removeEventListener('abort', stop)
     running = undefined
+    if (series === ownSeries) series = new Map()
     return exitReason
   }
 
-  async function forwardLines({ output }: CensusProcess): Promise<void> {
+  async function forwardLines({ output }: CensusProcess, ownSeries: Map<string, FleetSeries>): Promise<void> {
     try {
       for await (const text of readLines(output)) {
         const line = readCensusLine(text)
-        if (line !== undefined) onLine(line)
+        if (line === undefined) continue
+        if (line.kind !== 'series') onLine(line)
+        else if (line.series === undefined) ownSeries.delete(line.subject)
+        else ownSeries.set(line.subject, line.series)
       }
     } catch {
       // killed in the middle of a line
@@ -67,6 +78,7 @@ export function createCensusSupervisor(options: CensusSupervisorOptions): Census
   }
 
   return {
+    series: () => [...series.values()],
     pid: () => running?.pid,
     async supervise(term) {
       while (!term.aborted) {

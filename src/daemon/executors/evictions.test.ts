@@ -15,6 +15,7 @@ let pod: Pod
 
 beforeEach(async () => {
   deletedPods = []
+  results = []
   api = await startFakeApiServer([podsPath])
   transport = api.connect()
   clock = createVirtualClock()
@@ -27,6 +28,7 @@ afterEach(async () => {
 })
 
 let deletedPods: string[] = []
+let results: string[] = []
 const evictorThat = ({ mayDelete }: { mayDelete: boolean }): Evictor =>
   createEvictor({
     transport,
@@ -36,6 +38,7 @@ const evictorThat = ({ mayDelete }: { mayDelete: boolean }): Evictor =>
     signal: new AbortController().signal,
     mayDelete,
     onDeleted: (deletedPod) => deletedPods.push(deletedPod),
+    onEnded: (result) => results.push(result),
   })
 const refuse = (retryAfterSeconds?: number): void =>
   api.fault(({ path }) => path.endsWith('/eviction'), {
@@ -130,6 +133,19 @@ test.for([
   expect(evictor.current().size).toBe(0)
 })
 
+test('each request for an eviction is counted by its result', async () => {
+  const [plain, forcing] = [evictorThat({ mayDelete: false }), evictorThat({ mayDelete: true })]
+  refuse()
+  await plain.evict(pod, false)
+  api.fault(({ path }) => path.endsWith('/eviction'), { kind: 'status', status: 403 })
+  await expect(plain.evict(pod, false)).rejects.toThrow('injected')
+  api.fault(({ path }) => path.endsWith('/eviction'), { kind: 'status', status: 201 })
+  await plain.evict(pod, false)
+  await forcing.evict(pod, true)
+  await plain.evict(pod, false)
+  expect(results).toEqual(['blocked', 'failed', 'evicted', 'deleted', 'gone'])
+})
+
 test('a forced eviction deletes the pod where the chart allows it', async () => {
   const evictor = evictorThat({ mayDelete: true })
   await evictor.evict(pod, true)
@@ -158,4 +174,26 @@ test('a pod of another uid is not deleted', async () => {
   const other = { ...pod, metadata: { ...pod.metadata, uid: 'another' } }
   await expect(evictorThat({ mayDelete: true }).evict(other, true)).rejects.toThrow('precondition')
   expect([api.get(podsPath, 'p') !== undefined, deletedPods]).toEqual([true, []])
+})
+
+test('the counters of a budget are shown anew once a minute, another cause at once', async () => {
+  const evictor = evictorThat({ mayDelete: false })
+  const shownAfter = async (message: string): Promise<string> => {
+    api.fault(({ path }) => path.endsWith('/eviction'), {
+      kind: 'status',
+      status: 429,
+      reason: 'TooManyRequests',
+      message,
+    })
+    await evictor.evict(pod, false)
+    const eviction = evictor.current().get(pod.metadata.uid)
+    return eviction?.state === 'blocked' ? eviction.message : ''
+  }
+  const needs = (healthy: number, has: number): string => `budget web-2 needs ${healthy} healthy pods and has ${has}`
+  expect(await shownAfter(needs(26, 25))).toBe(needs(26, 25))
+  await clock.advance(30_000)
+  expect(await shownAfter(needs(25, 24))).toBe(needs(26, 25))
+  await clock.advance(31_000)
+  expect(await shownAfter(needs(24, 23))).toBe(needs(24, 23))
+  expect(await shownAfter('budget web-3 needs 24 healthy pods and has 23')).toContain('web-3')
 })

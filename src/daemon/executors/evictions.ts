@@ -6,6 +6,7 @@ import type { Pod } from '../../stages/model/pods.ts'
 import type { Eviction } from '../../stages/model/snapshot.ts'
 import { retain } from '../state/retain.ts'
 import type { Log } from '../telemetry/log.ts'
+import type { EvictionResult } from '../telemetry/metrics.ts'
 
 /**
  * A replacement that is about to be ready frees the budget within a second or two; a budget that stays used is not
@@ -15,6 +16,14 @@ const initialRetryMs = 1_000
 const maxRetryMs = 5_000
 /** All of a node's pods together: whichever asks first gets what the budget frees. */
 const maxRetryMsPerPod = 2_000
+
+/**
+ * The counters of a budget change all the time in a large rollout, and each change would be a write of the Node and an
+ * Event. What is shown is at most this old.
+ */
+const messageLastsMs = 60_000
+/** Numbers that stand alone; those in names stay. */
+const withoutCounters = (message: string): string => message.replaceAll(/ \d+\b/g, ' n')
 
 /**
  * The pause after a refusal without a Retry-After: as long as refused already, from 1 s to 2 s for each of the node's
@@ -48,9 +57,14 @@ export function createEvictor(options: {
   readonly mayDelete: boolean
   /** Called after the deletion of a pod, as namespace/name. */
   readonly onDeleted: (pod: string) => void
+  /** A request was answered, or failed. */
+  readonly onEnded: (result: EvictionResult) => void
 }): Evictor {
-  const { transport, clock, random, log, signal, mayDelete, onDeleted } = options
+  const { transport, clock, random, log, signal, mayDelete, onDeleted, onEnded } = options
   const evictions = new Map<string, Eviction>()
+
+  /** By uid of the pod: the last message that is shown. */
+  const shown = new Map<string, { readonly message: string; readonly atMs: number }>()
 
   const countBlocked = (): number => [...evictions.values()].filter(({ state }) => state === 'blocked').length
 
@@ -58,39 +72,61 @@ export function createEvictor(options: {
     const nowMs = clock.steadyMs()
     const previous = evictions.get(uid)
     const sinceMs = previous?.state === 'blocked' ? previous.sinceMs : nowMs
-    evictions.set(uid, { state: 'blocked', message, sinceMs, retryAtMs: nowMs + retryAfterMs(nowMs - sinceMs) })
+    const last = shown.get(uid)
+    const isAlike = last !== undefined && withoutCounters(last.message) === withoutCounters(message)
+    const isKept = isAlike && nowMs - last.atMs < messageLastsMs
+    if (!isKept) shown.set(uid, { message, atMs: nowMs })
+    const current = isKept ? last.message : message
+    evictions.set(uid, {
+      state: 'blocked',
+      message: current,
+      sinceMs,
+      retryAtMs: nowMs + retryAfterMs(nowMs - sinceMs),
+    })
+  }
+
+  async function request({ metadata }: Pod, isForced: boolean): Promise<EvictionResult> {
+    const { namespace, name, uid } = metadata
+    const pod = `${namespace}/${name}`
+    if (isForced && mayDelete) {
+      await deletePod(transport, metadata, signal)
+      evictions.set(uid, { state: 'requested' })
+      onDeleted(pod)
+      return 'deleted'
+    }
+    const result = await evict(transport, { namespace, name, uid }, signal)
+    switch (result.outcome) {
+      case 'gone': // the watch shows it soon
+        recordBlocked(uid, 'the API server does not have it any more, and the watch still shows it', () => maxRetryMs)
+        return 'gone'
+      case 'requested':
+        evictions.set(uid, { state: 'requested' })
+        log.info({ pod }, 'pod evicted')
+        return 'evicted'
+      case 'blocked':
+        recordBlocked(
+          uid,
+          isForced ? `${result.message}; onTimeout: delete needs the chart value drain.allowDelete` : result.message,
+          (refusedForMs) => result.retryAfterMs ?? evictionRetryMs(refusedForMs, countBlocked(), random.number()),
+        )
+        return 'blocked'
+    }
   }
 
   return {
-    async evict({ metadata }, isForced) {
-      const { namespace, name, uid } = metadata
-      const pod = `${namespace}/${name}`
-      if (isForced && mayDelete) {
-        await deletePod(transport, metadata, signal)
-        evictions.set(uid, { state: 'requested' })
-        return onDeleted(pod)
-      }
-      const result = await evict(transport, { namespace, name, uid }, signal)
-      switch (result.outcome) {
-        case 'gone': // the watch shows it soon
-          return recordBlocked(
-            uid,
-            'the API server does not have it any more, and the watch still shows it',
-            () => maxRetryMs,
-          )
-        case 'requested':
-          evictions.set(uid, { state: 'requested' })
-          return log.info({ pod }, 'pod evicted')
-        case 'blocked':
-          return recordBlocked(
-            uid,
-            isForced ? `${result.message}; onTimeout: delete needs the chart value drain.allowDelete` : result.message,
-            (refusedForMs) => result.retryAfterMs ?? evictionRetryMs(refusedForMs, countBlocked(), random.number()),
-          )
+    async evict(pod, isForced) {
+      try {
+        onEnded(await request(pod, isForced))
+      } catch (error) {
+        if (!signal.aborted) onEnded('failed')
+        throw error
       }
     },
     current: () => evictions,
-    retain: (uids) => retain(evictions, uids),
+    retain(uids) {
+      retain(evictions, uids)
+      retain(shown, uids)
+    },
   }
 }
 

@@ -3,6 +3,7 @@ import { startFakeApiServer, type FakeApiServer } from '../../../test/support/fa
 import type { KubeTransport } from '../../kube/transport.ts'
 import { systemClock, systemRandom } from '../platform/system-clock.ts'
 import { followNode, type NodeSource } from '../state/node.ts'
+import { WatchBehindError } from '../../kube/errors.ts'
 import { publish } from './publish.ts'
 import { emptyPatch } from '../../stages/model/node-patch.ts'
 
@@ -68,6 +69,14 @@ test('a patch that is not answered leaves the Node in doubt until it is read aga
   await vi.waitFor(() => expect(source.isInDoubt()).toBe(false), 5_000)
 })
 
+test('the Node is in doubt while its watch is broken', async () => {
+  await vi.waitFor(() => expect(server.requests.some(({ query }) => query.has('watch'))).toBe(true), 5_000)
+  expect(source.isInDoubt()).toBe(false)
+  server.endWatches('destroy')
+  await vi.waitFor(() => expect(source.isInDoubt()).toBe(true), 5_000)
+  await vi.waitFor(() => expect(source.isInDoubt()).toBe(false), 5_000)
+})
+
 test('a patch that is refused leaves nothing in doubt', async () => {
   server.fault(({ method }) => method === 'PATCH', { kind: 'status', status: 403 }, 1)
   await expect(uncordon(observedVersion())).rejects.toThrow('injected')
@@ -81,7 +90,7 @@ test('a Node whose watch shows nothing is listed after a conflict, and the next 
   const before = watchCount()
   await vi.waitFor(() => expect(watchCount()).toBe(before + 1), 5_000)
   server.put(nodes, { metadata: { name: 'n' }, spec: { unschedulable: true } })
-  await expect(uncordon(observedVersion())).rejects.toThrow('still shows the version')
+  await expect(uncordon(observedVersion())).rejects.toThrow(WatchBehindError)
   await vi.waitFor(() => expect(source.current()?.spec?.unschedulable).toBe(true), 3_000)
   await uncordon(observedVersion())
   expect(isCordoned()).toBe(false)

@@ -1,3 +1,4 @@
+import { WatchBehindError } from '../../kube/errors.ts'
 import { patchNode } from '../../kube/node-writer.ts'
 import { patchedNode } from '../../kube/patched-node.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
@@ -38,5 +39,5 @@ export async function publish(
   await source.untilChanged(resourceVersion, watchTimeoutMs)
   if (source.current()?.metadata.resourceVersion !== resourceVersion) return
   source.relist()
-  throw new Error('the watch still shows the version that the API server refuses', { cause: result.error })
+  throw new WatchBehindError('the watch still shows the version that the API server refuses', { cause: result.error })
 }

@@ -1,7 +1,7 @@
 import { constants } from 'node:os'
 import { describe, expect, test } from 'vitest'
 import { BusError, NoReplyError, NotConnectedError } from '../../host/dbus/errors.ts'
-import { ApiError, NoResponseError } from '../../kube/errors.ts'
+import { ApiError, NoResponseError, WatchBehindError } from '../../kube/errors.ts'
 import { ImageError, type ImageErrorCode } from '../../packages/oci/errors.ts'
 import { causeOf } from './reason-of.ts'
 
@@ -32,6 +32,7 @@ test.for([429, 500, 502, 503, 504])('status %i passes', (status) => {
 
 test.for([
   [new NoResponseError('x', { mayHaveBeenSent: true, cause: systemError('ECONNRESET') }), 'ApiServerUnavailable'],
+  [new WatchBehindError('the watch is late', { cause: refusal(409) }), 'ApiServerUnavailable'],
   [new NotConnectedError('closed'), 'HostUnreachable'],
   [new NoReplyError('timeout', 'no reply'), 'HostUnreachable'],
   [new BusError('org.freedesktop.DBus.Error.ServiceUnknown', 'no such name'), 'HostUnreachable'],

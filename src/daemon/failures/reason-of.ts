@@ -1,7 +1,7 @@
 import type { ReasonName } from '../../schemas/catalogue/reasons.ts'
 import { BusError, describeError, NoReplyError, NotConnectedError } from '../../host/dbus/errors.ts'
 import { UnfitHostError } from '../../host/unfit-host.ts'
-import { ApiError, NoResponseError } from '../../kube/errors.ts'
+import { ApiError, NoResponseError, WatchBehindError } from '../../kube/errors.ts'
 import { ImageError } from '../../packages/oci/errors.ts'
 
 /** Why something failed, in the terms of the reasons on a Node. */
@@ -96,6 +96,12 @@ export function causeOf(error: unknown): FailureCause {
 
 function matchOf(error: unknown): Match | undefined {
   if (error instanceof ApiError) return { ...causeOfStatus(error.status), retryAfterMs: error.retryAfterMs }
+  if (error instanceof WatchBehindError)
+    return {
+      reason: 'ApiServerUnavailable',
+      code: 'watch-behind',
+      remedy: 'the agent lists the object and tries again',
+    }
   if (error instanceof NoResponseError)
     return { reason: 'ApiServerUnavailable', code: 'no-answer', remedy: 'the agent tries again' }
   if (error instanceof ImageError)

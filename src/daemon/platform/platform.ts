@@ -6,7 +6,7 @@ import { type ImageStore, openImageStore } from '../../packages/store/image-stor
 import { unpackInChild } from '../../packages/store/unpack-child.ts'
 import type { Clock, Random } from '../../schemas/clock.ts'
 import type { Settings } from '../settings/settings.ts'
-import { version } from '../settings/version.ts'
+import { version } from '../../schemas/version.ts'
 import { type HealthChecks, type MetricsRegistry, serveHealth, serveMetrics } from '../telemetry/http.ts'
 import { createLog, type Log } from '../telemetry/log.ts'
 import { withFailpoints } from './api-failpoints.ts'

@@ -6,7 +6,8 @@ import { getIfExists } from '../../kube/get.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
 import type { NodeIdentity } from '../../lease/slot.ts'
 import { disableKey, pauseKey } from '../../schemas/annotations.ts'
-import { skyhooksPath } from '../../schemas/api.ts'
+import { policiesPath, skyhooksPath } from '../../schemas/api.ts'
+import type { DeploymentPolicy } from '../../schemas/deployment-policy.ts'
 import type { KubernetesNode, Taint } from '../../schemas/kubernetes.ts'
 import type { Skyhook } from '../../schemas/skyhook.ts'
 import { hasTaint } from '../../stages/drain/node-spec.ts'
@@ -30,6 +31,22 @@ export function changeSince(
   if (now.metadata.annotations?.[pauseKey] === 'true') return `Skyhook ${name} was paused`
   if (now.metadata.annotations?.[disableKey] === 'true') return `Skyhook ${name} was disabled`
   return undefined
+}
+
+/** Why nothing may start by the policy that the decision was made from; undefined if it is still the same. */
+export async function policyChangeSince(
+  transport: KubeTransport,
+  { spec, policy }: SkyhookView,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const { deploymentPolicy: name } = spec
+  if (!name) return undefined
+  const now = await getIfExists<DeploymentPolicy>(transport, `${policiesPath}/${name}`, { signal })
+  const isSame =
+    policy?.state === 'found' &&
+    now?.metadata.uid === policy.uid &&
+    (now.metadata.generation ?? 0) === policy.generation
+  return isSame ? undefined : `DeploymentPolicy ${name} has changed, waiting to see its new spec`
 }
 
 /**

@@ -38,7 +38,7 @@ export function withoutDenial(denials: Denials, skyhook: string): Denials {
  */
 export function requestNow(denials: Denials, skyhook: string): Denials {
   const denial = denials.get(skyhook)
-  return denial && (denial.waitsFor === undefined || denial.waitsFor === 'control-plane')
+  return denial && (denial.waitsFor === undefined || denial.waitsFor === 'control-plane' || denial.waitsFor === 'batch')
     ? new Map(denials).set(skyhook, { ...denial, nextRequestAtMs: 0 })
     : denials
 }

@@ -7,6 +7,7 @@ import type { Journal } from '../../schemas/journal.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { SlotPhase } from '../../schemas/skyhook.ts'
 import { type Known, known, type OwnSlot, type SkyhookView, unknown } from '../../stages/model/snapshot.ts'
+import { followFinishedBatches } from './finished-batches.ts'
 import * as slotBook from './slot-book.ts'
 
 /**
@@ -20,6 +21,8 @@ export type OwnSlots = {
   /** Unknown until `untilKnown` resolved once. */
   readonly held: () => Known<readonly OwnSlot[]>
   readonly book: () => slotBook.SlotBook
+  /** Finds out when the batches of finished work are over. Called after every decision. */
+  followBatches(): void
   /** Enters an answer of the API server. */
   record(change: (book: slotBook.SlotBook, nowMs: number) => slotBook.SlotBook): void
 }
@@ -39,6 +42,7 @@ export type OwnSlotsOptions = {
 
 export function followOwnSlots(options: OwnSlotsOptions): OwnSlots {
   const { leases, nodeName, clock, random, wake, signal } = options
+  const batches = followFinishedBatches(leases, { random, wake, signal })
   let book = slotBook.emptySlotBook
   let isSynced = false
 
@@ -85,7 +89,7 @@ export function followOwnSlots(options: OwnSlotsOptions): OwnSlots {
     skyhooks: readonly SkyhookIdentity[],
   ): OwnSlot {
     const isControlPlane = slot.scope === controlPlaneScope.hash
-    const owner = skyhooks.find((skyhook) => isScopeOf(skyhook, slot.scope, slot.compartment))
+    const owner = skyhooks.find((skyhook) => isScopeOf(skyhook, slot.scope, slot.compartmentName))
     return {
       scope: isControlPlane ? 'control-plane' : 'skyhook',
       skyhook: isControlPlane ? '' : (owner?.name ?? slot.lease.metadata.labels?.[labelKeys.name] ?? slot.name),
@@ -95,6 +99,7 @@ export function followOwnSlots(options: OwnSlotsOptions): OwnSlots {
       phase: slot.phase as SlotPhase,
       ownership,
       ...(slot.kind === 'bootstrap' && { isBootstrap: true }),
+      ...(slot.epoch !== undefined && { batch: batches.isOver(slot, owner?.uid) ? 'over' : 'open' }),
       isFormer: slot.nodeUid !== options.node()?.metadata.uid,
       renewedAtMs,
     }
@@ -103,7 +108,8 @@ export function followOwnSlots(options: OwnSlotsOptions): OwnSlots {
   let former: { readonly of: readonly unknown[]; readonly held: readonly OwnSlot[] } | undefined
   /** The same list until something changes that it is made of: each decision asks for it. */
   function describeAll(): readonly OwnSlot[] {
-    const of = [book, options.skyhooks(), options.journal().skyhooks, options.node()?.metadata.uid]
+    const nodeUid = options.node()?.metadata.uid
+    const of = [book, options.skyhooks(), options.journal().skyhooks, nodeUid, batches.version()]
     if (former === undefined || of.some((one, at) => one !== former?.of[at])) {
       const skyhooks = knownSkyhooks()
       former = { of, held: [...book.held.values()].map((entry) => describe(entry, skyhooks)) }
@@ -124,6 +130,7 @@ export function followOwnSlots(options: OwnSlotsOptions): OwnSlots {
       return known(describeAll())
     },
     book: () => book,
+    followBatches: () => batches.update(isSynced && book.held.size > 0 ? describeAll() : []),
     record(change) {
       book = change(book, clock.steadyMs())
     },

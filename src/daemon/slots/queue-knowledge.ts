@@ -1,11 +1,12 @@
 import { agentsIn } from '../../lease/ledger.ts'
 import type { Limit } from '../../lease/rule.ts'
-import type { Lease } from '../../lease/slot.ts'
+import { type Scope, skyhookScope } from '../../lease/names.ts'
+import type { Lease, Slot } from '../../lease/slot.ts'
 import type { Queue } from '../../lease/waiting.ts'
 import type { Clock } from '../../schemas/clock.ts'
 import type { SkyhookView } from '../../stages/model/snapshot.ts'
 import type { FleetSize } from '../state/fleet-size.ts'
-import { limitOf, queueOf } from './budget.ts'
+import { compartmentNames, compartmentOf, epochOf, limitOf, queueOf } from '../../lease/budget/budget.ts'
 
 /** What a waiting node knows of the budget and of those who wait with it. */
 export type QueueKnowledge = {
@@ -18,7 +19,12 @@ export type QueueKnowledge = {
   /** The spec as it was last read. */
   view(): SkyhookView
   update(view: SkyhookView): void
-  learn(ledgers: readonly Lease[]): void
+  /** `slots`: of the same LIST. */
+  learn(ledgers: readonly Lease[], slots?: readonly Slot[]): void
+  /** The open batch; undefined without a policy. */
+  epoch(): number | undefined
+  /** Of this node. */
+  scope(): Scope
   /** A slot went from one node to the next. */
   passedOn(): void
   /** Nodes that stopped waiting, per ms, since the first call. */
@@ -33,7 +39,8 @@ export function createQueueKnowledge(first: SkyhookView, fleet: FleetSize, clock
   let handOvers = 0
   let seen = { resourceVersion: '', sinceMs: clock.monotonicMs() }
   let firstAsked: { readonly waiters: number; readonly atMs: number } | undefined
-  const limit = (): Limit => limitOf(view, ledgers)
+  let slots: readonly Slot[] = []
+  const limit = (): Limit => limitOf(view, ledgers, slots)
 
   function queue(): Queue {
     const { matched, waiters } = queueOf(view, ledgers) ?? { matched: fleet.agents(), waiters: fleet.agents() }
@@ -50,8 +57,11 @@ export function createQueueKnowledge(first: SkyhookView, fleet: FleetSize, clock
     needsLedger: () => typeof limitOf(view, []) === 'object',
     view: () => view,
     update: (latest) => void (view = latest),
-    learn(found) {
+    epoch: () => epochOf(view, ledgers),
+    scope: () => skyhookScope(view.metadata, compartmentOf(view, ledgers) ?? '', compartmentNames(view)),
+    learn(found, foundSlots = []) {
       ledgers = found
+      slots = foundSlots
       handOvers = 0
       const agents = agentsIn(ledgers)
       if (agents !== undefined) fleet.observe(agents)

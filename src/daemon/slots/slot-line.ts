@@ -7,13 +7,14 @@ import type { Lease } from '../../lease/slot.ts'
 import { firstDelayMs, isNextInLine, lineLength, type Queue } from '../../lease/waiting.ts'
 import { sleep } from '../../schemas/clock.ts'
 import type { Known, SkyhookView } from '../../stages/model/snapshot.ts'
-import { bootstrapLimitOf, limitOf, queueOf } from './budget.ts'
+import { batchReason, bootstrapLimitOf, limitOf, queueOf } from '../../lease/budget/budget.ts'
+import type { Denial } from './denials.ts'
 import { readLease } from './lease-watch.ts'
 import { firstCountMs, sleepingRetryMs, type SlotWait, type SlotWaitOptions, startSlotWait } from './slot-wait.ts'
 import { controlPlaneSlots, joiningSlots, type SlotsBesideLine } from './slots-beside-line.ts'
 
 /** Why not now, for people, and when to ask again at the latest. */
-export type Pause = { readonly message: string; readonly retryInMs: number }
+export type Pause = Denial
 
 export type Denied = Extract<AcquireOutcome, { outcome: 'waiting' | 'lost' }>
 
@@ -112,6 +113,8 @@ export function createSlotLine(
         return { message: 'requesting a slot', retryInMs: firstCountMs * (0.5 + random.number() / 2) }
       wait.sleep(ledger)
       const known = limitOf(view, ledgers)
+      const message = batchReason(view, { ledgers })
+      if (message !== undefined) return { message, retryInMs: sleepingRetryMs, waitsFor: 'batch' }
       return { message: fullReason(typeof known === 'number' ? known : 0), retryInMs: sleepingRetryMs }
     },
 

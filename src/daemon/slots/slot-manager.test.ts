@@ -478,6 +478,7 @@ test('an agent that starts again sees its slot, and does not trust it before an 
   await restarted.untilKnown(stopping.signal)
   expect(heldBy(restarted)).toMatchObject({ skyhook: 's', ownership: 'seen', renewedAtMs: 0 })
   expect(restarted.kinds()).toEqual([{ phase: 'cordoning', kind: 'slot' }])
+  expect(restarted.grantedAtMs()).toEqual([clock.wallMs()])
 })
 
 test('a freed slot makes only a waiting Skyhook ask at once', async () => {

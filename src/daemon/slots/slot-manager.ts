@@ -9,8 +9,9 @@ import type { Taint } from '../../schemas/kubernetes.ts'
 import type { SlotPhase } from '../../schemas/skyhook.ts'
 import type { OwnSlot, SkyhookView, SlotDenial } from '../../stages/model/snapshot.ts'
 import type { Log } from '../telemetry/log.ts'
-import { hasBootstrapBudget } from './budget.ts'
-import { changeSince, isAdmissionCurrent, readSkyhook, whyInService } from './confirmation.ts'
+import { hasBootstrapBudget } from '../../lease/budget/budget.ts'
+import { batchDenial, findCompartment, uncountedDenial } from './compartment.ts'
+import { changeSince, isAdmissionCurrent, policyChangeSince, readSkyhook, whyInService } from './confirmation.ts'
 import { type Denial, denied, noDenials, requestNow, waitedMs, withoutDenial } from './denials.ts'
 import { createHeldSlots } from './held-slots.ts'
 import type { OwnSlots } from './own-slots.ts'
@@ -41,6 +42,8 @@ export type SlotManager = {
   /** By name of the Skyhook. */
   denials(): ReadonlyMap<string, SlotDenial>
   kinds(): readonly { readonly phase: string; readonly kind: string }[]
+  /** When each slot was granted, by the wall clock. */
+  grantedAtMs(): readonly number[]
 }
 
 const lostRetryDelayMs = 200
@@ -109,7 +112,7 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
               retryInMs: line.afterControlPlaneDenial(view, answer),
               waitsFor: scope,
             })
-          : deny(view, afterDenial(answer, view, slotRequest))
+          : deny(view, { ...afterDenial(answer, view, slotRequest), ...batchDenial(view, answer.listing) })
       case 'rejected':
         return deny(view, {
           message: answer.reason,
@@ -140,7 +143,12 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
       const isBootstrap = isJoining && hasBootstrapBudget(view)
       const pause = isBootstrap ? undefined : await line.beforeRequest(view, phase !== 'preparing')
       if (pause !== undefined) return deny(view, pause)
-      const slotRequest = { ...request(view, phase, isBootstrap), preferredIndex: line.preferredIndex(view) }
+      const compartment = await findCompartment(leases, view, signal)
+      if (compartment === undefined) return deny(view, uncountedDenial)
+      const slotRequest = {
+        ...request(view, phase, { compartment, isBootstrap }),
+        preferredIndex: line.preferredIndex(view),
+      }
       if (!withControlPlane) return enter(await acquire(leases, slotRequest, signal), view, slotRequest)
       const { controlPlane, answer, missing } = await acquireWithControlPlane(leases, slotRequest, signal)
       if (controlPlane) ownSlots.record((book, nowMs) => slotBook.granted(book, controlPlane, undefined, nowMs))
@@ -149,13 +157,14 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
     },
 
     async acquireControlPlane(view, phase) {
-      const guard = { ...request(view, phase), ...controlPlaneAsking }
+      const guard = { ...request(view, phase, { compartment: '' }), ...controlPlaneAsking }
       const slotRequest = { ...guard, unansweredIndex: unanswered.indexIn(guard.scope) }
       enter(await acquire(leases, slotRequest, signal), view, slotRequest, 'control-plane')
     },
 
     async createRecovery(view, phase, scope) {
-      const slotRequest = request(view, phase)
+      // one that is in no compartment counts in all of them
+      const slotRequest = request(view, phase, { compartment: (await findCompartment(leases, view, signal)) ?? '' })
       const creation = scope === 'control-plane' ? { ...slotRequest, ...controlPlaneAsking } : slotRequest
       const putOff = (message: string): void =>
         deny(view, { message, retryInMs: recoveryPace.pauseMs(creation.scope.hash), waitsFor: 'recovery' })
@@ -180,7 +189,7 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
       const entry = held.entryOf(slot)
       if (!entry) return
       const skyhook = await readSkyhook(leases.transport, name, signal)
-      const change = changeSince(view, skyhook)
+      const change = changeSince(view, skyhook) ?? (await policyChangeSince(leases.transport, view, signal))
       if (change !== undefined || skyhook === undefined)
         return await giveBack(entry, view, { message: change ?? 'it is gone', waitsFor: 'spec' })
       // after the Skyhook: a node that joins now was joining when the Skyhook was read
@@ -194,7 +203,8 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
         ownSlots.record((book, nowMs) => slotBook.confirmed(book, accepted, generation, nowMs))
       }
       if (isAdmissionCurrent(entry, skyhook)) return accept(entry.slot)
-      const result = await confirm(leases, entry.slot, request(view, slot.phase, slot.isBootstrap), signal)
+      const target = { compartment: entry.slot.compartmentName, isBootstrap: slot.isBootstrap }
+      const result = await confirm(leases, entry.slot, request(view, slot.phase, target), signal)
       switch (result.outcome) {
         case 'held':
           return accept(result.slot)
@@ -230,11 +240,16 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
     },
 
     keepWaiting(skyhooks) {
+      ownSlots.followBatches()
       for (const skyhook of denials.keys()) if (!skyhooks.has(skyhook)) denials = withoutDenial(denials, skyhook)
       line.update(new Set(denials.keys()))
     },
 
     denials: () => denials,
     kinds: () => [...ownSlots.book().held.values()].map(({ slot: { phase, kind } }) => ({ phase, kind })),
+    grantedAtMs: () =>
+      [...ownSlots.book().held.values()]
+        .map(({ slot }) => Date.parse(slot.lease.spec?.acquireTime ?? ''))
+        .filter((atMs) => !Number.isNaN(atMs)),
   }
 }

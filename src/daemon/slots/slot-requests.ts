@@ -6,7 +6,7 @@ import type { Journal } from '../../schemas/journal.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { SlotPhase } from '../../schemas/skyhook.ts'
 import type { Known, SkyhookView } from '../../stages/model/snapshot.ts'
-import { bootstrapLimitOf, limitOf } from './budget.ts'
+import { admissionOf, bootstrapLimitOf, compartmentNames } from '../../lease/budget/budget.ts'
 import type { UnansweredCreations } from './unanswered-creations.ts'
 
 export type SlotRequestSources = {
@@ -16,12 +16,18 @@ export type SlotRequestSources = {
   readonly journal: () => Journal
 }
 
+export type RequestTarget = {
+  /** `''` without a policy. */
+  readonly compartment: string
+  /** Of the budget for nodes that join. */
+  readonly isBootstrap?: boolean | undefined
+}
+
 export type SlotRequests = {
   /** Throws while the own Node is unknown: no slot may be held for it. */
   readonly identity: () => NodeIdentity
   readonly progress: (phase: SlotPhase, generation: number, skyhook: string) => SlotProgress
-  /** `isBootstrap`: of the budget for nodes that join. */
-  readonly request: (view: SkyhookView, phase: SlotPhase, isBootstrap?: boolean) => SlotRequest
+  readonly request: (view: SkyhookView, phase: SlotPhase, target: RequestTarget) => SlotRequest
 }
 
 export function createSlotRequests(sources: SlotRequestSources, unanswered: UnansweredCreations): SlotRequests {
@@ -40,16 +46,15 @@ export function createSlotRequests(sources: SlotRequestSources, unanswered: Unan
   return {
     identity,
     progress,
-    request(view, phase, isBootstrap = false) {
+    request(view, phase, { compartment, isBootstrap = false }) {
       const { name, uid, generation = 0 } = view.metadata
-      const scope = isBootstrap ? bootstrapScope({ name, uid }) : skyhookScope({ name, uid })
+      const scope = (isBootstrap ? bootstrapScope : skyhookScope)({ name, uid }, compartment, compartmentNames(view))
       return {
         scope,
         node: identity(),
         progress: progress(phase, generation, name),
-        admissionFrom: ({ ledgers }) => ({
-          limit: isBootstrap ? bootstrapLimitOf(view, ledgers) : limitOf(view, ledgers),
-        }),
+        admissionFrom: (listing) =>
+          isBootstrap ? { limit: bootstrapLimitOf(view, listing.ledgers) } : admissionOf(view, compartment, listing),
         unansweredIndex: unanswered.indexIn(scope),
       }
     },

@@ -2,7 +2,7 @@
  * One wait of this node for a slot of one Skyhook. It sends no request for a slot: it only finds the moment at which
  * one is worthwhile. The rules are in src/lease/waiting.ts.
  */
-import { indexedName, ledgerName, parseIndexedName, skyhookScope } from '../../lease/names.ts'
+import { indexedName, ledgerName, parseIndexedName } from '../../lease/names.ts'
 import type { Limit } from '../../lease/rule.ts'
 import type { AcquireOutcome } from '../../lease/slot-creation.ts'
 import type { Leases, ScopeListing } from '../../lease/slot-reads.ts'
@@ -63,7 +63,6 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
   const { leases, random, signal } = options
   const { clock } = leases
   const { name, uid } = view.metadata
-  const scope = skyhookScope({ name, uid })
   const closing = new AbortController()
   const endSignal = AbortSignal.any([signal, closing.signal])
   const knowledge = createQueueKnowledge(view, options.fleet, clock)
@@ -130,20 +129,21 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
 
   /** After the change: a raised budget has free slots that nobody has released. */
   function whenRaised(change: () => void): void {
-    const before = slotsNow()
+    const [before, epochBefore] = [slotsNow(), knowledge.epoch()]
     change()
     const now = slotsNow()
     if (now === 'unlimited') return schedule(0, options.onTurn)
     if (typeof now !== 'number') return before === 0 ? sleepOn(1) : undefined // the ledger says how many
     const raisedBy = now - (typeof before === 'number' ? before : 0)
-    if (raisedBy <= 0) return
+    const isNextBatch = epochBefore !== undefined && knowledge.epoch() !== epochBefore && now > 0
+    if (raisedBy <= 0 && !isNextBatch) return
     if (slotsNow === limit && !isNext(now)) {
       followed.unfollow()
-      return sleepOn(now)
+      return sleepOn(Math.max(1, now))
     }
     options.onNear()
     cancel()
-    askSoon(raisedBy)
+    askSoon(isNextBatch ? now : raisedBy)
   }
 
   function sleepOn(slots: number): void {
@@ -161,7 +161,7 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
       if (isStale) options.onCountMissing()
       if (ledger === undefined || typeof slots !== 'number' || isStale) return options.onTurn()
       if (isNext(slots)) await stepUp(slots)
-      else sleepOn(slots)
+      else sleepOn(Math.max(1, slots))
     } catch {
       if (!endSignal.aborted) sleepOn(slotsBefore) // a read that failed is repeated like one that shows nothing new
     }
@@ -170,7 +170,7 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
   /** The turn is near: follows the slot of the node's place. */
   async function stepUp(slots: number): Promise<void> {
     options.onNear()
-    const target = indexedName(scope, waiting.placeOf(nodeUid(), queue()) % slots)
+    const target = indexedName(knowledge.scope(), waiting.placeOf(nodeUid(), queue()) % Math.max(1, slots))
     const lease = await readLease(leases, target, endSignal)
     if (lease === undefined) return askSoon(slots)
     followed.followSlot(target, { lease, resourceVersion: lease.metadata.resourceVersion }, limit)
@@ -188,7 +188,9 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
 
   return {
     update(latest) {
-      if (!latest.stale && latest.spec !== knowledge.view().spec) whenRaised(() => knowledge.update(latest))
+      const { spec, policy } = knowledge.view()
+      if (latest.stale || (latest.spec === spec && latest.policy === policy)) return
+      whenRaised(() => knowledge.update(latest))
     },
 
     isFar() {
@@ -206,8 +208,8 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
       cancelLook?.()
       losses = 0
       if (listing === undefined) return limit() === 0 ? closedRetryMs : nextLookMs()
-      const { ledgers, resourceVersion } = listing
-      knowledge.learn(ledgers)
+      const { ledgers, slots: held, resourceVersion } = listing
+      knowledge.learn(ledgers, held)
       const slots = limit()
       if (typeof slots !== 'number') {
         followed.followLedger({ lease: knowledge.ledger(), resourceVersion })
@@ -216,11 +218,13 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
       }
       if (!isNext(slots)) {
         followed.unfollow()
-        sleepOn(slots)
+        sleepOn(Math.max(1, slots))
         return sleepingRetryMs
       }
       followOneOf(listing)
-      const dependsOnLedger = knowledge.needsLedger() && waiting.rankOf(nodeUid(), queue()) < slots
+      // the next batch is for all that are in line
+      const isConcerned = knowledge.epoch() !== undefined || waiting.rankOf(nodeUid(), queue()) < slots
+      const dependsOnLedger = knowledge.needsLedger() && isConcerned
       if (dependsOnLedger) followed.followLedger({ lease: knowledge.ledger(), resourceVersion })
       else followed.unfollowLedger()
       return nextLookMs()
@@ -248,7 +252,7 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
     sleep(ledger) {
       knowledge.learn([ledger])
       const slots = limit()
-      if (typeof slots === 'number') sleepOn(slots)
+      if (typeof slots === 'number') sleepOn(Math.max(1, slots))
     },
 
     close() {

@@ -3,7 +3,7 @@ import type { ScopeListing } from '../../lease/slot-reads.ts'
 import type { Lease } from '../../lease/slot.ts'
 import type { Queue } from '../../lease/waiting.ts'
 import type { SkyhookView } from '../../stages/model/snapshot.ts'
-import { bootstrapLimitOf } from './budget.ts'
+import { bootstrapLimitOf } from '../../lease/budget/budget.ts'
 
 /** Slots that the interruption budget does not count. Few nodes wait for them, and none of them in line. */
 export type SlotsBesideLine = {

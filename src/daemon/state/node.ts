@@ -16,7 +16,10 @@ export type NodeSource = {
   written(node: KubernetesNode): void
   /** Sends a write of the agent, one at a time. If nobody knows whether it was carried out, the Node is read again. */
   write<T>(request: () => Promise<T>): Promise<T>
-  /** A write is under way; or its outcome is unknown, until a newer version or a LIST is seen. */
+  /**
+   * What is known may be outdated: a write is under way; its outcome is unknown, until a newer version or a LIST is
+   * seen; or the watch is broken, perhaps by a restore of etcd.
+   */
   isInDoubt(): boolean
   /** The API server refuses a write over what is shown here: it is read again. */
   relist(): void
@@ -84,6 +87,11 @@ export function followNode(
     for (const notify of notified) notify()
   }
 
+  function isWatchBroken(): boolean {
+    const state = reflector.state()
+    return 'lastError' in state && state.lastError !== undefined
+  }
+
   async function waitUntil(isSatisfied: () => boolean, timeoutMs: number): Promise<void> {
     const deadlineMs = clock.steadyMs() + timeoutMs
     while (!isSatisfied() && clock.steadyMs() < deadlineMs && !signal.aborted) {
@@ -121,7 +129,7 @@ export function followNode(
         isWriting = false
       }
     },
-    isInDoubt: () => isWriting || clock.steadyMs() < doubtedUntilMs,
+    isInDoubt: () => isWriting || clock.steadyMs() < doubtedUntilMs || isWatchBroken(),
     relist: () => reflector.relist(),
     untilChanged: (version, timeoutMs) => waitUntil(() => current?.metadata.resourceVersion !== version, timeoutMs),
     untilReached: (version, timeoutMs) =>

@@ -32,6 +32,7 @@ afterEach(async () => {
 
 const follow = (): SkyhookSource =>
   followSkyhooks(transport, {
+    policyOf: () => undefined,
     clock,
     random: { number: () => 0, hex: () => '' },
     readDelayMs: () => delayMs,

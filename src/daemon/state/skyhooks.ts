@@ -6,6 +6,7 @@ import type { KubeTransport } from '../../kube/transport.ts'
 import { skyhooksPath } from '../../schemas/api.ts'
 import { backoffMs } from '../../schemas/backoff.ts'
 import { type Clock, type Random, sleep } from '../../schemas/clock.ts'
+import type { PolicyKnowledge } from '../../schemas/deployment-policy.ts'
 import { isEqual } from '../../schemas/equal.ts'
 import type { Skyhook } from '../../schemas/skyhook.ts'
 import { type Known, type SkyhookView, known, unknown } from '../../stages/model/snapshot.ts'
@@ -15,6 +16,8 @@ import { createSkyhookReads } from './skyhook-reads.ts'
 const minOtherAnswers = 3
 
 export type SkyhookSource = {
+  /** What `policyOf` says may be another now. */
+  readonly policiesChanged: () => void
   readonly synced: Promise<void>
   ageMs(): number
   /** Unknown until every Skyhook was read: the order depends on every priority. */
@@ -30,6 +33,8 @@ export function followSkyhooks(
   options: {
     /** Spreads the reads of a fleet after one edit, in ms (design: up to min(5 s, 1 ms × agents)). */
     readonly readDelayMs: () => number
+    /** What is known of the policy that a Skyhook names; undefined where it names none. */
+    readonly policyOf: (name: string | undefined) => PolicyKnowledge | undefined
     readonly clock: Clock
     readonly random: Random
     readonly wake: () => void
@@ -140,14 +145,16 @@ export function followSkyhooks(
       // without its priority the order of all is unknown
       if (!object) return unknown(`Skyhook ${name} has not been read yet`)
       const { resourceVersion } = object.metadata // that of the spec: each write of the status brings a new one
+      const policy = options.policyOf(object.spec?.deploymentPolicy)
       views.push({
         metadata: { ...metadata, resourceVersion },
         spec: object.spec ?? {},
         stale: !reads.isCurrent(metadata),
+        ...(policy && { policy }),
       })
     }
     return known(views)
   }
 
-  return { synced: reflector.synced, ageMs: () => reflector.ageMs(), current: () => current }
+  return { policiesChanged: report, synced: reflector.synced, ageMs: () => reflector.ageMs(), current: () => current }
 }

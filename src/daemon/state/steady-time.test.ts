@@ -34,7 +34,8 @@ function boot(id: string): void {
 
 /** A process that starts now: its own steady time starts from the wall clock of now. */
 async function startProcess(): Promise<SteadyTime> {
-  writeFileSync(inFolder('proc/uptime'), `${((bootedMs + clock.monotonicMs()) / 1_000).toFixed(2)} 1.00\n`)
+  const hundredths = Math.floor((bootedMs + clock.monotonicMs()) / 10) // as the kernel: the rest is cut off
+  writeFileSync(inFolder('proc/uptime'), `${(hundredths / 100).toFixed(2)} 1.00\n`)
   const startMs = clock.wallMs() - clock.monotonicMs()
   const own: Clock = { ...clock, steadyMs: () => startMs + clock.monotonicMs() }
   const log = { ...createLog('silent', {}), warn: (_: object, message: string) => void warnings.push(message) }
@@ -47,12 +48,31 @@ test('steady time starts from the wall clock, and continues in the next process 
   await clock.advance(10_000)
   clock.setWallMs(clock.wallMs() - hourMs)
   const second = await startProcess()
-  expect([second.clock.steadyMs(), await second.keep()]).toEqual([first.clock.steadyMs(), true])
+  expect([second.clock.steadyMs(), await second.keep()]).toEqual([first.clock.steadyMs() - 10, true])
   await clock.advance(10_000)
   clock.setWallMs(clock.wallMs() + 5 * hourMs)
   const third = await startProcess()
-  expect([third.clock.steadyMs(), await third.keep()]).toEqual([first.clock.steadyMs(), true])
+  expect([third.clock.steadyMs(), await third.keep()]).toEqual([first.clock.steadyMs() - 10, true])
   expect(third.clock.wallMs()).toBe(clock.wallMs())
+})
+
+test('steady time of a later process is never ahead, and at most 20 ms behind, however uptimes are cut off', async () => {
+  const differences: number[] = []
+  for (let ms = 0; ms < 20; ms++) {
+    boot(`${ms % 10}`)
+    await clock.advance(10_003)
+    const first = await startProcess()
+    await first.keep()
+    for (let restart = 0; restart < 10; restart++) {
+      await clock.advance(1_007)
+      const later = await startProcess()
+      expect(await later.keep()).toBe(true)
+      differences.push(later.clock.steadyMs() - first.clock.steadyMs())
+    }
+  }
+  expect(Math.max(...differences)).toBeLessThanOrEqual(0)
+  expect(Math.min(...differences)).toBeGreaterThanOrEqual(-20)
+  expect(new Set(differences).size).toBeGreaterThan(10)
 })
 
 test('steady time starts again with a boot, also where the file of the earlier one is still there', async () => {

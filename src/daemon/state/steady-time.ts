@@ -14,6 +14,12 @@ export type SteadyTime = {
   keep(): Promise<boolean>
 }
 
+/**
+ * The kernel cuts the host's uptime off to hundredths of a second. A later agent counts that much less than it reads,
+ * so that it is never ahead of the earlier one: a wait that both count may end a little late, never early.
+ */
+const uptimeResolutionMs = 10
+
 /** Goes with the boot: `<boot id> <steady time at uptime 0 in ms>`. */
 const runFolder = '/run/skyhook'
 const steadyTimeFile = `${runFolder}/steady-time`
@@ -31,8 +37,9 @@ export async function openSteadyTime({
   let failure: unknown
   const found = await readBase(root).catch((error: unknown) => void (failure = error))
   const atMs = machine.steadyMs()
-  const offsetMs = found?.bootBaseMs === undefined ? 0 : found.bootBaseMs + found.uptimeMs - atMs
-  const ownText = found && `${found.bootId} ${atMs + offsetMs - found.uptimeMs}\n`
+  const steadyMs = found?.bootBaseMs === undefined ? atMs : found.bootBaseMs + found.uptimeMs - uptimeResolutionMs
+  const offsetMs = steadyMs - atMs
+  const ownText = found && `${found.bootId} ${found.bootBaseMs ?? atMs - found.uptimeMs}\n`
 
   return {
     clock: {

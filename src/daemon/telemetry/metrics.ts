@@ -3,24 +3,40 @@ import Gauge from '@prometheus-io/client/lib/gauge.js'
 import Histogram from '@prometheus-io/client/lib/histogram.js'
 import Registry from '@prometheus-io/client/lib/registry.js'
 import { metrics, type LabelsOf, type MetricName, type MetricNameOf } from '../../schemas/catalogue/metrics.ts'
+import type { FleetSeries } from '../../schemas/catalogue/fleet-metrics.ts'
 import type { ReasonName } from '../../schemas/catalogue/reasons.ts'
+import { fleetPage } from './fleet-page.ts'
+import type { MetricsRegistry } from './http.ts'
 
-/** The agent's own series, as the catalogue describes them. */
+/** The agent's own series, and those of the fleet, as the catalogues describe them. */
 export type Metrics = {
+  /** The agent's own. */
   readonly registry: Registry
+  /** All that is served. */
+  readonly page: MetricsRegistry
   apiRequest(verb: string, code: number, count?: number): void
   stepEnded(stage: string, result: string, seconds: number): void
   slotHeld(phase: string, seconds: number): void
   slotWaited(seconds: number): void
+  evictionEnded(result: EvictionResult): void
+  rebootRefused(): void
   decisionFailed(): void
 }
+
+export type EvictionResult = (typeof metrics)['skyhookd_evictions_total']['labels']['result'][number]
 
 export type MetricSources = {
   readonly version: string
   readonly slots: () => readonly { readonly phase: string; readonly kind: string }[]
+  /** Seconds. */
+  readonly oldestSlotAge: () => number
+  /** Since the journal of this host began. */
+  readonly rebootsMade: () => number
   readonly reasons: () => ReadonlyMap<ReasonName, number>
   readonly packageRequests: () => ReadonlyMap<'run' | 'interrupt', number>
   readonly isCensusLeader: () => boolean
+  /** Of the census, while this agent is elected. */
+  readonly fleetSeries: () => readonly FleetSeries[]
   readonly reflectorAges: () => ReadonlyMap<string, number>
 }
 
@@ -28,6 +44,18 @@ export function createMetrics(sources: MetricSources): Metrics {
   const registry = new Registry()
   const requests = new Counter(optionsOf('skyhookd_api_requests_total', registry))
   const decisionFailures = new Counter(optionsOf('skyhookd_decision_failures_total', registry))
+  const evictions = new Counter(optionsOf('skyhookd_evictions_total', registry))
+  // a series that appears with its first count would hide that count from rate() and increase()
+  for (const result of metrics.skyhookd_evictions_total.labels.result) evictions.inc({ result }, 0)
+  let refusedReboots = 0
+  const reboots = new Counter({
+    ...optionsOf('skyhookd_reboots_total', registry),
+    collect() {
+      reboots.reset()
+      reboots.inc({ result: 'made' }, sources.rebootsMade())
+      reboots.inc({ result: 'refused' }, refusedReboots)
+    },
+  })
   const histogram = (name: MetricNameOf<'histogram'>): Histogram<string> =>
     new Histogram({ ...optionsOf(name, registry), buckets: [...metrics[name].buckets] })
   const steps = histogram('skyhookd_step_duration_seconds')
@@ -36,6 +64,8 @@ export function createMetrics(sources: MetricSources): Metrics {
   const gauges: { readonly [Name in MetricNameOf<'gauge'>]: () => readonly (readonly [LabelsOf<Name>, number])[] } = {
     skyhookd_build_info: () => [[{ version: sources.version }, 1]],
     skyhookd_slots: () => sources.slots().map(({ phase, kind }) => [{ slot_kind: kind, phase }, 1]),
+    skyhookd_slot_age_seconds: () => [[{}, sources.oldestSlotAge()]],
+    skyhookd_drain_blocked_seconds: () => [[{}, sources.reasons().get('DrainBlocked') ?? 0]],
     skyhookd_reason_age_seconds: () => [...sources.reasons()].map(([reason, seconds]) => [{ reason }, seconds]),
     skyhookd_package_requests: () => [...sources.packageRequests()].map(([kind, count]) => [{ kind }, count]),
     skyhookd_reflector_age_seconds: () => [...sources.reflectorAges()].map(([kind, seconds]) => [{ kind }, seconds]),
@@ -44,10 +74,16 @@ export function createMetrics(sources: MetricSources): Metrics {
   for (const [name, samples] of Object.entries(gauges)) registerGauge(name as keyof typeof gauges, samples, registry)
   return {
     registry,
+    page: {
+      contentType: registry.contentType,
+      metrics: async () => `${await registry.metrics()}${await fleetPage(sources.fleetSeries())}`,
+    },
     apiRequest: (verb, code, count = 1) => requests.inc({ verb, code: String(code) }, count),
     stepEnded: (stage, result, seconds) => steps.observe({ stage, result }, seconds),
     slotHeld: (phase, seconds) => slotHolds.observe({ phase }, seconds),
     slotWaited: (seconds) => slotWaits.observe(seconds),
+    evictionEnded: (result) => evictions.inc({ result }),
+    rebootRefused: () => void refusedReboots++,
     decisionFailed: () => decisionFailures.inc({}),
   }
 }

@@ -35,6 +35,24 @@ export async function readPart(path: string, part: 'start' | 'end', bytes: numbe
   }
 }
 
+/** At most `bytes` bytes from `offset` on, and how long the whole file is at that moment. */
+export async function readFrom(
+  path: string,
+  offset: number,
+  bytes: number,
+): Promise<{ readonly bytes: Buffer; readonly sizeBytes: number }> {
+  const file = await open(path, readFlags)
+  try {
+    const { size } = await file.stat()
+    const length = Math.max(0, Math.min(bytes, size - offset))
+    if (length === 0) return { bytes: Buffer.alloc(0), sizeBytes: size }
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, offset)
+    return { bytes: buffer.subarray(0, bytesRead), sizeBytes: size }
+  } finally {
+    await file.close()
+  }
+}
+
 export type CopyOptions = {
   readonly mode: number
   /** Wait for the disk. Without it the copy may be empty after a power cut. */

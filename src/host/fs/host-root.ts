@@ -26,7 +26,7 @@ import {
 import { dirname, join } from 'node:path'
 import type { Random } from '../../schemas/clock.ts'
 import { copyTree, syncTree, type TreeCopy } from './copy-tree.ts'
-import { copyFile, readPart, sha256OfFile } from './file-content.ts'
+import { copyFile, readFrom, readPart, sha256OfFile } from './file-content.ts'
 import { syncFolder, syncOpenFile } from './fsync.ts'
 import { readLink, replaceLink } from './links.ts'
 import { ignoreNotFound } from './missing.ts'
@@ -50,6 +50,8 @@ export type HostRoot = {
   readText(path: string): Promise<string | undefined>
   /** At most `bytes` bytes of a file: the first ones, or the last ones. */
   readPart(path: string, part: 'start' | 'end', bytes: number): Promise<Buffer>
+  /** At most `bytes` bytes from `offset` on, and how long the whole file is at that moment. */
+  readFrom(path: string, offset: number, bytes: number): Promise<{ readonly bytes: Buffer; readonly sizeBytes: number }>
   /** Hash of a file's content, in hex. */
   sha256(path: string): Promise<string>
   /** A new token for temporary names (temporary.ts): of several copies that are swept together after a crash. */
@@ -184,6 +186,7 @@ export function createHostRoot(mountPoint: string, random: Random): HostRoot {
     readFile,
     readText: async (path) => (await readFile(path).catch(ignoreNotFound))?.toString(),
     readPart: async (path, part, bytes) => await readPart(await resolve(path), part, bytes),
+    readFrom: async (path, offset, bytes) => await readFrom(await resolve(path), offset, bytes),
     sha256: async (path) => await sha256OfFile(await resolve(path)),
     newTemporaryToken: () => newTemporaryToken(random),
     writeFileDurable: (path, data, mode) => replace(path, data, mode, true),

@@ -17,10 +17,13 @@ export type StepFiles = {
   readonly record: string
   readonly environment: string
   readonly note: string
+  /** How much of the step's output is in an agent's log. */
+  readonly printed: string
 }
 
 const environmentSuffix = '.env'
 const noteSuffix = '.note'
+const printedSuffix = '.printed'
 
 /** Throws on an id that cannot be the name of a file. */
 export function stepFiles({ runFolder = '/run/skyhook' }: StepHost, id: string): StepFiles {
@@ -33,6 +36,7 @@ export function stepFiles({ runFolder = '/run/skyhook' }: StepHost, id: string):
     record: `${resultsFolder}/${id}`,
     environment: `${runFolder}/${id}${environmentSuffix}`,
     note: `${runFolder}/${id}${noteSuffix}`,
+    printed: `${runFolder}/${id}${printedSuffix}`,
   }
 }
 
@@ -50,7 +54,7 @@ export async function readStepNote(host: StepHost, id: string): Promise<string |
  */
 export async function sweepStepFiles(host: StepHost, keep: ReadonlySet<string>): Promise<void> {
   const { resultsFolder, runFolder } = stepFiles(host, 'any')
-  const suffixes = [environmentSuffix, noteSuffix]
+  const suffixes = [environmentSuffix, noteSuffix, printedSuffix]
   const keptNames = new Set([...keep].flatMap((id) => suffixes.map((suffix) => `${id}${suffix}`)))
   for (const name of (await host.root.list(resultsFolder)) ?? []) {
     if (!keep.has(name)) await host.root.remove(`${resultsFolder}/${name}`)

@@ -142,10 +142,11 @@ export async function startStepUnit(host: StepHost, request: StepUnitRequest): P
  * `sweepStepFiles`.
  */
 export async function forgetStepUnit(host: StepHost, step: Pick<StepIdentity, 'id' | 'unit'>): Promise<void> {
-  const { environment, note } = stepFiles(host, step.id)
+  const { environment, note, printed } = stepFiles(host, step.id)
   await Promise.all([
     host.root.remove(environment),
     host.root.remove(note),
+    host.root.remove(printed),
     host.units.resetFailed(step.unit), // a failed unit left behind makes the host `degraded`
     host.units.unref(step.unit),
   ])

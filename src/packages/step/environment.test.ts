@@ -1,18 +1,10 @@
 import { describe, expect, test } from 'vitest'
+import { plainStep } from '../../../test/support/node-simulator/package-content.ts'
 import type { Mode, PackageConfig, Step } from '../../schemas/package-config.ts'
 import { composeStep, isSwitchedOn, substituteArguments } from './environment.ts'
 import type { Variable } from './references.ts'
 
-const base: Step = {
-  name: 'run',
-  path: 'run.sh',
-  arguments: [],
-  returncodes: [0],
-  onHost: true,
-  env: {},
-  idempotence: 'step',
-  upgradeStep: false,
-}
+const base = plainStep('run.sh')
 const config: PackageConfig = { packageName: 'probe', packageVersion: '1.1.0', expectedConfigFiles: [], modes: {} }
 const instance = { skyhook: 'demo', skyhookUid: 'u-1', generation: 4, name: 'tuning', version: '2024.05.10' }
 const folders = { copyDirRoot: '/var/lib/skyhook', agentLogRoot: '/var/log/skyhook' }

@@ -44,7 +44,7 @@ export async function loadPackage(host: HostRoot, dir: string): Promise<LoadedPa
   for (const [path, pointer] of stepPaths(parsed.config)) {
     const hashOrProblem = await examineScript(host, dir, path)
     if (typeof hashOrProblem === 'string') contentHashes.set(path, hashOrProblem)
-    else problems.push({ pointer, value: path, message: hashOrProblem.why })
+    else problems.push({ pointer, value: path, message: hashOrProblem.why, ...scriptRule(hashOrProblem) })
   }
   if (problems.length > 0) return invalid(problems)
   const expectedConfigFiles = await missingConfigFiles(host, dir, parsed.config, 'apply')
@@ -118,26 +118,52 @@ function invalid(problems: readonly Problem[]): LoadedPackage {
 
 async function readConfigFile(host: HostRoot, path: string): Promise<string | Problem> {
   const stats = await host.lstat(path)
-  if (stats === undefined) return { pointer: '', message: 'is missing: the image has no /skyhook-package/config.json' }
-  if (!stats.isFile()) return { pointer: '', message: 'is not a regular file' }
+  const unreadable = (message: string, remedy: string): Problem => ({
+    pointer: '',
+    message,
+    rule: 'config-file',
+    remedy,
+  })
+  if (stats === undefined)
+    return unreadable(
+      'is missing: the image has no /skyhook-package/config.json',
+      'put config.json beside skyhook_dir/, and both into /skyhook-package of the image',
+    )
+  if (!stats.isFile()) return unreadable('is not a regular file', 'replace it by a file')
   if (stats.size > maxConfigBytes)
-    return { pointer: '', message: `has ${stats.size} bytes; at most ${maxConfigBytes} are read` }
+    return unreadable(`has ${stats.size} bytes; at most ${maxConfigBytes} are read`, 'move data into files of its own')
   return (await host.readFile(path)).toString()
 }
 
+type ScriptFault = {
+  readonly fault: 'missing' | 'outside' | 'not-a-file' | 'not-executable'
+  readonly why: string
+}
+
+const missingScript: ScriptFault = { fault: 'missing', why: 'is not in skyhook_dir/' }
+
 /** Its hash, or what is wrong with it. Links are followed inside the package only. */
-async function examineScript(
-  host: HostRoot,
-  packageDir: string,
-  path: string,
-): Promise<string | { readonly why: string }> {
+async function examineScript(host: HostRoot, packageDir: string, path: string): Promise<string | ScriptFault> {
   const script = await host.realPath(`${scriptsDir(packageDir)}/${path}`).catch(ignoreNotFound)
-  if (script === undefined) return { why: 'is not in skyhook_dir/' }
-  if (!script.startsWith(`${await host.realPath(packageDir)}/`)) return { why: 'leads out of the package' }
+  if (script === undefined) return missingScript
+  if (!script.startsWith(`${await host.realPath(packageDir)}/`))
+    return { fault: 'outside', why: 'leads out of the package' }
   const stats = await host.lstat(script)
-  if (stats === undefined) return { why: 'is not in skyhook_dir/' }
-  if (!stats.isFile()) return { why: 'is not a regular file' }
+  if (stats === undefined) return missingScript
+  if (!stats.isFile()) return { fault: 'not-a-file', why: 'is not a regular file' }
   const executable = executableKind(await host.readPart(script, 'start', headBytes))
-  if (executable.kind === 'not-executable') return { why: executable.why }
+  if (executable.kind === 'not-executable') return { fault: 'not-executable', why: executable.why }
   return await host.sha256(script)
 }
+
+const scriptRemedies: Readonly<Record<ScriptFault['fault'], string>> = {
+  missing: 'add the file below skyhook_dir/, or correct the path',
+  outside: 'replace the link by the file that it leads to',
+  'not-a-file': 'put a script or a program there',
+  'not-executable': 'begin a script with #! and the absolute path of its interpreter, and end lines with a line feed',
+}
+
+const scriptRule = ({ fault }: ScriptFault): Pick<Problem, 'rule' | 'remedy'> => ({
+  rule: `step-file/${fault}`,
+  remedy: scriptRemedies[fault],
+})

@@ -4,7 +4,8 @@ import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { systemRandom } from '../../daemon/platform/system-clock.ts'
 import { createHostRoot, type HostRoot } from '../../host/fs/host-root.ts'
-import { failureTail, maskSecrets, tailOf } from './log-tail.ts'
+import { failureTail, tailOf } from './log-tail.ts'
+import { maskSecrets } from './mask.ts'
 import { claimLogFiles, packageLogDir, pruneLogs } from './log-files.ts'
 
 const config = { packageName: 'shellscript', packageVersion: '1.1.1', expectedConfigFiles: [], modes: {} }

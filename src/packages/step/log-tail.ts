@@ -2,14 +2,12 @@
 import type { HostRoot } from '../../host/fs/host-root.ts'
 import type { LogFiles } from './log-files.ts'
 import { ignoreNotFound } from '../../host/fs/missing.ts'
+import { maskSecrets } from './mask.ts'
 
 export type TailLimits = { readonly lines: number; readonly characters: number }
 
 /** An Event's message holds 1 KiB; this leaves room for what surrounds it. */
 const messageTailLimits: TailLimits = { lines: 5, characters: 600 }
-
-/** Secrets shorter than this are not masked: `1` or `on` would turn every log into stars and is not a secret. */
-const minMaskedSecretChars = 4
 
 /**
  * What a failed step said last: its standard error, or, when that is empty, its standard output. Empty when nothing.
@@ -41,17 +39,6 @@ export async function tailOf(
     .slice(-lines)
     .join('\n')
   return tail.length <= characters ? tail : `…${tail.slice(1 - characters)}`
-}
-
-/** The text with every secret value, and every line of a secret of several lines, replaced by `***`. */
-export function maskSecrets(text: string, secrets: readonly string[]): string {
-  const parts = new Set(
-    secrets.flatMap((secret) => [secret, secret.trim(), ...secret.split('\n').map((line) => line.trim())]),
-  )
-  const maskedParts = [...parts]
-    .filter((part) => part.length >= minMaskedSecretChars)
-    .sort((a, b) => b.length - a.length) // a longer one may contain a shorter
-  return maskedParts.reduce((rest, part) => rest.replaceAll(part, '***'), text)
 }
 
 async function readEnd(host: HostRoot, path: string, bytes: number): Promise<string> {

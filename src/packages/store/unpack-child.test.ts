@@ -60,6 +60,14 @@ async function jobFor(descriptor: Descriptor): Promise<UnpackJob> {
 
 const file = (path: string): LayerEntry => ({ kind: 'file', path, mode: 0o644, content: Buffer.from(path) })
 
+test('a child does not count what its parent once took of memory', async () => {
+  const large = Buffer.alloc(256 * 1024 * 1024, 1)
+  expect(await unpackInChild(await job(file('skyhook-package/config.json')), { signal, command })).toMatchObject({
+    entries: 2,
+  })
+  expect(large.at(-1)).toBe(1) // until here
+})
+
 test('a child fetches and unpacks, with login and authority', async () => {
   expect(await unpackInChild(await job(file('skyhook-package/config.json')), { signal, command })).toEqual({
     entries: 2,

@@ -54,9 +54,9 @@ export async function runUnpackChild(ports: RegistryPorts): Promise<void> {
     isAnswered = true
     process.stdout.write(`${JSON.stringify(reply)}\n`, () => process.exit(0))
   }
+  const parentPeakKiB = process.resourceUsage().maxRSS
   startInterval(ports.clock, rssSampleMs, () => {
-    // the largest so far, in KiB; unlike the current one it needs no /proc
-    if (process.resourceUsage().maxRSS > maxRssMiB * 1024) answer(failureReply(outOfMemory()))
+    if (memoryKiB(parentPeakKiB) > maxRssMiB * 1024) answer(failureReply(outOfMemory()))
   })
   // archives and compression are the child's alone: no agent loads them
   const { runUnpackJob } = await import('./unpack-job.ts')
@@ -66,6 +66,20 @@ export async function runUnpackChild(ports: RegistryPorts): Promise<void> {
       failureReply,
     ),
   )
+}
+
+/**
+ * The most memory that this process has had, in KiB. The kernel begins its count with that of the parent
+ * (`parentPeakKiB`): up to there, what it has now.
+ */
+function memoryKiB(parentPeakKiB: number): number {
+  const { maxRSS } = process.resourceUsage()
+  if (maxRSS > parentPeakKiB) return maxRSS
+  try {
+    return process.memoryUsage.rss() / 1024
+  } catch {
+    return 0 // no /proc
+  }
 }
 
 const outOfMemory = (): ImageError =>

@@ -38,7 +38,7 @@ export async function unpackPackage({ layers, target, limits = defaultLimits }: 
  * The archive inside a layer. Its first bytes decide how it is compressed: media types of old builders are not always
  * true.
  */
-function openLayer(path: string): Readable {
+export function openLayer(path: string): Readable {
   const head = Buffer.alloc(4)
   const fd = openSync(path, 'r')
   readSync(fd, head)

@@ -74,7 +74,53 @@ export const skyhookConditions = {
       NodesErroring: ['True', 'A package fails; the message has nodes and [reasons](reasons.md).'],
       NodesBlocked: ['True', 'A setting keeps nodes out; the message has nodes and [reasons](reasons.md).'],
       InvalidSpec: ['True', 'The spec has an error; correct it at the path in the message.'],
+      RolloutStopped: [
+        'True',
+        'As many batches in a row have failed as the policy allows. The message has batch and nodes. No node starts ' +
+          'until the annotation `skyhook.nvidia.com/reset-batches` gets another text.',
+      ],
+      FailedNodesHoldBudget: ['True', 'Failing nodes keep their slots, and no slot is left for the nodes that wait.'],
+      DeploymentPolicyNotFound: ['True', 'The DeploymentPolicy that the spec names does not exist.'],
+      DeploymentPolicyUnknown: [
+        'True',
+        'The DeploymentPolicies cannot be read, so no node starts. The message has the answer of the API server.',
+      ],
       DeletionBlocked: ['True', 'The annotation `pause` or `disable` prevents the uninstall; remove it.'],
+    },
+  },
+  'skyhook.nvidia.com/Converged': {
+    origin: 'skyhookd',
+    meaning:
+      'Whether all nodes selected at some time were complete for the generation in `observedGeneration`. Nodes that ' +
+      'join later are in `nodesPending` until they start and make `Ready` False; this condition stays True until the ' +
+      'next edit.',
+    reasons: {
+      Converged: ['True', 'All nodes selected at that time completed this generation.'],
+      NotConverged: ['False', 'That has not been the case since the last edit.'],
+    },
+  },
+  'skyhook.nvidia.com/DrainBlocked': {
+    origin: 'skyhookd',
+    meaning: 'Whether pods that do not leave hold up the drain of nodes.',
+    reasons: {
+      DrainBlocked: [
+        'True',
+        'The message names up to five nodes, the one blocked for the longest time first, with their pods and ' +
+          'PodDisruptionBudgets.',
+      ],
+      NotBlocked: ['False', 'No drain is blocked.'],
+    },
+  },
+  'skyhook.nvidia.com/UninstallFailed': {
+    origin: 'skyhookd',
+    meaning: 'Whether a package cannot be uninstalled from nodes.',
+    reasons: {
+      UninstallFailed: [
+        'True',
+        'The message names nodes and packages: those that the agents gave up, whose files stay on the host, and ' +
+          'those that they try again.',
+      ],
+      NotFailed: ['False', 'No uninstall has failed.'],
     },
   },
   'skyhook.nvidia.com/Transition': {
@@ -100,6 +146,11 @@ export const skyhookConditions = {
     origin: 'operator',
     meaning: 'Whether nodes have taints that the Skyhook does not tolerate.',
     reasons: { TaintNotTolerable: ['True or False', 'The message names the nodes.'] },
+  },
+  'skyhook.nvidia.com/DeploymentPolicyNotFound': {
+    origin: 'operator',
+    meaning: 'The DeploymentPolicy that the spec names does not exist. The condition goes when it does.',
+    reasons: { DeploymentPolicyNotFound: ['True', 'The message names the policy.'] },
   },
   'skyhook.nvidia.com/NodesIgnored': {
     origin: 'operator',

@@ -83,7 +83,9 @@ export const skyhookEvents = {
   Complete: { type: 'Normal', meaning: 'The condition `Ready` became True: all selected nodes are complete.' },
   Incomplete: {
     type: 'Normal',
-    meaning: 'The condition `Ready` became False without an edit of the Skyhook, for example because a node joined.',
+    meaning:
+      'The condition `Ready` became False or Unknown without an edit of the Skyhook, for example because a node ' +
+      'joined.',
   },
   NodesErroring: {
     type: 'Warning',
@@ -94,6 +96,28 @@ export const skyhookEvents = {
     type: 'Warning',
     meaning: 'A setting keeps at least one node out, and no package fails.',
     remedy: 'Look at the [reasons](reasons.md) in the message.',
+  },
+  RolloutStopped: {
+    type: 'Warning',
+    meaning:
+      'As many batches in a row have failed as the DeploymentPolicy allows. Nodes that have started continue, and no ' +
+      'other node starts.',
+    remedy: 'Fix the package, then set the annotation `skyhook.nvidia.com/reset-batches` to another text.',
+  },
+  FailedNodesHoldBudget: {
+    type: 'Warning',
+    meaning: 'Failing nodes keep their slots, and no slot is left for the nodes that wait.',
+    remedy: 'Look at the [reasons](reasons.md) of the named nodes.',
+  },
+  DeploymentPolicyNotFound: {
+    type: 'Warning',
+    meaning: 'The DeploymentPolicy that the Skyhook names does not exist. No node starts for it.',
+    remedy: 'Create the policy, or change `spec.deploymentPolicy`.',
+  },
+  DeploymentPolicyUnknown: {
+    type: 'Warning',
+    meaning: 'The DeploymentPolicies cannot be read. No node starts for the Skyhook.',
+    remedy: 'Follow the message: most often a right is missing.',
   },
   DeletionBlocked: {
     type: 'Warning',

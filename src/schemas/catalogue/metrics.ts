@@ -1,16 +1,20 @@
-/** Every series that an agent serves. `node build/reference-docs.ts` writes docs/usage/metrics.md from it. */
+/**
+ * Every series that an agent serves of its own node. `node build/reference-docs.ts` writes docs/usage/metrics.md from
+ * it.
+ */
 import { checkOf, stagesWithSteps } from '../package-config.ts'
 import { slotPhases } from '../skyhook.ts'
-import { currentReasons } from './reasons.ts'
 
-type MetricRow = {
+export type MetricRow = {
   readonly type: 'counter' | 'gauge' | 'histogram'
   readonly help: string
-  /** Values of each label, all of them or in words. Sets are closed: no package, Skyhook or node is a label. */
+  /** Values of each label, all of them or in words. An agent's own have closed sets: no package, Skyhook or node. */
   readonly labels: Readonly<Record<string, readonly string[] | string>>
   /** Upper bounds of a histogram's buckets, in seconds. */
   readonly buckets?: readonly number[]
 }
+
+export const everyReason = 'every [reason](reasons.md)'
 
 export const metrics = {
   skyhookd_build_info: {
@@ -22,6 +26,11 @@ export const metrics = {
     type: 'gauge',
     help: 'Slots that this node holds. The sum over the fleet is the number of nodes at work.',
     labels: { slot_kind: ['slot', 'unlimited', 'recovery', 'bootstrap', 'control-plane', 'other'], phase: slotPhases },
+  },
+  skyhookd_slot_age_seconds: {
+    type: 'gauge',
+    help: 'Time since this node was granted the oldest slot that it holds, by its Lease; 0 without one.',
+    labels: {},
   },
   skyhookd_slot_wait_duration_seconds: {
     type: 'histogram',
@@ -35,6 +44,25 @@ export const metrics = {
     labels: { phase: slotPhases },
     buckets: [0.5, 1, 5, 30, 120, 600, 3600],
   },
+  skyhookd_evictions_total: {
+    type: 'counter',
+    help:
+      'Requests to evict a pod from this node: `evicted`, `blocked` by a disruption budget, `gone` before the ' +
+      'request, `deleted` after the timeout of `spec.drain`, or `failed`.',
+    labels: { result: ['evicted', 'blocked', 'gone', 'deleted', 'failed'] },
+  },
+  skyhookd_drain_blocked_seconds: {
+    type: 'gauge',
+    help: 'Time for which the drain of this node has had the reason `DrainBlocked`; 0 if it has not.',
+    labels: {},
+  },
+  skyhookd_reboots_total: {
+    type: 'counter',
+    help:
+      'Reboots of this host for packages: `made`, counted on the host itself and also by the agent that starts after ' +
+      'the reboot; and requests that were `refused`.',
+    labels: { result: ['made', 'refused'] },
+  },
   skyhookd_step_duration_seconds: {
     type: 'histogram',
     help: 'Duration of package steps, by mode (`stage`) and result.',
@@ -47,7 +75,7 @@ export const metrics = {
   skyhookd_reason_age_seconds: {
     type: 'gauge',
     help: 'Age of the oldest current reason of each kind; absent when there is none.',
-    labels: { reason: currentReasons.map(([name]) => name) },
+    labels: { reason: everyReason },
   },
   skyhookd_package_requests: {
     type: 'gauge',

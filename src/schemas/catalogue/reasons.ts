@@ -45,7 +45,6 @@ export const reasons = {
     status: 'waiting',
     meaning: 'The current batch of the DeploymentPolicy is not finished.',
     remedy: 'Look at the nodes of the batch.',
-    planned: true,
   },
   ProtectedPods: {
     ...passing,
@@ -174,15 +173,13 @@ export const reasons = {
     ...blocked,
     meaning:
       'The spec has an error that the resource definition cannot detect, such as a cycle in `dependsOn`, lacks a ' +
-      'file in `configMap` or a variable in `env` that the package expects, or names a DeploymentPolicy, which this ' +
-      'version does not evaluate. The node holds no slot meanwhile.',
+      'file in `configMap` or a variable in `env` that the package expects. The node holds no slot meanwhile.',
     remedy: 'Correct the spec as the message says.',
   },
   DeploymentPolicyNotFound: {
     ...blocked,
     meaning: 'The DeploymentPolicy that the Skyhook names does not exist.',
     remedy: 'Create it, or remove the name.',
-    planned: true,
   },
   HostUnreachable: {
     ...blocked,
@@ -230,6 +227,10 @@ export function statusFor(reason: ReasonName, hasSlot: boolean): NodeStatus {
   const { status } = reasons[reason]
   return status === 'by-slot' ? (hasSlot ? 'in_progress' : 'waiting') : status
 }
+
+/** True for failures that the agent retries; not for reasons of a newer agent. */
+export const isFailure = (reason: string): boolean =>
+  Object.hasOwn(reasons, reason) && reasons[reason as ReasonName].section === 'failing'
 
 /** True when a reason on a Node becomes a Warning on the object. Unknown ones, of a newer agent, do. */
 export function isReportedOn(object: 'Node' | 'Skyhook', reason: string): boolean {

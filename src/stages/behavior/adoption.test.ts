@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { emptyJournal } from '../../schemas/journal.ts'
-import { NodeSimulator } from '../../../test/support/node-simulator.ts'
+import { NodeSimulator } from '../../../test/support/node-simulator/node-simulator.ts'
 import { install, installedNode, pkg } from '../../../test/support/node-simulator-dsl.ts'
 
 describe('a host without a journal', () => {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { NodeSimulator, plainStep, simplePackage } from '../../../test/support/node-simulator.ts'
+import { NodeSimulator } from '../../../test/support/node-simulator/node-simulator.ts'
+import { plainStep, simplePackage } from '../../../test/support/node-simulator/package-content.ts'
 import { cron, install, installedNode, pkg, reboot, uninstall } from '../../../test/support/node-simulator-dsl.ts'
 import type { PackageSpec } from '../../schemas/skyhook.ts'
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { PackageSpec } from '../../schemas/skyhook.ts'
-import { NodeSimulator, plainStep, simplePackage } from '../../../test/support/node-simulator.ts'
+import { NodeSimulator } from '../../../test/support/node-simulator/node-simulator.ts'
+import { plainStep, simplePackage } from '../../../test/support/node-simulator/package-content.ts'
 import { pkg } from '../../../test/support/node-simulator-dsl.ts'
 
 describe('failures', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { NodeSimulator } from '../../../test/support/node-simulator.ts'
+import { NodeSimulator } from '../../../test/support/node-simulator/node-simulator.ts'
 import { pkg, pod, reboot } from '../../../test/support/node-simulator-dsl.ts'
 
 const taint = { key: 'skyhook.nvidia.com', value: 'runtime-required', effect: 'NoSchedule' }

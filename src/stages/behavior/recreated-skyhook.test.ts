@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
+import { appliedHash } from '../model/applied-hash.ts'
 import type { Companion } from '../../schemas/annotations.ts'
-import type { NodeSimulator } from '../../../test/support/node-simulator.ts'
+import { NodeSimulator } from '../../../test/support/node-simulator/node-simulator.ts'
 import { install, installedNode, pkg } from '../../../test/support/node-simulator-dsl.ts'
 
 const create = (node: NodeSimulator, configMap: Record<string, string> = {}): void =>
@@ -39,6 +40,18 @@ describe('a Skyhook that is created again', () => {
     node.restartAgent()
     node.settleFor(60_000)
     expect([reports(node), companion(node).foundComplete]).toEqual([1, true])
+  })
+
+  test('a node that has uninstalled a deleted Skyhook is not complete for one with the same spec', () => {
+    const node = new NodeSimulator()
+    const spec = { packages: { a: pkg('1.0.0', { uninstall: { enabled: true } }) } }
+    node.apply('s', spec)
+    settle(node)
+    expect(companion(node).applied).toBe(appliedHash(spec))
+    node.requestDeletion('s')
+    settle(node)
+    expect([node.status(), node.executedSteps.at(-1)]).toEqual(['complete', expect.stringContaining('uninstall')])
+    expect(companion(node).applied).not.toBe(appliedHash(spec))
   })
 
   test('a Skyhook that has never been deleted does not say that it was complete before', () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { NodeSimulator } from '../../../test/support/node-simulator.ts'
+import { NodeSimulator } from '../../../test/support/node-simulator/node-simulator.ts'
 import { cordonMarks, pkg, reboot } from '../../../test/support/node-simulator-dsl.ts'
 import type { SkyhookSpec } from '../../schemas/skyhook.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { NodeSimulator } from '../../../test/support/node-simulator.ts'
+import { NodeSimulator } from '../../../test/support/node-simulator/node-simulator.ts'
 import { pkg } from '../../../test/support/node-simulator-dsl.ts'
 import type { Interrupt, PackageSpec } from '../../schemas/skyhook.ts'
 import type { OwnSlot } from '../model/snapshot.ts'
@@ -177,6 +177,18 @@ test('no slot goes back while a write of the Node is not answered, which may hav
   node.isNodeInDoubt = false
   node.settle()
   expect(node.slots).toEqual([])
+})
+
+test('a slot that came back is not tried while the Node may carry a cordon that came back with it', () => {
+  const node = new NodeSimulator()
+  node.isNodeInDoubt = true
+  node.apply('s', { packages: { a: pkg('1.0.0') } })
+  node.slotAppears('s', 'skyhook')
+  node.settleFor(20_000)
+  expect([node.slots.map(({ ownership }) => ownership), node.executedSteps]).toEqual([['owned'], []])
+  node.isNodeInDoubt = false
+  node.settleFor(20_000)
+  expect([node.slots, node.status()]).toEqual([[], 'complete'])
 })
 
 describe('a node of the control plane', () => {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Interrupt, PackageSpec } from '../../schemas/skyhook.ts'
-import { NodeSimulator, guardedStep, plainStep, simplePackage } from '../../../test/support/node-simulator.ts'
+import { NodeSimulator } from '../../../test/support/node-simulator/node-simulator.ts'
+import { guardedStep, plainStep, simplePackage } from '../../../test/support/node-simulator/package-content.ts'
 import { cron, install, pkg, uninstall, upgrade } from '../../../test/support/node-simulator-dsl.ts'
 
 /** Brings the node to its end with each spec in turn; what the last one ran. */
@@ -282,6 +283,20 @@ describe('the count of reboots', () => {
         expect(node.status()).toBe('complete')
       }
     expect(node.executedInterrupts).toHaveLength(10)
+  })
+
+  test('the journal counts all reboots that were made, also past completion and the end of their Skyhook', () => {
+    const node = new NodeSimulator()
+    const counts = ['1.0.0', '2.0.0', '3.0.0'].map((version) => {
+      node.apply('s', {
+        packages: { a: pkg(version, { interrupt: { type: version === '3.0.0' ? 'noop' : 'reboot' } }) },
+      })
+      node.settleFor(30_000)
+      return node.journal.reboots
+    })
+    node.remove('s')
+    node.settleFor(30_000)
+    expect([...counts, node.journal.reboots]).toEqual([1, 2, 2, 2])
   })
 })
 

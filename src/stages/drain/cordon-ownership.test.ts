@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { NodeSimulator, simplePackage } from '../../../test/support/node-simulator.ts'
+import { NodeSimulator } from '../../../test/support/node-simulator/node-simulator.ts'
+import { simplePackage } from '../../../test/support/node-simulator/package-content.ts'
 import { isCordoned, cron, cordonMarks, packageWith, pod } from '../../../test/support/node-simulator-dsl.ts'
 import { hostKey } from '../../schemas/annotations.ts'
 

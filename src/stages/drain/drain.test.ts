@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { SkyhookSpec } from '../../schemas/skyhook.ts'
 import { blockingPod } from './drain.ts'
-import { NodeSimulator } from '../../../test/support/node-simulator.ts'
+import { NodeSimulator } from '../../../test/support/node-simulator/node-simulator.ts'
 import {
   isCordoned,
   cron,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Companion } from '../../schemas/annotations.ts'
-import { NodeSimulator } from '../../../test/support/node-simulator.ts'
+import { NodeSimulator } from '../../../test/support/node-simulator/node-simulator.ts'
 import { packageWith, reboot } from '../../../test/support/node-simulator-dsl.ts'
 
 const requested = { state: 'unknown', message: 'logind accepted the request' } as const

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { PackageSpec } from '../../schemas/skyhook.ts'
-import { NodeSimulator } from '../../../test/support/node-simulator.ts'
+import { NodeSimulator } from '../../../test/support/node-simulator/node-simulator.ts'
 import { isCordoned, cron, linesOfMode, packageWith, pod, reboot } from '../../../test/support/node-simulator-dsl.ts'
 
 describe('interrupts', () => {

@@ -1,3 +1,4 @@
+import type { ObjectMeta } from '../../schemas/kubernetes.ts'
 import type { SkyhookSpec } from '../../schemas/skyhook.ts'
 import { perObject } from '../../schemas/per-object.ts'
 import { canonicalJson, sha256Hex } from '../../schemas/canonical-json.ts'
@@ -13,6 +14,21 @@ export const appliedHash: (spec: SkyhookSpec) => string = perObject((spec) => {
   ])
   return sha256Hex(canonicalJson(Object.fromEntries(packages))).slice(0, 16)
 })
+
+/**
+ * What a node is complete with. Under deletion that is another hash than before: the packages are gone from a complete
+ * node, and a Skyhook that is created again with the same name and spec must not count as complete there.
+ */
+export function completionHash({
+  metadata,
+  spec,
+}: {
+  readonly metadata: Pick<ObjectMeta, 'deletionTimestamp'>
+  readonly spec: SkyhookSpec
+}): string {
+  const applied = appliedHash(spec)
+  return metadata.deletionTimestamp === undefined ? applied : sha256Hex(`deleted\n${applied}`).slice(0, 16)
+}
 
 /** A key with an empty value is not the same as no key: the file exists on the host. */
 function markEmptyValues(configMap: Readonly<Record<string, string>>): Record<string, string | readonly string[]> {

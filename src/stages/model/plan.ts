@@ -111,8 +111,8 @@ export type Action =
       readonly config: PackageConfig
       /** Attempts of the checks, if there were any. */
       readonly checks: readonly StepAttempt[]
-      /** The same however often it is asked for. */
-      readonly passedAtMs: number
+      /** By the wall clock; the same however often it is asked for. */
+      readonly passedAtWallMs: number
       readonly requestId: string
     }
   /** Reads what the package says about itself, for the one question. */

@@ -1,3 +1,4 @@
+import type { PolicyKnowledge } from '../../schemas/deployment-policy.ts'
 import type { KubernetesNode, ObjectMeta } from '../../schemas/kubernetes.ts'
 import type { Journal } from '../../schemas/journal.ts'
 import type { PackageConfig } from '../../schemas/package-config.ts'
@@ -23,7 +24,7 @@ export type Snapshot = {
   readonly bootId: string
   readonly node: KubernetesNode
   readonly skyhooks: Known<readonly SkyhookView[]>
-  /** A write of the Node is not answered (yet), and may have put a cordon mark on it. */
+  /** The Node may have a cordon mark that nobody knows of: a write is not answered (yet), or its watch is broken. */
   readonly isNodeInDoubt?: boolean
   readonly journal: Journal
   /** What is known of the step attempts that the journal has open, by attempt id. */
@@ -124,6 +125,8 @@ export type SkyhookView = {
   readonly spec: SkyhookSpec
   /** The metadata seen is newer than the spec: the object is being fetched, nothing new may start on the old one. */
   readonly stale: boolean
+  /** The DeploymentPolicy that the spec names; absent where it names none. */
+  readonly policy?: PolicyKnowledge | undefined
 }
 
 export type AttemptObservation =
@@ -173,6 +176,8 @@ export type OwnSlot = {
   readonly ownership: SlotOwnership
   /** Of the budget for nodes that join, see stages/skyhook/joining.ts. */
   readonly isBootstrap?: true
+  /** Of a batch: whether the ledger says that it is over. The slot of finished work is kept until then. */
+  readonly batch?: 'open' | 'over'
   /** Of an earlier registration of this node. */
   readonly isFormer: boolean
   readonly renewedAtMs: number
@@ -198,9 +203,10 @@ export type SlotDenial = {
   readonly sinceMs: number
   /**
    * Other than a free slot of the Skyhook: one that becomes free then changes nothing. `recovery`: the node is at work
-   * and needs none to be free; its own was deleted or refused, and the next one follows after a pause.
+   * and needs none to be free; its own was deleted or refused, and the next one follows after a pause. `batch`: of the
+   * next batch.
    */
-  readonly waitsFor?: 'control-plane' | 'spec' | 'recovery'
+  readonly waitsFor?: 'control-plane' | 'spec' | 'recovery' | 'batch'
 }
 
 /** What an agent, or a tool that stands in for one, knows at this moment. */

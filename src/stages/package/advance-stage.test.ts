@@ -55,6 +55,27 @@ test('an uninstall completes only once its files are removed', () => {
   expect(cleaned.record.packages['a|1.0.0']?.progress).toEqual({ state: 'complete', stage: 'uninstall' })
 })
 
+test('a clean-up waits until the ends of all steps of the uninstall are recorded', () => {
+  const entry = running('uninstall', ok)
+  const attempts = new Map([['1', { state: 'ended', end: { outcome: 'exited', code: 0 } } as const]])
+  const builder = builderOf({}, [entry], { attempts })
+  expect(advanceStage(builder, entry, undefined, preparedPackage, permission)).toEqual({ state: 'running' })
+  expect(builder.actions).toEqual([])
+})
+
+test('a clean-up that a later agent repeats records the same moment, whatever its clocks show', () => {
+  const entry = running('uninstall', ok)
+  const passedAtWallMs = (from: RunningPackage, snapshot: object): unknown => {
+    const builder = builderOf({}, [from], snapshot)
+    advanceStage(builder, from, undefined, preparedPackage, permission)
+    const kept = builder.record.packages['a|1.0.0'] as RunningPackage
+    return { kept, recorded: builder.actions.map((action) => action.do === 'cleanUp' && action.passedAtWallMs) }
+  }
+  const first = passedAtWallMs(entry, { nowMs: 1_000, wallOffsetMs: 500 }) as { kept: RunningPackage }
+  expect(first).toMatchObject({ recorded: [1_500] })
+  expect(passedAtWallMs(first.kept, { nowMs: 90, wallOffsetMs: 7 })).toMatchObject({ recorded: [1_500] })
+})
+
 test('a config asks the package before it completes if its interrupt is conditional', () => {
   const conditional: PackageSpec = { ...spec, interrupt: { type: 'reboot', when: 'required' } }
   const entry = running('config', ok)

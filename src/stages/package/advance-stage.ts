@@ -148,12 +148,17 @@ function cleanUp(builder: PlanBuilder, entry: RunningPackage, config: PackageCon
   const result = builder.snapshot.cleanUps.get(requestId)
   if (result?.state === 'done') return undefined
   setEntry(builder, entry)
-  const { name } = entry
-  const { attempt } = entry.progress
+  const { attempts, nowMs, wallOffsetMs } = builder.snapshot
+  const { name, progress } = entry
+  const { attempt } = progress
+  // until the end of a step is recorded its flag may still be written: after the clean-up it would stay
+  if (attempt.steps.some(({ id }) => attempts.has(id))) return { state: 'running' }
+  const passedAtWallMs = attempt.passedAtWallMs ?? nowMs + wallOffsetMs
+  setEntry(builder, { ...entry, progress: { ...progress, attempt: { ...attempt, passedAtWallMs } } })
   const skyhook = builder.view.metadata.name
-  const passedAtMs = attempt.steps.at(-1)?.result?.endedAtMs ?? attempt.startedAtMs
   const key = `cleanUp/${skyhook}/${name}`
-  builder.actions.push({ do: 'cleanUp', key, skyhook, name, config, checks: checksOf(attempt), passedAtMs, requestId })
+  const checks = checksOf(attempt)
+  builder.actions.push({ do: 'cleanUp', key, skyhook, name, config, checks, passedAtWallMs, requestId })
   if (!result) return { state: 'running' }
   const message = `package ${name} is uninstalled, but its files cannot be removed from the host: ${result.message}`
   return { state: 'blocked', atPreparation: false, reason: 'HostUnusable', message }

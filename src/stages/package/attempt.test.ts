@@ -1,20 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import type { StageAttempt } from '../../schemas/journal.ts'
-import type { PackageConfig, Step } from '../../schemas/package-config.ts'
+import type { PackageConfig } from '../../schemas/package-config.ts'
 import type { AttemptObservation } from '../model/snapshot.ts'
+import { plainStep as step } from '../../../test/support/node-simulator/package-content.ts'
 import { advanceAttempt, unitName, type AdvanceResult, type AttemptContext } from './attempt.ts'
-
-const step = (path: string, change: Partial<Step> = {}): Step => ({
-  name: path,
-  path,
-  arguments: [],
-  returncodes: [0],
-  onHost: true,
-  env: {},
-  idempotence: 'step',
-  upgradeStep: false,
-  ...change,
-})
 
 const config: PackageConfig = {
   packageName: 'p',

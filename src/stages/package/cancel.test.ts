@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { PackageSpec, SkyhookSpec } from '../../schemas/skyhook.ts'
-import { NodeSimulator } from '../../../test/support/node-simulator.ts'
+import { NodeSimulator } from '../../../test/support/node-simulator/node-simulator.ts'
 import { cron, install, pkg, reboot, uninstall, upgrade } from '../../../test/support/node-simulator-dsl.ts'
 
 const nodeState = 'skyhook.nvidia.com/nodeState_s'

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { NodeSimulator, plainStep, simplePackage } from '../../../test/support/node-simulator.ts'
+import { NodeSimulator } from '../../../test/support/node-simulator/node-simulator.ts'
+import { plainStep, simplePackage } from '../../../test/support/node-simulator/package-content.ts'
 import { isCordoned, pkg, reboot } from '../../../test/support/node-simulator-dsl.ts'
 import type { PackageConfig } from '../../schemas/package-config.ts'
 import { missingInputs } from './missing-inputs.ts'

@@ -3,15 +3,15 @@ import * as keys from '../../schemas/annotations.ts'
 import type { NodeConditionReason } from '../../schemas/catalogue/conditions.ts'
 import type { KubernetesNode, NodeCondition, NodePatch } from '../../schemas/kubernetes.ts'
 import type { Published, SkyhookRecord } from '../../schemas/journal.ts'
-import type { NodeStatus, SkyhookSpec } from '../../schemas/skyhook.ts'
+import type { NodeStatus } from '../../schemas/skyhook.ts'
 import { perObject } from '../../schemas/per-object.ts'
 import { publishedReboots } from '../interrupt/reboots.ts'
-import { appliedHash } from '../model/applied-hash.ts'
+import { completionHash } from '../model/applied-hash.ts'
 import { sha256Hex } from '../../schemas/canonical-json.ts'
 import type { TimedReason } from '../model/plan.ts'
 import { publishedState } from '../model/package-state.ts'
 import { formatTime } from '../../schemas/time.ts'
-import type { Snapshot } from '../model/snapshot.ts'
+import type { SkyhookView, Snapshot } from '../model/snapshot.ts'
 import { emptyPatch, isEmptyPatch } from '../model/node-patch.ts'
 import { companionOf, parseObject } from '../model/read-annotations.ts'
 import { conditionsOfSkyhook, packageConditions } from './package-conditions.ts'
@@ -78,9 +78,10 @@ export function nextPublished(
 }
 
 /** The Node says complete for this very spec, as it does right after a person's reset. */
-export function nodeShowsComplete({ node }: Snapshot, name: string, spec: SkyhookSpec): boolean {
+export function nodeShowsComplete({ node }: Snapshot, view: SkyhookView): boolean {
+  const { name } = view.metadata
   const isComplete = node.metadata.annotations?.[keys.statusKey(name)] === 'complete'
-  return isComplete && companionOf(node, name)?.applied === appliedHash(spec)
+  return isComplete && companionOf(node, name)?.applied === completionHash(view)
 }
 
 /** Everything the Node should show for one Skyhook, as differences to what it shows. */

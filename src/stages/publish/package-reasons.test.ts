@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { PublishedReason } from '../../schemas/annotations.ts'
-import { NodeSimulator } from '../../../test/support/node-simulator.ts'
+import { NodeSimulator } from '../../../test/support/node-simulator/node-simulator.ts'
 import { packageWith, pkg, reboot } from '../../../test/support/node-simulator-dsl.ts'
 
 const shown = (node: NodeSimulator): Record<string, PublishedReason> =>

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { NodeSimulator } from '../../../test/support/node-simulator.ts'
+import { NodeSimulator } from '../../../test/support/node-simulator/node-simulator.ts'
 import { idleSnapshot } from '../../../test/support/plan-builder.ts'
 import { reasonKey, statusKey } from '../../schemas/annotations.ts'
 import { undecidedPlan } from '../skyhook/undecided.ts'

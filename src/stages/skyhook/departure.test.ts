@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { NodeSimulator } from '../../../test/support/node-simulator.ts'
+import { NodeSimulator } from '../../../test/support/node-simulator/node-simulator.ts'
 import { installedNode, pkg } from '../../../test/support/node-simulator-dsl.ts'
 
 describe('a Skyhook being deleted', () => {

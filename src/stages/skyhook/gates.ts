@@ -2,7 +2,6 @@ import { disableKey, ignoreLabel, pauseKey } from '../../schemas/annotations.ts'
 import { dependencyProblems } from '../package/dependencies.ts'
 import type { Reason } from '../../schemas/catalogue/reasons.ts'
 import { selects, tolerates } from '../../schemas/selectors.ts'
-import type { SkyhookSpec } from '../../schemas/skyhook.ts'
 import type { SkyhookView, Snapshot } from '../model/snapshot.ts'
 
 export const isSelected = (view: SkyhookView, snapshot: Snapshot): boolean =>
@@ -16,15 +15,18 @@ export const isIgnored = (snapshot: Snapshot): boolean => isTrue(snapshot.node.m
 
 /** Why no node starts with this spec, in one message; the CRD refuses most of it before. */
 export const specProblem = ({ spec }: SkyhookView): Reason | undefined =>
-  invalidSpec([...policyProblems(spec), ...dependencyProblems(spec.packages ?? {})])
+  invalidSpec(dependencyProblems(spec.packages ?? {}))
 
 const invalidSpec = (problems: readonly string[]): Reason | undefined =>
   problems.length === 0 ? undefined : { reason: 'InvalidSpec', message: problems.join('; ') }
 
-const policyProblems = ({ deploymentPolicy }: SkyhookSpec): readonly string[] =>
-  deploymentPolicy
-    ? ['spec.deploymentPolicy: this version does not evaluate DeploymentPolicies; use spec.interruptionBudget instead']
-    : []
+/** Nobody knows how many nodes may be out: only this Skyhook waits for its policy. */
+function missingPolicy({ spec, policy }: SkyhookView): Reason | undefined {
+  if (policy?.state === 'unknown' && policy.isRefused) return { reason: 'ApiRequestRefused', message: policy.why }
+  if (policy?.state !== 'missing') return undefined
+  const message = `DeploymentPolicy ${JSON.stringify(spec.deploymentPolicy)} not found`
+  return { reason: 'DeploymentPolicyNotFound', message }
+}
 
 /** Taints of the node that keep this Skyhook away; its own, cordons and the runtime-required taint never do. */
 function untoleratedTaints(view: SkyhookView, snapshot: Snapshot): string[] {
@@ -39,32 +41,60 @@ function untoleratedTaints(view: SkyhookView, snapshot: Snapshot): string[] {
     .map(({ key, value, effect }) => `${key}${value ? `=${value}` : ''}:${effect}`)
 }
 
+/** What a gate looks at; `precedingSkyhook`: one that comes first and has work on this node. */
+type StartGate = (view: SkyhookView, snapshot: Snapshot, precedingSkyhook: string | undefined) => Reason | undefined
+
+/** In the order in which they are named; each says why it is closed. */
+const startGates: readonly StartGate[] = [
+  (_, snapshot) =>
+    isIgnored(snapshot) ? { reason: 'Ignored', message: `the node has the label ${ignoreLabel}=true` } : undefined,
+  (view) =>
+    isDisabled(view) ? { reason: 'Disabled', message: `the Skyhook has the annotation ${disableKey}=true` } : undefined,
+  (view) =>
+    isPaused(view) ? { reason: 'Paused', message: `the Skyhook has the annotation ${pauseKey}=true` } : undefined,
+  specProblem,
+  missingPolicy,
+  (_view, _snapshot, precedingSkyhook) =>
+    precedingSkyhook === undefined
+      ? undefined
+      : {
+          reason: 'WaitingForPriority',
+          message: `Skyhook ${precedingSkyhook} comes first and is not complete on this node`,
+        },
+  (_, snapshot) =>
+    snapshot.host.state === 'unusable'
+      ? (otherRebootReason(snapshot) ?? { reason: snapshot.host.reason, message: snapshot.host.message })
+      : undefined,
+  (view, snapshot) => {
+    const taints = untoleratedTaints(view, snapshot)
+    return taints.length > 0
+      ? {
+          reason: 'TaintNotTolerated',
+          message: `the node has ${taints.join(', ')}: tolerate it in spec.additionalTolerations or remove it`,
+        }
+      : undefined
+  },
+]
+
 /** Why a Skyhook may not begin on this node now, before slots are looked at. They gate only the beginning. */
 export function startGate(
   view: SkyhookView,
   snapshot: Snapshot,
   precedingSkyhook: string | undefined,
 ): Reason | undefined {
-  if (isIgnored(snapshot)) return { reason: 'Ignored', message: `the node has the label ${ignoreLabel}=true` }
-  if (isDisabled(view)) return { reason: 'Disabled', message: `the Skyhook has the annotation ${disableKey}=true` }
-  if (isPaused(view)) return { reason: 'Paused', message: `the Skyhook has the annotation ${pauseKey}=true` }
-  const problem = specProblem(view)
-  if (problem) return problem
-  if (precedingSkyhook !== undefined)
-    return {
-      reason: 'WaitingForPriority',
-      message: `Skyhook ${precedingSkyhook} comes first and is not complete on this node`,
-    }
-  if (snapshot.host.state === 'unusable')
-    return otherRebootReason(snapshot) ?? { reason: snapshot.host.reason, message: snapshot.host.message }
-  const taints = untoleratedTaints(view, snapshot)
-  if (taints.length > 0)
-    return {
-      reason: 'TaintNotTolerated',
-      message: `the node has ${taints.join(', ')}: tolerate it in spec.additionalTolerations or remove it`,
-    }
+  for (const gate of startGates) {
+    const closed = gate(view, snapshot, precedingSkyhook)
+    if (closed) return closed
+  }
   return undefined
 }
+
+/** The same without an end at the first one: all that a person would have to open. */
+export const closedStartGates: (...of: Parameters<StartGate>) => readonly Reason[] = (
+  view,
+  snapshot,
+  precedingSkyhook,
+) => startGates.flatMap((gate) => gate(view, snapshot, precedingSkyhook) ?? [])
 
 /** The bus ends before the agent does when the host goes down: for those who wait no trouble of the host's. */
 function otherRebootReason({ journal, bootId }: Snapshot): Reason | undefined {

@@ -34,17 +34,29 @@ test('a Skyhook with prepared packages requests a slot', () => {
   expect(summary(planned)).toEqual(['waiting', 'WaitingForSlot', 'off', ['acquireSlot']])
 })
 
-test('a Skyhook that names a DeploymentPolicy has an invalid spec and does not request a slot', () => {
-  const view = viewOf({ ...spec, deploymentPolicy: 'careful' })
+test('a Skyhook whose DeploymentPolicy does not exist says so and does not request a slot', () => {
+  const view = { ...viewOf({ ...spec, deploymentPolicy: 'careful' }), policy: { state: 'missing' } } as const
   const planned = planSkyhook(idleSnapshot({ preparations }), view, undefined, undefined)
-  expect(summary(planned)).toEqual(['blocked', 'InvalidSpec', 'off', []])
-  expect(planned.reason?.message).toMatch(/^spec\.deploymentPolicy: .*interruptionBudget/)
+  expect(summary(planned)).toEqual(['blocked', 'DeploymentPolicyNotFound', 'off', []])
+  expect(planned.reason?.message).toBe('DeploymentPolicy "careful" not found')
 })
 
-test('a Skyhook that names a DeploymentPolicy in the middle of its work finishes it', () => {
+test('a Skyhook whose DeploymentPolicy nobody may read says so instead of waiting for a slot', () => {
+  const policy = {
+    state: 'unknown',
+    why: 'the DeploymentPolicies cannot be listed: HTTP 403',
+    isRefused: true,
+  } as const
+  const view = { ...viewOf({ ...spec, deploymentPolicy: 'careful' }), policy }
+  const planned = planSkyhook(idleSnapshot({ preparations }), view, undefined, undefined)
+  expect(summary(planned)).toEqual(['blocked', 'ApiRequestRefused', 'off', []])
+  expect(planned.reason?.message).toBe('the DeploymentPolicies cannot be listed: HTTP 403')
+})
+
+test('a Skyhook whose DeploymentPolicy is deleted in the middle of its work finishes it', () => {
   const snapshot = idleSnapshot({ preparations, slots: known([slot]) })
   const { builder } = planSkyhook(snapshot, viewOf(spec), undefined, undefined)
-  const view = viewOf({ ...spec, deploymentPolicy: 'careful' })
+  const view = { ...viewOf({ ...spec, deploymentPolicy: 'careful' }), policy: { state: 'missing' } } as const
   const planned = planSkyhook(snapshot, view, builder.record, undefined)
   expect(summary(planned)).toEqual(['in_progress', undefined, 'as-is', ['startStep']])
 })

@@ -6,7 +6,7 @@ import { isPastWork } from '../../schemas/skyhook.ts'
 import { disruptionOf, hasMark } from '../drain/drain.ts'
 import { notReadyReason } from '../interrupt/node-ready.ts'
 import { applyInterruptOutcome } from '../interrupt/run.ts'
-import { appliedHash } from '../model/applied-hash.ts'
+import { appliedHash, completionHash } from '../model/applied-hash.ts'
 import { isInterrupting } from '../model/host-facts.ts'
 import type { PackageState, Permission } from '../model/package-state.ts'
 import { newPlanBuilder, setEntry, type PlanBuilder } from '../model/plan-builder.ts'
@@ -153,15 +153,14 @@ function planComplete(builder: PlanBuilder, slot: OwnSlot | undefined): SkyhookP
   }
   const { lifecycle, reboots, takenOver } = builder.record
   const soak = newSoak(builder, slot)
-  const applied = appliedHash(builder.view.spec)
   const { name } = builder.view.metadata
   if (lifecycle) builder.events.push({ type: 'completed', skyhook: name })
   if (takenOver === 'unfinished') builder.events.push({ type: 'foundComplete', skyhook: name })
   // what this life of the host has completed without is not held against its later interrupts
-  const compacted = compactedReboots(reboots, applied)
+  const compacted = compactedReboots(reboots, appliedHash(builder.view.spec))
   builder.record = {
     ...builder.record,
-    applied,
+    applied: completionHash(builder.view),
     lifecycle: undefined,
     soak,
     takenOver: takenOver && 'complete',
@@ -177,7 +176,9 @@ function planComplete(builder: PlanBuilder, slot: OwnSlot | undefined): SkyhookP
     renewWhenDue(builder, `slot/${name}`, slot, isSoaking ? 'soaking' : isPastWork(slot.phase) ? 'working' : slot.phase)
     return { ...plan, watchPods: progress.watchPods, ...(progress.reason && { reason: progress.reason }) }
   }
-  if (slot && isInService) releaseSlot(builder, slot)
+  // its phase is a result of the batch: it goes when that is counted
+  if (slot?.batch === 'open' && isInService) renewWhenDue(builder, `slot/${name}`, slot, 'finished')
+  else if (slot && isInService) releaseSlot(builder, slot)
   return { ...plan, watchPods: 'no' }
 }
 

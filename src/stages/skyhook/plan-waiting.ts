@@ -2,7 +2,7 @@ import { statusFor, type Reason } from '../../schemas/catalogue/reasons.ts'
 import { hasTaint } from '../drain/node-spec.ts'
 import type { PackageState } from '../model/package-state.ts'
 import { requeueAt, type PlanBuilder } from '../model/plan-builder.ts'
-import type { OwnSlot } from '../model/snapshot.ts'
+import type { OwnSlot, SlotDenial } from '../model/snapshot.ts'
 import { drainBlocker } from './drain-status.ts'
 import { membershipOf } from './joining.ts'
 import { preparingImages, type SkyhookPlan } from './skyhook-plan.ts'
@@ -82,11 +82,14 @@ function request(builder: PlanBuilder, slot: OwnSlot | undefined, due: readonly 
   else builder.usesControlPlane = true
 }
 
+const waitOf = (denial: SlotDenial | undefined): 'WaitingForBatch' | 'WaitingForSlot' =>
+  denial?.waitsFor === 'batch' ? 'WaitingForBatch' : 'WaitingForSlot'
+
 function waitingReason({ snapshot, view }: PlanBuilder, states: readonly PackageState[]): Reason {
   const denial = snapshot.slotDenials.get(view.metadata.name)
   if (states.some(({ state }) => state === 'ready' || state === 'checked' || state === 'interrupt')) {
     return {
-      reason: 'WaitingForSlot',
+      reason: waitOf(denial),
       message: denial?.message ?? (snapshot.slots.known ? 'requesting a slot' : snapshot.slots.why),
     }
   }
@@ -94,5 +97,5 @@ function waitingReason({ snapshot, view }: PlanBuilder, states: readonly Package
   if (firstBlocked) return { reason: firstBlocked.reason, message: firstBlocked.message }
   // a node in line waits for the others, even while it makes ready for its turn
   const isInLine = denial !== undefined && denial.nextRequestAtMs > snapshot.nowMs
-  return isInLine ? { reason: 'WaitingForSlot', message: denial.message } : preparingImages
+  return isInLine ? { reason: waitOf(denial), message: denial.message } : preparingImages
 }

@@ -60,7 +60,8 @@ export function planWorking(builder: PlanBuilder, context: WorkContext): Skyhook
   const { cordon, watchPods } = cordonOf(builder, drain, disruption)
   if (mayDisrupt && cordon === 'on') requestEvictions(builder, disruption)
   const drainPhase = cordon === 'on' && !disruption.isDrained ? disruption.phase : undefined
-  const slotPhase = slotPhaseOf(builder, interrupt, drainPhase)
+  const isLost = node.reason?.reason === 'RebootLoop'
+  const slotPhase = isLost ? 'failed' : slotPhaseOf(builder, interrupt, drainPhase)
   keepSlot(builder, slot, slotPhase)
   keepControlPlaneSlot(builder, { need: controlPlaneNeed(builder, drain), mayAsk: isFree }, slotPhase)
   const isMoving = isRunning || states.some(({ state }) => state === 'drain')

@@ -20,7 +20,8 @@ export type Attempts = {
   forget(id: string): void
 }
 
-export function createAttempts(): Attempts {
+/** `onRunning` is called with each observation of a running attempt. */
+export function createAttempts(onRunning: (id: string) => void = () => undefined): Attempts {
   const attempts = new Map<string, AttemptObservation>()
   const canceled = new Set<string>()
   const stopRequests = new Map<string, number>()
@@ -28,7 +29,10 @@ export function createAttempts(): Attempts {
     current: () => attempts,
     stateOf: (id) => attempts.get(id)?.state,
     absent: (id) => void attempts.set(id, { state: 'absent' }),
-    running: (id) => void attempts.set(id, { state: 'running' }),
+    running(id) {
+      attempts.set(id, { state: 'running' })
+      onRunning(id)
+    },
     ended: (id, end, logTail) => void attempts.set(id, { state: 'ended', end, ...(logTail && { logTail }) }),
     cancel: (id) => void canceled.add(id),
     isCanceled: (id) => canceled.has(id),

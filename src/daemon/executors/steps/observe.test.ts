@@ -28,6 +28,7 @@ let clock: VirtualClock
 let attempts: Attempts
 let bootReads: number
 let wakes: number
+let journal: Journal
 let observer: StepObserver
 
 beforeEach(async () => {
@@ -39,7 +40,7 @@ beforeEach(async () => {
   bootReads = 0
   wakes = 0
   const record = { uid: 'u', rev: 1, packages: {}, reboots: {}, flags: {}, installedVersions: {}, canceling: [step] }
-  const journal: Journal = { ...emptyJournal('n'), skyhooks: { s: record } }
+  journal = { ...emptyJournal('n'), skyhooks: { s: record } }
   observer = startStepObserver({
     host: { root: createHostRoot(folder, systemRandom), units: systemd.units },
     connection: systemd.connection,
@@ -120,6 +121,7 @@ test('an attempt that was seen running and is gone without a result has an unkno
 })
 
 test('an attempt that started while systemd was asked about it is not gone', async () => {
+  journal = emptyJournal('n') // the new connection is not to observe it too
   const observed = observer.observe(step) // asks before the start
   attempts.running('x')
   await observed

@@ -1,14 +1,14 @@
-import { readStepNote, stepFiles, type StepHost } from '../../../host/step/files.ts'
+import { stepFiles, type StepHost } from '../../../host/step/files.ts'
 import { forgetStepUnit } from '../../../host/step/start.ts'
 import { collectCopyDirs } from '../../../packages/install/copy-dir.ts'
 import { publishCheckResults, publishStepFlag, removeStepFlags } from '../../../packages/operator-compat/flags.ts'
 import { recordVersion } from '../../../packages/operator-compat/history.ts'
 import { type HostFolders, copyDir, stateDir } from '../../../packages/layout.ts'
-import { tailOf, type TailLimits } from '../../../packages/step/log-tail.ts'
 import { packageLogDir, pruneLogs, temporaryLogFiles } from '../../../packages/step/log-files.ts'
 import { rootDirRecordFile, sweepRootDirs, uninstallRootDir } from '../../../packages/install/root-dir.ts'
 import { type Clock, toWallMs } from '../../../schemas/clock.ts'
 import { messageOf } from '../../../schemas/json.ts'
+import type { StepOfLine } from '../../../schemas/step-log.ts'
 import type { Journal, StepAttempt } from '../../../schemas/journal.ts'
 import { isCheck, type Mode } from '../../../schemas/package-config.ts'
 import type { Action } from '../../../stages/model/plan.ts'
@@ -18,10 +18,9 @@ import type { Metrics } from '../../telemetry/metrics.ts'
 import { retain } from '../../state/retain.ts'
 import type { Attempts } from './attempts.ts'
 import { repairRecords } from './repair.ts'
-import type { StepLogNote } from './observe.ts'
-
-/** How much of each stream of a step is logged; the file has all of it. */
-const logTailLimits: TailLimits = { lines: 1_000, characters: 64 * 1024 }
+import type { EndedSteps } from './ended-steps.ts'
+import type { StepOutput } from './output.ts'
+import { endFields, lineOf, stepOfLine } from './step-lines.ts'
 
 /**
  * Published records on the host, for people and for a return to the operator. The journal is authoritative.
@@ -50,6 +49,8 @@ export type RecordPorts = {
   readonly folders: HostFolders
   readonly journal: () => Journal
   readonly attempts: Attempts
+  readonly output: StepOutput
+  readonly endedSteps: EndedSteps
   /** Folder on the host with the unpacked content of an image. */
   readonly contentOf: (digest: string) => string
   readonly clock: Clock
@@ -58,11 +59,11 @@ export type RecordPorts = {
 }
 
 export function createStepRecords(ports: RecordPorts): StepRecords {
-  const { host, folders, attempts, contentOf, clock, metrics, log } = ports
+  const { host, folders, attempts, output, endedSteps, contentOf, clock, metrics, log } = ports
   const { root } = host
   const cleanUps = new Map<string, CleanUpResult>()
 
-  async function forgetStep(step: StepAttempt): Promise<void> {
+  async function removeTraces(step: StepAttempt): Promise<void> {
     const temporaryLogs = temporaryLogFiles(folders, step.id)
     await Promise.all([
       forgetStepUnit(host, step),
@@ -71,20 +72,13 @@ export function createStepRecords(ports: RecordPorts): StepRecords {
       root.remove(temporaryLogs.stderr),
     ])
     attempts.forget(step.id)
+    output.forget(step.id)
   }
 
-  /** Its end, without secrets; a previous agent may have started the attempt. */
-  async function printOutput(id: string, of: object): Promise<void> {
-    const note = await readStepNote(host, id)
-    if (note === undefined) return
-    const { files, secrets } = JSON.parse(note) as StepLogNote
-    for (const stream of ['stdout', 'stderr'] as const) {
-      const text = await tailOf(root, files[stream], secrets, logTailLimits)
-      const lines = text.split('\n').filter((line) => line !== '')
-      const isCut = text.startsWith('…') || lines.length === logTailLimits.lines
-      if (isCut) log.info({ ...of, stream, log: files[stream] }, 'output truncated, showing the tail')
-      for (const line of lines) log.info({ ...of, stream }, line)
-    }
+  /** The rest of its output, then its end. */
+  async function logEnd(step: StepAttempt, of: StepOfLine, isCanceled = false): Promise<void> {
+    await output.finish(of)
+    await endedSteps.add({ ...of, ...endFields(step, attempts.current().get(step.id), clock, isCanceled) })
   }
 
   async function publishChecks(skyhook: string, mode: Mode, steps: readonly StepAttempt[]): Promise<void> {
@@ -98,7 +92,7 @@ export function createStepRecords(ports: RecordPorts): StepRecords {
     name,
     config,
     checks,
-    passedAtMs,
+    passedAtWallMs,
   }: Extract<Action, { do: 'cleanUp' }>): Promise<void> {
     const dir = stateDir(folders, skyhook)
     const kept = await uninstallRootDir(root, rootDirRecordFile(skyhook, name))
@@ -106,11 +100,16 @@ export function createStepRecords(ports: RecordPorts): StepRecords {
       log.info({ skyhook, package: name, kept }, 'files of root_dir stay on the host: changed, or there before')
     await publishChecks(skyhook, 'uninstall-check', checks)
     await removeStepFlags(root, dir, config)
-    await recordVersion(root, dir, config.packageName, 'uninstalled', toWallMs(clock, passedAtMs))
+    await recordVersion(root, dir, config.packageName, 'uninstalled', passedAtWallMs)
   }
 
   return {
-    forgetStep,
+    /** Canceled: nobody waits for its outcome. */
+    async forgetStep(step) {
+      const of = output.stepOf(step.id)
+      if (of) await logEnd(step, of, true)
+      await removeTraces(step)
+    },
 
     async recordStep({ skyhook, name, version, step, config, planned }) {
       const { result, mode } = step
@@ -119,8 +118,9 @@ export function createStepRecords(ports: RecordPorts): StepRecords {
         await publishStepFlag(root, stateDir(folders, skyhook), config, planned, toWallMs(clock, result.endedAtMs))
       }
       if (result?.result !== 'skipped') await pruneLogs(root, packageLogDir(folders, skyhook, config), step.path)
-      await printOutput(step.id, { skyhook, package: name, version, mode, step: step.path })
-      await forgetStep(step)
+      const known = output.stepOf(step.id) ?? stepOfLine(ports.journal(), step.id)
+      await logEnd(step, known ?? lineOf({ skyhook, package: name, version }, step))
+      await removeTraces(step)
     },
 
     recordChecks: async ({ skyhook, mode, steps }) => await publishChecks(skyhook, mode, steps),

@@ -3,12 +3,12 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { plainStep } from '../../../../test/support/node-simulator/package-content.ts'
 import { settingsOf } from '../../../../test/support/fake-platform.ts'
 import { startFakeSystemd } from '../../../../test/support/fake-systemd.ts'
 import { createVirtualClock, type VirtualClock } from '../../../../test/support/virtual-clock.ts'
 import { createHostRoot } from '../../../host/fs/host-root.ts'
 import { emptyJournal, type RunningPackage, type StepAttempt } from '../../../schemas/journal.ts'
-import type { Step } from '../../../schemas/package-config.ts'
 import type { StartStep } from '../../../stages/model/plan.ts'
 import { createFailureBook } from '../../failures/book.ts'
 import { systemRandom } from '../../platform/system-clock.ts'
@@ -25,16 +25,7 @@ const attempt: StepAttempt = {
   bootId: 'boot-1',
   startedAtMs: 0,
 }
-const step: Step = {
-  name: 'run',
-  path: 'run.sh',
-  arguments: [],
-  returncodes: [0],
-  onHost: true,
-  env: {},
-  idempotence: 'step',
-  upgradeStep: false,
-}
+const step = plainStep('run.sh')
 const record: RunningPackage = {
   name: 'p',
   version: '1.0.0',
@@ -97,6 +88,9 @@ beforeEach(async () => {
     metrics: createMetrics({
       version: 'test',
       slots: () => [],
+      oldestSlotAge: () => 0,
+      fleetSeries: () => [],
+      rebootsMade: () => 0,
       packageRequests: () => new Map(),
       isCensusLeader: () => false,
       reasons: () => new Map(),

@@ -7,7 +7,8 @@ import { publishStart } from '../../../packages/operator-compat/flags.ts'
 import { type PackageInstance, stateDir } from '../../../packages/layout.ts'
 import type { ReferencePort } from '../../../packages/step/references.ts'
 import type { Clock } from '../../../schemas/clock.ts'
-import type { Journal, StepAttempt } from '../../../schemas/journal.ts'
+import { type Journal, openSteps, type StepAttempt } from '../../../schemas/journal.ts'
+import { stepRunningMessage, stepStartedMessage } from '../../../schemas/step-log.ts'
 import type { StartStep } from '../../../stages/model/plan.ts'
 import type { AttemptObservation } from '../../../stages/model/snapshot.ts'
 import type { Settings } from '../../settings/settings.ts'
@@ -17,10 +18,13 @@ import type { NodeSource } from '../../state/node.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import { createAttempts } from './attempts.ts'
+import { createEndedSteps } from './ended-steps.ts'
 import { startStepObserver } from './observe.ts'
+import { createStepOutput } from './output.ts'
 import { createStepRecords, type StepRecords } from './record.ts'
 import { buildStepRequest } from './request.ts'
 import { ensureStageFiles } from './stage-files.ts'
+import { startFields, stepOfLine } from './step-lines.ts'
 
 /** Steps of packages on the host: started once, found again, stopped and recorded. */
 export type StepRunner = StepRecords & {
@@ -54,15 +58,25 @@ export type StepPorts = {
 const stopRepeatMs = 60_000
 
 export function startStepRunner(ports: StepPorts): StepRunner {
-  const { root, units, settings: folders, contentOf } = ports
+  const { root, units, settings: folders, contentOf, clock, log } = ports
   const host: StepHost = { root, units }
-  const attempts = createAttempts()
+  const endedSteps = createEndedSteps({ root, log })
+  const output = createStepOutput({ host, clock, log })
+  const attempts = createAttempts((id) => {
+    const of = stepOfLine(ports.journal(), id)
+    if (of) output.follow(of)
+  })
   const observer = startStepObserver({ ...ports, host, attempts })
   const startsUnderWay = new Map<string, Promise<void>>()
 
   /** The attempt cannot run at all: its outcome is known without a unit. */
   function recordStartFailure(id: string, detail: string): void {
     attempts.ended(id, { outcome: 'failed-to-start', detail })
+  }
+
+  function logStart(step: StepAttempt, message: string): void {
+    const of = stepOfLine(ports.journal(), step.id)
+    if (of) log.info({ ...of, ...startFields(step, clock) }, message)
   }
 
   async function start(action: StartStep): Promise<void> {
@@ -97,6 +111,7 @@ export function startStepRunner(ports: StepPorts): StepRunner {
     if (attempts.isCanceled(attempt.id)) return
     const started = await startStepUnit(host, built.request)
     if (started.started) {
+      if (!started.found) logStart(attempt, stepStartedMessage)
       // its end may have been observed already
       if (attempts.stateOf(attempt.id) === 'absent') attempts.running(attempt.id)
       if (started.found) await observer.observe(attempt)
@@ -117,10 +132,18 @@ export function startStepRunner(ports: StepPorts): StepRunner {
   }
 
   return {
-    ...createStepRecords({ ...ports, host, folders, attempts }),
+    ...createStepRecords({ ...ports, host, folders, attempts, output, endedSteps }),
     attempts: () => attempts.current(),
-    observeOpen: () => observer.observeOpen(),
-    close: () => observer.close(),
+    async observeOpen() {
+      await endedSteps.repeat()
+      await observer.observeOpen()
+      for (const step of openSteps(ports.journal()))
+        if (attempts.stateOf(step.id) === 'running') logStart(step, stepRunningMessage)
+    },
+    close() {
+      observer.close()
+      output.close()
+    },
 
     /** The journal has the intent. An existing unit is found again and never started twice. */
     async start(action) {

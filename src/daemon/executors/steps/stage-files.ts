@@ -6,7 +6,7 @@ import { nodeMetadata } from '../../../packages/install/node-metadata.ts'
 import { installRootDir, rootDirRecordFile } from '../../../packages/install/root-dir.ts'
 import type { KubernetesNode } from '../../../schemas/kubernetes.ts'
 import type { StartStep } from '../../../stages/model/plan.ts'
-import { version } from '../../settings/version.ts'
+import { version } from '../../../schemas/version.ts'
 
 export type StageFiles = { readonly outcome: 'ready' } | { readonly outcome: 'refused'; readonly why: string }
 

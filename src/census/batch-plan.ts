@@ -1,0 +1,139 @@
+/** The batches of a Skyhook with a policy at one turn of the census: what the ledger is to say of them. Pure. */
+import type { Ledger } from '../lease/ledger.ts'
+import { skyhookScope } from '../lease/names.ts'
+import { type BatchVerdict, judgeBatch } from '../lease/policy/batch.ts'
+import {
+  batchAfterCompletion,
+  batchOfNextRollout,
+  batchUnder,
+  batchWaiting,
+  firstBatch,
+} from '../lease/policy/batch-state.ts'
+import { type Compartment, compartmentsOf } from '../lease/policy/compartments.ts'
+import { ceilingOf } from '../lease/rule.ts'
+import { countsTowards, type Slot } from '../lease/slot.ts'
+import { resetBatchesKey } from '../schemas/annotations.ts'
+import type { BatchState } from '../schemas/batch-state.ts'
+import type { PolicyKnowledge } from '../schemas/deployment-policy.ts'
+import type { Skyhook } from '../schemas/skyhook.ts'
+import { compartmentNames } from './compartments.ts'
+import { isInLine, type Counts } from './count.ts'
+import type { NodeFact } from './node-facts.ts'
+
+type FoundPolicy = Extract<PolicyKnowledge, { state: 'found' }>
+
+export type BatchInput = {
+  readonly skyhook: Skyhook
+  readonly policy: FoundPolicy
+  readonly counts: Counts
+  readonly currentLedger: Ledger | undefined
+  /** From one LIST with `currentLedger`; absent in turns without one. */
+  readonly slots: readonly Slot[] | undefined
+  /**
+   * For how long a compartment has had nobody who could ask for a slot, in ms: what this census has seen, and what the
+   * ledger said that others had seen when it began.
+   */
+  readonly idleMs: (compartment: string) => number
+}
+
+export type BatchPlan = {
+  readonly batches: Readonly<Record<string, BatchState>>
+  readonly reset: string | undefined
+  /** Compartments of which a LIST shows no slot: nothing more comes of another one before something changes. */
+  readonly atRest: ReadonlySet<string>
+  /** Compartments whose batch is over as soon as it has waited long enough for nodes that may not come. */
+  readonly waiting: ReadonlySet<string>
+}
+
+/** A node that does not say what it waits for may be about to ask for a slot. */
+const settledMs = 10_000
+
+/** What the ledger is to say. The same input gives the same plan, so that a repeated turn changes nothing. */
+export function planBatches(input: BatchInput): BatchPlan {
+  const { skyhook, policy, counts, currentLedger, slots } = input
+  const reset = skyhook.metadata.annotations?.[resetBatchesKey] ?? currentLedger?.reset
+  const isCurrent = currentLedger?.skyhookUID === skyhook.metadata.uid
+  const isReset = isCurrent && reset !== currentLedger.reset
+  const isNextRollout = isCurrent && currentLedger.applied !== counts.applied
+  const isComplete = counts.nodes.length > 0 && counts.complete === counts.nodes.length
+  const startsOver = startsOverOnCompletion(skyhook, policy)
+  const waiting = new Set<string>()
+
+  const batchOf = (compartment: Compartment): BatchState => {
+    const { name, strategy } = compartment
+    const before = isCurrent ? currentLedger.compartments[name]?.batch : undefined
+    if (before === undefined) return firstBatch(strategy, 1)
+    if (isNextRollout) return batchOfNextRollout(before, strategy, isReset || startsOver)
+    if (isReset) return firstBatch(strategy, before.epoch)
+    const nodes = nodesOf(counts, name)
+    const batch = batchUnder(strategy, isIdle(nodes) ? before : batchWaiting(before, undefined))
+    if (slots === undefined) return batch
+    const verdict = judge(input, compartment, batch, slots)
+    if (verdict.verdict === 'waiting') {
+      waiting.add(name)
+      const waitedSeconds = Math.max(batch.waitedSeconds ?? 0, Math.floor(verdict.waitedMs / 1_000))
+      return batchWaiting(batch, waitedSeconds === 0 ? undefined : waitedSeconds)
+    }
+    const after = verdict.verdict === 'over' ? verdict.next : batch
+    const isOver = verdict.verdict === 'over' || !slots.some((slot) => isOf(slot, skyhook, name))
+    return startsOver && isComplete && isOver ? batchAfterCompletion(after, strategy) : after
+  }
+
+  return {
+    batches: Object.fromEntries(compartmentsOf(policy.spec).map((each) => [each.name, batchOf(each)])),
+    reset,
+    atRest: new Set(
+      slots && compartmentNames(policy.spec).filter((name) => !slots.some((slot) => isOf(slot, skyhook, name))),
+    ),
+    waiting,
+  }
+}
+
+const nodesOf = ({ compartments }: Counts, compartment: string): readonly NodeFact[] =>
+  compartments.find(({ name }) => name === compartment)?.nodes ?? []
+
+const isOf = (slot: Slot, { metadata }: Skyhook, compartment: string): boolean =>
+  slot.scope === skyhookScope(metadata, compartment).hash
+
+function judge(
+  { skyhook, policy, counts, currentLedger, idleMs }: BatchInput,
+  { name, budget, strategy }: Compartment,
+  batch: BatchState,
+  slots: readonly Slot[],
+): BatchVerdict | { readonly verdict: 'waiting'; readonly waitedMs: number } {
+  const scope = skyhookScope(skyhook.metadata, name, compartmentNames(policy.spec))
+  const matched = currentLedger?.compartments[name]?.matched ?? 0
+  const open = {
+    batch,
+    scope,
+    slots: slots.filter((slot) => countsTowards(slot, scope)),
+    ceiling: ceilingOf(budget, matched),
+  }
+  const holders = new Set(open.slots.map(({ holder }) => holder))
+  const others = nodesOf(counts, name).filter((node) => !holders.has(node.name))
+  const judgeIf = (isNobodyWaiting: boolean): BatchVerdict => judgeBatch(open, { strategy, matched, isNobodyWaiting })
+  const verdict = judgeIf(others.every(isSettled))
+  if (verdict.verdict === 'over' || !isIdle(others)) return verdict
+  const verdictWithoutThem = judgeIf(true)
+  const waitedMs = idleMs(name)
+  return verdictWithoutThem.verdict === 'open' || waitedMs >= settledMs
+    ? verdictWithoutThem
+    : { verdict: 'waiting', waitedMs }
+}
+
+/** It has no work, or cannot start it before somebody acts. */
+const isSettled = ({ status, agent, isIgnored }: NodeFact): boolean =>
+  status === 'complete' || status === 'blocked' || isIgnored || agent === 'silent'
+
+/** Whether none of them asks for a slot, or will as soon as the Skyhook goes on, as far as their Nodes say. */
+export const isIdle = (nodes: readonly NodeFact[]): boolean => !nodes.some(mayAsk)
+
+/** What a node said before its agent went away holds nobody up. */
+const mayAsk = (node: NodeFact): boolean =>
+  node.agent !== 'unready' && (isInLine(node) || node.status === 'paused' || node.status === 'disabled')
+
+/** The Skyhook's own option, else the policy's. */
+function startsOverOnCompletion({ spec }: Skyhook, policy: FoundPolicy): boolean {
+  const own = spec.deploymentPolicyOptions?.resetBatchStateOnCompletion
+  return own ?? policy.spec.resetBatchStateOnCompletion ?? false
+}

@@ -1,0 +1,124 @@
+/** What the status of a Skyhook says of its compartments, and why their nodes do not go on. */
+import type { Ledger } from '../lease/ledger.ts'
+import { compartmentsOf } from '../lease/policy/compartments.ts'
+import { type Budget, ceilingOf, readBudget } from '../lease/rule.ts'
+import { resetBatchesKey } from '../schemas/annotations.ts'
+import type { BatchState } from '../schemas/batch-state.ts'
+import type { SkyhookConditionReason } from '../schemas/catalogue/conditions.ts'
+import { defaultCompartment } from '../schemas/deployment-policy.ts'
+import type { Skyhook } from '../schemas/skyhook.ts'
+import type { CompartmentCount } from './compartments.ts'
+import { isFailing, isInLine, type Counts } from './count.ts'
+import type { NodeFact } from './node-facts.ts'
+import type { CompartmentStatus } from './skyhook-status.ts'
+import { formatNodeNames } from './summary-text.ts'
+
+type CompartmentInput = { readonly skyhook: Skyhook; readonly counts: Counts; readonly ledger: Ledger | undefined }
+
+type Described = {
+  /** As people know it. */
+  readonly name: string
+  readonly nodes: CompartmentCount['nodes']
+  readonly ceiling: number
+  readonly batch: BatchState | undefined
+}
+
+/** Those with a budget: of a policy, or all nodes of a Skyhook with an interruptionBudget. */
+function describe({ skyhook, counts, ledger }: CompartmentInput): readonly Described[] {
+  const budgets = new Map<string, Budget>(
+    counts.policy?.state === 'found'
+      ? compartmentsOf(counts.policy.spec).map(({ name, budget }) => [name, budget])
+      : [['', readBudget(skyhook.spec.interruptionBudget)]],
+  )
+  return counts.compartments.flatMap(({ name, nodes }) => {
+    const budget = budgets.get(name) ?? {}
+    const ceiling = nodes.length === 0 && budget.percent !== undefined ? 0 : ceilingOf(budget, nodes.length)
+    const batch = ledger?.skyhookUID === skyhook.metadata.uid ? ledger.compartments[name]?.batch : undefined
+    return ceiling === Infinity ? [] : [{ name: name === '' ? defaultCompartment : name, nodes, ceiling, batch }]
+  })
+}
+
+/** The operator's `compartmentStatuses`; undefined where nothing limits the nodes. */
+export function compartmentStatuses(input: CompartmentInput): Readonly<Record<string, CompartmentStatus>> | undefined {
+  const described = describe(input)
+  if (described.length === 0) return undefined
+  return Object.fromEntries(
+    described.map(({ name, nodes, ceiling, batch }) => {
+      const completed = nodes.filter(({ status }) => status === 'complete').length
+      const status: CompartmentStatus = {
+        matched: nodes.length,
+        ceiling,
+        inProgress: nodes.filter(({ status }) => status === 'in_progress').length,
+        completed,
+        progressPercent: nodes.length === 0 ? 0 : Math.floor((completed * 100) / nodes.length),
+        ...(batch && { batchState: batchStateOf(batch) }),
+      }
+      return [name, status]
+    }),
+  )
+}
+
+/** As the operator writes it: nothing that is zero or false. */
+function batchStateOf(batch: BatchState): NonNullable<CompartmentStatus['batchState']> {
+  const { currentBatch, consecutiveFailures, completed, failed, stopped, lastBatchSize, lastBatchFailed } = batch
+  const state = {
+    currentBatch,
+    consecutiveFailures,
+    completedNodes: completed,
+    failedNodes: failed,
+    shouldStop: stopped,
+    lastBatchSize,
+    lastBatchFailed,
+  }
+  return Object.fromEntries(Object.entries(state).filter(([, value]) => value !== 0 && value !== false))
+}
+
+type Problem = { readonly reason: SkyhookConditionReason<'Stalled'>; readonly message: string }
+
+/** Why no further node starts until somebody acts; undefined while nodes may start, or need not. */
+export function rolloutProblem(input: CompartmentInput): Problem | undefined {
+  const { skyhook, counts } = input
+  if (counts.complete === counts.nodes.length) return undefined
+  if (counts.policy?.state === 'missing')
+    return {
+      reason: 'DeploymentPolicyNotFound',
+      message:
+        `DeploymentPolicy ${JSON.stringify(skyhook.spec.deploymentPolicy)} not found: ` +
+        'create it, or change spec.deploymentPolicy',
+    }
+  if (counts.policy?.state === 'unknown') return { reason: 'DeploymentPolicyUnknown', message: counts.policy.why }
+  const unfinished = describe(input).filter(({ nodes }) => nodes.some(({ status }) => status !== 'complete'))
+  const stopped = unfinished.filter(({ batch }) => batch?.stopped === true)
+  if (stopped.length > 0) return { reason: 'RolloutStopped', message: stopped.map(stopMessage).join('; ') }
+  const held = unfinished.filter(isHeldByFailures)
+  if (held.length === 0) return undefined
+  return { reason: 'FailedNodesHoldBudget', message: held.map(heldMessage).join('; ') }
+}
+
+const failing = ({ nodes }: Described): string[] => nodes.filter(isFailing).map(({ name }) => name)
+
+/** A node with work that is not done: one that fails before its first step holds no slot. */
+const holdsSlot = ({ entries, isCordoned }: NodeFact): boolean =>
+  isCordoned || Object.values(entries).some(({ state }) => state === 'in_progress' || state === 'erroring')
+
+const holders = ({ nodes }: Described): string[] =>
+  nodes.filter((node) => isFailing(node) && holdsSlot(node)).map(({ name }) => name)
+
+/** Nodes wait, and none of them can start: a failing node keeps its slot. */
+const isHeldByFailures = (compartment: Described): boolean =>
+  compartment.nodes.some(isInLine) && compartment.ceiling > 0 && holders(compartment).length >= compartment.ceiling
+
+function stopMessage(compartment: Described): string {
+  const { name, batch } = compartment
+  const names = failing(compartment)
+  const { currentBatch = 1, consecutiveFailures = 1 } = batch ?? {}
+  return (
+    `compartment ${name}: batch ${currentBatch - 1} was failed batch ${consecutiveFailures} in a row` +
+    `${names.length === 0 ? '' : `; failing: ${formatNodeNames(names)}`}; ` +
+    `to continue, fix the package and set the annotation ${resetBatchesKey} to another text`
+  )
+}
+
+const heldMessage = (compartment: Described): string =>
+  `compartment ${compartment.name}: failing nodes hold the whole budget of ${compartment.ceiling}: ` +
+  formatNodeNames(holders(compartment))

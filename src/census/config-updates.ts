@@ -1,0 +1,32 @@
+/**
+ * `status.configUpdates`, for the way back: the operator reads there which keys of a configMap its nodes are to pick
+ * up, and by them which interrupt is due. No agent of ours reads it.
+ */
+import type { SkyhookSpec } from '../schemas/skyhook.ts'
+import { changedKeys } from '../stages/model/package-inputs.ts'
+import type { SkyhookStatus } from './skyhook-status.ts'
+
+/** Keys of configMaps, by package. */
+export type ConfigUpdates = NonNullable<SkyhookStatus['configUpdates']>
+
+/**
+ * The keys known so far and those that an edit added, changed or removed, for packages that both specs have at the same
+ * version: at another one everything is installed. Packages beyond 16 KiB are left out.
+ */
+export function updatesAfterEdit(known: ConfigUpdates, before: SkyhookSpec, after: SkyhookSpec): ConfigUpdates {
+  const updates: Record<string, readonly string[]> = {}
+  let bytes = 0
+  const packages = Object.entries(after.packages ?? {}).toSorted(([a], [b]) => (a < b ? -1 : 1))
+  for (const [name, { version, configMap = {} }] of packages) {
+    const old = before.packages?.[name]
+    if (old?.version !== version) continue
+    const changed = changedKeys(old.configMap ?? {}, configMap)
+    const keys = [...new Set([...(known[name] ?? []), ...changed])].toSorted()
+    bytes += keys.length === 0 ? 0 : Buffer.byteLength(JSON.stringify([name, keys]))
+    if (keys.length > 0 && bytes <= maxUpdatesBytes) updates[name] = keys
+  }
+  return updates
+}
+
+/** Leaves the status small where configMaps have many keys; nobody has seen so many change at once. */
+const maxUpdatesBytes = 16 * 1024

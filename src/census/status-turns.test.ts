@@ -1,0 +1,274 @@
+/** Whole turns of the census, from what nodes say to the status and the Events of a Skyhook. */
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { allAgents, nodeReporting, type NodeReport, skyhookWith, spec } from '../../test/support/census-objects.ts'
+import { type FakeApiServer, startFakeApiServer } from '../../test/support/fake-api-server.ts'
+import { createSeededRandom, createVirtualClock, type VirtualClock } from '../../test/support/virtual-clock.ts'
+import { startEventRecorder } from '../kube/events.ts'
+import type { KubeTransport } from '../kube/transport.ts'
+import { type Ledger, ledgerAnnotation } from '../lease/ledger.ts'
+import { ledgerName } from '../lease/names.ts'
+import type { Lease } from '../lease/slot.ts'
+import { skyhooksPath, skyhookTypeMeta } from '../schemas/api.ts'
+import type { PolicyKnowledge } from '../schemas/deployment-policy.ts'
+import type { Skyhook, SkyhookSpec } from '../schemas/skyhook.ts'
+import type { AgentState, CensusNode } from './node-facts.ts'
+import { createSkyhookReconciler, type SkyhookReconciler, type SkyhookReconcilerOptions } from './skyhook-reconciler.ts'
+import { conditionOf, type SkyhookStatus } from './skyhook-status.ts'
+
+const leasesPath = '/apis/coordination.k8s.io/v1/namespaces/skyhook/leases'
+const eventsPath = '/api/v1/namespaces/default/events'
+
+let api: FakeApiServer
+let transport: KubeTransport
+let clock: VirtualClock
+let stopping: AbortController
+let nodes: Map<string, CensusNode>
+let agents: Record<string, AgentState>
+let policy: PolicyKnowledge | undefined
+let failures: unknown[]
+let generation: number
+
+beforeEach(async () => {
+  api = await startFakeApiServer([leasesPath, skyhooksPath, eventsPath])
+  transport = api.connect({ rate: false })
+  clock = createVirtualClock()
+  stopping = new AbortController()
+  nodes = new Map()
+  agents = {}
+  policy = undefined
+  failures = []
+  generation = 0
+})
+afterEach(async () => {
+  stopping.abort(new Error('test is over'))
+  transport.close()
+  await api.stop()
+  expect(failures).toEqual([])
+})
+
+const stored = (): Skyhook => api.get(skyhooksPath, 'demo') as unknown as Skyhook
+const statusNow = (): SkyhookStatus => (stored().status ?? {}) as SkyhookStatus
+/** What the API server stores after an edit of the spec. */
+function apply(next: SkyhookSpec): void {
+  const {
+    uid: _,
+    resourceVersion: __,
+    ...metadata
+  } = skyhookWith({
+    metadata: { annotations: { 'skyhook.nvidia.com/version': 'v0.15.0' }, generation: ++generation },
+  }).metadata
+  const status = api.get(skyhooksPath, 'demo')?.['status']
+  api.put(skyhooksPath, { metadata, spec: next as Record<string, unknown>, ...(status !== undefined && { status }) })
+}
+const report = (name: string, node: NodeReport): void => void nodes.set(name, nodeReporting(name, node))
+
+/** A census, with the metadata that a PUT of the status of the fake server does not keep. */
+function start(): SkyhookReconciler {
+  const recorder = startEventRecorder(transport, {
+    clock,
+    random: createSeededRandom(2),
+    component: 'skyhookd-census',
+    host: 'n1',
+    signal: stopping.signal,
+    timing: { perSecond: 1, burst: 50 },
+  })
+  const observed = (): Skyhook => {
+    const { metadata, ...rest } = stored()
+    const annotations = { 'skyhook.nvidia.com/version': 'v0.15.0' }
+    return { ...rest, metadata: { ...metadata, annotations, generation } }
+  }
+  const reportOn: SkyhookReconcilerOptions['report'] = ({ metadata: { name, uid } }, event) =>
+    recorder.record({ regarding: { ...skyhookTypeMeta, name, uid }, ...event })
+  const options = {
+    leases: { transport, namespace: 'skyhook', clock },
+    random: createSeededRandom(1),
+    observe: () => ({
+      nodes,
+      agents: allAgents('ready', agents),
+      skyhook: observed(),
+      ledger: api.get(leasesPath, ledgerName({ name: 'demo', uid: stored().metadata.uid })) as Lease | undefined,
+      policy,
+    }),
+    relist: () => undefined,
+    report: reportOn,
+    onCounted: () => undefined,
+    onFailed: (error: unknown) => void failures.push(error),
+    signal: stopping.signal,
+  }
+  return createSkyhookReconciler(options)
+}
+
+/** Turns over so many virtual seconds, with a watch that shows everything at once. */
+async function turn(census: SkyhookReconciler, seconds: number): Promise<void> {
+  for (let step = 0; step < seconds * 5; step++) {
+    await census.reconcile()
+    census.listed()
+    await clock.advance(200)
+  }
+}
+
+const conditionText = (type: string, status = statusNow()): string => {
+  const condition = conditionOf(status, type)
+  return `${condition?.status} ${condition?.reason}`
+}
+const writtenStatuses = (): SkyhookStatus[] =>
+  api.requests
+    .filter(({ method, path }) => method === 'PUT' && path.endsWith('/status'))
+    .map(({ body }) => (body as { status: SkyhookStatus }).status)
+const eventRequests = (method: string) =>
+  api.requests.filter((request) => request.method === method && request.path.startsWith(eventsPath))
+const eventTexts = (): string[] =>
+  eventRequests('POST').map(({ body }) => {
+    const { type, reason } = body as { type: string; reason: string }
+    return `${type} ${reason}`
+  })
+
+test('a node that joins a complete Skyhook is pending, and no status calls the Skyhook Ready until it is complete', async () => {
+  apply(spec)
+  for (const name of ['n1', 'n2']) report(name, {})
+  const census = start()
+  await turn(census, 3)
+  expect([conditionText('Ready'), statusNow().nodesPending]).toEqual(['True Complete', 0])
+  const before = writtenStatuses().length
+
+  agents['n3'] = 'unready'
+  report('n3', { status: '' })
+  await turn(census, 2)
+  expect(statusNow()).toMatchObject({ nodesSelected: 3, nodesUpdated: 2, nodesPending: 1, nodesInProgress: 0 })
+  agents['n3'] = 'ready'
+  await turn(census, 2)
+  expect([conditionText('Ready'), statusNow().nodesPending]).toEqual(['False Waiting', 1])
+  report('n3', { status: 'in_progress' })
+  await turn(census, 2)
+  expect(statusNow()).toMatchObject({ nodesPending: 0, nodesInProgress: 1 })
+  const meanwhile = writtenStatuses().slice(before)
+  expect(meanwhile.length).toBeGreaterThan(2)
+  expect(meanwhile.map((status) => conditionOf(status, 'Ready')?.status)).not.toContain('True')
+  expect(new Set(meanwhile.map((status) => conditionText('skyhook.nvidia.com/Converged', status)))).toEqual(
+    new Set(['True Converged']),
+  )
+
+  report('n3', {})
+  await turn(census, 2)
+  expect(conditionText('Ready')).toBe('True Complete')
+  expect(eventTexts()).toEqual(['Normal Complete', 'Normal Incomplete', 'Normal Complete'])
+})
+
+test('an edit ends the convergence until all nodes are complete for it, also those that join meanwhile', async () => {
+  apply(spec)
+  report('n1', {})
+  const census = start()
+  await turn(census, 3)
+  expect(conditionText('skyhook.nvidia.com/Converged')).toBe('True Converged')
+  const next = { packages: { tuning: { version: '1.2.0', image: 'registry.example.com/tuning' } } }
+  apply(next)
+  report('n2', { status: 'waiting' })
+  await turn(census, 3)
+  expect(conditionText('skyhook.nvidia.com/Converged')).toBe('False NotConverged')
+  report('n1', { of: next })
+  await turn(census, 3)
+  expect(conditionText('skyhook.nvidia.com/Converged')).toBe('False NotConverged')
+  report('n2', { of: next })
+  await turn(census, 3)
+  expect([conditionText('Ready'), conditionText('skyhook.nvidia.com/Converged')]).toEqual([
+    'True Complete',
+    'True Converged',
+  ])
+})
+
+test('changed keys are in the status from the edit until all nodes have them, also for a census elected meanwhile', async () => {
+  const config = (configMap: Record<string, string>): SkyhookSpec => ({
+    packages: { tuning: { version: '1.1.0', image: 'registry.example.com/tuning', configMap } },
+  })
+  apply(config({ a: '1', b: '1' }))
+  for (const name of ['n1', 'n2']) report(name, { of: config({ a: '1', b: '1' }) })
+  const first = start()
+  await turn(first, 3)
+  expect(statusNow().configUpdates).toBeUndefined()
+  apply(config({ a: '2', b: '1' }))
+  await turn(first, 3)
+  expect(statusNow().configUpdates).toEqual({ tuning: ['a'] })
+
+  const second = start()
+  await turn(second, 1)
+  apply(config({ a: '2', c: '1' }))
+  report('n1', { of: config({ a: '2', c: '1' }) })
+  await turn(second, 3)
+  expect(statusNow().configUpdates).toEqual({ tuning: ['a', 'b', 'c'] })
+  report('n2', { of: config({ a: '2', c: '1' }) })
+  await turn(second, 3)
+  expect([conditionText('Ready'), statusNow().configUpdates]).toEqual(['True Complete', undefined])
+})
+
+test('a Skyhook is stalled while its policy may not be read, without a ledger, and goes on when it may', async () => {
+  apply({ ...spec, deploymentPolicy: 'careful' })
+  report('n1', { status: '' })
+  policy = { state: 'unknown', why: 'the DeploymentPolicies cannot be listed: HTTP 403', isRefused: true }
+  const census = start()
+  await turn(census, 3)
+  expect(statusNow().status).toBe('blocked')
+  expect([conditionText('Stalled'), conditionText('Reconciling')]).toEqual([
+    'True DeploymentPolicyUnknown',
+    'False Stalled',
+  ])
+  expect(api.requests.filter(({ path }) => path.startsWith(leasesPath))).toEqual([])
+  expect(eventTexts()).toEqual(['Warning DeploymentPolicyUnknown'])
+
+  const strategy = { fixed: {} }
+  policy = { state: 'found', uid: 'p', generation: 1, spec: { default: { budget: { count: 1 }, strategy } } }
+  await turn(census, 3)
+  expect([conditionText('Stalled'), conditionText('Ready')]).toEqual(['False NotStalled', 'False Waiting'])
+  expect(statusNow().compartmentStatuses).toMatchObject({ __default__: { matched: 1, ceiling: 1 } })
+})
+
+test('fifty nodes that fail every other second, each with its own message, cause few Events', async () => {
+  apply(spec)
+  const names = Array.from({ length: 50 }, (_, at) => `n${at + 10}`)
+  const census = start()
+  const seconds = 180
+  for (let second = 0; second < seconds; second++) {
+    for (const name of names) {
+      const isFailing = (second + Number(name.slice(1))) % 2 === 0
+      report(name, {
+        status: isFailing ? 'erroring' : 'in_progress',
+        ...(isFailing && { reason: ['StepFailed', `${name}: apply.sh ended with 1`] }),
+      })
+    }
+    await census.reconcile()
+    census.listed()
+    await clock.advance(1_000)
+  }
+  expect(new Set(eventTexts())).toEqual(new Set(['Warning StepFailed']))
+  // five messages while the even nodes fail, five while the odd ones do, and their counts once a minute
+  expect(eventRequests('POST')).toHaveLength(10)
+  expect(eventRequests('PATCH').length).toBeLessThanOrEqual((10 * seconds) / 60)
+})
+
+test('the ledger says how long nodes were at work, also across censuses, and costs no write of its own', async () => {
+  const ledgerNow = (): Ledger => {
+    const lease = api.get(leasesPath, ledgerName({ name: 'demo', uid: stored().metadata.uid })) as Lease
+    return JSON.parse(lease.metadata.annotations?.[ledgerAnnotation] ?? '') as Ledger
+  }
+  apply(spec)
+  for (const name of ['n1', 'n2']) report(name, { status: 'waiting' })
+  const first = start()
+  await turn(first, 2)
+  report('n1', { status: 'in_progress' })
+  await turn(first, 30)
+  report('n1', {})
+  await turn(first, 5)
+  const { applied, slotTimes } = ledgerNow()
+  expect(slotTimes).toEqual([{ applied, lengths: { 16: 1 } }])
+
+  const second = start()
+  await turn(second, 2)
+  const ledgerWrites = (): number =>
+    api.requests.filter(({ method, path }) => method === 'PUT' && path.includes('.ledger')).length
+  const before = ledgerWrites()
+  report('n2', { status: 'in_progress' })
+  await turn(second, 30)
+  report('n2', {})
+  await turn(second, 5)
+  expect(ledgerNow().slotTimes).toEqual([{ applied, lengths: { 16: 2 } }])
+  expect(ledgerWrites() - before).toBeLessThanOrEqual(2)
+})

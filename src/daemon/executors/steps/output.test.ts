@@ -1,0 +1,253 @@
+import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { startFakeSystemd } from '../../../../test/support/fake-systemd.ts'
+import { createVirtualClock, type VirtualClock } from '../../../../test/support/virtual-clock.ts'
+import { createHostRoot, type HostRoot } from '../../../host/fs/host-root.ts'
+import type { StepHost } from '../../../host/step/files.ts'
+import type { StepOfLine } from '../../../schemas/step-log.ts'
+import { systemRandom } from '../../platform/system-clock.ts'
+import type { Log } from '../../telemetry/log.ts'
+import { createStepOutput, type StepOutput } from './output.ts'
+
+const of: StepOfLine = {
+  skyhook: 's',
+  package: 'p',
+  version: '1.0.0',
+  mode: 'apply',
+  step: 'run.sh',
+  stepId: 'x',
+  attempt: 1,
+}
+const secret = 'geheim-1'
+
+let folder: string
+let systemd: Awaited<ReturnType<typeof startFakeSystemd>>
+let clock: VirtualClock
+let reads = 0
+let underWay = 0
+let host: StepHost
+let lines: { readonly fields: Readonly<Record<string, unknown>>; readonly message: string }[]
+let output: StepOutput
+
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'output-'))
+  mkdirSync(join(folder, 'run/skyhook'), { recursive: true })
+  systemd = await startFakeSystemd()
+  clock = createVirtualClock()
+  reads = 0
+  lines = []
+  const root = createHostRoot(folder, systemRandom)
+  host = { units: systemd.units, root: countingOperations(root) }
+  const files = { stdout: '/out.log', stderr: '/err.log' }
+  writeFileSync(join(folder, 'run/skyhook/x.note'), JSON.stringify({ files, secrets: [secret] }))
+  for (const name of ['out.log', 'err.log']) writeFileSync(join(folder, name), '')
+  output = startAgent()
+})
+afterEach(async () => {
+  output.close()
+  await systemd[Symbol.asyncDispose]()
+  rmSync(folder, { recursive: true })
+})
+
+/** Counts reads of output, and what is under way. */
+function countingOperations(root: HostRoot): HostRoot {
+  const counted = async <T>(operation: Promise<T>): Promise<T> => {
+    underWay++
+    return await operation.finally(() => underWay--)
+  }
+  return {
+    ...root,
+    readText: (path) => counted(root.readText(path)),
+    writeFile: (path, data, mode) => counted(root.writeFile(path, data, mode)),
+    readFrom: (path, offset, bytes) => (reads++, counted(root.readFrom(path, offset, bytes))),
+  }
+}
+
+function startAgent(): StepOutput {
+  const own = lines
+  const record = (fields: object, message: string): void => void own.push({ fields: { ...fields }, message })
+  const log: Log = { debug: record, info: record, warn: record, error: record }
+  return createStepOutput({ host, clock, log })
+}
+const write = (text: string, file = 'out.log'): void => appendFileSync(join(folder, file), text)
+const messages = (): string[] => lines.map(({ message }) => message)
+
+/** The next look at what runs, with the end of all that it reads and writes. */
+async function look(): Promise<void> {
+  await clock.advance(500)
+  for (let idle = 0; idle < 5; idle = underWay === 0 ? idle + 1 : 0) await setImmediate()
+}
+
+test('output of a running step is printed within half a second, with the step and the stream', async () => {
+  output.follow(of)
+  write('one\n')
+  write('two\n', 'err.log')
+  await look()
+  expect(lines).toEqual([
+    { fields: { ...of, stream: 'stdout' }, message: 'one' },
+    { fields: { ...of, stream: 'stderr' }, message: 'two' },
+  ])
+})
+
+test('what was printed while a step ran is not printed at its end', async () => {
+  output.follow(of)
+  write('one\ntwo')
+  await look()
+  write(' three\nfour\n')
+  await output.finish(of)
+  await output.finish(of)
+  expect(messages()).toEqual(['one', 'two three', 'four'])
+})
+
+test('a step that ended before it was looked at is printed at its end', async () => {
+  write('one\n')
+  write('two', 'err.log')
+  await output.finish(of)
+  expect(messages()).toEqual(['one', 'two'])
+})
+
+test('a secret that is written in two pieces is masked', async () => {
+  output.follow(of)
+  write(`a ${secret.slice(0, 3)}`)
+  await look()
+  write(`${secret.slice(3)} b\n`)
+  await look()
+  expect(messages()).toEqual(['a *** b'])
+})
+
+test('an agent that is started meanwhile continues where the one before it stopped', async () => {
+  output.follow(of)
+  write(`one\ntwo ${secret.slice(0, 3)}`)
+  await look()
+  output.close()
+  write(`${secret.slice(3)}\nthree\n`)
+  output = startAgent()
+  output.follow(of)
+  await look()
+  write('four\n')
+  await output.finish(of)
+  expect(messages()).toEqual(['one', 'two ***', 'three', 'four'])
+})
+
+test('a note of an earlier agent that is damaged costs repeated lines only', async () => {
+  writeFileSync(join(folder, 'run/skyhook/x.printed'), '{"stdout":{"off')
+  write('one\n')
+  await output.finish(of)
+  expect(messages()).toEqual(['one'])
+})
+
+test('endless output is printed in samples, and each gap is said', async () => {
+  output.follow(of)
+  write('line\n'.repeat(100_000))
+  await look()
+  const shown = messages().length
+  expect(lines[0]).toEqual({
+    fields: { ...of, stream: 'stdout', skippedBytes: 500_000 - 128 * 1024, log: '/out.log' },
+    message: 'output skipped',
+  })
+  expect(shown).toBeLessThan(6_000)
+  write('later\n'.repeat(10))
+  await look()
+  expect(messages()).toHaveLength(shown)
+})
+
+test('a silence is followed by the newest output', async () => {
+  output.follow(of)
+  write('line\n'.repeat(1_000))
+  await look()
+  write(`${'more\n'.repeat(10_000)}newest\n`)
+  for (let looks = 0; looks < 10; looks++) await look()
+  expect(messages().slice(1_000)).toContain('output skipped')
+  expect(messages().at(-1)).toBe('newest')
+})
+
+test('the end of a step is printed whatever was printed before', async () => {
+  output.follow(of)
+  write('line\n'.repeat(1_000))
+  await look()
+  write('it broke\n')
+  await look()
+  await output.finish(of)
+  expect(messages().at(-1)).toBe('it broke')
+})
+
+test('at its end at most a thousand lines of a stream are printed, and that is said', async () => {
+  write(`${'line\n'.repeat(5_000)}last\n`)
+  await output.finish(of)
+  expect([lines.length, lines[0]?.fields['log'], messages()[0], messages().at(-1)]).toEqual([
+    1_001,
+    '/out.log',
+    'output truncated, showing the tail',
+    'last',
+  ])
+})
+
+test('at its end a megabyte is not read as a whole', async () => {
+  write(`${'x'.repeat(1_000)}\n`.repeat(1_000))
+  await output.finish(of)
+  expect([messages()[0], lines.length > 50, lines.length < 70, reads < 12]).toEqual([
+    'output truncated, showing the tail',
+    true,
+    true,
+    true,
+  ])
+})
+
+test('a file that was emptied is read from its start', async () => {
+  output.follow(of)
+  write('one two three\n')
+  await look()
+  writeFileSync(join(folder, 'out.log'), 'new\n')
+  await look()
+  expect(messages()).toEqual(['one two three', 'new'])
+})
+
+test('a step of which nobody knows where it writes prints nothing', async () => {
+  rmSync(join(folder, 'run/skyhook/x.note'))
+  output.follow(of)
+  await look()
+  await output.finish(of)
+  expect([lines, reads]).toEqual([[], 0])
+})
+
+test('a log that cannot be read is reported once', async () => {
+  rmSync(join(folder, 'out.log'))
+  mkdirSync(join(folder, 'out.log'))
+  output.follow(of)
+  await look()
+  await look()
+  expect(messages()).toEqual(['output of a running step is unreadable'])
+})
+
+test('output that is unreadable is looked at every five seconds, and printed once it is readable', async () => {
+  rmSync(join(folder, 'out.log'))
+  mkdirSync(join(folder, 'out.log'))
+  output.follow(of)
+  await look()
+  const before = reads
+  for (let count = 0; count < 20; count++) await look()
+  expect(reads - before).toBeLessThanOrEqual(4)
+  rmSync(join(folder, 'out.log'), { recursive: true })
+  writeFileSync(join(folder, 'out.log'), 'mended\n')
+  for (let count = 0; count < 12; count++) await look()
+  expect(messages()).toContain('mended')
+})
+
+test('an agent looks at nothing while no step runs', async () => {
+  output.follow(of)
+  expect(clock.pendingTimers).toBe(1)
+  output.forget('x')
+  expect(clock.pendingTimers).toBe(0)
+})
+
+test('how far a step was printed is kept beside its secrets, and readable by root only', async () => {
+  output.follow(of)
+  write('one\n')
+  await look()
+  expect(readFileSync(join(folder, 'run/skyhook/x.printed'), 'utf8')).toBe(
+    '{"stdout":{"offset":4},"stderr":{"offset":0}}',
+  )
+})

@@ -1,0 +1,244 @@
+import { ignoreNotFound } from '../../../host/fs/missing.ts'
+import { readStepNote, type StepHost, stepFiles } from '../../../host/step/files.ts'
+import { initialBudget, type OutputBudget, refilled, sampleBytes, spent } from '../../../packages/step/output-budget.ts'
+import {
+  createOutputReader,
+  endOf,
+  initialCursor,
+  type OutputCursor,
+  type OutputReader,
+} from '../../../packages/step/output-reader.ts'
+import { type Clock, startInterval } from '../../../schemas/clock.ts'
+import {
+  outputSkippedMessage,
+  type OutputStream,
+  outputTruncatedMessage,
+  type StepOfLine,
+} from '../../../schemas/step-log.ts'
+import { errorField, type Log } from '../../telemetry/log.ts'
+import type { StepLogNote } from './observe.ts'
+import { formatPrinted, outputStreams, parsePrinted } from './printed-note.ts'
+
+/** Output is in the log within a second: half of it here, the rest is for the disk and for who reads the log. */
+const lookIntervalMs = 500
+/** After a look that failed: a disk in trouble is not asked twice a second. */
+const failedLookPauseMs = 5_000
+const chunkBytes = 16 * 1024
+
+/** How much is printed at the end of a step of what was not printed before. The file has all of it. */
+const maxTailLines = 1_000
+const maxTailChars = 64 * 1024
+
+/** What steps write, in the agent's log: as it comes, bounded, without secrets, each line once. */
+export type StepOutput = {
+  /** From now on its output is printed as it comes. May be repeated. */
+  follow(of: StepOfLine): void
+  /**
+   * Prints what an ended attempt has written and is not in the log yet. Safe to repeat: nothing is printed twice. A
+   * previous agent may have started the attempt and printed a part of it.
+   */
+  finish(of: StepOfLine): Promise<void>
+  /** The step that this id was followed for. */
+  stepOf(id: string): StepOfLine | undefined
+  /** Its end is recorded. */
+  forget(id: string): void
+  close(): void
+}
+
+export type OutputPorts = { readonly host: StepHost; readonly clock: Clock; readonly log: Log }
+
+/** Of one attempt. */
+type Followed = {
+  readonly of: StepOfLine
+  /** Where it writes; undefined before it was looked up. `none`: nobody knows any more. */
+  source: { readonly note: StepLogNote; readonly reader: OutputReader } | 'none' | undefined
+  readonly cursors: Record<OutputStream, OutputCursor>
+  readonly budgets: Record<OutputStream, OutputBudget>
+  /** The last of its looks, which follow each other. */
+  work: Promise<void>
+  isLooking: boolean
+  hasFailed: boolean
+  /** No look before it (steady ms). */
+  pausedUntilMs: number
+}
+
+export function createStepOutput({ host, clock, log }: OutputPorts): StepOutput {
+  const { root } = host
+  const followed = new Map<string, Followed>()
+  let stopLooking: (() => void) | undefined
+
+  function entryOf(of: StepOfLine): Followed {
+    const existing = followed.get(of.stepId)
+    if (existing) return existing
+    const budget = initialBudget(clock.steadyMs())
+    const entry: Followed = {
+      of,
+      source: undefined,
+      cursors: { stdout: initialCursor(), stderr: initialCursor() },
+      budgets: { stdout: budget, stderr: budget },
+      work: Promise.resolve(),
+      isLooking: false,
+      hasFailed: false,
+      pausedUntilMs: 0,
+    }
+    followed.set(of.stepId, entry)
+    return entry
+  }
+
+  /** One task of an attempt at a time. */
+  async function inTurn(entry: Followed, task: () => Promise<void>): Promise<void> {
+    const turn = entry.work.catch(() => undefined).then(task)
+    entry.work = turn
+    await turn
+  }
+
+  async function open(entry: Followed): Promise<Exclude<Followed['source'], undefined>> {
+    if (entry.source !== undefined) return entry.source
+    const [note, printed] = await Promise.all([
+      readStepNote(host, entry.of.stepId),
+      root.readText(stepFiles(host, entry.of.stepId).printed),
+    ])
+    if (note === undefined) return (entry.source = 'none')
+    const parsed = JSON.parse(note) as StepLogNote
+    Object.assign(entry.cursors, parsePrinted(printed))
+    return (entry.source = { note: parsed, reader: createOutputReader(parsed.secrets) })
+  }
+
+  /** For the agent after this one. A reboot may lose it, and the note with it. */
+  async function save({ of, cursors }: Followed): Promise<void> {
+    await root.writeFile(stepFiles(host, of.stepId).printed, formatPrinted(cursors), 0o600)
+  }
+
+  /** What came since the last look, as far as the budget goes. True when something of the file is done with. */
+  async function look(entry: Followed, stream: OutputStream): Promise<boolean> {
+    const source = await open(entry)
+    if (source === 'none') return false
+    const { note, reader } = source
+    const before = entry.cursors[stream].offset
+    let budget = refilled(entry.budgets[stream], clock.steadyMs())
+    let hasJumped = false
+    while (!budget.isUsedUp) {
+      const { bytes, sizeBytes } = await readNew(entry, stream, note.files[stream], chunkBytes)
+      const from = sizeBytes - sampleBytes(budget)
+      if (from > endOf(entry.cursors[stream]) && !hasJumped) {
+        skipTo(entry, stream, from, source)
+        hasJumped = true
+        continue
+      }
+      const { lines, cursor } = reader.read(entry.cursors[stream], bytes)
+      entry.cursors[stream] = cursor
+      for (const line of lines) log.info({ ...entry.of, stream }, line)
+      budget = spent(budget, { lines: lines.length, bytes: bytes.length })
+      if (bytes.length < chunkBytes) break
+    }
+    entry.budgets[stream] = budget
+    return entry.cursors[stream].offset !== before
+  }
+
+  function skipTo(entry: Followed, stream: OutputStream, offset: number, { note, reader }: Source): void {
+    const skippedBytes = offset - entry.cursors[stream].offset
+    log.info({ ...entry.of, stream, skippedBytes, log: note.files[stream] }, outputSkippedMessage)
+    entry.cursors[stream] = reader.jump(offset)
+  }
+
+  async function readNew(
+    entry: Followed,
+    stream: OutputStream,
+    path: string,
+    maxBytes: number,
+  ): Promise<{ readonly bytes: Buffer; readonly sizeBytes: number }> {
+    const nothing = { bytes: Buffer.alloc(0), sizeBytes: 0 }
+    const read = async (offset: number) =>
+      (await root.readFrom(path, offset, maxBytes).catch(ignoreNotFound)) ?? nothing
+    const found = await read(endOf(entry.cursors[stream]))
+    if (found.sizeBytes >= endOf(entry.cursors[stream])) return found
+    entry.cursors[stream] = initialCursor() // somebody has emptied the file
+    return await read(0)
+  }
+
+  async function lookAtAll(entry: Followed): Promise<void> {
+    let hasProgress = false
+    for (const stream of outputStreams) hasProgress = (await look(entry, stream)) || hasProgress
+    if (hasProgress) await save(entry)
+  }
+
+  function lookAtEach(): void {
+    for (const entry of followed.values()) {
+      if (entry.isLooking || clock.steadyMs() < entry.pausedUntilMs) continue
+      entry.isLooking = true
+      void inTurn(entry, () => lookAtAll(entry))
+        .catch((error: unknown) => {
+          if (!entry.hasFailed)
+            log.warn({ ...entry.of, ...errorField(error) }, 'output of a running step is unreadable')
+          entry.hasFailed = true
+          entry.pausedUntilMs = clock.steadyMs() + failedLookPauseMs
+        })
+        .finally(() => (entry.isLooking = false))
+    }
+  }
+
+  async function printRest(entry: Followed, stream: OutputStream): Promise<void> {
+    const source = await open(entry)
+    if (source === 'none') return
+    const { note, reader } = source
+    const path = note.files[stream]
+    const first = await readNew(entry, stream, path, 0)
+    const tailStart = first.sizeBytes - 4 * maxTailChars // 4: the longest UTF-8 sequence
+    let isCut = tailStart > endOf(entry.cursors[stream])
+    if (isCut) entry.cursors[stream] = reader.jump(tailStart)
+    let tail: readonly string[] = []
+    for (let isEnd = false; !isEnd; ) {
+      const { bytes } = await readNew(entry, stream, path, 4 * chunkBytes)
+      isEnd = bytes.length === 0 || endOf(entry.cursors[stream]) + bytes.length >= first.sizeBytes
+      const { lines, cursor } = reader.read(entry.cursors[stream], bytes, isEnd)
+      entry.cursors[stream] = cursor
+      const all = [...tail, ...lines]
+      tail = lastOf(all)
+      isCut ||= tail.length < all.length
+    }
+    if (isCut) log.info({ ...entry.of, stream, log: path }, outputTruncatedMessage)
+    for (const line of tail) log.info({ ...entry.of, stream }, line)
+  }
+
+  return {
+    follow(of) {
+      entryOf(of)
+      stopLooking ??= startInterval(clock, lookIntervalMs, lookAtEach, { isBackground: true })
+    },
+
+    async finish(of) {
+      const entry = entryOf(of)
+      await inTurn(entry, async () => {
+        const before = outputStreams.map((stream) => entry.cursors[stream].offset)
+        for (const stream of outputStreams) await printRest(entry, stream)
+        if (outputStreams.some((stream, index) => entry.cursors[stream].offset !== before[index])) await save(entry)
+      })
+    },
+
+    stepOf: (id) => followed.get(id)?.of,
+
+    forget(id) {
+      followed.delete(id)
+      if (followed.size > 0) return
+      stopLooking?.()
+      stopLooking = undefined
+    },
+
+    close() {
+      stopLooking?.()
+      stopLooking = undefined
+    },
+  }
+}
+
+type Source = { readonly note: StepLogNote; readonly reader: OutputReader }
+
+/** The last lines within the limits. */
+function lastOf(lines: readonly string[]): readonly string[] {
+  let start = lines.length
+  for (let chars = 0; start > 0 && lines.length - start < maxTailLines; start--) {
+    chars += (lines[start - 1]?.length ?? 0) + 1
+    if (chars > maxTailChars) break
+  }
+  return lines.slice(start)
+}

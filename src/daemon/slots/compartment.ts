@@ -1,0 +1,35 @@
+/** What a node with a policy finds out about its own compartment, and says about its batch. */
+import { ledgerName } from '../../lease/names.ts'
+import type { Leases, ScopeListing } from '../../lease/slot-reads.ts'
+import type { SkyhookView } from '../../stages/model/snapshot.ts'
+import { batchReason, compartmentOf } from '../../lease/budget/budget.ts'
+import type { Denial } from './denials.ts'
+import { readLease } from './lease-watch.ts'
+import { firstCountMs } from './slot-wait.ts'
+
+/**
+ * The compartment of this node: by the ledger, where the policy alone does not say it. Undefined while that is not
+ * counted either. Throws if the ledger cannot be read.
+ */
+export async function findCompartment(
+  leases: Leases,
+  view: SkyhookView,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const compartment = compartmentOf(view, [])
+  if (compartment !== undefined) return compartment
+  const ledger = await readLease(leases, ledgerName(view.metadata), signal)
+  return ledger && compartmentOf(view, [ledger])
+}
+
+/** Asked for again when the census may have counted. */
+export const uncountedDenial: Denial = {
+  message: 'budget unknown: the census has not counted the compartments yet',
+  retryInMs: firstCountMs,
+}
+
+/** What changes in a denial where the node waits for the next batch. */
+export function batchDenial(view: SkyhookView, listing: ScopeListing | undefined): Partial<Denial> {
+  const message = listing && batchReason(view, listing)
+  return message === undefined ? {} : { message, waitsFor: 'batch' }
+}

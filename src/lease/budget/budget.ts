@@ -1,0 +1,120 @@
+/** How many nodes may be out for a Skyhook at once, as this node knows it. */
+import type { Admission } from '../admission.ts'
+import { candidatesInLedger, type CountedCompartment, countedScope, queueIn } from '../ledger.ts'
+import { skyhookScope } from '../names.ts'
+import { batchLimit } from '../policy/batch.ts'
+import { compartmentOfNode, compartmentsOf } from '../policy/compartments.ts'
+import { bootstrapLimit, ceilingOf, effectiveLimit, type Limit, readBudget } from '../rule.ts'
+import { selectorHash } from '../selector-hash.ts'
+import type { ScopeListing } from '../slot-reads.ts'
+import type { Lease, Slot } from '../slot.ts'
+import type { Queue } from '../waiting.ts'
+import type { BatchState } from '../../schemas/batch-state.ts'
+import { appliedHash } from '../../stages/model/applied-hash.ts'
+import type { SkyhookView } from '../../stages/model/snapshot.ts'
+
+/** What a LIST shows, or the ledger alone. */
+type Listed = Pick<ScopeListing, 'ledgers'> & Partial<Pick<ScopeListing, 'slots'>>
+
+/**
+ * The compartment of this node; `''` without a policy. Undefined where the policy is not known, or needs a count that
+ * is missing.
+ */
+export function compartmentOf({ metadata, policy, spec }: SkyhookView, ledgers: readonly Lease[]): string | undefined {
+  if (!spec.deploymentPolicy) return ''
+  if (policy?.state !== 'found') return undefined
+  return compartmentOfNode(policy.spec, policy.nodeLabels ?? {}, candidatesInLedger(ledgers, metadata))
+}
+
+/** All compartments of the Skyhook. */
+export const compartmentNames = ({ policy }: SkyhookView): readonly string[] =>
+  policy?.state === 'found' ? compartmentsOf(policy.spec).map(({ name }) => name) : []
+
+/**
+ * How many nodes may be out for this Skyhook, or for this node's compartment of it, at once: by its current spec and
+ * policy and, where these depend on it, by what the census says.
+ */
+export function limitOf(view: SkyhookView, ledgers: readonly Lease[], slots: readonly Slot[] = []): Limit {
+  if (!view.spec.deploymentPolicy)
+    return effectiveLimit(readBudget(view.spec.interruptionBudget), countedOf(view, ledgers))
+  const open = openBatchOf(view, { ledgers, slots })
+  return 'unknown' in open ? open : open.limit
+}
+
+/** How many nodes that join the cluster may be at work for this Skyhook at once. */
+export const bootstrapLimitOf = (view: SkyhookView, ledgers: readonly Lease[]): Limit =>
+  bootstrapLimit(view.spec.bootstrap?.count, limitOf(view, ledgers), countedOf(view, ledgers))
+
+/** Joining nodes are counted apart; where nobody is counted, they need no budget of their own. */
+export const hasBootstrapBudget = (view: SkyhookView): boolean => bootstrapLimitOf(view, []) !== 'unlimited'
+
+/** What a LIST means for a request of this node in a compartment. */
+export function admissionOf(view: SkyhookView, compartment: string, listed: Listed): Admission {
+  const { ledgers, slots = [] } = listed
+  const current = compartmentOf(view, ledgers)
+  if (current !== undefined && current !== compartment)
+    return { limit: { unknown: `the node is in compartment ${JSON.stringify(current)} now` } }
+  return { limit: limitOf(view, ledgers, slots), epoch: epochOf(view, ledgers) }
+}
+
+/** Tells the open batch from others; undefined without a policy, or while it is not known. */
+export function epochOf(view: SkyhookView, ledgers: readonly Lease[]): number | undefined {
+  if (!view.spec.deploymentPolicy) return undefined
+  const open = openBatchOf(view, { ledgers })
+  return 'unknown' in open ? undefined : open.batch.epoch
+}
+
+/**
+ * Why the batch, and not the budget, has no place for this node; undefined where it is the budget. Without counters and
+ * names, as all texts of nodes that wait.
+ */
+export function batchReason(view: SkyhookView, listed: Listed): string | undefined {
+  const open = openBatchOf(view, listed)
+  if ('unknown' in open) return undefined
+  if (open.batch.stopped) return 'too many batches have failed, the policy has stopped the rollout'
+  const isFinishing = listed.slots?.some(({ phase }) => phase === 'finished') === true
+  return open.limit < open.ceiling || isFinishing ? 'the current batch of the policy is not finished' : undefined
+}
+
+type OpenBatch =
+  | { readonly limit: number; readonly ceiling: number; readonly batch: BatchState }
+  | { readonly unknown: string }
+
+function openBatchOf(view: SkyhookView, { ledgers, slots = [] }: Listed): OpenBatch {
+  const { metadata, policy } = view
+  if (policy?.state === 'missing') return { unknown: `DeploymentPolicy ${view.spec.deploymentPolicy} not found` }
+  if (policy?.state !== 'found') return { unknown: policy?.why ?? 'the DeploymentPolicy is not known' }
+  const counted = countedOf(view, ledgers)
+  if ('unknown' in counted) return counted
+  const name = compartmentOf(view, ledgers)
+  const budget = compartmentsOf(policy.spec).find((each) => each.name === name)?.budget
+  const { batch } = counted
+  if (name === undefined || budget === undefined || batch === undefined)
+    return { unknown: 'the census has not opened a batch yet' }
+  const ceiling = ceilingOf(budget, counted.matched)
+  const scope = skyhookScope(metadata, name, compartmentNames(view))
+  return { limit: batchLimit({ batch, scope, slots, ceiling }), ceiling, batch }
+}
+
+function countedOf(view: SkyhookView, ledgers: readonly Lease[]): CountedCompartment {
+  const { metadata, spec, policy } = view
+  if (ledgers.length === 0) return countedScope(ledgers, { skyhook: metadata, selectorHash: '' }) // asked each decision
+  const compartment = compartmentOf(view, ledgers)
+  return countedScope(ledgers, {
+    skyhook: metadata,
+    selectorHash: selectorHash(spec.nodeSelectors),
+    ...(compartment !== undefined && { compartment }),
+    ...(policy?.state === 'found' && {
+      policy: { uid: policy.uid, generation: policy.generation, applied: appliedHash(spec) },
+    }),
+  })
+}
+
+/** Who else wants a slot of the Skyhook; undefined while the census has not counted its nodes. */
+export const queueOf = (view: SkyhookView, ledgers: readonly Lease[]): Queue | undefined =>
+  queueIn(ledgers, {
+    skyhook: view.metadata,
+    selectorHash: selectorHash(view.spec.nodeSelectors),
+    compartment: compartmentOf(view, ledgers) ?? '',
+    applied: appliedHash(view.spec),
+  })

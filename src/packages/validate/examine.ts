@@ -1,0 +1,112 @@
+/**
+ * Examines packages with the loader that agents use: what is valid here loads on a node. Shared by the agent's
+ * `skyhookd validate` and the command-line tool.
+ */
+import type { HostRoot } from '../../host/fs/host-root.ts'
+import type { Examined, Finding } from '../../schemas/finding.ts'
+import { pointerSegment } from '../../schemas/validation.ts'
+import { ImageError, type ImageErrorCode } from '../oci/errors.ts'
+import { unpackPackage } from '../store/unpack.ts'
+import { loadPackage } from '../step/load-package.ts'
+import type { ArchivedImage } from './archive.ts'
+
+/** What the package says of itself, where it is valid. */
+export type ExaminedPackage = Examined & {
+  readonly package?: { readonly name: string; readonly version: string }
+}
+
+/**
+ * A package whose content lies in `dir`. `subject` names it for people; findings are in `subject/config.json`.
+ * Rejects only when the disk does.
+ */
+export async function examineFolder(root: HostRoot, dir: string, subject: string): Promise<ExaminedPackage> {
+  const file = subject === '.' ? 'config.json' : `${subject.replace(/\/$/, '')}/config.json`
+  const loaded = await loadPackage(root, dir)
+  if (loaded.outcome === 'invalid') {
+    const findings = loaded.problems.map((problem): Finding => ({ severity: 'error', file, ...problem }))
+    return { subject, kind: 'package', findings }
+  }
+  const { config } = loaded
+  const findings: Finding[] = loaded.warnings.map((problem) => ({ severity: 'warning', file, ...problem }))
+  for (const [index, name] of config.expectedConfigFiles.entries()) {
+    if (!name.includes('/')) continue
+    findings.push({
+      severity: 'warning',
+      file,
+      pointer: `/expected_config_files/${pointerSegment(String(index))}`,
+      value: name,
+      message: 'cannot be a key of configMap, which has no folders: every stage would wait for it',
+      rule: 'expected-file-folder',
+      remedy: 'name a file without folders, or put the file into configmaps/ of the package',
+    })
+  }
+  return {
+    subject,
+    kind: 'package',
+    findings,
+    package: { name: config.packageName, version: config.packageVersion },
+  }
+}
+
+export type ImagePorts = {
+  readonly root: HostRoot
+  /** An existing folder of the host for content; the caller removes it. */
+  readonly workFolder: string
+}
+
+/** Every different content among the images, unpacked as agents do. Rejects only when the disk does. */
+export async function examineImages(
+  { root, workFolder }: ImagePorts,
+  images: readonly ArchivedImage[],
+  subject: string,
+): Promise<ExaminedPackage[]> {
+  if (images.length === 0)
+    return [failedImage(subject, new ImageError('bad-image', 'the archive has no image for linux'))]
+  const byContent = new Map<string, ArchivedImage[]>()
+  for (const image of images) {
+    const key = JSON.stringify(image.layers)
+    byContent.set(key, [...(byContent.get(key) ?? []), image])
+  }
+  const examined: ExaminedPackage[] = []
+  for (const [index, same] of [...byContent.values()].entries()) {
+    const platforms = same.flatMap(({ platform }) => platform ?? [])
+    const name = byContent.size === 1 ? subject : `${subject} (${platforms.join(', ')})`
+    const target = `${workFolder}/package-${index}`
+    try {
+      await unpackPackage({ layers: same[0]?.layers ?? [], target: await root.resolve(target) })
+      examined.push(await examineFolder(root, target, name))
+    } catch (error) {
+      examined.push(failedImage(name, error))
+    }
+  }
+  return examined
+}
+
+/** An image that cannot be read, as a finding. @throws what is not an ImageError */
+export function failedImage(subject: string, error: unknown): ExaminedPackage {
+  if (!(error instanceof ImageError)) throw error
+  const finding: Finding = {
+    severity: 'error',
+    file: subject,
+    pointer: '',
+    message: error.message,
+    rule: `image/${error.code}`,
+    remedy: remedies[error.code] ?? 'build the image again',
+  }
+  return { subject, kind: 'package', findings: [finding] }
+}
+
+const remedies: Readonly<Partial<Record<ImageErrorCode, string>>> = {
+  'bad-reference': 'write [host[:port]/]repository:tag or …@sha256:digest',
+  misconfigured: 'mend the configuration that the message names',
+  'not-found': 'check the name, and push the image',
+  unauthorized: 'log in to the registry',
+  denied: 'ask for the right to read the repository',
+  'digest-mismatch': 'write the archive again, or pull from another mirror',
+  unreachable: 'check name, network and proxy',
+  tls: 'name the authority of the registry with --ca',
+  'rate-limited': 'try again later, or log in',
+  unavailable: 'try again later',
+  'too-large': 'remove what the package does not need',
+  'bad-image': 'put the package into /skyhook-package of an image, as `kubectl skyhook package build` does',
+}

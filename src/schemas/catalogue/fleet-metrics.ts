@@ -1,0 +1,137 @@
+/**
+ * The series of the fleet, which only the agent of the census serves. All of them are gauges: whoever is elected counts
+ * them from the cluster, so nothing is lost when the census moves. `node build/reference-docs.ts` writes
+ * docs/usage/metrics.md from it.
+ */
+import { entryStates, nodeStatuses, stageNames } from '../skyhook.ts'
+import { skyhookConditions } from './conditions.ts'
+import { everyReason, type MetricRow } from './metrics.ts'
+
+const skyhook = { skyhook_name: 'name of the Skyhook' } as const
+const packageVersion = { ...skyhook, package_name: 'name of the package', package_version: 'its version' } as const
+const compartment = {
+  ...skyhook,
+  policy_name: 'name of the DeploymentPolicy; `legacy` without one',
+  compartment_name: 'name of the compartment; `__default__` for nodes in no other one, or without a policy',
+  strategy: ['fixed', 'linear', 'exponential'],
+} as const
+
+/** Reasons as labels: a Node may have text of an agent of another version, or of a person. */
+export const otherReason = 'other'
+
+export const fleetMetrics = {
+  skyhook_status: {
+    type: 'gauge',
+    help: 'Status of the Skyhook: 1 for the current one, 0 for all others.',
+    labels: { ...skyhook, status: nodeStatuses },
+  },
+  skyhook_node_status_count: {
+    type: 'gauge',
+    help: 'Selected nodes by their status. The sum over all statuses is the number of selected nodes.',
+    labels: { ...skyhook, status: nodeStatuses },
+  },
+  skyhook_node_target_count: {
+    type: 'gauge',
+    help: 'Nodes that the Skyhook selects.',
+    labels: skyhook,
+  },
+  skyhook_package_state_count: {
+    type: 'gauge',
+    help: 'Selected nodes by the state of this version of the package. Nodes without it are in no state.',
+    labels: { ...packageVersion, state: entryStates },
+  },
+  skyhook_package_stage_count: {
+    type: 'gauge',
+    help: 'Selected nodes by the stage of this version of the package. Nodes without it are in no stage.',
+    labels: { ...packageVersion, stage: stageNames },
+  },
+  skyhook_package_restarts_count: {
+    type: 'gauge',
+    help: 'Failed attempts of the current stage of this version of the package, over all selected nodes.',
+    labels: packageVersion,
+  },
+  skyhook_rollout_matched_nodes: {
+    type: 'gauge',
+    help: 'Selected nodes in the compartment.',
+    labels: compartment,
+  },
+  skyhook_rollout_ceiling: {
+    type: 'gauge',
+    help: 'Nodes of the compartment that its budget lets out at the same time; all of them without a budget.',
+    labels: compartment,
+  },
+  skyhook_rollout_in_progress: {
+    type: 'gauge',
+    help: 'Nodes of the compartment with the status `in_progress`.',
+    labels: compartment,
+  },
+  skyhook_rollout_completed: {
+    type: 'gauge',
+    help: 'Complete nodes of the compartment.',
+    labels: compartment,
+  },
+  skyhook_rollout_progress_percent: {
+    type: 'gauge',
+    help: 'Percentage of the nodes of the compartment that are complete, from 0 to 100, rounded down.',
+    labels: compartment,
+  },
+  skyhook_rollout_current_batch: {
+    type: 'gauge',
+    help: 'Number of the current batch of the compartment, from 1; 0 without batches.',
+    labels: compartment,
+  },
+  skyhook_rollout_consecutive_failures: {
+    type: 'gauge',
+    help: 'Failed batches in a row.',
+    labels: compartment,
+  },
+  skyhook_rollout_should_stop: {
+    type: 'gauge',
+    help: '1 if too many batches in a row have failed: no node starts until the batches are reset. Else 0.',
+    labels: compartment,
+  },
+  skyhookd_fleet_node_reasons: {
+    type: 'gauge',
+    help: 'Selected nodes that are not complete, by the reason that their agent gives; absent where there is none.',
+    labels: { ...skyhook, reason: `${everyReason}; \`${otherReason}\` for what an agent of another version gives` },
+  },
+  skyhookd_fleet_stalled: {
+    type: 'gauge',
+    help: '1 while someone has to act for the Skyhook, by the reason of its condition `Stalled`; else absent.',
+    labels: {
+      ...skyhook,
+      reason: Object.keys(skyhookConditions.Stalled.reasons).filter((name) => name !== 'NotStalled'),
+    },
+  },
+  skyhookd_fleet_unattended_nodes: {
+    type: 'gauge',
+    help:
+      'Selected nodes that were at work by their last report and whose agent has not answered for 10 minutes: they ' +
+      'keep their slots, and nobody works there.',
+    labels: skyhook,
+  },
+  skyhookd_fleet_agents: {
+    type: 'gauge',
+    help:
+      'Selected nodes by the state of their agent: `unready` is not Ready, or missing, for less than 10 minutes, ' +
+      '`silent` for longer, and `unknown` while the pods of the agents cannot be listed.',
+    labels: { ...skyhook, state: ['ready', 'unready', 'silent', 'unknown'] },
+  },
+  skyhookd_fleet_left_over_cordons: {
+    type: 'gauge',
+    help:
+      'Nodes that carry the cordon mark of a Skyhook that is gone, does not select them, or is complete on them. An ' +
+      'agent removes such a mark at once.',
+    labels: {},
+  },
+} as const satisfies Record<string, MetricRow & { readonly type: 'gauge' }>
+
+export type FleetMetricName = keyof typeof fleetMetrics
+export type FleetLabelsOf<Name extends FleetMetricName> = Readonly<
+  Record<keyof (typeof fleetMetrics)[Name]['labels'], string>
+>
+
+/** Values of the labels, in the order of the catalogue, and that of the series. */
+export type FleetSample = readonly [labels: readonly string[], value: number]
+/** What is served about one thing, such as a Skyhook. */
+export type FleetSeries = { readonly [Name in FleetMetricName]?: readonly FleetSample[] }
