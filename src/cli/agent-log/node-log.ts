@@ -1,0 +1,135 @@
+/** What the agents of some nodes have logged about steps. */
+import { messageOf, parseJson } from '../../schemas/json.ts'
+import { parseStepLine, type StepLine } from '../../schemas/step-log.ts'
+import { notFoundError } from '../framework/command-error.ts'
+import type { Context } from '../framework/command.ts'
+import { podsPathIn, agentPods, type AgentPod, restartsOf, selectNodes } from './agent-pods.ts'
+import { followLog, isForbidden, isNoPrevious, type LogPorts, readLog, type StampedLine } from './read-log.ts'
+import { hostFolderOf, isSelected, type StepSelection } from './step-texts.ts'
+
+export type OpenedLogs = {
+  readonly ports: LogPorts
+  /** By node, in order. */
+  readonly pods: ReadonlyMap<string, AgentPod>
+}
+
+/**
+ * The agents of the nodes that the patterns select; of all nodes without patterns. A pattern without an agent is
+ * remarked on stderr; throws "not found" when none has one.
+ */
+export async function openLogs(context: Context, patterns?: readonly string[]): Promise<OpenedLogs> {
+  const { transport, agentNamespace } = await context.connect()
+  const { clock, signal, stderr } = context
+  const podsPath = podsPathIn(await agentNamespace())
+  const pods = await agentPods(transport, podsPath, signal)
+  const { nodes, unmatched } = selectNodes(pods, patterns)
+  if (nodes.length === 0 && patterns !== undefined)
+    throw notFoundError(
+      `no agent runs on ${patterns.join(', ')}, so there is no log`,
+      'see kubectl get nodes, and kubectl skyhook explain SKYHOOK NODE for why no agent is there',
+    )
+  for (const pattern of unmatched) stderr.write(`no agent runs on ${pattern}, so there is no log\n`)
+  const selected = nodes.flatMap((node) => {
+    const pod = pods.get(node)
+    return pod ? [[node, pod] as const] : []
+  })
+  return { ports: { transport, podsPath, clock, signal }, pods: new Map(selected) }
+}
+
+export type LoggedLine = { readonly line: StepLine; readonly stamp: string }
+
+/** What is known of the log itself. */
+export type LogExtent = {
+  /** When its first line was taken; undefined for an empty one. */
+  readonly firstStamp: string | undefined
+  readonly shown: number
+  /** It tells of steps that began before it. */
+  readonly isTooShort: boolean
+}
+
+/** Hands on the selected lines of a log in order, and says how far back it goes. */
+export async function readSteps(
+  lines: AsyncIterable<StampedLine>,
+  selection: StepSelection,
+  onLine: (line: LoggedLine) => void,
+): Promise<LogExtent> {
+  let firstStamp: string | undefined
+  let shown = 0
+  let isTooShort = false
+  for await (const { stamp, text } of lines) {
+    firstStamp ??= stamp
+    const line = parseStepLine(parseJson(text))
+    if (line === undefined || !isSelected(line, selection)) continue
+    if (isOlder(line)) isTooShort = true
+    else shown++
+    onLine({ line, stamp })
+  }
+  return { firstStamp, shown, isTooShort: isTooShort || shown === 0 }
+}
+
+/** The step began in the log of an earlier agent. */
+export const isOlder = (line: StepLine): boolean =>
+  (line.what === 'ended' && line.isRepeated) || (line.what === 'started' && line.isRunning)
+
+/** The same of a log that is followed, with remarks on stderr. Ends with the signal's reason. */
+export async function followSteps(
+  { ports, node, selection }: { readonly ports: LogPorts; readonly node: string; readonly selection: StepSelection },
+  onLine: (line: LoggedLine) => void,
+  onNote: (note: string) => void,
+): Promise<void> {
+  let isNoted = false
+  for await (const entry of followLog(ports, node)) {
+    if ('note' in entry) {
+      onNote(`node ${node}: ${entry.note}`)
+      continue
+    }
+    const line = parseStepLine(parseJson(entry.text))
+    if (line === undefined || !isSelected(line, selection)) continue
+    if (isOlder(line) && !isNoted) onNote(extentNote(node, selection, entry.stamp))
+    isNoted ||= isOlder(line)
+    onLine({ line, stamp: entry.stamp })
+  }
+}
+
+/** Where to find what the log of a node does not have. */
+export function extentNote(
+  node: string,
+  selection: StepSelection,
+  firstStamp: string | undefined,
+  restarts = 0,
+): string {
+  const since = firstStamp === undefined ? 'is empty' : `goes back to ${firstStamp.slice(0, 19)}Z`
+  const previous = restarts > 0 ? '; --previous shows the log before its last restart' : ''
+  return (
+    `node ${node}: the log of its agent ${since}; earlier output is on the host, in ` +
+    `${hostFolderOf(selection)}${previous}`
+  )
+}
+
+/** Reads the log of one node; false where that failed, which is said on stderr. Throws where reading is forbidden. */
+export async function readNode(
+  { ports, pods }: OpenedLogs,
+  { stderr, signal }: Pick<Context, 'stderr' | 'signal'>,
+  request: { readonly node: string; readonly selection: StepSelection; readonly isPrevious: boolean },
+  onLine: (line: LoggedLine) => void,
+): Promise<boolean> {
+  const { node, selection, isPrevious } = request
+  const pod = pods.get(node)
+  if (!pod) return false
+  try {
+    const extent = await readSteps(readLog(ports, pod, { isPrevious }), selection, onLine)
+    if (extent.isTooShort)
+      stderr.write(`${extentNote(node, selection, extent.firstStamp, isPrevious ? 0 : restartsOf(pod))}\n`)
+    return true
+  } catch (error) {
+    signal.throwIfAborted()
+    if (isForbidden(error)) throw error
+    stderr.write(
+      isNoPrevious(error)
+        ? `node ${node}: its agent has not restarted in this pod, so there is no previous log; ` +
+            `earlier output is on the host, in ${hostFolderOf(selection)}\n`
+        : `node ${node}: the log of its agent cannot be read: ${messageOf(error)}\n`,
+    )
+    return false
+  }
+}

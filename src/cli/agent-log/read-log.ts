@@ -1,0 +1,119 @@
+/** The log of an agent's pod, once or as it grows. */
+import { ApiError, NoResponseError } from '../../kube/errors.ts'
+import type { ByteStream, KubeTransport } from '../../kube/transport.ts'
+import { readLines } from '../../kube/watch.ts'
+import { type Clock, sleep, startWatchdog } from '../../schemas/clock.ts'
+import { agentContainer, agentPods, type AgentPod } from './agent-pods.ts'
+
+/** A connection that died says nothing, and neither does an idle agent: after this time a new one is opened. */
+const silenceMs = 120_000
+/** Between two looks for the pod that follows one that ended. */
+const retryMs = 500
+/** How long that may take without a word to the person. */
+const maxUnreportedRetries = 4
+
+export type LogPorts = {
+  readonly transport: KubeTransport
+  readonly podsPath: string
+  readonly clock: Clock
+  readonly signal: AbortSignal
+}
+
+/** `stamp`: when the node took the line; sorts as text. */
+export type StampedLine = { readonly stamp: string; readonly text: string }
+
+export type ReadOptions = {
+  readonly isPrevious?: boolean
+  readonly isFollowed?: boolean
+  readonly since?: string | undefined
+  /** The API server has the log. */
+  readonly onOpen?: () => void
+}
+
+/**
+ * The lines of the log of one pod's agent: of the container that runs, or with `isPrevious` of the one before it. From
+ * `since` on, where that is given. Throws the errors of the transport.
+ */
+export async function* readLog(
+  { transport, podsPath, clock, signal }: LogPorts,
+  pod: AgentPod,
+  options: ReadOptions = {},
+): AsyncGenerator<StampedLine> {
+  const { isPrevious = false, isFollowed = false, since, onOpen } = options
+  const stream = await transport.stream(`${podsPath}/${pod.metadata.name}/log`, {
+    query: {
+      container: agentContainer,
+      timestamps: true,
+      ...(isFollowed && { follow: true }),
+      ...(isPrevious && { previous: true }),
+      ...(since !== undefined && { sinceTime: since }),
+    },
+    accept: '*/*',
+    signal,
+  })
+  onOpen?.()
+  const watchdog = startWatchdog(clock, silenceMs, () => stream.destroy(), { isBackground: true })
+  try {
+    for await (const line of readLines(endingLine(stream), () => watchdog.reset())) yield stamped(line)
+  } finally {
+    watchdog.stop()
+    stream.destroy()
+  }
+}
+
+/** What following tells beside lines: the agent is being replaced, or the API server does not answer. */
+export type FollowedLine = StampedLine | { readonly note: string }
+
+/**
+ * The lines of the agent of a node, and those of the agents after it, until the signal aborts; then it throws its
+ * reason. Each line comes once, also when the connection breaks. Throws where reading is refused.
+ */
+export async function* followLog(ports: LogPorts, node: string): AsyncGenerator<FollowedLine> {
+  const { clock, signal } = ports
+  let last: { readonly uid: string | undefined; readonly stamp: string } | undefined
+  for (let failures = 0; ; failures++) {
+    try {
+      const pod = (await agentPods(ports.transport, ports.podsPath, signal)).get(node)
+      if (pod) {
+        const { uid } = pod.metadata
+        const since = last?.uid === uid ? last?.stamp : undefined
+        const onOpen = (): void => void (failures = 0)
+        for await (const line of readLog(ports, pod, { isFollowed: true, since, onOpen })) {
+          if (since !== undefined && line.stamp <= since) continue
+          yield line
+          last = { uid, stamp: line.stamp }
+        }
+      }
+    } catch (error) {
+      signal.throwIfAborted()
+      if (!isPassing(error)) throw error
+    }
+    signal.throwIfAborted()
+    if (failures === maxUnreportedRetries) yield { note: 'no agent answers there now, waiting' }
+    await sleep(clock, retryMs, signal)
+  }
+}
+
+/** True for "there is no container before this one". */
+export const isNoPrevious = (error: unknown): boolean =>
+  error instanceof ApiError && error.status === 400 && /previous/.test(error.message)
+
+/** The caller may not read logs, of whatever node. */
+export const isForbidden = (error: unknown): boolean => error instanceof ApiError && [401, 403].includes(error.status)
+
+/** The pod is gone or has not started, or the way to it is broken: it may be there in a moment. */
+function isPassing(error: unknown): boolean {
+  if (error instanceof ApiError) return !isForbidden(error)
+  return error instanceof NoResponseError || (error instanceof Error && 'code' in error)
+}
+
+/** A log that ends inside a line has been cut by the end of its container. */
+async function* endingLine(stream: ByteStream): AsyncGenerator<Uint8Array> {
+  yield* stream
+  yield Buffer.from('\n')
+}
+
+function stamped(line: string): StampedLine {
+  const end = line.indexOf(' ')
+  return { stamp: line.slice(0, end), text: line.slice(end + 1) }
+}

@@ -1,0 +1,68 @@
+/** A support archive as bytes. */
+import { Readable } from 'node:stream'
+import { promisify } from 'node:util'
+import { gunzip, gzip } from 'node:zlib'
+import { extract, pack } from 'tar-stream'
+import { addEntry } from '../../packages/oci/write/archive.ts'
+import { isObject, messageOf, parseJson } from '../../schemas/json.ts'
+import { usageError } from '../framework/command-error.ts'
+import { type Bundle, bundleFolder, type BundleIndex, indexFile } from './bundle.ts'
+
+/** A thousand nodes need a few megabytes: whatever unpacks to more is no support archive. */
+const maxUnpackedBytes = 512 << 20
+/** Byte of a gzip header that names the system; 255: unknown. */
+const systemByte = 9
+
+const compress = promisify(gzip)
+const decompress = promisify(gunzip)
+
+/** Equal bundles give equal bytes on every machine; the compression may differ between versions of Node. */
+export async function packBundle({ index, files }: Bundle): Promise<Buffer> {
+  const archive = pack()
+  const chunks = (async () => {
+    const all: Buffer[] = []
+    for await (const chunk of archive as unknown as AsyncIterable<Buffer>) all.push(chunk)
+    return Buffer.concat(all)
+  })()
+  const sorted = [...files].sort(([a], [b]) => (a < b ? -1 : 1))
+  for (const [name, text] of [[indexFile, jsonText(index)] as const, ...sorted])
+    await addEntry(archive, { name: `${bundleFolder}/${name}`, mode: 0o600 }, Buffer.from(text))
+  archive.finalize()
+  const packed = await compress(await chunks, { level: 9 })
+  packed[systemByte] = 255
+  return packed
+}
+
+/** @throws CommandError for what is no support archive */
+export async function unpackBundle(packed: Uint8Array, file: string): Promise<Bundle> {
+  const files = new Map<string, string>()
+  try {
+    const entries = extract()
+    Readable.from([await decompress(packed, { maxOutputLength: maxUnpackedBytes })]).pipe(
+      entries as unknown as NodeJS.WritableStream,
+    )
+    for await (const entry of entries) {
+      const chunks: Buffer[] = []
+      for await (const chunk of entry as AsyncIterable<Buffer>) chunks.push(chunk)
+      const { name, type } = entry.header
+      if (type === 'file') files.set(name.replace(`${bundleFolder}/`, ''), Buffer.concat(chunks).toString('utf8'))
+    }
+  } catch (error) {
+    throw usageError(`${file} is no support archive: ${messageOf(error)}`, remedy)
+  }
+  const index = parseJson(files.get(indexFile) ?? '')
+  if (!isIndex(index)) throw usageError(`${file} is no support archive: it has no ${indexFile} of a bundle`, remedy)
+  files.delete(indexFile)
+  return { index, files }
+}
+
+const remedy = 'make one with kubectl skyhook bundle'
+
+export const jsonText = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`
+
+const isIndex = (value: unknown): value is BundleIndex =>
+  isObject(value) &&
+  value['kind'] === 'Bundle' &&
+  typeof value['namespace'] === 'string' &&
+  typeof value['takenAt'] === 'string' &&
+  Array.isArray(value['sources'])

@@ -1,0 +1,77 @@
+/** A local web page of the rollouts, served by this process. */
+import type { KubeTransport } from '../../kube/transport.ts'
+import { readable } from '../fleet-view/readable.ts'
+import { defineCommand } from '../framework/command.ts'
+import { CommandError, usageError } from '../framework/command-error.ts'
+import { exitCodes } from '../framework/exit-codes.ts'
+import { isObject } from '../../schemas/json.ts'
+import { version } from '../../schemas/version.ts'
+import { known, type Known, unknown } from '../../stages/model/snapshot.ts'
+
+const maxPort = 65_535
+
+export const dashboard = defineCommand({
+  name: 'dashboard',
+  summary: 'serve a local web page of the rollouts: nodes, slots over time, reasons, logs, the plan of an edit',
+  description:
+    'The page is on 127.0.0.1 of this machine and shows what you may read. Nothing runs in the cluster, and nothing ' +
+    'is changed: actions are commands to copy. The link works once, in one browser. Ends with ctrl-C.',
+  example: 'kubectl skyhook dashboard',
+  flags: {
+    port: {
+      type: 'integer',
+      placeholder: 'PORT',
+      default: 0,
+      minimum: 0,
+      summary: 'port on 127.0.0.1; 0: any that is free',
+    },
+  },
+  exitCodes: { [exitCodes.ok]: 'ended by ctrl-C' },
+  async run(context, { flags: { port } }) {
+    if (port > maxPort) throw usageError(`--port must be at most ${maxPort}, got ${port}`)
+    const { clock, random, signal, stdout, stderr } = context
+    const { openLiveSource } = await import('../dashboard/live-source.ts')
+    const { startDashboardServer } = await import('../dashboard/server.ts')
+    const { transport, contextName, server, agentNamespace } = await context.connect()
+    const [namespace, user] = await Promise.all([agentNamespace(), userOf(transport, signal)])
+    const identity = { context: contextName, server, namespace, user, version, isLive: true }
+    const source = await openLiveSource({ transport, clock, random, identity, signal })
+    const serving = await startDashboardServer({ source, random, signal, port }).catch(
+      (error: NodeJS.ErrnoException) => {
+        if (error.code !== 'EADDRINUSE' && error.code !== 'EACCES') throw error
+        throw new CommandError(
+          exitCodes.failed,
+          `cannot listen on 127.0.0.1:${port}: ${error.code}`,
+          'leave out --port',
+        )
+      },
+    )
+    stdout.write(`${serving.url}\n`)
+    stderr.write('open this link in a browser on this machine; it works once. ctrl-C ends the dashboard\n')
+    try {
+      return await serving.ended
+    } catch (error) {
+      // ctrl-C is how it ends
+      if (!signal.aborted) throw error
+      return exitCodes.ok
+    } finally {
+      await serving.close()
+    }
+  },
+})
+
+/** As the API server knows the caller, whatever the kubeconfig calls them. */
+async function userOf(transport: KubeTransport, signal: AbortSignal): Promise<Known<string>> {
+  const review = await readable(
+    'SelfSubjectReviews',
+    transport.json<unknown>('POST', '/apis/authentication.k8s.io/v1/selfsubjectreviews', {
+      body: { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' },
+      signal,
+    }),
+  )
+  if (!review.known) return review
+  const status = isObject(review.value) ? review.value['status'] : undefined
+  const info = isObject(status) ? status['userInfo'] : undefined
+  const name = isObject(info) ? info['username'] : undefined
+  return typeof name === 'string' ? known(name) : unknown('the API server did not say who you are')
+}

@@ -1,0 +1,69 @@
+/** Whether a cluster, a node or this host is fit for agents. */
+import { type Context, defineCommand } from '../framework/command.ts'
+import { usageError } from '../framework/command-error.ts'
+import { exitCodes, type ExitCode } from '../framework/exit-codes.ts'
+import type { Check } from '../doctor/finding.ts'
+import { checkCluster, checkNode } from '../doctor/read/check-cluster.ts'
+import { hostReport } from '../doctor/host-report.ts'
+import { reportText } from '../doctor/report-text.ts'
+import { envelope, print } from '../output/print.ts'
+
+export const doctor = defineCommand({
+  name: 'doctor',
+  summary: 'look for what is wrong with the installation, with nodes and with hosts, and say how to mend it',
+  description:
+    'Looks at versions, rights of the agents, admission policies, resource definitions, priority levels, agents, ' +
+    'left-over cordons and slots, and at what agents have found on their hosts. With --node it looks at one node ' +
+    'and its host, with --host at the machine that it runs on. Each finding has an id that stays the same, and a ' +
+    'remedy. What you may not read is unknown. Nothing is changed.',
+  example: 'kubectl skyhook doctor --node n1',
+  flags: {
+    node: {
+      type: 'text',
+      placeholder: 'NODE',
+      complete: 'nodes',
+      summary: 'only what is about this node and its host',
+    },
+    host: { type: 'boolean', summary: 'only this machine, as a host of agents; asks no cluster' },
+    copyDirRoot: {
+      type: 'text',
+      placeholder: 'DIR',
+      default: '/var/lib/skyhook',
+      complete: 'files',
+      summary: "with --host: the chart's copyDirRoot",
+    },
+    agentLogRoot: {
+      type: 'text',
+      placeholder: 'DIR',
+      default: '/var/log/skyhook',
+      complete: 'files',
+      summary: "with --host: the chart's agentLogRoot",
+    },
+  },
+  exitCodes: { [exitCodes.failed]: 'a finding is an error', [exitCodes.notFound]: 'the node does not exist' },
+  formats: ['table', 'json', 'yaml'],
+  async run(context, { flags: { node, host, copyDirRoot, agentLogRoot } }) {
+    const { clock, random, signal } = context
+    if (host) {
+      if (node !== undefined) throw usageError('--host and --node exclude each other')
+      const { readLocalHost } = await import('../doctor/read/read-host.ts')
+      const folders = { copyDirRoot, agentLogRoot }
+      return await report(context, hostReport(await readLocalHost({ clock, random, folders })))
+    }
+    const connection = await context.connect()
+    const { transport } = connection
+    const request = { namespace: await connection.agentNamespace(), clock, signal }
+    const checks =
+      node === undefined ? await checkCluster(transport, request) : await checkNode(transport, request, node)
+    return await report(context, checks)
+  },
+})
+
+async function report(context: Context, checks: readonly Check[]): Promise<ExitCode> {
+  await print(context, {
+    rows: [reportText(checks)],
+    document: envelope('Check', checks),
+    lines: (block) => block.trimEnd(),
+  })
+  return checks.some(({ verdict }) => verdict === 'error') ? exitCodes.failed : exitCodes.ok
+}

@@ -1,0 +1,79 @@
+/** What holds for every command there is: its help, its example, and the schema of its documents. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { parse } from 'yaml'
+import { schemaErrors, schemaFiles, schemaOf, writesJson } from '../../../test/support/document-schemas.ts'
+import { exampleCluster } from '../../../test/support/example-cluster.ts'
+import { runTool } from '../../../test/support/run-tool.ts'
+import { connectionFlags, generalFlags } from '../framework/global-flags.ts'
+import { exitCodeTexts } from '../framework/exit-codes.ts'
+import { longName } from '../framework/flag-values.ts'
+import { allCommands } from './all.ts'
+
+const named = allCommands.map((command) => [command.name, command] as const)
+/** `package run` boots a host: test/host/package-run.test.ts runs its example and judges its JSON. */
+const namedWithoutHost = named.filter(([name]) => name !== 'package run')
+const page = readFileSync(join(import.meta.dirname, '../../../docs/usage/cli.md'), 'utf8')
+
+describe('Every command:', () => {
+  test.each(named)('the help of %s says what it does, with an example and its exit codes', async (name, command) => {
+    const { code, stdout } = await runTool([...name.split(' '), '--help'])
+    expect(code).toBe(0)
+    expect(stdout.replaceAll(/\s+/g, ' ')).toContain(command.summary)
+    expect(stdout).toContain(command.example)
+    expect(stdout).toMatch(/^Exit codes:\n {2}0 {2}/m)
+    for (const [number, text] of Object.entries(command.exitCodes ?? {})) expect(stdout).toContain(`${number}  ${text}`)
+    expect(command.example.startsWith(`kubectl skyhook ${name}`)).toBe(true)
+    expect(command.summary).toMatch(/^[a-z].*[^.]$/)
+  })
+
+  test.each(namedWithoutHost)('the example of %s works', async (name, { example }) => {
+    const { run } = await exampleCluster()
+    expect({ name, ...(await run(example)) }).toMatchObject({ name, code: 0 })
+  })
+
+  test.each(namedWithoutHost.filter(([, command]) => writesJson(command)))(
+    'the JSON of %s is as its schema says, and YAML says the same',
+    async (_, command) => {
+      const { code, stdout } = await (await exampleCluster()).run(command.example, '-o json')
+      expect(code).toBe(0)
+      expect(schemaErrors(schemaOf(command), JSON.parse(stdout))).toEqual([])
+      if (command.formats?.includes('yaml') !== true) return
+      const yaml = await (await exampleCluster()).run(command.example, '-o yaml')
+      expect(parse(yaml.stdout)).toEqual(JSON.parse(stdout))
+    },
+  )
+})
+
+test('every schema is of some command', () => {
+  expect(schemaFiles.toSorted()).toEqual([...new Set(allCommands.filter(writesJson).map(schemaOf))].toSorted())
+})
+
+test('a schema refuses what a command does not write', () => {
+  const items = [{ component: 'skyhookd', version: '1.4.0' }]
+  const document = { apiVersion: 'cli.skyhookd/v1', kind: 'VersionList', items }
+  expect(schemaErrors('version.json', document)).toEqual([])
+  for (const wrong of [
+    { ...document, kind: 'Version' },
+    { ...document, items: [{ version: '1.4.0' }] },
+    { ...document, items: [{ ...items[0], age: 3 }] },
+    { ...document, items: null },
+  ])
+    expect(schemaErrors('version.json', wrong)).not.toEqual([])
+})
+
+describe('docs/usage/cli.md', () => {
+  test.each(named)('the page names %s', (name) => {
+    expect(page).toMatch(new RegExp(`\\| [^|\n]*\`${name}[ \`]`))
+  })
+
+  test.each(Object.entries(exitCodeTexts))('the page says what exit code %s means, as the help does', (code, text) => {
+    expect(page.replaceAll('`', '')).toContain(`| ${code} | ${text.replaceAll('`', '')} |`)
+  })
+
+  test('the page names every flag that all commands have', () => {
+    const flags = Object.keys({ ...generalFlags, ...connectionFlags }).map((key) => `\`--${longName(key)}`)
+    expect(flags.filter((flag) => !page.includes(flag))).toEqual([])
+  })
+})

@@ -1,0 +1,102 @@
+import { isForbidden, isNoPrevious, readLog } from '../agent-log/read-log.ts'
+import { extentNote, openLogs, type OpenedLogs, readSteps } from '../agent-log/node-log.ts'
+import { restartsOf, type AgentPod } from '../agent-log/agent-pods.ts'
+import { type PastStep, pastSteps } from '../agent-log/step-history.ts'
+import { elapsed, type StepSelection } from '../agent-log/step-texts.ts'
+import { type Context, defineCommand } from '../framework/command.ts'
+import { exitCodes } from '../framework/exit-codes.ts'
+import { getSkyhook } from '../objects/skyhooks.ts'
+import { messageOf } from '../../schemas/json.ts'
+import type { StepLine } from '../../schemas/step-log.ts'
+import { formatAge } from '../output/age.ts'
+import { envelope, print } from '../output/print.ts'
+import type { Column } from '../output/table.ts'
+
+export const history = defineCommand({
+  name: 'history',
+  summary: 'show when the steps of a Skyhook ran on a node, how long, and how each ended',
+  description:
+    "From the logs of the agents' pods. An agent repeats there how the last hundred steps of its host ended " +
+    'before it started. The output of each attempt is what `logs` shows.',
+  example: 'kubectl skyhook history tuning --node n1',
+  arguments: { skyhook: { summary: 'name of the Skyhook', complete: 'skyhooks' } },
+  flags: {
+    node: {
+      type: 'list',
+      placeholder: 'NODE',
+      isRequired: true,
+      complete: 'nodes',
+      summary: 'nodes of this name or pattern',
+    },
+    package: { type: 'text', placeholder: 'NAME', complete: 'packages', summary: 'only this package' },
+  },
+  formats: ['table', 'wide', 'json', 'yaml'],
+  exitCodes: {
+    [exitCodes.failed]: 'the log of a node could not be read; the others are shown',
+    [exitCodes.notFound]: 'the Skyhook does not exist, or no agent runs on these nodes',
+  },
+  run: async (context, { arguments: { skyhook }, flags: { node: patterns, package: name } }) => {
+    const { transport } = await context.connect()
+    await getSkyhook(transport, skyhook, context.signal)
+    const opened = await openLogs(context, patterns)
+    const selection: StepSelection = { skyhook, package: name }
+    const rows: PastStep[] = []
+    let isWhole = true
+    for (const [node, pod] of opened.pods) {
+      try {
+        rows.push(...(await stepsOf(context, opened, { node, pod, selection })))
+      } catch (error) {
+        context.signal.throwIfAborted()
+        if (isForbidden(error)) throw error
+        context.stderr.write(`node ${node}: the log of its agent cannot be read: ${messageOf(error)}\n`)
+        isWhole = false
+      }
+    }
+    await print(context, {
+      rows,
+      document: envelope('StepHistory', rows),
+      columns: columnsOf(context, opened.pods.size > 1),
+      empty: 'no steps are known there',
+    })
+    return isWhole ? exitCodes.ok : exitCodes.failed
+  },
+})
+
+/** Of the container that runs and, if it was restarted, of the one before it, whose log is still there. */
+async function stepsOf(
+  { stderr }: Context,
+  { ports }: OpenedLogs,
+  { node, pod, selection }: { readonly node: string; readonly pod: AgentPod; readonly selection: StepSelection },
+): Promise<readonly PastStep[]> {
+  const lines: StepLine[] = []
+  const read = async (isPrevious: boolean) =>
+    await readSteps(readLog(ports, pod, { isPrevious }), selection, ({ line }) => lines.push(line))
+  if (restartsOf(pod) > 0)
+    await read(true).catch((error: unknown) => {
+      if (!isNoPrevious(error)) throw error
+    })
+  const { firstStamp } = await read(false)
+  if (lines.length === 0) stderr.write(`${extentNote(node, selection, firstStamp)}\n`)
+  return pastSteps(node, lines)
+}
+
+const columnsOf = ({ clock }: Pick<Context, 'clock'>, hasNodes: boolean): readonly Column<PastStep>[] => [
+  ...(hasNodes ? [{ header: 'NODE', value: ({ node }: PastStep) => node }] : []),
+  { header: 'PACKAGE', value: (step) => step.package },
+  { header: 'VERSION', value: ({ version }) => version ?? 'unknown' },
+  { header: 'MODE', value: ({ mode }) => mode },
+  { header: 'STEP', value: ({ step }) => step },
+  { header: 'ATTEMPT', value: ({ attempt }) => (attempt === undefined ? 'unknown' : String(attempt)) },
+  {
+    header: 'AGE',
+    value: ({ startedAt, endedAt }) => formatAge(clock.wallMs() - Date.parse(startedAt ?? endedAt ?? '')),
+  },
+  {
+    header: 'DURATION',
+    value: (step) => elapsed(step.durationMs ?? clock.wallMs() - Date.parse(step.startedAt ?? '')),
+  },
+  { header: 'RESULT', value: ({ result }) => result },
+  { header: 'EXIT CODE', value: ({ exitCode }) => (exitCode === undefined ? '-' : String(exitCode)) },
+  { header: 'STARTED', value: ({ startedAt }) => startedAt ?? 'unknown', isWide: true },
+  { header: 'DETAIL', value: ({ detail }) => detail ?? '', isWide: true },
+]

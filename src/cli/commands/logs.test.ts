@@ -1,0 +1,204 @@
+import { expect, test } from 'vitest'
+import type { CommandLine } from '../../../test/support/command-line.ts'
+import { exampleCluster } from '../../../test/support/example-cluster.ts'
+import { ApiError } from '../../kube/errors.ts'
+
+const of = {
+  skyhook: 'tuning',
+  package: 'tuned',
+  version: '1.0.0',
+  mode: 'apply',
+  step: 'run.sh',
+  stepId: 'x',
+  attempt: 2,
+}
+const startedAt = '2026-03-01T11:00:00.000Z'
+const ended = { ...of, startedAt, endedAt: '2026-03-01T11:00:02.500Z', durationMs: 2_500 }
+const failed = { ...ended, result: 'failed', exitCode: 3, message: 'step ended' }
+const output = (text: string, more: object = {}): object => ({ ...of, stream: 'stdout', message: text, ...more })
+
+/** The example cluster, whose agents have logged this. */
+async function withLog(lines: readonly (object | string)[]): Promise<CommandLine> {
+  const { tool } = await exampleCluster()
+  tool.answer(
+    ({ path }) => path.endsWith('/log'),
+    ({ query }) => {
+      if (query?.['previous'] === true)
+        throw new ApiError({ status: 400, reason: 'BadRequest', message: 'previous terminated container not found' })
+      return lines
+        .map((line) => (typeof line === 'string' ? line : JSON.stringify(line)))
+        .map((line) => `2026-03-01T11:30:00.000000000Z ${line}\n`)
+        .join('')
+    },
+  )
+  return tool
+}
+
+test('starts, ends, gaps and output of a step are told apart', async () => {
+  const tool = await withLog([
+    { message: 'agent starting' },
+    'no JSON',
+    { ...of, startedAt, message: 'step started' },
+    output('hello'),
+    output('output skipped', { skippedBytes: 9, log: '/var/log/skyhook/x.log' }),
+    output('output truncated, showing the tail', { log: '/var/log/skyhook/x.log' }),
+    failed,
+  ])
+  expect(await tool.run('logs tuning --node n1')).toEqual({
+    code: 0,
+    stdout: [
+      '--- apply run.sh of tuned 1.0.0 (attempt 2) started 2026-03-01T11:00:00.000Z ---',
+      'hello',
+      '--- 9 bytes of output left out, the host has all of it in /var/log/skyhook/x.log ---',
+      '--- some output left out, the host has all of it in /var/log/skyhook/x.log ---',
+      '--- apply run.sh of tuned 1.0.0 (attempt 2) ended: failed after 2.5s, exit code 3 ---',
+      '',
+    ].join('\n'),
+    stderr: '',
+  })
+})
+
+test.each([
+  ['--package tuned', 'apply\ncheck\nconfig\n'],
+  ['--package other', ''],
+  ['--stage apply', 'apply\ncheck\n'],
+  ['--stage config', 'config\n'],
+])('%s chooses lines', async (flags, expected) => {
+  const tool = await withLog([
+    output('apply'),
+    output('check', { mode: 'apply-check' }),
+    output('config', { mode: 'config' }),
+    output('of another', { skyhook: 'another' }),
+  ])
+  expect((await tool.run(`logs tuning --node n1 ${flags}`)).stdout).toBe(expected)
+})
+
+const tooShort =
+  'node n1: the log of its agent goes back to 2026-03-01T11:30:00Z; ' +
+  'earlier output is on the host, in /var/log/skyhook/tuning\n'
+
+test.each<[string, readonly object[], string]>([
+  ['has nothing', [{ message: 'agent starting' }], ''],
+  ['repeats what ended before', [{ ...failed, repeated: true }], ''],
+  [
+    'found a step running',
+    [{ ...of, startedAt, message: 'step is running' }, output('hello')],
+    '--- apply run.sh of tuned 1.0.0 (attempt 2) is running since 2026-03-01T11:00:00.000Z ---\nhello\n',
+  ],
+])('where an agent %s, the place of earlier output is said', async (_, lines, stdout) => {
+  const tool = await withLog(lines)
+  expect(await tool.run('logs tuning --node n1')).toEqual({ code: 0, stdout, stderr: tooShort })
+})
+
+test('the log before a restart that has not happened is not there, and that is said', async () => {
+  const tool = await withLog([])
+  expect(await tool.run('logs tuning --node n1 --previous')).toEqual({
+    code: 1,
+    stdout: '',
+    stderr:
+      'node n1: its agent has not restarted in this pod, so there is no previous log; ' +
+      'earlier output is on the host, in /var/log/skyhook/tuning\n',
+  })
+})
+
+test.each([
+  ['logs tuning --node n9', 3, 'no agent runs on n9'],
+  ['history tuning --node n9', 3, 'no agent runs on n9'],
+  ['logs nothing --node n1', 3, 'there is no Skyhook "nothing"'],
+  ['logs tuning', 2, '--node'],
+  ['logs tuning --node n1 --previous -f', 2, 'cannot be followed'],
+  ['logs tuning --node n1 -f -o yaml', 2, 'not with yaml'],
+])('"%s" ends with %i and says %s', async (line, code, text) => {
+  const tool = await withLog([])
+  const result = await tool.run(line)
+  expect([result.code, result.stdout]).toEqual([code, ''])
+  expect(result.stderr).toContain(text)
+})
+
+test('a node without an agent is remarked beside one that has one', async () => {
+  const tool = await withLog([output('hello')])
+  expect(await tool.run('logs tuning --node n1,n9')).toEqual({
+    code: 0,
+    stdout: 'hello\n',
+    stderr: 'no agent runs on n9, so there is no log\n',
+  })
+})
+
+test.each(['logs', 'history'])('%s refuses where logs may not be read', async (command) => {
+  const tool = await withLog([])
+  tool.answer(
+    ({ path }) => path.endsWith('/log'),
+    () => {
+      throw new ApiError({ status: 403, reason: 'Forbidden', message: 'pods/log is forbidden' })
+    },
+  )
+  expect(await tool.run(`${command} tuning --node n1`)).toMatchObject({
+    code: 4,
+    stderr: expect.stringContaining('error: pods/log is forbidden') as string,
+  })
+})
+
+test('a node whose log cannot be read does not hide the others', async () => {
+  const tool = await withLog([output('hello')])
+  tool.answer(
+    ({ path }) => path.endsWith('n1/log'),
+    () => {
+      throw new ApiError({ status: 500, reason: 'InternalError', message: 'the kubelet does not answer' })
+    },
+  )
+  expect(await tool.run('logs tuning --node n1,n2')).toEqual({
+    code: 1,
+    stdout: '[n2] hello\n',
+    stderr: 'node n1: the log of its agent cannot be read: the kubelet does not answer\n',
+  })
+})
+
+test('lines that are followed come as JSON, one each, until ctrl-C', async () => {
+  const tool = await withLog([output('hello'), failed])
+  const controller = new AbortController()
+  const running = tool.run('logs tuning --node n1 -f -o json', { signal: controller.signal })
+  await expect.poll(() => tool.sent.filter(({ path }) => path.endsWith('/log')).length).toBe(2)
+  controller.abort(new DOMException('interrupted', 'AbortError'))
+  const { code, stdout } = await running
+  expect(code).toBe(130)
+  expect(stdout.split('\n').map((line) => (line === '' ? '' : (JSON.parse(line) as { what: string }).what))).toEqual([
+    'output',
+    'ended',
+    '',
+  ])
+})
+
+test('the history has each step once, with the running one and the ends that earlier agents saw', async () => {
+  const tool = await withLog([
+    { ...failed, repeated: true },
+    { ...failed, stepId: 'y', result: 'ok', exitCode: 0, startedAt: '2026-03-01T11:10:00.000Z' },
+    { ...failed, stepId: 'y', result: 'ok', exitCode: 0, startedAt: '2026-03-01T11:10:00.000Z' },
+    { ...of, stepId: 'z', startedAt: '2026-03-01T11:59:00.000Z', message: 'step started' },
+  ])
+  const { code, stdout, stderr } = await tool.run('history tuning --node n1')
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  expect(stdout.split('\n').map((line) => line.split(/ {2,}/).slice(5))).toEqual([
+    ['AGE', 'DURATION', 'RESULT', 'EXIT CODE'],
+    ['1h', '2.5s', 'failed', '3'],
+    ['50m', '2.5s', 'ok', '0'],
+    ['60s', '60s', 'running', '-'],
+    [],
+  ])
+})
+
+test('a history of nothing says how far back it goes', async () => {
+  const tool = await withLog([{ message: 'agent starting' }])
+  expect(await tool.run('history tuning --node n1')).toEqual({
+    code: 0,
+    stdout: '',
+    stderr: `${tooShort}no steps are known there\n`,
+  })
+})
+
+test('package logs shows the output alone', async () => {
+  const tool = await withLog([{ ...of, startedAt, message: 'step started' }, output('one'), output('two'), failed])
+  const line = 'package logs tuned --skyhook tuning --node n1'
+  expect((await tool.run(line)).stdout).toBe('one\ntwo\n')
+  expect((await tool.run(`${line} --tail 1`)).stdout).toBe('two\n')
+  expect((await tool.run(`${line} --tail 0`)).stdout).toBe('')
+})

@@ -1,0 +1,79 @@
+import { type Context, defineCommand } from '../framework/command.ts'
+import { usageError } from '../framework/command-error.ts'
+import { exitCodes } from '../framework/exit-codes.ts'
+import { followSteps, type LoggedLine, openLogs, readNode } from '../agent-log/node-log.ts'
+import { itemOf, type StepSelection, stepStages, textOf } from '../agent-log/step-texts.ts'
+import { getSkyhook } from '../objects/skyhooks.ts'
+import { envelope, print } from '../output/print.ts'
+
+export const logs = defineCommand({
+  name: 'logs',
+  summary: 'show what the steps of a Skyhook write on a node, live with -f',
+  description:
+    "It needs no access to hosts: agents print the output of steps into their pods' logs while the steps run, " +
+    'without secrets. A step that writes very much is shown in samples, and each gap is said. The log of an agent ' +
+    'ends with its pod; what it does not have is on the host, and the command says where. With -f it continues with ' +
+    'the next agent when one is replaced.',
+  example: 'kubectl skyhook logs tuning --node n1 --package shellscript',
+  arguments: { skyhook: { summary: 'name of the Skyhook', complete: 'skyhooks' } },
+  flags: {
+    node: {
+      type: 'list',
+      placeholder: 'NODE',
+      isRequired: true,
+      complete: 'nodes',
+      summary: 'nodes of this name or pattern',
+    },
+    package: { type: 'text', placeholder: 'NAME', complete: 'packages', summary: 'only this package' },
+    stage: { type: 'text', placeholder: 'STAGE', choices: stepStages, summary: 'only this stage, with its checks' },
+    previous: { type: 'boolean', short: 'p', summary: 'the log before the last restart of the agent in its pod' },
+    follow: { type: 'boolean', short: 'f', summary: 'go on until ctrl-C' },
+  },
+  formats: ['table', 'json', 'yaml'],
+  exitCodes: {
+    [exitCodes.failed]: 'the log of a node could not be read; the others are shown',
+    [exitCodes.notFound]: 'the Skyhook does not exist, or no agent runs on these nodes',
+  },
+  run: async (
+    context,
+    { arguments: { skyhook }, flags: { node: patterns, package: name, stage, previous, follow } },
+  ) => {
+    if (previous && follow) throw usageError('--previous is the log of an agent that has ended, it cannot be followed')
+    if (follow && context.format === 'yaml') throw usageError('-f goes with -o json, one line each, not with yaml')
+    const { transport } = await context.connect()
+    await getSkyhook(transport, skyhook, context.signal)
+    const opened = await openLogs(context, patterns)
+    const nodes = [...opened.pods.keys()]
+    const selection: StepSelection = { skyhook, package: name, stage }
+    if (follow) {
+      const show = (node: string) => (logged: LoggedLine) => showLive(context, node, nodes.length > 1, logged)
+      const note = (text: string): void => context.stderr.write(`${text}\n`)
+      await Promise.all(nodes.map((node) => followSteps({ ports: opened.ports, node, selection }, show(node), note)))
+      return exitCodes.interrupted
+    }
+    const items: object[] = []
+    let isWhole = true
+    for (const node of nodes) {
+      const request = { node, selection, isPrevious: previous }
+      const isRead = await readNode(opened, context, request, (logged) => {
+        if (context.format === 'table') showText(context, node, nodes.length > 1, logged)
+        else items.push(itemOf(node, logged.line, logged.stamp))
+      })
+      isWhole &&= isRead
+    }
+    if (context.format !== 'table')
+      await print(context, { rows: items, columns: [], document: envelope('StepLogLineList', items) })
+    return isWhole ? exitCodes.ok : exitCodes.failed
+  },
+})
+
+/** What earlier agents have told is no output. */
+function showText({ stdout }: Context, node: string, isPrefixed: boolean, { line }: LoggedLine): void {
+  if (line.what === 'ended' && line.isRepeated) return
+  stdout.write(`${isPrefixed ? `[${node}] ` : ''}${textOf(line)}\n`)
+}
+
+function showLive(context: Context, node: string, isPrefixed: boolean, logged: LoggedLine): void {
+  if (context.format === 'json') context.stdout.write(`${JSON.stringify(itemOf(node, logged.line, logged.stamp))}\n`)
+  else showText(context, node, isPrefixed, logged)
+}

@@ -1,0 +1,156 @@
+/** Commands that change nodes: reset, ignore, unignore, hold, release. */
+import { cordonKey, ignoreLabel, keepCordonedKey, nodeStateKey } from '../../schemas/annotations.ts'
+import { defineCommand, type Command, type Context } from '../framework/command.ts'
+import { notFoundError } from '../framework/command-error.ts'
+import { exitCodes, type ExitCode } from '../framework/exit-codes.ts'
+import { applyChanges, changeFormats } from '../objects/apply-changes.ts'
+import type { Edit, Editable } from '../objects/edit.ts'
+import {
+  listNodes,
+  matchNames,
+  nodePath,
+  publishedPackages,
+  unmatchedPatterns,
+  type NodeMetadata,
+} from '../objects/nodes.ts'
+import { countOf } from './reset.ts'
+
+const nodesArgument = {
+  nodes: {
+    summary: 'names, or regular expressions for whole names; a name always means that node',
+    isVariadic: true,
+    complete: 'nodes',
+  },
+} as const
+
+const exitCodesOfNodes = {
+  [exitCodes.notFound]: 'a name or pattern selects no node',
+  [exitCodes.refused]: 'not confirmed, or refused by the API server',
+}
+
+/** The nodes that the patterns select. Throws "not found" for a pattern without a node: it may be a wrong name. */
+export async function selectNodes(context: Context, patterns: readonly string[]): Promise<readonly NodeMetadata[]> {
+  const { transport } = await context.connect()
+  const nodes = await listNodes(transport, context.signal)
+  const names = nodes.map(({ metadata }) => metadata.name)
+  const unmatched = unmatchedPatterns(patterns, names)
+  if (unmatched.length > 0)
+    throw notFoundError(`no node matches ${unmatched.map((one) => `"${one}"`).join(', ')}`, 'see kubectl get nodes')
+  const selected = new Set(matchNames(patterns, names))
+  return nodes.filter(({ metadata }) => selected.has(metadata.name))
+}
+
+type NodeChange = {
+  readonly name: string
+  readonly summary: string
+  readonly description: string
+  readonly done: string
+  readonly edit: (node: Editable) => Edit
+}
+
+const isAtWork = ({ metadata }: Editable): boolean =>
+  Object.entries(metadata.annotations ?? {}).some(([key, value]) => key.startsWith(cordonKey('')) && value === 'true')
+
+const simpleChanges: readonly NodeChange[] = [
+  {
+    name: 'ignore',
+    summary: 'let agents leave nodes alone',
+    description: 'Sets the label skyhook.nvidia.com/ignore=true. A node at work pauses between two steps.',
+    done: 'ignored',
+    edit: () => ({ labels: { [ignoreLabel]: 'true' } }),
+  },
+  {
+    name: 'unignore',
+    summary: 'let agents work on ignored nodes again',
+    description: 'Removes the label skyhook.nvidia.com/ignore.',
+    done: 'unignored',
+    edit: () => ({ labels: { [ignoreLabel]: null } }),
+  },
+  {
+    name: 'hold',
+    summary: 'keep nodes cordoned when their work is done',
+    description:
+      'Sets the annotation skyhook.nvidia.com/keep-cordoned=true. A node that a Skyhook has cordoned stays cordoned ' +
+      'when it is complete; kubectl cordon would change nothing there. A node that takes pods is cordoned at once.',
+    done: 'held',
+    edit: () => ({ annotations: { [keepCordonedKey]: 'true' }, unschedulable: true }),
+  },
+  {
+    name: 'release',
+    summary: 'end a hold: nodes take pods again as soon as no Skyhook needs them cordoned',
+    description:
+      'Removes the annotation skyhook.nvidia.com/keep-cordoned. A node at work is uncordoned by its agent when it is ' +
+      'complete, unless it was cordoned before the work. A node without work is uncordoned now.',
+    done: 'released',
+    edit: (node) => {
+      const isHeld = node.metadata.annotations?.[keepCordonedKey] === 'true'
+      return { annotations: { [keepCordonedKey]: null }, ...(isHeld && !isAtWork(node) && { unschedulable: false }) }
+    },
+  },
+]
+
+const simpleCommands: readonly Command[] = simpleChanges.map(({ name, summary, description, done, edit }) =>
+  defineCommand({
+    name: `node ${name}`,
+    summary,
+    description,
+    example: `kubectl skyhook node ${name} n1`,
+    arguments: nodesArgument,
+    formats: changeFormats,
+    exitCodes: exitCodesOfNodes,
+    isAction: true,
+    run: async (context, { arguments: { nodes } }) =>
+      await changeNodes(context, await selectNodes(context, nodes), { done, edit }),
+  }),
+)
+
+const nodeReset = defineCommand({
+  name: 'node reset',
+  summary: 'forget what a Skyhook has done on some nodes: every package starts over there',
+  description: 'The agents of these nodes begin again as on new nodes, within the budget.',
+  example: 'kubectl skyhook node reset n1 --skyhook tuning --yes',
+  arguments: nodesArgument,
+  flags: {
+    skyhook: {
+      type: 'text',
+      placeholder: 'NAME',
+      isRequired: true,
+      complete: 'skyhooks',
+      summary: 'the Skyhook to forget',
+    },
+  },
+  formats: changeFormats,
+  exitCodes: exitCodesOfNodes,
+  isAction: true,
+  run: async (context, { arguments: { nodes: patterns }, flags: { skyhook } }) => {
+    const selected = await selectNodes(context, patterns)
+    const nodes = selected.filter((node) => publishedPackages(node, skyhook) !== undefined)
+    if (nodes.length === 0) {
+      context.stderr.write(`none of these nodes has state of Skyhook "${skyhook}"\n`)
+      return await changeNodes(context, [], { done: 'reset', edit: () => ({}) })
+    }
+    const names = nodes.map(({ metadata }) => metadata.name).join(', ')
+    await context.confirm(
+      `Forget everything that Skyhook "${skyhook}" has done on ${countOf(nodes.length, 'node')} (${names})? Packages ` +
+        'run again, with their interrupts.',
+    )
+    return await changeNodes(context, nodes, {
+      done: 'reset',
+      edit: () => ({ annotations: { [nodeStateKey(skyhook)]: null } }),
+    })
+  },
+})
+
+export const nodeChangeCommands: readonly Command[] = [nodeReset, ...simpleCommands]
+
+/** The same edit on each of these nodes. */
+export async function changeNodes(
+  context: Context,
+  nodes: readonly NodeMetadata[],
+  { done, edit }: { readonly done: string; readonly edit: (node: Editable) => Edit | undefined },
+): Promise<ExitCode> {
+  return await applyChanges(
+    context,
+    nodes.map(({ metadata: { name } }) => ({ kind: 'Node', name, path: nodePath(name), edit, done })),
+  )
+}

@@ -1,0 +1,64 @@
+import { defineCommand } from '../framework/command.ts'
+import { exitCodes } from '../framework/exit-codes.ts'
+
+/** The whole life of a package, before any node meets it. */
+export const packageRun = defineCommand({
+  name: 'package run',
+  summary: 'take a package through its whole life on a throw-away host',
+  description:
+    'Boots a host of its own with systemd-nspawn; needs Linux and root, no cluster. Runs apply, config, upgrade, an ' +
+    'interrupt, post-interrupt and uninstall: each is killed in the middle, run to its end and run again, with its ' +
+    'check. With --from, a second host is upgraded from an earlier version. After the uninstall it lists what the ' +
+    'package left behind: files, kernel settings, units. Nothing of the host remains, also after ctrl-C. Kernel ' +
+    'settings are copies; kernel arguments, modules and disks are not there. Without a base it says how to make one.',
+  arguments: { folder: { summary: 'folder of the package', complete: 'files' } },
+  flags: {
+    from: {
+      type: 'text',
+      placeholder: 'FOLDER',
+      summary: 'an earlier version of the package, to upgrade from',
+      complete: 'files',
+    },
+    config: { type: 'list', placeholder: 'KEY=FILE', summary: 'a key of configMap, with the content of a file' },
+    env: { type: 'list', placeholder: 'NAME=VALUE', summary: 'a variable of env' },
+    interrupt: {
+      type: 'text',
+      placeholder: 'TYPE',
+      choices: ['reboot', 'service', 'restartAllServices', 'noop', 'none'],
+      default: 'reboot',
+      summary: 'interrupt of the package',
+    },
+    service: { type: 'list', placeholder: 'UNIT', summary: 'what --interrupt service restarts' },
+    root: {
+      type: 'text',
+      placeholder: 'FOLDER',
+      summary: 'root folder of the system to boot, which stays as it is',
+      complete: 'files',
+    },
+    network: {
+      type: 'text',
+      placeholder: 'NETWORK',
+      choices: ['none', 'host'],
+      default: 'none',
+      summary: "none, or host: this machine's, for packages that download",
+    },
+    stepTimeout: {
+      type: 'duration',
+      placeholder: 'DURATION',
+      default: 600_000,
+      summary: 'a step that takes longer fails',
+    },
+    keep: { type: 'boolean', summary: 'keep the files of the host, and print where they are' },
+  },
+  example: 'kubectl skyhook package run my-tuning --config greeting.txt=greeting.txt --root base',
+  exitCodes: {
+    [exitCodes.failed]: 'an act failed, something is left behind, or this machine cannot boot a host',
+    [exitCodes.notFound]: 'the package or the base is not there',
+  },
+  formats: ['table', 'json'],
+  isLocal: true,
+  run: async (context, { arguments: given, flags }) => {
+    const { runPackage } = await import('../package/run/run-package.ts')
+    return await runPackage(context, given, flags)
+  },
+})

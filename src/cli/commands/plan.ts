@@ -1,0 +1,68 @@
+import { defineCommand } from '../framework/command.ts'
+import { CommandError } from '../framework/command-error.ts'
+import { exitCodes } from '../framework/exit-codes.ts'
+
+/** What an apply of a file would do, without doing it. */
+export const plan = defineCommand({
+  name: 'plan',
+  summary: 'say what an apply of a file would do on each node, without doing it',
+  description:
+    'The file has Skyhooks and DeploymentPolicies, which are planned together. The API server says by a dry run ' +
+    'whether it would take them; without the right to write, this tool checks its rules itself. The decisions of the ' +
+    'agents are made on the nodes as they are: stages in order, interrupts and why, drains and the pods that would ' +
+    'leave or hold them up. Values of env and configMap are never shown. Made for pull requests: -o markdown.',
+  example: 'kubectl skyhook plan -f tuning.yaml',
+  flags: {
+    filename: {
+      type: 'text',
+      short: 'f',
+      placeholder: 'FILE',
+      isRequired: true,
+      summary: 'file with Skyhooks and DeploymentPolicies; - is standard input',
+      complete: 'files',
+    },
+    delete: { type: 'boolean', summary: 'plan what kubectl delete -f FILE would do instead' },
+    checkEvictions: {
+      type: 'boolean',
+      summary: 'ask the API server by dry runs whether the pods may be evicted now, each pod alone',
+    },
+    detailedExitcode: { type: 'boolean', summary: 'exit with 7 if a node would be drained or interrupted' },
+  },
+  exitCodes: {
+    [exitCodes.failed]: 'with --detailed-exitcode: whether nodes would be disrupted is unknown',
+    [exitCodes.refused]: 'an object would be refused',
+    [exitCodes.wouldDisrupt]: 'with --detailed-exitcode: a node would be disrupted',
+  },
+  formats: ['table', 'json', 'markdown'],
+  async run(context, { flags }) {
+    const [{ readManifests }, { planFile }, { filePlanDocument, filePlanText }] = await Promise.all([
+      import('../dry-run/manifests.ts'),
+      import('../dry-run/plan-file.ts'),
+      import('../dry-run/file-plan-output.ts'),
+    ])
+    const { clock, signal, format, stdout } = context
+    const manifests = readManifests(await context.readText(flags.filename), flags.filename)
+    const connection = await context.connect()
+    const found = await planFile(manifests, {
+      transport: connection.transport,
+      namespace: await connection.agentNamespace(),
+      clock,
+      signal,
+      isDelete: flags.delete,
+      checkEvictions: flags.checkEvictions,
+    })
+    stdout.write(
+      format === 'json'
+        ? `${JSON.stringify(filePlanDocument(found), null, 2)}\n`
+        : filePlanText(found, format === 'markdown' ? 'markdown' : 'text'),
+    )
+    if (found.isRefused) return exitCodes.refused
+    if (!flags.detailedExitcode || found.disrupts === false) return exitCodes.ok
+    if (found.disrupts === true) return exitCodes.wouldDisrupt
+    throw new CommandError(
+      exitCodes.failed,
+      'whether nodes would be disrupted is unknown',
+      'run it with the right to list Nodes, or without --detailed-exitcode',
+    )
+  },
+})

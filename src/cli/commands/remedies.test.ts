@@ -1,0 +1,31 @@
+/** Commands that the tool and the pages tell people to run exist, with these flags. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { parseCall } from '../framework/parse.ts'
+import { allCommands } from './all.ts'
+
+const pages = join(import.meta.dirname, '../../../docs/usage')
+const goldens = join(import.meta.dirname, 'goldens')
+const textsOf = (folder: string, pattern: RegExp): string[] =>
+  readdirSync(folder)
+    .filter((file) => /\.(md|txt)$/.test(file))
+    .flatMap((file) => [...readFileSync(join(folder, file), 'utf8').matchAll(pattern)])
+    .map(([, call = '']) => call.trim())
+
+/** In code of the pages, and after `run:` in explanations. */
+const calls = [
+  ...textsOf(pages, /^(?:\$ )?kubectl skyhook ([^\n#|>]+)/gm),
+  ...textsOf(pages, /`kubectl skyhook ([^`]+)`/g),
+  ...textsOf(goldens, /^\s*run: +kubectl skyhook ([^\n#]+)$/gm),
+].filter((call) => /^[a-z]/.test(call))
+
+test.each([...new Set(calls)])('"kubectl skyhook %s" is a call that the tool takes', (call) => {
+  const argv = [...(call.match(/"[^"]*"|'[^']*'|\S+/g) ?? []), ...(hasNoArguments(call) ? ['--help'] : [])]
+  expect(parseCall(argv, allCommands)).toMatchObject({
+    outcome: expect.stringMatching(/call|help/) as string,
+  })
+})
+
+/** Pages speak of commands by their names alone, too. */
+const hasNoArguments = (call: string): boolean => allCommands.some(({ name }) => name === call)

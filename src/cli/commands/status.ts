@@ -1,0 +1,157 @@
+/** Rollouts on one screen, kept current if asked for; and waiting for one of them. */
+import { readFleet } from '../fleet-view/read-fleet.ts'
+import type { FleetView } from '../fleet-view/fleet-view.ts'
+import { type Context, defineCommand } from '../framework/command.ts'
+import { CommandError, notFoundError, usageError } from '../framework/command-error.ts'
+import { exitCodes, type ExitCode } from '../framework/exit-codes.ts'
+import { envelope, print } from '../output/print.ts'
+import { getIfExists } from '../../kube/get.ts'
+import { isTransient } from '../../kube/errors.ts'
+import type { KubeTransport } from '../../kube/transport.ts'
+import { skyhooksPath } from '../../schemas/api.ts'
+import { sleep } from '../../schemas/clock.ts'
+import type { Skyhook } from '../../schemas/skyhook.ts'
+import { fleetStatus, type SkyhookStatus } from '../status/fleet-status.ts'
+import { createNodeReader, type NodeRow } from '../status/node-report.ts'
+import { readCompletions } from '../status/read-completions.ts'
+import { statusLine, statusText } from '../status/status-text.ts'
+import { type WaitVerdict, waitVerdict } from '../status/wait-verdict.ts'
+import { watchFleet } from '../status/watch-fleet.ts'
+
+/** Conditions change once every few seconds. */
+const waitPollMs = 1_000
+/** Cursor to the upper left, and clear what is below: no line of the scroll-back is lost. */
+const redraw = '\u001b[H\u001b[J'
+
+export const status = defineCommand({
+  name: 'status',
+  summary: 'show rollouts: nodes by state, what holds them up, the budget and who uses it, and the pace',
+  description:
+    'Nodes that need a person come first, with their reasons. The pace is that of the last completions. ' +
+    '--wait is about the generation at the time of the call: it fails when the Skyhook is stalled, or is edited.',
+  example: 'kubectl skyhook status tuning',
+  arguments: { skyhook: { summary: 'name of one Skyhook', isOptional: true, complete: 'skyhooks' } },
+  flags: {
+    watch: {
+      type: 'boolean',
+      short: 'w',
+      summary: 'keep the screen current; without a terminal, a line for each change',
+    },
+    wait: { type: 'boolean', summary: 'wait until all nodes of the Skyhook are complete' },
+    timeout: {
+      type: 'duration',
+      placeholder: 'DURATION',
+      summary: 'longest wait of --wait; by default without an end',
+    },
+  },
+  exitCodes: {
+    [exitCodes.notFound]: 'the Skyhook does not exist, or was deleted meanwhile',
+    [exitCodes.timeout]: '--wait: not complete within --timeout',
+    [exitCodes.stalled]: '--wait: the Skyhook is stalled, its message is on stderr',
+  },
+  formats: ['table', 'json', 'yaml'],
+  async run(context, { arguments: { skyhook: name }, flags }) {
+    if (flags.wait && name === undefined) throw usageError('--wait needs the name of a Skyhook')
+    if (flags.timeout !== undefined && !flags.wait) throw usageError('--timeout belongs to --wait')
+    if (flags.wait && flags.watch) throw usageError('--wait and --watch exclude each other')
+    const connection = await context.connect()
+    const { transport } = connection
+    if (flags.wait && name !== undefined) return await waitForSkyhook(context, transport, name, flags.timeout)
+
+    const namespace = await connection.agentNamespace()
+    const { clock, random, signal } = context
+    const [fleet, completions] = await Promise.all([
+      readFleet(transport, { namespace, clock, signal, nodeOf: createNodeReader(), isMetadataEnough: true }),
+      readCompletions(transport, signal),
+    ])
+    const shownIn = (view: FleetView<NodeRow>): readonly SkyhookStatus[] => {
+      const found = fleetStatus(view, completions, name)
+      if (!found.known) throw new CommandError(exitCodes.refused, found.why)
+      return found.value
+    }
+    const shown = shownIn(fleet)
+    if (name !== undefined && shown.length === 0)
+      throw notFoundError(`there is no Skyhook ${name}`, 'kubectl get skyhooks')
+    if (flags.watch) {
+      const draw = drawTo(context, shownIn)
+      return await watchFleet({ transport, clock, random, signal, first: fleet, draw })
+    }
+    const document = envelope('SkyhookStatus', shown)
+    const lines = (block: string): string => block.trimEnd()
+    await print(context, { rows: [statusText(shown, fleet.takenAtMs)], document, lines })
+    return exitCodes.ok
+  },
+})
+
+/** A terminal is drawn again as a whole; elsewhere each change of a Skyhook is a line. */
+function drawTo(
+  { stdout }: Context,
+  shownIn: (view: FleetView<NodeRow>) => readonly SkyhookStatus[],
+): (view: FleetView<NodeRow>) => void {
+  const lines = new Map<string, string>()
+  return (view) => {
+    const shown = shownIn(view)
+    if (stdout.isTerminal) return stdout.write(`${redraw}${statusText(shown, view.takenAtMs)}`)
+    for (const one of shown) {
+      const line = statusLine(one)
+      if (lines.get(one.name) === line) continue
+      lines.set(one.name, line)
+      stdout.write(`${new Date(view.takenAtMs).toISOString().slice(0, 19)}Z ${line}\n`)
+    }
+  }
+}
+
+async function waitForSkyhook(
+  { clock, signal, stdout, stderr }: Context,
+  transport: KubeTransport,
+  name: string,
+  timeoutMs: number | undefined,
+): Promise<ExitCode> {
+  const endMs = timeoutMs === undefined ? Infinity : clock.monotonicMs() + timeoutMs
+  const read = async (): Promise<Skyhook | undefined> =>
+    await getIfExists<Skyhook>(transport, `${skyhooksPath}/${name}`, { signal })
+  const first = await read()
+  if (first === undefined) throw notFoundError(`there is no Skyhook ${name}`, 'kubectl get skyhooks')
+  const { uid, generation = 0 } = first.metadata
+  for (let current: Skyhook | undefined = first; ; ) {
+    const found = waitVerdict(current, { uid, generation })
+    if (found.verdict === 'complete') {
+      stdout.write(`Skyhook ${name} is complete\n`)
+      return exitCodes.ok
+    }
+    if (found.verdict !== 'waiting') throw endOf(name, generation, found)
+    const restMs = endMs - clock.monotonicMs()
+    if (restMs <= 0)
+      throw new CommandError(exitCodes.timeout, `Skyhook ${name} is not complete`, `kubectl skyhook explain ${name}`)
+    await sleep(clock, Math.min(waitPollMs, restMs), signal)
+    try {
+      current = await read()
+    } catch (error) {
+      if (!isTransient(error)) throw error
+      stderr.write(`the API server does not answer, trying again\n`)
+    }
+  }
+}
+
+function endOf(
+  name: string,
+  generation: number,
+  found: Exclude<WaitVerdict, { verdict: 'complete' | 'waiting' }>,
+): CommandError {
+  switch (found.verdict) {
+    case 'gone':
+      return notFoundError(`Skyhook ${name} was deleted`)
+    case 'superseded':
+      return new CommandError(
+        exitCodes.failed,
+        `Skyhook ${name} was edited: it has generation ${found.generation}, the wait is for ${generation}`,
+        'wait again for what it asks for now',
+      )
+    case 'stalled':
+      return new CommandError(
+        exitCodes.stalled,
+        `Skyhook ${name} is stalled: ${found.message}`,
+        `kubectl skyhook explain ${name}`,
+      )
+  }
+}

@@ -1,0 +1,158 @@
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { type FakeRegistry, startFakeRegistry } from '../../../test/support/fake-registry.ts'
+import { runTool } from '../../../test/support/run-tool.ts'
+
+const fixtures = join(import.meta.dirname, '../../../test/fixtures/packages')
+let folder = ''
+let registry: FakeRegistry | undefined
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'tool-validate-'))
+})
+afterEach(async () => {
+  await registry?.close()
+  registry = undefined
+  rmSync(folder, { recursive: true })
+})
+
+const skyhook = (spec: string): string =>
+  `apiVersion: skyhook.nvidia.com/v1alpha1\nkind: Skyhook\nmetadata: {name: demo}\nspec:\n${spec}\n`
+function put(name: string, text: string): string {
+  writeFileSync(join(folder, name), text)
+  return join(folder, name)
+}
+
+describe('a file', () => {
+  test('a Skyhook with an error is refused with file, line, place, value, rule and remedy', async () => {
+    const file = put(
+      'a.yaml',
+      `# first\n---\n${skyhook('  priority: 0\n  packages:\n    tuning: {version: 1.1, image: i}')}`,
+    )
+    expect(await runTool(['validate', file])).toEqual({
+      code: 1,
+      stdout: [
+        `error: ${file}:7 /spec/priority = 0: must be at least 1 [schema/minimum]`,
+        '    to mend it: write 1 or more',
+        `error: ${file}:9 /spec/packages/tuning/version = 1.1: must be a string, got number [schema/type]`,
+        '    to mend it: put the value in quotes, so that YAML does not read it as something else',
+        `${file}: Skyhook demo is invalid (2 errors, 0 warnings)`,
+        '',
+      ].join('\n'),
+      stderr: '',
+    })
+  })
+
+  test('several objects and a List in one file are judged one by one', async () => {
+    const item = skyhook('  pause: true').trim().replaceAll('\n', '\n  ')
+    const list = `---\napiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Node\n- ${item}\n`
+    const { code, stdout } = await runTool([
+      'validate',
+      '-o',
+      'json',
+      put('a.yaml', `${skyhook('  priority: 1')}${list}`),
+    ])
+    expect(code).toBe(1)
+    expect(JSON.parse(stdout)).toMatchObject({
+      examined: [
+        { kind: 'Skyhook demo', errors: 0 },
+        { kind: 'Skyhook demo', errors: 1 },
+      ],
+      items: [{ pointer: '/items/1/spec/pause', rule: 'schema/unknown-field', line: 16 }],
+    })
+  })
+
+  test('warnings alone are no failure', async () => {
+    const file = put('a.yaml', skyhook('  interruptionBudget: {count: 0}'))
+    expect(await runTool(['validate', '-o', 'github', file])).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(
+        /^::warning file=.*,line=5,title=budget::\/spec\/interruptionBudget: is 0/,
+      ) as string,
+    })
+  })
+
+  test('a file without anything of ours is a warning, and one that is no YAML an error', async () => {
+    expect(await runTool(['validate', put('a.yaml', 'kind: Pod\n')])).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('[nothing-validated]') as string,
+    })
+    expect(await runTool(['validate', put('b.yaml', 'a: [1\n')])).toMatchObject({
+      code: 1,
+      stdout: expect.stringContaining('[yaml-syntax]') as string,
+    })
+  })
+
+  test('standard input is a file', async () => {
+    expect(await runTool(['validate', '-'], { stdin: skyhook('  priority: 0') })).toMatchObject({
+      code: 1,
+      stdout: expect.stringContaining('error: stdin:5 /spec/priority') as string,
+    })
+  })
+})
+
+describe('a folder', () => {
+  test('a package is judged by the loader of the agent, with lines', async () => {
+    const { code, stdout } = await runTool(['validate', '-o', 'json', join(fixtures, 'missing-step')])
+    expect(code).toBe(1)
+    const report = JSON.parse(stdout) as { items: { line: number; rule: string }[] }
+    expect(report.items[0]).toMatchObject({ rule: 'step-file/missing', line: expect.any(Number) as number })
+    expect(report.items[0]?.line).toBeGreaterThan(1)
+  })
+
+  test('a folder of packages and files is judged as a whole', async () => {
+    mkdirSync(join(folder, 'packages'))
+    cpSync(join(fixtures, 'shellscript'), join(folder, 'packages/shellscript'), { recursive: true })
+    cpSync(join(fixtures, 'missing-step'), join(folder, 'packages/missing-step'), { recursive: true })
+    put('skyhook.yaml', skyhook('  priority: 1'))
+    put('pod.yaml', 'kind: Pod\n')
+    const { code, stdout } = await runTool(['validate', folder])
+    expect(code).toBe(1)
+    const verdicts = stdout.split('\n').filter((line) => /: (package|Skyhook demo) is /.test(line))
+    expect(verdicts.map((line) => line.slice(folder.length + 1))).toEqual([
+      'packages/missing-step: package is invalid (1 error, 0 warnings)',
+      'packages/shellscript: package is valid',
+      'skyhook.yaml: Skyhook demo is valid',
+    ])
+  })
+
+  test('a path with nothing, and a folder with nothing of ours, are not found', async () => {
+    expect(await runTool(['validate', join(folder, 'gone.yaml')])).toMatchObject({ code: 3, stdout: '' })
+    expect(await runTool(['validate', folder])).toMatchObject({
+      code: 3,
+      stderr: expect.stringContaining('neither packages nor Skyhooks') as string,
+    })
+  })
+})
+
+describe('an image', () => {
+  test('an image that was pushed is judged for all its architectures', async () => {
+    registry = await startFakeRegistry({})
+    const name = `${registry.host}/team/shellscript`
+    const source = join(fixtures, 'shellscript')
+    const pushed = await runTool(['package', 'push', source, `${name}:9.9.9`, '--plain-http'])
+    expect(pushed).toMatchObject({ code: 0, stderr: expect.stringContaining('9.9.9 differs') as string })
+    expect(await runTool(['validate', `${name}:9.9.9`, '--plain-http'])).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(
+        /^warning: .*\[tag-version\]\n.*\n.*: package is valid \(0 errors, 1 warning\)\n$/,
+      ) as string,
+    })
+    const one = await runTool(['package', 'push', source, name, '--plain-http', '--arch', 'arm64'])
+    expect(one).toMatchObject({ code: 0, stderr: '' })
+    expect(await runTool(['validate', one.stdout.trim(), '--plain-http'])).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/: package is valid\n$/) as string,
+    })
+  })
+
+  test('an image that is not there is an error that says so', async () => {
+    registry = await startFakeRegistry({})
+    expect(await runTool(['validate', `${registry.host}/team/gone:1`, '--plain-http'])).toMatchObject({
+      code: 1,
+      stdout: expect.stringContaining('[image/not-found]') as string,
+    })
+  })
+})

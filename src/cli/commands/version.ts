@@ -1,0 +1,64 @@
+import { timeoutSignal } from '../../schemas/clock.ts'
+import { version as ownVersion } from '../../schemas/version.ts'
+import { defineCommand, type Context } from '../framework/command.ts'
+import { describeError } from '../framework/describe-error.ts'
+import { exitCodes } from '../framework/exit-codes.ts'
+import { listAgentDaemonSets } from '../connection/agent-namespace.ts'
+import { envelope, print } from '../output/print.ts'
+
+type Row = {
+  readonly component: 'kubectl-skyhook' | 'skyhookd'
+  /** Absent: unknown. */
+  readonly version?: string
+  readonly namespace?: string
+}
+
+/** Versions of this tool and of the agents that the cluster's DaemonSet starts. */
+export const version = defineCommand({
+  name: 'version',
+  summary: 'show the version of this tool and of the agents',
+  description: 'The agents have the version of their DaemonSet; during an upgrade some are still older.',
+  example: 'kubectl skyhook version --client-only',
+  flags: {
+    clientOnly: { type: 'boolean', summary: 'ask no cluster' },
+    timeout: { type: 'duration', placeholder: 'DURATION', default: 10_000, summary: 'longest wait for the cluster' },
+  },
+  formats: ['table', 'json', 'yaml'],
+  exitCodes: { [exitCodes.timeout]: 'the cluster did not answer within --timeout' },
+  run: async (context, { flags: { clientOnly, timeout } }) => {
+    const rows: Row[] = [{ component: 'kubectl-skyhook', version: ownVersion }]
+    const deadline = timeoutSignal(context.clock, timeout)
+    let problem: unknown
+    if (!clientOnly) {
+      try {
+        rows.push(...(await agentVersions(context, AbortSignal.any([context.signal, deadline]))))
+      } catch (error) {
+        context.signal.throwIfAborted()
+        problem = error
+        rows.push({ component: 'skyhookd' })
+      }
+    }
+    await print(context, {
+      rows,
+      document: envelope('VersionList', rows),
+      columns: [
+        { header: 'COMPONENT', value: ({ component }) => component },
+        { header: 'VERSION', value: ({ version = 'unknown' }) => version },
+        { header: 'NAMESPACE', value: ({ namespace = '' }) => namespace },
+      ],
+    })
+    if (problem !== undefined) context.stderr.write(`${describeError(problem)}\n`)
+    return deadline.aborted ? exitCodes.timeout : exitCodes.ok
+  },
+})
+
+async function agentVersions(context: Context, signal: AbortSignal): Promise<readonly Row[]> {
+  const { transport, namespace } = await context.connect()
+  const { items = [] } = await listAgentDaemonSets(transport, signal, namespace)
+  if (items.length === 0) context.stderr.write('no DaemonSet of skyhookd in the cluster\n')
+  return items.map(({ metadata: { labels = {}, namespace } }) => ({
+    component: 'skyhookd',
+    ...(labels['app.kubernetes.io/version'] !== undefined && { version: labels['app.kubernetes.io/version'] }),
+    ...(namespace !== undefined && { namespace }),
+  }))
+}

@@ -1,0 +1,53 @@
+import { ApiError } from '../../kube/errors.ts'
+import type { KubeTransport } from '../../kube/transport.ts'
+import type { ObjectMeta } from '../../schemas/kubernetes.ts'
+import { CommandError, notFoundError, refusedError } from '../framework/command-error.ts'
+import { exitCodes } from '../framework/exit-codes.ts'
+
+/** The chart gives it to the agents' DaemonSet and its pods; it is no setting. */
+export const agentSelector = 'app.kubernetes.io/name=skyhookd'
+
+export type AgentDaemonSets = { readonly items?: readonly { readonly metadata: ObjectMeta }[] }
+
+/** As the chart names it in a release `skyhookd`. The viewer role may list DaemonSets of the chart's name only. */
+const defaultName = 'skyhookd'
+
+/** Where the agents' DaemonSet is. Throws a `CommandError` where there is none, several, or they may not be listed. */
+export async function findAgentNamespace(transport: KubeTransport, signal: AbortSignal): Promise<string> {
+  const list = await listAgentDaemonSets(transport, signal)
+  const namespaces = [...new Set((list.items ?? []).map(({ metadata }) => metadata.namespace ?? ''))].sort()
+  const [namespace] = namespaces
+  if (namespace === undefined)
+    throw notFoundError(`no DaemonSet of skyhookd in this cluster (${agentSelector})`, 'install the chart skyhookd')
+  if (namespaces.length > 1) {
+    const message = `several DaemonSets of skyhookd, in ${namespaces.join(', ')}`
+    throw new CommandError(exitCodes.failed, message, 'choose one with -n NAMESPACE')
+  }
+  return namespace
+}
+
+/** In all namespaces, or in this one. Throws a refusal where they may not be listed. */
+export async function listAgentDaemonSets(
+  transport: KubeTransport,
+  signal: AbortSignal,
+  namespace?: string,
+): Promise<AgentDaemonSets> {
+  const labelSelector = agentSelector
+  const path = namespace === undefined ? '' : `/namespaces/${encodeURIComponent(namespace)}`
+  const list = async (query: Readonly<Record<string, string>>): Promise<AgentDaemonSets> =>
+    await transport.json<AgentDaemonSets>('GET', `/apis/apps/v1${path}/daemonsets`, { query, signal })
+  try {
+    return await list({ labelSelector })
+  } catch (error) {
+    if (!isForbidden(error)) throw error
+  }
+  try {
+    return await list({ labelSelector, fieldSelector: `metadata.name=${defaultName}` })
+  } catch (error) {
+    if (!isForbidden(error)) throw error
+    const remedy = 'say where it is with -n NAMESPACE, or ask for the role skyhook-viewer-role of the chart'
+    throw refusedError("you may not list DaemonSets, so the agents' namespace is unknown", remedy)
+  }
+}
+
+const isForbidden = (error: unknown): boolean => error instanceof ApiError && error.status === 403

@@ -1,0 +1,43 @@
+import { usageError } from '../framework/command-error.ts'
+
+/** Whom to act as, of flags or of a kubeconfig's user. */
+export type Impersonation = {
+  readonly user?: string | undefined
+  readonly uid?: string | undefined
+  readonly groups: readonly string[]
+  readonly extra: Readonly<Record<string, readonly string[]>>
+}
+
+/** The API server's headers for it; none for nobody. Throws a usage error for groups without a user. */
+export function impersonationHeaders({ user, uid, groups, extra }: Impersonation): Record<string, string | string[]> {
+  const others = [
+    groups.length > 0 && '--as-group',
+    uid !== undefined && '--as-uid',
+    Object.keys(extra).length > 0 && '--as-user-extra',
+  ]
+  const other = others.find((one) => one !== false)
+  if (user === undefined && other !== undefined) throw usageError(`${other} needs --as USER`)
+  return {
+    ...(user !== undefined && { 'impersonate-user': user }),
+    ...(uid !== undefined && { 'impersonate-uid': uid }),
+    ...(groups.length > 0 && { 'impersonate-group': [...groups] }),
+    ...Object.fromEntries(
+      // keys may hold what a header's name may not
+      Object.entries(extra).map(([key, values]) => [
+        `impersonate-extra-${encodeURIComponent(key.toLowerCase())}`,
+        [...values],
+      ]),
+    ),
+  }
+}
+
+/** `KEY=VALUE` of each `--as-user-extra`. */
+export function parseExtra(texts: readonly string[]): Record<string, string[]> {
+  const extra: Record<string, string[]> = {}
+  for (const text of texts) {
+    const at = text.indexOf('=')
+    if (at < 1) throw usageError(`--as-user-extra must be KEY=VALUE, got "${text}"`)
+    ;(extra[text.slice(0, at)] ??= []).push(text.slice(at + 1))
+  }
+  return extra
+}

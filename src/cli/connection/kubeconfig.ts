@@ -1,0 +1,210 @@
+/** From kubeconfig files and kubectl's flags to one cluster and one user, by kubectl's rules. */
+import { delimiter, dirname, isAbsolute, join } from 'node:path'
+import { KubeConfig } from '@kubernetes/client-node/dist/config.js'
+import type { Cluster, Context, User } from '@kubernetes/client-node/dist/config_types.js'
+import { parse } from 'yaml'
+import { isObject, messageOf, type JsonObject } from '../../schemas/json.ts'
+import { CommandError, usageError } from '../framework/command-error.ts'
+import { exitCodes } from '../framework/exit-codes.ts'
+import type { Machine } from '../framework/machine.ts'
+import type { GlobalFlags } from '../framework/parse.ts'
+import type { ExecConfig } from './exec-plugin.ts'
+import { type Impersonation, parseExtra } from './impersonation.ts'
+import { proxyOfEnvironment } from './proxy.ts'
+
+/** Where to connect, as whom. */
+export type Access = {
+  readonly contextName: string | undefined
+  readonly cluster: Cluster
+  /** Without its credential plugin and without whom it impersonates. */
+  readonly user: User
+  readonly exec: ExecConfig | undefined
+  readonly impersonation: Impersonation
+}
+
+type Loaded = {
+  readonly clusters: readonly Cluster[]
+  readonly contexts: readonly Context[]
+  readonly users: readonly User[]
+  readonly currentContext: string | undefined
+  /** Fields of users that the library drops, by the user's name. */
+  readonly userFields: ReadonlyMap<string, JsonObject>
+}
+
+const nothing: Loaded = { clusters: [], contexts: [], users: [], currentContext: undefined, userFields: new Map() }
+
+/** Reads the kubeconfig and applies the flags. Throws a `CommandError` that names the file, the name or the flag. */
+export async function resolveAccess(flags: GlobalFlags, machine: Machine): Promise<Access> {
+  const loaded = await load(flags, machine)
+  const contextName = flags.context ?? loaded.currentContext
+  const context = loaded.contexts.find(({ name }) => name === contextName)
+  if (flags.context !== undefined && context === undefined)
+    throw missing('context', flags.context, loaded.contexts, '--context')
+  const cluster = clusterOf(flags, machine, loaded, context)
+  const name = flags.user ?? context?.user
+  const user = loaded.users.find((one) => one.name === name)
+  if (flags.user !== undefined && user === undefined) throw missing('user', flags.user, loaded.users, '--user')
+  const fields = (name === undefined ? undefined : loaded.userFields.get(name)) ?? {}
+  return {
+    contextName: context?.name,
+    cluster,
+    user: userOf(flags, user),
+    exec: hasOwnCredentials(flags) ? undefined : ((user?.exec ?? undefined) as ExecConfig | undefined),
+    impersonation: impersonationOf(flags, user, fields),
+  }
+}
+
+/** Names of all contexts, for completion. */
+export async function contextNames(flags: GlobalFlags, machine: Machine): Promise<readonly string[]> {
+  return (await load(flags, machine)).contexts.map(({ name }) => name)
+}
+
+async function load(flags: GlobalFlags, machine: Machine): Promise<Loaded> {
+  if (flags.kubeconfig !== undefined) {
+    const loaded = await loadFile(flags.kubeconfig, machine)
+    if (loaded === undefined) throw usageError(`--kubeconfig: there is no file ${flags.kubeconfig}`)
+    return loaded
+  }
+  const { KUBECONFIG: list = '', HOME: home = '' } = machine.environment
+  const files = list === '' ? [join(home, '.kube', 'config')] : list.split(delimiter).filter((file) => file !== '')
+  let merged = nothing
+  // The first file that has a name decides, and the first that sets the context. Missing files are left out.
+  for (const file of files) merged = merge(merged, (await loadFile(file, machine)) ?? nothing)
+  return merged.contexts.length + merged.clusters.length === 0 ? await loadInCluster(machine) : merged
+}
+
+async function loadFile(file: string, machine: Machine): Promise<Loaded | undefined> {
+  let text: string
+  try {
+    text = await machine.readFile(file)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw usageError(`cannot read the kubeconfig ${file}: ${messageOf(error)}`)
+  }
+  try {
+    const config = new KubeConfig()
+    const raw: unknown = parse(text) ?? {}
+    config.loadFromString(JSON.stringify(raw))
+    config.makePathsAbsolute(dirname(file))
+    const entries = isObject(raw) && Array.isArray(raw['users']) ? raw['users'].filter(isObject) : []
+    const userFields = new Map(entries.map(({ name, user }) => [String(name), isObject(user) ? user : {}] as const))
+    const users = config.users.map((user) => withPaths(user, userFields.get(user.name) ?? {}, dirname(file)))
+    const { clusters, contexts, currentContext } = config
+    return { clusters, contexts, users, currentContext: currentContext || undefined, userFields }
+  } catch (error) {
+    throw usageError(`the kubeconfig ${file} is not valid: ${messageOf(error)}`)
+  }
+}
+
+/** A token's file and a plugin's program are relative to the kubeconfig. */
+function withPaths(user: User, fields: JsonObject, folder: string): User {
+  const absolute = (path: string): string => (isAbsolute(path) ? path : join(folder, path))
+  const { tokenFile } = fields
+  const exec = user.exec as ExecConfig | null | undefined
+  return {
+    ...user,
+    ...(typeof tokenFile === 'string' && {
+      authProvider: { name: 'tokenFile', config: { tokenFile: absolute(tokenFile) } },
+    }),
+    ...(exec?.command.includes('/') && { exec: { ...exec, command: absolute(exec.command) } }),
+  }
+}
+
+const merge = (first: Loaded, second: Loaded): Loaded => ({
+  clusters: [...first.clusters, ...others(second.clusters, first.clusters)],
+  contexts: [...first.contexts, ...others(second.contexts, first.contexts)],
+  users: [...first.users, ...others(second.users, first.users)],
+  currentContext: first.currentContext ?? second.currentContext,
+  userFields: new Map([...second.userFields, ...first.userFields]),
+})
+
+const others = <T extends { readonly name: string }>(all: readonly T[], known: readonly T[]): T[] =>
+  all.filter(({ name }) => !known.some((one) => one.name === name))
+
+/** In a pod, its ServiceAccount. */
+async function loadInCluster(machine: Machine): Promise<Loaded> {
+  const hasToken = await machine.readFile('/var/run/secrets/kubernetes.io/serviceaccount/token').then(
+    () => true,
+    () => false,
+  )
+  if (!hasToken || !machine.environment['KUBERNETES_SERVICE_HOST']) return nothing
+  const config = new KubeConfig()
+  config.loadFromCluster()
+  const { clusters, contexts, users, currentContext } = config
+  return { clusters, contexts, users, currentContext, userFields: new Map() }
+}
+
+function clusterOf(flags: GlobalFlags, machine: Machine, loaded: Loaded, context: Context | undefined): Cluster {
+  const name = flags.cluster ?? context?.cluster
+  const found = loaded.clusters.find((one) => one.name === name)
+  if (found === undefined && flags.cluster !== undefined)
+    throw missing('cluster', flags.cluster, loaded.clusters, '--cluster')
+  if (found === undefined && flags.server === undefined) throw noCluster(flags, machine, loaded, context)
+  const server = (flags.server ?? found?.server ?? '').replace(/\/$/, '')
+  if (!/^https?:\/\//.test(server)) throw usageError(`--server must begin with https:// or http://, got "${server}"`)
+  if (flags.insecureSkipTlsVerify && flags.certificateAuthority !== undefined)
+    throw usageError('--certificate-authority and --insecure-skip-tls-verify contradict each other: choose one')
+  const proxyUrl = flags.proxyUrl ?? found?.proxyUrl ?? proxyOfEnvironment(server, machine.environment)
+  const tlsServerName = flags.tlsServerName ?? found?.tlsServerName
+  const isUnchecked = flags.insecureSkipTlsVerify || (found?.skipTLSVerify ?? false)
+  const { certificateAuthority } = flags
+  const authority: Pick<Cluster, 'caFile' | 'caData'> =
+    certificateAuthority === undefined ? { ...found } : { caFile: certificateAuthority }
+  const { caFile, caData } = authority
+  return {
+    name: name ?? 'server',
+    server,
+    // the library refuses http unless it is told so
+    skipTLSVerify: isUnchecked || server.startsWith('http:'),
+    ...(!isUnchecked && caFile && { caFile }),
+    ...(!isUnchecked && caData && { caData }),
+    ...(proxyUrl && { proxyUrl }),
+    ...(tlsServerName && { tlsServerName }),
+  }
+}
+
+const hasOwnCredentials = (flags: GlobalFlags): boolean =>
+  flags.token !== undefined || flags.username !== undefined || flags.clientCertificate !== undefined
+
+/** Flags take the place of the kubeconfig's credentials of their kind; a token or a password of all of them. */
+function userOf(flags: GlobalFlags, found: User | undefined): User {
+  if (flags.token !== undefined) return { name: 'user', token: flags.token }
+  if (flags.username !== undefined) return { name: 'user', username: flags.username, password: flags.password ?? '' }
+  return {
+    ...(found ?? { name: 'user' }),
+    exec: undefined,
+    impersonateUser: undefined,
+    ...(flags.clientCertificate !== undefined && { certFile: flags.clientCertificate, certData: undefined }),
+    ...(flags.clientKey !== undefined && { keyFile: flags.clientKey, keyData: undefined }),
+  } as unknown as User
+}
+
+function impersonationOf(flags: GlobalFlags, user: User | undefined, fields: JsonObject): Impersonation {
+  if (flags.as !== undefined || flags.asGroup.length > 0)
+    return { user: flags.as, uid: flags.asUid, groups: flags.asGroup, extra: parseExtra(flags.asUserExtra) }
+  const { 'as-uid': uid, 'as-groups': groups, 'as-user-extra': extra } = fields
+  return {
+    user: user?.impersonateUser ?? undefined,
+    uid: flags.asUid ?? (typeof uid === 'string' ? uid : undefined),
+    groups: Array.isArray(groups) ? groups.map(String) : [],
+    extra: isObject(extra) ? (extra as Readonly<Record<string, readonly string[]>>) : {},
+  }
+}
+
+function missing(kind: string, name: string, known: readonly { readonly name: string }[], flag: string): CommandError {
+  const names = known.map((one) => one.name).join(', ')
+  const remedy = known.length === 0 ? `the kubeconfig has no ${kind}s` : `the kubeconfig has: ${names}`
+  return usageError(`${flag}: no ${kind} "${name}" in the kubeconfig`, remedy)
+}
+
+function noCluster(flags: GlobalFlags, machine: Machine, loaded: Loaded, context: Context | undefined): CommandError {
+  const where = flags.kubeconfig ?? machine.environment['KUBECONFIG'] ?? '~/.kube/config'
+  if (context !== undefined)
+    return usageError(`the context "${context.name}" names a cluster "${context.cluster}" that ${where} does not have`)
+  if (loaded.contexts.length > 0) {
+    const names = loaded.contexts.map(({ name }) => name).join(', ')
+    return usageError(`no current context in ${where}`, `choose one with --context: ${names}`)
+  }
+  const remedy = 'set KUBECONFIG, or give --kubeconfig or --server'
+  return new CommandError(exitCodes.usage, `no cluster to connect to: ${where} has none`, remedy)
+}

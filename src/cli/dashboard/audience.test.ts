@@ -1,0 +1,203 @@
+import { expect, test } from 'vitest'
+import { type FleetScene, startScene } from '../../../test/fleet/people/fleet-scene.ts'
+import { createSeededRandom } from '../../../test/support/virtual-clock.ts'
+import { statusKey } from '../../schemas/annotations.ts'
+import { known, unknown } from '../../stages/model/snapshot.ts'
+import { createAudience } from './audience.ts'
+import type { EventStream } from './event-stream.ts'
+import { openLiveSource } from './live-source.ts'
+import type { Identity, NodeSquare, PageEvents } from './page-data.ts'
+import type { DashboardSource, FleetMoment } from './source.ts'
+
+const identity: Identity = {
+  context: 'prod',
+  server: 'https://api.test',
+  namespace: 'skyhook',
+  user: known('alice'),
+  version: '1',
+  isLive: true,
+}
+
+type Sent = {
+  readonly [Name in keyof PageEvents]: { readonly event: Name; readonly data: PageEvents[Name] }
+}[keyof PageEvents]
+
+/** A browser that keeps what it is sent, and the squares as the page would have them. */
+function viewer() {
+  const sent: Sent[] = []
+  const squares = new Map<string, NodeSquare>()
+  let isBehind = false
+  const stream: EventStream<PageEvents> = {
+    send(event, data) {
+      const one = JSON.parse(JSON.stringify({ event, data })) as Sent
+      sent.push(one)
+      if (one.event !== 'nodes') return
+      if (one.data.isFull) squares.clear()
+      for (const square of one.data.changed) squares.set(square.node, square)
+      for (const node of one.data.removed) squares.delete(node)
+    },
+    isBehind: () => isBehind,
+    close: () => undefined,
+  }
+  const last = <Name extends keyof PageEvents>(name: Name): PageEvents[Name] | undefined =>
+    sent.findLast(({ event }) => event === name)?.data as PageEvents[Name] | undefined
+  return { stream, sent, squares, last, fallBehind: (value: boolean) => void (isBehind = value) }
+}
+
+async function follow(scene: FleetScene, audience = createAudience(identity)) {
+  const { clock } = scene.simulation
+  const ending = new AbortController()
+  const { signal } = ending
+  const random = createSeededRandom(1)
+  const source: DashboardSource = await openLiveSource({ transport: scene.transport, clock, random, identity, signal })
+  const moments: FleetMoment[] = []
+  const ended = source
+    .follow((moment) => {
+      moments.push(moment)
+      audience.show(moment)
+    }, signal)
+    .catch(() => undefined)
+  const end = async (): Promise<void> => {
+    ending.abort(new Error('over'))
+    await ended
+  }
+  return { source, audience, moments, end }
+}
+
+test('a page follows a rollout from its middle to its end, by changes alone', async () => {
+  const scene = startScene()
+  await scene.pass(9_500)
+  const { audience, end } = await follow(scene)
+  const early = viewer()
+  audience.add(early.stream, undefined)
+  expect(early.last('identity')).toEqual(identity)
+  await scene.until(() => scene.annotation('node2', statusKey('s')) === 'complete', 'complete')
+  await scene.pass(5_000)
+  const late = viewer()
+  audience.add(late.stream, 's')
+  expect([...early.squares.values()]).toEqual([
+    { node: 'node1', status: 'complete' },
+    { node: 'node2', status: 'complete' },
+  ])
+  expect([...late.squares]).toEqual([...early.squares])
+  expect(early.last('overview')?.skyhooks).toEqual(
+    known([{ name: 's', selected: 2, complete: 2, troubled: 0, flags: [] }]),
+  )
+  expect(early.last('rollout')).toMatchObject({ name: 's', status: { nodes: { value: { selected: 2 } } } })
+  const holders = early.last('lanes')?.flatMap(({ spans }) => spans.map(({ node }) => node))
+  expect(holders?.toSorted((a, b) => a.localeCompare(b))).toEqual(['node1', 'node2'])
+  const full = early.sent.filter((one) => one.event === 'nodes' && one.data.isFull)
+  expect(full.length).toBe(1)
+  const before = early.sent.filter(({ event }) => event !== 'overview').length
+  await scene.pass(20_000)
+  expect(early.sent.filter(({ event }) => event !== 'overview').length).toBe(before)
+  await end()
+})
+
+test('a browser that does not keep up is sent the latest when it has caught up', async () => {
+  const scene = startScene({ nodes: [{ name: 'host1' }] })
+  await scene.pass(9_500)
+  const { audience, end } = await follow(scene)
+  const slow = viewer()
+  audience.add(slow.stream, 's')
+  slow.fallBehind(true)
+  const count = slow.sent.length
+  await scene.until(() => scene.annotation('node1', statusKey('s')) === 'complete', 'complete')
+  await scene.pass(2_000)
+  expect(slow.sent.length).toBe(count)
+  slow.fallBehind(false)
+  await scene.pass(10_000)
+  expect(slow.squares.get('node1')?.status).toBe('complete')
+  await end()
+})
+
+test('a Node that is gone leaves the page, and so do the nodes of a Skyhook that is gone', async () => {
+  const scene = startScene()
+  await scene.pass(9_500)
+  const { moments, end } = await follow(scene)
+  await end()
+  const audience = createAudience(identity)
+  const page = viewer()
+  audience.add(page.stream, 's')
+  const moment = moments.at(-1)
+  if (moment === undefined || !moment.fleet.nodes.known) throw new Error('nothing was read')
+  const { fleet } = moment
+  audience.show(moment)
+  expect([...page.squares.keys()]).toEqual(['node1', 'node2'])
+  audience.show({ ...moment, fleet: { ...fleet, nodes: known(moment.fleet.nodes.value.slice(0, 1)) } })
+  expect([...page.squares.keys()]).toEqual(['node1'])
+  audience.show({ ...moment, fleet: { ...fleet, skyhooks: known([]) } })
+  expect([...page.squares.keys()]).toEqual([])
+  expect(page.last('rollout')).toEqual({ name: 's' })
+})
+
+test('what may not be read is unknown on the page, and never empty', async () => {
+  const scene = startScene()
+  await scene.pass(9_500)
+  const { moments, end } = await follow(scene)
+  await end()
+  const audience = createAudience(identity)
+  const page = viewer()
+  audience.add(page.stream, 's')
+  const moment = moments.at(-1)
+  if (moment === undefined) throw new Error('nothing was read')
+  const hidden = unknown('you may not read Nodes')
+  audience.show({ ...moment, fleet: { ...moment.fleet, nodes: hidden, slots: unknown('you may not read Leases') } })
+  expect(page.last('overview')?.skyhooks).toEqual(known([{ name: 's', complete: 0, troubled: 0, flags: [] }]))
+  expect(page.last('rollout')?.status).toMatchObject({
+    nodes: { known: false, why: 'you may not read Nodes' },
+    budget: { known: false, why: 'you may not read Leases' },
+  })
+  audience.show({ ...moment, fleet: { ...moment.fleet, skyhooks: unknown('you may not read Skyhooks') } })
+  expect(page.last('overview')?.skyhooks).toEqual({ known: false, why: 'you may not read Skyhooks' })
+})
+
+test('the data is old as soon as the API server does not answer, and live again with its next answer', async () => {
+  const scene = startScene({ nodes: [{ name: 'host1' }] })
+  await scene.pass(9_500)
+  const { moments, end } = await follow(scene)
+  await scene.pass(3_000)
+  const { clock, server } = scene.simulation
+  expect(moments.at(-1)?.freshness).toEqual({ state: 'live' })
+  const goneAtMs = clock.wallMs()
+  server.stop()
+  await scene.pass(5_000)
+  const lost = moments.at(-1)
+  expect(lost?.freshness).toMatchObject({ state: 'lost', why: expect.stringContaining('ECONN') })
+  expect(lost?.contactAtMs).toBeLessThanOrEqual(goneAtMs)
+  server.start()
+  await scene.pass(40_000)
+  expect(moments.at(-1)?.freshness).toEqual({ state: 'live' })
+  expect(clock.wallMs() - (moments.at(-1)?.contactAtMs ?? 0)).toBeLessThan(5_000)
+  await end()
+})
+
+test('a network that swallows everything is noticed within ten seconds', async () => {
+  const scene = startScene({ nodes: [{ name: 'host1' }] })
+  await scene.pass(9_500)
+  const { moments, end } = await follow(scene)
+  await scene.pass(3_000)
+  const { transport } = scene as { transport: { cut?: () => void } }
+  transport.cut?.()
+  await scene.pass(10_000)
+  expect(moments.at(-1)?.freshness.state).toBe('lost')
+  await end()
+})
+
+test('a click on a node explains it with commands for the cluster of the page', async () => {
+  const scene = startScene({ nodes: [{ name: 'host1' }] })
+  await scene.pass(9_500)
+  scene.editSkyhook('s', { metadata: { annotations: { 'skyhook.nvidia.com/pause': 'true' } } })
+  const { source, end } = await follow(scene)
+  await scene.pass(2_000)
+  const { signal } = new AbortController()
+  const answer = await source.explain({ skyhook: 's', node: 'node1' }, signal)
+  expect(answer.explanation.verdict).toMatchObject({
+    cause: 'paused',
+    command: 'kubectl skyhook resume s --context prod',
+  })
+  for (const { command } of answer.actions) expect(command).toMatch(/^kubectl skyhook .* --context prod$/)
+  await expect(source.explain({ skyhook: 's', node: 'gone' }, signal)).rejects.toThrow('there is no Node gone')
+  await expect(source.explain({ skyhook: 'gone', node: 'node1' }, signal)).rejects.toThrow('there is no Skyhook gone')
+  await end()
+})

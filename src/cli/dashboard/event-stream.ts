@@ -1,0 +1,31 @@
+/** Server-sent events: https://html.spec.whatwg.org/multipage/server-sent-events.html */
+import type { ServerResponse } from 'node:http'
+
+/** `E`: the data of each event, by its name. */
+export type EventStream<E> = {
+  send<Name extends keyof E & string>(event: Name, data: E[Name]): void
+  /** The browser does not keep up: what it has not read yet would be replaced by what comes next. */
+  isBehind(): boolean
+  close(): void
+}
+
+/** The browser tries again after this long, when the tool is started again or the machine wakes up. */
+const retryMs = 2_000
+/** Much more than one state of a fleet of a thousand nodes. */
+const maxUnsentBytes = 4 * 1024 * 1024
+
+/** Answers a request with events, until the browser leaves; then `onClose` is called. */
+export function openEventStream<E>(response: ServerResponse, onClose: () => void): EventStream<E> {
+  response.setHeader('content-type', 'text/event-stream')
+  response.write(`retry: ${retryMs}\n\n`)
+  response.once('close', onClose)
+  return {
+    send(event, data) {
+      if (response.writableEnded || response.destroyed) return
+      // JSON has no line ends of its own
+      response.write(`event: ${event}\ndata: ${JSON.stringify(data ?? null)}\n\n`)
+    },
+    isBehind: () => response.writableLength > maxUnsentBytes,
+    close: () => void response.end(),
+  }
+}

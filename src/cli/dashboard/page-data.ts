@@ -1,0 +1,111 @@
+/** What the page is told, as JSON: the border between the tool and the browser. */
+import type { NodeStatus } from '../../schemas/skyhook.ts'
+import type { Known } from '../../stages/model/snapshot.ts'
+import type { NodeExplanation } from '../explain/explain-node.ts'
+import type { SkyhookStatus } from '../status/fleet-status.ts'
+import type { Freshness } from '../status/watch-fleet.ts'
+import type { Lane } from './lanes.ts'
+
+/** Where the page looks, and as whom. */
+export type Identity = {
+  readonly context: string | undefined
+  readonly server: string
+  readonly namespace: string
+  readonly user: Known<string>
+  readonly version: string
+  /** False: an archive, which does not change. */
+  readonly isLive: boolean
+}
+
+/** Sent with every change, whatever Skyhook the page shows. */
+export type Overview = {
+  /** Wall clock of the tool, in ms since 1970, as all times here. */
+  readonly nowMs: number
+  /** When the API server last answered. */
+  readonly contactAtMs: number
+  readonly freshness: Freshness
+  readonly skyhooks: Known<readonly SkyhookBrief[]>
+}
+
+export type SkyhookBrief = {
+  readonly name: string
+  /** Undefined where Nodes may not be read. */
+  readonly selected: number | undefined
+  readonly complete: number
+  /** Nodes that a person has to look at. */
+  readonly troubled: number
+  /** Such as `paused`; empty for most. */
+  readonly flags: readonly string[]
+}
+
+/** One node of the Skyhook that the page shows. */
+export type NodeSquare = {
+  readonly node: string
+  readonly status: NodeStatus
+  readonly reason?: string
+  readonly message?: string
+  readonly sinceMs?: number
+  /** What the holder of a slot does; absent without a slot. */
+  readonly phase?: string
+}
+
+/** `isFull`: nodes that are not in `changed` are gone. */
+export type NodeChanges = {
+  readonly isFull: boolean
+  readonly changed: readonly NodeSquare[]
+  readonly removed: readonly string[]
+}
+
+/** By event of the stream. */
+export type PageEvents = {
+  readonly identity: Identity
+  readonly overview: Overview
+  /** Undefined: there is no such Skyhook. */
+  readonly rollout: { readonly name: string; readonly status: SkyhookStatus | undefined }
+  readonly nodes: NodeChanges
+  readonly lanes: readonly Lane[]
+}
+
+/** The answer to a click on a node. */
+export type NodeAnswer = {
+  readonly nowMs: number
+  readonly explanation: NodeExplanation
+  readonly packages: readonly PackageRow[]
+  /** Commands for the node, with what they do. Nothing here runs them. */
+  readonly actions: readonly { readonly what: string; readonly command: string }[]
+}
+
+export type PackageRow = {
+  readonly name: string
+  readonly version: string
+  readonly stage: string
+  readonly state: string
+  readonly restarts: number
+}
+
+/** A line of a step's output. */
+export type OutputLine = {
+  readonly atMs?: number
+  readonly package: string
+  readonly stage: string
+  readonly text: string
+}
+
+/** By event of the stream of a node's output. */
+export type OutputEvents = {
+  readonly lines: readonly OutputLine[]
+  /** What is not shown, and where it is. */
+  readonly note: string
+}
+
+/** What an apply of a text would do. */
+export type EditPlan = {
+  readonly isRefused: boolean
+  /** Workloads on some node would notice; undefined where nobody may say it. */
+  readonly disrupts?: boolean | undefined
+  /** As `kubectl skyhook plan` says it. */
+  readonly text: string
+}
+
+/** What went wrong with a request of the page. */
+export type PageError = { readonly error: string; readonly remedy?: string | undefined }

@@ -1,0 +1,158 @@
+/** The rollout that is shown: counts, what nodes wait for, the budget and the pace; and the list of all of them. */
+import type { Overview, PageEvents, SkyhookBrief } from '../page-data.ts'
+import { durationText } from '../../explain/duration-text.ts'
+import { byId, element, setChildren, setText } from './dom.ts'
+import { agoText, nodesText, statuses, statusText } from './texts.ts'
+
+type Rollout = NonNullable<PageEvents['rollout']['status']>
+
+const maxNamed = 6
+const maxReasons = 4
+
+/** Also called when only time has passed. `onFilter`: somebody wants to see the nodes of a reason. */
+export function drawRollout({ name, status }: PageEvents['rollout'], onFilter: (text: string) => void): void {
+  setText(byId('rollout-title'), `Rollout of ${name}`)
+  const note = status === undefined ? `There is no Skyhook ${name}.` : ''
+  setText(byId('rollout-note'), note || (status?.nodes.known === false ? `Nodes are unknown: ${status.nodes.why}` : ''))
+  setText(byId('progress-text'), status === undefined ? '' : countsText(status))
+  setChildren(byId('bar'), status?.nodes.known === true ? barParts(status.nodes.value) : [])
+  const lines = status === undefined ? [] : facts(status)
+  setChildren(
+    byId('facts'),
+    lines.map((text) => element('li', {}, text)),
+  )
+  const groups = status?.groups ?? []
+  drawReasons(groups, onFilter)
+}
+
+/** The worst stay in sight of the nodes; the rest is a click away. */
+function drawReasons(groups: Rollout['groups'], onFilter: (text: string) => void): void {
+  const focused = (document.activeElement as HTMLElement | null)?.dataset['reason']
+  const items = groups.map((group, index) => reasonItem(group, `${group.reason} ${index}`, onFilter))
+  const none = element('li', {}, 'Nothing.')
+  setChildren(byId('reasons'), items.length === 0 ? [none] : items.slice(0, maxReasons))
+  const rest = items.slice(maxReasons)
+  byId('more').hidden = rest.length === 0
+  setText(byId('more-title'), `${rest.length} more ${rest.length === 1 ? 'reason' : 'reasons'}`)
+  setChildren(byId('more-reasons'), rest)
+  if (focused !== undefined) document.querySelector<HTMLElement>(`[data-reason="${CSS.escape(focused)}"]`)?.focus()
+}
+
+function countsText({ nodes }: Rollout): string {
+  if (!nodes.known) return ''
+  const { selected, byStatus } = nodes.value
+  if (selected === 0) return 'No node is selected.'
+  const complete = byStatus.complete ?? 0
+  return `${complete} of ${nodesText(selected)} complete (${Math.floor((100 * complete) / selected)} %)`
+}
+
+/** For what a screen reader says once in a while. */
+export function summaryOf({ name, status }: PageEvents['rollout']): string {
+  if (status === undefined || !status.nodes.known) return ''
+  const { byStatus } = status.nodes.value
+  const troubled = (['erroring', 'blocked', 'unknown'] as const).flatMap((one) =>
+    byStatus[one] ? [`${byStatus[one]} ${statusText(one)}`] : [],
+  )
+  return [`${name}: ${countsText(status)}`, ...troubled].join(', ')
+}
+
+function barParts({ selected, byStatus }: { selected: number; byStatus: Partial<Record<string, number>> }) {
+  return statuses.flatMap((status) => {
+    const count = byStatus[status] ?? 0
+    if (count === 0) return []
+    const part = element('span', { class: 'paint', 'data-status': status })
+    part.style.width = `${(100 * count) / selected}%`
+    return [part]
+  })
+}
+
+function facts({ isPaused, isDisabled, isDeleting, stalled, budget, pace }: Rollout): readonly string[] {
+  return [
+    ...(isDeleting ? ['It is being deleted.'] : []),
+    ...(isDisabled ? ['It is disabled.'] : []),
+    ...(isPaused ? ['It is paused.'] : []),
+    ...(stalled === undefined ? [] : [`It is stalled: ${stalled}`]),
+    `Budget: ${budgetText(budget)}`,
+    ...(pace === undefined
+      ? []
+      : [
+          `Pace: ${pace.nodesPerHour.toPrecision(2)} nodes per hour by the last ${pace.measured}, ` +
+            `about ${durationText(pace.restMs)} left`,
+        ]),
+  ]
+}
+
+function budgetText(budget: Rollout['budget']): string {
+  if (!budget.known) return `unknown, ${budget.why}`
+  const { limit, holders } = budget.value
+  const allowed =
+    limit === 'unlimited' ? 'no limit' : typeof limit === 'number' ? `of ${limit}` : `limit unknown: ${limit.unknown}`
+  const out = holders.map(({ node, phase, sinceMs }) =>
+    [node, `(${phase}${sinceMs === undefined ? '' : `, ${agoText(sinceMs)}`})`].join(' '),
+  )
+  return `${nodesText(holders.length)} out, ${allowed}${out.length === 0 ? '' : `: ${named(out)}`}`
+}
+
+const named = (names: readonly string[]): string =>
+  names.length > maxNamed
+    ? `${names.slice(0, maxNamed).join(', ')} and ${names.length - maxNamed} more`
+    : names.join(', ')
+
+const sectionTexts = { failing: 'failing', blocked: 'blocked', waiting: 'waiting' } as const
+
+function reasonItem(
+  { reason, message, section, nodes, sinceMs }: Rollout['groups'][number],
+  key: string,
+  onFilter: (text: string) => void,
+): HTMLElement {
+  const since = sinceMs === undefined ? '' : `, for ${agoText(sinceMs)}`
+  const label = `show ${nodesText(nodes.length)}`
+  const attributes = { type: 'button', class: 'link', 'data-reason': key, 'aria-label': `${label} with ${reason}` }
+  const show = element('button', attributes, label)
+  show.addEventListener('click', () => onFilter(reason))
+  const head = element(
+    'p',
+    {},
+    element('strong', {}, reason),
+    ` ${nodesText(nodes.length)} ${sectionTexts[section]}${since} `,
+    show,
+  )
+  return element('li', { 'data-section': section }, head, element('p', {}, message), element('small', {}, named(nodes)))
+}
+
+/** All Skyhooks. `onChoose`: somebody wants to see another one. */
+export function drawSkyhooks(
+  skyhooks: Overview['skyhooks'],
+  chosen: string | undefined,
+  onChoose: (name: string) => void,
+): void {
+  const list = byId('skyhooks')
+  if (!skyhooks.known) return setChildren(list, [element('li', {}, skyhooks.why)])
+  if (skyhooks.value.length === 0) return setChildren(list, [element('li', {}, 'There is no Skyhook.')])
+  const focused = (document.activeElement as HTMLElement | null)?.dataset['skyhook']
+  setChildren(
+    list,
+    skyhooks.value.map((skyhook) => element('li', {}, skyhookButton(skyhook, chosen, onChoose))),
+  )
+  if (focused !== undefined) list.querySelector<HTMLElement>(`[data-skyhook="${CSS.escape(focused)}"]`)?.focus()
+}
+
+function skyhookButton(
+  { name, selected, complete, troubled, flags }: SkyhookBrief,
+  chosen: string | undefined,
+  onChoose: (name: string) => void,
+): HTMLElement {
+  const counts = selected === undefined ? 'nodes unknown' : `${complete} of ${selected}`
+  const needingLook = troubled === 0 ? [] : [`${troubled} in trouble`]
+  const filled = element('span', { class: 'paint', 'data-status': 'complete' })
+  filled.style.width = `${selected ? (100 * complete) / selected : 0}%`
+  const button = element(
+    'button',
+    { type: 'button', 'data-skyhook': name, 'aria-current': name === chosen ? 'true' : undefined },
+    element('span', { class: 'name' }, name),
+    element('small', {}, [counts, ...needingLook, ...flags].join(', ')),
+    element('span', { class: 'bar', 'aria-hidden': 'true' }, filled),
+  )
+  button.addEventListener('click', () => onChoose(name))
+  return button
+}

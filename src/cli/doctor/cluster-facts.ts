@@ -1,0 +1,67 @@
+/** What the checks of a cluster look at. Whatever the caller may not read is unknown. */
+import type { Lease } from '../../lease/slot.ts'
+import type { KubernetesNode } from '../../schemas/kubernetes.ts'
+import type { Known } from '../../stages/model/snapshot.ts'
+import type { FleetView } from '../fleet-view/fleet-view.ts'
+import type { Access } from './permissions.ts'
+
+export type ClusterFacts = {
+  /** Of this tool; `source` when it runs without a bundle. */
+  readonly toolVersion: string
+  readonly fleet: FleetView<KubernetesNode>
+  /** Such as `v1.33.1`. */
+  readonly serverVersion: Known<string>
+  /** Undefined: there is none. */
+  readonly installation: Known<Installation | undefined>
+  /** By name; undefined for one that is not there. */
+  readonly definitions: Known<ReadonlyMap<string, DefinitionFacts | undefined>>
+  readonly policies: Known<readonly PolicyFacts[]>
+  readonly bindings: Known<readonly BindingFacts[]>
+  readonly flowSchemas: Known<readonly FlowSchemaFacts[]>
+  /** Names of the priority levels. */
+  readonly priorityLevels: Known<readonly string[]>
+  /** What the agents may do. */
+  readonly access: Known<readonly Access[]>
+  /** Of the census. Undefined: there is none. */
+  readonly election: Known<Lease | undefined>
+}
+
+/** What the DaemonSet says of the chart's release. */
+export type Installation = {
+  /** The chart names everything after it. */
+  readonly name: string
+  readonly namespace: string
+  readonly serviceAccount: string
+  /** Of the agents; undefined without the label. */
+  readonly version: string | undefined
+}
+
+/** The agents, as the API server names them. */
+export const agentUser = ({ namespace, serviceAccount }: Installation): string =>
+  `system:serviceaccount:${namespace}:${serviceAccount}`
+
+export type DefinitionFacts = {
+  /** Schema of the version that agents read; undefined where it is not served. */
+  readonly schema: object | undefined
+  readonly isEstablished: boolean
+}
+
+export type PolicyFacts = {
+  readonly name: string
+  readonly failurePolicy: string
+  /** Expressions of its conditions and validations. */
+  readonly expressions: readonly string[]
+}
+
+export type BindingFacts = {
+  readonly name: string
+  readonly policy: string
+  readonly actions: readonly string[]
+}
+
+export type FlowSchemaFacts = {
+  readonly name: string
+  readonly priorityLevel: string
+  /** ServiceAccounts as `namespace/name`. */
+  readonly serviceAccounts: readonly string[]
+}

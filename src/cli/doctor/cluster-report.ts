@@ -1,0 +1,49 @@
+/** All checks of a cluster, or those that are about one node. */
+import type { KubernetesNode } from '../../schemas/kubernetes.ts'
+import { known, type Known } from '../../stages/model/snapshot.ts'
+import { checkAgents, checkCensus } from './agents.ts'
+import type { ClusterFacts } from './cluster-facts.ts'
+import { checkDefinitions, type ExpectedDefinition } from './definitions.ts'
+import type { Check } from './finding.ts'
+import { checkHosts } from './hosts.ts'
+import { checkCordons, checkSlots, type Suspicion } from './left-overs.ts'
+import { checkPermissions } from './permissions.ts'
+import { checkPolicies } from './policies.ts'
+import { checkPriority } from './priority.ts'
+import { checkVersions } from './versions.ts'
+
+/** `suspicions`: those that a second look has confirmed. */
+export function clusterReport(
+  facts: ClusterFacts,
+  expected: readonly ExpectedDefinition[],
+  suspicions: readonly Suspicion[],
+): readonly Check[] {
+  const { fleet } = facts
+  return [
+    checkVersions(facts),
+    checkPermissions(facts),
+    checkPolicies(facts),
+    checkDefinitions(facts, expected),
+    checkPriority(facts),
+    checkAgents(fleet),
+    checkCensus(facts),
+    checkCordons(fleet, suspicions),
+    checkSlots(fleet, suspicions),
+    checkHosts(fleet.nodes),
+  ]
+}
+
+export function nodeReport(
+  { fleet }: Pick<ClusterFacts, 'fleet'>,
+  node: KubernetesNode,
+  suspicions: readonly Suspicion[],
+): readonly Check[] {
+  const { name } = node.metadata
+  const nodes: Known<readonly KubernetesNode[]> = known([node])
+  return [
+    checkAgents(fleet, nodes),
+    checkCordons(fleet, suspicions, name),
+    checkSlots(fleet, suspicions, name),
+    checkHosts(nodes),
+  ]
+}

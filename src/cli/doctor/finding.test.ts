@@ -1,0 +1,13 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { catalogue } from './finding.ts'
+
+test('docs/usage/doctor.md has a row for each finding, as the code has it', () => {
+  const page = readFileSync(join(import.meta.dirname, '../../../docs/usage/doctor.md'), 'utf8')
+  const [, table = ''] = page.split('## Findings')
+  const rows = table.split('\n').filter((line) => line.startsWith('| `'))
+  expect(rows).toEqual(
+    Object.entries(catalogue).map(([id, { severity, meaning }]) => `| \`${id}\` | ${severity} | ${meaning} |`),
+  )
+})

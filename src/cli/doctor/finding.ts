@@ -1,0 +1,126 @@
+/** What `doctor` can find. The ids are stable: people and scripts refer to them. */
+import type { ObjectName } from '../explain/finding.ts'
+
+export type { ObjectName }
+
+/** `error`: something does not work, or is not safe. `warning`: it works, but not as the chart sets it up. */
+export type Severity = 'error' | 'warning'
+
+/** Each id with its severity and what it means, for the page in docs/usage. */
+export const catalogue = {
+  'kubernetes-too-old': { severity: 'error', meaning: 'The API server is older than the agents need.' },
+  'tool-version': { severity: 'warning', meaning: 'This tool and the agents are of different versions.' },
+  'agents-not-installed': { severity: 'error', meaning: 'The namespace has no DaemonSet of agents.' },
+  'permission-missing': { severity: 'error', meaning: 'The agents lack a right that they need.' },
+  'permission-delete-pods': {
+    severity: 'error',
+    meaning: 'A Skyhook lets agents delete pods after the drain timeout, and they have no right to.',
+  },
+  'policy-missing': { severity: 'error', meaning: 'An admission policy of the chart is not there.' },
+  'policy-unbound': { severity: 'error', meaning: 'An admission policy refuses nothing: its binding is missing.' },
+  'policy-not-denying': { severity: 'error', meaning: 'The binding of an admission policy does not deny.' },
+  'policy-other-user': { severity: 'error', meaning: 'An admission policy is about another user than the agents.' },
+  'policy-fails-open': { severity: 'warning', meaning: 'An admission policy that fails lets requests pass.' },
+  'definition-missing': { severity: 'error', meaning: 'A resource definition is not there.' },
+  'definition-not-served': { severity: 'error', meaning: 'The API server does not serve a resource definition.' },
+  'definition-lacks-fields': { severity: 'error', meaning: 'A resource definition lacks fields: they are dropped.' },
+  'definition-differs': { severity: 'warning', meaning: 'Rules or limits of a resource definition are others.' },
+  'priority-missing': { severity: 'warning', meaning: 'A priority level of the agents is not there.' },
+  'priority-dangling': { severity: 'warning', meaning: 'A FlowSchema names a priority level that is not there.' },
+  'priority-other-user': { severity: 'warning', meaning: 'A FlowSchema is about another user than the agents.' },
+  'agent-missing': { severity: 'error', meaning: 'A node has no agent.' },
+  'agent-silent': { severity: 'error', meaning: 'The agent of a node has not been Ready for ten minutes.' },
+  'agents-mixed': { severity: 'warning', meaning: 'Agents of different versions are at work.' },
+  'census-silent': { severity: 'error', meaning: 'No agent counts the nodes: percentages and batches stand still.' },
+  'cordon-left-over': { severity: 'error', meaning: 'A node is cordoned for a Skyhook that has no use for it.' },
+  'cordon-note-left-over': {
+    severity: 'warning',
+    meaning: 'A node still carries what agents remember during a cordon, without a cordon of theirs.',
+  },
+  'slot-without-node': { severity: 'warning', meaning: 'A slot belongs to a Node that does not exist.' },
+  'slot-of-former-node': { severity: 'warning', meaning: 'A slot is of an earlier registration of its Node.' },
+  'slot-without-skyhook': { severity: 'warning', meaning: 'A slot belongs to a Skyhook that does not exist.' },
+  'slot-not-renewed': { severity: 'error', meaning: 'The holder of a slot does not renew it, and it counts.' },
+  'host-error': { severity: 'error', meaning: 'Something on a host keeps its agent from starting work.' },
+  'host-warning': { severity: 'warning', meaning: 'Something on a host limits what packages can do.' },
+  'host-platform': { severity: 'error', meaning: 'Agents do not run on this system or architecture.' },
+  'host-bus-silent': { severity: 'error', meaning: 'The system bus of the host does not answer.' },
+  'host-memory-low': { severity: 'warning', meaning: 'The host has less memory left than an agent may need.' },
+  'host-disk-full': { severity: 'error', meaning: 'Agents can neither record nor unpack anything on a disk.' },
+  'host-disk-low': { severity: 'warning', meaning: 'A disk of the agents has little room for images of packages.' },
+  'host-journal-damaged': { severity: 'error', meaning: "The agents' journal on the host cannot be read." },
+} as const satisfies Readonly<Record<string, { readonly severity: Severity; readonly meaning: string }>>
+
+export type FindingId = keyof typeof catalogue
+
+export type Finding = {
+  readonly id: FindingId
+  readonly severity: Severity
+  /** What is the case, without a full stop. */
+  readonly message: string
+  /** How to mend it. */
+  readonly remedy: string
+  /** What to run for it, or to look closer. */
+  readonly command?: string
+  /** What it is about. */
+  readonly objects: readonly ObjectName[]
+}
+
+export const finding = (id: FindingId, rest: Omit<Finding, 'id' | 'severity'>): Finding => ({
+  id,
+  severity: catalogue[id].severity,
+  ...rest,
+})
+
+/** In the order in which they are shown. */
+export type CheckName =
+  | 'versions'
+  | 'permissions'
+  | 'policies'
+  | 'definitions'
+  | 'priority'
+  | 'agents'
+  | 'census'
+  | 'cordons'
+  | 'slots'
+  | 'hosts'
+  | 'host'
+  | 'bus'
+  | 'memory'
+  | 'disk'
+  | 'journal'
+
+export type Check = {
+  readonly check: CheckName
+  /** The worst of what was found; `unknown` where nothing was found and something could not be looked at. */
+  readonly verdict: 'ok' | 'warning' | 'error' | 'unknown'
+  readonly findings: readonly Finding[]
+  /** What could not be looked at, and why. */
+  readonly unknown: readonly string[]
+  /** What is in order, or was looked at. */
+  readonly about: string
+}
+
+/** The verdict follows from the rest. */
+export function checkOf(
+  check: CheckName,
+  { findings = [], unknown = [], about = '' }: Partial<Pick<Check, 'findings' | 'unknown' | 'about'>>,
+): Check {
+  const severities = new Set(findings.map(({ severity }) => severity))
+  const worst = severities.has('error') ? 'error' : severities.has('warning') ? 'warning' : undefined
+  const sorted = findings.toSorted((a, b) => rank(a) - rank(b))
+  return { check, verdict: worst ?? (unknown.length > 0 ? 'unknown' : 'ok'), findings: sorted, unknown, about }
+}
+
+const rank = ({ severity }: Finding): number => (severity === 'error' ? 0 : 1)
+
+const maxNames = 8
+
+/** Names for a message, the first of many. */
+export const named = (names: readonly string[]): string =>
+  names.length > maxNames
+    ? `${names.slice(0, maxNames).join(', ')} and ${names.length - maxNames} more`
+    : names.join(', ')
+
+/** `1 node`, `3 nodes`. */
+export const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`

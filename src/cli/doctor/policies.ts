@@ -1,0 +1,117 @@
+/** Whether the admission policies that confine each agent to its own node are there, bound, and about the agents. */
+import { agentUser, type BindingFacts, type ClusterFacts, type PolicyFacts } from './cluster-facts.ts'
+import { type Check, checkOf, counted, type Finding, finding, type ObjectName } from './finding.ts'
+
+export type ExpectedPolicy = {
+  /** What follows the name of the release. */
+  readonly suffix: string
+  readonly bindings: number
+  /** It names the agents' user in an expression. */
+  readonly namesAgents: boolean
+  /** Agents check the same: a fault of the policy need not keep people from working. */
+  readonly mayFailOpen: boolean
+}
+
+/** Those of the chart. */
+export const expectedPolicies: readonly ExpectedPolicy[] = [
+  { suffix: 'own-node', bindings: 1, namesAgents: true, mayFailOpen: false },
+  { suffix: 'own-slot', bindings: 1, namesAgents: true, mayFailOpen: false },
+  { suffix: 'one-slot', bindings: 16, namesAgents: true, mayFailOpen: false },
+  { suffix: 'own-pods', bindings: 1, namesAgents: true, mayFailOpen: false },
+  { suffix: 'evictions', bindings: 1, namesAgents: true, mayFailOpen: false },
+  { suffix: 'skyhooks-by-agents', bindings: 1, namesAgents: true, mayFailOpen: false },
+  { suffix: 'skyhook-resources', bindings: 1, namesAgents: false, mayFailOpen: true },
+  { suffix: 'policy-in-use', bindings: 1, namesAgents: false, mayFailOpen: false },
+]
+
+const kind = 'ValidatingAdmissionPolicy'
+const again = 'apply the chart again: without it, the token of one agent reaches what belongs to other nodes'
+
+export function checkPolicies({ policies, bindings, installation }: ClusterFacts): Check {
+  const unknown = [
+    ...(policies.known ? [] : [policies.why]),
+    ...(bindings.known ? [] : [bindings.why]),
+    ...(installation.known ? [] : [`names of the policies: ${installation.why}`]),
+  ]
+  if (!policies.known || !installation.known || installation.value === undefined)
+    return checkOf('policies', { unknown })
+  const { name: release } = installation.value
+  const user = agentUser(installation.value)
+  const findings = expectedPolicies.flatMap((expected) => {
+    const name = `${release}-${expected.suffix}`
+    const found = policies.value.find((one) => one.name === name)
+    if (found === undefined) return [missing(name)]
+    return [
+      ...policyFindings(found, expected, user),
+      ...(bindings.known ? bindingFindings(name, expected, bindings.value) : []),
+    ]
+  })
+  return checkOf('policies', { findings, unknown, about: `${expectedPolicies.length} policies of release ${release}` })
+}
+
+const missing = (name: string): Finding =>
+  finding('policy-missing', {
+    message: `there is no ${kind} ${name}`,
+    remedy: again,
+    command: 'kubectl get validatingadmissionpolicies',
+    objects: [{ kind, name }],
+  })
+
+function policyFindings(
+  { name, failurePolicy, expressions }: PolicyFacts,
+  { namesAgents, mayFailOpen }: ExpectedPolicy,
+  user: string,
+): readonly Finding[] {
+  const look = { command: `kubectl get validatingadmissionpolicy ${name} -o yaml`, objects: [{ kind, name }] }
+  return [
+    ...(namesAgents && !expressions.some((one) => one.includes(`'${user}'`))
+      ? [
+          finding('policy-other-user', {
+            ...look,
+            message: `${kind} ${name} does not name ${user}, the user of the agents`,
+            remedy: `${again}; a ServiceAccount of another name has to be set in its values`,
+          }),
+        ]
+      : []),
+    ...(failurePolicy === 'Fail' || mayFailOpen
+      ? []
+      : [
+          finding('policy-fails-open', {
+            ...look,
+            message: `${kind} ${name} has failurePolicy ${failurePolicy}: an expression that fails allows the request`,
+            remedy: 'apply the chart again: it sets Fail',
+          }),
+        ]),
+  ]
+}
+
+function bindingFindings(
+  policy: string,
+  { bindings: expected }: ExpectedPolicy,
+  all: readonly BindingFacts[],
+): readonly Finding[] {
+  const bindings = all.filter((one) => one.policy === policy)
+  const objects: readonly ObjectName[] = [{ kind, name: policy }]
+  const command = 'kubectl get validatingadmissionpolicybindings'
+  const lax = bindings.filter(({ actions }) => !actions.includes('Deny'))
+  return [
+    ...(bindings.length < expected
+      ? [
+          finding('policy-unbound', {
+            message: `${kind} ${policy} has ${bindings.length} of ${counted(expected, 'binding')}`,
+            remedy: again,
+            command,
+            objects,
+          }),
+        ]
+      : []),
+    ...lax.map(({ name, actions }) =>
+      finding('policy-not-denying', {
+        message: `ValidatingAdmissionPolicyBinding ${name} has the actions ${actions.join(', ') || 'none'}, not Deny`,
+        remedy: again,
+        command: `kubectl get validatingadmissionpolicybinding ${name} -o yaml`,
+        objects: [{ kind: 'ValidatingAdmissionPolicyBinding', name }, ...objects],
+      }),
+    ),
+  ]
+}

@@ -1,0 +1,48 @@
+/** All checks of a cluster or of a node, from what the API shows. */
+import type { KubeTransport } from '../../../kube/transport.ts'
+import { sleep } from '../../../schemas/clock.ts'
+import type { KubernetesNode } from '../../../schemas/kubernetes.ts'
+import type { FleetView } from '../../fleet-view/fleet-view.ts'
+import { CommandError, notFoundError } from '../../framework/command-error.ts'
+import { exitCodes } from '../../framework/exit-codes.ts'
+import { clusterReport, nodeReport } from '../cluster-report.ts'
+import type { Check } from '../finding.ts'
+import { confirmed, type Suspicion, suspicionsOf } from '../left-overs.ts'
+import { expectedDefinitions } from './expected-definitions.ts'
+import { type ClusterRequest, readCluster, readDoctorFleet } from './read-cluster.ts'
+
+/** Agents need less from one step of their work to the next: a slot, a cordon. */
+const secondLookMs = 5_000
+
+/** Throws for an API server that does not answer. */
+export async function checkCluster(transport: KubeTransport, request: ClusterRequest): Promise<readonly Check[]> {
+  const expected = expectedDefinitions()
+  const names = expected.map(({ name }) => name)
+  const facts = await readCluster(transport, request, names)
+  return clusterReport(facts, expected, await leftOvers(transport, request, facts.fleet))
+}
+
+/** Throws "not found" for a node that is not there. */
+export async function checkNode(
+  transport: KubeTransport,
+  request: ClusterRequest,
+  name: string,
+): Promise<readonly Check[]> {
+  const fleet = await readDoctorFleet(transport, request)
+  if (!fleet.nodes.known) throw new CommandError(exitCodes.refused, `cannot look at node ${name}: ${fleet.nodes.why}`)
+  const node = fleet.nodes.value.find(({ metadata }) => metadata.name === name)
+  if (node === undefined) throw notFoundError(`there is no Node ${name}`, 'kubectl get nodes')
+  return nodeReport({ fleet }, node, await leftOvers(transport, request, fleet))
+}
+
+/** Looks a second time where something seems to be left over. */
+async function leftOvers(
+  transport: KubeTransport,
+  request: ClusterRequest,
+  fleet: FleetView<KubernetesNode>,
+): Promise<readonly Suspicion[]> {
+  const first = suspicionsOf(fleet)
+  if (first.length === 0) return first
+  await sleep(request.clock, secondLookMs, request.signal)
+  return confirmed(first, suspicionsOf(await readDoctorFleet(transport, request)))
+}

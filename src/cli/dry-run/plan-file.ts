@@ -1,0 +1,155 @@
+/** The plan of a whole file: all its objects change together, and Skyhooks that use a policy of it are planned, too. */
+import type { KubeTransport } from '../../kube/transport.ts'
+import type { Clock } from '../../schemas/clock.ts'
+import type { DeploymentPolicy } from '../../schemas/deployment-policy.ts'
+import type { JsonObject } from '../../schemas/json.ts'
+import type { KubernetesNode } from '../../schemas/kubernetes.ts'
+import type { Skyhook } from '../../schemas/skyhook.ts'
+import { known, type Known, unknown } from '../../stages/model/snapshot.ts'
+import type { FleetView } from '../fleet-view/fleet-view.ts'
+import { readNodeEvents, readPodsOf } from '../fleet-view/node-detail.ts'
+import { slimNode, slimSkyhook } from '../fleet-view/project.ts'
+import { readFleet } from '../fleet-view/read-fleet.ts'
+import { valueOr } from '../fleet-view/readable.ts'
+import { defaultSettings } from '../fleet-view/settings.ts'
+import { refusedError } from '../framework/command-error.ts'
+import { type DrainedPods, drainedPods, podsToEvict } from '../plan/drained-pods.ts'
+import type { PlanGroup } from '../plan/plan-groups.ts'
+import type { Edit, Fleets, NodePlan } from '../plan/plan-node.ts'
+import { nodePlanner } from '../plan/plan-nodes.ts'
+import { type SkyhookPlan, skyhookPlan, wouldDisrupt } from '../plan/skyhook-plan.ts'
+import { askEvictions } from './evictions.ts'
+import type { Manifests } from './manifests.ts'
+import { rehearseApply, rehearseDelete, type RehearsedWrite } from './rehearsed-write.ts'
+
+export type FilePlan = {
+  readonly writes: readonly RehearsedWrite[]
+  readonly plans: readonly SkyhookPlan[]
+  readonly others: readonly string[]
+  readonly isRefused: boolean
+  /** Workloads on some node would notice; undefined where nobody may say it. */
+  readonly disrupts: boolean | undefined
+}
+
+export type PlanOptions = {
+  readonly transport: KubeTransport
+  readonly namespace: string
+  readonly clock: Clock
+  readonly signal: AbortSignal
+  readonly isDelete: boolean
+  readonly checkEvictions: boolean
+  /** Called between two nodes, whose rehearsals take some ms each: somebody who serves others may do so there. */
+  readonly betweenNodes?: () => Promise<void>
+}
+
+/** Throws for an API server that does not answer, and where Skyhooks may not be read. */
+export async function planFile({ manifests, others }: Manifests, options: PlanOptions): Promise<FilePlan> {
+  const { transport, namespace, clock, signal, isDelete } = options
+  const around = { transport, signal, now: new Date(clock.wallMs()).toISOString() }
+  const writes: RehearsedWrite[] = []
+  for (const manifest of manifests)
+    writes.push(isDelete ? await rehearseDelete(manifest, around) : await rehearseApply(manifest, around))
+  const isRefused = writes.some(({ admission }) => admission.refusals.length > 0)
+  if (isRefused) return { writes, plans: [], others, isRefused, disrupts: undefined }
+
+  const fleet = await readFleet(transport, { namespace, clock, signal, nodeOf: slimNode })
+  if (!fleet.skyhooks.known) throw refusedError(`cannot plan: ${fleet.skyhooks.why}`)
+  const fleets = { before: fleet, after: editedFleet(fleet, writes) }
+  const edits = editsOf(fleets, writes)
+  const plansBySkyhook = await nodePlans(options, fleets, edits)
+  const plans: SkyhookPlan[] = []
+  for (const edit of edits) {
+    const plan = skyhookPlan(fleets, edit, plansBySkyhook.get(edit.name) ?? [])
+    plans.push({ ...plan, pods: await podsOfGroups(options, fleet, edit, valueOr(plan.groups, [])) })
+  }
+  const disrupting = plans.map(wouldDisrupt)
+  const disrupts = disrupting.includes(true) ? true : disrupting.includes(undefined) ? undefined : false
+  return { writes, plans, others, isRefused, disrupts }
+}
+
+/** The fleet with all objects as the file would leave them. */
+function editedFleet(fleet: FleetView<KubernetesNode>, writes: readonly RehearsedWrite[]): FleetView<KubernetesNode> {
+  const ofKind = <T extends Skyhook | DeploymentPolicy>(
+    kind: RehearsedWrite['kind'],
+    present: Known<readonly T[]>,
+    slim: (object: T) => T,
+  ): Known<readonly T[]> => {
+    const written = writes.filter((one) => one.kind === kind)
+    const isWritten = ({ metadata }: T): boolean => written.some(({ name }) => name === metadata.name)
+    const after = written.flatMap((one) => (one.after ? [slim(identified(one.after, one.name) as unknown as T)] : []))
+    if (!present.known) return written.length === 0 ? present : known(after)
+    return known([...present.value.filter((one) => !isWritten(one)), ...after])
+  }
+  return {
+    ...fleet,
+    skyhooks: ofKind<Skyhook>('Skyhook', fleet.skyhooks, slimSkyhook),
+    policies: ofKind<DeploymentPolicy>('DeploymentPolicy', fleet.policies, (policy) => policy),
+  }
+}
+
+/** An object that nobody has created has no uid yet. */
+function identified(object: JsonObject, name: string): JsonObject {
+  const metadata = { uid: `planned-${name}`, resourceVersion: '', generation: 1, ...(object['metadata'] as object) }
+  return { ...object, metadata }
+}
+
+/** Skyhooks of the file, and those that use a policy that the file changes. */
+function editsOf({ before, after }: Fleets, writes: readonly RehearsedWrite[]): readonly Edit[] {
+  const named = (fleet: FleetView<KubernetesNode>, name: string): Skyhook | undefined =>
+    valueOr(fleet.skyhooks, []).find(({ metadata }) => metadata.name === name)
+  const changed = (kind: RehearsedWrite['kind']): readonly string[] =>
+    writes.filter((one) => one.kind === kind && one.change !== 'unchanged').map(({ name }) => name)
+  const policies = new Set(changed('DeploymentPolicy'))
+  const users = valueOr(after.skyhooks, [])
+    .filter(({ spec }) => policies.has(spec.deploymentPolicy ?? ''))
+    .map(({ metadata }) => metadata.name)
+  const own = writes.filter(({ kind }) => kind === 'Skyhook').map(({ name }) => name)
+  return [...new Set([...own, ...users])]
+    .map((name) => ({ name, before: named(before, name), after: named(after, name) }))
+    .filter(({ before: old, after: next }) => old !== undefined || next !== undefined)
+}
+
+async function nodePlans(
+  { transport, signal, betweenNodes }: PlanOptions,
+  fleets: Fleets,
+  edits: readonly Edit[],
+): Promise<ReadonlyMap<string, readonly NodePlan[]>> {
+  const plans = new Map<string, NodePlan[]>(edits.map(({ name }) => [name, []]))
+  const eventsOf = await readNodeEvents(transport, signal)
+  const unread = unknown('pods are read for nodes that would be drained')
+  const planOf = nodePlanner(fleets, edits)
+  for (const node of valueOr(fleets.before.nodes, [])) {
+    signal.throwIfAborted()
+    const detail = { pods: unread, budgets: unread, events: eventsOf(node.metadata.name) }
+    for (const [name, plan] of planOf(node, detail)) plans.get(name)?.push(plan)
+    await betweenNodes?.()
+  }
+  return plans
+}
+
+async function podsOfGroups(
+  { transport, signal, checkEvictions }: PlanOptions,
+  fleet: FleetView<KubernetesNode>,
+  { before, after }: Edit,
+  groups: readonly PlanGroup[],
+): Promise<SkyhookPlan['pods']> {
+  const drained = [...groups.entries()].filter(([, { steps }]) => steps.some((step) => step.do === 'drain'))
+  const names = drained.flatMap(([, { nodes }]) => nodes)
+  if (names.length === 0) return new Map()
+  const detail = await readPodsOf(transport, names, signal)
+  const { skipNamespaces } = valueOr(fleet.settings, defaultSettings)
+  const podNonInterruptLabels = (after ?? before)?.spec.podNonInterruptLabels
+  const found = new Map<number, Known<DrainedPods>>()
+  for (const [index, group] of drained) {
+    if (!detail.pods.known || !detail.budgets.known) {
+      found.set(index, detail.pods.known ? (detail.budgets as Known<never>) : detail.pods)
+      continue
+    }
+    const onNodes = new Set(group.nodes)
+    const pods = detail.pods.value.filter(({ spec }) => onNodes.has(spec?.nodeName ?? ''))
+    const question = { pods, budgets: detail.budgets.value, podNonInterruptLabels, skipNamespaces }
+    const answers = checkEvictions ? await askEvictions(transport, podsToEvict(question), signal) : undefined
+    found.set(index, known(drainedPods({ ...question, answers })))
+  }
+  return found
+}

@@ -1,0 +1,186 @@
+/**
+ * One object as an apply or a delete would leave it. The API server is asked by a dry run. Of somebody who may not
+ * write, this tool judges the object by the same rules.
+ */
+import { ApiError } from '../../kube/errors.ts'
+import { getIfExists } from '../../kube/get.ts'
+import type { KubeTransport } from '../../kube/transport.ts'
+import { apiGroup } from '../../schemas/api.ts'
+import { isObject, type JsonObject, parseJson } from '../../schemas/json.ts'
+import { type FieldChange, fieldChanges } from '../plan/field-changes.ts'
+import { applyPatch, lastAppliedKey, merged } from '../plan/three-way-merge.ts'
+import { definitions, resourceFindings } from '../validate/resource.ts'
+import { withDefaults } from '../validate/structural.ts'
+import { collections, type Manifest } from './manifests.ts'
+
+export type RehearsedWrite = {
+  readonly kind: Manifest['kind']
+  readonly name: string
+  readonly change: 'created' | 'changed' | 'unchanged' | 'deleted'
+  readonly fields: readonly FieldChange[]
+  readonly admission: Admission
+  /** As it is; undefined: there is none. */
+  readonly before: JsonObject | undefined
+  /** As it would be; undefined: it would be gone, or be refused. */
+  readonly after: JsonObject | undefined
+}
+
+export type Admission = {
+  /** `server`: a dry run. `tool`: the rules of the resource definition as this tool knows them. */
+  readonly checkedBy: 'server' | 'tool' | 'nobody'
+  /** Why it was not the server. */
+  readonly why?: string
+  readonly refusals: readonly string[]
+  /** What would be taken, and is probably not meant. */
+  readonly warnings: readonly string[]
+}
+
+export type Surroundings = {
+  readonly transport: KubeTransport
+  readonly signal: AbortSignal
+  /** ISO 8601, for what a deletion would write. */
+  readonly now: string
+}
+
+/** What `kubectl apply` would do. Throws for an API server that does not answer, or may not be read. */
+export async function rehearseApply({ kind, name, object }: Manifest, around: Surroundings): Promise<RehearsedWrite> {
+  const path = `${collections[kind]}/${name}`
+  const before = await getIfExists<JsonObject>(around.transport, path, { signal: around.signal })
+  const patch = before && applyPatch(lastAppliedOf(before), object, before)
+  const local =
+    before === undefined ? withDefaultsOf(object) : nextGeneration(merged(before, patch) as JsonObject, before)
+  const { refusals, warnings } = judged(local)
+  const isUnchanged = patch !== undefined && Object.keys(patch).length === 0
+  if (isUnchanged) {
+    const admission: Admission = { checkedBy: 'nobody', why: 'nothing would be sent', refusals, warnings }
+    return { kind, name, change: 'unchanged', fields: [], admission, before, after: before }
+  }
+  const answer = await asked(around, { kind, name, verb: before === undefined ? 'create' : 'patch' }, async (query) =>
+    before === undefined
+      ? await around.transport.json<JsonObject>('POST', collections[kind], {
+          body: object,
+          query,
+          signal: around.signal,
+        })
+      : await around.transport.json<JsonObject>('PATCH', path, {
+          body: patch,
+          query,
+          signal: around.signal,
+          contentType: 'application/merge-patch+json',
+        }),
+  )
+  const after = answer.object ?? local
+  const admission = admissionOf(answer, { refusals, warnings })
+  const fields = fieldChanges(before, after)
+  const change = before === undefined ? 'created' : 'changed'
+  return { kind, name, change, fields, admission, before, after: admission.refusals.length > 0 ? undefined : after }
+}
+
+/** What `kubectl delete` would do. */
+export async function rehearseDelete({ kind, name }: Manifest, around: Surroundings): Promise<RehearsedWrite> {
+  const { transport, signal, now } = around
+  const path = `${collections[kind]}/${name}`
+  const before = await getIfExists<JsonObject>(transport, path, { signal })
+  if (before === undefined) {
+    const admission: Admission = { checkedBy: 'nobody', why: 'it does not exist', refusals: [], warnings: [] }
+    return { kind, name, change: 'unchanged', fields: [], admission, before, after: undefined }
+  }
+  const answer = await asked(around, { kind, name, verb: 'delete' }, async (query) => {
+    await transport.json('DELETE', path, { query, signal })
+    return undefined
+  })
+  const metadata = isObject(before['metadata']) ? before['metadata'] : {}
+  const { finalizers } = metadata
+  const stays = Array.isArray(finalizers) && finalizers.length > 0
+  const after = stays
+    ? nextGeneration(
+        { ...before, metadata: { ...metadata, deletionTimestamp: metadata['deletionTimestamp'] ?? now } },
+        before,
+      )
+    : undefined
+  const admission = admissionOf(answer, { refusals: [], warnings: [] })
+  return { kind, name, change: 'deleted', fields: [], admission, before, after }
+}
+
+type Answer =
+  | { readonly outcome: 'taken'; readonly object: JsonObject | undefined }
+  | { readonly outcome: 'refused'; readonly message: string; readonly object?: undefined }
+  | { readonly outcome: 'not asked'; readonly why: string; readonly object?: undefined }
+
+type Write = { readonly kind: Manifest['kind']; readonly name: string; readonly verb: 'create' | 'patch' | 'delete' }
+
+async function asked(
+  around: Surroundings,
+  write: Write,
+  send: (query: { readonly dryRun: 'All' }) => Promise<JsonObject | undefined>,
+): Promise<Answer> {
+  try {
+    return { outcome: 'taken', object: await send({ dryRun: 'All' }) }
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status >= 500 || error.status === 401 || error.status === 429) throw error
+    // a right that is missing and a policy that refuses have the same code
+    if (error.status === 403 && !(await mayWrite(around, write)))
+      return { outcome: 'not asked', why: `you may not ${write.verb} ${collectionOf(write)}` }
+    return { outcome: 'refused', message: error.message }
+  }
+}
+
+const collectionOf = ({ kind }: Write): string => collections[kind].split('/').at(-1) ?? ''
+
+async function mayWrite({ transport, signal }: Surroundings, write: Write): Promise<boolean> {
+  const resourceAttributes = { group: apiGroup, resource: collectionOf(write), verb: write.verb, name: write.name }
+  const path = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews'
+  const body = { apiVersion: 'authorization.k8s.io/v1', kind: 'SelfSubjectAccessReview', spec: { resourceAttributes } }
+  try {
+    const { status } = await transport.json<{ status?: { allowed?: boolean } }>('POST', path, { body, signal })
+    return status?.allowed === true
+  } catch (error) {
+    if (error instanceof ApiError) return false
+    throw error
+  }
+}
+
+function admissionOf(answer: Answer, local: Pick<Admission, 'refusals' | 'warnings'>): Admission {
+  switch (answer.outcome) {
+    case 'taken':
+      return { checkedBy: 'server', ...local }
+    case 'refused':
+      return { checkedBy: 'server', refusals: [answer.message], warnings: [] }
+    case 'not asked':
+      return { checkedBy: 'tool', why: answer.why, ...local }
+  }
+}
+
+/** By the rules of the resource definition, and by what agents would not take although the API server does. */
+function judged(object: JsonObject): Pick<Admission, 'refusals' | 'warnings'> {
+  const findings = resourceFindings(object)
+  const textsOf = (severity: 'error' | 'warning'): string[] =>
+    findings
+      .filter((finding) => finding.severity === severity)
+      .map(({ pointer, message, remedy }) => `${pointer} ${message}${message.endsWith(remedy) ? '' : `; ${remedy}`}`)
+  return { refusals: textsOf('error'), warnings: textsOf('warning') }
+}
+
+function withDefaultsOf(object: JsonObject): JsonObject {
+  const found = definitions.find(
+    ({ apiVersion, kind }) => apiVersion === object['apiVersion'] && kind === object['kind'],
+  )
+  if (found === undefined) return object
+  const complete = withDefaults(found.schema, object)
+  return isObject(complete) ? complete : object
+}
+
+/** As the API server counts: a change of anything but metadata and status is a new generation. */
+function nextGeneration(after: JsonObject, before: JsonObject): JsonObject {
+  const metadata = isObject(after['metadata']) ? after['metadata'] : {}
+  const isSame = JSON.stringify(after['spec']) === JSON.stringify(before['spec'])
+  const generation = Number(metadata['generation'] ?? 0) + (isSame && !('deletionTimestamp' in metadata) ? 0 : 1)
+  return { ...after, metadata: { ...metadata, generation } }
+}
+
+function lastAppliedOf({ metadata }: JsonObject): JsonObject | undefined {
+  const { annotations } = isObject(metadata) ? metadata : {}
+  const text = isObject(annotations) ? annotations[lastAppliedKey] : undefined
+  const value = typeof text === 'string' ? parseJson(text) : undefined
+  return isObject(value) ? value : undefined
+}

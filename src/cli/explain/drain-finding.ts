@@ -1,0 +1,105 @@
+/** Which pods keep the node from being drained, and why. */
+import type { KubernetesNode } from '../../schemas/kubernetes.ts'
+import { groupPods } from '../../stages/drain/pods.ts'
+import type { SkyhookView, StageSettings } from '../../stages/model/snapshot.ts'
+import type { Pod } from '../../stages/model/pods.ts'
+import type { DisruptionBudget } from '../fleet-view/node-detail.ts'
+import { budgetsOf, isBare } from './drain-view.ts'
+import type { Finding, ObjectName } from './finding.ts'
+
+const maxNames = 5
+
+export type Drained = {
+  readonly view: SkyhookView
+  readonly node: KubernetesNode
+  readonly pods: readonly Pod[]
+  readonly budgets: readonly DisruptionBudget[]
+  readonly settings: StageSettings
+}
+
+/** Undefined when no pod is in the way. */
+export function drainFinding({ view, pods, budgets, settings }: Drained): Finding | undefined {
+  const groups = groupPods(pods, view.spec.podNonInterruptLabels, settings.skipNamespaces)
+  const found = { gate: 'drain', sinceMs: undefined } as const
+  const [firstProtected] = groups.protected
+  if (firstProtected !== undefined)
+    return {
+      ...found,
+      cause: 'protected-pod',
+      message: `the node waits for ${named(groups.protected)} to end: protected by podNonInterruptLabels`,
+      objects: groups.protected.map(objectOf),
+      unblock: 'end them when it suits you, or set a timeout in spec.drain',
+      command: getPod(firstProtected),
+    }
+  const guarded = groups.toDrain
+    .map((pod) => ({ pod, guards: budgetsOf(pod, budgets) }))
+    .find(({ pod, guards }) => pod.metadata.deletionTimestamp === undefined && isRefusing(guards))
+  if (guarded) return budgetFinding(guarded.pod, guarded.guards)
+  const [first] = groups.toDrain
+  if (first === undefined) return undefined
+  const bare = groups.toDrain.filter(isBare)
+  const [firstBare] = bare
+  if (firstBare !== undefined)
+    return {
+      ...found,
+      cause: 'bare-pod',
+      message: `the node waits for ${named(bare)} to end: no controller puts another one in its place`,
+      objects: bare.map(objectOf),
+      unblock: 'the pod has been asked to leave and ends in its grace period; look at it if it does not',
+      command: getPod(firstBare),
+    }
+  return {
+    ...found,
+    cause: 'pods-ending',
+    message: `the node waits for ${named(groups.toDrain)} to end`,
+    objects: groups.toDrain.map(objectOf),
+    unblock: 'the pods have been asked to leave and end in their grace periods',
+    command: getPod(first),
+  }
+}
+
+/** Two budgets for one pod make the API server refuse each eviction. */
+const isRefusing = (guards: readonly DisruptionBudget[]): boolean =>
+  guards.length > 1 || guards.some(({ disruptionsAllowed }) => disruptionsAllowed <= 0)
+
+function budgetFinding(pod: Pod, guards: readonly DisruptionBudget[]): Finding {
+  const found = { gate: 'drain', cause: 'disruption-budget', sinceMs: undefined } as const
+  const refs = guards.map(({ namespace, name }) => ({ kind: 'PodDisruptionBudget', namespace, name }))
+  const [first] = guards
+  const name = nameOf(pod)
+  if (first === undefined || guards.length > 1)
+    return {
+      ...found,
+      message:
+        `pod ${name} cannot be evicted: more than one PodDisruptionBudget selects it ` +
+        `(${guards.map((guard) => guard.name).join(', ')})`,
+      objects: [...refs, objectOf(pod)],
+      unblock: 'make all but one of them select other pods',
+      command: `kubectl -n ${pod.metadata.namespace} get poddisruptionbudgets`,
+    }
+  const { currentHealthy, desiredHealthy, expectedPods, disruptionsAllowed } = first
+  return {
+    ...found,
+    message:
+      `pod ${name} may not leave: PodDisruptionBudget ${first.namespace}/${first.name} allows ${disruptionsAllowed} ` +
+      `disruptions, it counts ${currentHealthy} healthy of ${expectedPods} pods and needs ${desiredHealthy}`,
+    objects: [...refs, objectOf(pod)],
+    unblock: 'more healthy replicas, a wider budget, or a timeout in spec.drain',
+    command: `kubectl -n ${first.namespace} describe poddisruptionbudget ${first.name}`,
+  }
+}
+
+const nameOf = ({ metadata }: Pod): string => `${metadata.namespace}/${metadata.name}`
+const objectOf = ({ metadata }: Pod): ObjectName => ({
+  kind: 'Pod',
+  namespace: metadata.namespace,
+  name: metadata.name,
+})
+const getPod = ({ metadata }: Pod): string => `kubectl -n ${metadata.namespace} get pod ${metadata.name} -o wide`
+
+function named(pods: readonly Pod[]): string {
+  const names = pods.map(nameOf).toSorted()
+  return names.length > maxNames
+    ? `${names.slice(0, maxNames).join(', ')} and ${names.length - maxNames} more`
+    : names.join(', ')
+}

@@ -1,0 +1,235 @@
+/**
+ * Why a node is not complete for a Skyhook: the decision of its agent, made once more from what the API shows, and each
+ * gate by itself. Published reasons are witnesses of what happens on the host; the verdict never rests on them alone
+ * where the API shows the fact itself.
+ */
+import type { KubernetesNode } from '../../schemas/kubernetes.ts'
+import type { Skyhook } from '../../schemas/skyhook.ts'
+import type { Reason } from '../../schemas/catalogue/reasons.ts'
+import { completionHash } from '../../stages/model/applied-hash.ts'
+import { companionOf } from '../../stages/model/read-annotations.ts'
+import { decisionsOf, type SkyhookDecision } from '../../stages/decide.ts'
+import { closedStartGates, pauseReason } from '../../stages/skyhook/gates.ts'
+import type { Known } from '../../stages/model/snapshot.ts'
+import { slotOfSkyhook } from '../../stages/skyhook/slot.ts'
+import type { FleetView } from '../fleet-view/fleet-view.ts'
+import type { NodeDetail } from '../fleet-view/node-detail.ts'
+import { valueOr } from '../fleet-view/readable.ts'
+import { agentFinding } from './agent-finding.ts'
+import { drainFinding } from './drain-finding.ts'
+import { type PublishedReason, publishedReasonOf } from './evidence.ts'
+import { type Finding, type GateName, gateNames } from './finding.ts'
+import { nodeView, type NodeView } from './node-snapshot.ts'
+import { reasonFinding } from './reason-finding.ts'
+import { selectorFinding } from './selector-finding.ts'
+import { slotFinding } from './slot-finding.ts'
+
+export type Gate = {
+  readonly gate: GateName
+  /** `unknown`: the caller may not read what it depends on. `ahead`: the work has not come so far. */
+  readonly verdict: 'open' | 'closed' | 'unknown' | 'ahead'
+  readonly findings: readonly Finding[]
+  /** Why it is unknown. */
+  readonly why?: string | undefined
+}
+
+export type NodeExplanation = {
+  readonly skyhook: string
+  readonly node: string
+  /** `working`: steps run, or are about to. */
+  readonly state: 'complete' | 'working' | 'held-up' | 'not-selected'
+  /** The first closed gate. */
+  readonly verdict: Finding | undefined
+  readonly gates: readonly Gate[]
+  /** The reason on the Node. */
+  readonly published: PublishedReason | undefined
+  /** How the Node's words and the verdict differ; undefined where they agree. */
+  readonly disagreement: string | undefined
+  /** Why the published journal cannot be trusted; undefined where it can. */
+  readonly doubt: string | undefined
+}
+
+/** `fleet.skyhooks` has to be known: without them nothing is decided. */
+export function explainNode(
+  fleet: FleetView<KubernetesNode>,
+  { skyhook, node, detail }: { readonly skyhook: Skyhook; readonly node: KubernetesNode; readonly detail: NodeDetail },
+): NodeExplanation {
+  const { name } = skyhook.metadata
+  const rebuilt = nodeView(fleet, valueOr(fleet.skyhooks, [skyhook]), node, detail)
+  const decisions = decisionsOf(rebuilt.snapshot)
+  const index = decisions.findIndex((one) => one.name === name)
+  const decision = decisions[index]
+  const preceding = decisions.slice(0, Math.max(0, index)).find(({ isBlocking }) => isBlocking)?.name
+  const published = publishedReasonOf(node, name)
+  const common = { skyhook: name, node: node.metadata.name, published }
+  const trust = rebuilt.records.get(name)?.trust
+  const doubt = trust?.known === false ? trust.why : undefined
+
+  const unselected = selectorFinding(skyhook, node)
+  if (unselected)
+    return {
+      ...common,
+      state: 'not-selected',
+      verdict: unselected,
+      gates: [closed('selector', [unselected])],
+      disagreement: undefined,
+      doubt,
+    }
+
+  const reason = decision?.reason
+  const isApplied = companionOf(node, name)?.applied === completionHash(skyhook)
+  const isComplete = decision?.status === 'complete' && isApplied
+  const agent = agentFinding(fleet, node)
+  const context: Context = { fleet, rebuilt, skyhook, node, detail, preceding, published }
+  const found = isComplete
+    ? completeFindings(context, agent, reason)
+    : distinct([...(agent ? [agent] : []), ...findingsOf(context, decision)])
+  const findings = found.toSorted((a, b) => gateNames.indexOf(a.gate) - gateNames.indexOf(b.gate))
+  const [verdict] = findings
+  return {
+    ...common,
+    state: isComplete ? 'complete' : verdict === undefined ? 'working' : 'held-up',
+    verdict,
+    gates: gatesOf(context, findings, verdict),
+    disagreement: disagreementOf(context, agent, isComplete ? undefined : reason, isComplete),
+    doubt,
+  }
+}
+
+type Context = {
+  readonly fleet: FleetView<KubernetesNode>
+  readonly rebuilt: NodeView
+  readonly skyhook: Skyhook
+  readonly node: KubernetesNode
+  readonly detail: NodeDetail
+  readonly preceding: string | undefined
+  readonly published: PublishedReason | undefined
+}
+
+/** Its agent matters once there is work again; the soak keeps a slot from others. */
+const completeFindings = (
+  context: Context,
+  agent: Finding | undefined,
+  reason: Reason | undefined,
+): readonly Finding[] => [
+  ...(agent ? [agent] : []),
+  ...(reason?.reason === 'Soaking' ? [findingOf(context, reason)] : []),
+]
+
+/** All closed gates, in no order. */
+function findingsOf(context: Context, decision: SkyhookDecision | undefined): readonly Finding[] {
+  const { rebuilt, skyhook, preceding } = context
+  const { name, uid } = skyhook.metadata
+  const view = rebuilt.views.find(({ metadata }) => metadata.name === name)
+  if (view === undefined) return []
+  const { snapshot } = rebuilt
+  const hasStarted = decision?.record.lifecycle !== undefined
+  const paused = hasStarted ? pauseReason(view, snapshot) : undefined
+  const gates = hasStarted ? (paused ? [paused] : []) : closedStartGates(view, snapshot, preceding)
+  const packages = [...(decision?.reason?.packages ?? [])].map(([packageName, reason]) =>
+    findingOf(context, reason, packageName),
+  )
+  const decided = decision?.reason ? [findingOf(context, decision.reason)] : []
+  const answer = rebuilt.slotAnswers.get(name)
+  const hasSlot = slotOfSkyhook(snapshot, uid) !== undefined
+  const isShut = answer?.known === true && answer.value.verdict.verdict === 'wait'
+  const slot =
+    !hasStarted && !hasSlot && isShut && answer.known
+      ? [slotFinding({ view, node: context.node, namespace: context.fleet.namespace, answer: answer.value })]
+      : []
+  return [...gates.map((gate) => findingOf(context, gate)), ...packages, ...decided, ...slot]
+}
+
+/** Slots and pods are explained by those who know them. */
+function findingOf(context: Context, reason: Reason, packageName = packageOf(reason)): Finding {
+  const { fleet, rebuilt, skyhook, node, detail, preceding } = context
+  const { name } = skyhook.metadata
+  const sinceMs = sinceOf(context, reason)
+  const view = rebuilt.views.find(({ metadata }) => metadata.name === name)
+  const answer = rebuilt.slotAnswers.get(name)
+  const { settings } = rebuilt.snapshot
+  const budgets = valueOr(detail.budgets, [])
+  const found = !view
+    ? undefined
+    : isSlotReason(reason) && answer?.known === true
+      ? slotFinding({ view, node, namespace: fleet.namespace, answer: answer.value })
+      : isDrainReason(reason) && detail.pods.known
+        ? drainFinding({ view, node, pods: detail.pods.value, budgets, settings })
+        : undefined
+  if (found) return { ...found, sinceMs: found.sinceMs ?? sinceMs }
+  const record = rebuilt.records.get(name)?.record
+  return reasonFinding(reason, { skyhook, node, namespace: fleet.namespace, record, sinceMs, preceding, packageName })
+}
+
+const isSlotReason = ({ reason }: Reason): boolean => reason === 'WaitingForSlot' || reason === 'WaitingForBatch'
+const isDrainReason = ({ reason }: Reason): boolean => reason === 'ProtectedPods' || reason === 'DrainBlocked'
+
+/** Reasons of packages begin with the package. */
+const packageOf = ({ message }: Reason): string | undefined => /^package ([^ :]+)(?: [^:]+)?: /.exec(message)?.[1]
+
+/** As the Node or an Event says it, where they speak of the same. */
+function sinceOf({ published, rebuilt, skyhook }: Context, { reason }: Reason): number | undefined {
+  if (published?.reason === reason) return published.sinceMs
+  return rebuilt.evidence.get(skyhook.metadata.name)?.find((one) => one.reason === reason)?.sinceMs
+}
+
+function distinct(findings: readonly Finding[]): readonly Finding[] {
+  const keyOf = ({ cause, objects }: Finding): string =>
+    `${cause} ${objects.map(({ kind, name }) => `${kind}/${name}`).join()}`
+  return [...new Map(findings.toReversed().map((one) => [keyOf(one), one])).values()].toReversed()
+}
+
+const closed = (gate: GateName, findings: readonly Finding[]): Gate => ({ gate, verdict: 'closed', findings })
+
+function gatesOf(context: Context, findings: readonly Finding[], verdict: Finding | undefined): readonly Gate[] {
+  const reached = verdict === undefined ? gateNames.length : gateNames.indexOf(verdict.gate)
+  return gateNames.map((gate, index): Gate => {
+    const found = findings.filter((one) => one.gate === gate)
+    if (found.length > 0) return closed(gate, found)
+    const why = hiddenWhy(context, gate)
+    if (why !== undefined) return { gate, verdict: 'unknown', findings: [], why }
+    return { gate, verdict: index < reached || isIndependent.has(gate) ? 'open' : 'ahead', findings: [] }
+  })
+}
+
+/** Their state does not depend on the gates before them. */
+const isIndependent: ReadonlySet<GateName> = new Set([
+  'selector',
+  'ignored',
+  'disabled',
+  'paused',
+  'spec',
+  'policy',
+  'priority',
+  'host',
+  'taint',
+])
+
+/** What the caller may not read. */
+function hiddenWhy({ fleet, detail, rebuilt, skyhook }: Context, gate: GateName): string | undefined {
+  const answer = rebuilt.slotAnswers.get(skyhook.metadata.name)
+  const sources: Partial<Record<GateName, readonly (Known<unknown> | undefined)[]>> = {
+    agent: [fleet.agents],
+    slot: [answer],
+    drain: [detail.pods, detail.budgets],
+    policy: skyhook.spec.deploymentPolicy ? [fleet.policies] : [],
+  }
+  const hidden = sources[gate]?.find((source) => source?.known === false)
+  return hidden?.known === false ? hidden.why : undefined
+}
+
+function disagreementOf(
+  { published, node }: Context,
+  agent: Finding | undefined,
+  reason: Reason | undefined,
+  isComplete: boolean,
+): string | undefined {
+  if (published?.reason === reason?.reason) return undefined
+  const since =
+    published?.sinceMs === undefined ? '' : ` since ${new Date(published.sinceMs).toISOString().slice(0, 19)}Z`
+  const shows = reason?.reason ?? (isComplete ? 'that it is complete' : 'that it works')
+  const why = agent === undefined ? '' : `; its agent does not act, so what the node says is old`
+  return published === undefined
+    ? `node ${node.metadata.name} publishes no reason, and the API shows ${shows}${why}`
+    : `node ${node.metadata.name} says ${published.reason}${since}, and the API shows ${shows}${why}`
+}

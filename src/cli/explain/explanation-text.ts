@@ -1,0 +1,71 @@
+/** Explanations as text. Nothing is told by color: each state has a word of its own. */
+import { durationText } from './duration-text.ts'
+import type { NodeExplanation } from './explain-node.ts'
+import type { NodeGroup } from './node-groups.ts'
+import type { Finding } from './finding.ts'
+
+const gateWidth = 10
+const verdictWidth = 9
+const indent = ' '.repeat(gateWidth + verdictWidth + 2)
+
+/** The chain of gates with the verdict of each, for one node. */
+export function explanationText(explanation: NodeExplanation, nowMs: number): string {
+  const { skyhook, node, state, verdict, gates, disagreement, doubt } = explanation
+  const headline = `Skyhook ${skyhook} on node ${node}: ${stateTexts[state]}${verdict ? ` (${verdict.cause})` : ''}`
+  const rows = gates.flatMap(({ gate, verdict: gateVerdict, findings, why }) => {
+    const start = `${gate.padEnd(gateWidth)} ${verdictTexts[gateVerdict].padEnd(verdictWidth)}`
+    if (findings.length === 0) return [why === undefined ? start.trimEnd() : `${start} ${why}`]
+    return findings.flatMap((finding, index) => {
+      const [first = '', ...rest] = findingLines(finding, nowMs)
+      return [`${index === 0 ? start : ' '.repeat(start.length)} ${first}`, ...rest.map((line) => `${indent}${line}`)]
+    })
+  })
+  const notes = [
+    ...(disagreement === undefined ? [] : [`Note: ${disagreement}.`]),
+    ...(doubt === undefined ? [] : [`Note: what is done on the host is not known for sure: ${doubt}.`]),
+  ]
+  return [headline, '', ...rows, ...(notes.length > 0 ? ['', ...notes] : [])].map((line) => `${line}\n`).join('')
+}
+
+const stateTexts: Readonly<Record<NodeExplanation['state'], string>> = {
+  complete: 'complete',
+  working: 'at work, nothing holds it up',
+  'held-up': 'held up',
+  'not-selected': 'not selected',
+}
+
+const verdictTexts = { open: 'open', closed: 'CLOSED', unknown: 'unknown', ahead: 'ahead' } as const
+
+function findingLines({ message, sinceMs, unblock, command }: Finding, nowMs: number): readonly string[] {
+  const since = sinceMs === undefined ? '' : ` (for ${durationText(nowMs - sinceMs)})`
+  const [first = '', ...rest] = printable(message).split('\n')
+  return [
+    rest.length === 0 ? `${first}${since}` : first,
+    ...rest.map((line) => `  ${line}`),
+    ...(rest.length > 0 && since !== '' ? [since.trim()] : []),
+    `unblock: ${unblock}`,
+    `run:     ${command}`,
+  ]
+}
+
+/** Log lines and names come from others: a terminal must not obey what is in them. */
+const printable = (text: string): string => text.replaceAll(/[^\P{Cc}\n]/gu, ' ')
+
+/** Nodes with the same cause, for a whole Skyhook. */
+export function groupsText(
+  skyhook: string,
+  { groups, selected, complete }: { groups: readonly NodeGroup[]; selected: number; complete: number },
+  nowMs: number,
+): string {
+  const headline = `Skyhook ${skyhook}: ${complete} of ${selected} selected nodes are complete`
+  const blocks = groups.flatMap(({ nodes, finding, state }) => {
+    const count = `${nodes.length} ${nodes.length === 1 ? 'node' : 'nodes'}`
+    const names = nodes.length > maxNames ? `${nodes.slice(0, maxNames).join(', ')}, …` : nodes.join(', ')
+    if (finding === undefined) return ['', `${count} ${stateTexts[state]}: ${names}`]
+    const [first = '', ...rest] = findingLines(finding, nowMs)
+    return ['', `${count} held up (${finding.cause}): ${names}`, `  ${first}`, ...rest.map((line) => `  ${line}`)]
+  })
+  return [headline, ...blocks].map((line) => `${line}\n`).join('')
+}
+
+const maxNames = 8

@@ -1,0 +1,273 @@
+/**
+ * The snapshot that a node's agent would decide on, rebuilt from what the API shows. What only the host knows is taken
+ * from its agent's own words, or taken to be in order.
+ */
+import { emptyJournal, type Journal } from '../../schemas/journal.ts'
+import type { KubernetesNode } from '../../schemas/kubernetes.ts'
+import { type Mode, type PackageConfig, stagesWithSteps, type Step } from '../../schemas/package-config.ts'
+import { isPastWork, type PackageSpec, type Skyhook } from '../../schemas/skyhook.ts'
+import { disruptionOf, hasMark } from '../../stages/drain/drain.ts'
+import { preparationKey } from '../../stages/model/plan.ts'
+import {
+  type AttemptObservation,
+  type Failure,
+  known,
+  type Known,
+  type OwnSlot,
+  type Preparation,
+  type SkyhookView,
+  type SlotDenial,
+  type Snapshot,
+} from '../../stages/model/snapshot.ts'
+import { membershipOf } from '../../stages/skyhook/joining.ts'
+import { slotOfSkyhook } from '../../stages/skyhook/slot.ts'
+import type { FleetView } from '../fleet-view/fleet-view.ts'
+import type { NodeDetail } from '../fleet-view/node-detail.ts'
+import { valueOr } from '../fleet-view/readable.ts'
+import { defaultSettings } from '../fleet-view/settings.ts'
+import { expectedEvictions } from './drain-view.ts'
+import { type Evidence, evidenceOf, hostErrorOf, withoutPackage } from './evidence.ts'
+import { type PublishedRecord, publishedRecord } from './published-record.ts'
+import { ownSlotsOf, slotAnswer, type Leased, type SlotAnswer } from './slot-view.ts'
+
+export type NodeView = {
+  readonly snapshot: Snapshot
+  readonly views: readonly SkyhookView[]
+  /** By name of the Skyhook. */
+  readonly records: ReadonlyMap<string, PublishedRecord>
+  readonly evidence: ReadonlyMap<string, readonly Evidence[]>
+  /** What a request for a slot would be answered; unknown where Leases may not be read. */
+  readonly slotAnswers: ReadonlyMap<string, Known<SlotAnswer>>
+}
+
+export function nodeView(
+  fleet: FleetView<KubernetesNode>,
+  skyhooks: readonly Skyhook[],
+  node: KubernetesNode,
+  detail: NodeDetail,
+): NodeView {
+  const nowMs = fleet.takenAtMs
+  const views = skyhooks.map((skyhook) => viewOf(fleet, skyhook, node))
+  const leased: Known<Leased> = !fleet.slots.known
+    ? fleet.slots
+    : fleet.ledgers.known
+      ? known({ slots: fleet.slots.value, ledgers: fleet.ledgers.value })
+      : fleet.ledgers
+  const slots: Known<readonly OwnSlot[]> = leased.known ? known(ownSlotsOf(node, views, leased.value)) : leased
+  const evidence = new Map(
+    skyhooks.map(({ metadata: { name } }) => [
+      name,
+      evidenceOf({ node, skyhook: name, events: detail.events, takenAtMs: nowMs }),
+    ]),
+  )
+  const settings = valueOr(fleet.settings, defaultSettings)
+  const pods = detail.pods.known ? known({ pods: detail.pods.value, since: 'cordoned' as const }) : detail.pods
+  const host = hostOf(node, [...evidence.values()].flat())
+  const bare: Snapshot = {
+    nowMs,
+    wallOffsetMs: 0,
+    bootId: node.status?.nodeInfo?.bootID ?? '',
+    node,
+    skyhooks: known(views),
+    journal: emptyJournal(node.metadata.uid),
+    attempts: new Map(),
+    preparations: new Map(),
+    slots,
+    slotDenials: new Map(),
+    distantSkyhooks: new Set(),
+    pods,
+    singleNode: fleet.nodes.known ? fleet.nodes.value.length === 1 : undefined,
+    evictions: detail.pods.known ? expectedEvictions(detail.pods.value, valueOr(detail.budgets, []), nowMs) : new Map(),
+    interrupts: new Map([['published', { state: 'running' }]]),
+    hostFolders: new Set(),
+    statuses: known(new Map()),
+    requestedStatuses: new Map(),
+    cleanUps: new Map(),
+    failures: new Map(),
+    host,
+    settings,
+  }
+  const records = new Map(views.map((view) => [view.metadata.name, recordFor(bare, view, evidence)]))
+  const hasStarted = ({ metadata }: SkyhookView): boolean => records.get(metadata.name)?.record?.lifecycle !== undefined
+  const waiting = views.filter((view) => !hasStarted(view))
+  const slotAnswers = new Map(views.map((view) => [view.metadata.name, answerFor(bare, view, leased)] as const))
+  const snapshot: Snapshot = {
+    ...bare,
+    journal: journalOf(bare, records),
+    attempts: new Map(
+      [...records.values()].flatMap(({ runningSteps }) =>
+        runningSteps.map((id): [string, AttemptObservation] => [id, { state: 'running' }]),
+      ),
+    ),
+    preparations: new Map(
+      views.flatMap((view) => preparationsOf(view, { hasStarted: hasStarted(view), nowMs, evidence, records })),
+    ),
+    distantSkyhooks: new Set(waiting.map(({ metadata }) => metadata.name)),
+    slotDenials: new Map(
+      waiting.flatMap(({ metadata: { name } }) => {
+        const answer = slotAnswers.get(name)
+        const denial = answer?.known === true ? denialOf(answer.value, nowMs) : undefined
+        return denial ? [[name, denial] as const] : []
+      }),
+    ),
+    failures: new Map([...evidence].flatMap(([name, found]) => failuresOf(name, found, nowMs))),
+  }
+  return { snapshot, views, records, evidence, slotAnswers }
+}
+
+function viewOf(
+  { policies }: FleetView<KubernetesNode>,
+  { metadata, spec }: Skyhook,
+  node: KubernetesNode,
+): SkyhookView {
+  const name = spec.deploymentPolicy
+  if (!name) return { metadata, spec, stale: false }
+  if (!policies.known) return { metadata, spec, stale: false, policy: { state: 'unknown', why: policies.why } }
+  const found = policies.value.find((policy) => policy.metadata.name === name)
+  if (!found) return { metadata, spec, stale: false, policy: { state: 'missing' } }
+  const { uid, generation = 0 } = found.metadata
+  const nodeLabels = node.metadata.labels ?? {}
+  return { metadata, spec, stale: false, policy: { state: 'found', uid, generation, spec: found.spec, nodeLabels } }
+}
+
+function hostOf(node: KubernetesNode, evidence: readonly Evidence[]): Snapshot['host'] {
+  const found = hostErrorOf(node)
+  const reported = evidence.find(({ reason }) => hostFaults.some((one) => one === reason))
+  const reason = hostFaults.find((one) => one === reported?.reason)
+  if (reported !== undefined && reason !== undefined) return { state: 'unusable', reason, message: reported.message }
+  return found === undefined ? { state: 'usable' } : { state: 'unusable', reason: 'HostUnusable', message: found }
+}
+
+const hostFaults = ['HostUnusable', 'HostUnreachable', 'CrashLoop'] as const
+
+function recordFor(
+  bare: Snapshot,
+  view: SkyhookView,
+  evidence: ReadonlyMap<string, readonly Evidence[]>,
+): PublishedRecord {
+  const { name, uid } = view.metadata
+  const slot = slotOfSkyhook(bare, uid)
+  const isAtWork = slot !== undefined && slot.phase !== 'preparing' && !isPastWork(slot.phase)
+  const isMarked = hasMark(bare.node, name)
+  return publishedRecord(bare.node, view, {
+    hasStarted: isMarked || isAtWork,
+    mayRun: !isMarked || !bare.pods.known || disruptionOf(bare, name, view.spec).isDrained,
+    nowMs: bare.nowMs,
+    bootId: bare.bootId,
+    isInterrupting: slot?.phase === 'interrupting' || slot?.phase === 'rebooting',
+    evidence: evidence.get(name) ?? [],
+  })
+}
+
+function journalOf({ journal, bootId }: Snapshot, records: ReadonlyMap<string, PublishedRecord>): Journal {
+  const entries = [...records].flatMap(([name, { record }]) => (record ? [[name, record] as const] : []))
+  return { ...journal, bootId, skyhooks: Object.fromEntries(entries) }
+}
+
+function answerFor(snapshot: Snapshot, view: SkyhookView, leased: Known<Leased>): Known<SlotAnswer> {
+  if (!leased.known) return leased
+  const needsDrain = Object.values(view.spec.packages ?? {}).some(
+    ({ interrupt, configInterrupts }) => interrupt !== undefined || configInterrupts !== undefined,
+  )
+  const isJoining = membershipOf(snapshot, view) === 'joining'
+  return known(slotAnswer({ node: snapshot.node, view, leased: leased.value, isJoining, needsDrain }))
+}
+
+function denialOf({ verdict, batch, waitsFor }: SlotAnswer, nowMs: number): SlotDenial | undefined {
+  if (verdict.verdict !== 'wait') return undefined
+  return {
+    message: batch ?? verdict.reason,
+    nextRequestAtMs: nowMs + 1,
+    sinceMs: nowMs,
+    ...(waitsFor && { waitsFor }),
+  }
+}
+
+const preparationReasons: ReadonlySet<string> = new Set([
+  'ImagePull',
+  'ReferenceMissing',
+  'InvalidPackage',
+  'InvalidSpec',
+])
+
+/** What the agent says to be missing; all else is taken to be on the host, or in its registry. */
+function preparationsOf(
+  view: SkyhookView,
+  {
+    hasStarted,
+    nowMs,
+    evidence,
+    records,
+  }: {
+    readonly hasStarted: boolean
+    readonly nowMs: number
+    readonly evidence: ReadonlyMap<string, readonly Evidence[]>
+    readonly records: ReadonlyMap<string, PublishedRecord>
+  },
+): readonly (readonly [string, Preparation])[] {
+  const { name: skyhook } = view.metadata
+  const reported = (evidence.get(skyhook) ?? []).filter(({ reason }) => preparationReasons.has(reason))
+  const ready: Preparation = hasStarted
+    ? { state: 'ready', digest: '', config: anyConfig, contentHashes: new Map() }
+    : { state: 'checked' }
+  const preparationOf = (name: string, spec: PackageSpec): Preparation => {
+    const found = reported.find((one) => one.package === name && isAboutSpec(one, spec))
+    if (!found) return ready
+    const message = withoutPackage(found.message)
+    return { state: 'failed', reason: found.reason, message, depth: 'layers', retryAtMs: nowMs + 1 }
+  }
+  const packages = Object.entries(view.spec.packages ?? {})
+  const ofSpec = packages.flatMap(([name, spec]) => {
+    const { image, version, containerSHA: digest, env = [], resources } = spec
+    const asked = { image, version, ...(digest && { digest }) }
+    const references = { env, ...(resources && { resources }) }
+    const preparation = preparationOf(name, spec)
+    return [
+      [preparationKey(asked), preparation],
+      [preparationKey({ ...asked, references }), preparation],
+    ] as const
+  })
+  const ofHost = Object.values(records.get(skyhook)?.record?.packages ?? {}).flatMap((entry) => {
+    const { image, version, work } = entry
+    return work ? [[preparationKey({ image, version, digest: work.digest }), ready] as const] : []
+  })
+  return [...ofHost, ...ofSpec]
+}
+
+/** A refusal that names an image is about this version of the package, or an earlier one. */
+const isAboutSpec = ({ reason, message }: Evidence, { image, version }: PackageSpec): boolean =>
+  reason !== 'ImagePull' || !message.includes(image) || message.includes(version) || message.includes('sha256:')
+
+/** A package of which nothing is known: a step in each mode, so that no decision takes a stage for passed. */
+const anyStep: Step = {
+  name: '',
+  path: '',
+  arguments: [],
+  returncodes: [0],
+  onHost: true,
+  env: {},
+  idempotence: 'step',
+  upgradeStep: false,
+}
+const modes = stagesWithSteps.flatMap((stage): readonly Mode[] => [stage, `${stage}-check`])
+const anyConfig: PackageConfig = {
+  packageName: '',
+  packageVersion: '',
+  expectedConfigFiles: [],
+  modes: Object.fromEntries(modes.map((mode) => [mode, [anyStep]])),
+}
+
+const apiFailures: ReadonlySet<string> = new Set(['ApiServerUnavailable', 'ApiRequestRefused', 'InternalError'])
+/** Failures count once they have lasted a while. */
+const lastingMs = 10_000
+
+function failuresOf(
+  skyhook: string,
+  evidence: readonly Evidence[],
+  nowMs: number,
+): readonly (readonly [string, Failure])[] {
+  const found = evidence.find(({ reason }) => apiFailures.has(reason))
+  if (!found) return []
+  const { reason, message, sinceMs = nowMs } = found
+  return [[`published ${skyhook}`, { reason, message, sinceMs: Math.min(sinceMs, nowMs - lastingMs), skyhook }]]
+}

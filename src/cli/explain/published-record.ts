@@ -1,0 +1,260 @@
+/**
+ * The journal of a Skyhook on a node, as far as its published copy on the Node says it. What the copy leaves out is
+ * filled in so that a decision neither starts nor undoes anything because of it.
+ */
+import { type Companion, journalKey, statusKey } from '../../schemas/annotations.ts'
+import { sha256Hex } from '../../schemas/canonical-json.ts'
+import type {
+  PackageFacts,
+  PackageRecord,
+  RetryingPackage,
+  SkyhookRecord,
+  StageAttempt,
+  StageFailure,
+} from '../../schemas/journal.ts'
+import type { KubernetesNode } from '../../schemas/kubernetes.ts'
+import { stagesWithSteps, type Stage } from '../../schemas/package-config.ts'
+import {
+  entryStates,
+  type EntryState,
+  type Interrupt,
+  type PackageSpec,
+  type Skyhook,
+  type StageName,
+  stageNames,
+} from '../../schemas/skyhook.ts'
+import { completionHash } from '../../stages/model/applied-hash.ts'
+import { attemptInputsHash } from '../../stages/package/start-stage.ts'
+import { immutableInputsHash, inputsHash, inputsOf } from '../../stages/model/package-inputs.ts'
+import { newSkyhookRecord } from '../../stages/model/plan-builder.ts'
+import { type AnnotationEntry, companionOf, nodeStateOf, parseState } from '../../stages/model/read-annotations.ts'
+import { known, type Known, unknown } from '../../stages/model/snapshot.ts'
+import type { Evidence } from './evidence.ts'
+
+export type PublishedRecord = {
+  /** Undefined: nothing was ever done for this Skyhook here. */
+  readonly record: SkyhookRecord | undefined
+  /** Ids of steps that are taken to run. */
+  readonly runningSteps: readonly string[]
+  /** Whether the copy is the agent's own, of this Node, and not edited since. */
+  readonly trust: Known<true>
+}
+
+/** What is known of the work beside the copy. */
+export type WorkFacts = {
+  /** Work has started: the node is cordoned for it, or its slot says so. */
+  readonly hasStarted: boolean
+  /** Nothing keeps steps from running, such as pods that have to leave first. */
+  readonly mayRun: boolean
+  readonly nowMs: number
+  readonly bootId: string
+  /** An interrupt is under way, by the phase of the slot. */
+  readonly isInterrupting: boolean
+  readonly evidence: readonly Evidence[]
+}
+
+export function publishedRecord(node: KubernetesNode, skyhook: Skyhook, facts: WorkFacts): PublishedRecord {
+  const { name, uid } = skyhook.metadata
+  const text = nodeStateOf(node, name)
+  const companion = companionOf(node, name)
+  const trust = trustIn(node, name, { text, companion })
+  const entries = parseState(text ?? '{}') ?? {}
+  if (text === undefined && companion === undefined) return { record: undefined, runningSteps: [], trust }
+  const isApplied = companion?.applied === completionHash(skyhook)
+  const context: EntryContext = { ...facts, isApplied }
+  const built = Object.entries(entries).flatMap(([key, entry]) => entryOf(skyhook, key, entry, context))
+  const interrupt = interruptOf(companion?.reboots ?? {}, built, facts)
+  const record: SkyhookRecord = {
+    ...newSkyhookRecord(uid),
+    rev: companion?.rev ?? 0,
+    packages: Object.fromEntries(built.map(({ key, record: entry }) => [key, entry])),
+    applied: companion?.applied,
+    reboots: Object.fromEntries(Object.entries(companion?.reboots ?? {}).map(([key, { done }]) => [key, done])),
+    ...(facts.hasStarted && { lifecycle: { startedAtMs: facts.nowMs, generation: skyhook.metadata.generation ?? 0 } }),
+    ...(interrupt && { interrupt }),
+    published: {
+      rev: companion?.rev ?? 0,
+      state: text ?? '{}',
+      status: statusOf(node, name),
+      atMs: facts.nowMs,
+    },
+  }
+  return { record, runningSteps: built.flatMap(({ step }) => (step === undefined ? [] : [step])), trust }
+}
+
+function trustIn(
+  { metadata }: KubernetesNode,
+  name: string,
+  { text, companion }: { readonly text: string | undefined; readonly companion: Pick<Companion, 'sha256'> | undefined },
+): Known<true> {
+  const companionText = metadata.annotations?.[journalKey(name)]
+  if (text === undefined && companion === undefined) return known(true)
+  if (companion === undefined)
+    return unknown(
+      companionText === undefined
+        ? `the annotation journal_${name} is missing: no agent has written nodeState_${name}`
+        : `the annotation journal_${name} cannot be read`,
+    )
+  if (text === undefined)
+    return unknown(`someone removed the annotation nodeState_${name}, and the agent has not answered`)
+  if (sha256Hex(text) !== companion.sha256)
+    return unknown(`someone edited the annotation nodeState_${name}, and the agent has not answered`)
+  const { nodeUID } = JSON.parse(companionText ?? '{}') as Partial<Companion>
+  if (nodeUID !== metadata.uid) return unknown('the state is of an earlier registration of this Node')
+  return known(true)
+}
+
+const statusOf = (node: KubernetesNode, name: string) =>
+  (node.metadata.annotations?.[statusKey(name)] ?? 'unknown') as NonNullable<SkyhookRecord['published']>['status']
+
+type EntryContext = WorkFacts & { readonly isApplied: boolean }
+type Entry = { readonly key: string; readonly record: PackageRecord; readonly step?: string }
+
+function entryOf(skyhook: Skyhook, key: string, entry: AnnotationEntry, context: EntryContext): readonly Entry[] {
+  const [name = '', version = ''] = key.split('|')
+  const stage = stageNames.find((one) => one === entry.stage)
+  const state = entryStates.find((one) => one === entry.state) ?? 'in_progress'
+  if (stage === undefined || version === '') return []
+  const found = skyhook.spec.packages?.[name]
+  const spec = found?.version === version ? found : undefined
+  const count = 'restarts' in entry && typeof entry.restarts === 'number' ? entry.restarts : 0
+  const facts: PackageFacts = {
+    name,
+    version,
+    image: typeof entry.image === 'string' ? entry.image : (spec?.image ?? ''),
+    restarts: count,
+    ...(found?.uninstall && { uninstall: found.uninstall }),
+  }
+  const asked = skyhook.metadata.deletionTimestamp === undefined ? found : undefined
+  return [{ key, ...progressOf(facts, { stage, state, spec, asked }, context) }]
+}
+
+type Position = {
+  readonly stage: StageName
+  readonly state: EntryState
+  /** Of this very version. */
+  readonly spec: PackageSpec | undefined
+  /** Of whichever version; undefined where nothing is asked of the package any more. */
+  readonly asked: PackageSpec | undefined
+}
+
+function progressOf(facts: PackageFacts, position: Position, context: EntryContext): Omit<Entry, 'key'> {
+  const { stage, state, spec } = position
+  const started = { ...facts, work: workOf(facts, spec), ...configOf(position, context) }
+  switch (state) {
+    case 'complete':
+      return { record: { ...started, progress: { state: 'complete', stage } } }
+    case 'skipped':
+      return { record: { ...started, progress: { state: 'skipped', stage: 'uninstall' } } }
+    case 'unknown':
+      return { record: { ...started, progress: { state: 'retained', stage, shownAs: 'unknown' } } }
+    case 'erroring':
+      return { record: failing(started, position, context) }
+    case 'in_progress':
+      break
+  }
+  const isInstall = stage === 'apply' || stage === 'upgrade'
+  if (isInstall && !(context.hasStarted && context.mayRun))
+    return { record: { ...facts, untouched: true, progress: { state: 'due', stage } } }
+  if (!isStage(stage) || !context.hasStarted) return { record: { ...started, progress: { state: 'due', stage } } }
+  const step = `${facts.name}/${stage}`
+  return {
+    record: { ...started, progress: { state: 'running', stage, attempt: attemptOf(spec, stage, step, context) } },
+    step,
+  }
+}
+
+/** Taken to be made from this very spec: the copy does not say from what. */
+const workOf = ({ name, version, image }: PackageFacts, spec: PackageSpec | undefined) => ({
+  digest: '',
+  generation: 0,
+  inputs: immutableInputsHash(spec ?? { version, image }),
+  packageName: name,
+  packageVersion: version,
+})
+
+/**
+ * A copy says by one hash whether the whole spec is what was completed last. Where it is not, and this version is
+ * complete, its configuration may be what has changed.
+ */
+function configOf(position: Position, context: EntryContext): Pick<PackageFacts, 'config' | 'pendingInterrupt'> {
+  const { stage, state, spec } = position
+  const isDone = state === 'complete' && (stage === 'post-interrupt' || stage === 'config')
+  const pending = pendingOf(position, context)
+  const pendingInterrupt = pending && { pendingInterrupt: { interrupt: pending } }
+  if (stage === 'apply' || stage === 'upgrade' || stage === 'uninstall' || spec === undefined)
+    return { ...pendingInterrupt }
+  const current = inputsOf(spec)
+  if (!isDone || pending) return { ...pendingInterrupt, config: { started: current, changedKeys: [] } }
+  const started = context.isApplied ? current : { config: {}, env: [] }
+  return { config: { started, finished: started, changedKeys: [] } }
+}
+
+/** The copy does not say it: it is due, or config has passed in work that has not ended. */
+function pendingOf({ stage, state, spec }: Position, { isApplied, hasStarted }: EntryContext): Interrupt | undefined {
+  if (stage === 'interrupt' && state !== 'complete')
+    return spec?.interrupt ?? Object.values(spec?.configInterrupts ?? {})[0]
+  const isBetween = stage === 'config' && state === 'complete' && hasStarted && !isApplied
+  return isBetween && spec?.interrupt?.when !== 'required' ? spec?.interrupt : undefined
+}
+
+function failing(
+  started: PackageFacts & { readonly work: NonNullable<PackageRecord['work']> },
+  { stage, asked }: Position,
+  context: EntryContext,
+): PackageRecord {
+  const retryAtMs = context.nowMs + 1
+  const failure = failureOf(started, stage, context)
+  if (!isStage(stage)) return { ...started, progress: { state: 'retrying', stage: 'interrupt', retryAtMs, failure } }
+  const attempt: StageAttempt = { number: started.restarts, startedAtMs: context.nowMs, steps: [], inputs: '' }
+  const record: RetryingPackage = { ...started, progress: { state: 'retrying', stage, attempt, retryAtMs, failure } }
+  // taken to be of this very spec: an edit would end the pause
+  const inputs = attemptInputsHash(record, asked)
+  return { ...record, progress: { ...record.progress, attempt: { ...attempt, inputs } } }
+}
+
+/** Why it fails, by the words of the agent where there are any. */
+function failureOf({ name, restarts }: PackageFacts, stage: StageName, { evidence }: EntryContext): StageFailure {
+  const isFailure = (reason: string): reason is StageFailure['reason'] =>
+    stage === 'interrupt'
+      ? reason === 'RebootRefused' || reason === 'StepFailed'
+      : reason === 'StepFailed' || reason === 'CheckFailed'
+  for (const { reason, message, package: about } of evidence) {
+    if (!isFailure(reason) || (about !== undefined && about !== name)) continue
+    return { reason, message: message.replace(/^package [^:]+: /, '') }
+  }
+  const times = restarts > 1 ? `${restarts} times` : 'once'
+  return { reason: 'StepFailed', message: `stage ${stage} failed ${times}; the node does not say why any more` }
+}
+
+const isStage = (stage: StageName): stage is Stage => stagesWithSteps.some((one) => one === stage)
+
+function attemptOf(
+  spec: PackageSpec | undefined,
+  stage: Stage,
+  id: string,
+  { nowMs, bootId }: EntryContext,
+): StageAttempt {
+  return {
+    number: 1,
+    startedAtMs: nowMs,
+    inputs: inputsHash(spec ? inputsOf(spec) : { config: {}, env: [] }),
+    steps: [{ id, unit: id, mode: stage, index: 0, path: '', bootId, startedAtMs: nowMs }],
+  }
+}
+
+/** A reboot that was announced for this boot, or an interrupt that the slot tells of. */
+function interruptOf(
+  reboots: NonNullable<Companion['reboots']>,
+  entries: readonly Entry[],
+  { nowMs, bootId, isInterrupting }: WorkFacts,
+): SkyhookRecord['interrupt'] {
+  const owing = entries.filter(({ record }) => record.progress.stage === 'interrupt' && record.progress.state === 'due')
+  const owners = owing.map(({ key }) => key)
+  const asked = Object.entries(reboots).find(([, { askedInBoot }]) => askedInBoot === bootId)
+  if (asked)
+    return { id: asked[0], interrupt: { type: 'reboot' }, owners, bootId, rebootKey: asked[0], startedAtMs: nowMs }
+  const pending = owing[0]?.record.pendingInterrupt
+  if (!isInterrupting || pending === undefined) return undefined
+  return { id: 'published', interrupt: pending.interrupt, owners, bootId, startedAtMs: nowMs }
+}

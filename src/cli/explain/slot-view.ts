@@ -1,0 +1,112 @@
+/** What the Leases say about one node and one Skyhook: its slot, and what an admission would answer it now. */
+import { type AdmissionVerdict, admit } from '../../lease/admission.ts'
+import {
+  admissionOf,
+  batchReason,
+  bootstrapLimitOf,
+  compartmentNames,
+  compartmentOf,
+} from '../../lease/budget/budget.ts'
+import { controlPlaneAsking } from '../../lease/control-plane.ts'
+import { bootstrapScope, controlPlaneScope, isScopeOf, labelKeys, type Scope, skyhookScope } from '../../lease/names.ts'
+import type { Limit } from '../../lease/rule.ts'
+import { countsTowards, isHeldBy, type Lease, type Slot } from '../../lease/slot.ts'
+import { type SlotPhase, slotPhases } from '../../schemas/skyhook.ts'
+import type { KubernetesNode } from '../../schemas/kubernetes.ts'
+import { isControlPlaneNode } from '../../stages/skyhook/control-plane.ts'
+import type { OwnSlot, SkyhookView, SlotDenial } from '../../stages/model/snapshot.ts'
+
+export type Leased = { readonly slots: readonly Slot[]; readonly ledgers: readonly Lease[] }
+
+const identityOf = ({ metadata, status }: KubernetesNode) => ({
+  name: metadata.name,
+  uid: metadata.uid,
+  bootId: status?.nodeInfo?.bootID ?? '',
+})
+
+/** Slots that the node holds, of any Skyhook. */
+export function ownSlotsOf(node: KubernetesNode, views: readonly SkyhookView[], { slots }: Leased): readonly OwnSlot[] {
+  return slots
+    .filter(({ holder }) => holder === node.metadata.name)
+    .map((slot): OwnSlot => {
+      const name = slot.lease.metadata.labels?.[labelKeys.name] ?? ''
+      const view = views.find(
+        ({ metadata }) => metadata.name === name && isScopeOf(metadata, slot.scope, slot.compartmentName),
+      )
+      const isControlPlane = slot.scope === controlPlaneScope.hash
+      return {
+        scope: isControlPlane ? 'control-plane' : 'skyhook',
+        skyhook: isControlPlane ? '' : name,
+        skyhookUid: isControlPlane ? undefined : view?.metadata.uid,
+        lease: slot.name,
+        uid: slot.uid,
+        phase: phaseOf(slot),
+        ownership: 'confirmed',
+        ...(slot.kind === 'bootstrap' && { isBootstrap: true }),
+        isFormer: !isHeldBy(slot, identityOf(node)),
+        renewedAtMs: Infinity,
+      }
+    })
+}
+
+/** That of a newer agent may have another word. */
+const phaseOf = ({ phase }: Slot): SlotPhase => slotPhases.find((one) => one === phase) ?? 'working'
+
+/** What a request of this node for a slot of the Skyhook would be answered. */
+export type SlotAnswer = {
+  readonly verdict: AdmissionVerdict
+  /** Undefined where the compartment of the node is not known. */
+  readonly compartment: string | undefined
+  /** How many nodes may be out at once. */
+  readonly limit: Limit
+  /** Slots that count towards that. */
+  readonly holders: readonly Slot[]
+  /** Why the batch, and not the budget, has no place. */
+  readonly batch: string | undefined
+  readonly waitsFor: SlotDenial['waitsFor']
+}
+
+export type SlotQuestion = {
+  readonly node: KubernetesNode
+  readonly view: SkyhookView
+  readonly leased: Leased
+  /** The node joins the cluster: it is counted apart. */
+  readonly isJoining: boolean
+  /** The work begins with taking the node out of service. */
+  readonly needsDrain: boolean
+}
+
+export function slotAnswer({ node, view, leased, isJoining, needsDrain }: SlotQuestion): SlotAnswer {
+  const ledgers = leased.ledgers.filter(({ metadata }) => metadata.labels?.[labelKeys.name] === view.metadata.name)
+  const compartment = compartmentOf(view, ledgers)
+  const scopeOf = isJoining ? bootstrapScope : skyhookScope
+  const scope = scopeOf(view.metadata, compartment ?? '', compartmentNames(view))
+  const listing = { slots: slotsOfScope(leased.slots, scope, view.metadata.name), ledgers, resourceVersion: '' }
+  const { limit } = isJoining
+    ? { limit: bootstrapLimitOf(view, ledgers) }
+    : admissionOf(view, compartment ?? '', listing)
+  const asking = { scope, node: identityOf(node), admissionFrom: () => ({ limit }) }
+  const verdict = compartment === undefined ? uncounted : admit(listing, asking)
+  const answer = { compartment, limit, holders: listing.slots }
+  const batch = isJoining ? undefined : batchReason(view, listing)
+  if (verdict.verdict === 'wait')
+    return { ...answer, verdict, batch, waitsFor: batch === undefined ? undefined : 'batch' }
+  const guarded = needsDrain && isControlPlaneNode(node) ? controlPlaneVerdict(node, leased) : undefined
+  return guarded?.verdict === 'wait'
+    ? { ...answer, verdict: guarded, batch: undefined, waitsFor: 'control-plane' }
+    : { ...answer, verdict, batch: undefined, waitsFor: undefined }
+}
+
+const uncounted: AdmissionVerdict = {
+  verdict: 'wait',
+  reason: 'budget unknown: the census has not counted the compartments yet',
+}
+
+function controlPlaneVerdict(node: KubernetesNode, { slots }: Leased): AdmissionVerdict {
+  const held = slots.filter((slot) => countsTowards(slot, controlPlaneScope))
+  return admit({ slots: held, ledgers: [], resourceVersion: '' }, { ...controlPlaneAsking, node: identityOf(node) })
+}
+
+/** Slots of one LIST of the scope. */
+const slotsOfScope = (slots: readonly Slot[], scope: Scope, skyhook: string): readonly Slot[] =>
+  slots.filter((slot) => slot.lease.metadata.labels?.[labelKeys.name] === skyhook && countsTowards(slot, scope))

@@ -1,0 +1,56 @@
+/**
+ * What the API shows of a fleet, at one moment and to one caller. A part that the caller may not read is unknown, with
+ * the reason, and is never taken for empty.
+ */
+import type { Lease, Slot } from '../../lease/slot.ts'
+import type { DeploymentPolicy } from '../../schemas/deployment-policy.ts'
+import type { Skyhook } from '../../schemas/skyhook.ts'
+import type { Known, StageSettings } from '../../stages/model/snapshot.ts'
+
+/** `Node`: what the caller keeps of each Node. */
+export type FleetView<Node> = {
+  /** Wall clock of the caller, in ms since 1970. */
+  readonly takenAtMs: number
+  /** Of the agents and their Leases. */
+  readonly namespace: string
+  readonly skyhooks: Known<readonly Skyhook[]>
+  readonly policies: Known<readonly DeploymentPolicy[]>
+  readonly nodes: Known<readonly Node[]>
+  /** Slots of all Skyhooks, and the control plane's. */
+  readonly slots: Known<readonly Slot[]>
+  /** Leases in which the census publishes what it counted. */
+  readonly ledgers: Known<readonly Lease[]>
+  readonly agents: Known<readonly AgentPod[]>
+  /** Undefined: the namespace has none. */
+  readonly daemonSet: Known<AgentDaemonSet | undefined>
+  /** As the agents have them; unknown: those of the chart without values. */
+  readonly settings: Known<StageSettings>
+}
+
+/** The pod of an agent. */
+export type AgentPod = {
+  readonly name: string
+  /** Empty while it is not placed. */
+  readonly node: string
+  readonly isReady: boolean
+  /** Since when it has been Ready, or not, in ms since 1970; undefined while its kubelet has not said it. */
+  readonly sinceMs: number | undefined
+  readonly isDeleting: boolean
+  /** Why its container does not run, in the kubelet's words, for example `CrashLoopBackOff`. */
+  readonly containerError: string | undefined
+  readonly image: string
+}
+
+export type AgentDaemonSet = {
+  readonly name: string
+  readonly image: string
+  readonly nodeSelector: Readonly<Record<string, string>>
+  /** Affinity is not looked at: what it excludes is not known from here. */
+  readonly hasAffinity: boolean
+  readonly tolerations: readonly {
+    readonly key?: string
+    readonly operator?: 'Exists' | 'Equal'
+    readonly value?: string
+    readonly effect?: string
+  }[]
+}

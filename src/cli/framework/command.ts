@@ -1,0 +1,170 @@
+/**
+ * What a command of `kubectl skyhook` is: a value that says its arguments, its flags and its help, and what it does.
+ * The parser, the help texts, the completion and the tests of examples all read it.
+ */
+import type { Clock, Random } from '../../schemas/clock.ts'
+import type { Connection } from '../connection/connection.ts'
+import type { ExitCode } from './exit-codes.ts'
+
+/** Where a value's completions come from. `files`: the shell completes. The others need a cluster or a kubeconfig. */
+export type CompletionSource =
+  | 'skyhooks'
+  | 'nodes'
+  | 'packages'
+  | 'deploymentPolicies'
+  | 'namespaces'
+  | 'contexts'
+  | 'files'
+
+export type Argument = {
+  readonly summary: string
+  readonly isOptional?: true
+  /** Only the last argument: takes all the rest. */
+  readonly isVariadic?: true
+  readonly choices?: readonly string[]
+  readonly complete?: CompletionSource
+}
+
+type FlagBase = {
+  readonly summary: string
+  /** One letter. */
+  readonly short?: string
+  /** More long names, without dashes. */
+  readonly aliases?: readonly string[]
+}
+
+type ValueFlag = FlagBase & {
+  /** What stands for the value in the help, such as `NAME`. */
+  readonly placeholder: string
+  readonly isRequired?: true
+  readonly complete?: CompletionSource
+}
+
+export type Flag =
+  | (FlagBase & { readonly type: 'boolean' })
+  | (ValueFlag & {
+      readonly type: 'text'
+      readonly choices?: readonly string[]
+      readonly default?: string
+      /** The value of the flag without one; a value then needs `=`, as in `--dry-run=server`. */
+      readonly bare?: string
+    })
+  /** May be repeated; commas separate too. */
+  | (ValueFlag & { readonly type: 'list' })
+  | (ValueFlag & { readonly type: 'integer'; readonly default?: number; readonly minimum?: number })
+  /** Such as `90s`, `5m`, `1h30m`; a number alone counts seconds. The value is in milliseconds. */
+  | (ValueFlag & { readonly type: 'duration'; readonly default?: number })
+
+export type Arguments = Readonly<Record<string, Argument>>
+export type Flags = Readonly<Record<string, Flag>>
+
+type Absent<D> = D extends { readonly isRequired: true } | { readonly default: string | number } ? never : undefined
+
+type FlagValue<F> = F extends { readonly type: 'boolean' }
+  ? boolean
+  : F extends { readonly type: 'list' }
+    ? readonly string[]
+    : F extends { readonly type: 'integer' | 'duration' }
+      ? number | Absent<F>
+      : F extends { readonly type: 'text'; readonly choices: readonly (infer C)[] }
+        ? C | Absent<F>
+        : string | Absent<F>
+
+type ArgumentValue<A> = A extends { readonly isVariadic: true }
+  ? readonly string[]
+  : A extends { readonly isOptional: true }
+    ? string | undefined
+    : string
+
+/** What a call gave, by the names of the definitions: the flag `skipBatchReset` is `--skip-batch-reset`. */
+export type Input<A, F> = {
+  readonly arguments: { readonly [K in keyof A]: ArgumentValue<A[K]> }
+  readonly flags: { readonly [K in keyof F]: FlagValue<F[K]> }
+}
+
+export type OutputFormat = 'table' | 'wide' | 'json' | 'yaml' | 'name' | 'markdown' | 'github'
+export type DryRun = 'none' | 'client' | 'server'
+
+/** Text that goes to a person or a pipe. */
+export type TextOutput = {
+  write(text: string): void
+  readonly isTerminal: boolean
+  /** A terminal, and neither NO_COLOR nor TERM=dumb. State is never told by color alone. */
+  readonly hasColor: boolean
+  /** The terminal's width at the moment; undefined for a pipe. */
+  columns(): number | undefined
+}
+
+export type Context = {
+  readonly stdout: TextOutput
+  readonly stderr: TextOutput
+  readonly environment: Readonly<Record<string, string | undefined>>
+  readonly clock: Clock
+  readonly random: Random
+  /** Aborted by ctrl-C and SIGTERM. Whatever waits takes it. */
+  readonly signal: AbortSignal
+  /** What `-o` says, one of the formats that the command states. */
+  readonly format: OutputFormat
+  /** What `--dry-run` says. Only `none` may change anything. */
+  readonly dryRun: DryRun
+  /** The API server of the kubeconfig and the connection flags; opened by the first call, the same one afterwards. */
+  connect(): Promise<Connection>
+  /**
+   * Returns if the person agrees, or has done so by `--yes`. Throws a refusal otherwise, and also where no terminal is
+   * there to ask at. Asks nothing in a dry run.
+   */
+  confirm(question: string): Promise<void>
+  /** One line on stderr, with `--verbose` only. */
+  verbose(message: string): void
+  /** The whole file; `-` is standard input. Throws a usage error that names the file. */
+  readText(path: string): Promise<string>
+}
+
+/** A command with the types of its own arguments and flags. */
+export type CommandOf<A extends Arguments, F extends Flags> = {
+  /** Its words, such as `node list`. A first word that groups commands is described in `groups.ts`. */
+  readonly name: string
+  readonly aliases?: readonly string[]
+  /** One line in the list of commands: a verb, no full stop. */
+  readonly summary: string
+  /** More about what it does, in whole sentences. */
+  readonly description?: string
+  /** In order. */
+  readonly arguments?: A
+  readonly flags?: F
+  /** One complete call, such as `kubectl skyhook pause tuning --yes`. A test runs it. */
+  readonly example: string
+  /** What its exit codes beyond 0, 1 and 2 mean here. */
+  readonly exitCodes?: Partial<Record<ExitCode, string>>
+  /** What `-o` takes; the first is the default. Absent: the command has one form of output. */
+  readonly formats?: readonly OutputFormat[]
+  /** It changes something: it has `--yes` and heeds `context.dryRun`. */
+  readonly isAction?: true
+  /** It needs no cluster: connection flags are not shown in its help. */
+  readonly isLocal?: true
+  /** Returns the exit code. Throws `CommandError` for what the person can mend. */
+  readonly run: (context: Context, input: Input<A, F>) => Promise<ExitCode>
+}
+
+/** Any command, as the framework treats it: its definitions decide the types of what it is given. */
+export type Command = Omit<CommandOf<Arguments, Flags>, 'run'> & {
+  readonly run: (context: Context, input: AnyInput) => Promise<ExitCode>
+}
+
+export type AnyInput = {
+  readonly arguments: Readonly<Record<string, string | readonly string[] | undefined>>
+  readonly flags: Readonly<Record<string, string | number | boolean | readonly string[] | undefined>>
+}
+
+/** Types the input of a command by its definitions. */
+export function defineCommand<const A extends Arguments = {}, const F extends Flags = {}>(
+  command: CommandOf<A, F>,
+): Command {
+  return command as unknown as Command
+}
+
+/** Types the values of flags by their definitions. */
+export const defineFlags = <const F extends Flags>(flags: F): F => flags
+
+/** The values of these flags. */
+export type FlagValues<F> = Input<{}, F>['flags']

@@ -1,0 +1,15 @@
+import { refusedError } from './command-error.ts'
+import type { Machine } from './machine.ts'
+
+/**
+ * Asks on stderr, so that standard output stays what a script reads. Returns after y or yes. Throws a refusal after
+ * anything else, and at once where nobody sits at a terminal.
+ */
+export async function confirm({ stdin, stderr, signal }: Machine, question: string): Promise<void> {
+  if (!stdin.isTerminal || !stderr.isTerminal)
+    throw refusedError(`not confirmed: ${question}`, 'no terminal is there to ask at: add --yes')
+  stderr.write(`${question} [y/N]: `)
+  const answer = await stdin.readLine(signal)
+  if (answer === undefined) stderr.write('\n')
+  if (!/^(y|yes)$/i.test(answer?.trim() ?? '')) throw refusedError('canceled, nothing was changed')
+}

@@ -1,0 +1,160 @@
+/** From the text of a call to a command with its input. The only file that knows the argument library. */
+import { Command as Parser, CommanderError, Option, Argument as ParserArgument } from 'commander'
+import type { AnyInput, Argument, Command, Flag, Flags, FlagValues } from './command.ts'
+import { usageError } from './command-error.ts'
+import { formatDuration, longName, parseFlagValue } from './flag-values.ts'
+import { actionFlags, connectionFlags, generalFlags } from './global-flags.ts'
+import { groups } from './groups.ts'
+import { helpAfter, helpConfiguration } from './help.ts'
+import { normalizeArgv } from './normalize-argv.ts'
+
+export const programName = 'kubectl skyhook'
+
+const programSummary = 'See, understand, plan and change what skyhookd does on the nodes of a cluster'
+
+export type GlobalFlags = FlagValues<typeof generalFlags & typeof connectionFlags>
+
+export type Call = {
+  readonly command: Command
+  readonly input: AnyInput
+  readonly globals: GlobalFlags
+}
+
+export type ParseResult =
+  | ({ readonly outcome: 'call' } & Call)
+  /** Help that was asked for. */
+  | { readonly outcome: 'help'; readonly text: string }
+
+/** Throws a usage error that names what is wrong and the command whose help says how it is right. */
+export function parseCall(argv: readonly string[], commands: readonly Command[]): ParseResult {
+  let call: Omit<Call, 'globals'> | undefined
+  let help = ''
+  const keep = (text: string): void => void (help += text)
+  const program = buildProgram(commands, (command, input) => {
+    call = { command, input }
+  })
+  for (const one of everyParser(program)) one.configureOutput({ writeOut: keep, writeErr: keep })
+  try {
+    program.parse(normalizeArgv(argv, commands), { from: 'user' })
+  } catch (error) {
+    if (error instanceof CommanderError) {
+      if (error.exitCode === 0 || error.code === 'commander.help') return { outcome: 'help', text: help }
+      throw usageError(error.message.replace(/^error: /, ''), `see ${helpOf(program, argv)}`)
+    }
+    throw error
+  }
+  if (call === undefined) return { outcome: 'help', text: help }
+  const globals = valuesOf(program, { ...generalFlags, ...connectionFlags }) as GlobalFlags
+  return { outcome: 'call', ...call, globals }
+}
+
+/** The global flags in the start of a call, whatever else it has; those that cannot be read are left out. */
+export function parseGlobals(argv: readonly string[]): GlobalFlags {
+  const parser = new Parser().exitOverride().allowUnknownOption().allowExcessArguments()
+  parser.configureOutput({ writeOut: () => {}, writeErr: () => {} }).helpOption(false)
+  addFlags(parser, generalFlags)
+  addFlags(parser, connectionFlags)
+  parser.parse(normalizeArgv(argv, []), { from: 'user' })
+  return valuesOf(parser, { ...generalFlags, ...connectionFlags }) as GlobalFlags
+}
+
+type OnCall = (command: Command, input: AnyInput) => void
+
+function buildProgram(commands: readonly Command[], onCall: OnCall): Parser {
+  const program = new Parser(programName)
+    .description(programSummary)
+    .usage('COMMAND [flags]')
+    .exitOverride()
+    .configureHelp(helpConfiguration)
+    .helpCommand('help [command]', 'show the help of a command')
+    .helpOption('-h, --help', 'show the help')
+  addFlags(program, generalFlags)
+  addFlags(program, connectionFlags)
+  for (const command of commands) {
+    const argv = command.name.split(' ')
+    const parser = parserOf(program, argv.slice(0, -1))
+      .command(argv.at(-1) ?? '')
+      .aliases(command.aliases ?? [])
+      .summary(command.summary)
+      .description([command.summary, command.description].filter(Boolean).join('.\n\n'))
+    parser.addHelpText('after', helpAfter(command))
+    addFlags(parser, { ...command.flags, ...(command.isAction && actionFlags) })
+    for (const [name, argument] of Object.entries(command.arguments ?? {}))
+      parser.addArgument(argumentOf(name, argument))
+    parser.action(() => onCall(command, inputOf(command, parser)))
+  }
+  return program
+}
+
+/** The parser of a group of commands, made by its first command. */
+function parserOf(program: Parser, argv: readonly string[]): Parser {
+  let parser = program
+  for (const word of argv) {
+    const { summary, aliases } = groups[word] ?? { summary: '', aliases: [] }
+    parser =
+      parser.commands.find((one) => one.name() === word) ??
+      parser.command(word).aliases(aliases).summary(summary).description(summary).usage('COMMAND [flags]')
+  }
+  return parser
+}
+
+function addFlags(parser: Parser, flags: Flags): void {
+  for (const [key, flag] of Object.entries(flags)) parser.addOption(optionOf(key, flag))
+}
+
+function optionOf(key: string, flag: Flag): Option {
+  const short = flag.short === undefined ? '' : `-${flag.short}, `
+  if (flag.type === 'boolean') return new Option(`${short}--${longName(key)}`, flag.summary)
+  const option = new Option(`${short}--${longName(key)} <${flag.placeholder}>`, flag.summary).argParser(
+    (text: string, earlier: unknown) =>
+      // what the default gave is not an earlier value: a list has none
+      parseFlagValue(key, flag, text, Array.isArray(earlier) ? (earlier as string[]) : undefined),
+  )
+  if (flag.isRequired) option.makeOptionMandatory()
+  if ('default' in flag && flag.default !== undefined)
+    option.default(flag.default, flag.type === 'duration' ? formatDuration(flag.default) : String(flag.default))
+  return option
+}
+
+function argumentOf(name: string, { summary, isOptional, isVariadic, choices }: Argument): ParserArgument {
+  const text = `${longName(name).toUpperCase()}${isVariadic ? '...' : ''}`
+  const argument = new ParserArgument(isOptional ? `[${text}]` : `<${text}>`, summary)
+  return choices === undefined ? argument : argument.choices(choices)
+}
+
+function inputOf(command: Command, parser: Parser): AnyInput {
+  const names = Object.keys(command.arguments ?? {})
+  const values = parser.processedArgs as (string | string[] | undefined)[]
+  return {
+    arguments: Object.fromEntries(names.map((name, index) => [name, values[index]])),
+    flags: valuesOf(parser, { ...command.flags, ...(command.isAction && actionFlags) }),
+  }
+}
+
+function valuesOf(parser: Parser, flags: Flags): AnyInput['flags'] {
+  const options = parser.opts<Record<string, AnyInput['flags'][string]>>()
+  const empty = { boolean: false, list: [], text: undefined, integer: undefined, duration: undefined }
+  return Object.fromEntries(Object.entries(flags).map(([key, { type }]) => [key, options[key] ?? empty[type]]))
+}
+
+function everyParser(parser: Parser): Parser[] {
+  return [parser, ...parser.commands.flatMap(everyParser)]
+}
+
+/** The deepest command that the call names, whatever else it has. */
+function namedParser(program: Parser, argv: readonly string[]): Parser {
+  let parser = program
+  for (const word of argv.filter((one) => !one.startsWith('-'))) {
+    const next = parser.commands.find((one) => one.name() === word || one.aliases().includes(word))
+    if (next === undefined) return parser
+    parser = next
+  }
+  return parser
+}
+
+function helpOf(program: Parser, argv: readonly string[]): string {
+  const names: string[] = []
+  for (let parser: Parser | null = namedParser(program, argv); parser !== null; parser = parser.parent)
+    names.unshift(parser.name())
+  return `${names.join(' ')} --help`
+}

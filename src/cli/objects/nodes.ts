@@ -1,0 +1,114 @@
+import { nodeStateKey } from '../../schemas/annotations.ts'
+import { isObject, parseJson } from '../../schemas/json.ts'
+import type { ObjectMeta } from '../../schemas/kubernetes.ts'
+import { listAll } from '../../kube/list.ts'
+import { metadataOnlyListAccept } from '../../kube/objects.ts'
+import type { KubeTransport } from '../../kube/transport.ts'
+import { usageError } from '../framework/command-error.ts'
+
+export const nodesPath = '/api/v1/nodes'
+export const nodePath = (name: string): string => `${nodesPath}/${encodeURIComponent(name)}`
+
+/** What a Node says about itself to people; its status is not read. */
+export type NodeMetadata = { readonly metadata: ObjectMeta }
+
+/** All Nodes, by name. */
+export async function listNodes(transport: KubeTransport, signal: AbortSignal): Promise<readonly NodeMetadata[]> {
+  const { items } = await listAll<NodeMetadata, NodeMetadata>(transport, nodesPath, {
+    accept: metadataOnlyListAccept,
+    signal,
+    transform: ({ metadata }) => ({ metadata }),
+  })
+  return [...items].sort((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1))
+}
+
+/**
+ * Names that the patterns select, in the order of `names`. A pattern that is a name selects only that: dots in names of
+ * nodes are no wildcards. Others are regular expressions for the whole name. Throws a usage error for a broken one.
+ */
+export function matchNames(patterns: readonly string[], names: readonly string[]): readonly string[] {
+  const known = new Set(names)
+  const tests = patterns.map((pattern): ((name: string) => boolean) => {
+    if (known.has(pattern) || !/[.*+?^${}[\]|()\\]/.test(pattern)) return (name) => name === pattern
+    try {
+      const expression = new RegExp(`^(?:${pattern})$`)
+      return (name) => expression.test(name)
+    } catch {
+      throw usageError(`"${pattern}" is not a regular expression and no node has this name`)
+    }
+  })
+  return names.filter((name) => tests.some((test) => test(name)))
+}
+
+/** Patterns that select none of the names. */
+export const unmatchedPatterns = (patterns: readonly string[], names: readonly string[]): readonly string[] =>
+  patterns.filter((pattern) => matchNames([pattern], names).length === 0)
+
+/** One package of a Skyhook on a node, as published. */
+export type PublishedPackage = {
+  readonly name: string
+  readonly version: string
+  readonly image?: string
+  readonly stage: string
+  readonly state: string
+  readonly restarts: number
+}
+
+/** What a Skyhook has on a node by the published state; undefined: nothing, or nothing that can be read. */
+export function publishedPackages(
+  { metadata }: NodeMetadata,
+  skyhook: string,
+): ReadonlyMap<string, PublishedPackage> | undefined {
+  const state = stateOf(metadata.annotations?.[nodeStateKey(skyhook)])
+  if (state === undefined) return undefined
+  const entries = Object.entries(state).flatMap(([key, entry]) => {
+    if (!isObject(entry)) return []
+    const [keyName = '', keyVersion = ''] = key.split('|')
+    const { name = keyName, version = keyVersion, stage = '', state = '', restarts = 0, image } = entry
+    const published: PublishedPackage = {
+      name: String(name),
+      version: String(version),
+      stage: String(stage),
+      state: String(state),
+      restarts: Number(restarts),
+      ...(typeof image === 'string' && image !== '' && { image }),
+    }
+    return [[key, published] as const]
+  })
+  return new Map(entries.sort(([a], [b]) => (a < b ? -1 : 1)))
+}
+
+/** The published state as it is written; undefined for what is no JSON object. */
+export function stateOf(text: string | undefined): Readonly<Record<string, unknown>> | undefined {
+  const state = text === undefined ? undefined : parseJson(text)
+  return isObject(state) ? state : undefined
+}
+
+const statePrefix = nodeStateKey('')
+
+/** Skyhooks that have published state on a node, by name. */
+export const skyhooksOn = ({ metadata }: NodeMetadata): readonly string[] =>
+  Object.keys(metadata.annotations ?? {})
+    .filter((key) => key.startsWith(statePrefix))
+    .map((key) => key.slice(statePrefix.length))
+    .sort()
+
+export type PackageSummary = {
+  readonly status: 'unknown' | 'erroring' | 'complete' | 'in_progress'
+  readonly complete: number
+  readonly total: number
+  readonly restarts: number
+}
+
+/** The operator's roll-up of the packages of a Skyhook on a node. */
+export function summarize(packages: ReadonlyMap<string, PublishedPackage>): PackageSummary {
+  const all = [...packages.values()]
+  const countOf = (state: string): number => all.filter((one) => one.state === state).length
+  const [complete, total] = [countOf('complete'), all.length]
+  const statusOf = (): PackageSummary['status'] => {
+    if (countOf('erroring') > 0) return 'erroring'
+    if (complete === total && total > 0) return 'complete'
+    return countOf('in_progress') + complete > 0 ? 'in_progress' : 'unknown'
+  }
+  return { status: statusOf(), complete, total, restarts: all.reduce((sum, { restarts }) => sum + restarts, 0) }
+}

@@ -1,0 +1,44 @@
+import type { Context } from '../framework/command.ts'
+import { type Column, formatTable } from './table.ts'
+
+/** One answer in all its forms. */
+export type View<T> = {
+  readonly rows: readonly T[]
+  /** For `-o json` and `-o yaml`. */
+  readonly document: unknown
+  /** For `-o name`: as kubectl names objects, such as `node/n1`. */
+  readonly nameOf?: (row: T) => string
+  /** Stands before the table, with its own line ends. */
+  readonly before?: string
+  /** Instead of a table without rows; goes to stderr, so that standard output stays empty. */
+  readonly empty?: string
+} & ({ readonly columns: readonly Column<T>[] } | { readonly lines: (row: T) => string })
+
+/** Writes an answer in the form that `-o` asks for. */
+export async function print<T>({ format, stdout, stderr }: Context, view: View<T>): Promise<void> {
+  switch (format) {
+    case 'json':
+      return stdout.write(`${JSON.stringify(view.document, null, 2)}\n`)
+    case 'yaml': {
+      const { stringify } = await import('yaml')
+      // through JSON: what is undefined is left out in both
+      return stdout.write(stringify(JSON.parse(JSON.stringify(view.document)), { lineWidth: 0 }))
+    }
+    case 'name':
+      return stdout.write(view.rows.map((row) => `${view.nameOf?.(row) ?? ''}\n`).join(''))
+    case 'table':
+    case 'wide':
+    case 'markdown':
+    case 'github':
+  }
+  if (view.rows.length === 0 && view.empty !== undefined) return stderr.write(`${view.empty}\n`)
+  if ('lines' in view) return stdout.write(view.rows.map((row) => `${view.lines(row)}\n`).join(''))
+  stdout.write(`${view.before ?? ''}${formatTable(view.columns, view.rows, format === 'wide')}`)
+}
+
+/** The envelope of every answer that is not one of the operator's shapes. */
+export const envelope = (kind: string, items: readonly unknown[]): object => ({
+  apiVersion: 'cli.skyhookd/v1',
+  kind,
+  items,
+})

@@ -1,0 +1,65 @@
+/** A package folder as an image, without a container engine. */
+import type { HostRoot } from '../../host/fs/host-root.ts'
+import { packageFolder } from '../../packages/store/layer-paths.ts'
+import { examineFolder, type ExaminedPackage } from '../../packages/validate/examine.ts'
+import { type LayerEntry, readFolder, writeLayer } from '../../packages/oci/write/layer.ts'
+import { buildImage, type BuiltImage } from '../../packages/oci/write/layout.ts'
+import { formatFindings, hasErrors } from '../../schemas/finding.ts'
+import { CommandError, usageError } from '../framework/command-error.ts'
+import { exitCodes } from '../framework/exit-codes.ts'
+
+/** OCI's names of what Kubernetes nodes are made of. */
+const knownArchitectures = ['amd64', 'arm64']
+
+export type PackageImages = {
+  readonly images: readonly BuiltImage[]
+  readonly package: { readonly name: string; readonly version: string }
+}
+
+/**
+ * The images of a package, one per architecture: one layer with the folder as /skyhook-package. The same files give the
+ * same digests on every machine: owner, times and the umask of a checkout are left out.
+ * @param workFolder exists while the images are used
+ * @throws CommandError where the package is invalid
+ */
+export async function buildPackageImages(
+  root: HostRoot,
+  folder: string,
+  architectures: readonly string[],
+  workFolder: string,
+): Promise<PackageImages> {
+  const unknown = architectures.find((one) => !knownArchitectures.includes(one))
+  if (unknown !== undefined)
+    throw usageError(`no architecture is called "${unknown}"`, `use ${knownArchitectures.join(' or ')}`)
+  const about = validPackage(await examineFolder(root, folder, folder))
+  const entries = [
+    { kind: 'folder', path: packageFolder, mode: 0o755 } as const,
+    ...(await readFolder(folder, packageFolder)).filter(({ path }) => !isIgnored(path)).map(normalized),
+  ]
+  const layer = await writeLayer(entries, `${workFolder}/layer.tar.gz`)
+  const labels = { 'org.opencontainers.image.title': about.name, 'org.opencontainers.image.version': about.version }
+  const images = [...new Set(architectures)].sort().map((architecture) => buildImage([layer], { architecture, labels }))
+  return { images, package: about }
+}
+
+/** What the examined package says of itself. @throws CommandError with every finding where it is invalid */
+export function validPackage(examined: ExaminedPackage): { readonly name: string; readonly version: string } {
+  if (examined.package !== undefined && !hasErrors([examined])) return examined.package
+  const remedy = 'mend the package, then call this again'
+  throw new CommandError(exitCodes.failed, formatFindings([examined], 'text').trimEnd(), remedy)
+}
+
+/** What version control and editors leave in a folder. */
+const isIgnored = (path: string): boolean =>
+  path.split('/').some((name) => name === '.git' || name === '.gitignore' || name === '.DS_Store' || name.endsWith('~'))
+
+function normalized(entry: LayerEntry): LayerEntry {
+  switch (entry.kind) {
+    case 'folder':
+      return { ...entry, mode: 0o755 }
+    case 'file':
+      return { ...entry, mode: (entry.mode & 0o111) === 0 ? 0o644 : 0o755 }
+    case 'link':
+      return entry
+  }
+}

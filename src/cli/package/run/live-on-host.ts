@@ -1,0 +1,166 @@
+/** One life of a package on a host of its own, of which nothing is left afterwards. */
+import type { HostRoot } from '../../../host/fs/host-root.ts'
+import type { PackageInstance } from '../../../packages/layout.ts'
+import type { Variable } from '../../../packages/step/references.ts'
+import { stepPaths } from '../../../packages/step/load-package.ts'
+import { sleep } from '../../../schemas/clock.ts'
+import type { PackageConfig } from '../../../schemas/package-config.ts'
+import type { Interrupt } from '../../../schemas/skyhook.ts'
+import type { Context } from '../../framework/command.ts'
+import { CommandError, usageError } from '../../framework/command-error.ts'
+import { exitCodes } from '../../framework/exit-codes.ts'
+import { interruptHost, killUnit } from './host-interrupt.ts'
+import { takeSnapshot } from './host-snapshot.ts'
+import { lifeOf, type Version } from './life.ts'
+import { type ActReport, live, type LifeHost, type LifeReport } from './live.ts'
+import { type InstalledPackage, killMode, runMode, type StepRunner } from './steps.ts'
+import { bootThrowAwayHost, type ThrowAwayHost } from './throw-away-host.ts'
+
+/** A folder of this machine, and what its config.json says. */
+export type PackageSource = { readonly folder: string; readonly config: PackageConfig }
+
+export type LifeRequest = {
+  readonly context: Context
+  /** Of this machine. */
+  readonly root: HostRoot
+  readonly base: string
+  readonly current: PackageSource
+  readonly previous: PackageSource | undefined
+  readonly interrupt: Interrupt | undefined
+  readonly variables: readonly Variable[]
+  readonly configMap: Readonly<Record<string, string>>
+  readonly flags: { readonly network: 'none' | 'host'; readonly stepTimeout: number; readonly keep: boolean }
+}
+
+/** A unix socket's path ends at 107 bytes, and that of the bus is below the folder of the run. */
+const maxFolderLength = 70
+
+/** Boots, lives, and removes the host. Calls back after each act. @throws CommandError where the host cannot be used */
+export async function liveOnHost(request: LifeRequest, onAct: (report: ActReport) => void): Promise<LifeReport> {
+  const { context, root, base, flags } = request
+  const temporary = context.environment['TMPDIR'] ?? '/var/tmp'
+  if (!temporary.startsWith('/') || temporary.length > maxFolderLength - 20)
+    throw usageError(`TMPDIR ${temporary} is no short absolute path`, 'set TMPDIR to a folder such as /var/tmp')
+  if (`${await root.realPath(temporary)}/`.startsWith(`${base}/`))
+    throw usageError(`the base ${base} contains ${temporary}`, 'set TMPDIR to a folder outside of it')
+  const folder = await root.makeUniqueFolder(`${temporary}/skyhook-run-`, 0o700)
+  try {
+    const { clock, random, signal, environment } = context
+    context.verbose(`booting a host on ${base}, in ${folder}`)
+    const prepare = async (upper: string): Promise<void> => await copyPackages(root, upper, request)
+    const { network } = flags
+    const host = await bootThrowAwayHost({
+      clock,
+      random,
+      signal,
+      environment,
+      root,
+      base,
+      folder,
+      network,
+      prepare,
+    })
+    try {
+      return await untilHostFails(host, liveThere(host, request, onAct), context)
+    } finally {
+      await host.stop()
+    }
+  } finally {
+    if (flags.keep) context.stderr.write(`kept: what changed is in ${folder}/upper, the console in console.log\n`)
+    else await root.remove(folder)
+  }
+}
+
+async function liveThere(
+  host: ThrowAwayHost,
+  request: LifeRequest,
+  onAct: (report: ActReport) => void,
+): Promise<LifeReport> {
+  const { context, current, previous, interrupt, flags } = request
+  const { clock, random, signal } = context
+  const { root, units, connection } = host
+  const runner: StepRunner = {
+    clock,
+    random,
+    root,
+    signal,
+    stepHost: { units, root },
+    killUnit: async (unit) => await killUnit(connection, unit),
+    stepTimeoutMs: flags.stepTimeout,
+  }
+  const uid = uidOf(random.hex(16))
+  const packages: Readonly<Record<Version, InstalledPackage | undefined>> = {
+    previous: previous && installed(previous, request, { uid, generation: 1, store: storeOf('previous') }),
+    current: installed(current, request, { uid, generation: 2, store: storeOf('current') }),
+  }
+  const packageOf = (version: Version): InstalledPackage => packages[version] as InstalledPackage
+  const lifeHost: LifeHost = {
+    configs: { current: current.config, ...(previous && { previous: previous.config }) },
+    runMode: async (version, mode, skipped) => await runMode(runner, packageOf(version), mode, skipped),
+    killMode: async (version, mode) => await killMode(runner, packageOf(version), mode),
+    interrupt: async (one, run) => await interruptHost(host, one, run, { clock, signal }),
+    snapshot: async () => await takeSnapshot(runner),
+  }
+  const acts = lifeOf(current.config, {
+    ...(previous && { previous: previous.config }),
+    ...(interrupt && { interrupt }),
+  })
+  return await live(acts, lifeHost, onAct)
+}
+
+/** A host of our own goes down within seconds. */
+const shutdownMs = 30_000
+
+/** Ends with the life, or as soon as the host is gone, which no step may cause. */
+async function untilHostFails(
+  host: ThrowAwayHost,
+  life: Promise<LifeReport>,
+  { clock, signal }: Context,
+): Promise<LifeReport> {
+  const failed = host.failed.then((why) => {
+    const remedy = 'let no step reboot or stop the host: the interrupt of the Skyhook does it when the node is drained'
+    throw new CommandError(exitCodes.failed, why, remedy)
+  })
+  try {
+    return await Promise.race([life, failed])
+  } catch (error) {
+    // a host that goes down refuses units, then closes its bus, then ends: that says most
+    if (!(error instanceof CommandError)) await Promise.race([failed, sleep(clock, shutdownMs, signal)])
+    throw error
+  }
+}
+
+const storeOf = (version: Version): string => `/var/lib/skyhook/.agent/package-run/${version}`
+
+async function copyPackages(root: HostRoot, upper: string, { current, previous }: LifeRequest): Promise<void> {
+  for (const [version, source] of [['current', current] as const, ['previous', previous] as const]) {
+    if (source === undefined) continue
+    const target = `${upper}${storeOf(version)}`
+    await root.makeFolder(target, 0o755)
+    await root.copyTree(source.folder, target, {
+      trustTimes: false,
+      executables: new Set([...stepPaths(source.config).keys()].map((path) => `skyhook_dir/${path}`)),
+      excludedPaths: new Set(['.git']),
+    })
+  }
+}
+
+function installed(
+  { config }: PackageSource,
+  { previous, configMap, variables, current }: LifeRequest,
+  { uid, generation, store }: { readonly uid: string; readonly generation: number; readonly store: string },
+): InstalledPackage {
+  const instance: PackageInstance = {
+    skyhook: 'package-run',
+    skyhookUid: uid,
+    generation,
+    name: config.packageName,
+    version: config.packageVersion,
+  }
+  const previousVersion = (previous ?? current).config.packageVersion
+  return { config, store, instance, configMap, variables, previousVersion }
+}
+
+/** In the form of a UID of Kubernetes. */
+const uidOf = (hex: string): string =>
+  [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20, 32)].join('-')

@@ -1,0 +1,31 @@
+import { expect, test } from 'vitest'
+import { actText, endText, type RunReport } from './report.ts'
+
+test('an act is a word and its name, with the end of the output below, and nothing that a terminal would obey', () => {
+  expect(actText({ name: 'apply', outcome: 'passed', detail: '' })).toBe('passed      apply\n')
+  const detail = `${Array.from({ length: 30 }, (_, index) => `line ${index}`).join('\n')}\u001b[31mred\n`
+  const lines = actText({ name: 'apply', outcome: 'failed', detail }).split('\n')
+  expect(lines.slice(0, 3)).toEqual(['failed      apply', '    …', '    line 10'])
+  expect(lines.at(-2)).toBe('    line 29 [31mred')
+})
+
+test('the end has what is left behind and the verdict in words', () => {
+  const report: RunReport = {
+    package: 'p',
+    version: '2.0.0',
+    from: '1.0.0',
+    isOk: false,
+    hasUninstall: true,
+    acts: [
+      { name: 'a', outcome: 'warning', detail: '' },
+      { name: 'b', outcome: 'not-killed', detail: '' },
+    ],
+    leftBehind: [{ kind: 'file', name: '/etc/x', change: 'added' }],
+  }
+  expect(endText(report)).toBe(
+    '    added    file /etc/x\n' +
+      'life of p 2.0.0, upgraded from 1.0.0: failed, 1 warning, 1 stage too short to be killed, 1 left behind\n',
+  )
+  const clean = { ...report, isOk: true, acts: [], leftBehind: [], hasUninstall: false }
+  expect(endText(clean)).toContain('no uninstall stage: nobody looked for what the package leaves behind\n')
+})

@@ -1,0 +1,64 @@
+/** What a life was like, as text and as a document. Pure. */
+import type { ActReport, LifeReport } from './live.ts'
+
+/** One life, on one host. */
+export type RunReport = LifeReport & {
+  readonly package: string
+  readonly version: string
+  /** Of an upgrade: the version before it. */
+  readonly from?: string
+  /** False where the package has no uninstall stage, so nobody looked for what it leaves behind. */
+  readonly hasUninstall: boolean
+}
+
+const outcomeNames: Readonly<Record<ActReport['outcome'], string>> = {
+  passed: 'passed',
+  failed: 'failed',
+  warning: 'warning',
+  'not-killed': 'not killed',
+}
+const nameWidth = Math.max(...Object.values(outcomeNames).map((name) => name.length))
+/** Of the output of a step. */
+const maxDetailLines = 20
+
+/** The line of an act, with what there is to say about it below. */
+export function actText({ name, outcome, detail }: ActReport): string {
+  const lines = detail.trimEnd() === '' ? [] : detail.trimEnd().split('\n')
+  const shown = lines.length > maxDetailLines ? ['…', ...lines.slice(-maxDetailLines)] : lines
+  return [`${outcomeNames[outcome].padEnd(nameWidth)}  ${name}`, ...shown.map((line) => `    ${printable(line)}`)]
+    .map((line) => `${line}\n`)
+    .join('')
+}
+
+/** Characters that a terminal would obey come from steps of the package. */
+const printable = (line: string): string => line.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ')
+
+export const titleOf = ({ package: name, version, from }: Pick<RunReport, 'package' | 'version' | 'from'>): string =>
+  from === undefined ? `life of ${name} ${version}` : `life of ${name} ${version}, upgraded from ${from}`
+
+/** What follows the acts: what is left behind, and the verdict. */
+export function endText(report: RunReport): string {
+  const { acts, leftBehind, isOk, hasUninstall } = report
+  const remains = leftBehind.map(({ kind, name, change }) => `    ${change.padEnd(7)}  ${kind} ${printable(name)}\n`)
+  const notes = hasUninstall ? '' : 'no uninstall stage: nobody looked for what the package leaves behind\n'
+  const count = (outcome: ActReport['outcome'], one: string, many: string): string[] => {
+    const found = acts.filter((act) => act.outcome === outcome).length
+    return found === 0 ? [] : [`${found} ${found === 1 ? one : many}`]
+  }
+  const verdict = [
+    isOk ? 'passed' : 'failed',
+    ...count('warning', 'warning', 'warnings'),
+    ...count('not-killed', 'stage too short to be killed', 'stages too short to be killed'),
+    ...(leftBehind.length === 0 ? [] : [`${leftBehind.length} left behind`]),
+  ]
+  return `${remains.join('')}${notes}${titleOf(report)}: ${verdict.join(', ')}\n`
+}
+
+/** The same for programs. */
+export const itemOf = ({ isOk, acts, leftBehind, hasUninstall, ...about }: RunReport): object => ({
+  ...about,
+  passed: isOk,
+  acts,
+  hasUninstall,
+  leftBehind,
+})

@@ -1,0 +1,54 @@
+import { expect, test } from 'vitest'
+import type { DeploymentPolicySpec } from '../../schemas/deployment-policy.ts'
+import type { KubernetesNode } from '../../schemas/kubernetes.ts'
+import type { SkyhookSpec } from '../../schemas/skyhook.ts'
+import { known, unknown } from '../../stages/model/snapshot.ts'
+import { atOnce, roundsOf } from './at-once.ts'
+
+const nodes = (count: number, labels: Record<string, string> = {}, prefix = 'n'): readonly KubernetesNode[] =>
+  Array.from({ length: count }, (_, at) => ({
+    metadata: { name: `${prefix}${at}`, uid: '', resourceVersion: '', labels },
+  }))
+const none = known(undefined)
+
+test.each<[string, SkyhookSpec['interruptionBudget'], number | 'unlimited', string]>([
+  ['no budget', undefined, 'unlimited', 'no interruptionBudget'],
+  ['a count', { count: 3 }, 3, 'interruptionBudget.count 3'],
+  ['a percentage, of the nodes that would be selected', { percent: 25 }, 2, 'interruptionBudget.percent 25'],
+  ['a percentage with a ceiling', { percent: 50, maxCount: 3 }, 3, 'interruptionBudget.percent 50'],
+  ['a count of 0', { count: 0 }, 0, 'interruptionBudget.count 0'],
+])('%s says how many of ten nodes start at once', (_, interruptionBudget, limit, source) => {
+  const spec = interruptionBudget ? { interruptionBudget } : {}
+  expect(atOnce(spec, none, nodes(10))).toMatchObject([{ compartment: '', limit, source }])
+})
+
+const policy: DeploymentPolicySpec = {
+  default: { budget: { percent: 50 }, strategy: { exponential: { initialBatch: 1 } } },
+  compartments: [{ name: 'gpu', selector: { matchLabels: { gpu: 'yes' } }, budget: { count: 1 } }],
+}
+
+test('a policy divides the nodes, and its batches grow up to the budget', () => {
+  const found = atOnce({ deploymentPolicy: 'p' }, known(policy), [...nodes(10), ...nodes(2, { gpu: 'yes' }, 'g')])
+  expect(found).toMatchObject([
+    { compartment: 'gpu', nodes: ['g0', 'g1'], limit: 1, batches: [1, 1] },
+    { compartment: '__default__', limit: 5, batches: [1, 2, 4, 3] },
+  ])
+  expect(found.map((one) => roundsOf(one, one.nodes.length))).toEqual([2, 4])
+  expect(found.map((one) => roundsOf(one, 1))).toEqual([1, 1])
+})
+
+test('without the policy no node starts, and one that may not be read is unknown', () => {
+  expect(atOnce({ deploymentPolicy: 'p' }, none, nodes(2))).toMatchObject([{ limit: 0 }])
+  expect(atOnce({ deploymentPolicy: 'p' }, unknown('you may not read it'), nodes(2))).toMatchObject([
+    { limit: undefined, source: 'you may not read it' },
+  ])
+})
+
+test('slots are held one after another as often as the limit makes it', () => {
+  const [one] = atOnce({ interruptionBudget: { count: 3 } }, none, nodes(10))
+  expect(one && [0, 1, 3, 4, 10].map((working) => roundsOf(one, working))).toEqual([0, 1, 1, 2, 4])
+  const [all] = atOnce({}, none, nodes(10))
+  expect(all && roundsOf(all, 10)).toBe(1)
+  const [stopped] = atOnce({ interruptionBudget: { count: 0 } }, none, nodes(10))
+  expect(stopped && roundsOf(stopped, 10)).toBeUndefined()
+})

@@ -1,0 +1,100 @@
+/** How many nodes may be out at once, by the budget or the policy as they would be. Pure. */
+import { candidatesIn, compartmentOfNode, compartmentsOf } from '../../lease/policy/compartments.ts'
+import { nextSize, type Strategy } from '../../lease/policy/strategy.ts'
+import { effectiveLimit, readBudget, ceilingOf } from '../../lease/rule.ts'
+import type { DeploymentPolicySpec } from '../../schemas/deployment-policy.ts'
+import type { KubernetesNode } from '../../schemas/kubernetes.ts'
+import type { SkyhookSpec } from '../../schemas/skyhook.ts'
+import type { Known } from '../../stages/model/snapshot.ts'
+
+/** The nodes of one compartment; `''` is that of a Skyhook without a policy. */
+export type CompartmentPlan = {
+  readonly compartment: string
+  readonly nodes: readonly string[]
+  /** At once; `unlimited` without a budget. Undefined while the policy is not there or not known. */
+  readonly limit: number | 'unlimited' | undefined
+  /** Where the limit comes from, or why it is not known. */
+  readonly source: string
+  /** Sizes of the batches, in order, if no node fails; absent without a policy. */
+  readonly batches?: readonly number[]
+}
+
+/** `nodes`: all that the Skyhook would select. `policy`: the one that it would name; undefined if it is not there. */
+export function atOnce(
+  spec: SkyhookSpec,
+  policy: Known<DeploymentPolicySpec | undefined>,
+  nodes: readonly KubernetesNode[],
+): readonly CompartmentPlan[] {
+  const { deploymentPolicy, interruptionBudget } = spec
+  if (!deploymentPolicy) return [ofBudget(interruptionBudget, nodes.map(nameOf))]
+  const source = `DeploymentPolicy ${deploymentPolicy}`
+  if (!policy.known || policy.value === undefined) {
+    const why = policy.known ? `${source} does not exist, so no node starts` : policy.why
+    return [{ compartment: '', nodes: nodes.map(nameOf), limit: policy.known ? 0 : undefined, source: why }]
+  }
+  const { value } = policy
+  const candidates = candidatesIn(
+    value,
+    nodes.map(({ metadata }) => metadata.labels ?? {}),
+  )
+  const members = Map.groupBy(nodes, ({ metadata }) =>
+    compartmentOfNode(value, metadata.labels ?? {}, (name) => candidates.get(name)),
+  )
+  return compartmentsOf(value).flatMap(({ name, budget, strategy }): readonly CompartmentPlan[] => {
+    const names = (members.get(name) ?? []).map(nameOf)
+    if (names.length === 0) return []
+    const ceiling = ceilingOf(budget, names.length)
+    const limit = Number.isFinite(ceiling) ? ceiling : 'unlimited'
+    return [{ compartment: name, nodes: names, limit, source, batches: batchesOf(strategy, ceiling, names.length) }]
+  })
+}
+
+const nameOf = ({ metadata }: KubernetesNode): string => metadata.name
+
+function ofBudget(budget: SkyhookSpec['interruptionBudget'], nodes: readonly string[]): CompartmentPlan {
+  const limit = effectiveLimit(readBudget(budget), { matched: nodes.length })
+  const { count, percent } = budget ?? {}
+  const source =
+    typeof count === 'number'
+      ? `interruptionBudget.count ${count}`
+      : typeof percent === 'number'
+        ? `interruptionBudget.percent ${percent}`
+        : 'no interruptionBudget'
+  return { compartment: '', nodes, limit: typeof limit === 'object' ? undefined : limit, source }
+}
+
+/** More would tell nobody more. */
+const maxBatches = 1_000
+
+/** From the first batch, as if none failed. */
+function batchesOf(strategy: Strategy, ceiling: number, nodes: number): readonly number[] {
+  if (ceiling <= 0) return []
+  const sizes: number[] = []
+  let size = strategy.initialBatch
+  for (let left = nodes; left > 0 && sizes.length < maxBatches; ) {
+    const taken = Math.max(1, Math.min(size, ceiling, left))
+    sizes.push(taken)
+    left -= taken
+    const progressPercent = Math.floor(((nodes - left) * 100) / nodes)
+    size = nextSize(strategy, Math.max(1, Math.min(size, ceiling)), {
+      hasFailed: false,
+      progressPercent,
+      matched: nodes,
+    })
+  }
+  return sizes
+}
+
+/** How many times a slot is held one after another until so many nodes of the compartment are done. */
+export function roundsOf({ limit, batches }: CompartmentPlan, working: number): number | undefined {
+  if (working === 0) return 0
+  if (limit === undefined || limit === 0) return undefined
+  if (batches) return countUntil(batches, working)
+  return limit === 'unlimited' ? 1 : Math.ceil(working / limit)
+}
+
+function countUntil(batches: readonly number[], working: number): number {
+  let done = 0
+  const enough = batches.findIndex((size) => (done += size) >= working)
+  return enough < 0 ? batches.length : enough + 1
+}

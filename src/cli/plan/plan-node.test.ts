@@ -1,0 +1,124 @@
+import { expect, test } from 'vitest'
+import { type FleetScene, pod, type SceneOptions, specOf, startScene } from '../../../test/fleet/people/fleet-scene.ts'
+import { statusKey } from '../../schemas/annotations.ts'
+import type { Skyhook, SkyhookSpec } from '../../schemas/skyhook.ts'
+import { readNodeDetail } from '../fleet-view/node-detail.ts'
+import { slimNode } from '../fleet-view/project.ts'
+import { readFleet } from '../fleet-view/read-fleet.ts'
+import { valueOr } from '../fleet-view/readable.ts'
+import { known } from '../../stages/model/snapshot.ts'
+import { planGroups } from './plan-groups.ts'
+import { type NodePlan, planNode } from './plan-node.ts'
+
+/** What an apply of the spec would do on the node; `undefined` deletes nothing: the Skyhook is new. */
+async function planOf(scene: FleetScene, nodeName: string, spec: SkyhookSpec, name = 's'): Promise<NodePlan> {
+  const { transport, simulation } = scene
+  const { clock } = simulation
+  const fleet = await readFleet(transport, { namespace: 'skyhook', clock, nodeOf: slimNode })
+  const before = fleet.skyhooks.known ? fleet.skyhooks.value.find(({ metadata }) => metadata.name === name) : undefined
+  const metadata = before?.metadata ?? { name, uid: 'new', resourceVersion: '' }
+  const after: Skyhook = { metadata: { ...metadata, generation: (metadata.generation ?? 0) + 1 }, spec }
+  const detail = await readNodeDetail(transport, nodeName)
+  const others = valueOr(fleet.skyhooks, []).filter((one) => one !== before)
+  const fleets = { before: fleet, after: { ...fleet, skyhooks: known([...others, after]) } }
+  const plans = planNode(fleets, [{ name, before, after }], { node: slimNode(scene.node(nodeName)), detail })
+  const plan = plans.get(name)
+  if (plan === undefined) throw new Error('the node is selected')
+  return plan
+}
+
+const stepsOf = ({ steps }: NodePlan): readonly string[] =>
+  steps.map((step) => {
+    switch (step.do) {
+      case 'drain':
+        return 'drain'
+      case 'stage':
+        return `${step.package} ${step.version} ${step.stage}`
+      case 'interrupt':
+        return `${step.type} for ${step.packages.join()}`
+    }
+  })
+
+const packages = (rest: object = {}): SkyhookSpec =>
+  specOf({ packages: { p0a: { version: '1.0.0', image: 'registry.test/p0a', ...rest } } })
+
+async function completed(options: SceneOptions = {}): Promise<FleetScene> {
+  const scene = startScene({ nodes: [{ name: 'host1' }], ...options })
+  await scene.until(() => scene.annotation('node1', statusKey('s')) === 'complete', 'complete')
+  await scene.pass(2_000)
+  return scene
+}
+
+test('an apply of what is there does nothing', async () => {
+  const plan = await planOf(await completed(), 'node1', specOf())
+  expect(plan).toMatchObject({ steps: [], isDueAnyway: true, selection: 'stays', obstacle: undefined })
+})
+
+test('a new package with a reboot is applied, drains the node and reboots it', async () => {
+  const scene = startScene({ nodes: [{ name: 'host1', pods: [pod('shop')] }], skyhooks: {} })
+  await scene.pass(8_000)
+  const plan = await planOf(scene, 'node1', packages({ interrupt: { type: 'reboot' } }), 'new')
+  expect(stepsOf(plan)).toEqual([
+    'drain',
+    'p0a 1.0.0 apply',
+    'p0a 1.0.0 config',
+    'reboot for p0a',
+    'p0a 1.0.0 post-interrupt',
+  ])
+  expect(plan.causes).toEqual([
+    { package: 'p0a', type: 'reboot', field: 'packages.p0a.interrupt', isConditional: false },
+  ])
+  const placed = (mayStart: boolean) => planGroups([plan], () => ({ compartment: '', mayStart }))[0]
+  expect(placed(true)).toMatchObject({ nodes: ['node1'], selection: 'joins', isDisruptive: true })
+  expect(placed(false)).toMatchObject({ isDisruptive: false })
+})
+
+test('a change of configuration runs config alone, and its interrupt only where a pattern matches', async () => {
+  const scene = await completed({
+    skyhooks: {
+      s: packages({ configMap: { 'a.conf': '1', 'b.txt': '1' }, configInterrupts: { '*.conf': { type: 'reboot' } } }),
+    },
+  })
+  const edited = (configMap: object): SkyhookSpec =>
+    packages({ configMap, configInterrupts: { '*.conf': { type: 'reboot' } } })
+  const calm = await planOf(scene, 'node1', edited({ 'a.conf': '1', 'b.txt': '2' }))
+  expect(stepsOf(calm)).toEqual(['p0a 1.0.0 config'])
+  const rough = await planOf(scene, 'node1', edited({ 'a.conf': '2', 'b.txt': '1' }))
+  expect(stepsOf(rough)).toEqual(['drain', 'p0a 1.0.0 config', 'reboot for p0a', 'p0a 1.0.0 post-interrupt'])
+  expect(rough.causes).toMatchObject([{ field: 'packages.p0a.configInterrupts["*.conf"]', key: 'a.conf' }])
+})
+
+test('an upgrade, an uninstall and a removed package run the stages of the host', async () => {
+  const scene = await completed()
+  const upgraded = await planOf(scene, 'node1', packages({ version: '1.1.0' }))
+  expect(stepsOf(upgraded)).toEqual(['p0a 1.1.0 upgrade', 'p0a 1.1.0 config'])
+  const removed = await planOf(
+    scene,
+    'node1',
+    specOf({ packages: { p0b: { version: '1.0.0', image: 'registry.test/p0b' } } }),
+  )
+  expect(stepsOf(removed).toSorted()).toEqual(['p0a 1.0.0 uninstall', 'p0b 1.0.0 apply', 'p0b 1.0.0 config'])
+})
+
+test('the plan of an edit is what the node then does', async () => {
+  const scene = await completed()
+  const seen: string[] = []
+  scene.host('host1').host.observe((event) => {
+    if (event.event === 'stepStarted' && !event.step.mode.endsWith('-check'))
+      seen.push(`${event.step.package} ${event.step.mode}`)
+  })
+  const spec = packages({ version: '1.2.0', interrupt: { type: 'reboot' } })
+  const plan = await planOf(scene, 'node1', spec)
+  scene.editSkyhook('s', { spec: { packages: spec.packages } })
+  await scene.until(() => seen.includes('p0a post-interrupt'), 'the last stage')
+  const stages = plan.steps.flatMap((step) => (step.do === 'stage' ? [`${step.package} ${step.stage}`] : []))
+  expect(stages).toEqual(seen)
+})
+
+test('a paused Skyhook says so instead of a plan', async () => {
+  const scene = await completed()
+  scene.editSkyhook('s', { metadata: { annotations: { 'skyhook.nvidia.com/pause': 'true' } } })
+  await scene.pass(1_000)
+  const plan = await planOf(scene, 'node1', packages({ version: '2.0.0' }))
+  expect(plan).toMatchObject({ steps: [], obstacle: { reason: 'Paused' } })
+})

@@ -1,0 +1,76 @@
+/** What an edit would do on one node. Pure. */
+import type { KubernetesNode } from '../../schemas/kubernetes.ts'
+import { isEqual } from '../../schemas/equal.ts'
+import { selects } from '../../schemas/selectors.ts'
+import type { Skyhook } from '../../schemas/skyhook.ts'
+import { agentFinding } from '../explain/agent-finding.ts'
+import { nodeView } from '../explain/node-snapshot.ts'
+import type { FleetView } from '../fleet-view/fleet-view.ts'
+import type { NodeDetail } from '../fleet-view/node-detail.ts'
+import { valueOr } from '../fleet-view/readable.ts'
+import { type InterruptCause, interruptCauses } from './interrupt-causes.ts'
+import { type Rehearsal, rehearse } from './rehearsal.ts'
+
+/** One Skyhook, before and after. Without `before` the edit creates it, without `after` it is gone at once. */
+export type Edit = {
+  readonly name: string
+  readonly before: Skyhook | undefined
+  readonly after: Skyhook | undefined
+}
+
+/** The cluster before the edits and after them; their nodes are the same. */
+export type Fleets = { readonly before: FleetView<KubernetesNode>; readonly after: FleetView<KubernetesNode> }
+
+export type NodePlan = Rehearsal & {
+  readonly node: string
+  /** Whether the Skyhook begins or ends to select it. */
+  readonly selection: 'stays' | 'joins' | 'leaves'
+  /** Without the edit, the node would do the very same. */
+  readonly isDueAnyway: boolean
+  /** What asks for the interrupts, and what may do so. */
+  readonly causes: readonly InterruptCause[]
+  /** Why nothing happens on the node for now: it has no agent that acts. */
+  readonly agent: string | undefined
+  /** What the node shows cannot be trusted: it may do more, or less. */
+  readonly doubt: string | undefined
+}
+
+/** Plans of the edits that select the node, before or after. */
+export function planNode(
+  fleets: Fleets,
+  edits: readonly Edit[],
+  { node, detail }: { readonly node: KubernetesNode; readonly detail: NodeDetail },
+): ReadonlyMap<string, NodePlan> {
+  const labels = node.metadata.labels ?? {}
+  const selected = (skyhook: Skyhook | undefined): boolean =>
+    skyhook !== undefined && selects(skyhook.spec.nodeSelectors, labels)
+  const concerned = edits.filter(({ before, after }) => selected(before) || selected(after))
+  if (concerned.length === 0) return new Map()
+  const found = nodeView(fleets.before, valueOr(fleets.before.skyhooks, []), node, detail)
+  const edited = nodeView(fleets.after, valueOr(fleets.after.skyhooks, []), node, detail)
+  const planOf = rehearse({ ...found.snapshot, skyhooks: edited.snapshot.skyhooks })
+  const presentPlanOf = rehearse(found.snapshot)
+  const agent = agentFinding(fleets.before, node)?.message
+  return new Map(
+    concerned.map(({ name, before, after }) => {
+      const rehearsal = planOf(name)
+      const present = presentPlanOf(name)
+      const { trust, record } = found.records.get(name) ?? {}
+      const installed = new Set(Object.keys(record?.packages ?? {}).map((key) => key.split('|')[0]))
+      const touched = new Set(rehearsal.steps.flatMap((step) => (step.do === 'stage' ? [step.package] : [])))
+      const packages = Object.entries(after?.spec.packages ?? {}).filter(([one]) => touched.has(one))
+      const plan: NodePlan = {
+        ...rehearsal,
+        node: node.metadata.name,
+        selection: !selected(before) ? 'joins' : selected(after) ? 'stays' : 'leaves',
+        isDueAnyway: isEqual(rehearsal.steps, present.steps),
+        causes: packages.flatMap(([one, spec]) =>
+          interruptCauses(one, installed.has(one) ? before?.spec.packages?.[one] : undefined, spec),
+        ),
+        agent,
+        doubt: trust?.known === false ? trust.why : undefined,
+      }
+      return [name, plan]
+    }),
+  )
+}

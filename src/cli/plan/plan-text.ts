@@ -1,0 +1,140 @@
+/** The plan of one Skyhook as text for a terminal, or as Markdown for a pull request. Pure. */
+import type { Known } from '../../stages/model/snapshot.ts'
+import { durationText } from '../explain/duration-text.ts'
+import type { CompartmentPlan } from './at-once.ts'
+import type { DrainedPods, GuardingBudget } from './drained-pods.ts'
+import type { InterruptCause } from './interrupt-causes.ts'
+import type { PlanGroup } from './plan-groups.ts'
+import type { RehearsedInterrupt } from './rehearsal.ts'
+import type { Duration, SkyhookPlan } from './skyhook-plan.ts'
+import { named, type TextForm } from './text-form.ts'
+
+const maxPodNames = 10
+const maxBatchSizes = 6
+
+export function planText(plan: SkyhookPlan, form: TextForm): string {
+  const { compartments, groups, doubtful, duration } = plan
+  const general = [
+    ...compartments.map(atOnceText),
+    ...durationLines(duration),
+    ...(groups.known ? [] : [`what nodes would do is unknown: ${groups.why}`]),
+    ...(groups.known && groups.value.length === 0 ? ['no node is selected'] : []),
+    ...(doubtful.length === 0
+      ? []
+      : [`what is done already is not known for sure on ${named(doubtful)}: these may do more or less`]),
+  ]
+  const blocks = groups.known
+    ? groups.value.map((group, index) => form.group(titleOf(group), groupLines(group, plan.pods.get(index))))
+    : []
+  return [form.list(general), ...blocks].join('')
+}
+
+function titleOf({ nodes, steps, mayStart, isDisruptive, isDueAnyway, selection, obstacle, agent }: PlanGroup): string {
+  const count = `${nodes.length} ${nodes.length === 1 ? 'node' : 'nodes'} (${named(nodes)})`
+  const verdict = isDisruptive
+    ? 'DISRUPTED'
+    : steps.length === 0
+      ? obstacle || agent !== undefined
+        ? 'nothing for now'
+        : isDueAnyway
+          ? 'nothing to do'
+          : 'nothing more, what is due now is dropped'
+      : isDueAnyway
+        ? 'as without this change'
+        : !mayStart
+          ? 'none may start'
+          : 'not disrupted'
+  const selected = { stays: '', joins: ', newly selected', leaves: ', no longer selected' }[selection]
+  return `${count}${selected}: ${verdict}`
+}
+
+function groupLines(group: PlanGroup, pods: Known<DrainedPods> | undefined): readonly string[] {
+  const { steps, causes, obstacle, agent } = group
+  const conditional = causes.filter(({ isConditional }) => isConditional)
+  return [
+    ...steps.flatMap((step): readonly string[] => {
+      switch (step.do) {
+        case 'drain':
+          return ['cordon and drain', ...drainLines(pods).map((line) => `  ${line}`)]
+        case 'stage':
+          return [`${step.package} ${step.version}: ${step.stage}`]
+        case 'interrupt':
+          return [interruptText(step, causes)]
+      }
+    }),
+    ...conditional.map(({ type, field }) => `${type} only if the package asks for it (${field})`),
+    ...(obstacle ? [`held up: ${obstacle.reason}: ${obstacle.message}`] : []),
+    ...(agent === undefined ? [] : [`nothing happens before its agent works: ${agent}`]),
+  ]
+}
+
+function interruptText({ type, services, packages }: RehearsedInterrupt, causes: readonly InterruptCause[]): string {
+  const why = causes.filter((cause) => packages.includes(cause.package) && !cause.isConditional && cause.type === type)
+  const because = why.map(({ field, key }) => `${field}${key === undefined ? '' : ` matches ${key}`}`)
+  const what = services.length === 0 ? type : `${type} ${services.join(', ')}`
+  return `interrupt: ${what}, because of ${because.join(' and ') || `the work of ${packages.join(', ')} before`}`
+}
+
+function drainLines(pods: Known<DrainedPods> | undefined): readonly string[] {
+  if (pods === undefined) return []
+  if (!pods.known) return [`its pods are unknown: ${pods.why}`]
+  const { leaving, bare, protected: kept, budgets, contested, unanswered } = pods.value
+  return [
+    leaving.length === 0
+      ? 'no pod has to leave'
+      : `${counted(leaving.length, 'pod leaves', 'pods leave')}: ${named(leaving, maxPodNames)}`,
+    ...(bare.length === 0 ? [] : [`no controller replaces ${named(bare, maxPodNames)}`]),
+    ...(kept.length === 0 ? [] : [`HELD UP until they end: ${named(kept, maxPodNames)} (podNonInterruptLabels)`]),
+    ...(contested.length === 0
+      ? []
+      : [`HELD UP: several PodDisruptionBudgets select ${named(contested, maxPodNames)}, so they are never evicted`]),
+    ...budgets.map(budgetText),
+    ...(unanswered ? [`dry runs say nothing about ${counted(unanswered.pods, 'pod')}: ${unanswered.why}`] : []),
+  ]
+}
+
+function budgetText({ budget, pods, allowed, refused }: GuardingBudget): string {
+  const state = allowed <= 0 ? 'HELD UP: ' : ''
+  const asked = refused === undefined ? '' : `; dry runs refused ${refused} of ${pods}, each pod asked alone`
+  return (
+    `${state}PodDisruptionBudget ${budget} guards ${counted(pods, 'of these pods', 'of these pods')} and allows ` +
+    `${counted(allowed, 'disruption')} now${asked}`
+  )
+}
+
+const counted = (count: number, one: string, many = `${one}s`): string => `${count} ${count === 1 ? one : many}`
+
+function atOnceText({ compartment, nodes, limit, source, batches }: CompartmentPlan): string {
+  const scope = compartment === '' ? '' : `compartment ${compartment}: `
+  const of = `of ${counted(nodes.length, 'node')}`
+  const sizes = batches && batches.length > maxBatchSizes ? [...batches.slice(0, maxBatchSizes), '…'] : batches
+  const inBatches =
+    batches && batches.length > 0
+      ? `, in ${counted(batches.length, 'batch', 'batches')} (${sizes?.join(', ')}) if none fails`
+      : ''
+  const text =
+    limit === undefined
+      ? `how many ${of} at once is unknown`
+      : limit === 'unlimited'
+        ? `all ${of} at once`
+        : limit === 0
+          ? `none ${of} may start`
+          : `at most ${limit} ${of} at once`
+  return `${scope}${text} (${source})${inBatches}`
+}
+
+function durationLines(duration: Duration): readonly string[] {
+  switch (duration.state) {
+    case 'none':
+      return []
+    case 'unknown':
+      return [`how long it takes is unknown: ${duration.why}`]
+    case 'estimated': {
+      const { p50Ms, p95Ms, history } = duration
+      const { rollouts, nodes } = history
+      const past = rollouts === 1 ? 'the last rollout' : `the last ${rollouts} rollouts`
+      const source = `p50 and p95 of ${counted(nodes, 'node')} in ${past}`
+      return [`about ${durationText(p50Ms)} to ${durationText(p95Ms)} of work (${source}), drains and steps as then`]
+    }
+  }
+}

@@ -1,0 +1,268 @@
+/**
+ * What a node would do, by the decisions of its agent: they are asked again and again, and everything that they order
+ * is taken to succeed at once. Nothing leaves this process. Pure.
+ */
+import type { Interrupt, StageName } from '../../schemas/skyhook.ts'
+import type { NodePatch } from '../../schemas/kubernetes.ts'
+import { type Mode, type PackageConfig, stagesWithSteps, type Step } from '../../schemas/package-config.ts'
+import type { Reason } from '../../schemas/catalogue/reasons.ts'
+import { isEqual } from '../../schemas/equal.ts'
+import { decide } from '../../stages/decide.ts'
+import { hasMark } from '../../stages/drain/drain.ts'
+import { type Action, preparationKey } from '../../stages/model/plan.ts'
+import { known, type OwnSlot, type Preparation, type Snapshot } from '../../stages/model/snapshot.ts'
+
+export type Rehearsal = {
+  /** In order. */
+  readonly steps: readonly RehearsedStep[]
+  /** Why the work does not come to its end; undefined where it does. */
+  readonly obstacle: Reason | undefined
+}
+
+export type RehearsedStep = RehearsedDrain | RehearsedStage | RehearsedInterrupt
+
+/** The node is cordoned, and its pods leave. */
+export type RehearsedDrain = { readonly do: 'drain' }
+
+export type RehearsedStage = {
+  readonly do: 'stage'
+  readonly package: string
+  readonly version: string
+  readonly stage: StageName
+}
+
+/** Interrupts of several packages that are due together are one. */
+export type RehearsedInterrupt = {
+  readonly do: 'interrupt'
+  readonly type: Interrupt['type']
+  readonly services: readonly string[]
+  /** Packages that owe it. */
+  readonly packages: readonly string[]
+}
+
+/** More than the longest life of 64 packages takes; a decision that never rests is a mistake of ours. */
+const maxRounds = 5_000
+/** A wait that ends by itself, such as a soak or Ready that has to hold. */
+const maxWaits = 50
+
+/** `start`: the node as it is, with the Skyhooks as they would be. Returns what each Skyhook would do, by name. */
+export function rehearse(start: Snapshot): (skyhook: string) => Rehearsal {
+  let snapshot = prepared(start)
+  const stepsBySkyhook = new Map<string, RehearsedStep[]>()
+  const add = (skyhook: string, step: RehearsedStep): void => {
+    const steps = stepsBySkyhook.get(skyhook) ?? []
+    if (step.do === 'interrupt' || !steps.some((one) => isEqual(one, step))) steps.push(step)
+    stepsBySkyhook.set(skyhook, steps)
+  }
+  const names = start.skyhooks.known ? start.skyhooks.value.map(({ metadata }) => metadata.name) : []
+  const ended =
+    (obstacleOf: (skyhook: string) => Reason | undefined) =>
+    (skyhook: string): Rehearsal => ({ steps: stepsBySkyhook.get(skyhook) ?? [], obstacle: obstacleOf(skyhook) })
+  let waits = 0
+  for (let round = 0; round < maxRounds; round++) {
+    const plan = decide(snapshot, new Map())
+    const next = carriedOut({ ...snapshot, journal: plan.journal }, plan.actions)
+    for (const name of names) if (hasMark(next.node, name)) add(name, { do: 'drain' })
+    for (const action of plan.actions) {
+      if (action.do === 'startStep') {
+        const { record, stage, view } = action
+        add(view.metadata.name, { do: 'stage', package: record.name, version: record.version, stage })
+      }
+      if (action.do === 'interrupt') add(action.view.metadata.name, interruptOf(action))
+    }
+    const hasMoved = plan.actions.some(isEffect) || JSON.stringify(plan.journal) !== JSON.stringify(snapshot.journal)
+    if (hasMoved) {
+      snapshot = next
+      continue
+    }
+    if (plan.requeueAtMs === Infinity || ++waits > maxWaits) return ended((skyhook) => plan.reasons.get(skyhook))
+    snapshot = { ...next, nowMs: Math.max(snapshot.nowMs + 1, plan.requeueAtMs) }
+  }
+  return ended(() => ({ reason: 'InternalError', message: 'the rehearsal does not end' }))
+}
+
+/** Renewals go on for as long as a slot is held, and change nothing. */
+const isEffect = ({ do: what }: Action): boolean => what !== 'renewSlot'
+
+/** What could stand in the way only for now is out of the way. */
+const prepared = (start: Snapshot): Snapshot => ({
+  ...start,
+  slotDenials: new Map(),
+  distantSkyhooks: new Set(),
+  preparations: new Map(),
+  failures: new Map(),
+  evictions: new Map(),
+  pods: known({ pods: [], since: 'cordoned' }),
+  slots: known(start.slots.known ? start.slots.value : []),
+  host: { state: 'usable' },
+})
+
+function interruptOf({ run }: Extract<Action, { do: 'interrupt' }>): RehearsedInterrupt {
+  const { type, services = [] } = run.interrupt
+  return { do: 'interrupt', type, services, packages: run.owners.map((key) => key.split('|')[0] ?? key) }
+}
+
+const carriedOut = (snapshot: Snapshot, actions: readonly Action[]): Snapshot => actions.reduce(afterAction, snapshot)
+
+function afterAction(snapshot: Snapshot, action: Action): Snapshot {
+  const { slots } = snapshot
+  const held = slots.known ? slots.value : []
+  switch (action.do) {
+    case 'prepare': {
+      const { image, version } = action.image
+      const digest = 'rehearsed'
+      const ready: Preparation = { state: 'ready', digest, config: anyConfig, contentHashes: new Map() }
+      const preparations = new Map(snapshot.preparations)
+      for (const key of [preparationKey(action.image), preparationKey({ image, version, digest })])
+        preparations.set(key, ready)
+      return { ...snapshot, preparations }
+    }
+    case 'acquireSlot':
+      return withSlots(snapshot, [
+        ...held,
+        ...(action.withControlPlane ? [slotOf(snapshot, 'control-plane', '', undefined)] : []),
+        slotOf(snapshot, 'skyhook', action.view.metadata.name, action.view.metadata.uid),
+      ])
+    case 'acquireControlPlaneSlot':
+      return withSlots(snapshot, [...held, slotOf(snapshot, 'control-plane', '', undefined)])
+    case 'createRecoverySlot': {
+      const { name, uid } = action.view.metadata
+      const isSkyhook = action.scope === 'skyhook'
+      return withSlots(snapshot, [
+        ...held,
+        slotOf(snapshot, action.scope, isSkyhook ? name : '', isSkyhook ? uid : undefined),
+      ])
+    }
+    case 'confirmSlot':
+    case 'renewSlot':
+      return withSlots(
+        snapshot,
+        held.map((slot) =>
+          slot.uid === action.slot.uid ? { ...slot, ownership: 'confirmed', renewedAtMs: snapshot.nowMs } : slot,
+        ),
+      )
+    case 'releaseSlot':
+      return withSlots(
+        snapshot,
+        held.filter(({ uid }) => uid !== action.slot.uid),
+      )
+    case 'startStep':
+      return withAttempt(snapshot, action.attempt.id, 0)
+    case 'stopStep':
+      return withAttempt(snapshot, action.step.id, 143)
+    case 'cleanUp':
+      return { ...snapshot, cleanUps: new Map([...snapshot.cleanUps, [action.requestId, { state: 'done' }]]) }
+    case 'readStatus': {
+      // a package that may ask for an interrupt is taken not to
+      const nothing = { version: 1, requests: { run: false, interrupt: false } }
+      const status = { bootId: snapshot.bootId, message: '', ...nothing }
+      const answer = { state: 'read', writtenAtMs: snapshot.nowMs, status } as const
+      return { ...snapshot, requestedStatuses: new Map([...snapshot.requestedStatuses, [action.requestId, answer]]) }
+    }
+    case 'countNodes':
+      return { ...snapshot, singleNode: false }
+    case 'interrupt':
+      return interrupted(snapshot, action)
+    case 'publish':
+      return { ...snapshot, node: patched(snapshot, action.patch) }
+    case 'evict':
+    case 'forgetStep':
+    case 'recordStep':
+    case 'recordChecks':
+    case 'recordHistory':
+    case 'recordInterrupt':
+      return snapshot
+  }
+}
+
+const withSlots = (snapshot: Snapshot, slots: readonly OwnSlot[]): Snapshot => ({ ...snapshot, slots: known(slots) })
+
+function slotOf(
+  { nowMs }: Snapshot,
+  scope: OwnSlot['scope'],
+  skyhook: string,
+  skyhookUid: string | undefined,
+): OwnSlot {
+  const lease = `rehearsed-${scope}-${skyhook}`
+  const phase = 'working'
+  return {
+    scope,
+    skyhook,
+    skyhookUid,
+    lease,
+    uid: lease,
+    phase,
+    ownership: 'confirmed',
+    isFormer: false,
+    renewedAtMs: nowMs,
+  }
+}
+
+const withAttempt = (snapshot: Snapshot, id: string, code: number): Snapshot => ({
+  ...snapshot,
+  attempts: new Map([...snapshot.attempts, [id, { state: 'ended', end: { outcome: 'exited', code } }]]),
+})
+
+function interrupted(snapshot: Snapshot, { run }: Extract<Action, { do: 'interrupt' }>): Snapshot {
+  if (run.interrupt.type !== 'reboot')
+    return { ...snapshot, interrupts: new Map([...snapshot.interrupts, [run.id, { state: 'done' }]]) }
+  const bootId = `${snapshot.bootId}+`
+  const { node } = snapshot
+  const others = (node.status?.conditions ?? []).filter(({ type }) => type !== 'Ready')
+  const status = {
+    ...node.status,
+    nodeInfo: { bootID: bootId },
+    conditions: [...others, { type: 'Ready', status: 'True' as const }],
+  }
+  return { ...snapshot, bootId, attempts: new Map(), interrupts: new Map(), node: { ...node, status } }
+}
+
+function patched({ node }: Snapshot, patch: NodePatch): Snapshot['node'] {
+  const { metadata, spec, status } = node
+  const merged = (
+    before: Readonly<Record<string, string>> = {},
+    changes: NodePatch['labels'],
+  ): Record<string, string> =>
+    Object.fromEntries(
+      Object.entries({ ...before, ...changes }).flatMap(([key, value]) =>
+        value === null ? [] : [[key, value] as const],
+      ),
+    )
+  const replaced = new Set([...patch.conditions.map(({ type }) => type), ...patch.removedConditions])
+  return {
+    metadata: {
+      ...metadata,
+      resourceVersion: `${metadata.resourceVersion}+`,
+      labels: merged(metadata.labels, patch.labels),
+      annotations: merged(metadata.annotations, patch.annotations),
+    },
+    spec: {
+      ...spec,
+      ...(patch.unschedulable !== undefined && { unschedulable: patch.unschedulable }),
+      ...(patch.taints && { taints: patch.taints }),
+    },
+    status: {
+      ...status,
+      conditions: [...(status?.conditions ?? []).filter(({ type }) => !replaced.has(type)), ...patch.conditions],
+    },
+  }
+}
+
+/** A package that has something to do in each stage. */
+const anyStep: Step = {
+  name: '',
+  path: 'step',
+  arguments: [],
+  returncodes: [0],
+  onHost: true,
+  env: {},
+  idempotence: 'step',
+  upgradeStep: false,
+}
+const modes = stagesWithSteps.flatMap((stage): readonly Mode[] => [stage])
+const anyConfig: PackageConfig = {
+  packageName: 'any',
+  packageVersion: '1.0.0',
+  expectedConfigFiles: [],
+  modes: Object.fromEntries(modes.map((mode) => [mode, [anyStep]])),
+}

@@ -1,0 +1,113 @@
+/** What an apply or a delete of a file would do for one Skyhook. Pure. */
+import type { Lease, Slot } from '../../lease/slot.ts'
+import { slotTimeEstimate, type SlotTimeEstimate, readSlotTimes } from '../../lease/slot-times.ts'
+import { readLedger } from '../../lease/ledger.ts'
+import { labelKeys, ledgerName } from '../../lease/names.ts'
+import type { DeploymentPolicySpec } from '../../schemas/deployment-policy.ts'
+import type { KubernetesNode } from '../../schemas/kubernetes.ts'
+import { selects } from '../../schemas/selectors.ts'
+import { known, type Known } from '../../stages/model/snapshot.ts'
+import type { FleetView } from '../fleet-view/fleet-view.ts'
+import { atOnce, type CompartmentPlan, roundsOf } from './at-once.ts'
+import type { DrainedPods } from './drained-pods.ts'
+import { type PlanGroup, planGroups } from './plan-groups.ts'
+import type { Edit, Fleets, NodePlan } from './plan-node.ts'
+
+export type SkyhookPlan = {
+  readonly skyhook: string
+  /** Of the nodes that it would select. */
+  readonly compartments: readonly CompartmentPlan[]
+  /** Unknown where the caller may not read Nodes. */
+  readonly groups: Known<readonly PlanGroup[]>
+  /** Of all nodes that would be drained, by the index of their group. */
+  readonly pods: ReadonlyMap<number, Known<DrainedPods>>
+  readonly duration: Duration
+  /** Nodes whose published state cannot be trusted. */
+  readonly doubtful: readonly string[]
+}
+
+/** `none`: no node has work. Times are those of slots held one after another, without what nodes wait for others. */
+export type Duration =
+  | { readonly state: 'none' }
+  | { readonly state: 'unknown'; readonly why: string }
+  | { readonly state: 'estimated'; readonly p50Ms: number; readonly p95Ms: number; readonly history: SlotTimeEstimate }
+
+/** Without the pods, which are read for the groups that this returns. */
+export function skyhookPlan(
+  { before, after }: Fleets,
+  edit: Edit,
+  plans: readonly NodePlan[],
+): Omit<SkyhookPlan, 'pods'> {
+  const { name } = edit
+  const spec = edit.after?.spec ?? edit.before?.spec ?? {}
+  const nodes = before.nodes.known
+    ? before.nodes.value.filter(({ metadata }) => selects(spec.nodeSelectors, metadata.labels ?? {}))
+    : []
+  const compartments = before.nodes.known ? atOnce(spec, policyOf(after, spec.deploymentPolicy), nodes) : []
+  const placementOf = (node: string) => {
+    const found = compartments.find((one) => one.nodes.includes(node))
+    const isAtWork = !before.slots.known || before.slots.value.some((slot) => slot.holder === node && isOf(slot, name))
+    return { compartment: found?.compartment ?? '', mayStart: found?.limit !== 0 || isAtWork }
+  }
+  const groups = before.nodes.known ? known(planGroups(plans, placementOf)) : before.nodes
+  return {
+    skyhook: name,
+    compartments,
+    groups,
+    duration: durationOf(before, edit, compartments, groups),
+    doubtful: plans.flatMap(({ doubt, node }) => (doubt === undefined ? [] : [node])),
+  }
+}
+
+const isOf = ({ lease }: Slot, skyhook: string): boolean => lease.metadata.labels?.[labelKeys.name] === skyhook
+
+function policyOf(
+  { policies }: FleetView<KubernetesNode>,
+  name: string | undefined,
+): Known<DeploymentPolicySpec | undefined> {
+  if (!policies.known) return policies
+  return known(policies.value.find(({ metadata }) => metadata.name === name)?.spec)
+}
+
+function durationOf(
+  { ledgers }: FleetView<KubernetesNode>,
+  { before, after }: Edit,
+  compartments: readonly CompartmentPlan[],
+  groups: SkyhookPlan['groups'],
+): Duration {
+  if (!groups.known) return { state: 'unknown', why: groups.why }
+  const working = groups.value.filter(({ steps }) => steps.length > 0)
+  if (working.length === 0) return { state: 'none' }
+  const rounds = compartments.map((one) => {
+    const own = working.filter(({ compartment }) => compartment === one.compartment)
+    return roundsOf(
+      one,
+      own.reduce((sum, { nodes }) => sum + nodes.length, 0),
+    )
+  })
+  if (rounds.includes(undefined)) return { state: 'unknown', why: 'the budget lets no node start, or is not known' }
+  if (!ledgers.known) return { state: 'unknown', why: ledgers.why }
+  const history = before && historyOf(ledgers.value, before.metadata)
+  if (history === undefined)
+    return { state: 'unknown', why: 'no history: no rollout of this Skyhook has been measured' }
+  const { pauseSeconds = 0, minReadySeconds = 0 } = (after ?? before)?.spec.pace ?? {}
+  const soakMs = (pauseSeconds + minReadySeconds) * 1_000
+  const longest = Math.max(...rounds.map((one) => one ?? 0))
+  const of = (slotMs: number): number => longest * (slotMs + soakMs)
+  return { state: 'estimated', p50Ms: of(history.p50Ms), p95Ms: of(history.p95Ms), history }
+}
+
+function historyOf(
+  ledgers: readonly Lease[],
+  skyhook: { readonly name: string; readonly uid: string },
+): SlotTimeEstimate | undefined {
+  const lease = ledgers.find(({ metadata }) => metadata.name === ledgerName(skyhook))
+  const read = lease && readLedger(lease)
+  return read?.outcome === 'read' && read.ledger.skyhookUID === skyhook.uid
+    ? slotTimeEstimate(readSlotTimes(read.ledger.slotTimes))
+    : undefined
+}
+
+/** Undefined where nobody may say it. */
+export const wouldDisrupt = ({ groups }: Pick<SkyhookPlan, 'groups'>): boolean | undefined =>
+  groups.known ? groups.value.some(({ isDisruptive }) => isDisruptive) : undefined

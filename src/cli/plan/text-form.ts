@@ -1,0 +1,39 @@
+/** How a plan looks on a terminal and in a pull request. Pure. */
+export type TextForm = {
+  heading(text: string): string
+  /** Facts about the whole. */
+  list(lines: readonly string[]): string
+  /** Nodes that are treated alike, and what happens on them in order; lines that begin with blanks belong to the one before. */
+  group(title: string, lines: readonly string[]): string
+}
+
+export const plainText: TextForm = {
+  heading: (text) => `${oneLine(text)}\n`,
+  list: (lines) => lines.map((line) => `  ${oneLine(line)}\n`).join(''),
+  group: (title, lines) =>
+    [`  ${oneLine(title)}`, ...lines.map((line) => `    ${oneLine(line)}`)].map((line) => `${line}\n`).join(''),
+}
+
+/** Messages may come from anybody: what a terminal would obey, and line ends, would break the text or worse. */
+const oneLine = (text: string): string => text.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ')
+
+/** No text is read as markup or mentions anybody. */
+const escaped = (text: string): string =>
+  oneLine(text).replaceAll(/[\\`*_{}[\]<>#|~@]/g, (character) => `\\${character}`)
+
+export const markdown: TextForm = {
+  heading: (text) => `### ${escaped(text)}\n\n`,
+  list: (lines) => (lines.length === 0 ? '' : `${lines.map((line) => `- ${escaped(line)}\n`).join('')}\n`),
+  group(title, lines) {
+    const items = lines.map((line) =>
+      line.startsWith(' ') ? `   - ${escaped(line.trimStart())}\n` : `1. ${escaped(line)}\n`,
+    )
+    return `**${escaped(title)}**\n\n${items.length === 0 ? '' : `${items.join('')}\n`}`
+  },
+}
+
+const maxNames = 6
+
+/** Names, the first few of many. */
+export const named = (names: readonly string[], max = maxNames): string =>
+  names.length > max ? `${names.slice(0, max).join(', ')} and ${names.length - max} more` : names.join(', ')

@@ -1,0 +1,104 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { systemRandom } from '../../daemon/platform/system-clock.ts'
+import { createHostRoot } from '../../host/fs/host-root.ts'
+import { dockerCredentials, type ProgramEnd } from './docker-credentials.ts'
+import { runProgram } from './programs.ts'
+
+let folder = ''
+let calls: string[] = []
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'credentials-'))
+  calls = []
+})
+afterEach(() => {
+  rmSync(folder, { recursive: true })
+})
+
+async function credentials(document: object | string | undefined, host: string, end?: ProgramEnd | Error) {
+  if (document !== undefined)
+    writeFileSync(join(folder, 'config.json'), typeof document === 'string' ? document : JSON.stringify(document))
+  return await dockerCredentials(
+    {
+      root: createHostRoot('/', systemRandom),
+      environment: { DOCKER_CONFIG: folder, XDG_RUNTIME_DIR: folder },
+      runProgram: (program, parameters, input) => {
+        calls.push(`${program} ${parameters.join(' ')} <${input}`)
+        return end instanceof Error || end === undefined
+          ? Promise.reject(end ?? new Error('none'))
+          : Promise.resolve(end)
+      },
+    },
+    host,
+  )
+}
+const lab = { username: 'lab', password: 'secret' }
+
+test('logins in the file are found, and none where there is no file', async () => {
+  expect(await credentials(undefined, 'r.example')).toEqual([])
+  expect(await credentials({}, 'r.example')).toEqual([])
+  expect(await credentials({ auths: { 'r.example': lab } }, 'r.example')).toMatchObject([
+    { host: 'r.example', login: { kind: 'password', ...lab } },
+  ])
+})
+
+test('what podman stored is found where docker stored nothing', async () => {
+  mkdirSync(join(folder, 'containers'))
+  writeFileSync(join(folder, 'containers/auth.json'), JSON.stringify({ auths: { 'r.example': lab } }))
+  expect(await credentials({ auths: {} }, 'r.example')).toMatchObject([{ host: 'r.example' }])
+})
+
+test('a credential helper is asked by its protocol, the one of the host before the common one', async () => {
+  const document = { credsStore: 'common', credHelpers: { 'r.example': 'own' } }
+  const end = { code: 0, stdout: '{"ServerURL":"x","Username":"lab","Secret":"secret"}', stderr: '' }
+  expect(await credentials(document, 'r.example', end)).toMatchObject([{ login: { kind: 'password', ...lab } }])
+  expect(await credentials(document, 'docker.io', end)).toMatchObject([{ host: 'docker.io' }])
+  expect(calls).toEqual([
+    'docker-credential-own get <r.example',
+    'docker-credential-common get <https://index.docker.io/v1/',
+  ])
+})
+
+test('a helper may give a token', async () => {
+  const end = { code: 0, stdout: '{"Username":"<token>","Secret":"abc"}', stderr: '' }
+  expect(await credentials({ credsStore: 'x' }, 'r.example', end)).toMatchObject([
+    { login: { kind: 'identity-token', token: 'abc' } },
+  ])
+})
+
+test('a helper that knows no login gives none', async () => {
+  const end = { code: 1, stdout: 'credentials not found in native keychain\n', stderr: '' }
+  expect(await credentials({ credsStore: 'x' }, 'r.example', end)).toEqual([])
+})
+
+test.each<[string, object | string, ProgramEnd | Error | undefined, RegExp]>([
+  ['a file that is not JSON', '{', undefined, /config\.json: is not JSON/],
+  ['a helper that is missing', { credsStore: 'x' }, new Error('ENOENT'), /docker-credential-x gave no login.*ENOENT/],
+  [
+    'a helper that fails',
+    { credsStore: 'x' },
+    { code: 2, stdout: '', stderr: 'locked\n' },
+    /r\.example: locked; log in/,
+  ],
+  ['a helper with a senseless answer', { credsStore: 'x' }, { code: 0, stdout: '[]', stderr: '' }, /no Username/],
+  ['a helper named like a path', { credsStore: '../x' }, undefined, /not one of a program/],
+])('%s is an error that says what to do', async (_, document, end, message) => {
+  await expect(credentials(document, 'r.example', end)).rejects.toMatchObject({
+    code: 'misconfigured',
+    message: expect.stringMatching(message) as string,
+  })
+})
+
+test('a program gets its input and gives its output and exit code', async () => {
+  const { signal } = new AbortController()
+  expect(await runProgram('sh', ['-c', 'read a; echo "$a$a"; echo oops >&2; exit 3'], 'hi\n', signal)).toEqual({
+    code: 3,
+    stdout: 'hihi\n',
+    stderr: 'oops\n',
+  })
+  await expect(runProgram('no-such-program-here', [], '', signal)).rejects.toMatchObject({ code: 'ENOENT' })
+  await expect(runProgram('sleep', ['60'], '', AbortSignal.timeout(50))).rejects.toMatchObject({ name: 'AbortError' })
+})

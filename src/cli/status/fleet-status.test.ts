@@ -1,0 +1,191 @@
+import { expect, test } from 'vitest'
+import { type FleetScene, startScene } from '../../../test/fleet/people/fleet-scene.ts'
+import { nodeStateKey, statusKey } from '../../schemas/annotations.ts'
+import { skyhooksPath } from '../../schemas/api.ts'
+import type { NodeStatus } from '../../schemas/skyhook.ts'
+import { readFleet } from '../fleet-view/read-fleet.ts'
+import { fleetStatus, paceOf, type SkyhookStatus } from './fleet-status.ts'
+import { createNodeReader } from './node-report.ts'
+import { readCompletions } from './read-completions.ts'
+import { barText, statusLine, statusText } from './status-text.ts'
+
+async function statusIn({ transport, simulation }: FleetScene, name = 's'): Promise<SkyhookStatus> {
+  const { clock } = simulation
+  const nodeOf = createNodeReader()
+  const fleet = await readFleet(transport, { namespace: 'skyhook', clock, nodeOf, isMetadataEnough: true })
+  const found = fleetStatus(fleet, await readCompletions(transport), name)
+  const one = found.known ? found.value[0] : undefined
+  if (one === undefined) throw new Error(`no Skyhook ${name}`)
+  return one
+}
+
+const threeHosts = ['host1', 'host2', 'host3'].map((name) => ({ name }))
+
+test('a rollout shows counts, holders of the budget, and nodes in trouble before those that wait', async () => {
+  const scene = startScene({ nodes: threeHosts })
+  for (const { name } of threeHosts) scene.host(name).conditions.change({ isFailing: ({ mode }) => mode === 'apply' })
+  await scene.until(
+    () => threeHosts.some((_, index) => scene.annotation(`node${index + 1}`, statusKey('s')) === 'erroring'),
+    'a failure',
+  )
+  await scene.pass(5_000)
+  const { nodes, budget, groups } = await statusIn(scene)
+  expect(nodes).toEqual({ known: true, value: { selected: 3, byStatus: { erroring: 1, waiting: 2 } } })
+  expect(budget).toMatchObject({
+    known: true,
+    value: { limit: 1, holders: [{ node: expect.any(String) as string, sinceMs: expect.any(Number) as number }] },
+  })
+  expect(groups.map(({ reason, section, nodes: names }) => [reason, section, names.length])).toEqual([
+    ['StepFailed', 'failing', 1],
+    ['WaitingForSlot', 'waiting', 2],
+  ])
+})
+
+test('a node whose state somebody edited, or that completed another spec, does not count as complete', async () => {
+  const scene = startScene({ nodes: threeHosts.slice(0, 1) })
+  const isComplete = (): boolean => scene.annotation('node1', statusKey('s')) === 'complete'
+  await scene.until(isComplete, 'complete')
+  await scene.pass(1_000)
+  const countsOf = async (): Promise<unknown> => {
+    const { nodes } = await statusIn(scene)
+    return nodes.known && nodes.value.byStatus
+  }
+  expect(await countsOf()).toEqual({ complete: 1 })
+  scene.host('host1').supervisor.freeze()
+  scene.host('host1').supervisor.kill()
+  scene.editNode('node1', { metadata: { annotations: { [nodeStateKey('s')]: '{}' } } })
+  expect(await countsOf()).toEqual({ waiting: 1 })
+})
+
+test('a node that has uninstalled a deleted Skyhook counts as complete beside one that fails to', async () => {
+  const packages = { p0a: { version: '1.0.0', image: 'registry.test/p0a', uninstall: { enabled: true } } }
+  const scene = startScene({
+    nodes: threeHosts.slice(0, 2),
+    skyhooks: { s: { packages, interruptionBudget: { count: 2 } } },
+  })
+  const isAt = (node: string, status: NodeStatus): boolean => scene.annotation(node, statusKey('s')) === status
+  await scene.until(() => isAt('node1', 'complete') && isAt('node2', 'complete'), 'complete')
+  await scene.pass(5_000)
+  scene.host('host2').conditions.change({ isFailing: ({ mode }) => mode === 'uninstall' })
+  scene.simulation.admin.send('DELETE', `${skyhooksPath}/s`)
+  await scene.until(() => isAt('node2', 'erroring'), 'a failure')
+  await scene.pass(5_000)
+  const { nodes } = await statusIn(scene)
+  expect(nodes).toMatchObject({ known: true, value: { byStatus: { complete: 1 } } })
+})
+
+test('the node of an agent that has been silent for ten minutes is unknown, whatever it said last', async () => {
+  const scene = startScene({ nodes: threeHosts.slice(0, 2) })
+  await scene.until(
+    () => ['node1', 'node2'].every((name) => scene.annotation(name, statusKey('s')) === 'complete'),
+    'complete',
+  )
+  scene.host('host2').supervisor.freeze()
+  scene.host('host2').supervisor.kill()
+  await scene.pass(2_000)
+  const before = await statusIn(scene)
+  expect(before.nodes.known && before.nodes.value.byStatus).toEqual({ complete: 2 })
+  await scene.pass(600_000)
+  const after = await statusIn(scene)
+  expect(after.nodes.known && after.nodes.value.byStatus).toEqual({ complete: 1, unknown: 1 })
+  expect(after.groups).toMatchObject([{ reason: 'AgentNotReady', nodes: ['node2'] }])
+})
+
+test('the pace is that of the completions that the nodes reported', async () => {
+  const scene = startScene({ nodes: [1, 2, 3, 4, 5].map((index) => ({ name: `host${index}` })) })
+  const completed = (): number =>
+    [1, 2, 3, 4, 5].filter((index) => scene.annotation(`node${index}`, statusKey('s')) === 'complete').length
+  await scene.until(() => completed() === 4, 'four nodes complete')
+  await scene.pass(1_000)
+  const { pace } = await statusIn(scene)
+  expect(pace?.measured).toBeGreaterThanOrEqual(3)
+  expect(pace?.nodesPerHour).toBeGreaterThan(0)
+})
+
+const minute = 60_000
+const paces: readonly (readonly [
+  title: string,
+  completions: readonly number[],
+  remaining: number,
+  nowMs: number,
+  expected: unknown,
+])[] = [
+  ['two completions are no pace', [0, minute], 5, 2 * minute, undefined],
+  ['nothing is left', [0, minute, 2 * minute], 0, 2 * minute, undefined],
+  [
+    'one node a minute',
+    [0, minute, 2 * minute, 3 * minute],
+    10,
+    3 * minute,
+    { nodesPerHour: 60, restMs: 10 * minute, measured: 4 },
+  ],
+  [
+    'a rollout that stands still slows down',
+    [0, minute, 2 * minute, 3 * minute],
+    1,
+    40 * minute,
+    { nodesPerHour: 6, restMs: 10 * minute, measured: 4 },
+  ],
+]
+for (const [title, completions, remaining, nowMs, expected] of paces)
+  test(`the pace of a rollout: ${title}`, () => {
+    expect(paceOf(completions, remaining, nowMs)).toEqual(expected)
+  })
+
+const bars: readonly (readonly [number, Partial<Record<NodeStatus, number>>, string])[] = [
+  [10, { complete: 10 }, '##############################'],
+  [1_000, { complete: 999, erroring: 1 }, '#############################!'],
+  [3, { complete: 1, in_progress: 1, waiting: 1 }, '##########++++++++++..........'],
+  [4, { blocked: 2, unknown: 2 }, 'xxxxxxxxxxxxxxx???????????????'],
+]
+for (const [selected, byStatus, expected] of bars)
+  test(`the bar of ${JSON.stringify(byStatus)} of ${selected} nodes is 30 wide and has a place for each state`, () => {
+    expect(barText({ selected, byStatus })).toBe(expected)
+  })
+
+const sample: SkyhookStatus = {
+  name: 'tuning',
+  generation: 3,
+  isPaused: true,
+  isDisabled: false,
+  isDeleting: false,
+  stalled: undefined,
+  nodes: { known: true, value: { selected: 4, byStatus: { complete: 2, erroring: 1, waiting: 1 } } },
+  budget: { known: true, value: { limit: 2, holders: [{ node: 'node3', phase: 'failed', sinceMs: 0 }] } },
+  groups: [
+    {
+      reason: 'StepFailed',
+      message: 'package a 1.0.0: apply apply.sh exited 1\nno such file',
+      section: 'failing',
+      nodes: ['node3'],
+      sinceMs: 0,
+    },
+  ],
+  pace: { nodesPerHour: 12.345, restMs: 600_000, measured: 5 },
+}
+
+test('a rollout is one block of text', () => {
+  expect(statusText([sample], 180_000)).toMatchInlineSnapshot(`
+    "tuning  [################!!!!!!!.......] 50% of 4: 2 complete, 1 erroring, 1 waiting
+      paused
+      1 node StepFailed for 3m: package a 1.0.0: apply apply.sh exited 1 [node3]
+      budget: 1 node out, of 2: node3 (failed 3m)
+      pace: 12 nodes per hour by the last 5, about 10m left
+    "
+  `)
+  expect(statusLine(sample)).toMatchInlineSnapshot(`"tuning: 2/4 complete (2 complete, 1 erroring, 1 waiting), 1 out"`)
+})
+
+test('what may not be read is said to be unknown', () => {
+  const hidden = { known: false, why: 'you may not read Nodes' } as const
+  const text = statusText([{ ...sample, nodes: hidden, budget: hidden }], 0)
+  expect(text).toContain('nodes unknown: you may not read Nodes')
+  expect(text).toContain('budget: unknown: you may not read Nodes')
+})
+
+test('control characters of messages do not reach the terminal', () => {
+  const [group] = sample.groups
+  if (group === undefined) throw new Error('the sample has one')
+  const text = statusText([{ ...sample, groups: [{ ...group, message: 'a\u001b[2Jb' }] }], 0)
+  expect(text).not.toContain('\u001b')
+})

@@ -1,0 +1,200 @@
+/** The state of each rollout, from the fleet view. Pure. */
+import { limitOf } from '../../lease/budget/budget.ts'
+import { labelKeys } from '../../lease/names.ts'
+import type { Limit } from '../../lease/rule.ts'
+import type { Slot } from '../../lease/slot.ts'
+import { disableKey, pauseKey } from '../../schemas/annotations.ts'
+import { reasons } from '../../schemas/catalogue/reasons.ts'
+import { isObject } from '../../schemas/json.ts'
+import type { NodeStatus, Skyhook } from '../../schemas/skyhook.ts'
+import { known, type Known, type SkyhookView } from '../../stages/model/snapshot.ts'
+import type { FleetView } from '../fleet-view/fleet-view.ts'
+import { type AgentStates, agentStates, type NodeFact, nodeFacts } from './node-facts.ts'
+import type { NodeRow } from './node-report.ts'
+
+export type SkyhookStatus = {
+  readonly name: string
+  readonly generation: number
+  readonly isPaused: boolean
+  readonly isDisabled: boolean
+  readonly isDeleting: boolean
+  /** Why it does not continue by itself; undefined while it does, or is complete. */
+  readonly stalled: string | undefined
+  /** Nodes that it selects, and how many of them are in each state; unknown where Nodes may not be read. */
+  readonly nodes: Known<NodeCounts>
+  readonly budget: Known<BudgetUse>
+  readonly groups: readonly ReasonGroup[]
+  readonly pace: Pace | undefined
+}
+
+export type NodeCounts = { readonly selected: number; readonly byStatus: Readonly<Partial<Record<NodeStatus, number>>> }
+
+export type BudgetUse = {
+  readonly limit: Limit
+  /** Those that are out, the longest first. */
+  readonly holders: readonly SlotHolder[]
+}
+
+export type SlotHolder = { readonly node: string; readonly phase: string; readonly sinceMs: number | undefined }
+
+/** Nodes that say the same. */
+export type ReasonGroup = {
+  readonly reason: string
+  readonly message: string
+  readonly section: 'failing' | 'blocked' | 'waiting'
+  readonly nodes: readonly string[]
+  /** Of the node that has said it longest. */
+  readonly sinceMs: number | undefined
+}
+
+export type Pace = {
+  readonly nodesPerHour: number
+  /** Until all nodes are complete, if nothing changes. */
+  readonly restMs: number
+  /** Completions that were measured. */
+  readonly measured: number
+}
+
+/** When a node completed a Skyhook. */
+export type Completion = { readonly skyhook: string; readonly atMs: number }
+
+/** By name. Throws nothing: what is not known is said to be so. */
+export function fleetStatus(
+  fleet: FleetView<NodeRow>,
+  completions: readonly Completion[],
+  only?: string,
+): Known<readonly SkyhookStatus[]> {
+  if (!fleet.skyhooks.known) return fleet.skyhooks
+  const agents = agentStates(fleet)
+  const shown = fleet.skyhooks.value.filter(({ metadata }) => only === undefined || metadata.name === only)
+  const sorted = shown.toSorted((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1))
+  return known(sorted.map((skyhook) => skyhookStatus(fleet, skyhook, agents, completions)))
+}
+
+function skyhookStatus(
+  fleet: FleetView<NodeRow>,
+  skyhook: Skyhook,
+  agents: AgentStates,
+  completions: readonly Completion[],
+): SkyhookStatus {
+  const { name, generation = 0, annotations = {}, deletionTimestamp } = skyhook.metadata
+  const isPaused = annotations[pauseKey] === 'true'
+  const isDisabled = annotations[disableKey] === 'true'
+  const rows = nodeFacts(fleet, skyhook, agents)
+  const facts = rows.known ? rows.value : []
+  const complete = facts.filter(({ status }) => status === 'complete').length
+  const own = completions.filter((one) => one.skyhook === name).map(({ atMs }) => atMs)
+  return {
+    name,
+    generation,
+    isPaused,
+    isDisabled,
+    isDeleting: deletionTimestamp !== undefined,
+    stalled: stalledOf(skyhook),
+    nodes: rows.known ? known(countsOf(rows.value)) : rows,
+    budget: budgetUse(fleet, skyhook),
+    groups: groupsOf(facts),
+    pace: paceOf(own, facts.length - complete, fleet.takenAtMs),
+  }
+}
+
+function countsOf(facts: readonly NodeFact[]): NodeCounts {
+  const byStatus: Partial<Record<NodeStatus, number>> = {}
+  for (const { status } of facts) byStatus[status] = (byStatus[status] ?? 0) + 1
+  return { selected: facts.length, byStatus }
+}
+
+function budgetUse({ slots, ledgers, policies }: FleetView<NodeRow>, { metadata, spec }: Skyhook): Known<BudgetUse> {
+  if (!slots.known) return slots
+  if (!ledgers.known) return ledgers
+  const own = slots.value.filter(({ lease }) => lease.metadata.labels?.[labelKeys.name] === metadata.name)
+  const ledger = ledgers.value.filter((lease) => lease.metadata.labels?.[labelKeys.name] === metadata.name)
+  const holders = own.map(holderOf).toSorted((a, b) => (a.sinceMs ?? 0) - (b.sinceMs ?? 0))
+  // each compartment of a policy has a limit of its own; that of no node in particular is not known
+  const view: SkyhookView = { metadata, spec, stale: false }
+  const why = policies.known ? 'each compartment has a budget of its own' : policies.why
+  const limit = spec.deploymentPolicy ? { unknown: why } : limitOf(view, ledger, own)
+  return known({ limit, holders })
+}
+
+function holderOf({ holder, phase, lease }: Slot): SlotHolder {
+  const sinceMs = Date.parse(lease.spec?.acquireTime ?? '')
+  return { node: holder, phase, sinceMs: Number.isNaN(sinceMs) ? undefined : sinceMs }
+}
+
+/** Those first that a person has to look at. */
+const sections = ['failing', 'blocked', 'waiting'] as const
+
+function groupsOf(facts: readonly NodeFact[]): readonly ReasonGroup[] {
+  const reported = facts.flatMap(({ node, status, report, isSilent }) => {
+    if (isSilent) return [{ node, reason: 'AgentNotReady', message: 'the agent does not answer', sinceMs: undefined }]
+    return status === 'complete' || report?.reason === undefined ? [] : [{ node, ...report.reason }]
+  })
+  const groups = [...Map.groupBy(reported, ({ reason, message }) => `${reason} ${message}`).values()]
+  return groups
+    .flatMap((members): ReasonGroup[] => {
+      const [first] = members
+      if (first === undefined) return []
+      const times = members.flatMap(({ sinceMs }) => sinceMs ?? [])
+      return [
+        {
+          reason: first.reason,
+          message: first.message,
+          section: sectionOf(first.reason),
+          nodes: members.map(({ node }) => node).toSorted((a, b) => (a < b ? -1 : 1)),
+          sinceMs: times.length === 0 ? undefined : Math.min(...times),
+        },
+      ]
+    })
+    .toSorted((a, b) => sections.indexOf(a.section) - sections.indexOf(b.section) || b.nodes.length - a.nodes.length)
+}
+
+/** Reasons of newer agents, and those of agents that do not answer, are worth a look. */
+const sectionOf = (reason: string): ReasonGroup['section'] =>
+  Object.entries(reasons).find(([name]) => name === reason)?.[1].section ?? 'blocked'
+
+/** A pace needs some completions; older ones say nothing about now. */
+const minMeasured = 3
+const maxMeasured = 50
+
+/** By the last completions, and by the time since: a rollout that stands still becomes slower with each minute. */
+export function paceOf(completedAtMs: readonly number[], remaining: number, nowMs: number): Pace | undefined {
+  const recent = completedAtMs.toSorted((a, b) => a - b).slice(-maxMeasured)
+  const [first] = recent
+  const last = recent.at(-1)
+  if (first === undefined || last === undefined || recent.length < minMeasured || remaining <= 0) return undefined
+  const usualMs = (last - first) / (recent.length - 1)
+  const perNodeMs = Math.max(usualMs, (nowMs - first) / recent.length)
+  if (perNodeMs <= 0) return undefined
+  return { nodesPerHour: 3_600_000 / perNodeMs, restMs: remaining * perNodeMs, measured: recent.length }
+}
+
+function stalledOf({ metadata, status }: Skyhook): string | undefined {
+  const found = conditionOf({ metadata, status }, 'Stalled')
+  return found?.status === 'True' ? `${found.reason}: ${found.message}` : undefined
+}
+
+export type Condition = {
+  readonly status: string
+  readonly reason: string
+  readonly message: string
+  readonly observedGeneration: number
+}
+
+/** A condition of the Skyhook, whatever generation it is about. */
+export function conditionOf(
+  { status }: Pick<Skyhook, 'metadata'> & { status?: Skyhook['status'] },
+  type: string,
+): Condition | undefined {
+  const conditions: unknown = status?.['conditions']
+  if (!Array.isArray(conditions)) return undefined
+  const found: unknown = conditions.find((one: unknown) => isObject(one) && one['type'] === type)
+  if (!isObject(found)) return undefined
+  const { status: value, reason, message, observedGeneration } = found
+  return {
+    status: String(value),
+    reason: String(reason),
+    message: String(message),
+    observedGeneration: Number(observedGeneration ?? 0),
+  }
+}

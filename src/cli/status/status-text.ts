@@ -1,0 +1,116 @@
+/** Rollouts as text: one block for each Skyhook. No state is told by color. */
+import type { NodeStatus } from '../../schemas/skyhook.ts'
+import type { Known } from '../../stages/model/snapshot.ts'
+import { durationText } from '../explain/duration-text.ts'
+import type { BudgetUse, NodeCounts, Pace, ReasonGroup, SkyhookStatus } from './fleet-status.ts'
+
+const barWidth = 30
+const maxNames = 4
+const maxHolders = 5
+const maxGroups = 6
+
+export function statusText(skyhooks: readonly SkyhookStatus[], nowMs: number): string {
+  if (skyhooks.length === 0) return 'no Skyhooks\n'
+  return skyhooks.map((skyhook) => blockText(skyhook, nowMs)).join('\n')
+}
+
+function blockText(skyhook: SkyhookStatus, nowMs: number): string {
+  const { name, nodes, budget, groups, pace, stalled } = skyhook
+  const flags = [
+    ...(skyhook.isDeleting ? ['being deleted'] : []),
+    ...(skyhook.isDisabled ? ['disabled'] : []),
+    ...(skyhook.isPaused ? ['paused'] : []),
+    ...(stalled === undefined ? [] : [`stalled: ${stalled}`]),
+  ]
+  const lines = [
+    `${name}  ${countsText(nodes)}`,
+    ...flags.map((flag) => `  ${flag}`),
+    ...groupLines(groups, nowMs),
+    `  budget: ${budgetText(budget, nowMs)}`,
+    ...(pace ? [`  pace: ${paceText(pace)}`] : []),
+  ]
+  return lines.map((line) => `${printable(line)}\n`).join('')
+}
+
+/** In the order of the bar. */
+const marks: readonly (readonly [NodeStatus, string])[] = [
+  ['complete', '#'],
+  ['in_progress', '+'],
+  ['erroring', '!'],
+  ['blocked', 'x'],
+  ['unknown', '?'],
+  ['waiting', '.'],
+  ['paused', '.'],
+  ['disabled', '.'],
+]
+
+function countsText(nodes: Known<NodeCounts>): string {
+  if (!nodes.known) return `nodes unknown: ${nodes.why}`
+  const { selected, byStatus } = nodes.value
+  if (selected === 0) return 'no node is selected'
+  const counted = marks.flatMap(([status]) => {
+    const count = byStatus[status] ?? 0
+    return status === 'complete' || count > 0 ? [`${count} ${status.replace('_', ' ')}`] : []
+  })
+  const percent = Math.floor((100 * (byStatus.complete ?? 0)) / selected)
+  return `[${barText(nodes.value)}] ${percent}% of ${selected}: ${counted.join(', ')}`
+}
+
+/** Each state that has a node has a place, and complete is full only when all are. */
+export function barText({ selected, byStatus }: NodeCounts): string {
+  const present = marks.flatMap(([status, mark]) => {
+    const count = byStatus[status] ?? 0
+    return count > 0 ? [{ mark, count, width: Math.max(1, Math.floor((count * barWidth) / selected)) }] : []
+  })
+  const widest = present.toSorted((a, b) => b.width - a.width)[0]
+  const missing = barWidth - present.reduce((sum, { width }) => sum + width, 0)
+  return present.map((part) => part.mark.repeat(part.width + (part === widest ? missing : 0))).join('')
+}
+
+function groupLines(groups: readonly ReasonGroup[], nowMs: number): readonly string[] {
+  const lines = groups.slice(0, maxGroups).map(({ reason, message, nodes, sinceMs }) => {
+    const since = sinceMs === undefined ? '' : ` for ${durationText(nowMs - sinceMs)}`
+    const [first = ''] = message.split('\n')
+    return `  ${nodesText(nodes.length)} ${reason}${since}: ${first} [${named(nodes, maxNames)}]`
+  })
+  const rest = groups.slice(maxGroups)
+  const restNodes = rest.reduce((sum, { nodes }) => sum + nodes.length, 0)
+  return rest.length === 0 ? lines : [...lines, `  ${nodesText(restNodes)} with ${rest.length} more reasons`]
+}
+
+function budgetText(budget: Known<BudgetUse>, nowMs: number): string {
+  if (!budget.known) return `unknown: ${budget.why}`
+  const { limit, holders } = budget.value
+  const allowed =
+    limit === 'unlimited' ? 'no limit' : typeof limit === 'number' ? `of ${limit}` : `limit unknown: ${limit.unknown}`
+  const out = holders.map(({ node, phase, sinceMs }) => {
+    const since = sinceMs === undefined ? '' : ` ${durationText(nowMs - sinceMs)}`
+    return `${node} (${phase}${since})`
+  })
+  return `${nodesText(holders.length)} out, ${allowed}${out.length === 0 ? '' : `: ${named(out, maxHolders)}`}`
+}
+
+const paceText = ({ nodesPerHour, restMs, measured }: Pace): string =>
+  `${nodesPerHour.toPrecision(2)} nodes per hour by the last ${measured}, about ${durationText(restMs)} left`
+
+const nodesText = (count: number): string => `${count} ${count === 1 ? 'node' : 'nodes'}`
+
+const named = (names: readonly string[], max: number): string =>
+  names.length > max ? `${names.slice(0, max).join(', ')} and ${names.length - max} more` : names.join(', ')
+
+/** Names and messages come from others: a terminal must not obey what is in them. */
+const printable = (text: string): string => text.replaceAll(/\p{Cc}/gu, ' ')
+
+/** One Skyhook in one line without ages, for logs: it is the same while nothing has changed. */
+export function statusLine({ name, nodes, budget, stalled }: SkyhookStatus): string {
+  const out = budget.known ? `, ${budget.value.holders.length} out` : ''
+  const suffix = stalled === undefined ? '' : `, stalled: ${stalled}`
+  return printable(`${name}: ${nodes.known ? stateCounts(nodes.value) : nodes.why}${out}${suffix}`)
+}
+
+function stateCounts({ selected, byStatus }: NodeCounts): string {
+  const counted = marks.flatMap(([status]) =>
+    byStatus[status] ? [`${byStatus[status]} ${status.replace('_', ' ')}`] : [],
+  )
+  return `${byStatus.complete ?? 0}/${selected} complete (${counted.join(', ')})`
+}

@@ -1,0 +1,29 @@
+/** Whether a wait for a rollout is over. */
+import type { Skyhook } from '../../schemas/skyhook.ts'
+import { conditionOf } from './fleet-status.ts'
+
+export type WaitVerdict =
+  | { readonly verdict: 'waiting' }
+  | { readonly verdict: 'complete' }
+  | { readonly verdict: 'stalled'; readonly message: string }
+  /** The spec is another one than that of the call: its end would be no answer. */
+  | { readonly verdict: 'superseded'; readonly generation: number }
+  | { readonly verdict: 'gone' }
+
+/** What a Skyhook says of the generation that is waited for. Conditions of an earlier one say nothing about it. */
+export function waitVerdict(
+  skyhook: Skyhook | undefined,
+  bound: { readonly uid: string; readonly generation: number },
+): WaitVerdict {
+  if (skyhook === undefined || skyhook.metadata.uid !== bound.uid) return { verdict: 'gone' }
+  const { generation = 0 } = skyhook.metadata
+  if (generation !== bound.generation) return { verdict: 'superseded', generation }
+  const isCurrent = (condition: { readonly observedGeneration: number } | undefined): boolean =>
+    condition?.observedGeneration === generation
+  const ready = conditionOf(skyhook, 'Ready')
+  if (isCurrent(ready) && ready?.status === 'True') return { verdict: 'complete' }
+  const stalled = conditionOf(skyhook, 'Stalled')
+  if (isCurrent(stalled) && stalled?.status === 'True')
+    return { verdict: 'stalled', message: `${stalled.reason}: ${stalled.message}` }
+  return { verdict: 'waiting' }
+}

@@ -1,0 +1,256 @@
+import { describe, expect, test } from 'vitest'
+import { acceptedSkyhooks } from '../../../test/cluster/accepted-skyhooks.ts'
+import { group, pace, refusedPolicies } from '../../../test/cluster/refused-policies.ts'
+import { refusedSkyhooks } from '../../../test/cluster/refused-skyhooks.ts'
+import { tuning, withPackage } from '../../../test/cluster/sample-specs.ts'
+import type { JsonObject } from '../../schemas/json.ts'
+import { definitions, resourceFindings } from './resource.ts'
+import type { Schema } from './schema.ts'
+import type { SkyhookFinding } from './semantics.ts'
+
+const apiVersion = 'skyhook.nvidia.com/v1alpha1'
+const findingsOf = (spec: object, kind = 'Skyhook', metadata: object = { name: 'candidate' }): SkyhookFinding[] =>
+  resourceFindings(JSON.parse(JSON.stringify({ apiVersion, kind, metadata, spec })) as JsonObject)
+const errorsOf = (...input: Parameters<typeof findingsOf>) =>
+  findingsOf(...input).filter(({ severity }) => severity === 'error')
+const warningsOf = (spec: object) => findingsOf(spec).map(({ severity, rule, pointer }) => [severity, rule, pointer])
+
+/** `spec.packages[tuning].env[0].name: …` of the API server as a JSON pointer. */
+const pointerOf = (place: string): string => `/${place.replaceAll(/[[.]/g, '/').replaceAll(']', '')}`
+
+/** The API server's own terms for what the schema refuses. */
+const ruleByAnswer: Readonly<Record<string, string>> = {
+  'Required value': 'schema/required',
+  'Unsupported value': 'schema/enum',
+  'Too many': 'schema/max',
+  'Too long': 'schema/maxLength',
+  'Duplicate value': 'schema/duplicate',
+}
+
+/** Does a finding say what the API server answers? */
+function says({ pointer, message, rule }: SkyhookFinding, expected: string): boolean {
+  const unknownField = /^unknown field "(.*)"$/.exec(expected)?.[1]
+  if (unknownField !== undefined) return rule === 'schema/unknown-field' && pointer === pointerOf(unknownField)
+  const [, place = '', answer = expected] =
+    /^(spec[^: ]*|(?:matchExpressions|env)\[[^: ]*)(?:: (.*))?$/.exec(expected) ?? []
+  if (!pointer.endsWith(pointerOf(place).slice(place === '' ? 1 : 0))) return false
+  const serverRule = Object.entries(ruleByAnswer).find(([word]) => answer.startsWith(word))?.[1]
+  if (serverRule !== undefined) return rule.startsWith(serverRule)
+  const text = answer.replace(/^Invalid value: ("[^"]*": )?/, '')
+  return place !== '' && text === expected ? true : message.includes(text)
+}
+
+/** Keywords that the schemas may have; another one would not be checked. */
+const knownKeywords: ReadonlySet<string> = new Set([
+  'type',
+  'description',
+  'nullable',
+  'default',
+  'enum',
+  'required',
+  'properties',
+  'additionalProperties',
+  'items',
+  'minimum',
+  'maximum',
+  'minLength',
+  'maxLength',
+  'pattern',
+  'maxItems',
+  'maxProperties',
+  'format', // int64: JSON numbers are checked as integers
+  'anyOf', // of int-or-string, which is checked by its own keyword
+  'x-kubernetes-int-or-string',
+  'x-kubernetes-list-type',
+  'x-kubernetes-list-map-keys',
+  'x-kubernetes-map-type', // merges only
+  'x-kubernetes-validations',
+])
+
+describe('a refused object', () => {
+  test.each(refusedSkyhooks)(
+    'a Skyhook with %s is refused at the place that the API server names',
+    (_, spec, expected) => {
+      const findings = errorsOf(spec)
+      expect(findings.map(({ pointer, message }) => `${pointer}: ${message}`)).not.toEqual([])
+      expect(findings.filter((finding) => says(finding, expected))).not.toEqual([])
+    },
+  )
+
+  test.each(refusedPolicies)('a DeploymentPolicy with %s is refused at the same place', (_, spec, expected) => {
+    expect(errorsOf(spec, 'DeploymentPolicy').filter((finding) => says(finding, expected))).not.toEqual([])
+  })
+
+  test('a name of 54 characters is refused in the terms of the API server', () => {
+    expect(errorsOf({}, 'Skyhook', { name: 'n'.repeat(54) })).toMatchObject([
+      { message: expect.stringContaining('metadata.name has 54 characters; use at most 53') as string, rule: 'cel' },
+    ])
+  })
+
+  test('each finding says how to mend it', () => {
+    for (const [, spec] of refusedSkyhooks) for (const { remedy } of findingsOf(spec)) expect(remedy).not.toBe('')
+  })
+})
+
+describe('an accepted object', () => {
+  test.each(acceptedSkyhooks)('a Skyhook %s has no errors', (_, spec) => {
+    expect(errorsOf(spec)).toEqual([])
+  })
+
+  test('a DeploymentPolicy that the API server accepts has no findings', () => {
+    const compartments = [group('a', { strategy: { exponential: { initialBatch: 2 } } })]
+    expect(findingsOf({ default: { ...pace, strategy: { linear: {} } }, compartments }, 'DeploymentPolicy')).toEqual([])
+  })
+
+  test('every keyword of the schemas is one that is checked', () => {
+    const unknown = new Set<string>()
+    const visit = (schema: Schema): void => {
+      for (const keyword of Object.keys(schema)) if (!knownKeywords.has(keyword)) unknown.add(keyword)
+      for (const one of Object.values(schema.properties ?? {})) visit(one)
+      if (schema.items) visit(schema.items)
+      if (schema.additionalProperties) visit(schema.additionalProperties)
+    }
+    for (const { schema } of definitions) visit(schema)
+    expect([...unknown]).toEqual([])
+  })
+})
+
+describe('form', () => {
+  test('a version that YAML reads as a number is to be quoted', () => {
+    expect(errorsOf(withPackage({ version: 1.1 }))).toMatchObject([
+      {
+        pointer: '/spec/packages/tuning/version',
+        rule: 'schema/type',
+        remedy: expect.stringContaining('quotes') as string,
+      },
+    ])
+  })
+
+  test('a misspelled field comes with the one that was meant', () => {
+    expect(errorsOf(withPackage({ configmap: {} }))).toMatchObject([{ remedy: 'write configMap instead' }])
+    expect(errorsOf(withPackage({ interupt: {} }))).toMatchObject([{ remedy: 'write interrupt instead' }])
+    expect(errorsOf(withPackage({ script: {} }))).toMatchObject([
+      { remedy: expect.stringContaining('write one of name, version') as string },
+    ])
+  })
+
+  test('annotations and labels that are not text are refused as by the API server', () => {
+    const metadata = { name: 'a', annotations: { 'skyhook.nvidia.com/pause': true }, labels: { a: '1' } }
+    expect(errorsOf({}, 'Skyhook', metadata)).toMatchObject([
+      { pointer: '/metadata/annotations/skyhook.nvidia.com~1pause', value: true, remedy: 'put the value in quotes' },
+    ])
+  })
+
+  test('a name must be there and legal', () => {
+    expect(errorsOf({}, 'Skyhook', {})).toMatchObject([{ pointer: '/metadata/name', message: 'is missing' }])
+    expect(errorsOf({}, 'Skyhook', { name: 'My_Hook' })).toMatchObject([{ pointer: '/metadata/name' }])
+  })
+
+  test('an unknown kind of our group is an error that names the known ones', () => {
+    expect(resourceFindings({ apiVersion, kind: 'Skyhoook' })).toMatchObject([
+      { severity: 'error', message: expect.stringContaining('Skyhook of skyhook.nvidia.com/v1alpha1') as string },
+    ])
+  })
+
+  test('a rule is not judged where the form below it is wrong, but beside it', () => {
+    const spec = { packages: { tuning: { ...tuning, dependsOn: 'other' } }, interruptionBudget: { maxCount: 1 } }
+    expect(errorsOf(spec).map(({ rule, pointer }) => [rule, pointer])).toEqual([
+      ['schema/type', '/spec/packages/tuning/dependsOn'],
+      ['cel', '/spec/interruptionBudget/maxCount'],
+    ])
+  })
+})
+
+describe('semantics', () => {
+  test('a cycle of dependencies is an error at one of its packages', () => {
+    const spec = {
+      packages: {
+        a: { ...tuning, dependsOn: { b: '1.1.0' } },
+        b: { ...tuning, dependsOn: { a: '1.1.0' } },
+      },
+    }
+    const named = JSON.parse(JSON.stringify(spec).replaceAll('"a"', '"aa"').replaceAll('"b"', '"bb"')) as object
+    expect(errorsOf(named)).toMatchObject([
+      {
+        rule: 'dependency',
+        pointer: '/spec/packages/aa/dependsOn',
+        message: 'cycle aa -> bb -> aa; remove one of these dependencies',
+        remedy: 'remove one of these dependencies',
+      },
+    ])
+  })
+
+  test('a range that the package does not satisfy is an error at the dependency', () => {
+    const spec = { packages: { tuning: { ...tuning, dependsOn: { other: '>=2' } }, other: tuning } }
+    expect(errorsOf(spec)).toMatchObject([{ pointer: '/spec/packages/tuning/dependsOn/other' }])
+  })
+
+  test('an image that no registry can have is an error', () => {
+    expect(errorsOf(withPackage({ image: 'registry.example.com/Team/Package' }))).toMatchObject([
+      { rule: 'image-reference', pointer: '/spec/packages/tuning/image' },
+    ])
+  })
+
+  test.each<[string, object, [string, string]]>([
+    ['a tag that is ignored', { image: 'registry.example.com/p:2' }, ['image-tag', '/image']],
+    ['a service interrupt without services', { interrupt: { type: 'service' } }, ['interrupt-services', '/interrupt']],
+    [
+      'services that are ignored',
+      { interrupt: { type: 'reboot', services: ['a'] } },
+      ['interrupt-services', '/interrupt/services'],
+    ],
+    [
+      'a pattern with a class that matches nothing',
+      { configMap: { a: '' }, configInterrupts: { '[bc]*': { type: 'noop' } } },
+      ['config-interrupt', '/configInterrupts/[bc]*'],
+    ],
+    [
+      'a reference to a later variable',
+      { env: [{ name: 'A', value: '$(B)' }, { name: 'B' }] },
+      ['variable-reference', '/env/0/value'],
+    ],
+    ['a variable twice', { env: [{ name: 'A' }, { name: 'A' }] }, ['variable-twice', '/env/1/name']],
+    ['agentImageOverride', { agentImageOverride: 'x' }, ['no-effect', '/agentImageOverride']],
+  ])('a package with %s has a warning', (_, fields, [rule, place]) => {
+    const spec = { ...withPackage(fields as Record<string, unknown>), interruptionBudget: { count: 1 } }
+    expect(warningsOf(spec)).toEqual([['warning', rule, `/spec/packages/tuning${place}`]])
+  })
+
+  test.each<[string, object, [string, string]]>([
+    [
+      'interrupts and no budget',
+      withPackage({ interrupt: { type: 'reboot' } }),
+      ['budget', '/spec/interruptionBudget'],
+    ],
+    ['a budget of 0', { interruptionBudget: { count: 0 } }, ['budget', '/spec/interruptionBudget']],
+    ['autoTaintNewNodes alone', { autoTaintNewNodes: true }, ['no-effect', '/spec/autoTaintNewNodes']],
+    ['an end of the drain without time', { drain: { onTimeout: 'delete' } }, ['no-effect', '/spec/drain/onTimeout']],
+    [
+      'options of no policy',
+      { deploymentPolicyOptions: { resetBatchStateOnCompletion: true } },
+      ['no-effect', '/spec/deploymentPolicyOptions'],
+    ],
+    [
+      'tolerationSeconds',
+      { additionalTolerations: [{ operator: 'Exists', tolerationSeconds: 1 }] },
+      ['no-effect', '/spec/additionalTolerations/0/tolerationSeconds'],
+    ],
+  ])('a Skyhook with %s has a warning', (_, spec, [rule, pointer]) => {
+    expect(warningsOf(spec)).toEqual([['warning', rule, pointer]])
+  })
+
+  test('a variable known before, and a doubled dollar sign, have no warning', () => {
+    const env = [
+      { name: 'A', value: 'x' },
+      { name: 'B', value: '$(A) $$(C) $(not a name)' },
+    ]
+    expect(findingsOf(withPackage({ env }))).toEqual([])
+  })
+
+  test('a Skyhook that is too large for kubectl apply has a warning, for etcd an error', () => {
+    const large = (bytes: number) => findingsOf(withPackage({ configMap: { a: 'x'.repeat(bytes) } }))
+    expect(large(100_000)).toEqual([])
+    expect(large(300_000)).toMatchObject([{ severity: 'warning', rule: 'size' }])
+    expect(large(2_000_000)).toMatchObject([{ severity: 'error', rule: 'size' }])
+  })
+})

@@ -1,0 +1,27 @@
+import { tmpdir } from 'node:os'
+import { formatFindings, hasErrors } from '../../schemas/finding.ts'
+import type { Context } from '../framework/command.ts'
+import { type ExitCode, exitCodes } from '../framework/exit-codes.ts'
+import type { RegistryFlags } from '../registry/flags.ts'
+import { openRegistry } from '../registry/settings.ts'
+import { examineTarget } from './target.ts'
+
+/** Examines every target and writes one report. @throws CommandError where nothing is there */
+export async function validateTargets(
+  context: Context,
+  { targets }: { readonly targets: readonly string[] },
+  flags: RegistryFlags,
+): Promise<ExitCode> {
+  const ports = {
+    random: context.random,
+    signal: context.signal,
+    temporaryFolder: tmpdir(),
+    readText: (path: string) => context.readText(path),
+    openRegistry: (host: string) => openRegistry(context, flags, host),
+  }
+  const examined = []
+  for (const target of targets) examined.push(...(await examineTarget(ports, target)))
+  const { format } = context
+  context.stdout.write(formatFindings(examined, format === 'json' || format === 'github' ? format : 'text'))
+  return hasErrors(examined) ? exitCodes.failed : exitCodes.ok
+}
