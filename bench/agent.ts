@@ -7,10 +7,10 @@ import { cpus, loadavg } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { readySandbox } from '../demo/ready-sandbox.ts'
-import { createScreen, table } from '../demo/screen.ts'
+import { createScreen } from '../demo/screen.ts'
 import { record } from '../test/support/history.ts'
 import { adminTransport } from '../test/e2e/kube.ts'
-import type { Figure } from './figure.ts'
+import { meetsTarget, reportOf, type Figure } from './figure.ts'
 import { measurements } from './measurements.ts'
 import { emptyNodes, pushShellscript, cleanUpHosts, type BenchContext } from './context.ts'
 
@@ -74,29 +74,9 @@ async function main(): Promise<number> {
     console.log(
       JSON.stringify({ machine, figures: figures.map((figure) => ({ ...figure, met: meetsTarget(figure) })) }, null, 2),
     )
-  else console.log(`\n${report(figures)}\n\nmachine: ${machine.cores} cores, load ${machine.load.join(' ')}`)
+  else console.log(`\n${reportOf(figures)}\n\nmachine: ${machine.cores} cores, load ${machine.load.join(' ')}`)
   return figures.every(meetsTarget) ? 0 : 1
 }
-
-const meetsTarget = ({ measured, target }: Figure): boolean => measured <= target
-
-function report(figures: readonly Figure[]): string {
-  const heading = ['', 'FIGURE', 'MEASURED', 'PROMISE', 'OPERATOR', 'DETAIL']
-  const rows = figures.map((figure) => {
-    const { name, unit, measured, target, operator = '', detail } = figure
-    return [
-      meetsTarget(figure) ? 'ok' : 'MISSED',
-      name,
-      `${format(measured)} ${unit}`,
-      `≤ ${format(target)} ${unit}`,
-      operator,
-      detail,
-    ]
-  })
-  return table([heading, ...rows]).join('\n')
-}
-
-const format = (value: number): string => (Number.isInteger(value) ? String(value) : value.toFixed(1))
 
 try {
   process.exitCode = await main()

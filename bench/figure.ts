@@ -1,3 +1,4 @@
+import { table } from '../demo/screen.ts'
 import { medianOf } from './memory.ts'
 import type { BenchContext } from './context.ts'
 
@@ -23,3 +24,24 @@ export function medianFigure(
   const detail = `median of ${samples.map((sample) => sample.toFixed(0)).join(' ')}`
   return { name, unit: 'ms', measured: medianOf(samples), detail, ...references }
 }
+
+export const meetsTarget = ({ measured, target }: Figure): boolean => measured <= target
+
+/** The figures as a table for people, each beside its promise. */
+export function reportOf(figures: readonly Figure[]): string {
+  const heading = ['', 'FIGURE', 'MEASURED', 'PROMISE', 'OPERATOR', 'DETAIL']
+  const rows = figures.map((figure) => {
+    const { name, unit, measured, target, operator = '', detail } = figure
+    return [
+      meetsTarget(figure) ? 'ok' : 'MISSED',
+      name,
+      `${format(measured)} ${unit}`,
+      `≤ ${format(target)} ${unit}`,
+      operator,
+      detail,
+    ]
+  })
+  return table([heading, ...rows]).join('\n')
+}
+
+const format = (value: number): string => (Number.isInteger(value) ? String(value) : value.toFixed(1))

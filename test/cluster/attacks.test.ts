@@ -15,8 +15,8 @@ import {
   skyhookScope,
 } from '../../src/lease/names.ts'
 import { newLease, type SlotTarget } from '../../src/lease/slot.ts'
-import { censusLeaseName } from '../../src/lease/election.ts'
-import { allowed, createPod, leases, merge, nodes, refused, skyhooks, useAgents } from './agents.ts'
+import { censusLeaseName } from '../../src/lease/election-lease.ts'
+import { allowed, createPod, leases, merge, nodes, policies, refused, skyhooks, useAgents } from './agents.ts'
 import { chart, namespace, until, type Answer, type Json } from './chart-cluster.ts'
 
 const agents = useAgents('drain.allowDelete=true')
@@ -131,6 +131,7 @@ const attacks: readonly Attack[] = [
   attack('create events', 'an Event about the other Node', () => agents.a('POST', events, event('forged'))),
   attack('patch events', 'any Event there', patch(`${events}/theirs`, { message: 'changed' })),
   ...reads('skyhooks', 'any Skyhook', skyhooks, 'demo'),
+  ...reads('deploymentpolicies', 'any policy', policies, 'careful'),
   attack(
     'patch skyhooks',
     'spec, labels, other metadata',
@@ -217,7 +218,8 @@ type Row = { readonly right: string; readonly scope: string; readonly on: string
 
 async function documentedRows(): Promise<readonly Row[]> {
   const text = await readFile(join(chart, 'README.md'), 'utf8')
-  const [, section = ''] = text.split('## What an agent may do')
+  const [, rest = ''] = text.split('## What an agent may do')
+  const [section = ''] = rest.split('\n## ')
   return section.split('\n').flatMap((line) => {
     const [, resource = '', verbs = '', scope = '', , on = '', outcome = ''] = line
       .split('|')
@@ -256,6 +258,13 @@ async function grantedRights(...values: string[]): Promise<readonly string[]> {
 
 const unique = (texts: readonly string[]): readonly string[] => [...new Set(texts)].sort()
 
+const policy: Json = {
+  apiVersion: 'skyhook.nvidia.com/v1alpha1',
+  kind: 'DeploymentPolicy',
+  metadata: { name: 'careful' },
+  spec: { default: { budget: { count: 1 }, strategy: { fixed: {} } } },
+}
+
 beforeAll(async () => {
   await createPod(agents.cluster, { place: 'default', name: 'shop', node: 'node-b' })
   const ledgerOfAll = { metadata: { name: ledger, labels: ledgerLabels(counted) }, spec: { holderIdentity: 'node-b' } }
@@ -264,6 +273,7 @@ beforeAll(async () => {
     await agents.b('POST', leases, slot(slotOfB)),
     await agents.b('POST', leases, ledgerOfAll),
     await agents.cluster.admin('POST', events, event('theirs')),
+    await agents.cluster.admin('POST', policies, policy),
     await agents.cluster.admin('POST', `/api/v1/namespaces/${namespace}/secrets`, theirs),
     await agents.cluster.admin('POST', `/api/v1/namespaces/${namespace}/configmaps`, theirs),
   ])

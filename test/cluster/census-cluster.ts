@@ -6,7 +6,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
-import { expect } from 'vitest'
 import { type CensusSupervisor, createCensusSupervisor } from '../../src/daemon/census/supervisor.ts'
 import { censusFlags, startCensusProcess } from '../../src/daemon/platform/census-process.ts'
 import { systemClock } from '../../src/daemon/platform/system-clock.ts'
@@ -119,38 +118,11 @@ export async function startCensusCluster(
     label: async (node, labels) => await patchNode(node, { labels }),
     annotate: async (node, annotations) => await patchNode(node, { annotations }),
     setAgent,
-    async publish(node, skyhook, { status, entries = {}, applied, reason }) {
+    async publish(node, skyhook, report) {
       const { metadata } = await admin.json<KubeObject>('GET', `/api/v1/nodes/${node}`)
-      const state = JSON.stringify(
-        Object.fromEntries(
-          Object.entries(entries).map(([name, stageAndState]) => {
-            const [stage = '', state = ''] = stageAndState.split('/')
-            return [`${name}|1.0.0`, { name, version: '1.0.0', image: 'registry.example.com/x', stage, state }]
-          }),
-        ),
-      )
       const rev = (revs.get(`${node} ${skyhook}`) ?? 0) + 1
       revs.set(`${node} ${skyhook}`, rev)
-      const companion = {
-        v: 1,
-        rev,
-        sha256: sha256Hex(state),
-        nodeUID: metadata.uid,
-        ...(applied && { applied: appliedHash(applied) }),
-      }
-      const [reasonCode, message] = reason ?? []
-      await patchNode(node, {
-        annotations: {
-          [keys.nodeStateKey(skyhook)]: state,
-          [keys.statusKey(skyhook)]: status,
-          [keys.journalKey(skyhook)]: JSON.stringify(companion),
-          [keys.reasonKey(skyhook)]:
-            reasonCode === undefined
-              ? null
-              : JSON.stringify({ reason: reasonCode, message, since: new Date().toISOString() }),
-        },
-        labels: { [keys.statusKey(skyhook)]: status },
-      })
+      await patchNode(node, publicationOf(skyhook, report, { rev, nodeUID: metadata.uid }))
     },
     apply: async (name, spec) =>
       await admin.json<Skyhook>('POST', skyhooksPath, {
@@ -215,6 +187,39 @@ export async function startCensusCluster(
   }
 }
 
+/** What an agent writes on its Node about a Skyhook, as a merge patch of the metadata. */
+export function publicationOf(
+  skyhook: string,
+  { status, entries = {}, applied, reason }: AgentReport,
+  { rev, nodeUID }: { readonly rev: number; readonly nodeUID: string },
+): {
+  readonly annotations: Readonly<Record<string, string | null>>
+  readonly labels: Readonly<Record<string, string>>
+} {
+  const state = JSON.stringify(
+    Object.fromEntries(
+      Object.entries(entries).map(([name, stageAndState]) => {
+        const [stage = '', state = ''] = stageAndState.split('/')
+        return [`${name}|1.0.0`, { name, version: '1.0.0', image: 'registry.example.com/x', stage, state }]
+      }),
+    ),
+  )
+  const companion = { v: 1, rev, sha256: sha256Hex(state), nodeUID, ...(applied && { applied: appliedHash(applied) }) }
+  const [reasonCode, message] = reason ?? []
+  return {
+    annotations: {
+      [keys.nodeStateKey(skyhook)]: state,
+      [keys.statusKey(skyhook)]: status,
+      [keys.journalKey(skyhook)]: JSON.stringify(companion),
+      [keys.reasonKey(skyhook)]:
+        reasonCode === undefined
+          ? null
+          : JSON.stringify({ reason: reasonCode, message, since: new Date().toISOString() }),
+    },
+    labels: { [keys.statusKey(skyhook)]: status },
+  }
+}
+
 async function tokenOf(cluster: ChartCluster, pod: string): Promise<string> {
   const spec = { boundObjectRef: { kind: 'Pod', apiVersion: 'v1', name: pod } }
   const { status, message, body } = await cluster.admin(
@@ -222,7 +227,7 @@ async function tokenOf(cluster: ChartCluster, pod: string): Promise<string> {
     `/api/v1/namespaces/${namespace}/serviceaccounts/skyhookd/token`,
     { spec },
   )
-  expect([status, message]).toEqual([201, ''])
+  if (status !== 201) throw new Error(`no token for ${pod}: the API server answered ${status} ${message}`)
   return (body['status'] as { token: string }).token
 }
 
@@ -234,4 +239,10 @@ export async function memoryMb(pid: number): Promise<{ readonly rss: number; rea
     rss: Math.round(kb('Rss') / 102.4) / 10,
     private: Math.round((kb('Private_Clean') + kb('Private_Dirty')) / 102.4) / 10,
   }
+}
+
+/** User and system time of a process, in seconds. */
+export async function cpuSeconds(pid: number): Promise<number> {
+  const fields = (await readFile(`/proc/${pid}/stat`, 'utf8')).replace(/^.*\) /, '').split(' ')
+  return (Number(fields[11]) + Number(fields[12])) / 100
 }

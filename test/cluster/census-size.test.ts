@@ -1,6 +1,6 @@
-/** The cost of the census: the status of 250 real nodes, and the memory of its process with 5,000. */
+/** The cost of the census: the status of 250 and of 1,000 real nodes, and the memory of its process with 5,000. */
 import { randomUUID } from 'node:crypto'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -11,10 +11,11 @@ import { censusFlags, startCensusProcess } from '../../src/daemon/platform/censu
 import { systemClock } from '../../src/daemon/platform/system-clock.ts'
 import type { CensusLine } from '../../src/census/messages.ts'
 import { conditionOf, type SkyhookStatus } from '../../src/census/skyhook-status.ts'
-import type { SkyhookSpec } from '../../src/schemas/skyhook.ts'
+import { policiesPath, skyhookTypeMeta } from '../../src/schemas/api.ts'
+import type { NodeStatus, SkyhookSpec } from '../../src/schemas/skyhook.ts'
 import { appliedHash } from '../../src/stages/model/applied-hash.ts'
 import { sha256Hex } from '../../src/schemas/canonical-json.ts'
-import { memoryMb, startCensusCluster, type CensusCluster } from './census-cluster.ts'
+import { cpuSeconds, memoryMb, startCensusCluster, type CensusCluster } from './census-cluster.ts'
 import { startFakeApiServer, type FakeApiServer } from '../support/fake-api-server.ts'
 
 const skyhookSpec: SkyhookSpec = { packages: { tuning: { version: '1.0.0', image: 'registry.example.com/tuning' } } }
@@ -77,6 +78,74 @@ test('the status of 250 nodes stays small, is written at its pace, and shows com
   expect(writes).toBeLessThan(2 * seconds + 10)
   expect(census.deaths).toEqual([])
 })
+
+test('an object of 1,000 nodes, 5 packages and 64 compartments stays below 256 KiB in every phase', async () => {
+  const cluster: CensusCluster = await startCensusCluster()
+  cleanups.push(async () => await cluster.stop())
+  const names = Array.from({ length: 1_000 }, (_, at) => `ip-10-0-${at}.eu-central-1.compute.internal`)
+  await inParallel(names.length, async (at) => await cluster.createNode(names[at] ?? '', { tier: `tier-${at % 64}` }))
+  const packages = Object.fromEntries(
+    ['tuning', 'kernel-settings', 'crash-dumps', 'drivers', 'monitoring'].map((name) => [
+      name,
+      { version: '1.0.0', image: 'registry.example.com/x' },
+    ]),
+  )
+  const strategy = { exponential: { initialBatch: 1 } }
+  await cluster.admin.json('POST', policiesPath, {
+    body: {
+      ...skyhookTypeMeta,
+      kind: 'DeploymentPolicy',
+      metadata: { name: 'tiers' },
+      spec: {
+        default: { budget: { percent: 10 }, strategy },
+        compartments: Array.from({ length: 64 }, (_, at) => ({
+          name: `a-compartment-with-a-long-name-${at}`,
+          selector: { matchLabels: { tier: `tier-${at}` } },
+          budget: { percent: 10 },
+          strategy,
+        })),
+      },
+    },
+  })
+  const census = await cluster.census(names[0] ?? '')
+  const spec: SkyhookSpec = { packages, deploymentPolicy: 'tiers' }
+  await cluster.apply('large', spec)
+
+  const message = 'pod shop/cart-7d8f9c (PodDisruptionBudget shop/cart: 0 allowed), '.repeat(12)
+  const phases: readonly (readonly [status: NodeStatus, entry: string, reason?: string])[] = [
+    ['in_progress', 'post-interrupt/in_progress', 'DrainBlocked'],
+    ['erroring', 'post-interrupt/erroring', 'StepFailed'],
+    ['erroring', 'uninstall/unknown', 'StepFailed'],
+    ['complete', 'config/complete'],
+  ]
+  for (const [status, entry, reason] of phases) {
+    const entries = Object.fromEntries(Object.keys(packages).map((name) => [name, entry]))
+    await inParallel(names.length, async (at) => {
+      const why = reason === undefined ? {} : { reason: [reason, `${at}: ${message}`] as const }
+      await cluster.publish(names[at] ?? '', 'large', { status, entries, applied: spec, ...why })
+    })
+    await vi.waitFor(
+      async () => {
+        const counted = await cluster.status('large')
+        expect([counted.status, counted.nodesSelected]).toEqual([status, names.length])
+        expect(conditionOf(counted, 'skyhook.nvidia.com/UninstallFailed')?.status).toBe(
+          entry.startsWith('uninstall') ? 'True' : 'False',
+        )
+      },
+      { timeout: 60_000, interval: 100 },
+    )
+    const object = await cluster.get('large')
+    const { managedFields } = object.metadata as { readonly managedFields?: readonly unknown[] }
+    const kb = Math.round(Buffer.byteLength(JSON.stringify(object)) / 1024)
+    const fieldsKb = Math.round(Buffer.byteLength(JSON.stringify(managedFields)) / 1024)
+    console.log(`1,000 nodes ${status} ${entry}: object ${kb} KiB, ${fieldsKb} KiB of it managedFields`)
+    expect(managedFields?.length).toBeGreaterThan(0)
+    expect(Object.keys((object.status as SkyhookStatus).compartmentStatuses ?? {})).toHaveLength(65)
+    expect(kb).toBeLessThan(256)
+  }
+  await census.stop()
+  expect(census.deaths).toEqual([])
+}, 600_000)
 
 test('5,000 nodes with 60 labels and 5 Skyhooks each fit into the heap of a census', async () => {
   const names = ['a', 'b', 'c', 'd', 'e']
@@ -152,14 +221,14 @@ test('5,000 nodes with 60 labels and 5 Skyhooks each fit into the heap of a cens
     if (at % 50 === 0) await new Promise((resolve) => setTimeout(resolve, 100)) // 1,000 events a second
   }
   const rolled = await memoryMb(pid())
-  const cpuSeconds = await cpuOf(pid())
+  const cpu = await cpuSeconds(pid())
   await stop()
   console.log(
     `5,000 nodes: counted ${Math.round(countedMs)} ms after the start; MB after the first count`,
     settled,
     'after a rollout',
     rolled,
-    `CPU ${cpuSeconds} s`,
+    `CPU ${cpu} s`,
   )
   expect(lines.filter((line) => line.kind === 'log' && line.level === 'warn')).toEqual([])
   expect(rolled.rss).toBeLessThan(160)
@@ -199,10 +268,4 @@ async function runAgainst(
   }
   cleanups.push(stop)
   return { lines, pid: () => supervisor.pid() ?? 0, stop }
-}
-
-/** User and system time of a process, in seconds. */
-async function cpuOf(pid: number): Promise<number> {
-  const fields = (await readFile(`/proc/${pid}/stat`, 'utf8')).replace(/^.*\) /, '').split(' ')
-  return (Number(fields[11]) + Number(fields[12])) / 100
 }

@@ -198,7 +198,6 @@ describe('the ledger', () => {
       )
       return effectiveLimit(
         { percent: 34 },
-        undefined,
         countedScope(ledgers, { skyhook: skyhook.metadata, selectorHash: selectorHash(nodeSelectors) }),
       )
     }

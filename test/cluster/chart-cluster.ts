@@ -67,7 +67,9 @@ function sender(server: string, agent: Agent, token?: string): Send {
           text += chunk
         })
         response.on('end', () => {
-          const answer = JSON.parse(text) as Json
+          // For a path that it does not serve, such as that of a removed definition, the server answers in plain text.
+          const isJson = response.headers['content-type']?.startsWith('application/json') ?? false
+          const answer: Json = isJson ? (JSON.parse(text) as Json) : { message: text.trim() }
           const status = response.statusCode ?? 0
           const message = status < 300 ? '' : String(answer['message'])
           resolve({ status, message, warning: response.headers['warning'] ?? '', body: answer })

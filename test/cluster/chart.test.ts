@@ -11,8 +11,31 @@ const definitions = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions'
 let cluster: ChartCluster
 let folder: string
 
+/** Kinds of the Prometheus operator: their names are all that the chart takes from it. */
+const operatorKinds = { PodMonitor: 'podmonitors', PrometheusRule: 'prometheusrules' }
+const operatorDefinition = ([kind, plural]: [string, string]): Json => ({
+  apiVersion: 'apiextensions.k8s.io/v1',
+  kind: 'CustomResourceDefinition',
+  metadata: { name: `${plural}.monitoring.coreos.com` },
+  spec: {
+    group: 'monitoring.coreos.com',
+    scope: 'Namespaced',
+    names: { kind, plural },
+    versions: [
+      {
+        name: 'v1',
+        served: true,
+        storage: true,
+        schema: { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } },
+      },
+    ],
+  },
+})
+
 beforeAll(async () => {
   cluster = await startChartCluster()
+  for (const names of Object.entries(operatorKinds))
+    expect(await cluster.admin('POST', definitions, operatorDefinition(names))).toMatchObject({ status: 201 })
   folder = await mkdtemp(join(tmpdir(), 'skyhookd-chart-'))
 })
 afterAll(async () => {
@@ -44,7 +67,12 @@ const everything: Json = {
   proxy: { httpsProxy: 'http://proxy.example.com:3128', noProxy: '10.0.0.0/8' },
   runtimeRequiredTaint: 'example.com/new=yes:NoExecute',
   apiServer: { host: '10.0.0.7', port: 6443 },
-  metrics: { enabled: false },
+  metrics: {
+    enabled: true,
+    podMonitor: { enabled: true, interval: '15s', labels: { release: 'prometheus' } },
+    rules: { enabled: true, labels: { release: 'prometheus' }, runbookUrl: 'https://example.com/alerts.md' },
+    dashboard: { enabled: true, annotations: { folder: 'hosts' } },
+  },
   drain: { skipNamespaces: [] },
   seLinuxOptions: null,
   affinity: { nodeAffinity: {} },
@@ -81,7 +109,7 @@ describe('the manifests', () => {
       agentLogRoot: '/var/log/skyhook',
       runtimeRequiredTaint: { key: 'example.com/new', value: 'yes', effect: 'NoExecute' },
       logLevel: 'info',
-      metrics: { enabled: false, port: 9475 },
+      metrics: { enabled: true, port: 9475 },
       health: { port: 9476 },
       registries: everything['registries'],
       imagePullSecrets: ['one', 'two'],
@@ -108,6 +136,36 @@ describe('the manifests', () => {
     const text = JSON.stringify(await rendered('ValidatingAdmissionPolicy', 'hosts-own-node', everything))
     expect(text).toContain('system:serviceaccount:skyhook:agents')
     expect(text).toContain("t.key != 'example.com/new'")
+  })
+
+  test('the manifests have neither alerts nor dashboard by default', async () => {
+    expect(await render()).not.toMatch(/monitoring\.coreos\.com|grafana_dashboard/)
+  })
+
+  test('the manifests have the alerts of the rule file, with links to the runbook of the values', async () => {
+    const { spec, metadata } = await rendered('PrometheusRule', 'hosts', everything)
+    expect(metadata).toMatchObject({ labels: { release: 'prometheus' } })
+    const file = (await readFile(join(chart, 'monitoring', 'alerts.yaml'), 'utf8')).replaceAll(
+      'docs/usage/alerts.md#',
+      'https://example.com/alerts.md#',
+    )
+    expect(spec).toEqual(parse(file))
+  })
+
+  test('the manifests have the dashboard as Grafana imports it', async () => {
+    const { data, metadata } = (await rendered('ConfigMap', 'hosts-dashboard', everything)) as {
+      data: Record<string, string>
+      metadata: Json
+    }
+    expect(metadata).toMatchObject({ labels: { grafana_dashboard: '1' }, annotations: { folder: 'hosts' } })
+    const file = await readFile(join(chart, 'monitoring', 'dashboard.json'), 'utf8')
+    expect(JSON.parse(data['skyhookd.json'] ?? '')).toEqual(JSON.parse(file))
+  })
+
+  test.each(['podMonitor', 'rules'])('the chart refuses metrics.%s without metrics', async (what) => {
+    await expect(render({ metrics: { enabled: false, [what]: { enabled: true } } })).rejects.toThrow(
+      `metrics.${what}.enabled needs metrics.enabled`,
+    )
   })
 
   test.each([

@@ -1,5 +1,6 @@
 /** A real API server with the chart installed, to check what its resource definitions accept. */
 import { afterAll, beforeAll } from 'vitest'
+import { withPackage } from './sample-specs.ts'
 import { installChart, startChartCluster, until, type Answer, type ChartCluster, type Json } from './chart-cluster.ts'
 
 const base = '/apis/skyhook.nvidia.com/v1alpha1'
@@ -40,18 +41,3 @@ async function startDefinitions(): Promise<Definitions> {
   )
   return { cluster, create }
 }
-
-export const tuning = { version: '1.1.0', image: 'registry.example.com:5000/skyhook-packages/shellscript' }
-export const withPackage = (fields: Json): Json => ({ packages: { tuning: { ...tuning, ...fields } } })
-
-/** `count` packages named `paa`, `pab`, …: a package's name has letters at both ends. */
-export const manyPackages = (count: number, fields: Json = {}): Json => ({
-  packages: Object.fromEntries(
-    Array.from({ length: count }, (_, index) => [
-      `p${String.fromCharCode(97 + Math.floor(index / 26), 97 + (index % 26))}`,
-      { ...tuning, ...fields },
-    ]),
-  ),
-})
-export const manyKeys = (count: number): Json =>
-  Object.fromEntries(Array.from({ length: count }, (_, index) => [`key-${index}`, '']))

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { systemClock } from '../../src/daemon/platform/system-clock.ts'
 import type { KubeObject } from '../../src/kube/objects.ts'
-import { indexedName, ledgerLabels, ledgerName, skyhookScope } from '../../src/lease/names.ts'
+import { indexedName, ledgerLabels, ledgerName, type Scope, skyhookScope } from '../../src/lease/names.ts'
 import { listScope, type Leases } from '../../src/lease/slot-reads.ts'
 import type { NodeIdentity, SlotProgress, Slot } from '../../src/lease/slot.ts'
 import { acquire, confirm, type SlotRequest } from '../../src/lease/slot-acquisition.ts'
@@ -143,11 +143,13 @@ describe('garbage collection', () => {
   })
 })
 
-test('one LIST finds exactly the ledger and the slots of the compartment', async () => {
+test('one LIST finds the ledger, and the slots that count in a compartment', async () => {
   const skyhook = { name: `s-${randomUUID().slice(0, 8)}`, uid: randomUUID() }
   const node = await createNode('n-ledger')
-  for (const compartment of ['', '__default__', 'gpu nodes'])
-    await acquire(leases, request(skyhookScope(skyhook, compartment), node, 1))
+  const compartments = ['__default__', 'gpu nodes']
+  const scopeIn = (compartment: string): Scope => skyhookScope(skyhook, compartment, compartments)
+  // of one that the policy had before: it counts in all
+  for (const compartment of [...compartments, 'earlier']) await acquire(leases, request(scopeIn(compartment), node, 1))
   await cluster.admin.json('POST', leasesPath, {
     body: {
       apiVersion: 'coordination.k8s.io/v1',
@@ -156,10 +158,10 @@ test('one LIST finds exactly the ledger and the slots of the compartment', async
       spec: {},
     },
   })
-  for (const compartment of ['', '__default__', 'gpu nodes']) {
-    const scope = skyhookScope(skyhook, compartment)
-    const { slots, ledgers } = await listScope(leases, scope)
-    expect(slots.map(({ name }) => name)).toEqual([indexedName(scope, 0)])
+  for (const compartment of compartments) {
+    const { slots, ledgers } = await listScope(leases, scopeIn(compartment))
+    const expected = [compartment, 'earlier'].map((one) => indexedName(scopeIn(one), 0))
+    expect(slots.map(({ name }) => name).toSorted()).toEqual(expected.toSorted())
     expect(ledgers).toHaveLength(1)
   }
 })

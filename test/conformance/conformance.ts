@@ -4,7 +4,7 @@ import { type SkyhookStatus, conditionOf } from '../../src/census/skyhook-status
 import { apiLevel, cordonKey, cordonedBeforeKey } from '../../src/schemas/annotations.ts'
 import type { KubernetesNode, Taint } from '../../src/schemas/kubernetes.ts'
 import type { Interrupt, PackageSpec, Skyhook, SkyhookSpec } from '../../src/schemas/skyhook.ts'
-import { useCluster, type Cluster, type NodeName } from '../e2e/cluster.ts'
+import { useCluster, type Cluster, type DedicatedSandbox, type NodeName } from '../e2e/cluster.ts'
 import { patch, paths } from '../e2e/kube.ts'
 import type { Moment, View } from '../e2e/moments.ts'
 import { manifest, selectorLabel, publishedState, type Manifest, type PublishedState } from '../e2e/skyhooks.ts'
@@ -27,8 +27,8 @@ export type Conformance = Cluster & {
 const pushMs = 120_000
 
 /** As `useCluster`, and removes each row's Skyhooks and taints after it. */
-export function useConformance(): Conformance {
-  const cluster = useCluster()
+export function useConformance(dedicated?: DedicatedSandbox): Conformance {
+  const cluster = useCluster(dedicated)
   const applied = new Set<string>()
   const tainted = new Map<NodeName, Set<string>>()
   const conformance = {} as Conformance

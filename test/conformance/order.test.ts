@@ -1,14 +1,13 @@
-/** Rows C17 to C21: which Skyhook and which node may start. */
+/** Rows C17 to C19: which Skyhook and which node may start. */
 import { expect, test } from 'vitest'
 import { conditionOf } from '../../src/census/skyhook-status.ts'
 import { disableKey, pauseKey } from '../../src/schemas/annotations.ts'
 import type { Taint } from '../../src/schemas/kubernetes.ts'
-import { nodeNames, uniqueName, type NodeName } from '../e2e/cluster.ts'
+import { uniqueName, type NodeName } from '../e2e/cluster.ts'
 import { patch, paths } from '../e2e/kube.ts'
 import type { View } from '../e2e/moments.ts'
-import { releaseFileOf, manifest } from '../e2e/skyhooks.ts'
-import { overBudget, slotsOf } from '../e2e/slots.ts'
-import { sharingNodesOf, expectComplete, nodeOf, awaitReady, service, statusOf, useConformance } from './conformance.ts'
+import { manifest } from '../e2e/skyhooks.ts'
+import { sharingNodesOf, expectComplete, nodeOf, service, statusOf, useConformance } from './conformance.ts'
 import { recordService, summarize } from './journal-lines.ts'
 import { row } from './rows.ts'
 
@@ -118,24 +117,4 @@ test(row('C19'), async () => {
     await cluster.history.eventually(`${node} lost the taint`, (view) => !keysOf(view, node).includes(required.key))
     expect(summarize(await cluster.lines(node, name))).toHaveLength(4)
   }
-})
-
-test(row('C21'), async () => {
-  const name = uniqueName('budget')
-  const packages = { 'test-pkg': cluster.pack('6.2.0', { env: [{ name: 'APPLY_WAIT', value: releaseFileOf(name) }] }) }
-  await cluster.apply(manifest(name, { interruptionBudget: { count: 2 }, priority: 100, packages }), ...nodeNames)
-  await cluster.history.eventually('two nodes are at work', (view) => slotsOf(view, name).length === 2)
-  await cluster.history.eventually('the third waits', (view) =>
-    nodeNames.some((node) => nodeOf(view, node, name).reason?.reason === 'WaitingForSlot'),
-  )
-  for (const node of nodeNames) await cluster.host(node).write(releaseFileOf(name), '')
-  await awaitReady(cluster, name)
-  await expectComplete(cluster, name, { 'test-pkg|6.2.0': 'config' }, nodeNames)
-  await cluster.history.never('more slots than the budget', overBudget(name, 2))
-  await cluster.history.never('more nodes at work than the budget', (moment) => {
-    const busy = nodeNames.filter((node) =>
-      ['in_progress', 'erroring'].includes(nodeOf(moment, node, name).status ?? ''),
-    )
-    return busy.length > 2 && busy.join()
-  })
 })

@@ -11,8 +11,9 @@ import { hostOf, type Host } from './host.ts'
 import { adminTransport, patch, paths, ignoreNotFound } from './kube.ts'
 import { selectorLabel, traces, type Manifest } from './skyhooks.ts'
 
+/** Those of the shared cluster; a dedicated one may have more. */
 export const nodeNames = ['node-1', 'node-2', 'node-3'] as const
-export type NodeName = (typeof nodeNames)[number]
+export type NodeName = `node-${number}`
 
 /** The cluster that all end-to-end files share, with a separate recording for each file. */
 export type Cluster = {

@@ -28,6 +28,8 @@ const unreportedFiles: Readonly<Record<string, RegExp>> = {
   'housekeeping that is repeated later: the log says it':
     /^(list .*(root-files|\/skyhook\/s)|readdir .*\/\.agent|remove .*-UID-1)$/,
   'a published record that nothing reads: the log says it': /flags\/START$/,
+  'how earlier steps ended, which only people read: the log says it':
+    /^(readText|writeFile) .*\/\.agent\/ended-steps\.json$/,
   'steady time of the next agent, whose waits start over without it: the log says it':
     /^(readText|writeFile) \/run\/skyhook\/steady-time$|^makeFolder \/run\/skyhook$/,
   'the count of crashes, without which the agent does not stand down: the log says it':
@@ -50,6 +52,12 @@ const overtaken = /^PUT .*\/leases\/SLOT$|^remove .*\/\.agent\/output\/ID\.log$/
 const isOvertaken = ({ kind, reported, isComplete }: Finding): boolean =>
   isComplete && reported === 'log' && overtaken.test(kind)
 
+/** A Node shows one reason: that another step of the package cannot be recorded hides that this one cannot. */
+const isBehindAnother = ({ kind, reported, shown }: Finding): boolean =>
+  reported === 'log' &&
+  /\/(\.agent\/output|var\/log\/skyhook|run\/skyhook)\//.test(kind) &&
+  /cannot record /.test(shown ?? '')
+
 type Round = Finding & { readonly life: number }
 
 /** Lives, until a whole one meets nothing new. Every agent has to complete and to uninstall in each of them. */
@@ -71,6 +79,7 @@ const silent = (found: readonly Round[], unreported: Readonly<Record<string, Reg
     (finding) =>
       finding.reported !== 'reason' &&
       !isOvertaken(finding) &&
+      !isBehindAnother(finding) &&
       !Object.values(unreported).some((pattern) => pattern.test(finding.kind)),
   )
 

@@ -26,6 +26,8 @@ const serviceOf = (skyhook: string): string => `recorded@${skyhook}`
 /** Longer than anything takes that is not stuck: a step's third repetition, an agent's restart after two crashes. */
 const completionTimeoutMs = 90_000
 const cleanUpTimeoutMs = 60_000
+/** The kubelet may still be away from the API server, as the fault before left it. */
+const podStartTimeoutMs = 90_000
 const pollIntervalMs = 500
 /** Many times what an agent takes to write what its predecessor left out. */
 const repairMs = 500
@@ -128,7 +130,8 @@ export async function openRunner({ box, api, node, pack }: RunnerOptions): Promi
     await api.json('POST', podPath, { body: { metadata: { name: skyhook }, spec } })
     const runs = async (): Promise<boolean> =>
       (await api.json<Pod>('GET', `${podPath}/${skyhook}`)).status?.phase === 'Running'
-    if (!(await waitUntil(30_000, runs))) throw new Error(`pod ${skyhook} did not start on ${node} within 30 s`)
+    if (!(await waitUntil(podStartTimeoutMs, runs)))
+      throw new Error(`pod ${skyhook} did not start on ${node} within ${podStartTimeoutMs / 1_000} s`)
   }
 
   const names = (): Record<string, string> => ({

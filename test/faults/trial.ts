@@ -89,10 +89,11 @@ export function createTrials(box: Sandbox, evidence: string): Trials {
 const recordsTimeoutMs = 10_000
 
 async function deviationsAtEnd(runner: Runner, expected: Outcome, hasHostEnded: boolean): Promise<string[]> {
-  const untilMs = Date.now() + recordsTimeoutMs
+  let untilMs: number | undefined // counts from the first look: a host may have to boot before that
   try {
     for (;;) {
       const deviations = deviationsOf(await runner.awaitOutcome(), expected, hasHostEnded)
+      untilMs ??= Date.now() + recordsTimeoutMs
       if (Date.now() > untilMs || deviations.length === 0 || !deviations.every((fault) => fault.startsWith('files: ')))
         return deviations
     }

@@ -6,7 +6,7 @@ import { dropAttempt } from '../../src/stages/model/transitions.ts'
 import { pkg } from '../support/node-simulator-dsl.ts'
 import { roundStep } from '../support/effort.ts'
 import { WatchedNode } from './invariants/index.ts'
-import type { Decide } from '../support/node-simulator.ts'
+import type { Decide } from '../support/node-simulator/node-simulator.ts'
 import { ReplayedDecisions } from './replayed-decisions.ts'
 
 /**

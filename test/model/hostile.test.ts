@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { decide } from '../../src/stages/decide.ts'
 import { runsOf, seedOf } from '../support/effort.ts'
 import { Scenario, scenarioEvent } from './scenario.ts'
-import type { Decide } from '../support/node-simulator.ts'
+import type { Decide } from '../support/node-simulator/node-simulator.ts'
 
 /** Anyone can write annotations; whatever they hold, the outcome must be a decision. */
 const hostileText = fc.oneof(

@@ -13,7 +13,7 @@ import { inputsHash, inputsOf } from '../../src/stages/model/package-inputs.ts'
 import { recordSteps } from '../../src/stages/model/transitions.ts'
 import type { Action, Plan } from '../../src/stages/model/plan.ts'
 import { type SkyhookView, type Snapshot, known } from '../../src/stages/model/snapshot.ts'
-import type { Decide } from '../support/node-simulator.ts'
+import type { Decide } from '../support/node-simulator/node-simulator.ts'
 
 /** Decisions that look right and are not: each is the real one with one fault, in what it sees or in its plan. */
 type Mutant = { readonly mutant: Decide; readonly expectedViolation: RegExp }

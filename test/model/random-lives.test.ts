@@ -4,7 +4,7 @@ import { decide } from '../../src/stages/decide.ts'
 import { isThorough, runsOf, seedOf } from '../support/effort.ts'
 import { type Features, runScenario, skyhookSpec, scenarioEvent } from './scenario.ts'
 import { mutants } from './mutants.ts'
-import type { Decide } from '../support/node-simulator.ts'
+import type { Decide } from '../support/node-simulator/node-simulator.ts'
 
 /**
  * Random lives of one node: specs change, agent and host crash at any point, slots are lost, pods appear and refuse

@@ -7,7 +7,7 @@ import { WatchedNode } from './invariants/index.ts'
 import type { Invariant } from './invariants/invariant.ts'
 import { controlPlaneLabel } from './invariants/control-plane-is-guarded.ts'
 import type { Disturbance } from './faulty-node.ts'
-import type { Decide } from '../support/node-simulator.ts'
+import type { Decide } from '../support/node-simulator/node-simulator.ts'
 
 /** What can happen to a node, as data: a list of these is a scenario that a search can shrink. */
 export type ScenarioEvent =

@@ -4,7 +4,7 @@ import { decide } from '../../src/stages/decide.ts'
 import { pkg } from '../support/node-simulator-dsl.ts'
 import { isThorough, roundStep } from '../support/effort.ts'
 import { WatchedNode } from './invariants/index.ts'
-import type { Decide } from '../support/node-simulator.ts'
+import type { Decide } from '../support/node-simulator/node-simulator.ts'
 import { mutants } from './mutants.ts'
 import { ReplayedDecisions } from './replayed-decisions.ts'
 

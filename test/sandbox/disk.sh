@@ -51,10 +51,20 @@ attach_high() { # attach_high FOLDER
   die "no free loop device between /dev/loop10 and /dev/loop99"
 }
 
-# Copies the disk as of one instant: nothing on the host runs during the copy, and the copy itself triggers no sync.
+# Copies the disk as of one instant: nothing on the host runs during the copy, and the copy itself triggers no sync. Threads of the
+# kernel are not frozen, though: a disk that they wrote to during the copy is copied again.
 disk_capture() { # disk_capture HOST FOLDER
   freeze "$1"
-  cp --sparse=always "$2/disk.img" "$2/disk.img.cut"
+  within 60 disk_copy "$2/disk.img" "$2/disk.img.cut" || die "the disk of $1 kept changing while it was copied"
+}
+disk_copy() { # disk_copy FILE COPY: false if FILE changed meanwhile
+  disk_drop_cache "$1"
+  cp --sparse=always "$1" "$2"
+  disk_drop_cache "$1"
+  cmp --silent "$1" "$2"
+}
+disk_drop_cache() { # disk_drop_cache FILE: the loop device writes past the machine's cache, which may have older contents
+  dd "if=$1" iflag=nocache count=0 status=none
 }
 freezer_of() { # a host's cgroup may be below that of the shell that started it
   find /sys/fs/cgroup/freezer -type d -path "*/$NAME/hosts/$1" -prune 2>/dev/null | head -n 1

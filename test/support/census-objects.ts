@@ -1,6 +1,7 @@
 /** Objects for the tests of the census, as agents and the API server create them. */
 import * as keys from '../../src/schemas/annotations.ts'
 import type { NodeStateEntry } from '../../src/schemas/annotations.ts'
+import type { PolicyKnowledge } from '../../src/schemas/deployment-policy.ts'
 import type { Skyhook, SkyhookSpec } from '../../src/schemas/skyhook.ts'
 import { appliedHash } from '../../src/stages/model/applied-hash.ts'
 import { sha256Hex } from '../../src/schemas/canonical-json.ts'
@@ -83,6 +84,11 @@ export const allAgents = (state: AgentState = 'ready', others: Readonly<Record<s
   isDead: (node) => (others[node] ?? state) === 'silent',
 })
 
-export function countsOf(skyhook: Skyhook, nodes: readonly CensusNode[], agents: Agents = allAgents()): Counts {
-  return countSelectedNodes({ metadata: skyhook.metadata, spec: skyhook.spec, stale: false }, nodes, agents)
+export function countsOf(
+  { metadata, spec }: Skyhook,
+  nodes: readonly CensusNode[],
+  agents: Agents = allAgents(),
+  policy?: PolicyKnowledge,
+): Counts {
+  return countSelectedNodes({ metadata, spec, stale: false, policy }, nodes, agents)
 }

@@ -26,6 +26,8 @@ export type Finding = {
   readonly errno: string | undefined
   /** The reason on the Node, a warning in the log, or nothing within the time. */
   readonly reported: 'reason' | 'log' | 'nothing'
+  /** The reason that the Node showed then. */
+  readonly shown: string | undefined
   readonly afterMs: number
   readonly failures: number
   /** Whether the Node said complete by then. */
@@ -161,6 +163,7 @@ class Life {
       kind,
       errno,
       reported: hasReason ? 'reason' : isLogged ? 'log' : 'nothing',
+      shown: reason,
       afterMs,
       failures,
       isComplete,

@@ -3,7 +3,7 @@
  * a node.
  */
 import type { Interrupt, PackageSpec } from '../../src/schemas/skyhook.ts'
-import { NodeSimulator } from './node-simulator.ts'
+import { NodeSimulator } from './node-simulator/node-simulator.ts'
 import type { Pod } from '../../src/stages/model/pods.ts'
 
 export const pkg = (version: string, change: Partial<PackageSpec> = {}): PackageSpec => ({

@@ -1,3 +1,4 @@
+import { plainStep } from './node-simulator/package-content.ts'
 import { emptyJournal, type PackageRecord } from '../../src/schemas/journal.ts'
 import type { SkyhookSpec } from '../../src/schemas/skyhook.ts'
 import { newPlanBuilder, newSkyhookRecord, type PlanBuilder } from '../../src/stages/model/plan-builder.ts'
@@ -51,23 +52,7 @@ export const preparedPackage: Extract<Preparation, { state: 'ready' }> = {
     packageName: 'p',
     packageVersion: '1.0.0',
     expectedConfigFiles: [],
-    modes: Object.fromEntries(
-      (['apply', 'config'] as const).map((mode) => [
-        mode,
-        [
-          {
-            name: 'run',
-            path: 'run.sh',
-            arguments: [],
-            returncodes: [0],
-            onHost: true,
-            env: {},
-            idempotence: 'step',
-            upgradeStep: false,
-          },
-        ],
-      ]),
-    ),
+    modes: { apply: [plainStep('run.sh')], config: [plainStep('run.sh')] },
   },
 }
 

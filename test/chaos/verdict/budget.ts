@@ -4,7 +4,7 @@
  */
 import { readSlot, type Lease } from '../../../src/lease/slot.ts'
 import type { Skyhook } from '../../../src/schemas/skyhook.ts'
-import { limitOf } from '../../../src/daemon/slots/budget.ts'
+import { limitOf } from '../../../src/lease/budget/budget.ts'
 import type { Evidence, Finding, Violation } from './evidence.ts'
 import { outagesOf, type Outage } from './outages.ts'
 

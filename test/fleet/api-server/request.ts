@@ -42,6 +42,7 @@ const knownParameters = new Set([
   'watch',
   'allowWatchBookmarks',
   'timeoutSeconds',
+  'dryRun',
 ])
 
 /** Throws for what is not simulated, before anything relies on it. */

@@ -61,7 +61,10 @@ const all = [
     hasGeneration: true,
     selectableFields: ['spec.nodeName', 'status.phase'],
   }),
-  resource('events', 'Event', 'v1', { createsOnUpdate: true }),
+  resource('events', 'Event', 'v1', {
+    createsOnUpdate: true,
+    selectableFields: ['involvedObject.kind', 'involvedObject.name', 'reason'],
+  }),
   resource('configmaps', 'ConfigMap', 'v1'),
   resource('secrets', 'Secret', 'v1'),
   resource('leases', 'Lease', 'coordination.k8s.io/v1', { createsOnUpdate: true, isOverwritable: false }),

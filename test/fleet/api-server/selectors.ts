@@ -35,7 +35,8 @@ export function selectionOf(
 
 export function fieldAt(object: SimObject, field: string): string {
   const [first = '', second = ''] = field.split('.')
-  const value = (object[first] as Readonly<Record<string, unknown>> | undefined)?.[second]
+  const value =
+    second === '' ? object[first] : (object[first] as Readonly<Record<string, unknown>> | undefined)?.[second]
   return typeof value === 'string' ? value : ''
 }
 

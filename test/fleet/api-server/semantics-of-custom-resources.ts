@@ -68,6 +68,21 @@ export const semanticsOfCustomResources: readonly Step[] = [
     expected: '200',
   },
   {
+    title: 'a dry run of a patch answers with the next generation',
+    request: `PATCH ${skyhooks}/demo?dryRun=All`,
+    contentType: merge,
+    body: { spec: { priority: 8 } },
+    expected: '200',
+  },
+  { title: 'the Skyhook is what it was before', request: `GET ${skyhooks}/demo`, expected: '200' },
+  {
+    title: 'a dry run of a creation answers with defaults and without a resourceVersion',
+    request: `POST ${skyhooks}?dryRun=All`,
+    body: skyhook({ name: 'rehearsed' }, { spec: { ...spec, drain: {} } }),
+    expected: '201',
+  },
+  { title: 'the rehearsed Skyhook does not exist', request: `GET ${skyhooks}/rehearsed`, expected: '404 NotFound' },
+  {
     title: 'a patch of metadata keeps the generation',
     request: `PATCH ${skyhooks}/demo`,
     contentType: merge,
@@ -88,6 +103,12 @@ export const semanticsOfCustomResources: readonly Step[] = [
     body: { spec: { priority: 9 } },
     expected: '415 UnsupportedMediaType',
   },
+  {
+    title: 'a dry run of a deletion answers with the object as it would be',
+    request: `DELETE ${skyhooks}/demo?dryRun=All`,
+    expected: '200',
+  },
+  { title: 'the Skyhook is not being deleted', request: `GET ${skyhooks}/demo`, expected: '200' },
   {
     title: 'a Skyhook with a finalizer stays and gets a new generation when it is deleted',
     request: `DELETE ${skyhooks}/demo`,

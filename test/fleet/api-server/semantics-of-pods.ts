@@ -108,6 +108,14 @@ export const semanticsOfPods: readonly Step[] = [
     body: budgetStatus(1, 1, 2),
     expected: '200',
   },
+  ...['p1', 'p2'].map((name) => ({
+    title: `a dry run of the eviction of ${name} is granted`,
+    request: `POST ${pods}/${name}/eviction?dryRun=All`,
+    body: { ...eviction(name), deleteOptions: { dryRun: ['All'] } },
+    expected: '201',
+  })),
+  { title: 'dry runs charge no budget', request: `GET ${budgets}/cart`, expected: '200' },
+  { title: 'dry runs leave the pod alone', request: `GET ${pods}/p1`, expected: '200' },
   {
     title: 'the first eviction is granted',
     request: `POST ${pods}/p1/eviction`,

@@ -12,7 +12,7 @@ import { type Answer, Refusal } from './refusals.ts'
 import { createLists, readObject } from './reads.ts'
 import { keyOf, type Location, resourceNamed } from './resources.ts'
 import { formOf, routedRequest, type RoutedRequest, type SimRequest } from './request.ts'
-import { type Backup, type Change, createStore } from './store.ts'
+import { type Backup, type Change, createStore, rehearsedStore } from './store.ts'
 import type { Schemas } from './strategies.ts'
 import { createStream, type SimStream } from './stream.ts'
 import { objectIn, type SimObject, type Version } from './versions.ts'
@@ -103,31 +103,32 @@ export function createSimulatedApiServer(options: ApiServerOptions): SimulatedAp
   }
 
   const answerTo = (request: RoutedRequest, location: Location, fault: Fault | undefined): Answer => {
-    const { method, body, contentType = 'application/json', manager } = request
+    const { method, body, contentType = 'application/json', manager, query } = request
+    const context = query['dryRun'] === 'All' ? { ...writes, store: rehearsedStore(store) } : writes
     const { name, subresource } = location
     const form = formOf(request)
     const ok = (version: Version, code = 200): Answer => ({ code, body: objectIn(version, form) })
     const reads = { store, clock, lagMs: fault?.kind === 'stale' ? fault.byMs : 0 }
     if (name === undefined) {
       if (method === 'GET') return { code: 200, body: lists.list(reads, location, request) }
-      if (method === 'POST') return ok(createObject(writes, location, body), 201)
+      if (method === 'POST') return ok(createObject(context, location, body), 201)
       throw new Error(`the simulated API server knows no ${method} of a collection`)
     }
     const target: Target = { ...location, name }
-    if (subresource === 'eviction' && method === 'POST') return { code: 201, body: evictPod(writes, target, body) }
+    if (subresource === 'eviction' && method === 'POST') return { code: 201, body: evictPod(context, target, body) }
     if (subresource !== undefined && !(subresource === 'status' && location.resource.hasStatus)) return pageNotFound
     switch (method) {
       case 'GET':
         return { code: 200, body: readObject(reads, target, request) }
       case 'PUT': {
-        const { version, isNew } = replaceObject(writes, target, body, manager)
+        const { version, isNew } = replaceObject(context, target, body, manager)
         return ok(version, isNew ? 201 : 200)
       }
       case 'PATCH':
-        return ok(patchObject(writes, target, body, contentType, manager))
+        return ok(patchObject(context, target, body, contentType, manager))
       case 'DELETE': {
         const uid = store.get(location.resource, keyOf(target.namespace, target.name))?.object.metadata.uid
-        const version = deleteObject(writes, target, body)
+        const version = deleteObject(context, target, body)
         return version === undefined ? { code: 200, body: successOf(target, uid) } : ok(version)
       }
       case 'POST':

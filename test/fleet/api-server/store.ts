@@ -1,5 +1,6 @@
 /** What etcd is to an API server: objects in versions, one revision for all of them, a history until it is compacted. */
 import type { Clock } from '../../../src/schemas/clock.ts'
+import { adopt, without } from './json.ts'
 import { resources, type Resource } from './resources.ts'
 import { createVersion, type EventType, type SimObject, type Version } from './versions.ts'
 
@@ -136,6 +137,26 @@ export function createStore(options: {
       }
     },
   }
+}
+
+/** For requests with `dryRun=All`: answers as if it had written, and keeps everything as it is. */
+export const rehearsedStore = (store: Store): Store => ({
+  ...store,
+  commit(resource, key, object, cordonManager) {
+    const previous = store.get(resource, key)
+    const stored = object ?? previous?.object
+    if (stored === undefined) throw new Error(`there is no ${resource.plural} ${key} to delete`)
+    const revision = previous?.revision ?? 0
+    const version = unversioned(createVersion(key, stored, revision, cordonManager))
+    return { type: 'MODIFIED', resource, revision, version, previous, atMs: 0 }
+  },
+})
+
+/** What was never stored has no resourceVersion. */
+function unversioned(version: Version): Version {
+  if (version.revision > 0) return version
+  const metadata = without(version.object.metadata, 'resourceVersion')
+  return { ...version, object: adopt({ ...version.object, metadata }) as SimObject }
 }
 
 const newTable = (): Table => ({ objects: new Map(), sorted: [], list: undefined, history: [], floor: 1 })

@@ -8,11 +8,11 @@ export type Schemas = Readonly<Record<string, Schema>>
 
 /** An object that a client sent, in the form in which it would be created; metadata that the server sets come later. */
 export function prepareCreation(resource: Resource, sent: SimObject, schemas: Schemas): SimObject {
-  const object = created(resource, normalized(resource, sent, schemas))
+  const object = created(resource, normalized(resource, sent, schemas), schemas)
   return resource.hasGeneration ? { ...object, metadata: { ...object.metadata, generation: 1 } } : object
 }
 
-function created(resource: Resource, object: SimObject): SimObject {
+function created(resource: Resource, object: SimObject, schemas: Schemas): SimObject {
   const spec = fieldsOf(object['spec'])
   switch (resource.plural) {
     case 'nodes': {
@@ -34,7 +34,8 @@ function created(resource: Resource, object: SimObject): SimObject {
       return { ...object, metadata, spec: { finalizers: ['kubernetes'] }, status: { phase: 'Active' } }
     }
   }
-  return resource.isCustom ? { ...(without(object, 'status') as SimObject) } : object
+  // what was sent as status is dropped; a default of the schema shows whenever the object is read
+  return resource.isCustom ? normalized(resource, without(object, 'status') as SimObject, schemas) : object
 }
 
 /** The node lifecycle controller takes it away when the kubelet reports Ready. */

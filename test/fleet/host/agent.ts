@@ -2,7 +2,7 @@
 import { runAgent } from '../../../src/daemon/agent.ts'
 import type { Platform } from '../../../src/daemon/platform/platform.ts'
 import type { Settings } from '../../../src/daemon/settings/settings.ts'
-import type { HealthChecks } from '../../../src/daemon/telemetry/http.ts'
+import type { HealthChecks, MetricsRegistry } from '../../../src/daemon/telemetry/http.ts'
 import { createBusConnection } from '../../../src/host/dbus/reconnecting.ts'
 import type { HostRoot } from '../../../src/host/fs/host-root.ts'
 import type { CompletedRequest, KubeTransport } from '../../../src/kube/transport.ts'
@@ -47,6 +47,8 @@ export type SimulatedAgent = {
   readonly ended: Promise<number | 'killed'>
   /** Undefined while it serves none. */
   health(): HealthChecks | undefined
+  /** As Prometheus gets them; undefined while it serves none. */
+  metrics(): Promise<string> | undefined
 }
 
 /** After so many effects in one instant each takes a ms: time passes in a loop, too, and a test can count its rounds. */
@@ -68,6 +70,7 @@ export function startSimulatedAgent(host: SimulatedHost, options: AgentOptions):
     terminate: () => surroundings.terminate(),
     ended: ended.promise,
     health: surroundings.health,
+    metrics: surroundings.metrics,
   }
 }
 
@@ -75,7 +78,9 @@ export function startSimulatedAgent(host: SimulatedHost, options: AgentOptions):
 const rootOf = (host: SimulatedHost, root: HostRoot): HostRoot => ({
   ...root,
   readText: async (path) =>
-    path === '/proc/uptime' ? `${(host.uptimeMs() / 1_000).toFixed(2)} 0.00\n` : await root.readText(path),
+    path === '/proc/uptime'
+      ? `${(Math.floor(host.uptimeMs() / 10) / 100).toFixed(2)} 0.00\n`
+      : await root.readText(path),
 })
 
 function platformOf(host: SimulatedHost, process: AgentProcess, { connectApi, onLog }: AgentOptions) {
@@ -84,6 +89,7 @@ function platformOf(host: SimulatedHost, process: AgentProcess, { connectApi, on
   const random = host.fork()
   let stop: (signalName: string) => void = () => undefined
   let health: HealthChecks | undefined
+  let served: MetricsRegistry | undefined
   let crowd = 0
   let crowdAtMs = 0
   // Node holds composite signals until they abort, and with them all that a dead agent has left behind
@@ -151,7 +157,10 @@ function platformOf(host: SimulatedHost, process: AgentProcess, { connectApi, on
       health = checks
       return () => (health = undefined)
     },
-    serveMetrics: () => () => undefined,
+    serveMetrics(metrics) {
+      served = metrics
+      return () => (served = undefined)
+    },
     onTermination: (callback) => (stop = callback),
     saveMemory: () => undefined,
   }
@@ -159,6 +168,7 @@ function platformOf(host: SimulatedHost, process: AgentProcess, { connectApi, on
     platform,
     terminate: () => process.isAlive() && stop('SIGTERM'),
     health: () => (process.isAlive() ? health : undefined),
+    metrics: () => (process.isAlive() ? served?.metrics() : undefined),
   }
 }
 

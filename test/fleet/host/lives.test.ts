@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { followTruth } from './host-truth.ts'
+import type { FileNode } from './inodes.ts'
 import { packageSpec, startSampleLife } from './sample-life.ts'
 
 test('an agent on a simulated host installs, restarts a service, reboots and uninstalls', async () => {
@@ -85,4 +86,42 @@ test('an agent that expects many others looks into the ledger before it fetches 
   await life.until(() => life.status() === 'complete')
   expect(readsBefore).toEqual([expect.any(Number)])
   expect(readsBefore[0]).toBeGreaterThan(0)
+})
+
+test('an agent logs what a step writes as it comes, and the one after it continues there', async () => {
+  const life = await startSampleLife({
+    seed: 6,
+    runStep: ({ mode }) => ({ durationMs: mode === 'apply' ? 5_000 : 100 }),
+  })
+  const { disk } = life.host
+  await life.apply({ tuned: packageSpec('tuned') })
+  await life.until(() => life.steps().includes('tuned apply'))
+  const folder = '/var/log/skyhook/s/tuned/1.0.0'
+  const name = disk.list(disk.locate(folder)).find(([file]) => file.endsWith('.log'))?.[0]
+  const write = (text: string): void => {
+    const { node, path } = disk.locate(`${folder}/${name}`)
+    disk.write(node as FileNode, Buffer.from(text), path)
+  }
+  const printed = (): string[] =>
+    life.lines.flatMap(({ fields, message }) => ('mode' in fields && fields.mode === 'apply' ? [message] : []))
+  write('one\n')
+  await life.until(() => printed().includes('one'), 1_000)
+  life.agent()?.kill()
+  write('one\ntwo\n')
+  await life.until(() => printed().includes('two'), 4_000)
+  expect(life.steps()).toEqual(['tuned apply'])
+  await life.until(() => life.status() === 'complete')
+  expect(printed()).toEqual(['step started', 'one', 'step is running', 'two', 'step ended'])
+  expect(life.lines.find(({ message }) => message === 'step ended')?.fields).toMatchObject({
+    skyhook: 's',
+    package: 'tuned',
+    attempt: 1,
+    result: 'ok',
+    exitCode: 0,
+  })
+  const before = life.lines.length
+  life.agent()?.kill()
+  await life.until(() => life.lines.slice(before).some(({ message }) => message === 'synced'))
+  const repeated = life.lines.slice(before).flatMap(({ fields, message }) => ('repeated' in fields ? [message] : []))
+  expect(repeated).toEqual(['step ended', 'step ended', 'step ended', 'step ended'])
 })

@@ -111,6 +111,7 @@ const readings: Readonly<Record<string, Use>> = {
   readText: (root, path) => root.readText(path),
   'readPart, start': (root, path) => root.readPart(path, 'start', 4),
   'readPart, end': (root, path) => root.readPart(path, 'end', 3),
+  readFrom: async (root, path) => [await root.readFrom(path, 2, 3), await root.readFrom(path, 99, 3)],
   sha256: (root, path) => root.sha256(path),
   readLink: (root, path) => root.readLink(path),
   readdir: (root, path) => root.readdir(path),

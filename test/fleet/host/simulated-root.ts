@@ -127,6 +127,10 @@ export function createSimulatedRoot({ disk, random, passed }: RootPorts): HostRo
       const data = disk.read(disk.locate(path))
       return part === 'start' ? data.subarray(0, bytes) : data.subarray(Math.max(0, data.length - bytes))
     },
+    async readFrom(path, offset, bytes) {
+      const data = disk.read(disk.locate(path))
+      return { bytes: data.subarray(offset, offset + bytes), sizeBytes: data.length }
+    },
     sha256: async (path) => hashOf(disk.read(disk.locate(path))),
     newTemporaryToken: () => newTemporaryToken(random),
     writeFileDurable: (path, data, mode) => replace(path, Buffer.from(data), { mode, isDurable: true }),

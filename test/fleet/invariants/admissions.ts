@@ -16,11 +16,15 @@ export type Reading = {
   readonly allowed: Allowed
   /** The host was joining the cluster then: `allowed` is the budget of joining nodes, and only they count. */
   readonly isJoining?: boolean
+  /** Compartments of its policy other than that of the slot: each has a budget of its own. */
+  readonly siblings?: readonly string[]
 }
 
 /** One time of a host out of service. */
 export type Outing = {
   readonly host: string
+  /** Of the slot that it has now, or had last; without one, as for a Skyhook without a policy, it counts everywhere. */
+  compartment?: string | undefined
   readonly startOrder: Order
   endOrder: Order
   /** Those that may have let it go out, oldest first; empty: it needed none. */
@@ -57,13 +61,14 @@ export function findExcess(outings: readonly Outing[], exemptions: readonly Exem
 /** Hosts that were out at the reading, or went out later on an earlier one. */
 function othersOut(
   { host }: Outing,
-  { order, listOrder, isJoining = false }: Reading,
+  { order, listOrder, isJoining = false, siblings = [] }: Reading,
   outings: readonly Outing[],
   exemptions: readonly Exemption[],
 ): readonly string[] {
   const others = new Set<string>()
   for (const other of outings) {
     if (other.host === host || other.endOrder <= order || (other.isJoining ?? false) !== isJoining) continue
+    if (siblings.includes(other.compartment ?? '')) continue
     const admittedAt = other.startOrder <= order ? other.startOrder : (other.readings.at(-1)?.order ?? Infinity)
     if (admittedAt > order) continue
     const isExempt = exemptions.some(

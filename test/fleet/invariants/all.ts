@@ -1,4 +1,5 @@
 /** The rules of a fleet, all of which every run is judged by. */
+import { batches } from './batches.ts'
 import { budget } from './budget.ts'
 import { completeOnce } from './complete-once.ts'
 import { completes } from './completes.ts'
@@ -13,12 +14,14 @@ import { ledgerFresh } from './ledger-fresh.ts'
 import { progress } from './progress.ts'
 import { readyTrue } from './ready-true.ts'
 import { requestRate } from './request-rate.ts'
+import { seriesTrue } from './series-true.ts'
 import { slotsKept } from './slots-kept.ts'
 import { slotsOwned } from './slots-owned.ts'
 import { soak } from './soak.ts'
 
 export const invariants: readonly Invariant[] = [
   budget,
+  batches,
   controlPlane,
   slotsKept,
   soak,
@@ -34,4 +37,5 @@ export const invariants: readonly Invariant[] = [
   requestRate,
   ledgerFresh,
   completes,
+  seriesTrue,
 ]

@@ -26,6 +26,75 @@ test('two hosts out under a budget of two are allowed', () => {
   expect([world.violations, world.checks()]).toEqual([[], 2])
 })
 
+/** The Skyhook has a policy whose compartments `a` and `__default__` allow one host each. */
+function worldWithPolicy(bootstrap?: { count: number }) {
+  const world = sampleWorld(budget, {
+    hosts: 3,
+    spec: sampleSpec({ deploymentPolicy: 'careful', ...(bootstrap && { bootstrap }) }),
+  })
+  const path = '/apis/skyhook.nvidia.com/v1alpha1/deploymentpolicies'
+  const one = { budget: { count: 1 }, strategy: { fixed: {} } }
+  const compartment = { name: 'a', selector: { matchLabels: { a: 'true' } }, ...one }
+  const body = { metadata: { name: 'careful' }, spec: { default: one, compartments: [compartment] } }
+  world.send('admin', 'POST', path, body)
+  const removeCompartment = () =>
+    void world.send('admin', 'PATCH', `${path}/careful`, {
+      spec: { compartments: [], default: { budget: { count: 1 } } },
+    })
+  return { ...world, removeCompartment }
+}
+
+test('two hosts out in a compartment of one are too many, although the policy allows two in all', () => {
+  const world = worldWithPolicy()
+  for (const [index, name] of ['n1', 'n2'].entries()) {
+    world.take(name, index, 'slot', 'a')
+    world.start(name)
+  }
+  expect(world.violations).toEqual([expect.stringContaining('n2 went out for s in compartment a on its read')])
+})
+
+test('the hosts of two compartments do not count for each other', () => {
+  const world = worldWithPolicy()
+  world.take('n1', 0, 'slot', 'a')
+  world.start('n1')
+  world.take('n2', 0, 'slot', '__default__')
+  world.start('n2')
+  expect([world.violations, world.checks()]).toEqual([[], 2])
+})
+
+test('a host of a compartment that the policy no longer has counts in the others', () => {
+  const world = worldWithPolicy()
+  world.take('n1', 0, 'slot', 'a')
+  world.start('n1')
+  world.removeCompartment()
+  world.take('n2', 0, 'slot', '__default__')
+  world.start('n2')
+  expect(world.violations).toEqual([expect.stringContaining('n2 went out for s in compartment __default__')])
+})
+
+test('a host that lost its slot counts in the compartment of the next one', () => {
+  const world = worldWithPolicy()
+  world.take('n1', 0, 'slot', 'a')
+  world.start('n1')
+  world.create('n1', 0, 'slot', '__default__')
+  world.take('n2', 1, 'slot', 'a')
+  world.start('n2')
+  expect(world.violations).toEqual([])
+})
+
+test.each<[string, string, number]>([
+  ['of one compartment beyond bootstrap.count are too many', 'a', 1],
+  ['of two compartments have bootstrap.count each', '__default__', 0],
+])('joining hosts %s', (_, compartment, violations) => {
+  const world = worldWithPolicy({ count: 1 })
+  for (const [index, name] of ['n1', 'n2'].entries()) {
+    world.taint(name, true)
+    world.take(name, index, 'bootstrap', index === 0 ? 'a' : compartment)
+    world.start(name)
+  }
+  expect(world.violations).toHaveLength(violations)
+})
+
 test('hosts without a budget go out together', () => {
   const world = worldWith(undefined)
   for (const [index, name] of ['n1', 'n2', 'n3'].entries()) {
@@ -147,8 +216,8 @@ function takenAgain(world: ReturnType<typeof worldWith>, listSlots: () => void, 
 }
 
 test.each([
-  ['of the scope', 'skyhook.nvidia.com/name=s,skyhook.nvidia.com/compartment='],
-  ['of the scope and the control plane', 'skyhook.nvidia.com/name in (,s),skyhook.nvidia.com/compartment='],
+  ['of the scope', 'skyhook.nvidia.com/name=s'],
+  ['of the scope and the control plane', 'skyhook.nvidia.com/name in (,s)'],
 ])('a host whose slot a person deleted does not count for an admission by a LIST %s from meanwhile', (_, selector) => {
   const world = worldWith(1)
   takenAgain(world, () => world.listSlots('n2', selector))

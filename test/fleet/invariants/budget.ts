@@ -2,7 +2,7 @@
  * No node is admitted while the number of disrupted nodes is at or above the budget in force at that admission. The
  * admission is the confirming read: the last consistent GET of the Skyhook before the host went out, with the LIST of
  * slots that followed it. Hosts and cordon marks say who is out, the spec who soaks afterwards. Nodes that join the
- * cluster count among themselves.
+ * cluster count among themselves, and the nodes of each compartment of a policy among themselves.
  */
 import { labelKeys } from '../../../src/lease/names.ts'
 import { readSlot, type Lease } from '../../../src/lease/slot.ts'
@@ -15,6 +15,7 @@ import { findExcess, type Excess, type Outing, type Reading } from './admissions
 import {
   allowedJoining,
   allowedNow,
+  compartmentsOf,
   hostOfClient,
   isFormer,
   isJoining,
@@ -39,6 +40,8 @@ type Side = {
   current: Outing | undefined
   /** It still has the slot of its last outing: a pause between two packages is part of it. */
   hasKeptSlot: boolean
+  /** Of the slot that it took last. */
+  compartment: string | undefined
   /** The slot that it took last is a recovery slot: it counts with nodes in service, also on a node that joins. */
   hasRecovered: boolean
 }
@@ -76,6 +79,7 @@ export const budget: Invariant = {
         listOrder: Infinity,
         current: undefined,
         hasKeptSlot: false,
+        compartment: undefined,
         hasRecovered: false,
       }
       sides.set(host, side)
@@ -102,7 +106,14 @@ export const budget: Invariant = {
         const readings = isUnasked ? [] : side.readings
         // the agent may have seen its pods some time before: counted where every read agrees
         const isOfJoining = readings.length > 0 && readings.every((reading) => reading.isJoining === true)
-        side.current = { host, startOrder: evidence.order(), endOrder: Infinity, readings, isJoining: isOfJoining }
+        side.current = {
+          host,
+          compartment: side.compartment,
+          startOrder: evidence.order(),
+          endOrder: Infinity,
+          readings,
+          isJoining: isOfJoining,
+        }
         scope.outings.push(side.current)
         if (side.hasRecovered) countAsOthers(scope, side) // it lost its taint between its admission and its cordon
       }
@@ -159,6 +170,11 @@ export const budget: Invariant = {
         const side = sideOf(scopeOf(entry.name), host)
         side.lastGet = skyhook
         addReading(host, side, Math.min(order, side.listOrder), atMs)
+      } else if (entry.verb === 'get' && entry.resource === 'deploymentpolicies') {
+        for (const scope of scopes.values()) {
+          const side = sideOf(scope, host)
+          if (side.lastGet?.spec.deploymentPolicy === entry.name) addReading(host, side, order, atMs)
+        }
       } else if (entry.verb === 'list' && entry.resource === 'leases') {
         const name = skyhookIn(entry.query['labelSelector'])
         const scope = name === undefined ? undefined : scopes.get(name)
@@ -174,8 +190,10 @@ export const budget: Invariant = {
       const { lastGet: skyhook } = side
       if (view === undefined || skyhook === undefined) return
       const isOfJoining = isJoining(world, view, skyhook)
-      const allowed = (isOfJoining ? allowedJoining : allowedNow)(world.server, skyhook)
-      side.readings.push({ order: evidence.order(), listOrder, atMs, allowed, isJoining: isOfJoining })
+      const { compartment } = side
+      const allowed = (isOfJoining ? allowedJoining : allowedNow)(world.server, skyhook, compartment)
+      const siblings = compartmentsOf(world.server, skyhook).filter((name) => name !== compartment)
+      side.readings.push({ order: evidence.order(), listOrder, atMs, allowed, isJoining: isOfJoining, siblings })
     }
 
     /** Work on a node that was joining counts from here on, as soon as its agent can have a slot that says so. */
@@ -203,7 +221,8 @@ export const budget: Invariant = {
     }
 
     function countFromNow(scope: Scope, side: Side, host: string): void {
-      side.current = { host, startOrder: evidence.order(), endOrder: Infinity, readings: [] }
+      const { compartment } = side
+      side.current = { host, compartment, startOrder: evidence.order(), endOrder: Infinity, readings: [] }
       scope.outings.push(side.current)
     }
 
@@ -214,7 +233,12 @@ export const budget: Invariant = {
       const skyhook = slot?.lease.metadata.labels?.[labelKeys.name]
       if (host === undefined || !slot || skyhook === undefined || !isSlotOf(slot, skyhook)) return
       const scope = scopeOf(skyhook)
-      if (change.type === 'ADDED') sideOf(scope, host).hasRecovered = slot.kind === 'recovery'
+      if (change.type === 'ADDED') {
+        const side = sideOf(scope, host)
+        side.hasRecovered = slot.kind === 'recovery'
+        side.compartment = slot.compartmentName
+        if (side.current?.endOrder === Infinity) side.current.compartment = slot.compartmentName
+      }
       if (change.type === 'ADDED' && slot.kind === 'recovery') countAsOthers(scope, sideOf(scope, host))
       if (change.type === 'MODIFIED' || (change.type === 'ADDED' && slot.kind === 'recovery')) return
       const view = world.hosts.get(host)
@@ -238,8 +262,9 @@ const skyhookIn = (labelSelector = ''): string | undefined => {
 }
 
 function describe({ outing, reading, others }: Excess, skyhook: string): string {
+  const where = outing.compartment ? ` in compartment ${outing.compartment}` : ''
   return (
-    `${outing.host} went out for ${skyhook} on its read at ${reading.atMs} ms, when the budget was ` +
+    `${outing.host} went out for ${skyhook}${where} on its read at ${reading.atMs} ms, when the budget was ` +
     `${reading.allowed} and ${others.length} others were out: ${others.join(', ')}`
   )
 }

@@ -4,7 +4,8 @@ import { ledgerAnnotation } from '../../../src/lease/ledger.ts'
 import { selectorHash } from '../../../src/lease/selector-hash.ts'
 import { readSlot, type Lease, type Slot } from '../../../src/lease/slot.ts'
 import { cordonKey } from '../../../src/schemas/annotations.ts'
-import { isObject, parseJson } from '../../../src/schemas/json.ts'
+import { isObject, type JsonObject, parseJson } from '../../../src/schemas/json.ts'
+import type { CompartmentBudget, DeploymentPolicySpec } from '../../../src/schemas/deployment-policy.ts'
 import type { KubernetesNode } from '../../../src/schemas/kubernetes.ts'
 import { hasTaint } from '../../../src/stages/drain/node-spec.ts'
 import { groupPods } from '../../../src/stages/drain/pods.ts'
@@ -78,7 +79,7 @@ export function isFormer(world: WorldView, { nodeUid }: Slot, host: HostView | u
 
 /** Also of the budget for its joining nodes. */
 export const isOfScope = (slot: Slot, { metadata: { name, uid } }: Skyhook): boolean =>
-  [skyhookScope, bootstrapScope].some((scopeOf) => slot.scope === scopeOf({ name, uid }).hash)
+  [skyhookScope, bootstrapScope].some((scopeOf) => slot.scope === scopeOf({ name, uid }, slot.compartmentName).hash)
 
 /** Pods of its Node, as a drain for the Skyhook sees them. */
 export function podsOn(world: WorldView, host: HostView, { spec }: Skyhook): ReturnType<typeof groupPods> {
@@ -106,7 +107,10 @@ export function hostOfClient(client: string, kind: 'agent' | 'census'): string |
 export type Allowed = number | 'unlimited' | 'unknown'
 
 /** The arithmetic of the promise, written apart from the product's. */
-export function allowedBy({ count, percent, maxCount = Infinity }: InterruptionBudget, matched: number | undefined) {
+export function allowedBy(
+  { count, percent, maxCount = Infinity }: InterruptionBudget | CompartmentBudget,
+  matched: number | undefined,
+): Allowed {
   if (typeof count === 'number') return count
   if (typeof percent !== 'number') return 'unlimited'
   if (percent === 0) return 0
@@ -114,36 +118,87 @@ export function allowedBy({ count, percent, maxCount = Infinity }: InterruptionB
   return Math.min(maxCount, Math.max(1, Math.floor((percent * matched) / 100 + 1e-9)))
 }
 
+const policyOf = (server: SimulatedApiServer, { spec }: Skyhook): DeploymentPolicySpec | undefined =>
+  server.object('deploymentpolicies', undefined, spec.deploymentPolicy ?? '')?.['spec'] as
+    | DeploymentPolicySpec
+    | undefined
+
+const compartmentsIn = ({ default: { budget }, compartments = [] }: DeploymentPolicySpec) => [
+  ...compartments,
+  { name: '__default__', budget },
+]
+
+/** Names of the compartments of its policy; none without one. */
+export function compartmentsOf(server: SimulatedApiServer, skyhook: Skyhook): readonly string[] {
+  const policy = policyOf(server, skyhook)
+  return policy === undefined ? [] : compartmentsIn(policy).map(({ name }) => name)
+}
+
+/** Of one compartment; of all of them together if none is named. */
+function allowedByPolicy(server: SimulatedApiServer, skyhook: Skyhook, compartment: string | undefined): Allowed {
+  const policy = policyOf(server, skyhook)
+  if (policy === undefined) return 'unknown'
+  const judged = compartmentsIn(policy).filter(({ name }) => compartment === undefined || name === compartment)
+  if (judged.length === 0) return 'unknown' // nobody starts in a compartment that is gone
+  const scopes = scopesOf(server, skyhook)
+  let sum = 0
+  for (const { name, budget } of judged) {
+    const allowed = allowedBy(budget, scopes?.[name])
+    if (typeof allowed !== 'number') return allowed
+    sum += allowed
+  }
+  return sum
+}
+
 /** By the spec as it stands and the count that is committed now. */
-export function allowedNow(server: SimulatedApiServer, skyhook: Skyhook): Allowed {
+export function allowedNow(server: SimulatedApiServer, skyhook: Skyhook, compartment?: string): Allowed {
+  if (skyhook.spec.deploymentPolicy) return allowedByPolicy(server, skyhook, compartment)
   const ledger = ledgerOf(server, skyhook)
   const isCurrent = ledger?.selectorHash === selectorHash(skyhook.spec.nodeSelectors)
   return allowedBy(skyhook.spec.interruptionBudget ?? {}, isCurrent ? ledger?.matched : undefined)
 }
 
-/** Of joining nodes at once: a tenth of all, or as many as others, unless the spec names a number. */
-export function allowedJoining(server: SimulatedApiServer, skyhook: Skyhook): Allowed {
+/**
+ * Of joining nodes at once: a tenth of all, or as many as others, unless the spec names a number. Each compartment has
+ * so many.
+ */
+export function allowedJoining(server: SimulatedApiServer, skyhook: Skyhook, compartment?: string): Allowed {
   const { count } = skyhook.spec.bootstrap ?? {}
-  if (typeof count === 'number') return count
-  const allowed = allowedNow(server, skyhook)
+  const isApart = compartment !== undefined && Boolean(skyhook.spec.deploymentPolicy)
+  if (typeof count === 'number') return isApart ? count : count * Math.max(1, compartmentsOf(server, skyhook).length)
+  const allowed = allowedNow(server, skyhook, compartment)
   if (typeof allowed !== 'number' || allowed === 0) return allowed
   const ledger = ledgerOf(server, skyhook)
   const isCurrent = ledger?.selectorHash === selectorHash(skyhook.spec.nodeSelectors)
-  return isCurrent ? Math.max(allowed, Math.floor(ledger.matched / 10)) : allowed
+  const matched = isApart ? scopesOf(server, skyhook)?.[compartment] : ledger?.matched
+  return isCurrent ? Math.max(allowed, Math.floor((matched ?? 0) / 10)) : allowed
 }
 
 export type PublishedCount = { readonly matched: number; readonly selectorHash: string }
 
 /** Of this very Skyhook; undefined where there is none or it cannot be read. */
-export function ledgerOf(server: SimulatedApiServer, { metadata }: Skyhook): PublishedCount | undefined {
+export function ledgerOf(server: SimulatedApiServer, skyhook: Skyhook): PublishedCount | undefined {
+  const scopes = scopesOf(server, skyhook)
+  if (scopes === undefined) return undefined
+  const matched = Object.values(scopes).reduce((sum, count) => sum + count, 0)
+  return { matched, selectorHash: String(currentLedger(server, skyhook)?.['selectorHash']) }
+}
+
+function currentLedger(server: SimulatedApiServer, { metadata }: Skyhook): JsonObject | undefined {
   const name = ledgerName(metadata)
   const lease = server.objects('leases').find((one) => one.metadata.name === name)
   const ledger = lease && ledgerIn(lease)
-  if (!isObject(ledger) || ledger['skyhookUID'] !== metadata.uid) return undefined
-  const { compartments } = ledger
-  const scope = isObject(compartments) ? compartments[''] : undefined
-  const matched = isObject(scope) ? scope['matched'] : undefined
-  return typeof matched === 'number' ? { matched, selectorHash: String(ledger['selectorHash']) } : undefined
+  return isObject(ledger) && ledger['skyhookUID'] === metadata.uid ? ledger : undefined
+}
+
+/** Matched nodes by compartment; undefined where one of them cannot be read. */
+function scopesOf(server: SimulatedApiServer, skyhook: Skyhook): Readonly<Record<string, number>> | undefined {
+  const compartments = currentLedger(server, skyhook)?.['compartments']
+  if (!isObject(compartments)) return undefined
+  const counts = Object.entries(compartments).flatMap(([name, scope]) =>
+    isObject(scope) && typeof scope['matched'] === 'number' ? [[name, scope['matched']] as const] : [],
+  )
+  return counts.length === 0 ? undefined : Object.fromEntries(counts)
 }
 
 const ledgerIn = perObject(({ metadata }: SimObject): unknown =>

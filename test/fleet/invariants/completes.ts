@@ -33,7 +33,8 @@ export const completes: Invariant = {
     function boundMs(skyhook: Skyhook): number {
       const nodes = [...world.hosts.values()].filter((view) => isSelected(skyhook, nodeOf(world, view)))
       const allowed = allowedNow(world.server, skyhook)
-      const width = typeof allowed === 'number' && allowed > 0 ? allowed : nodes.length
+      const batch = skyhook.spec.deploymentPolicy ? 1 : Infinity // of the smallest size
+      const width = Math.min(batch, typeof allowed === 'number' && allowed > 0 ? allowed : nodes.length)
       const controlPlanes = nodes.filter(({ isControlPlane }) => isControlPlane).length
       const turns = Math.max(Math.ceil(nodes.length / Math.max(1, width)), controlPlanes)
       const { pauseSeconds = 0, minReadySeconds = 0 } = skyhook.spec.pace ?? {}
@@ -60,6 +61,7 @@ export const completes: Invariant = {
           return true
         case 'WaitingForPriority':
           return skyhooksOf(world).some((other) => other !== skyhook && isStuck(view, other, atMs))
+        case 'WaitingForBatch':
         case 'WaitingForSlot':
           if (allowedNow(world.server, skyhook) === 0) return true
           return [...world.hosts.values()].some(
@@ -73,7 +75,8 @@ export const completes: Invariant = {
     const isStuck = (view: HostView, skyhook: Skyhook, atMs: number): boolean => {
       const reason = reasonOf(nodeOf(world, view), skyhook.metadata.name)?.reason
       if (reason === undefined) return false
-      if (reason === 'WaitingForPriority' || reason === 'WaitingForSlot') return allowedNow(world.server, skyhook) === 0
+      if (reason === 'WaitingForPriority' || reason === 'WaitingForSlot' || reason === 'WaitingForBatch')
+        return allowedNow(world.server, skyhook) === 0
       return isWaitingForPeople(view, skyhook, atMs)
     }
 

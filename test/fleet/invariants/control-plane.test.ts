@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { controlPlaneScope } from '../../../src/lease/names.ts'
 import { controlPlane } from './control-plane.ts'
 import { sampleWorld } from './sample-world.ts'
 
@@ -49,4 +50,25 @@ test('a node whose Node a person deleted may be cordoned again beside another', 
   world.register('n1', label)
   world.cordon('n1')
   expect(world.violations).toEqual([])
+})
+
+test('a node that lost its Node goes on under a recovery slot beside another', () => {
+  const world = sampleWorld(controlPlane)
+  for (const name of ['n1', 'n2']) world.label(name, label)
+  world.cordon('n1')
+  world.deleteNode('n1')
+  world.cordon('n2')
+  world.register('n1', label)
+  world.recover('n1', world.uidOf('n1'), controlPlaneScope)
+  world.cordon('n1')
+  expect(world.violations).toEqual([])
+})
+
+test('a recovery slot of a node that lost nothing does not let it be cordoned beside another', () => {
+  const world = sampleWorld(controlPlane)
+  for (const name of ['n1', 'n2']) world.label(name, label)
+  world.cordon('n2')
+  world.recover('n1', world.uidOf('n1'), controlPlaneScope)
+  world.cordon('n1')
+  expect(world.violations).toEqual(['control-plane node n1 is cordoned while n2 is'])
 })

@@ -53,6 +53,8 @@ export const controlPlane: Invariant = {
     return {
       on(event) {
         evidence.see(event)
+        const writer = event.kind === 'commit' ? hostOfClient(event.client, 'agent') : undefined
+        const wasExempt = writer !== undefined && isExempt(writer) // the slot that it writes now ends that
         exemptions.see(event)
         if (event.kind === 'restored') for (const host of world.hosts.keys()) look(host)
         if (event.kind === 'answered' && event.entry.verb === 'list' && event.entry.resource === 'leases')
@@ -68,10 +70,11 @@ export const controlPlane: Invariant = {
           look(view.name)
         } else if (resource.plural === 'leases') {
           const slot = readSlot(version.object as unknown as Lease)
-          const host = hostOfClient(event.client, 'agent')
+          const host = writer
           if (slot === undefined || !isOfControlPlane(slot) || host === undefined) return
           if (type === 'DELETED' && !holdsSlot(host)) keepsSlot.delete(host)
           const entry = disturbed.get(host)
+          if (type === 'ADDED' && slot.kind === 'recovery' && wasExempt) keepsSlot.add(host) // goes on
           if (type === 'ADDED') admittedBy.set(host, lastList.get(host) ?? evidence.order())
           if (type !== 'DELETED' && entry) entry.isCounted = true
         }

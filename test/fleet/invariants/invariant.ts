@@ -15,8 +15,8 @@ export type InvariantWatch = {
   tick?(atMs: number): void
   /** What is left to do, although the cluster shows nothing: the run goes on, for the rules to judge it. */
   pending?(): string | undefined
-  /** Once, when the run is over without a violation. */
-  end?(atMs: number): void
+  /** Once, when the run is over without a violation. No virtual time passes meanwhile. */
+  end?(atMs: number): void | Promise<void>
   /** How often the rule had something to judge, so that a rule that never applies shows. */
   readonly checks: () => number
 }

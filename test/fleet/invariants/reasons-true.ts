@@ -71,6 +71,7 @@ export function whyUntrue(
 
 /** Slots that are taken, a budget that lets nobody start, or one that nobody can compute. */
 function whyNotWaitingForSlot(world: WorldView, view: HostView, skyhook: Skyhook, message: string): string | undefined {
+  if (skyhook.spec.deploymentPolicy) return undefined // the slots of its own compartment
   const isForJoining = message.includes(' joining node')
   const allowed = (isForJoining ? allowedJoining : allowedNow)(world.server, skyhook)
   const isDenied = message.startsWith('the API server rejected') || message.startsWith('the slot was deleted')

@@ -30,7 +30,7 @@ export const sampleSpec = (spec: Partial<SkyhookSpec> = {}): SkyhookSpec => ({
 })
 
 type AgentVersion = ReturnType<HostView['agentVersion']>
-type SampleHost = HostView & { isHealthy: boolean; isBehind: boolean; version: AgentVersion }
+type SampleHost = HostView & { page: string; isHealthy: boolean; isBehind: boolean; version: AgentVersion }
 
 /** Hosts n1, n2, … with their Nodes, and the Skyhook `s` of this spec; `client` names in requests are those of a run. */
 export function sampleWorld(
@@ -100,7 +100,7 @@ export function sampleWorld(
       isControlPlane: false,
       host,
       truth,
-      agents: () => (view.isHealthy ? [{} as SimulatedAgent] : []),
+      agents: () => (view.isHealthy ? [{ metrics: async () => view.page } as SimulatedAgent] : []),
       reachesApi: () => view.isHealthy,
       isFaulty: () => false,
       isHindered: () => !view.isHealthy,
@@ -108,6 +108,7 @@ export function sampleWorld(
       agentVersion: () => view.version,
       isHalted: () => view.isBehind,
       phase: () => 'idle',
+      page: '',
       isHealthy: true,
       isBehind: false,
       version: 'current',
@@ -131,8 +132,8 @@ export function sampleWorld(
   const uidOf = (name: string): string => server.object('nodes', undefined, name)?.metadata.uid ?? ''
   const patchNode = (client: string, name: string, body: object) => send(client, 'PATCH', `/api/v1/nodes/${name}`, body)
 
-  const scopeOf = (kind: 'slot' | 'bootstrap') =>
-    (kind === 'slot' ? skyhookScope : bootstrapScope)({ name: 's', uid: skyhook()?.metadata.uid ?? '' })
+  const scopeOf = (kind: 'slot' | 'bootstrap', compartment = '') =>
+    (kind === 'slot' ? skyhookScope : bootstrapScope)({ name: 's', uid: skyhook()?.metadata.uid ?? '' }, compartment)
 
   const step = (mode: string, more: Partial<HostStep> = {}): HostStep => ({
     unit: `step-${++lastUnit}.service`,
@@ -153,6 +154,10 @@ export function sampleWorld(
     violations,
     checks: () => watch.checks(),
     pending: () => watch.pending?.(),
+    /** The run is over. */
+    end: async () => await watch.end?.(clock.monotonicMs()),
+    /** What the agent of the host answers to Prometheus. */
+    serve: (name: string, page: string) => void (viewOf(name).page = page),
     send,
     tell,
     step,
@@ -184,12 +189,12 @@ export function sampleWorld(
       for (const mode of ['apply', 'apply-check', 'config', 'config-check']) this.run(name, mode)
     },
     /** The agent takes a slot of `s`, and reads Skyhook and slots as it does before it starts. */
-    take(name: string, index = 0, kind: 'slot' | 'bootstrap' = 'slot') {
-      this.create(name, index, kind)
+    take(name: string, index = 0, kind: 'slot' | 'bootstrap' = 'slot', compartment = '') {
+      this.create(name, index, kind, compartment)
       this.confirm(name)
     },
-    create(name: string, index = 0, kind: 'slot' | 'bootstrap' = 'slot') {
-      const scope = scopeOf(kind)
+    create(name: string, index = 0, kind: 'slot' | 'bootstrap' = 'slot', compartment = '') {
+      const scope = scopeOf(kind, compartment)
       const node = { name, uid: uidOf(name), bootId: 'b' }
       send(
         `agent:${name}`,
@@ -200,10 +205,10 @@ export function sampleWorld(
     },
     uidOf,
     /** The agent takes a slot beside the indices, for the registration that it knows; the answer gives it back. */
-    recover(name: string, uid = uidOf(name)): () => void {
+    recover(name: string, uid = uidOf(name), scope = scopeOf('slot')): () => void {
       const node = { name, uid, bootId: 'b' }
       const progress = { phase: 'working', generation: 1, packages: [] } as const
-      const lease = newLease(scopeOf('slot'), { kind: 'recovery' }, node, progress, clock.wallMs())
+      const lease = newLease(scope, { kind: 'recovery' }, node, progress, clock.wallMs())
       send(`agent:${name}`, 'POST', leasesPath, lease)
       return () => void send(`agent:${name}`, 'DELETE', `${leasesPath}/${lease.metadata.name}`)
     },
@@ -212,7 +217,7 @@ export function sampleWorld(
       this.listSlots(name)
     },
     readSkyhook: (name: string) => void send(`agent:${name}`, 'GET', `${skyhooksPath}/s`),
-    listSlots(name: string, labelSelector = 'skyhook.nvidia.com/name=s,skyhook.nvidia.com/compartment=') {
+    listSlots(name: string, labelSelector = 'skyhook.nvidia.com/name=s') {
       send(`agent:${name}`, 'GET', leasesPath, undefined, { labelSelector })
     },
     /** Somebody deletes the slot of that index. */

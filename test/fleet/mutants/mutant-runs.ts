@@ -14,7 +14,7 @@ export type MutantRuns = {
 }
 
 const worker = 'test/fleet/run/worker.ts'
-const copied = ['src', 'test/fleet', 'test/support', 'crds', 'package.json', 'tsconfig.json']
+const copied = ['src', 'test/fleet', 'test/support', 'test/monitoring', 'crds', 'package.json', 'tsconfig.json']
 /** A run of a small fleet takes a tenth of it; with a bug it may never end. */
 const maxRunMs = 10_000
 

@@ -10,6 +10,10 @@ export type FleetMutant = {
   /** The rule that sees it. */
   readonly rule: string
   readonly changes: readonly Replacement[]
+  /** It shows in runs whose Skyhooks have DeploymentPolicies. */
+  readonly hasPolicies?: true
+  /** In those whose policies get another name. */
+  readonly hasRenames?: true
   /** False for plans without what the bug needs to show: the search leaves them out. */
   readonly mayShow?: (plan: Plan) => boolean
 }

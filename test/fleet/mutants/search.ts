@@ -1,5 +1,6 @@
 /** Looks for a seed that shows a deliberate bug, and makes its plan small. */
 import type { Plan } from '../run/plan.ts'
+import { withPolicies, withRenamedPolicies } from '../run/plan-policies.ts'
 import { planRun } from '../run/plan-run.ts'
 import type { Violation } from '../run/run-plan.ts'
 import { shrinkPlan } from '../run/shrink.ts'
@@ -16,6 +17,12 @@ const maxNodes = 10
 const isPromising = ({ mayShow }: FleetMutant, plan: Plan): boolean =>
   plan.nodes.length <= maxNodes && (mayShow?.(plan) ?? true)
 
+function planFor({ hasPolicies, hasRenames }: FleetMutant, seed: number): Plan {
+  const plan = planRun(seed)
+  if (hasRenames === true) return withRenamedPolicies(plan)
+  return hasPolicies === true ? withPolicies(plan) : plan
+}
+
 /** At most `seeds` runs, of those seeds from `first` on whose plans have what the bug needs. */
 export async function findSeed(
   mutant: FleetMutant,
@@ -25,7 +32,7 @@ export async function findSeed(
   const others: string[] = []
   let left = seeds
   for (let seed = first; left > 0 && seed < first + 1_000 * seeds; seed++) {
-    const plan = planRun(seed)
+    const plan = planFor(mutant, seed)
     if (!isPromising(mutant, plan)) continue
     left--
     const violation = await runs.withBug(mutant, plan)

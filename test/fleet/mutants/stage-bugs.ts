@@ -120,10 +120,10 @@ export const stageBugs: readonly FleetMutant[] = [
     mayShow: has(['host-rebooted']),
   },
   {
-    name: 'unanswered-cordon-forgotten',
-    rule: 'control-plane',
-    bug: 'a slot goes back while a cordon is under way that the API server has not answered',
+    name: 'slot-ends-beside-an-unknown-cordon',
+    rule: 'budget',
+    bug: 'a slot goes back while the Node may carry a cordon that the agent does not know of',
     changes: [change('stages/decide.ts', 'snapshot.isNodeInDoubt === true', 'false')],
-    mayShow: has(['network-cut', 'api-silent', 'api-answers-lost']),
+    mayShow: has(['network-cut', 'api-silent', 'api-answers-lost', 'etcd-restored']),
   },
 ]

@@ -1,5 +1,6 @@
 /** The pod of a host's agent, as the DaemonSet and the kubelet show it to the cluster. */
 import type { Clock } from '../../../src/schemas/clock.ts'
+import { formatTime } from '../../../src/schemas/time.ts'
 import type { SimulatedApiServer } from '../api-server/server.ts'
 import { createClusterWriter } from './cluster-writer.ts'
 
@@ -39,7 +40,8 @@ export function startAgentPod(
   }
 
   function publish(): void {
-    const conditions = [{ type: 'Ready', status: isReady ? 'True' : 'False' }]
+    const at = formatTime(clock.wallMs())
+    const conditions = [{ type: 'Ready', status: isReady ? 'True' : 'False', lastTransitionTime: at }]
     writer.patch(`${folder}/${name}/status`, { status: { phase: 'Running', conditions } })
   }
 

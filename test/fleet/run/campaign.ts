@@ -5,6 +5,8 @@
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { reportFailure } from './failure-report.ts'
+import type { Plan } from './plan.ts'
+import { withPolicies, withRenamedPolicies } from './plan-policies.ts'
 import { planRun } from './plan-run.ts'
 import type { RunResult } from './run-plan.ts'
 import { createRunner } from './runner.ts'
@@ -17,6 +19,8 @@ const usage = `usage: node test/fleet/run/campaign.ts [--seeds N] [--first N] [-
   --report N    shrink and print so many failing seeds (default 20)
   --seed N      run one seed; print its plan and, if it fails, the trace of the smallest plan that fails alike
   --whole       with all lines of the trace
+  --policies    with a DeploymentPolicy for each Skyhook in place of its budget
+  --renames     the same, and each policy gets another name in the middle of the run
 `
 
 /** A run takes a tenth of a second, one with fifty nodes some seconds. */
@@ -27,28 +31,43 @@ const [meetings, perSeeds] = [100, 20_000]
 /** Fewer seeds say nothing about cells. */
 const minJudgedSeeds = 3_000
 
+type PlanOf = (seed: number) => Plan
+
+const unchanged = (plan: Plan): Plan => plan
+
 /** Calls back with each result. */
 async function runSeeds(
   seeds: readonly number[],
   workers: number,
+  planOf: PlanOf,
   onResult: (seed: number, result: RunResult) => void,
 ): Promise<void> {
   const queue = [...seeds]
   const work = async (): Promise<void> => {
     const runner = createRunner(join(import.meta.dirname, 'worker.ts'), { maxRunMs })
-    for (let seed = queue.shift(); seed !== undefined; seed = queue.shift()) onResult(seed, await runner.run(seed))
+    for (let seed = queue.shift(); seed !== undefined; seed = queue.shift())
+      onResult(seed, await runner.run(planOf(seed)))
     runner.close()
   }
   await Promise.all(Array.from({ length: workers }, work))
 }
 
-async function runCampaign(first: number, seeds: number, workers: number, reports: number): Promise<boolean> {
+type Campaign = {
+  readonly first: number
+  readonly seeds: number
+  readonly workers: number
+  readonly reports: number
+  readonly planOf: PlanOf
+}
+
+async function runCampaign({ first, seeds, workers, reports, planOf }: Campaign): Promise<boolean> {
   const tally = createTally()
   const startedMs = performance.now()
   let lastReportMs = startedMs
   await runSeeds(
     Array.from({ length: seeds }, (_, index) => first + index),
     workers,
+    planOf,
     (seed, result) => {
       tally.add(seed, result)
       const failure = tally.failures.get(seed)
@@ -64,7 +83,9 @@ async function runCampaign(first: number, seeds: number, workers: number, report
   for (const seed of failing.slice(0, reports)) {
     const { rule = '' } = tally.failures.get(seed) ?? {}
     if (rule === 'ends' || rule === 'simulation-lives') continue // it would not end here either, or end this process
-    console.log(`\n${(await reportFailure(seed, { withinMs: shrinkMs })) ?? `seed ${seed} does not fail again`}`)
+    console.log(
+      `\n${(await reportFailure(planOf(seed), { withinMs: shrinkMs })) ?? `seed ${seed} does not fail again`}`,
+    )
   }
   for (const seed of failing) {
     const { rule = '', message = '' } = tally.failures.get(seed) ?? {}
@@ -88,20 +109,25 @@ async function main(): Promise<number> {
     report: text,
     seed: text,
     whole: { type: 'boolean' },
+    policies: { type: 'boolean' },
+    renames: { type: 'boolean' },
   } as const
   const { values } = parseArgs({ options: { ...options, help: { type: 'boolean' } } })
   if (values.help === true) {
     console.log(usage)
     return 0
   }
+  const changed = values.renames === true ? withRenamedPolicies : values.policies === true ? withPolicies : undefined
+  const planOf: PlanOf = (seed) => (changed ?? unchanged)(planRun(seed))
   if (values.seed !== undefined) {
     const seed = Number(values.seed)
-    const report = await reportFailure(seed, { withinMs: shrinkMs, isWhole: values.whole === true })
-    console.log(report ?? `${JSON.stringify(planRun(seed), undefined, 1)}\nseed ${seed} passes`)
+    const report = await reportFailure(planOf(seed), { withinMs: shrinkMs, isWhole: values.whole === true })
+    console.log(report ?? `${JSON.stringify(planOf(seed), undefined, 1)}\nseed ${seed} passes`)
     return report === undefined ? 0 : 1
   }
   const { seeds = 200, first = 1, workers = 2, report = 20 } = values
-  return (await runCampaign(Number(first), Number(seeds), Number(workers), Number(report))) ? 0 : 1
+  const numbers = { first: Number(first), seeds: Number(seeds), workers: Number(workers), reports: Number(report) }
+  return (await runCampaign({ ...numbers, planOf })) ? 0 : 1
 }
 
 process.exitCode = await main()

@@ -1,9 +1,12 @@
 /** What an administrator changes while a fleet works: Skyhooks, and Nodes. */
-import { disableKey, ignoreLabel, pauseKey } from '../../../src/schemas/annotations.ts'
+import { disableKey, ignoreLabel, pauseKey, resetBatchesKey } from '../../../src/schemas/annotations.ts'
+import { policiesPath } from '../../../src/schemas/api.ts'
+import type { DeploymentPolicySpec } from '../../../src/schemas/deployment-policy.ts'
 import type { Interrupt, PackageSpec, SkyhookSpec } from '../../../src/schemas/skyhook.ts'
 import { type ActionKind, specOf, type Target } from './action-kind.ts'
 import { nodePath, skyhookPath } from './cluster-writer.ts'
 import { controlPlaneLabel, serviceName } from './fleet-host.ts'
+import { policyName } from './plan-policies.ts'
 import { packageSpec, paces } from './plan-skyhooks.ts'
 
 /** Nodes are idle until there is one. */
@@ -160,5 +163,47 @@ export const edits = {
       target.host.isControlPlane
         ? label(target, controlPlaneLabel, null, '')
         : label(target, controlPlaneLabel, '', null),
+  },
+} satisfies Readonly<Record<string, ActionKind>>
+
+/** For plans with policies alone: others are drawn from the kinds above. */
+export const policyEdits = {
+  policy: {
+    impossible,
+    start({ world, skyhook, detail }) {
+      const name = specOf({ world, skyhook })?.deploymentPolicy ?? policyName(skyhook)
+      if (world.server.object('deploymentpolicies', undefined, name) === undefined) return 'skipped'
+      const { default: fallback, compartments = [] } = detail['spec'] as DeploymentPolicySpec
+      const absent = { percent: null, count: null, fixed: null, linear: null, exponential: null }
+      const { percent, count, ...strategies } = absent
+      const budget = { percent, count, ...fallback.budget }
+      const strategy = { ...strategies, ...fallback.strategy }
+      const spec = { default: { budget, strategy }, compartments }
+      world.admin.patch(`${policiesPath}/${name}`, { spec })
+      return undefined
+    },
+  },
+  /** The same policy under another name: it is created, named, and the old one deleted. */
+  'policy-renamed': {
+    impossible,
+    start(target) {
+      const { world, detail } = target
+      const before = specOf(target)?.deploymentPolicy ?? ''
+      const spec = world.server.object('deploymentpolicies', undefined, before)?.['spec']
+      if (spec === undefined) return 'skipped'
+      const name = String(detail['name'])
+      world.admin.send('POST', policiesPath, { metadata: { name }, spec })
+      patchSpec(target, { deploymentPolicy: name })
+      world.admin.send('DELETE', `${policiesPath}/${before}`)
+      return undefined
+    },
+  },
+  'batches-reset': {
+    impossible,
+    start({ world, skyhook, detail }) {
+      if (specOf({ world, skyhook }) === undefined) return 'skipped'
+      world.admin.patch(skyhookPath(skyhook), { metadata: { annotations: { [resetBatchesKey]: detail['text'] } } })
+      return undefined
+    },
   },
 } satisfies Readonly<Record<string, ActionKind>>

@@ -1,7 +1,6 @@
 /** What a failing seed is reported with: the smallest plan that fails alike, and the end of its trace. */
 import { invariants } from '../invariants/all.ts'
 import type { Plan } from './plan.ts'
-import { planRun } from './plan-run.ts'
 import { runPlan } from './run-plan.ts'
 import { shrinkPlan } from './shrink.ts'
 
@@ -9,10 +8,10 @@ const tracedLines = 60
 
 /** Undefined if the seed does not fail. `withinMs`: of real time, for the search of a smaller plan. */
 export async function reportFailure(
-  seed: number,
+  plan: Plan,
   { withinMs, isWhole = false }: { readonly withinMs: number; readonly isWhole?: boolean },
 ): Promise<string | undefined> {
-  const plan = planRun(seed)
+  const { seed } = plan
   const { violation } = await runPlan(plan, { invariants })
   if (violation === undefined) return undefined
   const startedMs = performance.now()
@@ -30,12 +29,13 @@ export async function reportFailure(
   ].join('\n')
 }
 
-function planLines({ nodes, skyhooks, actions }: Plan): string[] {
+function planLines({ nodes, skyhooks, policies = [], actions }: Plan): string[] {
   return [
     ...nodes.map(
       ({ name, isControlPlane, pods, ...rest }) =>
         `  ${name}${isControlPlane ? ' (control plane)' : ''} ${JSON.stringify(pods)} ${JSON.stringify(rest)}`,
     ),
+    ...policies.map(({ name, spec }) => `  ${name} ${JSON.stringify(spec)}`),
     ...skyhooks.map(({ name, spec }) => `  ${name} ${JSON.stringify(spec)}`),
     ...actions.map(({ atMs, kind, ...rest }) => `  from ${atMs / 1_000} s: ${kind} ${JSON.stringify(rest)}`),
   ]

@@ -2,7 +2,7 @@
  * Takes back what would keep a fleet from completing: edits whose end was lost with an older copy of the
  * store. Clocks stay as they are: a host whose clock went back must not wait until it has caught up.
  */
-import { disableKey, ignoreLabel, pauseKey } from '../../../src/schemas/annotations.ts'
+import { disableKey, ignoreLabel, pauseKey, resetBatchesKey } from '../../../src/schemas/annotations.ts'
 import type { KubernetesNode } from '../../../src/schemas/kubernetes.ts'
 import type { SkyhookSpec } from '../../../src/schemas/skyhook.ts'
 import { nodePath, skyhookPath } from './cluster-writer.ts'
@@ -18,6 +18,9 @@ export function healObjects(world: World): void {
       admin.patch(skyhookPath(name), { metadata: { annotations: { [pauseKey]: null, [disableKey]: null } } })
     if (interruptionBudget?.count === 0)
       admin.patch(skyhookPath(name), { spec: { interruptionBudget: { count: 1, percent: null } } })
+    if (plan.policies !== undefined)
+      // a stop is for people
+      admin.patch(skyhookPath(name), { metadata: { annotations: { [resetBatchesKey]: 'healed' } } })
     if (bootstrap?.count === 0) admin.patch(skyhookPath(name), { spec: { bootstrap: null } })
     if (nodeSelectors?.matchLabels?.['pool'] === 'b')
       admin.patch(skyhookPath(name), { spec: { nodeSelectors: { matchLabels: { pool: 'a' } } } })

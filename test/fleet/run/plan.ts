@@ -2,6 +2,7 @@
  * What happens in one run of a simulated fleet, as plain data: generated from a seed, shrunk action by action, printed.
  * Times are virtual milliseconds since the start.
  */
+import type { DeploymentPolicySpec } from '../../../src/schemas/deployment-policy.ts'
 import type { SkyhookSpec } from '../../../src/schemas/skyhook.ts'
 import type { Phase } from './phase.ts'
 
@@ -9,6 +10,7 @@ export type Plan = {
   readonly seed: number
   readonly nodes: readonly NodePlan[]
   readonly skyhooks: readonly SkyhookPlan[]
+  readonly policies?: readonly PolicyPlan[]
   readonly actions: readonly PlannedAction[]
   /** A DaemonSet has a pod on each Node. */
   readonly hasDaemonSet?: boolean
@@ -39,6 +41,13 @@ export type PodPlan = {
   readonly toleratesCordon?: boolean
   /** From its eviction until its containers have ended. */
   readonly graceMs: number
+}
+
+export type PolicyPlan = {
+  readonly name: string
+  readonly spec: DeploymentPolicySpec
+  /** Absent: with the Skyhooks. */
+  readonly createdAtMs?: number
 }
 
 export type SkyhookPlan = { readonly name: string; readonly spec: SkyhookSpec }

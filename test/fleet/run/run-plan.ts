@@ -103,7 +103,7 @@ export async function runPlan(plan: Plan, options: RunOptions): Promise<RunResul
     if (atMs >= endAtMs) violate('settles', `${(endAtMs - healedAtMs) / 1_000} s after the last fault: ${unsettled}`)
   }
   const atMs = world.clock.monotonicMs()
-  for (const { watch } of watches) if (violation === undefined) watch.end?.(atMs)
+  for (const { watch } of watches) if (violation === undefined) await watch.end?.(atMs)
   isEnded = true
   killAll() // Node holds the signals of those that live, and with them the whole fleet
   return {

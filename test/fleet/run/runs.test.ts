@@ -107,3 +107,32 @@ test.each([
   const { violation } = await runPlan({ ...small, actions }, { invariants })
   expect(violation).toBeUndefined()
 })
+
+const { interruptionBudget: _, ...unlimited } = skyhook?.spec ?? {}
+const pacedPlan = (changes: Partial<Plan>): Plan => ({
+  ...small,
+  nodes: ['host1', 'host2', 'host3'].map((name) => ({ ...host, name })),
+  skyhooks: [{ name: 's1', spec: { ...unlimited, deploymentPolicy: 'careful' } }],
+  ...changes,
+})
+const careful = { name: 'careful', spec: { default: { budget: { count: 2 }, strategy: { linear: {} } } } }
+
+test('a fleet goes batch by batch, and the last batch is counted', async () => {
+  const { violation, checks } = await runPlan(pacedPlan({ policies: [careful] }), { invariants })
+  expect([violation, checks['batches']]).toEqual([undefined, 2]) // one node, then two
+})
+
+test('a fleet waits for its policy, and another Skyhook does not', async () => {
+  const others = [
+    ...pacedPlan({}).skyhooks,
+    { name: 's2', spec: { ...unlimited, priority: 10, packages: { p1a: packageSpec('p1a') } } },
+  ]
+  const policies = [{ ...careful, createdAtMs: 60_000 }]
+  const { violation, trace } = await runPlan(pacedPlan({ policies, skyhooks: others }), { invariants, isTraced: true })
+  expect(violation).toBeUndefined()
+  const secondsOf = (text: string): number[] =>
+    trace.filter((line) => line.includes(text)).map((line) => Number(line.trim().split(' ')[0]))
+  expect(secondsOf('"reason":"DeploymentPolicyNotFound"').length).toBeGreaterThan(2)
+  expect(Math.min(...secondsOf('status_s2=complete'))).toBeLessThan(60)
+  expect(Math.min(...secondsOf('status_s1=complete'))).toBeGreaterThan(60)
+})

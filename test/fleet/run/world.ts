@@ -1,5 +1,5 @@
 /** A simulated fleet: hosts with agents, pods and an API server with controllers, all on one virtual clock. */
-import { skyhooksPath, skyhookTypeMeta } from '../../../src/schemas/api.ts'
+import { policiesPath, skyhooksPath, skyhookTypeMeta } from '../../../src/schemas/api.ts'
 import { createVirtualClock, type VirtualClock } from '../../support/virtual-clock.ts'
 import { readSchemas } from '../api-server/definitions.ts'
 import { startDisruptionController } from '../api-server/disruption-controller.ts'
@@ -107,6 +107,8 @@ export function startWorld(
   const admin = createClusterWriter(server, { clock, client: 'admin' })
   const createSkyhook = ({ name, spec }: SkyhookPlan): void =>
     admin.send('POST', skyhooksPath, { ...skyhookTypeMeta, metadata: { name }, spec })
+  for (const { name, spec, createdAtMs = skyhooksAtMs } of plan.policies ?? [])
+    clock.startTimer(createdAtMs, () => admin.send('POST', policiesPath, { metadata: { name }, spec }))
   clock.startTimer(skyhooksAtMs, () => skyhooks.forEach(createSkyhook))
 
   const backUp = (): void => {

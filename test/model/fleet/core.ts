@@ -18,7 +18,8 @@ import {
   type SkyhookView,
   type SlotDenial,
 } from '../../../src/stages/model/snapshot.ts'
-import { type Decide, plainStep, simplePackage } from '../../support/node-simulator.ts'
+import type { Decide } from '../../support/node-simulator/node-simulator.ts'
+import { plainStep, simplePackage } from '../../support/node-simulator/package-content.ts'
 
 export type Core = {
   readonly journal: Journal

@@ -1,5 +1,5 @@
 /** What a consistent LIST of a scope shows a node, and what the product's admission says to it. */
-import { limitOf } from '../../../src/daemon/slots/budget.ts'
+import { limitOf } from '../../../src/lease/budget/budget.ts'
 import type { Admission, Asking } from '../../../src/lease/admission.ts'
 import { controlPlaneAsking } from '../../../src/lease/control-plane.ts'
 import type { ScopeListing } from '../../../src/lease/slot-reads.ts'

@@ -1,0 +1,129 @@
+/** A fleet for the dashboard: Nodes, agents and slots on a simulated API server, on the machine's clock. */
+import { systemClock, systemRandom } from '../../src/daemon/platform/system-clock.ts'
+import type { KubeObject } from '../../src/kube/objects.ts'
+import type { KubeTransport } from '../../src/kube/transport.ts'
+import { skyhookScope } from '../../src/lease/names.ts'
+import { newLease } from '../../src/lease/slot.ts'
+import { journalKey, nodeStateKey, reasonKey, statusKey } from '../../src/schemas/annotations.ts'
+import { skyhooksPath, skyhookTypeMeta } from '../../src/schemas/api.ts'
+import { sha256Hex } from '../../src/schemas/canonical-json.ts'
+import type { NodeStatus, SkyhookSpec, SlotPhase } from '../../src/schemas/skyhook.ts'
+import { appliedHash } from '../../src/stages/model/applied-hash.ts'
+import { createClient } from '../fleet/api-server/client.ts'
+import { createSimulatedApiServer, type SimulatedApiServer } from '../fleet/api-server/server.ts'
+
+const podsPath = '/api/v1/namespaces/skyhook/pods'
+const leasesPath = '/apis/coordination.k8s.io/v1/namespaces/skyhook/leases'
+const merge = 'application/merge-patch+json'
+
+const spec: SkyhookSpec = {
+  nodeSelectors: { matchLabels: { pool: 'a' } },
+  interruptionBudget: { count: 4 },
+  packages: { tuned: { version: '1.2.0', image: 'registry.test/tuned', interrupt: { type: 'reboot' } } },
+}
+
+export type Fleet = {
+  readonly server: SimulatedApiServer
+  readonly transport: KubeTransport
+  /** What the agent of a node publishes. */
+  publish(
+    node: string,
+    status: NodeStatus,
+    reason?: { readonly reason: string; readonly message: string },
+  ): Promise<void>
+  takeSlot(node: string, index: number, phase: SlotPhase): Promise<void>
+  giveBack(index: number): Promise<void>
+}
+
+/** Skyhook `tuning` selects all of them; `node-0001` and so on. */
+export async function startFleet(count: number): Promise<Fleet> {
+  const server = createSimulatedApiServer({ clock: systemClock, random: systemRandom })
+  const connect = (name: string) => createClient(server, { name, clock: systemClock, random: systemRandom })
+  const admin = connect('admin')
+  await admin.json('POST', '/api/v1/namespaces', { body: { metadata: { name: 'skyhook' } } })
+  const skyhook = await admin.json<KubeObject>('POST', skyhooksPath, {
+    body: { ...skyhookTypeMeta, metadata: { name: 'tuning' }, spec },
+  })
+  await admin.json('POST', skyhooksPath, {
+    body: {
+      ...skyhookTypeMeta,
+      metadata: { name: 'kernel' },
+      spec: { ...spec, nodeSelectors: { matchLabels: { pool: 'b' } } },
+    },
+  })
+  const uids = new Map<string, string>()
+  const state = JSON.stringify({
+    'tuned|1.2.0': {
+      name: 'tuned',
+      version: '1.2.0',
+      image: 'registry.test/tuned',
+      stage: 'config',
+      state: 'complete',
+    },
+  })
+  const scope = skyhookScope({ name: 'tuning', uid: skyhook.metadata.uid })
+
+  const publish: Fleet['publish'] = async (node, status, reason) => {
+    const companion = { v: 1, rev: 1, sha256: sha256Hex(state), nodeUID: uids.get(node), applied: appliedHash(spec) }
+    const since = new Date(Date.now() - 90_000).toISOString()
+    const annotations = {
+      [statusKey('tuning')]: status,
+      [nodeStateKey('tuning')]: state,
+      [journalKey('tuning')]: JSON.stringify(status === 'complete' ? companion : { ...companion, applied: undefined }),
+      [reasonKey('tuning')]: reason === undefined ? null : JSON.stringify({ ...reason, since }),
+    }
+    await admin.json('PATCH', `/api/v1/nodes/${node}`, { body: { metadata: { annotations } }, contentType: merge })
+  }
+
+  for (let number = 1; number <= count; number++) {
+    const name = nodeName(number)
+    const node = await admin.json<KubeObject>('POST', '/api/v1/nodes', {
+      body: { metadata: { name, labels: { pool: 'a', 'kubernetes.io/hostname': name } } },
+    })
+    uids.set(name, node.metadata.uid)
+    const labels = { 'app.kubernetes.io/name': 'skyhookd' }
+    const pod = `skyhookd-${number}`
+    await admin.json('POST', podsPath, {
+      body: {
+        metadata: { name: pod, labels },
+        spec: { nodeName: name, containers: [{ name: 'agent', image: 'agent' }] },
+      },
+    })
+    const conditions = [{ type: 'Ready', status: 'True', lastTransitionTime: new Date().toISOString() }]
+    await admin.json('PATCH', `${podsPath}/${pod}/status`, { body: { status: { conditions } }, contentType: merge })
+  }
+  return {
+    server,
+    transport: connect('person'),
+    publish,
+    async takeSlot(node, index, phase) {
+      const identity = { name: node, uid: uids.get(node) ?? '', bootId: 'boot' }
+      const lease = newLease(scope, { index }, identity, { phase, generation: 1, packages: [] }, Date.now() - 45_000)
+      await admin.json('POST', leasesPath, { body: lease })
+    },
+    giveBack: async (index) => await admin.json('DELETE', `${leasesPath}/${scope.namePrefix}.slot-${index}`),
+  }
+}
+
+export const nodeName = (number: number): string => `node-${String(number).padStart(4, '0')}`
+
+/** A rollout in its middle: each state has nodes, and four are out. */
+export async function publishRollout(fleet: Fleet, count: number): Promise<void> {
+  const waiting = { reason: 'WaitingForSlot', message: 'the interruption budget is used up: 4 of 4 nodes are out' }
+  const failing = { reason: 'StepFailed', message: 'package tuned apply: step apply.sh exited with 1\nno such profile' }
+  const blocked = { reason: 'ImagePull', message: 'package tuned: registry.test/tuned:1.2.0 was not found' }
+  for (let number = 1; number <= count; number++) {
+    const name = nodeName(number)
+    if (number <= count * 0.4) await fleet.publish(name, 'complete')
+    else if (number <= count * 0.4 + 3) await fleet.publish(name, 'in_progress')
+    else if (number === Math.floor(count * 0.4) + 4) await fleet.publish(name, 'erroring', failing)
+    else if (number % 50 === 0) await fleet.publish(name, 'blocked', blocked)
+    else if (number % 77 === 0) await fleet.publish(name, 'paused')
+    else if (number % 91 === 0) await fleet.publish(name, 'disabled')
+    else if (number % 95 === 0) await fleet.publish(name, 'unknown')
+    else await fleet.publish(name, 'waiting', waiting)
+  }
+  const phases = ['working', 'draining', 'rebooting', 'failed'] as const
+  const first = Math.floor(count * 0.4) + 1
+  for (const [index, phase] of phases.entries()) await fleet.takeSlot(nodeName(first + index), index, phase)
+}

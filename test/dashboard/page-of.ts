@@ -1,0 +1,54 @@
+/** The dashboard of a fleet, in a browser that has opened its link. */
+import { expect, onTestFinished } from 'vitest'
+import type { Browser, Page } from 'puppeteer-core'
+import { dashboard } from '../../src/cli/commands/dashboard.ts'
+import { systemClock } from '../../src/daemon/platform/system-clock.ts'
+import type { KubeTransport } from '../../src/kube/transport.ts'
+import { commandContext } from '../support/command-context.ts'
+import { openPage } from './browser.ts'
+
+export type DashboardPage = {
+  readonly page: Page
+  readonly url: string
+  /** Ctrl-C. Returns the exit code. */
+  readonly end: () => Promise<number>
+  /** Waits until the element shows the text; throws with what it shows instead. */
+  readonly shows: (selector: string, text: string | RegExp, withinMs?: number) => Promise<void>
+}
+
+/** Runs the command as a person does; it ends with the test. The test fails for errors of the page. */
+export async function openDashboard(browser: Browser, transport: KubeTransport): Promise<DashboardPage> {
+  const ending = new AbortController()
+  const { context, stdout } = commandContext({ transport, clock: systemClock, signal: ending.signal })
+  const run = dashboard.run(context, { arguments: {}, flags: { port: 0 } })
+  const end = async (): Promise<number> => {
+    ending.abort(new DOMException('ctrl-C', 'AbortError'))
+    return await run
+  }
+  onTestFinished(async () => void (await end()))
+  await expect.poll(stdout, { timeout: 60_000 }).toMatch(/^http:.*\n$/)
+  return await startPage(browser, stdout().trim(), end)
+}
+
+/** Opens the link of a dashboard. `end`: ctrl-C. */
+export async function startPage(browser: Browser, url: string, end: () => Promise<number>): Promise<DashboardPage> {
+  const { page, problems } = await openPage(browser)
+  await page.goto(url, { waitUntil: 'load' })
+  // the browser reports each answer that is an error, which tests cause on purpose
+  onTestFinished(() => expect(problems.filter((text) => !text.startsWith('Failed to load resource'))).toEqual([]))
+  const textOf = async (selector: string): Promise<string> =>
+    await page.$eval(selector, (found) => found.textContent ?? '').catch(() => '')
+  return {
+    page,
+    url,
+    end,
+    shows: async (selector, text, withinMs = 30_000) =>
+      await expect.poll(async () => await textOf(selector), { timeout: withinMs, interval: 50 }).toMatch(text),
+  }
+}
+
+/** What a square says of a node. */
+export const squareLabel = async (page: Page, node: string): Promise<string | undefined> =>
+  await page
+    .$eval(`#grid [data-node="${node}"]`, (found) => found.getAttribute('aria-label') ?? '')
+    .catch(() => undefined)

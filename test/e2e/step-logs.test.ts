@@ -1,0 +1,131 @@
+/** The output of steps, as a person without access to hosts reads it with the tool: live, over restarts, and later. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { deleteAgent } from './agents.ts'
+import { uniqueName, useCluster } from './cluster.ts'
+import { manifest, publishedState, shellscript } from './skyhooks.ts'
+
+const cluster = useCluster()
+const name = uniqueName('logs')
+const node = 'node-1'
+const secret = 'geheim-of-a-step'
+const main = join(import.meta.dirname, '../../src/cli/main.ts')
+
+/** Writes the time five times a second, a secret in two pieces, and ends once the file is there. */
+const script = `i=0
+printf 'secret %s' "$(printf %s "$TOKEN" | cut -c1-6)"; sleep 1; printf '%s\\n' "$(printf %s "$TOKEN" | cut -c7-)"
+until [ -e /var/tmp/${name}.go ]; do i=$((i+1)); echo "tick $i $(date +%s%3N)"; sleep 0.2; done
+echo done >&2
+`
+
+/** `time`: when the agent logged it. */
+type Line = { readonly what: string; readonly time: string; readonly text?: string; readonly arrivedAtMs: number }
+
+function tool(...args: readonly string[]): ChildProcess {
+  const argv = [main, ...args, '--kubeconfig', cluster.kubeconfig]
+  return spawn(process.execPath, argv, { stdio: ['ignore', 'pipe', 'inherit'] })
+}
+
+async function answer(...args: readonly string[]): Promise<string> {
+  let text = ''
+  const child = tool(...args)
+  child.stdout?.on('data', (chunk: Buffer) => (text += chunk.toString()))
+  await new Promise((resolve) => child.once('close', resolve))
+  return text
+}
+
+const lines: Line[] = []
+let following: ChildProcess
+type Tick = { readonly number: number; readonly loggedAfterMs: number; readonly shownAfterMs: number }
+const ticks = (): Tick[] =>
+  lines.flatMap(({ text = '', time, arrivedAtMs }) => {
+    const [, number, writtenAtMs] = /^tick (\d+) (\d+)$/.exec(text) ?? []
+    if (number === undefined) return []
+    const since = (ms: number): number => ms - Number(writtenAtMs)
+    return [{ number: Number(number), loggedAfterMs: since(Date.parse(time)), shownAfterMs: since(arrivedAtMs) }]
+  })
+
+async function untilTicks(count: number): Promise<void> {
+  await expect.poll(() => ticks().length, { timeout: 90_000, interval: 100 }).toBeGreaterThanOrEqual(count)
+}
+
+beforeAll(async () => {
+  await cluster.api.json('POST', '/api/v1/namespaces/skyhook/secrets', {
+    body: { metadata: { name }, stringData: { token: secret } },
+  })
+  const env = [{ name: 'TOKEN', valueFrom: { secretKeyRef: { name, key: 'token' } } }]
+  const packages = { writer: shellscript(cluster.registry, { apply: script, config: 'exit 0' }, { env }) }
+  await cluster.apply(manifest(name, { packages }), node)
+  following = tool('logs', name, '--node', node, '-f', '-o', 'json')
+  let rest = ''
+  following.stdout?.on('data', (chunk: Buffer) => {
+    const arrivedAtMs = Date.now()
+    const parts = (rest + chunk.toString()).split('\n')
+    rest = parts.pop() ?? ''
+    for (const part of parts) lines.push({ ...(JSON.parse(part) as Line), arrivedAtMs })
+  })
+})
+afterAll(async () => {
+  following.kill('SIGKILL')
+  await cluster.api.json('DELETE', `/api/v1/namespaces/skyhook/secrets/${name}`)
+})
+
+test('what a running step writes is on the screen within a second', async () => {
+  await untilTicks(5)
+  const before = ticks().length
+  await untilTicks(before + 50)
+  const figuresOf = (delay: (tick: Tick) => number): { median: number; longest: number } => {
+    const sorted = ticks()
+      .slice(before)
+      .map(delay)
+      .sort((a, b) => a - b)
+    return { median: sorted[sorted.length >> 1] ?? Infinity, longest: sorted.at(-1) ?? Infinity }
+  }
+  const shown = figuresOf(({ shownAfterMs }) => shownAfterMs)
+  console.info(
+    'in the log and on the screen after ms:',
+    figuresOf(({ loggedAfterMs }) => loggedAfterMs),
+    shown,
+  )
+  expect(shown.median).toBeLessThan(1_000)
+})
+
+test('a secret in two pieces is not shown', () => {
+  expect(lines.filter(({ text }) => text?.startsWith('secret')).map(({ text }) => text)).toEqual(['secret ***'])
+})
+
+test('a replaced agent continues, and no line is lost or shown twice', async () => {
+  await deleteAgent(cluster, node)
+  const before = ticks().length
+  await untilTicks(before + 20)
+  const numbers = ticks().map(({ number }) => number)
+  expect(numbers).toEqual(numbers.map((_, index) => index + 1))
+})
+
+test('ctrl-C ends following with 130', async () => {
+  const ended = new Promise((resolve) => following.once('exit', resolve))
+  following.kill('SIGINT')
+  expect(await ended).toBe(130)
+})
+
+test('the history has each step with its exit code, also after the agent was replaced again', async () => {
+  await cluster.host(node).exec('touch', `/var/tmp/${name}.go`)
+  await cluster.history.eventually(
+    'the node is complete',
+    ({ nodes }) => publishedState(nodes.get(node), name).status === 'complete',
+  )
+  const read = async (): Promise<readonly unknown[]> => {
+    const { items } = JSON.parse(await answer('history', name, '--node', node, '-o', 'json')) as {
+      items: { mode: string; result: string; exitCode: number }[]
+    }
+    return items.map(({ mode, result, exitCode }) => [mode, result, exitCode])
+  }
+  const expected = ['apply', 'apply-check', 'config', 'config-check'].map((mode) => [mode, 'ok', 0])
+  expect(await read()).toEqual(expected)
+  expect(await answer('logs', name, '--node', node, '--stage', 'apply')).toMatch(/^done$/m)
+  await deleteAgent(cluster, node)
+  await sleep(1_000)
+  expect(await read()).toEqual(expected)
+})

@@ -1,0 +1,152 @@
+/** Each query of the dashboard on recorded series: Prometheus answers what the recorded history says. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { dashboard } from '../../build/dashboard/dashboard.ts'
+import { fleetMetrics } from '../../src/schemas/catalogue/fleet-metrics.ts'
+import { differences } from './compare.ts'
+import { type Moment, momentsOf } from './history.ts'
+import { panelTruths } from './panel-truth.ts'
+import { type QueryResult, type Server, servePrometheus } from './prometheus-server.ts'
+import { formatOpenMetrics, type Recording } from './recording.ts'
+import { sources } from './recordings.ts'
+import { mistakes } from './wrong-queries.ts'
+
+type Target = { readonly refId: string; readonly expr: string }
+const queries = (dashboard().panels ?? []).flatMap((panel) =>
+  ((panel as { readonly targets?: readonly Target[] }).targets ?? []).map(({ refId, expr }) => ({
+    query: `${panel.title} ${refId}`,
+    expr,
+  })),
+)
+const ofChosen = 'skyhook_name=~"$skyhook"'
+/** What Grafana puts in place of the variable if someone chose all Skyhooks. */
+const all = '.+'
+
+/** A server of its own: stopped and removed by `remove`. */
+async function serve(recording: Recording) {
+  const folder = mkdtempSync(join(tmpdir(), 'skyhookd-dashboard-'))
+  const server: Server = await servePrometheus(folder, formatOpenMetrics(recording), recording.intervalMs)
+  const { scrapesAtMs, intervalMs } = recording
+  const [startMs = 0] = scrapesAtMs
+  const range = { startMs, endMs: scrapesAtMs.at(-1) ?? startMs, stepMs: intervalMs }
+  return {
+    ask: (expr: string, chosen = all): Promise<readonly QueryResult[]> =>
+      server.queryRange(expr.replaceAll('$skyhook', chosen), range),
+    async remove() {
+      await server.stop()
+      rmSync(folder, { recursive: true })
+    },
+  }
+}
+
+/** All differences from the history, in words, with the minute of the recording. */
+function differencesOf(
+  query: string,
+  results: readonly QueryResult[],
+  { scrapesAtMs }: Recording,
+  moments: readonly Moment[],
+): readonly string[] {
+  const truth = panelTruths[query]
+  if (truth === undefined) throw new Error(`test/monitoring/panel-truth.ts does not say what ${query} has to show`)
+  return scrapesAtMs.flatMap((atMs) =>
+    differences(truth, results, moments, atMs).map(
+      (text) => `minute ${((atMs - (scrapesAtMs[0] ?? 0)) / 60_000).toFixed(1)}: ${text}`,
+    ),
+  )
+}
+
+test('the history is compared with each query of the dashboard, and with no other', () => {
+  const names = queries.map(({ query }) => query)
+  expect(Object.keys(panelTruths)).toEqual(names)
+  expect(Object.keys(mistakes)).toEqual(names)
+})
+
+describe.each(sources())('$title', ({ load, zero }) => {
+  let recording: Recording
+  let moments: readonly Moment[]
+  let prometheus: Awaited<ReturnType<typeof serve>>
+  beforeAll(async () => {
+    recording = await load()
+    moments = momentsOf(recording.history)
+    prometheus = await serve(recording)
+  }, 600_000)
+  afterAll(() => prometheus.remove())
+
+  test.each(queries)('$query of the dashboard shows what the history says', async ({ query, expr }) => {
+    const results = await prometheus.ask(expr)
+    expect(differencesOf(query, results, recording, moments)).toEqual([])
+    const shown = results.flatMap(({ values }) => [...values.values()])
+    const positive = shown.filter((value) => value > 0).length
+    if (zero.includes(query)) expect(positive).toBe(0)
+    else expect(positive).toBeGreaterThanOrEqual(3)
+  })
+
+  test.each(zero.length === 0 ? queries : [])(
+    'a mistake in $query of the dashboard is found',
+    async ({ query, expr }) => {
+      const [right = '', wrong = ''] = mistakes[query] ?? []
+      expect(expr).toContain(right)
+      const results = await prometheus.ask(expr.replace(right, wrong))
+      expect(differencesOf(query, results, recording, moments)).not.toEqual([])
+    },
+  )
+
+  test('values of another time than asked for are found', async () => {
+    const results = await prometheus.ask(
+      'sum by (status) (max by (skyhook_name, status) (skyhook_node_status_count offset 2m))',
+    )
+    expect(differencesOf('Nodes by status A', results, recording, moments)).not.toEqual([])
+  })
+
+  describe.each(queries.filter(({ expr }) => expr.includes(ofChosen)))('with chosen Skyhooks', ({ query, expr }) => {
+    const isChosen = /^(looping|stopped)$/
+    const chosen = 'looping|stopped'
+    const withChosen = (moment: Moment): Moment => ({
+      ...moment,
+      skyhooks: new Map([...moment.skyhooks].filter(([name]) => isChosen.test(name))),
+    })
+
+    test(`${query} of the dashboard shows these alone`, async () => {
+      const results = await prometheus.ask(expr, chosen)
+      expect(differencesOf(query, results, recording, moments.map(withChosen))).toEqual([])
+    })
+
+    test(`${query} of the dashboard is found if it shows all of them`, async () => {
+      const results = await prometheus.ask(expr)
+      expect(differencesOf(query, results, recording, moments.map(withChosen))).not.toEqual([])
+    })
+  })
+})
+
+/** As if two agents served the series of the fleet all the time, as they may for one scrape when the census moves. */
+function withTwoCensuses(recording: Recording): Recording {
+  const again = recording.series
+    .filter(({ name }) => Object.hasOwn(fleetMetrics, name))
+    .map((one) => ({ ...one, labels: { ...one.labels, node: 'another', instance: 'another:9475' } }))
+  return { ...recording, series: [...recording.series, ...again] }
+}
+
+describe('while two agents serve the series of the fleet', () => {
+  let recording: Recording
+  let moments: readonly Moment[]
+  let prometheus: Awaited<ReturnType<typeof serve>>
+  beforeAll(async () => {
+    const [simulated] = sources()
+    if (simulated === undefined) throw new Error('there is no recording')
+    recording = await simulated.load()
+    moments = momentsOf(recording.history)
+    prometheus = await serve(withTwoCensuses(recording))
+  }, 600_000)
+  afterAll(() => prometheus.remove())
+
+  test.each(queries)('$query of the dashboard counts nothing twice', async ({ query, expr }) => {
+    expect(differencesOf(query, await prometheus.ask(expr), recording, moments)).toEqual([])
+  })
+
+  test('a query that counts both is found', async () => {
+    const results = await prometheus.ask('sum by (status) (skyhook_node_status_count)')
+    expect(differencesOf('Nodes by status A', results, recording, moments)).not.toEqual([])
+  })
+})

@@ -1,0 +1,139 @@
+/** What the host does for the agent: prepares images, starts steps, interrupts. */
+import type { InterruptRun } from '../../../src/schemas/journal.ts'
+import { type PackageImage, type StartStep, failureKey, preparationKey } from '../../../src/stages/model/plan.ts'
+import { groupPods } from '../../../src/stages/drain/pods.ts'
+import {
+  type InterruptObservation,
+  type Preparation,
+  type PreparationDepth,
+  type SkyhookView,
+  type Snapshot,
+} from '../../../src/stages/model/snapshot.ts'
+import type { NodeState } from './node-state.ts'
+import { isScopeHeld } from './slots.ts'
+import { simplePackage } from './package-content.ts'
+
+export function prepare(
+  simulated: NodeState,
+  key: string,
+  { references, ...image }: PackageImage,
+  depth: PreparationDepth,
+): boolean {
+  const content = simulated.images.get(`${image.image}:${image.version}`) ?? simplePackage()
+  const retryAtMs = simulated.nowMs + 30_000
+  if (typeof content === 'string') {
+    simulated.preparations.set(key, { state: 'failed', depth, reason: 'ImagePull', message: content, retryAtMs })
+    return true
+  }
+  const isReferenceMissing = (references?.env ?? []).some(({ name }) => simulated.missingReferences.has(name))
+  const missing = {
+    state: 'failed',
+    depth,
+    reason: 'ReferenceMissing',
+    message: 'it is not there',
+    retryAtMs,
+  } as const
+  const tag = `${image.image}:${image.version}`
+  const digest = `sha256:${tag}`
+  if (depth === 'manifest' && !simulated.fetchedImages.includes(tag)) {
+    simulated.preparations.set(key, isReferenceMissing ? missing : { state: 'checked' })
+    return true
+  }
+  if (simulated.areLayersSlow && !simulated.fetchedImages.includes(tag)) return false
+  if (simulated.brokenLayers.has(tag)) {
+    simulated.preparations.set(key, {
+      state: 'failed',
+      depth,
+      reason: 'InvalidPackage',
+      message: 'is broken',
+      retryAtMs,
+    })
+    return true
+  }
+  if (!simulated.fetchedImages.includes(tag)) simulated.fetchedImages.push(tag)
+  const ready: Preparation = { state: 'ready', digest, config: content, contentHashes: new Map() }
+  simulated.preparations.set(key, isReferenceMissing ? missing : ready)
+  simulated.preparations.set(preparationKey({ ...image, digest }), ready)
+  return true
+}
+
+export function startStep(simulated: NodeState, action: StartStep, snapshot: Snapshot): boolean {
+  const { id, mode, path } = action.attempt
+  const attempt = simulated.attempts.get(id)
+  if (attempt && attempt.state !== 'absent') return false
+  const key = failureKey(action)
+  if (simulated.startBlocker !== undefined) {
+    if (simulated.failures.has(key)) return false
+    const failure = { reason: 'HostUnusable', message: simulated.startBlocker, sinceMs: simulated.nowMs } as const
+    simulated.failures.set(key, { ...failure, action: action.do })
+    return true
+  }
+  simulated.failures.delete(key)
+  simulated.observer.stepStarts?.(action, snapshot)
+  simulated.executedSteps.push(`${action.record.name} ${mode} ${path}`)
+  simulated.startedSteps.set(id, action)
+  if (simulated.hangingPackages.has(action.record.name)) simulated.hangingSteps.add(id)
+  else simulated.hangingSteps.delete(id)
+  simulated.attempts.set(id, { state: 'running' })
+  return true
+}
+
+/** As the agent does: checks pods and slot once more before the first request, and requests one reboot once. */
+export function interrupt(simulated: NodeState, run: InterruptRun, view: SkyhookView): boolean {
+  const { id, interrupt } = run
+  const latest = simulated.interrupts.get(id)
+  if (latest?.state === 'unknown') observeShutdown(simulated, id, latest)
+  if (latest) return latest.state === 'unknown'
+  if (!simulated.requestedInterrupts.has(id)) {
+    if (run.abandoned || !mayInterrupt(simulated, view)) {
+      simulated.interrupts.set(id, { state: 'aborted', why: 'no longer allowed' })
+      return true
+    }
+    const answer = failedRestart(simulated, run, view.metadata.name) ?? simulated.interruptAnswers.get(interrupt.type)
+    if (answer === undefined || answer.state === 'done' || answer.state === 'unknown')
+      simulated.executedInterrupts.push([interrupt.type, ...(interrupt.services ?? [])].join(' '))
+    if (answer) {
+      simulated.interrupts.set(id, answer)
+      return true
+    }
+    simulated.observer.interruptStarts?.(run, view)
+    simulated.requestedInterrupts.add(id)
+    if (interrupt.type === 'noop') simulated.observer.interruptEnds?.(run, view.metadata.name)
+    else simulated.interrupting.set(id, { run, skyhook: view.metadata.name })
+  }
+  if (interrupt.type === 'reboot') simulated.interrupts.set(id, { state: 'unknown', message: 'accepted' })
+  else simulated.interrupts.set(id, { state: simulated.interrupting.has(id) ? 'running' : 'done' })
+  return true
+}
+
+function observeShutdown(
+  simulated: NodeState,
+  id: string,
+  latest: Extract<InterruptObservation, { state: 'unknown' }>,
+): void {
+  const progress = simulated.interrupting.has(id) ? 'under-way' : simulated.shutdown
+  const sinceMs = latest.shutdown?.progress === progress ? latest.shutdown.sinceMs : simulated.nowMs
+  simulated.interrupts.set(id, { ...latest, shutdown: { progress, sinceMs, atMs: simulated.nowMs } })
+}
+
+/** The other services restart all the same. */
+function failedRestart(simulated: NodeState, run: InterruptRun, skyhook: string): InterruptObservation | undefined {
+  const services = (run.interrupt.services ?? []).filter((service) => simulated.failingServices.has(service))
+  if (services.length === 0) return undefined
+  const owners = run.owners.filter((key) => {
+    const pending = simulated.journal.skyhooks[skyhook]?.packages[key]?.pendingInterrupt?.interrupt
+    return pending?.type === 'service' && !(pending.services ?? []).some((service) => services.includes(service))
+  })
+  simulated.observer.interruptEnds?.({ ...run, owners }, skyhook)
+  return { state: 'failed', message: `${services.join()} failed`, services }
+}
+
+function mayInterrupt(simulated: NodeState, { metadata, spec }: SkyhookView): boolean {
+  const groups = groupPods(simulated.pods, spec.podNonInterruptLabels, ['kube-system'])
+  const isAlone = spec.drain?.singleNode === 'skip' && simulated.singleNode === true
+  const isDrained = groups.protected.length === 0 && (groups.toDrain.length === 0 || isAlone)
+  const isControlPlane = 'node-role.kubernetes.io/control-plane' in (simulated.node.metadata.labels ?? {})
+  simulated.slots = simulated.slots.filter(({ uid }) => !simulated.lostLeases.has(uid)) // the report is a write
+  const hasSlot = simulated.slots.some(({ skyhookUid }) => skyhookUid === metadata.uid)
+  return isDrained && hasSlot && (!isControlPlane || isScopeHeld(simulated))
+}

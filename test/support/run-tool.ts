@@ -1,0 +1,45 @@
+/** `kubectl skyhook` in this process: a call, and what it wrote. */
+import { readFile } from 'node:fs/promises'
+import { systemClock, systemRandom } from '../../src/daemon/platform/system-clock.ts'
+import { allCommands } from '../../src/cli/commands/all.ts'
+import { runCommandLine } from '../../src/cli/framework/run.ts'
+
+export type ToolRun = { readonly code: number; readonly stdout: string; readonly stderr: string }
+
+export type ToolSurroundings = {
+  readonly environment?: Readonly<Record<string, string>>
+  readonly stdin?: string
+}
+
+/** Runs a call that needs no cluster, without a terminal. */
+export async function runTool(
+  argv: readonly string[],
+  { environment = {}, stdin = '' }: ToolSurroundings = {},
+): Promise<ToolRun> {
+  let [stdout, stderr] = ['', '']
+  const output = (write: (text: string) => void) => ({
+    write,
+    isTerminal: false,
+    hasColor: false,
+    columns: () => undefined,
+  })
+  const code = await runCommandLine(
+    argv,
+    allCommands,
+    {
+      stdout: output((text) => (stdout += text)),
+      stderr: output((text) => (stderr += text)),
+      stdin: { isTerminal: false, readLine: () => Promise.resolve(undefined), readAll: () => Promise.resolve(stdin) },
+      environment,
+      clock: systemClock,
+      random: systemRandom,
+      signal: new AbortController().signal,
+      readFile: (path) => readFile(path, 'utf8'),
+    },
+    {
+      connect: () => Promise.reject(new Error('this call needs no cluster')),
+      contextNames: () => Promise.resolve([]),
+    },
+  )
+  return { code, stdout, stderr }
+}
