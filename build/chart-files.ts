@@ -1,11 +1,12 @@
 /**
- * Generates the chart's copies of the resource definitions (helm reads no file outside a chart) and the table of values
- * in its README, from values.yaml and its comments. `node build/chart-files.ts` writes both; the
- * unit test beside this file fails when they are stale.
+ * Generates the chart's copies of the resource definitions (helm reads no file outside a chart), its Grafana dashboard,
+ * and the table of values in its README, from values.yaml and its comments. `node build/chart-files.ts` writes them.
+ * The unit test beside this file fails when they are stale.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { isMap, isScalar, parseDocument, type YAMLMap } from 'yaml'
+import { dashboard } from './dashboard/dashboard.ts'
 
 const root = join(import.meta.dirname, '..')
 const readme = join(root, 'chart', 'README.md')
@@ -17,6 +18,7 @@ export function chartFiles(): Map<string, string> {
   for (const name of readdirSync(join(root, 'crds')).sort()) {
     files.set(join(root, 'chart', 'crd-files', name), readFileSync(join(root, 'crds', name), 'utf8'))
   }
+  files.set(join(root, 'chart', 'monitoring', 'dashboard.json'), `${JSON.stringify(dashboard(), null, 2)}\n`)
   const values = parseDocument(readFileSync(join(root, 'chart', 'values.yaml'), 'utf8')).contents
   if (!isMap(values)) throw new Error('chart/values.yaml is not a mapping')
   files.set(readme, withTable(readFileSync(readme, 'utf8'), rows(values)))
@@ -52,8 +54,14 @@ function rows(map: YAMLMap, prefix = '', introduction = ''): string[] {
   })
 }
 
-/** Objects that Kubernetes defines; the table leaves out their inner structure. */
-const opaqueValues = new Set(['resources', 'nodeSelector', 'updateStrategy', 'seLinuxOptions'])
+/** Objects whose inner structure is not the chart's; the table leaves it out. */
+const opaqueValues = new Set([
+  'resources',
+  'nodeSelector',
+  'updateStrategy',
+  'seLinuxOptions',
+  'metrics.dashboard.labels',
+])
 
 const plain = (node: unknown): unknown => (node as { toJSON?: () => unknown } | null)?.toJSON?.() ?? null
 

@@ -40,10 +40,13 @@ static_checks() {
   export GOGC=400
   run format biome format . || failed=1
   run types tsc --noEmit --singleThreaded || failed=1
+  # the page of the command-line tool, and its tests: they know a browser's types
+  run 'types of the dashboard' tsc --noEmit --singleThreaded -p test/dashboard || failed=1
   run lint oxlint --type-aware --deny-warnings || failed=1
   run 'unused code' knip --no-progress || failed=1
   run 'unused code of the product' knip --no-progress --production || failed=1
   run 'docs and comments' node build/checks/main.ts || failed=1
+  run 'packages and Skyhooks' node src/cli/main.ts validate packages samples test/fixtures/skyhooks || failed=1
   if ((shellcheck_found == 0)); then
     run 'shell scripts' shell_scripts || failed=1
   else

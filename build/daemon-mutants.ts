@@ -1,26 +1,25 @@
 /**
- * Deliberate bugs in `src/daemon`, one at a time, in a copy of the tree: the unit tests beside the file must catch
- * each.
- * `node build/daemon-mutants.ts [--only NAME | --every N]` prints which were caught and fails when one survives.
+ * Deliberate bugs in `src/daemon` and in the batches of policies, one at a time, in a copy of the tree: the unit tests
+ * named beside each must catch it.
+ * `node build/daemon-mutants.ts [--only NAME | --every N | --in PATH]` prints which were caught and fails when one
+ * survives. `--in lease/`: those of the files below src/lease.
  */
 import { spawnSync } from 'node:child_process'
-import { copyTree, type Replacement, replaceText } from './mutant-tree.ts'
-
-export type Mutant = {
-  readonly name: string
-  /** Below src/daemon, as `test`. */
-  readonly file: string
-  readonly search: string
-  readonly replace: string
-  readonly test: string
-}
+import { batchMutants } from './batch-mutants.ts'
+import { copyTree, type Mutant, type Replacement, replaceText } from './mutant-tree.ts'
 
 /** Copied for the tests to run in; dependencies are linked. */
 const copied = ['src', 'test/support', 'test/fleet/api-server', 'package.json', 'tsconfig.json', 'vitest.config.ts']
 
 const inFile =
   (file: string, test: string) =>
-  (name: string, search: string, replace: string): Mutant => ({ name, file, search, replace, test })
+  (name: string, search: string, replace: string): Mutant => ({
+    name,
+    file: `daemon/${file}`,
+    search,
+    replace,
+    test: `daemon/${test}`,
+  })
 
 const book = inFile('slots/slot-book.ts', 'slots/slot-book.test.ts')
 const denials = inFile('slots/denials.ts', 'slots/denials.test.ts')
@@ -30,6 +29,9 @@ const ownSlots = inFile('slots/own-slots.ts', 'slots/slot-manager.test.ts')
 const confirmation = inFile('slots/confirmation.ts', 'slots/slot-manager.test.ts')
 const requests = inFile('slots/slot-requests.ts', 'slots/slot-manager.test.ts')
 const wait = inFile('slots/slot-wait.ts', 'slots/slot-line.test.ts')
+const batchWait = inFile('slots/slot-wait.ts', 'slots/batches.test.ts')
+const finished = inFile('slots/finished-batches.ts', 'slots/batches.test.ts')
+const policyRead = inFile('slots/confirmation.ts', 'slots/batches.test.ts')
 const line = inFile('slots/slot-line.ts', 'slots/slot-line.test.ts')
 const interrupts = inFile('executors/interrupts.ts', 'executors/interrupts.test.ts')
 const evictions = inFile('executors/evictions.ts', 'executors/evictions.test.ts')
@@ -38,6 +40,14 @@ const pods = inFile('state/pods.ts', 'state/pods.test.ts')
 const statuses = inFile('state/package-statuses.ts', 'state/package-statuses.test.ts')
 const reporter = inFile('telemetry/reporter.ts', 'telemetry/reporter.test.ts')
 const loop = inFile('loop.ts', 'loop.test.ts')
+const output = inFile('executors/steps/output.ts', 'executors/steps/output.test.ts')
+const inReader = (name: string, search: string, replace: string): Mutant => ({
+  name,
+  file: 'packages/step/output-reader.ts',
+  search,
+  replace,
+  test: 'packages/step/output-reader.test.ts',
+})
 
 export const mutants: readonly Mutant[] = [
   book('a slot that the watch shows is trusted', "{ slot, ownership: 'seen'", "{ slot, ownership: 'owned'"),
@@ -81,7 +91,15 @@ export const mutants: readonly Mutant[] = [
   ),
   wait('a taken slot cancels nothing', '      cancel()\n    },\n    onReleased', '    },\n    onReleased'),
   wait('a wait that is over is watched on', '      closing.abort()\n', ''),
-  wait('a raised budget is not seen', 'if (raisedBy <= 0) return', 'if (raisedBy >= 0) return'),
+  wait('a raised budget is not seen', 'if (raisedBy <= 0 && !isNextBatch) return', 'if (raisedBy >= 0) return'),
+  batchWait('the next batch is not seen', 'knowledge.epoch() !== epochBefore', 'knowledge.epoch() === undefined'),
+  finished('a batch is over while its epoch is open', 'batch.epoch > epoch', 'batch.epoch >= epoch'),
+  policyRead(
+    'a policy of another generation is believed',
+    '(now.metadata.generation ?? 0) === policy.generation',
+    'true',
+  ),
+  wait('a release beside an older LIST is forgotten', 'if (isReleaseOpen && typeof', 'if (!isReleaseOpen && typeof'),
   wait(
     'a slot that another node took is not followed',
     'followed.followSlot(lease, { lease: undefined, resourceVersion: listing.resourceVersion }, slotsNow)',
@@ -157,13 +175,23 @@ export const mutants: readonly Mutant[] = [
     '&& !(await journal.write(plan.journal)) && false',
   ),
   loop('a failed record is not repeated', 'if (isPlannedOnce(action.do))', 'if (false)'),
+  inReader(
+    'live output is not masked',
+    'maskText(text.subarray(0, end).toString(), parts)',
+    'text.subarray(0, end).toString()',
+  ),
+  inReader('half a secret is handed on', 'const start = crossing(text, cut, parts)', 'const start = undefined'),
+  inReader('a secret that begins before a jump is shown', '&& crossing(text, at + 1, parts) === undefined', ''),
+  output('a new agent prints everything again', 'Object.assign(entry.cursors, parsePrinted(printed))', ''),
+  output('output has no bound', 'budget = spent(budget,', 'void spent(budget,'),
   ...['failures/book.ts', 'executors/evictions.ts'].map((file) =>
     inFile(file, 'clock-jumps.test.ts')(`${file} waits by the wall clock`, 'clock.steadyMs()', 'clock.wallMs()'),
   ),
+  ...batchMutants,
 ]
 
 const replacementOf = ({ file, search, replace }: Mutant): Replacement => ({
-  file: `src/daemon/${file}`,
+  file: `src/${file}`,
   search,
   replace,
 })
@@ -175,7 +203,7 @@ export const mutate = (mutant: Mutant): string => replaceText(mutant.name, repla
 function survivors(selected: readonly Mutant[], onResult: (mutant: Mutant, isCaught: boolean) => void): string[] {
   const tree = copyTree(copied)
   const isPassed = (tests: Iterable<string>): boolean => {
-    const files = [...tests].map((file) => `src/daemon/${file}`)
+    const files = [...tests].map((file) => `src/${file}`)
     const args = ['node_modules/vitest/vitest.mjs', 'run', '--project', 'unit', '--bail=1', '--maxWorkers=1', ...files]
     // A bug can make a test spin for ever. timeout(1) kills the whole process group, workers included; that is a catch.
     const command = ['--signal=KILL', '60', process.execPath, ...args]
@@ -199,9 +227,10 @@ function survivors(selected: readonly Mutant[], onResult: (mutant: Mutant, isCau
 if (import.meta.main) {
   const [flag, value] = process.argv.slice(2)
   const selected = mutants.filter(
-    ({ name }, index) =>
+    ({ name, file }, index) =>
       flag === undefined ||
       (flag === '--only' && name === value) ||
+      (flag === '--in' && file.startsWith(value ?? '')) ||
       (flag === '--every' && index % Number(value) === 0),
   )
   const survived = survivors(selected, ({ name, file }, isCaught) =>

@@ -105,7 +105,8 @@ function labelsOf(version: string): Record<string, string> {
   }
 }
 
-function readPins(): ImagePins {
+/** What image-pins.json has. */
+export function readPins(): ImagePins {
   return JSON.parse(readFileSync(pinsFile, 'utf8')) as ImagePins
 }
 

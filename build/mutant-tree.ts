@@ -7,6 +7,16 @@ import { fileURLToPath } from 'node:url'
 /** A text that the file contains exactly once, and what stands there instead. `file` is relative to the repository. */
 export type Replacement = { readonly file: string; readonly search: string; readonly replace: string }
 
+/** A bug that unit tests must catch. */
+export type Mutant = {
+  readonly name: string
+  /** Below src, as `test`. */
+  readonly file: string
+  readonly search: string
+  readonly replace: string
+  readonly test: string
+}
+
 export const repository = fileURLToPath(new URL('..', import.meta.url))
 
 const sourceOf = (folder: string, file: string): string => readFileSync(join(folder, file), 'utf8')

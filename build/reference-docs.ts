@@ -7,7 +7,8 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { nodeConditions, skyhookConditions } from '../src/schemas/catalogue/conditions.ts'
 import { nodeEvents, skyhookEvents } from '../src/schemas/catalogue/events.ts'
-import { metrics } from '../src/schemas/catalogue/metrics.ts'
+import { fleetMetrics } from '../src/schemas/catalogue/fleet-metrics.ts'
+import { type MetricRow, metrics } from '../src/schemas/catalogue/metrics.ts'
 import { currentReasons } from '../src/schemas/catalogue/reasons.ts'
 
 const docs = join(import.meta.dirname, '..', 'docs', 'usage')
@@ -26,7 +27,12 @@ const tables: Readonly<Record<string, Readonly<Record<string, () => string>>>> =
     'skyhook reasons': () => reportedReasons('Skyhook'),
   },
   'conditions.md': { node: () => conditionTables(nodeConditions), skyhook: () => conditionTables(skyhookConditions) },
-  'metrics.md': { series: metricTable, labels: labelTable },
+  'metrics.md': {
+    series: () => metricTable(metrics),
+    labels: () => labelTable(metrics),
+    'fleet series': () => metricTable(fleetMetrics),
+    'fleet labels': () => sharedLabelTable(fleetMetrics),
+  },
 }
 
 /** The reference pages, by file name. */
@@ -101,31 +107,53 @@ function conditionTables(
     .join('\n\n')
 }
 
-function metricTable(): string {
+type MetricRows = Readonly<Record<string, MetricRow>>
+
+function metricTable(rows: MetricRows): string {
   return table(
     ['Series', 'Type', 'Meaning'],
-    Object.entries(metrics).map(([name, { type, help, labels }]) => {
+    Object.entries(rows).map(([name, { type, help, labels }]) => {
       const names = Object.keys(labels)
       return [code(names.length === 0 ? name : `${name}{${names.join(',')}}`), type, help]
     }),
   )
 }
 
-function labelTable(): string {
+type LabelRow = { readonly series: string; readonly label: string; readonly values: string }
+
+const labelRows = (rows: MetricRows): LabelRow[] =>
+  Object.entries(rows).flatMap(([series, { labels }]) =>
+    Object.entries(labels).map(([label, values]) => ({
+      series,
+      label,
+      values: typeof values === 'string' ? values : values.map(code).join(', '),
+    })),
+  )
+
+function labelTable(rows: MetricRows): string {
   return table(
     ['Series', 'Label', 'Values'],
-    Object.entries(metrics).flatMap(([name, { labels }]) =>
-      Object.entries(labels as Readonly<Record<string, readonly string[] | string>>).map(([label, values]) => [
-        code(name),
-        code(label),
-        label === 'reason'
-          ? 'every [reason](reasons.md)'
-          : typeof values === 'string'
-            ? values
-            : values.map(code).join(', '),
-      ]),
-    ),
+    labelRows(rows).map(({ series, label, values }) => [code(series), code(label), values]),
   )
+}
+
+/** Many series have the same labels: each label once, with the series by what their names begin with. */
+function sharedLabelTable(rows: MetricRows): string {
+  const groups = Map.groupBy(labelRows(rows), ({ label, values }) => `${label} ${values}`)
+  return table(
+    ['Label', 'Series', 'Values'],
+    [...groups.values()].map((group) => {
+      const names = group.map(({ series }) => series)
+      const [{ label, values } = { label: '', values: '' }] = group
+      return [code(label), names.length < 4 ? names.map(code).join(', ') : code(`${commonStart(names)}*`), values]
+    }),
+  )
+}
+
+function commonStart([first = '', ...others]: readonly string[]): string {
+  let length = first.length
+  while (!others.every((name) => name.startsWith(first.slice(0, length)))) length--
+  return first.slice(0, length)
 }
 
 if (import.meta.main)

@@ -41,12 +41,10 @@ const neededFiles = [
   /^usr\/share\/doc\/[^/]+\/copyright$/,
 ]
 
-/** The layer, built once per content of its inputs and kept in the cache. */
-export async function runtimeLayer(
-  architecture: Architecture,
-  pins: ImagePins,
-  isLocked: boolean,
-): Promise<BuiltLayer> {
+export type Runtime = { readonly packages: readonly DebianPackage[]; readonly node: NodeBinary }
+
+/** Node and the Debian packages with its libraries. @throws Error where a pin does not fit */
+export function fetchRuntime(architecture: Architecture, pins: ImagePins, isLocked: boolean): Runtime {
   if (pins.node.version !== nodeVersion()) {
     throw new Error(
       `package.json has Node ${nodeVersion()}, image-pins.json ${pins.node.version}: ` +
@@ -56,7 +54,24 @@ export async function runtimeLayer(
   const packages = Object.entries(pins.debian.packages).map(([name, pin]) =>
     fetchPackage(name, pin, architecture, isLocked),
   )
-  const node = fetchNode(architecture, pins.node.integrity[architecture])
+  return { packages, node: fetchNode(architecture, pins.node.integrity[architecture]) }
+}
+
+/** Unpacks the packages into a new folder, and returns what Node needs of them: libraries, loader and licenses. */
+export async function readLibraries(packages: readonly DebianPackage[], root: string): Promise<LayerEntry[]> {
+  for (const one of packages) extractPackage(one, root)
+  return (await readFolder(root, '')).filter(
+    ({ kind, path }) => kind !== 'folder' && neededFiles.some((pattern) => pattern.test(path)),
+  )
+}
+
+/** The layer, built once per content of its inputs and kept in the cache. */
+export async function runtimeLayer(
+  architecture: Architecture,
+  pins: ImagePins,
+  isLocked: boolean,
+): Promise<BuiltLayer> {
+  const { packages, node } = fetchRuntime(architecture, pins, isLocked)
   const key = inputsKey(architecture, packages, node)
   const file = cacheFolder('image', `runtime-${architecture}-${key}.tar.gz`)
   const record = `${file}.json`
@@ -82,13 +97,8 @@ async function entries(
   node: NodeBinary,
   pins: ImagePins,
 ): Promise<LayerEntry[]> {
-  const root = join(work, 'root')
-  for (const one of packages) extractPackage(one, root)
-  const taken = (await readFolder(root, '')).filter(
-    ({ kind, path }) => kind !== 'folder' && neededFiles.some((pattern) => pattern.test(path)),
-  )
   return [
-    ...taken,
+    ...(await readLibraries(packages, join(work, 'root'))),
     fileOf('usr/bin/node', node.program, 0o755),
     fileOf('usr/share/doc/node/LICENSE', node.licence, 0o644),
     // vulnerability scanners look there
@@ -120,6 +130,6 @@ export function fileOf(path: string, from: string, mode: number): LayerEntry {
   return { kind: 'file', path, mode, content: { file: from, sizeBytes: statSync(from).size } }
 }
 
-function textOf(path: string, text: string): LayerEntry {
-  return { kind: 'file', path, mode: 0o644, content: Buffer.from(text) }
+export function textOf(path: string, text: string, mode = 0o644): LayerEntry {
+  return { kind: 'file', path, mode, content: Buffer.from(text) }
 }

@@ -97,11 +97,14 @@ function demo(): void {
 
 check('format', ['biome', 'format', '.'])
 check('types', ['tsc', '--noEmit'])
+check('types of the dashboard', ['tsc', '--noEmit', '-p', 'test/dashboard'])
 check('lint', ['oxlint', '--type-aware', '--deny-warnings'])
 check('unused code', ['knip', '--no-progress'])
 check('unused code of the product', ['knip', '--no-progress', '--production'])
 check('docs and comments', [process.execPath, 'build/checks/main.ts'])
 tests('unit')
+tests('monitoring')
+tests('dashboard')
 // `make mutants` has them all.
 check('deliberate bugs of the daemon (a sample)', [process.execPath, 'build/daemon-mutants.ts', '--every', '12'])
 campaign('test/fleet/run/campaign.ts', '--seeds', String(fleetSeeds), '--workers', '2')

@@ -12,7 +12,8 @@ const durable: Home = {
   instead: 'wait for the disk by syncOpenFile, syncFile or syncFolder of src/host/fs/fsync.ts',
 }
 const process: Home = {
-  files: /src\/(packages\/store\/unpack-child|daemon\/platform\/census-process)\.ts$/,
+  files:
+    /src\/(packages\/store\/unpack-child|daemon\/platform\/census-process|cli\/connection\/exec-plugin|cli\/registry\/programs|cli\/package\/run\/supervisor)\.ts$/,
   instead: 'run what has effects as a unit of the host (src/host/systemd/units.ts)',
 }
 

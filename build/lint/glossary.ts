@@ -54,7 +54,7 @@ export const glossary: Readonly<Record<string, string>> = {
 }
 
 /** Public names and what follows them: they may have such a word. */
-const exceptions = /^(skyhookd_.*|slotHolds)$/
+const exceptions = /^(skyhookd_.*|slotHolds|FailedNodesHoldBudget)$/
 
 /** The glossary's words in an identifier or file name. */
 export function glossaryWords(name: string): string[] {

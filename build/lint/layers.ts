@@ -12,10 +12,21 @@ const packages = [
   'src/packages/operator-compat',
   'src/packages/step',
   'src/packages/store',
+  'src/packages/validate',
   'src/packages/oci',
   'src/packages/oci/read', // not oci/write: the agent never writes images
 ]
-const belowDaemon = [...schemas, 'src/stages/**', 'src/kube', 'src/lease', 'src/host/**', ...packages, 'src/census']
+const belowDaemon = [...schemas, 'src/stages/**', 'src/kube', 'src/lease/**', 'src/host/**', ...packages, 'src/census']
+
+const belowCli = [
+  ...schemas,
+  'src/stages/**',
+  'src/kube',
+  'src/lease/**',
+  'src/host/**',
+  ...packages,
+  'src/packages/oci/write',
+]
 
 /**
  * Folder or file → the folders that it may import, beside its own. `x` is the folder x alone, `x/**` is x with all that
@@ -32,6 +43,8 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
   'src/lease/rule.ts': schemas,
   'src/lease/names.ts': schemas,
   'src/lease/waiting.ts': schemas,
+  'src/lease/policy': [...schemas, 'src/lease'],
+  'src/lease/budget': [...schemas, 'src/lease', 'src/lease/policy', 'src/stages/model'],
 
   ...staircase('src/host', ['fs', 'dbus', 'systemd', 'step', 'preflight', '.'], schemas),
 
@@ -44,9 +57,10 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
     'oci/read': ['oci'],
     'oci/write': ['oci', 'oci/read'],
     store: ['.', 'oci', 'oci/read'],
+    validate: ['.', 'oci', 'oci/read', 'step', 'store'],
   }),
 
-  'src/census': [...schemas, 'src/stages/**', 'src/kube', 'src/lease'],
+  'src/census': [...schemas, 'src/stages/**', 'src/kube', 'src/lease/**'],
 
   ...rows('src/daemon', belowDaemon, {
     settings: [],
@@ -60,11 +74,46 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
     census: ['settings', 'telemetry', 'platform', 'state'],
     '.': ['**'],
   }),
+
+  // The tool for people, beside the agent: none imports the other.
+  ...rows('src/cli', belowCli, {
+    framework: ['connection'],
+    connection: ['framework'],
+    output: ['framework'],
+    objects: ['framework', 'connection', 'output'],
+    'agent-log': ['framework', 'connection', 'objects', 'output'],
+    registry: ['framework'],
+    validate: ['framework', 'registry', 'validate/generated'],
+    package: ['framework', 'registry'],
+    'package/run': ['framework', 'output'],
+    commands: ['**'],
+    '.': ['**'],
+    'fleet-view': [],
+    explain: ['fleet-view'],
+    status: ['fleet-view', 'explain'],
+    plan: ['fleet-view', 'explain'],
+    doctor: ['fleet-view', 'explain'],
+    'dry-run': ['framework', 'fleet-view', 'explain', 'plan', 'validate', 'validate/generated', 'output'],
+    'doctor/read': ['framework', 'fleet-view', 'doctor', 'validate/generated'],
+    bundle: ['framework', 'fleet-view'],
+    dashboard: [
+      'fleet-view',
+      'explain',
+      'status',
+      'dry-run',
+      'agent-log',
+      'framework',
+      'objects',
+      'dashboard/generated',
+    ],
+    // what runs in the browser: of the tool's modules only those without Node's
+    'dashboard/page': ['dashboard', 'explain'],
+  }),
 }
 
 /** Without clock, chance, effects or Node's modules, hashing aside. */
 const pure =
-  /^src\/(schemas|stages)\/|^src\/lease\/(rule|names|waiting)\.ts$|^src\/host\/preflight\/(facts|findings|report)\.ts$/
+  /^src\/(schemas|stages)\/|^src\/lease\/(rule|names|waiting)\.ts$|^src\/lease\/(policy|budget)\/|^src\/cli\/(explain|plan|doctor(?!\/read))\/|^src\/cli\/bundle\/(likely-secrets|redact|project)\.ts$|^src\/host\/preflight\/(facts|findings|report)\.ts$/
 const impureGlobals = /^(setTimeout|setInterval|setImmediate|queueMicrotask|process|performance|fetch|crypto)$/
 
 /** Each folder may import those before it. */

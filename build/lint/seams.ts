@@ -12,6 +12,9 @@ const homes = [
   'src/daemon/census/process.ts',
   'src/packages/store/unpack-child.ts',
   'src/packages/oci/write/', // at build time, not in the agent
+  'src/cli/main.ts', // the machine of the tool for people
+  'src/cli/connection/exec-plugin.ts', // a kubeconfig's credential plugin
+  'src/cli/dashboard/page/', // a program of its own, in a browser
 ]
 
 type Seam = { readonly what: string; readonly homes: readonly string[] }
@@ -28,6 +31,7 @@ const seams: Readonly<Record<string, Seam>> = {
       'src/packages/store/unpack.ts', // in a process of their own, below a folder that they are given
       'src/packages/store/unpack-layer.ts',
       'src/packages/store/unpack-download.ts',
+      'src/packages/validate/archive.ts', // of the command `validate`, below a folder that it is given
       'src/daemon/settings/settings.ts', // read before there is a platform
     ],
   },
@@ -38,7 +42,7 @@ const seams: Readonly<Record<string, Seam>> = {
       'src/host/dbus/connection.ts', // the uid, with which it authenticates
     ],
   },
-  child: { what: 'another process', homes: [] },
+  child: { what: 'another process', homes: ['src/cli/registry/programs.ts', 'src/cli/package/run/supervisor.ts'] },
   network: {
     what: 'the network',
     homes: [
@@ -48,6 +52,7 @@ const seams: Readonly<Record<string, Seam>> = {
       'src/host/single-agent.ts',
       'src/packages/oci/read/http.ts',
       'src/daemon/telemetry/http.ts',
+      'src/cli/dashboard/server.ts', // of one browser, on loopback
     ],
   },
 }

@@ -16,7 +16,9 @@ const publishers: Readonly<Record<string, string>> = {
   'src/census/skyhook-reconciler.ts': 'times in the ledger and in conditions of Skyhooks',
   'src/daemon/executors/publish-interrupt.ts': 'flags and logs on the host',
   'src/daemon/executors/steps/record.ts': 'flags and history on the host',
+  'src/cli/': 'ages and times that people read',
   'src/host/fs/journal-file.ts': 'the name of a damaged journal',
+  'src/cli/fleet-view/': 'ages of what others have published',
 }
 
 const published = {

@@ -1,0 +1,14 @@
+import { readFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { committedPage, dashboardPage } from './generate-dashboard-page.ts'
+
+test('the page of the dashboard is that of its sources (otherwise run "node build/generate-dashboard-page.ts")', async () => {
+  expect(JSON.parse(readFileSync(committedPage, 'utf8'))).toEqual(await dashboardPage())
+})
+
+test('the page of the dashboard names nothing of other origins', async () => {
+  const { html, css, script } = await dashboardPage()
+  for (const text of [html, css, script]) expect(text).not.toMatch(/(?:https?:)?\/\/[\w-]+\.\w/)
+  expect(html).not.toMatch(/\son\w+=|style=|<style|<script>/)
+  expect(script).not.toMatch(/innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function/)
+})

@@ -1,0 +1,3 @@
+module launcher
+
+go 1.24
