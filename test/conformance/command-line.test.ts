@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ignoreLabel, nodeStateKey, pauseKey, disableKey, statusKey } from '../../src/schemas/annotations.ts'
 import { uniqueName } from '../e2e/cluster.ts'
 import { paths } from '../e2e/kube.ts'
+import type { View } from '../e2e/moments.ts'
 import { manifest, shellscript } from '../e2e/skyhooks.ts'
 import { buildTool, type ToolProgram } from '../support/tool-program.ts'
 import { awaitReady, entryOf, expectComplete, nodeOf, useConformance } from './conformance.ts'
@@ -36,6 +37,17 @@ async function complete(stem: string): Promise<string> {
   await cluster.apply(manifest(name, { packages: { 'hello-world': cluster.pack('3.2.3') } }), node)
   await expectComplete(cluster, name, { 'hello-world|3.2.3': 'config' })
   return name
+}
+
+/**
+ * Runs a verb that makes the node start over, and waits until the node has done all of it again. The Skyhook may say
+ * Ready from before for as long: its status is written at most once a second.
+ */
+async function startOver(name: string, line: string): Promise<void> {
+  await must(line)
+  const status = (view: View) => nodeOf(view, node, name).status
+  await cluster.history.eventually(`${node} starts over`, (view) => status(view) !== 'complete')
+  await cluster.history.eventually(`${node} is complete again`, (view) => status(view) === 'complete')
 }
 
 test(row('C26'), async () => {
@@ -85,8 +97,7 @@ test(row('C27'), async () => {
   await expectComplete(cluster, name, { 'hello-world|3.2.3': 'config', 'second|1.2.3': 'config' })
 
   const before = (await cluster.lines(node, name)).length
-  await must(`node reset ${node} --skyhook ${name} --confirm`)
-  await cluster.history.eventually('every package runs again', (view) => nodeOf(view, node, name).status !== 'complete')
+  await startOver(name, `node reset ${node} --skyhook ${name} --confirm`)
   await expectComplete(cluster, name, { 'hello-world|3.2.3': 'config', 'second|1.2.3': 'config' })
   const stepsOfPackage = ['apply', 'apply-check', 'config', 'config-check']
   expect((await cluster.lines(node, name)).length).toBe(before + 2 * stepsOfPackage.length)
@@ -112,8 +123,7 @@ test(row('C28'), async () => {
   expect(await must(`${rerun} --dry-run=server`)).toContain('server dry run')
   expect(await stateOf()).toBe(before)
   const seen = await cluster.history.values((view) => nodeOf(view, node, name).status)
-  await must(`${rerun} --stage apply --confirm`)
-  await cluster.history.eventually('it runs again', (view) => nodeOf(view, node, name).status === 'in_progress')
+  await startOver(name, `${rerun} --stage apply --confirm`)
   await awaitReady(cluster, name)
   expect((await cluster.history.values((view) => nodeOf(view, node, name).status)).length).toBeGreaterThan(seen.length)
 })
@@ -123,8 +133,7 @@ test(row('N15'), async () => {
   const before = (await cluster.lines(node, name)).length
   expect(await must(`reset ${name} --dry-run -o json`)).toContain('"dryRun": "client"')
   expect((await nodeNow()).metadata.annotations).toHaveProperty([statusKey(name)], 'complete')
-  await must(`reset ${name} --confirm`)
-  await cluster.history.eventually('it starts over', (view) => nodeOf(view, node, name).status !== 'complete')
+  await startOver(name, `reset ${name} --confirm`)
   await expectComplete(cluster, name, { 'hello-world|3.2.3': 'config' })
   expect((await cluster.lines(node, name)).length).toBe(2 * before)
   expect(await tool.run('reset no-such-skyhook --confirm')).toMatchObject({ code: 3, stdout: '' })
