@@ -115,6 +115,7 @@ test('a node that was complete is complete in the bundle, although the spec has 
   const complete = JSON.parse(await explained(scene, 'node1', file())) as { items: object[] }
   expect(complete).toMatchObject({ items: [{ state: 'complete' }] })
   expect(complete.items[0]).not.toHaveProperty('doubt')
+  scene.host('host1').conditions.change({ stepMs: 900_000 }) // the edit is not done while the bundle is made
   scene.editSkyhook('s', { spec: { packages: { p0a: { configMap: { 'a.conf': 'another content' } } } } })
   await make(scene, { name: 'edited.tar.gz' })
   const [edited] = (
