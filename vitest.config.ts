@@ -34,6 +34,15 @@ export default defineConfig({
       },
       {
         test: {
+          name: 'tool', // the command-line tool as it is shipped, in processes of its own, some with a terminal
+          include: ['test/tool/*.test.ts'],
+          environment: 'node',
+          testTimeout: 60_000,
+          fileParallelism: false, // a pressed tab has its time
+        },
+      },
+      {
+        test: {
           name: 'monitoring', // Debian's Prometheus on recorded series; needs no root
           include: ['test/monitoring/**/*.test.ts'],
           exclude: ['test/monitoring/exposition.test.ts'],

@@ -103,6 +103,7 @@ check('unused code', ['knip', '--no-progress'])
 check('unused code of the product', ['knip', '--no-progress', '--production'])
 check('docs and comments', [process.execPath, 'build/checks/main.ts'])
 tests('unit')
+tests('tool')
 tests('monitoring')
 tests('dashboard')
 // `make mutants` has them all.

@@ -6,9 +6,9 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { allCommands } from '../src/cli/commands/all.ts'
-import { tuningFile } from '../test/support/example-cluster.ts'
-import { buildTool, type ToolProgram } from '../test/support/tool-program.ts'
+import { allCommands } from '../../src/cli/commands/all.ts'
+import { tuningFile } from '../support/example-cluster.ts'
+import { buildTool, type ToolProgram } from '../support/tool-program.ts'
 
 let tool: ToolProgram
 const folder = mkdtempSync(join(tmpdir(), 'terminal-'))

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { bundleCli, readVersion } from './bundle.ts'
+import { bundleCli, readVersion } from '../../build/bundle.ts'
 
 // Outside of the repository: nothing of node_modules can be found from there.
 const folder = mkdtempSync(join(tmpdir(), 'cli-'))
