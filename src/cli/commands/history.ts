@@ -1,4 +1,5 @@
 import { isForbidden, isNoPrevious, readLog } from '../agent-log/read-log.ts'
+import { logArguments, logExitCodes, logFlags } from '../agent-log/log-flags.ts'
 import { extentNote, openLogs, type OpenedLogs, readSteps } from '../agent-log/node-log.ts'
 import { restartsOf, type AgentPod } from '../agent-log/agent-pods.ts'
 import { type PastStep, pastSteps } from '../agent-log/step-history.ts'
@@ -19,22 +20,10 @@ export const history = defineCommand({
     "From the logs of the agents' pods. An agent repeats there how the last hundred steps of its host ended " +
     'before it started. The output of each attempt is what `logs` shows.',
   example: 'kubectl skyhook history tuning --node n1',
-  arguments: { skyhook: { summary: 'name of the Skyhook', complete: 'skyhooks' } },
-  flags: {
-    node: {
-      type: 'list',
-      placeholder: 'NODE',
-      isRequired: true,
-      complete: 'nodes',
-      summary: 'nodes of this name or pattern',
-    },
-    package: { type: 'text', placeholder: 'NAME', complete: 'packages', summary: 'only this package' },
-  },
+  arguments: logArguments,
+  flags: logFlags,
   formats: ['table', 'wide', 'json', 'yaml'],
-  exitCodes: {
-    [exitCodes.failed]: 'the log of a node could not be read; the others are shown',
-    [exitCodes.notFound]: 'the Skyhook does not exist, or no agent runs on these nodes',
-  },
+  exitCodes: logExitCodes,
   run: async (context, { arguments: { skyhook }, flags: { node: patterns, package: name } }) => {
     const { transport } = await context.connect()
     await getSkyhook(transport, skyhook, context.signal)

@@ -1,6 +1,7 @@
 import { type Context, defineCommand } from '../framework/command.ts'
 import { usageError } from '../framework/command-error.ts'
 import { exitCodes } from '../framework/exit-codes.ts'
+import { logArguments, logExitCodes, logFlags } from '../agent-log/log-flags.ts'
 import { followSteps, type LoggedLine, openLogs, readNode } from '../agent-log/node-log.ts'
 import { itemOf, type StepSelection, stepStages, textOf } from '../agent-log/step-texts.ts'
 import { getSkyhook } from '../objects/skyhooks.ts'
@@ -15,25 +16,15 @@ export const logs = defineCommand({
     'ends with its pod; what it does not have is on the host, and the command says where. With -f it continues with ' +
     'the next agent when one is replaced.',
   example: 'kubectl skyhook logs tuning --node n1 --package shellscript',
-  arguments: { skyhook: { summary: 'name of the Skyhook', complete: 'skyhooks' } },
+  arguments: logArguments,
   flags: {
-    node: {
-      type: 'list',
-      placeholder: 'NODE',
-      isRequired: true,
-      complete: 'nodes',
-      summary: 'nodes of this name or pattern',
-    },
-    package: { type: 'text', placeholder: 'NAME', complete: 'packages', summary: 'only this package' },
+    ...logFlags,
     stage: { type: 'text', placeholder: 'STAGE', choices: stepStages, summary: 'only this stage, with its checks' },
     previous: { type: 'boolean', short: 'p', summary: 'the log before the last restart of the agent in its pod' },
     follow: { type: 'boolean', short: 'f', summary: 'go on until ctrl-C' },
   },
   formats: ['table', 'json', 'yaml'],
-  exitCodes: {
-    [exitCodes.failed]: 'the log of a node could not be read; the others are shown',
-    [exitCodes.notFound]: 'the Skyhook does not exist, or no agent runs on these nodes',
-  },
+  exitCodes: logExitCodes,
   run: async (
     context,
     { arguments: { skyhook }, flags: { node: patterns, package: name, stage, previous, follow } },
