@@ -35,6 +35,12 @@ export function evictionRetryMs(refusedForMs: number, refusedPods: number, rando
   return Math.min(maxMs, Math.max(minMs, refusedForMs)) * (0.75 + random / 2)
 }
 
+type Requested = Extract<Eviction, { state: 'requested' }>
+type Blocked = Extract<Eviction, { state: 'blocked' }> & {
+  /** When its message was formed, in ms by the steady clock. */
+  readonly shownAtMs: number
+}
+
 export type Evictor = {
   /**
    * Requests one eviction and keeps the answer for the next decision. Forced (spec.drain.onTimeout: delete, past its
@@ -61,10 +67,7 @@ export function createEvictor(options: {
   readonly onEnded: (result: EvictionResult) => void
 }): Evictor {
   const { transport, clock, random, log, signal, mayDelete, onDeleted, onEnded } = options
-  const evictions = new Map<string, Eviction>()
-
-  /** By uid of the pod: the last message that is shown. */
-  const shown = new Map<string, { readonly message: string; readonly atMs: number }>()
+  const evictions = new Map<string, Requested | Blocked>()
 
   const countBlocked = (): number => [...evictions.values()].filter(({ state }) => state === 'blocked').length
 
@@ -72,14 +75,12 @@ export function createEvictor(options: {
     const nowMs = clock.steadyMs()
     const previous = evictions.get(uid)
     const sinceMs = previous?.state === 'blocked' ? previous.sinceMs : nowMs
-    const last = shown.get(uid)
-    const isAlike = last !== undefined && withoutCounters(last.message) === withoutCounters(message)
-    const isKept = isAlike && nowMs - last.atMs < messageLastsMs
-    if (!isKept) shown.set(uid, { message, atMs: nowMs })
-    const current = isKept ? last.message : message
+    const isAlike = previous?.state === 'blocked' && withoutCounters(previous.message) === withoutCounters(message)
+    const kept = isAlike && nowMs - previous.shownAtMs < messageLastsMs ? previous : undefined
     evictions.set(uid, {
       state: 'blocked',
-      message: current,
+      message: kept?.message ?? message,
+      shownAtMs: kept?.shownAtMs ?? nowMs,
       sinceMs,
       retryAtMs: nowMs + retryAfterMs(nowMs - sinceMs),
     })
@@ -123,10 +124,7 @@ export function createEvictor(options: {
       }
     },
     current: () => evictions,
-    retain(uids) {
-      retain(evictions, uids)
-      retain(shown, uids)
-    },
+    retain: (uids) => retain(evictions, uids),
   }
 }
 

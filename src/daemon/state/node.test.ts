@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { startFakeApiServer, type FakeApiServer } from '../../../test/support/fake-api-server.ts'
+import { createVirtualClock } from '../../../test/support/virtual-clock.ts'
+import { NoResponseError } from '../../kube/errors.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
 import type { KubernetesNode, Taint } from '../../schemas/kubernetes.ts'
 import { systemClock, systemRandom } from '../platform/system-clock.ts'
@@ -111,5 +113,43 @@ describe('what the agent has written', () => {
     expect(source.current()?.spec?.unschedulable).toBe(false)
     source.written({ ...written, metadata: { ...written.metadata, uid: 'another', resourceVersion: '999' } })
     expect(source.current()?.spec?.unschedulable).toBe(false)
+  })
+})
+
+describe('a write whose outcome nobody knows', () => {
+  const clock = createVirtualClock()
+  let wakes: number
+  const isCertain = async (): Promise<void> => await vi.waitFor(() => expect(source.isInDoubt()).toBe(false), 5_000)
+
+  async function writeUnanswered(): Promise<void> {
+    const unanswered = new NoResponseError('PATCH /api/v1/nodes/n: the answer was lost', { mayHaveBeenSent: true })
+    await expect(source.write(() => Promise.reject(unanswered))).rejects.toBe(unanswered)
+  }
+
+  beforeEach(async () => {
+    wakes = 0
+    putNode(false, [])
+    const wake = (): void => void wakes++
+    source = followNode(transport, 'n', {
+      clock,
+      random: systemRandom,
+      wake,
+      onFact: () => {},
+      signal: shutdown.signal,
+    })
+    await source.synced
+    await writeUnanswered()
+    await clock.advance(2_000) // the watch ends, and a LIST follows
+    await isCertain()
+  })
+
+  test('a LIST that came too soon after another follows later, and the agent is woken', async () => {
+    await writeUnanswered()
+    const wakesBefore = wakes
+    await clock.advance(20_000)
+    expect([source.isInDoubt(), wakes]).toEqual([true, wakesBefore])
+    await clock.advance(15_000)
+    await isCertain()
+    expect(wakes).toBeGreaterThan(wakesBefore)
   })
 })

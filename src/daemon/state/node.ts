@@ -34,8 +34,10 @@ export type NodeSource = {
   untilTaintMatches(timeoutMs: number): Promise<void>
 }
 
-/** Requests to read the Node again count twice a minute; after this a write that was not answered has come to nothing. */
+/** After this a write that was not answered has come to nothing. */
 const maxDoubtMs = 60_000
+/** How often a Node in doubt is asked for again; requests to read it count twice a minute. */
+const lookAgainMs = 5_000
 
 /** Follows the own Node and no other. Images, volumes and other large parts of its status are dropped. */
 export function followNode(
@@ -55,6 +57,7 @@ export function followNode(
   let written: KubernetesNode | undefined
   let isWriting = false
   let doubtedUntilMs = 0
+  let cancelLook = (): void => {}
   let waiters: (() => void)[] = []
   const reflector: Reflector<NodeObject> = startReflector<NodeObject>(transport, {
     clock,
@@ -79,12 +82,26 @@ export function followNode(
     signal,
   })
 
+  signal.addEventListener('abort', () => cancelLook())
+
   function show(node: KubernetesNode | undefined): void {
     current = node
     options.wake()
     const notified = waiters
     waiters = []
     for (const notify of notified) notify()
+  }
+
+  /** Until it is certain, as nothing else may: what the write was for may have gone, and an unchanged Node is no news. */
+  function lookWhileInDoubt(): void {
+    cancelLook()
+    if (doubtedUntilMs === 0 || signal.aborted) return
+    if (clock.steadyMs() >= doubtedUntilMs) {
+      doubtedUntilMs = 0
+      return options.wake()
+    }
+    reflector.relist()
+    cancelLook = clock.startTimer(lookAgainMs, lookWhileInDoubt)
   }
 
   function isWatchBroken(): boolean {
@@ -122,14 +139,14 @@ export function followNode(
       } catch (error) {
         if (isUnknownOutcome(error)) {
           doubtedUntilMs = clock.steadyMs() + maxDoubtMs
-          reflector.relist()
+          lookWhileInDoubt()
         }
         throw error
       } finally {
         isWriting = false
       }
     },
-    isInDoubt: () => isWriting || clock.steadyMs() < doubtedUntilMs || isWatchBroken(),
+    isInDoubt: () => isWriting || doubtedUntilMs > 0 || isWatchBroken(),
     relist: () => reflector.relist(),
     untilChanged: (version, timeoutMs) => waitUntil(() => current?.metadata.resourceVersion !== version, timeoutMs),
     untilReached: (version, timeoutMs) =>
