@@ -52,8 +52,8 @@ export type History = {
 const kinds: readonly Kind[] = ['nodes', 'leases', 'skyhooks', 'pods', 'events']
 /** Many times what anything takes on an idle machine: agents get small shares of a busy one. */
 const defaultWithinMs = 60_000
-/** Bookmarks arrive about once a minute; a test ends long before a silent watch would matter. */
-const watchTimeoutSeconds = 3_600
+/** Bookmarks arrive about once a minute; a silent watch is opened again. */
+const watchTimeoutSeconds = 1_800
 
 /** Starts to record. Resolves when all watches are open: the record contains everything from then on. */
 export async function record(api: KubeTransport): Promise<History> {
@@ -71,7 +71,10 @@ export async function record(api: KubeTransport): Promise<History> {
     for (const listener of listeners) listener()
   }
 
-  /** One uninterrupted watch: a gap would make every "never" worthless, so a broken watch breaks the record. */
+  /**
+   * Watches, one after another without a gap: each begins where the last one has ended. A gap would make every "never"
+   * worthless, so a watch that the server cannot continue breaks the record.
+   */
   async function follow(kind: Kind): Promise<void> {
     const { items, resourceVersion } = await listAll<KubeObject, KubeObject>(api, paths[kind], {
       transform: (object) => object,
@@ -82,7 +85,7 @@ export async function record(api: KubeTransport): Promise<History> {
       now = applyVersion(now, initial)
     }
     const opened = Promise.withResolvers<void>()
-    const watching = async (): Promise<void> => {
+    const watching = async (): Promise<never> => {
       const limits = {
         clock: systemClock,
         timeoutSeconds: watchTimeoutSeconds,
@@ -90,11 +93,15 @@ export async function record(api: KubeTransport): Promise<History> {
         signal: stopping.signal,
         onOpen: () => opened.resolve(),
       }
-      for await (const event of watchEvents(api, { path: paths[kind], resourceVersion, ...limits })) {
-        if (event.type === 'ERROR') throw new Error(`the watch of ${kind} answered ${JSON.stringify(event.object)}`)
-        if (event.type !== 'BOOKMARK') note(versionOf(kind, event.type, event.object))
+      let reached = resourceVersion
+      for (;;) {
+        for await (const event of watchEvents(api, { path: paths[kind], resourceVersion: reached, ...limits })) {
+          if (event.type === 'ERROR') throw new Error(`the watch of ${kind} answered ${JSON.stringify(event.object)}`)
+          reached = event.object.metadata.resourceVersion
+          if (event.type !== 'BOOKMARK') note(versionOf(kind, event.type, event.object))
+        }
+        stopping.signal.throwIfAborted()
       }
-      throw new Error(`the watch of ${kind} ended`)
     }
     watching().catch((error: unknown) => {
       if (stopping.signal.aborted) return
