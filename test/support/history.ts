@@ -52,8 +52,9 @@ export type History = {
 const kinds: readonly Kind[] = ['nodes', 'leases', 'skyhooks', 'pods', 'events']
 /** Many times what anything takes on an idle machine: agents get small shares of a busy one. */
 const defaultWithinMs = 60_000
-/** Bookmarks arrive about once a minute; a silent watch is opened again. */
 const watchTimeoutSeconds = 1_800
+/** Bookmarks arrive about once a minute. */
+const maxSilenceMs = 300_000
 
 /** Starts to record. Resolves when all watches are open: the record contains everything from then on. */
 export async function record(api: KubeTransport): Promise<History> {
@@ -89,7 +90,7 @@ export async function record(api: KubeTransport): Promise<History> {
       const limits = {
         clock: systemClock,
         timeoutSeconds: watchTimeoutSeconds,
-        idleTimeoutMs: watchTimeoutSeconds * 1000,
+        idleTimeoutMs: maxSilenceMs,
         signal: stopping.signal,
         onOpen: () => opened.resolve(),
       }
