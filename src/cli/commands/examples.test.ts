@@ -9,6 +9,7 @@ import { runTool } from '../../../test/support/run-tool.ts'
 import { connectionFlags, generalFlags } from '../framework/global-flags.ts'
 import { exitCodeTexts } from '../framework/exit-codes.ts'
 import { longName } from '../framework/flag-values.ts'
+import { parseCall } from '../framework/parse.ts'
 import { allCommands } from './all.ts'
 
 const named = allCommands.map((command) => [command.name, command] as const)
@@ -21,12 +22,21 @@ describe('Every command:', () => {
     const { code, stdout } = await runTool([...name.split(' '), '--help'])
     expect(code).toBe(0)
     expect(stdout.replaceAll(/\s+/g, ' ')).toContain(command.summary)
-    expect(stdout).toContain(command.example)
+    for (const example of [command.example, ...(command.otherExamples ?? [])])
+      expect(stdout).toContain(`  ${example}\n`)
     expect(stdout).toMatch(/^Exit codes:\n {2}0 {2}/m)
     for (const [number, text] of Object.entries(command.exitCodes ?? {})) expect(stdout).toContain(`${number}  ${text}`)
     expect(command.example.startsWith(`kubectl skyhook ${name}`)).toBe(true)
     expect(command.summary).toMatch(/^[a-z].*[^.]$/)
   })
+
+  test.each(named.flatMap(([, { otherExamples = [] }]) => otherExamples))(
+    '"%s" is a call that the tool takes',
+    (call) => {
+      const argv = call.replace('kubectl skyhook ', '').split(' ')
+      expect(parseCall(argv, allCommands).outcome).toBe('call')
+    },
+  )
 
   test.each(namedWithoutHost)('the example of %s works', async (name, { example }) => {
     const { run } = await exampleCluster()

@@ -28,6 +28,7 @@ export const explain = defineCommand({
     'The decision of the agents is made once more from what the API shows. Reasons that nodes publish are used for ' +
     'what only their hosts know. Where they differ from the decision, it says so. What you may not read is unknown.',
   example: 'kubectl skyhook explain tuning n1',
+  otherExamples: ['kubectl skyhook explain tuning n1 --from support.tar.gz'],
   arguments: {
     skyhook: { summary: 'name of the Skyhook', complete: 'skyhooks' },
     node: { summary: 'name of the node; without it all nodes, by cause', isOptional: true, complete: 'nodes' },
@@ -37,6 +38,7 @@ export const explain = defineCommand({
       type: 'text',
       placeholder: 'FILE',
       complete: 'files',
+      replacesCluster: true,
       summary: 'a support archive instead of a cluster; ages are those of the time when it was made',
     },
   },

@@ -38,6 +38,8 @@ type ValueFlag = FlagBase & {
   readonly placeholder: string
   readonly isRequired?: true
   readonly complete?: CompletionSource
+  /** With it the command asks no cluster: flags for the connection are refused beside it. */
+  readonly replacesCluster?: true
 }
 
 export type Flag =
@@ -134,6 +136,8 @@ export type CommandOf<A extends Arguments, F extends Flags> = {
   readonly flags?: F
   /** One complete call, such as `kubectl skyhook pause tuning --yes`. A test runs it. */
   readonly example: string
+  /** Further calls. The parser takes them; what they need is not everywhere. */
+  readonly otherExamples?: readonly string[]
   /** What its exit codes beyond 0, 1 and 2 mean here. */
   readonly exitCodes?: Partial<Record<ExitCode, string>>
   /** What `-o` takes; the first is the default. Absent: the command has one form of output. */

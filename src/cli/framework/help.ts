@@ -12,7 +12,14 @@ export const helpConfiguration: HelpConfiguration = {
 const common: readonly ExitCode[] = [exitCodes.ok, exitCodes.failed, exitCodes.usage]
 
 /** What follows the flags in a command's help: output formats, an example, the exit codes. */
-export function helpAfter({ example, formats, isLocal, isAction, exitCodes: own = {} }: Command): string {
+export function helpAfter({
+  example,
+  otherExamples = [],
+  formats,
+  isLocal,
+  isAction,
+  exitCodes: own = {},
+}: Command): string {
   const codes = [...new Set([...common, ...Object.keys(own).map(Number)])].sort((a, b) => a - b) as ExitCode[]
   const globals = [
     formats && `  -o, --output FORMAT  ${formats.join(', ')} (default: ${formats[0]})`,
@@ -22,8 +29,8 @@ export function helpAfter({ example, formats, isLocal, isAction, exitCodes: own 
   return [
     ...(globals.length > 0 ? ['', 'Global options:', ...globals] : []),
     '',
-    'Example:',
-    `  ${example}`,
+    otherExamples.length === 0 ? 'Example:' : 'Examples:',
+    ...[example, ...otherExamples].map((call) => `  ${call}`),
     '',
     'Exit codes:',
     ...codes.map((code) => `  ${code}  ${own[code] ?? exitCodeTexts[code]}`),

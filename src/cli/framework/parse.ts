@@ -45,6 +45,7 @@ export function parseCall(argv: readonly string[], commands: readonly Command[])
   }
   if (call === undefined) return { outcome: 'help', text: help }
   const globals = valuesOf(program, { ...generalFlags, ...connectionFlags }) as GlobalFlags
+  refuseNeedlessConnection(call, globals)
   return { outcome: 'call', ...call, globals }
 }
 
@@ -56,6 +57,20 @@ export function parseGlobals(argv: readonly string[]): GlobalFlags {
   addFlags(parser, connectionFlags)
   parser.parse(normalizeArgv(argv, []), { from: 'user' })
   return valuesOf(parser, { ...generalFlags, ...connectionFlags }) as GlobalFlags
+}
+
+/** Somebody who names a cluster means it: they are not shown something else. */
+function refuseNeedlessConnection({ command, input }: Omit<Call, 'globals'>, globals: GlobalFlags): void {
+  const replacing = Object.entries(command.flags ?? {}).find(
+    ([key, flag]) => 'replacesCluster' in flag && input.flags[key] !== undefined,
+  )
+  if (replacing === undefined) return
+  const isGiven = (value: unknown): boolean =>
+    Array.isArray(value) ? value.length > 0 : value !== undefined && value !== false
+  const given = Object.keys(connectionFlags).find((key) => isGiven(globals[key as keyof GlobalFlags]))
+  if (given === undefined) return
+  const [from, needless] = [replacing[0], given].map((key) => `--${longName(key)}`)
+  throw usageError(`${from} needs no cluster, got ${needless} too`, `leave out ${needless}, or ${from}`)
 }
 
 type OnCall = (command: Command, input: AnyInput) => void
