@@ -4,9 +4,10 @@ import { promisify } from 'node:util'
 import { gunzip, gzip } from 'node:zlib'
 import { extract, pack } from 'tar-stream'
 import { addEntry } from '../../packages/oci/write/archive.ts'
-import { isObject, messageOf, parseJson } from '../../schemas/json.ts'
+import { isObject, type JsonObject, messageOf, parseJson } from '../../schemas/json.ts'
 import { usageError } from '../framework/command-error.ts'
-import { type Bundle, bundleFolder, type BundleIndex, indexFile } from './bundle.ts'
+import { type Bundle, bundleFolder, bundleFormat, type BundleIndex, indexFile } from './bundle.ts'
+import { isName } from './object-name.ts'
 
 /** A thousand nodes need a few megabytes: whatever unpacks to more is no support archive. */
 const maxUnpackedBytes = 512 << 20
@@ -48,21 +49,45 @@ export async function unpackBundle(packed: Uint8Array, file: string): Promise<Bu
       if (type === 'file') files.set(name.replace(`${bundleFolder}/`, ''), Buffer.concat(chunks).toString('utf8'))
     }
   } catch (error) {
+    if (isCutOff(error)) throw usageError(`${file} is cut off: its end is missing`, `copy it again, or ${remedy}`)
     throw usageError(`${file} is no support archive: ${messageOf(error)}`, remedy)
   }
   const index = parseJson(files.get(indexFile) ?? '')
-  if (!isIndex(index)) throw usageError(`${file} is no support archive: it has no ${indexFile} of a bundle`, remedy)
+  if (!isObject(index) || index['kind'] !== 'Bundle')
+    throw usageError(`${file} is no support archive: it has no ${indexFile} of a bundle`, remedy)
+  refuseOtherFormat(index, file)
+  if (!isIndex(index)) throw usageError(`${file} is damaged: its ${indexFile} is not complete`, remedy)
   files.delete(indexFile)
   return { index, files }
 }
 
 const remedy = 'make one with kubectl skyhook bundle'
 
+/** Of gzip, and of the tar within. */
+const isCutOff = (error: unknown): boolean =>
+  (isObject(error) && error['code'] === 'Z_BUF_ERROR') || messageOf(error) === 'Unexpected end of data'
+
+function refuseOtherFormat({ apiVersion, toolVersion }: JsonObject, file: string): void {
+  if (apiVersion === bundleFormat) return
+  const newer = typeof toolVersion === 'string' ? `kubectl skyhook ${toolVersion}, which made it, or a later one` : ''
+  throw usageError(
+    `${file} has a format that this version cannot read: expected ${bundleFormat}, got ${String(apiVersion)}`,
+    `read it with ${newer || 'the version that made it'}`,
+  )
+}
+
 export const jsonText = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`
 
-const isIndex = (value: unknown): value is BundleIndex =>
-  isObject(value) &&
-  value['kind'] === 'Bundle' &&
-  typeof value['namespace'] === 'string' &&
+const isIndex = (value: JsonObject): value is JsonObject & BundleIndex =>
+  isName(value['namespace']) &&
+  typeof value['toolVersion'] === 'string' &&
   typeof value['takenAt'] === 'string' &&
-  Array.isArray(value['sources'])
+  !Number.isNaN(Date.parse(value['takenAt'])) &&
+  Array.isArray(value['sources']) &&
+  value['sources'].every(isSource)
+
+const isSource = (value: unknown): boolean =>
+  isObject(value) &&
+  typeof value['path'] === 'string' &&
+  isObject(value['query']) &&
+  (typeof value['file'] === 'string' || typeof value['unknown'] === 'string')

@@ -1,36 +1,56 @@
 /** A support archive in place of an API server: commands that only read work on it as on a cluster. */
+import { apiErrorFrom } from '../../kube/errors.ts'
 import type { KubeObject } from '../../kube/objects.ts'
 import type { KubeTransport, Query } from '../../kube/transport.ts'
 import type { Clock } from '../../schemas/clock.ts'
 import { isObject, parseJson } from '../../schemas/json.ts'
 import { UnreadError } from '../fleet-view/readable.ts'
 import type { Bundle, SourceEntry } from './bundle.ts'
+import { isNamedObject } from './object-name.ts'
 
 /**
- * Answers LISTs that the archive has, whole or a part of one. Whatever it does not have is an `UnreadError`, which
- * views show as unknown with its reason.
+ * Answers LISTs that the archive has, whole or a part of one, and GETs of what they have. Whatever it does not have is
+ * an `UnreadError`, which views show as unknown with its reason; so is every other request.
  */
 export function archivedApi({ index, files }: Bundle): KubeTransport {
-  const unread = (why: string): Promise<never> => Promise.reject(new UnreadError(why))
+  const sourceOf = (path: string, query: Query): SourceEntry | undefined =>
+    index.sources.find((one) => one.path === path && covers(one, query))
+
+  function itemsOf(source: SourceEntry): readonly KubeObject[] {
+    if ('unknown' in source) throw new UnreadError(`when the bundle was made: ${source.unknown}`)
+    const list = parseJson(files.get(source.file) ?? '')
+    if (!isObject(list) || !Array.isArray(list['items']) || !list['items'].every(isNamedObject))
+      throw new UnreadError(`${source.file} of the bundle cannot be read`)
+    return list['items'] as readonly KubeObject[]
+  }
+
+  function listed(source: SourceEntry, query: Query): object {
+    const terms = termsOf(query)
+    const items = itemsOf(source).filter((item) => terms.every(([field, value]) => fieldAt(item, field) === value))
+    return { metadata: { resourceVersion: '' }, items }
+  }
+
+  function single(path: string): KubeObject {
+    const end = path.lastIndexOf('/')
+    const source = sourceOf(path.slice(0, end), {})
+    if (source === undefined) throw new UnreadError(whyAbsent(path))
+    const name = decodeURIComponent(path.slice(end + 1))
+    const found = itemsOf(source).find(({ metadata }) => metadata.name === name)
+    if (found === undefined) throw apiErrorFrom(404, undefined, `the bundle does not have ${path}`)
+    return found
+  }
+
   return {
     async json<T>(
       method: string,
       path: string,
       { query = {} }: { readonly query?: Query | undefined } = {},
     ): Promise<T> {
-      const terms = termsOf(query)
-      const found = method === 'GET' ? index.sources.find((one) => one.path === path && covers(one, query)) : undefined
-      if (found === undefined) return await unread(whyAbsent(path, query))
-      if ('unknown' in found) return await unread(`when the bundle was made: ${found.unknown}`)
-      const list = parseJson(files.get(found.file) ?? '')
-      if (!isObject(list) || !Array.isArray(list['items']))
-        return await unread(`${found.file} of the bundle cannot be read`)
-      const items = (list['items'] as readonly KubeObject[]).filter((item) =>
-        terms.every(([field, value]) => fieldAt(item, field) === value),
-      )
-      return { metadata: { resourceVersion: '' }, items } as T
+      if (method !== 'GET') throw new UnreadError('a support archive has none')
+      const source = sourceOf(path, query)
+      return (source === undefined ? single(path) : listed(source, query)) as T
     },
-    stream: () => unread('a bundle has no watches'),
+    stream: () => Promise.reject(new UnreadError('a bundle has no watches')),
     close: () => undefined,
   }
 }
@@ -61,7 +81,7 @@ function fieldAt(object: unknown, path: string): unknown {
   return path.split('.').reduce<unknown>((value, name) => (isObject(value) ? value[name] : undefined), object)
 }
 
-const whyAbsent = (path: string, { fieldSelector }: Query): string =>
-  String(fieldSelector).startsWith('spec.nodeName=')
+const whyAbsent = (path: string): string =>
+  path === '/api/v1/pods'
     ? 'the bundle has the pods of nodes that were out of service, and of those named with --node'
     : `the bundle does not have ${path}`

@@ -9,8 +9,11 @@ export type SourceEntry = {
   readonly query: Query
 } & ({ readonly file: string; readonly count: number } | { readonly unknown: string })
 
+/** Of the index, and of how files are named and written. */
+export const bundleFormat = 'cli.skyhookd/v1'
+
 export type BundleIndex = {
-  readonly apiVersion: 'cli.skyhookd/v1'
+  readonly apiVersion: typeof bundleFormat
   readonly kind: 'Bundle'
   /** When it was read, in ISO 8601. */
   readonly takenAt: string

@@ -16,7 +16,7 @@ import type { Known } from '../../stages/model/snapshot.ts'
 import { agentSelector } from '../fleet-view/read-fleet.ts'
 import { readable } from '../fleet-view/readable.ts'
 import { jsonText } from './archive.ts'
-import type { Bundle, SourceEntry } from './bundle.ts'
+import { type Bundle, bundleFormat, type SourceEntry } from './bundle.ts'
 import { nodeForBundle, podForBundle, settingsForBundle } from './project.ts'
 import { createRedactor, literalsOf, type Redactor } from './redact.ts'
 
@@ -84,7 +84,7 @@ export async function collectBundle(transport: KubeTransport, request: BundleReq
   })
   return {
     index: {
-      apiVersion: 'cli.skyhookd/v1',
+      apiVersion: bundleFormat,
       kind: 'Bundle',
       takenAt: new Date(takenAtMs).toISOString(),
       toolVersion,

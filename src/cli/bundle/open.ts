@@ -25,7 +25,7 @@ export async function openBundle(
 ): Promise<OpenBundle> {
   const root = createHostRoot('/', random)
   const packed = await root.readFile(resolve(file)).catch((error: unknown) => {
-    throw usageError(`cannot read ${file}: ${messageOf(error)}`)
+    throw usageError(`cannot read ${file}: ${messageOf(error)}`, 'name a file that kubectl skyhook bundle has written')
   })
   const bundle = await unpackBundle(packed, file)
   const { index } = bundle
