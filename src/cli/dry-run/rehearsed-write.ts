@@ -7,6 +7,7 @@ import { getIfExists } from '../../kube/get.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
 import { apiGroup } from '../../schemas/api.ts'
 import { isObject, type JsonObject, parseJson } from '../../schemas/json.ts'
+import { UnreadError } from '../fleet-view/readable.ts'
 import { type FieldChange, fieldChanges } from '../plan/field-changes.ts'
 import { applyPatch, lastAppliedKey, merged } from '../plan/three-way-merge.ts'
 import { definitions, resourceFindings } from '../validate/resource.ts'
@@ -117,6 +118,7 @@ async function asked(
   try {
     return { outcome: 'taken', object: await send({ dryRun: 'All' }) }
   } catch (error) {
+    if (error instanceof UnreadError) return { outcome: 'not asked', why: error.message }
     if (!(error instanceof ApiError) || error.status >= 500 || error.status === 401 || error.status === 429) throw error
     // a right that is missing and a policy that refuses have the same code
     if (error.status === 403 && !(await mayWrite(around, write)))
@@ -161,7 +163,8 @@ function judged(object: JsonObject): Pick<Admission, 'refusals' | 'warnings'> {
   return { refusals: textsOf('error'), warnings: textsOf('warning') }
 }
 
-function withDefaultsOf(object: JsonObject): JsonObject {
+/** The object with the defaults of its resource definition, as the API server stores it. */
+export function withDefaultsOf(object: JsonObject): JsonObject {
   const found = definitions.find(
     ({ apiVersion, kind }) => apiVersion === object['apiVersion'] && kind === object['kind'],
   )
