@@ -4,7 +4,7 @@ import type { Browser, Page } from 'puppeteer-core'
 import { dashboard } from '../../src/cli/commands/dashboard.ts'
 import { systemClock } from '../../src/daemon/platform/system-clock.ts'
 import type { KubeTransport } from '../../src/kube/transport.ts'
-import { commandContext } from '../support/command-context.ts'
+import { type CommandContext, commandContext } from '../support/command-context.ts'
 import { openPage } from './browser.ts'
 
 export type DashboardPage = {
@@ -19,8 +19,26 @@ export type DashboardPage = {
 /** Runs the command as a person does; it ends with the test. The test fails for errors of the page. */
 export async function openDashboard(browser: Browser, transport: KubeTransport): Promise<DashboardPage> {
   const ending = new AbortController()
-  const { context, stdout } = commandContext({ transport, clock: systemClock, signal: ending.signal })
-  const run = dashboard.run(context, { arguments: {}, flags: { port: 0 } })
+  const started = commandContext({ transport, clock: systemClock, signal: ending.signal })
+  return await openStarted(browser, started, ending, {})
+}
+
+/** The same for an archive: `file`. There is no kubeconfig, and no cluster. */
+export async function openArchive(browser: Browser, file: string): Promise<DashboardPage> {
+  const ending = new AbortController()
+  const transport = {} as KubeTransport
+  const { context, stdout, stderr } = commandContext({ transport, clock: systemClock, signal: ending.signal })
+  const connect = () => Promise.reject(new Error('a kubeconfig was read'))
+  return await openStarted(browser, { context: { ...context, connect }, stdout, stderr }, ending, { from: file })
+}
+
+async function openStarted(
+  browser: Browser,
+  { context, stdout }: CommandContext,
+  ending: AbortController,
+  flags: { readonly from?: string },
+): Promise<DashboardPage> {
+  const run = dashboard.run(context, { arguments: {}, flags: { ...flags, port: 0 } })
   const end = async (): Promise<number> => {
     ending.abort(new DOMException('ctrl-C', 'AbortError'))
     return await run

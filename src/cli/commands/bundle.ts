@@ -17,8 +17,8 @@ export const bundle = defineCommand({
     'The archive (tar.gz) has Skyhooks, DeploymentPolicies, Nodes, Leases, agents, Events, pods of nodes that are ' +
     'out of service, and what doctor finds. It has no Secrets, no values of environment variables, no contents of ' +
     'configuration files, no last-applied annotations and no managedFields, and whatever else looks like a secret is ' +
-    'replaced. It lists what it left out, and what you may not read. explain --from reads it. Look through it ' +
-    'before you give it away.',
+    'replaced. It lists what it left out, and what you may not read. explain --from and dashboard --from read it. ' +
+    'Look through it before you give it away.',
   example: 'kubectl skyhook bundle --file support.tar.gz',
   flags: {
     file: {

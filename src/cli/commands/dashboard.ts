@@ -1,7 +1,8 @@
 /** A local web page of the rollouts, served by this process. */
 import type { KubeTransport } from '../../kube/transport.ts'
+import type { DashboardSource } from '../dashboard/source.ts'
 import { readable } from '../fleet-view/readable.ts'
-import { defineCommand } from '../framework/command.ts'
+import { type Context, defineCommand } from '../framework/command.ts'
 import { CommandError, usageError } from '../framework/command-error.ts'
 import { exitCodes } from '../framework/exit-codes.ts'
 import { isObject } from '../../schemas/json.ts'
@@ -15,9 +16,18 @@ export const dashboard = defineCommand({
   summary: 'serve a local web page of the rollouts: nodes, slots over time, reasons, logs, the plan of an edit',
   description:
     'The page is on 127.0.0.1 of this machine and shows what you may read. Nothing runs in the cluster, and nothing ' +
-    'is changed: actions are commands to copy. The link works once, in one browser. Ends with ctrl-C.',
+    'is changed: actions are commands to copy. The link works once, in one browser. Ends with ctrl-C. With --from ' +
+    'it shows a support archive as it was when it was made, and asks no cluster.',
   example: 'kubectl skyhook dashboard',
+  otherExamples: ['kubectl skyhook dashboard --from support.tar.gz'],
   flags: {
+    from: {
+      type: 'text',
+      placeholder: 'FILE',
+      complete: 'files',
+      replacesCluster: true,
+      summary: 'a support archive instead of a cluster; ages are those of the time when it was made',
+    },
     port: {
       type: 'integer',
       placeholder: 'PORT',
@@ -27,15 +37,11 @@ export const dashboard = defineCommand({
     },
   },
   exitCodes: { [exitCodes.ok]: 'ended by ctrl-C' },
-  async run(context, { flags: { port } }) {
+  async run(context, { flags: { from, port } }) {
     if (port > maxPort) throw usageError(`--port must be at most ${maxPort}, got ${port}`)
-    const { clock, random, signal, stdout, stderr } = context
-    const { openLiveSource } = await import('../dashboard/live-source.ts')
+    const { random, signal, stdout, stderr } = context
+    const source = from === undefined ? await openCluster(context) : await openArchive(context, from)
     const { startDashboardServer } = await import('../dashboard/server.ts')
-    const { transport, contextName, server, agentNamespace } = await context.connect()
-    const [namespace, user] = await Promise.all([agentNamespace(), userOf(transport, signal)])
-    const identity = { context: contextName, server, namespace, user, version, isLive: true }
-    const source = await openLiveSource({ transport, clock, random, identity, signal })
     const serving = await startDashboardServer({ source, random, signal, port }).catch(
       (error: NodeJS.ErrnoException) => {
         if (error.code !== 'EADDRINUSE' && error.code !== 'EACCES') throw error
@@ -59,6 +65,24 @@ export const dashboard = defineCommand({
     }
   },
 })
+
+async function openCluster(context: Context): Promise<DashboardSource> {
+  const { clock, random, signal } = context
+  const { openLiveSource } = await import('../dashboard/live-source.ts')
+  const { transport, contextName, server, agentNamespace } = await context.connect()
+  const [namespace, user] = await Promise.all([agentNamespace(), userOf(transport, signal)])
+  const identity = { isLive: true, context: contextName, server, namespace, user, version } as const
+  return await openLiveSource({ transport, clock, random, identity, signal })
+}
+
+async function openArchive({ clock, random, signal }: Context, file: string): Promise<DashboardSource> {
+  const [{ openBundle }, { openArchivedSource }] = await Promise.all([
+    import('../bundle/open.ts'),
+    import('../dashboard/archived-source.ts'),
+  ])
+  const { index, ...bundle } = await openBundle(file, { clock, random })
+  return await openArchivedSource({ ...bundle, file, madeBy: index.toolVersion }, signal)
+}
 
 /** As the API server knows the caller, whatever the kubeconfig calls them. */
 async function userOf(transport: KubeTransport, signal: AbortSignal): Promise<Known<string>> {

@@ -6,10 +6,10 @@ import { known, unknown } from '../../stages/model/snapshot.ts'
 import { createAudience } from './audience.ts'
 import type { EventStream } from './event-stream.ts'
 import { openLiveSource } from './live-source.ts'
-import type { Identity, NodeSquare, PageEvents } from './page-data.ts'
+import type { ClusterIdentity, NodeSquare, PageEvents } from './page-data.ts'
 import type { DashboardSource, FleetMoment } from './source.ts'
 
-const identity: Identity = {
+const identity: ClusterIdentity = {
   context: 'prod',
   server: 'https://api.test',
   namespace: 'skyhook',

@@ -1,30 +1,29 @@
 /** A cluster as the data of a dashboard: watches, and requests for what a click asks. */
-import { stringify } from 'yaml'
 import { isNotFound, isTransient } from '../../kube/errors.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
-import { skyhookTypeMeta } from '../../schemas/api.ts'
 import { type Clock, type Random, sleep } from '../../schemas/clock.ts'
 import { messageOf } from '../../schemas/json.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
-import type { Skyhook } from '../../schemas/skyhook.ts'
 import { known, type Known } from '../../stages/model/snapshot.ts'
 import { podsPathIn } from '../agent-log/agent-pods.ts'
 import { hostFolderOf } from '../agent-log/step-texts.ts'
-import { explainNode } from '../explain/explain-node.ts'
 import type { FleetView } from '../fleet-view/fleet-view.ts'
 import { readNodeDetail } from '../fleet-view/node-detail.ts'
 import { slimNode } from '../fleet-view/project.ts'
 import { readable } from '../fleet-view/readable.ts'
 import { readFleet } from '../fleet-view/read-fleet.ts'
-import { notFoundError, refusedError } from '../framework/command-error.ts'
-import { nodePath, publishedPackages } from '../objects/nodes.ts'
+import { notFoundError } from '../framework/command-error.ts'
+import { nodePath } from '../objects/nodes.ts'
 import { getSkyhook } from '../objects/skyhooks.ts'
 import type { Completion } from '../status/fleet-status.ts'
 import { createNodeReader, type NodeRow } from '../status/node-report.ts'
 import { readCompletions } from '../status/read-completions.ts'
 import { type Freshness, watchFleet } from '../status/watch-fleet.ts'
 import { inContext, nodeActions } from './commands.ts'
-import type { Identity, NodeAnswer } from './page-data.ts'
+import { planEdit } from './edit-plan.ts'
+import { manifestOf } from './manifest.ts'
+import { nodeAnswer, skyhookNamed } from './node-answer.ts'
+import type { ClusterIdentity, NodeAnswer } from './page-data.ts'
 import type { DashboardSource, FleetMoment, NodeOfSkyhook } from './source.ts'
 import { followStepOutput } from './step-output.ts'
 
@@ -35,8 +34,6 @@ const heartbeatIntervalMs = 2_000
 const heartbeatTimeoutMs = 4_000
 /** A watch that breaks and continues at once is no loss. */
 const minLossMs = 1_000
-/** Between two nodes of a plan: an answer to somebody else takes several turns of the event loop. */
-const planRestMs = 5
 /** The pace is that of Events, which nothing watches. */
 const completionsIntervalMs = 30_000
 
@@ -44,7 +41,7 @@ export type LiveSourceOptions = {
   readonly transport: KubeTransport
   readonly clock: Clock
   readonly random: Random
-  readonly identity: Identity
+  readonly identity: ClusterIdentity
   readonly signal: AbortSignal
 }
 
@@ -111,29 +108,17 @@ export async function openLiveSource(options: LiveSourceOptions): Promise<Dashbo
   }
 
   async function explain({ skyhook: name, node: nodeName }: NodeOfSkyhook, signal: AbortSignal): Promise<NodeAnswer> {
-    const skyhook = foundIn(fleet.skyhooks, name)
+    const skyhook = skyhookNamed(fleet.skyhooks, name)
     const [node, detail] = await Promise.all([
       getNode(transport, nodeName, signal),
       readNodeDetail(transport, nodeName, signal),
     ])
     const view = { ...fleet, takenAtMs: clock.wallMs(), nodes: namesOnly(fleet.nodes, node) }
-    const explanation = explainNode(view, { skyhook, node, detail })
-    const packages = [...(publishedPackages(node, name)?.values() ?? [])]
-    return {
-      nowMs: view.takenAtMs,
-      explanation: withCommands(explanation, identity.context),
-      packages: packages.map(({ name, version, stage, state, restarts }) => ({
-        name,
-        version,
-        stage,
-        state,
-        restarts,
-      })),
-      actions: nodeActions(name, nodeName).map(({ what, command }) => ({
-        what,
-        command: inContext(command, identity.context),
-      })),
-    }
+    return nodeAnswer(
+      view,
+      { skyhook, node, detail },
+      { actions: nodeActions(name, nodeName), here: (command) => inContext(command, identity.context) },
+    )
   }
 
   return {
@@ -146,29 +131,9 @@ export async function openLiveSource(options: LiveSourceOptions): Promise<Dashbo
       if (!found.known) listener.onNote(`${found.why}; output is on the host, in ${hostFolderOf(of)}`)
     },
     async manifest(name, signal) {
-      const { metadata, spec } = await getSkyhook(transport, name, signal)
-      const labels = metadata.labels === undefined ? {} : { labels: metadata.labels }
-      return stringify({ ...skyhookTypeMeta, metadata: { name: metadata.name, ...labels }, spec }, { lineWidth: 0 })
+      return manifestOf(await getSkyhook(transport, name, signal))
     },
-    async plan(text, signal) {
-      // loaded at its first use: it knows the rules of the resource definitions
-      const [{ readManifests }, { planFile }, { filePlanText }] = await Promise.all([
-        import('../dry-run/manifests.ts'),
-        import('../dry-run/plan-file.ts'),
-        import('../dry-run/file-plan-output.ts'),
-      ])
-      const manifests = readManifests(text, 'the text')
-      const found = await planFile(manifests, {
-        transport,
-        namespace,
-        clock,
-        signal,
-        isDelete: false,
-        checkEvictions: false,
-        betweenNodes: () => sleep(clock, planRestMs, signal),
-      })
-      return { isRefused: found.isRefused, disrupts: found.disrupts, text: filePlanText(found, 'text') }
-    },
+    plan: async (text, signal) => await planEdit(text, { transport, namespace, clock, signal }, 'cluster'),
   }
 }
 
@@ -181,13 +146,6 @@ async function unansweredBy(transport: KubeTransport, signal: AbortSignal): Prom
     signal.throwIfAborted()
     return isTransient(error) ? error : undefined
   }
-}
-
-function foundIn(skyhooks: Known<readonly Skyhook[]>, name: string): Skyhook {
-  if (!skyhooks.known) throw refusedError(skyhooks.why)
-  const found = skyhooks.value.find(({ metadata }) => metadata.name === name)
-  if (found === undefined) throw notFoundError(`there is no Skyhook ${name}`, 'kubectl get skyhooks')
-  return found
 }
 
 async function getNode(transport: KubeTransport, name: string, signal: AbortSignal): Promise<KubernetesNode> {
@@ -209,15 +167,3 @@ const namesOnly = (rows: Known<readonly NodeRow[]>, node: KubernetesNode): Known
           .map(({ name }) => ({ metadata: { name, uid: '', resourceVersion: '' } })),
       ])
     : rows
-
-function withCommands(explanation: NodeAnswer['explanation'], context: string | undefined): NodeAnswer['explanation'] {
-  const here = <F extends { readonly command: string }>(finding: F): F => ({
-    ...finding,
-    command: inContext(finding.command, context),
-  })
-  return {
-    ...explanation,
-    verdict: explanation.verdict && here(explanation.verdict),
-    gates: explanation.gates.map((gate) => ({ ...gate, findings: gate.findings.map(here) })),
-  }
-}

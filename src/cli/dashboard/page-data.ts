@@ -6,15 +6,30 @@ import type { SkyhookStatus } from '../status/fleet-status.ts'
 import type { Freshness } from '../status/watch-fleet.ts'
 import type { Lane } from './lanes.ts'
 
-/** Where the page looks, and as whom. */
-export type Identity = {
+/** Where the page looks. */
+export type Identity = ClusterIdentity | ArchiveIdentity
+
+/** A cluster, and as whom it is read. */
+export type ClusterIdentity = {
+  readonly isLive: true
   readonly context: string | undefined
   readonly server: string
   readonly namespace: string
   readonly user: Known<string>
   readonly version: string
-  /** False: an archive, which does not change. */
-  readonly isLive: boolean
+}
+
+/** A support archive, which does not change. It does not say of which cluster it is. */
+export type ArchiveIdentity = {
+  readonly isLive: false
+  /** As the person has named it. */
+  readonly file: string
+  /** When it was made, in ms since 1970. */
+  readonly takenAtMs: number
+  /** Of the tool that has made it. */
+  readonly madeBy: string
+  readonly namespace: string
+  readonly version: string
 }
 
 /** Sent with every change, whatever Skyhook the page shows. */
@@ -71,9 +86,11 @@ export type NodeAnswer = {
   readonly nowMs: number
   readonly explanation: NodeExplanation
   readonly packages: readonly PackageRow[]
-  /** Commands for the node, with what they do. Nothing here runs them. */
-  readonly actions: readonly { readonly what: string; readonly command: string }[]
+  /** Commands for the node. Nothing here runs them. */
+  readonly actions: readonly NodeAction[]
 }
+
+export type NodeAction = { readonly what: string; readonly command: string }
 
 export type PackageRow = {
   readonly name: string

@@ -10,7 +10,7 @@ export type FleetMoment = {
   readonly fleet: FleetView<NodeRow>
   readonly completions: readonly Completion[]
   readonly freshness: Freshness
-  /** When the API server last answered, in ms since 1970. */
+  /** When the API server last answered, in ms since 1970; of an archive when it was made. */
   readonly contactAtMs: number
 }
 

@@ -40,6 +40,8 @@ test.each([
   ['pause --y|', ['--yes']],
   ['pause -- --y|', []],
   ['--kubeconfig |', ['a file']],
+  ['dashboard --fr|', ['--from']],
+  ['dashboard --from |', ['a file']],
   ['completion f|', ['fish']],
   ['wrong |', []],
 ])('"%s" may continue with %o', async (line, expected) => {

@@ -2,6 +2,7 @@
 import type { PageEvents } from '../page-data.ts'
 import { durationText } from '../../explain/duration-text.ts'
 import { byId, element, setText } from './dom.ts'
+import { shownArchive } from './identity-view.ts'
 import { nowMs, timeText } from './texts.ts'
 
 type Lanes = PageEvents['lanes']
@@ -13,6 +14,7 @@ const select = byId('span') as HTMLSelectElement
 const details = byId('lanes-details') as HTMLDetailsElement
 const ticks = 5
 const earlierNote = 'What was before the dashboard started is not known.'
+const archivedNote = 'Who held a slot when the archive was made, and since when. What was before is not known.'
 
 /** `onOpen` is called with the node of a click. */
 export function startLanes(onOpen: (node: string, from: HTMLElement) => void): void {
@@ -35,7 +37,8 @@ export function setLanes(value: Lanes): void {
 /** `why`: why slots are not known; undefined where they are. */
 export function setSlotsUnknown(why: string | undefined): void {
   unknownWhy = why
-  setText(byId('slots-note'), why === undefined ? earlierNote : `Slots are unknown: ${why}`)
+  const note = shownArchive() === undefined ? earlierNote : archivedNote
+  setText(byId('slots-note'), why === undefined ? note : `Slots are unknown: ${why}`)
 }
 
 /** Also when nothing has changed: time goes on. */
@@ -54,6 +57,12 @@ export function drawLanes(): void {
   byId('lanes').replaceChildren(...rows, ...(rows.length === 0 ? [none] : [axis(startMs, widthMs)]))
 }
 
+/** Undefined: it is still held. */
+function untilText(toMs: number | undefined): string {
+  if (toMs !== undefined) return timeText(toMs)
+  return shownArchive() === undefined ? 'now' : 'the time of the archive'
+}
+
 const phaseOf = ({ phases }: Span): string => phases.at(-1)?.phase ?? ''
 
 function spanElement(span: Span, startMs: number, endMs: number): HTMLElement {
@@ -61,7 +70,7 @@ function spanElement(span: Span, startMs: number, endMs: number): HTMLElement {
   const phase = phaseOf(span)
   const state = toMs !== undefined ? 'over' : phase === 'failed' ? 'failed' : 'open'
   const text = toMs === undefined ? `${node} ${phase}` : node
-  const title = `${node}: ${timeText(fromMs)} to ${toMs === undefined ? 'now' : timeText(toMs)}, ${phase}`
+  const title = `${node}: ${timeText(fromMs)} to ${untilText(toMs)}, ${phase}`
   const bar = element('div', { class: 'span', 'data-node': node, 'data-state': state, title }, text)
   const from = Math.max(fromMs, startMs)
   bar.style.left = `${(100 * (from - startMs)) / (endMs - startMs)}%`
@@ -97,7 +106,7 @@ function rowOf(label: string, { id, node, fromMs, toMs, phases }: Span): HTMLTab
     element('th', { scope: 'row' }, label),
     element('td', {}, link),
     element('td', {}, timeText(fromMs)),
-    element('td', {}, toMs === undefined ? 'now' : timeText(toMs)),
+    element('td', {}, untilText(toMs)),
     element('td', {}, durationText((toMs ?? nowMs()) - fromMs)),
     element('td', {}, phases.map(({ phase }) => phase).join(', ')),
   )

@@ -1,7 +1,8 @@
 /** The page of `kubectl skyhook dashboard`: it shows what the tool sends, and asks for what is clicked. */
-import type { Identity, Overview, PageEvents } from '../page-data.ts'
+import type { Overview, PageEvents } from '../page-data.ts'
 import { byId, setText } from './dom.ts'
 import { changeNodes, setFilter, startGrid } from './grid.ts'
+import { archiveAgeText, drawIdentity, shownArchive } from './identity-view.ts'
 import { drawLanes, setLanes, setSlotsUnknown, startLanes } from './lanes-view.ts'
 import { forgetPanel, openedNode, openPanel, refreshPanel, startPanel } from './node-panel.ts'
 import { startPlan } from './plan-view.ts'
@@ -22,7 +23,6 @@ let events: EventSource | undefined
 let chosen = skyhookInAddress()
 let overview: Overview | undefined
 let rollout: PageEvents['rollout'] | undefined
-let identity: Identity | undefined
 let brokenAtMs: number | undefined
 
 // the token has been used; without it the address can be reloaded
@@ -51,15 +51,10 @@ function connect(): void {
   source.addEventListener('error', () => {
     brokenAtMs ??= Date.now()
   })
-  on('identity', (data) => {
-    identity = data
-    setText(byId('context'), data.context ?? 'none')
-    setText(byId('user'), data.user.known ? data.user.value : `unknown: ${data.user.why}`)
-    setText(byId('server'), `${data.server} (namespace ${data.namespace})`)
-  })
+  on('identity', drawIdentity)
   on('overview', (data) => {
     overview = data
-    setClock(data.nowMs)
+    setClock(data.nowMs, shownArchive() === undefined)
     drawSkyhooks(data.skyhooks, chosen, choose)
     drawAge()
     drawBanner()
@@ -68,7 +63,7 @@ function connect(): void {
     const isFirst = rollout?.name !== data.name
     rollout = data
     chosen = data.name
-    document.title = `${data.name} – Skyhook dashboard`
+    document.title = `${data.name} – Skyhook ${shownArchive() === undefined ? 'dashboard' : 'archive'}`
     drawRollout(data, setFilter)
     setSlotsUnknown(data.status?.budget.known === false ? data.status.budget.why : undefined)
     if (overview !== undefined) drawSkyhooks(overview.skyhooks, chosen, choose)
@@ -83,8 +78,9 @@ function connect(): void {
 
 function drawAge(): void {
   if (overview === undefined) return
+  const archive = shownArchive()
+  if (archive !== undefined) return setText(byId('age'), archiveAgeText(archive))
   const { contactAtMs, freshness } = overview
-  if (identity?.isLive === false) return setText(byId('age'), `an archive of ${new Date(contactAtMs).toISOString()}`)
   const isLive = freshness.state === 'live' && brokenAtMs === undefined
   setText(byId('age'), `${isLive ? 'live' : 'old'}, last answer ${agoText(contactAtMs)} ago`)
 }
@@ -94,8 +90,9 @@ function drawBanner(): void {
   if (brokenAtMs !== undefined) {
     if (Date.now() - brokenAtMs < silentRetryMs) return
     const since = timeText(brokenAtMs)
-    const text = 'kubectl skyhook dashboard does not answer since'
-    return setText(banner, `${text} ${since}: what is shown is of then. Start it again and open its new link.`)
+    const shown = shownArchive() === undefined ? ': what is shown is of then' : ''
+    const text = `kubectl skyhook dashboard does not answer since ${since}${shown}`
+    return setText(banner, `${text}. Start it again and open its new link.`)
   }
   if (overview?.freshness.state !== 'lost') return setText(banner, '')
   const { sinceMs, why } = overview.freshness

@@ -2,6 +2,7 @@
 import type { NodeAnswer, OutputEvents, OutputLine } from '../page-data.ts'
 import { byId, commandToCopy, element, setText } from './dom.ts'
 import { markOpened } from './grid.ts'
+import { shownArchive } from './identity-view.ts'
 import { ask, messageOf } from './requests.ts'
 import { agoText, timeText } from './texts.ts'
 
@@ -43,7 +44,7 @@ export function openPanel(skyhook: string, node: string, from: HTMLElement): voi
   drawn = ''
   body.replaceChildren(element('p', {}, 'Reading …'))
   actionList.replaceChildren()
-  setText(byId('output-note'), 'As the agent has logged it.')
+  setText(byId('output-note'), shownArchive() === undefined ? 'As the agent has logged it.' : '')
   setText(byId('panel-title'), `Node ${node}`)
   panel.hidden = false
   markOpened(node)
@@ -123,9 +124,14 @@ function contentOf({ explanation, packages }: NodeAnswer): readonly HTMLElement[
 
 const actionsOf = ({ actions }: Pick<NodeAnswer, 'actions'>): readonly HTMLElement[] => [
   element('h3', {}, 'Commands to copy'),
-  element('p', { class: 'hint' }, 'The page changes nothing: run them where you have a terminal.'),
+  element('p', { class: 'hint' }, actionsHint()),
   ...actions.flatMap(({ what, command }) => [element('small', {}, what), commandToCopy(command)]),
 ]
+
+const actionsHint = (): string =>
+  shownArchive() === undefined
+    ? 'The page changes nothing: run them where you have a terminal.'
+    : 'The page changes nothing. Commands without --from are for the cluster as it is now: name its context.'
 
 /** Those that hold the node up one by one, the others in a line each. */
 function gateList(gates: NodeAnswer['explanation']['gates']): readonly HTMLElement[] {

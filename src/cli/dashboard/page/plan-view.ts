@@ -1,6 +1,7 @@
 /** What an edit of the Skyhook would do, in the words of `kubectl skyhook plan`. */
 import type { EditPlan } from '../page-data.ts'
 import { byId, setText } from './dom.ts'
+import { shownArchive } from './identity-view.ts'
 import { ask, messageOf } from './requests.ts'
 
 export function startPlan(skyhook: () => string | undefined): void {
@@ -13,7 +14,8 @@ export function startPlan(skyhook: () => string | undefined): void {
     ask<{ readonly text: string }>('/api/manifest', { skyhook: name }).then(
       (answer) => {
         text.value = answer.text
-        setText(outcome, `This is ${name} as it is now. Edit it, then show the plan.`)
+        const present = shownArchive() === undefined ? 'as it is now' : 'as it is in the archive'
+        setText(outcome, `This is ${name} ${present}. Edit it, then show the plan.`)
       },
       (error: unknown) => setText(outcome, messageOf(error)),
     )

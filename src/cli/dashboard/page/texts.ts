@@ -25,18 +25,23 @@ export function describe({ node, status, reason, message, phase }: NodeSquare): 
   return `${node}: ${statusText(status)}${slot}${why}`
 }
 
-/** What the tool's clock is ahead of the browser's, in ms. */
-let clockOffsetMs = 0
+let clock: () => number = Date.now
 
-export function setClock(nowMs: number): void {
-  clockOffsetMs = nowMs - Date.now()
+/** The tool's clock, which continues; `isLive` false: it stands still at the time at which an archive was made. */
+export function setClock(atMs: number, isLive: boolean): void {
+  const aheadMs = atMs - Date.now()
+  clock = isLive ? () => Date.now() + aheadMs : () => atMs
 }
 
-export const nowMs = (): number => Date.now() + clockOffsetMs
+export const nowMs = (): number => clock()
 
 export const agoText = (atMs: number): string => durationText(nowMs() - atMs)
 
 /** Of the day, in the browser's zone. */
 export const timeText = (atMs: number): string => new Date(atMs).toLocaleTimeString('en-GB')
+
+/** With the day and the zone, for what may be long ago. */
+export const dateText = (atMs: number): string =>
+  new Date(atMs).toLocaleString('en-GB', { dateStyle: 'long', timeStyle: 'long' })
 
 export const nodesText = (count: number): string => `${count} ${count === 1 ? 'node' : 'nodes'}`

@@ -1,0 +1,221 @@
+/** A dashboard of an archive that the real code has made of a simulated fleet. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { type FleetScene, pod, startScene } from '../../../test/fleet/people/fleet-scene.ts'
+import { createSeededRandom } from '../../../test/support/virtual-clock.ts'
+import { systemClock } from '../../daemon/platform/system-clock.ts'
+import { ApiError } from '../../kube/errors.ts'
+import type { KubeTransport } from '../../kube/transport.ts'
+import { statusKey } from '../../schemas/annotations.ts'
+import { known } from '../../stages/model/snapshot.ts'
+import { packBundle } from '../bundle/archive.ts'
+import { collectBundle } from '../bundle/collect.ts'
+import { openBundle } from '../bundle/open.ts'
+import { exitCodes } from '../framework/exit-codes.ts'
+import { openArchivedSource } from './archived-source.ts'
+import { lanesOf, withSlots } from './lanes.ts'
+import { openLiveSource } from './live-source.ts'
+import { overviewOf, squaresOf, statusesOf } from './rollout.ts'
+import type { DashboardSource, FleetMoment } from './source.ts'
+
+const { signal } = new AbortController()
+const literal = 'literal-of-an-environment'
+
+/** node1 is at its drain, which a budget holds up; node2 waits for the slot. */
+async function startRollout(): Promise<FleetScene> {
+  const work = {
+    version: '1.0.0',
+    image: 'registry.test/p0a',
+    interrupt: { type: 'reboot' as const },
+    env: [{ name: 'PASSPHRASE', value: literal }],
+  }
+  const scene = startScene({
+    nodes: [{ name: 'host1', pods: [pod('shop')] }, { name: 'host2' }],
+    skyhooks: { s: { packages: { p0a: work, p0b: { version: '2.0.0', image: 'registry.test/p0b' } } } },
+  })
+  scene.simulation.admin.send('POST', '/apis/policy/v1/namespaces/apps/poddisruptionbudgets', {
+    metadata: { name: 'strict' },
+    spec: { selector: {}, maxUnavailable: 0 },
+  })
+  scene.host('host2').conditions.change({ fetch: { durationMs: 4_000 } })
+  await scene.until(() => scene.annotation('node1', statusKey('s')) === 'in_progress', 'node1 drains')
+  await scene.pass(8_000)
+  return scene
+}
+
+async function archived(scene: FleetScene, transport: KubeTransport = scene.transport): Promise<DashboardSource> {
+  const { clock } = scene.simulation
+  const request = { namespace: 'skyhook', clock, signal, nodes: [], documents: new Map<string, unknown>() }
+  const folder = await mkdtemp(join(tmpdir(), 'archive-'))
+  onTestFinished(async () => await rm(folder, { recursive: true }))
+  const file = join(folder, 'b.tar.gz')
+  await writeFile(file, await packBundle(await collectBundle(transport, request)))
+  // hours later, by a clock that ticks by itself
+  const bundle = await openBundle(file, { clock: systemClock, random: createSeededRandom(1) })
+  return await openArchivedSource({ ...bundle, file: 'b.tar.gz', madeBy: bundle.index.toolVersion }, signal)
+}
+
+async function live({ simulation: { clock }, transport }: FleetScene): Promise<DashboardSource> {
+  const identity = {
+    isLive: true,
+    context: undefined,
+    server: 'https://api.test',
+    namespace: 'skyhook',
+    user: known('alice'),
+    version: '1',
+  } as const
+  return await openLiveSource({ transport, clock, random: createSeededRandom(1), identity, signal })
+}
+
+/** The moments that a source shows, and what ends it. */
+function following(source: DashboardSource) {
+  const ending = new AbortController()
+  const moments: FleetMoment[] = []
+  const ended = source.follow((moment) => void moments.push(moment), ending.signal)
+  ended.catch(() => undefined)
+  onTestFinished(() => ending.abort())
+  return { moments, ended, end: (reason: Error) => ending.abort(reason) }
+}
+
+/** All that the page draws of a moment. */
+function drawn(moment: FleetMoment | undefined): object {
+  if (moment === undefined) throw new Error('nothing was shown')
+  const { fleet } = moment
+  const statuses = statusesOf(moment)
+  const lanes = lanesOf(withSlots(new Map(), fleet.slots, fleet.takenAtMs), 's', 1)
+  return { statuses, overview: overviewOf(moment, statuses), squares: squaresOf(moment, 's'), lanes }
+}
+
+const edited = (text: string, from: string, to: string): string => {
+  if (!text.includes(from)) throw new Error(`there is no ${from} in ${text}`)
+  return text.replace(from, to)
+}
+
+test('squares, counts, reasons and lanes of an archive are those of the cluster when it was made', async () => {
+  const scene = await startRollout()
+  const liveSource = await live(scene)
+  const source = await archived(scene)
+  const [cluster] = following(liveSource).moments
+  const { moments } = following(source)
+  expect(drawn(moments[0])).toEqual(drawn(cluster))
+  expect(squaresOf(moments[0] as FleetMoment, 's')).toMatchObject(
+    known([
+      { node: 'node1', status: 'in_progress', phase: 'draining' },
+      { node: 'node2', status: 'waiting' },
+    ]),
+  )
+  expect(drawn(moments[0])).toMatchObject({ lanes: [{ spans: [{ node: 'node1', toMs: undefined }] }] })
+})
+
+test('an archive shows one moment, of the time at which it was made, until it is closed', async () => {
+  const scene = await startRollout()
+  const madeAtMs = scene.simulation.clock.wallMs()
+  const source = await archived(scene)
+  const { moments, ended, end } = following(source)
+  await scene.pass(60_000)
+  expect(moments).toMatchObject([
+    { fleet: { takenAtMs: madeAtMs }, contactAtMs: madeAtMs, freshness: { state: 'live' } },
+  ])
+  expect(source.identity).toMatchObject({ isLive: false, file: 'b.tar.gz', takenAtMs: madeAtMs, namespace: 'skyhook' })
+  end(new Error('ctrl-C'))
+  await expect(ended).rejects.toThrow('ctrl-C')
+})
+
+test('a node is explained as of the time of the archive, with what drains and packages there were', async () => {
+  const scene = await startRollout()
+  const of = { skyhook: 's', node: 'node1' }
+  const { actions: _, ...expected } = await (await live(scene)).explain(of, signal)
+  const source = await archived(scene)
+  await scene.pass(60_000)
+  const { actions, ...answer } = await source.explain(of, signal)
+  expect(answer).toEqual(expected)
+  expect(answer.explanation.verdict).toMatchObject({ cause: 'disruption-budget' })
+  const commands = actions.map(({ command }) => command)
+  expect(commands).toContain('kubectl skyhook explain s node1 --from b.tar.gz')
+  expect(commands).toContain('kubectl skyhook logs s --node node1')
+  const waiting = await source.explain({ skyhook: 's', node: 'node2' }, signal)
+  expect(waiting.explanation.verdict).toMatchObject({ cause: 'budget-full' })
+})
+
+test('what an archive does not have is said in words', async () => {
+  const source = await archived(await startRollout())
+  const notes: string[] = []
+  const listener = { onLines: () => expect.unreachable(), onNote: (note: string) => void notes.push(note) }
+  await source.followOutput({ skyhook: 's', node: 'node1' }, listener, signal)
+  expect(notes).toEqual([
+    'A support archive has no output of steps. In the cluster: kubectl skyhook logs s --node node1; on the host: ' +
+      '/var/log/skyhook/s',
+  ])
+  await expect(source.explain({ skyhook: 's', node: 'gone' }, signal)).rejects.toMatchObject({
+    exitCode: exitCodes.notFound,
+    message: 'the archive has no Node gone',
+  })
+  await expect(source.manifest('gone', signal)).rejects.toMatchObject({ exitCode: exitCodes.notFound })
+})
+
+test('what the person who made it could not read is unknown, and refused where nothing is left to say', async () => {
+  const scene = await startRollout()
+  const without = (plural: string): KubeTransport => ({
+    ...scene.transport,
+    async json(method, path, options) {
+      if (path.endsWith(`/${plural}`)) throw new ApiError({ status: 403, reason: 'Forbidden', message: 'you may not' })
+      return await scene.transport.json(method, path, options)
+    },
+  })
+  const noLeases = following(await archived(scene, without('leases'))).moments[0]
+  expect(noLeases?.fleet.slots).toEqual({
+    known: false,
+    why: 'when the bundle was made: you may not read Leases in namespace skyhook',
+  })
+  const why = 'when the bundle was made: you may not read Skyhooks'
+  const noSkyhooks = await archived(scene, without('skyhooks'))
+  expect(drawn(following(noSkyhooks).moments[0])).toMatchObject({ overview: { skyhooks: { known: false, why } } })
+  const manifest = 'apiVersion: skyhook.nvidia.com/v1alpha1\nkind: Skyhook\nmetadata: { name: s }\nspec: {}\n'
+  for (const asked of [
+    noSkyhooks.explain({ skyhook: 's', node: 'node1' }, signal),
+    noSkyhooks.manifest('s', signal),
+    noSkyhooks.plan(manifest, signal),
+  ])
+    await expect(asked).rejects.toMatchObject({
+      exitCode: exitCodes.refused,
+      message: expect.stringContaining(why) as string,
+    })
+})
+
+test('an edit of the archived spec is planned on the nodes as they were, without an API server', async () => {
+  const scene = await startRollout()
+  const source = await archived(scene)
+  await scene.pass(60_000)
+  const manifest = await source.manifest('s', signal)
+  expect(manifest).toContain('value: "[left-out]"')
+  expect(manifest).not.toContain(literal)
+  const same = await source.plan(manifest, signal)
+  expect(same).toMatchObject({ isRefused: false })
+  expect(same.text).toContain('Skyhook s would stay as it is')
+  const update = await source.plan(edited(manifest, 'version: 2.0.0', 'version: 2.1.0'), signal)
+  expect(update.isRefused).toBe(false)
+  expect(update.text).toContain(
+    'the API server was not asked, a support archive has none: checked by the rules of this version',
+  )
+  expect(update.text).toContain('changed spec.packages.p0b.version: "2.0.0" -> "2.1.0"')
+  expect(update.text).toMatch(/p0b 2\.1\.0/)
+  const added = await source.plan(edited(manifest, 'name: s\n', 'name: another\n'), signal)
+  expect(added.text).toContain('Skyhook another would be created')
+  const typo = await source.plan(edited(manifest, 'packages:', 'pakages:'), signal)
+  expect(typo).toMatchObject({ isRefused: true, text: expect.stringContaining('pakages') as string })
+  await expect(source.plan('kind: Pod', signal)).rejects.toMatchObject({ exitCode: exitCodes.usage })
+})
+
+test('what a text lacks of the archived spec would be removed, unless it is a default', async () => {
+  const source = await archived(await startRollout())
+  const manifest = await source.manifest('s', signal)
+  const withoutPackage = edited(manifest, / {4}p0b:\n(?: {6}.*\n)+/.exec(manifest)?.[0] ?? 'p0b', '')
+  const text = edited(withoutPackage, '  priority: 200\n', '')
+  const plan = await source.plan(text, signal)
+  expect(plan.text.match(/^.*(?:added|changed|removed) spec.*$/gm)?.map((line) => line.trim())).toEqual([
+    expect.stringContaining('removed spec.packages.p0b.image'),
+    expect.stringContaining('removed spec.packages.p0b.version'),
+  ])
+})

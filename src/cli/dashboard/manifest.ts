@@ -1,0 +1,9 @@
+import { stringify } from 'yaml'
+import { skyhookTypeMeta } from '../../schemas/api.ts'
+import type { Skyhook } from '../../schemas/skyhook.ts'
+
+/** A Skyhook as YAML to edit: without its status, and without what the API server keeps in it for itself. */
+export function manifestOf({ metadata, spec }: Pick<Skyhook, 'metadata' | 'spec'>): string {
+  const labels = metadata.labels === undefined ? {} : { labels: metadata.labels }
+  return stringify({ ...skyhookTypeMeta, metadata: { name: metadata.name, ...labels }, spec }, { lineWidth: 0 })
+}
