@@ -74,6 +74,20 @@ test('a node that waits for a slot which another holds has a true reason', async
   expect(world.violations[0]).toContain('0 of 1 slots are held by other nodes')
 })
 
+test('a slot that another node holds for a moment between two looks makes the reason true', async () => {
+  const world = sampleWorld(progress)
+  world.sayReason('n1', 'WaitingForSlot', '1 of 1 slots are held')
+  world.setHealthy('n2', false)
+  for (let round = 0; round < 4; round++) {
+    await world.pass(40)
+    world.take('n2')
+    world.release('admin')
+  }
+  expect(world.violations).toEqual([])
+  await world.pass(70)
+  expect(world.violations).not.toEqual([])
+})
+
 test('a node without an agent need not say anything', async () => {
   const world = one()
   world.setHealthy('n1', false)

@@ -14,13 +14,15 @@ import { reasonOf, whyUntrue } from './reasons-true.ts'
 
 const maxStandstillMs = 60_000
 
+type Silence = { readonly sinceMs: number; readonly view: HostView; readonly skyhook: Skyhook }
+
 export const progress: Invariant = {
   name: 'progress',
   watch(world, violate) {
     const evidence = evidenceOf(world)
     const progressAtMs = new Map<string, number>()
     /** By host and Skyhook: since when it has had no true reason. */
-    const silentSinceMs = new Map<string, number>()
+    const silentSinceMs = new Map<string, Silence>()
     const isTime = everyFewSeconds()
     let checks = 0
 
@@ -53,6 +55,12 @@ export const progress: Invariant = {
     return {
       on(event, atMs) {
         evidence.see(event)
+        // between two looks all slots may be held for a moment
+        if (event.kind === 'commit' && event.change.resource.plural === 'leases' && event.change.type === 'ADDED')
+          for (const [key, { view, skyhook }] of silentSinceMs) {
+            const node = nodeOf(world, view)
+            if (node === undefined || problemOf(view, node, skyhook) === undefined) silentSinceMs.delete(key)
+          }
         const host = progressIn(event)
         if (host !== undefined) progressAtMs.set(host, atMs)
       },
@@ -72,8 +80,8 @@ export const progress: Invariant = {
               silentSinceMs.delete(key)
               continue
             }
-            const silentMs = silentSinceMs.get(key) ?? atMs
-            silentSinceMs.set(key, silentMs)
+            const { sinceMs: silentMs } = silentSinceMs.get(key) ?? { sinceMs: atMs }
+            silentSinceMs.set(key, { sinceMs: silentMs, view, skyhook })
             if (atMs - Math.max(silentMs, sinceMs) > maxStandstillMs)
               violate(`${problem}; nothing has happened there for ${maxStandstillMs} ms`)
           }
