@@ -314,6 +314,7 @@ export async function wire({ settings, platform, isTimeContinued, signal }: Wire
           node: nodes.current(),
           isNodeInDoubt: nodes.isInDoubt(),
           skyhooks: skyhooks.current(),
+          areSkyhooksInDoubt: skyhooks.isInDoubt(),
           journal: journal.current(),
           journalError: journal.error(),
           strayStepsReason: straySteps.reason(),

@@ -113,6 +113,21 @@ test('a Skyhook whose newer generation is not read yet is stale', async () => {
   await until(() => expect(prioritiesOf(source)).toEqual({ a: 30 }))
 })
 
+test('what is known is in doubt while the watch is broken, and the agent is woken when it is certain again', async () => {
+  putSkyhook('a', 1, 10)
+  const source = follow()
+  await until(() => expect(prioritiesOf(source)).toEqual({ a: 10 }))
+  expect(source.isInDoubt()).toBe(false)
+  api.fault(({ path }) => path === skyhooksPath, { kind: 'status', status: 503 })
+  const wakesBefore = wakes
+  api.endWatches('destroy')
+  await until(() => expect(source.isInDoubt()).toBe(true))
+  expect(wakes).toBe(wakesBefore + 1)
+  await clock.advance(5_000)
+  await until(() => expect(source.isInDoubt()).toBe(false))
+  expect([prioritiesOf(source), wakes]).toEqual([{ a: 10 }, wakesBefore + 2])
+})
+
 test('a Skyhook that was created again under its name is read again', async () => {
   putSkyhook('a', 1, 10)
   const source = follow()

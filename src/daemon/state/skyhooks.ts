@@ -22,6 +22,8 @@ export type SkyhookSource = {
   ageMs(): number
   /** Unknown until every Skyhook was read: the order depends on every priority. */
   readonly current: () => Known<readonly SkyhookView[]>
+  /** The watch is broken: edits since then are not seen. */
+  isInDoubt(): boolean
 }
 
 /**
@@ -49,6 +51,7 @@ export function followSkyhooks(
   const reads = createSkyhookReads()
   const readers = new Set<string>()
   let current: Known<readonly SkyhookView[]> = unknown('the Skyhooks are not listed yet')
+  let isInDoubt = false
 
   const reflector: Reflector<KubeObject> = startReflector<KubeObject>(transport, {
     clock,
@@ -78,8 +81,11 @@ export function followSkyhooks(
   }
 
   function report(): void {
-    const next = view(reflector.state())
-    if (isEqual(next, current)) return // a new version with another status
+    const state = reflector.state()
+    const next = view(state)
+    const isBroken = 'lastError' in state && state.lastError !== undefined
+    if (isBroken === isInDoubt && isEqual(next, current)) return // a new version with another status
+    isInDoubt = isBroken
     current = next
     options.wake()
   }
@@ -156,5 +162,11 @@ export function followSkyhooks(
     return known(views)
   }
 
-  return { policiesChanged: report, synced: reflector.synced, ageMs: () => reflector.ageMs(), current: () => current }
+  return {
+    policiesChanged: report,
+    synced: reflector.synced,
+    ageMs: () => reflector.ageMs(),
+    current: () => current,
+    isInDoubt: () => isInDoubt,
+  }
 }

@@ -59,6 +59,32 @@ describe('the runtime-required taint', () => {
     expect(node.node.spec?.taints).toHaveLength(2)
   })
 
+  test('the taint stays while edits of the Skyhooks may be missed, and goes when they are seen again', () => {
+    const node = taintedNode()
+    node.areSkyhooksInDoubt = true
+    node.apply('s', { runtimeRequired: true, packages: { a: packageWith() } })
+    node.settleFor(5_000)
+    expect([node.status(), node.node.spec?.taints?.length]).toEqual(['complete', 2])
+    node.areSkyhooksInDoubt = false
+    node.settleFor(1_000)
+    expect(node.node.spec?.taints).toEqual([{ key: 'x', effect: 'PreferNoSchedule' }])
+  })
+
+  test('the taint of the last Skyhook that required it stays while edits may be missed', () => {
+    const node = taintedNode()
+    node.exitCodes.set('a apply', 1)
+    node.apply('s', { runtimeRequired: true, packages: { a: packageWith() } })
+    node.settleFor(2_000)
+    node.areSkyhooksInDoubt = true
+    node.exitCodes.clear()
+    node.apply('s', { packages: { a: packageWith() } })
+    node.settleFor(2_000)
+    expect(node.node.spec?.taints).toHaveLength(2)
+    node.areSkyhooksInDoubt = false
+    node.settleFor(1_000)
+    expect(node.node.spec?.taints).toHaveLength(1)
+  })
+
   test('the taint stays when no required Skyhook selects the node', () => {
     const node = taintedNode()
     node.apply('s', { packages: { a: packageWith() } })

@@ -73,11 +73,14 @@ export class NodeSpecBuilder {
       'lastSeenUnschedulable' | 'cordonPending' | 'cordonRetriesAtMs' | 'runtimeRequired'
     >
   } {
-    const { node, settings, journal, skyhooks } = this.#snapshot
+    const { node, settings, journal, skyhooks, areSkyhooksInDoubt = false } = this.#snapshot
     const hasMarks = this.#state.marks.size > 0
     Object.assign(this.#annotations, autoscalerAnnotations(node, this.#hadMarks, hasMarks))
     const wasRequired = journal.runtimeRequired === true
-    const taint = requiredTaint(node, settings.runtimeRequiredTaint, this.#required, wasRequired && skyhooks.known)
+    const taint = requiredTaint(node, settings.runtimeRequiredTaint, this.#required, {
+      wasRequired,
+      mayLift: skyhooks.known && !areSkyhooksInDoubt,
+    })
     const isTaintDue = wasRequired && (!skyhooks.known || hasTaint(node, settings.runtimeRequiredTaint))
     Object.assign(this.#annotations, taint?.annotations)
     const wasUnschedulable = node.spec?.unschedulable === true

@@ -62,18 +62,20 @@ export type RequiredSkyhook = { readonly complete: boolean; readonly autoTaint: 
 
 /**
  * The runtime-required taint: lifted when every required Skyhook that selects the node is complete on it, or the last
- * one is gone (`wasRequired`), and put on a node that has never been seen by us where a Skyhook asks for it.
- * Undefined = leave the taints as they are. Where no Skyhook has required it yet, somebody waits for the first one.
+ * one is gone (`wasRequired`), and put on a node that has never been seen by us where a Skyhook asks for it. It stays
+ * where that is not certain (`mayLift`). Undefined = leave the taints as they are. Where no Skyhook has required it yet,
+ * somebody waits for the first one.
  */
 export function requiredTaint(
   node: KubernetesNode,
   taint: Taint,
   required: readonly RequiredSkyhook[],
-  wasRequired: boolean,
+  { wasRequired, mayLift }: { readonly wasRequired: boolean; readonly mayLift: boolean },
 ): { readonly taints: readonly Taint[]; readonly annotations: Annotations } | undefined {
   const taints = node.spec?.taints ?? []
   const present = hasTaint(node, taint)
-  if (present && (required.length > 0 || wasRequired) && required.every(({ complete }) => complete))
+  const isOver = (required.length > 0 || wasRequired) && required.every(({ complete }) => complete)
+  if (present && isOver && mayLift)
     return { taints: taints.filter((other) => !isSameTaint(other, taint)), annotations: {} }
   const isUnmanaged = !Object.keys(node.metadata.annotations ?? {}).some(
     (key) => key.startsWith(`${apiGroup}/`) && key !== hostKey, // which stands before any Skyhook is known

@@ -26,6 +26,8 @@ export type Snapshot = {
   readonly skyhooks: Known<readonly SkyhookView[]>
   /** The Node may have a cordon mark that nobody knows of: a write is not answered (yet), or its watch is broken. */
   readonly isNodeInDoubt?: boolean
+  /** The watch of the Skyhooks is broken: edits since then are not known. */
+  readonly areSkyhooksInDoubt?: boolean
   readonly journal: Journal
   /** What is known of the step attempts that the journal has open, by attempt id. */
   readonly attempts: ReadonlyMap<string, AttemptObservation>

@@ -62,6 +62,8 @@ export class NodeState {
   pods: Pod[] = []
   /** A write of the Node was not answered. */
   isNodeInDoubt = false
+  /** The watch of the Skyhooks is broken. */
+  areSkyhooksInDoubt = false
   /** The first LIST of the pods is not answered yet. */
   arePodsUnknown = false
 
@@ -178,6 +180,7 @@ export class NodeState {
       distantSkyhooks: new Set(this.distantSkyhooks),
       host: this.host,
       isNodeInDoubt: this.isNodeInDoubt,
+      areSkyhooksInDoubt: this.areSkyhooksInDoubt,
       pods:
         this.podWatch === 'no' || this.arePodsUnknown
           ? unknown('not followed')
