@@ -15,8 +15,8 @@ export type SteadyTime = {
 }
 
 /**
- * The kernel cuts the host's uptime off to hundredths of a second. A later agent counts that much less than it reads,
- * so that it is never ahead of the earlier one: a wait that both count may end a little late, never early.
+ * The kernel cuts the host's uptime off to hundredths of a second. Each agent counts that much less than the one before
+ * would, so that it is never ahead of it: a wait that both count may end a little late, never early.
  */
 const uptimeResolutionMs = 10
 
@@ -37,9 +37,9 @@ export async function openSteadyTime({
   let failure: unknown
   const found = await readBase(root).catch((error: unknown) => void (failure = error))
   const atMs = machine.steadyMs()
-  const steadyMs = found?.bootBaseMs === undefined ? atMs : found.bootBaseMs + found.uptimeMs - uptimeResolutionMs
-  const offsetMs = steadyMs - atMs
-  const ownText = found && `${found.bootId} ${found.bootBaseMs ?? atMs - found.uptimeMs}\n`
+  const isFirst = found?.bootBaseMs === undefined
+  const bootBaseMs = isFirst ? atMs - (found?.uptimeMs ?? 0) : found.bootBaseMs - uptimeResolutionMs
+  const offsetMs = isFirst ? 0 : bootBaseMs + found.uptimeMs - atMs
 
   return {
     clock: {
@@ -51,19 +51,27 @@ export async function openSteadyTime({
     async keep() {
       try {
         if (failure !== undefined) throw failure
-        if (ownText === undefined) return false
-        if ((await root.readText(steadyTimeFile)) === ownText) return true
+        if (found === undefined) return false
+        // another agent may have run since then, by its own steady time
+        const isSame = !isFirst && (await root.readText(steadyTimeFile)) === found.text
         await root.makeFolder(runFolder, 0o700)
-        await root.writeFile(steadyTimeFile, ownText, 0o600)
+        await root.writeFile(steadyTimeFile, `${found.bootId} ${bootBaseMs}\n`, 0o600)
+        return isSame
       } catch (error) {
         log.warn(errorField(error), 'steady time cannot be kept for the next agent, waits start over')
+        return false
       }
-      return false
     },
   }
 }
 
-type Base = { readonly bootId: string; readonly uptimeMs: number; readonly bootBaseMs: number | undefined }
+type Base = {
+  readonly bootId: string
+  readonly uptimeMs: number
+  /** What an earlier agent left, whatever it is. */
+  readonly text: string | undefined
+  readonly bootBaseMs: number | undefined
+}
 
 /** Undefined for a host that does not say how long it is up. */
 async function readBase(root: HostRoot): Promise<Base | undefined> {
@@ -72,5 +80,5 @@ async function readBase(root: HostRoot): Promise<Base | undefined> {
   const uptimeMs = await readUptimeMs(root)
   if (uptimeMs === undefined) return undefined
   const [, base] = text?.startsWith(`${bootId} `) ? (/ (-?\d+)\n$/.exec(text) ?? []) : []
-  return { bootId, uptimeMs, bootBaseMs: base === undefined ? undefined : Number(base) }
+  return { bootId, uptimeMs, text, bootBaseMs: base === undefined ? undefined : Number(base) }
 }
