@@ -284,20 +284,20 @@ const scenarios: readonly Scenario[] = [
   },
   ...(
     [
-      ['not-found', 'an image that no registry has', 'correct image and version'],
-      ['unauthorized', 'an image without credentials', 'imagePullSecrets'],
-      ['digest-mismatch', 'an image of another digest', 'containerSHA'],
-      ['unreachable', 'a registry that does not answer', 'reach the registry'],
+      ['not-found', 'an image that no registry has', 'correct image and version', 'kubectl edit skyhook s'],
+      ['unauthorized', 'an image without credentials', 'imagePullSecrets', 'kubectl -n skyhook get secrets'],
+      ['digest-mismatch', 'an image of another digest', 'containerSHA', 'kubectl edit skyhook s'],
+      ['unreachable', 'a registry that does not answer', 'reach the registry', 'curl -sS https://registry.test/v2/'],
     ] as const
   ).map(
-    ([code, title, remedy]): Scenario => ({
+    ([code, title, remedy, command]): Scenario => ({
       title,
       cause: 'image-pull',
       nodes: one,
       prepare: (scene) => void scene.host('host1').conditions.change({ fetch: { durationMs: 100, code } }),
       reason: 'ImagePull',
       object: 'Package/p0a',
-      says: [code, remedy],
+      says: [code, remedy, command],
     }),
   ),
   {

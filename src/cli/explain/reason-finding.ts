@@ -3,9 +3,9 @@ import { ignoreLabel } from '../../schemas/annotations.ts'
 import { type Reason, type ReasonName, reasons } from '../../schemas/catalogue/reasons.ts'
 import type { SkyhookRecord } from '../../schemas/journal.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
-import type { Skyhook } from '../../schemas/skyhook.ts'
+import type { PackageSpec, Skyhook } from '../../schemas/skyhook.ts'
 import type { Cause, Finding, GateName, ObjectName } from './finding.ts'
-import { imageRemedies, imageErrorKindOf } from './image-error-kind.ts'
+import { imageRemedyOf } from './image-error-kind.ts'
 
 export type ReasonContext = {
   readonly skyhook: Skyhook
@@ -100,8 +100,7 @@ function rowOf(reason: ReasonName, message: string, context: ReasonContext): Row
       return {
         gate: 'package',
         cause: 'image-pull',
-        unblock: imageRemedies[imageErrorKindOf(message)],
-        command: `kubectl edit skyhook ${name}`,
+        ...imageRemedyOf(message, { skyhook: name, namespace, image: specOf(context)?.image ?? '' }),
       }
     case 'InvalidPackage':
       return { gate: 'package', cause: 'invalid-package', command: `kubectl skyhook validate ${imageOf(context)}` }
@@ -177,8 +176,11 @@ const failingPackage = ({ record, packageName }: ReasonContext) =>
 
 const isUninstalling = (context: ReasonContext): boolean => failingPackage(context)?.progress.stage === 'uninstall'
 
-function imageOf({ skyhook, packageName = '' }: ReasonContext): string {
-  const spec = skyhook.spec.packages?.[packageName]
+const specOf = ({ skyhook, packageName = '' }: ReasonContext): PackageSpec | undefined =>
+  skyhook.spec.packages?.[packageName]
+
+function imageOf(context: ReasonContext): string {
+  const spec = specOf(context)
   return spec ? `${spec.image}:${spec.version}` : 'IMAGE'
 }
 
