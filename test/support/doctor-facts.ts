@@ -35,6 +35,7 @@ export const agentOn = (node: string, rest: Partial<AgentPod> = {}): AgentPod =>
   sinceMs: nowMs - dayMs,
   isDeleting: false,
   containerError: undefined,
+  restarts: 0,
   image: 'registry.test/skyhookd:1.0.0',
   ...rest,
 })

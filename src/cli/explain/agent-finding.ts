@@ -64,20 +64,23 @@ function obstacleOf(
 /** The DaemonSet controller adds tolerations of these to each pod. */
 const isDefault = (key: string): boolean => key.startsWith('node.kubernetes.io/')
 
-function deadAgent(namespace: string, { name, sinceMs, containerError }: AgentPod): Finding {
+/** The log before a restart says why it ended; without a restart there is only the one of now. */
+function deadAgent(namespace: string, pod: AgentPod): Finding {
+  const { name, sinceMs, restarts } = pod
+  const log = `kubectl -n ${namespace} logs ${name}${restarts > 0 ? ' --previous' : ''}`
   return {
     gate: 'agent',
     cause: 'agent-dead',
-    message: [
-      `the agent does not answer: pod ${namespace}/${name} is not Ready`,
-      ...(containerError === undefined ? [] : [`(${containerError})`]),
-    ].join(' '),
+    message: `the agent does not answer: pod ${namespace}/${name} ${notReady(pod)}`,
     objects: [{ kind: 'Pod', namespace, name }],
     sinceMs,
     unblock: 'the pod has to become Ready; steps that run on the host continue without it',
-    command: `kubectl -n ${namespace} describe pod ${name} && kubectl -n ${namespace} logs ${name} --previous`,
+    command: `kubectl -n ${namespace} describe pod ${name} && ${log}`,
   }
 }
+
+const notReady = ({ containerError }: AgentPod): string =>
+  `is not Ready${containerError === undefined ? '' : ` (${containerError})`}`
 
 /** Of another image than the DaemonSet, or, where that may not be read, than most other agents. */
 function outdatedAgent(
@@ -85,14 +88,29 @@ function outdatedAgent(
   { name, image, sinceMs }: AgentPod,
   daemonSet: AgentDaemonSet | undefined,
 ): Finding | undefined {
-  const expected = daemonSet?.image ?? usualImage(agents.known ? agents.value : [])
+  const pods = agents.known ? agents.value : []
+  const expected = daemonSet?.image ?? usualImage(pods)
   if (expected === undefined || expected === '' || image === '' || image === expected) return undefined
+  const owner = daemonSet ? `DaemonSet ${namespace}/${daemonSet.name} has` : 'most other agents run'
+  const found = { gate: 'agent', cause: 'agent-too-old', sinceMs } as const
+  const message = `the agent runs ${image}, and ${owner} ${expected}`
+  const own = { kind: 'Pod', namespace, name }
+  const blocking = pods.find((pod) => pod.image === expected && !pod.isReady && !pod.isDeleting)
+  // to replace this agent too would only make one more that is not Ready
+  if (blocking)
+    return {
+      ...found,
+      message:
+        `${message}: its rolling update waits for pod ${blocking.name}` +
+        `${blocking.node === '' ? '' : ` on node ${blocking.node}`}, which ${notReady(blocking)}`,
+      objects: [own, { kind: 'Pod', namespace, name: blocking.name }],
+      unblock: `pod ${blocking.name} has to become Ready: the rolling update of the DaemonSet waits for it`,
+      command: `kubectl -n ${namespace} describe pod ${blocking.name}`,
+    }
   return {
-    gate: 'agent',
-    cause: 'agent-too-old',
-    message: `the agent runs ${image}, the other agents run ${expected}`,
-    objects: [{ kind: 'Pod', namespace, name }],
-    sinceMs,
+    ...found,
+    message,
+    objects: [own],
     unblock: 'the rolling update of the DaemonSet has to reach the node; deleting the pod replaces it at once',
     command: `kubectl -n ${namespace} delete pod ${name}`,
   }

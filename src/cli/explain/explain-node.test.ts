@@ -116,7 +116,7 @@ const scenarios: readonly Scenario[] = [
       await scene.pass(10_000)
     },
     object: 'Pod/agent-of-node1',
-    says: ['not Ready', '--previous'],
+    says: ['not Ready', 'kubectl -n skyhook logs agent-of-node1'],
   },
   {
     title: 'a node whose agent is older than the others',

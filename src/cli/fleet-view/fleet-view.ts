@@ -38,6 +38,8 @@ export type AgentPod = {
   readonly isDeleting: boolean
   /** Why its container does not run, in the kubelet's words, for example `CrashLoopBackOff`. */
   readonly containerError: string | undefined
+  /** How often its container was started again in this pod. */
+  readonly restarts: number
   readonly image: string
 }
 

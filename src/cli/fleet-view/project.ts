@@ -7,6 +7,8 @@ import type { Skyhook } from '../../schemas/skyhook.ts'
 import type { AgentDaemonSet, AgentPod } from './fleet-view.ts'
 
 type ContainerStatus = {
+  readonly name?: string
+  readonly restartCount?: number
   readonly state?: {
     readonly waiting?: { readonly reason?: string }
     readonly terminated?: { readonly reason?: string }
@@ -92,6 +94,7 @@ export function agentPodOf({ metadata, spec, status }: PodObject): AgentPod {
     sinceMs: Number.isNaN(since) ? undefined : since,
     isDeleting: metadata.deletionTimestamp !== undefined,
     containerError: states?.find((reason) => reason !== undefined),
+    restarts: status?.containerStatuses?.find((one) => one.name === agentContainer)?.restartCount ?? 0,
     image: imageOf(spec?.containers),
   }
 }
