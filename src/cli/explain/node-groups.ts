@@ -1,6 +1,6 @@
 /** Nodes that are held up by the same thing, as one. */
 import type { NodeExplanation } from './explain-node.ts'
-import { type Finding, gateNames } from './finding.ts'
+import { type Finding, gateNames, type ObjectName } from './finding.ts'
 
 export type NodeGroup = {
   readonly nodes: readonly string[]
@@ -23,9 +23,11 @@ export function nodeGroups(explanations: readonly NodeExplanation[]): readonly N
     .toSorted((a, b) => rankOf(a) - rankOf(b) || b.nodes.length - a.nodes.length)
 }
 
-/** The Node itself is what differs between nodes with one cause. */
+/** The Node itself is what differs between nodes with one cause, and the pod of its agent. */
 function keyOf({ state, verdict, node }: NodeExplanation): string {
-  const objects = (verdict?.objects ?? []).filter(({ kind, name }) => !(kind === 'Node' && name === node))
+  const isOwn = ({ kind, name }: ObjectName): boolean =>
+    (kind === 'Node' && name === node) || (kind === 'Pod' && verdict?.gate === 'agent')
+  const objects = (verdict?.objects ?? []).filter((object) => !isOwn(object))
   return [
     state,
     verdict?.cause,
