@@ -464,3 +464,17 @@ test('a node at work is held up by nothing, and a complete one neither', async (
   const complete = await explain(scene, 'node1', asPublished)
   expect([complete.state, complete.verdict, complete.disagreement]).toEqual(['complete', undefined, undefined])
 })
+
+test('a node at work is not held up by an agent that is older than the others, and its gate says that it is', async () => {
+  const nodes = ['host1', 'host2', 'host3'].map((name) => ({ name }))
+  const scene = startScene({ nodes, skyhooks: { s: { interruptionBudget: { count: 3 } } } })
+  scene.host('host1').conditions.change({ stepMs: 20_000 })
+  await scene.until(() => scene.annotation('node1', statusKey('s')) === 'in_progress', 'work')
+  scene.simulation.admin.patch('/api/v1/namespaces/skyhook/pods/agent-of-node1', {
+    spec: { containers: [{ name: 'agent', image: 'registry.test/skyhookd:0.1.0' }] },
+  })
+  await scene.pass(2_000)
+  const working = await explain(scene, 'node1', asPublished)
+  expect([working.state, working.verdict]).toEqual(['working', undefined])
+  expect(working.gates[0]).toMatchObject({ gate: 'agent', findings: [{ cause: 'agent-too-old' }] })
+})

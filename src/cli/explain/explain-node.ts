@@ -38,7 +38,7 @@ export type NodeExplanation = {
   readonly node: string
   /** `working`: steps run, or are about to. */
   readonly state: 'complete' | 'working' | 'held-up' | 'not-selected'
-  /** The first closed gate. */
+  /** The first closed gate; undefined at work. */
   readonly verdict: Finding | undefined
   readonly gates: readonly Gate[]
   /** The reason on the Node. */
@@ -85,16 +85,20 @@ export function explainNode(
     ? completeFindings(context, agent, reason)
     : distinct([...(agent ? [agent] : []), ...findingsOf(context, decision)])
   const findings = found.toSorted((a, b) => gateNames.indexOf(a.gate) - gateNames.indexOf(b.gate))
-  const [verdict] = findings
+  const isAtWork = !isComplete && findings.every(isHarmlessAtWork)
+  const verdict = isAtWork ? undefined : findings[0]
   return {
     ...common,
-    state: isComplete ? 'complete' : verdict === undefined ? 'working' : 'held-up',
+    state: isComplete ? 'complete' : isAtWork ? 'working' : 'held-up',
     verdict,
     gates: gatesOf(context, findings, verdict),
     disagreement: disagreementOf(context, agent, isComplete ? undefined : reason, isComplete),
     doubt,
   }
 }
+
+/** Agents of two versions work side by side: where nothing else is in the way, an old one is at work. */
+const isHarmlessAtWork = ({ cause }: Finding): boolean => cause === 'agent-too-old'
 
 type Context = {
   readonly fleet: FleetView<KubernetesNode>
@@ -228,7 +232,8 @@ function disagreementOf(
   const since =
     published?.sinceMs === undefined ? '' : ` since ${new Date(published.sinceMs).toISOString().slice(0, 19)}Z`
   const shows = reason?.reason ?? (isComplete ? 'that it is complete' : 'that it works')
-  const why = agent === undefined ? '' : `; its agent does not act, so what the node says is old`
+  const isSilent = agent !== undefined && agent.cause !== 'agent-too-old'
+  const why = isSilent ? `; its agent does not act, so what the node says is old` : ''
   return published === undefined
     ? `node ${node.metadata.name} publishes no reason, and the API shows ${shows}${why}`
     : `node ${node.metadata.name} says ${published.reason}${since}, and the API shows ${shows}${why}`
