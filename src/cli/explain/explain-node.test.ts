@@ -13,7 +13,8 @@ import {
 } from '../../schemas/annotations.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { PackageSpec } from '../../schemas/skyhook.ts'
-import { readNodeDetail } from '../fleet-view/node-detail.ts'
+import { known } from '../../stages/model/snapshot.ts'
+import { type NodeDetail, readNodeDetail } from '../fleet-view/node-detail.ts'
 import { slimNode } from '../fleet-view/project.ts'
 import { readFleet } from '../fleet-view/read-fleet.ts'
 import { explainNode, type NodeExplanation } from './explain-node.ts'
@@ -22,12 +23,17 @@ import type { Cause } from './finding.ts'
 type Edit = (node: KubernetesNode) => KubernetesNode
 
 /** What the person hears. `edit`: what somebody has done to the Nodes right before. */
-async function explain(scene: FleetScene, nodeName: string, edit: Edit, name = 's'): Promise<NodeExplanation> {
+async function explain(
+  scene: FleetScene,
+  nodeName: string,
+  edit: Edit,
+  editDetail: (detail: NodeDetail) => NodeDetail = (detail) => detail,
+): Promise<NodeExplanation> {
   const { transport, simulation } = scene
   const { clock } = simulation
   const fleet = await readFleet(transport, { namespace: 'skyhook', clock, nodeOf: (node) => edit(slimNode(node)) })
-  const detail = await readNodeDetail(transport, nodeName)
-  const skyhook = fleet.skyhooks.known ? fleet.skyhooks.value.find(({ metadata }) => metadata.name === name) : undefined
+  const detail = editDetail(await readNodeDetail(transport, nodeName))
+  const skyhook = fleet.skyhooks.known ? fleet.skyhooks.value.find(({ metadata }) => metadata.name === 's') : undefined
   const node = fleet.nodes.known ? fleet.nodes.value.find(({ metadata }) => metadata.name === nodeName) : undefined
   if (skyhook === undefined || node === undefined) throw new Error('neither may be missing')
   return explainNode(fleet, { skyhook, node, detail })
@@ -260,6 +266,17 @@ const scenarios: readonly Scenario[] = [
     says: ['apps/train-1', 'podNonInterruptLabels'],
   },
   {
+    title: 'a protected pod beside a Skyhook of other nodes with the same package',
+    cause: 'protected-pod',
+    nodes: [{ name: 'host1', pods: [pod('train', { isProtected: true })] }],
+    skyhooks: {
+      s: { ...rebooting, podNonInterruptLabels: { matchLabels: protectedLabels } },
+      z: { packages: packageOf(), nodeSelectors: { matchLabels: { pool: 'z' } } },
+    },
+    reason: 'ProtectedPods',
+    object: 'Pod/train-1',
+  },
+  {
     title: 'a pod whose disruption budget allows nothing',
     cause: 'disruption-budget',
     nodes: [{ name: 'host1', pods: [pod('shop')] }],
@@ -477,4 +494,14 @@ test('a node at work is not held up by an agent that is older than the others, a
   const working = await explain(scene, 'node1', asPublished)
   expect([working.state, working.verdict]).toEqual(['working', undefined])
   expect(working.gates[0]).toMatchObject({ gate: 'agent', findings: [{ cause: 'agent-too-old' }] })
+})
+
+test('a node whose last pod has left is at work, also before its agent says so', async () => {
+  const scene = startScene({
+    nodes: [{ name: 'host1', pods: [pod('train', { isProtected: true })] }],
+    skyhooks: { s: { ...rebooting, podNonInterruptLabels: { matchLabels: protectedLabels } } },
+  })
+  await scene.until(() => scene.annotation('node1', reasonKey('s'))?.includes('"ProtectedPods"') === true, 'a drain')
+  const found = await explain(scene, 'node1', asPublished, (detail) => ({ ...detail, pods: known([]) }))
+  expect([found.state, found.verdict]).toEqual(['working', undefined])
 })

@@ -55,7 +55,8 @@ export function explainNode(
   { skyhook, node, detail }: { readonly skyhook: Skyhook; readonly node: KubernetesNode; readonly detail: NodeDetail },
 ): NodeExplanation {
   const { name } = skyhook.metadata
-  const rebuilt = nodeView(fleet, valueOr(fleet.skyhooks, [skyhook]), node, detail)
+  const others = valueOr(fleet.skyhooks, []).filter(({ metadata }) => metadata.name !== name)
+  const rebuilt = nodeView(fleet, [...others, skyhook], node, detail)
   const decisions = decisionsOf(rebuilt.snapshot)
   const index = decisions.findIndex((one) => one.name === name)
   const decision = decisions[index]

@@ -40,6 +40,7 @@ export type NodeView = {
   readonly slotAnswers: ReadonlyMap<string, Known<SlotAnswer>>
 }
 
+/** Where Skyhooks have a package in common, the words of the last one about it count. */
 export function nodeView(
   fleet: FleetView<KubernetesNode>,
   skyhooks: readonly Skyhook[],
@@ -99,7 +100,7 @@ export function nodeView(
         runningSteps.map((id): [string, AttemptObservation] => [id, { state: 'running' }]),
       ),
     ),
-    preparations: new Map(
+    preparations: merged(
       views.flatMap((view) => preparationsOf(view, { hasStarted: hasStarted(view), nowMs, evidence, records })),
     ),
     distantSkyhooks: new Set(waiting.map(({ metadata }) => metadata.name)),
@@ -190,6 +191,19 @@ const preparationReasons: ReadonlySet<string> = new Set([
   'InvalidSpec',
 ])
 
+/** The same image may be on the host for one Skyhook, and be checked for another one that has not started. */
+function merged(rows: readonly (readonly [string, Preparation])[]): ReadonlyMap<string, Preparation> {
+  const preparations = new Map<string, Preparation>()
+  for (const [key, preparation] of rows) {
+    const isLess = preparation.state === 'checked' && preparations.get(key)?.state === 'ready'
+    if (!isLess) preparations.set(key, preparation)
+  }
+  return preparations
+}
+
+/** The API does not show it. */
+const unknownDigest = ''
+
 /** What the agent says to be missing; all else is taken to be on the host, or in its registry. */
 function preparationsOf(
   view: SkyhookView,
@@ -208,7 +222,7 @@ function preparationsOf(
   const { name: skyhook } = view.metadata
   const reported = (evidence.get(skyhook) ?? []).filter(({ reason }) => preparationReasons.has(reason))
   const ready: Preparation = hasStarted
-    ? { state: 'ready', digest: '', config: anyConfig, contentHashes: new Map() }
+    ? { state: 'ready', digest: unknownDigest, config: anyConfig, contentHashes: new Map() }
     : { state: 'checked' }
   const preparationOf = (name: string, spec: PackageSpec): Preparation => {
     const found = reported.find((one) => one.package === name && isAboutSpec(one, spec))
@@ -225,6 +239,7 @@ function preparationsOf(
     return [
       [preparationKey(asked), preparation],
       [preparationKey({ ...asked, references }), preparation],
+      [preparationKey({ image, version, digest: unknownDigest }), preparation], // of a stage that is about to start
     ] as const
   })
   const ofHost = Object.values(records.get(skyhook)?.record?.packages ?? {}).flatMap((entry) => {
