@@ -7,9 +7,10 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import type { EnvVar } from '../../src/schemas/kubernetes.ts'
 import type { Interrupt, PackageSpec } from '../../src/schemas/skyhook.ts'
 import { fixturePackages, useCluster, type NodeName } from './cluster.ts'
-import { ignoreNotFound, patch } from './kube.ts'
+import { ignoreNotFound } from './kube.ts'
 import { failureScene, type Scene } from './failure-scene.ts'
 import type { OnTestFinished } from './node-locks.ts'
+import { refuseLogin } from './registry-login.ts'
 import { publishedState, shellscript, type Scripts } from './skyhooks.ts'
 
 const cluster = useCluster()
@@ -138,18 +139,12 @@ describe.concurrent('work that cannot begin', () => {
     const work = await scene('node-2', onTestFinished)
     const repository = `test/${work.name}`
     await cluster.sandbox.must(['push', join(fixturePackages, 'shellscript'), `${repository}:1.0.0`])
-    const { data } = await cluster.api.json<{ data: Record<string, string> }>('GET', `${secrets}/registry`)
-    const right = data['.dockerconfigjson'] ?? ''
-    const put = async (text: string): Promise<void> =>
-      void (await patch(cluster.api, `${secrets}/registry`, { data: { '.dockerconfigjson': text } }))
-    const { auths } = JSON.parse(Buffer.from(right, 'base64').toString()) as { auths: object }
-    const wrong = { [`${cluster.registry}/${repository}`]: { auth: Buffer.from('nobody:nothing').toString('base64') } }
-    onTestFinished(async () => await put(right))
-    await put(Buffer.from(JSON.stringify({ auths: { ...auths, ...wrong } })).toString('base64'))
+    const correct = await refuseLogin(cluster, `${cluster.registry}/${repository}`)
+    onTestFinished(correct)
     await work.apply(image(repository))
     await work.shows('ImagePull', repository, 'UNAUTHORIZED')
     await work.heldNoSlot()
-    await put(right)
+    await correct()
     expect(await work.ends()).toEqual(['ImagePull'])
   })
 
