@@ -53,6 +53,21 @@ export async function killAgent(cluster: Cluster, node: NodeName): Promise<void>
   )
 }
 
+/**
+ * Runs `task` while the agent's process on the node is stopped: it neither acts nor puts anything back. After half a
+ * minute its pod is no longer Ready.
+ */
+export async function withFrozenAgent<T>({ sandbox }: Cluster, node: NodeName, task: () => Promise<T>): Promise<T> {
+  const signal = async (name: 'STOP' | 'CONT'): Promise<void> =>
+    void (await sandbox.must(['exec', node, '--', 'pkill', `-${name}`, '-f', 'skyhookd.cjs agent']))
+  await signal('STOP')
+  try {
+    return await task()
+  } finally {
+    await signal('CONT')
+  }
+}
+
 /** Rolls all agents to a new image, built from the working tree, and waits until they have started. */
 export async function rollAgents({ sandbox, history }: Cluster): Promise<void> {
   const old = startedAgents(history.now)

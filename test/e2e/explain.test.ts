@@ -1,106 +1,35 @@
 /** `kubectl skyhook explain` on real nodes: cause, object and remedy of what holds a node up. */
-import { setTimeout as sleep } from 'node:timers/promises'
-import { describe, expect, test, vi } from 'vitest'
-import type { Cause, GateName } from '../../src/cli/explain/finding.ts'
-import type { NodeExplanation } from '../../src/cli/explain/explain-node.ts'
+import { describe, expect, test } from 'vitest'
+import { policiesPath, skyhookTypeMeta } from '../../src/schemas/api.ts'
 import { disableKey, ignoreLabel, pauseKey } from '../../src/schemas/annotations.ts'
+import type { DeploymentPolicySpec } from '../../src/schemas/deployment-policy.ts'
 import type { Interrupt, PackageSpec, SkyhookSpec } from '../../src/schemas/skyhook.ts'
-import { commandLine } from '../support/command-line.ts'
-import { withoutAgents } from './agents.ts'
 import { type NodeName, uniqueName, useCluster } from './cluster.ts'
-import { patch, paths } from './kube.ts'
+import { holdCensus } from './election.ts'
+import { explainedWithinMs, explainScene, type Expected, type ExplainScene } from './explain-scene.ts'
+import { ignoreNotFound, patch, paths } from './kube.ts'
+import type { View } from './moments.ts'
 import { isCompleteOn } from './node-availability.ts'
-import { lockNodes, type OnTestFinished } from './node-locks.ts'
-import { manifest, selectorLabel, shellscript, type Scripts } from './skyhooks.ts'
+import type { OnTestFinished } from './node-locks.ts'
+import { refuseLogin } from './registry-login.ts'
+import { manifest, publishedState, selectorLabel, shellscript, type Scripts } from './skyhooks.ts'
 import { slotsOf } from './slots.ts'
-import { createWorkloads, type Workloads } from './workloads.ts'
 
 const cluster = useCluster()
-/** The agent's own reaction is bounded elsewhere; here pods are started and images asked for. */
-const explainedWithinMs = 45_000
-const pollMs = 500
-
-type Expected = {
-  readonly cause: Cause
-  readonly gate: GateName
-  /** `Kind/name` of an object that the finding is about; `$node` and `$name` stand for the scene's. */
-  readonly object: string
-  /** Parts of what would open the gate, and of the command. */
-  readonly unblock: RegExp
-  readonly command: RegExp
-  readonly message?: RegExp
-}
-
-type Scene = {
-  readonly name: string
-  readonly node: NodeName
-  readonly onTestFinished: OnTestFinished
-  /** A Skyhook on the scene's node, or on these. */
-  readonly apply: (
-    spec?: SkyhookSpec,
-    annotations?: Record<string, string>,
-    ...nodes: readonly NodeName[]
-  ) => Promise<void>
-  readonly editNode: (body: object, undo: object) => Promise<void>
-  readonly workloads: () => Promise<Workloads>
-  /** What differs from the expected explanation, once it has its cause or the time is over. */
-  readonly differences: (expected: Expected) => Promise<object>
-}
-
+const scene = async (node: NodeName, onTestFinished: OnTestFinished, ...others: NodeName[]): Promise<ExplainScene> =>
+  await explainScene(cluster, onTestFinished, node, ...others)
 const script = (scripts: Scripts, more: Partial<PackageSpec> = {}): PackageSpec =>
   shellscript(cluster.registry, scripts, more)
 const interrupt: Interrupt = { type: 'service', services: ['foobar'] }
 const interrupting = (): Record<string, PackageSpec> => ({ work: script({}, { interrupt }) })
 
-async function explained(name: string, node: string): Promise<NodeExplanation> {
-  const tool = commandLine({ client: cluster.api })
-  const { code, stdout, stderr } = await tool.run(`explain ${name} ${node} -n skyhook -o json`)
-  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
-  const { items } = JSON.parse(stdout) as { items: [NodeExplanation] }
-  return items[0]
-}
-
-async function scene(node: NodeName, onTestFinished: OnTestFinished, ...others: NodeName[]): Promise<Scene> {
-  await lockNodes(onTestFinished, node, ...others)
-  const name = uniqueName('explained')
-  onTestFinished(async () => await cluster.remove(name))
-  const fill = (text: string): string => text.replace('$node', node).replace('$name', name)
-  return {
-    name,
-    node,
-    onTestFinished,
-    async apply(spec = {}, annotations = {}, ...nodes) {
-      const made = manifest(name, { interruptionBudget: { count: 1 }, packages: { work: script({}) }, ...spec })
-      await cluster.apply({ ...made, metadata: { name, annotations } }, ...(nodes.length === 0 ? [node] : nodes))
-    },
-    async editNode(body, undo) {
-      const path = `${paths.nodes}/${node}`
-      onTestFinished(async () => void (await patch(cluster.api, path, undo)))
-      await patch(cluster.api, path, body)
-    },
-    async workloads() {
-      const made = await createWorkloads(cluster, name)
-      onTestFinished(async () => await made.remove())
-      return made
-    },
-    async differences({ cause, gate, object, unblock, command, message = /./ }) {
-      let found = await explained(name, node)
-      for (const endMs = Date.now() + explainedWithinMs; found.verdict?.cause !== cause; await sleep(pollMs)) {
-        found = await explained(name, node)
-        if (Date.now() > endMs) break
-      }
-      const { verdict } = found
-      if (verdict?.cause !== cause) return { expected: cause, found }
-      const objects = verdict.objects.map((one) => `${one.kind}/${one.name}`)
-      return {
-        ...(verdict.gate !== gate && { gate: verdict.gate }),
-        ...(!objects.includes(fill(object)) && { objects }),
-        ...(!message.test(verdict.message) && { message: verdict.message }),
-        ...(!unblock.test(verdict.unblock) && { unblock: verdict.unblock }),
-        ...(!command.test(verdict.command) && { command: verdict.command }),
-      }
-    },
-  }
+/** Removed with the test. Called before the scene: a policy stays as long as its Skyhook. */
+async function createPolicy(spec: DeploymentPolicySpec, onTestFinished: OnTestFinished): Promise<string> {
+  const name = uniqueName('policy')
+  onTestFinished(async () => void (await ignoreNotFound(cluster.api, 'DELETE', `${policiesPath}/${name}`)))
+  const body = { ...skyhookTypeMeta, kind: 'DeploymentPolicy', metadata: { name }, spec }
+  await cluster.api.json('POST', policiesPath, { body })
+  return name
 }
 
 describe.concurrent('settings', () => {
@@ -178,6 +107,40 @@ describe.concurrent('settings', () => {
     expect(await differences({ ...expected, unblock: /budget|interruptionBudget/, command: /kubectl/ })).toEqual({})
   })
 
+  test('a percentage that nobody counts names the Lease of the election, and is counted once an agent is elected', async ({
+    onTestFinished,
+  }) => {
+    const { name, node, apply, differences } = await scene('node-1', onTestFinished)
+    const census = await holdCensus(cluster, name)
+    onTestFinished(async () => await census.release())
+    await apply({ interruptionBudget: { percent: 50 } })
+    const expected = { cause: 'no-census', gate: 'slot', object: 'Lease/skyhookd-census', message: /census/ } as const
+    expect(await differences({ ...expected, unblock: /elected/, command: /get lease skyhookd-census/ })).toEqual({})
+    await census.release()
+    await cluster.history.eventually('it is complete', (view) => isCompleteOn(view, name, [node]), explainedWithinMs)
+  })
+
+  test('several causes at once are named in order, and the command of each opens its gate', async ({
+    onTestFinished,
+  }) => {
+    const { name, node, apply, editNode, explained, obey } = await scene('node-2', onTestFinished)
+    const taints = [{ key: 'example.com/maintenance', effect: 'NoSchedule' }]
+    const path = `${paths.nodes}/${node}`
+    const label = (value: string | null) => ({ metadata: { labels: { [ignoreLabel]: value } } })
+    await editNode({ ...label('true'), spec: { taints } }, { ...label(null), spec: { taints: null } })
+    await apply({ interruptionBudget: { count: 0 } }, { [pauseKey]: 'true' })
+    const seen: unknown[] = []
+    for (let round = 0; round < 4; round++) {
+      const { verdict, gates } = await explained()
+      seen.push(gates.flatMap(({ findings }) => findings.map(({ cause }) => cause)))
+      if (verdict?.cause === 'taint') await patch(cluster.api, path, { spec: { taints: null } })
+      else await obey(verdict?.command ?? '')
+    }
+    const inOrder = ['ignored', 'paused', 'taint', 'budget-zero']
+    expect(seen).toEqual([0, 1, 2, 3].map((opened) => inOrder.slice(opened)))
+    await cluster.history.eventually('it is complete', (view) => isCompleteOn(view, name, [node]), explainedWithinMs)
+  })
+
   test('a DeploymentPolicy that does not exist is named', async ({ onTestFinished }) => {
     const { name, node, differences } = await scene('node-1', onTestFinished)
     const deploymentPolicy = uniqueName('absent')
@@ -216,7 +179,7 @@ describe.concurrent('packages', () => {
   test.for<[title: string, NodeName, () => SkyhookSpec, Omit<Expected, 'object'>]>([
     [
       'an image whose version is no tag',
-      'node-1',
+      'node-2',
       works(() => script({}, { version: '9.9.9' })),
       { ...image, unblock: /version|tag/ },
     ],
@@ -230,11 +193,11 @@ describe.concurrent('packages', () => {
       'a registry that does not answer',
       'node-3',
       works(() => ({ version: '1.0.0', image: '127.0.0.1:1/none' })),
-      { ...image, unblock: /registry|network|reach/ },
+      { ...image, unblock: /reach the registry/, command: /curl -sS https:\/\/127\.0\.0\.1:1\/v2\// },
     ],
     [
       'a package with an invalid config.json',
-      'node-1',
+      'node-2',
       from('test/broken-config'),
       { ...invalid, message: /config\.json/ },
     ],
@@ -253,7 +216,7 @@ describe.concurrent('packages', () => {
     ],
     [
       'a step that fails, with the end of its log,',
-      'node-1',
+      'node-3',
       works(() => script({ apply: 'echo "the disk is on fire"; exit 3' })),
       {
         cause: 'step-failing',
@@ -275,6 +238,16 @@ describe.concurrent('packages', () => {
     expect(await differences({ object: 'Package/work', ...expected })).toEqual({})
   })
 
+  test('an image that the credentials do not open is explained by them', async ({ onTestFinished }) => {
+    const { name, apply, differences } = await scene('node-2', onTestFinished)
+    const repository = `${cluster.registry}/test/${name}`
+    onTestFinished(await refuseLogin(cluster, repository))
+    await apply({ packages: { work: { version: '1.0.0', image: repository } } })
+    const command = /get secrets --field-selector type=kubernetes\.io\/dockerconfigjson/
+    const expected = { ...image, command, object: 'Package/work', message: /UNAUTHORIZED/ }
+    expect(await differences({ ...expected, unblock: /imagePullSecrets/ })).toEqual({})
+  })
+
   test('an uninstall that fails is explained as the cause', async ({ onTestFinished }) => {
     const { name, node, apply, differences } = await scene('node-3', onTestFinished)
     const work = script({ uninstall: 'echo "still mounted"; exit 32' })
@@ -292,6 +265,23 @@ describe.concurrent('packages', () => {
       await differences({ ...expected, unblock: /fix the package, or drop/, command: /reset .* --package work/ }),
     ).toEqual({})
   })
+
+  test('a host that was rebooted three times for one spec is explained as a loop', async ({ onTestFinished }) => {
+    const { name, node, apply, obey, differences } = await scene('node-1', onTestFinished)
+    await apply({ packages: { work: script({ post_interrupt_check: 'exit 1' }, { interrupt: { type: 'reboot' } }) } })
+    for (const reboots of [1, 2, 3]) {
+      const hasFailed = ({ nodes }: View): boolean => {
+        const { state, companion } = publishedState(nodes.get(node), name)
+        const isFailing = Object.values(state).some((entry) => entry.state === 'erroring')
+        return isFailing && Object.values(companion?.reboots ?? {}).some(({ done }) => done === reboots)
+      }
+      await cluster.history.eventually(`the check fails after reboot ${reboots}`, hasFailed, explainedWithinMs)
+      await obey(`kubectl skyhook package rerun work --skyhook ${name} --node ${node} --stage interrupt`)
+    }
+    const expected = { cause: 'reboot-loop', gate: 'interrupt', object: 'Package/work', message: /3 reboots/ } as const
+    const command = /skyhook logs .* --node node-1 --package work/
+    expect(await differences({ ...expected, unblock: /fix the package/i, command })).toEqual({})
+  })
 })
 
 describe.concurrent('what is out, and what has to leave', () => {
@@ -302,6 +292,18 @@ describe.concurrent('what is out, and what has to leave', () => {
     await patch(cluster.api, `${paths.nodes}/node-2`, { metadata: { labels: { [selectorLabel]: name } } })
     const expected = { cause: 'budget-full', gate: 'slot', object: 'Node/node-3', message: /node-3/ } as const
     expect(await differences({ ...expected, unblock: /node-3/, command: /explain .* node-3/ })).toEqual({})
+  })
+
+  test('a batch that is not finished names its policy and the node at work', async ({ onTestFinished }) => {
+    const fixed = { initialBatch: 1, batchThreshold: 100, failureThreshold: 1, safetyLimit: 50 }
+    const policy = await createPolicy({ default: { budget: { count: 2 }, strategy: { fixed } } }, onTestFinished)
+    const { name, differences } = await scene('node-1', onTestFinished, 'node-2')
+    const work = script({ apply: 'sleep 20' })
+    await cluster.apply(manifest(name, { deploymentPolicy: policy, packages: { work } }), 'node-2')
+    await cluster.history.eventually('node-2 is at work', (view) => slotsOf(view, name)[0]?.holder === 'node-2')
+    await patch(cluster.api, `${paths.nodes}/node-1`, { metadata: { labels: { [selectorLabel]: name } } })
+    const expected = { cause: 'batch', gate: 'slot', object: `DeploymentPolicy/${policy}`, message: /batch/ } as const
+    expect(await differences({ ...expected, unblock: /node-2/, command: /skyhook status explained/ })).toEqual({})
   })
 
   test('a protected pod is named', async ({ onTestFinished }) => {
@@ -374,22 +376,5 @@ describe('without what decides', () => {
     await apply()
     const expected = { cause: 'host-unusable', gate: 'host', object: 'Node/$node', message: /EROFS/ } as const
     expect(await differences({ ...expected, unblock: /./, command: /doctor --node node-2/ })).toEqual({})
-  })
-
-  test('a node without an agent is explained by that, whatever it says', async ({ onTestFinished }) => {
-    const { name, node, apply, differences } = await scene('node-3', onTestFinished)
-    await apply({ interruptionBudget: { count: 0 } })
-    expect(
-      await differences({ cause: 'budget-zero', gate: 'slot', object: 'Skyhook/$name', unblock: /./, command: /./ }),
-    ).toEqual({})
-    const publishedReason = async (): Promise<unknown> => (await explained(name, node)).published?.reason
-    await vi.waitFor(async () => expect(await publishedReason()).toBe('WaitingForSlot'), explainedWithinMs)
-    await withoutAgents(cluster, async () => {
-      const expected = { cause: 'no-agent', gate: 'agent', object: 'Node/$node' } as const
-      expect(await differences({ ...expected, unblock: /nodeSelector/, command: /get daemonset skyhookd/ })).toEqual({})
-      expect(await publishedReason()).toBe('WaitingForSlot')
-      const { gates } = await explained(name, node)
-      expect(gates.find(({ gate }) => gate === 'slot')?.verdict).toBe('closed')
-    })
   })
 })
