@@ -3,13 +3,14 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { deleteAgent } from './agents.ts'
+import { deleteAgent, killAgent } from './agents.ts'
 import { uniqueName, useCluster } from './cluster.ts'
 import { manifest, publishedState, shellscript } from './skyhooks.ts'
 
 const cluster = useCluster()
 const name = uniqueName('logs')
 const node = 'node-1'
+const other = 'node-2'
 const secret = 'geheim-of-a-step'
 const main = join(import.meta.dirname, '../../src/cli/main.ts')
 
@@ -57,7 +58,7 @@ beforeAll(async () => {
   })
   const env = [{ name: 'TOKEN', valueFrom: { secretKeyRef: { name, key: 'token' } } }]
   const packages = { writer: shellscript(cluster.registry, { apply: script, config: 'exit 0' }, { env }) }
-  await cluster.apply(manifest(name, { packages }), node)
+  await cluster.apply(manifest(name, { packages }), node, other)
   following = tool('logs', name, '--node', node, '-f', '-o', 'json')
   let rest = ''
   following.stdout?.on('data', (chunk: Buffer) => {
@@ -104,6 +105,41 @@ test('a replaced agent continues, and no line is lost or shown twice', async () 
   expect(numbers).toEqual(numbers.map((_, index) => index + 1))
 })
 
+test('an agent whose container is started again continues, and the log before that is there with --previous', async () => {
+  const { number: before } = ticks().at(-1) ?? { number: 0 }
+  await killAgent(cluster, node)
+  const last = ticks().length
+  await untilTicks(last + 20)
+  const numbers = ticks().map(({ number }) => number)
+  expect(numbers).toEqual(numbers.map((_, index) => index + 1))
+  const previous = await answer('logs', name, '--node', node, '--previous')
+  expect(previous).toMatch(new RegExp(`^tick ${before} `, 'm'))
+  expect(previous).not.toMatch(new RegExp(`^tick ${numbers.length} `, 'm'))
+})
+
+test('the steps of several nodes are followed at once, each line with its node', async () => {
+  const both = tool('logs', name, '--node', `${node},${other}`, '-f')
+  let text = ''
+  both.stdout?.on('data', (chunk: Buffer) => (text += chunk.toString()))
+  const ended = new Promise((resolve) => both.once('close', resolve))
+  const ticksOf = (of: string): number[] =>
+    [...text.matchAll(new RegExp(`^\\[${of}\\] tick (\\d+) `, 'gm'))].map(([, number]) => Number(number))
+  const counts = (): number[] => [node, other].map((of) => ticksOf(of).length)
+  const areAtLeast = async (expected: readonly number[]): Promise<void> =>
+    await expect
+      .poll(() => counts().every((count, index) => count >= (expected[index] ?? 0)), { timeout: 30_000 })
+      .toBe(true)
+  await areAtLeast([10, 10])
+  await areAtLeast(counts().map((count) => count + 5)) // live
+  both.kill('SIGINT')
+  expect(await ended).toBe(130)
+  expect(text.split('\n').filter((line) => !/^(\[node-[12]\] .*)?$/.test(line))).toEqual([])
+  for (const of of [node, other]) {
+    const numbers = ticksOf(of)
+    expect(numbers).toEqual(numbers.map((_, index) => (numbers[0] ?? 0) + index))
+  }
+})
+
 test('ctrl-C ends following with 130', async () => {
   const ended = new Promise((resolve) => following.once('exit', resolve))
   following.kill('SIGINT')
@@ -111,7 +147,7 @@ test('ctrl-C ends following with 130', async () => {
 })
 
 test('the history has each step with its exit code, also after the agent was replaced again', async () => {
-  await cluster.host(node).exec('touch', `/var/tmp/${name}.go`)
+  for (const of of [node, other] as const) await cluster.host(of).exec('touch', `/var/tmp/${name}.go`)
   await cluster.history.eventually(
     'the node is complete',
     ({ nodes }) => publishedState(nodes.get(node), name).status === 'complete',
