@@ -46,6 +46,10 @@ cli-packages: deps ## package kubectl skyhook: npm, archives that need nothing, 
 image: build ## build the agent's image as an archive, dist/skyhookd-image.tar
 	@node build/image.ts --out dist/skyhookd-image.tar
 
+.PHONY: release
+release: deps ## everything that people install, as a folder, OUT=dist/release (VERSION=0.1.0; PUSH=registry/path, URL=…); needs Go
+	@node build/release.ts --version "$(VERSION)" $(if $(OUT),--out "$(OUT)") $(if $(PUSH),--push "$(PUSH)") $(if $(URL),--url "$(URL)")
+
 .PHONY: install
 install: ## apply the resource definitions to the cluster of kubectl's current context
 	@build/deploy.sh install

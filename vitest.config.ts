@@ -65,6 +65,16 @@ export default defineConfig({
       },
       {
         test: {
+          name: 'release', // `make release`, from copies of the working tree; needs no root
+          include: ['test/release/**/*.test.ts'],
+          environment: 'node',
+          testTimeout: 120_000,
+          hookTimeout: 900_000,
+          fileParallelism: false,
+        },
+      },
+      {
+        test: {
           name: 'real',
           include: [
             'test/host/**/*.test.ts',

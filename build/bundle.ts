@@ -15,6 +15,16 @@ export type Bundle = {
   /** Licenses of everything bundled; they accompany the program. */
   readonly notices: string
   readonly version: string
+  /** Of which files are in the program, by name. */
+  readonly packages: readonly BundledPackage[]
+}
+
+export type BundledPackage = {
+  readonly name: string
+  readonly version: string
+  readonly license: string
+  /** In the repository, as the lock file names it: `node_modules/…`. */
+  readonly folder: string
 }
 
 /** The version that package.json states; also the image's label. */
@@ -105,30 +115,32 @@ async function bundleProgram(folder: string, { entry, banner, plugins = [], ...p
     metafile: true,
     logLevel: 'warning',
   })
+  const packages = packagesOf(result.metafile)
   const notices = join(folder, program.notices)
   mkdirSync(folder, { recursive: true })
-  writeFileSync(notices, noticesOf(result.metafile))
-  return { file, notices, version }
+  writeFileSync(notices, packages.map(noticeOf).join('\n\n'))
+  return { file, notices, version, packages }
 }
 
-function noticesOf({ inputs }: Metafile): string {
-  const packages = new Set(
+function packagesOf({ inputs }: Metafile): BundledPackage[] {
+  const folders = new Set(
     Object.keys(inputs).flatMap((path) => /^(.*node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(path)?.[1] ?? []),
   )
-  return [...packages]
-    .sort()
-    .map((folder) => {
-      const { name, version, license } = JSON.parse(
-        readFileSync(join(repository, folder, 'package.json'), 'utf8'),
-      ) as Record<string, string>
-      const file = readdirSync(join(repository, folder)).find((one) => /^licen[cs]e/i.test(one))
-      const text =
-        file !== undefined && existsSync(join(repository, folder, file))
-          ? readFileSync(join(repository, folder, file), 'utf8').trim()
-          : `License: ${license}`
-      return `${name} ${version}\n${'-'.repeat(72)}\n${text}\n`
-    })
-    .join('\n\n')
+  return [...folders].sort().map((folder) => {
+    const { name, version, license } = JSON.parse(
+      readFileSync(join(repository, folder, 'package.json'), 'utf8'),
+    ) as Omit<BundledPackage, 'folder'>
+    return { name, version, license, folder }
+  })
+}
+
+function noticeOf({ name, version, license, folder }: BundledPackage): string {
+  const file = readdirSync(join(repository, folder)).find((one) => /^licen[cs]e/i.test(one))
+  const text =
+    file !== undefined && existsSync(join(repository, folder, file))
+      ? readFileSync(join(repository, folder, file), 'utf8').trim()
+      : `License: ${license}`
+  return `${name} ${version}\n${'-'.repeat(72)}\n${text}\n`
 }
 
 if (import.meta.main) {

@@ -19,10 +19,16 @@ export function chartFiles(): Map<string, string> {
     files.set(join(root, 'chart', 'crd-files', name), readFileSync(join(root, 'crds', name), 'utf8'))
   }
   files.set(join(root, 'chart', 'monitoring', 'dashboard.json'), `${JSON.stringify(dashboard(), null, 2)}\n`)
-  const values = parseDocument(readFileSync(join(root, 'chart', 'values.yaml'), 'utf8')).contents
-  if (!isMap(values)) throw new Error('chart/values.yaml is not a mapping')
-  files.set(readme, withTable(readFileSync(readme, 'utf8'), rows(values)))
+  const values = readFileSync(join(root, 'chart', 'values.yaml'), 'utf8')
+  files.set(readme, withValues(readFileSync(readme, 'utf8'), values))
   return files
+}
+
+/** The chart's README with the table of these values. */
+export function withValues(text: string, values: string): string {
+  const { contents } = parseDocument(values)
+  if (!isMap(contents)) throw new Error('chart/values.yaml is not a mapping')
+  return withTable(text, rows(contents))
 }
 
 function withTable(text: string, lines: readonly string[]): string {

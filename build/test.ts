@@ -106,6 +106,7 @@ tests('unit')
 tests('tool')
 tests('monitoring')
 tests('dashboard')
+tests('release')
 // `make mutants` has them all.
 check('deliberate bugs of the daemon (a sample)', [process.execPath, 'build/daemon-mutants.ts', '--every', '12'])
 campaign('test/fleet/run/campaign.ts', '--seeds', String(fleetSeeds), '--workers', '2')

@@ -1,0 +1,129 @@
+/** `make release` as a whole, twice: from two folders, into two folders. */
+import { execFileSync } from 'node:child_process'
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { parse, parseAllDocuments } from 'yaml'
+import { readVersion } from '../../build/bundle.ts'
+import { cacheFolder } from '../../build/cache.ts'
+import { workingTree } from '../../build/checks/repository.ts'
+import { filesBelow, sha256OfFile } from '../../build/release/checksums.ts'
+
+const repository = join(import.meta.dirname, '..', '..')
+const version = readVersion()
+const work = mkdtempSync(join(tmpdir(), 'release-test-'))
+const url = 'https://downloads.example.com/skyhook'
+let first = ''
+
+/** The first one fetches Node and Debian packages for arm64. */
+const firstBuildMs = 900_000
+
+beforeAll(() => {
+  first = release('one', 0o022, process.env)
+}, firstBuildMs)
+afterAll(() => rmSync(work, { recursive: true, force: true }))
+
+/** Builds from the working tree, as a commit of its own in a folder of its own. */
+function release(name: string, umask: number, env: NodeJS.ProcessEnv): string {
+  const sources = join(work, name, 'sources')
+  const out = join(work, name, 'release')
+  const before = process.umask(umask)
+  try {
+    for (const path of workingTree().paths) {
+      if (path === 'node_modules') continue // a link, in some worktrees
+      mkdirSync(dirname(join(sources, path)), { recursive: true })
+      cpSync(join(repository, path), join(sources, path))
+    }
+    symlinkSync(join(repository, 'node_modules'), join(sources, 'node_modules'))
+    commitAll(sources)
+    execFileSync(process.execPath, ['build/release.ts', '--version', version, '--out', out, '--url', url], {
+      cwd: sources,
+      env,
+      stdio: ['ignore', 'ignore', 'inherit'],
+    })
+    return out
+  } finally {
+    process.umask(before)
+  }
+}
+
+/** The same commit wherever and whenever. */
+function commitAll(folder: string): void {
+  const who = { NAME: 'Release', EMAIL: 'release@example.com', DATE: '2026-01-01T00:00:00Z' }
+  const identity = Object.entries(who).flatMap(([key, value]) => [
+    [`GIT_AUTHOR_${key}`, value],
+    [`GIT_COMMITTER_${key}`, value],
+  ])
+  const env = { ...process.env, ...(Object.fromEntries(identity) as Record<string, string>) }
+  const git = (...parameters: readonly string[]) =>
+    execFileSync('git', ['-c', 'commit.gpgsign=false', '-c', 'core.fileMode=false', ...parameters], {
+      cwd: folder,
+      env,
+      stdio: ['ignore', 'ignore', 'inherit'],
+    })
+  git('init', '-q')
+  git('add', '-A')
+  git('commit', '-q', '-m', 'Everything')
+}
+
+/** Downloads alone: layers and the launcher are made again. */
+function cacheOfDownloads(): string {
+  const cache = join(work, 'cache')
+  mkdirSync(cache)
+  for (const name of ['debian', 'node']) symlinkSync(cacheFolder(name), join(cache, name))
+  return cache
+}
+
+test('two builds in two folders are equal byte by byte', () => {
+  const second = release('two', 0o077, { ...process.env, SKYHOOKD_CACHE: cacheOfDownloads() })
+  const content = (folder: string) => filesBelow(folder).map((path) => `${path} ${sha256OfFile(join(folder, path))}`)
+  expect(content(second)).toEqual(content(first))
+}, 600_000)
+
+test('sha256sum finds every file of the release as it was', () => {
+  execFileSync('sha256sum', ['--check', '--quiet', 'SHA256SUMS'], { cwd: first })
+  const listed = readFileSync(join(first, 'SHA256SUMS'), 'utf8').trim().split('\n')
+  expect(listed).toHaveLength(filesBelow(first).length - 1)
+})
+
+test('the image is for both architectures, each at most 60 MB', () => {
+  const blob = (digest: string): unknown =>
+    JSON.parse(readFileSync(join(first, 'oci/blobs/sha256', digest.slice('sha256:'.length)), 'utf8'))
+  const { manifests } = blob(pinnedDigest()) as { manifests: { digest: string; platform: object }[] }
+  expect(manifests.map(({ platform }) => platform)).toEqual([
+    { architecture: 'amd64', os: 'linux' },
+    { architecture: 'arm64', os: 'linux' },
+  ])
+  for (const { digest } of manifests) {
+    const { layers } = blob(digest) as { layers: { size: number }[] }
+    expect(layers.reduce((sum, { size }) => sum + size, 0)).toBeLessThanOrEqual(60_000_000)
+  }
+})
+
+const agentsFile = 'daemonset/skyhookd.yaml'
+const agentImages = (manifests: string): string[] =>
+  parseAllDocuments(manifests)
+    .map((document) => document.toJS() as { kind: string; spec: AgentSpec } | null)
+    .flatMap((object) => (object?.kind === 'DaemonSet' ? object.spec.template.spec.containers : []))
+    .map(({ image }) => image)
+type AgentSpec = { readonly template: { readonly spec: { readonly containers: readonly { image: string }[] } } }
+
+/** Of the agent's image. */
+function pinnedDigest(): string {
+  const [image = ''] = agentImages(readFileSync(join(first, agentsFile), 'utf8'))
+  return image.slice(image.indexOf('@') + 1)
+}
+
+test('helm renders the chart with the image that the plain manifests name', () => {
+  const binaries = execFileSync(join(repository, 'test/sandbox/build-binaries.sh'), ['--path'], { encoding: 'utf8' })
+  const helm = join(binaries.trim(), 'helm')
+  if (!existsSync(helm)) throw new Error(`${helm} is missing: run test/sandbox/build-binaries.sh`)
+  const chart = join(first, `skyhookd-${version}.tgz`)
+  const run = (...parameters: readonly string[]) => execFileSync(helm, parameters, { encoding: 'utf8' })
+  expect(parse(run('show', 'chart', chart))).toMatchObject({ name: 'skyhookd', version, appVersion: version })
+  const rendered = run('template', 'skyhookd', chart, '--namespace', 'skyhook')
+  const images = [`registry.example.com/infra/skyhookd@${pinnedDigest()}`]
+  expect(agentImages(rendered)).toEqual(images)
+  expect(agentImages(readFileSync(join(first, agentsFile), 'utf8'))).toEqual(images)
+})
