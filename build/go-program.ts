@@ -51,7 +51,8 @@ function hashOf(folder: string): Hash {
   return hash
 }
 
-const goVersion = async (): Promise<string> => await go(['env', 'GOVERSION'], '/', {})
+/** Such as `go1.26.1`. */
+export const goVersion = async (): Promise<string> => (await go(['env', 'GOVERSION'], '/', {})).trim()
 
 async function go(
   parameters: readonly string[],

@@ -7,6 +7,7 @@ import { nodeVersion } from './node-binary.ts'
 import { registryFromEnvironment } from './registry-login.ts'
 import { buildRelease, checkPrefix } from './release/folder.ts'
 import { pushRelease } from './release/push.ts'
+import { cleanCommit } from './release/source.ts'
 import { checkVersion, statedVersions } from './release/version.ts'
 
 const usage = `usage: node build/release.ts --version VERSION [--out FOLDER] [--push REGISTRY/PATH] [--url URL]
@@ -43,8 +44,9 @@ async function main(): Promise<number> {
   }
   checkVersion(version, statedVersions(repository))
   checkNode()
+  const commit = cleanCommit(repository)
   const prefix = checkPrefix(push ?? unpushedPrefix)
-  const images = await buildRelease({ repository, version, out: resolve(out), prefix, url })
+  const images = await buildRelease({ repository, version, out: resolve(out), prefix, url, commit })
   console.log(`${out}: skyhookd ${version}`)
   if (push === undefined) return 0
   const client = createRegistryClient(registryFromEnvironment(prefix.slice(0, prefix.indexOf('/'))), {

@@ -19,6 +19,7 @@ import { buildPackageImages } from '../../src/cli/package/image.ts'
 import { buildCliPackages } from '../cli-packages.ts'
 import type { Architecture } from '../debian-packages.ts'
 import { buildAgentImages } from '../image.ts'
+import { describeArtifacts } from './artifacts.ts'
 import { type PinnedImage, writeChartPackage } from './chart-package.ts'
 import { checksums } from './checksums.ts'
 import { type NamedImage, writeLayoutFolder } from './layout-folder.ts'
@@ -38,6 +39,8 @@ export type ReleaseOptions = {
   readonly prefix: string
   /** From which the archives of the tool will be downloaded; without it there is no manifest for krew. */
   readonly url: string | undefined
+  /** The sources' commit, for the provenance. */
+  readonly commit: string
 }
 
 /**
@@ -46,7 +49,7 @@ export type ReleaseOptions = {
  * @throws Error where a pin does not fit, an image is too large, or `out` has other files
  */
 export async function buildRelease(options: ReleaseOptions): Promise<NamedImage[]> {
-  const { repository, version, out, prefix, url } = options
+  const { repository, version, out, prefix, url, commit } = options
   checkReplaceable(out)
   mkdirSync(dirname(out), { recursive: true })
   const work = mkdtempSync(join(tmpdir(), 'skyhookd-release-'))
@@ -63,7 +66,21 @@ export async function buildRelease(options: ReleaseOptions): Promise<NamedImage[
     const packages = await packageImages(repository, work)
     const images = writeLayoutFolder(join(folder, 'oci'), [agent, chart, ...packages], prefix)
     writeManifests(repository, folder, pinned, prefix)
-    await buildCliPackages({ out: join(folder, 'cli'), architectures, isLocked: true, url })
+    const cli = await buildCliPackages({ out: join(folder, 'cli'), architectures, isLocked: true, url })
+    await describeArtifacts({
+      repository,
+      version,
+      prefix,
+      url,
+      commit,
+      folder,
+      work,
+      pinned,
+      agent,
+      chart,
+      packages,
+      cli,
+    })
     copyFileSync(join(repository, 'LICENSE'), join(folder, 'LICENSE'))
     writeFileSync(join(folder, checksumsFile), checksums(folder))
     rmSync(out, { recursive: true, force: true })

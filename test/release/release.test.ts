@@ -57,7 +57,7 @@ function commitAll(folder: string): void {
   ])
   const env = { ...process.env, ...(Object.fromEntries(identity) as Record<string, string>) }
   const git = (...parameters: readonly string[]) =>
-    execFileSync('git', ['-c', 'commit.gpgsign=false', '-c', 'core.fileMode=false', ...parameters], {
+    execFileSync('git', ['-c', 'commit.gpgsign=false', ...parameters], {
       cwd: folder,
       env,
       stdio: ['ignore', 'ignore', 'inherit'],
@@ -85,6 +85,31 @@ test('sha256sum finds every file of the release as it was', () => {
   execFileSync('sha256sum', ['--check', '--quiet', 'SHA256SUMS'], { cwd: first })
   const listed = readFileSync(join(first, 'SHA256SUMS'), 'utf8').trim().split('\n')
   expect(listed).toHaveLength(filesBelow(first).length - 1)
+})
+
+type Statement = {
+  readonly subject: readonly { readonly name: string; readonly digest: { readonly sha256: string } }[]
+}
+type Materials = { readonly metadata: { readonly component: { readonly name: string } } }
+
+test('every artifact has a bill of materials, and a provenance with its digest', () => {
+  const read = <T>(path: string, as: (value: unknown) => T): T =>
+    as(JSON.parse(readFileSync(join(first, path), 'utf8')))
+  const names = filesBelow(join(first, 'provenance')).map((path) => path.replace(/\.intoto\.json$/, ''))
+  const subjects = new Map(
+    names
+      .flatMap((name) => read(`provenance/${name}.intoto.json`, (value) => value as Statement).subject)
+      .map(({ name, digest }) => [name, digest.sha256]),
+  )
+  expect(filesBelow(join(first, 'sbom'))).toEqual(names.map((name) => `${name}.cdx.json`))
+  for (const name of names)
+    expect(read(`sbom/${name}.cdx.json`, (value) => value as Materials).metadata.component.name).toBe(name)
+  const described = filesBelow(first).filter((path) => /^(?:cli|crds|daemonset|samples)\/|\.tgz$/.test(path))
+  for (const path of described) expect([path, subjects.get(path)]).toEqual([path, sha256OfFile(join(first, path))])
+  const { manifests } = read('oci/index.json', (value) => value as { manifests: { digest: string }[] })
+  expect([...subjects.values()]).toEqual(
+    expect.arrayContaining(manifests.map(({ digest }) => digest.slice('sha256:'.length))),
+  )
 })
 
 test('the image is for both architectures, each at most 60 MB', () => {

@@ -34,7 +34,7 @@ export async function buildPackageImages(
   const about = validPackage(await examineFolder(root, folder, folder))
   const entries = [
     { kind: 'folder', path: packageFolder, mode: 0o755 } as const,
-    ...(await readFolder(folder, packageFolder)).filter(({ path }) => !isIgnored(path)).map(normalized),
+    ...(await readFolder(folder, packageFolder)).filter(({ path }) => !isLeftOut(path)).map(normalized),
   ]
   const layer = await writeLayer(entries, `${workFolder}/layer.tar.gz`)
   const labels = { 'org.opencontainers.image.title': about.name, 'org.opencontainers.image.version': about.version }
@@ -49,8 +49,8 @@ export function validPackage(examined: ExaminedPackage): { readonly name: string
   throw new CommandError(exitCodes.failed, formatFindings([examined], 'text').trimEnd(), remedy)
 }
 
-/** What version control and editors leave in a folder. */
-const isIgnored = (path: string): boolean =>
+/** What version control and editors leave in a folder: it is in no image. */
+export const isLeftOut = (path: string): boolean =>
   path.split('/').some((name) => name === '.git' || name === '.gitignore' || name === '.DS_Store' || name.endsWith('~'))
 
 function normalized(entry: LayerEntry): LayerEntry {
