@@ -6,6 +6,7 @@ import { createRegistryClient } from '../src/packages/oci/read/registry.ts'
 import { nodeVersion } from './node-binary.ts'
 import { registryFromEnvironment } from './registry-login.ts'
 import { buildRelease, checkPrefix } from './release/folder.ts'
+import { commitsOf, releaseNotes } from './release/notes.ts'
 import { pushRelease } from './release/push.ts'
 import { cleanCommit } from './release/source.ts'
 import { checkVersion, statedVersions } from './release/version.ts'
@@ -46,7 +47,9 @@ async function main(): Promise<number> {
   checkNode()
   const commit = cleanCommit(repository)
   const prefix = checkPrefix(push ?? unpushedPrefix)
-  const images = await buildRelease({ repository, version, out: resolve(out), prefix, url, commit })
+  const { previous, commits } = commitsOf(repository, version)
+  const notes = releaseNotes(version, previous, commits)
+  const images = await buildRelease({ repository, version, out: resolve(out), prefix, url, commit, notes })
   console.log(`${out}: skyhookd ${version}`)
   if (push === undefined) return 0
   const client = createRegistryClient(registryFromEnvironment(prefix.slice(0, prefix.indexOf('/'))), {

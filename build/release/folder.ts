@@ -41,6 +41,7 @@ export type ReleaseOptions = {
   readonly url: string | undefined
   /** The sources' commit, for the provenance. */
   readonly commit: string
+  readonly notes: string
 }
 
 /**
@@ -82,6 +83,7 @@ export async function buildRelease(options: ReleaseOptions): Promise<NamedImage[
       cli,
     })
     copyFileSync(join(repository, 'LICENSE'), join(folder, 'LICENSE'))
+    writeFileSync(join(folder, 'RELEASE-NOTES'), options.notes)
     writeFileSync(join(folder, checksumsFile), checksums(folder))
     rmSync(out, { recursive: true, force: true })
     renameSync(folder, out)

@@ -215,7 +215,15 @@ describe('the folder of a release', () => {
     const out = join(work, 'home')
     mkdirSync(out)
     writeFileSync(join(out, 'letter'), 'keep me')
-    const options = { repository, version: '0.1.0', out, prefix: 'r.example.com/a', url: undefined, commit: '' }
+    const options = {
+      repository,
+      version: '0.1.0',
+      out,
+      prefix: 'r.example.com/a',
+      url: undefined,
+      commit: '',
+      notes: '',
+    }
     await expect(buildRelease(options)).rejects.toThrow('has files but no SHA256SUMS')
     expect(existsSync(join(out, 'letter'))).toBe(true)
   })
