@@ -34,7 +34,9 @@ export async function buildPackageImages(
   const about = validPackage(await examineFolder(root, folder, folder))
   const entries = [
     { kind: 'folder', path: packageFolder, mode: 0o755 } as const,
-    ...(await readFolder(folder, packageFolder)).filter(({ path }) => !isLeftOut(path)).map(normalized),
+    ...(await readFolder(folder, packageFolder))
+      .filter(({ path }) => !isLeftOut(path.slice(packageFolder.length + 1)))
+      .map(normalized),
   ]
   const layer = await writeLayer(entries, `${workFolder}/layer.tar.gz`)
   const labels = { 'org.opencontainers.image.title': about.name, 'org.opencontainers.image.version': about.version }
@@ -49,8 +51,10 @@ export function validPackage(examined: ExaminedPackage): { readonly name: string
   throw new CommandError(exitCodes.failed, formatFindings([examined], 'text').trimEnd(), remedy)
 }
 
-/** What version control and editors leave in a folder: it is in no image. */
+/** What version control, editors and container engines leave in the folder of a package: it is in no image. */
 export const isLeftOut = (path: string): boolean =>
+  path === 'Dockerfile' ||
+  path === '.dockerignore' ||
   path.split('/').some((name) => name === '.git' || name === '.gitignore' || name === '.DS_Store' || name.endsWith('~'))
 
 function normalized(entry: LayerEntry): LayerEntry {
