@@ -18,6 +18,7 @@ const usage = `usage: node build/release.ts --version VERSION [--out FOLDER] [--
   --push REGISTRY/PATH  pushes images and chart below it, and names it in chart, manifests and samples (default:
                         registry.example.com/infra is named and nothing is pushed); login from REGISTRY_USER,
                         REGISTRY_PASSWORD and REGISTRY_CA, or from docker's config.json
+  --newest              takes the successor of a pinned Debian package that is gone from the mirrors: for trials
   --url URL             folder from which the archives of cli will be downloaded; without it there is no manifest for krew
 `
 
@@ -35,10 +36,11 @@ async function main(): Promise<number> {
       out: { type: 'string', default: join(repository, 'dist/release') },
       push: { type: 'string' },
       url: { type: 'string' },
+      newest: { type: 'boolean', default: false },
       help: { type: 'boolean', short: 'h', default: false },
     },
   })
-  const { version, out, push, url } = values
+  const { version, out, push, url, newest } = values
   if (values.help || version === undefined) {
     process.stderr.write(usage)
     return values.help ? 0 : 2
@@ -49,7 +51,16 @@ async function main(): Promise<number> {
   const prefix = checkPrefix(push ?? unpushedPrefix)
   const { previous, commits } = commitsOf(repository, version)
   const notes = releaseNotes(version, previous, commits)
-  const images = await buildRelease({ repository, version, out: resolve(out), prefix, url, commit, notes })
+  const images = await buildRelease({
+    repository,
+    version,
+    out: resolve(out),
+    prefix,
+    url,
+    commit,
+    notes,
+    isLocked: !newest,
+  })
   console.log(`${out}: skyhookd ${version}`)
   if (push === undefined) return 0
   const client = createRegistryClient(registryFromEnvironment(prefix.slice(0, prefix.indexOf('/'))), {

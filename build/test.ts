@@ -106,7 +106,6 @@ tests('unit')
 tests('tool')
 tests('monitoring')
 tests('dashboard')
-tests('release')
 // `make mutants` has them all.
 check('deliberate bugs of the daemon (a sample)', [process.execPath, 'build/daemon-mutants.ts', '--every', '12'])
 campaign('test/fleet/run/campaign.ts', '--seeds', String(fleetSeeds), '--workers', '2')
@@ -114,6 +113,7 @@ campaign('test/fleet/mutants/campaign.ts', '--replay')
 if (process.getuid?.() === 0) {
   tests('real')
   tests('conformance')
+  tests('release')
   demo()
   campaign('test/chaos/campaign.ts', '--minutes', String(chaosMinutes), '--seed', '1')
   // a sample of all failpoints and faults; `make faults` has them all

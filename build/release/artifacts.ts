@@ -34,6 +34,7 @@ export type BuiltRelease = {
   readonly url: string | undefined
   /** The sources' commit. */
   readonly commit: string
+  readonly isLocked: boolean
   readonly folder: string
   /** For what is not kept. */
   readonly work: string
@@ -64,12 +65,12 @@ export async function describeArtifacts(release: BuiltRelease): Promise<void> {
   }
 }
 
-async function agentImages({ repository, work, version, agent, pinned }: BuiltRelease): Promise<Artifact[]> {
+async function agentImages({ repository, work, version, agent, pinned, isLocked }: BuiltRelease): Promise<Artifact[]> {
   const { packages } = await bundle({ folder: join(work, 'agent') })
   const bundled = npmIngredients(packages, readLockFile(repository))
   const common = { type: 'container', version, parameters: {} } as const
   const each = agent.images.map((image): Artifact => {
-    const ingredients = [...runtime(image.architecture as Architecture), ...bundled]
+    const ingredients = [...runtime(image.architecture as Architecture, isLocked), ...bundled]
     const name = `skyhookd-image-${image.architecture}`
     return { ...common, name, subjects: [subjectOf(name, image)], ingredients }
   })
@@ -82,9 +83,9 @@ async function agentImages({ repository, work, version, agent, pinned }: BuiltRe
 }
 
 /** What runs the agent and the tool. */
-function runtime(architecture: Architecture): Ingredient[] {
+function runtime(architecture: Architecture, isLocked: boolean): Ingredient[] {
   const pins = readPins()
-  const { packages } = fetchRuntime(architecture, pins, true)
+  const { packages } = fetchRuntime(architecture, pins, isLocked)
   return [
     nodeIngredient(pins, architecture, process.versions),
     ...debianIngredients(packages, architecture, pins.debian.versionId),
@@ -129,7 +130,7 @@ function packageImages({ repository, packages }: BuiltRelease): Artifact[] {
   })
 }
 
-async function tools({ repository, folder, work, version, url, cli }: BuiltRelease): Promise<Artifact[]> {
+async function tools({ repository, folder, work, version, url, cli, isLocked }: BuiltRelease): Promise<Artifact[]> {
   const { packages } = await bundleCli(join(work, 'tool'))
   const bundled = npmIngredients(packages, readLockFile(repository))
   const launcher = launcherIngredient(await goVersion())
@@ -143,7 +144,9 @@ async function tools({ repository, folder, work, version, url, cli }: BuiltRelea
   })
   return [
     artifact(cli.npm, bundled),
-    ...cli.archives.map(({ file, architecture }) => artifact(file, [...runtime(architecture), launcher, ...bundled])),
+    ...cli.archives.map(({ file, architecture }) =>
+      artifact(file, [...runtime(architecture, isLocked), launcher, ...bundled]),
+    ),
     ...(cli.krew === undefined || url === undefined
       ? []
       : [

@@ -42,6 +42,8 @@ export type ReleaseOptions = {
   /** The sources' commit, for the provenance. */
   readonly commit: string
   readonly notes: string
+  /** A Debian package whose pin is gone from the mirrors is an error; else its successor is taken. */
+  readonly isLocked: boolean
 }
 
 /**
@@ -50,7 +52,7 @@ export type ReleaseOptions = {
  * @throws Error where a pin does not fit, an image is too large, or `out` has other files
  */
 export async function buildRelease(options: ReleaseOptions): Promise<NamedImage[]> {
-  const { repository, version, out, prefix, url, commit } = options
+  const { repository, version, out, prefix, url, commit, isLocked } = options
   checkReplaceable(out)
   mkdirSync(dirname(out), { recursive: true })
   const work = mkdtempSync(join(tmpdir(), 'skyhookd-release-'))
@@ -59,7 +61,7 @@ export async function buildRelease(options: ReleaseOptions): Promise<NamedImage[
     const agent: NamedImage = {
       name: 'skyhookd',
       tag: version,
-      images: await buildAgentImages({ architectures, isLocked: true, workFolder: work }),
+      images: await buildAgentImages({ architectures, isLocked, workFolder: work }),
     }
     for (const image of agent.images) checkSize(image)
     const pinned = { repository: `${prefix}/skyhookd`, digest: rootBlob(agent.images).descriptor.digest }
@@ -67,13 +69,14 @@ export async function buildRelease(options: ReleaseOptions): Promise<NamedImage[
     const packages = await packageImages(repository, work)
     const images = writeLayoutFolder(join(folder, 'oci'), [agent, chart, ...packages], prefix)
     writeManifests(repository, folder, pinned, prefix)
-    const cli = await buildCliPackages({ out: join(folder, 'cli'), architectures, isLocked: true, url })
+    const cli = await buildCliPackages({ out: join(folder, 'cli'), architectures, isLocked, url })
     await describeArtifacts({
       repository,
       version,
       prefix,
       url,
       commit,
+      isLocked,
       folder,
       work,
       pinned,

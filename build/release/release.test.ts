@@ -223,6 +223,7 @@ describe('the folder of a release', () => {
       url: undefined,
       commit: '',
       notes: '',
+      isLocked: true,
     }
     await expect(buildRelease(options)).rejects.toThrow('has files but no SHA256SUMS')
     expect(existsSync(join(out, 'letter'))).toBe(true)

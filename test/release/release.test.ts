@@ -37,7 +37,7 @@ function release(name: string, umask: number, env: NodeJS.ProcessEnv): string {
     }
     symlinkSync(join(repository, 'node_modules'), join(sources, 'node_modules'))
     commitAll(sources)
-    execFileSync(process.execPath, ['build/release.ts', '--version', version, '--out', out, '--url', url], {
+    execFileSync(process.execPath, ['build/release.ts', '--version', version, '--out', out, '--url', url, '--newest'], {
       cwd: sources,
       env,
       stdio: ['ignore', 'ignore', 'inherit'],
