@@ -63,8 +63,8 @@ export type RequiredSkyhook = { readonly complete: boolean; readonly autoTaint: 
 /**
  * The runtime-required taint: lifted when every required Skyhook that selects the node is complete on it, or the last
  * one is gone (`wasRequired`), and put on a node that has never been seen by us where a Skyhook asks for it. It stays
- * where that is not certain (`mayLift`). Undefined = leave the taints as they are. Where no Skyhook has required it yet,
- * somebody waits for the first one.
+ * where that is not certain (`mayLift`), and where no Skyhook has required it yet: somebody waits for the first one.
+ * Undefined = leave the taints as they are.
  */
 export function requiredTaint(
   node: KubernetesNode,
