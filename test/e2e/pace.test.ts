@@ -59,6 +59,7 @@ describe('the pace of a rollout', () => {
     await patch(cluster.api, `${paths.nodes}/${joining}`, { spec: { taints: [runtimeRequiredTaint] } })
     await cluster.apply(manifest(name, spec), joining)
     await history.eventually('the new node is complete', (view) => isCompleteOn(view, name, [joining]))
+    await history.eventually('its slot is given back', (view) => !holders(view, name).includes(joining))
     expect(holders(history.now, name)).toContain(busy)
     expect(history.now.nodes.get(joining)?.spec?.taints ?? []).toEqual([])
     const kinds = await history.values((view) =>
