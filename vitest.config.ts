@@ -29,7 +29,7 @@ export default defineConfig({
           isolate: false,
           pool: 'forks',
           globalSetup: ['test/support/memory-folder.ts'],
-          testTimeout: 120_000, // searches take seconds, half a minute on a busy machine
+          testTimeout: 30_000, // searches take seconds, many on a busy machine
         },
       },
       {

@@ -33,6 +33,10 @@ export type ReflectorState =
   /** The server does not serve this kind: its CRD is not installed, or was removed. The store is empty. */
   | { readonly state: 'absent'; readonly sinceMs: number }
 
+/** Why changes are not seen at the moment; undefined while they are. */
+export const lastErrorOf = (state: ReflectorState): LastError | undefined =>
+  state.state === 'absent' ? undefined : state.lastError
+
 export type ReflectorUpdate<T extends KubeObject> = {
   readonly state: ReflectorState
   readonly changes: readonly Change<T>[]
@@ -219,7 +223,7 @@ export function startReflector<T extends KubeObject>(
 
   const handleFailure = (during: 'list' | 'watch', error: unknown): number => {
     const lastError: LastError = {
-      sinceMs: 'lastError' in state && state.lastError !== undefined ? state.lastError.sinceMs : clock.steadyMs(),
+      sinceMs: lastErrorOf(state)?.sinceMs ?? clock.steadyMs(),
       error,
     }
     if (during === 'watch' && (relistsAfterOverload || !isTooManyRequests(error))) resourceVersion = undefined

@@ -1,7 +1,13 @@
 /** The fleet view of a screen, kept current by watches. */
 import type { KubeObject } from '../../kube/objects.ts'
 import { isTransient, isUnauthorized } from '../../kube/errors.ts'
-import { type LastError, type Reflector, type ReflectorState, startReflector } from '../../kube/reflector.ts'
+import {
+  lastErrorOf,
+  type LastError,
+  type Reflector,
+  type ReflectorState,
+  startReflector,
+} from '../../kube/reflector.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
 import { labelKeys } from '../../lease/names.ts'
 import { leasesPathOf } from '../../lease/slot-reads.ts'
@@ -118,7 +124,7 @@ export async function watchFleet(watch: FleetWatch): Promise<never> {
 
 /** A kind that the caller may never read is unknown, which is no loss. */
 function lostOf(state: ReflectorState): LastError[] {
-  const lastError = 'lastError' in state ? state.lastError : undefined
+  const lastError = lastErrorOf(state)
   if (lastError === undefined) return []
   const isLost = isTransient(lastError.error) || isUnauthorized(lastError.error) || state.state === 'synced'
   return isLost ? [lastError] : []

@@ -1,6 +1,6 @@
 import { isUnknownOutcome } from '../../kube/errors.ts'
 import type { KubeObject } from '../../kube/objects.ts'
-import { type Reflector, type ReflectorFact, startReflector } from '../../kube/reflector.ts'
+import { lastErrorOf, type Reflector, type ReflectorFact, startReflector } from '../../kube/reflector.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
 import type { Clock, Random } from '../../schemas/clock.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
@@ -104,11 +104,6 @@ export function followNode(
     cancelLook = clock.startTimer(lookAgainMs, lookWhileInDoubt)
   }
 
-  function isWatchBroken(): boolean {
-    const state = reflector.state()
-    return 'lastError' in state && state.lastError !== undefined
-  }
-
   async function waitUntil(isSatisfied: () => boolean, timeoutMs: number): Promise<void> {
     const deadlineMs = clock.steadyMs() + timeoutMs
     while (!isSatisfied() && clock.steadyMs() < deadlineMs && !signal.aborted) {
@@ -146,7 +141,7 @@ export function followNode(
         isWriting = false
       }
     },
-    isInDoubt: () => isWriting || doubtedUntilMs > 0 || isWatchBroken(),
+    isInDoubt: () => isWriting || doubtedUntilMs > 0 || lastErrorOf(reflector.state()) !== undefined,
     relist: () => reflector.relist(),
     untilChanged: (version, timeoutMs) => waitUntil(() => current?.metadata.resourceVersion !== version, timeoutMs),
     untilReached: (version, timeoutMs) =>

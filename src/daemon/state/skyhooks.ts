@@ -1,6 +1,12 @@
 import type { KubeObject } from '../../kube/objects.ts'
 import { isFutureVersion, isNotFound } from '../../kube/errors.ts'
-import { type Reflector, type ReflectorFact, type ReflectorState, startReflector } from '../../kube/reflector.ts'
+import {
+  lastErrorOf,
+  type Reflector,
+  type ReflectorFact,
+  type ReflectorState,
+  startReflector,
+} from '../../kube/reflector.ts'
 import { requestBackoff } from '../../kube/retry.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
 import { skyhooksPath } from '../../schemas/api.ts'
@@ -83,7 +89,7 @@ export function followSkyhooks(
   function report(): void {
     const state = reflector.state()
     const next = view(state)
-    const isBroken = 'lastError' in state && state.lastError !== undefined
+    const isBroken = lastErrorOf(state) !== undefined
     if (isBroken === isInDoubt && isEqual(next, current)) return // a new version with another status
     isInDoubt = isBroken
     current = next
