@@ -261,3 +261,23 @@ test('a candidate that fails to take the Lease asks less and less often, at the 
   expect(attempts).toBeGreaterThan(5)
   expect(attempts).toBeLessThan(40)
 })
+
+test('a candidate reads the store after a conflict, so an old cache costs no loop of writes', async () => {
+  campaign('b')
+  await untilLeader()
+  const free = { ...server.get(leasesPath, censusLeaseName), spec: { holderIdentity: '' } }
+  await sleep(2 * timing.renewIntervalMs) // renewed: the copy is old
+  const fromCache = ({ method, query }: { readonly method: string; readonly query: URLSearchParams }): boolean =>
+    method === 'GET' && query.get('resourceVersion') === '0'
+  server.fault(fromCache, { kind: 'stream', text: JSON.stringify(free), after: 'end' }, 1_000)
+  let conflicts = 0
+  server.answerFirst(({ method, body }) => {
+    if (method === 'PUT' && isOf(body, 'a')) conflicts++
+    return undefined
+  })
+  campaign('a')
+  await sleep(1_000)
+  expect(leadingAgents().map(({ name }) => name)).toEqual(['b'])
+  expect(conflicts).toBeGreaterThan(3)
+  expect(conflicts).toBeLessThan(22) // one for each look; with a retry from the cache it would be some 35
+})

@@ -70,10 +70,13 @@ export function startElection(leases: Leases, options: ElectionOptions): Electio
   let endSleep = (): void => undefined
   let requestedLooks = 0
   let nextRequestedLookAtMs = -Infinity
+  /** A conflict means that the cache is old, or that another candidate was faster: only the store says which. */
+  let readsStore = false
 
   /** One look; the Lease if it could be taken, else how long to wait for the next look. */
   const tryAcquire = async (): Promise<{ readonly lease: Lease } | { readonly retryInMs: number }> => {
-    const found = await readLease(leases, 'cache', { signal })
+    const found = await readLease(leases, readsStore ? 'store' : 'cache', { signal })
+    readsStore = false
     const nowMs = clock.monotonicMs()
     observation = observe(observation, found, nowMs)
     const counted = publishedAgents(found)
@@ -87,7 +90,9 @@ export function startElection(leases: Leases, options: ElectionOptions): Electio
     const limits = { signal, timeoutMs: renewDeadlineMs }
     const change = { ...ownLease, isNewTerm: true, renewTime: microTime(clock.wallMs()) }
     const lease = await writeLease(leases, found, change, limits)
-    return lease === undefined ? { retryInMs: retryPeriodMs * random.number() } : { lease }
+    if (lease !== undefined) return { lease }
+    readsStore = true
+    return { retryInMs: retryPeriodMs * random.number() }
   }
 
   const isOwn = (lease: Lease | undefined): lease is Lease => lease?.spec?.holderIdentity === identity
