@@ -1,5 +1,5 @@
 /** The CREATE of a slot, for whoever was admitted or needs no admission. */
-import { isAlreadyExists, isInvalid, isTransient } from '../kube/errors.ts'
+import { isAlreadyExists, isInvalid, isTransient, isUnknownOutcome } from '../kube/errors.ts'
 import { messageOf } from '../schemas/json.ts'
 import { ownSlotsIn } from './admission.ts'
 import type { Scope } from './names.ts'
@@ -80,7 +80,9 @@ export async function create(
   }
   if (isAlreadyExists(failure) && observed.is !== 'unknown')
     return { outcome: 'lost', reason: observed.reason, lease: body.metadata.name }
-  return { outcome: 'unknown', error: failure, ...('index' in target && { unansweredIndex: target.index }) }
+  // a request that was refused, as for overload, is not carried out later
+  const isOpen = 'index' in target && (isUnknownOutcome(failure) || isAlreadyExists(failure))
+  return { outcome: 'unknown', error: failure, ...(isOpen && { unansweredIndex: target.index }) }
 }
 
 /**

@@ -208,6 +208,44 @@ test('a request without an answer fails and is not denied', async () => {
   expect(first.denials().size).toBe(0)
 })
 
+describe('a request for an index that the budget does not have any more', () => {
+  /** One of two slots, the second: the API server answers the request for it with this status. */
+  async function requestSecondIndex(status: number): Promise<SlotManager & Pick<OwnSlots, 'held'>> {
+    const view = putSkyhook({ interruptionBudget: { count: 2 } })
+    api.fault(({ method }) => method === 'POST', { kind: 'status', status }, 1)
+    const asking = managerOf('n3') // picks the second by the hash of its uid
+    nodes.set('n3', nodeOf('n3'))
+    await asking.untilKnown(stopping.signal)
+    await expect(asking.acquire(view, 'cordoning', false)).rejects.toThrow()
+    const names = api.requests.flatMap(({ method, body }) =>
+      method === 'POST' ? [(body as { metadata: { name: string } }).metadata.name] : [],
+    )
+    expect(names).toEqual([expect.stringMatching(/slot-1$/)])
+    return asking
+  }
+
+  test('that was refused leaves no doubt: another index is taken', async () => {
+    const asking = await requestSecondIndex(429)
+    await asking.acquire(putSkyhook({ interruptionBudget: { count: 1 } }), 'cordoning', false)
+    expect(asking.denials().size).toBe(0)
+    expect(asking.held()).toMatchObject({ known: true, value: [{ ownership: 'owned' }] })
+  })
+
+  test('that was not answered is repeated at the end of the doubt, not whenever others are', async () => {
+    const asking = await requestSecondIndex(504)
+    const view = putSkyhook({ interruptionBudget: { count: 1 } })
+    await clock.advance(50_000)
+    await asking.acquire(view, 'cordoning', false)
+    expect(asking.denials().get('s')).toMatchObject({
+      message: 'the API server has not answered whether it created the slot',
+      nextRequestAtMs: clock.steadyMs() + 10_000,
+    })
+    await clock.advance(10_000)
+    await asking.acquire(view, 'cordoning', false)
+    expect(asking.held()).toMatchObject({ known: true, value: [{ ownership: 'owned' }] })
+  })
+})
+
 test('a slot that another node took first is requested again after 200 ms while another one is free', async () => {
   const view = putSkyhook({ interruptionBudget: { count: 2 } })
   api.fault(({ method, path }) => method === 'POST' && path === leasesPath, {

@@ -95,6 +95,17 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
   const afterDenial = (answer: Denied, view: SkyhookView, { scope }: SlotRequest): Pause =>
     scope.kind === 'bootstrap' ? line.afterBootstrapDenial(view, answer) : line.afterDenial(view, answer)
 
+  function denialBy(answer: Denied, view: SkyhookView, slotRequest: SlotRequest, scope?: 'control-plane'): Denial {
+    if (scope === undefined) return { ...afterDenial(answer, view, slotRequest), ...batchDenial(view, answer.listing) }
+    return { message: controlPlaneMessage, retryInMs: line.afterControlPlaneDenial(view, answer), waitsFor: scope }
+  }
+
+  /** An index that is in doubt keeps the node from others: they are asked for when that is over. */
+  const untilAnswered = ({ scope }: SlotRequest, denial: Denial): Denial => ({
+    ...denial,
+    retryInMs: Math.min(denial.retryInMs, unanswered.endsInMs(scope)),
+  })
+
   /** What follows from the answer to a request for the Skyhook's slot, or for the control plane's in its name. */
   function enter(answer: AcquireOutcome, view: SkyhookView, slotRequest: SlotRequest, scope?: 'control-plane'): void {
     unanswered.enter(slotRequest.scope, answer)
@@ -106,13 +117,7 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
         return grant(answer.slot, view, answer.isNew ? view.metadata.generation : undefined)
       case 'waiting':
       case 'lost':
-        return scope === 'control-plane'
-          ? deny(view, {
-              message: controlPlaneMessage,
-              retryInMs: line.afterControlPlaneDenial(view, answer),
-              waitsFor: scope,
-            })
-          : deny(view, { ...afterDenial(answer, view, slotRequest), ...batchDenial(view, answer.listing) })
+        return deny(view, untilAnswered(slotRequest, denialBy(answer, view, slotRequest, scope)))
       case 'rejected':
         return deny(view, {
           message: answer.reason,

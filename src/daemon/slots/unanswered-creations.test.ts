@@ -14,10 +14,11 @@ test('an unanswered creation counts in its scope for as long as the API server m
   const creations = createUnansweredCreations(clock)
   creations.enter(a, unknown(3))
   expect([creations.indexIn(a), creations.indexIn(b)]).toEqual([3, undefined])
-  await clock.advance(60_000)
+  await clock.advance(59_999)
   expect(creations.indexIn(a)).toBe(3)
+  expect([creations.endsInMs(a), creations.endsInMs(b)]).toEqual([1, Infinity])
   await clock.advance(1)
-  expect(creations.indexIn(a)).toBeUndefined()
+  expect([creations.indexIn(a), creations.endsInMs(a)]).toEqual([undefined, Infinity])
 })
 
 test('an answer to a later creation ends the doubt, and a LIST that admits nothing does not', () => {

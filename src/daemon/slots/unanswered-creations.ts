@@ -9,23 +9,32 @@ import type { Clock } from '../../schemas/clock.ts'
  */
 export type UnansweredCreations = {
   readonly indexIn: (scope: Scope) => number | undefined
+  /** When the doubt in this scope is over; Infinity where there is none. */
+  readonly endsInMs: (scope: Scope) => number
   enter(scope: Scope, answer: AcquireOutcome): void
 }
+
+type Creation = { readonly index: number; readonly endsAtMs: number }
 
 /** The API server ends a request after this at the latest. */
 const maxRequestMs = 60_000
 
 export function createUnansweredCreations(clock: Pick<Clock, 'monotonicMs'>): UnansweredCreations {
-  const creations = new Map<string, { readonly index: number; readonly atMs: number }>()
+  const creations = new Map<string, Creation>()
+
+  function creationIn({ hash }: Scope): Creation | undefined {
+    const creation = creations.get(hash)
+    if (creation === undefined || clock.monotonicMs() < creation.endsAtMs) return creation
+    creations.delete(hash)
+    return undefined
+  }
+
   return {
-    indexIn({ hash }) {
-      const creation = creations.get(hash)
-      if (creation && clock.monotonicMs() - creation.atMs > maxRequestMs) creations.delete(hash)
-      return creations.get(hash)?.index
-    },
+    indexIn: (scope) => creationIn(scope)?.index,
+    endsInMs: (scope) => (creationIn(scope)?.endsAtMs ?? Infinity) - clock.monotonicMs(),
     enter({ hash }, answer) {
       if (answer.outcome === 'unknown' && answer.unansweredIndex !== undefined)
-        creations.set(hash, { index: answer.unansweredIndex, atMs: clock.monotonicMs() })
+        creations.set(hash, { index: answer.unansweredIndex, endsAtMs: clock.monotonicMs() + maxRequestMs })
       else if (answer.outcome === 'held' || answer.outcome === 'lost') creations.delete(hash)
     },
   }
