@@ -19,6 +19,11 @@ export type Bundle = {
   readonly packages: readonly BundledPackage[]
 }
 
+export type CliBundle = Bundle & {
+  /** What a person starts; the program must lie beside it. */
+  readonly starter: string
+}
+
 export type BundledPackage = {
   readonly name: string
   readonly version: string
@@ -51,23 +56,47 @@ export async function bundle({
 }
 
 /**
- * Writes the npm package of the command-line tool: `kubectl-skyhook`, which Node starts, `kubectl_complete-skyhook`, by
- * which kubectl completes, the schemas of the documents that it writes, and their licenses.
+ * Writes the npm package of the command-line tool: `kubectl-skyhook`, which Node starts and which loads the program
+ * beside it, `kubectl_complete-skyhook`, by which kubectl completes, the schemas of the documents that it writes, and
+ * their licenses.
  */
-export async function bundleCli(folder = join(repository, 'dist/cli')): Promise<Bundle> {
+export async function bundleCli(folder = join(repository, 'dist/cli')): Promise<CliBundle> {
   const result = await bundleProgram(folder, {
     entry: join(repository, 'src/cli/main.ts'),
-    file: 'kubectl-skyhook',
+    file: cliProgram,
     notices: 'THIRD-PARTY-LICENSES',
-    banner: '#!/usr/bin/env node\n',
+    banner: '',
     plugins: [withoutGeneratedClients],
+  })
+  const starter = join(folder, 'kubectl-skyhook')
+  await build({
+    absWorkingDir: repository,
+    entryPoints: [join(repository, 'src/cli/start.ts')],
+    outfile: starter,
+    bundle: true,
+    platform: 'node',
+    target: 'node24',
+    format: 'cjs',
+    banner: { js: '#!/usr/bin/env node' },
+    plugins: [withProgramBeside],
+    logLevel: 'warning',
   })
   const completer = join(folder, 'kubectl_complete-skyhook')
   writeFileSync(completer, '#!/bin/sh\nexec "$(dirname "$0")/kubectl-skyhook" __complete "$@"\n')
-  for (const file of [result.file, completer]) chmodSync(file, 0o755)
+  for (const file of [starter, completer]) chmodSync(file, 0o755)
   cpSync(join(repository, 'src/cli/json-schemas'), join(folder, 'schemas'), { recursive: true })
   writeFileSync(join(folder, 'package.json'), `${JSON.stringify(cliPackage(result.version), null, 2)}\n`)
-  return result
+  return { ...result, starter }
+}
+
+const cliProgram = 'kubectl-skyhook.cjs'
+
+/** The starter loads the program from its own folder. */
+const withProgramBeside: Plugin = {
+  name: 'with-program-beside',
+  setup(builder) {
+    builder.onResolve({ filter: /^\.\/main\.ts$/ }, () => ({ path: `./${cliProgram}`, external: true }))
+  },
 }
 
 /** Also says that the files are CommonJS, whatever a folder above says. */
@@ -79,7 +108,7 @@ const cliPackage = (version: string): object => ({
   type: 'commonjs',
   engines: { node: '>=24' },
   bin: { 'kubectl-skyhook': 'kubectl-skyhook', 'kubectl_complete-skyhook': 'kubectl_complete-skyhook' },
-  files: ['kubectl-skyhook', 'kubectl_complete-skyhook', 'schemas', 'THIRD-PARTY-LICENSES'],
+  files: ['kubectl-skyhook', cliProgram, 'kubectl_complete-skyhook', 'schemas', 'THIRD-PARTY-LICENSES'],
 })
 
 /** The official library's generated clients: 60 MB of sources that reading a kubeconfig does not need. */

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { type LayerEntry, readFolder, writeLayer } from '../src/packages/oci/write/layer.ts'
-import { type Bundle, bundleCli } from './bundle.ts'
+import { type CliBundle, bundleCli } from './bundle.ts'
 import type { Architecture } from './debian-packages.ts'
 import { goProgramFor } from './go-program.ts'
 import { readPins } from './image.ts'
@@ -73,7 +73,7 @@ const withoutUmask = (entry: LayerEntry): LayerEntry =>
 
 /** Node's library search takes names without folders: what a link leads to is stored under the name of the link. */
 async function writeArchive(
-  { file, notices, version }: Bundle,
+  { file, starter, notices, version }: CliBundle,
   architecture: Architecture,
   isLocked: boolean,
   out: string,
@@ -94,6 +94,7 @@ async function writeArchive(
     [
       fileOf(`${folder}/kubectl-skyhook`, launcher, 0o755),
       fileOf(`${folder}/kubectl_complete-skyhook`, launcher, 0o755), // no link: krew refuses archives with links
+      fileOf(`${folder}/lib/start.cjs`, starter, 0o644),
       fileOf(`${folder}/lib/kubectl-skyhook.cjs`, file, 0o644),
       fileOf(`${folder}/lib/node`, node.program, 0o755),
       textOf(`${folder}/lib/package.json`, '{"type":"commonjs"}\n'),

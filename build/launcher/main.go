@@ -21,7 +21,7 @@ func main() {
 	}
 	lib := filepath.Join(filepath.Dir(self), "lib")
 	loader := filepath.Join(lib, loaders[runtime.GOARCH])
-	arguments := []string{loader, "--library-path", lib, filepath.Join(lib, "node"), filepath.Join(lib, "kubectl-skyhook.cjs")}
+	arguments := []string{loader, "--library-path", lib, filepath.Join(lib, "node"), filepath.Join(lib, "start.cjs")}
 	// kubectl asks by this name for what may follow
 	if strings.HasPrefix(filepath.Base(os.Args[0]), "kubectl_complete-") {
 		arguments = append(arguments, "__complete")

@@ -12,6 +12,7 @@ const homes = [
   'src/daemon/census/process.ts',
   'src/packages/store/unpack-child.ts',
   'src/packages/oci/write/', // at build time, not in the agent
+  'src/cli/compile-cache.ts', // runs before the tool, and decides where Node keeps it
   'src/cli/main.ts', // the machine of the tool for people
   'src/cli/connection/exec-plugin.ts', // a kubeconfig's credential plugin
   'src/cli/dashboard/page/', // a program of its own, in a browser

@@ -9,6 +9,7 @@ import * as keys from '../../src/schemas/annotations.ts'
 import { sha256Hex } from '../../src/schemas/canonical-json.ts'
 import type { Skyhook, SkyhookSpec } from '../../src/schemas/skyhook.ts'
 import { appliedHash } from '../../src/stages/model/applied-hash.ts'
+import { slowness } from '../support/machine-speed.ts'
 import { buildTool, peakRss, type ToolProgram } from '../support/tool-program.ts'
 import { type CensusCluster, leasesPath, startCensusCluster } from './census-cluster.ts'
 
@@ -102,19 +103,25 @@ afterAll(async () => {
   await census.stop()
 })
 
-test('the first screen is there within 1.5 s, in at most 150 MiB', async () => {
+test('the first screen is there within 1.5 s on a quiet machine, in at most 150 MiB', async () => {
   const runs = []
-  for (let count = 0; count < 7; count++) runs.push(await tool.run('status'))
+  const slow = [slowness()]
+  for (let count = 0; count < 7; count++) {
+    runs.push(await tool.run('status'))
+    slow.push(slowness())
+  }
   for (const { code, stdout, stderr } of runs) {
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     for (const name of skyhookNames) expect(stdout).toMatch(new RegExp(`${name} .*50% of 1000: 500 complete`))
   }
-  // whatever else the machine does only adds: the best run is what the tool takes
+  // whatever else the machine does only adds: the best run is what the tool takes, on the machine at its best
   const bestMs = Math.min(...runs.map(({ firstOutputMs = Infinity }) => firstOutputMs))
   const peakMiB = Math.max(...runs.map(({ peakRssMiB = Infinity }) => peakRssMiB))
   const all = runs.map(({ firstOutputMs = 0 }) => Math.round(firstOutputMs)).join(' ')
-  console.log(`first screen: best ${Math.round(bestMs)} ms of ${all}; peak ${peakMiB.toFixed(1)} MiB`)
-  expect(bestMs).toBeLessThan(1_500)
+  const factor = Math.min(...slow)
+  const text = `best ${Math.round(bestMs)} ms of ${all}; machine ${factor.toFixed(2)} times slower than a quiet one`
+  console.log(`first screen: ${text}; peak ${peakMiB.toFixed(1)} MiB`)
+  expect(bestMs / factor, text).toBeLessThan(1_500)
   expect(peakMiB).toBeLessThan(150)
 }, 180_000)
 

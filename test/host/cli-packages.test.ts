@@ -118,6 +118,7 @@ test('npm installs the package globally, and both programs are on PATH', () => {
       'LICENSE',
       'THIRD-PARTY-LICENSES',
       'kubectl-skyhook',
+      'kubectl-skyhook.cjs',
       'kubectl_complete-skyhook',
       'package.json',
       'schemas',

@@ -27,7 +27,7 @@ const lookIntervalMs = 10
 /** Builds it. `environment`: that of every call, such as KUBECONFIG. */
 export async function buildTool(environment: Readonly<Record<string, string>> = {}): Promise<ToolProgram> {
   const folder = await mkdtemp(join(tmpdir(), 'tool-'))
-  const { file } = await bundleCli(folder)
+  const { starter: file } = await bundleCli(folder)
   const path = [folder, dirname(process.execPath), '/usr/bin', '/bin'].join(':')
   return {
     file,

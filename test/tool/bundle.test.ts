@@ -1,5 +1,5 @@
 import { spawn, spawnSync } from 'node:child_process'
-import { chmodSync, existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -58,6 +58,42 @@ test('the bundle runs alone and knows its version', () => {
   expect(status).toBe(0)
   expect(JSON.parse(stdout)).toMatchObject({ items: [{ version: readVersion() }] })
   expect(existsSync(join(folder, 'THIRD-PARTY-LICENSES'))).toBe(true)
+})
+
+describe('compiled code', () => {
+  const filesIn = (cache: string): readonly string[] =>
+    existsSync(cache) ? readdirSync(cache, { recursive: true }).map(String) : []
+  const newFolder = (): string => mkdtempSync(join(tmpdir(), 'cli-home-'))
+  const versionWith = (env: Readonly<Record<string, string>>) => {
+    const { status, stderr } = run(['version', '--client-only'], env)
+    return { status, stderr }
+  }
+  const success = { status: 0, stderr: '' }
+
+  test('what Node compiles is kept in the cache folder of whoever runs the tool', () => {
+    const [home, cache] = [newFolder(), newFolder()]
+    expect(versionWith({ HOME: home })).toEqual(success)
+    expect(filesIn(join(home, '.cache/kubectl-skyhook')).length).toBeGreaterThan(1)
+    expect(versionWith({ HOME: home, XDG_CACHE_HOME: cache })).toEqual(success)
+    expect(filesIn(join(cache, 'kubectl-skyhook')).length).toBeGreaterThan(1)
+  })
+
+  test.skipIf(process.getuid?.() !== 0)('compiled code is not looked for where another user could write it', () => {
+    const home = newFolder()
+    chownSync(home, 65_534, 65_534)
+    expect(versionWith({ HOME: home })).toEqual(success)
+    expect(versionWith({ HOME: newFolder(), XDG_CACHE_HOME: home })).toEqual(success)
+    expect(filesIn(home)).toEqual([])
+  })
+
+  test('the tool runs as ever without a home, or with a file in its place', () => {
+    expect(versionWith({ HOME: '/nonexistent' })).toEqual(success)
+    expect(versionWith({ HOME: '' })).toEqual(success)
+    expect(versionWith({ HOME: newFolder(), XDG_CACHE_HOME: 'relative' })).toEqual(success)
+    const home = newFolder()
+    writeFileSync(join(home, '.cache'), 'not a folder')
+    expect(versionWith({ HOME: home })).toEqual(success)
+  })
 })
 
 test('the package has the schemas of what commands write, and everything that it states', () => {
