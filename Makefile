@@ -96,9 +96,9 @@ faults: deps ## run every failpoint against every fault (SAMPLE=n: only n cases,
 	@node test/faults/campaign.ts $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(MINUTES),--minutes $(MINUTES))
 
 .PHONY: fleet
-fleet: deps ## run simulated fleets under faults, by seed (SEEDS=n, FIRST=k; SEED=k: one, with its trace; MUTANTS=1: with bugs)
+fleet: deps ## run simulated fleets under faults, by seed (SEEDS=n, FIRST=k, RECORD=file: in parts; SEED=k: one, with its trace; MUTANTS=1: with bugs)
 	@$(if $(MUTANTS),node test/fleet/mutants/campaign.ts $(if $(SEEDS),--seeds $(SEEDS)) $(if $(FIRST),--first $(FIRST)), \
-	  node test/fleet/run/campaign.ts $(if $(SEED),--seed $(SEED),$(if $(SEEDS),--seeds $(SEEDS)) $(if $(FIRST),--first $(FIRST))))
+	  node test/fleet/run/campaign.ts $(if $(SEED),--seed $(SEED),$(if $(SEEDS),--seeds $(SEEDS)) $(if $(FIRST),--first $(FIRST)) $(if $(RECORD),--record $(RECORD))))
 
 .PHONY: chaos
 chaos: deps ## real hosts under faults and edits (MINUTES=10, SEED=n repeats a choice of them); needs root

@@ -9,14 +9,16 @@ import type { Plan } from './plan.ts'
 import { withPolicies, withRenamedPolicies } from './plan-policies.ts'
 import { planRun } from './plan-run.ts'
 import type { RunResult } from './run-plan.ts'
+import { openRecord } from './record.ts'
 import { createRunner } from './runner.ts'
 import { createTally } from './tally.ts'
 
-const usage = `usage: node test/fleet/run/campaign.ts [--seeds N] [--first N] [--workers N] [--report N] | --seed N [--whole]
+const usage = `usage: node test/fleet/run/campaign.ts [--seeds N] [--first N] [--workers N] [--report N] [--record FILE] | --seed N [--whole]
 
   --seeds N     run so many seeds (default 200), from --first on (default 1)
   --workers N   processes (default 2)
   --report N    shrink and print so many failing seeds (default 20)
+  --record FILE leave out the seeds that passed on these sources by this file, and add those that pass now
   --seed N      run one seed; print its plan and, if it fails, the trace of the smallest plan that fails alike
   --whole       with all lines of the trace
   --policies    with a DeploymentPolicy for each Skyhook in place of its budget
@@ -57,26 +59,28 @@ type Campaign = {
   readonly seeds: number
   readonly workers: number
   readonly reports: number
+  readonly record: string | undefined
   readonly planOf: PlanOf
 }
 
-async function runCampaign({ first, seeds, workers, reports, planOf }: Campaign): Promise<boolean> {
-  const tally = createTally()
+async function runCampaign({ first, seeds, workers, reports, record, planOf }: Campaign): Promise<boolean> {
+  const progress = record === undefined ? undefined : await openRecord(record)
+  const pending = Array.from({ length: seeds }, (_, index) => first + index).filter((seed) => !progress?.has(seed))
+  if (progress !== undefined) console.log(`sources ${progress.sources}: ${seeds - pending.length} seeds passed before`)
+  const tally = createTally(progress?.counts())
   const startedMs = performance.now()
   let lastReportMs = startedMs
-  await runSeeds(
-    Array.from({ length: seeds }, (_, index) => first + index),
-    workers,
-    planOf,
-    (seed, result) => {
-      tally.add(seed, result)
-      const failure = tally.failures.get(seed)
-      if (failure !== undefined) console.log(`seed ${seed} failed: ${failure.rule}: ${failure.message}`)
-      if (performance.now() - lastReportMs < 20_000) return
-      lastReportMs = performance.now()
-      console.log(`${tally.runs()} runs, ${tally.failures.size} failed`)
-    },
-  )
+  await runSeeds(pending, workers, planOf, (seed, result) => {
+    tally.add(seed, result)
+    progress?.add(seed, result)
+    const failure = tally.failures.get(seed)
+    if (failure !== undefined) console.log(`seed ${seed} failed: ${failure.rule}: ${failure.message}`)
+    if (performance.now() - lastReportMs < 20_000) return
+    lastReportMs = performance.now()
+    console.log(`${tally.runs()} runs, ${tally.failures.size} failed`)
+    progress?.write()
+  })
+  await progress?.end()
   const seconds = (performance.now() - startedMs) / 1_000
   console.log(tally.text())
   const failing = [...tally.failures.keys()].toSorted((a, b) => a - b)
@@ -95,7 +99,7 @@ async function runCampaign({ first, seeds, workers, reports, planOf }: Campaign)
   const rare = tally.below(Math.floor((seeds * meetings) / perSeeds))
   if (rare.length > 0) console.log(`\nmet fewer than ${meetings} times per ${perSeeds} seeds: ${rare.join(', ')}`)
   if (missing.length > 0) console.log(`\nfailed: met too rarely: ${missing.join(', ')}`)
-  console.log(`${(seeds / seconds).toFixed(1)} seeds per second`)
+  console.log(`${(pending.length / seconds).toFixed(1)} seeds per second`)
   console.log(`${seeds - failing.length} passed, ${failing.length + missing.length} failed`)
   return failing.length + missing.length === 0
 }
@@ -107,6 +111,7 @@ async function main(): Promise<number> {
     first: text,
     workers: text,
     report: text,
+    record: text,
     seed: text,
     whole: { type: 'boolean' },
     policies: { type: 'boolean' },
@@ -125,9 +130,10 @@ async function main(): Promise<number> {
     console.log(report ?? `${JSON.stringify(planOf(seed), undefined, 1)}\nseed ${seed} passes`)
     return report === undefined ? 0 : 1
   }
-  const { seeds = 200, first = 1, workers = 2, report = 20 } = values
+  const { seeds = 200, first = 1, workers = 2, report = 20, record } = values
+  if (record !== undefined && changed !== undefined) throw new Error('--record is about the plans as they are')
   const numbers = { first: Number(first), seeds: Number(seeds), workers: Number(workers), reports: Number(report) }
-  return (await runCampaign({ ...numbers, planOf })) ? 0 : 1
+  return (await runCampaign({ ...numbers, record, planOf })) ? 0 : 1
 }
 
 process.exitCode = await main()

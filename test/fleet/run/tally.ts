@@ -4,6 +4,16 @@ import { type Phase, phases } from './phase.ts'
 import type { RunResult } from './run-plan.ts'
 import { pairs } from './steering.ts'
 
+export type Counts = {
+  readonly runs: number
+  readonly virtualMs: number
+  readonly steps: number
+  /** By kind, and by `kind in phase`. */
+  readonly met: Readonly<Record<string, number>>
+  /** By rule. */
+  readonly checks: Readonly<Record<string, number>>
+}
+
 export type Tally = {
   add(seed: number, result: RunResult): void
   readonly failures: ReadonlyMap<number, NonNullable<RunResult['violation']>>
@@ -11,13 +21,15 @@ export type Tally = {
   /** Cells that are possible and were met fewer than so many times, as `kind in phase`. */
   below(count: number): readonly string[]
   text(): string
+  counts(): Counts
 }
 
-export function createTally(): Tally {
-  const met = new Map<string, number>()
-  const checks = new Map<string, number>()
+/** Goes on from `before`. */
+export function createTally(before?: Counts): Tally {
+  const met = new Map<string, number>(Object.entries(before?.met ?? {}))
+  const checks = new Map<string, number>(Object.entries(before?.checks ?? {}))
   const failures = new Map<number, NonNullable<RunResult['violation']>>()
-  let [runs, virtualMs, steps] = [0, 0, 0]
+  let { runs, virtualMs, steps } = before ?? { runs: 0, virtualMs: 0, steps: 0 }
 
   const count = (map: Map<string, number>, key: string, by = 1): void => void map.set(key, (map.get(key) ?? 0) + by)
   const cell = (kind: string, phase: Phase): string => {
@@ -48,6 +60,7 @@ export function createTally(): Tally {
     },
     below: (count) =>
       pairs.map(({ kind, phase }) => `${kind} in ${phase}`).filter((pair) => (met.get(pair) ?? 0) < count),
+    counts: () => ({ runs, virtualMs, steps, met: Object.fromEntries(met), checks: Object.fromEntries(checks) }),
     text() {
       const rules = new Map<string, number>()
       for (const { rule } of failures.values()) count(rules, rule)
