@@ -39,10 +39,11 @@ export const isWholeJournal = ({ nodeUid, skyhooks }: Partial<Journal>): boolean
 /** Attempts of steps whose end is not on record yet. */
 export const openSteps = (journal: Journal): StepAttempt[] => Object.values(journal.skyhooks).flatMap(openStepsOf)
 
-export const openStepsOf = ({ packages, canceling = [] }: SkyhookRecord): StepAttempt[] => [
-  ...canceling,
-  ...Object.values(packages).flatMap(({ progress }) => openStepOf(progress) ?? []),
-]
+export function openStepsOf({ packages, canceling = [] }: SkyhookRecord): StepAttempt[] {
+  const ofAttempts = Object.values(packages).flatMap(({ progress }) => openStepOf(progress) ?? [])
+  // one that may be about to start is stopped before its attempt is forgotten
+  return [...canceling.filter(({ id }) => ofAttempts.every((step) => step.id !== id)), ...ofAttempts]
+}
 
 /** The step that is on the host, or may be any moment: the last one of the attempt, without a result. */
 export function openStepOf(progress: PackageProgress): StepAttempt | undefined {

@@ -368,3 +368,58 @@ test('the end of a step is not forgotten when the node left the selector before'
   node.settleFor(5_000)
   expect([node.executedSteps, node.status()]).toEqual([install, 'complete'])
 })
+
+describe('a step whose start is not answered yet when the node leaves the selector', () => {
+  const spec = { nodeSelectors: { matchLabels: { pool: 'x' } }, packages: { a: pkg('1.0.0') } }
+  const select = (node: NodeSimulator, isSelected: boolean): void => {
+    node.node = { ...node.node, metadata: { ...node.node.metadata, labels: isSelected ? { pool: 'x' } : {} } }
+  }
+  const leavingNode = (): NodeSimulator => {
+    const node = new NodeSimulator({ pool: 'x' })
+    node.unansweredPackages.add('a')
+    node.apply('s', spec)
+    node.settle()
+    expect([node.executedSteps, [...node.attempts.values()]]).toEqual([['a apply run.sh'], []])
+    select(node, false)
+    return node
+  }
+
+  test.each([[0], [4_000]])(
+    'a step that ended well by then is not repeated when the node is selected again after %i ms',
+    (absentMs) => {
+      const node = leavingNode()
+      node.step()
+      if (absentMs > 0) node.settleFor(absentMs)
+      node.unansweredPackages.clear()
+      select(node, true)
+      node.settleFor(10_000)
+      expect([node.executedSteps, node.status(), node.slots]).toEqual([install, 'complete', []])
+    },
+  )
+
+  test('a step that was stopped before it started is started again, and counts as no failure', () => {
+    const node = leavingNode()
+    node.startedSteps.clear()
+    node.settleFor(4_000)
+    expect(node.slots).toEqual([])
+    node.unansweredPackages.clear()
+    node.executedSteps.length = 0
+    select(node, true)
+    node.settleFor(10_000)
+    expect([node.executedSteps, node.status()]).toEqual([install, 'complete'])
+  })
+
+  test('a step that may have run before the host went down is reported as unknown before it is repeated', () => {
+    const node = leavingNode()
+    node.step()
+    node.attempts.clear()
+    node.startedSteps.clear()
+    node.unansweredPackages.clear()
+    node.reboot()
+    node.settleFor(4_000)
+    select(node, true)
+    node.settleFor(10_000)
+    expect(node.events.filter(({ type }) => type === 'stepUnknown')).toHaveLength(1)
+    expect(node.status()).toBe('complete')
+  })
+})

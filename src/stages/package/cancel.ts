@@ -1,4 +1,11 @@
-import { isRunning, openStepOf, type PackageRecord, type SkyhookRecord } from '../../schemas/journal.ts'
+import {
+  type CanceledStep,
+  isRunning,
+  openStepOf,
+  type PackageRecord,
+  type SkyhookRecord,
+  type StepAttempt,
+} from '../../schemas/journal.ts'
 import { hasStarted, mayBeRunning } from '../model/host-facts.ts'
 import { keyOf } from '../model/package-key.ts'
 import type { Permission } from '../model/package-state.ts'
@@ -26,8 +33,20 @@ export function cancelPackage(record: SkyhookRecord, entry: PackageRecord): Skyh
   return {
     ...record,
     packages: { ...record.packages, [keyOf(entry)]: dropAttempt(entry) },
-    canceling: step ? [...(record.canceling ?? []), { ...step, package: entry.name }] : record.canceling,
+    canceling: step ? withCanceled(record, step, entry.name) : record.canceling,
   }
+}
+
+/**
+ * The record with a step to be stopped that may be about to start. Its attempt is kept until its end is known: one that
+ * has ended well by then is not repeated.
+ */
+export function stopUnstarted(record: SkyhookRecord, entry: PackageRecord, step: StepAttempt): SkyhookRecord {
+  return { ...record, canceling: withCanceled(record, step, entry.name) }
+}
+
+function withCanceled({ canceling = [] }: SkyhookRecord, step: StepAttempt, name: string): readonly CanceledStep[] {
+  return canceling.some(({ id }) => id === step.id) ? canceling : [...canceling, { ...step, package: name }]
 }
 
 /**
@@ -76,16 +95,38 @@ export function stopCanceledSteps(builder: Pick<PlanBuilder, 'snapshot' | 'recor
   const { canceling } = builder.record
   if (canceling === undefined) return true
   const remaining = canceling.filter((step) => mayBeRunning(builder.snapshot, step))
-  for (const step of canceling.filter((one) => !remaining.includes(one)))
-    if (hasStarted(builder.snapshot, step)) builder.record = markTouched(builder.record, step.package)
   for (const step of canceling) {
-    const key = `stop/${step.id}`
+    const isEnded = !remaining.includes(step)
+    if (isEnded && keepsResult(builder, step)) continue
+    if (isEnded) builder.record = withoutStep(builder, step)
+    const key = `${isEnded ? 'forget' : 'stop'}/${step.id}`
     if (builder.actions.some((action) => action.key === key)) continue
-    builder.actions.push(
-      remaining.includes(step) ? { do: 'stopStep', key, step } : { do: 'forgetStep', key: `forget/${step.id}`, step },
-    )
+    builder.actions.push({ do: isEnded ? 'forgetStep' : 'stopStep', key, step })
   }
   if (remaining.length < canceling.length)
     builder.record = { ...builder.record, canceling: remaining.length === 0 ? undefined : remaining }
   return remaining.length === 0
+}
+
+/** The attempt that has the step, unless it was forgotten when the step was canceled. */
+const entryOf = ({ packages }: SkyhookRecord, { id }: CanceledStep): PackageRecord | undefined =>
+  Object.values(packages).find(({ progress }) => openStepOf(progress)?.id === id)
+
+/** Its attempt is there still, and it ended well, or went down with its host: nobody knows how far it came. */
+function keepsResult({ snapshot, record }: Pick<PlanBuilder, 'snapshot' | 'record'>, step: CanceledStep): boolean {
+  if (entryOf(record, step) === undefined) return false
+  const observed = snapshot.attempts.get(step.id)
+  return observed?.state !== 'ended' || (observed.end.outcome === 'exited' && observed.end.code === 0)
+}
+
+function withoutStep(
+  { snapshot, record }: Pick<PlanBuilder, 'snapshot' | 'record'>,
+  step: CanceledStep,
+): SkyhookRecord {
+  const entry = entryOf(record, step)
+  const rest =
+    entry && isRunning(entry)
+      ? { ...record, packages: { ...record.packages, [keyOf(entry)]: dropAttempt(entry) } }
+      : record
+  return hasStarted(snapshot, step) ? markTouched(rest, step.package) : rest
 }

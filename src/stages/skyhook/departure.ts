@@ -1,7 +1,7 @@
 import { openStepOf, openStepsOf, type SkyhookRecord } from '../../schemas/journal.ts'
 import { hasMark } from '../drain/drain.ts'
 import { newPlanBuilder } from '../model/plan-builder.ts'
-import { abandonInterrupt, cancelAll, cancelPackage, stopCanceledSteps } from '../package/cancel.ts'
+import { abandonInterrupt, cancelAll, stopCanceledSteps, stopUnstarted } from '../package/cancel.ts'
 import { applyInterruptOutcome } from '../interrupt/run.ts'
 import type { Action, StageEvent } from '../model/plan.ts'
 import { endLifecycle } from './lifecycle.ts'
@@ -11,8 +11,9 @@ import type { SkyhookView, Snapshot } from '../model/snapshot.ts'
 import { isInterrupting, mayBeRunning } from '../model/host-facts.ts'
 
 /**
- * A node that left the selector: a running step ends, then cordon and slot go; packages and their state stay as they
- * are. Selected again, it asks for a slot like any other. Nothing to say about a Skyhook that never did anything here.
+ * A node that left the selector: a running step ends, one that is about to start is stopped, then cordon and slot go;
+ * packages and their state stay as they are. Selected again, it asks for a slot like any other. Nothing to say about a
+ * Skyhook that never did anything here.
  */
 export function planUnselected(
   snapshot: Snapshot,
@@ -33,7 +34,7 @@ export function planUnselected(
     const step = openStepOf(entry.progress)
     const isAboutToStart =
       step !== undefined && mayBeRunning(snapshot, step) && snapshot.attempts.get(step.id)?.state !== 'running'
-    if (isAboutToStart) builder.record = cancelPackage(builder.record, entry)
+    if (isAboutToStart) builder.record = stopUnstarted(builder.record, entry, step)
   }
   const isCancelComplete = stopCanceledSteps(builder)
   const activeInterrupt = applyInterruptOutcome(builder, false)

@@ -1,5 +1,6 @@
 /** What the host does for the agent: prepares images, starts steps, interrupts. */
-import type { InterruptRun } from '../../../src/schemas/journal.ts'
+import type { InterruptRun, StepAttempt } from '../../../src/schemas/journal.ts'
+import type { StepEnd } from '../../../src/schemas/step-end.ts'
 import { type PackageImage, type StartStep, failureKey, preparationKey } from '../../../src/stages/model/plan.ts'
 import { groupPods } from '../../../src/stages/drain/pods.ts'
 import {
@@ -61,6 +62,7 @@ export function startStep(simulated: NodeState, action: StartStep, snapshot: Sna
   const { id, mode, path } = action.attempt
   const attempt = simulated.attempts.get(id)
   if (attempt && attempt.state !== 'absent') return false
+  if (simulated.startedSteps.has(id) && simulated.unansweredPackages.has(action.record.name)) return false
   const key = failureKey(action)
   if (simulated.startBlocker !== undefined) {
     if (simulated.failures.has(key)) return false
@@ -74,7 +76,19 @@ export function startStep(simulated: NodeState, action: StartStep, snapshot: Sna
   simulated.startedSteps.set(id, action)
   if (simulated.hangingPackages.has(action.record.name)) simulated.hangingSteps.add(id)
   else simulated.hangingSteps.delete(id)
-  simulated.attempts.set(id, { state: 'running' })
+  if (!simulated.unansweredPackages.has(action.record.name)) simulated.attempts.set(id, { state: 'running' })
+  return true
+}
+
+/** A step whose start is not answered yet has ended by itself when it is to be stopped. */
+export function stopStep(simulated: NodeState, { id }: StepAttempt): boolean {
+  const attempt = simulated.attempts.get(id)
+  if (attempt?.state === 'ended') return false
+  const ranUnseen = simulated.unansweredPackages.has(simulated.startedSteps.get(id)?.record.name ?? '')
+  const killed: StepEnd = { outcome: 'killed', signal: 'TERM' }
+  const unstarted: StepEnd = { outcome: 'failed-to-start', detail: 'stopped before it started' }
+  const end: StepEnd = ranUnseen ? { outcome: 'exited', code: 0 } : attempt?.state === 'running' ? killed : unstarted
+  simulated.attempts.set(id, { state: 'ended', end })
   return true
 }
 

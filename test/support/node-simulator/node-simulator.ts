@@ -13,7 +13,7 @@ import type { OwnSlot, Snapshot } from '../../../src/stages/model/snapshot.ts'
 
 import { NodeState, type NodeObserver } from './node-state.ts'
 import { evict, publish } from './cluster.ts'
-import { interrupt, prepare, startStep } from './host.ts'
+import { interrupt, prepare, startStep, stopStep } from './host.ts'
 import { acquireSlot, addForeignSlot, confirmSlot, loseSlot, releaseSlot, updateSlot } from './slots.ts'
 
 export type Decide = (snapshot: Snapshot, lastReasons: ReadonlyMap<string, TimedReason>) => Plan
@@ -264,15 +264,8 @@ export class NodeSimulator extends NodeState {
         return releaseSlot(this, action.slot)
       case 'startStep':
         return startStep(this, action, snapshot)
-      case 'stopStep': {
-        const attempt = this.attempts.get(action.step.id)
-        if (attempt?.state === 'ended') return false
-        const hasStarted = attempt?.state === 'running'
-        const killed: StepEnd = { outcome: 'killed', signal: 'TERM' }
-        const unstarted: StepEnd = { outcome: 'failed-to-start', detail: 'stopped before it started' }
-        this.attempts.set(action.step.id, { state: 'ended', end: hasStarted ? killed : unstarted })
-        return true
-      }
+      case 'stopStep':
+        return stopStep(this, action.step)
       case 'recordStep':
       case 'forgetStep':
         return this.attempts.delete(action.step.id)

@@ -91,6 +91,8 @@ export class NodeState {
   readonly failingServices = new Set<string>()
   /** Packages whose steps keep running until `finishHanging`. */
   readonly hangingPackages = new Set<string>()
+  /** systemd runs the steps of these packages, and has not answered yet that it started them. */
+  readonly unansweredPackages = new Set<string>()
   /** Why the host can start no step now. */
   startBlocker: string | undefined
   /** Package contents, or why the image cannot be pulled, by `<image>:<version>`. */
