@@ -14,6 +14,7 @@ const packages = [
   'src/packages/store',
   'src/packages/validate',
   'src/packages/oci',
+  'src/packages/oci/provider',
   'src/packages/oci/read', // not oci/write: the agent never writes images
 ]
 const belowDaemon = [...schemas, 'src/stages/**', 'src/kube', 'src/lease/**', 'src/host/**', ...packages, 'src/census']
@@ -46,7 +47,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
   'src/lease/policy': [...schemas, 'src/lease'],
   'src/lease/budget': [...schemas, 'src/lease', 'src/lease/policy', 'src/stages/model'],
 
-  ...staircase('src/host', ['fs', 'dbus', 'systemd', 'step', 'preflight', '.'], schemas),
+  ...staircase('src/host', ['fs', 'dbus', 'systemd', 'step', 'kubelet', 'preflight', '.'], schemas),
 
   'src/packages': schemas,
   ...rows('src/packages', [...schemas, 'src/host/**'], {
@@ -56,6 +57,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
     oci: [],
     'oci/read': ['oci'],
     'oci/write': ['oci', 'oci/read'],
+    'oci/provider': ['oci/read', 'store'],
     store: ['.', 'oci', 'oci/read'],
     validate: ['.', 'oci', 'oci/read', 'step', 'store'],
   }),

@@ -34,6 +34,7 @@ const seams: Readonly<Record<string, Seam>> = {
       'src/packages/store/unpack-download.ts',
       'src/packages/validate/archive.ts', // of the command `validate`, below a folder that it is given
       'src/daemon/settings/settings.ts', // read before there is a platform
+      'src/daemon/settings/provider-settings.ts',
     ],
   },
   process: {

@@ -1,10 +1,12 @@
 import { type BusConnection, createBusConnection } from '../../host/dbus/reconnecting.ts'
 import { createHostRoot, type HostRoot } from '../../host/fs/host-root.ts'
+import { sweepPluginFiles } from '../../host/kubelet/run-plugin.ts'
 import { claimSingleAgent, type SingleAgentClaim } from '../../host/single-agent.ts'
 import { type CompletedRequest, createKubeTransport, type KubeTransport } from '../../kube/transport.ts'
 import { type ImageStore, openImageStore } from '../../packages/store/image-store.ts'
 import { unpackInChild } from '../../packages/store/unpack-child.ts'
 import type { Clock, Random } from '../../schemas/clock.ts'
+import type { ProviderSettings } from '../settings/provider-settings.ts'
 import type { Settings } from '../settings/settings.ts'
 import { version } from '../../schemas/version.ts'
 import { type HealthChecks, type MetricsRegistry, serveHealth, serveMetrics } from '../telemetry/http.ts'
@@ -12,6 +14,7 @@ import { createLog, type Log } from '../telemetry/log.ts'
 import { withFailpoints } from './api-failpoints.ts'
 import { type CensusProcess, startCensusProcess } from './census-process.ts'
 import { disableTurboFan, startHeapTrim } from './heap-trim.ts'
+import { createHostCredentialProviders } from './credential-providers.ts'
 import { podCredentials } from './service-account.ts'
 import { systemClock, systemRandom } from './system-clock.ts'
 
@@ -52,15 +55,23 @@ export type Platform = {
 }
 
 /** The machine that the process runs on: the only place where an agent's parts meet the real world. */
-export function systemPlatform(settings: Settings): Platform {
+export function systemPlatform(settings: Settings, providerSettings: ProviderSettings): Platform {
   const root = createHostRoot(settings.hostRoot, systemRandom)
+  const connectBus = (): BusConnection =>
+    createBusConnection({ clock: systemClock, random: systemRandom, socketPath: settings.busSocket })
+  const loginProvider = createHostCredentialProviders(providerSettings, {
+    root,
+    connectBus,
+    clock: systemClock,
+    random: systemRandom,
+  })
   return {
     clock: systemClock,
     random: systemRandom,
     log: createLog(settings.logLevel, { node: settings.nodeName }),
     processId: process.pid,
     root,
-    connectBus: () => createBusConnection({ clock: systemClock, random: systemRandom, socketPath: settings.busSocket }),
+    connectBus,
     connectApi: (onRequest) =>
       withFailpoints(createKubeTransport({ credentials: podCredentials(), version, clock: systemClock, onRequest })),
     openImageStore: (folder) =>
@@ -68,10 +79,15 @@ export function systemPlatform(settings: Settings): Platform {
         root,
         clock: systemClock,
         random: systemRandom,
+        loginProvider,
         unpack: (job, signal) => unpackInChild(job, { signal }),
       }),
     startCensus: () => startCensusProcess(),
-    claimHost: (options) => claimSingleAgent({ root, clock: systemClock, random: systemRandom, ...options }),
+    async claimHost(options) {
+      const claim = await claimSingleAgent({ root, clock: systemClock, random: systemRandom, ...options })
+      await sweepPluginFiles(root).catch(() => undefined) // what cannot be removed lies where only root can read it
+      return claim
+    },
     serveHealth: (checks, onError) => serveHealth(checks, { ...settings.health, clock: systemClock, onError }).close,
     serveMetrics: (registry, onError) =>
       serveMetrics(registry, {

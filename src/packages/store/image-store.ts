@@ -4,6 +4,7 @@ import { ImageError, systemCode } from '../oci/errors.ts'
 import { ociArchitecture } from '../oci/manifest.ts'
 import { type SelectedImage, resolveImage, type ResolvedImage, selectImage } from '../oci/read/pull.ts'
 import { formatReference, type ImageReference } from '../oci/reference.ts'
+import type { LoginProvider } from '../oci/read/login-provider.ts'
 import { createRegistryClient, type RegistryClient, type RegistrySettings } from '../oci/read/registry.ts'
 import type { Clock, Random } from '../../schemas/clock.ts'
 import { withLock } from '../keyed-mutex.ts'
@@ -65,6 +66,8 @@ export type StorePorts = {
   readonly unpack: (job: UnpackJob, signal: AbortSignal) => Promise<UnpackSummary>
   /** In OCI's spelling. */
   readonly architecture?: string
+  /** Asked where a registry wants a login and no pull secret matches. */
+  readonly loginProvider?: LoginProvider
   /** For one image, from the first request to the last file. */
   readonly timeoutMs?: number
 }
@@ -76,7 +79,15 @@ const workPrefix = '.work-'
 /** @param directory of the host, for this process alone; made when first needed */
 export function openImageStore(
   directory: string,
-  { root, clock, random, unpack, architecture = ociArchitecture(), timeoutMs = defaultTimeoutMs }: StorePorts,
+  {
+    root,
+    clock,
+    random,
+    unpack,
+    architecture = ociArchitecture(),
+    loginProvider,
+    timeoutMs = defaultTimeoutMs,
+  }: StorePorts,
 ): ImageStore {
   const fetches = createSingleFlight<Digest, StoredImage>()
   const activeWorkFolders = new Set<string>() // names of the work folders in use
@@ -146,7 +157,7 @@ export function openImageStore(
       if (pinnedDigest !== undefined) onResolved?.(pinnedDigest)
       if (pinnedDigest !== undefined && (await isPresent(pinnedDigest)))
         return { digest: pinnedDigest, path: pathOf(pinnedDigest), isNew: false }
-      const client = createRegistryClient(registry, { clock, random })
+      const client = createRegistryClient(registry, { clock, random, loginProvider })
       let isClientShared = false
       try {
         const resolved = await resolveImage(client, reference, signal)
@@ -167,7 +178,7 @@ export function openImageStore(
     },
 
     async checkImage(reference, { registry, signal, onResolved }) {
-      const client = createRegistryClient(registry, { clock, random })
+      const client = createRegistryClient(registry, { clock, random, loginProvider })
       try {
         const resolved = await resolveImage(client, reference, signal)
         const { digest } = resolved
@@ -206,7 +217,12 @@ async function createUnpackJob(
 ): Promise<UnpackJob> {
   const resolvedEndpoints = await client.endpointsOf(reference.host)
   return {
-    registry: { ...registry, sources: { resolvedEndpoints } },
+    // who unpacks cannot ask for logins, so what was given for this image goes along
+    registry: {
+      ...registry,
+      credentials: [...registry.credentials, ...client.providedCredentials()],
+      sources: { resolvedEndpoints },
+    },
     reference,
     layers,
     workFolder,

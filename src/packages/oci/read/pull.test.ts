@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { systemRandom } from '../../../daemon/platform/system-clock.ts'
-import { type Credential, parseDockerConfig } from './credentials.ts'
+import { type Credential, type Login, parseDockerConfig } from './credentials.ts'
+import type { LoginProvider, ProvidedLogins } from './login-provider.ts'
 import type { RegistryRule } from './endpoints.ts'
 import {
   fakeCaCert,
@@ -61,12 +62,12 @@ const medianRandom = { ...systemRandom, number: () => 0.5 }
 
 function client(
   rules: readonly RegistryRule[],
-  more: Partial<RegistrySettings> & { certs?: Record<string, string> } = {},
+  more: Partial<RegistrySettings> & { certs?: Record<string, string>; loginProvider?: LoginProvider | undefined } = {},
 ): RegistryClient {
-  const { certs = {}, ...settings } = more
+  const { certs = {}, loginProvider, ...settings } = more
   const created = createRegistryClient(
     { credentials: [], sources: fakeSources(rules, certs), ...settings },
-    { clock: fastClock, random: medianRandom },
+    { clock: fastClock, random: medianRandom, loginProvider },
   )
   opened.push(created)
   return created
@@ -121,6 +122,85 @@ describe('logging in', () => {
     expect(r.requests[1]?.headers.authorization).toMatch(/^Basic /)
     expect(r.requests[2]?.headers.authorization).toMatch(/^Bearer /)
     expect(lines(r)).toHaveLength(4)
+  })
+
+  describe('by a provider', () => {
+    const passwordLogin = (password: string): Login => ({ kind: 'password', username: fakeLogin.username, password })
+    const right = passwordLogin(fakeLogin.password)
+
+    function fakeProvider(answer: Partial<ProvidedLogins>) {
+      const asked: string[] = []
+      const forgotten: string[] = []
+      const provider: LoginProvider = {
+        async loginsOf(image) {
+          asked.push(image)
+          return { logins: [], providers: ['own'], problems: [], ...answer }
+        },
+        forget: (image) => void forgotten.push(image),
+      }
+      return { provider, asked, forgotten }
+    }
+
+    test('it is asked once for the whole pull, and its login goes with the credentials of the image', async () => {
+      const r = await registry({ login: fakeLogin })
+      r.addImage('team/pkg', '1', layerBytes)
+      const { provider, asked, forgotten } = fakeProvider({ logins: [right] })
+      const c = client([plain(r)], { loginProvider: provider })
+      await pull(c, `${r.host}/team/pkg:1`)
+      expect(asked).toEqual([`${r.host}/team/pkg`])
+      expect(forgotten).toEqual([])
+      expect(c.providedCredentials()).toEqual([{ host: r.host, path: ['team', 'pkg'], login: right }])
+      const unpacker = client([plain(r)], { credentials: c.providedCredentials() })
+      await resolveImage(unpacker, parseReference(`${r.host}/team/pkg:1`), signal)
+    })
+
+    test('it is not asked where a pull secret matches, even one that is refused', async () => {
+      const r = await registry({ login: fakeLogin })
+      const { provider, asked } = fakeProvider({ logins: [right] })
+      const credentials = credentialsFor(r.host, { ...fakeLogin, password: 'wrong' })
+      const c = client([plain(r)], { credentials, loginProvider: provider })
+      await expect(pull(c, `${r.host}/pkg:1`)).rejects.toThrow('used the login of a pull secret')
+      expect(asked).toEqual([])
+    })
+
+    test('it is not asked where the registry wants no login', async () => {
+      const r = await registry()
+      r.addImage('pkg', '1', layerBytes)
+      const { provider, asked } = fakeProvider({ logins: [right] })
+      await pull(client([plain(r)], { loginProvider: provider }), `${r.host}/pkg:1`)
+      expect(asked).toEqual([])
+    })
+
+    test.each(['basic', 'bearer'] as const)('its logins are tried in order where they are refused (%s)', async (kind) => {
+      const r = await registry({ login: { ...fakeLogin, kind } })
+      r.addImage('pkg', '1', layerBytes)
+      const { provider, forgotten } = fakeProvider({ logins: [passwordLogin('old'), right, passwordLogin('other')] })
+      const c = client([plain(r)], { loginProvider: provider })
+      await pull(c, `${r.host}/pkg:1`)
+      expect(c.providedCredentials()).toMatchObject([{ login: right }])
+      expect(forgotten).toEqual([])
+    })
+
+    test.each(['basic', 'bearer'] as const)('it hears that all of its logins are refused (%s)', async (kind) => {
+      const r = await registry({ login: { ...fakeLogin, kind } })
+      const { provider, forgotten } = fakeProvider({ logins: [passwordLogin('old')], problems: ['other: exit code 1'] })
+      const c = client([plain(r)], { loginProvider: provider })
+      const pulling = pull(c, `${r.host}/pkg:1`)
+      await expect(pulling).rejects.toMatchObject({ code: 'unauthorized' })
+      await expect(pulling).rejects.toThrow('(used what own gave, a credential provider of the kubelet; other: exit code 1)')
+      expect(forgotten).toEqual([`${r.host}/pkg`])
+      expect(c.providedCredentials()).toEqual([])
+    })
+
+    test.each<[answer: Partial<ProvidedLogins>, hint: string]>([
+      [{ providers: [] }, ', and no credential provider of the kubelet does'],
+      [{}, ", and own of the kubelet's credential providers gave no login for it"],
+      [{ problems: ['own: exit code 1'] }, '; credential providers of the kubelet: own: exit code 1'],
+    ])('a refusal without a login says what the provider said: %j', async (answer, hint) => {
+      const r = await registry({ login: fakeLogin })
+      const c = client([plain(r)], { loginProvider: fakeProvider(answer).provider })
+      await expect(pull(c, `${r.host}/pkg:1`)).rejects.toThrow(`(no pull secret matches ${r.host}/pkg${hint})`)
+    })
   })
 
   test('an expired token is renewed once', async () => {

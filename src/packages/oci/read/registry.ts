@@ -1,10 +1,12 @@
 import type { Readable } from 'node:stream'
 import { authorize, parseChallenges } from './auth.ts'
 import type { Capability } from './certs-directory.ts'
-import { type Credential, findLogin } from './credentials.ts'
+import type { Credential } from './credentials.ts'
 import { type Endpoint, type EndpointSources, readEndpoints } from './endpoints.ts'
 import { ImageError } from '../errors.ts'
 import { type RegistryResponse, createRegistryTransport, type RegistryRequest, type ProxyEnvironment } from './http.ts'
+import { createLogins, type FoundLogins } from './logins.ts'
+import type { LoginProvider } from './login-provider.ts'
 import { retryTransient } from './retry.ts'
 import type { ImageReference } from '../reference.ts'
 import type { Clock, Random } from '../../../schemas/clock.ts'
@@ -53,19 +55,30 @@ export type RegistryClient = {
     use: (send: RegistrySend, host: string) => Promise<T>,
     signal: AbortSignal,
   ): Promise<T>
+  /** The logins that did not come from `credentials` and were used, each for its repository alone. */
+  providedCredentials(): readonly Credential[]
   close(): void
 }
 
 /** Longer would hide from people that the registry fails: the caller reports it and tries again. */
 const defaultRetryForMs = 10_000
 
-export type RegistryPorts = { readonly clock: Clock; readonly random: Random }
+export type RegistryPorts = {
+  readonly clock: Clock
+  readonly random: Random
+  /** Asked where a registry wants a login and none of the credentials matches. */
+  readonly loginProvider?: LoginProvider | undefined
+}
 
-export function createRegistryClient(settings: RegistrySettings, { clock, random }: RegistryPorts): RegistryClient {
+export function createRegistryClient(
+  settings: RegistrySettings,
+  { clock, random, loginProvider }: RegistryPorts,
+): RegistryClient {
   const transport = createRegistryTransport(settings, clock)
   const endpoints = new Map<string, Promise<readonly Endpoint[]>>()
   const unreachableEndpoints = new Set<Endpoint>()
-  const logins = new Map<string, string>()
+  const logins = createLogins(settings.credentials, loginProvider)
+  const authorizations = new Map<string, string>()
 
   const endpointsOf = (host: string): Promise<readonly Endpoint[]> => {
     const { sources } = settings
@@ -76,27 +89,34 @@ export function createRegistryClient(settings: RegistrySettings, { clock, random
     return found
   }
 
+  /** Answers a refusal with one login after another, as long as they are refused, too. */
   const logIn = async (
-    endpoint: Endpoint,
-    repository: string,
-    actions: string,
-    refusedResponse: RegistryResponse,
+    refused: { readonly response: RegistryResponse; readonly endpoint: Endpoint; readonly scope: string },
+    found: FoundLogins,
+    send: (authorization: string) => Promise<RegistryResponse>,
     signal: AbortSignal,
-  ): Promise<string | undefined> => {
-    const login = findLogin(settings.credentials, endpoint.host, repository)
-    const context = {
-      transport,
-      trust: endpoint.trust,
-      url: refusedResponse.url,
-      scope: `repository:${repository}:${actions}`,
-      login,
-      clock,
+  ): Promise<{ readonly response: RegistryResponse; readonly authorization?: string }> => {
+    const { endpoint, scope } = refused
+    const challenges = parseChallenges(refused.response.headers['www-authenticate'] ?? '')
+    const candidates = found.logins.length === 0 ? [undefined] : found.logins
+    let { response } = refused
+    for (const [index, login] of candidates.entries()) {
+      const isLast = index === candidates.length - 1
+      const context = { transport, trust: endpoint.trust, url: refused.response.url, scope, login, clock }
+      let authorization: string | undefined
+      try {
+        authorization = await authorize(challenges, context, signal)
+      } catch (error) {
+        if (isLast || !isRefusal(error)) throw error
+        continue
+      }
+      if (authorization === undefined) return { response }
+      response.body.resume()
+      response = await send(authorization)
+      if (response.status !== 401 && login !== undefined) found.onAccepted(login)
+      if (response.status !== 401 || isLast) return { response, authorization }
     }
-    try {
-      return await authorize(parseChallenges(refusedResponse.headers['www-authenticate'] ?? ''), context, signal)
-    } catch (error) {
-      throw withHint(error, login !== undefined, endpoint, repository)
-    }
+    return { response }
   }
 
   const call = async (
@@ -122,18 +142,24 @@ export function createRegistryClient(settings: RegistrySettings, { clock, random
       return transport.send(request, signal)
     }
 
-    let response = await send(logins.get(key))
-    if (response.status === 401 && isSameHost && response.url.host === url.host) {
-      const authorization = await logIn(endpoint, repository, actions, response, signal)
-      if (authorization !== undefined) {
-        response.body.resume()
-        response = await send(authorization)
-        if (response.status !== 401) logins.set(key, authorization)
+    let response = await send(authorizations.get(key))
+    let found: FoundLogins | undefined
+    try {
+      if (response.status === 401 && isSameHost && response.url.host === url.host) {
+        found = await logins.find(endpoint.host, repository, signal)
+        const refused = { response, endpoint, scope: `repository:${repository}:${actions}` }
+        const answer = await logIn(refused, found, send, signal)
+        response = answer.response
+        if (answer.authorization !== undefined && response.status !== 401) authorizations.set(key, answer.authorization)
       }
+      if (response.status < 400 || response.status === expected) return response
+      throw await errorFromResponse(response, signal)
+    } catch (error) {
+      if (!isRefusal(error)) throw error
+      found ??= logins.known(endpoint.host, repository)
+      found.onRefused()
+      throw new ImageError(error.code, `${error.message} (${found.hint})`, { cause: error })
     }
-    if (response.status < 400 || response.status === expected) return response
-    const isLoggedIn = findLogin(settings.credentials, endpoint.host, repository) !== undefined
-    throw withHint(await errorFromResponse(response, signal), isLoggedIn, endpoint, repository)
   }
 
   return {
@@ -170,15 +196,13 @@ export function createRegistryClient(settings: RegistrySettings, { clock, random
       return await retryTransient(tryAll, { clock, random, deadlineMs, signal })
     },
 
+    providedCredentials: () => logins.provided(),
     close: () => transport.close(),
   }
 }
 
-/** "Unauthorized" alone leaves the reader guessing whether a secret is missing or wrong. */
-function withHint(error: unknown, hasLogin: boolean, endpoint: Endpoint, repository: string): unknown {
-  if (!(error instanceof ImageError) || (error.code !== 'unauthorized' && error.code !== 'denied')) return error
-  const hint = hasLogin ? 'used the login of a pull secret' : `no pull secret matches ${endpoint.host}/${repository}`
-  return new ImageError(error.code, `${error.message} (${hint})`, { cause: error })
+function isRefusal(error: unknown): error is ImageError {
+  return error instanceof ImageError && (error.code === 'unauthorized' || error.code === 'denied')
 }
 
 /**

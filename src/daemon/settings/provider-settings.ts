@@ -1,0 +1,33 @@
+import { readFileSync } from 'node:fs'
+import { isAbsolute } from 'node:path'
+import { isObject } from '../../schemas/json.ts'
+import { settingsPath } from './settings.ts'
+
+/** Whether and where the agent finds the kubelet's credential providers. */
+export type ProviderSettings = {
+  readonly isEnabled: boolean
+  /** Path on the host of a CredentialProviderConfig, a file or a folder of them; else the kubelet's flag says it. */
+  readonly configPath?: string
+  /** Folder on the host with the plugins; else the kubelet's flag says it. */
+  readonly binFolder?: string
+}
+
+/** Reads `imageCredentialProviders` of the settings file; throws one sentence that names the setting. */
+export function readProviderSettings(
+  env: NodeJS.ProcessEnv,
+  path = env['SKYHOOKD_SETTINGS'] ?? settingsPath,
+): ProviderSettings {
+  const file: unknown = JSON.parse(readFileSync(path, 'utf8'))
+  const value = isObject(file) ? file['imageCredentialProviders'] : undefined
+  const { enabled, config, binDir } = isObject(value) ? value : {}
+  const pathOf = (value: unknown, name: string): string | undefined => {
+    if (value === undefined || value === '') return undefined
+    if (typeof value === 'string' && isAbsolute(value)) return value.replace(/(?<=.)\/+$/, '')
+    throw new Error(
+      `${path}: imageCredentialProviders.${name} must be an absolute path on the host, not ${JSON.stringify(value)}`,
+    )
+  }
+  const configPath = pathOf(config, 'config')
+  const binFolder = pathOf(binDir, 'binDir')
+  return { isEnabled: enabled !== false, ...(configPath && { configPath }), ...(binFolder && { binFolder }) }
+}

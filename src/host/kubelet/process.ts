@@ -1,0 +1,88 @@
+/** The kubelet of this host as systemd runs it: its command line and its variables. */
+import type { Variant } from 'dbus-next/lib/variant.js'
+import type { BusCall } from '../dbus/connection.ts'
+import { BusError } from '../dbus/errors.ts'
+import type { BusConnection } from '../dbus/reconnecting.ts'
+import type { HostRoot } from '../fs/host-root.ts'
+import { unitPath } from '../systemd/unit-properties.ts'
+
+export type KubeletProcess = {
+  /** Program and arguments of the running process. */
+  readonly commandLine: readonly string[]
+  /** Variables that its unit sets; those of its files are not among them. */
+  readonly environment: Readonly<Record<string, string>>
+  /** Files of variables as its unit names them, in systemd's notation. */
+  readonly environmentFiles: readonly EnvironmentFile[]
+}
+
+/** A path or pattern, and whether the file may be missing. */
+export type EnvironmentFile = readonly [path: string, isOptional: boolean]
+
+/**
+ * Only units: root alone makes them. A process that calls itself `kubelet` may belong to a pod, which could name any
+ * program of the host to be run as root.
+ */
+const kubeletUnits = ['kubelet.service', 'snap.kubelet-eks.daemon.service']
+const systemd = 'org.freedesktop.systemd1'
+const busTimeoutMs = 5_000
+
+/** Undefined where no such unit runs. @throws BusError, NotConnectedError */
+export async function readKubeletProcess(
+  connection: BusConnection,
+  root: Pick<HostRoot, 'readText'>,
+  signal: AbortSignal,
+): Promise<KubeletProcess | undefined> {
+  for (const unit of kubeletUnits) {
+    const mainPid = await readProperty(connection, unit, 'MainPID', signal)
+    if (typeof mainPid !== 'number' || mainPid === 0) continue
+    const commandLine = await root.readText(`/proc/${mainPid}/cmdline`)
+    if (commandLine === undefined || commandLine === '') continue
+    const environment = (await readProperty(connection, unit, 'Environment', signal)) as readonly string[] | undefined
+    const files = await readProperty(connection, unit, 'EnvironmentFiles', signal)
+    return {
+      commandLine: commandLine.replace(/\0$/, '').split('\0'),
+      environment: Object.fromEntries((environment ?? []).map(splitVariable)),
+      environmentFiles: (files as readonly EnvironmentFile[] | undefined) ?? [],
+    }
+  }
+  return undefined
+}
+
+/** The value of a flag, written as `--name=value` or `--name value`; the last one counts. */
+export function flagValue(commandLine: readonly string[], flag: string): string | undefined {
+  let value: string | undefined
+  for (const [index, argument] of commandLine.entries()) {
+    const [name = '', ...rest] = argument.split('=')
+    if (name.replace(/^--?/, '') !== flag || !name.startsWith('-')) continue
+    value = argument.includes('=') ? rest.join('=') : commandLine[index + 1]
+  }
+  return value === '' ? undefined : value
+}
+
+function splitVariable(assignment: string): [name: string, value: string] {
+  const [name = '', ...rest] = assignment.split('=')
+  return [name, rest.join('=')]
+}
+
+async function readProperty(
+  connection: BusConnection,
+  unit: string,
+  property: string,
+  signal: AbortSignal,
+): Promise<unknown> {
+  const call: BusCall = {
+    destination: systemd,
+    path: unitPath(unit),
+    interface: 'org.freedesktop.DBus.Properties',
+    member: 'Get',
+    signature: 'ss',
+    body: [`${systemd}.Service`, property],
+  }
+  try {
+    const [value] = await connection.withBus((bus) => bus.call(call, { timeoutMs: busTimeoutMs, signal }), { signal })
+    return (value as Variant | undefined)?.value
+  } catch (error) {
+    if (error instanceof BusError) return undefined // no such unit, or none that systemd can load
+    throw error
+  }
+}

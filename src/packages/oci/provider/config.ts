@@ -1,0 +1,93 @@
+import { durationMs } from '../../../schemas/duration.ts'
+import { isObject, type JsonObject } from '../../../schemas/json.ts'
+import { type ImagePattern, parseImagePattern } from './match-image.ts'
+
+/** One entry of a CredentialProviderConfig: a plugin of the kubelet that knows logins for some images. */
+export type CredentialProvider = {
+  /** Of the program in the kubelet's folder of plugins. */
+  readonly name: string
+  readonly patterns: readonly ImagePattern[]
+  /** How long an answer counts that says nothing about it; 0 is not at all. */
+  readonly defaultCacheMs: number
+  /** What the plugin speaks: `credentialprovider.kubelet.k8s.io/v1` or one before it. */
+  readonly apiVersion: string
+  readonly args: readonly string[]
+  /** May hold secrets. */
+  readonly env: Readonly<Record<string, string>>
+  /** The kubelet asks it only for pods with a ServiceAccount, whose token it gets. */
+  readonly needsServiceAccount: boolean
+}
+
+/** A configuration that cannot be used; `message` names file and field, and no value of a variable. */
+export class ProviderConfigError extends Error {
+  override readonly name = 'ProviderConfigError'
+}
+
+const configVersions = /^kubelet\.config\.k8s\.io\/(?:v1|v1beta1|v1alpha1)$/
+const pluginVersions = /^credentialprovider\.kubelet\.k8s\.io\/(?:v1|v1beta1|v1alpha1)$/
+
+/** A file of the kubelet's configuration, as a document. */
+export type ConfigDocument = { readonly path: string; readonly document: unknown }
+
+/**
+ * The providers of all files in their order. Fields that only newer kubelets know are passed over.
+ * @throws ProviderConfigError where the kubelet would not start with it
+ */
+export function parseProviderConfig(files: readonly ConfigDocument[]): CredentialProvider[] {
+  const providers: CredentialProvider[] = []
+  for (const { path, document } of files) {
+    const refuse = (why: string): never => {
+      throw new ProviderConfigError(`${path}: ${why}`)
+    }
+    if (!isObject(document) || document['kind'] !== 'CredentialProviderConfig')
+      return refuse('must be of kind CredentialProviderConfig')
+    const { apiVersion, providers: entries } = document
+    if (typeof apiVersion !== 'string' || !configVersions.test(apiVersion))
+      return refuse('apiVersion must be kubelet.config.k8s.io/v1, v1beta1 or v1alpha1')
+    if (!Array.isArray(entries) || entries.length === 0) return refuse('has no providers')
+    for (const [index, entry] of entries.entries()) {
+      const provider = parseProvider(entry, (why) => refuse(`providers[${index}]${why}`))
+      if (providers.some(({ name }) => name === provider.name)) refuse(`${provider.name} is there twice`)
+      providers.push(provider)
+    }
+  }
+  return providers
+}
+
+function parseProvider(entry: unknown, refuse: (why: string) => never): CredentialProvider {
+  if (!isObject(entry)) return refuse(' must be an object')
+  const { name, apiVersion, matchImages, defaultCacheDuration, args, env, tokenAttributes } = entry
+  if (typeof name !== 'string' || !/^[^/\s]+$/.test(name) || name === '.' || name === '..')
+    return refuse('.name must be the name of a program, without slash and space')
+  if (typeof apiVersion !== 'string' || !pluginVersions.test(apiVersion))
+    return refuse('.apiVersion must be credentialprovider.kubelet.k8s.io/v1, v1beta1 or v1alpha1')
+  const images = stringsOf(matchImages) ?? refuse('.matchImages must be a list of strings')
+  if (images.length === 0) return refuse('.matchImages is empty')
+  const defaultCacheMs = typeof defaultCacheDuration === 'string' ? durationMs(defaultCacheDuration) : undefined
+  return {
+    name,
+    apiVersion,
+    patterns: images.map(
+      (one) => parseImagePattern(one) ?? refuse(`.matchImages: ${one} is not the address of images`),
+    ),
+    defaultCacheMs: defaultCacheMs ?? refuse('.defaultCacheDuration must be a duration, such as 12h'),
+    args: stringsOf(args ?? []) ?? refuse('.args must be a list of strings'),
+    env: variablesOf(env ?? [], refuse),
+    needsServiceAccount: isObject(tokenAttributes) && tokenAttributes['requireServiceAccount'] !== false,
+  }
+}
+
+function stringsOf(value: unknown): string[] | undefined {
+  return Array.isArray(value) && value.every((item) => typeof item === 'string') ? value : undefined
+}
+
+function variablesOf(list: unknown, refuse: (why: string) => never): Record<string, string> {
+  if (!Array.isArray(list)) return refuse('.env must be a list')
+  return Object.fromEntries(
+    list.map((item: JsonObject): [string, string] => {
+      const { name, value } = isObject(item) ? item : {}
+      if (typeof name !== 'string' || typeof value !== 'string') return refuse('.env must have names and values')
+      return [name, value]
+    }),
+  )
+}

@@ -1,0 +1,94 @@
+import type { Clock } from '../../../schemas/clock.ts'
+import { messageOf } from '../../../schemas/json.ts'
+import { createSingleFlight } from '../../store/single-flight.ts'
+import type { LoginProvider, ProvidedLogins } from '../read/login-provider.ts'
+import type { CredentialProvider } from './config.ts'
+import { matchesImage } from './match-image.ts'
+import { cacheKeys, formatRequest, loginsFor, parseResponse, type ProvidedLogin } from './response.ts'
+
+/** The providers of this host as they are configured now. */
+export type ProviderSource = {
+  readonly providers: readonly CredentialProvider[]
+  /** Another text, other providers: nothing that is remembered counts. */
+  readonly fingerprint: string
+  /** Runs the plugin and returns its output. @throws Error with a message for people, without any secret */
+  run(provider: CredentialProvider, request: string, signal: AbortSignal): Promise<string>
+}
+
+export type ProviderPorts = {
+  readonly clock: Pick<Clock, 'monotonicMs'>
+  /** Undefined: this host has none. @throws Error with a message for people */
+  readonly open: (signal: AbortSignal) => Promise<ProviderSource | undefined>
+}
+
+type Remembered = { readonly logins: readonly ProvidedLogin[]; readonly untilMs: number }
+
+/**
+ * Asks the host's credential providers as the kubelet does: each that is meant for the image, all at once, and each
+ * again when its answer has expired. Answers are kept in memory only.
+ */
+export function createCredentialProviders({ clock, open }: ProviderPorts): LoginProvider {
+  const runs = createSingleFlight<string, readonly ProvidedLogin[]>()
+  const cache = new Map<string, Remembered>() // by provider and key
+  let fingerprint = ''
+
+  const entry = (provider: CredentialProvider, key: string): string => `${provider.name} ${key}`
+
+  function remembered(provider: CredentialProvider, image: string): readonly ProvidedLogin[] | undefined {
+    for (const [key, { untilMs }] of cache) if (untilMs <= clock.monotonicMs()) cache.delete(key)
+    const keys = [...cacheKeys(image).values()]
+    return keys.map((key) => cache.get(entry(provider, key))?.logins).find((logins) => logins !== undefined)
+  }
+
+  async function ask(source: ProviderSource, provider: CredentialProvider, image: string, signal: AbortSignal) {
+    const known = remembered(provider, image)
+    if (known !== undefined) return known
+    const run = async (runSignal: AbortSignal): Promise<readonly ProvidedLogin[]> => {
+      const output = await source.run(provider, formatRequest(provider, image), runSignal)
+      const { logins, cacheKey, cacheMs } = parseResponse(output, provider, image)
+      if (cacheMs > 0 && source.fingerprint === fingerprint)
+        cache.set(entry(provider, cacheKey), { logins, untilMs: clock.monotonicMs() + cacheMs })
+      return logins
+    }
+    return await runs.join(`${source.fingerprint} ${entry(provider, image)}`, run, signal)
+  }
+
+  async function askAll(source: ProviderSource, image: string, signal: AbortSignal): Promise<ProvidedLogins> {
+    const matching = source.providers.filter(({ patterns }) => patterns.some((pattern) => matchesImage(pattern, image)))
+    const asked = matching.filter(({ needsServiceAccount }) => !needsServiceAccount)
+    const problems = matching
+      .filter(({ needsServiceAccount }) => needsServiceAccount)
+      .map(
+        ({ name }) => `${name} needs the token of a pod's ServiceAccount (tokenAttributes), which agents do not give`,
+      )
+    const answers = await Promise.allSettled(asked.map(async (provider) => await ask(source, provider, image, signal)))
+    signal.throwIfAborted()
+    const logins: ProvidedLogin[] = []
+    for (const [index, answer] of answers.entries()) {
+      if (answer.status === 'fulfilled') logins.push(...answer.value)
+      else problems.push(`${asked[index]?.name}: ${messageOf(answer.reason)}`)
+    }
+    return { logins: loginsFor(image, logins), providers: asked.map(({ name }) => name), problems }
+  }
+
+  return {
+    async loginsOf(image, signal) {
+      let source: ProviderSource | undefined
+      try {
+        source = await open(signal)
+      } catch (error) {
+        signal.throwIfAborted()
+        return { logins: [], providers: [], problems: [messageOf(error)] }
+      }
+      if (source === undefined) return { logins: [], providers: [], problems: [] }
+      if (source.fingerprint !== fingerprint) cache.clear()
+      fingerprint = source.fingerprint
+      return await askAll(source, image, signal)
+    },
+
+    forget(image) {
+      const keys = [...cacheKeys(image).values()]
+      for (const key of cache.keys()) if (keys.some((one) => key.endsWith(` ${one}`))) cache.delete(key)
+    },
+  }
+}

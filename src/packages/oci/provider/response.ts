@@ -1,0 +1,79 @@
+import { durationMs } from '../../../schemas/duration.ts'
+import { isObject } from '../../../schemas/json.ts'
+import type { Login } from '../read/credentials.ts'
+import type { CredentialProvider } from './config.ts'
+import { matchesImage, parseImagePattern, registryOf } from './match-image.ts'
+
+/** What a plugin answered about an image. */
+export type ProviderResponse = {
+  readonly logins: readonly ProvidedLogin[]
+  /** Images of the same key get the same answer. */
+  readonly cacheKey: string
+  /** 0 is not at all. */
+  readonly cacheMs: number
+}
+
+/** A login and the images that it is for, as the plugin wrote them. */
+export type ProvidedLogin = { readonly key: string; readonly login: Login }
+
+/** What a plugin reads from its standard input. */
+export function formatRequest({ apiVersion }: CredentialProvider, image: string): string {
+  return `${JSON.stringify({ kind: 'CredentialProviderRequest', apiVersion, image })}\n`
+}
+
+/**
+ * Reads what the plugin wrote to its standard output.
+ * @throws Error whose message says what is missing and quotes nothing: passwords are in there
+ */
+export function parseResponse(text: string, provider: CredentialProvider, image: string): ProviderResponse {
+  let document: unknown
+  try {
+    document = JSON.parse(text)
+  } catch {
+    document = undefined // the parser's message would quote the answer
+  }
+  if (!isObject(document) || document['kind'] !== 'CredentialProviderResponse')
+    throw new Error('its output is not a CredentialProviderResponse')
+  const { apiVersion, cacheKeyType, cacheDuration, auth } = document
+  if (apiVersion !== provider.apiVersion)
+    throw new Error(`its answer must have the apiVersion ${provider.apiVersion} of its configuration`)
+  const cacheKey = typeof cacheKeyType === 'string' ? cacheKeys(image).get(cacheKeyType) : undefined
+  if (cacheKey === undefined) throw new Error('cacheKeyType of its answer must be Image, Registry or Global')
+  const isUnset = cacheDuration === undefined || cacheDuration === null
+  const cacheMs = isUnset ? provider.defaultCacheMs : typeof cacheDuration === 'string' && cacheTime(cacheDuration)
+  if (typeof cacheMs !== 'number') throw new Error('cacheDuration of its answer must be a duration')
+  const logins = Object.entries(isObject(auth) ? auth : {}).flatMap(([key, entry]) => {
+    const { username, password } = isObject(entry) ? entry : {}
+    if (typeof username !== 'string' || typeof password !== 'string') return []
+    return [{ key, login: { kind: 'password', username, password } as const }]
+  })
+  return { logins, cacheKey, cacheMs }
+}
+
+/** Under which keys an answer about the image may be remembered, by cacheKeyType. */
+export function cacheKeys(image: string): ReadonlyMap<string, string> {
+  return new Map([
+    ['Image', `image ${image}`],
+    ['Registry', `registry ${registryOf(image)}`],
+    ['Global', 'global'],
+  ])
+}
+
+/**
+ * The logins for the image, in the kubelet's order: by key, the last in the alphabet first, so that of two that begin
+ * alike the longer one comes first; under the same key in the order of the providers.
+ */
+export function loginsFor(image: string, provided: readonly ProvidedLogin[]): Login[] {
+  return provided
+    .filter(({ key }) => {
+      const pattern = parseImagePattern(key.replace(/\/+$/, ''))
+      return pattern !== undefined && matchesImage(pattern, image)
+    })
+    .sort((one, other) => (one.key === other.key ? 0 : one.key < other.key ? 1 : -1))
+    .map(({ login }) => login)
+}
+
+/** A duration that has passed already counts as none. */
+function cacheTime(text: string): number | undefined {
+  return text.startsWith('-') ? 0 : durationMs(text)
+}

@@ -1,0 +1,75 @@
+import { type Credential, findLogin, type Login } from './credentials.ts'
+import type { LoginProvider, ProvidedLogins } from './login-provider.ts'
+
+/** The logins for one repository at one address. */
+export type FoundLogins = {
+  /** To be tried in this order; none leaves the anonymous way. */
+  readonly logins: readonly Login[]
+  /** Where they come from: "unauthorized" alone leaves the reader guessing whether a secret is missing or wrong. */
+  readonly hint: string
+  readonly onAccepted: (login: Login) => void
+  readonly onRefused: () => void
+}
+
+export type Logins = {
+  /** Of the pull secrets, and if none matches, of the provider. Rejects with the signal's reason only. */
+  find(host: string, repository: string, signal: AbortSignal): Promise<FoundLogins>
+  /** As far as it is known without asking. */
+  known(host: string, repository: string): FoundLogins
+  /** What the provider gave and a registry accepted, each for its repository alone. */
+  provided(): readonly Credential[]
+}
+
+/** The logins of one client: the provider is asked once for each repository and address. */
+export function createLogins(credentials: readonly Credential[], provider: LoginProvider | undefined): Logins {
+  const answers = new Map<string, ProvidedLogins>()
+  const accepted = new Map<string, Credential>()
+
+  function found(host: string, repository: string, image: string): FoundLogins {
+    const secret = findLogin(credentials, host, repository)
+    if (secret !== undefined)
+      return { logins: [secret], hint: 'used the login of a pull secret', onAccepted() {}, onRefused() {} }
+    const answer = answers.get(image)
+    return {
+      logins: answer?.logins ?? [],
+      hint: hintOf(answer, `${host}/${repository}`),
+      onAccepted: (login) => void accepted.set(image, { host: imageHost(host), path: repository.split('/'), login }),
+      onRefused() {
+        if (answer !== undefined && answer.logins.length > 0) provider?.forget(image)
+        answers.delete(image)
+        accepted.delete(image)
+      },
+    }
+  }
+
+  const imageOf = (host: string, repository: string): string => `${imageHost(host)}/${repository}`
+
+  return {
+    async find(host, repository, signal) {
+      const image = imageOf(host, repository)
+      const isAsked = provider !== undefined && findLogin(credentials, host, repository) === undefined
+      if (isAsked && !answers.has(image)) answers.set(image, await provider.loginsOf(image, signal))
+      return found(host, repository, image)
+    },
+    known: (host, repository) => found(host, repository, imageOf(host, repository)),
+    provided: () => [...accepted.values()],
+  }
+}
+
+/** Docker's hub answers under another name than its images carry. */
+function imageHost(host: string): string {
+  return host === 'registry-1.docker.io' ? 'docker.io' : host
+}
+
+function hintOf(answer: ProvidedLogins | undefined, place: string): string {
+  const noSecret = `no pull secret matches ${place}`
+  if (answer === undefined) return noSecret
+  const { logins, providers, problems } = answer
+  const names = providers.join(', ')
+  if (logins.length > 0)
+    return [`used what ${names} gave, a credential provider of the kubelet`, ...problems].join('; ')
+  if (problems.length > 0) return `${noSecret}; credential providers of the kubelet: ${problems.join('; ')}`
+  if (providers.length > 0)
+    return `${noSecret}, and ${names} of the kubelet's credential providers gave no login for it`
+  return `${noSecret}, and no credential provider of the kubelet does`
+}
