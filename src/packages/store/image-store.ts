@@ -215,7 +215,7 @@ async function createUnpackJob(
   { layers }: SelectedImage,
   workFolder: string,
 ): Promise<UnpackJob> {
-  const resolvedEndpoints = await client.endpointsOf(reference.host)
+  const resolvedEndpoints = await client.endpointsOf(reference)
   return {
     // who unpacks cannot ask for logins, so what was given for this image goes along
     registry: {

@@ -21,6 +21,8 @@ export type HostEntry = {
   readonly skipVerify: boolean
   readonly overridePath: boolean
   readonly headers: Readonly<Record<string, readonly string[]>>
+  /** How the repository is named there, if not as in the image. */
+  readonly repository?: string
 }
 
 const allCapabilities: readonly Capability[] = ['pull', 'resolve', 'push']
@@ -113,7 +115,7 @@ async function readEntry(
 }
 
 /** Docker's older layout: `*.crt` are authorities, `x.cert` and `x.key` a client's pair. */
-async function readLooseCertificates(
+export async function readLooseCertificates(
   names: readonly string[],
   directory: string,
   files: HostFiles,

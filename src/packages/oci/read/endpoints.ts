@@ -7,6 +7,7 @@ import {
   readCertsDirectory,
 } from './certs-directory.ts'
 import { ImageError } from '../errors.ts'
+import { readRegistriesConf, type RuntimeHosts } from './registries-conf.ts'
 import type { Trust } from './trust.ts'
 
 /** What an administrator set for one registry host in the chart's `registries`. */
@@ -24,7 +25,7 @@ export type RegistryRule = {
 
 export type EndpointSources = {
   readonly files: HostFiles
-  /** containerd's `config_path` on the host; undefined leaves containerd out. */
+  /** containerd's `config_path` on the host; undefined leaves the runtime's configuration out, CRI-O's too. */
   readonly certsDirectory: string | undefined
   readonly rules: readonly RegistryRule[]
 }
@@ -40,6 +41,8 @@ export type Endpoint = {
   readonly trust: Trust
   readonly headers: Readonly<Record<string, readonly string[]>>
   readonly capabilities: readonly Capability[]
+  /** How the repository is named there, if not as in the image. */
+  readonly repository?: string
 }
 
 /** Where Linux distributions keep the bundle of trusted authorities; the first that exists counts. */
@@ -53,35 +56,53 @@ const trustBundlePaths = [
 ]
 
 /**
- * The addresses to try for a registry host, in order: mirrors in containerd's configuration on this host, mirrors of
- * the chart, the registry itself. Every one is trusted by the host's own bundle (Node's roots where there is none) and
- * by the authorities set for it.
+ * The addresses to try for a repository of a registry host, in order: mirrors in the configuration of this host's
+ * containerd or CRI-O, mirrors of the chart, the registry itself. Every one is trusted by the host's own bundle (Node's
+ * roots where there is none) and by the authorities set for it.
  * @throws ImageError misconfigured
  */
-export async function readEndpoints(host: string, sources: EndpointSources): Promise<Endpoint[]> {
-  const { files, certsDirectory, rules } = sources
+export async function readEndpoints(host: string, sources: EndpointSources, repository = ''): Promise<Endpoint[]> {
+  const { files, rules } = sources
   const ruleOf = (name: string) => rules.find((rule) => rule.host === name)
-  const entries = certsDirectory === undefined ? undefined : await readCertsDirectory(certsDirectory, host, files)
-  const upstream = entries?.at(-1) ?? defaultHostEntry
+  const { mirrors, upstream } = (await readRuntimeHosts(host, repository, sources)) ?? defaultHosts
   const chartMirrors = (ruleOf(host)?.mirrors ?? []).map((address): HostEntry => ({ ...defaultHostEntry, address }))
   const bundle = await readBundle(files)
 
-  const endpoints = [...(entries?.slice(0, -1) ?? []), ...chartMirrors, upstream].map((entry): Endpoint => {
+  const endpoints = [...mirrors, ...chartMirrors, ...upstream].map((entry): Endpoint => {
     const url = addressOf(entry, host, ruleOf)
-    const isCoveredByRule = entry === upstream || chartMirrors.includes(entry) // a rule's authority is for all it names
+    const isCoveredByRule = upstream.includes(entry) || chartMirrors.includes(entry) // a rule's authority is for all it names
     const ownAuthorities = [...entry.ca, ruleOf(url.host)?.ca, isCoveredByRule ? ruleOf(host)?.ca : undefined].filter(
       (ca) => ca !== undefined,
     )
     return {
       base: `${url.protocol}//${url.host}${url.pathname}`,
       host: url.host,
-      namespace: url.host === registryAddress(host) ? undefined : host,
+      // CRI-O names the place at the mirror instead
+      namespace: url.host === registryAddress(host) || entry.repository !== undefined ? undefined : host,
       trust: { ca: authorities(bundle, new Set(ownAuthorities)), skipVerify: entry.skipVerify, client: entry.client },
       headers: entry.headers,
       capabilities: entry.capabilities,
+      ...(entry.repository !== undefined && entry.repository !== repository && { repository: entry.repository }),
     }
   })
-  return endpoints.filter((endpoint, index) => endpoints.findIndex((other) => other.base === endpoint.base) === index)
+  return endpoints.filter((endpoint, index) => endpoints.findIndex((other) => isSamePlace(other, endpoint)) === index)
+}
+
+const defaultHosts: RuntimeHosts = { mirrors: [], upstream: [defaultHostEntry] }
+
+async function readRuntimeHosts(
+  host: string,
+  repository: string,
+  { files, certsDirectory }: EndpointSources,
+): Promise<RuntimeHosts | undefined> {
+  if (certsDirectory === undefined) return undefined
+  const entries = await readCertsDirectory(certsDirectory, host, files)
+  if (entries !== undefined) return { mirrors: entries.slice(0, -1), upstream: entries.slice(-1) }
+  return await readRegistriesConf({ host, repository }, files)
+}
+
+function isSamePlace(one: Endpoint, other: Endpoint): boolean {
+  return one.base === other.base && one.repository === other.repository
 }
 
 /** Docker's hub answers under another name than its images carry. */

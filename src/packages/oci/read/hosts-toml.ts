@@ -1,16 +1,17 @@
 /**
- * The part of TOML that containerd's `hosts.toml` uses: tables with bare or quoted keys, strings, booleans, numbers and
- * arrays. No dates, no inline tables, no arrays of tables, no multi-line strings: none of them has a meaning in that
- * file.
+ * The part of TOML that containerd's `hosts.toml` and `registries.conf` use: tables with bare or quoted keys, strings,
+ * booleans, numbers and arrays. No dates, no inline tables, no multi-line strings: none of them has a meaning in these
+ * files.
  */
 export type TomlValue = string | boolean | number | readonly TomlValue[]
 export type TomlTable = { readonly path: readonly string[]; readonly values: ReadonlyMap<string, TomlValue> }
 
 /**
- * The tables of the file in their order (the order of hosts is the order of mirrors); the first has the empty path.
+ * The tables of the file in their order (the order of hosts is the order of mirrors); the first has the empty path. With
+ * `arraysOfTables` each `[[name]]` is one more table of that path; else it is refused.
  * @throws Error with the line number
  */
-export function parseToml(text: string): TomlTable[] {
+export function parseToml(text: string, { arraysOfTables = false } = {}): TomlTable[] {
   const scanner = createScanner(text)
   let current = new Map<string, TomlValue>()
   const tables: TomlTable[] = [{ path: [], values: current }]
@@ -18,9 +19,11 @@ export function parseToml(text: string): TomlTable[] {
   for (;;) {
     scanner.skip(/(?:\s|#[^\n]*)*/y)
     if (scanner.isAtEnd()) return tables
-    if (scanner.take(/\[/y) !== undefined) {
+    const bracket = scanner.take(arraysOfTables ? /\[\[?/y : /\[/y)
+    if (bracket !== undefined) {
       const path = readKey(scanner)
-      scanner.expect(/[ \t]*\]/y, '"]" after the name of a table')
+      if (bracket === '[') scanner.expect(/[ \t]*\]/y, '"]" after the name of a table')
+      else scanner.expect(/[ \t]*\]\]/y, '"]]" after the name of an array of tables')
       current = new Map()
       tables.push({ path, values: current })
     } else {

@@ -171,15 +171,18 @@ describe('logging in', () => {
       expect(asked).toEqual([])
     })
 
-    test.each(['basic', 'bearer'] as const)('its logins are tried in order where they are refused (%s)', async (kind) => {
-      const r = await registry({ login: { ...fakeLogin, kind } })
-      r.addImage('pkg', '1', layerBytes)
-      const { provider, forgotten } = fakeProvider({ logins: [passwordLogin('old'), right, passwordLogin('other')] })
-      const c = client([plain(r)], { loginProvider: provider })
-      await pull(c, `${r.host}/pkg:1`)
-      expect(c.providedCredentials()).toMatchObject([{ login: right }])
-      expect(forgotten).toEqual([])
-    })
+    test.each(['basic', 'bearer'] as const)(
+      'its logins are tried in order where they are refused (%s)',
+      async (kind) => {
+        const r = await registry({ login: { ...fakeLogin, kind } })
+        r.addImage('pkg', '1', layerBytes)
+        const { provider, forgotten } = fakeProvider({ logins: [passwordLogin('old'), right, passwordLogin('other')] })
+        const c = client([plain(r)], { loginProvider: provider })
+        await pull(c, `${r.host}/pkg:1`)
+        expect(c.providedCredentials()).toMatchObject([{ login: right }])
+        expect(forgotten).toEqual([])
+      },
+    )
 
     test.each(['basic', 'bearer'] as const)('it hears that all of its logins are refused (%s)', async (kind) => {
       const r = await registry({ login: { ...fakeLogin, kind } })
@@ -187,7 +190,9 @@ describe('logging in', () => {
       const c = client([plain(r)], { loginProvider: provider })
       const pulling = pull(c, `${r.host}/pkg:1`)
       await expect(pulling).rejects.toMatchObject({ code: 'unauthorized' })
-      await expect(pulling).rejects.toThrow('(used what own gave, a credential provider of the kubelet; other: exit code 1)')
+      await expect(pulling).rejects.toThrow(
+        '(used what own gave, a credential provider of the kubelet; other: exit code 1)',
+      )
       expect(forgotten).toEqual([`${r.host}/pkg`])
       expect(c.providedCredentials()).toEqual([])
     })

@@ -41,8 +41,8 @@ export type RegistrySend = (call: RegistryCall) => Promise<RegistryResponse>
  * connections are kept until it is closed, and so is which mirrors did not answer.
  */
 export type RegistryClient = {
-  /** The addresses of a host, in the order in which they are tried. @throws ImageError misconfigured */
-  endpointsOf(host: string): Promise<readonly Endpoint[]>
+  /** The addresses of a repository, in the order in which they are tried. @throws ImageError misconfigured */
+  endpointsOf(image: Pick<ImageReference, 'host' | 'repository'>): Promise<readonly Endpoint[]>
   /**
    * Runs `use` at the first address of the repository's host that can; transient failures are retried over the whole
    * list. `send` makes one authorised request there; a status of 400 or more is an ImageError.
@@ -80,12 +80,15 @@ export function createRegistryClient(
   const logins = createLogins(settings.credentials, loginProvider)
   const authorizations = new Map<string, string>()
 
-  const endpointsOf = (host: string): Promise<readonly Endpoint[]> => {
+  const endpointsOf: RegistryClient['endpointsOf'] = ({ host, repository }) => {
     const { sources } = settings
+    const image = `${host}/${repository}`
     const found =
-      endpoints.get(host) ??
-      ('resolvedEndpoints' in sources ? Promise.resolve(sources.resolvedEndpoints) : readEndpoints(host, sources))
-    endpoints.set(host, found)
+      endpoints.get(image) ??
+      ('resolvedEndpoints' in sources
+        ? Promise.resolve(sources.resolvedEndpoints)
+        : readEndpoints(host, sources, repository))
+    endpoints.set(image, found)
     return found
   }
 
@@ -166,7 +169,7 @@ export function createRegistryClient(
     endpointsOf,
 
     async attempt({ host, repository }, capability, use, signal) {
-      const all = await endpointsOf(host)
+      const all = await endpointsOf({ host, repository })
       const capableEndpoints = (capability === 'push' ? all.slice(-1) : all).filter(({ capabilities }) =>
         capabilities.includes(capability),
       ) // a mirror is never written to
@@ -180,7 +183,10 @@ export function createRegistryClient(
           ...capableEndpoints.filter((one) => unreachableEndpoints.has(one)),
         ]) {
           try {
-            const result = await use((request) => call(endpoint, repository, request, signal), endpoint.host)
+            const result = await use(
+              (request) => call(endpoint, endpoint.repository ?? repository, request, signal),
+              endpoint.host,
+            )
             unreachableEndpoints.delete(endpoint)
             return result
           } catch (error) {

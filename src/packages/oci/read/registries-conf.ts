@@ -1,0 +1,130 @@
+import { ImageError } from '../errors.ts'
+import { messageOf } from '../../../schemas/json.ts'
+import {
+  type Capability,
+  defaultHostEntry,
+  type HostEntry,
+  type HostFiles,
+  readLooseCertificates,
+} from './certs-directory.ts'
+import { parseToml, type TomlTable } from './hosts-toml.ts'
+
+/** What the runtime of this host knows about a repository's registry. */
+export type RuntimeHosts = { readonly mirrors: readonly HostEntry[]; readonly upstream: readonly HostEntry[] }
+
+const crioSocketFolders = ['/run/crio', '/var/run/crio']
+const configPath = '/etc/containers/registries.conf'
+const dropInFolder = '/etc/containers/registries.conf.d'
+const certsFolders = ['/etc/containers/certs.d', '/etc/docker/certs.d']
+
+/** One `[[registry]]` with its mirrors. */
+type Registry = Place & { readonly path: string; readonly prefix: string; readonly mirrors: readonly Place[] }
+
+type Place = { readonly values: TomlTable['values']; readonly location: string | undefined }
+
+/**
+ * What CRI-O on this host knows about a repository, from the files that it shares with podman. Undefined where the host
+ * does not run CRI-O, or the files say nothing about the repository. Meaning of the settings as in the documentation of
+ * containers-registries.conf, version 2.
+ * @throws ImageError misconfigured, naming the file: it cannot be read, or blocks the registry
+ */
+export async function readRegistriesConf(
+  image: { readonly host: string; readonly repository: string },
+  files: HostFiles,
+): Promise<RuntimeHosts | undefined> {
+  const sockets = await Promise.all(crioSocketFolders.map(async (folder) => await files.list(folder)))
+  if (!sockets.some((names) => names?.includes('crio.sock'))) return undefined // podman's alone, or nobody's
+  const name = `${image.host}/${image.repository}`
+  const matches = (await readRegistries(files))
+    .map((registry) => ({ registry, length: matchLength(registry.prefix, name) }))
+    .filter(({ length }) => length > 0)
+    .sort((one, other) => other.length - one.length)
+  const [best] = matches
+  if (best === undefined) return undefined
+  const { registry, length } = best
+  if (registry.values.get('blocked') === true)
+    throw new ImageError('misconfigured', `${image.host}: ${registry.path} blocks ${registry.prefix}`)
+  const rest = name.slice(length)
+  const isDigestOnly = registry.values.get('mirror-by-digest-only') === true
+  return {
+    mirrors: (await Promise.all(registry.mirrors.map((one) => entriesOf(one, rest, isDigestOnly, files)))).flat(),
+    upstream: await entriesOf(
+      { ...registry, location: registry.location ?? name.slice(0, length) },
+      rest,
+      false,
+      files,
+    ),
+  }
+}
+
+/** Of all files in their order; a registry of a later file replaces the one of the same prefix. */
+async function readRegistries(files: HostFiles): Promise<Registry[]> {
+  const dropIns = ((await files.list(dropInFolder)) ?? []).filter((name) => name.endsWith('.conf')).sort()
+  const registries = new Map<string, Registry>()
+  for (const path of [configPath, ...dropIns.map((name) => `${dropInFolder}/${name}`)]) {
+    const text = await files.readText(path)
+    for (const registry of text === undefined ? [] : parseRegistries(text, path))
+      registries.set(registry.prefix, registry)
+  }
+  return [...registries.values()]
+}
+
+function parseRegistries(text: string, path: string): Registry[] {
+  let tables: TomlTable[]
+  try {
+    tables = parseToml(text, { arraysOfTables: true })
+  } catch (error) {
+    throw new ImageError('misconfigured', `${path}: ${messageOf(error)}`, { cause: error })
+  }
+  const registries: (Registry & { readonly mirrors: Place[] })[] = []
+  for (const { path: key, values } of tables) {
+    const text = (name: string): string | undefined => {
+      const value = values.get(name)
+      return typeof value === 'string' && value !== '' ? value.replace(/\/+$/, '') : undefined
+    }
+    const location = text('location')
+    if (key.join('.') === 'registry') {
+      const prefix = text('prefix') ?? location
+      if (prefix === undefined)
+        throw new ImageError('misconfigured', `${path}: a [[registry]] has neither prefix nor location`)
+      registries.push({ path, prefix, location, values, mirrors: [] })
+    }
+    if (key.join('.') === 'registry.mirror') registries.at(-1)?.mirrors.push({ location, values })
+  }
+  return registries
+}
+
+/** How much of the name the prefix covers, whole components only; 0 is no match. */
+function matchLength(prefix: string, name: string): number {
+  const isWildcard = prefix.startsWith('*.')
+  const literal = (isWildcard ? prefix.slice(1) : prefix).replace(/[.+?^${}()|[\]\\*]/g, '\\$&')
+  return new RegExp(`^${isWildcard ? '[^/]+?' : ''}${literal}(?=/|$)`).exec(name)?.[0].length ?? 0
+}
+
+/** An insecure registry may have any certificate, and where it has no TLS, it is asked without. */
+async function entriesOf(
+  { location, values }: Place,
+  rest: string,
+  isDigestOnly: boolean,
+  files: HostFiles,
+): Promise<HostEntry[]> {
+  if (location === undefined) return []
+  const [host = '', ...path] = `${location}${rest}`.split('/')
+  const pull = values.get('pull-from-mirror')
+  const capabilities: readonly Capability[] =
+    isDigestOnly || pull === 'digest-only' ? ['pull'] : defaultHostEntry.capabilities
+  const certificates = await readCertificates(host, files)
+  const entry = { ...defaultHostEntry, ...certificates, capabilities, repository: path.join('/') }
+  if (values.get('insecure') !== true) return [{ ...entry, address: host }]
+  return ['https', 'http'].map((scheme) => ({ ...entry, address: `${scheme}://${host}`, skipVerify: true }))
+}
+
+async function readCertificates(host: string, files: HostFiles): Promise<Partial<HostEntry>> {
+  for (const folder of certsFolders) {
+    const names = await files.list(`${folder}/${host}`)
+    if (names === undefined) continue
+    const { ca, client } = await readLooseCertificates(names, `${folder}/${host}`, files)
+    return { ca, client }
+  }
+  return {}
+}
