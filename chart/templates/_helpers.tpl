@@ -55,6 +55,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
   "health" (dict "port" .Values.health.port)
   "registries" .Values.registries
   "imagePullSecrets" (include "skyhookd.pullSecretNames" . | fromJsonArray)
+  "imageCredentialProviders" .Values.imageCredentialProviders
   "estimatedNodeCount" .Values.estimatedNodeCount
   "proxy" (dict "httpsProxy" .Values.proxy.httpsProxy "noProxy" .Values.proxy.noProxy)
 -}}

@@ -4,6 +4,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parse, parseAllDocuments } from 'yaml'
+import { readProviderSettings } from '../../src/daemon/settings/provider-settings.ts'
 import { readSettings } from '../../src/daemon/settings/settings.ts'
 import { chart, installChart, namespace, startChartCluster, type ChartCluster, type Json } from './chart-cluster.ts'
 
@@ -118,6 +119,7 @@ describe('the manifests', () => {
       reapplyOnReboot: false,
       estimatedNodeCount: 100,
     })
+    expect(readProviderSettings(env, path)).toEqual({ isEnabled: true })
   })
 
   test('the manifests roll the agents only when a setting changes', async () => {

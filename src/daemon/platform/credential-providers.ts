@@ -12,6 +12,7 @@ import { createCredentialProviders, type ProviderSource } from '../../packages/o
 import type { LoginProvider } from '../../packages/oci/read/login-provider.ts'
 import type { Clock, Random } from '../../schemas/clock.ts'
 import type { ProviderSettings } from '../settings/provider-settings.ts'
+import { parseConfigFile, readConfigFiles } from './provider-config-files.ts'
 
 export type ProviderHost = {
   readonly root: HostRoot
@@ -48,7 +49,7 @@ export function createHostCredentialProviders(
     if (places === undefined) return undefined
     const { configPath, binFolder } = places
     const files = await readConfigFiles(root, configPath)
-    const providers = parseProviderConfig(await Promise.all(files.map(parseFile)))
+    const providers = parseProviderConfig(await Promise.all(files.map(parseConfigFile)))
     const variables = { environment: kubelet?.environment ?? {}, environmentFiles: kubelet?.environmentFiles ?? [] }
     return {
       providers,
@@ -85,38 +86,4 @@ function findPlaces(
   const relative = [configPath, binFolder].find((path) => !path.startsWith('/'))
   if (relative !== undefined) throw new Error(`${relative} is not an absolute path: set imageCredentialProviders`)
   return { configPath, binFolder }
-}
-
-type ConfigFile = { readonly path: string; readonly text: string }
-
-/** A file, or all of a folder in the order of their names, as newer kubelets take it. */
-async function readConfigFiles(root: HostRoot, configPath: string): Promise<readonly ConfigFile[]> {
-  const stats = await root.stat(configPath)
-  if (stats === undefined) throw new Error(`${configPath}: there is no such file on the host`)
-  const names = stats.isDirectory() ? await root.readdir(configPath) : undefined
-  const paths = names?.filter((name) => /\.(?:json|ya?ml)$/.test(name)).map((name) => `${configPath}/${name}`) ?? [
-    configPath,
-  ]
-  if (paths.length === 0) throw new Error(`${configPath}: there is no .json or .yaml file in it`)
-  return await Promise.all(
-    paths.sort().map(async (path) => {
-      return { path, text: (await root.readFile(path)).toString() }
-    }),
-  )
-}
-
-/** Errors name no text of the file: its variables may be secrets. */
-async function parseFile({ path, text }: ConfigFile): Promise<ConfigDocument> {
-  try {
-    if (text.trimStart().startsWith('{')) return { path, document: JSON.parse(text) }
-  } catch {
-    // YAML that begins like JSON
-  }
-  const { parse } = await import('yaml') // loaded where a host has such a file, and only when it is needed
-  try {
-    return { path, document: parse(text, { version: '1.1', logLevel: 'silent' }) }
-  } catch (error) {
-    const line = (error as { linePos?: readonly { line: number }[] }).linePos?.[0]?.line
-    throw new Error(`${path}: is neither JSON nor YAML${line === undefined ? '' : `, line ${line}`}`)
-  }
 }

@@ -1,0 +1,39 @@
+import type { HostRoot } from '../../host/fs/host-root.ts'
+import type { ConfigDocument } from '../../packages/oci/provider/config.ts'
+
+export type ConfigFile = { readonly path: string; readonly text: string }
+
+/**
+ * A file, or all of a folder in the order of their names, as newer kubelets take it.
+ * @throws Error naming the path; errors of the disk
+ */
+export async function readConfigFiles(root: HostRoot, configPath: string): Promise<readonly ConfigFile[]> {
+  const stats = await root.stat(configPath)
+  if (stats === undefined) throw new Error(`${configPath}: there is no such file on the host`)
+  const names = stats.isDirectory() ? await root.readdir(configPath) : undefined
+  const paths = names?.filter((name) => /\.(?:json|ya?ml)$/.test(name)).map((name) => `${configPath}/${name}`) ?? [
+    configPath,
+  ]
+  if (paths.length === 0) throw new Error(`${configPath}: there is no .json or .yaml file in it`)
+  return await Promise.all(
+    paths.sort().map(async (path) => {
+      return { path, text: (await root.readFile(path)).toString() }
+    }),
+  )
+}
+
+/** JSON or YAML. @throws Error that quotes nothing of the file: its variables may be secrets */
+export async function parseConfigFile({ path, text }: ConfigFile): Promise<ConfigDocument> {
+  try {
+    if (text.trimStart().startsWith('{')) return { path, document: JSON.parse(text) }
+  } catch {
+    // YAML that begins like JSON
+  }
+  const { parse } = await import('yaml') // loaded where a host has such a file, and only when it is needed
+  try {
+    return { path, document: parse(text, { version: '1.1', logLevel: 'error' }) }
+  } catch (error) {
+    const line = (error as { linePos?: readonly { line: number }[] }).linePos?.[0]?.line
+    throw new Error(`${path}: is neither JSON nor YAML${line === undefined ? '' : `, line ${line}`}`)
+  }
+}
