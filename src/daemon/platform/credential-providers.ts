@@ -3,11 +3,7 @@ import type { BusConnection } from '../../host/dbus/reconnecting.ts'
 import type { HostRoot } from '../../host/fs/host-root.ts'
 import { flagValue, type KubeletProcess, readKubeletProcess } from '../../host/kubelet/process.ts'
 import { runPlugin } from '../../host/kubelet/run-plugin.ts'
-import {
-  type ConfigDocument,
-  type CredentialProvider,
-  parseProviderConfig,
-} from '../../packages/oci/provider/config.ts'
+import { type CredentialProvider, parseProviderConfig } from '../../packages/oci/provider/config.ts'
 import { createCredentialProviders, type ProviderSource } from '../../packages/oci/provider/provide.ts'
 import type { LoginProvider } from '../../packages/oci/read/login-provider.ts'
 import type { Clock, Random } from '../../schemas/clock.ts'

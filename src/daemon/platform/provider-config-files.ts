@@ -29,11 +29,9 @@ export async function parseConfigFile({ path, text }: ConfigFile): Promise<Confi
   } catch {
     // YAML that begins like JSON
   }
-  const { parse } = await import('yaml') // loaded where a host has such a file, and only when it is needed
-  try {
-    return { path, document: parse(text, { version: '1.1', logLevel: 'error' }) }
-  } catch (error) {
-    const line = (error as { linePos?: readonly { line: number }[] }).linePos?.[0]?.line
-    throw new Error(`${path}: is neither JSON nor YAML${line === undefined ? '' : `, line ${line}`}`)
-  }
+  const { parseDocument } = await import('yaml') // loaded where a host has such a file, and only when it is needed
+  const document = parseDocument(text, { version: '1.1', logLevel: 'error' })
+  const [error] = document.errors // its message would quote the file
+  if (error === undefined) return { path, document: document.toJS() }
+  throw new Error(`${path}: is neither JSON nor YAML, line ${error.linePos?.[0].line ?? 1}`)
 }

@@ -70,7 +70,8 @@ export async function readEndpoints(host: string, sources: EndpointSources, repo
 
   const endpoints = [...mirrors, ...chartMirrors, ...upstream].map((entry): Endpoint => {
     const url = addressOf(entry, host, ruleOf)
-    const isCoveredByRule = upstream.includes(entry) || chartMirrors.includes(entry) // a rule's authority is for all it names
+    // a rule's authority is for all it names
+    const isCoveredByRule = upstream.includes(entry) || chartMirrors.includes(entry)
     const ownAuthorities = [...entry.ca, ruleOf(url.host)?.ca, isCoveredByRule ? ruleOf(host)?.ca : undefined].filter(
       (ca) => ca !== undefined,
     )

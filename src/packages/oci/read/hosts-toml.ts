@@ -7,8 +7,8 @@ export type TomlValue = string | boolean | number | readonly TomlValue[]
 export type TomlTable = { readonly path: readonly string[]; readonly values: ReadonlyMap<string, TomlValue> }
 
 /**
- * The tables of the file in their order (the order of hosts is the order of mirrors); the first has the empty path. With
- * `arraysOfTables` each `[[name]]` is one more table of that path; else it is refused.
+ * The tables of the file in their order (the order of hosts is the order of mirrors); the first has the empty path.
+ * With `arraysOfTables` each `[[name]]` is one more table of that path; else it is refused.
  * @throws Error with the line number
  */
 export function parseToml(text: string, { arraysOfTables = false } = {}): TomlTable[] {

@@ -57,7 +57,7 @@ test.each([
   ['[[registry]]\nprefix = "*.example"\nlocation = "all.example"', 'example/pkg', ['https://example/v2']],
   ['[[registry]]\nlocation = "r.example"', 'r.example/team/pkg', ['https://r.example/v2']],
   [
-    '[[registry]]\nprefix = "r.example"\nlocation = "a"\n[[registry]]\nprefix = "r.example/team"\nlocation = "b.example"',
+    '[[registry]]\nlocation = "r.example"\n[[registry]]\nprefix = "r.example/team"\nlocation = "b.example"',
     'r.example/team/pkg',
     ['https://b.example/v2 pkg'], // the longest
   ],
