@@ -11,6 +11,7 @@ import { systemClock, systemRandom } from '../../daemon/platform/system-clock.ts
 import type { Digest } from '../oci/digest.ts'
 import { fakeIndex, type FakeRegistry, fakeSources, startFakeRegistry } from '../../../test/support/fake-registry.ts'
 import { ociIndexType } from '../oci/manifest.ts'
+import type { LoginProvider } from '../oci/read/login-provider.ts'
 import { parseReference } from '../oci/reference.ts'
 import { type EnsureOptions, type ImageStore, openImageStore, type StorePorts } from './image-store.ts'
 import { runUnpackJob } from './unpack-job.ts'
@@ -56,6 +57,19 @@ function options(signal: AbortSignal = new AbortController().signal): EnsureOpti
     signal,
   }
 }
+
+test('the login of a provider reaches the process that downloads the layers, which cannot ask for one', async () => {
+  const login = { kind: 'basic', username: 'u', password: 'p' } as const
+  await registry.close()
+  registry = await startFakeRegistry({ login })
+  await publish('1')
+  const loginProvider: LoginProvider = {
+    loginsOf: async () => ({ logins: [{ ...login, kind: 'password' }], providers: ['own'], problems: [] }),
+    forget: () => expect.unreachable(),
+  }
+  store = openImageStore(images, { ...ports, loginProvider })
+  expect(await ensure('pkg:1')).toMatchObject({ isNew: true })
+})
 
 const ensure = (name: string, signal?: AbortSignal) =>
   store.ensureImage(parseReference(`${registry.host}/${name}`), options(signal))
