@@ -13,7 +13,7 @@ const request: PluginRequest = {
   name: 'own',
   program: '/opt/own',
   args: ['--of', 'the config'],
-  kubelet: { environment: { HTTPS_PROXY: 'proxy', SECRET: 'of the kubelet' }, environmentFiles: [['-/etc/k', true]] },
+  kubelet: { environment: { HTTPS_PROXY: 'proxy', SECRET: 'of the kubelet' }, environmentFiles: [['/etc/k', true]] },
   environment: { SECRET: 'swordfish' },
   input: 'the request with hunter2',
 }
@@ -63,7 +63,7 @@ test('a plugin reads and writes files of root alone, and none of their words is 
     expect(modes).toEqual([0o600, 0o600, 0o600, 0o600])
     expect(read(properties.get('StandardInputFile'))).toBe('the request with hunter2')
     const environmentFiles = properties.get('EnvironmentFiles') as [string, boolean][]
-    expect(environmentFiles[0]).toEqual(['-/etc/k', true])
+    expect(environmentFiles[0]).toEqual(['/etc/k', true])
     const variables = read(environmentFiles[1]?.[0])
     expect(variables).toContain('HTTPS_PROXY="proxy"')
     expect(variables).toContain('SECRET="swordfish"') // the plugin's own wins
