@@ -86,3 +86,17 @@ test('a census that does not see its own Node counts nothing and warns', async (
   expect(lines.find(({ kind }) => kind === 'log')).toMatchObject({ level: 'warn', fields: { node: 'n1', nodes: 1 } })
   expect(status()).toBeUndefined()
 })
+
+test('a census says once that the tag of an image is not the version that is pulled', async () => {
+  server.put(nodesPath, { metadata: { name: 'n1' } })
+  const packages = { p: { name: 'p', version: '1.2.0', image: 'registry.example.com:5000/p:1.1.0' } }
+  server.put(skyhooksPath, { metadata: { name: 'demo', generation: 2 }, spec: { packages } })
+  const running = run()
+  const events = (): string[] =>
+    server.requests
+      .filter(({ method, path }) => method === 'POST' && path.endsWith('/events'))
+      .map(({ body }) => (body as { message: string }).message)
+  await eventually(() => expect(events().filter((message) => message.includes('the tag 1.1.0'))).toHaveLength(1))
+  stop.abort(new Error('test is over'))
+  await running
+})

@@ -4,7 +4,7 @@ import type { Skyhook } from '../schemas/skyhook.ts'
 import type { CensusNode } from './node-facts.ts'
 import type { SkyhookStatus } from './skyhook-status.ts'
 import { nextStatus } from './status.ts'
-import { problemEvents, skippedNodeEvents, transitionEvents } from './events.ts'
+import { imageTagEvents, problemEvents, skippedNodeEvents, transitionEvents } from './events.ts'
 import { allAgents, countsOf, nodeReporting, skyhookWith } from '../../test/support/census-objects.ts'
 
 const nowMs = Date.UTC(2026, 10, 20, 14)
@@ -160,4 +160,40 @@ describe('problem events', () => {
 test('an uninstall that skipped nodes names them', () => {
   expect(skippedNodeEvents({ action: 'remove', skipped: ['a', 'b'] })[0]?.message).toContain('from a, b:')
   expect(skippedNodeEvents({ action: 'remove', skipped: [] })).toEqual([])
+})
+
+describe('tags of images', () => {
+  const specWith = (...images: readonly string[]) => ({
+    packages: Object.fromEntries(images.map((image, at) => [`p${at}`, { version: '1.2.0', image }])),
+  })
+
+  test.each([
+    'registry.example.com/p',
+    'registry.example.com:5000/p',
+    'registry.example.com:5000/p:1.2.0',
+    'p:1.2.0',
+    '',
+  ])('the image "%s" says nothing else than the version 1.2.0', (image) => {
+    expect(imageTagEvents(specWith(image), new Set()).events).toEqual([])
+  })
+
+  test.each([
+    ['registry.example.com:5000/p:1.1.0', '1.1.0'],
+    ['p:latest', 'latest'],
+    ['r/p:1.1.0@sha256:00', '1.1.0'],
+  ])('the tag of the image %s is reported as ignored', (image, tag) => {
+    expect(imageTagEvents(specWith(image), new Set()).events).toEqual([
+      {
+        type: 'Warning',
+        reason: 'ImageTagIgnored',
+        message: `package p0: the tag ${tag} of its image is ignored, version 1.2.0 is pulled`,
+      },
+    ])
+  })
+
+  test('an ignored tag is reported once, and again after it was corrected', () => {
+    const first = imageTagEvents(specWith('r/p:1'), new Set())
+    expect(imageTagEvents(specWith('r/p:1', 'r/q:2'), first.problems).events).toHaveLength(1)
+    expect(imageTagEvents(specWith('r/p'), first.problems)).toEqual({ events: [], problems: new Set() })
+  })
 })

@@ -1,5 +1,6 @@
 import type { EventInput } from '../kube/events.ts'
 import type { SkyhookConditionReason } from '../schemas/catalogue/conditions.ts'
+import type { SkyhookSpec } from '../schemas/skyhook.ts'
 import { eventTypeOf, type SkyhookEventReason } from '../schemas/catalogue/events.ts'
 import { isReportedOn } from '../schemas/catalogue/reasons.ts'
 import type { Counts } from './count.ts'
@@ -81,6 +82,22 @@ export function problemEvents(
   )
   const rest = [...groups.keys()].filter((key) => known.has(key))
   return { events, problems: new Set([...rest, ...newProblems.map(([key]) => key)]) }
+}
+
+/**
+ * Events for images with a tag that is not the version: the version is pulled, the tag is ignored. `known` as above.
+ */
+export function imageTagEvents(
+  { packages = {} }: SkyhookSpec,
+  known: ReportedProblems,
+): { readonly events: readonly SkyhookEvent[]; readonly problems: ReportedProblems } {
+  const messages = Object.entries(packages).flatMap(([name, { image, version }]) => {
+    const [, tag = version] = /^[^@]*:([^/:@]+)(?:@|$)/.exec(image) ?? []
+    if (tag === version) return []
+    return `package ${name}: the tag ${tag} of its image is ignored, version ${version} is pulled`
+  })
+  const events = messages.filter((message) => !known.has(message)).slice(0, maxMessagesPerReason)
+  return { events: events.map((message) => skyhookEvent('ImageTagIgnored', message)), problems: new Set(messages) }
 }
 
 /** The nodes say what `Stalled` says of the Skyhook itself, with an Event of its own. */

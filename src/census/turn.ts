@@ -11,7 +11,7 @@ import { type BatchPlan, isIdle, planBatches } from './batch-plan.ts'
 import { dampedCountDueAtMs } from './damped-count.ts'
 import { type Expectation, looksAfter, looksNow, nextLookAtMs, type SlotLooks } from './slot-looks.ts'
 import type { PolicyKnowledge } from '../schemas/deployment-policy.ts'
-import { problemEvents, skippedNodeEvents, type ReportedProblems, type SkyhookEvent } from './events.ts'
+import { imageTagEvents, problemEvents, skippedNodeEvents, type ReportedProblems, type SkyhookEvent } from './events.ts'
 import { planFinalizer } from './finalizer.ts'
 import { type WorkTimes, nextWorkTimes } from './work-times.ts'
 import { planLedger, type LedgerPlan, type MatchedCounts } from './ledger-plan.ts'
@@ -227,9 +227,11 @@ export function noteSpecChange(memory: Memory, skyhook: Skyhook, applied: string
 export function newProblems(memory: Memory, skyhook: Skyhook, counts: Counts): readonly SkyhookEvent[] {
   const isTakenOver =
     memory.problems === undefined && statusOf(skyhook)?.observedGeneration === skyhook.metadata.generation
-  const { events, problems } = problemEvents(counts, memory.problems ?? new Set())
-  memory.problems = problems
-  return isTakenOver ? [] : events // the census before reported them
+  const known = memory.problems ?? new Set()
+  const ofNodes = problemEvents(counts, known)
+  const ofImages = imageTagEvents(skyhook.spec ?? {}, known)
+  memory.problems = new Set([...ofNodes.problems, ...ofImages.problems])
+  return isTakenOver ? [] : [...ofNodes.events, ...ofImages.events] // the census before reported them
 }
 
 function statusDueAtMs(memory: Memory, before: SkyhookStatus | undefined, next: SkyhookStatus, agents: number): number {

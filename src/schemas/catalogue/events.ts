@@ -124,6 +124,12 @@ export const skyhookEvents = {
     meaning: 'The Skyhook is being deleted, and the annotation `pause` or `disable` prevents the uninstall.',
     remedy: 'Remove the annotation.',
   },
+  ImageTagIgnored: {
+    type: 'Warning',
+    meaning:
+      'The image of a package has a tag other than its `version`. The version is pulled, and the tag is ignored.',
+    remedy: 'Remove the tag from `image`, or correct `version`.',
+  },
   AgentNotReady: {
     type: 'Warning',
     meaning: 'The named nodes have had no Ready agent for ten minutes; what they last reported may be outdated.',
