@@ -26,6 +26,11 @@ export type ApiServer = {
   readonly admin: KubeTransport
   readonly kubeconfig: string
   readonly kubectl: (...args: string[]) => Promise<string>
+  /** What it costs can be read from its processes, and from etcd's `/metrics`. */
+  readonly processes: () => { readonly server: number; readonly etcd: number }
+  readonly etcdUrl: string
+  /** Metadata of the requests of `audited` users, one JSON object in a line. */
+  readonly auditLog: string
   /** Kills the server with SIGKILL and waits for its end; connections break as in a crash. */
   crash(): Promise<void>
   /** Restarts the server on the same port and etcd, and waits until it is ready. */
@@ -39,7 +44,13 @@ export type ApiServer = {
   stop(): Promise<void>
 }
 
-export async function startApiServer(options: { readonly controllerManager?: boolean } = {}): Promise<ApiServer> {
+export type ApiServerOptions = {
+  readonly controllerManager?: boolean
+  /** The users whose requests are in the audit log; by default there is none. */
+  readonly audited?: readonly string[]
+}
+
+export async function startApiServer(options: ApiServerOptions = {}): Promise<ApiServer> {
   const bin = await binaryFolder()
   const dir = await mkdtemp(join(tmpdir(), 'skyhookd-cluster-'))
   const [etcdPort, peerPort, port] = (await freePorts(3)) as [number, number, number]
@@ -118,6 +129,8 @@ export async function startApiServer(options: { readonly controllerManager?: boo
     key: await readFile(admin.keyFile, 'utf8'),
   })
   const transport = createKubeTransport({ credentials, version: 'test', clock: systemClock, rate: false })
+  const [auditPolicy, auditLog] = [join(dir, 'audit-policy.json'), join(dir, 'audit.log')]
+  if (options.audited) await writeFile(auditPolicy, auditPolicyText(options.audited))
   const startServer = async (): Promise<ChildProcess> => {
     const child = launch('kube-apiserver', {
       'etcd-servers': etcd,
@@ -135,6 +148,11 @@ export async function startApiServer(options: { readonly controllerManager?: boo
       'authorization-mode': 'Node,RBAC',
       'enable-admission-plugins': 'NodeRestriction',
       'allow-privileged': true,
+      ...(options.audited && {
+        'audit-policy-file': auditPolicy,
+        'audit-log-path': auditLog,
+        'audit-log-maxsize': 10_000, // MB: a run has one file
+      }),
       profiling: false,
     })
     const probe = createKubeTransport({ credentials, version: 'test', clock: systemClock, rate: false })
@@ -175,6 +193,9 @@ export async function startApiServer(options: { readonly controllerManager?: boo
     admin: transport,
     kubeconfig,
     kubectl: async (...args) => (await run(join(bin, 'kubectl'), ['--kubeconfig', kubeconfig, ...args])).stdout,
+    processes: () => ({ server: server.pid ?? 0, etcd: etcdProcess.pid ?? 0 }),
+    etcdUrl: etcd,
+    auditLog,
     crash: async () => await kill(server),
     async restart() {
       server = await startServer()
@@ -232,6 +253,15 @@ async function freePorts(count: number): Promise<number[]> {
   const ports = servers.map((server) => (server.address() as AddressInfo).port)
   await Promise.all(servers.map(async (server) => await new Promise((resolve) => server.close(resolve))))
   return ports
+}
+
+function auditPolicyText(users: readonly string[]): string {
+  return JSON.stringify({
+    apiVersion: 'audit.k8s.io/v1',
+    kind: 'Policy',
+    omitStages: ['RequestReceived'],
+    rules: [{ level: 'Metadata', users }, { level: 'None' }],
+  })
 }
 
 function kubeconfigText(

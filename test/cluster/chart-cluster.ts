@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process'
 import { Agent, request } from 'node:https'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { startApiServer, type ApiServer } from './api-server.ts'
+import { startApiServer, type ApiServer, type ApiServerOptions } from './api-server.ts'
 
 const run = promisify(execFile)
 const root = join(import.meta.dirname, '..', '..')
@@ -32,7 +32,7 @@ export type ChartCluster = {
   stop(): Promise<void>
 }
 
-export async function startChartCluster(options: { readonly controllerManager?: boolean } = {}): Promise<ChartCluster> {
+export async function startChartCluster(options: ApiServerOptions = {}): Promise<ChartCluster> {
   const server = await startApiServer(options)
   const bin = (await run(join(root, 'test', 'sandbox', 'build-binaries.sh'), ['--path'])).stdout.trim()
   const { ca, cert, key } = await server.credentials.current()
