@@ -117,6 +117,14 @@ measure: deps ## measure memory, start, latency and API requests of the agent, o
 measure-census: deps ## measure memory and CPU of the census with 1,000 nodes and 50 Skyhooks on a real API server; 5 min
 	@node bench/census.ts
 
+.PHONY: bench
+bench: deps ## roll out on real agents against a real API server (NODES=100 BUDGET=10%), beside the committed figures
+	@node bench/fleet.ts --nodes $(if $(filter command line environment,$(origin NODES)),$(NODES),100) --budget $(or $(BUDGET),10%)
+
+.PHONY: bench-check
+bench-check: deps ## compare what a fleet of 20 agents asks of the API server with the committed figures; a minute
+	@node bench/check.ts
+
 .PHONY: clean
 clean: ## remove build results from the repository, but no caches
 	@rm -rf dist coverage
