@@ -9,6 +9,7 @@ import { readVersion } from '../../build/bundle.ts'
 import { cacheFolder } from '../../build/cache.ts'
 import { workingTree } from '../../build/checks/repository.ts'
 import { filesBelow, sha256OfFile } from '../../build/release/checksums.ts'
+import { blocksOf } from '../support/page-commands.ts'
 
 const repository = join(import.meta.dirname, '..', '..')
 const version = readVersion()
@@ -85,6 +86,12 @@ test('sha256sum finds every file of the release as it was', () => {
   execFileSync('sha256sum', ['--check', '--quiet', 'SHA256SUMS'], { cwd: first })
   const listed = readFileSync(join(first, 'SHA256SUMS'), 'utf8').trim().split('\n')
   expect(listed).toHaveLength(filesBelow(first).length - 1)
+})
+
+test('the commands that the page on security prints for a release end well in its folder', () => {
+  const blocks = blocksOf('security.md').filter(({ place }) => place === 'release')
+  expect(blocks.length).toBeGreaterThan(0)
+  for (const { script } of blocks) execFileSync('bash', ['-euo', 'pipefail', '-c', script], { cwd: first })
 })
 
 type Statement = {
