@@ -27,7 +27,7 @@ const replacements: Readonly<Record<string, readonly (readonly [string, string])
     ['. .sandbox/env\n', ''], // of another sandbox, whose variables are set
     ['bin/sandbox down\n', 'true\n'], // at the end of all files
     ['make release VERSION=0.1.0 PUSH=registry.example.com/infra\n', 'true\n'], // test/release
-    ['helm install skyhookd skyhookd-0.1.0.tgz -n skyhook --create-namespace\n', ''], // test/cluster/usage-pages.test.ts
+    ['helm install skyhookd skyhookd-0.1.0.tgz -n skyhook --create-namespace\n', ''], // test/cluster
   ],
   'operations.md': [
     ['SKYHOOK=tuning NODE=worker-1 PACKAGE=sysctl ', `SKYHOOK=${name} NODE=node-1 PACKAGE=work `],

@@ -15,7 +15,7 @@ const textsOf = (folder: string, pattern: RegExp): string[] =>
 
 /** In code of the pages, and after `run:` in explanations. */
 const calls = [
-  ...textsOf(pages, /^(?:\$ )?kubectl skyhook ([^\n#|>]+)/gm),
+  ...textsOf(pages, /^(?: *|[^`\n]*\| )(?:\$ )?kubectl skyhook ([^\n#|>]+)/gm),
   ...textsOf(pages, /`kubectl skyhook ([^`]+)`/g),
   ...textsOf(goldens, /^\s*run: +kubectl skyhook ([^\n#]+)$/gm),
 ].filter((call) => /^[a-z]/.test(call))
