@@ -32,9 +32,9 @@ export function chartDigest(): string {
   return sha256Hex(paths.map((path) => `${path}\0${readFileSync(join(chart, path), 'utf8')}`).join('\0'))
 }
 
-/** What `helm template` prints for a release with the chart's defaults. */
+/** So that `helm template` prints a release with the chart's defaults, without what only helm creates: its hooks. */
 export function helmArguments(): string[] {
-  return ['template', 'skyhookd', chart, '--namespace', namespace, '--set', 'crds.install=false']
+  return ['template', 'skyhookd', chart, '--namespace', namespace, '--set', 'crds.install=false', '--no-hooks']
 }
 
 /** The file for what helm has rendered. Deterministic. */
@@ -42,6 +42,7 @@ export function plainManifests(rendered: string): string {
   const objects = parseAllDocuments(rendered)
     .map((document) => document.toJS() as KubernetesObject | null)
     .filter((object) => object !== null)
+    .filter(({ metadata }) => metadata.labels?.['app.kubernetes.io/component'] !== 'helm-hook')
   // The agents last: what confines them is there before they are.
   const isAgent = ({ kind }: KubernetesObject): boolean => kind === 'DaemonSet'
   const ordered = [ownNamespace, ...objects.filter((one) => !isAgent(one)), ...objects.filter(isAgent)]

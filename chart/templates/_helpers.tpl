@@ -22,6 +22,12 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 
+{{/* Of policies that only helm's hooks ask. */}}
+{{- define "skyhookd.hookPolicyLabels" -}}
+{{ include "skyhookd.labels" . }}
+app.kubernetes.io/component: helm-hook
+{{- end -}}
+
 {{- define "skyhookd.serviceAccountName" -}}
 {{- .Values.serviceAccount.name | default (include "skyhookd.fullname" .) -}}
 {{- end -}}
@@ -44,13 +50,14 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 
 {{/* The file that the agent reads at start. Its keys are the agent's, not the chart's. */}}
 {{- define "skyhookd.settings" -}}
+{{- $host := include "skyhookd.hostSettings" . | fromJson -}}
 {{- $settings := dict
-  "copyDirRoot" .Values.copyDirRoot
-  "agentLogRoot" .Values.agentLogRoot
-  "runtimeRequiredTaint" .Values.runtimeRequiredTaint
-  "reapplyOnReboot" .Values.reapplyOnReboot
+  "copyDirRoot" $host.copyDirRoot
+  "agentLogRoot" $host.agentLogRoot
+  "runtimeRequiredTaint" $host.runtimeRequiredTaint
+  "reapplyOnReboot" $host.reapplyOnReboot
   "drain" (dict "skipNamespaces" .Values.drain.skipNamespaces "allowDelete" .Values.drain.allowDelete)
-  "logLevel" .Values.logLevel
+  "logLevel" $host.logLevel
   "metrics" (dict "enabled" .Values.metrics.enabled "port" .Values.metrics.port)
   "health" (dict "port" .Values.health.port)
   "registries" .Values.registries
@@ -64,7 +71,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 
 {{/* Key of the runtime-required taint, the part before `=` or `:`. */}}
 {{- define "skyhookd.runtimeRequiredKey" -}}
-{{- index (regexSplit "[=:]" .Values.runtimeRequiredTaint -1) 0 -}}
+{{- index (regexSplit "[=:]" (include "skyhookd.hostSettings" . | fromJson).runtimeRequiredTaint -1) 0 -}}
 {{- end -}}
 
 {{/* The agents, as the API server names them. */}}

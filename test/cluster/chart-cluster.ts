@@ -32,9 +32,15 @@ export type ChartCluster = {
   stop(): Promise<void>
 }
 
+/** Runs the real helm, which is built the first time. */
+export async function helmProgram(): Promise<(...parameters: string[]) => Promise<string>> {
+  const bin = (await run(join(root, 'test', 'sandbox', 'build-binaries.sh'))).stdout.trim()
+  return async (...parameters) => (await run(join(bin, 'helm'), parameters, { maxBuffer: 2 ** 24 })).stdout
+}
+
 export async function startChartCluster(options: ApiServerOptions = {}): Promise<ChartCluster> {
   const server = await startApiServer(options)
-  const bin = (await run(join(root, 'test', 'sandbox', 'build-binaries.sh'), ['--path'])).stdout.trim()
+  const helm = await helmProgram()
   const { ca, cert, key } = await server.credentials.current()
   const anonymous = new Agent({ keepAlive: true, ca })
   const certified = new Agent({ keepAlive: true, ca, cert, key })
@@ -42,12 +48,8 @@ export async function startChartCluster(options: ApiServerOptions = {}): Promise
     server,
     admin: sender(server.url, certified),
     as: (token) => sender(server.url, anonymous, token),
-    helm: async (...args) => {
-      // first, so that a test can override it
-      const standard = ['--kubeconfig', server.kubeconfig, '--namespace', namespace]
-      const { stdout } = await run(join(bin, 'helm'), [...standard, ...args], { maxBuffer: 2 ** 24 })
-      return stdout
-    },
+    // first, so that a test can override it
+    helm: async (...args) => await helm('--kubeconfig', server.kubeconfig, '--namespace', namespace, ...args),
     async stop() {
       anonymous.destroy()
       certified.destroy()
