@@ -111,6 +111,9 @@ check('deliberate bugs of the daemon (a sample)', [process.execPath, 'build/daem
 campaign('test/fleet/run/campaign.ts', '--seeds', String(fleetSeeds), '--workers', '2')
 campaign('test/fleet/mutants/campaign.ts', '--replay')
 if (process.getuid?.() === 0) {
+  // What these install comes from its folder, not from the checkout.
+  check('release of the working tree', [process.execPath, 'test/release/working-tree.ts', folder])
+  process.env['SKYHOOKD_RELEASE'] = join(folder, 'release')
   tests('real')
   tests('conformance')
   tests('release')

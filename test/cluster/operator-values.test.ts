@@ -53,10 +53,12 @@ test("the operator's values without a counterpart change no object", async () =>
   expect(await render(await withoutEffect())).toBe(await render({}))
 })
 
-test('the notes name each of the operator\'s values that is given, and no other', async () => {
+test("the notes name each of the operator's values that is given, and no other", async () => {
   expect(await notes({})).not.toMatch(/operator|no effect/)
   const ignored = await namesInReadme('no effect')
-  const noted = [...(await notes(await withoutEffect())).matchAll(/^ {4}(\S+) has no effect: /gm)].map(([, name]) => name)
+  const noted = [...(await notes(await withoutEffect())).matchAll(/^ {4}(\S+) has no effect: /gm)].map(
+    ([, name]) => name,
+  )
   expect(noted.toSorted()).toEqual(ignored.toSorted())
   const taken = [...(await notes(operatorEnv(hostValues))).matchAll(/^ {4}(\S+) is taken as (\S+)$/gm)]
   expect(taken.map(([, from, to]) => [from, to])).toEqual(

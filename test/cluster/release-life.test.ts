@@ -26,7 +26,7 @@ afterAll(async () => await cluster?.stop())
 
 describe('another name and namespace', () => {
   test('every object of a release elsewhere has its name and namespace', async () => {
-    const manifest = await helm('get', 'manifest')
+    const manifest = await cluster.helm('get', 'manifest', 'hosts', '--namespace', place)
     expect(manifest).toContain(`name: ${name}`)
     expect(manifest.replaceAll(name, '')).not.toMatch(/^ {2}name: skyhookd\b|namespace: skyhook$/m)
   })

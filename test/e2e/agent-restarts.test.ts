@@ -2,7 +2,7 @@
  * Agents that end during a step: the step belongs to the host, and the next agent continues where the last one stopped.
  */
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { deleteAgent, killAgent, rollAgents, withoutAgents } from './agents.ts'
+import { deleteAgent, killAgent, rollAgents, rollBackAgents, withoutAgents } from './agents.ts'
 import { uniqueName, useCluster, type NodeName } from './cluster.ts'
 import {
   journaled,
@@ -50,7 +50,13 @@ const runningSteps = async (node: NodeName): Promise<string> =>
 test.each<[string, (nodes: readonly NodeName[]) => Promise<unknown>]>([
   ['is deleted', async (nodes) => await Promise.all(nodes.map((node) => deleteAgent(cluster, node)))],
   ['is killed', async (nodes) => await Promise.all(nodes.map((node) => killAgent(cluster, node)))],
-  ['is replaced by another image', async () => await rollAgents(cluster)],
+  [
+    'is replaced by an upgrade, and by its rollback',
+    async () => {
+      await rollAgents(cluster)
+      await rollBackAgents(cluster)
+    },
+  ],
 ])(
   'an agent that %s during a step leaves it running, and the next agent collects its end without a second run',
   async (_, disturb) => {

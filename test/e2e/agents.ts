@@ -1,4 +1,6 @@
 /** The agents' pods: which runs where, and ways to disturb them. */
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
 import type { Sandbox } from '../sandbox/sandbox.ts'
 import type { Cluster, NodeName } from './cluster.ts'
 import { patch } from './kube.ts'
@@ -68,10 +70,21 @@ export async function withFrozenAgent<T>({ sandbox }: Cluster, node: NodeName, t
   }
 }
 
-/** Rolls all agents to a new image, built from the working tree, and waits until they have started. */
-export async function rollAgents({ sandbox, history }: Cluster): Promise<void> {
+/** Rolls all agents to another image of the same content with `helm upgrade`, and waits until they have started. */
+export async function rollAgents(cluster: Cluster): Promise<void> {
+  await replaced(cluster, async () => await cluster.sandbox.must(['install']))
+}
+
+/** Takes the last `helm upgrade` back with `helm rollback`, and waits until the agents have started. */
+export async function rollBackAgents(cluster: Cluster): Promise<void> {
+  const env = { ...process.env, ...cluster.sandbox.env() }
+  const rollback = ['rollback', 'skyhookd', '--namespace', namespace]
+  await replaced(cluster, async () => await promisify(execFile)('helm', rollback, { env }))
+}
+
+async function replaced({ history }: Cluster, replace: () => Promise<unknown>): Promise<void> {
   const old = startedAgents(history.now)
-  await sandbox.must(['install'])
+  await replace()
   await history.eventually('every agent was replaced', (view) => {
     const agents = startedAgents(view)
     return [...old].every(([node, uid]) => agents.has(node) && agents.get(node) !== uid)

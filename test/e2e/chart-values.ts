@@ -2,11 +2,15 @@
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { readVersion } from '../../build/bundle.ts'
 import { startedAgents } from './agents.ts'
 import type { Cluster } from './cluster.ts'
 
 const run = promisify(execFile)
-const chart = join(import.meta.dirname, '../../chart')
+const { SKYHOOKD_RELEASE: release } = process.env
+/** What the sandbox was installed from. */
+const chart =
+  release === undefined ? join(import.meta.dirname, '../../chart') : join(release, `skyhookd-${readVersion()}.tgz`)
 
 /** Sets values such as `drain.allowDelete=true` and waits until every agent was replaced. */
 export async function setChartValues({ sandbox, history }: Cluster, ...values: readonly string[]): Promise<void> {

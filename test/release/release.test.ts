@@ -1,72 +1,31 @@
-/** `make release` as a whole, twice: from two folders, into two folders. */
+/**
+ * `make release` as a whole, twice: from two folders, into two folders. `SKYHOOKD_RELEASE=FOLDER` is the first one, if it was
+ * made of this working tree already.
+ */
 import { execFileSync } from 'node:child_process'
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
 import { readVersion } from '../../build/bundle.ts'
 import { cacheFolder } from '../../build/cache.ts'
-import { workingTree } from '../../build/checks/repository.ts'
 import { filesBelow, sha256OfFile } from '../../build/release/checksums.ts'
 import { blocksOf } from '../support/page-commands.ts'
+import { releaseWorkingTree } from './working-tree.ts'
 
 const repository = join(import.meta.dirname, '..', '..')
 const version = readVersion()
 const work = mkdtempSync(join(tmpdir(), 'release-test-'))
-const url = 'https://downloads.example.com/skyhook'
 let first = ''
 
 /** The first one fetches Node and Debian packages for arm64. */
 const firstBuildMs = 900_000
 
 beforeAll(() => {
-  first = release('one', 0o022, process.env)
+  first = process.env['SKYHOOKD_RELEASE'] ?? releaseWorkingTree(join(work, 'one'), {})
 }, firstBuildMs)
 afterAll(() => rmSync(work, { recursive: true, force: true }))
-
-/** Builds from the working tree, as a commit of its own in a folder of its own. */
-function release(name: string, umask: number, env: NodeJS.ProcessEnv): string {
-  const sources = join(work, name, 'sources')
-  const out = join(work, name, 'release')
-  const before = process.umask(umask)
-  try {
-    for (const path of workingTree().paths) {
-      if (path === 'node_modules') continue // a link, in some worktrees
-      mkdirSync(dirname(join(sources, path)), { recursive: true })
-      cpSync(join(repository, path), join(sources, path))
-    }
-    symlinkSync(join(repository, 'node_modules'), join(sources, 'node_modules'))
-    commitAll(sources)
-    execFileSync(process.execPath, ['build/release.ts', '--version', version, '--out', out, '--url', url, '--newest'], {
-      cwd: sources,
-      env,
-      stdio: ['ignore', 'ignore', 'inherit'],
-    })
-    return out
-  } finally {
-    process.umask(before)
-  }
-}
-
-/** The same commit wherever and whenever. */
-function commitAll(folder: string): void {
-  const who = { NAME: 'Release', EMAIL: 'release@example.com', DATE: '2026-01-01T00:00:00Z' }
-  const identity = Object.entries(who).flatMap(([key, value]) => [
-    [`GIT_AUTHOR_${key}`, value],
-    [`GIT_COMMITTER_${key}`, value],
-  ])
-  const env = { ...process.env, ...(Object.fromEntries(identity) as Record<string, string>) }
-  const git = (...parameters: readonly string[]) =>
-    execFileSync('git', ['-c', 'commit.gpgsign=false', ...parameters], {
-      cwd: folder,
-      env,
-      stdio: ['ignore', 'ignore', 'inherit'],
-    })
-  git('init', '-q')
-  git('add', '-A')
-  git('commit', '-q', '-m', 'Everything')
-}
 
 /** Downloads alone: layers and the launcher are made again. */
 function cacheOfDownloads(): string {
@@ -77,7 +36,8 @@ function cacheOfDownloads(): string {
 }
 
 test('two builds in two folders are equal byte by byte', () => {
-  const second = release('two', 0o077, { ...process.env, SKYHOOKD_CACHE: cacheOfDownloads() })
+  const env = { ...process.env, SKYHOOKD_CACHE: cacheOfDownloads() }
+  const second = releaseWorkingTree(join(work, 'two'), { umask: 0o077, env })
   const content = (folder: string) => filesBelow(folder).map((path) => `${path} ${sha256OfFile(join(folder, path))}`)
   expect(content(second)).toEqual(content(first))
 }, 600_000)

@@ -20,8 +20,16 @@ push_package() { # push_package FOLDER NAME:TAG
   run_node "$HERE/push.ts" "$1" "$2"
 }
 
-build_agent() { # pushes the image of the working tree as skyhookd:$1
-  (cd "$REPOSITORY" && run_node build/image.ts --push "$REGISTRY/skyhookd:$1")
+build_agent() { # pushes the image of the release in $SKYHOOKD_RELEASE, else of the working tree, as skyhookd:$1
+  if [[ -n ${SKYHOOKD_RELEASE:-} ]]; then
+    run_node "$HERE/push-release.ts" "$SKYHOOKD_RELEASE" "skyhookd:$1"
+  else
+    (cd "$REPOSITORY" && run_node build/image.ts --push "$REGISTRY/skyhookd:$1")
+  fi
+}
+
+chart_of_agent() { # prints where the chart is
+  if [[ -n ${SKYHOOKD_RELEASE:-} ]]; then ls "$SKYHOOKD_RELEASE"/skyhookd-*.tgz; else echo "$REPOSITORY/chart"; fi
 }
 
 install_agent() { # install_agent TAG: helm install or upgrade, with the Secrets to pull from the registry
@@ -35,8 +43,8 @@ install_agent() { # install_agent TAG: helm install or upgrade, with the Secrets
 ---
 {apiVersion: v1, kind: Secret, metadata: {name: registry-ca, namespace: $NAMESPACE}, data: {ca.crt: $(base64 -w0 "$REGISTRY_CA")}}
 YAML
-  helm upgrade --install "$RELEASE" "$REPOSITORY/chart" --namespace "$NAMESPACE" \
-    --set image.repository="$REGISTRY/skyhookd" --set-string image.tag="$1" --set updateStrategy.rollingUpdate.maxUnavailable=100% --set 'imagePullSecrets[0].name=registry' \
+  helm upgrade --install "$RELEASE" "$(chart_of_agent)" --namespace "$NAMESPACE" \
+    --set image.repository="$REGISTRY/skyhookd" --set-string image.tag="$1" --set image.digest= --set updateStrategy.rollingUpdate.maxUnavailable=100% --set 'imagePullSecrets[0].name=registry' \
     --set "registries[0].host=$REGISTRY" --set 'registries[0].caSecret=registry-ca' >"$STATE/helm.log" 2>&1 ||
     die "helm could not install the agent: $(tail -n 5 "$STATE/helm.log")"
 }

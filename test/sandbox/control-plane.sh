@@ -106,7 +106,7 @@ YAML
     --authorization-kubeconfig "$PKI/scheduler.kubeconfig" --leader-elect=false --secure-port 0 --profiling=false
 }
 
-# TLS with its own authority (alone in its folder: containerd takes a key beside it for a client key) and basic authentication.
+# TLS with its own authority (alone in its folder: containerd takes a key beside it for a client key) and, unless REGISTRY_LOGIN=0, basic authentication.
 define_registry() {
   local folder=$PLANE/registry user=sandbox password
   mkdir -p "$folder"/{data,tls}
@@ -123,8 +123,8 @@ version: 0.1
 log: {level: warn, accesslog: {disabled: true}}
 storage: {filesystem: {rootdirectory: "$folder/data"}, delete: {enabled: true}, cache: {blobdescriptor: inmemory}}
 http: {addr: ":$REGISTRY_PORT", tls: {certificate: "$folder/tls/registry.crt", key: "$folder/tls/registry.key"}}
-auth: {htpasswd: {realm: sandbox, path: "$folder/htpasswd"}}
 YAML
+  [[ ${REGISTRY_LOGIN:-1} == 0 ]] || echo "auth: {htpasswd: {realm: sandbox, path: \"$folder/htpasswd\"}}" >>"$folder/config.yml"
   define registry "$REGISTRY_PROGRAM" serve "$folder/config.yml"
 }
 
