@@ -56,10 +56,8 @@ test("the operator's values without a counterpart change no object", async () =>
 test("the notes name each of the operator's values that is given, and no other", async () => {
   expect(await notes({})).not.toMatch(/operator|no effect/)
   const ignored = await namesInReadme('no effect')
-  const noted = [...(await notes(await withoutEffect())).matchAll(/^ {4}(\S+) has no effect: /gm)].map(
-    ([, name]) => name,
-  )
-  expect(noted.toSorted()).toEqual(ignored.toSorted())
+  const noted = [...(await notes(await withoutEffect())).matchAll(/^ {4}(\S+) has no effect: /gm)]
+  expect(new Set(noted.map(([, name]) => name))).toEqual(new Set(ignored))
   const taken = [...(await notes(operatorEnv(hostValues))).matchAll(/^ {4}(\S+) is taken as (\S+)$/gm)]
   expect(taken.map(([, from, to]) => [from, to])).toEqual(
     Object.keys(hostValues)

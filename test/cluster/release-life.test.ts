@@ -38,7 +38,11 @@ describe('another name and namespace', () => {
       await cluster.server.kubectl(
         `--as=system:serviceaccount:${place}:${name}`,
         '--as-user-extra=authentication.kubernetes.io/node-name=node-1',
-        ...['label', 'node', node, 'skyhook.nvidia.com/status_demo=complete', '--overwrite'],
+        'label',
+        'node',
+        node,
+        'skyhook.nvidia.com/status_demo=complete',
+        '--overwrite',
       )
     await expect(asAgent('node-1')).resolves.toContain('labeled')
     // a policy takes effect a moment after it was installed

@@ -44,19 +44,16 @@ async function inRelease(commands: string): Promise<string> {
   return stdout
 }
 
-/** Agents and packages, after the commands: on each node, by the image that the release names. */
-async function expectInstalled(): Promise<void> {
-  const image = await box.kubectl([
-    'get',
-    'pods',
-    '-n',
-    'skyhook',
-    '-o',
-    'jsonpath={.items[*].spec.containers[0].image}',
-  ])
-  expect(image.split(' ')).toEqual(nodes.map(() => expect.stringMatching(/^127\.0\.0\.1:\d+\/infra\/skyhookd@sha256:/)))
-  for (const node of nodes)
-    expect(await box.must(['exec', node, '--', 'cat', '/etc/skyhook-greeting'])).toContain('greetings are polite')
+/** What the commands have brought: agents by the image that the release names, and the sample's file on every host. */
+async function installed(): Promise<{ images: string[]; greetings: string[] }> {
+  const jsonpath = 'jsonpath={.items[*].spec.containers[0].image}'
+  const images = await box.kubectl(['get', 'pods', '-n', 'skyhook', '-o', jsonpath])
+  const greetings = nodes.map(async (node) => await box.must(['exec', node, '--', 'cat', '/etc/skyhook-greeting']))
+  return { images: images.split(' '), greetings: await Promise.all(greetings) }
+}
+const everywhere = {
+  images: nodes.map(() => expect.stringMatching(/^127\.0\.0\.1:\d+\/infra\/skyhookd@sha256:/) as string),
+  greetings: nodes.map((node) => `hello from ${node}\ngreetings are polite\n`),
 }
 
 test(
@@ -75,7 +72,7 @@ test(
   'helm and a sample, as the README prints them, complete from the folder of the release',
   async () => {
     await inRelease(withHelm)
-    await expectInstalled()
+    expect(await installed()).toEqual(everywhere)
     expect(
       await inRelease('kubectl rollout status daemonset/skyhookd -n skyhook && helm test skyhookd -n skyhook'),
     ).toContain('Succeeded')
@@ -102,7 +99,7 @@ test(
     await inRelease('kubectl delete namespace skyhook && kubectl delete -f crds')
     // "the first line" of the other block is replaced by these
     await inRelease(withHelm.replace(/^.*\n/, withoutHelm))
-    await expectInstalled()
+    expect(await installed()).toEqual(everywhere)
   },
   testMs,
 )

@@ -1,6 +1,6 @@
 /**
- * `make release` as a whole, twice: from two folders, into two folders. `SKYHOOKD_RELEASE=FOLDER` is the first one, if it was
- * made of this working tree already.
+ * `make release` as a whole, twice: from two folders, into two folders. `SKYHOOKD_RELEASE=FOLDER` is the
+ * first one, if it was made of this working tree already.
  */
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
