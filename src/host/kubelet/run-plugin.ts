@@ -62,7 +62,10 @@ const errorSuffix = '.err'
  */
 export async function runPlugin(host: PluginHost, request: PluginRequest, signal: AbortSignal): Promise<string> {
   const { root, random } = host
-  const id = `${request.name.toLowerCase().slice(0, 60).replace(/[^a-z0-9]+/g, '-')}-${random.hex(8)}`
+  const id = `${request.name
+    .toLowerCase()
+    .slice(0, 60)
+    .replace(/[^a-z0-9]+/g, '-')}-${random.hex(8)}`
   const files = filesOf(id)
   const errorFile = `${folder}/${request.name}${errorSuffix}`
   try {
