@@ -1,0 +1,54 @@
+import { readFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { parse } from 'yaml'
+import { resourceFindings } from '../src/cli/validate/resource.ts'
+import { notes } from './skyhook-reference-notes.ts'
+import { fieldsOf, referencePage, referenceText } from './skyhook-reference.ts'
+
+type Json = Readonly<Record<string, unknown>>
+
+const group = 'skyhook.nvidia.com/v1alpha1'
+const image = 'registry.example.com/packages/driver'
+const strategy = { fixed: {} }
+
+/** A whole object around an example, by what its field is in. */
+function objectWith(field: string, example: Json): Json {
+  const policy = (spec: Json): Json => ({
+    apiVersion: group,
+    kind: 'DeploymentPolicy',
+    metadata: { name: 'careful' },
+    spec: { default: { budget: { count: 1 }, strategy }, ...spec },
+  })
+  const skyhook = (spec: Json): Json => ({ apiVersion: group, kind: 'Skyhook', metadata: { name: 'tuning' }, spec })
+  if (field.startsWith('spec.packages.*.')) {
+    const other = { version: '1.5.0', image }
+    return skyhook({ packages: { driver: { version: '3.2.1', image, ...example }, other } })
+  }
+  if (field.startsWith('selector.')) return skyhook({ nodeSelectors: example })
+  if (field.startsWith('budget.')) return policy({ default: { budget: example, strategy } })
+  if (field.startsWith('strategy.')) return policy({ default: { budget: { count: 1 }, strategy: example } })
+  const isOfPolicy = fieldsOf('deploymentpolicies', 'spec').some(({ name }) => name === field)
+  return isOfPolicy ? policy(example) : skyhook(example)
+}
+
+/** Whether a value has the field at the end of a path such as `env[].valueFrom`. */
+function has(value: unknown, [first, ...rest]: readonly string[]): boolean {
+  if (first === undefined) return value !== undefined
+  if (typeof value !== 'object' || value === null) return false
+  const values = first === '*' || Array.isArray(value) ? Object.values(value) : [(value as Json)[first]]
+  return values.some((one) => has(one, first === '*' || !Array.isArray(value) ? rest : [first, ...rest]))
+}
+
+test('the reference of the fields is what the generator writes (node build/skyhook-reference.ts)', () => {
+  expect(readFileSync(referencePage, 'utf8')).toBe(referenceText())
+})
+
+test.each(Object.entries(notes))('the example of %s has the field and is valid', (field, { example }) => {
+  const parsed = parse(example) as Json
+  const path = field
+    .replace(/^(spec\.packages\.\*|spec|selector|budget|strategy)\./, '')
+    .replaceAll('[]', '')
+    .split('.')
+  expect(has(parsed, path)).toBe(true)
+  expect(resourceFindings(objectWith(field, parsed)).filter(({ severity }) => severity === 'error')).toEqual([])
+})

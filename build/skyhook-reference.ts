@@ -1,0 +1,227 @@
+/**
+ * Writes docs/usage/skyhook-reference.md: every field of the resource definitions in crds/, with the example and the
+ * consequence of an edit that skyhook-reference-notes.ts has for it. `node build/skyhook-reference.ts`. The unit test
+ * beside this file fails when the page is stale.
+ */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { parse } from 'yaml'
+import { notes } from './skyhook-reference-notes.ts'
+
+const root = join(import.meta.dirname, '..')
+
+export const referencePage = join(root, 'docs/usage/skyhook-reference.md')
+
+type Schema = {
+  readonly type?: string
+  readonly description?: string
+  readonly nullable?: boolean
+  readonly default?: unknown
+  readonly enum?: readonly string[]
+  readonly required?: readonly string[]
+  readonly properties?: Readonly<Record<string, Schema>>
+  readonly additionalProperties?: Schema
+  readonly items?: Schema
+  readonly minimum?: number
+  readonly maximum?: number
+  readonly minLength?: number
+  readonly maxLength?: number
+  readonly maxItems?: number
+  readonly maxProperties?: number
+  readonly pattern?: string
+  readonly 'x-kubernetes-int-or-string'?: boolean
+  readonly 'x-kubernetes-validations'?: readonly { readonly message: string }[]
+}
+
+/** A field, by the name of its heading: `selector.matchLabels` is one for all selectors. */
+type Field = { readonly name: string; readonly schema: Schema; readonly isRequired: boolean }
+
+/** Groups of fields that occur in several places with one meaning; they are explained once. */
+const shared: readonly (readonly [place: RegExp, name: string])[] = [
+  [/^spec\.(?:nodeSelectors|podNonInterruptLabels|compartments\[\]\.selector)\./, 'selector.'],
+  [/^spec\.(?:default|compartments\[\])\.(budget|strategy)\./, '$1.'],
+  [
+    /^strategy\.(?:fixed|linear|exponential)\.(initialBatch|batchThreshold|failureThreshold|safetyLimit)$/,
+    'strategy.*.$1',
+  ],
+]
+
+const nameOf = (place: string): string =>
+  shared.reduce((name, [pattern, replacement]) => name.replace(pattern, replacement), place)
+
+/** What a pattern of the definitions asks for. */
+const patterns: Readonly<Record<string, string>> = {
+  '^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$':
+    'letters, digits, `-`, `_` and `.`, with a letter or digit at both ends',
+  '^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9]$':
+    '`[prefix/]name`, with a DNS name as prefix',
+  '^(\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))))?$':
+    'a quantity of Kubernetes',
+  '^[+]?(0|(([0-9]+([.][0-9]*)?|[.][0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$': 'a duration, or 0',
+  '^[+]?(([0-9]+([.][0-9]*)?|[.][0-9]+)(ns|us|µs|μs|ms|s|m|h))+$': 'a duration',
+}
+
+function fieldsBelow(schema: Schema, place: string): Field[] {
+  return Object.entries(schema.properties ?? {}).flatMap(([name, field]) => {
+    const own = `${place}${name}`
+    const isRequired = schema.required?.includes(name) === true
+    return [{ name: nameOf(own), schema: field, isRequired }, ...fieldsInside(field, own)]
+  })
+}
+
+const fieldsInside = (schema: Schema, place: string): Field[] => [
+  ...fieldsBelow(schema, `${place}.`),
+  ...(schema.items ? fieldsInside(schema.items, `${place}[]`) : []),
+  ...(schema.additionalProperties ? fieldsInside(schema.additionalProperties, `${place}.*`) : []),
+]
+
+function schemaOf(kind: 'skyhooks' | 'deploymentpolicies'): Schema {
+  const text = readFileSync(join(root, 'crds', `skyhook.nvidia.com_${kind}.yaml`), 'utf8')
+  const { spec } = parse(text) as { spec: { versions: [{ schema: { openAPIV3Schema: Schema } }] } }
+  return spec.versions[0].schema.openAPIV3Schema
+}
+
+/**
+ * The fields of a kind's `spec` or `status`, each name once. @throws where fields that share a name differ
+ */
+export function fieldsOf(kind: 'skyhooks' | 'deploymentpolicies', part: 'spec' | 'status'): Field[] {
+  const fields = new Map<string, Field>()
+  for (const field of fieldsInside(schemaOf(kind).properties?.[part] ?? {}, part)) {
+    const known = fields.get(field.name)
+    if (known && JSON.stringify(known) !== JSON.stringify(field))
+      throw new Error(`${field.name} means different things in ${kind}; give each place a name of its own`)
+    fields.set(field.name, field)
+  }
+  return [...fields.values()]
+}
+
+const code = (text: string): string => `\`${text}\``
+
+function typeOf(schema: Schema): string {
+  if (schema['x-kubernetes-int-or-string']) return 'quantity'
+  if (schema.items) return `list of ${pluralOf(schema.items)}`
+  if (schema.additionalProperties) return `map of ${pluralOf(schema.additionalProperties)} by name`
+  return schema.type ?? 'any'
+}
+
+const pluralOf = (schema: Schema): string => {
+  const type = typeOf(schema)
+  return /^(list|map) /.test(type) ? type.replace(/^\w+/, (word) => `${word}s`) : `${type}s`
+}
+
+function range(unit: string, minimum: number | undefined, maximum: number | undefined): string[] {
+  const suffix = unit === '' ? '' : ` ${unit}`
+  if (minimum === undefined && maximum === undefined) return []
+  if (maximum === undefined) return [`at least ${minimum}${suffix}`]
+  return [minimum === undefined ? `at most ${maximum}${suffix}` : `${minimum} to ${maximum}${suffix}`]
+}
+
+function limitsOf({ type, pattern, ...schema }: Schema): string[] {
+  const meaning = pattern === undefined ? undefined : patterns[pattern]
+  if (pattern !== undefined && meaning === undefined) throw new Error(`say in words what the pattern ${pattern} means`)
+  const values = (schema.enum ?? []).filter((value) => value !== '')
+  const content = schema.items ?? schema.additionalProperties
+  const limits = content && content.properties === undefined ? limitsOf(content) : []
+  return [
+    ...(values.length > 0 ? [`one of ${values.map(code).join(', ')}`] : []),
+    ...range('', schema.minimum, schema.maximum),
+    ...(meaning === undefined ? [] : [meaning]),
+    ...range('characters', schema.minLength, schema.maxLength),
+    ...range('entries', undefined, schema.maxItems ?? schema.maxProperties),
+    ...(limits.length > 0 ? [`each ${limits.join(', ')}`] : []),
+  ]
+}
+
+/** Of the field itself, or of the nearest one around it. */
+function editOf(name: string): string | undefined {
+  const own = notes[name]?.edit
+  if (own !== undefined) return own
+  for (let outer = outerOf(name); outer !== ''; outer = outerOf(outer))
+    if (notes[outer]?.edit !== undefined) return `as for [${code(outer)}](#${anchorOf(outer)})`
+  return undefined
+}
+
+const outerOf = (name: string): string => name.replace(/(?:^|\.)[^.]+$/, '').replace(/(?:\[\]|\.\*)$/, '')
+
+/** As GitHub makes it of a heading. */
+const anchorOf = (title: string): string => title.toLowerCase().replace(/[^\w\- ]/g, '')
+
+function section({ name, schema, isRequired }: Field): string {
+  const { description, nullable, default: preset } = schema
+  const rules = (schema['x-kubernetes-validations'] ?? []).map(({ message }) => message)
+  const type = [typeOf(schema) + (nullable ? ' or null' : ''), ...(isRequired ? ['required'] : []), ...limitsOf(schema)]
+  const edit = editOf(name)
+  const example = notes[name]?.example
+  return [
+    `### ${code(name)}`,
+    '',
+    ...(description === undefined ? [] : [description, '']),
+    `* Type: ${type.join('; ')}`,
+    ...(preset === undefined || JSON.stringify(preset) === '{}' ? [] : [`* Default: ${code(JSON.stringify(preset))}`]),
+    ...rules.map((rule) => `* Rule: ${rule}`),
+    ...(example === undefined ? [] : [`* Example: ${code(example)}`]),
+    ...(edit === undefined ? [] : [`* Edit: ${edit}`]),
+    '',
+  ].join('\n')
+}
+
+const statusTable = (fields: readonly Field[]): string =>
+  [
+    '| Field | Type | Meaning |',
+    '|---|---|---|',
+    ...fields.map(({ name, schema }) => `| ${code(name)} | ${typeOf(schema)} | ${schema.description ?? ''} |`),
+  ].join('\n')
+
+/** The page. @throws where a field has no note, or a note no field */
+export function referenceText(): string {
+  const skyhook = fieldsOf('skyhooks', 'spec')
+  const policy = fieldsOf('deploymentpolicies', 'spec')
+  const isShared = ({ name }: Field): boolean => !name.startsWith('spec.')
+  const isSelector = ({ name }: Field): boolean => name.startsWith('selector.')
+  const isOfPackage = ({ name }: Field): boolean => name.startsWith('spec.packages.*')
+  const named = new Set([...skyhook, ...policy].map(({ name }) => name))
+  const unknown = Object.keys(notes).filter((name) => !named.has(name))
+  if (unknown.length > 0) throw new Error(`no field ${unknown.join(', ')}: remove its note`)
+  const silent = [...skyhook, ...policy].filter(({ name }) => notes[name] === undefined)
+  if (silent.length > 0) throw new Error(`no example for ${silent.map(({ name }) => name).join(', ')}`)
+  const part = (title: string, fields: readonly Field[]): string => `## ${title}\n\n${fields.map(section).join('\n')}`
+  return `${introduction}
+${part(
+  'Skyhook',
+  skyhook.filter((field) => !isShared(field) && !isOfPackage(field)),
+)}
+${part('Packages of a Skyhook', skyhook.filter(isOfPackage))}
+${part('Label selectors', skyhook.filter(isSelector))}
+${part(
+  'DeploymentPolicy',
+  policy.filter((field) => !isShared(field)),
+)}
+${part(
+  'Budgets and strategies of a DeploymentPolicy',
+  policy.filter((field) => isShared(field) && !isSelector(field)),
+)}
+## Status of a Skyhook
+
+The agents write it. A DeploymentPolicy has no status.
+
+${statusTable(fieldsOf('skyhooks', 'status'))}
+`
+}
+
+const introduction = `# Fields of Skyhook and DeploymentPolicy
+
+<!-- generated from crds/ and build/skyhook-reference-notes.ts: node build/skyhook-reference.ts -->
+
+Every field of \`skyhook.nvidia.com/v1alpha1\`. [The Skyhook resource, by example](skyhook.md) shows how they go together.
+
+* **Names.** \`*\` stands for a name that you choose, \`[]\` for an entry of a list. Fields that occur in several places
+  are explained once: [label selectors](#label-selectors), [budgets and
+  strategies](#budgets-and-strategies-of-a-deploymentpolicy).
+* **Type** has the limits that the API server checks. **Rules** are checked as well; the text is that of the refusal.
+* **Edit** says what an edit of a live object does. *No work* means that nodes which are complete stay complete.
+* **Durations** are numbers with a unit: \`90s\`, \`1m30s\`, \`1.5h\`.
+
+\`metadata.name\` of a Skyhook has at most 53 characters.
+`
+
+if (import.meta.main) writeFileSync(referencePage, referenceText())
