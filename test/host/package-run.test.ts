@@ -8,6 +8,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { bundleCli } from '../../build/bundle.ts'
 import { cacheFolder } from '../../build/cache.ts'
 import { schemaErrors, schemaOf } from '../support/document-schemas.ts'
+import { commandsOn, writeFilesOf } from '../support/page-examples.ts'
 import { packageRun } from '../../src/cli/commands/package-run.ts'
 
 const repository = join(import.meta.dirname, '../..')
@@ -90,6 +91,17 @@ test('the example of the help runs: a new package lives through reboots, power c
     ) as string,
     stderr: '',
   })
+  expect(traces()).toEqual([])
+})
+
+test('the example of docs/usage/packages.md lives through its stages, and what its root_dir brings goes with it', () => {
+  writeFilesOf('usage/packages.md', folder)
+  writeFileSync(join(folder, 'text'), 'ask before you reboot\n')
+  const line = commandsOn('usage/packages.md').find((command) => command.includes('package run banner '))
+  const words = line?.split(' ').slice(3) ?? []
+  const { status, stdout, stderr } = tool(...words, '-o', 'json')
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
+  expect(reportsOf(stdout)).toMatchObject([{ passed: true, leftBehind: [] }])
   expect(traces()).toEqual([])
 })
 

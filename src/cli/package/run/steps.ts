@@ -4,6 +4,7 @@ import type { StepHost } from '../../../host/step/files.ts'
 import { observeStepUnit, type StepObservation } from '../../../host/step/observe.ts'
 import { forgetStepUnit, startStepUnit, type StepUnitRequest } from '../../../host/step/start.ts'
 import { ensureCopyDir } from '../../../packages/install/copy-dir.ts'
+import { installRootDir, rootDirRecordFile, uninstallRootDir } from '../../../packages/install/root-dir.ts'
 import { copyDir, type HostFolders, type PackageInstance, scriptsDir } from '../../../packages/layout.ts'
 import { composeStep } from '../../../packages/step/environment.ts'
 import type { Variable } from '../../../packages/step/references.ts'
@@ -51,6 +52,8 @@ export async function runMode(
   skipped: ReadonlySet<number>,
 ): Promise<ModeEnd> {
   await prepare(runner, one)
+  const conflict = await installRootFiles(runner, one, mode)
+  if (conflict !== undefined) return { isOk: false, output: `${conflict}\n`, succeeded: [] }
   let output = ''
   let isOk = true
   const succeeded: number[] = []
@@ -68,6 +71,7 @@ export async function runMode(
     isOk &&= passed
     if (!passed && !isCheck(mode)) break
   }
+  if (isOk && mode === 'uninstall-check') await uninstallRootDir(runner.root, recordFileOf(one))
   return { isOk, output, succeeded }
 }
 
@@ -114,6 +118,18 @@ async function prepare(runner: StepRunner, one: InstalledPackage): Promise<void>
     nodeMetadata: { labels: '{}', annotations: '{}', packages: '{}' },
   })
   if (ensured.outcome === 'invalid') throw new CommandError(exitCodes.usage, ensured.problems.join('; '))
+}
+
+const recordFileOf = ({ instance }: InstalledPackage): string => rootDirRecordFile(instance.skyhook, instance.name)
+
+/**
+ * The package's root_dir, as at the start of every stage but uninstall; not before a check, which alone must not find
+ * what its stage brings. Returns what stands in its way.
+ */
+async function installRootFiles({ root }: StepRunner, one: InstalledPackage, mode: Mode): Promise<string | undefined> {
+  if (mode === 'uninstall' || isCheck(mode)) return undefined
+  const installed = await installRootDir(root, one.store, recordFileOf(one))
+  return installed.outcome === 'conflict' ? installed.problems.join('; ') : undefined
 }
 
 /** The unit of a step, or why it cannot run. */
