@@ -11,10 +11,12 @@ export type Note = {
 
 const noEffect = 'none'
 const unfinished =
-  'no work. While the package is not complete on a node, its stage starts again from the first step. A complete package ' +
+  'no work. While the package is not complete on a node, its stage starts again from the first step. A complete ' +
+  'package ' +
   'uses it from its next stage on'
 const admission =
-  'no work. A larger number lets more nodes start at once. With a smaller one, nodes at work keep their slots, and none ' +
+  'no work. A larger number lets more nodes start at once. With a smaller one, nodes at work keep their slots, ' +
+  'and none ' +
   'starts until fewer are at work'
 const waiting = 'no work. Counts at once for nodes that wait or drain'
 
@@ -66,7 +68,8 @@ export const notes: Readonly<Record<string, Note>> = {
   'spec.runtimeRequired': {
     example: 'runtimeRequired: true',
     edit:
-      'no work. With false, nodes on which no other Skyhook requires the taint lose it. With true, nodes that have it ' +
+      'no work. With false, nodes on which no other Skyhook requires the taint lose it. With true, nodes that ' +
+      'have it ' +
       'keep it until this Skyhook is complete there, and no node gets it',
   },
   'spec.autoTaintNewNodes': {
@@ -111,7 +114,8 @@ export const notes: Readonly<Record<string, Note>> = {
   'spec.packages.*.interrupt': {
     example: 'interrupt: {type: reboot}',
     edit:
-      'no work. Counts on nodes where the package has never been complete, also while its interrupt or post-interrupt ' +
+      'no work. Counts on nodes where the package has never been complete, also while its interrupt or ' +
+      'post-interrupt ' +
       'fails there; elsewhere from the next version on, or with `when: required` from the next config on',
   },
   'spec.packages.*.interrupt.type': { example: 'interrupt: {type: restartAllServices}' },
@@ -136,7 +140,9 @@ export const notes: Readonly<Record<string, Note>> = {
   },
   'spec.packages.*.configMap': {
     example: 'configMap: {sysctl.conf: vm.swappiness = 10}',
-    edit: 'runs config, and what `configInterrupts` names for the changed keys. A stage that fails runs again with it at once',
+    edit:
+      'runs config, and what `configInterrupts` names for the changed keys. A stage that fails runs again with ' +
+      'it at once',
   },
   'spec.packages.*.env': {
     example: 'env: [{name: MODE, value: strict}]',
@@ -248,7 +254,8 @@ export const notes: Readonly<Record<string, Note>> = {
   },
   'spec.default': {
     example:
-      'default: {budget: {percent: 20}, strategy: {exponential: {initialBatch: 1, growthFactor: 2, failureThreshold: 2}}}',
+      'default: {budget: {percent: 20}, strategy: {exponential: {initialBatch: 1, growthFactor: 2, ' +
+      'failureThreshold: 2}}}',
     edit: 'nodes at work finish under the slots they have; the next admissions follow the new numbers',
   },
   'spec.default.budget': { example: 'default: {budget: {count: 1}, strategy: {fixed: {}}}' },
@@ -256,7 +263,8 @@ export const notes: Readonly<Record<string, Note>> = {
   'spec.compartments': {
     example: 'compartments: [{name: critical, selector: {matchLabels: {tier: critical}}, budget: {count: 1}}]',
     edit:
-      'nodes at work finish under the slots they have and count where they were admitted. Slots of a removed compartment ' +
+      'nodes at work finish under the slots they have and count where they were admitted. Slots of a removed ' +
+      'compartment ' +
       'take capacity from every other one until they are released',
   },
   'spec.compartments[].name': {
@@ -270,7 +278,8 @@ export const notes: Readonly<Record<string, Note>> = {
   },
   'spec.compartments[].strategy': {
     example:
-      'compartments: [{name: lab, selector: {matchLabels: {site: lab}}, budget: {percent: 50}, strategy: {linear: {delta: 2}}}]',
+      'compartments: [{name: lab, selector: {matchLabels: {site: lab}}, budget: {percent: 50}, strategy: ' +
+      '{linear: {delta: 2}}}]',
   },
   'budget.percent': { example: 'percent: 20' },
   'budget.count': { example: 'count: 1' },

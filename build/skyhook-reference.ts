@@ -49,14 +49,18 @@ const shared: readonly (readonly [place: RegExp, name: string])[] = [
 const nameOf = (place: string): string =>
   shared.reduce((name, [pattern, replacement]) => name.replace(pattern, replacement), place)
 
+const quantityPattern = [
+  String.raw`^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))`,
+  String.raw`(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$`,
+].join('')
+
 /** What a pattern of the definitions asks for. */
 const patterns: Readonly<Record<string, string>> = {
   '^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$':
     'letters, digits, `-`, `_` and `.`, with a letter or digit at both ends',
   '^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9]$':
     '`[prefix/]name`, with a DNS name as prefix',
-  '^(\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))))?$':
-    'a quantity of Kubernetes',
+  [quantityPattern]: 'a quantity of Kubernetes',
   '^[+]?(0|(([0-9]+([.][0-9]*)?|[.][0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$': 'a duration, or 0',
   '^[+]?(([0-9]+([.][0-9]*)?|[.][0-9]+)(ns|us|µs|μs|ms|s|m|h))+$': 'a duration',
 }
@@ -116,7 +120,7 @@ function range(unit: string, minimum: number | undefined, maximum: number | unde
   return [minimum === undefined ? `at most ${maximum}${suffix}` : `${minimum} to ${maximum}${suffix}`]
 }
 
-function limitsOf({ type, pattern, ...schema }: Schema): string[] {
+function limitsOf({ pattern, ...schema }: Schema): string[] {
   const meaning = pattern === undefined ? undefined : patterns[pattern]
   if (pattern !== undefined && meaning === undefined) throw new Error(`say in words what the pattern ${pattern} means`)
   const values = (schema.enum ?? []).filter((value) => value !== '')
