@@ -142,7 +142,7 @@ describe('new nodes', () => {
       '--api-versions=admissionregistration.k8s.io/v1/MutatingAdmissionPolicy',
       '--set=runtimeRequiredTaint=example.com/new=yes:NoExecute',
     )
-    expect(text).toContain("Object.spec.taints{key: 'example.com/new', value: 'yes', effect: 'NoExecute'}")
+    expect(text).toContain("{'key': 'example.com/new', 'value': 'yes', 'effect': 'NoExecute'}")
     expect(text).toContain("escapeKey('skyhook.nvidia.com/autoTaint_example.com/new')")
   })
 })
