@@ -22,6 +22,7 @@ export default defineConfig({
             'test/gitops/*.test.ts',
             'test/monitoring/exposition.test.ts',
             'test/support/*.test.ts',
+            'test/takeover/*.test.ts',
           ],
           environment: 'node',
           // Each worker runs many files: starting a process and importing everything again for each file takes more CPU
