@@ -96,7 +96,8 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
     plan: ['fleet-view', 'explain'],
     doctor: ['fleet-view', 'explain'],
     'dry-run': ['framework', 'fleet-view', 'explain', 'plan', 'validate', 'validate/generated', 'output'],
-    'doctor/read': ['framework', 'fleet-view', 'doctor', 'validate/generated'],
+    'doctor/takeover': ['doctor'],
+    'doctor/read': ['framework', 'fleet-view', 'doctor', 'doctor/takeover', 'validate/generated'],
     bundle: ['framework', 'fleet-view'],
     dashboard: [
       'fleet-view',

@@ -60,3 +60,25 @@ test('a node that does not exist is said to be missing', async () => {
   const { context } = commandContext({ transport: scene.transport, clock: scene.simulation.clock })
   await expect(doctor.run(context, input({ node: 'gone' }))).rejects.toMatchObject({ exitCode: 3 })
 })
+
+test('doctor --takeover looks at what an operator has left, excludes other looks, and says what it may not read', async () => {
+  const scene = startScene({ nodes: [{ name: 'host1' }] })
+  await scene.pass(60_000)
+  const shown = commandContext({ transport: scene.transport, clock: scene.simulation.clock, format: 'json' })
+  expect(await doctor.run(shown.context, input({ takeover: true }))).toBe(0)
+  const { items } = JSON.parse(shown.stdout()) as { items: (Checks['items'][number] & { about: string })[] }
+  expect(items.map(({ check, verdict }) => [check, verdict])).toEqual([
+    ['skyhook', 'ok'],
+    ['operator', 'unknown'],
+    ['webhooks', 'unknown'],
+    ['pods', 'ok'],
+    ['cordons', 'ok'],
+    ['finalizers', 'ok'],
+    ['state', 'ok'],
+    ['release', 'unknown'],
+  ])
+  expect(items[0]?.about).toBe('s has an agent already on node1')
+  await expect(doctor.run(shown.context, input({ takeover: true, node: 'node1' }))).rejects.toMatchObject({
+    message: '--takeover excludes --host and --node',
+  })
+})

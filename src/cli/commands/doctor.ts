@@ -5,6 +5,7 @@ import { exitCodes, type ExitCode } from '../framework/exit-codes.ts'
 import type { Check } from '../doctor/finding.ts'
 import { checkCluster, checkNode } from '../doctor/read/check-cluster.ts'
 import { hostReport } from '../doctor/host-report.ts'
+import { checkTakeover } from '../doctor/read/read-takeover.ts'
 import { reportText } from '../doctor/report-text.ts'
 import { envelope, print } from '../output/print.ts'
 
@@ -14,7 +15,8 @@ export const doctor = defineCommand({
   description:
     'Looks at versions, rights of the agents, admission policies, resource definitions, priority levels, agents, ' +
     'left-over cordons and slots, and at what agents have found on their hosts. With --node it looks at one node ' +
-    'and its host, with --host at the machine that it runs on. Each finding has an id that stays the same, and a ' +
+    'and its host, with --host at the machine that it runs on, with --takeover at what the Skyhook operator has left ' +
+    'in the cluster, and what agents will make of it. Each finding has an id that stays the same, and a ' +
     'remedy. What you may not read is unknown. Nothing is changed.',
   example: 'kubectl skyhook doctor --node n1',
   flags: {
@@ -25,6 +27,10 @@ export const doctor = defineCommand({
       summary: 'only what is about this node and its host',
     },
     host: { type: 'boolean', summary: 'only this machine, as a host of agents; asks no cluster' },
+    takeover: {
+      type: 'boolean',
+      summary: 'only what a takeover from the Skyhook operator will do, and what is to be done before, in order',
+    },
     copyDirRoot: {
       type: 'text',
       placeholder: 'DIR',
@@ -42,8 +48,9 @@ export const doctor = defineCommand({
   },
   exitCodes: { [exitCodes.failed]: 'a finding is an error', [exitCodes.notFound]: 'the node does not exist' },
   formats: ['table', 'json', 'yaml'],
-  async run(context, { flags: { node, host, copyDirRoot, agentLogRoot } }) {
+  async run(context, { flags: { node, host, takeover, copyDirRoot, agentLogRoot } }) {
     const { clock, random, signal } = context
+    if (takeover && (host || node !== undefined)) throw usageError('--takeover excludes --host and --node')
     if (host) {
       if (node !== undefined) throw usageError('--host and --node exclude each other')
       const { readLocalHost } = await import('../doctor/read/read-host.ts')
@@ -52,6 +59,7 @@ export const doctor = defineCommand({
     }
     const connection = await context.connect()
     const { transport } = connection
+    if (takeover) return await report(context, await checkTakeover(transport, signal))
     const request = { namespace: await connection.agentNamespace(), clock, signal }
     const checks =
       node === undefined ? await checkCluster(transport, request) : await checkNode(transport, request, node)

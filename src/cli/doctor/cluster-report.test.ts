@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { agentOn, at, fitCluster, nodeOf, nowMs, skyhookOf, slotOf } from '../../../test/support/doctor-facts.ts'
+import { takeoverFindings } from '../../../test/takeover/takeover-facts.ts'
 import { cordonKey, hostKey, keepOffBeforeKey } from '../../schemas/annotations.ts'
 import { known, type Known, unknown } from '../../stages/model/snapshot.ts'
 import type { ClusterFacts } from './cluster-facts.ts'
@@ -49,7 +50,7 @@ const withoutRight = (resource: string, verb: string): Partial<ClusterFacts> => 
     })),
   ),
 })
-/** Found on the host that doctor runs on; host-report.test.ts has them. */
+/** Of other looks than that at an installation: host-report.test.ts has those of the host that doctor runs on. */
 const localOnly = new Set<string>([
   'host-platform',
   'host-bus-silent',
@@ -57,6 +58,7 @@ const localOnly = new Set<string>([
   'host-disk-full',
   'host-disk-low',
   'host-journal-damaged',
+  ...takeoverFindings, // takeover/report.test.ts has them
 ])
 const reported = (severity: string): string =>
   JSON.stringify({ findings: [{ id: 'noexec', severity, message: 'it is mounted noexec', remedy: 'mount it' }] })

@@ -49,6 +49,34 @@ export const catalogue = {
   'host-disk-full': { severity: 'error', meaning: 'Agents can neither record nor unpack anything on a disk.' },
   'host-disk-low': { severity: 'warning', meaning: 'A disk of the agents has little room for images of packages.' },
   'host-journal-damaged': { severity: 'error', meaning: "The agents' journal on the host cannot be read." },
+  'uninstall-lost': {
+    severity: 'error',
+    meaning: 'The operator is uninstalling a package; no agent would go on with it.',
+  },
+  'interrupt-lost': {
+    severity: 'error',
+    meaning: 'The operator still owes an interrupt; no agent would make up for it.',
+  },
+  'config-lost': {
+    severity: 'error',
+    meaning: 'The operator has not rolled out a configuration; agents would take it for done.',
+  },
+  'starts-over': { severity: 'warning', meaning: 'A package that the operator has begun starts over.' },
+  'operator-running': { severity: 'error', meaning: 'The Skyhook operator is running.' },
+  'operator-webhook': { severity: 'error', meaning: 'A webhook of the operator is asked about Skyhooks.' },
+  'package-pod-running': { severity: 'error', meaning: 'A package pod of the operator is at work on a node.' },
+  'package-pod-failing': { severity: 'error', meaning: 'A package pod of the operator fails again and again.' },
+  'package-pod-ended': { severity: 'error', meaning: 'A package pod of the operator would run again after a reboot.' },
+  'cordon-of-person': {
+    severity: 'error',
+    meaning: "A person's cordon looks like the operator's: it would go at the end of the work.",
+  },
+  'deletion-pending': { severity: 'warning', meaning: 'A Skyhook is being deleted: agents end it.' },
+  'state-of-deleted': { severity: 'warning', meaning: 'Nodes have the state of a Skyhook that does not exist.' },
+  'operator-release': {
+    severity: 'warning',
+    meaning: 'Removing the Helm release of the operator would delete the definitions, and all Skyhooks.',
+  },
 } as const satisfies Readonly<Record<string, { readonly severity: Severity; readonly meaning: string }>>
 
 export type FindingId = keyof typeof catalogue
@@ -89,6 +117,13 @@ export type CheckName =
   | 'memory'
   | 'disk'
   | 'journal'
+  | 'skyhook'
+  | 'operator'
+  | 'webhooks'
+  | 'pods'
+  | 'finalizers'
+  | 'state'
+  | 'release'
 
 export type Check = {
   readonly check: CheckName

@@ -1,0 +1,95 @@
+/** What the operator has left on Nodes and in finalizers. */
+import { cordonedBeforeKey, cordonKey, nodeStateKey, statusKey, versionKey } from '../../../schemas/annotations.ts'
+import type { KubernetesNode } from '../../../schemas/kubernetes.ts'
+import { type Check, checkOf, type Finding, finding, named } from '../finding.ts'
+import { isCordonOfPerson, namesWithState } from './adoption.ts'
+import type { OperatorSkyhook, TakeoverFacts } from './facts.ts'
+
+const unknownOf = ({ skyhooks, nodes }: TakeoverFacts): readonly string[] =>
+  [skyhooks, nodes].flatMap((part) => (part.known ? [] : [part.why]))
+
+export function checkCordons(facts: TakeoverFacts): Check {
+  const { skyhooks, nodes } = facts
+  if (!skyhooks.known || !nodes.known) return checkOf('cordons', { unknown: unknownOf(facts) })
+  const cordoned = nodes.value.filter(({ spec }) => spec?.unschedulable === true)
+  const marked = cordoned.filter((node) => marksOf(node).length > 0)
+  const findings = marked.flatMap((node): Finding[] => {
+    const { name, annotations = {} } = node.metadata
+    const owner = skyhooks.value.find((skyhook) => isCordonOfPerson(skyhook, node))
+    if (owner === undefined || cordonedBeforeKey in annotations) return []
+    return [
+      finding('cordon-of-person', {
+        message: `${name} was cordoned before the operator picked it for ${owner.metadata.name}`,
+        remedy: 'say so on the Node, or it becomes schedulable at the end of the work, as with the operator',
+        command: `kubectl annotate node ${name} ${cordonedBeforeKey}=true`,
+        objects: [{ kind: 'Node', name }],
+      }),
+    ]
+  })
+  const others = cordoned.filter((node) => !marked.includes(node))
+  const about = [
+    ...(marked.length > 0
+      ? [
+          `agents take over those of ${named(marked.map((node) => `${node.metadata.name} (${marksOf(node).join(', ')})`))}`,
+        ]
+      : []),
+    ...(others.length > 0 ? [`leave those of ${named(others.map(({ metadata }) => metadata.name))} alone`] : []),
+  ]
+  return checkOf('cordons', { findings, about: about.length === 0 ? 'none' : about.join(', ') })
+}
+
+const marksOf = ({ metadata: { annotations = {} } }: KubernetesNode): readonly string[] => {
+  const prefix = cordonKey('')
+  return Object.keys(annotations).flatMap((key) => (key.startsWith(prefix) ? [key.slice(prefix.length)] : []))
+}
+
+/** Skyhooks whose finalizer nobody takes off while the operator is away. */
+export function checkDeletions({ skyhooks }: TakeoverFacts): Check {
+  if (!skyhooks.known) return checkOf('finalizers', { unknown: [skyhooks.why] })
+  const deleting = skyhooks.value.filter(({ metadata }) => metadata.deletionTimestamp !== undefined)
+  const held = skyhooks.value.filter(({ metadata }) => (metadata.finalizers ?? []).length > 0)
+  const findings = deleting.map((skyhook) =>
+    finding('deletion-pending', {
+      message: `${skyhook.metadata.name} is being deleted: agents ${endOf(skyhook)}`,
+      remedy: 'nothing is to be done; start the operator again if its own end of the work is wanted',
+      command: `kubectl get skyhook ${skyhook.metadata.name}`,
+      objects: [{ kind: 'Skyhook', name: skyhook.metadata.name }],
+    }),
+  )
+  return checkOf('finalizers', {
+    findings,
+    about: held.length === 0 ? 'none' : `agents take them off ${named(held.map(({ metadata }) => metadata.name))}`,
+  })
+}
+
+function endOf({ spec }: OperatorSkyhook): string {
+  const names = Object.entries(spec.packages ?? {}).flatMap(([name, one]) =>
+    one.uninstall?.enabled === true ? [name] : [],
+  )
+  const first = names.length === 0 ? 'uninstall nothing' : `uninstall ${named(names)}`
+  return `${first}, take its cordons and its finalizer off, and it is gone`
+}
+
+/** A Skyhook that is created under the name of a deleted one finds what that one has left on the Nodes. */
+export function checkState(facts: TakeoverFacts): Check {
+  const { skyhooks, nodes } = facts
+  if (!skyhooks.known || !nodes.known) return checkOf('state', { unknown: unknownOf(facts) })
+  const present = new Set(skyhooks.value.map(({ metadata }) => metadata.name))
+  const left = nodes.value.flatMap((node) =>
+    namesWithState(node)
+      .filter((name) => !present.has(name))
+      .map((name) => ({ name, node: node.metadata.name })),
+  )
+  const findings = [...Map.groupBy(left, ({ name }) => name)].map(([name, group]) => {
+    const names = group.map(({ node }) => node)
+    const keys = [nodeStateKey, statusKey, versionKey].map((keyOf) => `${keyOf(name)}-`)
+    return finding('state-of-deleted', {
+      message: `${named(names)} still ${names.length === 1 ? 'has' : 'have'} the state of Skyhook ${name}, which does not exist`,
+      remedy:
+        'take it off. A new Skyhook of this name would find its packages complete; agents leave such annotations alone',
+      command: `kubectl annotate node ${names.join(' ')} ${keys.join(' ')} && kubectl label node ${names.join(' ')} ${statusKey(name)}-`,
+      objects: names.map((node) => ({ kind: 'Node', name: node })),
+    })
+  })
+  return checkOf('state', { findings, about: findings.length === 0 ? 'none of Skyhooks that do not exist' : '' })
+}

@@ -1,0 +1,67 @@
+/** What a takeover from the Skyhook operator depends on. Whatever the caller may not read is unknown. */
+import type { KubernetesNode } from '../../../schemas/kubernetes.ts'
+import type { Skyhook } from '../../../schemas/skyhook.ts'
+import type { Known } from '../../../stages/model/snapshot.ts'
+
+export type TakeoverFacts = {
+  readonly skyhooks: Known<readonly OperatorSkyhook[]>
+  readonly nodes: Known<readonly KubernetesNode[]>
+  /** Of all namespaces. */
+  readonly pods: Known<readonly PackagePod[]>
+  readonly configMaps: Known<readonly PackageConfigMap[]>
+  /** The operator's. */
+  readonly deployments: Known<readonly OperatorDeployment[]>
+  /** Those that are asked about Skyhooks or DeploymentPolicies. */
+  readonly webhooks: Known<readonly OperatorWebhook[]>
+  readonly definitions: Known<readonly DefinitionOwner[]>
+}
+
+/** With what the operator keeps in the status alone. */
+export type OperatorSkyhook = Skyhook & {
+  readonly status?: {
+    /** When it picked each node that it works on. */
+    readonly nodePriority?: Readonly<Record<string, string>>
+    /** Keys of configMaps in the last roll, by package. */
+    readonly configUpdates?: Readonly<Record<string, readonly string[]>>
+  }
+}
+
+export type PackagePod = {
+  readonly namespace: string
+  readonly name: string
+  readonly node: string
+  readonly skyhook: string
+  /** `failing`: it ends with an error, again and again. `ended`: only its pause container runs. */
+  readonly state: 'running' | 'failing' | 'ended'
+}
+
+/** The ConfigMap in which the operator keeps a package's configuration as it rolled it out. */
+export type PackageConfigMap = {
+  readonly namespace: string
+  readonly name: string
+  readonly skyhook: string
+  readonly package: string
+  readonly version: string
+  readonly data: Readonly<Record<string, string>>
+}
+
+export type OperatorDeployment = {
+  readonly namespace: string
+  readonly name: string
+  /** What is asked for, or still there. */
+  readonly replicas: number
+}
+
+export type OperatorWebhook = {
+  readonly kind: 'ValidatingWebhookConfiguration' | 'MutatingWebhookConfiguration'
+  readonly name: string
+}
+
+/** A resource definition that a Helm release has made. */
+export type DefinitionOwner = {
+  readonly name: string
+  /** As `namespace/name`. */
+  readonly release: string
+  /** The release is the agents'. */
+  readonly isOurs: boolean
+}

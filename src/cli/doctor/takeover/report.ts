@@ -1,0 +1,120 @@
+/** What a takeover would do to each Skyhook, and what stands against it, in the order in which it is to be done. */
+import { type Check, checkOf, counted, finding, named } from '../finding.ts'
+import { checkCordons, checkDeletions, checkState } from './check-nodes.ts'
+import { checkSkyhook } from './check-skyhook.ts'
+import type { DefinitionOwner, OperatorDeployment, OperatorWebhook, PackagePod, TakeoverFacts } from './facts.ts'
+import type { Known } from '../../../stages/model/snapshot.ts'
+
+/** First what only the operator can still finish, then how to stop it, then what it leaves behind. */
+export const takeoverReport = (facts: TakeoverFacts): readonly Check[] => [
+  ...checkSkyhooks(facts),
+  checkOperator(facts.deployments),
+  checkWebhooks(facts.webhooks),
+  checkPods(facts.pods),
+  checkCordons(facts),
+  checkDeletions(facts),
+  checkState(facts),
+  checkRelease(facts.definitions),
+]
+
+function checkSkyhooks(facts: TakeoverFacts): readonly Check[] {
+  const { skyhooks, nodes, configMaps } = facts
+  if (!skyhooks.known) return [checkOf('skyhook', { unknown: [skyhooks.why] })]
+  if (!nodes.known) return [checkOf('skyhook', { unknown: [nodes.why] })]
+  const rolledOut = configMaps.known ? configMaps.value : []
+  const unknown = configMaps.known ? [] : [configMaps.why]
+  return skyhooks.value.map((skyhook) => checkSkyhook(skyhook, nodes.value, rolledOut, unknown))
+}
+
+function checkOperator(deployments: Known<readonly OperatorDeployment[]>): Check {
+  if (!deployments.known) return checkOf('operator', { unknown: [deployments.why] })
+  const findings = deployments.value
+    .filter(({ replicas }) => replicas > 0)
+    .map(({ namespace, name, replicas }) =>
+      finding('operator-running', {
+        message: `Deployment ${namespace}/${name} has ${counted(replicas, 'replica')}`,
+        remedy:
+          'let it finish what only it can finish, then stop it before agents start: two programs must not work on ' +
+          'the same nodes',
+        command: `kubectl -n ${namespace} scale deployment ${name} --replicas=0`,
+        objects: [{ kind: 'Deployment', namespace, name }],
+      }),
+    )
+  const stopped = deployments.value.filter(({ replicas }) => replicas === 0).map(({ name }) => name)
+  const about = deployments.value.length === 0 ? 'no Deployment of the operator' : `${named(stopped)} stopped`
+  return checkOf('operator', { findings, about: findings.length > 0 ? '' : about })
+}
+
+function checkWebhooks(webhooks: Known<readonly OperatorWebhook[]>): Check {
+  if (!webhooks.known) return checkOf('webhooks', { unknown: [webhooks.why] })
+  return checkOf('webhooks', {
+    findings: webhooks.value.map(({ kind, name }) =>
+      finding('operator-webhook', {
+        message: `${kind} ${name} is asked about Skyhooks`,
+        remedy: 'delete it when the operator is stopped: nobody answers, and the API server refuses every change',
+        command: `kubectl delete ${kind.toLowerCase()} ${name}`,
+        objects: [{ kind, name }],
+      }),
+    ),
+    about: webhooks.value.length === 0 ? 'none is asked about Skyhooks' : '',
+  })
+}
+
+const podTexts = {
+  running: {
+    id: 'package-pod-running',
+    what: 'at work',
+    remedy: 'wait for them to end: agents would run packages beside them',
+  },
+  failing: {
+    id: 'package-pod-failing',
+    what: 'failing again and again',
+    remedy: 'delete them when the operator is stopped: the kubelet never gives up. An agent starts the package over',
+  },
+  ended: {
+    id: 'package-pod-ended',
+    what: 'with nothing left to do',
+    remedy: 'delete them when the operator is stopped: the kubelet runs them again after a reboot, interrupts included',
+  },
+} as const
+
+/** A command line has room for so many. */
+const maxPodNames = 50
+
+function checkPods(pods: Known<readonly PackagePod[]>): Check {
+  if (!pods.known) return checkOf('pods', { unknown: [pods.why] })
+  const findings = (Object.keys(podTexts) as (keyof typeof podTexts)[]).flatMap((state) => {
+    const { id, what, remedy } = podTexts[state]
+    const found = pods.value.filter((pod) => pod.state === state)
+    return [...Map.groupBy(found, ({ namespace }) => namespace)].map(([namespace, group]) => {
+      const names = group.map(({ name }) => name)
+      const where = [...new Set(group.map(({ node, skyhook }) => `${skyhook} on ${node}`))]
+      const select = `kubectl -n ${namespace} get pods -l skyhook.nvidia.com/name -w`
+      const remove = `kubectl -n ${namespace} delete pod ${names.slice(0, maxPodNames).join(' ')}`
+      return finding(id, {
+        message: `${counted(group.length, 'package pod')} ${what}: ${named(where)}`,
+        remedy,
+        command: state === 'running' ? select : remove,
+        objects: names.map((name) => ({ kind: 'Pod', namespace, name })),
+      })
+    })
+  })
+  return checkOf('pods', { findings, about: findings.length === 0 ? 'no package pods' : '' })
+}
+
+function checkRelease(definitions: Known<readonly DefinitionOwner[]>): Check {
+  if (!definitions.known) return checkOf('release', { unknown: [definitions.why] })
+  const others = definitions.value.filter(({ isOurs }) => !isOurs)
+  const findings = [...Map.groupBy(others, ({ release }) => release)].map(([release, group]) => {
+    const [namespace = '', name = ''] = release.split('/')
+    return finding('operator-release', {
+      message: `Helm release ${release} has made ${named(group.map((one) => one.name))}`,
+      remedy:
+        'never uninstall that release: it would delete the definitions, and all Skyhooks with them. Install the ' +
+        'agents with --take-ownership --force-conflicts, and let helm forget the release',
+      command: `kubectl -n ${namespace} delete secret -l owner=helm,name=${name}`,
+      objects: group.map((one) => ({ kind: 'CustomResourceDefinition', name: one.name })),
+    })
+  })
+  return checkOf('release', { findings, about: findings.length === 0 ? 'no other Helm release' : '' })
+}
