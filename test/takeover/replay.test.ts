@@ -1,0 +1,214 @@
+/**
+ * From each recorded moment to completion: whole agents on simulated hosts, under all rules of the fleet. The steps
+ * before are those that `kubectl skyhook doctor --takeover` prints for the moment.
+ */
+import { expect, test, vi } from 'vitest'
+import { takeoverReport } from '../../src/cli/doctor/takeover/report.ts'
+import { cordonedBeforeKey, disableKey, nodeStateKey, pauseKey, statusKey } from '../../src/schemas/annotations.ts'
+import { apiGroup } from '../../src/schemas/api.ts'
+import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
+import type { Skyhook } from '../../src/schemas/skyhook.ts'
+import { selects } from '../../src/schemas/selectors.ts'
+import type { SimulatedApiServer } from '../fleet/api-server/server.ts'
+import { invariants } from '../fleet/invariants/all.ts'
+import type { Invariant } from '../fleet/invariants/invariant.ts'
+import { runPlan, type RunResult } from '../fleet/run/run-plan.ts'
+import type { WorldView } from '../fleet/run/world-view.ts'
+import { type Moment, momentNames } from './moments.ts'
+import { type OperatorCluster, operatorWork } from './operator-rules.ts'
+import { administrator, type Administrator, finishedWork, operatorLeft, simulatedMoment } from './simulation.ts'
+import { factsOf, withEndedPods } from './takeover-facts.ts'
+
+vi.setConfig({ testTimeout: 120_000 }) // seconds of a processor, more where others have it
+
+/** When what only a person ends has been waited for long enough. */
+const resumedAtMs = 40_000
+
+/** Moments that go on only when a person does something, and those that a person had cordoned a node before. */
+const people: Readonly<Record<string, (admin: Administrator, world: WorldView) => void>> = {
+  '08-paused-and-disabled': resume,
+  '08b-paused-after-its-pod-finished': resume,
+  '16-blocked-and-ignored': (admin, { clock }) =>
+    void clock.startTimer(resumedAtMs, () => admin.patchNode('node-3', { spec: { taints: null } })),
+}
+
+function resume(admin: Administrator, { clock, server }: WorldView): void {
+  clock.startTimer(resumedAtMs, () => {
+    const annotations = { [pauseKey]: null, [disableKey]: null }
+    for (const { metadata } of server.objects('skyhooks'))
+      admin.patchSkyhook(metadata.name, { metadata: { annotations } })
+  })
+}
+
+const cordonedByPerson = new Set(['10-admin-cordon-before-interrupt', '10c-admin-cordon-complete-without-interrupt'])
+
+/** As if it were schedulable: the rules see how the administrator cordons it. */
+const withoutCordon = (moment: Moment, name: string): Moment => ({
+  ...moment,
+  nodes: moment.nodes.map((node) => (node.metadata.name === name ? { ...node, spec: {} } : node)),
+})
+
+/** No step of a package that is complete for the spec, and nothing while its Skyhook is held. */
+function leavesAlone(moment: Moment, seen: { readonly steps: string[]; restarts: number }): Invariant {
+  const versions = new Map(
+    moment.skyhooks.flatMap(({ metadata, spec }) =>
+      Object.entries(spec.packages ?? {}).map(([name, { version }]) => [`${metadata.name}/${name}`, version] as const),
+    ),
+  )
+  const complete = new Set(
+    finishedWork(moment)
+      .filter((one) => versions.get(`${one.skyhook}/${one.package}`) === one.version)
+      .map((one) => `${one.host} ${one.skyhook}/${one.package}`),
+  )
+  return {
+    name: 'complete-stays',
+    watch: ({ server }, violate) => ({
+      on(event) {
+        if (event.kind !== 'host') return
+        if (event.event.event === 'restartRequested') seen.restarts++
+        if (event.event.event !== 'stepStarted') return
+        const { skyhook, package: name, mode } = event.event.step
+        seen.steps.push(`${event.host} ${skyhook}/${name} ${mode}`)
+        if (complete.has(`${event.host} ${skyhook}/${name}`))
+          violate(`${name} of ${skyhook} runs again on ${event.host}`)
+        const { annotations = {} } = server.object('skyhooks', undefined, skyhook)?.metadata ?? {}
+        if (annotations[pauseKey] === 'true' || annotations[disableKey] === 'true')
+          violate(`${skyhook} is held, and starts ${name} on ${event.host}`)
+      },
+      checks: () => seen.steps.length,
+    }),
+  }
+}
+
+/** Carries out what doctor says for the moment. */
+function takeOver(moment: Moment): (admin: Administrator) => void {
+  const checks = takeoverReport(withEndedPods(factsOf(moment)))
+  const commands = checks.flatMap(({ findings }) => findings.map(({ command = '' }) => command))
+  return (admin) => {
+    for (const command of commands) {
+      const [, node, key, value] = /^kubectl annotate node (\S+) (\S+)=(\S+)$/.exec(command) ?? []
+      if (node !== undefined && key !== undefined) admin.annotateNode(node, { [key]: value ?? '' })
+      const [, namespace = '', pods = ''] = /^kubectl -n (\S+) delete pod (.+)$/.exec(command) ?? []
+      for (const pod of pods.split(' ').filter(Boolean)) admin.deletePod(namespace, pod)
+    }
+  }
+}
+
+type Replay = {
+  readonly result: RunResult
+  readonly server: SimulatedApiServer
+  readonly steps: readonly string[]
+  readonly restarts: number
+}
+
+async function replay(name: string, options: { readonly isPrepared: boolean } = { isPrepared: true }): Promise<Replay> {
+  const recorded = simulatedMoment(name)
+  const isCordoned = cordonedByPerson.has(name)
+  let world: WorldView | undefined
+  const seen = { steps: [] as string[], restarts: 0 }
+  const prepare = takeOver(recorded)
+  const nodes = ['host-1', 'host-2', 'host-3'].map((host) => ({ name: host, isControlPlane: false, pods: [] }))
+  const result = await runPlan(
+    { seed: 1, nodes, skyhooks: [], actions: [], healsEarly: true },
+    {
+      invariants: [
+        operatorLeft(isCordoned ? withoutCordon(recorded, 'node-2') : recorded, (started) => (world = started)),
+        leavesAlone(recorded, seen),
+        ...invariants,
+        administrator((admin, started) => {
+          if (isCordoned) admin.patchNode('node-2', { spec: { unschedulable: true } })
+          if (options.isPrepared) prepare(admin)
+          people[name]?.(admin, started)
+        }),
+      ],
+    },
+  )
+  if (world === undefined) throw new Error('there was no world')
+  return { result, server: world.server, ...seen }
+}
+
+const clusterOf = (server: SimulatedApiServer): OperatorCluster => ({
+  skyhooks: server.objects('skyhooks') as unknown as readonly Skyhook[],
+  nodes: server.objects('nodes') as unknown as readonly KubernetesNode[],
+  configMaps: new Map(
+    server.objects('configmaps').map((one) => [one.metadata.name, one['data'] as Readonly<Record<string, string>>]),
+  ),
+})
+
+const isReady = ({ status }: Skyhook): boolean =>
+  ((status?.['conditions'] ?? []) as readonly { readonly type: string; readonly status: string }[]).some(
+    (one) => one.type === 'Ready' && one.status === 'True',
+  )
+
+/** What the operator reads and writes there, but for its version, which the agents name as theirs. */
+function seenByOperator({ metadata, status }: KubernetesNode, skyhook: string): object {
+  const { annotations = {}, labels = {} } = metadata
+  const own = (status?.conditions ?? []).filter(({ type }) => type.startsWith(`${apiGroup}/`))
+  return {
+    state: JSON.parse(annotations[nodeStateKey(skyhook)] ?? '{}') as unknown,
+    status: [annotations[statusKey(skyhook)], labels[statusKey(skyhook)]],
+    conditions: own.map(({ type, status: value, reason, message }) => [type, value, reason, message].join(' ')).sort(),
+  }
+}
+
+/** The operator's own end of what it was doing, and the Skyhook that both have completed. */
+const endings: Readonly<Record<string, readonly [moment: string, skyhook: string]>> = {
+  '01-idle-complete': ['01-idle-complete', 'tuning'],
+  '02-apply-running': ['01-idle-complete', 'tuning'],
+  '03b-post-interrupt-running': ['10b-admin-cordon-after-complete', 'drivers'],
+  '09-runtime-required-taint': ['09b-runtime-required-complete', 'tuning'],
+  '15-deployment-policy-batch': ['15b-deployment-policy-complete', 'tuning'],
+}
+
+test.each(momentNames)(
+  'agents complete what the operator left at %s, and it would find nothing to do',
+  async (name) => {
+    const { result, server, steps, restarts } = await replay(name)
+    expect(result.violation).toBeUndefined()
+    const cluster = clusterOf(server)
+    expect(cluster.skyhooks.filter((skyhook) => !isReady(skyhook)).map(({ metadata }) => metadata.name)).toEqual([])
+    expect(cluster.skyhooks.flatMap(({ metadata }) => metadata.finalizers ?? [])).toEqual([])
+    expect(cluster.nodes.filter(({ spec }) => spec?.unschedulable === true)).toEqual([])
+    expect(steps).toEqual([...new Set(steps)]) // each step once
+    const recorded = simulatedMoment(name)
+    const interrupting = recorded.skyhooks.filter(({ spec }) => spec.packages?.['driver'] !== undefined)
+    const expected = interrupting
+      .filter(({ metadata }) => metadata.deletionTimestamp === undefined)
+      .flatMap(({ metadata, spec }) =>
+        recorded.nodes.filter(
+          (node) =>
+            selects(spec.nodeSelectors, node.metadata.labels ?? {}) &&
+            node.metadata.annotations?.[statusKey(metadata.name)] !== 'complete',
+        ),
+      )
+    expect(restarts).toBe(expected.length) // once where it was not complete, nowhere else
+    expect(operatorWork(cluster)).toEqual([])
+  },
+)
+
+test('the operator of the rules has work at every moment that is not complete', () => {
+  const idle = momentNames.filter((name) => {
+    const { skyhooks, nodes, configMaps } = simulatedMoment(name)
+    const data = new Map(configMaps.map((one) => [one.metadata.name, one.data]))
+    return operatorWork({ skyhooks, nodes, configMaps: data }).length === 0
+  })
+  expect(idle).toEqual([
+    '01-idle-complete',
+    '09b-runtime-required-complete',
+    '10b-admin-cordon-after-complete',
+    '10c-admin-cordon-complete-without-interrupt',
+    '13-after-normal-deletion',
+    '14-deleted-during-interrupt',
+    '15b-deployment-policy-complete',
+  ])
+})
+
+test("a cordon of an administrator that the operator's mark covers is lost unless the Node says whose it is", async () => {
+  const name = '10-admin-cordon-before-interrupt'
+  const unprepared = await replay(name, { isPrepared: false })
+  expect(unprepared.result.violation?.message).toMatch(/takes off the cordon that an administrator set on node-2/)
+  const commands = takeoverReport(factsOf(simulatedMoment(name))).flatMap(({ findings }) =>
+    findings.flatMap(({ id, command }) => (id === 'cordon-of-person' ? [command] : [])),
+  )
+  expect(commands).toEqual([`kubectl annotate node node-2 ${cordonedBeforeKey}=true`])
+})
