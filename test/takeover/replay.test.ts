@@ -183,6 +183,11 @@ test.each(momentNames)(
       )
     expect(restarts).toBe(expected.length) // once where it was not complete, nowhere else
     expect(operatorWork(cluster)).toEqual([])
+    const [after, skyhook = ''] = endings[name] ?? []
+    for (const node of after === undefined ? [] : simulatedMoment(after).nodes) {
+      const left = cluster.nodes.find(({ metadata }) => metadata.name === node.metadata.name)
+      expect(left && seenByOperator(left, skyhook)).toEqual(seenByOperator(node, skyhook))
+    }
   },
 )
 

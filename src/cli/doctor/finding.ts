@@ -51,7 +51,7 @@ export const catalogue = {
   'host-journal-damaged': { severity: 'error', meaning: "The agents' journal on the host cannot be read." },
   'uninstall-lost': {
     severity: 'error',
-    meaning: 'The operator is uninstalling a package; no agent would go on with it.',
+    meaning: 'The operator is uninstalling a package; no agent would continue it.',
   },
   'interrupt-lost': {
     severity: 'error',
@@ -61,7 +61,7 @@ export const catalogue = {
     severity: 'error',
     meaning: 'The operator has not rolled out a configuration; agents would take it for done.',
   },
-  'starts-over': { severity: 'warning', meaning: 'A package that the operator has begun starts over.' },
+  'starts-over': { severity: 'warning', meaning: 'A package that the operator has started starts over.' },
   'operator-running': { severity: 'error', meaning: 'The Skyhook operator is running.' },
   'operator-webhook': { severity: 'error', meaning: 'A webhook of the operator is asked about Skyhooks.' },
   'package-pod-running': { severity: 'error', meaning: 'A package pod of the operator is at work on a node.' },

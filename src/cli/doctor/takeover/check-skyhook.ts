@@ -25,8 +25,8 @@ export function checkSkyhook(
 
 const outcomes = {
   complete: 'stays complete',
-  'starts-over': 'goes on',
-  first: 'has not begun',
+  'starts-over': 'continues',
+  first: 'has not started',
   ours: 'has an agent already',
 } as const satisfies Record<Adoption['outcome'], string>
 
@@ -45,7 +45,7 @@ function aboutOf({ metadata }: OperatorSkyhook, selected: readonly OnNode[]): st
 const lossTexts = {
   lostUninstalls: {
     id: 'uninstall-lost',
-    what: (text: string) => `is uninstalling ${text}, and no agent would go on with it`,
+    what: (text: string) => `is uninstalling ${text}, and no agent would continue it`,
     remedy: 'let the operator finish: what the uninstall has not taken off would stay on the host',
   },
   lostInterrupts: {
@@ -93,7 +93,7 @@ function findingsOf(skyhook: string, selected: readonly OnNode[]): readonly Find
 }
 
 const unfinishedText = ({ package: name, stage, interrupts }: UnfinishedPackage): string =>
-  `${name} was at ${stage} and begins again with its first stage${interrupts ? ', interrupt included' : ''}`
+  `${name} was at ${stage} and starts again from its first stage${interrupts ? ', interrupt included' : ''}`
 
 /** Names of nodes by text. */
 const grouped = (found: readonly { readonly node: string; readonly text: string }[]): readonly [string, string[]][] =>
