@@ -20,6 +20,7 @@ import { chart, namespace, startChartCluster, until, type ChartCluster } from '.
 
 const run = promisify(execFile)
 const root = join(import.meta.dirname, '..', '..')
+const definitions = join(root, 'crds')
 const webhook = 'skyhook-operator-validating-webhook'
 const { signal } = new AbortController()
 const merge = 'application/merge-patch+json'
@@ -41,7 +42,7 @@ beforeAll(async () => {
   await run(join(bin, 'helm'), ['package', chart, '--destination', folder])
   await cluster.server.kubectl('create', 'namespace', namespace)
   for (const file of ['skyhooks', 'deploymentpolicies'])
-    await cluster.server.kubectl('apply', '--server-side', '-f', join(root, `crds/skyhook.nvidia.com_${file}.yaml`))
+    await cluster.server.kubectl('apply', '--server-side', '-f', join(definitions, `skyhook.nvidia.com_${file}.yaml`))
   await until(
     () => cluster.admin('GET', `/api/v1/namespaces/${namespace}/serviceaccounts/default`),
     ({ status }) => status === 200,
@@ -58,7 +59,7 @@ async function makeOperatorChart(path: string): Promise<void> {
   await mkdir(join(path, 'templates'), { recursive: true })
   await writeFile(join(path, 'Chart.yaml'), 'apiVersion: v2\nname: skyhook-operator\nversion: 0.13.1\n')
   for (const file of ['skyhooks', 'deploymentpolicies']) {
-    const text = await readFile(join(root, `crds/skyhook.nvidia.com_${file}.yaml`), 'utf8')
+    const text = await readFile(join(definitions, `skyhook.nvidia.com_${file}.yaml`), 'utf8')
     await writeFile(join(path, 'templates', `${file}.yaml`), text.replaceAll('{{', '{{ "{{" }}'))
   }
   const name = 'skyhook-operator-controller-manager'
@@ -94,9 +95,9 @@ async function makeOperatorChart(path: string): Promise<void> {
     await writeFile(join(path, 'templates', `object-${index}.json`), JSON.stringify(object))
 }
 
-describe('a recorded moment', () => {
+describe('doctor --takeover', () => {
   test.each(['07-downgrade-uninstall', '11-operator-stopped-pods-finished', '12-deletion-requested-operator-gone'])(
-    'on a real API server is to doctor what it is in its file: %s',
+    'doctor says of %s on a real API server what it says of its file',
     async (name) => {
       const remove = await loadMoment(cluster.server.admin, readMoment(name), namespace)
       const said = reportText(await checkTakeover(cluster.server.admin, signal))

@@ -6,7 +6,7 @@ import { momentNames, readMoment, withUids } from './moments.ts'
 test('the README of the recorded moments has a row for each of the 26', () => {
   const readme = readFileSync(join(import.meta.dirname, '../fixtures/takeover/README.md'), 'utf8')
   const named = [...readme.matchAll(/^\| `([^`]+)` \|/gm)].map(([, name]) => name)
-  expect(named.toSorted()).toEqual(momentNames)
+  expect(new Set(named)).toEqual(new Set(momentNames))
   expect(momentNames).toHaveLength(26)
 })
 

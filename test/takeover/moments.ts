@@ -59,14 +59,14 @@ export const momentNames: readonly string[] = readdirSync(folder)
 export function readMoment(name: string, rewrite: (text: string) => string = (text) => text): Moment {
   const text = rewrite(readFileSync(join(folder, `${name}.yaml`), 'utf8'))
   const objects = parseAllDocuments(text).map((document): unknown => document.toJS())
-  const ofKind = <T>(kind: string): readonly T[] =>
-    objects.filter((object) => (object as { readonly kind: string }).kind === kind) as T[]
+  const ofKind = (kind: string): readonly unknown[] =>
+    objects.filter((object) => (object as { readonly kind: string }).kind === kind)
   return {
-    nodes: ofKind('Node'),
-    skyhooks: ofKind('Skyhook'),
-    pods: ofKind('Pod'),
-    configMaps: ofKind('ConfigMap'),
-    policies: ofKind('DeploymentPolicy'),
+    nodes: ofKind('Node') as Moment['nodes'],
+    skyhooks: ofKind('Skyhook') as Moment['skyhooks'],
+    pods: ofKind('Pod') as Moment['pods'],
+    configMaps: ofKind('ConfigMap') as Moment['configMaps'],
+    policies: ofKind('DeploymentPolicy') as Moment['policies'],
   }
 }
 

@@ -33,13 +33,13 @@ async function readTakeover(transport: KubeTransport, signal: AbortSignal): Prom
       what,
       listAll<T, U>(transport, path, { ...options, signal }).then(({ items }) => items),
     )
-  const some = async <T extends KubeObject, U>(
+  const some = async <U>(
     what: string,
     path: string,
-    transform: (object: T) => U | undefined,
+    transform: (object: never) => U | undefined,
     query: Readonly<Record<string, string>> = {},
   ): Promise<Known<readonly U[]>> => {
-    const found = await list<T, { readonly kept: U | undefined }>(what, path, {
+    const found = await list<never, { readonly kept: U | undefined }>(what, path, {
       query,
       transform: (object) => ({ kept: transform(object) }),
     })
@@ -53,16 +53,12 @@ async function readTakeover(transport: KubeTransport, signal: AbortSignal): Prom
       transform: nodeOfTakeover,
       pageSize: 100,
     }),
-    some<PodObject, PackagePod>('Pods', '/api/v1/pods', packagePodOf, labelled),
-    some<ConfigMapObject, PackageConfigMap>('ConfigMaps', '/api/v1/configmaps', configMapOf, labelled),
-    some<DeploymentObject, OperatorDeployment>('Deployments', '/apis/apps/v1/deployments', deploymentOf),
-    some<WebhookObject, string>(
-      'ValidatingWebhookConfigurations',
-      `${admission}/validatingwebhookconfigurations`,
-      nameOf,
-    ),
-    some<WebhookObject, string>('MutatingWebhookConfigurations', `${admission}/mutatingwebhookconfigurations`, nameOf),
-    some<KubeObject, DefinitionOwner>(
+    some<PackagePod>('Pods', '/api/v1/pods', packagePodOf, labelled),
+    some<PackageConfigMap>('ConfigMaps', '/api/v1/configmaps', configMapOf, labelled),
+    some<OperatorDeployment>('Deployments', '/apis/apps/v1/deployments', deploymentOf),
+    some<string>('ValidatingWebhookConfigurations', `${admission}/validatingwebhookconfigurations`, nameOf),
+    some<string>('MutatingWebhookConfigurations', `${admission}/mutatingwebhookconfigurations`, nameOf),
+    some<DefinitionOwner>(
       'CustomResourceDefinitions',
       '/apis/apiextensions.k8s.io/v1/customresourcedefinitions',
       definitionOf,

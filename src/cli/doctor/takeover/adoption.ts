@@ -50,7 +50,7 @@ export function adoptionOf(
     const isFinal = state === 'complete' && (stage === 'config' || stage === 'post-interrupt')
     if (isFinal && isCurrent) {
       adopted.add(packageName)
-      if (stage === 'config' && isInterruptOwed(skyhook, packageName, spec)) lostInterrupts.push(text)
+      if (stage === 'config' && isInterruptPending(skyhook, packageName, spec)) lostInterrupts.push(text)
       if (isConfigOther(name, packageName, spec, configMaps)) lostConfigs.push(text)
     } else if (stage === 'uninstall') {
       if (state !== 'complete' && state !== 'skipped') lostUninstalls.push(text)
@@ -66,7 +66,7 @@ export function adoptionOf(
  * As the operator decides it: after a roll of configuration by the keys of that roll, which stay in the status, else by
  * the package's own interrupt.
  */
-function isInterruptOwed({ status }: OperatorSkyhook, name: string, spec: PackageSpec): boolean {
+function isInterruptPending({ status }: OperatorSkyhook, name: string, spec: PackageSpec): boolean {
   const keys = status?.configUpdates?.[name] ?? []
   if (keys.length === 0) return spec.interrupt !== undefined
   return Object.keys(spec.configInterrupts ?? {}).some((pattern) => keys.some((key) => matchesGlob(pattern, key)))

@@ -28,15 +28,13 @@ export function checkCordons(facts: TakeoverFacts): Check {
   })
   const others = cordoned.filter((node) => !marked.includes(node))
   const about = [
-    ...(marked.length > 0
-      ? [
-          `agents take over those of ${named(marked.map((node) => `${node.metadata.name} (${marksOf(node).join(', ')})`))}`,
-        ]
-      : []),
+    ...(marked.length > 0 ? [`agents take over those of ${named(marked.map(markedText))}`] : []),
     ...(others.length > 0 ? [`leave those of ${named(others.map(({ metadata }) => metadata.name))} alone`] : []),
   ]
   return checkOf('cordons', { findings, about: about.length === 0 ? 'none' : about.join(', ') })
 }
+
+const markedText = (node: KubernetesNode): string => `${node.metadata.name} (${marksOf(node).join(', ')})`
 
 const marksOf = ({ metadata: { annotations = {} } }: KubernetesNode): readonly string[] => {
   const prefix = cordonKey('')
@@ -84,10 +82,15 @@ export function checkState(facts: TakeoverFacts): Check {
     const names = group.map(({ node }) => node)
     const keys = [nodeStateKey, statusKey, versionKey].map((keyOf) => `${keyOf(name)}-`)
     return finding('state-of-deleted', {
-      message: `${named(names)} still ${names.length === 1 ? 'has' : 'have'} the state of Skyhook ${name}, which does not exist`,
+      message:
+        `${named(names)} still ${names.length === 1 ? 'has' : 'have'} the state of Skyhook ${name}, ` +
+        'which does not exist',
       remedy:
         'take it off. A new Skyhook of this name would find its packages complete; agents leave such annotations alone',
-      command: `kubectl annotate node ${names.join(' ')} ${keys.join(' ')} && kubectl label node ${names.join(' ')} ${statusKey(name)}-`,
+      command: [
+        `kubectl annotate node ${names.join(' ')} ${keys.join(' ')}`,
+        `kubectl label node ${names.join(' ')} ${statusKey(name)}-`,
+      ].join(' && '),
       objects: names.map((node) => ({ kind: 'Node', name: node })),
     })
   })

@@ -37,9 +37,10 @@ function aboutOf({ metadata }: OperatorSkyhook, selected: readonly OnNode[]): st
   })
   const isTrue = (key: string): boolean => metadata.annotations?.[key] === 'true'
   const held = isTrue(disableKey) ? 'disabled' : isTrue(pauseKey) ? 'paused' : undefined
-  const hold = held && metadata.deletionTimestamp === undefined ? `${held}: nothing starts until that is taken off` : ''
+  const notice =
+    held && metadata.deletionTimestamp === undefined ? `${held}: nothing starts until that is taken off` : ''
   const text = parts.length === 0 ? 'selects no node' : parts.join(', ')
-  return [`${metadata.name} ${text}`, ...(hold === '' ? [] : [hold])].join('; ')
+  return [`${metadata.name} ${text}`, ...(notice === '' ? [] : [notice])].join('; ')
 }
 
 const lossTexts = {
@@ -83,8 +84,8 @@ function findingsOf(skyhook: string, selected: readonly OnNode[]): readonly Find
       finding('starts-over', {
         message: `${text}: ${counted(names.length, 'node')} of ${skyhook}, ${named(names)}`,
         remedy:
-          'steps may run twice, so they have to bear it. To avoid that, let the operator finish before you stop it; a ' +
-          'paused Skyhook starts nothing until it is resumed',
+          'steps may run twice, so they have to bear it. To avoid that, let the operator finish before you stop it; ' +
+          'a paused Skyhook starts nothing until it is resumed',
         command: `kubectl get skyhook ${skyhook} -w`,
         objects: objectsOf(skyhook, names),
       }),
