@@ -5,7 +5,7 @@
 import { execFile } from 'node:child_process'
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { checkTakeover } from '../../src/cli/doctor/read/read-takeover.ts'
@@ -36,7 +36,11 @@ beforeAll(async () => {
   const { kubeconfig } = cluster.server
   tool = await buildTool({ KUBECONFIG: kubeconfig })
   const bin = (await run(join(root, 'test/sandbox/build-binaries.sh'), ['--path'])).stdout.trim()
-  environment = { ...process.env, KUBECONFIG: kubeconfig, PATH: `${bin}:${folder}:${process.env['PATH']}` }
+  environment = {
+    ...process.env,
+    KUBECONFIG: kubeconfig,
+    PATH: `${bin}:${folder}:${dirname(process.execPath)}:${process.env['PATH']}`,
+  }
   await writeFile(join(folder, 'kubectl-skyhook'), `#!/bin/sh\nexec ${tool.file} "$@"\n`, { mode: 0o755 })
   await makeOperatorChart(join(folder, 'skyhook-operator'))
   await run(join(bin, 'helm'), ['package', chart, '--destination', folder])
