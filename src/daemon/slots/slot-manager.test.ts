@@ -216,7 +216,7 @@ describe('a request for an index that the budget does not have any more', () => 
     const asking = managerOf('n3') // picks the second by the hash of its uid
     nodes.set('n3', nodeOf('n3'))
     await asking.untilKnown(stopping.signal)
-    await expect(asking.acquire(view, 'cordoning', false)).rejects.toThrow()
+    await expect(asking.acquire(view, 'cordoning', false)).rejects.toThrow('it is unknown whether a slot was granted')
     const names = api.requests.flatMap(({ method, body }) =>
       method === 'POST' ? [(body as { metadata: { name: string } }).metadata.name] : [],
     )
@@ -224,14 +224,14 @@ describe('a request for an index that the budget does not have any more', () => 
     return asking
   }
 
-  test('that was refused leaves no doubt: another index is taken', async () => {
+  test('a refused request leaves no doubt: another index is taken', async () => {
     const asking = await requestSecondIndex(429)
     await asking.acquire(putSkyhook({ interruptionBudget: { count: 1 } }), 'cordoning', false)
     expect(asking.denials().size).toBe(0)
     expect(asking.held()).toMatchObject({ known: true, value: [{ ownership: 'owned' }] })
   })
 
-  test('that was not answered is repeated at the end of the doubt, not whenever others are', async () => {
+  test('an unanswered request is repeated when the doubt is over, not whenever others are', async () => {
     const asking = await requestSecondIndex(504)
     const view = putSkyhook({ interruptionBudget: { count: 1 } })
     await clock.advance(50_000)
