@@ -16,8 +16,8 @@ export type Source = {
   readonly firing: readonly string[]
   /** Alerts whose trouble is there, and over before they fire. */
   readonly pending: readonly string[]
-  /** Queries of the dashboard that show nothing above zero. */
-  readonly zero: readonly string[]
+  /** Queries of the dashboard that show nothing above zero; undefined: alerts alone are tested on it. */
+  readonly zero: readonly string[] | undefined
 }
 
 const everyAlert = [
@@ -50,7 +50,8 @@ export function sources(): readonly Source[] {
       pending: [],
       zero: [],
     },
-    ...stored(wholePlay, { firing: everyAlert, pending: [], zero: [] }),
+    // its queries take three minutes, and show what those on simulated hosts show
+    ...stored(wholePlay, { firing: everyAlert, pending: [], zero: undefined }),
     ...stored(shortPlay, {
       firing: ['SkyhookRolloutStopped', 'SkyhookRebootLoop'],
       pending: [
