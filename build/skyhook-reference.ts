@@ -7,31 +7,11 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parse } from 'yaml'
 import { notes } from './skyhook-reference-notes.ts'
+import type { Schema } from '../src/cli/validate/schema.ts'
 
 const root = join(import.meta.dirname, '..')
 
 export const referencePage = join(root, 'docs/usage/skyhook-reference.md')
-
-type Schema = {
-  readonly type?: string
-  readonly description?: string
-  readonly nullable?: boolean
-  readonly default?: unknown
-  readonly enum?: readonly string[]
-  readonly required?: readonly string[]
-  readonly properties?: Readonly<Record<string, Schema>>
-  readonly additionalProperties?: Schema
-  readonly items?: Schema
-  readonly minimum?: number
-  readonly maximum?: number
-  readonly minLength?: number
-  readonly maxLength?: number
-  readonly maxItems?: number
-  readonly maxProperties?: number
-  readonly pattern?: string
-  readonly 'x-kubernetes-int-or-string'?: boolean
-  readonly 'x-kubernetes-validations'?: readonly { readonly message: string }[]
-}
 
 /** A field, by the name of its heading: `selector.matchLabels` is one for all selectors. */
 type Field = { readonly name: string; readonly schema: Schema; readonly isRequired: boolean }
@@ -127,7 +107,7 @@ function limitsOf({ pattern, ...schema }: Schema): string[] {
   const content = schema.items ?? schema.additionalProperties
   const limits = content && content.properties === undefined ? limitsOf(content) : []
   return [
-    ...(values.length > 0 ? [`one of ${values.map(code).join(', ')}`] : []),
+    ...(values.length > 0 ? [`one of ${values.map((value) => code(String(value))).join(', ')}`] : []),
     ...range('', schema.minimum, schema.maximum),
     ...(meaning === undefined ? [] : [meaning]),
     ...range('characters', schema.minLength, schema.maxLength),
