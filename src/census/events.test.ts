@@ -163,6 +163,12 @@ test('an uninstall that skipped nodes names them', () => {
 })
 
 describe('tags of images', () => {
+  test('many ignored tags are one Event with a message that the API server takes', () => {
+    const { events } = imageTagEvents(specWith(...Array.from({ length: 64 }, (_, at) => `r/p${at}:latest`)), new Set())
+    expect(events).toHaveLength(1)
+    expect(events[0]?.message.length).toBeLessThanOrEqual(1_024)
+  })
+
   const specWith = (...images: readonly string[]) => ({
     packages: Object.fromEntries(images.map((image, at) => [`p${at}`, { version: '1.2.0', image }])),
   })
@@ -186,13 +192,14 @@ describe('tags of images', () => {
       {
         type: 'Warning',
         reason: 'ImageTagIgnored',
-        message: `package p0: the tag ${tag} of its image is ignored, version 1.2.0 is pulled`,
+        message: `ignored: the tag ${tag} of package p0 (version 1.2.0 is pulled)`,
       },
     ])
   })
 
   test('an ignored tag is reported once, and again after it was corrected', () => {
     const first = imageTagEvents(specWith('r/p:1'), new Set())
+    expect(imageTagEvents(specWith('r/p:1'), first.problems).events).toEqual([])
     expect(imageTagEvents(specWith('r/p:1', 'r/q:2'), first.problems).events).toHaveLength(1)
     expect(imageTagEvents(specWith('r/p'), first.problems)).toEqual({ events: [], problems: new Set() })
   })

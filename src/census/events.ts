@@ -5,7 +5,7 @@ import { eventTypeOf, type SkyhookEventReason } from '../schemas/catalogue/event
 import { isReportedOn } from '../schemas/catalogue/reasons.ts'
 import type { Counts } from './count.ts'
 import type { FinalizerPlan } from './finalizer.ts'
-import { formatNodeNames } from './summary-text.ts'
+import { clip, formatNodeNames } from './summary-text.ts'
 import { conditionOf, type SkyhookStatus } from './skyhook-status.ts'
 
 export type SkyhookEvent = Pick<EventInput, 'type' | 'reason' | 'message'>
@@ -21,6 +21,8 @@ export type ReportedProblems = ReadonlySet<string>
 
 /** Messages name pods and paths, so each node may have one of its own: more of one reason are in the conditions. */
 const maxMessagesPerReason = 5
+/** The API server takes 1,024 characters of a message. */
+const maxTagsLength = 1_000
 const agentNotReady: SkyhookEventReason = 'AgentNotReady'
 
 /** Events for the conditions that changed between two successive statuses. */
@@ -85,19 +87,20 @@ export function problemEvents(
 }
 
 /**
- * Events for images with a tag that is not the version: the version is pulled, the tag is ignored. `known` as above.
+ * One Event about images with a tag that is not the version: the version is pulled instead. `known` as above.
  */
 export function imageTagEvents(
   { packages = {} }: SkyhookSpec,
   known: ReportedProblems,
 ): { readonly events: readonly SkyhookEvent[]; readonly problems: ReportedProblems } {
-  const messages = Object.entries(packages).flatMap(([name, { image, version }]) => {
+  const ignored = Object.entries(packages).flatMap(([name, { image, version }]) => {
     const [, tag = version] = /^[^@]*:([^/:@]+)(?:@|$)/.exec(image) ?? []
-    if (tag === version) return []
-    return `package ${name}: the tag ${tag} of its image is ignored, version ${version} is pulled`
+    return tag === version ? [] : `the tag ${tag} of package ${name} (version ${version} is pulled)`
   })
-  const events = messages.filter((message) => !known.has(message)).slice(0, maxMessagesPerReason)
-  return { events: events.map((message) => skyhookEvent('ImageTagIgnored', message)), problems: new Set(messages) }
+  if (ignored.length === 0) return { events: [], problems: new Set() }
+  const problem = `ignored: ${ignored.join(', ')}`
+  const events = known.has(problem) ? [] : [skyhookEvent('ImageTagIgnored', clip(problem, maxTagsLength))]
+  return { events, problems: new Set([problem]) }
 }
 
 /** The nodes say what `Stalled` says of the Skyhook itself, with an Event of its own. */
