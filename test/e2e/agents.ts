@@ -5,6 +5,7 @@ import type { Sandbox } from '../sandbox/sandbox.ts'
 import type { Cluster, NodeName } from './cluster.ts'
 import { patch } from './kube.ts'
 import type { Pod, View } from './moments.ts'
+import { isReady } from './workloads.ts'
 
 const namespace = 'skyhook'
 const daemonSet = `/apis/apps/v1/namespaces/${namespace}/daemonsets/skyhookd`
@@ -19,6 +20,12 @@ const isStarted = ({ status }: Pod): boolean =>
 /** The agent's pod on a node; undefined if there is none, or only a terminating one. */
 export function agentOn(view: View, node: string): Pod | undefined {
   return [...view.pods.values()].find((pod) => isAgent(pod) && pod.spec?.nodeName === node)
+}
+
+/** One that the kubelet's last probe found Ready. */
+export function hasReadyAgent(view: View, node: string): boolean {
+  const agent = agentOn(view, node)
+  return agent !== undefined && isReady(agent)
 }
 
 /** The UIDs of the started agents' pods by node. */

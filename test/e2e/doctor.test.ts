@@ -2,7 +2,7 @@
 import { execFile } from 'node:child_process'
 import { copyFile, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { promisify } from 'node:util'
 import { gunzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -119,7 +119,7 @@ describe('doctor', () => {
     const host = cluster.host('node-1')
     const leader = (await cluster.sandbox.must(['leader', 'node-1'])).trim()
     await copyFile(process.execPath, `/proc/${leader}/root/var/tmp/node`)
-    await copyFile(program.file, `/proc/${leader}/root/var/tmp/kubectl-skyhook`)
+    for (const file of program.parts) await copyFile(file, `/proc/${leader}/root/var/tmp/${basename(file)}`)
     const library = `/usr/lib/${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}-linux-gnu/libatomic.so.1`
     await copyFile(library, `/proc/${leader}/root/var/tmp/libatomic.so.1`)
     const before = await host.list('/var/lib/skyhook')
@@ -130,7 +130,8 @@ describe('doctor', () => {
     expect(itemsOf(ended).find(({ check }) => check === 'host')?.about).toMatch(/^node-1, Debian .*, systemd \d+/)
     expect(itemsOf(ended).find(({ check }) => check === 'journal')?.about).toBe('readable')
     expect(await host.list('/var/lib/skyhook')).toEqual(before)
-    await host.exec('rm', ...['node', 'kubectl-skyhook', 'libatomic.so.1'].map((file) => `/var/tmp/${file}`))
+    const copied = ['node', 'libatomic.so.1', ...program.parts.map((file) => basename(file))]
+    await host.exec('rm', ...copied.map((file) => `/var/tmp/${file}`))
   })
 })
 

@@ -12,7 +12,7 @@ import type { View } from './moments.ts'
 import { isCompleteOn } from './node-availability.ts'
 import type { OnTestFinished } from './node-locks.ts'
 import { refuseLogin } from './registry-login.ts'
-import { manifest, publishedState, selectorLabel, shellscript, type Scripts } from './skyhooks.ts'
+import { manifest, publishedState, selectorLabel, shellscript, type Scripts, traces } from './skyhooks.ts'
 import { slotsOf } from './slots.ts'
 
 const cluster = useCluster()
@@ -34,8 +34,13 @@ async function createPolicy(spec: DeploymentPolicySpec, onTestFinished: OnTestFi
 
 describe.concurrent('settings', () => {
   test('a node that the selector leaves out is explained by it', async ({ onTestFinished }) => {
-    const { apply, editNode, differences } = await scene('node-1', onTestFinished)
+    const { name, node, apply, editNode, differences } = await scene('node-1', onTestFinished)
     await apply()
+    // the agent takes back only what it knows of: a Skyhook that never selected its node does not concern it
+    await cluster.history.eventually('the node shows the Skyhook', ({ nodes }) => {
+      const shown = nodes.get(node)
+      return shown !== undefined && traces(shown, name).length > 0
+    })
     const label = (value: string | null) => ({ metadata: { labels: { [selectorLabel]: value } } })
     await editNode(label('another'), label(null))
     const expected = { cause: 'not-selected', gate: 'selector', object: 'Node/$node' } as const

@@ -7,6 +7,7 @@ import { expect, test } from 'vitest'
 import { skyhooksPath } from '../../src/schemas/api.ts'
 import type { Skyhook } from '../../src/schemas/skyhook.ts'
 import { schemaErrors } from '../support/document-schemas.ts'
+import { hasReadyAgent } from './agents.ts'
 import { uniqueName, useCluster } from './cluster.ts'
 import { ignoreNotFound } from './kube.ts'
 import { lockNodes } from './node-locks.ts'
@@ -77,6 +78,8 @@ test('an apply does on each node what its plan said, and the next plan knows how
   }
   await cluster.apply(files('1'), ...nodes)
   await history.eventually('it is complete', (view) => isCompleteOn(view, name, nodes), 60_000)
+  // an agent that was restarted before this test may not be Ready yet, and a plan says so
+  await history.eventually('their agents are Ready', (view) => nodes.every((node) => hasReadyAgent(view, node)))
   // so that the next apply knows what the last one had
   await sandbox.kubectl(['apply', '-f', '-'], JSON.stringify(files('1')))
   await shop.pod('cart', 'node-1')

@@ -17,6 +17,8 @@ export type ToolEnd = {
 
 export type ToolProgram = {
   readonly file: string
+  /** All files that it needs to run elsewhere, in one folder. */
+  readonly parts: readonly string[]
   /** Runs a call, as a shell splits it. */
   run(line: string, options?: { readonly env?: Readonly<Record<string, string>> }): Promise<ToolEnd>
   remove(): Promise<void>
@@ -27,10 +29,11 @@ const lookIntervalMs = 10
 /** Builds it. `environment`: that of every call, such as KUBECONFIG. */
 export async function buildTool(environment: Readonly<Record<string, string>> = {}): Promise<ToolProgram> {
   const folder = await mkdtemp(join(tmpdir(), 'tool-'))
-  const { starter: file } = await bundleCli(folder)
+  const { starter: file, file: main } = await bundleCli(folder)
   const path = [folder, dirname(process.execPath), '/usr/bin', '/bin'].join(':')
   return {
     file,
+    parts: [file, main],
     run: async (line, { env = {} } = {}) =>
       await new Promise((resolve, reject) => {
         const startMs = performance.now()
