@@ -10,17 +10,13 @@ type Report = { readonly testResults: readonly { readonly assertionResults: read
 
 /** `not run` is a failure: a row must not vanish with a file that fails to load. */
 type Outcome = {
-  readonly result: 'passed' | 'failed' | 'not run' | 'pending' | 'differs'
+  readonly result: 'passed' | 'failed' | 'not run' | 'differs'
   readonly ms?: number
   readonly note?: string
 }
 
 export function outcomeOf(row: Row, assertions: readonly Assertion[]): Outcome {
-  if (row.status !== 'tested') {
-    return 'pending' in row.status
-      ? { result: 'pending', note: row.status.pending }
-      : { result: 'differs', note: row.status.differs }
-  }
+  if (row.status !== 'tested') return { result: 'differs', note: row.status.differs }
   const own = assertions.find(({ title }) => title.startsWith(`${row.id} `))
   if (!own || !['passed', 'failed'].includes(own.status)) return { result: 'not run' }
   return {
@@ -45,12 +41,7 @@ export function tableOf(assertions: readonly Assertion[]): {
     outcomes.filter(({ outcome }) => results.includes(outcome.result)).length
   const failed = count('failed', 'not run')
   return {
-    lines: [
-      ...lines,
-      '',
-      `${count('pending')} pending, ${count('differs')} differ`,
-      `${count('passed')} passed, ${failed} failed`,
-    ],
+    lines: [...lines, '', `${count('differs')} differ`, `${count('passed')} passed, ${failed} failed`],
     failed,
   }
 }

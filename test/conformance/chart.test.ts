@@ -1,0 +1,125 @@
+/** Rows C31, C32 and C34: the chart, with helm, on the sandbox's own release. */
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+import { afterAll, expect, test } from 'vitest'
+import { parseAllDocuments } from 'yaml'
+import { startedAgents } from '../e2e/agents.ts'
+import { installedChart } from '../e2e/chart-values.ts'
+import { uniqueName } from '../e2e/cluster.ts'
+import { paths } from '../e2e/kube.ts'
+import { manifest } from '../e2e/skyhooks.ts'
+import { expectComplete, useConformance } from './conformance.ts'
+import { row } from './rows.ts'
+
+type Json = Record<string, unknown>
+
+const cluster = useConformance()
+const nodes = ['node-1', 'node-2', 'node-3'] as const
+const helm = async (...parameters: readonly string[]): Promise<string> => {
+  const env = { ...process.env, ...cluster.sandbox.env() }
+  return (await promisify(execFile)('helm', [...parameters, '--namespace', 'skyhook'], { env, maxBuffer: 2 ** 24 }))
+    .stdout
+}
+const asParameters = (values: Json): string[] =>
+  Object.entries(values).flatMap(([name, value]) => ['--set-json', `${name}=${JSON.stringify(value)}`])
+const upgrade = async (values: Json): Promise<unknown> =>
+  await helm('upgrade', 'skyhookd', installedChart, '--reuse-values', ...asParameters(values))
+
+/** Waits until agents have started on these nodes, all of them with the values of now, and there is none elsewhere. */
+async function agentsRunOn(...expected: readonly string[]): Promise<void> {
+  const template = async (): Promise<number> =>
+    (await cluster.api.json<{ metadata: { generation: number } }>('GET', daemonSet)).metadata.generation
+  const generation = String(await template())
+  const label = 'pod-template-generation'
+  await cluster.history.eventually(`agents run on ${expected.join(', ') || 'no node'}`, (view) => {
+    const pods = [...view.pods.values()].filter(({ metadata }) => metadata.namespace === 'skyhook')
+    const found = [...startedAgents(view).keys()].toSorted()
+    return (
+      pods.every(({ metadata }) => metadata.labels?.[label] === generation) &&
+      JSON.stringify(found) === JSON.stringify(expected)
+    )
+  })
+}
+const daemonSet = '/apis/apps/v1/namespaces/skyhook/daemonsets/skyhookd'
+
+afterAll(async () => void (await cluster.sandbox.must(['install'])))
+
+test(row('C31'), async () => {
+  const name = uniqueName('chart')
+  const key = 'dedicated'
+  const toleration = { key, operator: 'Equal', value: 'system-cpu' } as const
+  await cluster.taint('node-3', { key, value: 'system-cpu', effect: 'NoSchedule' })
+  await upgrade({ tolerations: [{ ...toleration, value: 'another' }] })
+  await agentsRunOn('node-1', 'node-2')
+  await upgrade({ tolerations: [toleration] })
+  await agentsRunOn(...nodes)
+  const packages = { work: cluster.pack('1.2.3') }
+  await cluster.apply(manifest(name, { additionalTolerations: [toleration], packages }), 'node-3')
+  await expectComplete(cluster, name, { 'work|1.2.3': 'config' }, ['node-3'])
+
+  await helm('uninstall', 'skyhookd', '--wait')
+  const path = `${paths.skyhooks}/${name}`
+  await cluster.api.json('DELETE', path)
+  // nobody has to take a finalizer off, and no agent is there to do so
+  await cluster.history.eventually('the Skyhook is gone', ({ skyhooks }) => !skyhooks.has(name))
+  expect(startedAgents(cluster.history.now)).toEqual(new Map())
+  await cluster.sandbox.must(['install'])
+})
+
+test(row('C32'), async () => {
+  const hosts = (...values: readonly string[]): Json => ({
+    affinity: {
+      nodeAffinity: {
+        requiredDuringSchedulingIgnoredDuringExecution: {
+          nodeSelectorTerms: [{ matchExpressions: [{ key: 'kubernetes.io/hostname', operator: 'In', values }] }],
+        },
+      },
+    },
+  })
+  await upgrade(hosts('nowhere'))
+  await agentsRunOn()
+  await upgrade(hosts('node-1', 'node-2'))
+  await agentsRunOn('node-1', 'node-2')
+  await upgrade({ nodeSelector: { 'kubernetes.io/os': 'linux', 'kubernetes.io/hostname': 'node-2' } })
+  await agentsRunOn('node-2')
+  await upgrade({ ...hosts('node-3') })
+  await agentsRunOn()
+})
+
+test(row('C34'), async () => {
+  const objects = async (values: Json): Promise<readonly Json[]> =>
+    parseAllDocuments(await helm('template', 'skyhookd', installedChart, ...asParameters(values)))
+      .map((document) => document.toJS() as Json | null)
+      .filter((object) => object !== null)
+  const kinds = async (values: Json): Promise<Record<string, number>> => {
+    const found = Map.groupBy(await objects(values), ({ kind }) => String(kind))
+    return Object.fromEntries([...found].map(([kind, some]) => [kind, some.length]))
+  }
+  const podOf = async (values: Json): Promise<Json> => {
+    const found = (await objects(values)).find(({ kind }) => kind === 'DaemonSet')
+    return (found as unknown as { spec: { template: { spec: Json } } }).spec.template.spec
+  }
+  const plain = await kinds({})
+  const { ClusterRole: roles = 0 } = plain
+  expect(await kinds({ rbac: { createSkyhookViewerRole: true } })).toMatchObject({ ClusterRole: roles + 1 })
+  expect(await kinds({ rbac: { createSkyhookEditorRole: true } })).toMatchObject({ ClusterRole: roles + 1 })
+  expect(plain['CustomResourceDefinition']).toBe(2)
+  expect(await kinds({ 'crds.install': false })).not.toHaveProperty('CustomResourceDefinition')
+  expect(plain).not.toHaveProperty('LimitRange')
+  for (const kind of ['ValidatingWebhookConfiguration', 'MutatingWebhookConfiguration', 'Deployment', 'Secret'])
+    expect(plain).not.toHaveProperty(kind)
+
+  const chosen = {
+    tolerations: [{ key: 'dedicated', operator: 'Exists' }],
+    nodeSelector: { pool: 'gpu' },
+    resources: { limits: { memory: '300Mi' } },
+  }
+  const { tolerations, nodeSelector } = chosen
+  expect(await podOf({ ...chosen, imagePullSecret: 'login' })).toMatchObject({
+    tolerations,
+    nodeSelector,
+    imagePullSecrets: [{ name: 'login' }],
+    containers: [{ resources: { limits: { memory: '300Mi' } } }],
+  })
+  await expect(objects({ unheardOf: true })).rejects.toThrow(/unheardOf/)
+})
