@@ -25,20 +25,16 @@ const asParameters = (values: Json): string[] =>
 const upgrade = async (values: Json): Promise<unknown> =>
   await helm('upgrade', 'skyhookd', installedChart, '--reuse-values', ...asParameters(values))
 
-/** Waits until agents have started on these nodes, all of them with the values of now, and there is none elsewhere. */
-async function agentsRunOn(...expected: readonly string[]): Promise<void> {
-  const template = async (): Promise<number> =>
-    (await cluster.api.json<{ metadata: { generation: number } }>('GET', daemonSet)).metadata.generation
-  const generation = String(await template())
-  const label = 'pod-template-generation'
-  await cluster.history.eventually(`agents run on ${expected.join(', ') || 'no node'}`, (view) => {
-    const pods = [...view.pods.values()].filter(({ metadata }) => metadata.namespace === 'skyhook')
-    const found = [...startedAgents(view).keys()].toSorted()
-    return (
-      pods.every(({ metadata }) => metadata.labels?.[label] === generation) &&
-      JSON.stringify(found) === JSON.stringify(expected)
-    )
+/** The nodes of the agents, once there are so many, all of them started and with the values of now. */
+async function nodesOfAgents(count: number): Promise<readonly string[]> {
+  const { metadata } = await cluster.api.json<{ metadata: { generation: number } }>('GET', daemonSet)
+  const generation = String(metadata.generation)
+  await cluster.history.eventually(`${count} agents run`, (view) => {
+    const pods = [...view.pods.values()].filter((pod) => pod.metadata.namespace === 'skyhook')
+    const areOfNow = pods.every((pod) => pod.metadata.labels?.['pod-template-generation'] === generation)
+    return areOfNow && pods.length === count && startedAgents(view).size === count
   })
+  return [...startedAgents(cluster.history.now).keys()].toSorted()
 }
 const daemonSet = '/apis/apps/v1/namespaces/skyhook/daemonsets/skyhookd'
 
@@ -50,9 +46,9 @@ test(row('C31'), async () => {
   const toleration = { key, operator: 'Equal', value: 'system-cpu' } as const
   await cluster.taint('node-3', { key, value: 'system-cpu', effect: 'NoSchedule' })
   await upgrade({ tolerations: [{ ...toleration, value: 'another' }] })
-  await agentsRunOn('node-1', 'node-2')
+  expect(await nodesOfAgents(2)).toEqual(['node-1', 'node-2'])
   await upgrade({ tolerations: [toleration] })
-  await agentsRunOn(...nodes)
+  expect(await nodesOfAgents(3)).toEqual(nodes)
   const packages = { work: cluster.pack('1.2.3') }
   await cluster.apply(manifest(name, { additionalTolerations: [toleration], packages }), 'node-3')
   await expectComplete(cluster, name, { 'work|1.2.3': 'config' }, ['node-3'])
@@ -77,13 +73,13 @@ test(row('C32'), async () => {
     },
   })
   await upgrade(hosts('nowhere'))
-  await agentsRunOn()
+  expect(await nodesOfAgents(0)).toEqual([])
   await upgrade(hosts('node-1', 'node-2'))
-  await agentsRunOn('node-1', 'node-2')
+  expect(await nodesOfAgents(2)).toEqual(['node-1', 'node-2'])
   await upgrade({ nodeSelector: { 'kubernetes.io/os': 'linux', 'kubernetes.io/hostname': 'node-2' } })
-  await agentsRunOn('node-2')
+  expect(await nodesOfAgents(1)).toEqual(['node-2'])
   await upgrade({ ...hosts('node-3') })
-  await agentsRunOn()
+  expect(await nodesOfAgents(0)).toEqual([])
 })
 
 test(row('C34'), async () => {
