@@ -109,9 +109,9 @@ record-metrics: deps ## record series of real hosts in trouble, for the tests of
 	@node test/monitoring/record-metrics.ts $(if $(SHORT),--short)
 
 .PHONY: measure
-measure: deps ## measure memory, start, latency and API requests of the agent, on the sandbox
-	@node bench/decide.ts
-	@node bench/agent.ts
+measure: deps ## measure memory, start, latency and API requests of the agent, on the sandbox; 10 min (IDLE=60: its memory, idle for so many minutes)
+	@$(if $(IDLE),:,node bench/decide.ts)
+	@node bench/agent.ts $(if $(IDLE),--idle $(IDLE))
 
 .PHONY: measure-census
 measure-census: deps ## measure memory and CPU of the census with 1,000 nodes and 50 Skyhooks on a real API server; 5 min

@@ -10,15 +10,17 @@ import { readySandbox } from '../demo/ready-sandbox.ts'
 import { createScreen } from '../demo/screen.ts'
 import { record } from '../test/support/history.ts'
 import { adminTransport } from '../test/e2e/kube.ts'
+import { idleMemory } from './idle-memory.ts'
 import { meetsTarget, reportOf, type Figure } from './figure.ts'
 import { measurements } from './measurements.ts'
 import { emptyNodes, pushShellscript, cleanUpHosts, type BenchContext } from './context.ts'
 
-const usage = `usage: node bench/agent.ts [--runs N] [--only TEXT] [--json]
+const usage = `usage: node bench/agent.ts [--runs N] [--only TEXT] [--idle MINUTES] [--json]
 
-  --runs N     samples of what varies; the median counts (default 5)
-  --only TEXT  only what has TEXT in its title, as it is printed while it is measured
-  --json       figures as JSON on standard output, progress on standard error
+  --runs N        samples of what varies; the median counts (default 5)
+  --only TEXT     only what has TEXT in its title, as it is printed while it is measured
+  --idle MINUTES  nothing but the memory of idle agents, every minute for so long
+  --json          figures as JSON on standard output, progress on standard error
 `
 
 async function main(): Promise<number> {
@@ -26,13 +28,17 @@ async function main(): Promise<number> {
     options: {
       runs: { type: 'string', default: '5' },
       only: { type: 'string', default: '' },
+      idle: { type: 'string' },
       json: { type: 'boolean', default: false },
       help: { type: 'boolean', short: 'h' },
     },
   })
   const runs = Number(values.runs)
-  const selected = measurements.filter(({ title }) => title.includes(values.only))
-  if (values.help || !Number.isInteger(runs) || runs < 1 || selected.length === 0) {
+  const minutes = values.idle === undefined ? undefined : Number(values.idle)
+  const all = minutes === undefined ? measurements : [idleMemory(minutes)]
+  const selected = all.filter(({ title }) => title.includes(values.only))
+  const isCount = (value: number): boolean => Number.isInteger(value) && value >= 1
+  if (values.help || !isCount(runs) || !isCount(minutes ?? 1) || selected.length === 0) {
     process.stderr.write(usage)
     return values.help ? 0 : 2
   }

@@ -8,7 +8,7 @@ import { readSlot, type Lease } from '../src/lease/slot.ts'
 import type { PackageSpec, Skyhook, SkyhookSpec } from '../src/schemas/skyhook.ts'
 import { appliedHash } from '../src/stages/model/applied-hash.ts'
 import type { History } from '../test/support/history.ts'
-import { patch, paths } from '../test/e2e/kube.ts'
+import { ignoreNotFound, patch, paths } from '../test/e2e/kube.ts'
 import { manifest, selectorLabel, publishedState, traces } from '../test/e2e/skyhooks.ts'
 import { slotsOf } from '../test/e2e/slots.ts'
 import type { Sandbox } from '../test/sandbox/sandbox.ts'
@@ -92,12 +92,13 @@ export async function rollOut(
   return await withSkyhook(bench, spec, nodes, async (_, timing) => timing)
 }
 
-/** The same, then calls `during` with its name and deletes the Skyhook. */
+/** The same, then calls `during` with its name and deletes the Skyhook. `withinMs` is the time to complete. */
 export async function withSkyhook<T>(
   bench: BenchContext,
   spec: SkyhookSpec,
   nodes: readonly string[],
   during: (name: string, timing: RolloutTiming) => Promise<T>,
+  withinMs = timeoutMs,
 ): Promise<T> {
   const { api, history } = bench
   const name = uniqueName()
@@ -111,11 +112,11 @@ export async function withSkyhook<T>(
   try {
     const startedMs = Date.now()
     await api.json('POST', paths.skyhooks, { body: manifest(name, spec) })
-    const completeMs = await applied(bench, name, nodes, spec, startedMs)
+    const completeMs = await applied(bench, name, nodes, spec, startedMs, withinMs)
     return await during(name, { startedMs, completeMs })
   } finally {
     await sleep(eventFlushMs)
-    await api.json('DELETE', `${paths.skyhooks}/${name}`)
+    await ignoreNotFound(api, 'DELETE', `${paths.skyhooks}/${name}`) // it may have been refused
     await history.eventually(
       'forgotten',
       (view) => [...view.nodes.values()].every((node) => traces(node, name).length === 0),
@@ -150,6 +151,7 @@ async function applied(
   nodes: readonly string[],
   spec: SkyhookSpec,
   startedMs: number,
+  withinMs = timeoutMs,
 ): Promise<number> {
   const hash = appliedHash(spec)
   const entries = Object.entries(spec.packages ?? {}).map(([key, { version }]) => `${key}|${version}`)
@@ -164,7 +166,7 @@ async function applied(
           Object.keys(state).sort().join() === entries.sort().join()
         )
       }),
-    timeoutMs,
+    withinMs,
   )
   await history.eventually('free of slots', (view) => slotsOf(view, name).length === 0, timeoutMs)
   return complete.atMs - startedMs

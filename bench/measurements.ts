@@ -1,42 +1,17 @@
 /** The promised costs of the agent, one entry each: the measurement and its limit. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { paths } from '../test/e2e/kube.ts'
-import { manifest } from '../test/e2e/skyhooks.ts'
+import { memoryFigures, memoryOfAgents } from './agent-memory.ts'
 import { changes } from './changes.ts'
+import { eventLoop } from './event-loop.ts'
 import { idleCost } from './idle.ts'
-import { medianFigure, type Figure, type Measurement } from './figure.ts'
-import { parseRollup, type Memory } from './memory.ts'
-import { packageChain, fivePackages, noop, onAllNodesSerially, onOneNode, service } from './rollouts.ts'
-import { noopPackage, type BenchContext } from './context.ts'
+import { largeImage } from './large-image.ts'
+import { medianFigure, type Measurement } from './figure.ts'
+import { independentPackages, noop, onAllNodesSerially, onOneNode, packageChain, service } from './rollouts.ts'
+import { amongSkyhooks, changingSkyhooks } from './other-skyhooks.ts'
 
 const settleMs = 10_000
 /** The agent returns spare memory every 10 s. */
 const idleAfterWorkMs = 25_000
-const idleSkyhooks = 50
-const updatesPerSecond = 5
-
-async function memoryOfAgents({ box, nodes }: BenchContext): Promise<Memory[]> {
-  const script = "cat /proc/$(pgrep -f '^/usr/bin/node .*skyhookd.cjs agent$')/smaps_rollup"
-  return await Promise.all(
-    nodes.map(async (node) => parseRollup(await box.must(['exec', node, '--', 'sh', '-c', script]))),
-  )
-}
-
-/** The largest of the agents; the median would hide one that grows. */
-function memoryFigures(
-  what: string,
-  memories: readonly Memory[],
-  { rssMiB, privateMiB } = { rssMiB: 75, privateMiB: 30 },
-): Figure[] {
-  const figure = (key: keyof Memory, kind: string, target: number): Figure => ({
-    name: `${what}, ${kind}`,
-    unit: 'MiB',
-    target,
-    measured: Math.max(...memories.map((memory) => memory[key])),
-    detail: `per node ${memories.map((memory) => memory[key].toFixed(1)).join(' ')}`,
-  })
-  return [figure('rssMiB', 'RSS', rssMiB), figure('privateMiB', 'private', privateMiB)]
-}
 
 const idle: Measurement = {
   title: `memory of the agents, idle for ${settleMs / 1000} s`,
@@ -52,27 +27,6 @@ const idleAfterWork: Measurement = {
   async run(bench) {
     await sleep(idleAfterWorkMs)
     return memoryFigures('agent after all this work', await memoryOfAgents(bench))
-  },
-}
-
-/** Skyhooks that select no node, and a client that keeps writing annotations on them. */
-const manySkyhooks: Measurement = {
-  title: `memory with ${idleSkyhooks} Skyhooks and ${updatesPerSecond} changes of them a second`,
-  async run(bench) {
-    const { api } = bench
-    const names = Array.from({ length: idleSkyhooks }, (_, index) => `bench-idle-${index}`)
-    try {
-      for (const name of names) await api.json('POST', paths.skyhooks, { body: manifest(name, noopPackage(bench)) })
-      for (let update = 0; update < (settleMs / 1000) * updatesPerSecond; update++) {
-        const name = names[update % names.length]
-        const body = { metadata: { annotations: { 'example.com/touched': String(update) } } }
-        await api.json('PATCH', `${paths.skyhooks}/${name}`, { body, contentType: 'application/merge-patch+json' })
-        await sleep(1000 / updatesPerSecond)
-      }
-      return memoryFigures(`agent among ${idleSkyhooks} Skyhooks`, await memoryOfAgents(bench))
-    } finally {
-      for (const name of names) await api.json('DELETE', `${paths.skyhooks}/${name}`).catch(() => undefined)
-    }
   },
 }
 
@@ -99,14 +53,19 @@ const start: Measurement = {
 export const measurements: readonly Measurement[] = [
   idle,
   idleCost,
-  manySkyhooks,
+  changingSkyhooks,
   start,
   onOneNode(noop),
   onAllNodesSerially(noop),
   onOneNode(service),
   onAllNodesSerially(service),
-  onOneNode(fivePackages),
-  onOneNode(packageChain),
+  onOneNode(independentPackages(5, 1_000, '10,300 ms')),
+  onOneNode(packageChain(5, 2_000, '40,200 ms')),
+  onOneNode(independentPackages(10, 2_000)),
+  onOneNode(packageChain(10, 4_000)),
+  eventLoop,
+  amongSkyhooks,
   changes,
+  largeImage,
   idleAfterWork,
 ]

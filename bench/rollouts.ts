@@ -30,7 +30,7 @@ type FleetBenchWork = BenchWork & {
   readonly requests: number
   /** For all three nodes of the sandbox. */
   readonly allNodesMs: number
-  readonly operator: { readonly requests: string; readonly three: string }
+  readonly operator: { readonly complete: string; readonly requests: string; readonly three: string }
 }
 
 export const noop: FleetBenchWork = {
@@ -52,28 +52,29 @@ export const service: FleetBenchWork = {
   operator: { complete: '19,800 ms', requests: '244 with its kubelet', three: '52,700 ms' },
 }
 
-export const fivePackages: BenchWork = {
-  what: 'five independent packages',
-  spec: (bench) => packages(bench, () => ({})),
-  completeMs: 1_000,
-  operator: { complete: '10,300 ms' },
-}
+export const independentPackages = (count: number, completeMs: number, operator = ''): BenchWork => ({
+  what: `${count} independent packages`,
+  spec: (bench) => packages(bench, count, () => ({})),
+  completeMs,
+  operator: { complete: operator },
+})
 
-export const packageChain: BenchWork = {
-  what: 'a chain of five packages',
+export const packageChain = (count: number, completeMs: number, operator = ''): BenchWork => ({
+  what: `a chain of ${count} packages`,
   spec: (bench) =>
-    packages(bench, (before, version) => (before === undefined ? {} : { dependsOn: { [before]: version } })),
-  completeMs: 2_000,
-  operator: { complete: '40,200 ms' },
-}
+    packages(bench, count, (before, version) => (before === undefined ? {} : { dependsOn: { [before]: version } })),
+  completeMs,
+  operator: { complete: operator },
+})
 
-/** Five no-op packages, each with its own name. */
+/** Up to ten no-op packages, each with its own name. */
 function packages(
   bench: BenchContext,
+  count: number,
   more: (before: string | undefined, version: string) => Partial<PackageSpec>,
 ): SkyhookSpec {
   const { noop: one } = noopPackage(bench).packages
-  const names = ['one', 'two', 'three', 'four', 'five']
+  const names = ['one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight', 'nine', 'ten'].slice(0, count)
   return {
     packages: Object.fromEntries(
       names.map((name, index) => [name, { ...one, ...more(names[index - 1], one.version) }]),
