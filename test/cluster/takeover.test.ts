@@ -11,6 +11,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { checkTakeover } from '../../src/cli/doctor/read/read-takeover.ts'
 import { takeoverReport } from '../../src/cli/doctor/takeover/report.ts'
 import { reportText } from '../../src/cli/doctor/report-text.ts'
+import type { KubeObject } from '../../src/kube/objects.ts'
 import { skyhooksPath } from '../../src/schemas/api.ts'
 import { buildTool, type ToolProgram } from '../support/tool-program.ts'
 import { loadMoment } from '../takeover/load-cluster.ts'
@@ -21,6 +22,7 @@ import { chart, namespace, startChartCluster, until, type ChartCluster } from '.
 const run = promisify(execFile)
 const root = join(import.meta.dirname, '..', '..')
 const definitions = join(root, 'crds')
+const webhook = 'skyhook-operator-validating-webhook'
 const { signal } = new AbortController()
 const merge = 'application/merge-patch+json'
 
@@ -130,6 +132,14 @@ async function shell(line: string): Promise<Ended> {
   }
 }
 
+/** Each line ends with 0. */
+async function succeed(...lines: readonly string[]): Promise<void> {
+  for (const line of lines) {
+    const ended = await shell(line)
+    expect(ended.code, `${line}: ${ended.output}`).toBe(0)
+  }
+}
+
 /** Of the page, by the number of its step in a section. */
 async function commandsOf(section: string): Promise<readonly (readonly string[])[]> {
   const page = await readFile(join(root, 'docs/usage/takeover.md'), 'utf8')
@@ -144,8 +154,28 @@ const idsIn = ({ output }: Ended): readonly string[] =>
   [...output.matchAll(/\b([a-z]+(?:-[a-z]+)+): /g)].flatMap((one) => one[1] ?? [])
 const change = async () =>
   await cluster.admin('PATCH', `${skyhooksPath}/drivers`, { metadata: { annotations: { note: 'x' } } }, merge)
+/**
+ * As the census counts a Skyhook that is complete; `kubectl wait` looks at the generation that was counted. The finalizer
+ * stays, as for packages with an uninstall.
+ */
+async function complete(): Promise<void> {
+  const path = `${skyhooksPath}/drivers`
+  const { metadata } = await cluster.server.admin.json<KubeObject>('GET', path)
+  const counted = { observedGeneration: metadata.generation }
+  const since = '2026-01-01T00:00:00Z'
+  const ready = {
+    type: 'Ready',
+    status: 'True',
+    reason: 'Complete',
+    message: '',
+    lastTransitionTime: since,
+    ...counted,
+  }
+  const status = { ...counted, conditions: [ready] }
+  expect(await cluster.admin('PATCH', `${path}/status`, { status }, merge)).toMatchObject({ status: 200 })
+}
 
-test('the commands of the takeover do what the page says', async () => {
+test('the commands of the takeover and of the way back do what the page says', async () => {
   await loadMoment(cluster.server.admin, readMoment('10-admin-cordon-before-interrupt'), namespace)
   const installed = await shell(
     `helm install skyhook-operator ./skyhook-operator -n ${namespace} --take-ownership --force-conflicts`,
@@ -153,7 +183,8 @@ test('the commands of the takeover do what the page says', async () => {
   expect(installed.code, installed.output).toBe(0)
   expect((await change()).message).toMatch(/failed calling webhook/)
 
-  const [look = [], wait = [], stop = [], pods = [], cordons = [], again = [], install = []] = await commandsOf('There')
+  const [look = [], wait = [], stop = [], pods = [], cordons = [], again = [], install = [], forget = []] =
+    await commandsOf('There')
   const first = await shell(look.join('\n'))
   expect([first.code, idsIn(first)]).toEqual([
     1,
@@ -180,8 +211,22 @@ test('the commands of the takeover do what the page says', async () => {
     30_000,
   )
 
-  const helmInstall = await shell(install[0] ?? '') // the command after it waits for agents at work
-  expect(helmInstall.code, helmInstall.output).toBe(0)
+  await complete()
+  await succeed(...install)
   expect((await cluster.admin('GET', `/apis/apps/v1/namespaces/${namespace}/daemonsets/skyhookd`)).status).toBe(200)
+
+  const [ready = [], remove = [], configMaps = [], start = []] = await commandsOf('Back')
+  const packageConfigMaps = async () =>
+    (await shell(`kubectl -n ${namespace} get configmaps -o name`)).output.match(/\S*driver-5\.0\.0\S*/g) ?? []
+  expect(await packageConfigMaps()).not.toEqual([])
+  await succeed(...ready, ...remove, ...configMaps)
+  expect(await packageConfigMaps()).toEqual([])
+  expect((await cluster.admin('GET', `${skyhooksPath}/drivers`)).status).toBe(200)
+  await succeed(...start)
+  expect((await shell(`kubectl get validatingwebhookconfiguration ${webhook}`)).code).toBe(0)
+
+  // another time, for good
+  await succeed(...stop, ...forget)
+  expect((await shell(`helm list -n ${namespace} -q`)).output).not.toContain('skyhook-operator')
   expect((await cluster.admin('GET', `${skyhooksPath}/drivers`)).status).toBe(200)
 })
