@@ -27,6 +27,9 @@ export const erroringCondition = (skyhook: string): string => `${apiGroup}/${sky
 /** Ours: what a package says about itself. Its name has no capitals, so it is none of the two above. */
 export const packageCondition = (skyhook: string, name: string): string => `${apiGroup}/${skyhook}/${name}`
 
+/** Ours: the runtime-required taint stands on the Node, and no Skyhook is there that would lift it. */
+export const runtimeRequiredCondition = `${apiGroup}/RuntimeRequired`
+
 /** The operator's API level that we implement; published where the operator publishes its version. */
 export const apiLevel = 'v0.15.0'
 

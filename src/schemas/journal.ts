@@ -21,6 +21,8 @@ export type Journal = {
   readonly cordonRetriesAtMs?: readonly number[]
   /** A Skyhook with `runtimeRequired` selects this node, or did and the taint is still to be removed. */
   readonly runtimeRequired?: true
+  /** Since when the Node has had the runtime-required taint without a Skyhook that would lift it, in ms. */
+  readonly taintUnliftedSinceMs?: number
   /** Reboots made for packages since this journal began; only ever grows. */
   readonly reboots?: number
   /** UID of the Node object that this host last published to; another UID means that the node registered again. */

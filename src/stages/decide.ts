@@ -11,6 +11,7 @@ import { recordBoot } from './package/reapply-on-boot.ts'
 import { hostPatch } from './publish/host-annotation.ts'
 import { nextPublished, nodeShowsComplete, removalPatch, skyhookPatch } from './publish/node-annotations.ts'
 import { existingEdit, reconcileAnnotations } from './publish/reconcile-annotations.ts'
+import { taintCondition } from './publish/taint-condition.ts'
 import { planDeleted, planUnselected } from './skyhook/departure.ts'
 import { failingFor, withFailure } from './skyhook/failing.ts'
 import { isDisabled, isSelected, specProblem } from './skyhook/gates.ts'
@@ -66,12 +67,14 @@ export function decide(snapshot: Snapshot, lastReasons: ReadonlyMap<string, Time
 
   const change = spec.finish()
   const unread = unreadReasons(snapshot)
-  const patch = mergePatches([
+  const patches = [
     ...decisions.map((decision) => decision.patch),
     reasonsPatch(snapshot, unread.reasons),
     change.patch,
     hostPatch(snapshot),
-  ])
+  ]
+  const taint = taintCondition(snapshot, !patches.every(isEmptyPatch))
+  const patch = mergePatches([...patches, taint.patch])
   const { uid, resourceVersion } = snapshot.node.metadata
   const publish: Action = { do: 'publish', key: 'publish', patch, computedFrom: resourceVersion }
   const unpublished = unpublishedReasons(snapshot, decisions, publish)
@@ -97,6 +100,7 @@ export function decide(snapshot: Snapshot, lastReasons: ReadonlyMap<string, Time
       nodeUid: uid,
       bootId: snapshot.bootId,
       ...change.journalFields,
+      ...taint.journalFields,
       ...(reboots > 0 && { reboots }),
       skyhooks: journal.skyhooks,
     },
@@ -110,6 +114,7 @@ export function decide(snapshot: Snapshot, lastReasons: ReadonlyMap<string, Time
       Infinity,
       unread.recheckAtMs,
       unpublished.recheckAtMs,
+      taint.recheckAtMs,
       ...cordonAtMs,
       ...decisions.map(({ requeueAtMs }) => requeueAtMs),
       ...reportAtMs.filter((atMs) => atMs > snapshot.nowMs),

@@ -155,8 +155,8 @@ const idsIn = ({ output }: Ended): readonly string[] =>
 const change = async () =>
   await cluster.admin('PATCH', `${skyhooksPath}/drivers`, { metadata: { annotations: { note: 'x' } } }, merge)
 /**
- * As the census counts a Skyhook that is complete; `kubectl wait` looks at the generation that was counted. The finalizer
- * stays, as for packages with an uninstall.
+ * As the census counts a Skyhook that is complete; `kubectl wait` looks at the generation that was counted. The
+ * finalizer stays, as for packages with an uninstall.
  */
 async function complete(): Promise<void> {
   const path = `${skyhooksPath}/drivers`

@@ -25,6 +25,7 @@ test('doctor looks at a node at work without a finding, and finds a cordon that 
     ['agents', 'ok'],
     ['cordons', 'ok'],
     ['slots', 'ok'],
+    ['taints', 'ok'],
     ['hosts', 'ok'],
   ])
   expect(before.code).toBe(0)

@@ -14,10 +14,10 @@ export const doctor = defineCommand({
   summary: 'look for what is wrong with the installation, with nodes and with hosts, and say how to mend it',
   description:
     'Looks at versions, rights of the agents, admission policies, resource definitions, priority levels, agents, ' +
-    'left-over cordons and slots, and at what agents have found on their hosts. With --node it looks at one node ' +
-    'and its host, with --host at the machine that it runs on, with --takeover at what the Skyhook operator has left ' +
-    'in the cluster, and what agents will make of it. Each finding has an id that stays the same, and a ' +
-    'remedy. What you may not read is unknown. Nothing is changed.',
+    'left-over cordons and slots, taints that nobody lifts, and at what agents have found on their hosts. With ' +
+    '--node it looks at one node and its host, with --host at the machine that it runs on, with --takeover at what ' +
+    'the Skyhook operator has left in the cluster, and what agents will make of it. Each finding has an id that ' +
+    'stays the same, and a remedy. What you may not read is unknown. Nothing is changed.',
   example: 'kubectl skyhook doctor --node n1',
   flags: {
     node: {

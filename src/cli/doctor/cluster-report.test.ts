@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { agentOn, at, fitCluster, nodeOf, nowMs, skyhookOf, slotOf } from '../../../test/support/doctor-facts.ts'
 import { takeoverFindings } from '../../../test/takeover/takeover-facts.ts'
+import { defaultSettings } from '../fleet-view/settings.ts'
+import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import { cordonKey, hostKey, keepOffBeforeKey } from '../../schemas/annotations.ts'
 import { known, type Known, unknown } from '../../stages/model/snapshot.ts'
 import type { ClusterFacts } from './cluster-facts.ts'
@@ -60,6 +62,10 @@ const localOnly = new Set<string>([
   'host-journal-damaged',
   ...takeoverFindings, // takeover/report.test.ts has them
 ])
+const taint = defaultSettings.runtimeRequiredTaint
+const tainted = (node: KubernetesNode): KubernetesNode => ({ ...node, spec: { taints: [taint] } })
+const requiring = (pool: string) =>
+  skyhookOf(`for-${pool}`, { runtimeRequired: true, nodeSelectors: { matchLabels: { pool } } })
 const reported = (severity: string): string =>
   JSON.stringify({ findings: [{ id: 'noexec', severity, message: 'it is mounted noexec', remedy: 'mount it' }] })
 
@@ -68,7 +74,7 @@ test('nothing is found in a cluster as the chart sets it up', () => {
   expect(checks.map(({ verdict, findings, unknown }) => ({ verdict, findings, unknown }))).toEqual(
     checks.map(() => ({ verdict: 'ok', findings: [], unknown: [] })),
   )
-  expect(checks).toHaveLength(10)
+  expect(checks).toHaveLength(11)
 })
 
 const rows: readonly [FindingId, string, Partial<ClusterFacts>, RegExp][] = [
@@ -211,6 +217,21 @@ const rows: readonly [FindingId, string, Partial<ClusterFacts>, RegExp][] = [
     withFleet({ nodes: known([nodeOf('n1', { [keepOffBeforeKey]: '{}' }), nodeOf('n2')]) }),
     /^1 node with cordoned-before or keep-off-before/,
   ],
+  [
+    'taint-without-skyhook',
+    'a taint of new nodes without a Skyhook that requires it',
+    withFleet({ nodes: known([nodeOf('n1'), tainted(nodeOf('n2'))]) }),
+    /^1 node with the taint skyhook\.nvidia\.com=runtime-required:NoSchedule, and no .* selects them: n2$/,
+  ],
+  [
+    'taint-without-skyhook',
+    'taints of new nodes beside a Skyhook that requires them of others',
+    withFleet({
+      nodes: known(['n1', 'n2'].map((name) => tainted(nodeOf(name)))),
+      skyhooks: known([skyhookOf('tuning'), requiring('b')]),
+    }),
+    /^2 nodes with .* selects them, not for-b: n1, n2$/,
+  ],
   ['slot-without-node', 'a slot of a deleted Node', withFleet({ slots: known([slotOf('n9')]) }), /of n9$/],
   [
     'slot-of-former-node',
@@ -287,6 +308,13 @@ describe('what belongs to ordinary work is no finding', () => {
       withFleet({ nodes: known([nodeOf('n1', { [cordonKey('tuning')]: 'true' }), nodeOf('n2')]) }),
     ],
     ['a slot during a long reboot', withFleet({ slots: known([slotOf('n1', { renewedAtMs: nowMs - 300_000 })]) })],
+    [
+      'a new node with a Skyhook that requires its taint',
+      withFleet({
+        nodes: known([nodeOf('n1'), tainted(nodeOf('n2'))]),
+        skyhooks: known([skyhookOf('tuning'), requiring('a')]),
+      }),
+    ],
     ['a tool from the sources', { toolVersion: 'source' }],
     [
       'a definition with another description',
@@ -340,8 +368,8 @@ test('what may not be read is unknown, and never taken for missing', () => {
 
 test('the checks of one node leave out what is about others', () => {
   const nodes = ['n1', 'n2'].map((name) => nodeOf(name, { [cordonKey('gone')]: 'true', [hostKey]: reported('error') }))
-  const fleet = { ...fitCluster.fleet, nodes: known(nodes), agents: known([agentOn('n1')]) }
-  const [, second] = nodes
+  const fleet = { ...fitCluster.fleet, nodes: known(nodes.map(tainted)), agents: known([agentOn('n1')]) }
+  const second = nodes.map(tainted)[1]
   if (second === undefined) throw new Error('there are two nodes')
   const checks = nodeReport({ fleet }, second, suspicionsOf(fleet))
   const objects = checks.flatMap(({ findings }) => findings.flatMap((one) => one.objects.map(({ name }) => name)))
@@ -350,6 +378,7 @@ test('the checks of one node leave out what is about others', () => {
     ['agents', 'error'],
     ['cordons', 'error'],
     ['slots', 'ok'],
+    ['taints', 'warning'],
     ['hosts', 'error'],
   ])
 })
@@ -374,6 +403,7 @@ agents       ok       2 nodes, 2 Ready agents in the cluster
 census       ok       held by n1
 cordons      ok       all nodes
 slots        ok       1 slot
+taints       ok       2 nodes
 hosts        ok       2 hosts described by their agents
 
 1 error, 0 warnings, 1 check not or not wholly possible

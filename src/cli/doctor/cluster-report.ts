@@ -10,6 +10,7 @@ import { checkCordons, checkSlots, type Suspicion } from './left-overs.ts'
 import { checkPermissions } from './permissions.ts'
 import { checkPolicies } from './policies.ts'
 import { checkPriority } from './priority.ts'
+import { checkTaints } from './taints.ts'
 import { checkVersions } from './versions.ts'
 
 /** `suspicions`: those that a second look has confirmed. */
@@ -29,6 +30,7 @@ export function clusterReport(
     checkCensus(facts),
     checkCordons(fleet, suspicions),
     checkSlots(fleet, suspicions),
+    checkTaints(fleet),
     checkHosts(fleet.nodes),
   ]
 }
@@ -44,6 +46,7 @@ export function nodeReport(
     checkAgents(fleet, nodes),
     checkCordons(fleet, suspicions, name),
     checkSlots(fleet, suspicions, name),
+    checkTaints(fleet, nodes),
     checkHosts(nodes),
   ]
 }

@@ -37,6 +37,10 @@ export const catalogue = {
     severity: 'warning',
     meaning: 'A node still carries what agents remember during a cordon, without a cordon of theirs.',
   },
+  'taint-without-skyhook': {
+    severity: 'warning',
+    meaning: 'A node has the taint of new nodes, and no Skyhook with `runtimeRequired` selects it: nobody lifts it.',
+  },
   'slot-without-node': { severity: 'warning', meaning: 'A slot belongs to a Node that does not exist.' },
   'slot-of-former-node': { severity: 'warning', meaning: 'A slot is of an earlier registration of its Node.' },
   'slot-without-skyhook': { severity: 'warning', meaning: 'A slot belongs to a Skyhook that does not exist.' },
@@ -111,6 +115,7 @@ export type CheckName =
   | 'census'
   | 'cordons'
   | 'slots'
+  | 'taints'
   | 'hosts'
   | 'host'
   | 'bus'

@@ -36,6 +36,19 @@ export const nodeConditions = {
       StatusInvalid: ['Unknown', 'The agent cannot use the status file; the message says why.'],
     },
   },
+  'skyhook.nvidia.com/RuntimeRequired': {
+    origin: 'skyhookd',
+    meaning:
+      'The [taint of new nodes](skyhook.md#new-nodes) stays, since nobody lifts it. The condition goes with the ' +
+      'taint, or when a Skyhook with `runtimeRequired` selects the node.',
+    reasons: {
+      RuntimeRequired: [
+        'True',
+        'No Skyhook with `runtimeRequired` selects the node. The message has the taint, and up to three such ' +
+          'Skyhooks whose `nodeSelectors` do not match.',
+      ],
+    },
+  },
 } as const satisfies Record<string, ConditionRow>
 
 /** `Ready`, `Reconciling` and `Stalled` follow kstatus, so that `kubectl wait` and GitOps tools understand them. */

@@ -92,3 +92,59 @@ describe('a node that joins the cluster', () => {
     expect([node.settleFor(5_000).status(), node.slots]).toEqual(['complete', []])
   })
 })
+
+describe('a tainted node that no Skyhook with runtimeRequired selects', () => {
+  const shown = (node: NodeSimulator): readonly string[] =>
+    (node.node.status?.conditions ?? []).flatMap(({ type, message = '' }) =>
+      type === 'skyhook.nvidia.com/RuntimeRequired' ? [message] : [],
+    )
+  const elsewhere = { runtimeRequired: true, nodeSelectors: { matchLabels: { pool: 'gpu' } } } as const
+
+  test('the Node says who does not lift the taint, once, and also after the agent has restarted', () => {
+    const node = newNode()
+    node.apply('drivers', { ...elsewhere, packages: { a: pkg('1.0.0') } })
+    node.settleFor(9_000)
+    const early = [shown(node), node.patches]
+    node.settleFor(2_000)
+    node.restartAgent()
+    node.settleFor(60_000)
+    expect(early).toEqual([[], 0])
+    expect([shown(node), node.patches]).toEqual([[expect.stringContaining('(drivers do not), so nobody lifts')], 1])
+  })
+
+  test('the condition goes with the first write of a Skyhook that selects the node, which then lifts the taint', () => {
+    const [warned, unwarned] = [newNode(), newNode()].map((node, index) => {
+      node.settleFor(index === 0 ? 20_000 : 1_000)
+      const before = [shown(node).length, node.patches]
+      node.apply('s', { runtimeRequired: true, packages: { a: pkg('1.0.0') } })
+      node.settleFor(30_000)
+      return { before, after: [node.status(), shown(node), node.node.spec?.taints], writes: node.patches }
+    })
+    expect([warned?.before, unwarned?.before]).toEqual([
+      [1, 1],
+      [0, 0],
+    ])
+    expect(warned?.after).toEqual(['complete', [], []])
+    expect([warned?.after, (warned?.writes ?? 0) - 1]).toEqual([unwarned?.after, unwarned?.writes])
+  })
+
+  test('a label that comes a little later costs no write', () => {
+    const node = newNode()
+    node.apply('drivers', { ...elsewhere, packages: { a: pkg('1.0.0') } })
+    node.settleFor(8_000)
+    node.node = { ...node.node, metadata: { ...node.node.metadata, labels: { pool: 'gpu' } } }
+    const written: string[] = []
+    for (let round = 0; round < 60 && node.step(); round++) written.push(...shown(node))
+    node.settleFor(30_000)
+    expect([written, shown(node), node.node.spec?.taints, node.status('drivers')]).toEqual([[], [], [], 'complete'])
+  })
+
+  test('the condition goes when somebody removes the taint', () => {
+    const node = newNode()
+    node.settleFor(20_000)
+    expect(shown(node)).toHaveLength(1)
+    node.node = { ...node.node, spec: { taints: [] } }
+    node.settleFor(1_000)
+    expect(shown(node)).toEqual([])
+  })
+})

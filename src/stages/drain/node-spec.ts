@@ -1,7 +1,9 @@
 import { cordonKey, cordonedBeforeKey, hostKey, keepOffBeforeKey } from '../../schemas/annotations.ts'
 import { apiGroup } from '../../schemas/api.ts'
-import type { KubernetesNode, Taint } from '../../schemas/kubernetes.ts'
+import type { KubernetesNode, ObjectMeta, Taint } from '../../schemas/kubernetes.ts'
 import { perObject } from '../../schemas/per-object.ts'
+import { selects } from '../../schemas/selectors.ts'
+import type { SkyhookSpec } from '../../schemas/skyhook.ts'
 import type { CordonChange, CordonState } from './cordon-ownership.ts'
 
 /** Cluster autoscalers that would remove a node which is merely being worked on. */
@@ -88,5 +90,24 @@ export function requiredTaint(
 
 export const hasTaint = (node: KubernetesNode, taint: Taint): boolean =>
   (node.spec?.taints ?? []).some((other) => isSameTaint(other, taint))
+
+/**
+ * The taint that nobody lifts: the Node has it, and no Skyhook with `runtimeRequired` selects the node. `others`: those
+ * that select other nodes, by name. Undefined where it is not so.
+ */
+export function unliftedTaint(
+  { metadata, spec }: KubernetesNode,
+  taint: Taint,
+  skyhooks: readonly { readonly metadata: ObjectMeta; readonly spec: SkyhookSpec }[],
+): { readonly text: string; readonly others: readonly string[] } | undefined {
+  const found = (spec?.taints ?? []).find((one) => isSameTaint(one, taint))
+  if (!found) return undefined
+  const required = skyhooks.filter((one) => one.spec.runtimeRequired === true)
+  if (required.some((one) => selects(one.spec.nodeSelectors, metadata.labels ?? {}))) return undefined
+  return { text: taintText(found), others: required.map((one) => one.metadata.name).toSorted() }
+}
+
+/** As kubectl writes it. */
+export const taintText = ({ key, value, effect }: Taint): string => `${key}${value ? `=${value}` : ''}:${effect}`
 
 const isSameTaint = (one: Taint, other: Taint): boolean => one.key === other.key && one.effect === other.effect

@@ -35,6 +35,7 @@ function journalAt(atMs: number): Journal {
   return {
     ...emptyJournal('n'),
     cordonRetriesAtMs: [atMs],
+    taintUnliftedSinceMs: atMs,
     skyhooks: {
       soaking: { ...record, lifecycle: undefined, soak: { sinceMs: atMs, readySinceMs: atMs, daemonSets: [] } },
       waiting: { ...record, drain: { state: 'waiting', yieldCount: 0, sinceMs: atMs } },
@@ -43,12 +44,13 @@ function journalAt(atMs: number): Journal {
   }
 }
 
-const momentsOf = ({ cordonRetriesAtMs = [], skyhooks }: Journal) => {
+const momentsOf = ({ cordonRetriesAtMs = [], taintUnliftedSinceMs = 0, skyhooks }: Journal) => {
   const [waiting, paused] = [skyhooks['waiting'], skyhooks['paused']]
   const retrying = waiting?.packages['p|1']
   const running = waiting?.packages['q|1']
   return {
     cordonRetry: (cordonRetriesAtMs[0] ?? 0) - nowMs,
+    taintUnlifted: taintUnliftedSinceMs - nowMs,
     waiting: waiting?.drain?.state === 'waiting' && waiting.drain.sinceMs - nowMs,
     paused: paused?.drain?.state === 'paused' && paused.drain.untilMs - nowMs,
     published: (waiting?.published?.atMs ?? 0) - nowMs,
@@ -69,6 +71,7 @@ describe('the journal of an earlier agent', () => {
     const carried = carryTimes(journalAt(nowMs + 24 * hourMs), { nowMs, isContinued: false })
     expect(momentsOf(carried)).toEqual({
       cordonRetry: 0,
+      taintUnlifted: 0,
       waiting: 0,
       paused: 1_800_000,
       published: 0,
@@ -81,7 +84,13 @@ describe('the journal of an earlier agent', () => {
 
   test('a journal of an earlier boot has no limit that is over by a clock that went forward', () => {
     const carried = carryTimes(journalAt(nowMs - hourMs), { nowMs, isContinued: false })
-    expect(momentsOf(carried)).toMatchObject({ waiting: 0, interrupted: 0, started: 0, requested: -hourMs })
+    expect(momentsOf(carried)).toMatchObject({
+      taintUnlifted: 0,
+      waiting: 0,
+      interrupted: 0,
+      started: 0,
+      requested: -hourMs,
+    })
     // the node has not been seen Ready since
     expect(carried.skyhooks['soaking']?.soak).toEqual({ sinceMs: nowMs, daemonSets: [] })
   })

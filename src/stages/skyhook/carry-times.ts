@@ -21,11 +21,12 @@ export type TimeBase = {
  * forward must not end it.
  */
 export function carryTimes(journal: Journal, base: TimeBase): Journal {
-  const { cordonRetriesAtMs } = journal
+  const { cordonRetriesAtMs, taintUnliftedSinceMs } = journal
   const skyhooks = Object.entries(journal.skyhooks).map(([name, record]) => [name, carryRecord(record, base)] as const)
   return {
     ...journal,
     ...(cordonRetriesAtMs && { cordonRetriesAtMs: cordonRetriesAtMs.map((atMs) => Math.min(atMs, base.nowMs)) }),
+    ...(taintUnliftedSinceMs !== undefined && { taintUnliftedSinceMs: carrySince(taintUnliftedSinceMs, base) }),
     skyhooks: Object.fromEntries(skyhooks),
   }
 }

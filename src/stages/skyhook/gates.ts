@@ -1,4 +1,5 @@
 import { disableKey, ignoreLabel, pauseKey } from '../../schemas/annotations.ts'
+import { taintText } from '../drain/node-spec.ts'
 import { dependencyProblems } from '../package/dependencies.ts'
 import type { Reason } from '../../schemas/catalogue/reasons.ts'
 import { selects, tolerates } from '../../schemas/selectors.ts'
@@ -38,7 +39,7 @@ function untoleratedTaints(view: SkyhookView, snapshot: Snapshot): string[] {
   ]
   return (snapshot.node.spec?.taints ?? [])
     .filter((taint) => taint.effect !== 'PreferNoSchedule' && !tolerates(tolerations, taint))
-    .map(({ key, value, effect }) => `${key}${value ? `=${value}` : ''}:${effect}`)
+    .map(taintText)
 }
 
 /** What a gate looks at; `precedingSkyhook`: one that comes first and has work on this node. */

@@ -1,0 +1,41 @@
+/** Nodes whose taint of new nodes stays, since no Skyhook is there to lift it. */
+import type { KubernetesNode } from '../../schemas/kubernetes.ts'
+import { unliftedTaint } from '../../stages/drain/node-spec.ts'
+import type { Known } from '../../stages/model/snapshot.ts'
+import { defaultSettings } from '../fleet-view/settings.ts'
+import { valueOr } from '../fleet-view/readable.ts'
+import type { FleetView } from '../fleet-view/fleet-view.ts'
+import { type Check, checkOf, counted, finding, named } from './finding.ts'
+
+/** `nodes`: those that are looked at. */
+export function checkTaints(
+  fleet: FleetView<KubernetesNode>,
+  nodes: Known<readonly KubernetesNode[]> = fleet.nodes,
+): Check {
+  const { skyhooks } = fleet
+  if (!nodes.known || !skyhooks.known)
+    return checkOf('taints', { unknown: [nodes, skyhooks].flatMap((part) => (part.known ? [] : [part.why])) })
+  const { runtimeRequiredTaint } = valueOr(fleet.settings, defaultSettings)
+  const found = nodes.value.flatMap((node) => {
+    const taint = unliftedTaint(node, runtimeRequiredTaint, skyhooks.value)
+    return taint ? [{ name: node.metadata.name, ...taint }] : []
+  })
+  const [first] = found
+  const about = counted(nodes.value.length, 'node')
+  if (!first) return checkOf('taints', { about })
+  const names = found.map(({ name }) => name)
+  const others = first.others.length > 0 ? `, not ${named(first.others)}` : ''
+  return checkOf('taints', {
+    about,
+    findings: [
+      finding('taint-without-skyhook', {
+        message:
+          `${counted(found.length, 'node')} with the taint ${first.text}, and no Skyhook with runtimeRequired ` +
+          `selects them${others}: ${named(names)}`,
+        remedy: 'apply a Skyhook with runtimeRequired that selects them, or remove the taint',
+        command: `kubectl taint node ${first.name} ${runtimeRequiredTaint.key}:${runtimeRequiredTaint.effect}-`,
+        objects: names.map((name) => ({ kind: 'Node', name })),
+      }),
+    ],
+  })
+}
