@@ -3,7 +3,8 @@
  * boot.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Taint } from '../../src/schemas/kubernetes.ts'
+import { runtimeRequiredCondition } from '../../src/schemas/annotations.ts'
+import type { KubernetesNode, Taint } from '../../src/schemas/kubernetes.ts'
 import { nodeNames, uniqueName, useCluster, type NodeName } from './cluster.ts'
 import { patch, paths } from './kube.ts'
 import {
@@ -21,6 +22,11 @@ import { createWorkloads, tooFewReady, type Workloads } from './workloads.ts'
 const cluster = useCluster()
 const isTainted = (name: NodeName, key: string): boolean =>
   cluster.history.now.nodes.get(name)?.spec?.taints?.some((taint) => taint.key === key) === true
+
+const taintConditions = (node: KubernetesNode | undefined): readonly string[] =>
+  (node?.status?.conditions ?? []).flatMap(({ type, message = '' }) =>
+    type === runtimeRequiredCondition ? [message] : [],
+  )
 
 async function taintAll(...taints: readonly Taint[]): Promise<void> {
   await Promise.all(nodeNames.map((name) => patch(cluster.api, `${paths.nodes}/${name}`, { spec: { taints } })))
@@ -118,6 +124,9 @@ describe('runtime-required.yaml', () => {
     await taintAll(taint)
     shop = await createWorkloads(cluster, name)
     const deployed = shop.deploy('early', 3)
+    await cluster.history.eventually('each node says that nobody lifts its taint', ({ nodes }) =>
+      nodeNames.every((node) => taintConditions(nodes.get(node)).length > 0),
+    )
     await cluster.apply(fixture('runtime-required.yaml', name, cluster.registry), ...nodeNames)
     await finished(name, 120_000)
     await deployed
@@ -151,6 +160,10 @@ describe('runtime-required.yaml', () => {
       expect(isCordoned(cluster.history.now.nodes.get(node))).toBe(false)
     },
   )
+
+  test('runtime-required.yaml takes the condition of a taint that nobody lifts off each node', () => {
+    for (const node of nodeNames) expect(taintConditions(cluster.history.now.nodes.get(node))).toEqual([])
+  })
 
   test('runtime-required.yaml removes the taint on completion, and no pod starts before', async () => {
     for (const node of nodeNames) expect(isTainted(node, taint.key)).toBe(false)
