@@ -1,7 +1,8 @@
+import type { ConfigUpdates } from '../schemas/config-updates.ts'
 import { describe, expect, test } from 'vitest'
 import { countsOf, nodeReporting, skyhookWith } from '../../test/support/census-objects.ts'
 import type { SkyhookSpec } from '../schemas/skyhook.ts'
-import { type ConfigUpdates, updatesAfterEdit } from './config-updates.ts'
+import { updatesAfterEdit } from './config-updates.ts'
 import { nextStatus } from './status.ts'
 
 type ConfigMap = Readonly<Record<string, string>>

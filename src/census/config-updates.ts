@@ -1,13 +1,10 @@
 /**
  * `status.configUpdates`, for the way back: the operator reads there which keys of a configMap its nodes are to pick
- * up, and by them which interrupt is due. No agent of ours reads it.
+ * up, and by them which interrupt is due. Agents read it for packages that the operator has left half done.
  */
+import type { ConfigUpdates } from '../schemas/config-updates.ts'
 import type { SkyhookSpec } from '../schemas/skyhook.ts'
 import { changedKeys } from '../stages/model/package-inputs.ts'
-import type { SkyhookStatus } from './skyhook-status.ts'
-
-/** Keys of configMaps, by package. */
-export type ConfigUpdates = NonNullable<SkyhookStatus['configUpdates']>
 
 /**
  * The keys known so far and those that an edit added, changed or removed, for packages that both specs have at the same

@@ -1,3 +1,4 @@
+import type { ConfigUpdates } from '../schemas/config-updates.ts'
 import type { NodeStateEntry } from '../schemas/annotations.ts'
 import type { NodeStatus, Skyhook } from '../schemas/skyhook.ts'
 
@@ -20,7 +21,7 @@ export type SkyhookStatus = {
   readonly nodesPending?: number
   readonly compartmentStatuses?: Readonly<Record<string, CompartmentStatus>>
   /** For the original operator, should it come back: keys of a configuration that not all nodes have picked up. */
-  readonly configUpdates?: Readonly<Record<string, readonly string[]>>
+  readonly configUpdates?: ConfigUpdates
 }
 
 export type CompartmentStatus = {

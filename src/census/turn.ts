@@ -1,11 +1,12 @@
 /** One turn of a Skyhook at the census: what is due, by what was counted and what is remembered. No request is sent here. */
+import type { ConfigUpdates } from '../schemas/config-updates.ts'
 import { readLedger, type Ledger } from '../lease/ledger.ts'
 import type { Lease, Slot } from '../lease/slot.ts'
 import { isEqual } from '../schemas/equal.ts'
 import type { Skyhook } from '../schemas/skyhook.ts'
 import type { Agents } from './agent-liveness.ts'
 import { aheadLedger, type AheadLedger } from './ahead-ledger.ts'
-import { type ConfigUpdates, updatesAfterEdit } from './config-updates.ts'
+import { updatesAfterEdit } from './config-updates.ts'
 import type { Counts } from './count.ts'
 import { type BatchPlan, isIdle, planBatches } from './batch-plan.ts'
 import { dampedCountDueAtMs } from './damped-count.ts'

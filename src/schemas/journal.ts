@@ -182,6 +182,8 @@ export type PackageFacts = {
   readonly restarts: number
   /** None of its steps has started on the host so far; absent once one may have. */
   readonly untouched?: true | undefined
+  /** The operator has put it on the host, at least in part, and no agent has begun a stage of it since. */
+  readonly adopted?: true | undefined
   /** The stage that brought this version onto the host; absent until it passed, and if another agent ran it. */
   readonly installedBy?: 'apply' | 'upgrade' | undefined
   /** Absent until `config` starts. */

@@ -1,7 +1,8 @@
 import type { KubeObject } from '../../kube/objects.ts'
+import type { ConfigUpdates } from '../../schemas/config-updates.ts'
 import type { Skyhook } from '../../schemas/skyhook.ts'
 
-export type SkyhookObject = Pick<Skyhook, 'metadata' | 'spec'>
+export type SkyhookObject = Pick<Skyhook, 'metadata' | 'spec'> & { readonly configUpdates?: ConfigUpdates }
 type Metadata = KubeObject['metadata']
 
 /**

@@ -11,6 +11,7 @@ import { requestBackoff } from '../../kube/retry.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
 import { skyhooksPath } from '../../schemas/api.ts'
 import { backoffMs } from '../../schemas/backoff.ts'
+import { configUpdatesOf } from '../../schemas/config-updates.ts'
 import { type Clock, type Random, sleep } from '../../schemas/clock.ts'
 import type { PolicyKnowledge } from '../../schemas/deployment-policy.ts'
 import { isEqual } from '../../schemas/equal.ts'
@@ -140,7 +141,8 @@ export function followSkyhooks(
       // at least as new as the watch: an API server that lags behind waits until it has that version
       const query = { resourceVersion: metadata.resourceVersion }
       const answer = await transport.json<Skyhook>('GET', `${skyhooksPath}/${name}`, { query, signal })
-      record({ metadata: answer.metadata, spec: answer.spec }) // the status is large and not needed
+      const configUpdates = configUpdatesOf(answer.status) // the rest of the status is large and not needed
+      record({ metadata: answer.metadata, spec: answer.spec, ...(configUpdates && { configUpdates }) })
       return reads.isCurrent(metadata) ? 'as shown' : 'other'
     } catch (error) {
       signal.throwIfAborted()
@@ -163,6 +165,7 @@ export function followSkyhooks(
         spec: object.spec ?? {},
         stale: !reads.isCurrent(metadata),
         ...(policy && { policy }),
+        ...(object.configUpdates && { configUpdates: object.configUpdates }),
       })
     }
     return known(views)

@@ -28,8 +28,8 @@ export type ReadyPreparation = Extract<Preparation, { state: 'ready' }>
 export type AdvanceOutcome = PackageState | 'again'
 
 /** Some of it is on the host, by this agent or by the operator. */
-export const isOnHost = ({ work, config, untouched }: PackageRecord): boolean =>
-  untouched !== true && (work !== undefined || config?.finished !== undefined)
+export const isOnHost = ({ work, config, untouched, adopted }: PackageRecord): boolean =>
+  untouched !== true && (work !== undefined || config?.finished !== undefined || adopted === true)
 
 /** Its uninstall was given up. */
 export const isLeftBehind = ({ progress }: PackageRecord): boolean =>

@@ -1,3 +1,4 @@
+import type { ConfigUpdates } from '../../schemas/config-updates.ts'
 import type { PolicyKnowledge } from '../../schemas/deployment-policy.ts'
 import type { KubernetesNode, ObjectMeta } from '../../schemas/kubernetes.ts'
 import type { Journal } from '../../schemas/journal.ts'
@@ -129,6 +130,8 @@ export type SkyhookView = {
   readonly stale: boolean
   /** The DeploymentPolicy that the spec names; absent where it names none. */
   readonly policy?: PolicyKnowledge | undefined
+  /** From the status, as it was when the spec was read: only for hosts that the operator has worked on. */
+  readonly configUpdates?: ConfigUpdates | undefined
 }
 
 export type AttemptObservation =

@@ -40,7 +40,10 @@ const start = { ...facts, stage: 'config', work, spec } as const
 /** Each transition with all that it may be asked for, on a record that may be in a state that its type forbids. */
 const calls: Readonly<Record<keyof typeof transitions, readonly ((entry: PackageRecord) => PackageRecord)[]>> = {
   newPackage: [() => functions.newPackage('a', spec, 'apply')],
-  adoptPackage: [() => functions.adoptPackage({ name: 'a', version: '1.0.0', image: 'r/p', config }, 'config')],
+  adoptPackage: (['due', 'complete'] as const).map(
+    (state) => () =>
+      functions.adoptPackage({ name: 'a', version: '1.0.0', image: 'r/p' }, { progress: { state, stage: 'config' } }),
+  ),
   beginStage: [(entry) => functions.beginStage(entry, start)],
   recordSteps: [(entry) => functions.recordSteps(entry as RunningPackage, attempt)],
   completeStage: [(entry) => functions.completeStage(entry as RunningPackage, 1)],

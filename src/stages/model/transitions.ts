@@ -24,7 +24,7 @@ import { isLeftBehind, isOnHost, publishedState } from './package-state.ts'
  */
 export const transitions = {
   newPackage: { from: ['absent'], to: ['due'] },
-  adoptPackage: { from: ['absent'], to: ['complete'] },
+  adoptPackage: { from: ['absent'], to: ['due', 'complete'] },
   beginStage: { from: ['due', 'running', 'retrying', 'complete', 'skipped', 'retained'], to: ['running'] },
   recordSteps: { from: ['running'], to: ['running'] },
   completeStage: { from: ['running'], to: ['complete'] },
@@ -73,11 +73,16 @@ export const newPackage = (name: string, spec: PackageSpec, stage: 'apply' | 'up
   progress: { state: 'due', stage },
 })
 
-/** A version that the operator completed on this host. */
+/** What can be known of a version that another agent worked on. */
+export type AdoptedFacts = Pick<PackageFacts, 'config' | 'pendingInterrupt' | 'metInterrupt'> & {
+  readonly progress: Extract<PackageProgress, { state: 'due' | 'complete' }>
+}
+
+/** A version that the operator has put on this host, at least in part. */
 export const adoptPackage = (
-  { name, version, image, config }: Pick<PackageFacts, 'name' | 'version' | 'image'> & { config: ConfigRecord },
-  stage: 'config' | 'post-interrupt',
-): PackageRecord => ({ name, version, image, restarts: 0, config, progress: { state: 'complete', stage } })
+  { name, version, image }: Pick<PackageFacts, 'name' | 'version' | 'image'>,
+  { progress, ...facts }: AdoptedFacts,
+): PackageRecord => ({ name, version, image, restarts: 0, adopted: true, ...facts, progress })
 
 export type StageStart = {
   readonly stage: Stage
@@ -100,6 +105,7 @@ export function beginStage(entry: PackageRecord, start: StageStart): RunningPack
     ...(spec && stage !== 'uninstall' && { image: spec.image, containerSHA: spec.containerSHA ?? entry.containerSHA }),
     uninstall: spec ? spec.uninstall : entry.uninstall,
     untouched: isOnHost(entry) ? undefined : true,
+    adopted: undefined, // from here on its work tells
     restarts: 0,
     work,
     config,

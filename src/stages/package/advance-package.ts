@@ -33,7 +33,7 @@ import { dropAttempt, finishPackage, leaveBehind, retainPackage } from '../model
 import { advanceStage } from './advance-stage.ts'
 import { cancel, isCanceling, makesWay } from './cancel.ts'
 import { missingInputs } from './missing-inputs.ts'
-import { dueOf, isComplete, isMidChange } from './next-stage.ts'
+import { dueOf, isComplete, isMidChange, isUnfinished } from './next-stage.ts'
 import { isRunRequested, recordRunRequest } from './run-requests.ts'
 import { attemptInputsHash, isSuperseded, retryFailedStage, startStage } from './start-stage.ts'
 
@@ -96,7 +96,7 @@ function advanceFinished(builder: PlanBuilder, { name, spec, permission }: Packa
   if (superseded && !cancel(builder, superseded, permission)) return { state: 'running' }
   const entries = entriesOf(builder.record, name)
   if (!spec) {
-    for (const entry of entries.filter(isMidChange)) setEntry(builder, retainPackage(entry))
+    for (const entry of entries.filter(isUnfinished)) setEntry(builder, retainPackage(entry))
     return { state: 'complete' }
   }
   const found = entries.find(({ version }) => version === spec.version)
@@ -128,11 +128,9 @@ function begin(builder: PlanBuilder, { entry, spec, stage, permission }: Beginni
   // what is half done is not held back any more, but for a package that is put back during its uninstall
   const isNewChange = !isMidChange(entry) || (isInstall && entry.progress.stage === 'uninstall')
   const references = isNewChange && stage !== 'uninstall' ? referencesOf(spec) : undefined
-  const {
-    image,
-    version,
-    containerSHA: digest,
-  } = isNewWork && spec ? spec : { ...entry, containerSHA: entry.work?.digest }
+  // what is taken off the host is its own version, also where the operator has installed it
+  const isOfSpec = isNewWork && spec !== undefined && (isInstall || spec.version === entry.version)
+  const { image, version, containerSHA: digest } = isOfSpec ? spec : { ...entry, containerSHA: entry.work?.digest }
   // also of what waits for others: a wrong image is to be known before anything starts
   const requested = { image, version, ...(digest && { digest }), ...(references && { references }) }
   const prepared = requestPreparation(builder, requested, builder.depth)
@@ -172,7 +170,7 @@ const referencesOf = ({ env = [], resources }: Pick<PackageSpec, 'env' | 'resour
 function retainOthers(builder: PlanBuilder, { name, version }: PackageRecord): void {
   const others = entriesOf(builder.record, name).filter((other) => other.version !== version)
   for (const other of others) {
-    if (other.work === undefined || other.progress.state === 'retained') continue
+    if ((other.work === undefined && other.adopted !== true) || other.progress.state === 'retained') continue
     if (other.progress.stage === 'uninstall') removeEntry(builder, keyOf(other))
     else setEntry(builder, retainPackage(other))
   }

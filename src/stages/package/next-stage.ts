@@ -156,8 +156,12 @@ export const isComplete = (name: string, spec: PackageSpec, entries: readonly Pa
   dueOf(name, spec, entries).due === 'nothing'
 
 /** True when the package is between its first step and its completion: the host is half changed. */
-export function isMidChange({ work, progress, pendingInterrupt }: PackageRecord): boolean {
-  if (work === undefined || progress.state === 'retained' || progress.state === 'skipped') return false
+export const isMidChange = (entry: PackageRecord): boolean => entry.work !== undefined && isUnfinished(entry)
+
+/** The same of a package that the operator has begun as well. */
+export function isUnfinished({ work, adopted, progress, pendingInterrupt }: PackageRecord): boolean {
+  if (work === undefined && adopted !== true) return false
+  if (progress.state === 'retained' || progress.state === 'skipped') return false
   const { state, stage } = progress
   const isFinal = stage === 'post-interrupt' || (stage === 'config' && !pendingInterrupt)
   return !(state === 'complete' && isFinal)

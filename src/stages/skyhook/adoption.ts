@@ -1,0 +1,154 @@
+import type { ConfigRecord, PackageInputs, PackageRecord, PendingInterrupt } from '../../schemas/journal.ts'
+import { type EntryState, type PackageSpec, type StageName, stageNames } from '../../schemas/skyhook.ts'
+import { isConditional, matchedInterrupts, mergeInterrupts } from '../interrupt/merge.ts'
+import { inputsOf } from '../model/package-inputs.ts'
+import { packageKey } from '../model/package-key.ts'
+import { type AnnotationEntry, parseState } from '../model/read-annotations.ts'
+import type { SkyhookView } from '../model/snapshot.ts'
+import { type AdoptedFacts, adoptPackage } from '../model/transitions.ts'
+
+/** What the operator left of one Skyhook on a node. */
+export type OperatorWork = {
+  /** Text of the nodeState annotation. */
+  readonly state: string
+  /** What the operator made of all packages of the Skyhook together. */
+  readonly status: string | undefined
+}
+
+/** Where the work on an entry goes on. */
+export type Continuation =
+  /** Nothing of it is on the host, or nobody knows that there is. */
+  | 'absent'
+  /** The stage may have run in part: it runs again. */
+  | 'repeat'
+  /** The stage passed: what follows is next. */
+  | 'follow'
+  /** Config passed, and whether the interrupt was made is not known: it is made. */
+  | 'interrupt'
+
+/**
+ * A stage that the operator has not recorded as complete may have been carried out in part, and a stage of a package bears
+ * being repeated. Its flag of an interrupt is no proof that it was made: it is written before.
+ */
+const continuations: Readonly<Record<StageName, Readonly<Record<EntryState, Continuation>>>> = {
+  apply: { complete: 'follow', in_progress: 'repeat', erroring: 'repeat', skipped: 'repeat', unknown: 'repeat' },
+  upgrade: { complete: 'follow', in_progress: 'repeat', erroring: 'repeat', skipped: 'repeat', unknown: 'repeat' },
+  config: { complete: 'follow', in_progress: 'repeat', erroring: 'repeat', skipped: 'repeat', unknown: 'repeat' },
+  // skipped: the interrupt of another package was to do for both
+  interrupt: {
+    complete: 'follow',
+    in_progress: 'interrupt',
+    erroring: 'interrupt',
+    skipped: 'interrupt',
+    unknown: 'interrupt',
+  },
+  'post-interrupt': {
+    complete: 'follow',
+    in_progress: 'repeat',
+    erroring: 'repeat',
+    skipped: 'repeat',
+    unknown: 'repeat',
+  },
+  // skipped: the version that is to be applied when another one is off the host
+  uninstall: { complete: 'absent', in_progress: 'repeat', erroring: 'repeat', skipped: 'absent', unknown: 'repeat' },
+}
+
+/** Of an entry as somebody wrote it: without a known stage nothing is known of it; any other state is an unknown one. */
+export function continuationOf({ stage, state }: AnnotationEntry): Continuation {
+  const known = stageNames.find((name) => name === stage)
+  if (known === undefined) return 'absent'
+  const row: Readonly<Record<string, Continuation>> = continuations[known]
+  return row[String(state)] ?? row['unknown'] ?? 'absent'
+}
+
+/**
+ * The operator's entries as records of the journal. Those that it completed at the spec's version count as complete with
+ * the current spec. Before v0.5 it wrote `name` as the key instead of `name|version`, and left that beside the new one.
+ */
+export function adoptEntries(
+  view: Pick<SkyhookView, 'spec' | 'configUpdates'>,
+  { state, status }: OperatorWork,
+): Record<string, PackageRecord> {
+  const records: Record<string, PackageRecord> = {}
+  const entries = parseState(state) ?? {}
+  for (const [annotationKey, entry] of Object.entries(entries)) {
+    const [name = '', version = entry.version] = annotationKey.split('|')
+    if (typeof version !== 'string' || version === '') continue
+    const key = packageKey(name, version)
+    if (key !== annotationKey && key in entries) continue // there twice, once in the form of before v0.5
+    const spec = view.spec.packages?.[name]
+    const isCurrent = spec?.version === version
+    const facts = adoptedFacts(entry, {
+      inputs: spec ? inputsOf(spec) : { config: {}, env: [] },
+      spec: isCurrent ? spec : undefined,
+      keys: isCurrent ? (view.configUpdates?.[name] ?? []) : [],
+      isComplete: status === 'complete',
+    })
+    const image = typeof entry.image === 'string' ? entry.image : (spec?.image ?? '')
+    if (facts) records[key] = adoptPackage({ name, version, image }, facts)
+  }
+  return records
+}
+
+type AdoptedPackage = {
+  readonly inputs: PackageInputs
+  /** Undefined for a version that the Skyhook does not ask for: no interrupt of it is due. */
+  readonly spec: PackageSpec | undefined
+  /** Of its configMap, touched by the last roll. */
+  readonly keys: readonly string[]
+  /** The operator took the whole Skyhook for complete on this node. */
+  readonly isComplete: boolean
+}
+
+function adoptedFacts(entry: AnnotationEntry, adopted: AdoptedPackage): AdoptedFacts | undefined {
+  const continuation = continuationOf(entry)
+  const stage = entry.stage as StageName
+  const { spec, inputs, isComplete } = adopted
+  const interrupt = interruptOf(adopted)
+  const config = configOf(adopted)
+  switch (continuation) {
+    case 'absent':
+      return undefined
+    case 'repeat': {
+      const progress = { state: 'due', stage } as const
+      if (stage === 'apply' || stage === 'upgrade') return { progress }
+      if (stage === 'uninstall') return { progress, config: { started: inputs, changedKeys: [] } }
+      return {
+        progress,
+        config,
+        ...(stage === 'config' ? { pendingInterrupt: interrupt } : { metInterrupt: interrupt }),
+      }
+    }
+    case 'follow': {
+      const progress = { state: 'complete', stage } as const
+      if (stage === 'apply' || stage === 'upgrade') return { progress, pendingInterrupt: spec && ownInterrupt(spec) }
+      if (stage === 'interrupt') return { progress, config, metInterrupt: interrupt }
+      const isFinal = stage === 'post-interrupt' || isComplete || interrupt === undefined
+      return isFinal ? { progress, config: finished(inputs) } : { progress, config, pendingInterrupt: interrupt }
+    }
+    case 'interrupt': {
+      const progress = { state: 'complete', stage: 'config' } as const
+      return interrupt ? { progress, config, pendingInterrupt: interrupt } : { progress, config: finished(inputs) }
+    }
+  }
+}
+
+/**
+ * What the operator owes after config: after a roll of configuration the interrupts of its keys, else the package's own.
+ * The keys of the last roll stay in the status, so that they also tell which packages are complete after config.
+ */
+function interruptOf({ spec, keys }: AdoptedPackage): PendingInterrupt | undefined {
+  if (spec === undefined) return undefined
+  if (keys.length === 0) return ownInterrupt(spec)
+  const interrupt = mergeInterrupts(matchedInterrupts(spec.configInterrupts, keys).filter((one) => !isConditional(one)))
+  return interrupt && { interrupt }
+}
+
+const ownInterrupt = ({ interrupt }: PackageSpec): PendingInterrupt | undefined =>
+  interrupt && !isConditional(interrupt) ? { interrupt } : undefined
+
+/** Of a package that is not complete. In a roll it was, with something else in these keys. */
+const configOf = ({ inputs, keys }: AdoptedPackage): ConfigRecord =>
+  keys.length === 0 ? { started: inputs, changedKeys: [] } : { ...finished(inputs), changedKeys: keys }
+
+const finished = (inputs: PackageInputs): ConfigRecord => ({ started: inputs, finished: inputs, changedKeys: [] })
