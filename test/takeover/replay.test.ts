@@ -16,7 +16,15 @@ import { runPlan, type RunResult } from '../fleet/run/run-plan.ts'
 import type { WorldView } from '../fleet/run/world-view.ts'
 import { type Moment, momentNames } from './moments.ts'
 import { type OperatorCluster, operatorWork } from './operator-rules.ts'
-import { administrator, type Administrator, finishedWork, operatorLeft, simulatedMoment } from './simulation.ts'
+import {
+  administrator,
+  type Administrator,
+  hostOf,
+  operatorEntries,
+  operatorLeft,
+  type PackageWork,
+  simulatedMoment,
+} from './simulation.ts'
 import { factsOf, withEndedPods } from './takeover-facts.ts'
 
 vi.setConfig({ testTimeout: 120_000 }) // seconds of a processor, more where others have it
@@ -48,29 +56,49 @@ const withoutCordon = (moment: Moment, name: string): Moment => ({
   nodes: moment.nodes.map((node) => (node.metadata.name === name ? { ...node, spec: {} } : node)),
 })
 
-/** No step of a package that is complete for the spec, and nothing while its Skyhook is held. */
-function leavesAlone(moment: Moment, seen: { readonly steps: string[]; restarts: number }): Invariant {
+/** Entries that the spec still asks for, by version, and uninstalls that it asks for: what goes on where it was. */
+function workThatGoesOn(moment: Moment): readonly PackageWork[] {
+  const live = moment.skyhooks.filter(({ metadata }) => metadata.deletionTimestamp === undefined)
   const versions = new Map(
-    moment.skyhooks.flatMap(({ metadata, spec }) =>
+    live.flatMap(({ metadata, spec }) =>
       Object.entries(spec.packages ?? {}).map(([name, { version }]) => [`${metadata.name}/${name}`, version] as const),
     ),
   )
-  const complete = new Set(
-    finishedWork(moment)
-      .filter((one) => versions.get(`${one.skyhook}/${one.package}`) === one.version)
-      .map((one) => `${one.host} ${one.skyhook}/${one.package}`),
+  return operatorEntries(moment).filter(
+    ({ skyhook, package: name, version, stage, state }) =>
+      versions.has(`${skyhook}/${name}`) &&
+      (stage === 'uninstall' ? state !== 'skipped' : versions.get(`${skyhook}/${name}`) === version),
+  )
+}
+
+/** The first step that an agent is to run for it; undefined if none is left. */
+function firstModeOf({ stage, state, passed }: PackageWork, hasInterrupt: boolean): string | undefined {
+  if (stage === 'interrupt') return 'post-interrupt'
+  if (state !== 'complete') return stage
+  const next = hasInterrupt ? ['config', 'post-interrupt'] : ['config']
+  return next.find((each) => !passed.includes(each))
+}
+
+/** No stage that has passed for the spec, and nothing while its Skyhook is held. */
+function leavesAlone(moment: Moment, seen: { readonly steps: string[]; restarts: number }): Invariant {
+  const passed = new Set(
+    workThatGoesOn(moment).flatMap((one) =>
+      one.passed.flatMap((stage) =>
+        [stage, `${stage}-check`].map((mode) => `${one.host} ${one.skyhook}/${one.package} ${mode}`),
+      ),
+    ),
   )
   return {
-    name: 'complete-stays',
+    name: 'passed-stays',
     watch: ({ server }, violate) => ({
       on(event) {
         if (event.kind !== 'host') return
         if (event.event.event === 'restartRequested') seen.restarts++
         if (event.event.event !== 'stepStarted') return
         const { skyhook, package: name, mode } = event.event.step
-        seen.steps.push(`${event.host} ${skyhook}/${name} ${mode}`)
-        if (complete.has(`${event.host} ${skyhook}/${name}`))
-          violate(`${name} of ${skyhook} runs again on ${event.host}`)
+        const step = `${event.host} ${skyhook}/${name} ${mode}`
+        seen.steps.push(step)
+        if (passed.has(step)) violate(`${mode} of ${name} of ${skyhook} runs again on ${event.host}`)
         const { annotations = {} } = server.object('skyhooks', undefined, skyhook)?.metadata ?? {}
         if (annotations[pauseKey] === 'true' || annotations[disableKey] === 'true')
           violate(`${skyhook} is held, and starts ${name} on ${event.host}`)
@@ -172,16 +200,24 @@ test.each(momentNames)(
     expect(steps).toEqual([...new Set(steps)]) // each step once
     const recorded = simulatedMoment(name)
     const interrupting = recorded.skyhooks.filter(({ spec }) => spec.packages?.['driver'] !== undefined)
+    const isPastInterrupt = (node: string): boolean =>
+      operatorEntries(recorded).some(
+        ({ host, package: name, passed }) => host === hostOf(node) && name === 'driver' && passed.includes('interrupt'),
+      )
     const expected = interrupting
       .filter(({ metadata }) => metadata.deletionTimestamp === undefined)
-      .flatMap(({ metadata, spec }) =>
+      .flatMap(({ spec }) =>
         recorded.nodes.filter(
-          (node) =>
-            selects(spec.nodeSelectors, node.metadata.labels ?? {}) &&
-            node.metadata.annotations?.[statusKey(metadata.name)] !== 'complete',
+          ({ metadata }) => selects(spec.nodeSelectors, metadata.labels ?? {}) && !isPastInterrupt(metadata.name),
         ),
       )
-    expect(restarts).toBe(expected.length) // once where it was not complete, nowhere else
+    expect(restarts).toBe(expected.length) // once where it was not made, nowhere else
+    for (const one of workThatGoesOn(recorded)) {
+      const of = `${one.host} ${one.skyhook}/${one.package} `
+      const spec = recorded.skyhooks.find(({ metadata }) => metadata.name === one.skyhook)?.spec
+      const mode = firstModeOf(one, spec?.packages?.[one.package]?.interrupt !== undefined)
+      expect(steps.find((step) => step.startsWith(of))).toBe(mode === undefined ? undefined : of + mode)
+    }
     expect(operatorWork(cluster)).toEqual([])
     const [after, skyhook = ''] = endings[name] ?? []
     for (const node of after === undefined ? [] : simulatedMoment(after).nodes) {

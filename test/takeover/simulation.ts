@@ -2,7 +2,6 @@
  * A simulated fleet that the operator has just left: its objects as they were recorded, and what is known of its work
  * for the rules that judge the fleet. Agents start in the same moment.
  */
-import type { SkyhookSpec } from '../../src/schemas/skyhook.ts'
 import { policiesPath, skyhooksPath } from '../../src/schemas/api.ts'
 import { isObject, parseJson } from '../../src/schemas/json.ts'
 import { nodeStateKey } from '../../src/schemas/annotations.ts'
@@ -37,28 +36,52 @@ export type Administrator = {
   readonly deletePod: (namespace: string, name: string) => void
 }
 
-/** A package that the operator has completed on a host. */
-export type Finished = {
+/** A package that the operator has worked on, on a host. */
+export type PackageWork = {
   readonly host: string
   readonly skyhook: string
   readonly package: string
   readonly version: string
+  readonly stage: string
+  readonly state: string
+  /** Stages that have passed: none of them is to run again for this version. */
+  readonly passed: readonly string[]
 }
 
-/** Entries at their last stage; the spec may have another version by now. */
-export function finishedWork({ nodes, skyhooks }: Moment): readonly Finished[] {
+/** All entries of the operator; the spec may have another version by now. */
+export function operatorEntries({ nodes, skyhooks }: Moment): readonly PackageWork[] {
   return nodes.flatMap(({ metadata: { name, annotations = {} } }) =>
-    skyhooks.flatMap(({ metadata: { name: skyhook }, spec }) => {
-      const state = parseJson(annotations[nodeStateKey(skyhook)] ?? '{}')
-      return Object.values(isObject(state) ? state : {}).flatMap((entry): Finished[] => {
-        if (!isObject(entry) || entry['state'] !== 'complete') return []
-        const { name: packageName, version, stage } = entry as Readonly<Record<string, string>>
-        const last = spec.packages?.[packageName ?? '']?.interrupt === undefined ? 'config' : 'post-interrupt'
-        if (stage !== last) return []
-        return [{ host: hostOf(name), skyhook, package: packageName ?? '', version: version ?? '' }]
+    skyhooks.flatMap(({ metadata: { name: skyhook } }) => {
+      const entries = parseJson(annotations[nodeStateKey(skyhook)] ?? '{}')
+      return Object.values(isObject(entries) ? entries : {}).flatMap((entry): PackageWork[] => {
+        if (!isObject(entry)) return []
+        const {
+          name: packageName = '',
+          version = '',
+          stage = '',
+          state = '',
+        } = entry as Readonly<Record<string, string>>
+        const passed = passedBefore[stage] ?? []
+        return [
+          {
+            host: hostOf(name),
+            skyhook,
+            package: packageName,
+            version,
+            stage,
+            state,
+            passed: state === 'complete' ? [...passed, stage] : passed,
+          },
+        ]
       })
     }),
   )
+}
+
+const passedBefore: Readonly<Record<string, readonly string[]>> = {
+  config: ['apply', 'upgrade'],
+  interrupt: ['apply', 'upgrade', 'config'],
+  'post-interrupt': ['apply', 'upgrade', 'config', 'interrupt'],
 }
 
 /**
@@ -80,7 +103,7 @@ export const operatorLeft = (moment: Moment, onWorld: (world: WorldView) => void
         writeFile(view, `/var/lib/skyhook/${skyhook}/flags/.operator`, '')
       view.host.disk.syncAll()
     }
-    for (const one of finishedWork(moment)) for (const event of eventsOf(one, moment)) evidence.see(event)
+    for (const entry of operatorEntries(moment)) for (const event of eventsOf(entry)) evidence.see(event)
     onWorld(world)
     return { checks: () => 0 }
   },
@@ -175,11 +198,10 @@ function writeFile({ host: { disk } }: HostView, path: string, content: string):
   disk.write(disk.create(place, 0o644), Buffer.from(content), path)
 }
 
-/** As if the host had just run the last stages of the package. */
-function eventsOf({ host, skyhook, package: name, version }: Finished, { skyhooks }: Moment) {
-  const spec: SkyhookSpec | undefined = skyhooks.find(({ metadata }) => metadata.name === skyhook)?.spec
-  const stages = spec?.packages?.[name]?.interrupt === undefined ? ['config'] : ['config', 'post-interrupt']
-  return stages
+/** As if the host had just run what has passed of the last stages of the package. */
+function eventsOf({ host, skyhook, package: name, version, passed }: PackageWork) {
+  return passed
+    .filter((stage) => stage === 'config' || stage === 'post-interrupt')
     .flatMap((stage) => [stage, `${stage}-check`])
     .flatMap((mode) => {
       const step: HostStep = {
