@@ -189,7 +189,7 @@ test('the commands of the takeover and of the way back do what the page says', a
   expect([first.code, idsIn(first)]).toEqual([
     1,
     expect.arrayContaining([
-      'starts-over',
+      'stage-repeated',
       'operator-running',
       'operator-webhook',
       'package-pod-running',

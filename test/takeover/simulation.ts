@@ -103,7 +103,10 @@ export const operatorLeft = (moment: Moment, onWorld: (world: WorldView) => void
         writeFile(view, `/var/lib/skyhook/${skyhook}/flags/.operator`, '')
       view.host.disk.syncAll()
     }
-    for (const entry of operatorEntries(moment)) for (const event of eventsOf(entry)) evidence.see(event)
+    const deleted = moment.skyhooks.flatMap(({ metadata }) => (metadata.deletionTimestamp ? [metadata.name] : []))
+    // nobody goes on with what is being deleted: it counts as begun by nobody
+    const entries = operatorEntries(moment).filter(({ skyhook }) => !deleted.includes(skyhook))
+    for (const entry of entries) for (const event of eventsOf(entry)) evidence.see(event)
     onWorld(world)
     return { checks: () => 0 }
   },

@@ -29,10 +29,8 @@ export const withEndedPods = (facts: TakeoverFacts): TakeoverFacts => ({
 
 /** What `--takeover` alone can find. */
 export const takeoverFindings: readonly FindingId[] = [
-  'uninstall-lost',
-  'interrupt-lost',
   'config-lost',
-  'starts-over',
+  'stage-repeated',
   'operator-running',
   'operator-webhook',
   'package-pod-running',

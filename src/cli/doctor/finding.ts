@@ -53,19 +53,11 @@ export const catalogue = {
   'host-disk-full': { severity: 'error', meaning: 'Agents can neither record nor unpack anything on a disk.' },
   'host-disk-low': { severity: 'warning', meaning: 'A disk of the agents has little room for images of packages.' },
   'host-journal-damaged': { severity: 'error', meaning: "The agents' journal on the host cannot be read." },
-  'uninstall-lost': {
-    severity: 'error',
-    meaning: 'The operator is uninstalling a package; no agent would continue it.',
-  },
-  'interrupt-lost': {
-    severity: 'error',
-    meaning: 'The operator still owes an interrupt; no agent would make up for it.',
-  },
   'config-lost': {
     severity: 'error',
     meaning: 'The operator has not rolled out a configuration; agents would take it for done.',
   },
-  'starts-over': { severity: 'warning', meaning: 'A package that the operator has started starts over.' },
+  'stage-repeated': { severity: 'warning', meaning: 'A stage that the operator has begun is repeated.' },
   'operator-running': { severity: 'error', meaning: 'The Skyhook operator is running.' },
   'operator-webhook': { severity: 'error', meaning: 'A webhook of the operator is asked about Skyhooks.' },
   'package-pod-running': { severity: 'error', meaning: 'A package pod of the operator is at work on a node.' },

@@ -74,7 +74,7 @@ export const nodeEvents = {
   },
   OperatorWorkAdopted: {
     type: 'Normal',
-    meaning: 'The agent adopted the finished work of the Skyhook operator on this node.',
+    meaning: 'The agent adopted the work of the Skyhook operator on this node.',
   },
 } as const satisfies Record<string, EventRow>
 

@@ -1,28 +1,27 @@
 /**
- * What agents make of the operator's work on one node: what they leave alone, what they start over, and what they would
- * not know of. The other half of this is src/stages/skyhook/bootstrap.ts, which does it.
+ * What agents make of the operator's work on one node, by their own decision: what they leave alone, what they repeat, and
+ * what they would not know of.
  */
 import { cordonKey, statusKey } from '../../../schemas/annotations.ts'
+import { configUpdatesOf } from '../../../schemas/config-updates.ts'
+import type { PackageRecord } from '../../../schemas/journal.ts'
 import type { KubernetesNode } from '../../../schemas/kubernetes.ts'
 import type { PackageSpec } from '../../../schemas/skyhook.ts'
 import { companionOf, nodeStateOf, parseState } from '../../../stages/model/read-annotations.ts'
-import { matchesGlob } from '../../../stages/interrupt/glob.ts'
+import { dueOf } from '../../../stages/package/next-stage.ts'
+import { adoptEntries, continuationOf } from '../../../stages/skyhook/adoption.ts'
 import type { OperatorSkyhook, PackageConfigMap } from './facts.ts'
 
 /** A package of one node, as `name version`, with the stage that the operator was in. */
-export type UnfinishedPackage = { readonly package: string; readonly stage: string; readonly interrupts: boolean }
+export type RepeatedPackage = { readonly package: string; readonly stage: string }
 
 export type Adoption = {
   /**
-   * `ours`: an agent has worked here. `complete`: nothing runs. `starts-over`: something does. `first`: nothing has
-   * begun.
+   * `ours`: an agent has worked here. `complete`: nothing runs. `continues`: something does. `first`: nothing has begun.
    */
-  readonly outcome: 'ours' | 'complete' | 'starts-over' | 'first'
-  readonly startsOver: readonly UnfinishedPackage[]
-  /** Being uninstalled: no agent would go on with it. */
-  readonly lostUninstalls: readonly string[]
-  /** Configured, and not interrupted yet: agents would take them for complete. */
-  readonly lostInterrupts: readonly string[]
+  readonly outcome: 'ours' | 'complete' | 'continues' | 'first'
+  /** The operator was in the middle of that stage: it runs again. */
+  readonly repeated: readonly RepeatedPackage[]
   /** The spec has another configuration than the operator rolled out: agents would take it for done. */
   readonly lostConfigs: readonly string[]
 }
@@ -32,45 +31,48 @@ export function adoptionOf(
   node: KubernetesNode,
   configMaps: readonly PackageConfigMap[],
 ): Adoption {
-  const { name } = skyhook.metadata
-  const none = { startsOver: [], lostUninstalls: [], lostInterrupts: [], lostConfigs: [] }
-  if (companionOf(node, name) !== undefined) return { outcome: 'ours', ...none }
-  const entries = Object.entries(parseState(nodeStateOf(node, name) ?? '{}') ?? {})
-  const { packages = {} } = skyhook.spec
-  const startsOver: UnfinishedPackage[] = []
-  const lostUninstalls: string[] = []
-  const lostInterrupts: string[] = []
-  const lostConfigs: string[] = []
-  const adopted = new Set<string>()
-  for (const [key, { version: value, stage, state }] of entries) {
-    const [packageName = '', version = String(value)] = key.split('|')
-    const text = `${packageName} ${version}`
-    const spec = packages[packageName]
-    const isCurrent = spec?.version === version
-    const isFinal = state === 'complete' && (stage === 'config' || stage === 'post-interrupt')
-    if (isFinal && isCurrent) {
-      adopted.add(packageName)
-      if (stage === 'config' && isInterruptPending(skyhook, packageName, spec)) lostInterrupts.push(text)
-      if (isConfigOther(name, packageName, spec, configMaps)) lostConfigs.push(text)
-    } else if (stage === 'uninstall') {
-      if (state !== 'complete' && state !== 'skipped') lostUninstalls.push(text)
-    } else if (!isFinal)
-      startsOver.push({ package: text, stage: String(stage), interrupts: spec?.interrupt !== undefined })
-  }
-  const isComplete = Object.keys(packages).every((one) => adopted.has(one))
-  const outcome = isComplete && lostUninstalls.length === 0 ? 'complete' : entries.length > 0 ? 'starts-over' : 'first'
-  return { outcome, startsOver, lostUninstalls, lostInterrupts, lostConfigs }
+  const { metadata, spec } = skyhook
+  const none = { repeated: [], lostConfigs: [] }
+  if (companionOf(node, metadata.name) !== undefined) return { outcome: 'ours', ...none }
+  const state = nodeStateOf(node, metadata.name) ?? '{}'
+  const status = node.metadata.annotations?.[statusKey(metadata.name)]
+  const configUpdates = configUpdatesOf(skyhook.status)
+  const records = Object.values(adoptEntries({ spec, configUpdates }, { state, status }))
+  const packages = spec.packages ?? {}
+  const names = [...new Set([...Object.keys(packages), ...records.map(({ name }) => name)])]
+  const dues = names.map((name) =>
+    dueOf(
+      name,
+      packages[name],
+      records.filter((record) => record.name === name),
+    ),
+  )
+  const repeated = Object.entries(parseState(state) ?? {}).flatMap(([key, entry]) => {
+    const [name = '', version = String(entry.version)] = key.split('|')
+    const record = records.find((one) => one.name === name && one.version === version)
+    return record && isRepeated(record, continuationOf(entry))
+      ? [{ package: `${name} ${version}`, stage: String(entry.stage) }]
+      : []
+  })
+  const lostConfigs = records.flatMap((record) => {
+    const { name, version } = record
+    const wanted = packages[name]
+    const isLost =
+      wanted?.version === version && isConfigured(record) && isConfigOther(metadata.name, name, wanted, configMaps)
+    return isLost ? [`${name} ${version}`] : []
+  })
+  const isComplete = dues.every(({ due }) => due === 'nothing')
+  const isFirst = Object.keys(parseState(state) ?? {}).length === 0
+  return { outcome: isComplete ? 'complete' : isFirst ? 'first' : 'continues', repeated, lostConfigs }
 }
 
-/**
- * As the operator decides it: after a roll of configuration by the keys of that roll, which stay in the status, else by
- * the package's own interrupt.
- */
-function isInterruptPending({ status }: OperatorSkyhook, name: string, spec: PackageSpec): boolean {
-  const keys = status?.configUpdates?.[name] ?? []
-  if (keys.length === 0) return spec.interrupt !== undefined
-  return Object.keys(spec.configInterrupts ?? {}).some((pattern) => keys.some((key) => matchesGlob(pattern, key)))
-}
+/** An interrupt only if it is still asked for. */
+const isRepeated = ({ pendingInterrupt }: PackageRecord, continuation: ReturnType<typeof continuationOf>): boolean =>
+  continuation === 'repeat' || (continuation === 'interrupt' && pendingInterrupt !== undefined)
+
+/** Config has passed: it does not run again for the spec as it is. */
+const isConfigured = ({ progress: { stage, state } }: PackageRecord): boolean =>
+  stage === 'interrupt' || stage === 'post-interrupt' || (stage === 'config' && state === 'complete')
 
 function isConfigOther(
   skyhook: string,

@@ -2,8 +2,8 @@
 import { disableKey, pauseKey } from '../../../schemas/annotations.ts'
 import type { KubernetesNode } from '../../../schemas/kubernetes.ts'
 import { selects } from '../../../schemas/selectors.ts'
-import { type Check, checkOf, counted, type Finding, type FindingId, finding, named } from '../finding.ts'
-import { type Adoption, adoptionOf, type UnfinishedPackage } from './adoption.ts'
+import { type Check, checkOf, counted, type Finding, finding, named } from '../finding.ts'
+import { type Adoption, adoptionOf, type RepeatedPackage } from './adoption.ts'
 import type { OperatorSkyhook, PackageConfigMap } from './facts.ts'
 
 type OnNode = Adoption & { readonly node: string }
@@ -25,7 +25,7 @@ export function checkSkyhook(
 
 const outcomes = {
   complete: 'stays complete',
-  'starts-over': 'continues',
+  continues: 'continues',
   first: 'has not started',
   ours: 'has an agent already',
 } as const satisfies Record<Adoption['outcome'], string>
@@ -43,58 +43,41 @@ function aboutOf({ metadata }: OperatorSkyhook, selected: readonly OnNode[]): st
   return [`${metadata.name} ${text}`, ...(notice === '' ? [] : [notice])].join('; ')
 }
 
-const lossTexts = {
-  lostUninstalls: {
-    id: 'uninstall-lost',
-    what: (text: string) => `is uninstalling ${text}, and no agent would continue it`,
-    remedy: 'let the operator finish: what the uninstall has not taken off would stay on the host',
-  },
-  lostInterrupts: {
-    id: 'interrupt-lost',
-    what: (text: string) => `has configured ${text} and still owes its interrupt, which no agent would make up for`,
-    remedy: 'let the operator finish: the package would count as complete without it',
-  },
-  lostConfigs: {
-    id: 'config-lost',
-    what: (text: string) => `has ${text} with another configuration than the spec, which agents would take for done`,
-    remedy:
-      'let the operator roll it out, or put the old configuration back and change it again when the agents are there',
-  },
-} as const satisfies Record<string, { id: FindingId; what: (text: string) => string; remedy: string }>
-
 function findingsOf(skyhook: string, selected: readonly OnNode[]): readonly Finding[] {
-  const losses = (Object.keys(lossTexts) as (keyof typeof lossTexts)[]).flatMap((kind) => {
-    const { id, what, remedy } = lossTexts[kind]
-    const found = selected.flatMap((one) => one[kind].map((text) => ({ node: one.node, text })))
-    return grouped(found).map(([text, names]) =>
-      finding(id, {
-        message: `the operator ${what(text)}, for ${skyhook} on ${named(names)}`,
-        remedy,
-        command: `kubectl get skyhook ${skyhook} -w`,
+  const lost = selected.flatMap(({ node, lostConfigs }) => lostConfigs.map((text) => ({ node, text })))
+  const repeated = selected.flatMap(({ node, repeated: found }) =>
+    found.map((one) => ({ node, text: repeatedText(one) })),
+  )
+  const command = `kubectl get skyhook ${skyhook} -w`
+  return [
+    ...grouped(lost).map(([text, names]) =>
+      finding('config-lost', {
+        message:
+          `the operator has ${text} with another configuration than the spec, which agents would take for done, for ` +
+          `${skyhook} on ${named(names)}`,
+        remedy:
+          'let the operator roll it out, or put the old configuration back and change it again when the agents are there',
+        command,
         objects: objectsOf(skyhook, names),
       }),
-    )
-  })
-  const unfinished = selected.flatMap(({ node, startsOver }) =>
-    startsOver.map((one) => ({ node, text: unfinishedText(one) })),
-  )
-  return [
-    ...losses,
-    ...grouped(unfinished).map(([text, names]) =>
-      finding('starts-over', {
+    ),
+    ...grouped(repeated).map(([text, names]) =>
+      finding('stage-repeated', {
         message: `${text}: ${counted(names.length, 'node')} of ${skyhook}, ${named(names)}`,
         remedy:
-          'steps may run twice, so they have to bear it. To avoid that, let the operator finish before you stop it; ' +
+          'its steps may run twice, so they have to bear it. To avoid that, let the operator finish before you stop it; ' +
           'a paused Skyhook starts nothing until it is resumed',
-        command: `kubectl get skyhook ${skyhook} -w`,
+        command,
         objects: objectsOf(skyhook, names),
       }),
     ),
   ]
 }
 
-const unfinishedText = ({ package: name, stage, interrupts }: UnfinishedPackage): string =>
-  `${name} was at ${stage} and starts again from its first stage${interrupts ? ', interrupt included' : ''}`
+const repeatedText = ({ package: name, stage }: RepeatedPackage): string =>
+  stage === 'interrupt'
+    ? `${name} was at its interrupt, which an agent makes, also if it was made already`
+    : `${name} was at ${stage}, which an agent repeats`
 
 /** Names of nodes by text. */
 const grouped = (found: readonly { readonly node: string; readonly text: string }[]): readonly [string, string[]][] =>

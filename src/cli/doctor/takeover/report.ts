@@ -69,7 +69,7 @@ const podTexts = {
   failing: {
     id: 'package-pod-failing',
     what: 'failing again and again',
-    remedy: 'delete them when the operator is stopped: the kubelet never gives up. An agent starts the package over',
+    remedy: 'delete them when the operator is stopped: the kubelet never gives up. An agent repeats the stage',
   },
   ended: {
     id: 'package-pod-ended',
