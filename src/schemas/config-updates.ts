@@ -1,8 +1,8 @@
 import { isObject } from './json.ts'
 
 /**
- * `status.configUpdates`: keys of configMaps that the last roll of configuration touched, by package. The Skyhook operator
- * decides by them which interrupt is due.
+ * `status.configUpdates`: keys of configMaps that the last roll of configuration touched, by package. The Skyhook
+ * operator decides by them which interrupt is due.
  */
 export type ConfigUpdates = Readonly<Record<string, readonly string[]>>
 

@@ -21,11 +21,11 @@ type Case = {
 
 /** What an agent does first with the entries, and which interrupt it owes for the spec's version. */
 function goesOn(entries: Readonly<Record<string, string>>, { spec, status, keys }: Case = {}): string {
-  const wanted: PackageSpec = { version: '1.0.0', image: 'r/a', ...spec }
-  const view = { spec: { packages: { a: wanted } }, ...(keys && { configUpdates: { a: keys } }) }
+  const desired: PackageSpec = { version: '1.0.0', image: 'r/a', ...spec }
+  const view = { spec: { packages: { a: desired } }, ...(keys && { configUpdates: { a: keys } }) }
   const records = adoptEntries(view, { state: textOf(entries), status })
-  const due = dueOf('a', wanted, Object.values(records))
-  const pending = records[`a|${wanted.version}`]?.pendingInterrupt?.interrupt
+  const due = dueOf('a', desired, Object.values(records))
+  const pending = records[`a|${desired.version}`]?.pendingInterrupt?.interrupt
   return [dueText(due), ...(pending ? [`owes ${pending.type}`] : [])].join(', ')
 }
 

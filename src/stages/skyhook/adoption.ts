@@ -27,8 +27,8 @@ export type Continuation =
   | 'interrupt'
 
 /**
- * A stage that the operator has not recorded as complete may have been carried out in part, and a stage of a package bears
- * being repeated. Its flag of an interrupt is no proof that it was made: it is written before.
+ * A stage that the operator has not recorded as complete may have been carried out in part, and a stage of a package
+ * bears being repeated. The flag of an interrupt on the host is no proof that it was made: it is written before.
  */
 const continuations: Readonly<Record<StageName, Readonly<Record<EntryState, Continuation>>>> = {
   apply: { complete: 'follow', in_progress: 'repeat', erroring: 'repeat', skipped: 'repeat', unknown: 'repeat' },
@@ -62,8 +62,9 @@ export function continuationOf({ stage, state }: AnnotationEntry): Continuation 
 }
 
 /**
- * The operator's entries as records of the journal. Those that it completed at the spec's version count as complete with
- * the current spec. Before v0.5 it wrote `name` as the key instead of `name|version`, and left that beside the new one.
+ * The operator's entries as records of the journal. Those that it completed at the spec's version count as complete
+ * with the current spec. Before v0.5 it wrote `name` as the key instead of `name|version`, and left that beside the new
+ * one.
  */
 export function adoptEntries(
   view: Pick<SkyhookView, 'spec' | 'configUpdates'>,
@@ -134,8 +135,8 @@ function adoptedFacts(entry: AnnotationEntry, adopted: AdoptedPackage): AdoptedF
 }
 
 /**
- * What the operator owes after config: after a roll of configuration the interrupts of its keys, else the package's own.
- * The keys of the last roll stay in the status, so that they also tell which packages are complete after config.
+ * What the operator owes after config: after a roll of configuration the interrupts of its keys, else the package's
+ * own. The keys of the last roll stay in the status, so that they also tell which packages are complete after config.
  */
 function interruptOf({ spec, keys }: AdoptedPackage): PendingInterrupt | undefined {
   if (spec === undefined) return undefined

@@ -1,6 +1,6 @@
 /**
- * What agents make of the operator's work on one node, by their own decision: what they leave alone, what they repeat, and
- * what they would not know of.
+ * What agents make of the operator's work on one node, by their own decision: what they leave alone, what they repeat,
+ * and what they would not know of.
  */
 import { cordonKey, statusKey } from '../../../schemas/annotations.ts'
 import { configUpdatesOf } from '../../../schemas/config-updates.ts'
@@ -17,7 +17,8 @@ export type RepeatedPackage = { readonly package: string; readonly stage: string
 
 export type Adoption = {
   /**
-   * `ours`: an agent has worked here. `complete`: nothing runs. `continues`: something does. `first`: nothing has begun.
+   * `ours`: an agent has worked here. `complete`: nothing runs. `continues`: something does. `first`: nothing has
+   * begun.
    */
   readonly outcome: 'ours' | 'complete' | 'continues' | 'first'
   /** The operator was in the middle of that stage: it runs again. */
@@ -56,9 +57,9 @@ export function adoptionOf(
   })
   const lostConfigs = records.flatMap((record) => {
     const { name, version } = record
-    const wanted = packages[name]
+    const desired = packages[name]
     const isLost =
-      wanted?.version === version && isConfigured(record) && isConfigOther(metadata.name, name, wanted, configMaps)
+      desired?.version === version && isConfigured(record) && isConfigOther(metadata.name, name, desired, configMaps)
     return isLost ? [`${name} ${version}`] : []
   })
   const isComplete = dues.every(({ due }) => due === 'nothing')

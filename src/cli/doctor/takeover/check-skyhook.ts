@@ -56,7 +56,8 @@ function findingsOf(skyhook: string, selected: readonly OnNode[]): readonly Find
           `the operator has ${text} with another configuration than the spec, which agents would take for done, for ` +
           `${skyhook} on ${named(names)}`,
         remedy:
-          'let the operator roll it out, or put the old configuration back and change it again when the agents are there',
+          'let the operator roll it out, or put the old configuration back and change it again when the agents are ' +
+          'there',
         command,
         objects: objectsOf(skyhook, names),
       }),
@@ -65,8 +66,8 @@ function findingsOf(skyhook: string, selected: readonly OnNode[]): readonly Find
       finding('stage-repeated', {
         message: `${text}: ${counted(names.length, 'node')} of ${skyhook}, ${named(names)}`,
         remedy:
-          'its steps may run twice, so they have to bear it. To avoid that, let the operator finish before you stop it; ' +
-          'a paused Skyhook starts nothing until it is resumed',
+          'its steps may run twice, so they have to bear it. To avoid that, let the operator finish before you stop ' +
+          'it; a paused Skyhook starts nothing until it is resumed',
         command,
         objects: objectsOf(skyhook, names),
       }),

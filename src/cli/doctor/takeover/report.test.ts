@@ -99,7 +99,8 @@ test('after a roll of configuration that needs no interrupt, a configured packag
   expect(skyhookText(facts)).toContain('continues on node-1')
   const skyhooks = facts.skyhooks.known ? facts.skyhooks.value : []
   const rolled = skyhooks.map((one) => ({ ...one, status: { ...one.status, configUpdates: { driver: ['other'] } } }))
-  expect(skyhookText({ ...facts, skyhooks: known(rolled) })).toContain('drivers stays complete on node-1, node-2, node-3')
+  const text = skyhookText({ ...facts, skyhooks: known(rolled) })
+  expect(text).toContain('drivers stays complete on node-1, node-2, node-3')
 })
 
 test('a configuration that the operator has not rolled out is an error', () => {
