@@ -49,6 +49,17 @@ app.kubernetes.io/component: helm-hook
 {{- end -}}
 
 {{/* The file that the agent reads at start. Its keys are the agent's, not the chart's. */}}
+{{- define "skyhookd.defaultBudget" -}}
+{{- $budget := .Values.defaults.interruptionBudget -}}
+{{- if and (hasKey $budget "count") (hasKey $budget "percent") }}
+{{- fail "defaults.interruptionBudget has count and percent: keep one of them (helm merges values: --set defaults.interruptionBudget.count=null takes one away)" }}
+{{- end }}
+{{- if and (hasKey $budget "maxCount") (not (hasKey $budget "percent")) }}
+{{- fail "defaults.interruptionBudget has maxCount without percent, which it caps" }}
+{{- end }}
+{{- $budget | toJson -}}
+{{- end -}}
+
 {{- define "skyhookd.settings" -}}
 {{- $host := include "skyhookd.hostSettings" . | fromJson -}}
 {{- $settings := dict
@@ -56,6 +67,7 @@ app.kubernetes.io/component: helm-hook
   "agentLogRoot" $host.agentLogRoot
   "runtimeRequiredTaint" $host.runtimeRequiredTaint
   "reapplyOnReboot" $host.reapplyOnReboot
+  "defaults" (dict "interruptionBudget" (include "skyhookd.defaultBudget" . | fromJson))
   "drain" (dict "skipNamespaces" .Values.drain.skipNamespaces "allowDelete" .Values.drain.allowDelete)
   "logLevel" $host.logLevel
   "metrics" (dict "enabled" .Values.metrics.enabled "port" .Values.metrics.port)

@@ -80,6 +80,7 @@ function skyhookNow(): Skyhook {
 /** One census; several of them see the same. */
 const start = (): SkyhookReconciler =>
   createSkyhookReconciler({
+    defaultBudget: {},
     leases: { transport, namespace: 'skyhook', clock },
     random: createSeededRandom(1),
     observe: () => ({

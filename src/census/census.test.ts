@@ -30,7 +30,15 @@ afterEach(async () => await server.stop())
 
 const run = async (): Promise<void> =>
   await runCensus(
-    { v: 1, version: '1', nodeName: 'n1', podName: 'p1', namespace: 'skyhook', agentPodSelector: 'app=agent' },
+    {
+      v: 1,
+      version: '1',
+      nodeName: 'n1',
+      podName: 'p1',
+      namespace: 'skyhook',
+      agentPodSelector: 'app=agent',
+      defaultBudget: {},
+    },
     {
       clock: systemClock,
       random: systemRandom,

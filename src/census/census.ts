@@ -75,6 +75,7 @@ export async function runCensus(settings: CensusSettings, context: CensusContext
     leases: { transport, namespace, clock },
     random,
     view,
+    defaultBudget: settings.defaultBudget,
     report: ({ metadata: { name, uid } }, event) =>
       recorder.record({ regarding: { ...skyhookTypeMeta, name, uid }, ...event }),
     onCounted: (skyhook, series) => fleet.counted(skyhook, series),

@@ -1,8 +1,9 @@
 /** What the status of a Skyhook says of its compartments, and why their nodes do not go on. */
 import type { Ledger } from '../lease/ledger.ts'
 import { compartmentsOf } from '../lease/policy/compartments.ts'
-import { type Budget, ceilingOf, readBudget } from '../lease/rule.ts'
+import { ceilingOf } from '../lease/rule.ts'
 import { resetBatchesKey } from '../schemas/annotations.ts'
+import type { Budget } from '../schemas/budget.ts'
 import type { BatchState } from '../schemas/batch-state.ts'
 import type { SkyhookConditionReason } from '../schemas/catalogue/conditions.ts'
 import { defaultCompartment } from '../schemas/deployment-policy.ts'
@@ -23,12 +24,12 @@ type Described = {
   readonly batch: BatchState | undefined
 }
 
-/** Those with a budget: of a policy, or all nodes of a Skyhook with an interruptionBudget. */
+/** Those with a budget: of a policy, or all nodes of a Skyhook with a budget of its own or of the chart's defaults. */
 function describe({ skyhook, counts, ledger }: CompartmentInput): readonly Described[] {
   const budgets = new Map<string, Budget>(
     counts.policy?.state === 'found'
       ? compartmentsOf(counts.policy.spec).map(({ name, budget }) => [name, budget])
-      : [['', readBudget(skyhook.spec.interruptionBudget)]],
+      : [['', counts.budget]],
   )
   return counts.compartments.flatMap(({ name, nodes }) => {
     const budget = budgets.get(name) ?? {}

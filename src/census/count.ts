@@ -1,3 +1,4 @@
+import type { Budget } from '../schemas/budget.ts'
 import { isFailure, type ReasonName } from '../schemas/catalogue/reasons.ts'
 import type { NodeStatus } from '../schemas/skyhook.ts'
 import { appliedHash, completionHash } from '../stages/model/applied-hash.ts'
@@ -24,6 +25,8 @@ export type Counts = {
   readonly specProblem: string | undefined
   /** The same nodes, by compartment. */
   readonly compartments: readonly CompartmentCount[]
+  /** What counts without a policy. */
+  readonly budget: Budget
   /** The policy that the spec names. */
   readonly policy: PolicyKnowledge | undefined
 }
@@ -51,6 +54,7 @@ export function countSelectedNodes(view: SkyhookView, nodes: Iterable<CensusNode
     isDisabled: disabled,
     specProblem: specProblem(view)?.message,
     compartments: divideNodes(labelled, view.policy),
+    budget: view.budget,
     policy: view.policy,
   }
 }

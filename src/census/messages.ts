@@ -3,6 +3,7 @@
  * first line of the child's stdin and keeps stdin open. When stdin closes, for any reason, the child ends.
  */
 import type { FleetSeries } from '../schemas/catalogue/fleet-metrics.ts'
+import type { Budget } from '../schemas/budget.ts'
 import { isObject, parseJson, type JsonObject } from '../schemas/json.ts'
 
 export type CensusSettings = {
@@ -14,6 +15,8 @@ export type CensusSettings = {
   readonly namespace: string
   /** Label selector of the agents' pods. */
   readonly agentPodSelector: string
+  /** Of Skyhooks that name no budget. */
+  readonly defaultBudget: Budget
 }
 
 export const defaultAgentPodSelector = 'app.kubernetes.io/name=skyhookd'
@@ -59,6 +62,7 @@ export function readCensusSettings(line: string): CensusSettings {
   for (const key of ['version', 'nodeName', 'podName', 'namespace', 'agentPodSelector'] as const) {
     if (typeof settings[key] !== 'string') throw new Error(`the settings of the census lack ${key}`)
   }
+  if (!isObject(settings['defaultBudget'])) throw new Error('the settings of the census lack defaultBudget')
   return settings as CensusSettings & JsonObject
 }
 

@@ -43,6 +43,7 @@ beforeEach(async () => {
   events = []
   relisted = []
   census = startScheduler({
+    defaultBudget: {},
     leases: { transport, namespace: 'skyhook', clock: systemClock },
     random: systemRandom,
     view: {

@@ -18,6 +18,7 @@ export type SchedulerOptions = {
   readonly random: Random
   /** While it is not trusted, nothing is counted and nothing written. */
   readonly view: Omit<ClusterView, 'synced' | 'close'>
+  readonly defaultBudget: SkyhookReconcilerOptions['defaultBudget']
   readonly report: SkyhookReconcilerOptions['report']
   readonly onCounted: SkyhookReconcilerOptions['onCounted']
   readonly onFailed: (skyhook: string, error: unknown) => void
@@ -74,6 +75,7 @@ export function startScheduler(options: SchedulerOptions): Scheduler {
         if (policy?.state === 'unknown' && policy.isRefused !== true) return undefined
         return { nodes: view.nodes, agents: view.agents(), skyhook: present, ledger, policy }
       },
+      defaultBudget: options.defaultBudget,
       relist: (what) => view.relist(what),
       report: options.report,
       onCounted: options.onCounted,

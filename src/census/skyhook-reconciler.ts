@@ -7,6 +7,7 @@ import { type Leases, listScope } from '../lease/slot-reads.ts'
 import type { Lease } from '../lease/slot.ts'
 import { skyhooksPath } from '../schemas/api.ts'
 import { backoffMs } from '../schemas/backoff.ts'
+import { type Budget, budgetOf } from '../schemas/budget.ts'
 import type { FleetSeries } from '../schemas/catalogue/fleet-metrics.ts'
 import type { Random } from '../schemas/clock.ts'
 import type { Skyhook } from '../schemas/skyhook.ts'
@@ -32,6 +33,8 @@ export type SkyhookReconcilerOptions = {
   readonly random: Random
   /** The current snapshot; undefined = something of it cannot be believed, or the Skyhook is gone. */
   readonly observe: () => CensusSnapshot | undefined
+  /** Of Skyhooks that name no budget. */
+  readonly defaultBudget: Budget
   /** The API server answers what a watch should have shown: the collection is to be listed. */
   readonly relist: (what: 'skyhook' | 'ledger') => void
   readonly report: (skyhook: Skyhook, event: SkyhookEvent) => void
@@ -146,7 +149,7 @@ export function createSkyhookReconciler(options: SkyhookReconcilerOptions): Skyh
       const { metadata, spec } = skyhook
       if (metadata.deletionTimestamp !== undefined && (metadata.finalizers ?? []).length === 0) return Infinity // gone
       const counts = countSelectedNodes(
-        { metadata, spec, stale: false, policy: observed.policy },
+        { metadata, spec, budget: budgetOf(spec, options.defaultBudget), stale: false, policy: observed.policy },
         observed.nodes.values(),
         observed.agents,
       )

@@ -80,6 +80,7 @@ function start(): SkyhookReconciler {
   const reportOn: SkyhookReconcilerOptions['report'] = ({ metadata: { name, uid } }, event) =>
     recorder.record({ regarding: { ...skyhookTypeMeta, name, uid }, ...event })
   const options = {
+    defaultBudget: {},
     leases: { transport, namespace: 'skyhook', clock },
     random: createSeededRandom(1),
     observe: () => ({

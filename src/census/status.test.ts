@@ -2,6 +2,7 @@ import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { disableKey, ignoreLabel, pauseKey } from '../schemas/annotations.ts'
 import type { Ledger } from '../lease/ledger.ts'
+import type { Budget } from '../schemas/budget.ts'
 import type { PolicyKnowledge } from '../schemas/deployment-policy.ts'
 import type { Skyhook } from '../schemas/skyhook.ts'
 import { planFinalizer, type FinalizerPlan } from './finalizer.ts'
@@ -30,13 +31,14 @@ type Scenario = {
   agents?: ReturnType<typeof allAgents>
   policy?: PolicyKnowledge
   ledger?: Ledger
+  defaultBudget?: Budget
 }
 
 function statusOf(nodes: readonly CensusNode[], scenario: Scenario = {}): SkyhookStatus {
   const { skyhook = skyhookWith(), finalizer = nothing, isSpecPropagating = false, agents, policy, ledger } = scenario
   return nextStatus({
     skyhook,
-    counts: countsOf(skyhook, nodes, agents, policy),
+    counts: countsOf(skyhook, nodes, agents, policy, scenario.defaultBudget),
     ledger,
     finalizer,
     isSpecPropagating,
@@ -111,6 +113,23 @@ describe('compartments', () => {
       __default__: { matched: 5, ceiling: 2, inProgress: 1, completed: 1, progressPercent: 20 },
     })
     expect(statusOf(nodes('waiting')).compartmentStatuses).toBeUndefined()
+  })
+
+  test('a Skyhook without any budget has the compartment of the default', () => {
+    const skyhook = skyhookWith({ spec: { ...spec, interruptionBudget: {} } })
+    const reports = nodes('complete', 'in_progress', 'waiting', 'waiting', 'waiting')
+    expect(statusOf(reports, { skyhook, defaultBudget: { percent: 50 } }).compartmentStatuses).toEqual({
+      __default__: { matched: 5, ceiling: 2, inProgress: 1, completed: 1, progressPercent: 20 },
+    })
+    const own = skyhookWith({ spec: { ...spec, interruptionBudget: { count: 3 } } })
+    expect(statusOf(reports, { skyhook: own, defaultBudget: { percent: 50 } }).compartmentStatuses).toMatchObject({
+      __default__: { ceiling: 3 },
+    })
+  })
+
+  test('failing nodes that hold the whole default budget stall the rollout', () => {
+    const status = statusOf(nodes('waiting', failing), { defaultBudget: { count: 1 } })
+    expect(conditionText(status, 'Stalled')).toBe('True FailedNodesHoldBudget')
   })
 
   test('a stopped rollout says so with batch and nodes', () => {

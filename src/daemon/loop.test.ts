@@ -296,7 +296,7 @@ test('a failing action is a failure as long as it is wanted and does not succeed
 })
 
 test('a decision that throws is reported on the Node, repeated with backoff, and ends no step', async () => {
-  const skyhook = { metadata: { name: 's', uid: 's-uid', resourceVersion: '1' }, spec: {}, stale: false }
+  const skyhook = { metadata: { name: 's', uid: 's-uid', resourceVersion: '1' }, spec: {}, budget: {}, stale: false }
   let isBroken = true
   let thrown = 0
   const executed: Action[] = []

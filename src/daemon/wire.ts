@@ -134,6 +134,7 @@ export async function wire({ settings, platform, isTimeContinued, signal }: Wire
   }
   const skyhooks = followSkyhooks(transport, {
     policyOf,
+    defaultBudget: settings.defaultBudget,
     clock,
     random,
     readDelayMs: () => readDelayMs(fleet.agents(), random),
@@ -216,6 +217,7 @@ export async function wire({ settings, platform, isTimeContinued, signal }: Wire
     journal: journal.current,
     line,
     runtimeRequiredTaint: settings.runtimeRequiredTaint,
+    defaultBudget: settings.defaultBudget,
     clock,
     random,
     log,

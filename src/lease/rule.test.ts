@@ -6,10 +6,10 @@ import {
   effectiveLimit,
   isStillAdmissible,
   pickIndex,
-  type Budget,
   type CountedScope,
   type Limit,
 } from './rule.ts'
+import type { Budget } from '../schemas/budget.ts'
 
 /** Distinct indices, some beyond any limit of the test, and slots without an index. */
 const heldIndicesArbitrary = fc

@@ -9,6 +9,7 @@
  * index in A. A's indices are distinct, at most j, and B uses none of them: |A| ≤ j + 1 − |B at or below j|. The owner
  * of j saw B's slots above j held: j + |B above j| < limit. Together: |A| + |B| ≤ j + 1 + |B above j| ≤ limit.
  */
+import type { Budget } from '../schemas/budget.ts'
 
 /** Indices in use, in any order. Slots without an index (recovery, unlimited) count as Infinity: above every index. */
 export type HeldIndices = readonly number[]
@@ -47,28 +48,6 @@ export function isStillAdmissible(ownIndex: number, otherIndices: HeldIndices, l
 export function pickIndex(free: readonly number[], nodeUid: string, preferred?: number): number | undefined {
   return free.find((index) => index === preferred) ?? free[fnv1a(nodeUid) % free.length]
 }
-
-/** Of a Skyhook's interruptionBudget, or of a compartment of its DeploymentPolicy. */
-export type Budget = {
-  readonly count?: number | undefined
-  readonly percent?: number | undefined
-  readonly maxCount?: number | undefined
-}
-
-/** A budget as an object has it, where `null` says as little as nothing. */
-export const readBudget = ({
-  count,
-  percent,
-  maxCount,
-}: {
-  readonly count?: number | null
-  readonly percent?: number | null
-  readonly maxCount?: number
-} = {}): Budget => ({
-  ...(typeof count === 'number' && { count }),
-  ...(typeof percent === 'number' && { percent }),
-  ...(maxCount !== undefined && { maxCount }),
-})
 
 /** What the census published for this scope, or why it cannot be used: absent, of another Skyhook, of an older spec. */
 export type CountedScope = { readonly matched: number } | { readonly unknown: string }

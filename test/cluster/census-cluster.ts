@@ -147,6 +147,7 @@ export async function startCensusCluster(
           podName: `agent-of-${node}`,
           namespace,
           agentPodSelector: 'app.kubernetes.io/name=skyhookd',
+          defaultBudget: {},
         },
         start: () =>
           startCensusProcess([

@@ -252,6 +252,7 @@ async function runAgainst(
       podName: 'agent-of-node-0',
       namespace: 'skyhook',
       agentPodSelector: 'app.kubernetes.io/name=skyhookd',
+      defaultBudget: {},
     },
     start: () =>
       startCensusProcess(['env', `CENSUS_CREDENTIALS=${credentials}`, process.execPath, ...censusFlags, bundle]),

@@ -80,6 +80,7 @@ export async function record(
   }
   const elected = (): SkyhookReconciler =>
     createSkyhookReconciler({
+      defaultBudget: {},
       leases: { transport, namespace, clock },
       random,
       observe: () => ({ nodes, agents: allAgents('ready', agents), skyhook: current(), ledger: ledgerLease(), policy }),

@@ -8,6 +8,7 @@ import { sha256Hex } from '../../src/schemas/canonical-json.ts'
 import { countSelectedNodes, type Counts } from '../../src/census/count.ts'
 import type { AgentState, CensusNode } from '../../src/census/node-facts.ts'
 import type { Agents } from '../../src/census/agent-liveness.ts'
+import { type Budget, budgetOf } from '../../src/schemas/budget.ts'
 
 export const spec: SkyhookSpec = {
   packages: { tuning: { version: '1.1.0', image: 'registry.example.com/tuning', configMap: { a: '1' } } },
@@ -89,6 +90,11 @@ export function countsOf(
   nodes: readonly CensusNode[],
   agents: Agents = allAgents(),
   policy?: PolicyKnowledge,
+  defaultBudget: Budget = {},
 ): Counts {
-  return countSelectedNodes({ metadata, spec, stale: false, policy }, nodes, agents)
+  return countSelectedNodes(
+    { metadata, spec, budget: budgetOf(spec, defaultBudget), stale: false, policy },
+    nodes,
+    agents,
+  )
 }

@@ -162,6 +162,7 @@ export function settingsOf(nodeName: string, hostRoot: string): Settings {
     proxy: {},
     drain: { skipNamespaces: ['kube-system'], allowDelete: false },
     reapplyOnReboot: false,
+    defaultBudget: {},
     estimatedNodeCount: 2,
   }
 }

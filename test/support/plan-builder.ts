@@ -3,6 +3,7 @@ import { emptyJournal, type PackageRecord } from '../../src/schemas/journal.ts'
 import type { SkyhookSpec } from '../../src/schemas/skyhook.ts'
 import { newPlanBuilder, newSkyhookRecord, type PlanBuilder } from '../../src/stages/model/plan-builder.ts'
 import { known, type Preparation, type SkyhookView, type Snapshot } from '../../src/stages/model/snapshot.ts'
+import { readBudget } from '../../src/schemas/budget.ts'
 
 export const settings = {
   runtimeRequiredTaint: { key: 'skyhook.nvidia.com', value: 'runtime-required', effect: 'NoSchedule' },
@@ -40,6 +41,7 @@ export const idleSnapshot = (change: Partial<Snapshot> = {}): Snapshot => ({
 export const viewOf = (spec: SkyhookSpec, name = 's'): SkyhookView => ({
   metadata: { name, uid: `${name}-uid`, generation: 1, resourceVersion: '1' },
   spec,
+  budget: readBudget(spec.interruptionBudget),
   stale: false,
 })
 

@@ -213,6 +213,29 @@ const scenarios: readonly Scenario[] = [
     says: ['node1 (working since', 'kubectl skyhook explain s node1'],
   },
   {
+    title: 'a default budget of which other nodes use all',
+    cause: 'budget-full',
+    node: 'node2',
+    skyhooks: { s: { interruptionBudget: {} } },
+    defaultBudget: { count: 1 },
+    prepare(scene) {
+      scene.host('host1').conditions.change({ stepMs: 900_000 })
+      scene.host('host2').conditions.change({ fetch: { durationMs: 3_000 } })
+    },
+    reason: 'WaitingForSlot',
+    object: 'Node/node1',
+    says: ['node1 (working since', 'kubectl skyhook explain s node1'],
+  },
+  {
+    title: 'a default budget of 0',
+    cause: 'budget-zero',
+    skyhooks: { s: { interruptionBudget: {} } },
+    defaultBudget: { count: 0 },
+    reason: 'WaitingForSlot',
+    object: 'Skyhook/s',
+    says: ['names no budget, and the default of the chart is 0', 'kubectl patch skyhook s'],
+  },
+  {
     title: 'a budget of 0',
     cause: 'budget-zero',
     skyhooks: { s: { interruptionBudget: { count: 0 } } },

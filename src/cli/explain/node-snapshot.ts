@@ -24,7 +24,7 @@ import { slotOfSkyhook } from '../../stages/skyhook/slot.ts'
 import type { FleetView } from '../fleet-view/fleet-view.ts'
 import type { NodeDetail } from '../fleet-view/node-detail.ts'
 import { valueOr } from '../fleet-view/readable.ts'
-import { defaultSettings } from '../fleet-view/settings.ts'
+import { defaultSettings, knownBudget } from '../fleet-view/settings.ts'
 import { expectedEvictions } from './drain-view.ts'
 import { type Evidence, evidenceOf, hostErrorOf, withoutPackage } from './evidence.ts'
 import { type PublishedRecord, publishedRecord } from './published-record.ts'
@@ -91,7 +91,11 @@ export function nodeView(
   const records = new Map(views.map((view) => [view.metadata.name, recordFor(bare, view, evidence)]))
   const hasStarted = ({ metadata }: SkyhookView): boolean => records.get(metadata.name)?.record?.lifecycle !== undefined
   const waiting = views.filter((view) => !hasStarted(view))
-  const slotAnswers = new Map(views.map((view) => [view.metadata.name, answerFor(bare, view, leased)] as const))
+  const slotAnswers = new Map(
+    views.map(
+      (view) => [view.metadata.name, answerFor(bare, view, leased, knownBudget(view.spec, fleet.settings))] as const,
+    ),
+  )
   const snapshot: Snapshot = {
     ...bare,
     journal: journalOf(bare, records),
@@ -117,18 +121,19 @@ export function nodeView(
 }
 
 function viewOf(
-  { policies }: FleetView<KubernetesNode>,
+  { policies, settings }: FleetView<KubernetesNode>,
   { metadata, spec }: Skyhook,
   node: KubernetesNode,
 ): SkyhookView {
   const name = spec.deploymentPolicy
-  if (!name) return { metadata, spec, stale: false }
-  if (!policies.known) return { metadata, spec, stale: false, policy: { state: 'unknown', why: policies.why } }
+  const view: SkyhookView = { metadata, spec, budget: valueOr(knownBudget(spec, settings), {}), stale: false }
+  if (!name) return view
+  if (!policies.known) return { ...view, policy: { state: 'unknown', why: policies.why } }
   const found = policies.value.find((policy) => policy.metadata.name === name)
-  if (!found) return { metadata, spec, stale: false, policy: { state: 'missing' } }
+  if (!found) return { ...view, policy: { state: 'missing' } }
   const { uid, generation = 0 } = found.metadata
   const nodeLabels = node.metadata.labels ?? {}
-  return { metadata, spec, stale: false, policy: { state: 'found', uid, generation, spec: found.spec, nodeLabels } }
+  return { ...view, policy: { state: 'found', uid, generation, spec: found.spec, nodeLabels } }
 }
 
 function hostOf(node: KubernetesNode, evidence: readonly Evidence[]): Snapshot['host'] {
@@ -165,8 +170,14 @@ function journalOf({ journal, bootId }: Snapshot, records: ReadonlyMap<string, P
   return { ...journal, bootId, skyhooks: Object.fromEntries(entries) }
 }
 
-function answerFor(snapshot: Snapshot, view: SkyhookView, leased: Known<Leased>): Known<SlotAnswer> {
+function answerFor(
+  snapshot: Snapshot,
+  view: SkyhookView,
+  leased: Known<Leased>,
+  budget: Known<unknown>,
+): Known<SlotAnswer> {
   if (!leased.known) return leased
+  if (!budget.known) return budget
   const needsDrain = Object.values(view.spec.packages ?? {}).some(
     ({ interrupt, configInterrupts }) => interrupt !== undefined || configInterrupts !== undefined,
   )

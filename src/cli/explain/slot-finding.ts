@@ -1,4 +1,5 @@
 /** Why the node has no slot, by the Leases of one LIST. */
+import { takesDefaultBudget } from '../../schemas/budget.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { Slot } from '../../lease/slot.ts'
 import type { SkyhookView } from '../../stages/model/snapshot.ts'
@@ -18,6 +19,7 @@ export type Waiting = {
 export function slotFinding({ view, node, namespace, answer }: Waiting): Finding {
   const { name } = view.metadata
   const { verdict, limit, holders, batch, waitsFor } = answer
+  const isDefault = takesDefaultBudget(view.spec)
   const found = { gate: 'slot', sinceMs: undefined } as const
   const holderNames = [...new Set(holders.map(({ holder }) => holder))]
   const nodes = holderNames.map((holder): ObjectName => ({ kind: 'Node', name: holder }))
@@ -68,9 +70,11 @@ export function slotFinding({ view, node, namespace, answer }: Waiting): Finding
     return {
       ...found,
       cause: 'budget-zero',
-      message: 'the interruption budget is 0: no node may start',
+      message: isDefault
+        ? 'the Skyhook names no budget, and the default of the chart is 0: no node may start'
+        : 'the interruption budget is 0: no node may start',
       objects: [{ kind: 'Skyhook', name }],
-      unblock: 'raise the budget',
+      unblock: isDefault ? 'give the Skyhook a budget' : 'raise the budget',
       command: view.spec.deploymentPolicy
         ? `kubectl edit deploymentpolicy ${view.spec.deploymentPolicy}`
         : `kubectl patch skyhook ${name} --type merge -p '{"spec":{"interruptionBudget":{"count":1,"percent":null}}}'`,

@@ -5,7 +5,8 @@
 import type { Lease, Slot } from '../../lease/slot.ts'
 import type { DeploymentPolicy } from '../../schemas/deployment-policy.ts'
 import type { Skyhook } from '../../schemas/skyhook.ts'
-import type { Known, StageSettings } from '../../stages/model/snapshot.ts'
+import type { Known } from '../../stages/model/snapshot.ts'
+import type { FleetSettings } from './settings.ts'
 
 /** `Node`: what the caller keeps of each Node. */
 export type FleetView<Node> = {
@@ -24,7 +25,7 @@ export type FleetView<Node> = {
   /** Undefined: the namespace has none. */
   readonly daemonSet: Known<AgentDaemonSet | undefined>
   /** As the agents have them; unknown: those of the chart without values. */
-  readonly settings: Known<StageSettings>
+  readonly settings: Known<FleetSettings>
 }
 
 /** The pod of an agent. */

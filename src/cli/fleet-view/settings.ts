@@ -1,28 +1,57 @@
 /** The agents' settings that decisions depend on, from the ConfigMap of the chart. */
 import type { KubeObject } from '../../kube/objects.ts'
-import { isObject, parseJson } from '../../schemas/json.ts'
-import type { StageSettings } from '../../stages/model/snapshot.ts'
+import { type Budget, budgetOf, readDefaultBudget, takesDefaultBudget } from '../../schemas/budget.ts'
+import { isObject, type JsonObject, parseJson } from '../../schemas/json.ts'
+import type { SkyhookSpec } from '../../schemas/skyhook.ts'
+import { known, type Known, type StageSettings, unknown } from '../../stages/model/snapshot.ts'
 
 export type ConfigMapObject = KubeObject & { readonly data?: Readonly<Record<string, string>> }
 
+export type FleetSettings = StageSettings & {
+  /** Of Skyhooks that name no budget. */
+  readonly defaultBudget: Budget
+}
+
 /** What the agents take where the chart's values say nothing. */
-export const defaultSettings: StageSettings = {
+export const defaultSettings: FleetSettings = {
   runtimeRequiredTaint: { key: 'skyhook.nvidia.com', value: 'runtime-required', effect: 'NoSchedule' },
   skipNamespaces: ['kube-system'],
   reapplyOnReboot: false,
+  defaultBudget: {},
 }
 
-/** Undefined for a ConfigMap that has no settings. */
-export function settingsOf({ data }: ConfigMapObject): StageSettings | undefined {
+/** Undefined for a ConfigMap that has no settings, or none that agents start with. */
+export function settingsOf({ data }: ConfigMapObject): FleetSettings | undefined {
   const file = parseJson(data?.['settings.json'] ?? '')
   if (!isObject(file)) return undefined
   const drain = isObject(file['drain']) ? file['drain'] : {}
   const namespaces: unknown = drain['skipNamespaces']
+  const defaultBudget = defaultBudgetIn(file)
+  if (defaultBudget === undefined) return undefined
   return {
     runtimeRequiredTaint: taintOf(file['runtimeRequiredTaint']) ?? defaultSettings.runtimeRequiredTaint,
     skipNamespaces: Array.isArray(namespaces) ? namespaces.map(String) : defaultSettings.skipNamespaces,
     reapplyOnReboot: file['reapplyOnReboot'] === true,
+    defaultBudget,
   }
+}
+
+function defaultBudgetIn(file: JsonObject): Budget | undefined {
+  try {
+    return readDefaultBudget(file['defaults'])
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * The budget that counts for a Skyhook without a policy. Unknown where the agents' default decides and their settings
+ * are not known.
+ */
+export function knownBudget(spec: SkyhookSpec, settings: Known<Pick<FleetSettings, 'defaultBudget'>>): Known<Budget> {
+  if (settings.known || !takesDefaultBudget(spec))
+    return known(budgetOf(spec, settings.known ? settings.value.defaultBudget : {}))
+  return unknown(`defaults.interruptionBudget of the agents is not known: ${settings.why}`)
 }
 
 /** `key=value:effect` or `key:effect`. */

@@ -1,8 +1,10 @@
 import { expect, test } from 'vitest'
+import type { Budget } from '../../schemas/budget.ts'
 import type { DeploymentPolicySpec } from '../../schemas/deployment-policy.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { SkyhookSpec } from '../../schemas/skyhook.ts'
 import { known, unknown } from '../../stages/model/snapshot.ts'
+import { defaultSettings } from '../fleet-view/settings.ts'
 import { atOnce, roundsOf } from './at-once.ts'
 
 const nodes = (count: number, labels: Record<string, string> = {}, prefix = 'n'): readonly KubernetesNode[] =>
@@ -10,6 +12,7 @@ const nodes = (count: number, labels: Record<string, string> = {}, prefix = 'n')
     metadata: { name: `${prefix}${at}`, uid: '', resourceVersion: '', labels },
   }))
 const none = known(undefined)
+const noDefault = known(defaultSettings)
 
 test.each<[string, SkyhookSpec['interruptionBudget'], number | 'unlimited', string]>([
   ['no budget', undefined, 'unlimited', 'no interruptionBudget'],
@@ -19,7 +22,29 @@ test.each<[string, SkyhookSpec['interruptionBudget'], number | 'unlimited', stri
   ['a count of 0', { count: 0 }, 0, 'interruptionBudget.count 0'],
 ])('%s says how many of ten nodes start at once', (_, interruptionBudget, limit, source) => {
   const spec = interruptionBudget ? { interruptionBudget } : {}
-  expect(atOnce(spec, none, nodes(10))).toMatchObject([{ compartment: '', limit, source }])
+  expect(atOnce(spec, none, nodes(10), noDefault)).toMatchObject([{ compartment: '', limit, source }])
+})
+
+const bySettings = (defaultBudget: Budget) => known({ ...defaultSettings, defaultBudget })
+
+test.each<[string, SkyhookSpec, Budget, number | 'unlimited', string]>([
+  ['without a budget', {}, { count: 2 }, 2, 'defaults.interruptionBudget.count 2'],
+  ['with an empty budget', { interruptionBudget: {} }, { percent: 40 }, 4, 'defaults.interruptionBudget.percent 40'],
+  ['with a budget', { interruptionBudget: { percent: 100 } }, { count: 2 }, 10, 'interruptionBudget.percent 100'],
+])('a Skyhook %s starts on so many nodes at once under the default of the agents', (_, spec, budget, limit, source) => {
+  expect(atOnce(spec, none, nodes(10), bySettings(budget))).toMatchObject([{ limit, source }])
+})
+
+test('where the default of the agents may not be read, only what depends on it is unknown', () => {
+  const hidden = unknown('you may not read ConfigMaps')
+  const source = 'defaults.interruptionBudget of the agents is not known: you may not read ConfigMaps'
+  expect(atOnce({}, none, nodes(10), hidden)).toMatchObject([{ limit: undefined, source }])
+  expect(atOnce({ interruptionBudget: { count: 3 } }, none, nodes(10), hidden)).toMatchObject([{ limit: 3 }])
+})
+
+test('a policy takes no default', () => {
+  const [gpu] = atOnce({ deploymentPolicy: 'p' }, known(policy), nodes(2, { gpu: 'yes' }), bySettings({ count: 7 }))
+  expect(gpu).toMatchObject({ compartment: 'gpu', limit: 1, source: 'DeploymentPolicy p' })
 })
 
 const policy: DeploymentPolicySpec = {
@@ -28,7 +53,12 @@ const policy: DeploymentPolicySpec = {
 }
 
 test('a policy divides the nodes, and its batches grow up to the budget', () => {
-  const found = atOnce({ deploymentPolicy: 'p' }, known(policy), [...nodes(10), ...nodes(2, { gpu: 'yes' }, 'g')])
+  const found = atOnce(
+    { deploymentPolicy: 'p' },
+    known(policy),
+    [...nodes(10), ...nodes(2, { gpu: 'yes' }, 'g')],
+    noDefault,
+  )
   expect(found).toMatchObject([
     { compartment: 'gpu', nodes: ['g0', 'g1'], limit: 1, batches: [1, 1] },
     { compartment: '__default__', limit: 5, batches: [1, 2, 4, 3] },
@@ -38,17 +68,17 @@ test('a policy divides the nodes, and its batches grow up to the budget', () => 
 })
 
 test('without the policy no node starts, and one that may not be read is unknown', () => {
-  expect(atOnce({ deploymentPolicy: 'p' }, none, nodes(2))).toMatchObject([{ limit: 0 }])
-  expect(atOnce({ deploymentPolicy: 'p' }, unknown('you may not read it'), nodes(2))).toMatchObject([
+  expect(atOnce({ deploymentPolicy: 'p' }, none, nodes(2), noDefault)).toMatchObject([{ limit: 0 }])
+  expect(atOnce({ deploymentPolicy: 'p' }, unknown('you may not read it'), nodes(2), noDefault)).toMatchObject([
     { limit: undefined, source: 'you may not read it' },
   ])
 })
 
 test('slots are held one after another as often as the limit makes it', () => {
-  const [one] = atOnce({ interruptionBudget: { count: 3 } }, none, nodes(10))
+  const [one] = atOnce({ interruptionBudget: { count: 3 } }, none, nodes(10), noDefault)
   expect(one && [0, 1, 3, 4, 10].map((working) => roundsOf(one, working))).toEqual([0, 1, 1, 2, 4])
-  const [all] = atOnce({}, none, nodes(10))
+  const [all] = atOnce({}, none, nodes(10), noDefault)
   expect(all && roundsOf(all, 10)).toBe(1)
-  const [stopped] = atOnce({ interruptionBudget: { count: 0 } }, none, nodes(10))
+  const [stopped] = atOnce({ interruptionBudget: { count: 0 } }, none, nodes(10), noDefault)
   expect(stopped && roundsOf(stopped, 10)).toBeUndefined()
 })

@@ -1,10 +1,13 @@
 /** How many nodes may be out at once, by the budget or the policy as they would be. Pure. */
 import { candidatesIn, compartmentOfNode, compartmentsOf } from '../../lease/policy/compartments.ts'
 import { nextSize, type Strategy } from '../../lease/policy/strategy.ts'
-import { effectiveLimit, readBudget, ceilingOf } from '../../lease/rule.ts'
+import { effectiveLimit, ceilingOf } from '../../lease/rule.ts'
+import { takesDefaultBudget } from '../../schemas/budget.ts'
 import type { DeploymentPolicySpec } from '../../schemas/deployment-policy.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { SkyhookSpec } from '../../schemas/skyhook.ts'
+import type { FleetView } from '../fleet-view/fleet-view.ts'
+import { knownBudget } from '../fleet-view/settings.ts'
 import type { Known } from '../../stages/model/snapshot.ts'
 
 /** The nodes of one compartment; `''` is that of a Skyhook without a policy. */
@@ -24,9 +27,10 @@ export function atOnce(
   spec: SkyhookSpec,
   policy: Known<DeploymentPolicySpec | undefined>,
   nodes: readonly KubernetesNode[],
+  settings: FleetView<unknown>['settings'],
 ): readonly CompartmentPlan[] {
-  const { deploymentPolicy, interruptionBudget } = spec
-  if (!deploymentPolicy) return [ofBudget(interruptionBudget, nodes.map(nameOf))]
+  const { deploymentPolicy } = spec
+  if (!deploymentPolicy) return [ofBudget(spec, nodes.map(nameOf), settings)]
   const source = `DeploymentPolicy ${deploymentPolicy}`
   if (!policy.known || policy.value === undefined) {
     const why = policy.known ? `${source} does not exist, so no node starts` : policy.why
@@ -51,14 +55,21 @@ export function atOnce(
 
 const nameOf = ({ metadata }: KubernetesNode): string => metadata.name
 
-function ofBudget(budget: SkyhookSpec['interruptionBudget'], nodes: readonly string[]): CompartmentPlan {
-  const limit = effectiveLimit(readBudget(budget), { matched: nodes.length })
-  const { count, percent } = budget ?? {}
+function ofBudget(
+  spec: SkyhookSpec,
+  nodes: readonly string[],
+  settings: FleetView<unknown>['settings'],
+): CompartmentPlan {
+  const budget = knownBudget(spec, settings)
+  if (!budget.known) return { compartment: '', nodes, limit: undefined, source: budget.why }
+  const limit = effectiveLimit(budget.value, { matched: nodes.length })
+  const { count, percent } = budget.value
+  const owner = takesDefaultBudget(spec) ? 'defaults.interruptionBudget' : 'interruptionBudget'
   const source =
-    typeof count === 'number'
-      ? `interruptionBudget.count ${count}`
-      : typeof percent === 'number'
-        ? `interruptionBudget.percent ${percent}`
+    count !== undefined
+      ? `${owner}.count ${count}`
+      : percent !== undefined
+        ? `${owner}.percent ${percent}`
         : 'no interruptionBudget'
   return { compartment: '', nodes, limit: typeof limit === 'object' ? undefined : limit, source }
 }

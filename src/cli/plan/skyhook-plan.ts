@@ -43,7 +43,9 @@ export function skyhookPlan(
   const nodes = before.nodes.known
     ? before.nodes.value.filter(({ metadata }) => selects(spec.nodeSelectors, metadata.labels ?? {}))
     : []
-  const compartments = before.nodes.known ? atOnce(spec, policyOf(after, spec.deploymentPolicy), nodes) : []
+  const compartments = before.nodes.known
+    ? atOnce(spec, policyOf(after, spec.deploymentPolicy), nodes, after.settings)
+    : []
   const placementOf = (node: string) => {
     const found = compartments.find((one) => one.nodes.includes(node))
     const isAtWork = !before.slots.known || before.slots.value.some((slot) => slot.holder === node && isOf(slot, name))

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { type FleetScene, startScene } from '../../../test/fleet/people/fleet-scene.ts'
 import { nodeStateKey, statusKey } from '../../schemas/annotations.ts'
 import { skyhooksPath } from '../../schemas/api.ts'
-import type { NodeStatus } from '../../schemas/skyhook.ts'
+import type { NodeStatus, Skyhook } from '../../schemas/skyhook.ts'
 import { readFleet } from '../fleet-view/read-fleet.ts'
 import { fleetStatus, paceOf, type SkyhookStatus } from './fleet-status.ts'
 import { createNodeReader } from './node-report.ts'
@@ -39,6 +39,35 @@ test('a rollout shows counts, holders of the budget, and nodes in trouble before
     ['StepFailed', 'failing', 1],
     ['WaitingForSlot', 'waiting', 2],
   ])
+})
+
+test('a rollout without a budget of its own keeps to the default, which agents, census and status agree about', async () => {
+  const scene = startScene({
+    nodes: [1, 2, 3, 4, 5].map((index) => ({ name: `host${index}` })),
+    skyhooks: { s: { interruptionBudget: {} } },
+    defaultBudget: { percent: 40 },
+  })
+  for (const index of [1, 2, 3, 4, 5]) scene.host(`host${index}`).conditions.change({ stepMs: 20_000 })
+  const atWork = (): number =>
+    [1, 2, 3, 4, 5].filter((index) => scene.annotation(`node${index}`, statusKey('s')) === 'in_progress').length
+  await scene.until(() => atWork() === 2, 'two nodes at work')
+  for (let seconds = 0; seconds < 15; seconds++) {
+    await scene.pass(1_000)
+    expect(atWork()).toBeLessThanOrEqual(2)
+  }
+  const { budget } = await statusIn(scene)
+  expect(budget).toMatchObject({ known: true, value: { limit: 2, holders: [{}, {}] } })
+  const skyhook = scene.simulation.server.object('skyhooks', undefined, 's') as Skyhook | undefined
+  expect(skyhook?.spec.interruptionBudget).toEqual({})
+  expect(skyhook?.status).toMatchObject({ compartmentStatuses: { __default__: { matched: 5, ceiling: 2 } } })
+})
+
+test('where the settings of the agents are not known, the limit of a Skyhook without a budget is not known either', async () => {
+  const scene = startScene({ skyhooks: { s: { interruptionBudget: {} }, t: {} } })
+  await scene.pass(10_000)
+  const why = 'defaults.interruptionBudget of the agents is not known: no ConfigMap in namespace skyhook has settings'
+  expect((await statusIn(scene)).budget).toMatchObject({ known: true, value: { limit: { unknown: why } } })
+  expect((await statusIn(scene, 't')).budget).toMatchObject({ known: true, value: { limit: 1 } })
 })
 
 test('a node whose state somebody edited, or that completed another spec, does not count as complete', async () => {

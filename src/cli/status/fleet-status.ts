@@ -9,6 +9,7 @@ import { isObject } from '../../schemas/json.ts'
 import type { NodeStatus, Skyhook } from '../../schemas/skyhook.ts'
 import { known, type Known, type SkyhookView } from '../../stages/model/snapshot.ts'
 import type { FleetView } from '../fleet-view/fleet-view.ts'
+import { knownBudget } from '../fleet-view/settings.ts'
 import { type AgentStates, agentStates, type NodeFact, nodeFacts } from './node-facts.ts'
 import type { NodeRow } from './node-report.ts'
 
@@ -104,17 +105,22 @@ function countsOf(facts: readonly NodeFact[]): NodeCounts {
   return { selected: facts.length, byStatus }
 }
 
-function budgetUse({ slots, ledgers, policies }: FleetView<NodeRow>, { metadata, spec }: Skyhook): Known<BudgetUse> {
+function budgetUse(
+  { slots, ledgers, policies, settings }: FleetView<NodeRow>,
+  { metadata, spec }: Skyhook,
+): Known<BudgetUse> {
   if (!slots.known) return slots
   if (!ledgers.known) return ledgers
   const own = slots.value.filter(({ lease }) => lease.metadata.labels?.[labelKeys.name] === metadata.name)
   const ledger = ledgers.value.filter((lease) => lease.metadata.labels?.[labelKeys.name] === metadata.name)
   const holders = own.map(holderOf).toSorted((a, b) => (a.sinceMs ?? 0) - (b.sinceMs ?? 0))
   // each compartment of a policy has a limit of its own; that of no node in particular is not known
-  const view: SkyhookView = { metadata, spec, stale: false }
   const why = policies.known ? 'each compartment has a budget of its own' : policies.why
-  const limit = spec.deploymentPolicy ? { unknown: why } : limitOf(view, ledger, own)
-  return known({ limit, holders })
+  if (spec.deploymentPolicy) return known({ limit: { unknown: why }, holders })
+  const budget = knownBudget(spec, settings)
+  if (!budget.known) return known({ limit: { unknown: budget.why }, holders })
+  const view: SkyhookView = { metadata, spec, budget: budget.value, stale: false }
+  return known({ limit: limitOf(view, ledger, own), holders })
 }
 
 function holderOf({ holder, phase, lease }: Slot): SlotHolder {

@@ -27,19 +27,19 @@ export type CensusCampaign = {
 export function createCensusCampaign(options: {
   readonly platform: Platform
   readonly leases: Leases
-  readonly settings: Pick<Settings, 'nodeName' | 'podName' | 'namespace'>
+  readonly settings: Pick<Settings, 'nodeName' | 'podName' | 'namespace' | 'defaultBudget'>
   readonly fleet: FleetSize
   readonly metrics: Metrics
   readonly signal: AbortSignal
 }): CensusCampaign {
   const { platform, leases, settings, fleet, metrics, signal } = options
   const { clock, log } = platform
-  const { nodeName, podName, namespace } = settings
+  const { nodeName, podName, namespace, defaultBudget } = settings
   let election: Election | undefined
   let lastElectionError = ''
   let countedAgents: number | undefined
   const supervisor = createCensusSupervisor({
-    settings: { v: 1, version, nodeName, podName, namespace, agentPodSelector: defaultAgentPodSelector },
+    settings: { v: 1, version, nodeName, podName, namespace, agentPodSelector: defaultAgentPodSelector, defaultBudget },
     start: () => platform.startCensus(),
     clock,
     onLine(line) {

@@ -15,6 +15,7 @@ const settings: CensusSettings = {
   podName: 'p1',
   namespace: 'skyhook',
   agentPodSelector: 'a=b',
+  defaultBudget: {},
 }
 const heartbeat = (nodes: number): string => JSON.stringify({ kind: 'heartbeat', nodes, skyhooks: 0, rssBytes: 1 })
 /** Says how many nodes after it has read its settings, then runs until its stdin ends. */

@@ -16,7 +16,12 @@ import { createInterrupter, type Interrupter } from './interrupts.ts'
 
 const before = 'a'.repeat(32)
 const after = 'b'.repeat(32)
-const view: SkyhookView = { metadata: { name: 's', uid: 's-uid', resourceVersion: '1' }, spec: {}, stale: false }
+const view: SkyhookView = {
+  metadata: { name: 's', uid: 's-uid', resourceVersion: '1' },
+  spec: {},
+  budget: {},
+  stale: false,
+}
 
 let folder: string
 let systemd: Awaited<ReturnType<typeof startFakeSystemd>>

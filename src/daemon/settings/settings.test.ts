@@ -38,6 +38,7 @@ test('an empty file gives the defaults', () => {
     proxy: {},
     drain: { skipNamespaces: ['kube-system'], allowDelete: false },
     reapplyOnReboot: false,
+    defaultBudget: {},
     estimatedNodeCount: 0,
   })
 })
@@ -51,6 +52,7 @@ test('the file and the environment override the defaults', () => {
     proxy: { httpsProxy: 'http://proxy', noProxy: '' },
     drain: { skipNamespaces: [], allowDelete: true },
     reapplyOnReboot: true,
+    defaults: { interruptionBudget: { percent: 5, maxCount: 20 } },
     estimatedNodeCount: 1_000,
   }
   expect(read(file, { HOST_IP: '10.0.0.1', SKYHOOKD_HOST_ROOT: '/' })).toMatchObject({
@@ -63,6 +65,7 @@ test('the file and the environment override the defaults', () => {
     proxy: { httpsProxy: 'http://proxy' },
     drain: { skipNamespaces: [], allowDelete: true },
     reapplyOnReboot: true,
+    defaultBudget: { percent: 5, maxCount: 20 },
     estimatedNodeCount: 1_000,
   })
 })
@@ -76,6 +79,7 @@ test.each([
   [{ copyDirRoot: 'var' }, 'copyDirRoot must be an absolute path'],
   [{ agentLogRoot: './log' }, 'agentLogRoot must be an absolute path'],
   [{ runtimeRequiredTaint: 'k=v' }, 'not of the form key=value:effect'],
+  [{ defaults: { interruptionBudget: { count: 1, percent: 5 } } }, 'settings.json: defaults.interruptionBudget has count'],
   [[], 'is not a JSON object'],
 ])('%j is refused with the name of the setting', (file, message) => {
   expect(() => read(file)).toThrow(message)

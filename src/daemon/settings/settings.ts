@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { FieldValues } from '../../packages/step/references.ts'
-import { isObject, type JsonObject } from '../../schemas/json.ts'
+import { type Budget, readDefaultBudget } from '../../schemas/budget.ts'
+import { isObject, type JsonObject, messageOf } from '../../schemas/json.ts'
 import type { Taint } from '../../schemas/kubernetes.ts'
 
 /** What the chart gives the agent: a file for the cluster's settings, the downward API for the pod's own facts. */
@@ -26,6 +27,8 @@ export type Settings = {
   readonly proxy: { readonly httpsProxy?: string; readonly noProxy?: string }
   readonly drain: { readonly skipNamespaces: readonly string[]; readonly allowDelete: boolean }
   readonly reapplyOnReboot: boolean
+  /** Of Skyhooks that name neither a budget nor a policy; `{}` is no limit. */
+  readonly defaultBudget: Budget
   readonly estimatedNodeCount: number
 }
 
@@ -77,7 +80,16 @@ export function readSettings(env: NodeJS.ProcessEnv, path = env['SKYHOOKD_SETTIN
       allowDelete: record('drain')['allowDelete'] === true,
     },
     reapplyOnReboot: file['reapplyOnReboot'] === true,
+    defaultBudget: defaultBudget(file['defaults'], path),
     estimatedNodeCount: Number(file['estimatedNodeCount'] ?? 0),
+  }
+}
+
+function defaultBudget(defaults: unknown, path: string): Budget {
+  try {
+    return readDefaultBudget(defaults)
+  } catch (error) {
+    throw new Error(`${path}: ${messageOf(error)}`, { cause: error })
   }
 }
 

@@ -66,7 +66,7 @@ function policyNow(): PolicyKnowledge {
   const { metadata } = api.get(policiesPath, 'careful') as unknown as Skyhook
   return { state: 'found', uid: metadata.uid, generation: policyGeneration, spec: policySpec, nodeLabels: labels }
 }
-const viewNow = (): SkyhookView => ({ metadata: skyhook.metadata, spec, stale: false, policy: policyNow() })
+const viewNow = (): SkyhookView => ({ metadata: skyhook.metadata, spec, budget: {}, stale: false, policy: policyNow() })
 
 /** What the census would write. */
 function putLedger(batch: Partial<BatchState> = {}, change: object = {}): void {
@@ -118,6 +118,7 @@ async function managerOf(name: string): Promise<TestedManager> {
     onCountMissing: () => undefined,
   })
   const manager = createSlotManager({
+    defaultBudget: {},
     ...sources,
     ownSlots,
     line,

@@ -7,6 +7,7 @@ import type { KubeTransport } from '../../kube/transport.ts'
 import type { NodeIdentity } from '../../lease/slot.ts'
 import { disableKey, pauseKey } from '../../schemas/annotations.ts'
 import { policiesPath, skyhooksPath } from '../../schemas/api.ts'
+import type { Budget } from '../../schemas/budget.ts'
 import type { DeploymentPolicy } from '../../schemas/deployment-policy.ts'
 import type { KubernetesNode, Taint } from '../../schemas/kubernetes.ts'
 import type { Skyhook } from '../../schemas/skyhook.ts'
@@ -53,16 +54,17 @@ export async function policyChangeSince(
  * Whether the LIST that admitted the slot still counts, so that no second one is needed. This agent admitted it under
  * the very generation that the Skyhook has now, and so under the limit of now; that LIST was taken after the limit
  * changed last, and admissions from such LISTs never exceed it (src/lease/rule.ts). A percentage changes with the count
- * of nodes as well: it is looked up again. So does the budget of joining nodes, unless the spec has it.
+ * of nodes as well: it is looked up again. So does the budget of joining nodes, unless the spec has it. `budget`: what
+ * counts for the Skyhook by its spec of now; the default of the chart is one for as long as this process lives.
  */
 export function isAdmissionCurrent(
   { slot, ownership, admittedGeneration }: HeldSlot,
   { metadata, spec }: Skyhook,
+  { count, percent }: Budget,
 ): boolean {
   if (ownership === 'seen' || admittedGeneration !== (metadata.generation ?? 0)) return false
   if (slot.kind === 'bootstrap') return spec?.bootstrap?.count !== undefined
-  const { count, percent } = spec?.interruptionBudget ?? {}
-  const isPercentage = typeof percent === 'number' && typeof count !== 'number'
+  const isPercentage = percent !== undefined && count === undefined
   return !isPercentage && !spec?.deploymentPolicy
 }
 

@@ -12,6 +12,7 @@ import { appliedHash } from '../../stages/model/applied-hash.ts'
 import { known, type SkyhookView, unknown } from '../../stages/model/snapshot.ts'
 import { createFleetSize } from '../state/fleet-size.ts'
 import { createSlotLine, type Pause, type SlotLine } from './slot-line.ts'
+import { readBudget } from '../../schemas/budget.ts'
 
 const skyhook = { name: 's', uid: '3f2504e0-4f89-11d3-9a0c-0305e82c3301' }
 const scope = skyhookScope(skyhook)
@@ -37,6 +38,7 @@ let isListed: boolean
 const budgeted = (interruptionBudget: InterruptionBudget, bootstrap?: { readonly count: number }): SkyhookView => ({
   metadata: { ...skyhook, resourceVersion: '1' },
   spec: { interruptionBudget, ...(bootstrap && { bootstrap }) },
+  budget: readBudget(interruptionBudget),
   stale: false,
 })
 
@@ -418,7 +420,7 @@ describe('budgets', () => {
     const line = lineOf({ agents: 3 })
     await put(slot0)
     await deny(line)
-    view = { ...view, spec: {} }
+    view = budgeted({})
     line.update(new Set(['s']))
     await clock.advance(0)
     expect(turns).toHaveLength(1)

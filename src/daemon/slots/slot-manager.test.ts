@@ -9,13 +9,14 @@ import type { Leases } from '../../lease/slot-reads.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import { emptyJournal } from '../../schemas/journal.ts'
 import { skyhooksPath } from '../../schemas/api.ts'
-import type { Skyhook } from '../../schemas/skyhook.ts'
+import type { InterruptionBudget, Skyhook } from '../../schemas/skyhook.ts'
 import { known, type OwnSlot, type SkyhookView } from '../../stages/model/snapshot.ts'
 import { createFleetSize } from '../state/fleet-size.ts'
 import { createLog } from '../telemetry/log.ts'
 import { followOwnSlots, type OwnSlots } from './own-slots.ts'
 import { createSlotLine } from './slot-line.ts'
 import { createSlotManager, type SlotManager } from './slot-manager.ts'
+import { type Budget, budgetOf } from '../../schemas/budget.ts'
 
 const leasesPath = '/apis/coordination.k8s.io/v1/namespaces/skyhook/leases'
 const nodesPath = '/api/v1/nodes'
@@ -32,6 +33,7 @@ let released: string[]
 let messages: string[]
 let wakes: number
 let stopping: AbortController
+let defaultBudget: Budget
 let first: TestedManager
 let second: TestedManager
 
@@ -48,6 +50,7 @@ beforeEach(async () => {
   released = []
   messages = []
   wakes = 0
+  defaultBudget = {}
   nodes = new Map()
   for (const name of ['n1', 'n2']) nodes.set(name, nodeOf(name))
   first = managerOf('n1')
@@ -65,7 +68,8 @@ const nodeOf = (name: string, labels: Record<string, string> = {}): KubernetesNo
   metadata: { name, uid: `${name}-uid`, resourceVersion: '1', labels },
 })
 
-function managerOf(name: string): TestedManager {
+/** Its views have `defaultBudget`, whatever default its agent has. */
+function managerOf(name: string, ownDefault: Budget = defaultBudget): TestedManager {
   const leases: Leases = { transport, namespace: 'skyhook', clock }
   const node = (): KubernetesNode | undefined => nodes.get(name)
   const random = createSeededRandom(1)
@@ -95,6 +99,7 @@ function managerOf(name: string): TestedManager {
     signal,
   })
   const manager = createSlotManager({
+    defaultBudget: ownDefault,
     leases,
     ownSlots,
     line,
@@ -122,7 +127,8 @@ function putSkyhook(spec: object = {}, metadata: object = {}): SkyhookView {
     metadata: { name: 's', generation: 1, ...metadata },
     spec: { interruptionBudget: { count: 1 }, packages: {}, ...spec },
   }) as unknown as Skyhook
-  const view = { metadata: stored.metadata, spec: stored.spec, stale: false }
+  const budget = budgetOf(stored.spec, defaultBudget)
+  const view = { metadata: stored.metadata, spec: stored.spec, budget, stale: false }
   views = [view]
   return view
 }
@@ -350,10 +356,14 @@ test('a slot is confirmed by one read of the Skyhook that was admitted', async (
   expect(listCount()).toBe(before)
 })
 
-test.each([
+test.each<[string, { interruptionBudget?: InterruptionBudget }, Budget?]>([
   ['of an earlier process', {}],
   ['under a percentage', { interruptionBudget: { percent: 100 } }],
-])('a slot %s is confirmed by a second LIST', async (_, spec) => {
+  ['under a percentage by default', { interruptionBudget: {} }, { percent: 100 }],
+])('a slot %s is confirmed by a second LIST', async (_, spec, byDefault = {}) => {
+  defaultBudget = byDefault
+  first = managerOf('n1')
+  await first.untilKnown(stopping.signal)
   const view = putSkyhook(spec)
   const skyhook = { name: 's', uid: view.metadata.uid }
   const counted = {
@@ -377,6 +387,19 @@ test.each([
   const before = listCount()
   await later.confirm(heldBy(later), view)
   expect([heldBy(later).ownership, listCount()]).toEqual(['confirmed', before + 1])
+})
+
+test('a Skyhook that names no budget has that of the defaults, at its admission and at its confirmation', async () => {
+  defaultBudget = { count: 1 }
+  const [one, other] = [managerOf('n1'), managerOf('n2')]
+  for (const manager of [one, other]) await manager.untilKnown(stopping.signal)
+  const view = putSkyhook({ interruptionBudget: {} })
+  await one.acquire(view, 'cordoning', false)
+  await other.acquire(view, 'cordoning', false)
+  const before = listCount()
+  await one.confirm(heldBy(one), view)
+  expect([heldBy(one).ownership, listCount() - before]).toEqual(['confirmed', 0])
+  expect([isHolding(other), other.denials().get('s')?.message]).toEqual([false, 'the budget of 1 node is used up'])
 })
 
 test('a slot that the budget of this moment does not grant is given back', async () => {

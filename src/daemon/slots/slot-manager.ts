@@ -4,6 +4,7 @@ import type { Leases } from '../../lease/slot-reads.ts'
 import { acquire, confirm, type SlotRequest } from '../../lease/slot-acquisition.ts'
 import { type AcquireOutcome, createRecoverySlot } from '../../lease/slot-creation.ts'
 import { type Backoff, backoffMs } from '../../schemas/backoff.ts'
+import { type Budget, budgetOf } from '../../schemas/budget.ts'
 import type { Clock, Random } from '../../schemas/clock.ts'
 import type { Taint } from '../../schemas/kubernetes.ts'
 import type { SlotPhase } from '../../schemas/skyhook.ts'
@@ -59,6 +60,8 @@ export type SlotManagerOptions = SlotRequestSources & {
   readonly line: SlotLine
   /** Of nodes that join the cluster. */
   readonly runtimeRequiredTaint: Taint
+  /** Of Skyhooks that name no budget. */
+  readonly defaultBudget: Budget
   readonly clock: Clock
   readonly random: Random
   readonly log: Log
@@ -207,7 +210,7 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
         yields.delete(uid)
         ownSlots.record((book, nowMs) => slotBook.confirmed(book, accepted, generation, nowMs))
       }
-      if (isAdmissionCurrent(entry, skyhook)) return accept(entry.slot)
+      if (isAdmissionCurrent(entry, skyhook, budgetOf(skyhook.spec, options.defaultBudget))) return accept(entry.slot)
       const target = { compartment: entry.slot.compartmentName, isBootstrap: slot.isBootstrap }
       const result = await confirm(leases, entry.slot, request(view, slot.phase, target), signal)
       switch (result.outcome) {

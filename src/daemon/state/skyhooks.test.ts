@@ -3,6 +3,7 @@ import { type FakeApiServer, startFakeApiServer } from '../../../test/support/fa
 import { createVirtualClock, type VirtualClock } from '../../../test/support/virtual-clock.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
 import { skyhooksPath } from '../../schemas/api.ts'
+import type { Budget } from '../../schemas/budget.ts'
 import { followSkyhooks, type SkyhookSource } from './skyhooks.ts'
 
 let api: FakeApiServer
@@ -13,6 +14,7 @@ let delayMs: number
 let failed: string[]
 let ended: string[]
 let wakes: number
+let defaultBudget: Budget
 
 beforeEach(async () => {
   api = await startFakeApiServer([skyhooksPath])
@@ -23,6 +25,7 @@ beforeEach(async () => {
   failed = []
   ended = []
   wakes = 0
+  defaultBudget = {}
 })
 afterEach(async () => {
   stopping.abort()
@@ -32,6 +35,7 @@ afterEach(async () => {
 
 const follow = (): SkyhookSource =>
   followSkyhooks(transport, {
+    defaultBudget,
     policyOf: () => undefined,
     clock,
     random: { number: () => 0, hex: () => '' },
@@ -69,6 +73,20 @@ test('nothing is known until every Skyhook was read', async () => {
   expect(prioritiesOf(source)).toContain('Skyhook b')
   await clock.advance(800)
   await until(() => expect(prioritiesOf(source)).toEqual({ a: 10, b: 20 }))
+})
+
+test('a Skyhook that names no budget is seen with that of the defaults, and as it is stored', async () => {
+  defaultBudget = { percent: 5 }
+  api.put(skyhooksPath, { metadata: { name: 'a', generation: 1 }, spec: { interruptionBudget: {} } })
+  api.put(skyhooksPath, { metadata: { name: 'b', generation: 1 }, spec: { interruptionBudget: { count: 3 } } })
+  const source = follow()
+  await until(() => expect(source.current().known).toBe(true))
+  expect(source.current()).toMatchObject({
+    value: [
+      { budget: { percent: 5 }, spec: { interruptionBudget: {} } },
+      { budget: { count: 3 }, spec: { interruptionBudget: { count: 3 } } },
+    ],
+  })
 })
 
 test('a Skyhook is read in full once per generation', async () => {

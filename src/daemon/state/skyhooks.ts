@@ -11,6 +11,7 @@ import { requestBackoff } from '../../kube/retry.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
 import { skyhooksPath } from '../../schemas/api.ts'
 import { backoffMs } from '../../schemas/backoff.ts'
+import { type Budget, budgetOf } from '../../schemas/budget.ts'
 import { configUpdatesOf } from '../../schemas/config-updates.ts'
 import { type Clock, type Random, sleep } from '../../schemas/clock.ts'
 import type { PolicyKnowledge } from '../../schemas/deployment-policy.ts'
@@ -44,6 +45,8 @@ export function followSkyhooks(
     readonly readDelayMs: () => number
     /** What is known of the policy that a Skyhook names; undefined where it names none. */
     readonly policyOf: (name: string | undefined) => PolicyKnowledge | undefined
+    /** Of Skyhooks that name no budget. */
+    readonly defaultBudget: Budget
     readonly clock: Clock
     readonly random: Random
     readonly wake: () => void
@@ -163,6 +166,7 @@ export function followSkyhooks(
       views.push({
         metadata: { ...metadata, resourceVersion },
         spec: object.spec ?? {},
+        budget: budgetOf(object.spec, options.defaultBudget),
         stale: !reads.isCurrent(metadata),
         ...(policy && { policy }),
         ...(object.configUpdates && { configUpdates: object.configUpdates }),

@@ -4,7 +4,7 @@ import { candidatesInLedger, type CountedCompartment, countedScope, queueIn } fr
 import { skyhookScope } from '../names.ts'
 import { batchLimit } from '../policy/batch.ts'
 import { compartmentOfNode, compartmentsOf } from '../policy/compartments.ts'
-import { bootstrapLimit, ceilingOf, effectiveLimit, type Limit, readBudget } from '../rule.ts'
+import { bootstrapLimit, ceilingOf, effectiveLimit, type Limit } from '../rule.ts'
 import { selectorHash } from '../selector-hash.ts'
 import type { ScopeListing } from '../slot-reads.ts'
 import type { Lease, Slot } from '../slot.ts'
@@ -31,12 +31,11 @@ export const compartmentNames = ({ policy }: SkyhookView): readonly string[] =>
   policy?.state === 'found' ? compartmentsOf(policy.spec).map(({ name }) => name) : []
 
 /**
- * How many nodes may be out for this Skyhook, or for this node's compartment of it, at once: by its current spec and
+ * How many nodes may be out for this Skyhook, or for this node's compartment of it, at once: by its budget and
  * policy and, where these depend on it, by what the census says.
  */
 export function limitOf(view: SkyhookView, ledgers: readonly Lease[], slots: readonly Slot[] = []): Limit {
-  if (!view.spec.deploymentPolicy)
-    return effectiveLimit(readBudget(view.spec.interruptionBudget), countedOf(view, ledgers))
+  if (!view.spec.deploymentPolicy) return effectiveLimit(view.budget, countedOf(view, ledgers))
   const open = openBatchOf(view, { ledgers, slots })
   return 'unknown' in open ? open : open.limit
 }

@@ -1,8 +1,9 @@
 /** Which compartment of a DeploymentPolicy a node belongs to. Pure. */
+import { type Budget, readBudget } from '../../schemas/budget.ts'
 import { defaultCompartment, type DeploymentPolicySpec } from '../../schemas/deployment-policy.ts'
 import type { LabelSelector } from '../../schemas/kubernetes.ts'
 import { selects } from '../../schemas/selectors.ts'
-import { type Budget, ceilingOf, readBudget } from '../rule.ts'
+import { ceilingOf } from '../rule.ts'
 import { readStrategy, safetyRank, type Strategy } from './strategy.ts'
 
 export type Compartment = {

@@ -1,3 +1,4 @@
+import type { Budget } from '../../schemas/budget.ts'
 import type { ConfigUpdates } from '../../schemas/config-updates.ts'
 import type { PolicyKnowledge } from '../../schemas/deployment-policy.ts'
 import type { KubernetesNode, ObjectMeta } from '../../schemas/kubernetes.ts'
@@ -126,6 +127,8 @@ export type ShutdownObservation = {
 export type SkyhookView = {
   readonly metadata: ObjectMeta
   readonly spec: SkyhookSpec
+  /** What counts without a policy: that of the spec, or the default of the chart (`budgetOf`). */
+  readonly budget: Budget
   /** The metadata seen is newer than the spec: the object is being fetched, nothing new may start on the old one. */
   readonly stale: boolean
   /** The DeploymentPolicy that the spec names; absent where it names none. */

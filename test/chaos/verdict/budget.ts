@@ -7,6 +7,7 @@ import type { Skyhook } from '../../../src/schemas/skyhook.ts'
 import { limitOf } from '../../../src/lease/budget/budget.ts'
 import type { Evidence, Finding, Violation } from './evidence.ts'
 import { outagesOf, type Outage } from './outages.ts'
+import { readBudget } from '../../../src/schemas/budget.ts'
 
 /** A watch event arrives later than its change; what was in force this long before or after counts in favor. */
 const toleranceMs = 1_000
@@ -57,7 +58,7 @@ function limitAt({ moments }: Evidence, name: string, fromMs: number, toMs: numb
 }
 
 function numberOf(skyhook: Skyhook, ledgers: readonly Lease[]): number {
-  const limit = limitOf({ ...skyhook, stale: false }, ledgers)
+  const limit = limitOf({ ...skyhook, budget: readBudget(skyhook.spec.interruptionBudget), stale: false }, ledgers)
   if (limit === 'unlimited') return Infinity
   return typeof limit === 'number' ? limit : 0
 }

@@ -94,6 +94,7 @@ async function startCensus({ clock, connect }: Sample): Promise<{ lines: CensusL
     podName: 'agent-n1',
     namespace: 'default',
     agentPodSelector: 'app=cart',
+    defaultBudget: {},
   } as const
   const ended = runCensus(
     settings,

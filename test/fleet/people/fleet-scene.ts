@@ -1,6 +1,7 @@
 /** A simulated fleet as a person with a kubeconfig sees it: whole agents work, and a client reads what they publish. */
 import { onTestFinished } from 'vitest'
 import type { KubeTransport } from '../../../src/kube/transport.ts'
+import type { Budget } from '../../../src/schemas/budget.ts'
 import type { DeploymentPolicySpec } from '../../../src/schemas/deployment-policy.ts'
 import type { KubernetesNode } from '../../../src/schemas/kubernetes.ts'
 import type { SkyhookSpec } from '../../../src/schemas/skyhook.ts'
@@ -16,6 +17,8 @@ export type SceneOptions = {
   readonly nodes?: readonly (Partial<NodePlan> & { readonly name: string })[]
   readonly skyhooks?: Readonly<Record<string, Partial<SkyhookSpec>>>
   readonly policies?: Readonly<Record<string, DeploymentPolicySpec>>
+  /** As the chart's values have it: the agents are given it, and a ConfigMap says so. Absent: there is none. */
+  readonly defaultBudget?: Budget
 }
 
 export type FleetScene = {
@@ -51,7 +54,13 @@ export const specOf = (spec: Partial<SkyhookSpec> = {}): SkyhookSpec => ({
 
 /** Starts it; all agents are killed when the test is over. */
 export function startScene(options: SceneOptions = {}): FleetScene {
-  const { seed = 1, nodes = [{ name: 'host1' }, { name: 'host2' }], skyhooks = { s: {} }, policies = {} } = options
+  const {
+    seed = 1,
+    nodes = [{ name: 'host1' }, { name: 'host2' }],
+    skyhooks = { s: {} },
+    policies = {},
+    defaultBudget,
+  } = options
   const world = startWorld(
     {
       seed,
@@ -59,6 +68,7 @@ export function startScene(options: SceneOptions = {}): FleetScene {
       skyhooks: Object.entries(skyhooks).map(([name, spec]) => ({ name, spec: specOf(spec) })),
       policies: Object.entries(policies).map(([name, spec]) => ({ name, spec })),
       actions: [],
+      ...(defaultBudget && { defaultBudget }),
     },
     {
       onEvent: () => undefined,
@@ -74,6 +84,11 @@ export function startScene(options: SceneOptions = {}): FleetScene {
       for (const process of host.processes()) process.kill()
     }
   })
+  if (defaultBudget)
+    world.admin.send('POST', '/api/v1/namespaces/skyhook/configmaps', {
+      metadata: { name: 'skyhookd', labels: { 'app.kubernetes.io/name': 'skyhookd' } },
+      data: { 'settings.json': JSON.stringify({ defaults: { interruptionBudget: defaultBudget } }) },
+    })
   const transport = createClient(world.server, {
     name: 'person',
     clock: world.clock,

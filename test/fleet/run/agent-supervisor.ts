@@ -1,4 +1,5 @@
 /** What a DaemonSet and a kubelet are to the agent of one host: it runs, and runs again some time after its death. */
+import type { Budget } from '../../../src/schemas/budget.ts'
 import type { Clock } from '../../../src/schemas/clock.ts'
 import { settingsOf } from '../../support/fake-platform.ts'
 import { type ConnectApi, type LogLine, type SimulatedAgent, startSimulatedAgent } from '../host/agent.ts'
@@ -38,13 +39,15 @@ export function superviseAgents(
     readonly connectApi: ConnectApi
     readonly onLog: (line: LogLine) => void
     readonly firstVersion: AgentVersion
+    /** Of Skyhooks that name none. */
+    readonly defaultBudget?: Budget | undefined
     /** It ended by an error of its own. */
     readonly onDied: (error: unknown) => void
     /** Some agent of the host runs, or none does. */
     readonly onRunning: (isRunning: boolean) => void
   },
 ): AgentSupervisor {
-  const { clock, nodeName, connectApi, firstVersion, onLog, onDied, onRunning } = ports
+  const { clock, nodeName, connectApi, firstVersion, defaultBudget = {}, onLog, onDied, onRunning } = ports
   const agents: SimulatedAgent[] = []
   const versions = new WeakMap<SimulatedAgent, AgentVersion>()
   let version = firstVersion
@@ -56,7 +59,7 @@ export function superviseAgents(
   function start(): SimulatedAgent {
     const startedAtMs = clock.monotonicMs()
     const name = nodeName()
-    const settings = { ...settingsOf(name, '/'), podName: `agent-of-${name}` }
+    const settings = { ...settingsOf(name, '/'), podName: `agent-of-${name}`, defaultBudget }
     const agent = startSimulatedAgent(host, { settings, connectApi, onLog, run: programOf(version) })
     agents.push(agent)
     versions.set(agent, version)

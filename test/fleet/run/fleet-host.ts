@@ -1,4 +1,5 @@
 /** One host of a simulated fleet with all that is around it: kubelet, agents, network, the pod of its agent. */
+import type { Budget } from '../../../src/schemas/budget.ts'
 import type { Clock } from '../../../src/schemas/clock.ts'
 import { perObject } from '../../../src/schemas/per-object.ts'
 import type { SimulatedApiServer } from '../api-server/server.ts'
@@ -48,13 +49,15 @@ export function startFleetHost(
     readonly clock: Clock
     readonly server: SimulatedApiServer
     readonly seed: number
+    /** Of Skyhooks that name none. */
+    readonly defaultBudget?: Budget | undefined
     readonly tell: (event: FleetEvent) => void
     /** The program is broken: an agent ended by itself, or never pauses. */
     readonly onBroken: (rule: string, message: string) => void
   },
 ): FleetHost {
   const { name, isControlPlane, joinsAtMs = 0, isTainted = false, startsWithOlderAgent = false } = plan
-  const { clock, server, seed, tell, onBroken } = ports
+  const { clock, server, seed, defaultBudget, tell, onBroken } = ports
   const chance = createChance(seed, 1)
   const conditions = createConditions()
   const current = (): HostConditions => conditions.current()
@@ -105,6 +108,7 @@ export function startFleetHost(
     nodeName: () => nodeName,
     connectApi: network.connect,
     firstVersion: startsWithOlderAgent ? 'older' : 'current',
+    defaultBudget,
     onLog: (line) => tell({ kind: 'log', host: name, line }),
     onDied: (error) => onBroken('agent-lives', `the agent of ${name} died: ${textOf(error)}`),
     onRunning: (isRunning) => pod.setReady(isRunning),

@@ -2,6 +2,7 @@
  * What happens in one run of a simulated fleet, as plain data: generated from a seed, shrunk action by action, printed.
  * Times are virtual milliseconds since the start.
  */
+import type { Budget } from '../../../src/schemas/budget.ts'
 import type { DeploymentPolicySpec } from '../../../src/schemas/deployment-policy.ts'
 import type { SkyhookSpec } from '../../../src/schemas/skyhook.ts'
 import type { Phase } from './phase.ts'
@@ -12,6 +13,8 @@ export type Plan = {
   readonly skyhooks: readonly SkyhookPlan[]
   readonly policies?: readonly PolicyPlan[]
   readonly actions: readonly PlannedAction[]
+  /** What the agents are given for Skyhooks that name no budget; absent: no limit. */
+  readonly defaultBudget?: Budget
   /** A DaemonSet has a pod on each Node. */
   readonly hasDaemonSet?: boolean
   /** Faults are over as soon as nothing can happen any more, instead of at their usual end. */

@@ -86,7 +86,14 @@ export function startWorld(
 
   const hosts = new Map<string, WorldHost>()
   for (const [index, node] of nodes.entries()) {
-    const host = startFleetHost(node, { clock, server, seed: seed * 64 + index, tell, onBroken: ports.onBroken })
+    const host = startFleetHost(node, {
+      clock,
+      server,
+      seed: seed * 64 + index,
+      defaultBudget: plan.defaultBudget,
+      tell,
+      onBroken: ports.onBroken,
+    })
     const isHit = ({ node: target, detail }: PlannedAction): boolean =>
       target === undefined || target === node.name || detail?.['isEverywhere'] === true
     hosts.set(node.name, {

@@ -22,6 +22,7 @@ import { known, type OwnSlot, type SkyhookView } from '../../../src/stages/model
 import { createSeededRandom, createVirtualClock } from '../../support/virtual-clock.ts'
 import { type ClientOptions, createClient } from '../api-server/client.ts'
 import { createSimulatedApiServer } from '../api-server/server.ts'
+import { readBudget } from '../../../src/schemas/budget.ts'
 
 export type WaitingNodesOptions = {
   readonly nodes: number
@@ -54,7 +55,7 @@ export async function startWaitingNodes(options: WaitingNodesOptions) {
   const created = await admin.json<Skyhook>('POST', skyhooksPath, {
     body: { ...skyhookTypeMeta, metadata: { name: 's' }, spec: { interruptionBudget: budget, packages: {} } },
   })
-  let view: SkyhookView = { metadata: created.metadata, spec: created.spec, stale: false }
+  let view: SkyhookView = { metadata: created.metadata, spec: created.spec, budget: readBudget(budget), stale: false }
   const stopping = new AbortController()
   const { signal } = stopping
   let [waiting, complete, waitingWrites] = [0, 0, 0]
@@ -110,6 +111,7 @@ export async function startWaitingNodes(options: WaitingNodesOptions) {
       onFact: () => undefined,
     })
     const slots = createSlotManager({
+      defaultBudget: {},
       ...sources,
       ownSlots,
       line,
@@ -217,6 +219,7 @@ export async function startWaitingNodes(options: WaitingNodesOptions) {
         isDisabled: false,
         specProblem: undefined,
         compartments: [{ name: '', nodes: Array.from({ length: matched }, () => undefined) as never }],
+        budget: {},
         policy: undefined,
       },
       agents: nodes,
@@ -280,7 +283,7 @@ export async function startWaitingNodes(options: WaitingNodesOptions) {
         contentType: 'application/merge-patch+json',
         body: { spec: { interruptionBudget: next } },
       })
-      view = { metadata: patched.metadata, spec: patched.spec, stale: false }
+      view = { metadata: patched.metadata, spec: patched.spec, budget: readBudget(next), stale: false }
       for (const { update } of members) update()
     },
     async untilComplete(withinMs: number) {

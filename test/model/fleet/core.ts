@@ -105,6 +105,7 @@ export class Cores {
     return {
       metadata: { name: skyhook, uid: skyhookUid, resourceVersion: '1', generation },
       spec: this.#spec,
+      budget: {},
       stale: false,
     }
   }

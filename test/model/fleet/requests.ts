@@ -100,7 +100,7 @@ export function* confirm(world: World, fleet: Fleet, who: number, place: number)
   const action = `n${who} reads the Skyhook`
   if (world.rules.changeSince(viewOf(world, node.generation), now) !== undefined)
     return yield* release(world, withNode(fleet, who, node), who, place, `${action}: changed`)
-  if (!world.rules.isAdmissionCurrent(held, now))
+  if (!world.rules.isAdmissionCurrent(held, now, view.budget))
     return yield { action, to: withNode(fleet, who, withEntry(node, place, { confirming: fleet.generation })) }
   const to = withNode(fleet, who, accept(node, place, node.generation))
   const read = readLimit(world.cores, to, who, budgetOf(world, fleet.generation), node.slots[place]?.unseen ?? 0)

@@ -39,7 +39,8 @@ export const budgetOf = ({ budgets }: World, generation: number): number => budg
 /** The Skyhook of a generation, with its budget. */
 export function viewOf(world: World, generation: number): SkyhookView {
   const { metadata, spec } = world.cores.view(generation)
-  return { metadata, spec: { ...spec, interruptionBudget: { count: budgetOf(world, generation) } }, stale: false }
+  const budget = { count: budgetOf(world, generation) }
+  return { metadata, spec: { ...spec, interruptionBudget: budget }, budget, stale: false }
 }
 
 export const isPossible = ({ faults }: World, { faultsLeft }: Fleet, fault: Fault): boolean =>

@@ -15,6 +15,7 @@ import { NodeState, type NodeObserver } from './node-state.ts'
 import { evict, publish } from './cluster.ts'
 import { interrupt, prepare, startStep, stopStep } from './host.ts'
 import { acquireSlot, addForeignSlot, confirmSlot, loseSlot, releaseSlot, updateSlot } from './slots.ts'
+import { readBudget } from '../../../src/schemas/budget.ts'
 
 export type Decide = (snapshot: Snapshot, lastReasons: ReadonlyMap<string, TimedReason>) => Plan
 
@@ -51,6 +52,7 @@ export class NodeSimulator extends NodeState {
     this.views.set(name, {
       metadata: { name, uid, resourceVersion: String(generation), generation, annotations, ...deletion },
       spec,
+      budget: readBudget(spec.interruptionBudget),
       stale: false,
     })
   }

@@ -41,7 +41,7 @@ const record: RunningPackage = {
 const action: StartStep = {
   do: 'startStep',
   key: 'step/x',
-  view: { metadata: { name: 's', uid: 'u', resourceVersion: '1' }, spec: {}, stale: false },
+  view: { metadata: { name: 's', uid: 'u', resourceVersion: '1' }, spec: {}, budget: {}, stale: false },
   record,
   spec: { version: '1.0.0', image: 'r/p' },
   stage: 'apply',
