@@ -49,10 +49,14 @@ app.kubernetes.io/component: helm-hook
 {{- end -}}
 
 {{/* The file that the agent reads at start. Its keys are the agent's, not the chart's. */}}
+{{/* The budget of Skyhooks that name none, without what is null: helm keeps that of values that are given again. */}}
 {{- define "skyhookd.defaultBudget" -}}
-{{- $budget := .Values.defaults.interruptionBudget -}}
+{{- $budget := dict -}}
+{{- range $key, $value := ((.Values.defaults | default dict).interruptionBudget | default dict) }}
+{{- if not (kindIs "invalid" $value) }}{{ $_ := set $budget $key $value }}{{ end }}
+{{- end }}
 {{- if and (hasKey $budget "count") (hasKey $budget "percent") }}
-{{- fail "defaults.interruptionBudget has count and percent: keep one of them (helm merges values: --set defaults.interruptionBudget.count=null takes one away)" }}
+{{- fail "defaults.interruptionBudget has count and percent: keep one of them, and set the other to null" }}
 {{- end }}
 {{- if and (hasKey $budget "maxCount") (not (hasKey $budget "percent")) }}
 {{- fail "defaults.interruptionBudget has maxCount without percent, which it caps" }}

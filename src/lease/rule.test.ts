@@ -51,6 +51,15 @@ describe('properties', () => {
     )
   })
 
+  test('whoever is admitted under a limit is admitted under every larger one', () => {
+    fc.assert(
+      fc.property(heldIndicesArbitrary, fc.nat(10), fc.nat(10), (held, limit, more) => {
+        const larger = admissibleIndices(held, limit + more)
+        expect(admissibleIndices(held, limit).filter((index) => !larger.includes(index))).toEqual([])
+      }),
+    )
+  })
+
   test('nodes admitted one after the other all stay admissible', () => {
     fc.assert(
       fc.property(heldIndicesArbitrary, fc.nat(10), fc.array(fc.string()), (before, limit, nodes) => {

@@ -1,18 +1,28 @@
 /** Values of the chart that change what agents do on a host. */
+import { execFile } from 'node:child_process'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, test } from 'vitest'
 import { setChartValues } from './chart-values.ts'
-import { uniqueName, useCluster } from './cluster.ts'
+import { nodeNames, uniqueName, useCluster } from './cluster.ts'
 import type { View } from './moments.ts'
 import { hasEvent, isCompleteOn, isCordoned } from './node-availability.ts'
 import { lockNodes } from './node-locks.ts'
 import { journaled, journalOf, manifest, onceEach, publishedState, shellscript, withoutTimes } from './skyhooks.ts'
+import { overBudget, workWithoutSlot } from './slots.ts'
 import { createWorkloads } from './workloads.ts'
 
 const cluster = useCluster()
 const bootsWithinMs = 90_000
 
-beforeAll(async () => await setChartValues(cluster, 'reapplyOnReboot=true', 'drain.allowDelete=true'))
-afterAll(async () => await setChartValues(cluster, 'reapplyOnReboot=false', 'drain.allowDelete=false'))
+const defaultBudget = 'defaults.interruptionBudget.percent'
+beforeAll(
+  async () => await setChartValues(cluster, 'reapplyOnReboot=true', 'drain.allowDelete=true', `${defaultBudget}=40`),
+)
+afterAll(
+  async () =>
+    await setChartValues(cluster, 'reapplyOnReboot=false', 'drain.allowDelete=false', `${defaultBudget}=null`),
+)
 
 const installation = onceEach('apply', 'apply_check', 'config', 'config_check')
 
@@ -97,5 +107,36 @@ describe.concurrent('with drain.allowDelete', () => {
       shop.pods(view, 'cart').some(({ metadata }) => metadata.deletionTimestamp !== undefined),
     )
     expect((deleted?.atMs ?? 0) - (cordoned?.atMs ?? 0)).toBeGreaterThan(2_900)
+  })
+})
+
+const tool = join(import.meta.dirname, '../../src/cli/main.ts')
+
+/** What `kubectl skyhook` prints. */
+async function skyhook(...command: readonly string[]): Promise<string> {
+  const args = [tool, '--kubeconfig', cluster.kubeconfig, '-n', 'skyhook', ...command]
+  return (await promisify(execFile)(process.execPath, args)).stdout
+}
+
+describe('with defaults.interruptionBudget', () => {
+  test('a Skyhook that names no budget keeps to the default, and status and tool show it', async ({
+    onTestFinished,
+    expect,
+  }) => {
+    await lockNodes(onTestFinished, ...nodeNames)
+    const { history } = cluster
+    const name = uniqueName('default-budget')
+    onTestFinished(async () => await cluster.remove(name))
+    const work = shellscript(cluster.registry, { apply: 'sleep 1' })
+    await cluster.apply(manifest(name, { interruptionBudget: {}, packages: { work } }), ...nodeNames)
+    await history.eventually('every node is complete', (view) => isCompleteOn(view, name, nodeNames), 60_000)
+    await history.never('two slots', overBudget(name, 1))
+    await history.never('work without a slot', workWithoutSlot(name))
+    await history.eventually('the status has the ceiling', ({ skyhooks }) => {
+      const { spec, status } = skyhooks.get(name) ?? {}
+      const compartments = status?.['compartmentStatuses'] as Record<string, { ceiling: number }> | undefined
+      return compartments?.['__default__']?.ceiling === 1 && Object.keys(spec?.interruptionBudget ?? {}).length === 0
+    })
+    expect(JSON.parse(await skyhook('status', name, '-o', 'json'))).toMatchObject({ items: [{ budget: { limit: 1 } }] })
   })
 })
