@@ -141,7 +141,8 @@ function budgetFindings(spec: SkyhookSpec): SkyhookFinding[] {
     (one) => one.interrupt !== undefined || Object.keys(one.configInterrupts ?? {}).length > 0,
   )
   if (limit !== undefined || deploymentPolicy !== '' || !interrupts) return []
-  const message = 'is missing, so all selected nodes may be drained and interrupted at once, unless the chart sets a default'
+  const message =
+    'is missing: without a default of the chart, all selected nodes may be drained and interrupted at once'
   const remedy = 'set interruptionBudget.count or .percent, or name a deploymentPolicy'
   return [warning('budget', '/spec/interruptionBudget', message, remedy)]
 }

@@ -79,7 +79,10 @@ test.each([
   [{ copyDirRoot: 'var' }, 'copyDirRoot must be an absolute path'],
   [{ agentLogRoot: './log' }, 'agentLogRoot must be an absolute path'],
   [{ runtimeRequiredTaint: 'k=v' }, 'not of the form key=value:effect'],
-  [{ defaults: { interruptionBudget: { count: 1, percent: 5 } } }, 'settings.json: defaults.interruptionBudget has count'],
+  [
+    { defaults: { interruptionBudget: { count: 1, percent: 5 } } },
+    'settings.json: defaults.interruptionBudget has count',
+  ],
   [[], 'is not a JSON object'],
 ])('%j is refused with the name of the setting', (file, message) => {
   expect(() => read(file)).toThrow(message)
