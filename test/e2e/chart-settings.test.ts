@@ -137,6 +137,8 @@ describe('with defaults.interruptionBudget', () => {
       const compartments = status?.['compartmentStatuses'] as Record<string, { ceiling: number }> | undefined
       return compartments?.['__default__']?.ceiling === 1 && Object.keys(spec?.interruptionBudget ?? {}).length === 0
     })
-    expect(JSON.parse(await skyhook('status', name, '-o', 'json'))).toMatchObject({ items: [{ budget: { value: { limit: 1 } } }] })
+    expect(JSON.parse(await skyhook('status', name, '-o', 'json'))).toMatchObject({
+      items: [{ budget: { value: { limit: 1 } } }],
+    })
   })
 })
