@@ -10,7 +10,7 @@ import type { Figure, Measurement } from './figure.ts'
 
 const files = 20
 const fileMiB = 100
-const repository = 'bench/large'
+const repository = 'large-package'
 const withinMs = 600_000
 const mebibyte = 1024 * 1024
 

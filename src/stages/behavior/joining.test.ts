@@ -109,7 +109,10 @@ describe('a tainted node that no Skyhook with runtimeRequired selects', () => {
     node.restartAgent()
     node.settleFor(60_000)
     expect(early).toEqual([[], 0])
-    expect([shown(node), node.patches]).toEqual([[expect.stringContaining('(drivers do not), so nobody lifts')], 1])
+    expect([shown(node), node.patches]).toEqual([
+      [expect.stringContaining('(drivers selects other nodes), so nobody lifts')],
+      1,
+    ])
   })
 
   test('the condition goes with the first write of a Skyhook that selects the node, which then lifts the taint', () => {

@@ -79,9 +79,9 @@ describe('the condition of a taint that nobody lifts', () => {
   })
 
   test.each<[string, readonly string[], string]>([
-    ['is named', ['gpu'], '(gpu do not)'],
-    ['and two others are named in their order', ['net', 'gpu', 'fs'], '(fs, gpu, net do not)'],
-    ['and others are counted from the fourth on', ['e', 'd', 'c', 'b', 'a'], '(a, b, c and 2 more do not)'],
+    ['is named', ['gpu'], '(gpu selects other nodes)'],
+    ['and two others are named in their order', ['net', 'gpu', 'fs'], '(fs, gpu, net select other nodes)'],
+    ['and others are counted from the fourth on', ['e', 'd', 'c', 'b', 'a'], '(a, b, c and 2 more select other nodes)'],
   ])('a Skyhook with runtimeRequired for other nodes %s', (_, names, part) => {
     expect(written({ views: names.map((name) => viewOf(elsewhere, name)) })).toContain(`selects the node ${part}, so`)
   })

@@ -76,7 +76,8 @@ function removalOf(snapshot: Snapshot, isDue: boolean): NodePatch {
 
 function messageOf({ text, others }: { readonly text: string; readonly others: readonly string[] }): string {
   const more = others.length > maxNames ? ` and ${others.length - maxNames} more` : ''
-  const named = others.length > 0 ? ` (${others.slice(0, maxNames).join(', ')}${more} do not)` : ''
+  const verb = others.length === 1 ? 'selects' : 'select'
+  const named = others.length > 0 ? ` (${others.slice(0, maxNames).join(', ')}${more} ${verb} other nodes)` : ''
   return (
     `no Skyhook with runtimeRequired selects the node${named}, so nobody lifts the taint ${text}: ` +
     'apply one that does, or remove the taint'
