@@ -66,7 +66,7 @@ describe('doctor', () => {
     const ended = await tool('doctor -o json')
     expect(findingsOf(ended)).toEqual([])
     expect(itemsOf(ended).flatMap(({ unknown }) => unknown)).toEqual([])
-    expect(itemsOf(ended)).toHaveLength(10)
+    expect(itemsOf(ended)).toHaveLength(11)
     expect(ended.code).toBe(0)
   })
 
@@ -186,6 +186,7 @@ describe('a person with the role of viewers', () => {
       ['census', 'ok'],
       ['cordons', 'ok'],
       ['slots', 'ok'],
+      ['taints', 'ok'],
     ])
     expect(findingsOf(ended)).toEqual([])
     expect(itemsOf(ended).flatMap(({ unknown }) => unknown)).toContain('you may not read FlowSchemas')
