@@ -60,10 +60,11 @@ describe('a service of the host', () => {
     for (const outcome of outcomes) expect(outcome).toMatchObject({ outcome: 'restarted' })
   })
 
-  test.each([
+  test.each<[string, string, string | RegExp]>([
     ['dies', 'not-active', 'failed/failed (exit-code, exited 7)'],
     ['dies-later', 'not-active', 'inactive/dead (success, exited 0)'],
-    ['loops', 'not-active', 'auto-restart'],
+    // it runs for a moment each time: seen just then, systemd counts that it has started it again
+    ['loops', 'not-active', /auto-restart|restarted by itself \d+ times/],
     ['badpath', 'job-failed', 'job failed (exit-code, exited 203)'],
     ['silent', 'job-failed', 'job failed (timeout, killed TERM)'],
     ['once-badly', 'job-failed', 'job failed (exit-code, exited 1)'],
@@ -77,7 +78,7 @@ describe('a service of the host', () => {
     expect(await restart(`${name}.service`)).toMatchObject({
       outcome: 'failed',
       reason,
-      detail: expect.stringContaining(detail) as string,
+      detail: (typeof detail === 'string' ? expect.stringContaining(detail) : expect.stringMatching(detail)) as string,
     })
   })
 
