@@ -121,6 +121,10 @@ measure-census: deps ## measure memory and CPU of the census with 1,000 nodes an
 bench: deps ## roll out on real agents against a real API server (NODES=100 BUDGET=10%), beside the committed figures
 	@node bench/fleet.ts --nodes $(if $(filter command line environment,$(origin NODES)),$(NODES),100) --budget $(or $(BUDGET),10%)
 
+.PHONY: bench-virtual
+bench-virtual: deps ## thousands of whole agents in one process on virtual time: rollout, partition, API server away, restart (NODES=1000)
+	@node bench/virtual.ts --nodes $(if $(filter command line environment,$(origin NODES)),$(NODES),1000)
+
 .PHONY: bench-check
 bench-check: deps ## compare what a fleet of 20 agents asks of the API server with the committed figures; a minute
 	@node bench/check.ts

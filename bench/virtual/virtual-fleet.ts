@@ -1,0 +1,215 @@
+/**
+ * Many whole agents on simulated hosts, one simulated API server, and virtual time: more of them than real ones fit on
+ * a machine. Requests take as long as a real API server took.
+ */
+import { statusKey } from '../../src/schemas/annotations.ts'
+import { skyhookTypeMeta } from '../../src/schemas/api.ts'
+import { formatTime } from '../../src/schemas/time.ts'
+import { createClient, type SimClient } from '../../test/fleet/api-server/client.ts'
+import { startGarbageCollector } from '../../test/fleet/api-server/garbage-collector.ts'
+import { createSimulatedApiServer } from '../../test/fleet/api-server/server.ts'
+import { type SimulatedAgent, startSimulatedAgent } from '../../test/fleet/host/agent.ts'
+import { followTruth } from '../../test/fleet/host/host-truth.ts'
+import { packageImage } from '../../test/fleet/host/package-image.ts'
+import { createSimulatedHost } from '../../test/fleet/host/simulated-host.ts'
+import { settingsOf } from '../../test/support/fake-platform.ts'
+import { createSeededRandom, createVirtualClock } from '../../test/support/virtual-clock.ts'
+import { lastModeOf, poolLabel, service, specOf, stagesOf } from '../fleet/plan.ts'
+
+export type VirtualPlan = {
+  readonly nodes: number
+  /** `none`, a count or a percentage. */
+  readonly budget: string
+  /** How long each step of the package takes. */
+  readonly stepMs: number
+  /** From a request to its answer, and half of it for an event of a watch. */
+  readonly latencyMs: number
+  readonly seed: number
+}
+
+export type VirtualFleet = Awaited<ReturnType<typeof startVirtualFleet>>
+
+/** The chart's default; agents count themselves later. */
+const estimatedNodeCount = 100
+/** The node controller answers a cordon this fast. */
+const taintMs = 20
+const skyhook = 's'
+const skyhooksPath = `/apis/${skyhookTypeMeta.apiVersion}/skyhooks`
+
+/** Registers the nodes and starts their agents; resolves a minute later. */
+export async function startVirtualFleet(plan: VirtualPlan) {
+  const { nodes, latencyMs, seed } = plan
+  const interrupt = plan.budget === 'none' ? 'none' : 'service'
+  const clock = createVirtualClock(undefined, { settleTurns: 0 })
+  const random = createSeededRandom(seed)
+  const server = createSimulatedApiServer({ clock, random, historyLength: 50_000 })
+  server.faults.rules.push({ name: 'network', fault: { kind: 'slow-watch', byMs: latencyMs / 2 } })
+  startGarbageCollector(server, { clock, random: createSeededRandom(seed) })
+  const admin = createClient(server, { name: 'admin', clock, random })
+  await admin.json('POST', '/api/v1/namespaces', { body: { metadata: { name: 'skyhook' } } })
+
+  const requests = new Map<string, number>()
+  const perSecond = new Map<number, number>()
+  const completedAtMs = new Map<string, number>()
+  let [out, mostOut, slots, mostSlots] = [0, 0, 0, 0]
+  server.observe({
+    answered({ client, verb, resource }) {
+      if (client === 'admin') return
+      const what = `${verb} ${resource}`
+      requests.set(what, (requests.get(what) ?? 0) + 1)
+      const second = Math.floor(clock.monotonicMs() / 1000)
+      perSecond.set(second, (perSecond.get(second) ?? 0) + 1)
+      server.audit.length = 0
+    },
+    committed({ type, resource, version }) {
+      const { name, annotations = {} } = version.object.metadata
+      if (resource.plural === 'leases' && name.includes('.slot-')) {
+        if (type !== 'MODIFIED') slots += type === 'ADDED' ? 1 : -1
+        mostSlots = Math.max(mostSlots, slots)
+      }
+      if (resource.plural !== 'nodes') return
+      const isComplete = (annotations as Record<string, string>)[statusKey(skyhook)] === 'complete'
+      if (isComplete && !completedAtMs.has(name)) completedAtMs.set(name, clock.monotonicMs())
+    },
+  })
+
+  const members: {
+    readonly start: () => void
+    readonly kill: () => void
+    readonly client: () => SimClient | undefined
+  }[] = []
+  let synced = 0
+
+  async function join(index: number): Promise<void> {
+    const name = `node-${String(index).padStart(5, '0')}`
+    const host = createSimulatedHost({
+      name,
+      clock,
+      seed: seed * 100_000 + index,
+      registry: ({ repository, tag = '' }) => packageImage(repository, tag, stagesOf({ interrupt })),
+      runStep: () => ({ durationMs: plan.stepMs }),
+    })
+    host.systemd.addService(service, { restart: () => ({ durationMs: plan.stepMs, result: 'done' }) })
+    const lastMode = lastModeOf({ interrupt })
+    const truth = followTruth(host, ({ mode }) => mode === lastMode)
+    let wasOut = false
+    host.observe(() => {
+      const isOut = truth.isOut()
+      if (isOut !== wasOut) out += isOut ? 1 : -1
+      mostOut = Math.max(mostOut, out)
+      wasOut = isOut
+    })
+    await register(admin, name, host.bootId(), formatTime(clock.wallMs()))
+
+    let client: SimClient | undefined
+    let agent: SimulatedAgent | undefined
+    const start = (): void => {
+      agent = startSimulatedAgent(host, {
+        settings: { ...settingsOf(name, '/'), estimatedNodeCount },
+        connectApi: ({ clock: own, random: ownRandom, onRequest, isCensus }) => {
+          const connected = createClient(server, {
+            name: isCensus ? `census:${name}` : name,
+            clock: own,
+            random: ownRandom,
+            latencyMs: () => latencyMs,
+            rate: { perSecond: 20, burst: 40 },
+            onRequest,
+          })
+          if (!isCensus) client = connected
+          return connected
+        },
+        onLog: ({ message }) => void (message === 'synced' && synced++),
+      })
+    }
+    start()
+    members.push({ start, kill: () => agent?.kill(), client: () => client })
+  }
+  /** As the node controller does. */
+  server.observe({
+    committed({ type, resource, version, previous }) {
+      if (resource.plural !== 'nodes' || type !== 'MODIFIED') return
+      const isCordoned = (one: typeof version | undefined): boolean =>
+        (one?.object as { readonly spec?: { readonly unschedulable?: boolean } } | undefined)?.spec?.unschedulable ===
+        true
+      if (isCordoned(version) === isCordoned(previous)) return
+      const one = { key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' }
+      const body = { spec: { taints: isCordoned(version) ? [one] : null } }
+      const path = `/api/v1/nodes/${version.object.metadata.name}`
+      const contentType = 'application/merge-patch+json'
+      clock.startTimer(taintMs, () => void admin.json('PATCH', path, { body, contentType }).catch(() => undefined))
+    },
+  })
+
+  for (let index = 0; index < nodes; index++) await join(index)
+  await clock.advance(60_000)
+
+  return {
+    clock,
+    server,
+    members,
+    synced: () => synced,
+    complete: () => completedAtMs.size,
+    /** Since the last call. */
+    takeCounts() {
+      const perNode = Object.fromEntries([...requests].map(([what, count]) => [what, count / nodes]))
+      const busiest = Math.max(0, ...perSecond.values())
+      requests.clear()
+      perSecond.clear()
+      return { perNode, busiest }
+    },
+    most: () => ({ slots: mostSlots, out: mostOut }),
+    async apply(): Promise<void> {
+      const spec = specOf(
+        { nodes, budget: plan.budget, interrupt, skyhooks: 1, stepMs: 0, workers: 1, idleSeconds: 0, restart: false },
+        { [poolLabel]: 'all' },
+      )
+      await admin.json('POST', skyhooksPath, { body: { ...skyhookTypeMeta, metadata: { name: skyhook }, spec } })
+    },
+    /** Lets time pass until it is so; resolves with the virtual ms that took, and throws after `withinMs`. */
+    async until(isSo: () => boolean, withinMs: number): Promise<number> {
+      const startedAtMs = clock.monotonicMs()
+      while (!isSo()) {
+        if (clock.monotonicMs() - startedAtMs > withinMs)
+          throw new Error(`after ${withinMs / 1000} s, ${completedAtMs.size} of ${nodes} nodes are complete`)
+        await clock.advance(100)
+      }
+      return clock.monotonicMs() - startedAtMs
+    },
+    completionTimes: () => [...completedAtMs.values()].toSorted((a, b) => a - b),
+    stop(): void {
+      for (const { kill } of members) kill()
+    },
+  }
+}
+
+async function register(admin: SimClient, name: string, bootID: string, at: string): Promise<void> {
+  const condition = {
+    type: 'Ready',
+    status: 'True',
+    reason: 'Simulated',
+    lastHeartbeatTime: at,
+    lastTransitionTime: at,
+  }
+  const body = { metadata: { name, labels: { [poolLabel]: 'all' } } }
+  await admin.json('POST', '/api/v1/nodes', { body })
+  await admin.json('PATCH', `/api/v1/nodes/${name}/status`, {
+    body: { status: { nodeInfo: { bootID }, conditions: [condition] } },
+    contentType: 'application/strategic-merge-patch+json',
+  })
+  // admission taints every new Node as not ready; the node controller takes that off
+  const untainted = { body: { spec: { taints: null } }, contentType: 'application/merge-patch+json' } as const
+  await admin.json('PATCH', `/api/v1/nodes/${name}`, untainted)
+  const folder = '/api/v1/namespaces/skyhook/pods'
+  const ownerReferences = [
+    { apiVersion: 'apps/v1', kind: 'DaemonSet', name: 'skyhookd', uid: 'bench', controller: true },
+  ]
+  const pod = `agent-of-${name}`
+  const metadata = { name: pod, labels: { 'app.kubernetes.io/name': 'skyhookd' }, ownerReferences }
+  await admin.json('POST', folder, {
+    body: { metadata, spec: { nodeName: name, containers: [{ name: 'agent', image: 'none' }] } },
+  })
+  await admin.json('PATCH', `${folder}/${pod}/status`, {
+    body: { status: { phase: 'Running', conditions: [{ type: 'Ready', status: 'True', lastTransitionTime: at }] } },
+    contentType: 'application/merge-patch+json',
+  })
+}
