@@ -16,6 +16,7 @@ import { staticCredentials } from '../../test/support/static-credentials.ts'
 import type { WorkerTask } from './messages.ts'
 import { createNodeConduct } from './node-conduct.ts'
 import { observedTransport } from './observed-transport.ts'
+import { podOf, registerNode } from './register-node.ts'
 import { aloneLabel, lastModeOf, poolLabel, service, stagesOf } from './plan.ts'
 
 export type FleetNodeEvents = {
@@ -75,7 +76,8 @@ export async function createFleetNode(
     })
   }
 
-  await register(name, index, host.bootId(), namespace, admin)
+  const labels = { [poolLabel]: 'all', ...(index === 0 && { [aloneLabel]: 'yes' }) }
+  await registerNode(admin, { name, labels, bootID: host.bootId(), namespace, wallMs: Date.now() })
   const credentials = staticCredentials({ server, ca, token: await tokenOf(name, namespace, admin) })
   const settings: Settings = { ...settingsOf(name, '/'), namespace, estimatedNodeCount }
 
@@ -117,47 +119,9 @@ export async function createFleetNode(
   }
 }
 
-/** A small Node, as kubelet registers it, and the pod of its agent, which is Ready. */
-async function register(
-  name: string,
-  index: number,
-  bootID: string,
-  namespace: string,
-  admin: KubeTransport,
-): Promise<void> {
-  const at = new Date().toISOString().replace(/\.\d+Z$/, 'Z')
-  const condition = {
-    type: 'Ready',
-    status: 'True',
-    reason: 'Simulated',
-    lastHeartbeatTime: at,
-    lastTransitionTime: at,
-  }
-  const labels = { [poolLabel]: 'all', ...(index === 0 && { [aloneLabel]: 'yes' }) }
-  const status = { nodeInfo: { bootID }, conditions: [condition] }
-  await admin.json('POST', '/api/v1/nodes', { body: { metadata: { name, labels }, status } })
-  // admission taints every new Node as not ready; the node controller takes that off
-  const untainted = { body: { spec: { taints: null } }, contentType: 'application/merge-patch+json' } as const
-  await admin.json('PATCH', `/api/v1/nodes/${name}`, untainted)
-  const pods = `/api/v1/namespaces/${namespace}/pods`
-  // a pod of a DaemonSet is not drained
-  const ownerReferences = [
-    { apiVersion: 'apps/v1', kind: 'DaemonSet', name: 'skyhookd', uid: 'bench', controller: true },
-  ]
-  const metadata = { name: podOf(name), labels: { 'app.kubernetes.io/name': 'skyhookd' }, ownerReferences }
-  const spec = { nodeName: name, serviceAccountName: 'skyhookd', containers: [{ name: 'agent', image: 'none' }] }
-  await admin.json('POST', pods, { body: { metadata, spec } })
-  await admin.json('PATCH', `${pods}/${podOf(name)}/status`, {
-    body: { status: { phase: 'Running', conditions: [{ type: 'Ready', status: 'True', lastTransitionTime: at }] } },
-    contentType: 'application/merge-patch+json',
-  })
-}
-
 async function tokenOf(name: string, namespace: string, admin: KubeTransport): Promise<string> {
   const spec = { boundObjectRef: { kind: 'Pod', apiVersion: 'v1', name: podOf(name) } }
   type TokenRequest = KubeObject & { readonly status: { readonly token: string } }
   const path = `/api/v1/namespaces/${namespace}/serviceaccounts/skyhookd/token`
   return (await admin.json<TokenRequest>('POST', path, { body: { spec } })).status.token
 }
-
-const podOf = (name: string): string => `agent-of-${name}`

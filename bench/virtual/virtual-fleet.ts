@@ -4,7 +4,6 @@
  */
 import { statusKey } from '../../src/schemas/annotations.ts'
 import { skyhookTypeMeta } from '../../src/schemas/api.ts'
-import { formatTime } from '../../src/schemas/time.ts'
 import { createClient, type SimClient } from '../../test/fleet/api-server/client.ts'
 import { startGarbageCollector } from '../../test/fleet/api-server/garbage-collector.ts'
 import { createSimulatedApiServer } from '../../test/fleet/api-server/server.ts'
@@ -15,6 +14,7 @@ import { createSimulatedHost } from '../../test/fleet/host/simulated-host.ts'
 import { settingsOf } from '../../test/support/fake-platform.ts'
 import { createSeededRandom, createVirtualClock } from '../../test/support/virtual-clock.ts'
 import { lastModeOf, poolLabel, service, specOf, stagesOf } from '../fleet/plan.ts'
+import { registerNode } from '../fleet/register-node.ts'
 
 export type VirtualPlan = {
   readonly nodes: number
@@ -99,7 +99,8 @@ export async function startVirtualFleet(plan: VirtualPlan) {
       mostOut = Math.max(mostOut, out)
       wasOut = isOut
     })
-    await register(admin, name, host.bootId(), formatTime(clock.wallMs()))
+    const labels = { [poolLabel]: 'all' }
+    await registerNode(admin, { name, labels, bootID: host.bootId(), namespace: 'skyhook', wallMs: clock.wallMs() })
 
     let client: SimClient | undefined
     let agent: SimulatedAgent | undefined
@@ -180,36 +181,4 @@ export async function startVirtualFleet(plan: VirtualPlan) {
       for (const { kill } of members) kill()
     },
   }
-}
-
-async function register(admin: SimClient, name: string, bootID: string, at: string): Promise<void> {
-  const condition = {
-    type: 'Ready',
-    status: 'True',
-    reason: 'Simulated',
-    lastHeartbeatTime: at,
-    lastTransitionTime: at,
-  }
-  const body = { metadata: { name, labels: { [poolLabel]: 'all' } } }
-  await admin.json('POST', '/api/v1/nodes', { body })
-  await admin.json('PATCH', `/api/v1/nodes/${name}/status`, {
-    body: { status: { nodeInfo: { bootID }, conditions: [condition] } },
-    contentType: 'application/strategic-merge-patch+json',
-  })
-  // admission taints every new Node as not ready; the node controller takes that off
-  const untainted = { body: { spec: { taints: null } }, contentType: 'application/merge-patch+json' } as const
-  await admin.json('PATCH', `/api/v1/nodes/${name}`, untainted)
-  const folder = '/api/v1/namespaces/skyhook/pods'
-  const ownerReferences = [
-    { apiVersion: 'apps/v1', kind: 'DaemonSet', name: 'skyhookd', uid: 'bench', controller: true },
-  ]
-  const pod = `agent-of-${name}`
-  const metadata = { name: pod, labels: { 'app.kubernetes.io/name': 'skyhookd' }, ownerReferences }
-  await admin.json('POST', folder, {
-    body: { metadata, spec: { nodeName: name, containers: [{ name: 'agent', image: 'none' }] } },
-  })
-  await admin.json('PATCH', `${folder}/${pod}/status`, {
-    body: { status: { phase: 'Running', conditions: [{ type: 'Ready', status: 'True', lastTransitionTime: at }] } },
-    contentType: 'application/merge-patch+json',
-  })
 }

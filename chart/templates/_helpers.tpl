@@ -48,7 +48,6 @@ app.kubernetes.io/component: helm-hook
 {{- $names | uniq | toJson -}}
 {{- end -}}
 
-{{/* The file that the agent reads at start. Its keys are the agent's, not the chart's. */}}
 {{/* The budget of Skyhooks that name none, without what is null: helm keeps that of values that are given again. */}}
 {{- define "skyhookd.defaultBudget" -}}
 {{- $budget := dict -}}
@@ -64,6 +63,7 @@ app.kubernetes.io/component: helm-hook
 {{- $budget | toJson -}}
 {{- end -}}
 
+{{/* The file that the agent reads at start. Its keys are the agent's, not the chart's. */}}
 {{- define "skyhookd.settings" -}}
 {{- $host := include "skyhookd.hostSettings" . | fromJson -}}
 {{- $settings := dict

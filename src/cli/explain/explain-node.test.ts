@@ -94,6 +94,19 @@ type Scenario = SceneOptions & {
   readonly agrees?: false
 }
 
+/** The other node has the slot, and keeps it. */
+const budgetFull = {
+  cause: 'budget-full',
+  node: 'node2',
+  prepare(scene: FleetScene): void {
+    scene.host('host1').conditions.change({ stepMs: 900_000 })
+    scene.host('host2').conditions.change({ fetch: { durationMs: 3_000 } })
+  },
+  reason: 'WaitingForSlot',
+  object: 'Node/node1',
+  says: ['node1 (working since', 'kubectl skyhook explain s node1'],
+} as const
+
 const completes = (scene: FleetScene): Promise<void> =>
   scene.until(() => scene.annotation('node1', statusKey('s')) === 'complete', 'node1 completes')
 
@@ -202,29 +215,13 @@ const scenarios: readonly Scenario[] = [
   },
   {
     title: 'a budget of which other nodes use all',
-    cause: 'budget-full',
-    node: 'node2',
-    prepare(scene) {
-      scene.host('host1').conditions.change({ stepMs: 900_000 })
-      scene.host('host2').conditions.change({ fetch: { durationMs: 3_000 } })
-    },
-    reason: 'WaitingForSlot',
-    object: 'Node/node1',
-    says: ['node1 (working since', 'kubectl skyhook explain s node1'],
+    ...budgetFull,
   },
   {
     title: 'a default budget of which other nodes use all',
-    cause: 'budget-full',
-    node: 'node2',
+    ...budgetFull,
     skyhooks: { s: { interruptionBudget: {} } },
     defaultBudget: { count: 1 },
-    prepare(scene) {
-      scene.host('host1').conditions.change({ stepMs: 900_000 })
-      scene.host('host2').conditions.change({ fetch: { durationMs: 3_000 } })
-    },
-    reason: 'WaitingForSlot',
-    object: 'Node/node1',
-    says: ['node1 (working since', 'kubectl skyhook explain s node1'],
   },
   {
     title: 'a default budget of 0',

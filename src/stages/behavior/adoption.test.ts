@@ -130,19 +130,11 @@ describe('work that the operator left unfinished', () => {
     ])
   })
 
-  test('an uninstall runs from the image of the version that it takes off', () => {
-    const node = started({ '1.0.0': 'uninstall/skipped', '1.1.0': 'uninstall/erroring' })
-    node.apply('s', { packages: { a: pkg('1.0.0') } })
-    node.settleFor(30_000)
-    expect([node.executedSteps[0], node.fetchedImages[0], node.state()]).toEqual([
-      'a uninstall run.sh',
-      'r/pkg:1.1.0',
-      ['a|1.0.0: config/complete'],
-    ])
-  })
-
-  test('so does that of a version which the operator had completed', () => {
-    const node = started({ '1.1.0': 'config/complete' }, 'complete')
+  test.each([
+    ['that the operator was taking off', { '1.0.0': 'uninstall/skipped', '1.1.0': 'uninstall/erroring' }, 'erroring'],
+    ['that the operator had completed', { '1.1.0': 'config/complete' }, 'complete'],
+  ] as const)('an uninstall runs from the image of the version %s', (_, entries, status) => {
+    const node = started(entries, status)
     node.apply('s', { packages: { a: pkg('1.0.0') } })
     node.settleFor(30_000)
     expect([node.executedSteps[0], node.fetchedImages[0], node.state()]).toEqual([

@@ -48,7 +48,8 @@ export function adoptionOf(
       records.filter((record) => record.name === name),
     ),
   )
-  const repeated = Object.entries(parseState(state) ?? {}).flatMap(([key, entry]) => {
+  const entries = Object.entries(parseState(state) ?? {})
+  const repeated = entries.flatMap(([key, entry]) => {
     const [name = '', version = String(entry.version)] = key.split('|')
     const record = records.find((one) => one.name === name && one.version === version)
     return record && isRepeated(record, continuationOf(entry))
@@ -63,8 +64,7 @@ export function adoptionOf(
     return isLost ? [`${name} ${version}`] : []
   })
   const isComplete = dues.every(({ due }) => due === 'nothing')
-  const isFirst = Object.keys(parseState(state) ?? {}).length === 0
-  return { outcome: isComplete ? 'complete' : isFirst ? 'first' : 'continues', repeated, lostConfigs }
+  return { outcome: isComplete ? 'complete' : entries.length === 0 ? 'first' : 'continues', repeated, lostConfigs }
 }
 
 /** An interrupt only if it is still asked for. */
