@@ -22,12 +22,14 @@ import { createFleet, leaseRenewalsPerSecond, type Fleet } from './census-fleet.
 import { meetsTarget, reportOf, type Figure } from './figure.ts'
 
 const usage = `usage: node bench/census.ts [--nodes N] [--skyhooks N] [--wide N] [--changes N] [--seconds N]
+                             [--profile DIR]
 
   --nodes N     (default 1000)
   --skyhooks N  (default 50)
   --wide N      how many Skyhooks select every node; the others select a tenth each (default 10)
   --changes N   changes of a node's status in a second of a rollout (default 100)
   --seconds N   how long each of the two phases is measured (default 60)
+  --profile DIR write a CPU profile of the census there, which costs time of its own
 `
 
 const settleMs = 15_000
@@ -77,6 +79,7 @@ async function main(): Promise<number> {
       wide: { type: 'string', default: '10' },
       changes: { type: 'string', default: '100' },
       seconds: { type: 'string', default: '60' },
+      profile: { type: 'string' },
       help: { type: 'boolean', short: 'h' },
     },
   })
@@ -96,7 +99,8 @@ async function main(): Promise<number> {
     const fleet = await createFleet(cluster, { nodes, skyhooks, wide })
     const [bare, whole] = fleet.nodeBytes.map((bytes) => (bytes / 1024).toFixed(0))
     screen.line(`a Node has ${bare} KiB, ${whole} KiB with what agents write`)
-    const figures = await measure(cluster, fleet, { changes, seconds }, (text) => screen.line(text))
+    const nodeFlags = values.profile === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${values.profile}`]
+    const figures = await measure(cluster, fleet, { changes, seconds, nodeFlags }, (text) => screen.line(text))
     const load = loadavg().map((one) => one.toFixed(1))
     console.log(`\n${reportOf(figures)}\n\nmachine: ${cpus().length} cores, load ${load.join(' ')}, ${process.version}`)
     return figures.every(meetsTarget) ? 0 : 1
@@ -108,11 +112,15 @@ async function main(): Promise<number> {
 async function measure(
   cluster: CensusCluster,
   fleet: Fleet,
-  { changes, seconds }: { readonly changes: number; readonly seconds: number },
+  {
+    changes,
+    seconds,
+    nodeFlags,
+  }: { readonly changes: number; readonly seconds: number; readonly nodeFlags: readonly string[] },
   say: (text: string) => void,
 ): Promise<Figure[]> {
   const { nodeNames, wideNames } = fleet
-  const census = await cluster.census(nodeNames[0] ?? '')
+  const census = await cluster.census(nodeNames[0] ?? '', { nodeFlags })
   const startedMs = performance.now()
   await untilComplete(cluster, fleet)
   const pid = census.pid()

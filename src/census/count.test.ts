@@ -3,6 +3,7 @@ import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { cordonKey, disableKey, ignoreLabel, journalKey, nodeStateKey, pauseKey } from '../schemas/annotations.ts'
 import type { NodeStatus } from '../schemas/skyhook.ts'
+import { censusNode } from './projections.ts'
 import { rollUp } from './count.ts'
 import { skyhookOfKey, type AgentState } from './node-facts.ts'
 import {
@@ -153,7 +154,9 @@ describe('counting', () => {
         const annotations = Object.fromEntries(
           Object.entries(reported).map(([key, value]) => [`skyhook.nvidia.com/${key}`, value]),
         )
-        const { nodes } = countsOf(demo, [{ name: 'n', uid: 'u', labels: {}, annotations }])
+        const { nodes } = countsOf(demo, [
+          censusNode({ metadata: { name: 'n', uid: 'u', resourceVersion: '1', annotations } }),
+        ])
         expect(nodes).toHaveLength(1)
         expect(nodes[0]?.status).not.toBe('complete')
       }),

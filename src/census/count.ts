@@ -7,7 +7,7 @@ import { selects } from '../schemas/selectors.ts'
 import type { SkyhookView } from '../stages/model/snapshot.ts'
 import { divideNodes, type CompartmentCount, type LabelledFact } from './compartments.ts'
 import type { PolicyKnowledge } from '../schemas/deployment-policy.ts'
-import { createStateReader, nodeFact, type CensusNode, type NodeFact } from './node-facts.ts'
+import { createStateReader, keysOf, nodeFact, type CensusNode, type NodeFact } from './node-facts.ts'
 import type { Agents } from './agent-liveness.ts'
 
 /** Everything that is counted for one Skyhook at one moment. */
@@ -38,7 +38,12 @@ export function countSelectedNodes(view: SkyhookView, nodes: Iterable<CensusNode
   const disabled = isDisabled(view)
   const isWithoutPolicy = view.policy !== undefined && view.policy.state !== 'found'
   const idle: NodeStatus = paused ? 'paused' : disabled ? 'disabled' : isWithoutPolicy ? 'blocked' : 'waiting'
-  const context = { skyhook: view.metadata.name, applied: completionHash(view), idle, readState: createStateReader() }
+  const context = {
+    skyhookKeys: keysOf(view.metadata.name),
+    applied: completionHash(view),
+    idle,
+    readState: createStateReader(),
+  }
   const labelled: LabelledFact[] = []
   for (const node of nodes)
     if (selects(view.spec.nodeSelectors, node.labels))

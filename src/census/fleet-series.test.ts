@@ -15,6 +15,7 @@ import { cordonKey, statusKey } from '../schemas/annotations.ts'
 import type { FleetMetricName } from '../schemas/catalogue/fleet-metrics.ts'
 import type { PolicyKnowledge } from '../schemas/deployment-policy.ts'
 import { entryStates, nodeStatuses, type Skyhook, stageNames } from '../schemas/skyhook.ts'
+import { censusNode } from './projections.ts'
 import { clusterSeries, skyhookSeries } from './fleet-series.ts'
 import type { CensusNode } from './node-facts.ts'
 
@@ -218,7 +219,7 @@ describe('what someone has to act on', () => {
         ...Object.fromEntries(cordons.map((of) => [cordonKey(of), 'true'])),
         [statusKey('demo')]: status,
       }
-      return [name, { name, uid: name, labels: { gpu }, annotations }]
+      return [name, censusNode({ metadata: { name, uid: name, resourceVersion: '1', labels: { gpu }, annotations } })]
     }
     const leftOver = (...nodes: [string, CensusNode][]): string[] => seriesText(clusterSeries(skyhooks, new Map(nodes)))
     expect(leftOver(node('n1', 'a', 'in_progress', ['demo']), node('n2', 'a', 'complete', []))).toEqual([

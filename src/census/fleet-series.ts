@@ -17,7 +17,7 @@ import { selects } from '../schemas/selectors.ts'
 import { nodeStatuses, type Skyhook } from '../schemas/skyhook.ts'
 import { compartmentStatuses } from './compartment-status.ts'
 import { type Counts, rollUp } from './count.ts'
-import { type CensusNode, cordonedSkyhooks } from './node-facts.ts'
+import type { CensusNode } from './node-facts.ts'
 import { packageCounts } from './package-counts.ts'
 import { type CompartmentStatus, conditionOf, statusOf } from './skyhook-status.ts'
 
@@ -95,7 +95,7 @@ export function clusterSeries(
 ): FleetSeries {
   const { finish, add } = createSeries()
   const leftOver = [...nodes.values()].filter((node) =>
-    cordonedSkyhooks(node).some((name) => {
+    node.cordonedBy.some((name) => {
       const skyhook = skyhooks.get(name)
       return (
         skyhook === undefined ||

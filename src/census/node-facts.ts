@@ -12,6 +12,8 @@ export type CensusNode = {
   readonly uid: string
   readonly labels: Readonly<Record<string, string>>
   readonly annotations: Readonly<Record<string, string>>
+  /** The Skyhooks whose cordon marks the Node carries. */
+  readonly cordonedBy: readonly string[]
 }
 
 /** The node's agent by its pods. `unready`: no Ready pod, but not for long; `unknown`: the pods cannot be listed. */
@@ -41,13 +43,24 @@ export type NodeFact = {
 }
 
 export type NodeFactContext = {
-  readonly skyhook: string
+  readonly skyhookKeys: SkyhookKeys
   /** What a complete node reports (`completionHash`). */
   readonly applied: string
   /** Status of a node that has not started: waiting, or paused, disabled or blocked with the Skyhook. */
   readonly idle: NodeStatus
   readonly readState: StateReader
 }
+
+/** Keys of a Skyhook's annotations on a Node. A count reads them from every node, so it makes them once. */
+export type SkyhookKeys = Readonly<Record<'nodeState' | 'status' | 'journal' | 'reason' | 'cordon', string>>
+
+export const keysOf = (skyhook: string): SkyhookKeys => ({
+  nodeState: keys.nodeStateKey(skyhook),
+  status: keys.statusKey(skyhook),
+  journal: keys.journalKey(skyhook),
+  reason: keys.reasonKey(skyhook),
+  cordon: keys.cordonKey(skyhook),
+})
 
 export type ParsedState = { readonly entries: NodeState | undefined; readonly sha256: string }
 export type StateReader = (text: string) => ParsedState
@@ -70,25 +83,23 @@ export function createStateReader(): StateReader {
 export function nodeFact(
   node: CensusNode,
   agent: AgentState,
-  { skyhook, applied, idle, readState }: NodeFactContext,
+  { skyhookKeys, applied, idle, readState }: NodeFactContext,
 ): NodeFact {
   const { annotations, labels } = node
-  const stateText = annotations[keys.nodeStateKey(skyhook)]
+  const published = annotations[skyhookKeys.status]
+  const stateText = annotations[skyhookKeys.nodeState]
   const state = stateText === undefined ? undefined : readState(stateText)
   const expected = { sha256: state?.sha256, applied, nodeUid: node.uid }
   const completion =
-    annotations[keys.statusKey(skyhook)] === 'complete'
-      ? completionOf(annotations[keys.journalKey(skyhook)] ?? '', expected)
-      : undefined
+    published === 'complete' ? completionOf(annotations[skyhookKeys.journal] ?? '', expected) : undefined
   const status = ((): NodeStatus => {
     if (agent === 'silent') return 'unknown'
-    const published = annotations[keys.statusKey(skyhook)]
     if (published === undefined) return agent === 'ready' ? idle : 'unknown'
     if (!isNodeStatus(published)) return 'unknown'
     if (published !== 'complete') return published
     return completion ? 'complete' : idle
   })()
-  const reason = status === 'complete' ? undefined : reasonOf(annotations[keys.reasonKey(skyhook)])
+  const reason = status === 'complete' ? undefined : reasonOf(annotations[skyhookKeys.reason])
   return {
     name: node.name,
     status,
@@ -97,8 +108,8 @@ export function nodeFact(
     entries: state?.entries ?? {},
     isMalformed: state !== undefined && state.entries === undefined,
     isFoundComplete: status === 'complete' && completion?.foundComplete === true,
-    isCordoned: keys.cordonKey(skyhook) in annotations,
-    isInService: agent === 'ready' && !isCordonedByAny(annotations),
+    isCordoned: skyhookKeys.cordon in annotations,
+    isInService: agent === 'ready' && node.cordonedBy.length === 0,
     isIgnored: labels[keys.ignoreLabel] === 'true',
   }
 }
@@ -109,16 +120,11 @@ export function skyhookOfKey(key: string): string | undefined {
   return at < 0 ? undefined : key.slice(at + 1)
 }
 
-/** The Skyhooks whose cordon marks the Node carries. */
-export const cordonedSkyhooks = ({ annotations }: CensusNode): string[] =>
+/** The Skyhooks whose cordon marks are among a Node's annotations. */
+export const cordonedSkyhooks = (annotations: CensusNode['annotations']): string[] =>
   Object.keys(annotations)
     .filter((key) => key.startsWith(cordonPrefix))
     .map((key) => key.slice(cordonPrefix.length))
-
-function isCordonedByAny(annotations: CensusNode['annotations']): boolean {
-  for (const key in annotations) if (key.startsWith(cordonPrefix)) return true
-  return false
-}
 
 const ownPrefix = `${apiGroup}/`
 const cordonPrefix = keys.cordonKey('')

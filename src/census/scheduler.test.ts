@@ -7,12 +7,11 @@ import type { KubeTransport } from '../kube/transport.ts'
 import { type Ledger, ledgerAnnotation } from '../lease/ledger.ts'
 import { ledgerName } from '../lease/names.ts'
 import type { Lease } from '../lease/slot.ts'
-import { cordonKey, ignoreLabel, statusKey } from '../schemas/annotations.ts'
 import { skyhooksPath } from '../schemas/api.ts'
 import type { ObjectMeta } from '../schemas/kubernetes.ts'
 import type { Skyhook } from '../schemas/skyhook.ts'
 import { finalizerName } from './finalizer.ts'
-import { affectsCount, startScheduler, type Scheduler } from './scheduler.ts'
+import { startScheduler, type Scheduler } from './scheduler.ts'
 import type { CensusNode } from './node-facts.ts'
 import { conditionOf, type SkyhookStatus } from './skyhook-status.ts'
 import { allAgents, nodeReporting, skyhookWith, spec } from '../../test/support/census-objects.ts'
@@ -342,32 +341,4 @@ test('a deleted Skyhook is forgotten', async () => {
   census.enqueueAll()
   await new Promise((resolve) => setTimeout(resolve, 200))
   expect(statusWrites()).toBe(1)
-})
-
-describe('a change of a node', () => {
-  const only = skyhookWith({ spec: { ...spec, nodeSelectors: { matchLabels: { pool: 'a' } } } })
-  const inPool = nodeReporting('n', { labels: { pool: 'a' } })
-  const outside = nodeReporting('n', { labels: { pool: 'b' } })
-  const carrying = (annotations: Record<string, string>) => nodeReporting('n', { labels: { pool: 'a' }, annotations })
-
-  test.each<[string, CensusNode | undefined, CensusNode | undefined, boolean]>([
-    ['a node joins', undefined, inPool, true],
-    ['a node leaves', inPool, undefined, true],
-    ['a node joins that is not selected', undefined, outside, false],
-    ['it enters the selection', outside, inPool, true],
-    ['it leaves the selection', inPool, outside, true],
-    ['nothing but a heartbeat changes', inPool, { ...inPool }, false],
-    ['its agent reports something', inPool, nodeReporting('n', { labels: { pool: 'a' }, status: 'waiting' }), true],
-    ['its agent reports something of another Skyhook', inPool, carrying({ [statusKey('other')]: 'complete' }), false],
-    ['another Skyhook cordons it', inPool, carrying({ [cordonKey('other')]: 'true' }), true],
-    [
-      'someone labels it to be ignored',
-      inPool,
-      nodeReporting('n', { labels: { pool: 'a', [ignoreLabel]: 'true' } }),
-      true,
-    ],
-    ['another machine takes its name', inPool, { ...inPool, uid: 'other' }, true],
-  ])('a count is affected or not when %s', (_, before, after, matters) => {
-    expect(affectsCount(only, before, after)).toBe(matters)
-  })
 })

@@ -4,14 +4,12 @@ import type { KubeObject } from '../kube/objects.ts'
 import { ledgerName } from '../lease/names.ts'
 import type { Leases } from '../lease/slot-reads.ts'
 import type { Lease } from '../lease/slot.ts'
-import { ignoreLabel } from '../schemas/annotations.ts'
 import type { Random } from '../schemas/clock.ts'
-import { isEqual } from '../schemas/equal.ts'
 import type { Skyhook } from '../schemas/skyhook.ts'
-import { selects } from '../schemas/selectors.ts'
 import type { ClusterView } from './cluster-view.ts'
 import { createSkyhookReconciler, type SkyhookReconciler, type SkyhookReconcilerOptions } from './skyhook-reconciler.ts'
-import { skyhookOfKey, type CensusNode } from './node-facts.ts'
+import { affectsCount, nodeChange } from './node-change.ts'
+import type { CensusNode } from './node-facts.ts'
 
 export type SchedulerOptions = {
   readonly leases: Leases
@@ -38,8 +36,8 @@ export type Scheduler = {
 
 /** Changes come in bursts; one count serves all that came within this time. */
 const debounceMs = 50
-/** Counting takes at most a fifth of the time, however many nodes and Skyhooks there are. */
-const restRatio = 4
+/** Counting takes at most a tenth of the time, however many nodes and Skyhooks there are. */
+const restRatio = 9
 const maxTimerMs = 2 ** 31 - 1
 
 const startableAtMs = ({ isBusy, dueMs }: QueueItem): number => (isBusy ? Infinity : dueMs)
@@ -153,29 +151,13 @@ export function startScheduler(options: SchedulerOptions): Scheduler {
       }
     },
     nodeChanged(before, after) {
-      for (const skyhook of skyhooks.values()) if (affectsCount(skyhook, before, after)) enqueue(queueItemOf(skyhook))
+      const change = nodeChange(before, after)
+      for (const skyhook of skyhooks.values()) {
+        if (affectsCount(skyhook, change, view.policyOf(skyhook.spec.deploymentPolicy))) enqueue(queueItemOf(skyhook))
+      }
     },
     enqueueAll() {
       for (const skyhook of skyhooks.values()) enqueue(queueItemOf(skyhook))
     },
   }
-}
-
-/** Whether a change of a node can change the count for a Skyhook. Nodes change all the time; little of it matters. */
-export function affectsCount(
-  { metadata, spec }: Skyhook,
-  before: CensusNode | undefined,
-  after: CensusNode | undefined,
-): boolean {
-  const was = before !== undefined && selects(spec.nodeSelectors, before.labels)
-  const is = after !== undefined && selects(spec.nodeSelectors, after.labels)
-  if (was !== is) return true
-  if (!is || before === undefined || after === undefined) return false
-  if (before.uid !== after.uid || before.labels[ignoreLabel] !== after.labels[ignoreLabel]) return true
-  const keys = new Set([...Object.keys(before.annotations), ...Object.keys(after.annotations)])
-  if (spec.deploymentPolicy && !isEqual(before.labels, after.labels)) return true // it may be in another compartment
-  return [...keys].some((key) => {
-    if (before.annotations[key] === after.annotations[key]) return false
-    return skyhookOfKey(key) === metadata.name || key.includes('/cordon_') // any cordon takes the node out of service
-  })
 }

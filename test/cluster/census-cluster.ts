@@ -59,8 +59,14 @@ export type CensusCluster = {
   edit(name: string, change: object): Promise<Skyhook>
   get(name: string): Promise<Skyhook>
   status(name: string): Promise<SkyhookStatus>
-  /** Runs the census with the token of a node's agent, by default against the server itself. */
-  census(node: string, options?: { readonly server?: string }): Promise<RunningCensus>
+  /**
+   * Runs the census with the token of a node's agent, by default against the server itself. `nodeFlags` are further
+   * flags of Node.js.
+   */
+  census(
+    node: string,
+    options?: { readonly server?: string; readonly nodeFlags?: readonly string[] },
+  ): Promise<RunningCensus>
   stop(): Promise<void>
 }
 
@@ -133,7 +139,7 @@ export async function startCensusCluster(
     get: async (name) => await admin.json<Skyhook>('GET', `${skyhooksPath}/${name}`),
     status: async (name) =>
       ((await admin.json<Skyhook>('GET', `${skyhooksPath}/${name}`)).status ?? {}) as SkyhookStatus,
-    async census(node, { server } = {}) {
+    async census(node, { server, nodeFlags = [] } = {}) {
       const token = await tokenOf(cluster, `agent-of-${node}`)
       const credentials = server === undefined ? { server: cluster.server.url, ca, token } : { server, token }
       const lines: CensusLine[] = []
@@ -155,6 +161,7 @@ export async function startCensusCluster(
             `CENSUS_CREDENTIALS=${JSON.stringify(credentials)}`,
             process.execPath,
             ...censusFlags,
+            ...nodeFlags,
             bundle,
           ]),
         clock: systemClock,

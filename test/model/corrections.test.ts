@@ -11,6 +11,7 @@ import { invariantsOfEffects } from './invariants/index.ts'
 import type { Invariant } from './invariants/invariant.ts'
 import { correctionMutants } from './mutants.ts'
 import { Scenario, scenarioEvent, skyhookSpec, type Features, type ScenarioEvent } from './scenario.ts'
+import { censusNode } from '../../src/census/projections.ts'
 
 /**
  * From every state with failing steps, a spec whose steps succeed leads to complete, and nothing else is needed. States
@@ -103,8 +104,7 @@ function deletionEnds(scenario: Scenario): void {
   if (!view) return
   scenario.liveUntil(node.nowMs + 3_600_000)
   const skyhook = { ...view, metadata: { ...view.metadata, finalizers: [finalizerName] } }
-  const { name, uid, labels = {}, annotations = {} } = node.node.metadata
-  const counts = countsOf(skyhook, [{ name, uid, labels, annotations }])
+  const counts = countsOf(skyhook, [censusNode(node.node)])
   const { nowMs } = node
   const plan = planFinalizer({ skyhook, counts, isDead: () => false, deletionObservedAtMs: 0, nowMs })
   expect([plan.action, node.slots]).toEqual(['remove', []])

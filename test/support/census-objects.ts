@@ -6,6 +6,7 @@ import type { Skyhook, SkyhookSpec } from '../../src/schemas/skyhook.ts'
 import { appliedHash } from '../../src/stages/model/applied-hash.ts'
 import { sha256Hex } from '../../src/schemas/canonical-json.ts'
 import { countSelectedNodes, type Counts } from '../../src/census/count.ts'
+import { censusNode } from '../../src/census/projections.ts'
 import type { AgentState, CensusNode } from '../../src/census/node-facts.ts'
 import type { Agents } from '../../src/census/agent-liveness.ts'
 import { type Budget, budgetOf } from '../../src/schemas/budget.ts'
@@ -76,7 +77,8 @@ export function nodeReporting(name: string, report: NodeReport = {}): CensusNode
   const annotations = Object.fromEntries(
     Object.entries(all).filter((pair): pair is [string, string] => pair[1] !== undefined),
   )
-  return { name, uid, labels: { 'kubernetes.io/hostname': name, ...report.labels }, annotations }
+  const labels = { 'kubernetes.io/hostname': name, ...report.labels }
+  return censusNode({ metadata: { name, uid, resourceVersion: '1', labels, annotations } })
 }
 
 export const allAgents = (state: AgentState = 'ready', others: Readonly<Record<string, AgentState>> = {}): Agents => ({

@@ -20,15 +20,23 @@ export const compartmentsOf = (spec: DeploymentPolicySpec): readonly Compartment
   { name: defaultCompartment, budget: readBudget(spec.default.budget), strategy: readStrategy(spec.default.strategy) },
 ]
 
-function namedCompartments({ default: fallback, compartments = [] }: DeploymentPolicySpec): NamedCompartment[] {
-  return compartments.map(({ name, selector, budget, strategy }) => ({
+function namedCompartments(spec: DeploymentPolicySpec): readonly NamedCompartment[] {
+  const known = readPolicies.get(spec)
+  if (known !== undefined) return known
+  const { default: fallback, compartments = [] } = spec
+  const named = compartments.map(({ name, selector, budget, strategy }) => ({
     name,
     selector,
     budget: readBudget(budget),
     strategy: readStrategy(strategy ?? fallback.strategy),
     rank: safetyRank(strategy),
   }))
+  readPolicies.set(spec, named)
+  return named
 }
+
+/** A census asks for every node; a spec that was read from the API server never changes. */
+const readPolicies = new WeakMap<DeploymentPolicySpec, readonly NamedCompartment[]>()
 
 type Labels = Readonly<Record<string, string>>
 
