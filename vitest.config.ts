@@ -1,5 +1,13 @@
 import { defineConfig } from 'vitest/config'
 
+/** Their searches take minutes if they are thorough (test/support/effort.ts). */
+const searches = [
+  'test/model/**/*.test.ts',
+  'test/faults/failing-lives.test.ts',
+  'test/fleet/host/crashes.test.ts',
+  'test/fleet/waiting/*.test.ts',
+]
+
 /**
  * Unit tests are beside their source. Everything that needs real parts is under test/ and runs one file at a time.
  */
@@ -14,7 +22,6 @@ export default defineConfig({
             'build/**/*.test.ts',
             'bench/**/*.test.ts',
             'test/fixtures/*.test.ts',
-            'test/model/**/*.test.ts',
             'test/conformance/rows.test.ts',
             'test/chaos/**/*.test.ts',
             'test/faults/**/*.test.ts',
@@ -24,13 +31,25 @@ export default defineConfig({
             'test/support/*.test.ts',
             'test/takeover/*.test.ts',
           ],
+          exclude: searches,
           environment: 'node',
           // Each worker runs many files: starting a process and importing everything again for each file takes more CPU
           // than the tests. Forks, not threads: a test sets the umask.
           isolate: false,
           pool: 'forks',
           globalSetup: ['test/support/memory-folder.ts'],
-          testTimeout: 30_000, // searches take seconds, many on a busy machine
+          testTimeout: 30_000, // seconds on a busy machine
+        },
+      },
+      {
+        test: {
+          name: 'search', // needs nothing real either; `make test` searches everything, with the lowest priority
+          include: searches,
+          environment: 'node',
+          isolate: false,
+          pool: 'forks',
+          globalSetup: ['test/support/memory-folder.ts'],
+          testTimeout: 1_200_000,
         },
       },
       {

@@ -57,7 +57,7 @@ static_checks() {
 
 static_checks &
 # Three workers, however few processors.
-run 'unit tests' vitest run --project unit --reporter=default --maxWorkers=3 || failed=1
+run 'unit tests' vitest run --project unit --project search --reporter=default --maxWorkers=3 || failed=1
 wait $! || failed=1
 echo "checked in $((SECONDS - started)) s"
 exit $failed

@@ -85,9 +85,6 @@ const silent = (found: readonly Round[], unreported: Readonly<Record<string, Reg
 
 test.skipIf(!isThorough)(
   'a file operation that fails is a reason on the Node within ten seconds, and work completes after it',
-  {
-    timeout: 120_000,
-  },
   async () => {
     const seen = new Set<string>() // together they meet each kind once
     const found = await findings(Array.from({ length: 6 }, () => ({ files: errnosFor(seed), seen })))
@@ -119,9 +116,6 @@ const answers = seed === 0 ? oneOfEachKind : [...oneOfEachKind, ...others]
 
 test.skipIf(!isThorough)(
   'a request that is not answered well is a reason on the Node within ten seconds, and work completes after it',
-  {
-    timeout: 120_000,
-  },
   async () => {
     const found = await findings(answers.map((requests) => ({ requests, seen: new Set<string>() })))
     expect(silent(found, unreportedRequests)).toEqual([])

@@ -113,18 +113,18 @@ function deletionEnds(scenario: Scenario): void {
 describe('a correction', () => {
   test('a spec whose steps succeed leads from every failing state to complete', () => {
     expect(search({ isKeeping: false })).toBeUndefined()
-  }, 120_000)
+  })
 
   test('a spec whose steps succeed leads from every failing state to complete where policies keep packages', () => {
     expect(search({ isKeeping: true })).toBeUndefined()
-  }, 120_000)
+  })
 })
 
 test('the deletion of a Skyhook ends from every failing state', () => {
   const features = { isKeeping: true }
   const deleted = fc.property(life(features), ([first, events]) => deletionEnds(failingScenario(decide, first, events)))
   expect(resultOf(deleted, runs)).toBeUndefined()
-}, 120_000)
+})
 
 describe.skipIf(!isThorough)('mutants', () => {
   test.each(Object.entries(correctionMutants))(

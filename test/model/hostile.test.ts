@@ -94,14 +94,14 @@ describe('hostile annotations', () => {
     expect(
       counterexampleOf(fc.property(scenarioParts(agentKeys), (parts) => runHostileScenario(decide, parts).end())),
     ).toBeUndefined()
-  }, 60_000)
+  })
 
   test('decide stays level-triggered and settles with arbitrary text in all annotations', () => {
     const property = fc.property(scenarioParts([...agentKeys, ...cordonKeys]), (parts) =>
       runHostileScenario(decide, parts).settle(),
     )
     expect(counterexampleOf(property)).toBeUndefined()
-  }, 60_000)
+  })
 
   test('the search catches a decision that trusts annotations', () => {
     const trusting: Decide = (snapshot, reasons) => {

@@ -36,15 +36,15 @@ function search(
 describe('random lives', () => {
   test('a node keeps all invariants through random events and ends as its spec asks', () => {
     expect(search(decide, { isKeeping: false }, runs)).toBeUndefined()
-  }, 60_000)
+  })
 
   test('a node keeps all invariants where uninstall policies keep packages', () => {
     expect(search(decide, { isKeeping: true }, runs / 2)).toBeUndefined()
-  }, 60_000)
+  })
 
   test('a node keeps all invariants where its turn for a slot is far or near, and layers are slow or broken', () => {
     expect(search(decide, { isKeeping: false, isDistant: true }, runs / 2)).toBeUndefined()
-  }, 60_000)
+  })
 })
 
 describe.skipIf(!isThorough)('mutants', () => {

@@ -106,7 +106,7 @@ function counterexampleOf(decideUnderTest: Decide, numRuns: number): string | un
 
 test('a package that needs a reboot is never complete without it, and complete once the host reboots', () => {
   expect(counterexampleOf(decide, runsOf(80, 300))).toBeUndefined()
-}, 60_000)
+})
 
 test('the search catches a decision that takes requested reboots for made ones', () => {
   const counting: Decide = (snapshot, reasons) => {
@@ -114,7 +114,7 @@ test('the search catches a decision that takes requested reboots for made ones',
     return decide(isLost ? { ...snapshot, node: withRequestsCounted(snapshot.node) } : snapshot, reasons)
   }
   expect(counterexampleOf(counting, 1_000)).toContain('was not rebooted')
-}, 60_000)
+})
 
 /** As if every reboot that was asked for had been so in an earlier boot. */
 function withRequestsCounted(node: KubernetesNode): KubernetesNode {

@@ -18,7 +18,7 @@ const nodes = isThorough ? 1_000 : 200
 /** Those that one slot is handed to, one after another. */
 const queue = isThorough ? 290 : 120
 
-test('waiting of a thousand nodes for a hundred slots costs few requests', { timeout: 120_000 }, async () => {
+test('waiting of a thousand nodes for a hundred slots costs few requests', async () => {
   const budget = { count: nodes / 10 }
   const fleet = await startWaitingNodes({ nodes, budget, workMs: aboutMs(30_000), seed: 1 })
   await fleet.untilComplete(3_600_000)
@@ -31,7 +31,7 @@ test('waiting of a thousand nodes for a hundred slots costs few requests', { tim
   expect(figures.seconds).toBeLessThan(1.3 * 300) // the slots are hardly ever idle
 })
 
-test('a slot goes to the next waiting node within 50 ms beside the API server', { timeout: 60_000 }, async () => {
+test('a slot goes to the next waiting node within 50 ms beside the API server', async () => {
   const fleet = await startWaitingNodes({ nodes: queue, budget: { count: 1 }, workMs: aboutMs(1_000), seed: 1 })
   const handOvers = observeHandOvers(fleet.server, () => fleet.clock.monotonicMs())
   await fleet.untilComplete(3_600_000)
@@ -120,7 +120,7 @@ test('nodes without a budget start at once and list nothing', async () => {
   fleet.stop()
 })
 
-test('only the next few of 290 nodes fetch layers', { timeout: 60_000 }, async () => {
+test('only the next few of 290 nodes fetch layers', async () => {
   const fleet = await startWaitingNodes({
     nodes: 290,
     budget: { count: 1 },

@@ -12,8 +12,6 @@ import { variants } from './variants.ts'
 
 const calm = { maxFaults: 0, faults: [] } as const
 const oneFault = { maxFaults: 1, faults: allFaults } as const
-const timeoutMs = 300_000
-
 type Expected = { readonly search: Search; readonly states: number; readonly thorough?: true }
 
 const searches: Readonly<Record<string, Expected>> = {
@@ -104,7 +102,6 @@ describe('a fleet under the rules of the product', () => {
     test.skipIf(thorough === true && !isThorough)(
       `${name}: every promise holds, and every state leads to completion`,
       () => expect(run(search)).toMatchObject({ outcome: 'holds', states }),
-      timeoutMs,
     )
 })
 

@@ -1,0 +1,69 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, relative } from 'node:path'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { collectResults, type Results } from './results.ts'
+
+const root = join(import.meta.dirname, '../..')
+
+function start(): { readonly folder: string; readonly results: Results; readonly printed: () => string } {
+  const folder = mkdtempSync(join(tmpdir(), 'results-'))
+  const lines: string[] = []
+  const log = vi.spyOn(console, 'log').mockImplementation((line: string) => void lines.push(`${line}\n`))
+  const write = vi.spyOn(process.stdout, 'write').mockImplementation((chunk) => lines.push(String(chunk)) > 0)
+  onTestFinished(() => {
+    log.mockRestore()
+    write.mockRestore()
+    rmSync(folder, { recursive: true })
+  })
+  return { folder, results: collectResults(folder), printed: () => lines.join('') }
+}
+
+/** Its path from the root, as a campaign is named. */
+function program(folder: string, text: string): string {
+  const file = join(folder, 'program.mjs')
+  writeFileSync(file, text)
+  return relative(root, file)
+}
+
+test('a check that fails is named at the end, and its output is shown', async () => {
+  const { results, printed } = start()
+  await results.foreground.check('good', ['sh', '-c', 'echo quiet'])
+  await results.foreground.check('bad', ['sh', '-c', 'echo loud >&2; exit 3'])
+  expect(printed()).toMatch(/^ok: good \(\S+ s\)\nloud\nfailed: bad \(\S+ s\)\n$/)
+  expect(results.summary()).toEqual({ text: 'failed: bad\n1 passed, 1 failed', isGood: false })
+})
+
+test('a program that does not exist is a failure that says so', async () => {
+  const { results, printed } = start()
+  await results.foreground.check('missing', ['/nonexistent/program'])
+  expect(printed()).toContain('ENOENT')
+  expect(results.summary().text).toBe('failed: missing\n0 passed, 1 failed')
+})
+
+test('the counts of a campaign are added', async () => {
+  const { folder, results } = start()
+  const path = program(folder, 'console.log("3 passed, 0 failed")')
+  await results.background.campaign(path)
+  await results.foreground.campaign(path)
+  expect(results.summary()).toEqual({ text: '6 passed, 0 failed', isGood: true })
+})
+
+test('a campaign that ends without its counts is one failure', async () => {
+  const { folder, results } = start()
+  const path = program(folder, 'console.log("seed 7"); process.exit(1)')
+  await results.background.campaign(path, '--seeds', '9')
+  expect(results.summary().text).toBe(`failed: ${path} --seeds 9\n0 passed, 1 failed`)
+})
+
+test('the background runs with the lowest priority and prints when it has ended', async () => {
+  const { folder, results, printed } = start()
+  const path = program(
+    folder,
+    'console.log((await import("node:os")).getPriority()); console.log("1 passed, 0 failed")',
+  )
+  const running = results.background.campaign(path)
+  expect(printed()).toBe('')
+  await running
+  expect(printed()).toMatch(/^19\n1 passed, 0 failed\nended: /)
+})
