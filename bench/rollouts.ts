@@ -20,7 +20,7 @@ type BenchWork = {
   readonly what: string
   readonly spec: (bench: BenchContext) => SkyhookSpec
   readonly completeMs: number
-  /** Waiting time that is not ours, in ms; comes on top of `completeMs`, and of `allNodesMs` for each node. */
+  /** Waiting time that is not ours, in ms, for each node; comes on top of `completeMs` and `furtherNodeMs`. */
   readonly baselineMs?: (bench: BenchContext) => Promise<number>
   readonly operator: { readonly complete: string }
 }
@@ -28,8 +28,10 @@ type BenchWork = {
 /** Work with further promises. */
 type FleetBenchWork = BenchWork & {
   readonly requests: number
-  /** For all three nodes of the sandbox. */
-  readonly allNodesMs: number
+  /** Of a node among others that work one at a time: it waits. */
+  readonly requestsInTurn: number
+  /** Of each node after the first: handover and work. */
+  readonly furtherNodeMs: number
   readonly operator: { readonly complete: string; readonly requests: string; readonly three: string }
 }
 
@@ -38,7 +40,8 @@ export const noop: FleetBenchWork = {
   spec: noopPackage,
   completeMs: 600,
   requests: 12,
-  allNodesMs: 2_400, // the first node's time, then handover and work of each further node
+  requestsInTurn: 13,
+  furtherNodeMs: 900,
   operator: { complete: '7,300 ms', requests: '135 with its kubelet', three: '10,200 ms, all at once' },
 }
 
@@ -48,7 +51,8 @@ export const service: FleetBenchWork = {
   completeMs: 1_000,
   baselineMs: restartMs,
   requests: 20,
-  allNodesMs: 4_000,
+  requestsInTurn: 21,
+  furtherNodeMs: 1_500,
   operator: { complete: '19,800 ms', requests: '244 with its kubelet', three: '52,700 ms' },
 }
 
@@ -117,29 +121,44 @@ export const onOneNode = (work: BenchWork | FleetBenchWork): Measurement => ({
   },
 })
 
-export const onAllNodesSerially = ({ what, spec, allNodesMs, baselineMs, operator }: FleetBenchWork): Measurement => ({
-  title: `${what} on all nodes, one at a time`,
+export const onAllNodesSerially = (work: FleetBenchWork): Measurement => ({
+  title: `${work.what} on all nodes, one at a time`,
   async run(bench) {
-    const { nodes, runs } = bench
+    const { what, spec, completeMs, furtherNodeMs, requestsInTurn, baselineMs, operator } = work
+    const { auditLog, nodes, runs } = bench
     const stopping = new AbortController()
     const times: number[] = []
     const handoversMs: number[] = []
+    const requestLists: string[][] = []
     const budgeted = { ...spec(bench), interruptionBudget: { count: 1 } }
     await rollOut(bench, budgeted, nodes)
     try {
       const events = await watchSlots(bench, stopping.signal)
       for (let run = 0; run < runs; run++) {
         const eventCount = events.length
-        times.push((await rollOut(bench, budgeted, nodes)).completeMs)
+        const from = sizeOfAudit(auditLog)
+        const timing = await rollOut(bench, budgeted, nodes)
+        times.push(timing.completeMs)
         handoversMs.push(...handoverTimes(events.slice(eventCount)))
+        const untilMs = timing.startedMs + timing.completeMs + eventFlushMs
+        requestLists.push(nodes.flatMap((node) => requestsOf(auditLog, from, node, timing.startedMs, untilMs)))
       }
     } finally {
       stopping.abort()
     }
-    const target = allNodesMs + nodes.length * ((await baselineMs?.(bench)) ?? 0)
+    const baseline = (await baselineMs?.(bench)) ?? 0
+    const target = completeMs + (nodes.length - 1) * furtherNodeMs + nodes.length * baseline
+    const typical = requestLists.toSorted((a, b) => a.length - b.length)[Math.floor(requestLists.length / 2)] ?? []
     return [
       medianFigure(`${what}: ${nodes.length} nodes one by one`, times, { target, operator: operator.three }),
       medianFigure(`${what}: slot given back → taken by the next`, handoversMs, { target: 300 }),
+      {
+        name: `${what}: API requests per node, one by one`,
+        unit: '',
+        target: requestsInTurn,
+        measured: medianOf(requestLists.map(({ length }) => length / nodes.length)),
+        detail: `on all nodes: ${summaryOf(typical)}`,
+      },
     ]
   },
 })
