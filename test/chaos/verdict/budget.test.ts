@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { judgeBudget } from './budget.ts'
-import { createSample } from './sample-evidence.ts'
+import { createSample, skyhook } from './sample-evidence.ts'
 
 const [one, other] = ['node-1', 'node-2'] as const
 
@@ -61,4 +61,35 @@ test('a node whose slot a person has deleted does not count until it has another
   sample.reads(19, other)
   sample.node(20, other, { marked: true })
   expect(judgeBudget(sample.evidence()).violations).toEqual([])
+})
+
+/** The slot of the first node is deleted at 15 s, and its agent writes another one at 20 s. */
+function sampleOfDeletedSlot() {
+  const sample = sampleWith({ count: 1 })
+  const lists = (seconds: number): void =>
+    sample.request(seconds, other, {
+      verb: 'list',
+      resource: 'leases',
+      uri: `/apis/coordination.k8s.io/v1/namespaces/skyhook/leases?labelSelector=skyhook.nvidia.com%2Fname%3D${skyhook}`,
+    })
+  sample.deletes(15, one)
+  sample.slot(20, one, 1)
+  return { sample, lists }
+}
+
+test('a node that listed the slots before another was written again violates nothing', () => {
+  const { sample, lists } = sampleOfDeletedSlot()
+  lists(18)
+  sample.reads(24, other)
+  sample.node(25, other, { marked: true })
+  expect(judgeBudget(sample.evidence()).violations).toEqual([])
+})
+
+test('a node that listed the slots after another was written again violates the budget', () => {
+  const { sample, lists } = sampleOfDeletedSlot()
+  lists(18)
+  lists(23)
+  sample.reads(24, other)
+  sample.node(25, other, { marked: true })
+  expect(judgeBudget(sample.evidence()).violations).toHaveLength(1)
 })

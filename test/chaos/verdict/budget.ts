@@ -12,6 +12,8 @@ import { readBudget } from '../../../src/schemas/budget.ts'
 /** A watch event arrives later than its change; what was in force this long before or after counts in favor. */
 const toleranceMs = 1_000
 
+const nameLabel = 'skyhook.nvidia.com/name'
+
 export function judgeBudget(evidence: Evidence): Finding {
   const violations: Violation[] = []
   let checked = 0
@@ -22,13 +24,14 @@ export function judgeBudget(evidence: Evidence): Finding {
     checked++
     const limit = limitAt(evidence, skyhook, admission.receivedMs, admission.answeredMs)
     const admittedMs = Math.max(admission.answeredMs, lastListMs(evidence, outage))
+    const grantedMs = slotsListedMs(evidence, outage) ?? admittedMs
     const others = outages.filter(
       (other) =>
         other.skyhook === skyhook &&
         other.node !== node &&
         (other.admission?.receivedMs ?? other.startedMs) < admission.receivedMs &&
         other.endedMs > admittedMs + toleranceMs &&
-        !isExempt(evidence, other, admittedMs),
+        !isExempt(evidence, other, grantedMs),
     )
     if (others.length < limit) continue
     const names = others.map((other) => `${other.node} (out since ${new Date(other.startedMs).toISOString()})`)
@@ -78,7 +81,22 @@ function lastListMs({ audit }: Evidence, { node, admission, startedMs }: Outage)
   )
 }
 
-/** Somebody deleted its slot or its Node, and it has written no slot since: nobody can see that it is out. */
+/** When the agent last saw all slots of the Skyhook before it began: its own slot comes from that. */
+function slotsListedMs({ audit }: Evidence, { node, skyhook, startedMs }: Outage): number | undefined {
+  return audit.findLast(
+    (request) =>
+      request.node === node &&
+      request.verb === 'list' &&
+      request.resource === 'leases' &&
+      new URL(request.uri, 'https://kubernetes').searchParams.get('labelSelector') === `${nameLabel}=${skyhook}` &&
+      request.answeredMs <= startedMs,
+  )?.answeredMs
+}
+
+/**
+ * Somebody deleted its slot or its Node, and it had written no slot since when the other one listed the slots: nobody
+ * could see that it was out.
+ */
 function isExempt({ deletions, moments }: Evidence, other: Outage, atMs: number): boolean {
   return deletions.some((deletion) => {
     if (deletion.node !== other.node || deletion.atMs > atMs + toleranceMs) return false
@@ -89,7 +107,7 @@ function isExempt({ deletions, moments }: Evidence, other: Outage, atMs: number)
         change.type === 'ADDED' &&
         change.atMs > deletion.atMs &&
         change.object.spec?.holderIdentity === other.node &&
-        change.object.metadata.labels?.['skyhook.nvidia.com/name'] === other.skyhook,
+        change.object.metadata.labels?.[nameLabel] === other.skyhook,
     )
     return again === undefined || again.change.atMs > atMs - toleranceMs
   })
