@@ -1,5 +1,27 @@
 import { defineConfig } from 'vitest/config'
 
+/** Tests whose result depends on the version of the API server: requests, permissions, definitions, policies, chart. */
+const apiServer = [
+  'attacks',
+  'chart',
+  'deployment-policy-definition',
+  'leases',
+  'node-permissions',
+  'node-writer',
+  'one-slot',
+  'optional-policies',
+  'plain-manifests',
+  'reflector',
+  'release-life',
+  'skyhook-definition',
+  'skyhook-permissions',
+  'skyhook-refusals',
+  'slot-permissions',
+  'stolen-token',
+  'takeover',
+  'viewer-role',
+].map((name) => `test/cluster/${name}.test.ts`)
+
 /** Their searches take minutes if they are thorough (test/support/effort.ts). */
 const searches = [
   'test/model/**/*.test.ts',
@@ -109,6 +131,17 @@ export default defineConfig({
           globalSetup: ['test/e2e/setup.ts'],
           fileParallelism: false,
           sequence: { concurrent: false },
+        },
+      },
+      {
+        test: {
+          name: 'oldest', // a part of `real` on the kube-apiserver of the oldest supported version
+          include: apiServer,
+          environment: 'node',
+          env: { KUBERNETES: 'oldest' },
+          testTimeout: 180_000,
+          hookTimeout: 900_000, // the first one builds it
+          fileParallelism: false,
         },
       },
       {

@@ -51,6 +51,7 @@ async function realParts(): Promise<void> {
   await check('release of the working tree', [process.execPath, 'test/release/working-tree.ts', folder])
   process.env['SKYHOOKD_RELEASE'] = join(folder, 'release')
   await tests('real')
+  await tests('oldest')
   await tests('conformance')
   await tests('release')
   // What a newcomer runs first.

@@ -1,6 +1,6 @@
 /**
  * A real control plane for one test file: etcd, kube-apiserver and optionally kube-controller-manager, on loopback
- * ports.
+ * ports. With `KUBERNETES=oldest` the kube-apiserver is that of the oldest supported version.
  */
 import { execFile, spawn, type ChildProcess } from 'node:child_process'
 import { createWriteStream } from 'node:fs'
@@ -17,6 +17,9 @@ import { createKubeTransport, type KubeTransport } from '../../src/kube/transpor
 import { createAuthority } from './pki.ts'
 
 const run = promisify(execFile)
+
+/** The tests are about the kube-apiserver of the oldest supported version. */
+export const isOldest = process.env['KUBERNETES'] === 'oldest'
 
 export type ApiServer = {
   readonly url: string
@@ -52,6 +55,7 @@ export type ApiServerOptions = {
 
 export async function startApiServer(options: ApiServerOptions = {}): Promise<ApiServer> {
   const bin = await binaryFolder()
+  const serverBin = isOldest ? await binaryFolder('--oldest') : bin
   const dir = await mkdtemp(join(tmpdir(), 'skyhookd-cluster-'))
   const [etcdPort, peerPort, port] = (await freePorts(3)) as [number, number, number]
   const url = `https://127.0.0.1:${port}`
@@ -74,9 +78,8 @@ export async function startApiServer(options: ApiServerOptions = {}): Promise<Ap
   const launch = (name: string, flags: Readonly<Record<string, string | number | boolean>>): ChildProcess => {
     const args = Object.entries(flags).map(([flag, value]) => `--${flag}=${value}`)
     // It ends with this process, even on SIGKILL.
-    const child = spawn('setpriv', ['--pdeathsig', 'KILL', join(bin, name), ...args], {
-      stdio: ['ignore', 'pipe', 'pipe'],
-    })
+    const program = join(name === 'kube-apiserver' ? serverBin : bin, name)
+    const child = spawn('setpriv', ['--pdeathsig', 'KILL', program, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
     const log = createWriteStream(join(dir, `${name}.log`), { flags: 'a' })
     child.stdout.pipe(log, { end: false })
     child.stderr.pipe(log, { end: false })
@@ -226,8 +229,8 @@ export async function startApiServer(options: ApiServerOptions = {}): Promise<Ap
   }
 }
 
-async function binaryFolder(): Promise<string> {
-  const { stdout } = await run('bash', [join(import.meta.dirname, '../sandbox/build-binaries.sh')])
+async function binaryFolder(...options: readonly string[]): Promise<string> {
+  const { stdout } = await run('bash', [join(import.meta.dirname, '../sandbox/build-binaries.sh'), ...options])
   return stdout.trim().split('\n').at(-1) ?? ''
 }
 

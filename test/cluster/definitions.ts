@@ -1,5 +1,6 @@
 /** A real API server with the chart installed, to check what its resource definitions accept. */
 import { afterAll, beforeAll } from 'vitest'
+import { isOldest } from './api-server.ts'
 import { withPackage } from './sample-specs.ts'
 import { installChart, startChartCluster, until, type Answer, type ChartCluster, type Json } from './chart-cluster.ts'
 
@@ -9,6 +10,14 @@ export type Definitions = {
   readonly cluster: ChartCluster
   /** Creates an object as a dry run. Strict like kubectl: an unknown field is an error. */
   create(plural: 'skyhooks' | 'deploymentpolicies', spec: Json, name?: string): Promise<Answer>
+}
+
+/** Older API servers name the type of a refused value, or nothing, where newer ones quote it. */
+export function wording(message: string): string {
+  if (!isOldest) return message
+  return message
+    .replaceAll(/Invalid value: "(?:[^"\\]|\\.)*": /g, 'Invalid value: ')
+    .replaceAll('map[string]interface {}', '')
 }
 
 /** The definitions on a server for one test file: its fields are set once the file's tests run. */

@@ -1,6 +1,6 @@
 /** A real API server's answers to invalid Skyhooks, which should not reach a node. */
 import { describe, expect, test } from 'vitest'
-import { useDefinitions } from './definitions.ts'
+import { useDefinitions, wording } from './definitions.ts'
 import { refusedSkyhooks } from './refused-skyhooks.ts'
 
 const definitions = useDefinitions()
@@ -8,7 +8,7 @@ const definitions = useDefinitions()
 describe('a refused Skyhook', () => {
   test.each(refusedSkyhooks)('the API server refuses a Skyhook with %s', async (_, spec, words) => {
     const answer = await definitions.create('skyhooks', spec)
-    expect(answer.message).toContain(words)
+    expect(wording(answer.message)).toContain(wording(words))
     expect(answer.status).toBeOneOf([400, 422])
   })
 

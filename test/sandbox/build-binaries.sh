@@ -2,6 +2,7 @@
 # Builds the Kubernetes binaries of the sandbox from Go modules into the user's cache, once per version.
 # Usage: build-binaries.sh            build what is missing and print the folder
 #        build-binaries.sh --path     print the folder and build nothing
+#        build-binaries.sh --oldest   the same for the kube-apiserver of the oldest supported version, alone in its folder
 # A binary in KUBEBUILDER_ASSETS with the same minor version is used instead; another minor version is an error.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -15,6 +16,11 @@ etcd_version=$(module_version etcd go.etcd.io/etcd/server/v3)
 helm_version=$(module_version helm helm.sh/helm/v4)
 bin=$cache/bin/kubernetes-$kubernetes_version+etcd-$etcd_version+helm-$helm_version
 if [[ ${1:-} == --path ]]; then echo "$bin" && exit; fi
+if [[ ${1:-} == --oldest ]]; then
+  kubernetes_version=$(module_version kubernetes-oldest k8s.io/kubernetes)
+  bin=$cache/bin/kube-apiserver-$kubernetes_version
+  unset KUBEBUILDER_ASSETS
+fi
 
 # minor_of v1.36.3 -> 1.36
 minor_of() { sed -E 's/^v?([0-9]+\.[0-9]+).*/\1/' <<<"$1"; }
@@ -37,7 +43,7 @@ build() { # build NAME MODULE PACKAGE LDFLAGS
   reuse "$name" && return 0
   [[ -x $bin/$name ]] && return 0
   command -v go >/dev/null || die "Go is missing to build $name: install Go 1.26 or newer, or set KUBEBUILDER_ASSETS"
-  say "building $name once; the first binary takes about six minutes on two processors, all seven about ten"
+  say "building $name for Kubernetes $kubernetes_version once; the first binary takes about six minutes on two processors, all seven about ten"
   while ! read -rt 60 <> <(:); do say "still building $name after $((SECONDS - started)) s"; done 9>&- & # `sleep` would outlive it
   heartbeat=$!
   (cd "$here/modules/$module" && CGO_ENABLED=0 go build -buildvcs=false -trimpath -ldflags "-s -w $flags" -o "$bin/$name.partial" "$package") ||
@@ -59,6 +65,10 @@ mkdir -p "$bin"
 trap '[[ -z ${heartbeat:-} ]] || kill "$heartbeat" 2>/dev/null || true' EXIT
 exec 9>"$cache/build.lock"
 flock --nonblock 9 || { say "waiting for another build of the Kubernetes binaries" && flock 9; }
+if [[ ${1:-} == --oldest ]]; then
+  build kube-apiserver kubernetes-oldest k8s.io/kubernetes/cmd/kube-apiserver "$(version_flags)"
+  echo "$bin" && exit
+fi
 for name in kube-apiserver kube-controller-manager kube-scheduler kubectl kubelet; do
   build "$name" kubernetes "k8s.io/kubernetes/cmd/$name" "$(version_flags)"
 done
