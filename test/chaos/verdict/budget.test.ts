@@ -70,7 +70,7 @@ function sampleOfDeletedSlot() {
     sample.request(seconds, other, {
       verb: 'list',
       resource: 'leases',
-      uri: `/apis/coordination.k8s.io/v1/namespaces/skyhook/leases?labelSelector=skyhook.nvidia.com%2Fname%3D${skyhook}`,
+      uri: `/leases?labelSelector=skyhook.nvidia.com%2Fname%3D${skyhook}`,
     })
   sample.deletes(15, one)
   sample.slot(20, one, 1)
