@@ -15,8 +15,11 @@ const faultCases = 12
 /** Enough for each kind of fault and edit once; booting and the last rollouts take two more. */
 const chaosMinutes = 2
 
-/** The same ones each time; `make fleet` runs others. */
-const fleetSeeds = 800
+/**
+ * The same ones each time; `make fleet` runs others. Half an hour of the processor time that tests on real parts leave,
+ * which take longer than that.
+ */
+const fleetSeeds = 3_000
 
 /** Searches of tests end when everything was searched (test/support/effort.ts). */
 const thorough = { SEARCH: 'all' }
