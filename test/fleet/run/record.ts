@@ -23,6 +23,7 @@ type CampaignRecord = {
 async function hashOfSources(): Promise<string> {
   const { outputFiles } = await build({
     entryPoints: [join(import.meta.dirname, 'worker.ts')],
+    absWorkingDir: join(import.meta.dirname, '../../..'), // paths are part of the result
     bundle: true,
     write: false,
     platform: 'node',
