@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { nodeConditions, skyhookConditions } from '../src/schemas/catalogue/conditions.ts'
 import { nodeEvents, skyhookEvents } from '../src/schemas/catalogue/events.ts'
 import { metrics } from '../src/schemas/catalogue/metrics.ts'
-import { currentReasons, reasons } from '../src/schemas/catalogue/reasons.ts'
+import { reasonRows, reasons } from '../src/schemas/catalogue/reasons.ts'
 import { pages, pathOf, withTables } from './reference-docs.ts'
 
 const src = join(import.meta.dirname, '..', 'src')
@@ -32,13 +32,13 @@ test('a page without the markers of a table is refused', () => {
 })
 
 test('the product uses every name of the catalogue that is not planned', () => {
-  const names = [...currentReasons.map(([name]) => name), ...eventNames, ...conditionReasons, ...Object.keys(metrics)]
+  const names = [...reasonRows.map(([name]) => name), ...eventNames, ...conditionReasons, ...Object.keys(metrics)]
   const unused = names.filter((name) => !source.includes(`'${name}'`) && !source.includes(` ${name}: `))
   expect(unused).toEqual([])
 })
 
 test('the product uses no planned reason as if it were produced', () => {
-  const current = new Set(currentReasons.map(([name]) => name))
+  const current = new Set(reasonRows.map(([name]) => name))
   const planned = Object.keys(reasons).filter((name) => !current.has(name))
   expect(planned.filter((name) => source.includes(`reason: '${name}'`))).toEqual([])
 })

@@ -9,7 +9,7 @@ import { nodeConditions, skyhookConditions } from '../src/schemas/catalogue/cond
 import { nodeEvents, skyhookEvents } from '../src/schemas/catalogue/events.ts'
 import { fleetMetrics } from '../src/schemas/catalogue/fleet-metrics.ts'
 import { type MetricRow, metrics } from '../src/schemas/catalogue/metrics.ts'
-import { currentReasons } from '../src/schemas/catalogue/reasons.ts'
+import { reasonRows } from '../src/schemas/catalogue/reasons.ts'
 
 const docs = join(import.meta.dirname, '..', 'docs', 'usage')
 
@@ -60,7 +60,7 @@ const table = (head: readonly string[], rows: readonly (readonly string[])[]): s
 const code = (name: string): string => `\`${name}\``
 
 function reasonTable(section: 'waiting' | 'failing' | 'blocked'): string {
-  const rows = currentReasons.filter(([, row]) => row.section === section)
+  const rows = reasonRows.filter(([, row]) => row.section === section)
   return table(
     ['Reason', 'Status', 'Meaning', 'What to do'],
     rows.map(([name, { status, meaning, remedy }]) => [
@@ -82,7 +82,7 @@ function eventTable(
 }
 
 function reportedReasons(object: 'Node' | 'Skyhook'): string {
-  const rows = currentReasons.filter(([, row]) => row.eventOn.includes(object))
+  const rows = reasonRows.filter(([, row]) => row.eventOn.includes(object))
   return rows.map(([name]) => code(name)).join(', ')
 }
 

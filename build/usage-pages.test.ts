@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
 import { nodeConditions } from '../src/schemas/catalogue/conditions.ts'
-import { currentReasons } from '../src/schemas/catalogue/reasons.ts'
+import { reasonRows } from '../src/schemas/catalogue/reasons.ts'
 import { type Block, blocksOf, textOfPage } from '../test/support/page-commands.ts'
 
 const root = join(import.meta.dirname, '..')
@@ -24,7 +24,7 @@ const rowsOf = (text: string): string[][] =>
   [...text.matchAll(/^\| (.*) \|$/gm)].map(([, row = '']) => row.split(' | ').map((cell) => cell.trim())).slice(1)
 const codeIn = (text: string): string[] => [...text.matchAll(/`([^`]+)`/g)].map(([, code = '']) => code)
 
-const reasons = currentReasons.map(([name]) => name)
+const reasons = reasonRows.map(([name]) => name)
 
 test('the runbook has an entry for each reason, and no other one', () => {
   expect(headingsIn(sectionOf(operations, '## Reasons')).toSorted()).toEqual(reasons.toSorted())

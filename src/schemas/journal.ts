@@ -73,6 +73,11 @@ export type SkyhookRecord = {
    * absent once this one has work.
    */
   readonly takenOver?: 'unfinished' | 'complete' | undefined
+  /**
+   * The work of the Skyhook operator was found unfinished, and the agent has not begun: package pods may still be at
+   * work (stages/skyhook/operator-pods.ts).
+   */
+  readonly adopted?: true | undefined
   /** The Skyhook is gone from the cluster; its files stay, nothing runs. */
   readonly orphaned?: boolean | undefined
   /** Reboots made per merged interrupt, keyed as stages/interrupt/reboots.ts does. */

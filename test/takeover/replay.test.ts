@@ -5,10 +5,12 @@
 import { expect, test, vi } from 'vitest'
 import { takeoverReport } from '../../src/cli/doctor/takeover/report.ts'
 import { cordonedBeforeKey, disableKey, nodeStateKey, pauseKey, statusKey } from '../../src/schemas/annotations.ts'
+import { type PodObject, packagePodOf } from '../../src/cli/doctor/read/read-takeover.ts'
 import { apiGroup } from '../../src/schemas/api.ts'
 import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
 import type { Skyhook } from '../../src/schemas/skyhook.ts'
 import { selects } from '../../src/schemas/selectors.ts'
+import type { SimObject } from '../fleet/api-server/versions.ts'
 import type { SimulatedApiServer } from '../fleet/api-server/server.ts'
 import { invariants } from '../fleet/invariants/all.ts'
 import type { Invariant } from '../fleet/invariants/invariant.ts'
@@ -20,6 +22,7 @@ import {
   administrator,
   type Administrator,
   hostOf,
+  nodeOf,
   operatorEntries,
   operatorLeft,
   type PackageWork,
@@ -31,6 +34,7 @@ vi.setConfig({ testTimeout: 120_000 }) // seconds of a processor, more where oth
 
 /** When what only a person ends has been waited for long enough. */
 const resumedAtMs = 40_000
+const podsDeletedAtMs = 20_000
 
 /** Moments that go on only when a person does something, and those that a person had cordoned a node before. */
 const people: Readonly<Record<string, (admin: Administrator, world: WorldView) => void>> = {
@@ -99,6 +103,9 @@ function leavesAlone(moment: Moment, seen: { readonly steps: string[]; restarts:
         const step = `${event.host} ${skyhook}/${name} ${mode}`
         seen.steps.push(step)
         if (passed.has(step)) violate(`${mode} of ${name} of ${skyhook} runs again on ${event.host}`)
+        const besides = server.objects('pods').filter((pod) => isPackagePodOn(pod, event.host))
+        for (const { metadata } of besides)
+          violate(`${mode} of ${name} of ${skyhook} starts on ${event.host} beside package pod ${metadata.name}`)
         const { annotations = {} } = server.object('skyhooks', undefined, skyhook)?.metadata ?? {}
         if (annotations[pauseKey] === 'true' || annotations[disableKey] === 'true')
           violate(`${skyhook} is held, and starts ${name} on ${event.host}`)
@@ -108,16 +115,19 @@ function leavesAlone(moment: Moment, seen: { readonly steps: string[]; restarts:
   }
 }
 
-/** Carries out what doctor says for the moment. */
-function takeOver(moment: Moment): (admin: Administrator) => void {
+const isPackagePodOn = (pod: SimObject, host: string): boolean => packagePodOf(pod as PodObject)?.node === nodeOf(host)
+
+/** Carries out what doctor says for the moment, and deletes package pods when agents have waited for it. */
+function takeOver(moment: Moment): (admin: Administrator, world: WorldView) => void {
   const checks = takeoverReport(withEndedPods(factsOf(moment)))
   const commands = checks.flatMap(({ findings }) => findings.map(({ command = '' }) => command))
-  return (admin) => {
+  return (admin, { clock }) => {
     for (const command of commands) {
       const [, node, key, value] = /^kubectl annotate node (\S+) (\S+)=(\S+)$/.exec(command) ?? []
       if (node !== undefined && key !== undefined) admin.annotateNode(node, { [key]: value ?? '' })
       const [, namespace = '', pods = ''] = /^kubectl -n (\S+) delete pod (.+)$/.exec(command) ?? []
-      for (const pod of pods.split(' ').filter(Boolean)) admin.deletePod(namespace, pod)
+      for (const pod of pods.split(' ').filter(Boolean))
+        clock.startTimer(podsDeletedAtMs, () => admin.deletePod(namespace, pod))
     }
   }
 }
@@ -145,7 +155,7 @@ async function replay(name: string, options: { readonly isPrepared: boolean } = 
         ...invariants,
         administrator((admin, started) => {
           if (isCordoned) admin.patchNode('node-2', { spec: { unschedulable: true } })
-          if (options.isPrepared) prepare(admin)
+          if (options.isPrepared) prepare(admin, started)
           people[name]?.(admin, started)
         }),
       ],

@@ -25,6 +25,7 @@ export const simulatedMoment = (name: string): Moment => readMoment(name, inSimu
 
 /** Each of them has a name that its host is called after. */
 export const hostOf = (node: string): string => node.replace('node', 'host')
+export const nodeOf = (host: string): string => host.replace('host', 'node')
 
 export type Administrator = {
   /** Sent in the name of an administrator, which the rules know as such. */

@@ -3,6 +3,7 @@ import type { KubeObject } from '../../kube/objects.ts'
 import { type ReflectorFact, startReflector } from '../../kube/reflector.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
 import type { Clock, Random } from '../../schemas/clock.ts'
+import { skyhookOfPackagePod } from '../../stages/model/package-pods.ts'
 import type { Pod, PodWatch } from '../../stages/model/pods.ts'
 import { type Known, known, unknown, type WatchedPods } from '../../stages/model/snapshot.ts'
 
@@ -89,18 +90,28 @@ export function createPodSource(options: {
   }
 }
 
-const stripPod = ({ metadata, spec, status }: PodObject): PodObject => ({
-  metadata,
-  spec: {
-    ...(spec?.nodeName !== undefined && { nodeName: spec.nodeName }),
-    ...(spec?.tolerations && { tolerations: spec.tolerations }),
-  },
-  status: {
-    ...(status?.phase !== undefined && { phase: status.phase }),
-    ...(status?.conditions && {
-      conditions: status.conditions
-        .filter(({ type }) => type === 'Ready')
-        .map(({ type, status: value }) => ({ type, status: value })),
-    }),
-  },
-})
+const stripPod = (pod: PodObject): PodObject => {
+  const { metadata, spec, status } = pod
+  return {
+    metadata,
+    spec: {
+      ...(spec?.nodeName !== undefined && { nodeName: spec.nodeName }),
+      ...(spec?.tolerations && { tolerations: spec.tolerations }),
+    },
+    status: {
+      ...(status?.phase !== undefined && { phase: status.phase }),
+      ...(status?.conditions && {
+        conditions: status.conditions
+          .filter(({ type }) => type === 'Ready')
+          .map(({ type, status: value }) => ({ type, status: value })),
+      }),
+      ...(status?.initContainerStatuses &&
+        skyhookOfPackagePod(pod) !== undefined && {
+          initContainerStatuses: status.initContainerStatuses.map(({ restartCount, state }) => ({
+            ...(restartCount !== undefined && { restartCount }),
+            ...(state && { state }),
+          })),
+        }),
+    },
+  }
+}

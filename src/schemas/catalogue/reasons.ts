@@ -10,8 +10,6 @@ type ReasonRow = {
   readonly eventOn: readonly ('Node' | 'Skyhook')[]
   readonly meaning: string
   readonly remedy: string
-  /** Nothing produces it yet: it waits for its feature, and the reference page leaves it out. */
-  readonly planned?: true
 }
 
 /** The usual columns of each section; rows name their exceptions. */
@@ -88,9 +86,10 @@ export const reasons = {
   Takeover: {
     ...passing,
     eventOn: ['Node'],
-    meaning: 'A package pod of the Skyhook operator is still working on this node.',
-    remedy: 'Wait for the pod to end.',
-    planned: true,
+    meaning:
+      'A package pod of the Skyhook operator is still on this node, and the operator left work unfinished here. ' +
+      'Nothing begins beside it.',
+    remedy: 'Wait until the pod has ended, then delete it ([takeover](takeover.md#there), step 4).',
   },
   StepFailed: {
     ...failing,
@@ -212,10 +211,7 @@ export const reasons = {
 
 export type ReasonName = keyof typeof reasons
 
-/** Rows of all reasons that are produced today. */
-export const currentReasons: readonly (readonly [string, ReasonRow])[] = Object.entries<ReasonRow>(reasons).filter(
-  ([, row]) => row.planned !== true,
-)
+export const reasonRows: readonly (readonly [string, ReasonRow])[] = Object.entries<ReasonRow>(reasons)
 
 export type Reason = { readonly reason: ReasonName; readonly message: string }
 

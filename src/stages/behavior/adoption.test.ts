@@ -1,7 +1,23 @@
 import { describe, expect, test } from 'vitest'
 import { emptyJournal } from '../../schemas/journal.ts'
+import type { Pod } from '../model/pods.ts'
 import { NodeSimulator } from '../../../test/support/node-simulator/node-simulator.ts'
 import { install, installedNode, pkg } from '../../../test/support/node-simulator-dsl.ts'
+
+/** A node on which the operator has left entries of package a, by version: `<stage>/<state>`. */
+const started = (entries: Readonly<Record<string, string>>, status = 'in_progress'): NodeSimulator => {
+  const node = new NodeSimulator()
+  node.hostFolders = new Set(['s'])
+  node.edit((annotations) => {
+    const state = Object.entries(entries).map(([version, at]) => {
+      const [stage, reached] = at.split('/')
+      return [`a|${version}`, { name: 'a', version, image: 'r/pkg', stage, state: reached }]
+    })
+    annotations['skyhook.nvidia.com/nodeState_s'] = JSON.stringify(Object.fromEntries(state))
+    annotations['skyhook.nvidia.com/status_s'] = status
+  })
+  return node
+}
 
 describe('a host without a journal', () => {
   test('a reinstalled host runs all packages again and reports it', () => {
@@ -65,19 +81,6 @@ describe('a host without a journal', () => {
 })
 
 describe('work that the operator left unfinished', () => {
-  const started = (entries: Readonly<Record<string, string>>, status = 'in_progress'): NodeSimulator => {
-    const node = new NodeSimulator()
-    node.hostFolders = new Set(['s'])
-    node.edit((annotations) => {
-      const state = Object.entries(entries).map(([version, at]) => {
-        const [stage, reached] = at.split('/')
-        return [`a|${version}`, { name: 'a', version, image: 'r/pkg', stage, state: reached }]
-      })
-      annotations['skyhook.nvidia.com/nodeState_s'] = JSON.stringify(Object.fromEntries(state))
-      annotations['skyhook.nvidia.com/status_s'] = status
-    })
-    return node
-  }
   const reboot = { interrupt: { type: 'reboot' } } as const
 
   test('an interrupt that is due after a finished config stage is made', () => {
@@ -169,5 +172,97 @@ describe('work that the operator left unfinished', () => {
     kept.apply('s', { packages: {} })
     kept.settleFor(30_000)
     expect([kept.executedSteps, kept.status()]).toEqual([[], 'complete'])
+  })
+})
+
+describe('package pods of the operator', () => {
+  const packagePod = (name: string, change: Partial<Pod['status']> = {}): Pod => ({
+    metadata: {
+      name,
+      namespace: 'skyhook',
+      uid: `uid-${name}`,
+      resourceVersion: '1',
+      labels: { 'skyhook.nvidia.com/name': 's' },
+      annotations: { 'skyhook.nvidia.com/package': '{}' },
+    },
+    status: { phase: 'Pending', initContainerStatuses: [{ state: {} }], ...change },
+  })
+  const ended = { phase: 'Running', initContainerStatuses: [{ state: { terminated: { exitCode: 0 } } }] }
+  const failing = {
+    initContainerStatuses: [{ restartCount: 2, state: { waiting: { reason: 'CrashLoopBackOff' } } }],
+  }
+  const found = (pods: Pod[], entry = '1.0.0'): NodeSimulator => {
+    const node = started({ [entry]: 'config/in_progress' })
+    node.pods = pods
+    node.apply('s', { packages: { a: pkg('1.0.0') } })
+    return node
+  }
+
+  test.each([
+    ['is at work', {}, /^package pod skyhook\/p of the operator is at work: wait until it has ended, then delete it$/],
+    ['fails', failing, /fails again and again: delete it$/],
+    ['has ended, but would run again after a reboot', ended, /has nothing left to do: delete it, because/],
+  ] as const)('nothing begins beside one that %s', (_, status, message) => {
+    const node = found([packagePod('p', status)])
+    node.settleFor(30_000)
+    expect([node.executedSteps, node.slots, node.fetchedImages, node.status()]).toEqual([[], [], [], 'waiting'])
+    expect([node.reason(), node.lastReasons.get('s')?.message]).toEqual([
+      'Takeover',
+      expect.stringMatching(message) as string,
+    ])
+    node.pods = []
+    node.settleFor(30_000)
+    expect([node.executedSteps[0], node.status()]).toEqual(['a config run.sh', 'complete'])
+  })
+
+  test.each(['Succeeded', 'Failed'])('one whose phase is %s is over', (phase) => {
+    const node = found([packagePod('p', { phase })])
+    node.settleFor(30_000)
+    expect(node.status()).toBe('complete')
+  })
+
+  test('the one at work is named first, and the others are counted', () => {
+    const node = found([packagePod('a', ended), packagePod('c'), packagePod('b', failing)])
+    node.settleFor(5_000)
+    expect(node.lastReasons.get('s')?.message).toMatch(/^package pod skyhook\/c .* \(and 2 more on this node\)$/)
+  })
+
+  test('nothing begins while the pods of the node are not known', () => {
+    const node = found([])
+    node.arePodsUnknown = true
+    node.settleFor(30_000)
+    expect([node.executedSteps, node.reason()]).toEqual([[], 'Takeover'])
+    node.arePodsUnknown = false
+    expect(node.settleFor(30_000).status()).toBe('complete')
+  })
+
+  test('another Skyhook waits for them too', () => {
+    const node = found([packagePod('p')])
+    node.apply('first', { priority: 1, packages: { b: pkg('1.0.0') } })
+    node.settleFor(30_000)
+    expect([node.executedSteps, node.reason('first')]).toEqual([[], 'Takeover'])
+  })
+
+  test('other pods, and work that is complete, keep nobody waiting', () => {
+    const node = found([{ ...packagePod('p'), metadata: { ...packagePod('p').metadata, annotations: {} } }])
+    expect(node.settleFor(30_000).status()).toBe('complete')
+    const complete = started({ '1.0.0': 'config/complete' }, 'complete')
+    complete.pods = [packagePod('p', ended)]
+    complete.apply('s', { packages: { a: pkg('1.0.0') } })
+    complete.settleFor(5_000)
+    expect([complete.status(), complete.podWatch]).toEqual(['complete', 'no'])
+  })
+
+  test('pods are followed until work begins, and not after it', () => {
+    const node = found([])
+    node.areSlotsGranted = false
+    node.settleFor(5_000)
+    expect(node.podWatch).toBe('any')
+    node.areSlotsGranted = true
+    node.settleFor(30_000)
+    node.apply('s', { packages: { a: pkg('1.1.0') } })
+    node.areSlotsGranted = false
+    node.settleFor(5_000)
+    expect(node.podWatch).toBe('no')
   })
 })

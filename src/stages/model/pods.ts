@@ -1,6 +1,7 @@
 import type { ObjectMeta, Toleration } from '../../schemas/kubernetes.ts'
+import type { ContainerStatus } from './package-pods.ts'
 
-/** A pod as far as draining looks at it. */
+/** A pod as far as draining and a takeover from the operator look at it. */
 export type Pod = {
   readonly metadata: ObjectMeta & { readonly namespace: string }
   readonly spec?: { readonly nodeName?: string; readonly tolerations?: readonly Toleration[] }
@@ -8,6 +9,8 @@ export type Pod = {
     readonly phase?: string
     /** The Ready condition alone. */
     readonly conditions?: readonly { readonly type: string; readonly status: string }[]
+    /** Of the operator's package pods alone. */
+    readonly initContainerStatuses?: readonly ContainerStatus[]
   }
 }
 

@@ -30,7 +30,7 @@ export function bootstrapRecord(snapshot: Snapshot, view: SkyhookView): Bootstra
     }
   if (!snapshot.hostFolders.has(name)) return { record, event: { type: 'startedOver', skyhook: name } }
   return {
-    record: { ...record, packages: adoptEntries(view, { state: text, status }) },
+    record: { ...record, adopted: true, packages: adoptEntries(view, { state: text, status }) },
     event: { type: 'adopted', skyhook: name },
   }
 }

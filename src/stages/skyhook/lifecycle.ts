@@ -54,7 +54,7 @@ function begin(builder: PlanBuilder): void {
     ...(isInterrupted && { interruptedAtMs: snapshot.nowMs }),
     ...readyDaemonSets(snapshot, view),
   }
-  builder.record = { ...record, lifecycle, takenOver: undefined }
+  builder.record = { ...record, lifecycle, adopted: undefined, takenOver: undefined }
   builder.events.push({ type: 'began', skyhook: name, generation })
 }
 

@@ -20,6 +20,7 @@ import { packageReasons } from './drain-status.ts'
 import { pauseReason, startGate } from './gates.ts'
 import { keepControlPlaneSlot, controlPlaneNeed, mayLeaveControlPlane } from './control-plane.ts'
 import { resumeLifecycle, startLifecycle } from './lifecycle.ts'
+import { packagePodGate } from './operator-pods.ts'
 import { planWaiting } from './plan-waiting.ts'
 import { preparationDepth } from './preparation-depth.ts'
 import { planWorking } from './plan-working.ts'
@@ -40,7 +41,9 @@ export function planSkyhook(
   if (view.stale) return freeze(builder)
   const slot = ownSlot(snapshot, view)
   const hasStarted = builder.record.lifecycle !== undefined
-  const gate = hasStarted ? pauseReason(view, snapshot) : startGate(view, snapshot, precedingSkyhook)
+  const gate = hasStarted
+    ? pauseReason(view, snapshot)
+    : (startGate(view, snapshot, precedingSkyhook) ?? packagePodGate(builder))
   endSoakWithoutSlot(builder, slot)
   const isFree = gate === undefined && mayWorkUnder(slot, hasStarted) && mayBeginUnder(builder, slot)
   const mayDisrupt = isFree && mayLeaveControlPlane(snapshot)
@@ -162,6 +165,7 @@ function planComplete(builder: PlanBuilder, slot: OwnSlot | undefined): SkyhookP
     ...builder.record,
     applied: completionHash(builder.view),
     lifecycle: undefined,
+    adopted: undefined,
     soak,
     takenOver: takenOver && 'complete',
     priorReboots: undefined,

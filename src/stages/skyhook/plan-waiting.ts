@@ -5,6 +5,7 @@ import { requeueAt, type PlanBuilder } from '../model/plan-builder.ts'
 import type { OwnSlot, SlotDenial } from '../model/snapshot.ts'
 import { drainBlocker } from './drain-status.ts'
 import { membershipOf } from './joining.ts'
+import { mayHavePackagePods } from './operator-pods.ts'
 import { preparingImages, type SkyhookPlan } from './skyhook-plan.ts'
 import { controlPlaneSlot, isControlPlaneNode, keepControlPlaneSlot } from './control-plane.ts'
 import { releaseSlot, renewWhenDue, requestSlot } from './slot.ts'
@@ -45,11 +46,12 @@ export function planWaiting(
     requeueAt(builder, Math.max(builder.record.drain.untilMs, snapshot.nowMs + 1))
 
   const reason = gateReason ?? waitingReason(builder, states)
+  const isTakingOver = mayHavePackagePods(builder) && (gate === undefined || gate.reason === 'Takeover')
   const isLate = needsDrain && view.spec.drain?.cordon === 'late'
   const isTainted = hasTaint(snapshot.node, snapshot.settings.runtimeRequiredTaint)
   const needsPods =
     isLate || (isTainted && (due.length > 0 || isPreparing)) || (slot !== undefined && needsDaemonSets(view))
-  const watchPods = gate === undefined && needsPods ? 'any' : 'no'
+  const watchPods = isTakingOver || (gate === undefined && needsPods) ? 'any' : 'no'
   return { builder, status: statusFor(reason.reason, false), reason, complete: false, cordon: 'off', watchPods }
 }
 

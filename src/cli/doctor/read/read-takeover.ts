@@ -4,6 +4,12 @@ import type { KubeObject } from '../../../kube/objects.ts'
 import type { KubeTransport } from '../../../kube/transport.ts'
 import { apiGroup, skyhooksPath } from '../../../schemas/api.ts'
 import type { KubernetesNode } from '../../../schemas/kubernetes.ts'
+import {
+  type ContainerStatus,
+  operatorNameKey,
+  packagePodState,
+  skyhookOfPackagePod,
+} from '../../../stages/model/package-pods.ts'
 import { known, type Known } from '../../../stages/model/snapshot.ts'
 import { slimNode } from '../../fleet-view/project.ts'
 import { readable } from '../../fleet-view/readable.ts'
@@ -46,7 +52,7 @@ async function readTakeover(transport: KubeTransport, signal: AbortSignal): Prom
     return found.known ? known(found.value.flatMap(({ kept }) => (kept === undefined ? [] : [kept]))) : found
   }
   const admission = '/apis/admissionregistration.k8s.io/v1'
-  const labelled = { labelSelector: nameKey }
+  const labelled = { labelSelector: operatorNameKey }
   const [skyhooks, nodes, pods, configMaps, deployments, validating, mutating, definitions] = await Promise.all([
     list<OperatorSkyhook & KubeObject, OperatorSkyhook>('Skyhooks', skyhooksPath, { transform: (object) => object }),
     list<KubernetesNode & KubeObject, KubernetesNode>('Nodes', '/api/v1/nodes', {
@@ -75,45 +81,28 @@ async function readTakeover(transport: KubeTransport, signal: AbortSignal): Prom
   }
 }
 
-const nameKey = `${apiGroup}/name`
-
 /** With the taint that tells since when it is cordoned. */
 const nodeOfTakeover = (node: KubernetesNode): KubernetesNode => ({
   ...slimNode(node),
   ...(node.spec && { spec: node.spec }),
 })
 
-type ContainerState = {
-  readonly waiting?: { readonly reason?: string }
-  readonly terminated?: { readonly exitCode?: number }
-}
-
 export type PodObject = KubeObject & {
   readonly spec?: { readonly nodeName?: string }
-  readonly status?: {
-    readonly phase?: string
-    readonly initContainerStatuses?: readonly { readonly restartCount?: number; readonly state?: ContainerState }[]
-  }
+  readonly status?: { readonly phase?: string; readonly initContainerStatuses?: readonly ContainerStatus[] }
 }
 
-/** Undefined for a pod that is not the operator's. Work is in init containers; the container after them only waits. */
-export function packagePodOf({ metadata, spec, status }: PodObject): PackagePod | undefined {
-  const skyhook = metadata.labels?.[nameKey]
-  if (skyhook === undefined || metadata.annotations?.[`${apiGroup}/package`] === undefined) return undefined
-  const containers = status?.initContainerStatuses ?? []
-  const hasEnded =
-    ['Succeeded', 'Failed'].includes(status?.phase ?? '') ||
-    (containers.length > 0 && containers.every(({ state }) => state?.terminated?.exitCode === 0))
-  const isFailing = containers.some(
-    ({ state, restartCount = 0 }) =>
-      restartCount > 0 || state?.waiting?.reason === 'CrashLoopBackOff' || (state?.terminated?.exitCode ?? 0) !== 0,
-  )
+/** Undefined for a pod that is not the operator's. */
+export function packagePodOf(pod: PodObject): PackagePod | undefined {
+  const skyhook = skyhookOfPackagePod(pod)
+  if (skyhook === undefined) return undefined
+  const { metadata, spec } = pod
   return {
     namespace: metadata.namespace ?? '',
     name: metadata.name,
     node: spec?.nodeName ?? '',
     skyhook,
-    state: hasEnded ? 'ended' : isFailing ? 'failing' : 'running',
+    state: packagePodState(pod),
   }
 }
 
@@ -121,7 +110,7 @@ export type ConfigMapObject = KubeObject & { readonly data?: Readonly<Record<str
 
 export function configMapOf({ metadata, data = {} }: ConfigMapObject): PackageConfigMap | undefined {
   const { namespace = '', name, annotations = {} } = metadata
-  const skyhook = annotations[nameKey]
+  const skyhook = annotations[operatorNameKey]
   const [packageName, version] = [annotations[`${apiGroup}/Package.Name`], annotations[`${apiGroup}/Package.Version`]]
   if (skyhook === undefined || packageName === undefined || version === undefined) return undefined
   return { namespace, name, skyhook, package: packageName, version, data }

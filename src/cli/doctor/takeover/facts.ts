@@ -1,6 +1,7 @@
 /** What a takeover from the Skyhook operator depends on. Whatever the caller may not read is unknown. */
 import type { KubernetesNode } from '../../../schemas/kubernetes.ts'
 import type { Skyhook } from '../../../schemas/skyhook.ts'
+import type { PackagePodState } from '../../../stages/model/package-pods.ts'
 import type { Known } from '../../../stages/model/snapshot.ts'
 
 export type TakeoverFacts = {
@@ -31,8 +32,7 @@ export type PackagePod = {
   readonly name: string
   readonly node: string
   readonly skyhook: string
-  /** `failing`: it ends with an error, again and again. `ended`: only its pause container runs. */
-  readonly state: 'running' | 'failing' | 'ended'
+  readonly state: PackagePodState
 }
 
 /** The ConfigMap in which the operator keeps a package's configuration as it rolled it out. */

@@ -64,7 +64,7 @@ const podTexts = {
   running: {
     id: 'package-pod-running',
     what: 'at work',
-    remedy: 'wait for them to end: agents would run packages beside them',
+    remedy: 'wait for them to end: agents begin nothing beside them',
   },
   failing: {
     id: 'package-pod-failing',
