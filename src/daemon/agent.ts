@@ -74,6 +74,10 @@ async function sync({ clock, log, root }: Platform, components: AgentComponents,
   await untilDone('list the folders of Skyhooks', () => host.loadFolders())
   await Promise.all([nodes.synced, skyhooks.synced])
   await untilKnown(components, signal)
+  await untilDone('read what the operator rolled out', async () => {
+    const snapshot = components.takeSnapshot(clock.steadyMs())
+    if (snapshot) await components.rolledOutConfigs.read(snapshot)
+  })
   await Promise.all([
     untilDone('look at the host', () => host.checkFitness()),
     untilDone('list the Leases', () => ownSlots.untilKnown(signal)),

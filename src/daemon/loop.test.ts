@@ -63,6 +63,7 @@ function observe(change: Partial<Observations> = {}): Observations {
     pods: unknown('not followed'),
     singleNode: undefined,
     hostFolders: new Set(),
+    rolledOutConfigs: new Map(),
     evictions: new Map(),
     interrupts: new Map(),
     statuses: known(new Map()),

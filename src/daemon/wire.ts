@@ -34,6 +34,7 @@ import { followNode, type NodeSource } from './state/node.ts'
 import { followPackageStatuses } from './state/package-statuses.ts'
 import { createPodSource, type PodSource } from './state/pods.ts'
 import { createReferences } from './state/references.ts'
+import { createRolledOutConfigs, type RolledOutConfigSource } from './state/rolled-out-configs.ts'
 import { followSkyhooks, type SkyhookSource } from './state/skyhooks.ts'
 import { findStraySteps, type StraySteps } from './state/stray-steps.ts'
 import { createWakeup, type Wakeup } from './state/wakeup.ts'
@@ -60,6 +61,7 @@ export type AgentComponents = {
   readonly skyhooks: SkyhookSource
   readonly pods: PodSource
   readonly ownSlots: OwnSlots
+  readonly rolledOutConfigs: RolledOutConfigSource
   readonly executors: Executors
   readonly metrics: Metrics
   readonly reporter: EventReporter
@@ -228,6 +230,7 @@ export async function wire({ settings, platform, isTimeContinued, signal }: Wire
 
   const crashLoop = createCrashLoop({ root, clock, log, wake })
   const references = createReferences(transport, namespace)
+  const rolledOutConfigs = createRolledOutConfigs(references)
   const preparer = createPreparer({ platform, settings, references, whyUnfit: host.checkFitness, signal })
   const steps = startStepRunner({
     root,
@@ -296,6 +299,7 @@ export async function wire({ settings, platform, isTimeContinued, signal }: Wire
     skyhooks,
     pods,
     ownSlots,
+    rolledOutConfigs,
     metrics,
     reporter,
     census,
@@ -329,6 +333,7 @@ export async function wire({ settings, platform, isTimeContinued, signal }: Wire
           pods: pods.current(),
           singleNode: nodeCounter.isSingleNode(),
           hostFolders: host.folders(),
+          rolledOutConfigs: rolledOutConfigs.current(),
           evictions: evictor.current(),
           interrupts: interrupter.current(),
           statuses: statuses.current(),

@@ -27,6 +27,7 @@ export const idleSnapshot = (change: Partial<Snapshot> = {}): Snapshot => ({
   pods: known({ pods: [], since: 'cordoned' }),
   singleNode: false,
   hostFolders: new Set(),
+  rolledOutConfigs: new Map(),
   evictions: new Map(),
   interrupts: new Map(),
   statuses: known(new Map()),

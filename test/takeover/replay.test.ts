@@ -7,6 +7,7 @@ import { takeoverReport } from '../../src/cli/doctor/takeover/report.ts'
 import { cordonedBeforeKey, disableKey, nodeStateKey, pauseKey, statusKey } from '../../src/schemas/annotations.ts'
 import { type PodObject, packagePodOf } from '../../src/cli/doctor/read/read-takeover.ts'
 import { apiGroup } from '../../src/schemas/api.ts'
+import { isEqual } from '../../src/schemas/equal.ts'
 import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
 import type { Skyhook } from '../../src/schemas/skyhook.ts'
 import { selects } from '../../src/schemas/selectors.ts'
@@ -83,13 +84,26 @@ function firstModeOf({ stage, state, passed }: PackageWork, hasInterrupt: boolea
   return next.find((each) => !passed.includes(each))
 }
 
+/** Config does not where the spec has another configuration than the operator rolled out. */
+const stays =
+  ({ skyhooks, configMaps }: Moment, one: PackageWork) =>
+  (stage: string): boolean => {
+    const spec = skyhooks.find(({ metadata }) => metadata.name === one.skyhook)?.spec.packages?.[one.package]
+    const rolledOut = configMaps.find(
+      ({ metadata }) => metadata.name === `${one.skyhook}-${one.package}-${one.version}`,
+    )
+    return stage !== 'config' || rolledOut === undefined || isEqual(rolledOut.data, spec?.configMap ?? {})
+  }
+
 /** No stage that has passed for the spec, and nothing while its Skyhook is held. */
 function leavesAlone(moment: Moment, seen: { readonly steps: string[]; restarts: number }): Invariant {
   const passed = new Set(
     workThatGoesOn(moment).flatMap((one) =>
-      one.passed.flatMap((stage) =>
-        [stage, `${stage}-check`].map((mode) => `${one.host} ${one.skyhook}/${one.package} ${mode}`),
-      ),
+      one.passed
+        .filter(stays(moment, one))
+        .flatMap((stage) =>
+          [stage, `${stage}-check`].map((mode) => `${one.host} ${one.skyhook}/${one.package} ${mode}`),
+        ),
     ),
   )
   return {
@@ -139,8 +153,12 @@ type Replay = {
   readonly restarts: number
 }
 
-async function replay(name: string, options: { readonly isPrepared: boolean } = { isPrepared: true }): Promise<Replay> {
-  const recorded = simulatedMoment(name)
+async function replay(
+  name: string,
+  options: { readonly isPrepared?: boolean; readonly edit?: (recorded: Moment) => Moment } = {},
+): Promise<Replay> {
+  const { isPrepared = true, edit = (moment: Moment) => moment } = options
+  const recorded = edit(simulatedMoment(name))
   const isCordoned = cordonedByPerson.has(name)
   let world: WorldView | undefined
   const seen = { steps: [] as string[], restarts: 0 }
@@ -155,7 +173,7 @@ async function replay(name: string, options: { readonly isPrepared: boolean } = 
         ...invariants,
         administrator((admin, started) => {
           if (isCordoned) admin.patchNode('node-2', { spec: { unschedulable: true } })
-          if (options.isPrepared) prepare(admin, started)
+          if (isPrepared) prepare(admin, started)
           people[name]?.(admin, started)
         }),
       ],
@@ -262,4 +280,19 @@ test("a cordon of an administrator that the operator's mark covers is lost unles
     findings.flatMap(({ id, command }) => (id === 'cordon-of-person' ? [command] : [])),
   )
   expect(commands).toEqual([`kubectl annotate node node-2 ${cordonedBeforeKey}=true`])
+})
+
+test('a configuration that the operator had not rolled out is rolled out by the agents, and nothing else', async () => {
+  const edit = (recorded: Moment): Moment => ({
+    ...recorded,
+    configMaps: recorded.configMaps.map((one) =>
+      one.metadata.name === 'tuning-kernel-1.0.0' ? { ...one, data: { ...one.data, 'sysctl.conf': 'older' } } : one,
+    ),
+  })
+  const { result, steps, restarts } = await replay('01-idle-complete', { edit })
+  expect([result.violation, restarts]).toEqual([undefined, 0])
+  const expected = ['host-1', 'host-2', 'host-3'].flatMap((host) =>
+    ['config', 'config-check'].map((mode) => `${host} tuning/kernel ${mode}`),
+  )
+  expect(steps.toSorted()).toEqual(expected)
 })

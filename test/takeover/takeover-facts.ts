@@ -29,7 +29,6 @@ export const withEndedPods = (facts: TakeoverFacts): TakeoverFacts => ({
 
 /** What `--takeover` alone can find. */
 export const takeoverFindings: readonly FindingId[] = [
-  'config-lost',
   'stage-repeated',
   'operator-running',
   'operator-webhook',

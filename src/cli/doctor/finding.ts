@@ -53,10 +53,6 @@ export const catalogue = {
   'host-disk-full': { severity: 'error', meaning: 'Agents can neither record nor unpack anything on a disk.' },
   'host-disk-low': { severity: 'warning', meaning: 'A disk of the agents has little room for images of packages.' },
   'host-journal-damaged': { severity: 'error', meaning: "The agents' journal on the host cannot be read." },
-  'config-lost': {
-    severity: 'error',
-    meaning: 'The operator has not rolled out a configuration; agents would take it for done.',
-  },
   'stage-repeated': { severity: 'warning', meaning: 'A stage that the operator has begun is repeated.' },
   'operator-running': { severity: 'error', meaning: 'The Skyhook operator is running.' },
   'operator-webhook': { severity: 'error', meaning: 'A webhook of the operator is asked about Skyhooks.' },

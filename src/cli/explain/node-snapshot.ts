@@ -81,6 +81,7 @@ export function nodeView(
     evictions: detail.pods.known ? expectedEvictions(detail.pods.value, valueOr(detail.budgets, []), nowMs) : new Map(),
     interrupts: new Map([['published', { state: 'running' }]]),
     hostFolders: new Set(),
+    rolledOutConfigs: new Map(),
     statuses: known(new Map()),
     requestedStatuses: new Map(),
     cleanUps: new Map(),

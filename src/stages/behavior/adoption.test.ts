@@ -175,6 +175,20 @@ describe('work that the operator left unfinished', () => {
   })
 })
 
+test('a configuration that the operator has not rolled out is rolled out, with its interrupt', () => {
+  const node = started({ '1.0.0': 'config/complete' }, 'complete')
+  node.rolledOutConfigs = new Map([['s', { a: { 'a.conf': 'old', 'b.conf': 'same' } }]])
+  const configMap = { 'a.conf': 'new', 'b.conf': 'same' }
+  const configInterrupts = { 'a.conf': { type: 'service', services: ['x'] } } as const
+  node.apply('s', { packages: { a: pkg('1.0.0', { configMap, configInterrupts }) } })
+  node.settleFor(30_000)
+  expect([node.executedSteps[0], node.executedInterrupts, node.status()]).toEqual([
+    'a config run.sh',
+    ['service x'],
+    'complete',
+  ])
+})
+
 describe('package pods of the operator', () => {
   const packagePod = (name: string, change: Partial<Pod['status']> = {}): Pod => ({
     metadata: {

@@ -6,6 +6,7 @@ import type { Journal } from '../../schemas/journal.ts'
 import type { PackageConfig } from '../../schemas/package-config.ts'
 import type { StatusReadResult } from '../../schemas/package-status.ts'
 import type { Reason } from '../../schemas/catalogue/reasons.ts'
+import type { RolledOutConfigs } from '../../schemas/rolled-out-configs.ts'
 import type { SkyhookSpec, SlotPhase } from '../../schemas/skyhook.ts'
 import type { StepEnd } from '../../schemas/step-end.ts'
 import type { Action } from './plan.ts'
@@ -54,6 +55,8 @@ export type Snapshot = {
   readonly interrupts: ReadonlyMap<string, InterruptObservation>
   /** Names of the folders below copyDirRoot when the agent started: what somebody left on this host. */
   readonly hostFolders: ReadonlySet<string>
+  /** By Skyhook, of those that the operator worked on before the agent started. */
+  readonly rolledOutConfigs: ReadonlyMap<string, RolledOutConfigs>
   /**
    * What packages say about themselves, by `packageStatusKey` (run-requests.ts); unknown until the first look. Without
    * a file they are not in it.

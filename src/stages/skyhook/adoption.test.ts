@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { type EntryState, entryStates, type PackageSpec, type StageName, stageNames } from '../../schemas/skyhook.ts'
 import { type Due, dueOf } from '../package/next-stage.ts'
-import { adoptEntries } from './adoption.ts'
+import { adoptEntries, configuredPackages } from './adoption.ts'
 
 const textOf = (entries: Readonly<Record<string, string>>): string =>
   JSON.stringify(
@@ -17,13 +17,16 @@ type Case = {
   readonly spec?: Partial<PackageSpec>
   readonly status?: string
   readonly keys?: readonly string[]
+  /** The configuration that the operator rolled out. */
+  readonly rolledOut?: Readonly<Record<string, string>>
 }
 
 /** What an agent does first with the entries, and which interrupt it owes for the spec's version. */
-function goesOn(entries: Readonly<Record<string, string>>, { spec, status, keys }: Case = {}): string {
+function goesOn(entries: Readonly<Record<string, string>>, { spec, status, keys, rolledOut }: Case = {}): string {
   const desired: PackageSpec = { version: '1.0.0', image: 'r/a', ...spec }
   const view = { spec: { packages: { a: desired } }, ...(keys && { configUpdates: { a: keys } }) }
-  const records = adoptEntries(view, { state: textOf(entries), status })
+  const work = { state: textOf(entries), status, rolledOut: rolledOut && { a: rolledOut } }
+  const records = adoptEntries(view, work)
   const due = dueOf('a', desired, Object.values(records))
   const pending = records[`a|${desired.version}`]?.pendingInterrupt?.interrupt
   return [dueText(due), ...(pending ? [`owes ${pending.type}`] : [])].join(', ')
@@ -94,6 +97,34 @@ describe("an entry of the operator at the spec's version", () => {
   ])('after a roll of a key %s, %s goes on with %s', (_, at, expected, given) =>
     expect(goesOn({ '1.0.0': at }, given)).toBe(expected),
   )
+})
+
+describe('a configuration that the operator has not rolled out', () => {
+  const edited = { configMap: { 'a.conf': 'new' } }
+  const rolledOut = { 'a.conf': 'old' }
+  test.each<[string, string, Case]>([
+    ['config/complete', 'config 1.0.0', { spec: edited, status: 'complete', rolledOut }],
+    ['post-interrupt/complete', 'config 1.0.0', { spec: { ...edited, ...reboot }, rolledOut }],
+    ['config/complete', 'nothing', { spec: edited, rolledOut: { 'a.conf': 'new' } }],
+    ['config/complete', 'nothing', { spec: edited }],
+    ['config/complete', 'nothing', { spec: { configMap: {} }, rolledOut }],
+    ['apply/complete', 'config 1.0.0', { spec: edited, rolledOut }],
+  ])('%s goes on with %s', (at, expected, given) => expect(goesOn({ '1.0.0': at }, given)).toBe(expected))
+
+  test.each<[string, string, readonly string[]]>([
+    ['config/in_progress', '1.0.0', ['a']],
+    ['interrupt/complete', '1.0.0', ['a']],
+    ['post-interrupt/complete', '1.0.0', ['a']],
+    ['apply/complete', '1.0.0', []],
+    ['uninstall/in_progress', '1.0.0', []],
+    ['config/complete', '1.1.0', []],
+  ])('its ConfigMap matters for %s of %s: %j', (at, version, expected) => {
+    const spec = {
+      packages: { a: { version: '1.0.0', image: 'r/a', ...edited }, b: { version: '1.0.0', image: 'r/b' } },
+    }
+    const work = { state: textOf({ [version]: at }), status: undefined }
+    expect(configuredPackages(spec, work)).toEqual(expected)
+  })
 })
 
 describe('entries of several versions', () => {

@@ -1,5 +1,12 @@
 import type { ConfigRecord, PackageInputs, PackageRecord, PendingInterrupt } from '../../schemas/journal.ts'
-import { type EntryState, type PackageSpec, type StageName, stageNames } from '../../schemas/skyhook.ts'
+import type { RolledOutConfigs } from '../../schemas/rolled-out-configs.ts'
+import {
+  type EntryState,
+  type PackageSpec,
+  type SkyhookSpec,
+  type StageName,
+  stageNames,
+} from '../../schemas/skyhook.ts'
 import { isConditional, matchedInterrupts, mergeInterrupts } from '../interrupt/merge.ts'
 import { inputsOf } from '../model/package-inputs.ts'
 import { packageKey } from '../model/package-key.ts'
@@ -13,6 +20,8 @@ export type OperatorWork = {
   readonly state: string
   /** What the operator made of all packages of the Skyhook together. */
   readonly status: string | undefined
+  /** Undefined where nobody looked. */
+  readonly rolledOut?: RolledOutConfigs | undefined
 }
 
 /** Where the work on an entry goes on. */
@@ -68,7 +77,7 @@ export function continuationOf({ stage, state }: AnnotationEntry): Continuation 
  */
 export function adoptEntries(
   view: Pick<SkyhookView, 'spec' | 'configUpdates'>,
-  { state, status }: OperatorWork,
+  { state, status, rolledOut }: OperatorWork,
 ): Record<string, PackageRecord> {
   const records: Record<string, PackageRecord> = {}
   const entries = parseState(state) ?? {}
@@ -80,7 +89,7 @@ export function adoptEntries(
     const spec = view.spec.packages?.[name]
     const isCurrent = spec?.version === version
     const facts = adoptedFacts(entry, {
-      inputs: spec ? inputsOf(spec) : { config: {}, env: [] },
+      inputs: spec ? operatorInputs(spec, isCurrent ? rolledOut?.[name] : undefined) : { config: {}, env: [] },
       spec: isCurrent ? spec : undefined,
       keys: isCurrent ? (view.configUpdates?.[name] ?? []) : [],
       isComplete: status === 'complete',
@@ -89,6 +98,27 @@ export function adoptEntries(
     if (facts) records[key] = adoptPackage({ name, version, image }, facts)
   }
   return records
+}
+
+/**
+ * Packages at the spec's version, by name, whose configuration the operator may have rolled out as it was before an
+ * edit: what it rolled out is in their ConfigMaps.
+ */
+export function configuredPackages({ packages = {} }: SkyhookSpec, { state }: OperatorWork): readonly string[] {
+  const entries = parseState(state) ?? {}
+  return Object.entries(packages).flatMap(([name, { version, configMap = {} }]) => {
+    const entry = entries[packageKey(name, version)] ?? entries[name]
+    const isPastApply = entry?.version === version && stagesPastApply.has(String(entry.stage))
+    return isPastApply && Object.keys(configMap).length > 0 ? [name] : []
+  })
+}
+
+const stagesPastApply: ReadonlySet<string> = new Set(['config', 'interrupt', 'post-interrupt'] satisfies StageName[])
+
+/** The operator keeps what it rolled out of a configMap that is empty now, and does nothing. */
+function operatorInputs(spec: PackageSpec, rolledOut: Readonly<Record<string, string>> | undefined): PackageInputs {
+  const inputs = inputsOf(spec)
+  return rolledOut && Object.keys(inputs.config).length > 0 ? { ...inputs, config: rolledOut } : inputs
 }
 
 type AdoptedPackage = {

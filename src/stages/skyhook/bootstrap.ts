@@ -8,7 +8,7 @@ import { rebootsOfLostJournal } from '../interrupt/reboots.ts'
 import { cancelAll } from '../package/cancel.ts'
 import { isMidChange } from '../package/next-stage.ts'
 import type { SkyhookView, Snapshot } from '../model/snapshot.ts'
-import { adoptEntries } from './adoption.ts'
+import { adoptEntries, type OperatorWork } from './adoption.ts'
 
 export type BootstrapResult = { readonly record: SkyhookRecord; readonly event?: StageEvent }
 
@@ -19,7 +19,6 @@ export type BootstrapResult = { readonly record: SkyhookRecord; readonly event?:
 export function bootstrapRecord(snapshot: Snapshot, view: SkyhookView): BootstrapResult {
   const { name, uid } = view.metadata
   const text = nodeStateOf(snapshot.node, name)
-  const status = snapshot.node.metadata.annotations?.[statusKey(name)]
   const companion = companionOf(snapshot.node, name)
   const record = { ...newSkyhookRecord(uid), ...(companion && { rev: companion.rev }) }
   if (text === undefined) return { record } // reset by a person, or never worked on
@@ -28,11 +27,24 @@ export function bootstrapRecord(snapshot: Snapshot, view: SkyhookView): Bootstra
       record: { ...record, ...rebootsOfLostJournal(companion.reboots ?? {}, snapshot.bootId) },
       event: { type: 'startedOver', skyhook: name },
     }
-  if (!snapshot.hostFolders.has(name)) return { record, event: { type: 'startedOver', skyhook: name } }
+  const work = operatorWorkOn(snapshot, name)
+  if (work === undefined) return { record, event: { type: 'startedOver', skyhook: name } }
   return {
-    record: { ...record, adopted: true, packages: adoptEntries(view, { state: text, status }) },
+    record: { ...record, adopted: true, packages: adoptEntries(view, work) },
     event: { type: 'adopted', skyhook: name },
   }
+}
+
+/** What the operator left, and no agent has taken over; undefined where its files are not on the host. */
+export function operatorWorkOn(
+  { node, journal, hostFolders, rolledOutConfigs }: Snapshot,
+  skyhook: string,
+): OperatorWork | undefined {
+  const state = nodeStateOf(node, skyhook)
+  if (state === undefined || skyhook in journal.skyhooks || companionOf(node, skyhook)) return undefined
+  if (!hostFolders.has(skyhook)) return undefined
+  const status = node.metadata.annotations?.[statusKey(skyhook)]
+  return { state, status, rolledOut: rolledOutConfigs.get(skyhook) }
 }
 
 /**

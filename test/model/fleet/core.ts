@@ -145,6 +145,7 @@ export class Cores {
         singleNode: false,
         evictions: new Map(),
         hostFolders: new Set(),
+        rolledOutConfigs: new Map(),
         statuses: known(new Map()),
         requestedStatuses: new Map(),
         cleanUps: new Map(),

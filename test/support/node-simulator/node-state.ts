@@ -50,6 +50,7 @@ export class NodeState {
   /** What packages wrote about themselves, by `<skyhook>/<package>`. */
   readonly statusFiles = new Map<string, StatusReadResult>()
   hostFolders: ReadonlySet<string> = new Set()
+  rolledOutConfigs: Snapshot['rolledOutConfigs'] = new Map()
   host: Snapshot['host'] = { state: 'usable' }
 
   // The cluster.
@@ -190,6 +191,7 @@ export class NodeState {
       singleNode: this.singleNode,
       evictions: new Map(this.evictions),
       hostFolders: this.hostFolders,
+      rolledOutConfigs: this.rolledOutConfigs,
       statuses: this.hasReadStatuses ? known(new Map(this.statusFiles)) : unknown('not looked yet'),
       requestedStatuses: new Map(this.requestedStatuses),
       cleanUps: new Map(this.cleanUps),

@@ -6,7 +6,6 @@ import { cordonKey, statusKey } from '../../../schemas/annotations.ts'
 import { configUpdatesOf } from '../../../schemas/config-updates.ts'
 import type { PackageRecord } from '../../../schemas/journal.ts'
 import type { KubernetesNode } from '../../../schemas/kubernetes.ts'
-import type { PackageSpec } from '../../../schemas/skyhook.ts'
 import { companionOf, nodeStateOf, parseState } from '../../../stages/model/read-annotations.ts'
 import { dueOf } from '../../../stages/package/next-stage.ts'
 import { adoptEntries, continuationOf } from '../../../stages/skyhook/adoption.ts'
@@ -23,8 +22,6 @@ export type Adoption = {
   readonly outcome: 'ours' | 'complete' | 'continues' | 'first'
   /** The operator was in the middle of that stage: it runs again. */
   readonly repeated: readonly RepeatedPackage[]
-  /** The spec has another configuration than the operator rolled out: agents would take it for done. */
-  readonly lostConfigs: readonly string[]
 }
 
 export function adoptionOf(
@@ -33,12 +30,15 @@ export function adoptionOf(
   configMaps: readonly PackageConfigMap[],
 ): Adoption {
   const { metadata, spec } = skyhook
-  const none = { repeated: [], lostConfigs: [] }
-  if (companionOf(node, metadata.name) !== undefined) return { outcome: 'ours', ...none }
+  if (companionOf(node, metadata.name) !== undefined) return { outcome: 'ours', repeated: [] }
   const state = nodeStateOf(node, metadata.name) ?? '{}'
   const status = node.metadata.annotations?.[statusKey(metadata.name)]
   const configUpdates = configUpdatesOf(skyhook.status)
-  const records = Object.values(adoptEntries({ spec, configUpdates }, { state, status }))
+  const own = configMaps.filter((one) => one.skyhook === metadata.name)
+  const rolledOut = Object.fromEntries(
+    own.filter((one) => spec.packages?.[one.package]?.version === one.version).map((one) => [one.package, one.data]),
+  )
+  const records = Object.values(adoptEntries({ spec, configUpdates }, { state, status, rolledOut }))
   const packages = spec.packages ?? {}
   const names = [...new Set([...Object.keys(packages), ...records.map(({ name }) => name)])]
   const dues = names.map((name) =>
@@ -56,38 +56,13 @@ export function adoptionOf(
       ? [{ package: `${name} ${version}`, stage: String(entry.stage) }]
       : []
   })
-  const lostConfigs = records.flatMap((record) => {
-    const { name, version } = record
-    const desired = packages[name]
-    const isLost =
-      desired?.version === version && isConfigured(record) && isConfigOther(metadata.name, name, desired, configMaps)
-    return isLost ? [`${name} ${version}`] : []
-  })
   const isComplete = dues.every(({ due }) => due === 'nothing')
-  return { outcome: isComplete ? 'complete' : entries.length === 0 ? 'first' : 'continues', repeated, lostConfigs }
+  return { outcome: isComplete ? 'complete' : entries.length === 0 ? 'first' : 'continues', repeated }
 }
 
 /** An interrupt only if it is still asked for. */
 const isRepeated = ({ pendingInterrupt }: PackageRecord, continuation: ReturnType<typeof continuationOf>): boolean =>
   continuation === 'repeat' || (continuation === 'interrupt' && pendingInterrupt !== undefined)
-
-/** Config has passed: it does not run again for the spec as it is. */
-const isConfigured = ({ progress: { stage, state } }: PackageRecord): boolean =>
-  stage === 'interrupt' || stage === 'post-interrupt' || (stage === 'config' && state === 'complete')
-
-function isConfigOther(
-  skyhook: string,
-  name: string,
-  { version, configMap = {} }: PackageSpec,
-  configMaps: readonly PackageConfigMap[],
-): boolean {
-  const rolledOut = configMaps.find(
-    (one) => one.skyhook === skyhook && one.package === name && one.version === version,
-  )?.data
-  if (rolledOut === undefined || Object.keys(configMap).length === 0) return false
-  const keys = new Set([...Object.keys(rolledOut), ...Object.keys(configMap)])
-  return [...keys].some((key) => rolledOut[key] !== configMap[key])
-}
 
 /** The taint that Kubernetes puts on a cordoned node says since when it is one. */
 const unschedulableTaint = 'node.kubernetes.io/unschedulable'

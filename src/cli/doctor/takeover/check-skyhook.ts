@@ -44,24 +44,11 @@ function aboutOf({ metadata }: OperatorSkyhook, selected: readonly OnNode[]): st
 }
 
 function findingsOf(skyhook: string, selected: readonly OnNode[]): readonly Finding[] {
-  const lost = selected.flatMap(({ node, lostConfigs }) => lostConfigs.map((text) => ({ node, text })))
   const repeated = selected.flatMap(({ node, repeated: found }) =>
     found.map((one) => ({ node, text: repeatedText(one) })),
   )
   const command = `kubectl get skyhook ${skyhook} -w`
   return [
-    ...grouped(lost).map(([text, names]) =>
-      finding('config-lost', {
-        message:
-          `the operator has ${text} with another configuration than the spec, which agents would take for done, for ` +
-          `${skyhook} on ${named(names)}`,
-        remedy:
-          'let the operator roll it out, or put the old configuration back and change it again when the agents are ' +
-          'there',
-        command,
-        objects: objectsOf(skyhook, names),
-      }),
-    ),
     ...grouped(repeated).map(([text, names]) =>
       finding('stage-repeated', {
         message: `${text}: ${counted(names.length, 'node')} of ${skyhook}, ${named(names)}`,

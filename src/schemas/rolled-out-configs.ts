@@ -1,0 +1,9 @@
+/**
+ * What the Skyhook operator last rolled out of each package's configMap, by package: the data of the ConfigMaps that it
+ * keeps in its namespace. A package without a ConfigMap is not in it.
+ */
+export type RolledOutConfigs = Readonly<Record<string, Readonly<Record<string, string>>>>
+
+/** Name of the ConfigMap in which the operator keeps it. */
+export const rolledOutConfigName = (skyhook: string, packageName: string, version: string): string =>
+  `${skyhook}-${packageName}-${version}`.toLowerCase()
