@@ -3,6 +3,9 @@ import type { Cluster, NodeName } from './cluster.ts'
 import { patch, ignoreNotFound } from './kube.ts'
 import type { Moment, Pod, View } from './moments.ts'
 
+/** In the base disk of the hosts: it runs until it is told to end. */
+export const workloadImage = 'sandbox.local/workload:1'
+
 export type PodOptions = {
   readonly labels?: Readonly<Record<string, string>>
   readonly tolerations?: readonly object[]
@@ -133,7 +136,7 @@ function podSpec({ tolerations, arguments: args = [], graceSeconds = 1, nodeSele
     automountServiceAccountToken: false,
     ...(tolerations && { tolerations }),
     ...(nodeSelector && { nodeSelector }),
-    containers: [{ name: 'workload', image: 'sandbox.local/workload:1', imagePullPolicy: 'Never', args }],
+    containers: [{ name: 'workload', image: workloadImage, imagePullPolicy: 'Never', args }],
   }
 }
 
