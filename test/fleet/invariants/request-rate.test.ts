@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { requestRate } from './request-rate.ts'
 import { sampleWorld } from './sample-world.ts'
 
+const podsPath = '/api/v1/namespaces/skyhook/pods'
 const ask = (world: ReturnType<typeof sampleWorld>, client: string): unknown =>
   world.send(client, 'GET', '/api/v1/nodes/n1')
 
@@ -29,6 +30,24 @@ test('an agent that asks twice a second for minutes is within the limit of its f
     await world.pass(1)
   }
   expect(world.violations[0]).toContain('agent:n1 sends more than 120 requests in a minute')
+})
+
+test('blocked evictions have a limit of their own', async () => {
+  const world = sampleWorld(requestRate)
+  const minute = async (tries: number): Promise<void> => {
+    for (let count = 0; count < tries; count++) {
+      world.send('agent:n1', 'GET', '/api/v1/pods')
+      for (const name of ['a', 'b']) expect(() => world.send('agent:n1', 'GET', `${podsPath}/${name}`)).toThrow()
+      await world.pass(1)
+    }
+  }
+  await minute(59)
+  await minute(59)
+  expect(world.violations).toEqual([])
+  for (let count = 0; count < 25; count++)
+    for (const name of ['a', 'b', 'c']) expect(() => world.send('agent:n1', 'GET', `${podsPath}/${name}`)).toThrow()
+  await minute(30)
+  expect(world.violations[0]).toContain('agent:n1 sends more than 120 requests in a minute; the last: get pods')
 })
 
 test('an administrator may ask as often as he likes', () => {

@@ -3,8 +3,10 @@ import { evidenceOf } from './evidence.ts'
 import { hostOfClient } from './cluster.ts'
 import type { Invariant } from './invariant.ts'
 
-/** Twice what a healthy agent was seen to need; watches are not counted. */
+/** Twice what a healthy agent was seen to need; watches and evictions are not counted. */
 const maxPerMinute = 120
+/** Of a node's blocked pods together one is tried each second at first, with a read of the pod before it. */
+const maxEvictionsPerMinute = 2 * 60
 const maxInFirstMinute = 240
 /** Requests of one kind for one object in a second. */
 const maxAlikePerSecond = 50
@@ -36,6 +38,7 @@ export const requestRate: Invariant = {
           if (event.event.kind !== 'agent') return
           startedAtMs.set(event.host, atMs)
           minutes.delete(`agent:${event.host}`)
+          minutes.delete(`agent:${event.host} evicts`)
           return
         }
         if (event.kind !== 'answered' || event.entry.verb === 'watch') return
@@ -48,8 +51,9 @@ export const requestRate: Invariant = {
           violate(`${client} sends ${alike} times in a second: ${verb} ${resource} ${name}`)
         if (host === undefined) return
         const isFirst = atMs - (startedAtMs.get(host) ?? 0) < 60_000
-        const count = countIn(minutes, client, atMs, 60_000)
-        const limit = isFirst ? maxInFirstMinute : maxPerMinute
+        const isEviction = resource === 'pods/eviction' || (resource === 'pods' && verb === 'get')
+        const count = countIn(minutes, isEviction ? `${client} evicts` : client, atMs, 60_000)
+        const limit = isEviction ? maxEvictionsPerMinute : isFirst ? maxInFirstMinute : maxPerMinute
         if (count > limit)
           violate(`${client} sends more than ${limit} requests in a minute; the last: ${verb} ${resource}`)
       },
