@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import {
   firstDelayMs,
+  isAmongFirst,
   handOverDelayMs,
   hashFraction,
   isNextInLine,
@@ -123,8 +124,14 @@ describe('delays', () => {
     expect(Math.round(sleepMs(uidAt(0.9), 4, queue, progress, 0) / 1_000)).toBe(100)
   })
 
-  test('a first request waits for those who come first, and no longer', () => {
+  test('as many nodes as there are slots are among the first, and the others wait for them, not long', () => {
     const all = { matched: 15, waiters: 15 }
-    expect([0, 0.19, 0.9].map((fraction) => firstDelayMs(uidAt(fraction), 3, all, 0.5))).toEqual([0, 0, 100])
+    expect([0, 0.19, 0.21, 0.9].map((fraction) => isAmongFirst(uidAt(fraction), 3, all))).toEqual([
+      true,
+      true,
+      false,
+      false,
+    ])
+    expect([0, 1].map(firstDelayMs)).toEqual([100, 200])
   })
 })

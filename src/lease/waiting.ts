@@ -63,12 +63,11 @@ export function handOverDelayMs(nodeUid: string, limit: number, queue: Queue, ra
   return handOverMs * (round + random)
 }
 
-/**
- * How long to wait before the first request for a slot of a Skyhook that all nodes have seen at once: those who come
- * first do not wait, so that the others find their slots taken instead of racing for them.
- */
-export const firstDelayMs = (nodeUid: string, limit: number, queue: Queue, random: number): number =>
-  placeOf(nodeUid, queue) < limit ? 0 : handOverMs * (1 + 2 * random)
+/** Whether the node is one of those who take the first slots, if all selected nodes want one at once. */
+export const isAmongFirst = (nodeUid: string, limit: number, queue: Queue): boolean => placeOf(nodeUid, queue) < limit
+
+/** Within this the others see that those have taken them; else they ask all the same. */
+export const firstDelayMs = (random: number): number => 2 * handOverMs * (1 + random)
 
 /** The slot was released and another node was faster. */
 const lostBackoff: Backoff = { initialMs: 200, maxMs: 30_000, jitter: 0.5 }

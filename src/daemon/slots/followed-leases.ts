@@ -2,7 +2,7 @@ import type { Limit } from '../../lease/rule.ts'
 import type { Leases, ScopeListing } from '../../lease/slot-reads.ts'
 import type { Lease, Slot } from '../../lease/slot.ts'
 import type { Random } from '../../schemas/clock.ts'
-import { type LeaseSeen, type LeaseWatch, watchLease } from './lease-watch.ts'
+import { type LeaseSeen, type LeaseWatch, unseen, watchLease } from './lease-watch.ts'
 
 /** The Leases that one wait watches by name: one held slot and, where the budget depends on it, the ledger. */
 export type FollowedLeases = {
@@ -42,9 +42,9 @@ export function createFollowedLeases(options: FollowedLeasesOptions): FollowedLe
   function followSlot(name: string, seen: LeaseSeen, slotsNow: () => Limit): void {
     if (slotWatch?.name === name) return
     slotWatch?.close()
-    let isHeld = seen.lease !== undefined
+    let isHeld = seen === unseen ? undefined : seen.lease !== undefined
     const onChange = (lease: Lease | undefined): void => {
-      const wasHeld = isHeld
+      const wasHeld = isHeld ?? true
       isHeld = lease !== undefined
       if (isHeld) options.onHeld(wasHeld)
       else options.onReleased(slotsNow())

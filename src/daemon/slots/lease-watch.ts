@@ -7,6 +7,9 @@ import type { Random } from '../../schemas/clock.ts'
 /** What an earlier read has shown of a Lease. */
 export type LeaseSeen = { readonly lease: Lease | undefined; readonly resourceVersion: string }
 
+/** Nobody has looked yet: the watch begins with the Lease, if there is one. An absence it does not show. */
+export const unseen: LeaseSeen = { lease: undefined, resourceVersion: '0' }
+
 export type LeaseWatch = { readonly name: string; close(): void }
 
 /**

@@ -14,6 +14,8 @@ export type QueueKnowledge = {
   /** Of everyone in the cluster, while nobody has counted. */
   readonly queue: () => Queue
   ledger(): Lease | undefined
+  /** The ledger says how many slots there are, and who else waits for one of this spec. */
+  isCounted(): boolean
   /** The budget depends on the ledger. */
   needsLedger(): boolean
   /** The spec as it was last read. */
@@ -54,6 +56,7 @@ export function createQueueKnowledge(first: SkyhookView, fleet: FleetSize, clock
     limit,
     queue,
     ledger: () => ledgers[0],
+    isCounted: () => typeof limit() !== 'object' && queueOf(view, ledgers) !== undefined,
     needsLedger: () => typeof limitOf(view, []) === 'object',
     view: () => view,
     update: (latest) => void (view = latest),

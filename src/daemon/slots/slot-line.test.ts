@@ -56,13 +56,20 @@ beforeEach(async () => {
   isListed = true
 })
 
-function lineOf(options: { readonly agents: number; readonly nodeUid?: string }): SlotLine {
+/** `isCounted`: by the census, not only estimated. */
+function lineOf(options: {
+  readonly agents: number
+  readonly nodeUid?: string
+  readonly isCounted?: boolean
+}): SlotLine {
   stopping = new AbortController()
+  const fleet = createFleetSize(options.agents)
+  if (options.isCounted) fleet.observe(options.agents)
   return createSlotLine({
     leases,
     nodeUid: () => options.nodeUid ?? early,
     skyhooks: () => (isListed ? known([view]) : unknown('not listed')),
-    fleet: createFleetSize(options.agents),
+    fleet,
     random: { number: () => 0.5, hex: () => '' },
     onTurn: () => void turns.push(clock.monotonicMs()),
     onNear: () => void nears.push(clock.monotonicMs()),
@@ -99,6 +106,16 @@ async function count(matched: number, waiters: number): Promise<void> {
 const deny = async (line: SlotLine, reason = 'full'): Promise<number> => {
   const listing = await listScope(leases, scope)
   return line.afterDenial(view, { outcome: 'waiting', reason, listing }).retryInMs
+}
+/** The first request in a large fleet: the node is asked again when the ledger is there. */
+async function ask(line: SlotLine, isPrepared = true): Promise<Pause | undefined> {
+  const first = await line.beforeRequest(view, isPrepared)
+  await clock.advance(100)
+  if (turns.length === 0) return first
+  turns.length = 0
+  const second = line.beforeRequest(view, isPrepared)
+  await clock.advance(1_000)
+  return await second
 }
 /** Requests of the agent since the last call, as `watch s-….slot-0`. */
 function requests(): string[] {
@@ -315,6 +332,49 @@ describe('a node whose turn is near', () => {
   })
 })
 
+describe('the first request in a small fleet', () => {
+  const first = async (nodeUid: string): Promise<{ line: SlotLine; pause: Pause | undefined }> => {
+    const line = lineOf({ agents: 10, nodeUid, isCounted: true })
+    return { line, pause: await line.beforeRequest(view, true) }
+  }
+
+  test('is not held up where the node comes first, or nobody has counted', async () => {
+    expect((await first(early)).pause).toBeUndefined()
+    expect(await lineOf({ agents: 10, nodeUid: late }).beforeRequest(view, true)).toBeUndefined()
+    expect(requests()).toEqual([])
+  })
+
+  test('is left out while those who come first hold their slots', async () => {
+    const { line, pause } = await first(late)
+    expect(pause).toEqual({ message: 'requesting a slot', retryInMs: 150 })
+    await put(slot0)
+    await clock.advance(100)
+    expect(turns).toHaveLength(1)
+    const held = await line.beforeRequest(view, true)
+    expect(held?.message).toBe('the budget of 1 node is used up')
+    expect(held?.retryInMs).toBeGreaterThanOrEqual(30_000)
+    await clock.advance(10_000)
+    expect([turns.length, requests()]).toEqual([1, ['watch']])
+    await remove(slot0)
+    await clock.advance(1_000)
+    expect([turns.length, await line.beforeRequest(view, true)]).toEqual([2, undefined])
+  })
+
+  test('follows where nobody comes first', async () => {
+    const { line, pause } = await first(late)
+    await clock.advance(pause?.retryInMs ?? 0)
+    expect([await line.beforeRequest(view, true), requests()]).toEqual([undefined, ['watch']])
+  })
+
+  test('follows at once where the slot was free again before the node could say that it is held', async () => {
+    const { line } = await first(late)
+    await put(slot0)
+    await remove(slot0)
+    await clock.advance(1_000)
+    expect([turns.length > 0, await line.beforeRequest(view, true)]).toEqual([true, undefined])
+  })
+})
+
 describe('budgets', () => {
   test('a raised budget is asked for at once, a lowered one is not', async () => {
     const line = lineOf({ agents: 3 })
@@ -472,38 +532,49 @@ describe('budgets', () => {
 })
 
 describe('a node whose turn is far', () => {
-  test('the first in a large fleet asks, the others read the ledger and sleep', async () => {
+  test('the first in a large fleet asks, the others see the ledger once and sleep', async () => {
     await count(1_000, 1_000)
-    expect(await lineOf({ agents: 1_000 }).beforeRequest(view, true)).toBeUndefined()
+    expect(await ask(lineOf({ agents: 1_000 }))).toBeUndefined()
+    stopping.abort()
     requests()
     const line = lineOf({ agents: 1_000, nodeUid: late })
-    expect(await line.beforeRequest(view, true)).toMatchObject({ message: 'the budget of 1 node is used up' })
+    expect(await ask(line)).toMatchObject({ message: 'the budget of 1 node is used up' })
     await clock.advance(30_000)
-    expect(requests()).toEqual([`get ${ledgerName(skyhook)}`])
-    expect(server.openWatches()).toBe(0)
+    expect([requests(), server.openWatches()]).toEqual([['watch'], 0])
   })
 
   test('a node that is near and not prepared makes ready before it asks', async () => {
     await count(1_000, 1_000)
     const line = lineOf({ agents: 1_000 })
     expect([...line.distant()]).toEqual(['s']) // nothing was read that says otherwise
-    expect(await line.beforeRequest(view, false)).toEqual({ message: 'requesting a slot', retryInMs: 0 })
+    expect(await ask(line, false)).toEqual({ message: 'requesting a slot', retryInMs: 0 })
     expect([...line.distant()]).toEqual([])
     expect(await line.beforeRequest(view, true)).toBeUndefined()
-    expect(requests()).toEqual([`get ${ledgerName(skyhook)}`])
+    expect(requests()).toEqual(['watch'])
   })
 
-  test('a node that is not prepared asks all the same when nothing tells how far its turn is', async () => {
+  test('nodes wait for the count before they send a request, and ask all the same if it stays missing', async () => {
     view = budgeted({ percent: 10 })
     const line = lineOf({ agents: 1_000, nodeUid: late })
+    const pause = await line.beforeRequest(view, false)
+    expect(pause?.message).toBe('budget unknown: the census has not counted this Skyhook yet')
+    expect(pause?.retryInMs).toBeGreaterThan(30_000)
+    await clock.advance(10_000)
+    expect([requests(), turns, missingCounts, ...line.distant()]).toEqual([['watch'], [], 1, 's'])
     expect(await line.beforeRequest(view, false)).toBeUndefined()
-    expect([...line.distant()]).toEqual(['s'])
+  })
+
+  test('while the count is of earlier work, all nodes are expected to wait', async () => {
+    await count(1_000, 3)
+    view = { ...view, spec: { ...view.spec, packages: { a: { version: '2.0.0', image: 'a' } } } }
+    const line = lineOf({ agents: 1_000, nodeUid: late })
+    expect(await ask(line)).toMatchObject({ message: 'the budget of 1 node is used up' })
   })
 
   test('a sleeping node hears that its turn is near before it asks', async () => {
     await count(1_000, 1_000)
     const line = lineOf({ agents: 1_000, nodeUid: late })
-    await line.beforeRequest(view, false)
+    await ask(line, false)
     await clock.advance(10_000)
     expect([[...line.distant()], nears]).toEqual([['s'], []])
     await put(slot0)
@@ -529,7 +600,7 @@ describe('a node whose turn is far', () => {
     for (let index = 0; index < 10; index++) await put(indexedName(scope, index))
     await count(1_000, 1_000)
     const line = lineOf({ agents: 1_000, nodeUid: late })
-    await line.beforeRequest(view, true)
+    await ask(line)
     for (let waiters = 1_000; waiters > 150; waiters -= 10) {
       await count(1_000, waiters)
       await clock.advance(1_000)
@@ -545,7 +616,7 @@ describe('a node whose turn is far', () => {
   test('a node asks at once when its turn has come and its slot is free', async () => {
     await count(1_000, 1_000)
     const line = lineOf({ agents: 1_000, nodeUid: late })
-    await line.beforeRequest(view, true)
+    await ask(line)
     await count(1_000, 5)
     await clock.advance(600_000)
     expect(turns.length).toBeGreaterThan(0)
@@ -560,7 +631,7 @@ describe('a node whose turn is far', () => {
   test('a far node looks for itself, and for a census, when the ledger stands still', async () => {
     await count(1_000, 1_000)
     const line = lineOf({ agents: 1_000, nodeUid: late })
-    await line.beforeRequest(view, true)
+    await ask(line)
     await clock.advance(1_000_000)
     expect(missingCounts).toBeGreaterThan(0)
     expect(turns.length).toBeGreaterThan(0)
@@ -569,7 +640,7 @@ describe('a node whose turn is far', () => {
   test('a raised budget brings a far node near', async () => {
     await count(1_000, 1_000)
     const line = lineOf({ agents: 1_000, nodeUid: late })
-    await line.beforeRequest(view, true)
+    await ask(line)
     view = budgeted({ count: 600 })
     line.update(new Set(['s']))
     expect([nears.length, line.distant().size]).toEqual([1, 0])
@@ -580,7 +651,7 @@ describe('a node whose turn is far', () => {
   test('a ledger that cannot be read is read again', async () => {
     await count(1_000, 1_000)
     const line = lineOf({ agents: 1_000, nodeUid: late })
-    await line.beforeRequest(view, true)
+    await ask(line)
     await count(1_000, 1)
     server.stop()
     await clock.advance(500_000)

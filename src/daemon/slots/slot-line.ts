@@ -1,16 +1,15 @@
 /** This node in the lines for slots, one per Skyhook: when a request is worthwhile. It grants nothing. */
-import { ledgerName, type Scope } from '../../lease/names.ts'
+import type { Scope } from '../../lease/names.ts'
 import { fullReason } from '../../lease/admission.ts'
 import type { AcquireOutcome } from '../../lease/slot-creation.ts'
 import type { Limit } from '../../lease/rule.ts'
 import type { Lease } from '../../lease/slot.ts'
-import { firstDelayMs, isNextInLine, lineLength, type Queue } from '../../lease/waiting.ts'
+import { handOverDelayMs, isAmongFirst, isNextInLine, lineLength, type Queue } from '../../lease/waiting.ts'
 import { sleep } from '../../schemas/clock.ts'
 import type { Known, SkyhookView } from '../../stages/model/snapshot.ts'
 import { batchReason, bootstrapLimitOf, limitOf, queueOf } from '../../lease/budget/budget.ts'
 import type { Denial } from './denials.ts'
-import { readLease } from './lease-watch.ts'
-import { firstCountMs, sleepingRetryMs, type SlotWait, type SlotWaitOptions, startSlotWait } from './slot-wait.ts'
+import { sleepingRetryMs, type SlotWait, type SlotWaitOptions, startSlotWait } from './slot-wait.ts'
 import { controlPlaneSlots, joiningSlots, type SlotsBesideLine } from './slots-beside-line.ts'
 
 /** Why not now, for people, and when to ask again at the latest. */
@@ -77,6 +76,38 @@ export function createSlotLine(
     return answer.outcome === 'waiting' ? wait.deniedBesideLine(answer.listing, slots) : wait.lost(answer, slots)
   }
 
+  /** What a node does before its first request: it looks whether others come first. */
+  function insteadOfFirst(view: SkyhookView): Pause | undefined {
+    const limit = limitOf(view, [])
+    if (limit === 'unlimited' || limit === 0) return undefined
+    const message = requestingReason(limit)
+    if (isCrowded(limit)) return { message, retryInMs: waitOf(view).awaitCount() }
+    const hasPlace = fleet.isCounted() && typeof limit === 'number'
+    if (!hasPlace || isAmongFirst(options.nodeUid() ?? '', limit, everyone())) return undefined
+    return { message, retryInMs: waitOf(view).awaitFirst(limit) }
+  }
+
+  /** The ledger is there: those in line ask, the others sleep. */
+  async function byCount(
+    view: SkyhookView,
+    { wait, ledger, isPrepared }: { readonly wait: SlotWait; readonly ledger: Lease; readonly isPrepared: boolean },
+  ): Promise<Pause | undefined> {
+    const nodeUid = options.nodeUid() ?? ''
+    const limit = limitOf(view, [ledger])
+    if (typeof limit !== 'number') return undefined
+    const queue = queueOf(view, [ledger]) ?? everyone()
+    if (!isNextInLine(nodeUid, limit, queue)) {
+      wait.sleep(ledger)
+      const message = batchReason(view, { ledgers: [ledger] })
+      if (message !== undefined) return { message, retryInMs: sleepingRetryMs, waitsFor: 'batch' }
+      return { message: fullReason(limit), retryInMs: sleepingRetryMs }
+    }
+    if (!isPrepared) return { message: requestingReason(limit), retryInMs: 0 }
+    // all in line have seen the ledger at once
+    await sleep(leases.clock, handOverDelayMs(nodeUid, limit, queue, random.number()), signal)
+    return undefined
+  }
+
   return {
     distant() {
       const skyhooks = options.skyhooks()
@@ -85,37 +116,14 @@ export function createSlotLine(
     },
 
     async beforeRequest(view, isPrepared) {
-      const { metadata } = view
-      if (waits.has(metadata.uid)) return undefined
-      const nodeUid = options.nodeUid() ?? ''
-      const isNext = (ledgers: readonly Lease[]): boolean => {
-        const limit = limitOf(view, ledgers)
-        return typeof limit !== 'number' || isNextInLine(nodeUid, limit, queueOf(view, ledgers) ?? everyone())
-      }
+      const wait = waits.get(view.metadata.uid)?.wait
+      if (wait === undefined) return insteadOfFirst(view)
+      const lookInMs = wait.takeHeld()
       const limit = limitOf(view, [])
-      if (limit === 'unlimited' || limit === 0) return undefined
-      if (!isCrowded(limit)) {
-        if (fleet.isCounted() && typeof limit === 'number')
-          await sleep(leases.clock, firstDelayMs(nodeUid, limit, everyone(), random.number()), signal)
-        return undefined
-      }
-
-      const ledger = await readLease(leases, ledgerName(metadata), signal)
-      const ledgers = ledger === undefined ? [] : [ledger]
-      const isTurnNear = isNext(ledgers)
-      if (isTurnNear && isPrepared) return undefined
-      const wait = waitOf(view)
-      if (isTurnNear) {
-        wait.learn(ledger)
-        return wait.isFar() ? undefined : { message: 'requesting a slot', retryInMs: 0 }
-      }
-      if (ledger === undefined)
-        return { message: 'requesting a slot', retryInMs: firstCountMs * (0.5 + random.number() / 2) }
-      wait.sleep(ledger)
-      const known = limitOf(view, ledgers)
-      const message = batchReason(view, { ledgers })
-      if (message !== undefined) return { message, retryInMs: sleepingRetryMs, waitsFor: 'batch' }
-      return { message: fullReason(typeof known === 'number' ? known : 0), retryInMs: sleepingRetryMs }
+      if (lookInMs !== undefined && typeof limit === 'number')
+        return { message: fullReason(limit), retryInMs: lookInMs }
+      const ledger = wait.takeCount()
+      return ledger && (await byCount(view, { wait, ledger, isPrepared }))
     },
 
     preferredIndex: ({ metadata }) => waits.get(metadata.uid)?.wait.preferredIndex(),
@@ -152,6 +160,9 @@ export function createSlotLine(
     },
   }
 }
+
+const requestingReason = (limit: Exclude<Limit, 'unlimited'>): string =>
+  typeof limit === 'object' ? `budget unknown: ${limit.unknown}` : 'requesting a slot'
 
 /** A node that was beaten waits like the others: its text must not tell by whom, or it would change each time. */
 function messageOf(answer: Denied, limit: Limit, kind: Scope['kind'] = 'slot'): string {

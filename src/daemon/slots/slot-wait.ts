@@ -12,7 +12,7 @@ import type { Random } from '../../schemas/clock.ts'
 import type { SkyhookView } from '../../stages/model/snapshot.ts'
 import type { FleetSize } from '../state/fleet-size.ts'
 import { createFollowedLeases } from './followed-leases.ts'
-import { readLease } from './lease-watch.ts'
+import { readLease, unseen } from './lease-watch.ts'
 import { createQueueKnowledge } from './queue-knowledge.ts'
 import { countBesideLine, type SlotsBesideLine } from './slots-beside-line.ts'
 
@@ -21,8 +21,6 @@ export type SlotWait = {
   update(view: SkyhookView): void
   /** Many other nodes come first, or may do so. */
   isFar(): boolean
-  /** What the ledger says, if there is one, before the first request. */
-  learn(ledger: Lease | undefined): void
   /** The index whose release the node has seen. */
   preferredIndex(): number | undefined
   /** No slot is free: follows one of the held ones. Returns when to ask again at the latest, in ms. */
@@ -31,6 +29,14 @@ export type SlotWait = {
   deniedBesideLine(listing: ScopeListing | undefined, slots: SlotsBesideLine): number
   /** Another node was faster. Returns when to ask again at the latest, in ms. */
   lost(answer: Extract<AcquireOutcome, { outcome: 'lost' }>, slots?: SlotsBesideLine): number
+  /** Instead of a first request: follows the slot of the node's place. Returns when to go on, in ms. */
+  awaitFirst(slots: number): number
+  /** The slot of its place is held. Returns when to look at all of them, in ms, once; undefined where it is not. */
+  takeHeld(): number | undefined
+  /** Instead of a first request: follows the ledger until it counts for this spec. Returns when to go on, in ms. */
+  awaitCount(): number
+  /** The ledger that was awaited, once; undefined where none was, or it says nothing about the budget. */
+  takeCount(): Lease | undefined
   /** Begins with what the ledger says instead of a request, for nodes whose turn is far. */
   sleep(ledger: Lease): void
   close(): void
@@ -56,6 +62,8 @@ const staleLedgerMs = 300_000
 export const sleepingRetryMs = 1_800_000
 /** A census writes the first count of a Skyhook sooner. */
 export const firstCountMs = 2_000
+/** A watch shows a slot that is held sooner. */
+const shownWithinMs = 500
 /** Nothing is asked while the budget is 0 or unknown, except in case its change was not seen. */
 const closedRetryMs = 300_000
 
@@ -74,6 +82,10 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
   let hasSeenRelease = false
   /** The followed slot was released after the last request began, whose LIST may be from before. */
   let isReleaseOpen = false
+  /** No request was sent yet: those who come first take their slots. */
+  let place: 'none' | 'awaited' | 'held' = 'none'
+  /** No request was sent yet: the ledger has to say first whose turn it is. */
+  let count: 'none' | 'awaited' | 'there' = 'none'
   let losses = 0
   let lastSleepMs = 0
   /** How many slots there are of those that were asked for last: `limit` for those of the line. */
@@ -87,13 +99,25 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
       if (!wasHeld) knowledge.passedOn()
       isReleaseOpen = false
       cancel()
+      if (place !== 'awaited') return
+      place = 'held'
+      options.onTurn()
     },
     onReleased(slots) {
       isReleaseOpen = true
+      place = 'none'
       if (typeof slots === 'number' && slots > 0) askSoon(slots)
     },
-    // for budgets that depend on it, by the next few nodes; and by all while there is no budget without it
-    onLedger: (ledger) => whenRaised(() => knowledge.learn(ledger === undefined ? [] : [ledger])),
+    // for budgets that depend on it, by the next few nodes; and by all while nobody has counted
+    onLedger(ledger) {
+      const learn = (): void => knowledge.learn(ledger === undefined ? [] : [ledger])
+      if (count === 'none') return whenRaised(learn)
+      learn()
+      if (count === 'there' || !knowledge.isCounted()) return
+      count = 'there'
+      cancel()
+      options.onTurn()
+    },
     signal: endSignal,
   })
 
@@ -160,20 +184,23 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
       const isStale = knowledge.ledgerAgeMs() > staleLedgerMs
       if (isStale) options.onCountMissing()
       if (ledger === undefined || typeof slots !== 'number' || isStale) return options.onTurn()
-      if (isNext(slots)) await stepUp(slots)
+      if (isNext(slots)) stepUp(slots)
       else sleepOn(Math.max(1, slots))
     } catch {
       if (!endSignal.aborted) sleepOn(slotsBefore) // a read that failed is repeated like one that shows nothing new
     }
   }
 
+  function followPlace(slots: number): void {
+    const index = waiting.placeOf(nodeUid(), queue()) % Math.max(1, slots)
+    followed.followSlot(indexedName(knowledge.scope(), index), unseen, limit)
+  }
+
   /** The turn is near: follows the slot of the node's place. */
-  async function stepUp(slots: number): Promise<void> {
+  function stepUp(slots: number): void {
     options.onNear()
-    const target = indexedName(knowledge.scope(), waiting.placeOf(nodeUid(), queue()) % Math.max(1, slots))
-    const lease = await readLease(leases, target, endSignal)
-    if (lease === undefined) return askSoon(slots)
-    followed.followSlot(target, { lease, resourceVersion: lease.metadata.resourceVersion }, limit)
+    followPlace(slots)
+    schedule(shownWithinMs, () => askSoon(slots)) // unless the watch shows that it is held
     cancelLook?.()
     cancelLook = clock.startTimer(nextLookMs(), options.onTurn)
   }
@@ -197,8 +224,6 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
       const slots = limit()
       return slots !== 'unlimited' && !isNext(typeof slots === 'number' ? slots : 1)
     },
-
-    learn: (ledger) => knowledge.learn(ledger === undefined ? [] : [ledger]),
 
     preferredIndex: () => parseIndexedName(followed.slotName() ?? '')?.index,
 
@@ -249,8 +274,34 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
       return nextLookMs(slots.others)
     },
 
+    awaitFirst(slots) {
+      place = 'awaited'
+      followPlace(slots)
+      return waiting.firstDelayMs(random.number())
+    },
+
+    takeHeld() {
+      const isHeld = place === 'held'
+      place = 'none'
+      return isHeld ? nextLookMs() : undefined
+    },
+
+    awaitCount() {
+      count = 'awaited'
+      followed.followLedger(unseen)
+      schedule(firstCountMs * (1 + random.number()), options.onCountMissing)
+      return knowledge.needsLedger() ? nextLookMs() : firstCountMs * (0.5 + random.number() / 2)
+    },
+
+    takeCount() {
+      if (count === 'none') return undefined
+      count = 'none'
+      return typeof limit() === 'object' ? undefined : knowledge.ledger()
+    },
+
     sleep(ledger) {
       knowledge.learn([ledger])
+      followed.unfollowLedger()
       const slots = limit()
       if (typeof slots === 'number') sleepOn(Math.max(1, slots))
     },
