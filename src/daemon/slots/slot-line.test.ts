@@ -332,19 +332,19 @@ describe('a node whose turn is near', () => {
   })
 })
 
-describe('the first request in a small fleet', () => {
+describe('a node of a small fleet', () => {
   const first = async (nodeUid: string): Promise<{ line: SlotLine; pause: Pause | undefined }> => {
     const line = lineOf({ agents: 10, nodeUid, isCounted: true })
     return { line, pause: await line.beforeRequest(view, true) }
   }
 
-  test('is not held up where the node comes first, or nobody has counted', async () => {
+  test('the first request is not held up where the node comes first, or nobody has counted', async () => {
     expect((await first(early)).pause).toBeUndefined()
     expect(await lineOf({ agents: 10, nodeUid: late }).beforeRequest(view, true)).toBeUndefined()
     expect(requests()).toEqual([])
   })
 
-  test('is left out while those who come first hold their slots', async () => {
+  test('the first request is left out while those who come first hold their slots', async () => {
     const { line, pause } = await first(late)
     expect(pause).toEqual({ message: 'requesting a slot', retryInMs: 150 })
     await put(slot0)
@@ -360,13 +360,13 @@ describe('the first request in a small fleet', () => {
     expect([turns.length, await line.beforeRequest(view, true)]).toEqual([2, undefined])
   })
 
-  test('follows where nobody comes first', async () => {
+  test('the first request follows soon where nobody comes first', async () => {
     const { line, pause } = await first(late)
     await clock.advance(pause?.retryInMs ?? 0)
     expect([await line.beforeRequest(view, true), requests()]).toEqual([undefined, ['watch']])
   })
 
-  test('follows at once where the slot was free again before the node could say that it is held', async () => {
+  test('the first request follows at once where the slot was free again before the node could say that it is held', async () => {
     const { line } = await first(late)
     await put(slot0)
     await remove(slot0)

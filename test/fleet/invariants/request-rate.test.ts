@@ -37,7 +37,8 @@ test('blocked evictions have a limit of their own', async () => {
   const minute = async (tries: number): Promise<void> => {
     for (let count = 0; count < tries; count++) {
       world.send('agent:n1', 'GET', '/api/v1/pods')
-      for (const name of ['a', 'b']) expect(() => world.send('agent:n1', 'GET', `${podsPath}/${name}`)).toThrow()
+      for (const name of ['a', 'b'])
+        expect(() => world.send('agent:n1', 'GET', `${podsPath}/${name}`)).toThrow('not found')
       await world.pass(1)
     }
   }
@@ -45,7 +46,8 @@ test('blocked evictions have a limit of their own', async () => {
   await minute(59)
   expect(world.violations).toEqual([])
   for (let count = 0; count < 25; count++)
-    for (const name of ['a', 'b', 'c']) expect(() => world.send('agent:n1', 'GET', `${podsPath}/${name}`)).toThrow()
+    for (const name of ['a', 'b', 'c'])
+      expect(() => world.send('agent:n1', 'GET', `${podsPath}/${name}`)).toThrow('not found')
   await minute(30)
   expect(world.violations[0]).toContain('agent:n1 sends more than 120 requests in a minute; the last: get pods')
 })

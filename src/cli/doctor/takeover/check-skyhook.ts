@@ -48,18 +48,16 @@ function findingsOf(skyhook: string, selected: readonly OnNode[]): readonly Find
     found.map((one) => ({ node, text: repeatedText(one) })),
   )
   const command = `kubectl get skyhook ${skyhook} -w`
-  return [
-    ...grouped(repeated).map(([text, names]) =>
-      finding('stage-repeated', {
-        message: `${text}: ${counted(names.length, 'node')} of ${skyhook}, ${named(names)}`,
-        remedy:
-          'its steps may run twice, so they have to bear it. To avoid that, let the operator finish before you stop ' +
-          'it; a paused Skyhook starts nothing until it is resumed',
-        command,
-        objects: objectsOf(skyhook, names),
-      }),
-    ),
-  ]
+  return grouped(repeated).map(([text, names]) =>
+    finding('stage-repeated', {
+      message: `${text}: ${counted(names.length, 'node')} of ${skyhook}, ${named(names)}`,
+      remedy:
+        'its steps may run twice, so they have to bear it. To avoid that, let the operator finish before you stop ' +
+        'it; a paused Skyhook starts nothing until it is resumed',
+      command,
+      objects: objectsOf(skyhook, names),
+    }),
+  )
 }
 
 const repeatedText = ({ package: name, stage }: RepeatedPackage): string =>
