@@ -30,6 +30,7 @@ const confirmation = inFile('slots/confirmation.ts', 'slots/slot-manager.test.ts
 const requests = inFile('slots/slot-requests.ts', 'slots/slot-manager.test.ts')
 const wait = inFile('slots/slot-wait.ts', 'slots/slot-line.test.ts')
 const batchWait = inFile('slots/slot-wait.ts', 'slots/batches.test.ts')
+const heldSlots = inFile('slots/held-slots.ts', 'slots/slot-manager.test.ts')
 const finished = inFile('slots/finished-batches.ts', 'slots/batches.test.ts')
 const policyRead = inFile('slots/confirmation.ts', 'slots/batches.test.ts')
 const line = inFile('slots/slot-line.ts', 'slots/slot-line.test.ts')
@@ -83,7 +84,12 @@ export const mutants: readonly Mutant[] = [
     'const isNeeded = false',
   ),
   manager('rejected requests are repeated at the same pace', '(rejections.get(uid) ?? 0) + 1', '1'),
-  manager("the control plane's slot goes unasked", "if (slot.scope === 'control-plane')", 'if (false)'),
+  manager("the control plane's slot goes unasked", "slot.scope === 'control-plane' ? require", 'false ? require'),
+  heldSlots(
+    'work goes on under a slot that is about to be given back',
+    'ownSlots.record((book) => slotBook.releasing(book, slot.uid))',
+    '',
+  ),
   wait(
     'a free slot is requested at once',
     'schedule(waiting.handOverDelayMs(nodeUid(), slots, queue(), random.number()), () => {',

@@ -19,8 +19,11 @@ export type HeldSlots = {
   renew(entry: slotBook.HeldSlot, skyhook: string, phase: SlotPhase): Promise<boolean>
   /** Writes all slots that an interrupt for this Skyhook needs; false = one of them is not ours any more. */
   readonly report: (skyhookUid: string, phase: SlotPhase) => Promise<boolean>
-  /** Throws while it is unknown whether it is released. */
-  release(entry: slotBook.HeldSlot): Promise<void>
+  /**
+   * Nothing goes on under it from now on. `whenReady` comes before the request, and may throw. Throws while it is
+   * unknown whether the slot is released.
+   */
+  release(entry: slotBook.HeldSlot, whenReady?: () => Promise<void>): Promise<void>
   /** An answer said that it is not ours any more. */
   end(entry: slotBook.HeldSlot): void
 }
@@ -87,9 +90,15 @@ export function createHeldSlots(
       return true
     },
 
-    async release(entry) {
+    async release(entry, whenReady) {
       const { slot } = entry
       ownSlots.record((book) => slotBook.releasing(book, slot.uid))
+      try {
+        await whenReady?.()
+      } catch (error) {
+        ownSlots.record((book) => slotBook.doubted(book, slot.uid)) // the watch may have shown its deletion meanwhile
+        throw error
+      }
       // who deletes the slot of an earlier registration is still its holder
       const result = await release(leases, slot, { ...identity(), uid: slot.nodeUid }, signal)
       if (result.outcome === 'unknown') {

@@ -692,7 +692,18 @@ describe('the control plane', () => {
     await first.acquireControlPlane(view, 'working')
     api.fault(({ path }) => path === '/readyz', { kind: 'status', status: 500 }, 1)
     await expect(first.release(guardOf(first))).rejects.toThrow('injected')
-    expect(heldScopes(first)).toEqual(['control-plane'])
+    expect([heldScopes(first), guardOf(first).ownership]).toEqual([['control-plane'], 'seen'])
+    await first.renew(guardOf(first), 'working')
+    expect(guardOf(first).ownership).toBe('owned')
+  })
+
+  test('nothing begins under its slot while the API server is asked whether it is ready', async () => {
+    await first.acquireControlPlane(putSkyhook(), 'working')
+    api.fault(({ path }) => path === '/readyz', { kind: 'slow', ms: 100 }, 1)
+    const released = first.release(guardOf(first))
+    expect(guardOf(first).ownership).toBe('releasing')
+    await released
+    expect(heldScopes(first)).toEqual([])
   })
 
   test('an interrupt is reported in both slots, and not allowed without the one of the control plane', async () => {

@@ -146,6 +146,11 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
     await held.release(entry)
   }
 
+  async function requireReadyApiServer(): Promise<void> {
+    const answer = await leases.transport.stream('/readyz', { signal })
+    answer.destroy()
+  }
+
   return {
     async acquire(view, phase, withControlPlane, isJoining = false) {
       const isBootstrap = isJoining && hasBootstrapBudget(view)
@@ -237,8 +242,7 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
       const entry = held.entryOf(slot)
       if (!entry) return
       // the next node of the control plane must not take down the last API server that answers
-      if (slot.scope === 'control-plane') (await leases.transport.stream('/readyz', { signal })).destroy()
-      await held.release(entry)
+      await held.release(entry, slot.scope === 'control-plane' ? requireReadyApiServer : undefined)
     },
 
     requestNow(skyhook) {

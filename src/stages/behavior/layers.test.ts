@@ -55,6 +55,25 @@ test('a node whose turn comes near fetches layers before it asks again, and keep
   expect([node.fetchedImages, node.status()]).toEqual([[image], 'complete'])
 })
 
+test.each(['unknown', 'protected'])(
+  'a node in line keeps its place while it fetches layers of one package, and %s pods hold up the interrupt of another',
+  (pods) => {
+    const labels = { critical: 'true' }
+    if (pods === 'protected')
+      node.pods = [{ metadata: { name: 'job', namespace: 'apps', uid: 'job', resourceVersion: '1', labels } }]
+    else node.arePodsUnknown = true
+    const spec = { podNonInterruptLabels: { matchLabels: labels }, drain: { cordon: 'late' } } as const
+    node.areSlotsGranted = false
+    node.distantSkyhooks.clear()
+    node.apply('s', { ...spec, packages: rebooting })
+    node.settle()
+    node.areLayersSlow = true
+    node.apply('s', { ...spec, packages: { ...rebooting, b: { ...pkg('2.0.0'), image: 'r/other' } } })
+    node.settle()
+    expect([node.fetchedImages, node.lastPlan?.slotRequests, node.slots]).toEqual([[image], new Set(['s']), []])
+  },
+)
+
 test('a node in line that fetches layers still says that it waits for others', () => {
   node.areSlotsGranted = false
   node.apply('s', { packages: rebooting })

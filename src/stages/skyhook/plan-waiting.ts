@@ -41,7 +41,8 @@ export function planWaiting(
   else if (gateReason === undefined && due.length > 0 && blocker !== 'unknown') request(builder, slot, due)
   else if (slot && isPreparing) keepWhilePreparing(builder, slot)
   else if (slot) releaseSlot(builder, slot)
-  else if (isPreparing && due.length === 0) builder.asksForSlot = true // keeps its place in the line, if it has one
+  // keeps its place in the line, if it has one: without it nothing would be prepared further
+  else if (isPreparing) builder.asksForSlot = true
   if (builder.record.drain?.state === 'paused')
     requeueAt(builder, Math.max(builder.record.drain.untilMs, snapshot.nowMs + 1))
 
