@@ -30,7 +30,6 @@ const confirmation = inFile('slots/confirmation.ts', 'slots/slot-manager.test.ts
 const requests = inFile('slots/slot-requests.ts', 'slots/slot-manager.test.ts')
 const wait = inFile('slots/slot-wait.ts', 'slots/slot-line.test.ts')
 const batchWait = inFile('slots/slot-wait.ts', 'slots/batches.test.ts')
-const heldSlots = inFile('slots/held-slots.ts', 'slots/slot-manager.test.ts')
 const finished = inFile('slots/finished-batches.ts', 'slots/batches.test.ts')
 const policyRead = inFile('slots/confirmation.ts', 'slots/batches.test.ts')
 const line = inFile('slots/slot-line.ts', 'slots/slot-line.test.ts')
@@ -85,7 +84,7 @@ export const mutants: readonly Mutant[] = [
   ),
   manager('rejected requests are repeated at the same pace', '(rejections.get(uid) ?? 0) + 1', '1'),
   manager("the control plane's slot goes unasked", "slot.scope === 'control-plane' ? require", 'false ? require'),
-  heldSlots(
+  held(
     'work goes on under a slot that is about to be given back',
     'ownSlots.record((book) => slotBook.releasing(book, slot.uid))',
     '',
