@@ -93,7 +93,7 @@ conformance: deps ## run the operator's own scenarios, row by row, on the sandbo
 
 .PHONY: faults
 faults: deps ## run every failpoint against every fault (SAMPLE=n: only n cases, MINUTES=n: for n minutes, REST=1: those that have not passed); needs root; two hours
-	@node test/faults/campaign.ts $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(REST),--done test/faults/passed.log)
+	@node test/faults/campaign.ts $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(REST),--done test/faults/passed.txt)
 
 .PHONY: fleet
 fleet: deps ## run simulated fleets under faults, by seed (SEEDS=n, FIRST=k, RECORD=file: in parts; SEED=k: one, with its trace; MUTANTS=1: with bugs)
