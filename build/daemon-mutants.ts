@@ -84,6 +84,14 @@ export const mutants: readonly Mutant[] = [
   ),
   manager('rejected requests are repeated at the same pace', '(rejections.get(uid) ?? 0) + 1', '1'),
   manager("the control plane's slot goes unasked", "slot.scope === 'control-plane' ? require", 'false ? require'),
+  {
+    // no run of a fleet shows it since nodes look who comes first: the next node starts some ms later
+    name: 'a slot goes back beside a cordon that may be there',
+    file: 'stages/decide.ts',
+    search: 'snapshot.isNodeInDoubt === true',
+    replace: 'false',
+    test: 'stages/behavior/slots.test.ts',
+  },
   held(
     'work goes on under a slot that is about to be given back',
     'ownSlots.record((book) => slotBook.releasing(book, slot.uid))',

@@ -619,7 +619,7 @@ describe('a node whose turn is far', () => {
     await ask(line)
     await count(1_000, 5)
     await clock.advance(600_000)
-    expect(turns.length).toBeGreaterThan(0)
+    expect((turns[0] ?? Infinity) - (nears[0] ?? 0)).toBeLessThan(1_000)
   })
 
   test('a far node without a ledger asks after a second or two', async () => {

@@ -119,11 +119,4 @@ export const stageBugs: readonly FleetMutant[] = [
     ],
     mayShow: has(['host-rebooted']),
   },
-  {
-    name: 'slot-ends-beside-an-unknown-cordon',
-    rule: 'budget',
-    bug: 'a slot goes back while the Node may carry a cordon that the agent does not know of',
-    changes: [change('stages/decide.ts', 'snapshot.isNodeInDoubt === true', 'false')],
-    mayShow: has(['network-cut', 'api-silent', 'api-answers-lost', 'etcd-restored']),
-  },
 ]
