@@ -13,20 +13,19 @@ const tmpfsMagic = 0x01021994
 /** The tests have ten MB at once. */
 const minFreeBytes = 256 * 1024 ** 2
 const prefix = 'unit-tests-'
-const folder = join(parent, `${prefix}${process.pid}`)
 
-export function setup({ config }: TestProject): void {
-  if (process.env['TMPDIR'] !== undefined || !isFit()) return
+/** Each project has a folder of its own: one of them ends while another goes on. */
+export default function setUp({ config, name }: TestProject): (() => void) | undefined {
+  const folder = join(parent, `${prefix}${process.pid}-${name}`)
+  const remove = (): void => rmSync(folder, { recursive: true, force: true })
+  if (process.env['TMPDIR'] !== undefined || !isFit(folder, remove)) return undefined
   config.env = { ...config.env, TMPDIR: folder } // of the workers of this project
-  process.once('exit', teardown) // Ctrl-C and failures inside the runner end without a teardown
-}
-
-export function teardown(): void {
-  rmSync(folder, { recursive: true, force: true })
+  process.once('exit', remove) // Ctrl-C and failures inside the runner end without a teardown
+  return remove
 }
 
 /** Makes the folder; false if files of the tests cannot be there. */
-function isFit(): boolean {
+function isFit(folder: string, remove: () => void): boolean {
   try {
     const { type, bavail, bsize } = statfsSync(parent)
     if (type !== tmpfsMagic || bavail * bsize < minFreeBytes) return false
@@ -38,10 +37,12 @@ function isFit(): boolean {
   } catch {
     // missing, or another user's
   }
-  teardown()
+  remove()
   return false
 }
 
 /** Folders of runs whose process was killed. */
 const leftBehind = (): string[] =>
-  readdirSync(parent).filter((name) => name.startsWith(prefix) && !existsSync(`/proc/${name.slice(prefix.length)}`))
+  readdirSync(parent).filter(
+    (name) => name.startsWith(prefix) && !existsSync(`/proc/${Number.parseInt(name.slice(prefix.length), 10)}`),
+  )
