@@ -116,6 +116,7 @@ export const mutants: readonly Mutant[] = [
     '(now.metadata.generation ?? 0) === policy.generation',
     'true',
   ),
+  wait('a release that a request has seen is asked for again', 'void (isReleaseOpen = false)', 'undefined'),
   wait('a release beside an older LIST is forgotten', 'if (isReleaseOpen && typeof', 'if (!isReleaseOpen && typeof'),
   wait(
     'a slot that another node took is not followed',

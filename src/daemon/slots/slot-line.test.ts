@@ -104,6 +104,7 @@ async function count(matched: number, waiters: number): Promise<void> {
 }
 /** A request finds no free slot. */
 const deny = async (line: SlotLine, reason = 'full'): Promise<number> => {
+  line.requestBegins(view)
   const listing = await listScope(leases, scope)
   return line.afterDenial(view, { outcome: 'waiting', reason, listing }).retryInMs
 }
@@ -163,16 +164,36 @@ describe('a node whose turn is near', () => {
     expect(turns).toHaveLength(1)
   })
 
-  test('a slot that is freed while a LIST from before is under way is asked for once more', async () => {
+  test.each([
+    ['soon there', 10, 1],
+    ['late', 10_000, 2],
+  ])(
+    'a slot that is freed while a LIST from before is under way is asked for once more after its answer, which is %s',
+    async (_, answeredAfterMs, expected) => {
+      const line = lineOf({ agents: 3 })
+      await put(slot0)
+      await deny(line)
+      await clock.advance(1_000)
+      line.requestBegins(view)
+      const listing = await listScope(leases, scope)
+      await remove(slot0)
+      await clock.advance(answeredAfterMs)
+      line.afterDenial(view, { outcome: 'waiting', reason: 'full', listing })
+      await clock.advance(60_000)
+      expect(turns).toHaveLength(expected)
+    },
+  )
+
+  test('a request after a release that finds the slot taken again is not repeated', async () => {
     const line = lineOf({ agents: 3 })
     await put(slot0)
     await deny(line)
-    await clock.advance(1_000)
-    const listing = await listScope(leases, scope)
     await remove(slot0)
-    await clock.advance(10)
+    await clock.advance(1_000)
+    line.requestBegins(view)
+    const listing = { ...(await listScope(leases, scope)), slots: [] }
     line.afterDenial(view, { outcome: 'waiting', reason: 'full', listing })
-    await clock.advance(60_000)
+    await clock.advance(20_000)
     expect(turns).toHaveLength(1)
   })
 

@@ -25,6 +25,8 @@ export type SlotLine = {
   beforeRequest(view: SkyhookView, isPrepared: boolean): Promise<Pause | undefined>
   /** Names of the Skyhooks for whose slots many other nodes come first, or may do so. */
   distant(): ReadonlySet<string>
+  /** Right before each request. */
+  requestBegins(view: SkyhookView): void
   /** The index to ask for, where the release of one was seen. */
   preferredIndex(view: SkyhookView): number | undefined
   /** After a request that was not granted. */
@@ -125,6 +127,8 @@ export function createSlotLine(
       const ledger = wait.takeCount()
       return ledger && (await byCount(view, { wait, ledger, isPrepared }))
     },
+
+    requestBegins: ({ metadata }) => waits.get(metadata.uid)?.wait.requestBegins(),
 
     preferredIndex: ({ metadata }) => waits.get(metadata.uid)?.wait.preferredIndex(),
 

@@ -162,6 +162,7 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
         ...request(view, phase, { compartment, isBootstrap }),
         preferredIndex: line.preferredIndex(view),
       }
+      line.requestBegins(view)
       if (!withControlPlane) return enter(await acquire(leases, slotRequest, signal), view, slotRequest)
       const { controlPlane, answer, missing } = await acquireWithControlPlane(leases, slotRequest, signal)
       if (controlPlane) ownSlots.record((book, nowMs) => slotBook.granted(book, controlPlane, undefined, nowMs))
@@ -172,6 +173,7 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
     async acquireControlPlane(view, phase) {
       const guard = { ...request(view, phase, { compartment: '' }), ...controlPlaneAsking }
       const slotRequest = { ...guard, unansweredIndex: unanswered.indexIn(guard.scope) }
+      line.requestBegins(view)
       enter(await acquire(leases, slotRequest, signal), view, slotRequest, 'control-plane')
     },
 

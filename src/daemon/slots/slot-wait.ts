@@ -23,6 +23,8 @@ export type SlotWait = {
   isFar(): boolean
   /** The index whose release the node has seen. */
   preferredIndex(): number | undefined
+  /** A request for a slot begins: its LIST shows every release that was seen until now. */
+  requestBegins(): void
   /** No slot is free: follows one of the held ones. Returns when to ask again at the latest, in ms. */
   denied(listing: ScopeListing | undefined): number
   /** The same for one of the slots that have no line. */
@@ -80,7 +82,7 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
   let looks = 0
   /** The request that is under way follows a release that the node has seen; else it is a look at all slots. */
   let hasSeenRelease = false
-  /** The followed slot was released after the last request began, whose LIST may be from before. */
+  /** The followed slot was released after the last request began, whose LIST may be from before: it is asked again. */
   let isReleaseOpen = false
   /** No request was sent yet: those who come first take their slots. */
   let place: 'none' | 'awaited' | 'held' = 'none'
@@ -146,7 +148,6 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
     if (cancelTurn !== undefined) return
     schedule(waiting.handOverDelayMs(nodeUid(), slots, queue(), random.number()), () => {
       hasSeenRelease = true
-      isReleaseOpen = false
       options.onTurn()
     })
   }
@@ -224,6 +225,8 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
       const slots = limit()
       return slots !== 'unlimited' && !isNext(typeof slots === 'number' ? slots : 1)
     },
+
+    requestBegins: () => void (isReleaseOpen = false),
 
     preferredIndex: () => parseIndexedName(followed.slotName() ?? '')?.index,
 
