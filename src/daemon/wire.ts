@@ -34,7 +34,7 @@ import { followNode, type NodeSource } from './state/node.ts'
 import { followPackageStatuses } from './state/package-statuses.ts'
 import { createPodSource, type PodSource } from './state/pods.ts'
 import { createReferences } from './state/references.ts'
-import { createRolledOutConfigs, type RolledOutConfigSource } from './state/rolled-out-configs.ts'
+import { createRolledOutConfigs, readConfigMap, type RolledOutConfigSource } from './state/rolled-out-configs.ts'
 import { followSkyhooks, type SkyhookSource } from './state/skyhooks.ts'
 import { findStraySteps, type StraySteps } from './state/stray-steps.ts'
 import { createWakeup, type Wakeup } from './state/wakeup.ts'
@@ -230,7 +230,7 @@ export async function wire({ settings, platform, isTimeContinued, signal }: Wire
 
   const crashLoop = createCrashLoop({ root, clock, log, wake })
   const references = createReferences(transport, namespace)
-  const rolledOutConfigs = createRolledOutConfigs(references)
+  const rolledOutConfigs = createRolledOutConfigs(readConfigMap(transport, namespace))
   const preparer = createPreparer({ platform, settings, references, whyUnfit: host.checkFitness, signal })
   const steps = startStepRunner({
     root,

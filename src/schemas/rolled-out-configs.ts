@@ -1,3 +1,5 @@
+import { apiGroup } from './api.ts'
+
 /**
  * What the Skyhook operator last rolled out of each package's configMap, by package: the data of the ConfigMaps that it
  * keeps in its namespace. A package without a ConfigMap is not in it.
@@ -7,3 +9,14 @@ export type RolledOutConfigs = Readonly<Record<string, Readonly<Record<string, s
 /** Name of the ConfigMap in which the operator keeps it. */
 export const rolledOutConfigName = (skyhook: string, packageName: string, version: string): string =>
   `${skyhook}-${packageName}-${version}`.toLowerCase()
+
+type RolledOut = { readonly skyhook: string; readonly packageName: string; readonly version: string }
+
+/** Whether the operator keeps the configuration of that package there, by its annotations. */
+export const isRolledOutConfigOf = (
+  { annotations = {} }: { readonly annotations?: Readonly<Record<string, string>> },
+  { skyhook, packageName, version }: RolledOut,
+): boolean =>
+  annotations[`${apiGroup}/name`] === skyhook &&
+  annotations[`${apiGroup}/Package.Name`] === packageName &&
+  annotations[`${apiGroup}/Package.Version`] === version

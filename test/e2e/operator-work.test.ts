@@ -30,7 +30,14 @@ test('an agent waits for a package pod, then rolls out a configuration that the 
     await cluster.host(node).exec('mkdir', '-p', `/var/lib/skyhook/${name}/flags`)
     const labels = { 'skyhook.nvidia.com/name': name }
     const data = { ...work.configMap, 'config.sh': 'true' } // as before the edit
-    await api.json('POST', `${core}/configmaps`, { body: { metadata: { name: `${name}-work-1.1.0`, labels }, data } })
+    const operators = {
+      'skyhook.nvidia.com/name': name,
+      'skyhook.nvidia.com/Package.Name': 'work',
+      'skyhook.nvidia.com/Package.Version': version,
+    }
+    await api.json('POST', `${core}/configmaps`, {
+      body: { metadata: { name: `${name}-work-1.1.0`, labels, annotations: operators }, data },
+    })
     const entry = { name: 'work', version, image, stage: 'config', state: 'complete' }
     const annotations = { [nodeStateKey(name)]: JSON.stringify({ [`work|${version}`]: entry }) }
     await patch(api, `${paths.nodes}/${node}`, { metadata: { annotations } })

@@ -17,13 +17,32 @@ function snapshotOf(change: Partial<Snapshot> = {}): Snapshot {
   return { ...node.snapshot(), ...change }
 }
 
+/** That of package `a`. */
+const operatorsOf = (skyhook: string) => ({
+  metadata: {
+    annotations: {
+      'skyhook.nvidia.com/name': skyhook,
+      'skyhook.nvidia.com/Package.Name': 'a',
+      'skyhook.nvidia.com/Package.Version': '1.0.0',
+    },
+  },
+  data: { 'x.conf': 'old' },
+})
+
+test.each([
+  ['of a person', { metadata: {}, data: { 'x.conf': 'old' } }],
+  ['of another Skyhook, whose name collides', operatorsOf('S-a')],
+])('a ConfigMap %s is not taken for what was rolled out', async (_, found) => {
+  const source = createRolledOutConfigs(() => Promise.resolve(found))
+  await source.read(snapshotOf())
+  expect(source.current().size).toBe(0)
+})
+
 test('what the operator rolled out is read by the names of its ConfigMaps, which need not exist', async () => {
   const asked: string[] = []
-  const source = createRolledOutConfigs({
-    configMap: (name) => {
-      asked.push(name)
-      return Promise.resolve(name.includes('-a-') ? { 'x.conf': 'old' } : undefined)
-    },
+  const source = createRolledOutConfigs((name) => {
+    asked.push(name)
+    return Promise.resolve(name.includes('-a-') ? operatorsOf('S') : undefined)
   })
   await source.read(snapshotOf())
   expect(asked).toEqual(['s-a-1.0.0', 's-b-1.0.0'])
@@ -34,13 +53,13 @@ test.each([
   ['without files of the operator', { hostFolders: new Set<string>() }],
   ['without Skyhooks', { skyhooks: { known: false, why: 'not listed' } as const }],
 ])('nothing is read on a node %s', async (_, change) => {
-  const source = createRolledOutConfigs({ configMap: () => Promise.reject(new Error('asked')) })
+  const source = createRolledOutConfigs(() => Promise.reject(new Error('asked')))
   await source.read(snapshotOf(change))
   expect(source.current().size).toBe(0)
 })
 
 test('a ConfigMap that cannot be read is an error, and nothing is known', async () => {
-  const source = createRolledOutConfigs({ configMap: () => Promise.reject(new Error('refused')) })
+  const source = createRolledOutConfigs(() => Promise.reject(new Error('refused')))
   await expect(source.read(snapshotOf())).rejects.toThrow('refused')
   expect(source.current().size).toBe(0)
 })

@@ -1,5 +1,6 @@
-import type { ReferencePort } from '../../packages/step/references.ts'
-import { type RolledOutConfigs, rolledOutConfigName } from '../../schemas/rolled-out-configs.ts'
+import { getIfExists } from '../../kube/get.ts'
+import type { KubeTransport } from '../../kube/transport.ts'
+import { isRolledOutConfigOf, type RolledOutConfigs, rolledOutConfigName } from '../../schemas/rolled-out-configs.ts'
 import type { Snapshot } from '../../stages/model/snapshot.ts'
 import { configuredPackages } from '../../stages/skyhook/adoption.ts'
 import { operatorWorkOn } from '../../stages/skyhook/bootstrap.ts'
@@ -11,7 +12,21 @@ export type RolledOutConfigSource = {
   readonly current: () => ReadonlyMap<string, RolledOutConfigs>
 }
 
-export function createRolledOutConfigs({ configMap }: Pick<ReferencePort, 'configMap'>): RolledOutConfigSource {
+type ConfigMap = {
+  readonly metadata: { readonly annotations?: Readonly<Record<string, string>> }
+  readonly data?: Readonly<Record<string, string>>
+}
+
+/** The ConfigMap of this name in the agent's namespace; undefined = certainly not there. */
+export const readConfigMap =
+  (transport: KubeTransport, namespace: string) =>
+  async (name: string): Promise<ConfigMap | undefined> =>
+    await getIfExists(transport, `/api/v1/namespaces/${namespace}/configmaps/${encodeURIComponent(name)}`)
+
+/** Names of the operator's ConfigMaps can collide, and a person's may have one: only its own are believed. */
+export function createRolledOutConfigs(
+  configMap: (name: string) => Promise<ConfigMap | undefined>,
+): RolledOutConfigSource {
   let current: ReadonlyMap<string, RolledOutConfigs> = new Map()
   return {
     async read(snapshot) {
@@ -22,8 +37,9 @@ export function createRolledOutConfigs({ configMap }: Pick<ReferencePort, 'confi
         const configs: Record<string, Readonly<Record<string, string>>> = {}
         for (const packageName of work ? configuredPackages(spec, work) : []) {
           const version = spec.packages?.[packageName]?.version ?? ''
-          const data = await configMap(rolledOutConfigName(name, packageName, version))
-          if (data) configs[packageName] = data
+          const answer = await configMap(rolledOutConfigName(name, packageName, version))
+          const isOwn = answer && isRolledOutConfigOf(answer.metadata, { skyhook: name, packageName, version })
+          if (isOwn) configs[packageName] = answer.data ?? {}
         }
         if (Object.keys(configs).length > 0) found.set(name, configs)
       }
