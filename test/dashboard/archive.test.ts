@@ -45,7 +45,7 @@ async function color(page: Page, value: 'light' | 'dark'): Promise<void> {
 
 test('an archive is shown as it was, says that nothing changes, and axe-core finds nothing on its page', async () => {
   const file = await archiveOfRollout()
-  const { page, shows, end } = await openArchive(await startBrowser(), file)
+  const { page, click, shows, end } = await openArchive(await startBrowser(), file)
   await shows('#progress-text', `${nodes * 0.4} of ${nodes}`, 60_000)
   await shows('#archive', /^An archive of \d+ \w+ \d{4} at \d\d:\d\d:\d\d .+: nothing changes\./)
   await shows('#age', /^does not change, (?:\d+s|[2-9]m) old$/)
@@ -67,7 +67,7 @@ test('an archive is shown as it was, says that nothing changes, and axe-core fin
   await color(page, 'light')
   expect(await violationsOf(page), 'in light').toEqual([])
 
-  await page.click(`#grid [data-node="${nodeName(84)}"]`)
+  await click(`#grid [data-node="${nodeName(84)}"]`)
   await shows('#panel-body', 'Gates')
   await shows('#panel-body', `Note: node ${nodeName(84)} says StepFailed`)
   await shows('#panel-body', 'the bundle has the pods of nodes that were out of service')
@@ -76,15 +76,15 @@ test('an archive is shown as it was, says that nothing changes, and axe-core fin
     `kubectl skyhook logs tuning --node ${nodeName(84)}; on the host: /var/log/skyhook/tuning`,
   )
   await shows('#panel-actions', `kubectl skyhook explain tuning ${nodeName(84)} --from ${file}`)
-  await page.click('#lanes-details summary')
-  await page.click('#plan summary')
-  await page.click('#plan-load')
+  await click('#lanes-details summary')
+  await click('#plan summary')
+  await click('#plan-load')
   await shows('#plan-outcome', 'This is tuning as it is in the archive')
   await page.$eval('#plan-text', (area) => {
     const text = area as HTMLTextAreaElement
     text.value = text.value.replace('version: 1.2.0', 'version: 1.3.0')
   })
-  await page.click('#plan-show')
+  await click('#plan-show')
   await shows('#plan-outcome', 'Nodes would be disrupted.', 60_000)
   await shows('#plan-result', 'the API server was not asked, a support archive has none')
   await shows('#plan-hint', 'no API server is asked')

@@ -28,7 +28,7 @@ const focused = async (page: Page): Promise<string> =>
   })
 
 test('axe-core finds nothing on the page of 1,000 nodes, in light and dark, in each of its forms', async () => {
-  const { page, shows, fleet } = await openRollout()
+  const { page, click, shows, fleet } = await openRollout()
   for (const value of ['light', 'dark']) {
     await page.emulateMediaFeatures([
       { name: 'prefers-color-scheme', value },
@@ -36,12 +36,12 @@ test('axe-core finds nothing on the page of 1,000 nodes, in light and dark, in e
     ])
     expect(await violationsOf(page), value).toEqual([])
   }
-  await page.click(`#grid [data-node="${nodeName(404)}"]`)
+  await click(`#grid [data-node="${nodeName(404)}"]`)
   await shows('#panel-body', 'Gates')
-  await page.click('#lanes-details summary')
-  await page.click('#plan summary')
+  await click('#lanes-details summary')
+  await click('#plan summary')
   expect(await violationsOf(page), 'with a node and the plan').toEqual([])
-  await page.click('#show-table')
+  await click('#show-table')
   expect(await page.$$eval('#table-body tr', (rows) => rows.length)).toBe(nodes)
   expect(await violationsOf(page), 'as a table').toEqual([])
   fleet.server.stop()
@@ -176,13 +176,13 @@ test('the keyboard goes through the grid, opens a node and comes back', async ()
 })
 
 test('the table says what the grid says, and the filter counts for both', async () => {
-  const { page, shows } = await openRollout(200)
+  const { page, click, shows } = await openRollout(200)
   await page.type('#filter', 'ImagePull')
   await shows('#shown', '3 of 200 nodes')
   const squares = await page.$$eval('#grid li:not([hidden]) button', (found) =>
     found.map(({ dataset }) => `${dataset['node']} ${dataset['status']}`),
   )
-  await page.click('#show-table')
+  await click('#show-table')
   const rows = await page.$$eval('#table-body tr', (found) =>
     found.map((row) => `${row.cells[0]?.textContent} ${row.cells[1]?.textContent}`),
   )
@@ -209,7 +209,7 @@ test('states differ by a sign and a word, and nothing moves for those who do not
 
 test('a click on a node shows the output of its steps as they write it', async () => {
   let write: (line: object) => void = () => undefined
-  const { page, shows } = await openRollout(20, ({ transport }) => ({
+  const { page, click, shows } = await openRollout(20, ({ transport }) => ({
     ...transport,
     async stream(path, options) {
       if (!path.endsWith('/skyhookd-9/log')) return await transport.stream(path, options)
@@ -222,7 +222,7 @@ test('a click on a node shows the output of its steps as they write it', async (
       return Object.assign(stream, { destroy: () => undefined })
     },
   }))
-  await page.click(`#grid [data-node="${nodeName(9)}"]`)
+  await click(`#grid [data-node="${nodeName(9)}"]`)
   await shows('#panel-body', 'Gates')
   const time = '2026-01-01T00:00:00Z'
   const line = { time, skyhook: 'tuning', package: 'tuned', mode: 'apply', step: 'apply.sh', stream: 'stdout' }
@@ -235,15 +235,15 @@ test('a click on a node shows the output of its steps as they write it', async (
 })
 
 test('the page follows the fleet while it plans for many nodes', async () => {
-  const { page, fleet, shows } = await openRollout()
-  await page.click('#plan summary')
-  await page.click('#plan-load')
+  const { page, click, fleet, shows } = await openRollout()
+  await click('#plan summary')
+  await click('#plan-load')
   await shows('#plan-outcome', 'This is tuning')
   await page.$eval('#plan-text', (area) => {
     const text = area as HTMLTextAreaElement
     text.value = text.value.replace('1.2.0', '1.3.0')
   })
-  await page.click('#plan-show')
+  await click('#plan-show')
   await shows('#plan-outcome', 'Planning')
   const outcome = async (): Promise<string | null> =>
     await page.$eval('#plan-outcome', ({ textContent }) => textContent)
@@ -268,9 +268,9 @@ test('words of nodes never become markup', async () => {
 })
 
 test('the plan of an edit names what each group of nodes would do, and mistakes', async () => {
-  const { page, shows } = await openRollout(20)
-  await page.click('#plan summary')
-  await page.click('#plan-load')
+  const { page, click, shows } = await openRollout(20)
+  await click('#plan summary')
+  await click('#plan-load')
   await shows('#plan-outcome', 'This is tuning as it is now')
   const edit = async (from: string, to: string): Promise<void> => {
     await page.$eval(
@@ -282,7 +282,7 @@ test('the plan of an edit names what each group of nodes would do, and mistakes'
       from,
       to,
     )
-    await page.click('#plan-show')
+    await click('#plan-show')
   }
   await edit('version: 1.2.0', 'version: 1.3.0')
   await shows('#plan-outcome', 'Nodes would be disrupted.')

@@ -12,6 +12,8 @@ export type DashboardPage = {
   readonly url: string
   /** Ctrl-C. Returns the exit code. */
   readonly end: () => Promise<number>
+  /** Clicks once the element is in view and stays in its place: the page moves what is below a table that opens. */
+  readonly click: (selector: string) => Promise<void>
   /** Waits until the element shows the text; throws with what it shows instead. */
   readonly shows: (selector: string, text: string | RegExp, withinMs?: number) => Promise<void>
 }
@@ -60,6 +62,7 @@ export async function startPage(browser: Browser, url: string, end: () => Promis
     page,
     url,
     end,
+    click: async (selector) => await page.locator(selector).setTimeout(60_000).click(),
     shows: async (selector, text, withinMs = 30_000) =>
       await expect.poll(async () => await textOf(selector), { timeout: withinMs, interval: 50 }).toMatch(text),
   }

@@ -18,6 +18,16 @@ test('a census that asks in a loop is found within the second', () => {
   expect(world.violations).toHaveLength(1)
 })
 
+test('an agent that opens a watch again and again is found within the second, and one that opens many is not', () => {
+  const world = sampleWorld(requestRate)
+  const watch = (name: string): unknown =>
+    world.send('agent:n1', 'GET', '/api/v1/nodes', undefined, { watch: '1', fieldSelector: `metadata.name=${name}` })
+  for (let round = 0; round < 10; round++) for (const name of ['n1', 'n2', 'n3']) watch(name)
+  expect(world.violations).toEqual([])
+  watch('n1')
+  expect(world.violations).toEqual(['agent:n1 sends 11 times in a second: watch nodes metadata.name=n1'])
+})
+
 test('an agent that asks twice a second for minutes is within the limit of its first minute only', async () => {
   const world = sampleWorld(requestRate)
   for (let second = 0; second < 59; second++) {

@@ -3,13 +3,15 @@ import { evidenceOf } from './evidence.ts'
 import { hostOfClient } from './cluster.ts'
 import type { Invariant } from './invariant.ts'
 
-/** Twice what a healthy agent was seen to need; watches and evictions are not counted. */
+/** Twice what a healthy agent was seen to need; watches and evictions are counted apart. */
 const maxPerMinute = 120
 /** Of a node's blocked pods together one is tried each second at first, with a read of the pod before it. */
 const maxEvictionsPerMinute = 2 * 60
 const maxInFirstMinute = 240
 /** Requests of one kind for one object in a second. */
 const maxAlikePerSecond = 50
+/** A watch that ends is opened again after a pause. */
+const maxAlikeWatchesPerSecond = 10
 
 type Window = { startMs: number; count: number }
 
@@ -41,15 +43,17 @@ export const requestRate: Invariant = {
           minutes.delete(`agent:${event.host} evicts`)
           return
         }
-        if (event.kind !== 'answered' || event.entry.verb === 'watch') return
-        const { client, verb, resource, name } = event.entry
+        if (event.kind !== 'answered') return
+        const { client, verb, resource, name, query } = event.entry
         const host = hostOfClient(client, 'agent')
         if (host === undefined && hostOfClient(client, 'census') === undefined) return
         checks++
-        const alike = countIn(seconds, `${client} ${verb} ${resource} ${name}`, atMs, 1_000)
-        if (alike > maxAlikePerSecond)
-          violate(`${client} sends ${alike} times in a second: ${verb} ${resource} ${name}`)
-        if (host === undefined) return
+        const isWatch = verb === 'watch'
+        const object = isWatch ? (query['fieldSelector'] ?? query['labelSelector'] ?? name) : name
+        const alike = countIn(seconds, `${client} ${verb} ${resource} ${object}`, atMs, 1_000)
+        if (alike > (isWatch ? maxAlikeWatchesPerSecond : maxAlikePerSecond))
+          violate(`${client} sends ${alike} times in a second: ${verb} ${resource} ${object}`)
+        if (host === undefined || isWatch) return
         const isFirst = atMs - (startedAtMs.get(host) ?? 0) < 60_000
         const isEviction = resource === 'pods/eviction' || (resource === 'pods' && verb === 'get')
         const count = countIn(minutes, isEviction ? `${client} evicts` : client, atMs, 60_000)
