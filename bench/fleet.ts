@@ -11,11 +11,13 @@ import { budgetOf, planName, type FleetPlan } from './fleet/plan.ts'
 import { fleetReport } from './fleet/report.ts'
 import { readCommitted, writeResult } from './fleet/result-file.ts'
 
-const usage = `usage: node bench/fleet.ts [--nodes N] [--budget none|N|N%] [--interrupt none|service] [--skyhooks N]
-                           [--step-ms N] [--workers N] [--idle SECONDS] [--no-restart] [--keep] [--json]
+const usage = `usage: node bench/fleet.ts [--nodes N] [--budget none|N|N%] [--strategy none|exponential] [--interrupt none|service]
+                           [--skyhooks N] [--step-ms N] [--workers N] [--idle SECONDS] [--no-restart] [--keep]
+                           [--json]
 
   --nodes N      agents (default 100)
   --budget X     none, a count or a percentage (default 10%)
+  --strategy X   exponential: a DeploymentPolicy with batches of 1, 2, 4 … nodes, up to the budget (default none)
   --interrupt X  whether the package restarts a service (default: service with a budget, none without)
   --skyhooks N   Skyhooks that select all nodes (default 1)
   --step-ms N    how long each step of the package takes (default 0: only what the agents add is measured)
@@ -31,6 +33,7 @@ async function main(): Promise<number> {
     options: {
       nodes: { type: 'string', default: '100' },
       budget: { type: 'string', default: '10%' },
+      strategy: { type: 'string', default: 'none' },
       interrupt: { type: 'string' },
       skyhooks: { type: 'string', default: '1' },
       'step-ms': { type: 'string', default: '0' },
@@ -42,13 +45,14 @@ async function main(): Promise<number> {
       help: { type: 'boolean', short: 'h' },
     },
   })
-  const { nodes, budget, skyhooks, workers, idle } = values
+  const { nodes, budget, strategy, skyhooks, workers, idle } = values
   const interrupt = values.interrupt ?? (budget === 'none' ? 'none' : 'service')
   const isCount = (text: string, least: number): boolean => Number.isInteger(Number(text)) && Number(text) >= least
   const areNumbers =
     [nodes, skyhooks, workers].every((text) => isCount(text, 1)) &&
     [values['step-ms'], idle].every((text) => isCount(text, 0))
-  if (values.help || !areNumbers || (interrupt !== 'none' && interrupt !== 'service')) {
+  const isStrategy = strategy === 'none' || (strategy === 'exponential' && budget !== 'none')
+  if (values.help || !areNumbers || !isStrategy || (interrupt !== 'none' && interrupt !== 'service')) {
     process.stderr.write(usage)
     return values.help ? 0 : 2
   }
@@ -56,6 +60,7 @@ async function main(): Promise<number> {
   const plan: FleetPlan = {
     nodes: Number(nodes),
     budget,
+    strategy,
     interrupt,
     skyhooks: Number(skyhooks),
     stepMs: Number(values['step-ms']),

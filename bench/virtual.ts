@@ -9,13 +9,15 @@ import { latencyMs as waitingLatencyMs, startWaitingNodes } from '../test/fleet/
 import { medianOf } from './memory.ts'
 import { startVirtualFleet, type VirtualFleet, type VirtualPlan } from './virtual/virtual-fleet.ts'
 
-const usage = `usage: node bench/virtual.ts [--nodes N] [--scenario NAME]... [--budget none|N|N%] [--step-ms N] [--work-ms N]
-                             [--latency-ms N] [--seed N] [--json]
+const usage = `usage: node bench/virtual.ts [--nodes N] [--scenario NAME]... [--budget none|N|N%]
+                             [--strategy none|exponential] [--step-ms N] [--work-ms N] [--latency-ms N] [--seed N]
+                             [--json]
 
   --nodes N        whole agents (default 1000)
   --scenario NAME  rollout, partition, away or restart (default: all four, each on a new fleet); waiting: only the
                    agents' code for slots, without hosts, for many more nodes
   --budget X       (default 10%)
+  --strategy X     exponential: a DeploymentPolicy with batches of 1, 2, 4 … nodes, up to the budget (default none)
   --step-ms N      how long each step and the restart of the service take (default 1000)
   --work-ms N      waiting: how long a node keeps its slot (default 7400, as with the default of --step-ms)
   --latency-ms N   from a request to its answer (default 5, a small write on a real API server: make bench; waiting: ${waitingLatencyMs})
@@ -142,6 +144,7 @@ async function main(): Promise<number> {
       nodes: { type: 'string', default: '1000' },
       scenario: { type: 'string', multiple: true, default: Object.keys(scenarios) },
       budget: { type: 'string', default: '10%' },
+      strategy: { type: 'string', default: 'none' },
       'step-ms': { type: 'string', default: '1000' },
       'work-ms': { type: 'string', default: '7400' },
       'latency-ms': { type: 'string', default: '5' },
@@ -153,13 +156,15 @@ async function main(): Promise<number> {
   const plan: VirtualPlan = {
     nodes: Number(values.nodes),
     budget: values.budget,
+    strategy: values.strategy === 'exponential' ? 'exponential' : 'none',
     stepMs: Number(values['step-ms']),
     latencyMs: Number(values['latency-ms']),
     seed: Number(values.seed),
   }
   const areNumbers = [plan.nodes, plan.seed].every((one) => Number.isInteger(one) && one > 0)
   const areKnown = values.scenario.every((name) => name === 'waiting' || Object.hasOwn(scenarios, name))
-  if (values.help || !areNumbers || !areKnown) {
+  const isStrategy = values.strategy === 'none' || (values.strategy === 'exponential' && plan.budget !== 'none')
+  if (values.help || !areNumbers || !areKnown || !isStrategy) {
     process.stderr.write(usage)
     return values.help ? 0 : 2
   }

@@ -12,6 +12,7 @@ import { readCommitted } from './result-file.ts'
 const plan: FleetPlan = {
   nodes: 20,
   budget: 'none',
+  strategy: 'none',
   interrupt: 'none',
   skyhooks: 1,
   stepMs: 0,

@@ -44,7 +44,7 @@ const fullSize = 1_000
 /** The figures of a measurement, those with a goal beside it. */
 export function rowsOf(plan: FleetPlan, result: FleetResult): Row[] {
   const { rollout, idle, restart, probeMs } = result
-  const key = `${plan.budget} ${plan.interrupt}`
+  const key = plan.strategy === 'none' ? `${plan.budget} ${plan.interrupt}` : plan.strategy
   const goals = plan.skyhooks === 1 ? goalsOfBudget[key] : undefined
   const operator = plan.skyhooks === 1 ? operatorRuns[key] : undefined
   const isFull = plan.nodes >= fullSize

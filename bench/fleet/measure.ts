@@ -1,6 +1,6 @@
 /** Measures one fleet of real agents against a real API server, from nothing to the end of all phases. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { skyhooksPath, skyhookTypeMeta } from '../../src/schemas/api.ts'
+import { policiesPath, skyhooksPath, skyhookTypeMeta } from '../../src/schemas/api.ts'
 import { skyhookScope } from '../../src/lease/names.ts'
 import { statusKey } from '../../src/schemas/annotations.ts'
 import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
@@ -10,7 +10,18 @@ import { medianOf } from '../memory.ts'
 import { countsOf, readAuditLog, sizeOf, type AuditedRequest } from './audit-log.ts'
 import { handOvers, mostAtOnce, mostSlots } from './budget-check.ts'
 import type { WorkerReport, WorkerTask } from './messages.ts'
-import { aloneLabel, limitOf, planName, poolLabel, specOf, type FleetPlan } from './plan.ts'
+import {
+  aloneLabel,
+  compartmentOf,
+  limitOf,
+  planName,
+  policyName,
+  policyOf,
+  poolLabel,
+  specOf,
+  turnsOf,
+  type FleetPlan,
+} from './plan.ts'
 import { probeServer } from './probe.ts'
 import { processorTimes, serverCosts, type ServerCosts } from './server-costs.ts'
 import { createWorkers, type Workers } from './workers.ts'
@@ -90,7 +101,7 @@ async function rollOutAlone(fleet: Fleet): Promise<number> {
   const { plan, workers } = fleet
   await workers.mark([alone], Date.now())
   const createdMs = Date.now()
-  await createSkyhook(fleet, alone, specOf(plan, { [aloneLabel]: 'yes' }))
+  await createSkyhook(fleet, alone, specOf({ ...plan, strategy: 'none' }, { [aloneLabel]: 'yes' }))
   const [completedMs = Number.NaN] = await workers.completed(1, timeoutMs, () => undefined)
   return (completedMs - createdMs) / 1000
 }
@@ -132,6 +143,11 @@ async function rollOut(fleet: Fleet, aloneSeconds: number): Promise<RolloutResul
   const limit = limitOf(plan)
   const names = Array.from({ length: plan.skyhooks }, (_, at) => (plan.skyhooks === 1 ? 'fleet' : `fleet-${at}`))
   const created: Skyhook[] = []
+  const policy = policyOf(plan)
+  if (policy !== undefined)
+    await fleet.cluster.server.admin.json('POST', policiesPath, {
+      body: { ...skyhookTypeMeta, kind: 'DeploymentPolicy', metadata: { name: policyName }, spec: policy },
+    })
   const cpuBefore = sum((await workers.report()).map(({ cpuMs }) => cpuMs))
   const { result, requests, before, after, reports, busy } = await during(fleet, async () => {
     await workers.mark(names, Date.now())
@@ -150,13 +166,14 @@ async function rollOut(fleet: Fleet, aloneSeconds: number): Promise<RolloutResul
   await confirmComplete(fleet, names)
   const { times, statusSeconds } = result
   const makespan = times.at(-1) ?? Number.NaN
-  const ideal = aloneSeconds * (limit === undefined ? 1 : Math.ceil(nodes / limit)) * plan.skyhooks
-  const slotsHeld = created.map(({ metadata }) => mostSlots(requests, skyhookScope(metadata).namePrefix))
+  const ideal = aloneSeconds * turnsOf(plan) * plan.skyhooks
+  const scopes = created.map(({ metadata }) => skyhookScope(metadata, compartmentOf(plan)).namePrefix)
+  const slotsHeld = scopes.map((scope) => mostSlots(requests, scope))
   const hostsOut = mostAtOnce(reports.flatMap(({ outs }) => outs))
   const taken =
-    limit === undefined
+    limit === undefined || plan.strategy !== 'none' // a slot goes back with its batch
       ? []
-      : created.flatMap(({ metadata }) => handOvers(requests, skyhookScope(metadata).namePrefix, limit))
+      : scopes.flatMap((scope) => handOvers(requests, scope, limit))
   const silent = reports.flatMap(({ silentMs }) => silentMs)
   return {
     seconds: {

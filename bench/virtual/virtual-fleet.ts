@@ -3,7 +3,7 @@
  * a machine. Requests take as long as a real API server took.
  */
 import { statusKey } from '../../src/schemas/annotations.ts'
-import { skyhookTypeMeta } from '../../src/schemas/api.ts'
+import { policiesPath, skyhooksPath, skyhookTypeMeta } from '../../src/schemas/api.ts'
 import { createClient, type SimClient } from '../../test/fleet/api-server/client.ts'
 import { startGarbageCollector } from '../../test/fleet/api-server/garbage-collector.ts'
 import { createSimulatedApiServer } from '../../test/fleet/api-server/server.ts'
@@ -13,13 +13,19 @@ import { packageImage } from '../../test/fleet/host/package-image.ts'
 import { createSimulatedHost } from '../../test/fleet/host/simulated-host.ts'
 import { settingsOf } from '../../test/support/fake-platform.ts'
 import { createSeededRandom, createVirtualClock } from '../../test/support/virtual-clock.ts'
-import { lastModeOf, poolLabel, service, specOf, stagesOf } from '../fleet/plan.ts'
+import {
+  type FleetPlan,
+  lastModeOf,
+  policyName,
+  policyOf,
+  poolLabel,
+  service,
+  specOf,
+  stagesOf,
+} from '../fleet/plan.ts'
 import { registerNode } from '../fleet/register-node.ts'
 
-export type VirtualPlan = {
-  readonly nodes: number
-  /** `none`, a count or a percentage. */
-  readonly budget: string
+export type VirtualPlan = Pick<FleetPlan, 'nodes' | 'budget' | 'strategy'> & {
   /** How long each step of the package takes. */
   readonly stepMs: number
   /** From a request to its answer, and half of it for an event of a watch. */
@@ -34,12 +40,13 @@ const estimatedNodeCount = 100
 /** The node controller answers a cordon this fast. */
 const taintMs = 20
 const skyhook = 's'
-const skyhooksPath = `/apis/${skyhookTypeMeta.apiVersion}/skyhooks`
+/** What a measurement on real time has beside. */
+const restOfPlan = { skyhooks: 1, stepMs: 0, workers: 1, idleSeconds: 0, restart: false }
 
 /** Registers the nodes and starts their agents; resolves a minute later. */
 export async function startVirtualFleet(plan: VirtualPlan) {
-  const { nodes, latencyMs, seed } = plan
-  const interrupt = plan.budget === 'none' ? 'none' : 'service'
+  const { nodes, budget, strategy, latencyMs, seed } = plan
+  const interrupt = budget === 'none' ? 'none' : 'service'
   const clock = createVirtualClock(undefined, { settleTurns: 0 })
   const random = createSeededRandom(seed)
   const server = createSimulatedApiServer({ clock, random, historyLength: 50_000 })
@@ -160,10 +167,13 @@ export async function startVirtualFleet(plan: VirtualPlan) {
     },
     most: () => ({ slots: mostSlots, out: mostOut }),
     async apply(): Promise<void> {
-      const spec = specOf(
-        { nodes, budget: plan.budget, interrupt, skyhooks: 1, stepMs: 0, workers: 1, idleSeconds: 0, restart: false },
-        { [poolLabel]: 'all' },
-      )
+      const rollout: FleetPlan = { ...restOfPlan, nodes, budget, strategy, interrupt }
+      const policy = policyOf(rollout)
+      if (policy !== undefined)
+        await admin.json('POST', policiesPath, {
+          body: { ...skyhookTypeMeta, kind: 'DeploymentPolicy', metadata: { name: policyName }, spec: policy },
+        })
+      const spec = specOf(rollout, { [poolLabel]: 'all' })
       await admin.json('POST', skyhooksPath, { body: { ...skyhookTypeMeta, metadata: { name: skyhook }, spec } })
     },
     /** Lets time pass until it is so; resolves with the virtual ms that took, and throws after `withinMs`. */
