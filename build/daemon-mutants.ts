@@ -29,6 +29,7 @@ const ownSlots = inFile('slots/own-slots.ts', 'slots/slot-manager.test.ts')
 const confirmation = inFile('slots/confirmation.ts', 'slots/slot-manager.test.ts')
 const requests = inFile('slots/slot-requests.ts', 'slots/slot-manager.test.ts')
 const wait = inFile('slots/slot-wait.ts', 'slots/slot-line.test.ts')
+const knowledge = inFile('slots/queue-knowledge.ts', 'slots/queue-knowledge.test.ts')
 const batchWait = inFile('slots/slot-wait.ts', 'slots/batches.test.ts')
 const finished = inFile('slots/finished-batches.ts', 'slots/batches.test.ts')
 const policyRead = inFile('slots/confirmation.ts', 'slots/batches.test.ts')
@@ -102,13 +103,22 @@ export const mutants: readonly Mutant[] = [
     'schedule(waiting.handOverDelayMs(nodeUid(), slots, queue(), random.number()), () => {',
     'schedule(0, () => {',
   ),
-  wait('a taken slot cancels nothing', '      cancel()\n      if (place', '      if (place'),
+  wait('a taken slot cancels nothing', '      if (!isTurnForSeveral) cancel()\n      if (place', '      if (place'),
+  wait('one of several free slots is all there is', 'if (!isTurnForSeveral) cancel()', 'cancel()'),
+  wait('nodes of the next batch sleep', 'Math.max(slots, knowledge.batches()?.next ?? 0), queue())', 'slots, queue())'),
+  wait(
+    'a batch without all of its nodes is not seen',
+    'raisedBy > 0 || isNextBatch || isAmongNext',
+    'raisedBy > 0 || isNextBatch',
+  ),
+  knowledge('places that were taken are free', 'slotsNow - Math.max(0, taken)', 'slotsNow'),
+  knowledge('batches stay as small as they are', '* batches.most', '* 1'),
   wait('a slot of those who come first is not seen', "place = 'held'", "place = 'none'"),
   wait('a slot that was released counts as held', "isReleaseOpen = true\n      place = 'none'", 'isReleaseOpen = true'),
   wait('a count that is there is not seen', "count = 'there'\n      cancel()\n      options.onTurn()", 'cancel()'),
   wait('an absence of a slot is not seen', 'schedule(shownWithinMs, () => askSoon(slots))', 'cancel()'),
   wait('a wait that is over is watched on', '      closing.abort()\n', ''),
-  wait('a raised budget is not seen', 'if (raisedBy <= 0 && !isNextBatch) return', 'if (raisedBy >= 0) return'),
+  wait('a raised budget is not seen', 'if (free <= 0 || !(', 'if (raisedBy >= 0 || !('),
   batchWait('the next batch is not seen', 'knowledge.epoch() !== epochBefore', 'knowledge.epoch() === undefined'),
   finished('a batch is over while its epoch is open', 'batch.epoch > epoch', 'batch.epoch >= epoch'),
   policyRead(

@@ -31,12 +31,22 @@ export function rankOf(nodeUid: string, queue: Queue): number {
   return Math.max(0, placeOf(nodeUid, queue) - notWaiting)
 }
 
+/** Of few ranks, so many more leave hardly any range without a node. */
+const spareRanks = 10
+
 /**
  * Nodes with a lower rank are next: two for each slot and some. Ranks are guesses: of n hashes, those below some value
  * are off by √n / 2 (one standard deviation), and three of them must not leave the line empty.
  */
 export const lineLength = (limit: number, { matched }: Queue): number =>
-  limit + 10 + Math.max(limit, Math.ceil(1.5 * Math.sqrt(matched)))
+  limit + spareRanks + Math.max(limit, Math.ceil(1.5 * Math.sqrt(matched)))
+
+/**
+ * Whether the node is one of those for whom so many free slots are. With those who are there by a wrong guess, because
+ * few of them may wait.
+ */
+export const isAmongNext = (nodeUid: string, slots: number, queue: Queue): boolean =>
+  rankOf(nodeUid, queue) < slots + spareRanks
 
 /** Whether the node's turn is near enough to watch a slot, or to make ready for it. */
 export const isNextInLine = (nodeUid: string, limit: number, queue: Queue): boolean =>

@@ -6,7 +6,15 @@ import type { Queue } from '../../lease/waiting.ts'
 import type { Clock } from '../../schemas/clock.ts'
 import type { SkyhookView } from '../../stages/model/snapshot.ts'
 import type { FleetSize } from '../state/fleet-size.ts'
-import { compartmentNames, compartmentOf, epochOf, limitOf, queueOf } from '../../lease/budget/budget.ts'
+import {
+  type Batches,
+  batchesOf,
+  compartmentNames,
+  compartmentOf,
+  epochOf,
+  limitOf,
+  queueOf,
+} from '../../lease/budget/budget.ts'
 
 /** What a waiting node knows of the budget and of those who wait with it. */
 export type QueueKnowledge = {
@@ -25,11 +33,15 @@ export type QueueKnowledge = {
   learn(ledgers: readonly Lease[], slots?: readonly Slot[]): void
   /** The open batch; undefined without a policy. */
   epoch(): number | undefined
+  /** Undefined without a policy. */
+  batches(): Batches | undefined
+  /** Places of the open batch that no node has taken, as the count says; 0 without a policy. */
+  freeInBatch(): number
   /** Of this node. */
   scope(): Scope
   /** A slot went from one node to the next. */
   passedOn(): void
-  /** Nodes that stopped waiting, per ms, since the first call. */
+  /** Nodes that stopped waiting, per ms, since the first call; with batches, if each had as many as one may have. */
   nodesPerMs(): number
   /** For how long the ledger has been as it is, in ms. */
   ledgerAgeMs(): number
@@ -40,7 +52,7 @@ export function createQueueKnowledge(first: SkyhookView, fleet: FleetSize, clock
   let ledgers: readonly Lease[] = []
   let handOvers = 0
   let seen = { resourceVersion: '', sinceMs: clock.monotonicMs() }
-  let firstAsked: { readonly waiters: number; readonly atMs: number } | undefined
+  let firstAsked: { readonly waiters: number; readonly epoch: number; readonly atMs: number } | undefined
   let slots: readonly Slot[] = []
   const limit = (): Limit => limitOf(view, ledgers, slots)
 
@@ -61,6 +73,14 @@ export function createQueueKnowledge(first: SkyhookView, fleet: FleetSize, clock
     view: () => view,
     update: (latest) => void (view = latest),
     epoch: () => epochOf(view, ledgers),
+    batches: () => batchesOf(view, ledgers),
+    freeInBatch() {
+      const [slotsNow, batches] = [limit(), batchesOf(view, ledgers)]
+      if (typeof slotsNow !== 'number' || batches === undefined) return 0
+      const { matched, waiters } = queue()
+      const taken = matched - waiters - batches.open.completed - batches.open.failed
+      return Math.max(0, slotsNow - Math.max(0, taken))
+    },
     scope: () => skyhookScope(view.metadata, compartmentOf(view, ledgers) ?? '', compartmentNames(view)),
     learn(found, foundSlots = []) {
       ledgers = found
@@ -75,8 +95,12 @@ export function createQueueKnowledge(first: SkyhookView, fleet: FleetSize, clock
     nodesPerMs() {
       const { waiters } = queue()
       const atMs = clock.monotonicMs()
-      firstAsked ??= { waiters, atMs }
-      return atMs > firstAsked.atMs ? (firstAsked.waiters - waiters) / (atMs - firstAsked.atMs) : 0
+      const batches = batchesOf(view, ledgers)
+      const epoch = batches?.open.epoch ?? 0
+      firstAsked ??= { waiters, epoch, atMs }
+      if (atMs <= firstAsked.atMs) return 0
+      const nodes = batches ? (epoch - firstAsked.epoch) * batches.most : firstAsked.waiters - waiters
+      return Math.max(0, nodes) / (atMs - firstAsked.atMs)
     },
     ledgerAgeMs: () => clock.monotonicMs() - seen.sinceMs,
   }

@@ -4,6 +4,8 @@ import { createSimulatedApiServer, type SimulatedApiServer } from '../../../test
 import { createSeededRandom, createVirtualClock, type VirtualClock } from '../../../test/support/virtual-clock.ts'
 import { type Ledger, ledgerAnnotation } from '../../lease/ledger.ts'
 import { indexedName, ledgerLabels, ledgerName, nodeSlotName, skyhookScope, slotLabels } from '../../lease/names.ts'
+import { firstBatch } from '../../lease/policy/batch-state.ts'
+import { readStrategy } from '../../lease/policy/strategy.ts'
 import { selectorHash } from '../../lease/selector-hash.ts'
 import { type Leases, leasesPathOf, listScope } from '../../lease/slot-reads.ts'
 import { hashFraction } from '../../lease/waiting.ts'
@@ -84,7 +86,21 @@ const put = async (name: string, kind: 'slot' | 'recovery' = 'slot'): Promise<un
     body: { metadata: { name, labels: slotLabels(scope, kind, 'other') }, spec: { holderIdentity: 'other' } },
   })
 const remove = async (name: string): Promise<unknown> => await admin.json('DELETE', `${path}/${name}`)
-async function count(matched: number, waiters: number): Promise<void> {
+const batched = (): SkyhookView => ({
+  metadata: { ...skyhook, resourceVersion: '1' },
+  spec: { deploymentPolicy: 'careful' },
+  budget: {},
+  stale: false,
+  policy: {
+    state: 'found',
+    uid: 'policy',
+    generation: 1,
+    spec: { default: { budget: { count: 100 }, strategy: { exponential: {} } } },
+  },
+})
+/** `batchSize`: of the open batch, the first one. */
+async function count(matched: number, waiters: number, batchSize?: number): Promise<void> {
+  const batch = batchSize === undefined ? undefined : { ...firstBatch(readStrategy({}), 1), size: batchSize }
   const ledger: Ledger = {
     v: 1,
     skyhookUID: skyhook.uid,
@@ -94,7 +110,10 @@ async function count(matched: number, waiters: number): Promise<void> {
     agents: matched,
     waiters,
     countedAt: '2026-11-20T14:00:00Z',
-    compartments: { '': { matched, completed: 0 } },
+    ...(batch && { policy: { uid: 'policy', generation: 1 } }),
+    compartments: batch
+      ? { __default__: { matched, completed: 0, waiters, batch } }
+      : { '': { matched, completed: 0 } },
   }
   const name = ledgerName(skyhook)
   const found = server.object('leases', 'skyhook', name)
@@ -413,6 +432,25 @@ describe('budgets', () => {
     expect(turns).toHaveLength(1)
   })
 
+  test.each([
+    ['one of the first', early, 1],
+    ['one of those behind them', uidAt(0.6), 0],
+  ])(
+    'where several slots come free, a node asks though the slot that it follows is passed on: %s',
+    async (_, nodeUid, expected) => {
+      const line = lineOf({ agents: 30, nodeUid })
+      await put(slot0)
+      await deny(line)
+      view = budgeted({ count: 3 })
+      line.update(new Set(['s']))
+      await remove(slot0)
+      await clock.advance(1)
+      await put(slot0)
+      await clock.advance(1_000)
+      expect(turns).toHaveLength(expected)
+    },
+  )
+
   test.each(['afterControlPlaneDenial', 'afterBootstrapDenial'] as const)(
     'a slot that the budget does not count is asked for when it is freed, whatever the budget is (%s)',
     async (after) => {
@@ -631,6 +669,35 @@ describe('a node whose turn is far', () => {
     expect(reads.length).toBeLessThan(10)
     for (let index = 0; index < 10; index++) await remove(indexedName(scope, index))
     await clock.advance(5_000)
+    expect(turns).toHaveLength(1)
+  })
+
+  test.each([
+    ['the open batch', 0.12, 0],
+    ['the next batch', 0.18, 0],
+    ['a later batch', 0.25, 1],
+  ])('a node of %s: at %d of a thousand, 64 of whom are out', async (_, place, distant) => {
+    view = batched()
+    await count(1_000, 936, 64)
+    const line = lineOf({ agents: 1_000, nodeUid: uidAt(place + 0.064) })
+    await ask(line)
+    expect(line.distant().size).toBe(distant)
+  })
+
+  test('a node asks when the count says that the open batch has places left', async () => {
+    const [all, taken, left] = [1_000, 936, 940]
+    view = batched()
+    await count(1_000, all, 64)
+    const line = lineOf({ agents: 1_000, nodeUid: uidAt(0.064) })
+    await ask(line)
+    await put(indexedName(skyhookScope(skyhook, '__default__', ['__default__']), 0))
+    await count(1_000, taken, 64)
+    await deny(line)
+    turns.length = 0
+    await clock.advance(10_000)
+    expect(turns).toEqual([])
+    await count(1_000, left, 64)
+    await clock.advance(1_000)
     expect(turns).toHaveLength(1)
   })
 

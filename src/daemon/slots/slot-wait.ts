@@ -79,6 +79,8 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
   const { queue, limit } = knowledge
   let cancelTurn: (() => void) | undefined
   let cancelLook: (() => void) | undefined
+  /** The turn is for slots that came free together: that another node takes the followed one does not end it. */
+  let isTurnForSeveral = false
   let looks = 0
   /** The request that is under way follows a release that the node has seen; else it is a look at all slots. */
   let hasSeenRelease = false
@@ -100,7 +102,7 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
     onHeld(wasHeld) {
       if (!wasHeld) knowledge.passedOn()
       isReleaseOpen = false
-      cancel()
+      if (!isTurnForSeveral) cancel()
       if (place !== 'awaited') return
       place = 'held'
       options.onTurn()
@@ -124,16 +126,18 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
   })
 
   const nodeUid = (): string => options.nodeUid() ?? ''
-  const isNext = (slots: number): boolean => waiting.isNextInLine(nodeUid(), slots, queue())
+  /** Those of the next batch have to be awake when it begins. */
+  const isNext = (slots: number): boolean =>
+    waiting.isNextInLine(nodeUid(), Math.max(slots, knowledge.batches()?.next ?? 0), queue())
   function nextLookMs(others = queue()): number {
     const slots = slotsNow()
     return waiting.lookDelayMs(looks++, typeof slots === 'number' ? slots : 1, others, random.number())
   }
 
   function schedule(delayMs: number, act: () => void): void {
-    cancelTurn?.()
+    cancel()
     cancelTurn = clock.startTimer(delayMs, () => {
-      cancelTurn = undefined
+      cancel()
       act()
     })
   }
@@ -141,15 +145,17 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
   function cancel(): void {
     cancelTurn?.()
     cancelTurn = undefined
+    isTurnForSeveral = false
   }
 
-  /** A slot is free: asks soon, unless another node takes it meanwhile. */
-  function askSoon(slots: number): void {
+  /** A slot is free: asks soon, unless another node takes it meanwhile. `isForSeveral`: so are others. */
+  function askSoon(slots: number, isForSeveral = false): void {
     if (cancelTurn !== undefined) return
     schedule(waiting.handOverDelayMs(nodeUid(), slots, queue(), random.number()), () => {
       hasSeenRelease = true
       options.onTurn()
     })
+    isTurnForSeveral = isForSeveral
   }
 
   /** After the change: a raised budget has free slots that nobody has released. */
@@ -161,19 +167,22 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
     if (typeof now !== 'number') return before === 0 ? sleepOn(1) : undefined // the ledger says how many
     const raisedBy = now - (typeof before === 'number' ? before : 0)
     const isNextBatch = epochBefore !== undefined && knowledge.epoch() !== epochBefore && now > 0
-    if (raisedBy <= 0 && !isNextBatch) return
+    const free = isNextBatch ? now : Math.max(raisedBy, knowledge.freeInBatch())
+    const isAmongNext = slotsNow !== limit || waiting.isAmongNext(nodeUid(), free, queue())
+    if (free <= 0 || !(raisedBy > 0 || isNextBatch || isAmongNext)) return
     if (slotsNow === limit && !isNext(now)) {
       followed.unfollow()
       return sleepOn(Math.max(1, now))
     }
     options.onNear()
     cancel()
-    askSoon(isNextBatch ? now : raisedBy)
+    askSoon(free, isAmongNext)
   }
 
   function sleepOn(slots: number): void {
+    const most = Math.max(slots, knowledge.batches()?.most ?? 0) // batches may grow meanwhile
     const progress = { nodesPerMs: knowledge.nodesPerMs(), lastSleepMs }
-    lastSleepMs = waiting.sleepMs(nodeUid(), slots, queue(), progress, random.number())
+    lastSleepMs = waiting.sleepMs(nodeUid(), most, queue(), progress, random.number())
     schedule(lastSleepMs, () => void awake(slots))
   }
 
@@ -201,7 +210,10 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
   function stepUp(slots: number): void {
     options.onNear()
     followPlace(slots)
-    schedule(shownWithinMs, () => askSoon(slots)) // unless the watch shows that it is held
+    if (knowledge.epoch() !== undefined) followed.followLedger(unseen)
+    const free = knowledge.freeInBatch()
+    if (free > 0 && waiting.isAmongNext(nodeUid(), free, queue())) askSoon(free, true)
+    else schedule(shownWithinMs, () => askSoon(slots)) // unless the watch shows that it is held
     cancelLook?.()
     cancelLook = clock.startTimer(nextLookMs(), options.onTurn)
   }

@@ -4,6 +4,7 @@ import { candidatesInLedger, type CountedCompartment, countedScope, queueIn } fr
 import { skyhookScope } from '../names.ts'
 import { batchLimit } from '../policy/batch.ts'
 import { compartmentOfNode, compartmentsOf } from '../policy/compartments.ts'
+import { nextSize, type Strategy } from '../policy/strategy.ts'
 import { bootstrapLimit, ceilingOf, effectiveLimit, type Limit } from '../rule.ts'
 import { selectorHash } from '../selector-hash.ts'
 import type { ScopeListing } from '../slot-reads.ts'
@@ -75,8 +76,34 @@ export function batchReason(view: SkyhookView, listed: Listed): string | undefin
   return open.limit < open.ceiling || isFinishing ? 'the current batch of the policy is not finished' : undefined
 }
 
+/** What nodes that wait may expect of batches. */
+export type Batches = {
+  readonly open: BatchState
+  /** Nodes of the batch after it, at most, if it succeeds. */
+  readonly next: number
+  /** Nodes of any later batch, at most. */
+  readonly most: number
+}
+
+/** Undefined without a policy, while it is not known, and where no batch follows. */
+export function batchesOf(view: SkyhookView, ledgers: readonly Lease[]): Batches | undefined {
+  if (!view.spec.deploymentPolicy) return undefined
+  const open = openBatchOf(view, { ledgers })
+  if ('unknown' in open || open.batch.stopped) return undefined
+  const { strategy, batch, ceiling, matched } = open
+  const size = Math.min(batch.size, ceiling)
+  const next = Math.min(ceiling, nextSize(strategy, size, { hasFailed: false, progressPercent: 0, matched }))
+  return { open: batch, next, most: strategy.kind === 'fixed' ? next : ceiling }
+}
+
 type OpenBatch =
-  | { readonly limit: number; readonly ceiling: number; readonly batch: BatchState }
+  | {
+      readonly limit: number
+      readonly ceiling: number
+      readonly batch: BatchState
+      readonly strategy: Strategy
+      readonly matched: number
+    }
   | { readonly unknown: string }
 
 function openBatchOf(view: SkyhookView, { ledgers, slots = [] }: Listed): OpenBatch {
@@ -86,13 +113,14 @@ function openBatchOf(view: SkyhookView, { ledgers, slots = [] }: Listed): OpenBa
   const counted = countedOf(view, ledgers)
   if ('unknown' in counted) return counted
   const name = compartmentOf(view, ledgers)
-  const budget = compartmentsOf(policy.spec).find((each) => each.name === name)?.budget
-  const { batch } = counted
-  if (name === undefined || budget === undefined || batch === undefined)
+  const compartment = compartmentsOf(policy.spec).find((each) => each.name === name)
+  const { batch, matched } = counted
+  if (name === undefined || compartment === undefined || batch === undefined)
     return { unknown: 'the census has not opened a batch yet' }
-  const ceiling = ceilingOf(budget, counted.matched)
+  const { budget, strategy } = compartment
+  const ceiling = ceilingOf(budget, matched)
   const scope = skyhookScope(metadata, name, compartmentNames(view))
-  return { limit: batchLimit({ batch, scope, slots, ceiling }), ceiling, batch }
+  return { limit: batchLimit({ batch, scope, slots, ceiling }), ceiling, batch, strategy, matched }
 }
 
 function countedOf(view: SkyhookView, ledgers: readonly Lease[]): CountedCompartment {

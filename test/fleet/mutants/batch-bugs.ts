@@ -65,8 +65,8 @@ export const batchBugs: readonly FleetMutant[] = [
     changes: [
       change(
         'lease/budget/budget.ts',
-        'compartmentsOf(policy.spec).find((each) => each.name === name)?.budget',
-        'compartmentsOf(policy.spec).at(-1)?.budget',
+        'const { budget, strategy } = compartment',
+        'const { budget = {}, strategy } = { ...compartment, budget: compartmentsOf(policy.spec).at(-1)?.budget }',
       ),
     ],
     mayShow: all(hasControlPlanes(2), hasLooseCompartment),

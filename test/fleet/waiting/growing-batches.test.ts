@@ -1,0 +1,22 @@
+/** Batches that grow begin with nodes that sleep until shortly before, and with slots that nobody holds yet. */
+import { expect, test } from 'vitest'
+import { turnsOf } from '../../../bench/fleet/plan.ts'
+import { startVirtualFleet } from '../../../bench/virtual/virtual-fleet.ts'
+import { isThorough } from '../../support/effort.ts'
+
+/** Three stages and their checks, the restart of a service, and what is between them. */
+const turnMs = 8_000
+
+test.each(isThorough ? [30, 100] : [30])(
+  'each of the growing batches of %i nodes begins at once, with all of its nodes',
+  async (nodes) => {
+    const plan = { nodes, budget: '20%', strategy: 'exponential', stepMs: 1_000, latencyMs: 5, seed: 1 } as const
+    const fleet = await startVirtualFleet(plan)
+    await fleet.apply()
+    const tookMs = await fleet.until(() => fleet.complete() === nodes, 600_000)
+    fleet.stop()
+    console.log(`${nodes} nodes, ${turnsOf(plan)} batches: ${(tookMs / 1_000).toFixed(1)} s`)
+    expect(tookMs).toBeLessThan(turnsOf(plan) * turnMs)
+    expect(fleet.most().out).toBeLessThanOrEqual(nodes / 5)
+  },
+)
