@@ -162,6 +162,9 @@ async function main(): Promise<number> {
     await runSchedule(cases, { environment: { cluster, trials }, openSecondCluster, minutes, expected, report })
     if (only.point === undefined)
       isControlDetected = await isNoFsyncDetected(cluster, trials, expected, names[0] as WorkloadName)
+  } catch (error) {
+    log(`stopped: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`) // the end may fail too
+    throw error
   } finally {
     for (const each of clusters) await each.close()
   }

@@ -65,6 +65,13 @@ wait_all() { # wait_all PID...: false as soon as one of them failed
   for job; do wait "$job" || return 1; done
 }
 
+thaw_group() { # thaw_group [GROUP]: what an interrupted crash froze does not die (cgroup v1)
+  local state
+  find /sys/fs/cgroup/freezer -path "*/$NAME/${1:-}*" -name freezer.state 2>/dev/null | while read -r state; do
+    echo THAWED >"$state" 2>/dev/null || true
+  done
+}
+
 kill_group() { # kill_group GROUP: kills all of it and waits until it is gone
   kill_members() {
     local pids
@@ -74,6 +81,7 @@ kill_group() { # kill_group GROUP: kills all of it and waits until it is gone
     kill -KILL $pids 2>/dev/null
     return 1
   }
+  thaw_group "$1"
   within 20 kill_members "$1" || die "processes of $NAME/$1 did not die within 20 s: $(members "$1" | tr '\n' ' ')"
 }
 

@@ -55,7 +55,7 @@ attach_high() { # attach_high FOLDER
 # kernel are not frozen, though: a disk that they wrote to during the copy is copied again.
 disk_capture() { # disk_capture HOST FOLDER
   freeze "$1"
-  within 60 disk_copy "$2/disk.img" "$2/disk.img.cut" || die "the disk of $1 kept changing while it was copied"
+  within 60 disk_copy "$2/disk.img" "$2/disk.img.cut" || die_thawed "$1" "the disk of $1 kept changing while it was copied"
 }
 disk_copy() { # disk_copy FILE COPY: false if FILE changed meanwhile
   disk_drop_cache "$1"
@@ -75,6 +75,10 @@ freeze() { # freeze HOST
   [[ -n $group ]] || die "no freezer cgroup (v1) for $1, which is needed to copy the disk as of one instant"
   echo FROZEN >"$group/freezer.state"
   is_frozen() { [[ $(<"$1/freezer.state") == FROZEN ]]; }
-  within 5 is_frozen "$group" || die "$1 did not freeze within 5 s"
+  within 20 is_frozen "$group" || die_thawed "$1" "$1 did not freeze within 20 s"
+}
+die_thawed() { # die_thawed HOST MESSAGE: the host goes on as if nothing had been tried
+  thaw "$1"
+  die "$2"
 }
 thaw() { echo THAWED >"$(freezer_of "$1")/freezer.state"; }

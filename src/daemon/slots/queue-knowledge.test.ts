@@ -81,7 +81,7 @@ test.each<[string, number, Partial<BatchState>, number]>([
   expect(knowledgeOf(viewOf(exponential), ledgerOf(waiters, batch)).knowledge.freeInBatch()).toBe(free)
 })
 
-test('without a policy or a count there are no batches', () => {
+test('a Skyhook without a policy, or without a count, has no batches', () => {
   const { knowledge } = knowledgeOf({ ...viewOf(exponential), spec: { interruptionBudget: { count: 2 } } })
   expect([knowledge.batches(), knowledge.freeInBatch()]).toEqual([undefined, 0])
   expect(knowledgeOf(viewOf(exponential)).knowledge.batches()).toBeUndefined()

@@ -436,7 +436,7 @@ describe('budgets', () => {
     ['one of the first', early, 1],
     ['one of those behind them', uidAt(0.6), 0],
   ])(
-    'where several slots come free, a node asks though the slot that it follows is passed on: %s',
+    'a node asks where several slots come free, though the slot that it follows is passed on: %s',
     async (_, nodeUid, expected) => {
       const line = lineOf({ agents: 30, nodeUid })
       await put(slot0)
@@ -699,6 +699,20 @@ describe('a node whose turn is far', () => {
     await count(1_000, left, 64)
     await clock.advance(1_000)
     expect(turns).toHaveLength(1)
+  })
+
+  test('a node that waits for the slot of the control plane does not ask for places of the batch', async () => {
+    view = batched()
+    await count(1_000, 936, 64)
+    const line = lineOf({ agents: 1_000, nodeUid: uidAt(0.064) })
+    await put(indexedName(skyhookScope(skyhook, '__default__', ['__default__']), 0))
+    await deny(line)
+    const listing = await listScope(leases, scope)
+    line.afterControlPlaneDenial(view, { outcome: 'waiting', reason: 'full', listing })
+    turns.length = 0
+    await count(1_000, 940, 64)
+    await clock.advance(1_000)
+    expect(turns).toEqual([])
   })
 
   test('a node asks at once when its turn has come and its slot is free', async () => {

@@ -167,10 +167,11 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
     if (typeof now !== 'number') return before === 0 ? sleepOn(1) : undefined // the ledger says how many
     const raisedBy = now - (typeof before === 'number' ? before : 0)
     const isNextBatch = epochBefore !== undefined && knowledge.epoch() !== epochBefore && now > 0
-    const free = isNextBatch ? now : Math.max(raisedBy, knowledge.freeInBatch())
-    const isAmongNext = slotsNow !== limit || waiting.isAmongNext(nodeUid(), free, queue())
+    const isOfLine = slotsNow === limit
+    const free = isNextBatch ? now : Math.max(raisedBy, isOfLine ? knowledge.freeInBatch() : 0)
+    const isAmongNext = !isOfLine || waiting.isAmongNext(nodeUid(), free, queue())
     if (free <= 0 || !(raisedBy > 0 || isNextBatch || isAmongNext)) return
-    if (slotsNow === limit && !isNext(now)) {
+    if (isOfLine && !isNext(now)) {
       followed.unfollow()
       return sleepOn(Math.max(1, now))
     }
