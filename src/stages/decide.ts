@@ -47,9 +47,11 @@ type Fold = { readonly journal: Journal; readonly decisions: readonly SkyhookDec
 
 /**
  * Uncordon precedes release: a cordon that nobody knows of may be there, and the slot may stand for it, as after a
- * restore of etcd. A slot that is not confirmed goes back as well.
+ * restore of etcd. A slot that is not confirmed goes back as well. Pods leave only under a cordon, and the one that is
+ * known may be gone with a Node that was deleted and registered again.
  */
-const mayEndSlot = (action: Action): boolean => action.do === 'releaseSlot' || action.do === 'confirmSlot'
+const needsCertainNode = (action: Action): boolean =>
+  action.do === 'releaseSlot' || action.do === 'confirmSlot' || action.do === 'evict'
 
 /**
  * The one decision of the agent: from everything it knows to what happens next. Pure and level-triggered: the same
@@ -90,7 +92,7 @@ export function decide(snapshot: Snapshot, lastReasons: ReadonlyMap<string, Time
       usesControlPlane: decisions.some(({ usesControlPlane }) => usesControlPlane),
     }),
   ]
-  const certain = snapshot.isNodeInDoubt === true ? actions.filter((action) => !mayEndSlot(action)) : actions
+  const certain = snapshot.isNodeInDoubt === true ? actions.filter((action) => !needsCertainNode(action)) : actions
   const reportAtMs = reasons.map(([, { sinceMs }]) => sinceMs + reasonReportDelayMs)
   const allEvents = [...events, ...decisions.flatMap((decision) => decision.events)]
   const reboots = (snapshot.journal.reboots ?? 0) + allEvents.filter(isRebootMade).length

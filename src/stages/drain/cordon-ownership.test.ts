@@ -105,6 +105,21 @@ describe('the runtime-required taint', () => {
   })
 })
 
+test('no pod is evicted while the Node may have lost the cordon, as one that was registered again', () => {
+  const node = new NodeSimulator()
+  node.pods = [pod('cart')]
+  node.refusingPods.add('cart')
+  node.apply('s', { packages: { a: packageWith(cron) } })
+  node.settleFor(2_000)
+  node.refusingPods.clear()
+  node.isNodeInDoubt = true
+  node.settleFor(20_000)
+  expect(node.evictedPods).toEqual([])
+  node.isNodeInDoubt = false
+  node.settleFor(20_000)
+  expect([node.evictedPods, node.status()]).toEqual([['cart'], 'complete'])
+})
+
 describe('a cordon that must not be left behind', () => {
   test('a cordon is removed with a deleted Skyhook', () => {
     const node = new NodeSimulator()

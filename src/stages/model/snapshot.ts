@@ -27,7 +27,7 @@ export type Snapshot = {
   readonly bootId: string
   readonly node: KubernetesNode
   readonly skyhooks: Known<readonly SkyhookView[]>
-  /** The Node may have a cordon mark that nobody knows of: a write is not answered (yet), or its watch is broken. */
+  /** The Node may have another cordon mark, or none any more: a write is not answered (yet), or its watch is broken. */
   readonly isNodeInDoubt?: boolean
   /** The watch of the Skyhooks is broken: edits since then are not known. */
   readonly areSkyhooksInDoubt?: boolean

@@ -14,6 +14,7 @@ import type { HostEvent, HostStep } from '../host/observer.ts'
 import { createSimulatedHost } from '../host/simulated-host.ts'
 import type { FleetEvent, HostView, WorldView } from '../run/world-view.ts'
 import { requiredTaint } from '../run/fleet-host.ts'
+import type { Plan } from '../run/plan.ts'
 import type { Invariant } from './invariant.ts'
 
 const merge = 'application/merge-patch+json'
@@ -35,9 +36,9 @@ type SampleHost = HostView & { page: string; isHealthy: boolean; isBehind: boole
 /** Hosts n1, n2, … with their Nodes, and the Skyhook `s` of this spec; `client` names in requests are those of a run. */
 export function sampleWorld(
   invariant: Invariant,
-  options: { readonly hosts?: number; readonly spec?: SkyhookSpec } = {},
+  options: { readonly hosts?: number; readonly spec?: SkyhookSpec; readonly actions?: Plan['actions'] } = {},
 ) {
-  const { hosts: count = 2, spec = sampleSpec() } = options
+  const { hosts: count = 2, spec = sampleSpec(), actions = [] } = options
   const clock = createVirtualClock(undefined, { settleTurns: 0 })
   const server = createSimulatedApiServer({ clock, random: createSeededRandom(1) })
   const violations: string[] = []
@@ -50,7 +51,7 @@ export function sampleWorld(
     clock,
     server,
     hosts,
-    plan: { seed: 1, nodes: [], skyhooks: [{ name: 's', spec }], actions: [] },
+    plan: { seed: 1, nodes: [], skyhooks: [{ name: 's', spec }], actions },
     faultsEndedAtMs: () => faultsEndedAtMs,
   }
   const watch = invariant.watch(world, (message) => void violations.push(message))

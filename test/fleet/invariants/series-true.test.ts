@@ -3,13 +3,14 @@ import { journalKey, nodeStateKey, statusKey } from '../../../src/schemas/annota
 import { entryStates, stageNames } from '../../../src/schemas/skyhook.ts'
 import { appliedHash } from '../../../src/stages/model/applied-hash.ts'
 import { sampleSpec, sampleWorld } from './sample-world.ts'
+import type { Plan } from '../run/plan.ts'
 import { seriesTrue } from './series-true.ts'
 
 const spec = sampleSpec()
 
 /** n1 is complete, n2 has not begun; nothing has changed for a while. */
-async function settledWorld() {
-  const world = sampleWorld(seriesTrue, { hosts: 2, spec })
+async function settledWorld(actions: Plan['actions'] = []) {
+  const world = sampleWorld(seriesTrue, { hosts: 2, spec, actions })
   const entry = { name: 'a', version: '1.0.0', image: 'i', stage: 'config', state: 'complete' }
   world.annotate('n1', {
     [statusKey('s')]: 'complete',
@@ -80,6 +81,21 @@ test.each<[string, readonly string[], string]>([
   await world.end()
   expect(world.violations).toEqual([expect.stringContaining(message)])
 })
+
+test.each([
+  ['soon', 40, 0],
+  ['well', 51, 1],
+])(
+  'series are judged once the watches are back for certain: %s after a fault of them',
+  async (_, seconds, problems) => {
+    const world = await settledWorld([{ kind: 'watches-cut' } as unknown as Plan['actions'][number]])
+    world.setFaultsEnded()
+    world.serve('n1', pageOf(truth.slice(1)))
+    await world.pass(seconds)
+    await world.end()
+    expect(world.violations).toHaveLength(problems)
+  },
+)
 
 test('a change just before the end may not be served yet', async () => {
   const world = await settledWorld()

@@ -18,6 +18,9 @@ import type { Invariant } from './invariant.ts'
 
 /** A change, or a census that begins, is on the page well within this. */
 const publishedMs = 10_000
+/** A watch of the census that was interrupted for long is back within this (src/kube/retry.ts: 30 s, and a half). */
+const watchingAgainMs = 50_000
+const interruptsWatches = (kind: string): boolean => /^(api|watches|network)-/.test(kind)
 
 export const seriesTrue: Invariant = {
   name: 'series-true',
@@ -32,6 +35,8 @@ export const seriesTrue: Invariant = {
       },
       async end(atMs) {
         if (atMs - changedAtMs < publishedMs) return
+        const quietMs = atMs - (world.faultsEndedAtMs() ?? atMs)
+        if (quietMs < watchingAgainMs && world.plan.actions.some(({ kind }) => interruptsWatches(kind))) return
         for (const view of world.hosts.values()) {
           const { agents, name } = view
           if (nodeOf(world, view) === undefined) continue // a census that does not see its own Node does not count
