@@ -156,6 +156,8 @@ export function sampleWorld(
     checks: () => watch.checks(),
     pending: () => watch.pending?.(),
     /** The run is over. */
+    /** Also while the rule lets time pass at its end. */
+    later: (seconds: number, act: () => void) => void clock.startTimer(seconds * 1_000, act),
     end: async () => await watch.end?.(clock.monotonicMs()),
     /** What the agent of the host answers to Prometheus. */
     serve: (name: string, page: string) => void (viewOf(name).page = page),

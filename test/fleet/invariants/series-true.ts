@@ -22,6 +22,13 @@ const publishedMs = 10_000
 const watchingAgainMs = 50_000
 const interruptsWatches = (kind: string): boolean => /^(api|watches|network)-/.test(kind)
 
+function mayNotWatchYet({ clock, plan, faultsEndedAtMs }: WorldView): boolean {
+  const quietMs = clock.monotonicMs() - (faultsEndedAtMs() ?? Infinity)
+  return quietMs < watchingAgainMs && plan.actions.some(({ kind }) => interruptsWatches(kind))
+}
+
+const isOurs = ({ name }: Sample): boolean => name.startsWith('skyhook_')
+
 export const seriesTrue: Invariant = {
   name: 'series-true',
   watch(world, violate) {
@@ -35,16 +42,19 @@ export const seriesTrue: Invariant = {
       },
       async end(atMs) {
         if (atMs - changedAtMs < publishedMs) return
-        const quietMs = atMs - (world.faultsEndedAtMs() ?? atMs)
-        if (quietMs < watchingAgainMs && world.plan.actions.some(({ kind }) => interruptsWatches(kind))) return
         for (const view of world.hosts.values()) {
           const { agents, name } = view
           if (nodeOf(world, view) === undefined) continue // a census that does not see its own Node does not count
           const page = await agents()[0]?.metrics()
-          const served = parseExposition(page ?? '').filter((sample) => sample.name.startsWith('skyhook_'))
+          const served = parseExposition(page ?? '').filter(isOurs)
           if (served.length === 0) continue // it does not lead
           checks++
-          const problem = firstDifference(served, expectedSeries(world))
+          let problem = firstDifference(served, expectedSeries(world))
+          while (problem !== undefined && mayNotWatchYet(world)) {
+            await world.clock.advance(5_000)
+            const later = parseExposition((await agents()[0]?.metrics()) ?? '')
+            problem = firstDifference(later.filter(isOurs), expectedSeries(world))
+          }
           if (problem !== undefined) violate(`the agent of ${name} serves ${problem}`)
         }
       },

@@ -1,5 +1,5 @@
 /** What a judge of a simulated fleet sees: everything that happens, and the truth about each host. */
-import type { Clock } from '../../../src/schemas/clock.ts'
+import type { VirtualClock } from '../../support/virtual-clock.ts'
 import type { AuditEntry } from '../api-server/audit.ts'
 import type { SimulatedApiServer } from '../api-server/server.ts'
 import type { Change } from '../api-server/store.ts'
@@ -57,8 +57,8 @@ export type HostView = {
 }
 
 export type WorldView = {
-  /** Virtual time: no fault changes it. */
-  readonly clock: Clock
+  /** No fault changes it. */
+  readonly clock: VirtualClock
   readonly server: SimulatedApiServer
   /** By name of the host. */
   readonly hosts: ReadonlyMap<string, HostView>
