@@ -7,7 +7,7 @@ import { isThorough } from '../../support/effort.ts'
 /** Three stages and their checks, the restart of a service, and what is between them. */
 const turnMs = 8_000
 
-test.each(isThorough ? [30, 100] : [30])(
+test.each(isThorough ? [30, 100] : [12])(
   'each of the growing batches of %i nodes begins at once, with all of its nodes',
   async (nodes) => {
     const plan = { nodes, budget: '20%', strategy: 'exponential', stepMs: 1_000, latencyMs: 5, seed: 1 } as const
