@@ -6,6 +6,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { settingsOf } from '../../../test/support/fake-platform.ts'
 import { startFakeSystemd } from '../../../test/support/fake-systemd.ts'
 import { createHostRoot } from '../../host/fs/host-root.ts'
+import { serviceUnit } from '../../host/systemd/service-restart.ts'
 import { emptyJournal, type InterruptRun } from '../../schemas/journal.ts'
 import type { Pod } from '../../stages/model/pods.ts'
 import { newPackage } from '../../stages/model/transitions.ts'
@@ -110,12 +111,16 @@ test('a service is restarted after its invocation is on the disk', async () => {
   expect(systemd.bus.calledMembers()).toContain('Reload')
 })
 
-test('a restart of the container runtime is part of the outcome', async () => {
-  expect(await interrupt(runOf({ type: 'service', services: ['kubelet'] }))).toEqual({
-    state: 'done',
-    restartedRuntime: true,
-  })
-})
+test.each(['kubelet', 'k3s-agent', 'rke2-server', 'containerd.service'])(
+  'a restart of %s is part of the outcome',
+  async (service) => {
+    systemd.hostUnits.set(serviceUnit(service), { activeState: 'active', invocationId: before })
+    expect(await interrupt(runOf({ type: 'service', services: [service] }))).toEqual({
+      state: 'done',
+      restartedRuntime: true,
+    })
+  },
+)
 
 test('a restart of all services reads the kernel settings again and nothing else', async () => {
   expect(await interrupt(runOf({ type: 'restartAllServices' }))).toEqual({ state: 'done' })

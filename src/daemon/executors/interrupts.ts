@@ -2,6 +2,7 @@ import type { BusConnection } from '../../host/dbus/reconnecting.ts'
 import { isShuttingDown, reboot } from '../../host/systemd/reboot.ts'
 import type { HostRoot } from '../../host/fs/host-root.ts'
 import { agentFolder } from '../../host/fs/journal-file.ts'
+import { isRuntimeUnit } from '../../host/kubelet/units.ts'
 import {
   confirmRestart,
   restartService,
@@ -42,14 +43,6 @@ type InterruptProgress = {
   readonly before: Readonly<Record<string, string>>
 }
 
-/** After these restarts the kubelet reports Ready too early. */
-const runtimeUnits = new Set([
-  'kubelet.service',
-  'containerd.service',
-  'crio.service',
-  'docker.service',
-  'cri-dockerd.service',
-])
 const progressFolder = `${agentFolder}/interrupts`
 
 /** The effect of the operator's restartAllServices: it reloads kernel settings and restarts no service. */
@@ -159,7 +152,7 @@ export function createInterrupter(ports: InterruptPorts): Interrupter {
       if (service !== undefined) failedServices.push(service)
     }
     if (failures.length > 0) return { state: 'failed', message: failures.join('; '), services: failedServices }
-    return { state: 'done', ...(unitNames.some((unit) => runtimeUnits.has(unit)) && { restartedRuntime: true }) }
+    return { state: 'done', ...(unitNames.some(isRuntimeUnit) && { restartedRuntime: true }) }
   }
 
   async function rebootHost(run: InterruptRun, progress: InterruptProgress): Promise<InterruptObservation> {

@@ -5,6 +5,7 @@ import { BusError } from '../dbus/errors.ts'
 import type { BusConnection } from '../dbus/reconnecting.ts'
 import type { HostRoot } from '../fs/host-root.ts'
 import { unitPath } from '../systemd/unit-properties.ts'
+import { kubeletUnits } from './units.ts'
 
 export type KubeletProcess = {
   /** Program and arguments of the running process. */
@@ -18,15 +19,13 @@ export type KubeletProcess = {
 /** A path or pattern, and whether the file may be missing. */
 export type EnvironmentFile = readonly [path: string, isOptional: boolean]
 
-/**
- * Only units: root alone makes them. A process that calls itself `kubelet` may belong to a pod, which could name any
- * program of the host to be run as root.
- */
-const kubeletUnits = ['kubelet.service', 'snap.kubelet-eks.daemon.service']
 const systemd = 'org.freedesktop.systemd1'
 const busTimeoutMs = 5_000
 
-/** Undefined where no such unit runs. @throws BusError, NotConnectedError */
+/**
+ * Only of a unit: root alone makes them. A process that calls itself `kubelet` may belong to a pod, which could name any
+ * program of the host to be run as root. Undefined where no such unit runs. @throws BusError, NotConnectedError
+ */
 export async function readKubeletProcess(
   connection: BusConnection,
   root: Pick<HostRoot, 'readText'>,
