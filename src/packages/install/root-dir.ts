@@ -2,6 +2,9 @@
  * `root_dir/` of a package: files for the host's root itself. Copied once per content; what was written is on record
  * before it is written, so that an uninstall removes what is ours and nothing else.
  *
+ * A record that is complete means that all of it is on disk. The files may be on another file system than the record,
+ * or on one that does not write changes in their order: each folder with a changed name is synced before the record.
+ *
  * Folders that exist keep their mode (the operator stamps the package's on `/` and `/tmp`), links are copied as links,
  * and links of the host are followed inside the host only.
  */
@@ -9,6 +12,7 @@ import { createHash } from 'node:crypto'
 import { posix } from 'node:path'
 import type { HostRoot } from '../../host/fs/host-root.ts'
 import { agentFolder } from '../../host/fs/journal-file.ts'
+import { ignoreNotFound } from '../../host/fs/missing.ts'
 import { isTemporary, temporaryName } from '../../host/fs/temporary.ts'
 import type { TreeEntry } from '../../host/fs/tree.ts'
 import { withLock } from '../keyed-mutex.ts'
@@ -63,13 +67,18 @@ async function install(host: HostRoot, packageDir: string, recordFile: string): 
   const record = newRootDirRecord(hash, plan, previous, token)
   await writeRootDirRecord(host, recordFile, record)
   for (const { entry, path } of plan.steps) await write(host, source, entry, path, token)
+  const links = plan.files.flatMap(({ path, target }) => (target === undefined ? [] : [path]))
+  await syncNames(host, [...links, ...record.folders]) // files are synced with their names
   await writeRootDirRecord(host, recordFile, { ...record, isComplete: true })
   return { outcome: 'copied', files: plan.files.length }
 }
 
 export type KeptFile = { readonly path: string; readonly why: 'changed' | 'was there before' }
 
-/** Removes what is still as the package left it, and folders that are empty then; returns what stays. Idempotent. */
+/**
+ * Removes what is still as the package left it, and folders that are empty then, durably; returns what stays.
+ * Idempotent.
+ */
 export async function uninstallRootDir(host: HostRoot, recordFile: string): Promise<KeptFile[]> {
   return await withLock(host, recordFile, async () => await uninstall(host, recordFile))
 }
@@ -78,6 +87,8 @@ async function uninstall(host: HostRoot, recordFile: string): Promise<KeptFile[]
   const record = await readRootDirRecord(host, recordFile)
   if (record === undefined) return []
   await removeTemporaries(host, record)
+  // Nobody may take for installed what is removed in part.
+  if (record.isComplete) await writeRootDirRecord(host, recordFile, { ...record, isComplete: false })
   const keptFiles: KeptFile[] = []
   for (const file of record.files) {
     if ((await host.lstat(file.path)) === undefined) continue
@@ -88,7 +99,9 @@ async function uninstall(host: HostRoot, recordFile: string): Promise<KeptFile[]
   for (const folder of record.folders.toSorted((a, b) => b.length - a.length)) {
     await host.removeEmptyFolder(folder) // deeper ones first
   }
+  await syncNames(host, [...record.files.map(({ path }) => path), ...record.folders])
   await host.remove(recordFile)
+  await syncNames(host, [recordFile])
   return keptFiles
 }
 
@@ -107,7 +120,23 @@ export async function sweepRootDirs(host: HostRoot): Promise<void> {
 async function removeTemporaries(host: HostRoot, record: RootDirRecord | undefined): Promise<void> {
   const { temporaryToken, isComplete, files } = record ?? { isComplete: true, files: [] }
   if (isComplete || temporaryToken === undefined) return
-  for (const { path } of files) await host.remove(temporaryName(path, temporaryToken))
+  const paths = files.map(({ path }) => path)
+  for (const path of paths) await host.remove(temporaryName(path, temporaryToken))
+  await syncNames(host, paths) // the record that knows the token is about to be replaced
+}
+
+/** Waits until it is on disk which of these paths exist, whoever made or removed them. */
+async function syncNames(host: HostRoot, paths: readonly string[]): Promise<void> {
+  const folders = new Set<string>()
+  for (const parent of new Set(paths.map((path) => posix.dirname(path)))) folders.add(await nearestFolder(host, parent))
+  for (const folder of folders) await host.syncFolder(folder)
+}
+
+/** The folder itself; where it is gone, the first one above it that is not. */
+async function nearestFolder(host: HostRoot, path: string): Promise<string> {
+  const folder = await host.realPath(path).catch(ignoreNotFound)
+  if (folder !== undefined && (await host.lstat(folder))?.isDirectory()) return folder
+  return await nearestFolder(host, posix.dirname(folder ?? path))
 }
 
 type CopyPlan = Pick<RootDirRecord, 'files' | 'folders'> & {
