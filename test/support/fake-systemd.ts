@@ -2,6 +2,7 @@ import { Variant } from 'dbus-next/lib/variant.js'
 import { systemClock, systemRandom } from '../../src/daemon/platform/system-clock.ts'
 import { createBusConnection } from '../../src/host/dbus/reconnecting.ts'
 import { createUnits } from '../../src/host/systemd/units.ts'
+import type { Clock } from '../../src/schemas/clock.ts'
 import { startFakeBus } from './fake-bus.ts'
 
 export type FakeUnit = {
@@ -18,8 +19,8 @@ export type FakeUnit = {
   type?: string
 }
 
-/** A fake bus with a systemd whose units the test sets, and a connection to it. */
-export async function startFakeSystemd() {
+/** A fake bus with a systemd whose units the test sets, and a connection to it. `clock`: for the time limits of calls. */
+export async function startFakeSystemd({ clock = systemClock }: { readonly clock?: Clock | undefined } = {}) {
   const bus = await startFakeBus()
   const units = new Map<string, FakeUnit>()
   const byPath = (path = '') =>
@@ -68,7 +69,7 @@ export async function startFakeSystemd() {
   })
   for (const member of ['RefUnit', 'UnrefUnit', 'ResetFailedUnit', 'Reload']) bus.answers(member, {})
   for (const member of ['StopUnit', 'StartTransientUnit']) bus.answers(member, { signature: 'o', body: ['/job/1'] })
-  const connection = createBusConnection({ clock: systemClock, random: systemRandom, socketPath: bus.socketPath })
+  const connection = createBusConnection({ clock, random: systemRandom, socketPath: bus.socketPath })
   return {
     bus,
     connection,

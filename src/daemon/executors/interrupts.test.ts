@@ -1,12 +1,15 @@
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Variant } from 'dbus-next/lib/variant.js'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { settingsOf } from '../../../test/support/fake-platform.ts'
 import { startFakeSystemd } from '../../../test/support/fake-systemd.ts'
+import { createVirtualClock, type VirtualClock } from '../../../test/support/virtual-clock.ts'
 import { createHostRoot } from '../../host/fs/host-root.ts'
 import { serviceUnit } from '../../host/systemd/service-restart.ts'
+import type { Clock } from '../../schemas/clock.ts'
 import { emptyJournal, type InterruptRun } from '../../schemas/journal.ts'
 import type { Pod } from '../../stages/model/pods.ts'
 import { newPackage } from '../../stages/model/transitions.ts'
@@ -33,7 +36,20 @@ let interrupter: Interrupter
 
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'interrupts-'))
-  systemd = await startFakeSystemd()
+  await startHost()
+  pods = []
+  isSlotHeld = true
+  reports = []
+  interrupter = start()
+})
+afterEach(async () => {
+  await systemd[Symbol.asyncDispose]()
+  rmSync(folder, { recursive: true })
+})
+
+/** The host's systemd; `clock`: for the time limits of calls. */
+async function startHost(clock?: Clock): Promise<void> {
+  systemd = await startFakeSystemd({ clock })
   systemd.bus.answers('ListInhibitors', { signature: 'a(ssssuu)', body: [[]] })
   systemd.bus.answers('RebootWithFlags', {})
   systemd.bus.answers('RestartUnit', ({ message, client }) => {
@@ -47,17 +63,9 @@ beforeEach(async () => {
   })
   for (const name of ['a.service', 'kubelet.service', 'systemd-sysctl.service'])
     systemd.hostUnits.set(name, { activeState: 'active', invocationId: before })
-  pods = []
-  isSlotHeld = true
-  reports = []
-  interrupter = start()
-})
-afterEach(async () => {
-  await systemd[Symbol.asyncDispose]()
-  rmSync(folder, { recursive: true })
-})
+}
 
-function start(): Interrupter {
+function start(clock: Clock = systemClock): Interrupter {
   return createInterrupter({
     root: createHostRoot(folder, systemRandom),
     units: systemd.units,
@@ -72,7 +80,7 @@ function start(): Interrupter {
         return isSlotHeld
       },
     },
-    clock: systemClock,
+    clock,
     log: createLog('silent', {}),
     signal: new AbortController().signal,
   })
@@ -109,6 +117,61 @@ test('a service is restarted after its invocation is on the disk', async () => {
   expect(await interrupt(runOf({ type: 'service', services: ['a'] }))).toEqual({ state: 'done' })
   expect([restarts(), progress()]).toEqual([['a.service'], { v: 1, bootId: 'boot', before: { 'a.service': before } }])
   expect(systemd.bus.calledMembers()).toContain('Reload')
+})
+
+describe('a daemon-reload that takes long', () => {
+  let clock: VirtualClock
+  let endReload: (() => void) | undefined
+  const run = runOf({ type: 'service', services: ['a'] })
+
+  beforeEach(async () => {
+    await systemd[Symbol.asyncDispose]()
+    clock = createVirtualClock()
+    await startHost(clock)
+    interrupter = start(clock)
+    endReload = undefined
+    systemd.bus.answers('Reload', ({ message, client }) => {
+      endReload = () => client.send({ type: 2, replySerial: message.serial })
+      return 'silent'
+    })
+  })
+
+  const reloads = (): number => systemd.bus.calledMembers().filter((member) => member === 'Reload').length
+
+  /** Lets virtual time pass until it is settled, no faster than files and bus answer. */
+  async function settled<T>(promise: Promise<T>): Promise<T> {
+    let isOver = false
+    promise.then(
+      () => (isOver = true),
+      () => (isOver = true),
+    )
+    for (let turn = 0; turn < 2_000 && !isOver; turn++) {
+      await clock.advance(5)
+      await sleep(1)
+    }
+    return await promise
+  }
+
+  test('a daemon-reload that takes a minute is followed by one restart', async () => {
+    const outcome = interrupt(run)
+    await vi.waitFor(() => expect(endReload).toBeDefined())
+    await clock.advance(60_000)
+    expect(restarts()).toEqual([])
+    endReload?.()
+    expect(await settled(outcome)).toEqual({ state: 'done' })
+    expect([restarts(), reloads()]).toEqual([['a.service'], 1])
+  })
+
+  test('a daemon-reload that takes longer than the agent waits is not requested again', async () => {
+    const outcome = interrupt(run).catch(String)
+    await vi.waitFor(() => expect(endReload).toBeDefined())
+    await clock.advance(180_000)
+    expect(await settled(outcome)).toContain('Reload: no answer within 180000 ms')
+    expect(interrupter.current().get(run.id)).toBeUndefined()
+    endReload?.()
+    expect(await settled(interrupt(run))).toEqual({ state: 'done' })
+    expect([restarts(), reloads()]).toEqual([['a.service'], 1])
+  })
 })
 
 test.each(['kubelet', 'k3s-agent', 'rke2-server', 'containerd.service'])(

@@ -1,3 +1,4 @@
+import { NoReplyError } from '../../host/dbus/errors.ts'
 import type { BusConnection } from '../../host/dbus/reconnecting.ts'
 import { isShuttingDown, reboot } from '../../host/systemd/reboot.ts'
 import type { HostRoot } from '../../host/fs/host-root.ts'
@@ -39,6 +40,8 @@ type InterruptProgress = {
   readonly bootId: string
   /** The reboot was requested. */
   readonly asked?: boolean
+  /** A daemon-reload was requested, and had not ended when the agent stopped waiting for it. */
+  readonly reloadAsked?: boolean
   /** Invocation of each unit before its restart was requested. */
   readonly before: Readonly<Record<string, string>>
 }
@@ -99,6 +102,20 @@ export function createInterrupter(ports: InterruptPorts): Interrupter {
   }
 
   /**
+   * Applies unit files that packages changed. A reload that takes longer than the agent waits is not requested again:
+   * systemd takes requests in order, so whatever comes after it sees the new files.
+   */
+  async function reloadUnits(run: InterruptRun, progress: InterruptProgress): Promise<void> {
+    try {
+      await units.reload({ signal })
+    } catch (error) {
+      if (error instanceof NoReplyError && error.reason === 'timeout')
+        await writeProgress(run, { ...progress, reloadAsked: true })
+      throw error
+    }
+  }
+
+  /**
    * `wasVerified`: just now, by this agent. Otherwise (a previous agent started it, or the bus was away) the state is
    * checked before the request.
    */
@@ -118,8 +135,7 @@ export function createInterrupter(ports: InterruptPorts): Interrupter {
     const failedServices: string[] = []
     let latest = progress
     let isVerified = wasVerified
-    // applies unit files that packages changed
-    if (Object.keys(latest.before).length === 0) await units.reload()
+    if (Object.keys(latest.before).length === 0 && !latest.reloadAsked) await reloadUnits(run, progress)
     for (const unit of unitNames) {
       let before = latest.before[unit]
       let outcome: RestartOutcome = { outcome: 'not-requested', detail: unit }

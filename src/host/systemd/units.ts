@@ -23,6 +23,11 @@ const systemdManager = {
   path: '/org/freedesktop/systemd1',
   interface: `${systemdBusName}.Manager`,
 } as const
+/**
+ * What systemctl gives a daemon-reload: it runs all generators, which systemd ends after 90 s, and reads every unit.
+ * systemd answers nobody meanwhile.
+ */
+const reloadTimeoutMs = 180_000
 const propertiesInterface = 'org.freedesktop.DBus.Properties'
 
 export type StartOutcome =
@@ -62,7 +67,7 @@ export type Units = {
   unref(unit: string): Promise<boolean>
   /** Clears the failed state and the start limit's counter. False: no such unit. */
   resetFailed(unit: string): Promise<boolean>
-  /** daemon-reload; answers when done. */
+  /** daemon-reload; answers when done, for which it has 180 s unless `options` say otherwise. */
   reload(options?: BusCallOptions): Promise<void>
   /**
    * Calls back at the end of every job on the host, this agent's and others'. A unit's last job ends after the unit
@@ -151,7 +156,7 @@ export function createUnits(connection: BusConnection): Units {
     },
     resetFailed: (unit) => falseIfNotFound(callManager('ResetFailedUnit', 's', [unit])),
     async reload(options) {
-      await callManager('Reload', '', [], options)
+      await callManager('Reload', '', [], { timeoutMs: reloadTimeoutMs, ...options })
     },
     ...jobs,
   }
