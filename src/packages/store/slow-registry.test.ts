@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, statSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -136,6 +136,94 @@ describe('a mirror that drips a byte at a time', () => {
       code: 'unreachable',
       message: `${slow.host}: no complete answer within 30 s`,
     })
+  })
+})
+
+describe('a registry that breaks a blob off', () => {
+  /** Bytes that a connection gets before it is broken off; a request beyond these is answered. */
+  let parts: number[]
+  /** The connections that had their part and are still open. */
+  let open: ServerResponse[]
+  let ignoresRange: boolean
+
+  beforeEach(() => {
+    parts = []
+    open = []
+    ignoresRange = false
+    slow.intercept = (request, response) => {
+      if (!request.url?.includes('/blobs/')) return false
+      const bytes = parts.shift()
+      if (bytes === undefined) return false
+      const from = ignoresRange ? 0 : Number(/^bytes=(\d+)-$/.exec(request.headers.range ?? '')?.[1] ?? 0)
+      if (from > 0) response.setHeader('content-range', `bytes ${from}-${layer.length - 1}/${layer.length}`)
+      response.writeHead(from > 0 ? 206 : 200, { 'content-length': layer.length - from })
+      response.write(layer.subarray(from, from + bytes), () => open.push(response))
+      return true
+    }
+  })
+
+  const download = (from = slow.host) =>
+    downloadLayers(client, parseReference(`${from}/pkg:1`), [descriptor], folder, signal)
+  const ranges = () => slow.requests.map(({ headers }) => headers.range)
+
+  /** Each connection lives that long, and time passes between them as the client waits. */
+  async function breakOffEach(downloading: Promise<unknown>, lifeMs: number): Promise<void> {
+    while (!(await isSettled(downloading))) {
+      const response = open.shift()
+      if (response !== undefined) {
+        await clock.advance(lifeMs)
+        response.destroy()
+      } else await clock.advance(100)
+    }
+  }
+
+  test('a blob that breaks off after 30 s continues where it was', async () => {
+    parts = [1_000_000]
+    const downloading = download()
+    await breakOffEach(downloading, 30_000)
+    const [written] = await downloading
+    expect(ranges()).toEqual([undefined, 'bytes=1000000-'])
+    expect(readFileSync(written?.path ?? '')).toEqual(layer)
+  })
+
+  test('a blob arrives in as many connections as it needs', async () => {
+    parts = Array.from({ length: 6 }, () => 600_000) // of 4 MiB
+    const downloading = download()
+    await breakOffEach(downloading, 50_000)
+    const [written] = await downloading
+    expect(ranges()).toEqual([undefined, ...[1, 2, 3, 4, 5, 6].map((part) => `bytes=${part * 600_000}-`)])
+    expect(readFileSync(written?.path ?? '')).toEqual(layer)
+  })
+
+  test('a mirror that breaks off is asked for the rest where the registry does not have the image', async () => {
+    registry.intercept = (_, response) => (response.writeHead(404).end(), true)
+    parts = [1_000_000]
+    const downloading = download(registry.host)
+    await breakOffEach(downloading, 30_000)
+    expect(await downloading).toHaveLength(1)
+    expect(ranges()).toEqual([undefined, 'bytes=1000000-'])
+  })
+
+  test.each([
+    ['the same bytes', 1_000_000, true],
+    ['a few bytes', 1_000, false],
+  ])('a registry that sends %s in each connection is given up', async (_, bytes, isFromTheStart) => {
+    ignoresRange = isFromTheStart
+    parts = Array.from({ length: 100 }, () => bytes)
+    const downloading = download()
+    const failure = downloading.catch((error: unknown) => error)
+    await breakOffEach(downloading, 10)
+    expect(await failure).toMatchObject({ code: 'unreachable' })
+    expect(ranges()).toHaveLength(4)
+  })
+
+  test('a registry that sends less than 10 KiB/s in each of its connections is given up', async () => {
+    parts = Array.from({ length: 100 }, () => 100_000)
+    const downloading = download()
+    const failure = downloading.catch((error: unknown) => error)
+    await breakOffEach(downloading, 20_000)
+    expect(await failure).toMatchObject({ code: 'unreachable' })
+    expect(ranges()).toHaveLength(1)
   })
 })
 

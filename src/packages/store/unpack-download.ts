@@ -54,7 +54,8 @@ async function downloadBlob(
   const handle = await open(path, 'wx', 0o600)
   try {
     let progress = emptyProgress()
-    const download = async (send: RegistrySend, host: string): Promise<void> => {
+    let receivedBytes = 0 // the most that there was: what comes a second time is no progress
+    const download = async (send: RegistrySend, host: string, onReceived: (bytes: number) => void): Promise<void> => {
       const headers: Record<string, string> = progress.bytes === 0 ? {} : { range: `bytes=${progress.bytes}-` }
       const response = await send({ method: 'GET', path: `/blobs/${descriptor.digest}`, headers, isLarge: true })
       if (!continuesAt(response, progress.bytes)) progress = emptyProgress()
@@ -62,6 +63,8 @@ async function downloadBlob(
         await saveBody(response, handle, progress, descriptor, signal)
       } catch (error) {
         if (imageErrorCode(error) !== 'unreachable') progress = emptyProgress() // those bytes cannot be continued
+        onReceived(Math.max(0, progress.bytes - receivedBytes))
+        receivedBytes = Math.max(receivedBytes, progress.bytes)
         throw error
       }
       const digest = `sha256:${progress.hash.digest('hex')}`

@@ -7,7 +7,7 @@ import { ImageError } from '../errors.ts'
 import { type RegistryResponse, createRegistryTransport, type RegistryRequest, type ProxyEnvironment } from './http.ts'
 import { createLogins, type FoundLogins } from './logins.ts'
 import type { LoginProvider } from './login-provider.ts'
-import { retryTransient } from './retry.ts'
+import { type Attempt, retryTransient } from './retry.ts'
 import type { ImageReference } from '../reference.ts'
 import type { Clock, Random } from '../../../schemas/clock.ts'
 import { errorFromResponse } from './error-response.ts'
@@ -17,7 +17,7 @@ export type RegistrySettings = {
   /** Where addresses are read from, or those already read. */
   readonly sources: EndpointSources | { readonly resolvedEndpoints: readonly Endpoint[] }
   readonly proxy?: ProxyEnvironment
-  /** How long one call may be repeated while the registry fails in passing. */
+  /** How long a call may be repeated while the registry fails in passing; a download from its last progress on. */
   readonly retryForMs?: number
   /** Nothing received for so long ends a connection. */
   readonly noProgressMs?: number
@@ -45,14 +45,15 @@ export type RegistryClient = {
   endpointsOf(image: Pick<ImageReference, 'host' | 'repository'>): Promise<readonly Endpoint[]>
   /**
    * Runs `use` at the first address of the repository's host that can; transient failures are retried over the whole
-   * list. `send` makes one authorised request there; a status of 400 or more is an ImageError.
+   * list. `send` makes one authorised request there; a status of 400 or more is an ImageError. `onReceived` is to
+   * hear, before `use` fails, of bytes that it has and will not ask for again.
    * @throws ImageError of the registry itself, or of a mirror that answered where the registry did not; its message
    * has all
    */
   attempt<T>(
     repository: Pick<ImageReference, 'host' | 'repository'>,
     capability: Capability,
-    use: (send: RegistrySend, host: string) => Promise<T>,
+    use: (send: RegistrySend, host: string, onReceived: (bytes: number) => void) => Promise<T>,
     signal: AbortSignal,
   ): Promise<T>
   /** The logins that did not come from `credentials` and were used, each for its repository alone. */
@@ -176,7 +177,7 @@ export function createRegistryClient(
       if (capableEndpoints.length === 0)
         throw new ImageError('misconfigured', `${host}: none of its addresses may ${capability}`)
 
-      const tryAll = async () => {
+      const tryAll: Attempt<T> = async (onReceived) => {
         const failures: ImageError[] = []
         for (const endpoint of [
           ...capableEndpoints.filter((one) => !unreachableEndpoints.has(one)),
@@ -186,6 +187,7 @@ export function createRegistryClient(
             const result = await use(
               (request) => call(endpoint, endpoint.repository ?? repository, request, signal),
               endpoint.host,
+              onReceived,
             )
             unreachableEndpoints.delete(endpoint)
             return result
@@ -198,8 +200,8 @@ export function createRegistryClient(
         }
         throw combineErrors(failures)
       }
-      const deadlineMs = clock.monotonicMs() + (settings.retryForMs ?? defaultRetryForMs)
-      return await retryTransient(tryAll, { clock, random, deadlineMs, signal })
+      const { retryForMs = defaultRetryForMs } = settings
+      return await retryTransient(tryAll, { clock, random, retryForMs, signal })
     },
 
     providedCredentials: () => logins.provided(),

@@ -7,7 +7,7 @@ import { parseRetryAfter, retryTransient } from './retry.ts'
 const neverAborted = new AbortController().signal
 
 describe('repeating', () => {
-  const run = async (codes: ImageErrorCode[], deadlineMs = Infinity) => {
+  const run = async (codes: ImageErrorCode[], retryForMs = Infinity) => {
     let nowMs = 0
     const clock: Clock = {
       wallMs: () => 0,
@@ -25,7 +25,7 @@ describe('repeating', () => {
       if (code !== undefined) throw new ImageError(code, 'it failed')
       return 'done'
     }
-    const outcome = await retryTransient(attempt, { clock, random, deadlineMs, signal: neverAborted }).catch(
+    const outcome = await retryTransient(attempt, { clock, random, retryForMs, signal: neverAborted }).catch(
       (error: ImageError) => error.code,
     )
     return [outcome, nowMs]

@@ -1,38 +1,59 @@
 import { backoffMs } from '../../../schemas/backoff.ts'
 import { type Clock, type Random, sleep } from '../../../schemas/clock.ts'
 import { ImageError } from '../errors.ts'
+import { minBytesPerSecond } from './time-limits.ts'
 
 export type RetryOptions = {
   readonly clock: Clock
   readonly random: Random
-  /** By the monotonic clock: no wait ends later. */
-  readonly deadlineMs: number
+  /** No wait ends later than this after the start, or after the failure of an attempt that brought enough. */
+  readonly retryForMs: number
   readonly signal: AbortSignal
 }
+
+/** What failed. `onReceived` hears of bytes that the next attempt need not ask for. */
+export type Attempt<T> = (onReceived: (bytes: number) => void) => Promise<T>
 
 const maxAttempts = 4 // beyond that the caller's own backoff is the better place to wait: it shows a reason
 const initialWaitMs = 250
 const maxWaitMs = 30_000 // a registry that asks for more is not waited for within a pull
+/** Less than this is nothing: it would let a registry that breaks off at once be asked thousands of times. */
+const minProgressBytes = 64 * 1024
 
 /**
  * Repeats what may pass by itself (no connection, 5xx, 429), with doubling waits and jitter; the registry's Retry-After
  * wins if it is longer. Gives up with the last error after four attempts, or at once when the wait would be too long
- * or end after the deadline.
+ * or end too late.
+ *
+ * An attempt that brought a part, at the pace that a body must keep, is the first of a new row, whatever another address
+ * answered: it takes as long as it takes, and the rest is worth as much patience as the beginning was.
  */
-export async function retryTransient<T>(attempt: () => Promise<T>, options: RetryOptions): Promise<T> {
-  const { clock, random, deadlineMs, signal } = options
-  for (let number = 1; ; number++) {
+export async function retryTransient<T>(attempt: Attempt<T>, options: RetryOptions): Promise<T> {
+  const { clock, random, retryForMs, signal } = options
+  let row = startRow(clock)
+  for (;;) {
     try {
-      return await attempt()
+      return await attempt((bytes) => void (row.receivedBytes += bytes))
     } catch (error) {
-      if (!isTransient(error) || number === maxAttempts) throw error
-      const pauseMs = backoffMs(number, { initialMs: initialWaitMs, maxMs: maxWaitMs }) * (0.5 + random.number())
+      if (!(error instanceof ImageError)) throw error
+      const hasProgress = broughtEnough(row, clock.monotonicMs())
+      if (hasProgress) row = startRow(clock)
+      if (++row.attempts === maxAttempts || !(isTransient(error) || hasProgress)) throw error
+      const pauseMs = backoffMs(row.attempts, { initialMs: initialWaitMs, maxMs: maxWaitMs }) * (0.5 + random.number())
       const waitMs = Math.max(error.retryAfterMs ?? 0, pauseMs)
-      if (waitMs > maxWaitMs || clock.monotonicMs() + waitMs >= deadlineMs) throw error
+      if (waitMs > maxWaitMs || clock.monotonicMs() + waitMs >= row.sinceMs + retryForMs) throw error
       await sleep(clock, waitMs, signal)
     }
   }
 }
+
+/** Attempts that failed one after another. */
+type Row = { readonly sinceMs: number; attempts: number; receivedBytes: number }
+
+const startRow = (clock: Clock): Row => ({ sinceMs: clock.monotonicMs(), attempts: 0, receivedBytes: 0 })
+
+const broughtEnough = ({ receivedBytes, sinceMs }: Row, nowMs: number): boolean =>
+  receivedBytes >= Math.max(minProgressBytes, (minBytesPerSecond * (nowMs - sinceMs)) / 1000)
 
 /**
  * Retry-After in milliseconds: seconds or an HTTP date, as RFC 9110 §10.2.3 allows. A date counts from the server's own
@@ -49,9 +70,5 @@ export function parseRetryAfter(headers: {
   return Number.isNaN(waitMs) ? undefined : Math.max(0, waitMs)
 }
 
-function isTransient(error: unknown): error is ImageError {
-  return (
-    error instanceof ImageError &&
-    (error.code === 'unreachable' || error.code === 'unavailable' || error.code === 'rate-limited')
-  )
-}
+const isTransient = ({ code }: ImageError): boolean =>
+  code === 'unreachable' || code === 'unavailable' || code === 'rate-limited'

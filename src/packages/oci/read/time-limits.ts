@@ -5,7 +5,8 @@ import { ImageError } from '../errors.ts'
 
 /** For one request with its redirects, and with its response unless that is of any size. */
 export const requestTimeoutMs = 30_000
-const minBytesPerSecond = 10 * 1024
+/** What a body of any size must keep up. */
+export const minBytesPerSecond = 10 * 1024
 const paceWindowMs = 60_000
 const paceSampleMs = 10_000
 /** The connection keeps the process alive for as long as there is something to limit. */
