@@ -15,7 +15,9 @@ import { taintCondition } from './publish/taint-condition.ts'
 import { planDeleted, planUnselected } from './skyhook/departure.ts'
 import { failingFor, withFailure } from './skyhook/failing.ts'
 import { isDisabled, isSelected, specProblem } from './skyhook/gates.ts'
+import { isOutdated, planOutdated } from './skyhook/outdated.ts'
 import { planSkyhook } from './skyhook/plan-skyhook.ts'
+import type { SkyhookPlan } from './skyhook/skyhook-plan.ts'
 import { sortByPriority } from './skyhook/priority.ts'
 import { surplusSlots } from './skyhook/surplus-slots.ts'
 import { reasonsPatch, unpublishedReasons, unreadReasons } from './skyhook/undecided.ts'
@@ -25,7 +27,8 @@ export type SkyhookDecision = {
   readonly name: string
   /** As it is published, now or when it has lasted. */
   readonly status: NodeStatus
-  readonly record: SkyhookRecord
+  /** None as long as no spec of it was decided on. */
+  readonly record: SkyhookRecord | undefined
   readonly reason?: TimedReason | undefined
   readonly actions: readonly Action[]
   readonly events: readonly StageEvent[]
@@ -158,10 +161,8 @@ function decideDeleted(snapshot: Snapshot, listed: Fold): Fold {
   }, listed)
 }
 
-const withRecord = (journal: Journal, { name, record }: SkyhookDecision): Journal => ({
-  ...journal,
-  skyhooks: { ...journal.skyhooks, [name]: record },
-})
+const withRecord = (journal: Journal, { name, record }: SkyhookDecision): Journal =>
+  record === undefined ? journal : { ...journal, skyhooks: { ...journal.skyhooks, [name]: record } }
 
 function decideSkyhook(
   snapshot: Snapshot,
@@ -170,25 +171,14 @@ function decideSkyhook(
   lastReason: TimedReason | undefined,
 ): SkyhookDecision | undefined {
   const { name } = view.metadata
-  const before = snapshot.journal.skyhooks[name]
-  const selected = isSelected(view, snapshot)
-  const planned = selected
-    ? planSkyhook(snapshot, view, before, precedingSkyhook)
-    : planUnselected(snapshot, view, before)
+  const planned = planFor(snapshot, view, precedingSkyhook)
   if (!planned) return undefined
   const { builder, cordon, watchPods, complete: isComplete } = planned
   const failing = failingFor(snapshot, { skyhook: name, actions: builder.actions, isComplete })
   const { status, reason: decided } = withFailure(snapshot, planned, failing, lastReason)
   // until a new spec is read, the node waits for what it waited for
-  const reason = decided ?? (selected && view.stale ? lastReason : undefined)
-  const isContradicted = status !== 'complete' && nodeShowsComplete(snapshot, view)
-  const { published, recheckAtMs } = nextPublished(builder.record, status, reason, snapshot.nowMs, isContradicted)
-  const isFirst = builder.record.published === undefined
-  const record =
-    published === undefined || published === builder.record.published
-      ? builder.record
-      : { ...builder.record, published, rev: published.rev, ...(isFirst && existingEdit(snapshot.node, name)) }
-  const { recheckAtMs: patchRecheckAtMs, ...patch } = skyhookPatch(snapshot, name, record, reason)
+  const reason = decided ?? (isOutdated(snapshot, view) ? lastReason : undefined)
+  const { record, recheckAtMs, ...patch } = publicationOf(snapshot, planned, status, reason)
   return {
     name,
     status,
@@ -201,11 +191,47 @@ function decideSkyhook(
     patch,
     cordon,
     watchPods,
-    requeueAtMs: Math.min(recheckAtMs, patchRecheckAtMs, builder.requeueAtMs, failing.recheckAtMs),
+    requeueAtMs: Math.min(recheckAtMs, builder.requeueAtMs, failing.recheckAtMs),
     usesControlPlane: builder.usesControlPlane,
-    selected: selected ? { view, isComplete } : undefined,
+    selected: isSelected(view, snapshot) ? { view, isComplete } : undefined,
     isBlocking: !isComplete && blocksLowerPriority(view, snapshot),
   }
+}
+
+/** By an outdated spec nothing is decided, least of all that the node has left. */
+function planFor(snapshot: Snapshot, view: SkyhookView, precedingSkyhook: string | undefined): SkyhookPlan | undefined {
+  const before = snapshot.journal.skyhooks[view.metadata.name]
+  if (isOutdated(snapshot, view)) return planOutdated(snapshot, view, before)
+  return isSelected(view, snapshot)
+    ? planSkyhook(snapshot, view, before, precedingSkyhook)
+    : planUnselected(snapshot, view, before)
+}
+
+/**
+ * What the Node should show of a plan, and the record of that. Before the first spec is decided on there is no record:
+ * what others left on the Node and the host is still to be read, and only the reason is shown.
+ */
+function publicationOf(
+  snapshot: Snapshot,
+  { builder }: SkyhookPlan,
+  status: NodeStatus,
+  reason: TimedReason | undefined,
+): NodePatch & { readonly record: SkyhookRecord | undefined; readonly recheckAtMs: number } {
+  const { view } = builder
+  const { name } = view.metadata
+  if (isOutdated(snapshot, view) && snapshot.journal.skyhooks[name] === undefined) {
+    const patch = reasonsPatch(snapshot, new Map(reason ? [[name, reason]] : []))
+    return { ...patch, record: undefined, recheckAtMs: Infinity }
+  }
+  const isContradicted = status !== 'complete' && nodeShowsComplete(snapshot, view)
+  const { published, recheckAtMs } = nextPublished(builder.record, status, reason, snapshot.nowMs, isContradicted)
+  const isFirst = builder.record.published === undefined
+  const record =
+    published === undefined || published === builder.record.published
+      ? builder.record
+      : { ...builder.record, published, rev: published.rev, ...(isFirst && existingEdit(snapshot.node, name)) }
+  const { recheckAtMs: patchRecheckAtMs, ...patch } = skyhookPatch(snapshot, name, record, reason)
+  return { ...patch, record, recheckAtMs: Math.min(recheckAtMs, patchRecheckAtMs) }
 }
 
 function decideDeletedSkyhook(snapshot: Snapshot, name: string, before: SkyhookRecord): SkyhookDecision {
@@ -240,9 +266,12 @@ function marksWithoutOwner({ skyhooks }: Snapshot, journal: Journal, marks: read
   return marks.filter((mark) => !present.has(mark) && !(mark in journal.skyhooks))
 }
 
-/** A later Skyhook waits for this one: it is selected here, not disabled and its spec can be worked on. */
+/**
+ * A later Skyhook waits for this one while it is not complete: its spec can be worked on, or it has begun work here that
+ * an outdated spec does not ask for.
+ */
 const blocksLowerPriority = (view: SkyhookView, snapshot: Snapshot): boolean =>
-  isSelected(view, snapshot) && !isDisabled(view) && specProblem(view) === undefined
+  !isSelected(view, snapshot) || (!isDisabled(view) && specProblem(view) === undefined)
 
 function strongestWatch(decisions: readonly SkyhookDecision[]): PodWatch {
   const watches = new Set(decisions.map(({ watchPods }) => watchPods))

@@ -128,7 +128,7 @@ function findingsOf(context: Context, decision: SkyhookDecision | undefined): re
   const view = rebuilt.views.find(({ metadata }) => metadata.name === name)
   if (view === undefined) return []
   const { snapshot } = rebuilt
-  const hasStarted = decision?.record.lifecycle !== undefined
+  const hasStarted = decision?.record?.lifecycle !== undefined
   const paused = hasStarted ? pauseReason(view, snapshot) : undefined
   const gates = hasStarted ? (paused ? [paused] : []) : closedStartGates(view, snapshot, preceding)
   const packages = [...(decision?.reason?.packages ?? [])].map(([packageName, reason]) =>

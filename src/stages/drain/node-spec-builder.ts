@@ -79,7 +79,7 @@ export class NodeSpecBuilder {
     const wasRequired = journal.runtimeRequired === true
     const taint = requiredTaint(node, settings.runtimeRequiredTaint, this.#required, {
       wasRequired,
-      mayLift: skyhooks.known && !areSkyhooksInDoubt,
+      mayLift: skyhooks.known && !areSkyhooksInDoubt && !skyhooks.value.some(({ stale }) => stale),
     })
     const isTaintDue = wasRequired && (!skyhooks.known || hasTaint(node, settings.runtimeRequiredTaint))
     Object.assign(this.#annotations, taint?.annotations)

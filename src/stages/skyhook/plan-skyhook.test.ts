@@ -73,11 +73,6 @@ test('a Skyhook without packages is complete', () => {
   expect([planned.complete, ...summary(planned)]).toEqual([true, 'complete', undefined, 'off', []])
 })
 
-test('a Skyhook whose spec is being fetched keeps what is published', () => {
-  const planned = planSkyhook(idleSnapshot(), { ...viewOf(spec), stale: true }, undefined, undefined)
-  expect(summary(planned)).toEqual(['waiting', undefined, 'as-is', []])
-})
-
 test.each([
   ['Paused', 'paused', annotated(pauseKey), undefined],
   ['Disabled', 'disabled', annotated(disableKey), undefined],

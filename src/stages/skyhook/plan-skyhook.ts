@@ -28,17 +28,16 @@ import type { SkyhookPlan } from './skyhook-plan.ts'
 import { keepSlot, mayWorkUnder, ownSlot, releaseSlot, renewWhenDue } from './slot.ts'
 import { advanceSoak, endSoakWithoutSlot, mayBeginUnder, newSoak } from './soak.ts'
 
-/** What a selected Skyhook does on this node now. `before`: its record, if it has one. */
+/** What a Skyhook that selects this node does there now, by its current spec. `before`: its record, if it has one. */
 export function planSkyhook(
   snapshot: Snapshot,
   view: SkyhookView,
   before: SkyhookRecord | undefined,
   precedingSkyhook: string | undefined,
 ): SkyhookPlan {
-  const bootstrapped = before === undefined && !view.stale ? bootstrapRecord(snapshot, view) : undefined
+  const bootstrapped = before === undefined ? bootstrapRecord(snapshot, view) : undefined
   const builder = newPlanBuilder(snapshot, view, bootstrapped?.record ?? recordOfSkyhook(before, view))
   if (bootstrapped?.event) builder.events.push(bootstrapped.event)
-  if (view.stale) return freeze(builder)
   const slot = ownSlot(snapshot, view)
   const hasStarted = builder.record.lifecycle !== undefined
   const gate = hasStarted
@@ -132,13 +131,6 @@ function recordUninstallPolicies(builder: PlanBuilder): void {
     if (spec === undefined) continue
     if (!isEqual(entry.uninstall, spec.uninstall)) setEntry(builder, withFacts(entry, { uninstall: spec.uninstall }))
   }
-}
-
-/** The spec at hand is old: nothing new is decided until the new one is read; what is published stays. */
-function freeze(builder: PlanBuilder): SkyhookPlan {
-  builder.asksForSlot = builder.snapshot.slotDenials.has(builder.view.metadata.name) // waits on until the spec is read
-  const status = builder.record.published?.status ?? 'waiting'
-  return { builder, status, complete: false, cordon: 'as-is', watchPods: 'no' }
 }
 
 /** Asks the stage machine on a copy whether anything is due, without starting or fetching. */

@@ -1,0 +1,36 @@
+import type { SkyhookRecord } from '../../schemas/journal.ts'
+import { newPlanBuilder } from '../model/plan-builder.ts'
+import type { SkyhookView, Snapshot } from '../model/snapshot.ts'
+import { recordOfSkyhook } from './bootstrap.ts'
+import { isSelected } from './gates.ts'
+import type { SkyhookPlan } from './skyhook-plan.ts'
+
+/**
+ * The spec at hand is known to be old. That a node has left, which the watch of the Skyhooks may have missed while it
+ * is broken, counts no more than the rest: the spec that is being read may select it.
+ */
+export const isOutdated = (snapshot: Snapshot, view: SkyhookView): boolean =>
+  view.stale || (snapshot.areSkyhooksInDoubt === true && !isSelected(view, snapshot))
+
+/**
+ * Nothing new is decided until the new spec is read: record, slot and cordon stay, and what is published. Nothing to
+ * say about a Skyhook that does not select the node and never did anything here.
+ */
+export function planOutdated(
+  snapshot: Snapshot,
+  view: SkyhookView,
+  before: SkyhookRecord | undefined,
+): SkyhookPlan | undefined {
+  const selected = isSelected(view, snapshot)
+  if (!before && !selected) return undefined
+  const builder = newPlanBuilder(snapshot, view, recordOfSkyhook(before, view))
+  const { lifecycle, published } = builder.record
+  builder.asksForSlot = snapshot.slotDenials.has(view.metadata.name) // keeps its place in the line
+  return {
+    builder,
+    status: published?.status ?? (selected ? 'waiting' : 'unknown'),
+    complete: !selected && lifecycle === undefined,
+    cordon: 'as-is',
+    watchPods: 'no',
+  }
+}
