@@ -3,6 +3,7 @@ import { openJournalFile } from '../host/fs/journal-file.ts'
 import { createUnits, type Units } from '../host/systemd/units.ts'
 import { findCordonManager } from '../kube/cordon-manager.ts'
 import { startEventRecorder } from '../kube/events.ts'
+import { forEvictions } from '../kube/transport.ts'
 import { createPolicyWatch } from '../lease/policy-watch.ts'
 import { type Random, toWallMs, wallOffsetMs } from '../schemas/clock.ts'
 import type { PolicyKnowledge } from '../schemas/deployment-policy.ts'
@@ -162,7 +163,7 @@ export async function wire({ settings, platform, isTimeContinued, signal }: Wire
   )
   const straySteps = findStraySteps({ systemd: units, connection, journal: journal.current, clock, log, wake })
   const evictor = createEvictor({
-    transport,
+    transport: forEvictions(transport),
     clock,
     random,
     log,

@@ -27,7 +27,8 @@ const tcpKeepAliveMs = 30_000
 
 /**
  * Sends one request and resolves with the response once its headers are there; any HTTP status counts as an answer.
- * Throws `NoResponseError` or the signal's reason. An abort after that destroys the response.
+ * Throws `NoResponseError` or the signal's reason, also while the request waits for a connection of the pool. An abort
+ * after that destroys the response.
  */
 export async function exchange(
   request: Requester,
@@ -59,11 +60,27 @@ async function exchangeOnce(
       body === undefined ? options.headers : { ...options.headers, 'content-length': Buffer.byteLength(body) }
     const outgoing = request({ ...options, headers })
     let isConnected = false
-    const onAbort = (): void => void outgoing.destroy()
-    const expire = (): void => void outgoing.destroy(new Error(`no response headers within ${timeoutMs} ms`))
+    let isWaiting = true
+    const giveUp = (why: Error): void => {
+      outgoing.destroy(why)
+      // Node reports it once the pool has a connection for it, which may be long after.
+      if (isWaiting) fail(why)
+    }
+    const onAbort = (): void => giveUp(new Error('aborted'))
+    const expire = (): void => giveUp(new Error(`no response headers within ${timeoutMs} ms`))
     const cancelTimeout = clock.startTimer(timeoutMs, expire)
+    const fail = (cause: Error): void => {
+      cancelTimeout()
+      signal?.removeEventListener('abort', onAbort)
+      if (signal?.aborted) return reject(abortReasonOf(signal))
+      const isStale =
+        outgoing.reusedSocket && 'code' in cause && (cause.code === 'ECONNRESET' || cause.code === 'EPIPE')
+      const Failure = isStale ? StaleConnectionError : NoResponseError
+      reject(new Failure(`${name}: ${cause.message}`, { mayHaveBeenSent: isConnected, cause }))
+    }
 
     outgoing.on('socket', (socket) => {
+      isWaiting = false
       whenConnected(socket, () => {
         isConnected = true
       })
@@ -76,15 +93,7 @@ async function exchangeOnce(
       response.on('error', () => {})
       resolve(response)
     })
-    outgoing.on('error', (cause) => {
-      cancelTimeout()
-      signal?.removeEventListener('abort', onAbort)
-      if (signal?.aborted) return reject(abortReasonOf(signal))
-      const isStale =
-        outgoing.reusedSocket && 'code' in cause && (cause.code === 'ECONNRESET' || cause.code === 'EPIPE')
-      const Failure = isStale ? StaleConnectionError : NoResponseError
-      reject(new Failure(`${name}: ${cause.message}`, { mayHaveBeenSent: isConnected, cause }))
-    })
+    outgoing.on('error', fail)
     signal?.addEventListener('abort', onAbort, { once: true })
     outgoing.end(body)
   })

@@ -10,7 +10,7 @@ import {
   isUnknownOutcome,
   NoResponseError,
 } from './errors.ts'
-import type { CompletedRequest, KubeTransport } from './transport.ts'
+import { type CompletedRequest, forEvictions, type KubeTransport } from './transport.ts'
 
 const nodesPath = '/api/v1/nodes'
 
@@ -167,6 +167,52 @@ describe('lost answers', () => {
     const call = errorOf(transport.json('GET', `${nodesPath}/a`, { signal: abort.signal }))
     setTimeout(() => abort.abort(new Error('shutting down')), 20)
     expect(await call).toMatchObject({ message: 'shutting down' })
+  })
+})
+
+describe('a request that waits for a connection', () => {
+  /** All connections for calls are taken by writes that the server never answers. */
+  const occupyConnections = async (): Promise<void> => {
+    server.fault(({ method }) => method === 'POST', { kind: 'silent' }, 8)
+    for (let n = 0; n < 8; n++) void transport.json('POST', nodesPath, { body: {}, timeoutMs: 2_000 }).catch(() => {})
+    await expect.poll(() => server.requests.length).toBe(8)
+  }
+
+  test('a request without a connection fails after its timeout, and has done nothing', async () => {
+    await occupyConnections()
+    const started = performance.now()
+    const error = await errorOf(transport.json('DELETE', `${nodesPath}/a`, { timeoutMs: 60 }))
+    expect(performance.now() - started).toBeLessThan(1000)
+    expect(error).toMatchObject({ name: 'NoResponseError', mayHaveBeenSent: false })
+    expect(facts.map(({ verb, code }) => `${verb} ${code}`)).toEqual(['DELETE 0'])
+  })
+
+  test('an abort ends a request without a connection at once with the reason of the signal', async () => {
+    await occupyConnections()
+    const abort = new AbortController()
+    const call = errorOf(transport.json('DELETE', `${nodesPath}/a`, { signal: abort.signal }))
+    setTimeout(() => abort.abort(new Error('shutting down')), 20)
+    const started = performance.now()
+    expect(await call).toMatchObject({ message: 'shutting down' })
+    expect(performance.now() - started).toBeLessThan(1000)
+  })
+
+  test('a request that was given up is not sent once a connection is free', async () => {
+    await occupyConnections()
+    await errorOf(transport.json('DELETE', `${nodesPath}/a`, { timeoutMs: 20 }))
+    await transport.json('GET', `${nodesPath}/a`, { timeoutMs: 10_000 })
+    expect(server.requests.filter(({ method }) => method === 'DELETE')).toEqual([])
+  })
+
+  test('evictions have their own connections, and nothing else waits for them', async () => {
+    const evicting = forEvictions(transport)
+    server.fault(({ method }) => method === 'POST', { kind: 'silent' }, 10)
+    const evictions = Array.from({ length: 10 }, () => errorOf(evicting.json('POST', nodesPath, { timeoutMs: 1_000 })))
+    await expect.poll(() => server.requests.length).toBe(10)
+    const started = performance.now()
+    await transport.json('GET', `${nodesPath}/a`)
+    expect(performance.now() - started).toBeLessThan(500)
+    await Promise.all(evictions)
   })
 })
 

@@ -18,6 +18,8 @@ export type KubeRequestOptions = {
   readonly signal?: AbortSignal | undefined
   /** The longest silence: until the response's headers, and then between two pieces of its body. */
   readonly timeoutMs?: number | undefined
+  /** Whose connections it takes, or waits for; default `calls`. */
+  readonly pool?: 'calls' | 'evictions' | undefined
 }
 
 export type PatchType =
@@ -62,8 +64,10 @@ export type KubeTransportOptions = {
 }
 
 const initialTimeoutMs = 30_000
-/** Enough for ten evictions beside the loop's own calls, few enough for 5,000 agents at one API server. */
+/** Enough for the loop's own calls, few enough for 5,000 agents at one API server. */
 const maxCallSockets = 8
+/** As many as one node evicts at a time. They are open only while it drains. */
+const maxEvictionSockets = 10
 /** Go's servers close idle connections after 90 s or more: we do so first, and no write meets a closing connection. */
 const idleSocketTimeoutMs = 60_000
 
@@ -108,7 +112,7 @@ export function createKubeTransport(options: KubeTransportOptions): KubeTranspor
           hostname: baseUrl.hostname.replace(/^\[|\]$/g, ''),
           port: baseUrl.port,
           path: `${path}${queryString(query)}`,
-          agent: isStream ? pool.streams : pool.calls,
+          agent: isStream ? pool.streams : pool[call.pool ?? 'calls'],
           headers: headersOf(call, identity, `${program}/${version}`),
         },
         { ...limitsOf(call), body: body === undefined ? undefined : JSON.stringify(body) },
@@ -150,12 +154,22 @@ export function createKubeTransport(options: KubeTransportOptions): KubeTranspor
   }
 }
 
+/**
+ * The same API server for evictions: an admission webhook may hold them for half a minute each, so they take connections
+ * of their own, and no renewal of a Lease or write of the Node waits for them.
+ */
+export const forEvictions = (transport: KubeTransport): KubeTransport => ({
+  ...transport,
+  json: (method, path, options) => transport.json(method, path, { ...options, pool: 'evictions' }),
+})
+
 type Call = KubeRequestOptions & { readonly method: Method; readonly path: string; readonly isStream?: boolean }
 
 type ConnectionPools = {
   readonly tlsRevision: number
   readonly request: typeof http.request
   readonly calls: http.Agent
+  readonly evictions: http.Agent
   readonly streams: http.Agent
   closeIdle(): void
   destroy(): void
@@ -163,7 +177,6 @@ type ConnectionPools = {
 
 function createConnectionPools(isPlain: boolean, identity: Identity): ConnectionPools {
   const keepAliveOptions = { keepAlive: true, scheduling: 'lifo', timeout: idleSocketTimeoutMs } as const
-  const callPoolOptions = { ...keepAliveOptions, maxSockets: maxCallSockets }
   // One parsed context for all connections: parsing the CA for each costs CPU and memory.
   const tls = isPlain
     ? {}
@@ -172,23 +185,28 @@ function createConnectionPools(isPlain: boolean, identity: Identity): Connection
         ...(identity.servername !== undefined && { servername: identity.servername }),
         ...(identity.isServerUnchecked && { rejectUnauthorized: false }),
       }
-  const { agent } = identity
-  const calls = agent ?? (isPlain ? new http.Agent(callPoolOptions) : new https.Agent({ ...callPoolOptions, ...tls }))
-  const streams =
-    agent ?? (isPlain ? new http.Agent(keepAliveOptions) : new https.Agent({ ...keepAliveOptions, ...tls }))
+  const createAgent = (limits: http.AgentOptions): http.Agent =>
+    identity.agent ??
+    (isPlain
+      ? new http.Agent({ ...keepAliveOptions, ...limits })
+      : new https.Agent({ ...keepAliveOptions, ...limits, ...tls }))
+  const calls = createAgent({ maxSockets: maxCallSockets })
+  const evictions = createAgent({ maxSockets: maxEvictionSockets })
+  const streams = createAgent({})
+  const agents = [calls, evictions, streams]
   return {
     tlsRevision: identity.tlsRevision,
     request: isPlain ? http.request : https.request,
     calls,
+    evictions,
     streams,
     // Requests in flight complete; only idle sockets are closed.
     closeIdle() {
-      for (const agent of [calls, streams])
+      for (const agent of agents)
         for (const sockets of Object.values(agent.freeSockets)) for (const socket of sockets ?? []) socket.destroy()
     },
     destroy() {
-      calls.destroy()
-      streams.destroy()
+      for (const agent of agents) agent.destroy()
     },
   }
 }

@@ -133,6 +133,23 @@ test('a leader that cannot renew stops leading before another one starts', async
   expect(first.terms[0]?.lostReason).toBe('the Lease was not renewed in time')
 })
 
+test('a leader whose renewals wait for a connection stops leading before another one starts', async () => {
+  const first = campaign('a')
+  await untilLeader()
+  const other = campaign('b')
+  const lostAt = new Promise<number>((resolve) => {
+    first.terms[0]?.signal.addEventListener('abort', () => resolve(performance.now()))
+  })
+  server.fault(({ path }) => path === '/hanging', { kind: 'silent' }, 8)
+  const hanging = Array.from({ length: 8 }, () =>
+    transports[0]?.json('POST', '/hanging', { body: {}, timeoutMs: 2_000 }).catch(() => undefined),
+  )
+  await vi.waitFor(() => expect(other.terms).toHaveLength(1), { timeout: 3_000, interval: 2 })
+  expect(await lostAt).toBeLessThan(other.terms[0]?.electedMs ?? 0)
+  expect(first.terms[0]?.lostReason).toBe('the Lease was not renewed in time')
+  await Promise.all(hanging)
+})
+
 test('a write by a person into the Lease does not end the term', async () => {
   const first = campaign('a')
   await untilLeader()

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { isConflict, NoResponseError } from '../../../src/kube/errors.ts'
+import { forEvictions } from '../../../src/kube/transport.ts'
 import { findCordonManager } from '../../../src/kube/cordon-manager.ts'
 import { Refusal } from './refusals.ts'
 import { createLease, createNode, leasesPath, merge, namesOf, nodesPath, sampleServer } from './sample-server.ts'
@@ -53,6 +54,35 @@ test('a client has eight requests on their way at a time', async () => {
   }
   await Promise.all(all)
   expect(counts).toEqual([8, 16, 20])
+})
+
+test('a request without a connection fails at its timeout, and nothing of it arrives', async () => {
+  const { clock, server, connect } = sampleServer()
+  const client = connect({ latencyMs: () => 5_000 })
+  const all = Array.from({ length: 8 }, async (_, number) => await createLease(client, `l${number}`))
+  const abort = new AbortController()
+  const body = { metadata: { name: 'late' }, spec: {} }
+  const late = client.json('POST', leasesPath, { body, timeoutMs: 500 }).catch((error: unknown) => error)
+  const aborted = client.json('POST', leasesPath, { body, signal: abort.signal }).catch((error: unknown) => error)
+  abort.abort(new Error('the agent ends'))
+  await clock.advance(500)
+  expect(await aborted).toBe(abort.signal.reason)
+  expect(await late).toMatchObject({ mayHaveBeenSent: false })
+  await clock.advance(10_000)
+  await Promise.all(all)
+  expect(namesOf(server, 'leases')).not.toContain('late')
+})
+
+test('evictions have connections of their own', async () => {
+  const { clock, server, connect } = sampleServer()
+  const client = connect({ latencyMs: () => 100 })
+  const evicting = forEvictions(client)
+  const all = Array.from({ length: 12 }, async (_, number) => await createLease(evicting, `e${number}`))
+  all.push(createLease(client, 'a'))
+  await clock.advance(100)
+  expect(server.audit).toHaveLength(11)
+  await clock.advance(100)
+  await Promise.all(all)
 })
 
 test('a client with a rate waits for its turn', async () => {

@@ -34,8 +34,9 @@ export type SimClient = KubeTransport & {
 
 /** Those of the agent's own transport. */
 const defaultTimeoutMs = 30_000
-const maxCallSockets = 8
+const maxSockets = { calls: 8, evictions: 10 }
 
+type Pool = { readonly maxSockets: number; readonly queue: Set<() => void>; inFlight: number }
 type Served = SimStream | Answer
 type Call = {
   readonly request: SimRequest
@@ -44,6 +45,7 @@ type Call = {
   readonly timeoutMs: number
   readonly serve: (fault: Fault | undefined) => Served
 }
+type PooledCall = Call & { readonly pool: Pool }
 
 export function createClient(
   server: SimulatedApiServer,
@@ -51,10 +53,14 @@ export function createClient(
 ): SimClient {
   const { name, manager = 'skyhookd', clock, random, latencyMs, rate, onRequest, abandonedArrival = 0.5 } = options
   const bucket = rate && createTokenBucket(rate.perSecond, rate.burst)
-  const queue: (() => void)[] = []
+  const poolOf = (name: keyof typeof maxSockets): Pool => ({
+    maxSockets: maxSockets[name],
+    queue: new Set(),
+    inFlight: 0,
+  })
+  const pools = { calls: poolOf('calls'), evictions: poolOf('evictions') }
   const streams = new Set<SimStream>()
   const exchanges = new Set<{ readonly fail: (message: string) => void; readonly forget: () => void }>()
-  let inFlight = 0
   let isCut = false
   let isClosed = false
   let isKilled = false
@@ -136,18 +142,46 @@ export function createClient(
     return await exchange(call)
   }
 
-  /** Calls share a few connections; one that finds none waits. */
-  const pooled = async (call: Call): Promise<Served> => {
-    if (inFlight >= maxCallSockets) await new Promise<void>((resolve) => queue.push(resolve))
-    else inFlight++
+  /** Calls share a few connections; one that finds none waits until its timeout, or its signal. */
+  const pooled = async (call: PooledCall): Promise<Served> => {
+    const { pool, timeoutMs } = call
+    const startedAtMs = clock.monotonicMs()
+    if (pool.inFlight < pool.maxSockets) pool.inFlight++
+    else await turn(call)
     try {
-      return await limited(call)
+      return await limited({ ...call, timeoutMs: timeoutMs - (clock.monotonicMs() - startedAtMs) })
     } finally {
-      const next = queue.shift()
-      if (next === undefined) inFlight--
+      const [next] = pool.queue
+      if (next === undefined) pool.inFlight--
       else next()
     }
   }
+
+  const turn = ({ pool, request, verb, signal, timeoutMs }: PooledCall): Promise<void> =>
+    new Promise((resolve, reject) => {
+      const leave = (): void => {
+        pool.queue.delete(enter)
+        cancelTimeout()
+        signal?.removeEventListener('abort', onAbort)
+      }
+      const enter = (): void => {
+        leave()
+        resolve()
+      }
+      const onAbort = (): void => {
+        leave()
+        reject(signal?.reason as Error)
+      }
+      const cancelTimeout = clock.startTimer(timeoutMs, () => {
+        leave()
+        if (isKilled) return
+        onRequest?.({ verb, path: request.path, code: 0, durationMs: timeoutMs })
+        const message = `${request.method} ${request.path}: no response headers within ${timeoutMs} ms`
+        reject(new NoResponseError(message, { mayHaveBeenSent: false }))
+      })
+      signal?.addEventListener('abort', onAbort, { once: true })
+      pool.queue.add(enter)
+    })
 
   const requestOf = (method: Method, path: string, request: KubeRequestOptions): SimRequest => {
     const { query, body, contentType, accept } = request
@@ -156,9 +190,10 @@ export function createClient(
 
   return {
     async json<T>(method: Method, path: string, callOptions: KubeRequestOptions = {}): Promise<T> {
-      const { signal, timeoutMs = defaultTimeoutMs } = callOptions
+      const { signal, timeoutMs = defaultTimeoutMs, pool = 'calls' } = callOptions
       const request = requestOf(method, path, callOptions)
       const served = await pooled({
+        pool: pools[pool],
         request,
         verb: method,
         signal,
