@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type FakeRegistry, fakeSources, startFakeRegistry } from '../../../test/support/fake-registry.ts'
 import { createSeededRandom, createVirtualClock, type VirtualClock } from '../../../test/support/virtual-clock.ts'
 import { downloadLayers } from './unpack-download.ts'
-import { digestOf } from '../oci/digest.ts'
+import { digestOf, hexOf } from '../oci/digest.ts'
 import { ociLayerGzipType } from '../oci/manifest.ts'
 import { parseReference } from '../oci/reference.ts'
 import { resolveImage } from '../oci/read/pull.ts'
@@ -142,8 +142,8 @@ describe('a mirror that drips a byte at a time', () => {
 describe('a registry that breaks a blob off', () => {
   /** Bytes that a connection gets before it is broken off; a request beyond these is answered. */
   let parts: number[]
-  /** The connections that had their part and are still open. */
-  let open: ServerResponse[]
+  /** The connections that are still open, and what of the layer is there once their part is on disk. */
+  let open: { readonly response: ServerResponse; readonly endBytes: number }[]
   let ignoresRange: boolean
 
   beforeEach(() => {
@@ -157,7 +157,8 @@ describe('a registry that breaks a blob off', () => {
       const from = ignoresRange ? 0 : Number(/^bytes=(\d+)-$/.exec(request.headers.range ?? '')?.[1] ?? 0)
       if (from > 0) response.setHeader('content-range', `bytes ${from}-${layer.length - 1}/${layer.length}`)
       response.writeHead(from > 0 ? 206 : 200, { 'content-length': layer.length - from })
-      response.write(layer.subarray(from, from + bytes), () => open.push(response))
+      response.write(layer.subarray(from, from + bytes))
+      open.push({ response, endBytes: from + bytes })
       return true
     }
   })
@@ -169,10 +170,11 @@ describe('a registry that breaks a blob off', () => {
   /** Each connection lives that long, and time passes between them as the client waits. */
   async function breakOffEach(downloading: Promise<unknown>, lifeMs: number): Promise<void> {
     while (!(await isSettled(downloading))) {
-      const response = open.shift()
-      if (response !== undefined) {
+      const connection = open.shift()
+      if (connection !== undefined) {
+        while (statSync(layerFile()).size < connection.endBytes) await delay(1)
         await clock.advance(lifeMs)
-        response.destroy()
+        connection.response.destroy()
       } else await clock.advance(100)
     }
   }
@@ -228,6 +230,7 @@ describe('a registry that breaks a blob off', () => {
 })
 
 const descriptor = { mediaType: ociLayerGzipType, digest: digestOf(layer), size: layer.length }
+const layerFile = (): string => join(folder, hexOf(descriptor.digest))
 
 test('a slow blob that keeps up 10 KiB/s is not given up', async () => {
   const send = Promise.withResolvers<ServerResponse>()
@@ -242,8 +245,7 @@ test('a slow blob that keeps up 10 KiB/s is not given up', async () => {
   const pieceBytes = layer.length / 32
   for (let sent = 0; sent < layer.length; ) {
     response.write(layer.subarray(sent, (sent += pieceBytes)))
-    const file = join(folder, descriptor.digest.slice(7))
-    while (statSync(file).size < sent) await delay(1)
+    while (statSync(layerFile()).size < sent) await delay(1)
     await clock.advance(9_000)
   }
   expect(await download).toHaveLength(1)
