@@ -7,7 +7,7 @@ import { indexedName, ledgerLabels, ledgerName, nodeSlotName, skyhookScope, slot
 import { firstBatch } from '../../lease/policy/batch-state.ts'
 import { readStrategy } from '../../lease/policy/strategy.ts'
 import { selectorHash } from '../../lease/selector-hash.ts'
-import { type Leases, leasesPathOf, listScope } from '../../lease/slot-reads.ts'
+import { type Leases, leasesPathOf, listScope, type ScopeListing } from '../../lease/slot-reads.ts'
 import { hashFraction } from '../../lease/waiting.ts'
 import type { InterruptionBudget } from '../../schemas/skyhook.ts'
 import { appliedHash } from '../../stages/model/applied-hash.ts'
@@ -237,6 +237,7 @@ describe('a node whose turn is near', () => {
     await clock.advance(10)
     await remove(recovery)
     await clock.advance(1_000)
+    line.requestBegins(view)
     const listing = await listScope(leases, scope)
     await put(slot0) // the other one was faster
     line.afterDenial(view, { outcome: 'lost', reason: 'x', lease: slot0, listing, othersFree: 0 })
@@ -588,6 +589,126 @@ describe('budgets', () => {
     await clock.advance(1_000)
     expect(turns).toHaveLength(1)
   })
+})
+
+describe('news while a request is under way', () => {
+  /** Of a node of four that has looked often enough to ask seldom; `during` comes before the answer to its request. */
+  async function askWhile(line: SlotLine, during: () => Promise<unknown>, inScope = scope): Promise<ScopeListing> {
+    for (let look = 0; look < 6; look++) {
+      line.requestBegins(view)
+      line.afterDenial(view, { outcome: 'waiting', reason: 'full', listing: await listScope(leases, inScope) })
+    }
+    await clock.advance(1_000)
+    line.requestBegins(view)
+    const listing = await listScope(leases, inScope)
+    await during()
+    await clock.advance(2_000)
+    turns = []
+    return listing
+  }
+
+  test('a slot that another node takes and frees again is asked for once more by the node that was beaten', async () => {
+    const line = lineOf({ agents: 4 })
+    await put(slot0)
+    const listing = await askWhile(line, async () => {
+      await remove(slot0)
+      await put(slot0)
+      await clock.advance(5)
+      await remove(slot0)
+    })
+    line.afterDenial(view, { outcome: 'lost', reason: 'x', lease: slot0, listing, othersFree: 0 })
+    await clock.advance(1_000)
+    expect(turns).toHaveLength(1)
+  })
+
+  test('a slot that is freed beside the one that the node loses is asked for once more', async () => {
+    view = budgeted({ count: 2 })
+    const line = lineOf({ agents: 4 })
+    const slot1 = indexedName(scope, 1)
+    await put(slot0)
+    const listing = await askWhile(line, async () => {
+      await put(slot1) // the other one was faster
+      await remove(slot0)
+    })
+    line.afterDenial(view, { outcome: 'lost', reason: 'x', lease: slot1, listing, othersFree: 0 })
+    await clock.advance(1_000)
+    expect(turns).toHaveLength(1)
+  })
+
+  test('a slot that another node holds when the answer comes is not asked for', async () => {
+    const line = lineOf({ agents: 4 })
+    await put(slot0)
+    const listing = await askWhile(line, async () => {
+      await remove(slot0)
+      await clock.advance(5)
+      await put(slot0)
+    })
+    line.afterDenial(view, { outcome: 'lost', reason: 'x', lease: slot0, listing, othersFree: 0 })
+    await clock.advance(20_000)
+    expect(turns).toEqual([])
+  })
+
+  test.each<[string, InterruptionBudget, InterruptionBudget]>([
+    ['raised', { count: 1 }, { count: 3 }],
+    ['lifted', { count: 1 }, {}],
+    ['raised from 0', { count: 0 }, { count: 1 }],
+  ])('a budget that is %s is asked for after the answer', async (_, before, after) => {
+    view = budgeted(before)
+    const line = lineOf({ agents: 4 })
+    if (before.count !== 0) await put(slot0)
+    const asked = view
+    const listing = await askWhile(line, () => {
+      view = budgeted(after)
+      return Promise.resolve(line.update(new Set(['s'])))
+    })
+    line.afterDenial(asked, { outcome: 'waiting', reason: 'full', ...(before.count !== 0 && { listing }) })
+    await clock.advance(1_000)
+    expect(turns).toHaveLength(1)
+  })
+
+  test('a raised budget is asked for by a node that was beaten, and for slots beside the line', async () => {
+    view = budgeted({ count: 0 }, { count: 1 })
+    const line = lineOf({ agents: 4 })
+    await put(slot0)
+    line.afterBootstrapDenial(view, { outcome: 'waiting', reason: 'full', listing: await listScope(leases, scope) })
+    for (const answer of ['waiting', 'lost'] as const) {
+      const asked = view
+      line.requestBegins(asked)
+      const listing = await listScope(leases, scope)
+      view = budgeted({ count: 0 }, { count: (asked.spec.bootstrap?.count ?? 0) + 1 })
+      line.update(new Set(['s']))
+      await clock.advance(1_000)
+      turns = []
+      line.afterBootstrapDenial(
+        asked,
+        answer === 'lost'
+          ? { outcome: answer, reason: 'x', lease: slot0, listing, othersFree: 0 }
+          : { outcome: answer, reason: 'full', listing },
+      )
+      await clock.advance(1_000)
+      expect(turns).toHaveLength(1)
+    }
+  })
+
+  test.each(['waiting', 'lost'] as const)(
+    'a batch that grows is asked for after an answer that shows the one before (%s)',
+    async (outcome) => {
+      view = batched()
+      const line = lineOf({ agents: 4 })
+      await count(4, 3, 1)
+      const batchScope = skyhookScope(skyhook, '__default__', ['__default__'])
+      await put(indexedName(batchScope, 0))
+      const listing = await askWhile(line, () => count(4, 3, 3), batchScope)
+      const lost = { outcome: 'lost', reason: 'x', lease: indexedName(batchScope, 0), listing, othersFree: 0 } as const
+      line.afterDenial(view, outcome === 'lost' ? lost : { outcome, reason: 'full', listing })
+      await clock.advance(1_000)
+      expect(turns).toHaveLength(1)
+      await count(4, 3, 3) // what the node already knows
+      turns = []
+      await clock.advance(20_000)
+      expect(turns.length).toBeLessThanOrEqual(1)
+    },
+  )
 })
 
 describe('a node whose turn is far', () => {

@@ -23,7 +23,7 @@ export type SlotWait = {
   isFar(): boolean
   /** The index whose release the node has seen. */
   preferredIndex(): number | undefined
-  /** A request for a slot begins: its LIST shows every release that was seen until now. */
+  /** A request for a slot begins: its LIST shows everything that was seen until now. */
   requestBegins(): void
   /** No slot is free: follows one of the held ones. Returns when to ask again at the latest, in ms. */
   denied(listing: ScopeListing | undefined): number
@@ -58,6 +58,9 @@ export type SlotWaitOptions = {
   readonly signal: AbortSignal
 }
 
+/** Slots that came free: the followed one, or those of a raised budget (or none is needed any more). */
+type News = 'released' | { readonly free: number | 'unlimited'; readonly isForSeveral: boolean }
+
 /** A ledger that was not written for so long may be without a census, and does not say whose turn it is. */
 const staleLedgerMs = 300_000
 /** A sleeping node asks again when its ledger says so; this is for the case that it never does. */
@@ -84,8 +87,10 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
   let looks = 0
   /** The request that is under way follows a release that the node has seen; else it is a look at all slots. */
   let hasSeenRelease = false
-  /** The followed slot was released after the last request began, whose LIST may be from before: it is asked again. */
-  let isReleaseOpen = false
+  /** Slots came free after the last request began, whose LIST may be from before: its answer does not end this. */
+  let news: News | undefined
+  /** The ledger was seen after the last request began: that of its LIST is older. */
+  let isLedgerNewer = false
   /** No request was sent yet: those who come first take their slots. */
   let place: 'none' | 'awaited' | 'held' = 'none'
   /** No request was sent yet: the ledger has to say first whose turn it is. */
@@ -101,19 +106,20 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
     random,
     onHeld(wasHeld) {
       if (!wasHeld) knowledge.passedOn()
-      isReleaseOpen = false
+      if (news === 'released' || news?.isForSeveral === false) news = undefined
       if (!isTurnForSeveral) cancel()
       if (place !== 'awaited') return
       place = 'held'
       options.onTurn()
     },
     onReleased(slots) {
-      isReleaseOpen = true
+      news ??= 'released'
       place = 'none'
       if (typeof slots === 'number' && slots > 0) askSoon(slots)
     },
     // for budgets that depend on it, by the next few nodes; and by all while nobody has counted
     onLedger(ledger) {
+      isLedgerNewer = true
       const learn = (): void => knowledge.learn(ledger === undefined ? [] : [ledger])
       if (count === 'none') return whenRaised(learn)
       learn()
@@ -163,7 +169,10 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
     const [before, epochBefore] = [slotsNow(), knowledge.epoch()]
     change()
     const now = slotsNow()
-    if (now === 'unlimited') return schedule(0, options.onTurn)
+    if (now === 'unlimited') {
+      news = { free: now, isForSeveral: true }
+      return schedule(0, options.onTurn)
+    }
     if (typeof now !== 'number') return before === 0 ? sleepOn(1) : undefined // the ledger says how many
     const raisedBy = now - (typeof before === 'number' ? before : 0)
     const isNextBatch = epochBefore !== undefined && knowledge.epoch() !== epochBefore && now > 0
@@ -177,6 +186,7 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
     }
     options.onNear()
     cancel()
+    news = { free, isForSeveral: isAmongNext }
     askSoon(free, isAmongNext)
   }
 
@@ -222,9 +232,23 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
   function followOneOf(listing: ScopeListing): void {
     followed.followOneOf(listing, waiting.placeOf(nodeUid(), queue()), !hasSeenRelease, slotsNow)
     hasSeenRelease = false
-    const slots = slotsNow()
-    if (isReleaseOpen && typeof slots === 'number' && slots > 0) askSoon(slots)
-    isReleaseOpen = false
+  }
+
+  /** What the LIST of an answer shows; not its ledger where a later one was seen. */
+  function learnFrom({ ledgers, slots }: ScopeListing): void {
+    const ledger = knowledge.ledger()
+    knowledge.learn(isLedgerNewer ? (ledger === undefined ? [] : [ledger]) : ledgers, slots)
+  }
+
+  /** After an answer: asks soon if slots came free while the request was under way. False if none did. */
+  function askForNews(): boolean {
+    const [slots, seen] = [slotsNow(), news]
+    news = undefined
+    if (seen === undefined || typeof slots === 'object' || slots === 0) return false
+    if (slots === 'unlimited') schedule(0, options.onTurn)
+    else if (seen === 'released' || seen.free === 'unlimited') askSoon(slots)
+    else askSoon(Math.min(seen.free, slots), seen.isForSeveral)
+    return true
   }
 
   return {
@@ -239,7 +263,10 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
       return slots !== 'unlimited' && !isNext(typeof slots === 'number' ? slots : 1)
     },
 
-    requestBegins: () => void (isReleaseOpen = false),
+    requestBegins() {
+      news = undefined
+      isLedgerNewer = false
+    },
 
     preferredIndex: () => parseIndexedName(followed.slotName() ?? '')?.index,
 
@@ -248,21 +275,26 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
       cancel()
       cancelLook?.()
       losses = 0
-      if (listing === undefined) return limit() === 0 ? closedRetryMs : nextLookMs()
-      const { ledgers, slots: held, resourceVersion } = listing
-      knowledge.learn(ledgers, held)
+      if (listing === undefined) {
+        askForNews()
+        return limit() === 0 ? closedRetryMs : nextLookMs()
+      }
+      const { resourceVersion } = listing
+      learnFrom(listing)
       const slots = limit()
       if (typeof slots !== 'number') {
         followed.followLedger({ lease: knowledge.ledger(), resourceVersion })
-        schedule(firstCountMs * (1 + random.number()), options.onCountMissing)
+        if (!askForNews()) schedule(firstCountMs * (1 + random.number()), options.onCountMissing)
         return nextLookMs()
       }
       if (!isNext(slots)) {
+        news = undefined
         followed.unfollow()
         sleepOn(Math.max(1, slots))
         return sleepingRetryMs
       }
       followOneOf(listing)
+      askForNews()
       // the next batch is for all that are in line
       const isConcerned = knowledge.epoch() !== undefined || waiting.rankOf(nodeUid(), queue()) < slots
       const dependsOnLedger = knowledge.needsLedger() && isConcerned
@@ -276,9 +308,12 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
       hasSeenRelease = false
       losses++
       slotsNow = slots === undefined ? limit : () => countBesideLine(slots, knowledge.view(), listing)
+      if (listing !== undefined && slots === undefined) learnFrom(listing)
+      const wasReleased = news === 'released'
+      const isFollowedFree = askForNews() && wasReleased
       if (listing === undefined || othersFree > 0) return waiting.lostDelayMs(losses, random.number())
-      if (slots === undefined) knowledge.learn(listing.ledgers)
-      followed.followSlot(lease, { lease: undefined, resourceVersion: listing.resourceVersion }, slotsNow)
+      if (!isFollowedFree)
+        followed.followSlot(lease, { lease: undefined, resourceVersion: listing.resourceVersion }, slotsNow)
       return nextLookMs(slots?.others)
     },
 
@@ -287,6 +322,7 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
       losses = 0
       slotsNow = () => countBesideLine(slots, knowledge.view(), listing)
       if (listing !== undefined) followOneOf(listing)
+      askForNews()
       return nextLookMs(slots.others)
     },
 
