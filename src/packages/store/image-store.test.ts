@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { pack } from 'tar-stream'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { createHostRoot } from '../../host/fs/host-root.ts'
+import { createHostRoot, type HostRoot } from '../../host/fs/host-root.ts'
 import { systemClock, systemRandom } from '../../daemon/platform/system-clock.ts'
 import type { Digest } from '../oci/digest.ts'
 import { fakeIndex, type FakeRegistry, fakeSources, startFakeRegistry } from '../../../test/support/fake-registry.ts'
@@ -224,6 +224,30 @@ describe('several who want the same image', () => {
     expect(readdirSync(images)).toHaveLength(1)
   })
 })
+
+test.each(['ENOTEMPTY', 'EEXIST'])(
+  'an image that an aborted fetch has put there meanwhile counts as fetched where the file system says %s',
+  async (code) => {
+    const digest = await publish('1')
+    const rename: HostRoot['rename'] = async (from, to) => {
+      try {
+        await ports.root.rename(from, to)
+      } catch (error) {
+        throw Object.assign(error as Error, { code })
+      }
+    }
+    store = openImageStore(images, {
+      ...ports,
+      root: { ...ports.root, rename },
+      unpack: async (job, signal) => {
+        await unpack(job, signal)
+        return await unpack({ ...job, workFolder: tempDir, target: join(images, digest.slice(7)) }, signal)
+      },
+    })
+    expect(await ensure('pkg:1')).toMatchObject({ digest })
+    expect(readdirSync(images)).toEqual([digest.slice(7)])
+  },
+)
 
 test('images are unpacked one at a time, and one that fails lets the next one start', async () => {
   let active = 0

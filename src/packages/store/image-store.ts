@@ -114,7 +114,8 @@ export function openImageStore(
       const image = await selectImage(client, resolved, architecture, signal)
       await unpack(await createUnpackJob(client, registry, resolved, image, await root.resolve(work)), signal)
       await root.rename(`${work}/package`, pathOf(resolved.digest)).catch((error: unknown) => {
-        if (systemCode(error) !== 'ENOTEMPTY') throw error // an aborted fetch got this far after all: the same content
+        // an aborted fetch got this far after all: the same content; XFS says EEXIST
+        if (!['ENOTEMPTY', 'EEXIST'].includes(systemCode(error) ?? '')) throw error
       })
       await root.syncFolder(directory)
       return { digest: resolved.digest, path: pathOf(resolved.digest), isNew: true }
