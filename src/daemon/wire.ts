@@ -232,7 +232,7 @@ export async function wire({ settings, platform, isTimeContinued, signal }: Wire
   const crashLoop = createCrashLoop({ root, clock, log, wake })
   const references = createReferences(transport, namespace)
   const rolledOutConfigs = createRolledOutConfigs(readConfigMap(transport, namespace))
-  const preparer = createPreparer({ platform, settings, references, whyUnfit: host.checkFitness, signal })
+  const preparer = createPreparer({ platform, settings, references, whyUnfit: host.checkFitness, units, signal })
   const steps = startStepRunner({
     root,
     units,

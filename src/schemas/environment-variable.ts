@@ -21,3 +21,26 @@ export function environmentTextProblem(text: string, name = ''): string | undefi
   if (sizeBytes > maxStringBytes) return `is ${sizeBytes} bytes long; the kernel takes at most ${maxStringBytes}`
   return undefined
 }
+
+/**
+ * The first version of systemd that takes control characters in values. Each before it takes tab and line feed only: it
+ * drops a variable with another one, writes name and value to the host's journal, and starts the unit without it.
+ */
+const takesControlCharactersSince = 248
+/** Of ASCII: those from U+0080 on are fine. */
+const controlCharacter = /[^\P{Cc}\t\n\u0080-\u009f]/u
+
+/** Whether it depends on the version of systemd that a variable can have this value. */
+export const dependsOnSystemd = (value: string): boolean => controlCharacter.test(value)
+
+/** Why a variable of a unit cannot have this value on a host with this version of systemd; undefined when it can. */
+export function systemdValueProblem(value: string, systemdVersion: number): string | undefined {
+  const [character] = controlCharacter.exec(value) ?? []
+  if (character === undefined || systemdVersion >= takesControlCharactersSince) return undefined
+  const code = character.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')
+  const origin = character === '\r' ? ' (lines of a file made on Windows end with it)' : ''
+  return (
+    `contains the control character U+${code}${origin}, which systemd takes since version ` +
+    `${takesControlCharactersSince} and this host has ${systemdVersion}: remove it, or give the value as base64`
+  )
+}

@@ -45,9 +45,14 @@ export async function startFakeSystemd({ clock = systemClock }: { readonly clock
     const names = [...units.keys()].filter((name) => name.startsWith(prefix) && name.endsWith(suffix))
     return { signature: 'a(ssssssouso)', body: [names.map(row)] }
   })
+  let version = '257.4-1'
   bus.answers('Get', ({ message }) => ({
     signature: 'v',
-    body: [new Variant('ay', Buffer.from(byPath(message.path)?.invocationId ?? '', 'hex'))],
+    body: [
+      message.body[1] === 'Version'
+        ? new Variant('s', version)
+        : new Variant('ay', Buffer.from(byPath(message.path)?.invocationId ?? '', 'hex')),
+    ],
   }))
   bus.answers('GetAll', ({ message }) => {
     const unit = byPath(message.path)
@@ -76,6 +81,8 @@ export async function startFakeSystemd({ clock = systemClock }: { readonly clock
     /** The host's units, set by the test. */
     hostUnits: units,
     units: createUnits(connection),
+    /** As systemd says it; 257 unless set. */
+    setVersion: (next: string) => void (version = next),
     /** From now on transient units end at once with success, and restarts succeed; both with the signal of their job. */
     carriesOutJobs() {
       let jobs = 0

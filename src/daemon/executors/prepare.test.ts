@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { fakeDigest, type FakePlatform, startFakePlatform } from '../../../test/support/fake-platform.ts'
 import { createVirtualClock, type VirtualClock } from '../../../test/support/virtual-clock.ts'
+import { NoReplyError } from '../../host/dbus/errors.ts'
 import { ImageError } from '../../packages/oci/errors.ts'
 import { emptyJournal } from '../../schemas/journal.ts'
 import { type PackageImage, preparationKey } from '../../stages/model/plan.ts'
@@ -20,6 +21,7 @@ let folderError: Error | undefined
 let collected: string[][]
 let pulling: Promise<void> | undefined
 let pulls: number
+let version: () => Promise<number>
 let preparer: Preparer
 
 beforeEach(async () => {
@@ -30,6 +32,7 @@ beforeEach(async () => {
   collected = []
   pulling = undefined
   pulls = 0
+  version = async () => 257
   const openImageStore: Platform['openImageStore'] = (folder) => {
     const store = host.platform.openImageStore(folder)
     return {
@@ -61,6 +64,7 @@ beforeEach(async () => {
     settings: host.settings,
     references: { secret: async () => undefined, configMap: async () => undefined },
     whyUnfit: async () => unfitness,
+    units: { version: async () => await version() },
     signal: new AbortController().signal,
   })
 })
@@ -112,6 +116,22 @@ test('nothing is fetched for a host that is unfit', async () => {
   await preparer.prepare(image, 'layers')
   expect(found()).toMatchObject({ state: 'failed', reason: 'HostUnusable', message: unfitness })
   expect([...preparer.current().values()]).toHaveLength(1)
+})
+
+test('a value that the systemd of the host would drop fails the preparation', async () => {
+  const requested = { ...image, references: { env: [{ name: 'PEM', value: 'BEGIN\r\n' }] } } as PackageImage
+  version = async () => 247
+  await preparer.prepare(requested, 'layers')
+  const message = expect.stringContaining('env PEM contains the control character U+000D') as unknown
+  expect(found(requested)).toMatchObject({ state: 'failed', reason: 'InvalidSpec', message })
+  version = async () => {
+    throw new NoReplyError('timeout', 'Get: no answer within 25000 ms')
+  }
+  await preparer.prepare(requested, 'layers')
+  expect(found(requested)).toMatchObject({ state: 'failed', reason: 'HostUnreachable' })
+  version = async () => 248
+  await preparer.prepare(requested, 'layers')
+  expect(found(requested)).toMatchObject({ state: 'ready' })
 })
 
 test('a reference that is missing fails the preparation and not the content', async () => {

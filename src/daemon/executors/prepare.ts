@@ -1,3 +1,4 @@
+import type { Units } from '../../host/systemd/units.ts'
 import { loadPackage } from '../../packages/step/load-package.ts'
 import { type Backoff, backoffMs } from '../../schemas/backoff.ts'
 import type { Journal } from '../../schemas/journal.ts'
@@ -31,6 +32,7 @@ export type Preparer = {
 export type PreparerPorts = ImageSourcePorts & {
   /** Looks at the host: why nothing may start there. */
   readonly whyUnfit: () => Promise<string | undefined>
+  readonly units: Pick<Units, 'version'>
 }
 
 export function createPreparer(ports: PreparerPorts): Preparer {
@@ -89,6 +91,7 @@ export function createPreparer(ports: PreparerPorts): Preparer {
       resources,
       fields: settings.fieldValues,
       port: ports.references,
+      systemdVersion: async () => await ports.units.version({ signal: ports.signal }),
     })
     if (resolved.outcome === 'missing')
       return { reason: 'ReferenceMissing', message: formatMissing(resolved.references) }

@@ -46,9 +46,9 @@ function carriesOut(plugin: (properties: Properties) => { readonly exitCode: num
 
 const files = () => join(folder, 'run/skyhook/credential-providers')
 const root = () => createHostRoot(folder, systemRandom)
-const run = async () => {
+const run = async (asked = request) => {
   const host = { root: root(), connection: systemd.connection, clock: systemClock, random: systemRandom }
-  return await runPlugin(host, request, signal)
+  return await runPlugin(host, asked, signal)
 }
 const write = (properties: Properties, property: string, text: string): void =>
   writeFileSync(join(folder, String(properties.get(property))), text)
@@ -107,6 +107,20 @@ test.each([
   carriesOut(plugin)
   await expect(run()).rejects.toThrow(message)
   expect(readdirSync(files())).toEqual([])
+})
+
+test('a plugin does not run with a variable that the systemd of the host would drop', async () => {
+  carriesOut(() => ({ exitCode: 0 }))
+  systemd.setVersion('247.3-7+deb11u5')
+  const withControl = { ...request, environment: { PEM: 'swordfish\r\n' } }
+  const message = await run(withControl).catch(String)
+  expect(message).toContain('environment: the value of PEM contains the control character U+000D')
+  expect(message).not.toContain('swordfish')
+  expect(systemd.bus.calledMembers()).not.toContain('StartTransientUnit')
+  expect(readdirSync(files())).toEqual([])
+  systemd.setVersion('248')
+  await run(withControl)
+  expect(systemd.bus.calledMembers()).toContain('StartTransientUnit')
 })
 
 test('a refusal of systemd is told without the name of the run, so that it is the same each time', async () => {

@@ -24,6 +24,7 @@ import type { EnvironmentFile } from './process.ts'
 
 export type PluginHost = {
   readonly root: HostRoot
+  /** Not used yet. */
   readonly connection: BusConnection
   readonly clock: Clock
   readonly random: Random
@@ -62,6 +63,7 @@ const errorSuffix = '.err'
  */
 export async function runPlugin(host: PluginHost, request: PluginRequest, signal: AbortSignal): Promise<string> {
   const { root, random } = host
+  const units = createUnits(host.connection)
   const id = `${request.name
     .toLowerCase()
     .slice(0, 60)
@@ -70,11 +72,17 @@ export async function runPlugin(host: PluginHost, request: PluginRequest, signal
   const errorFile = `${folder}/${request.name}${errorSuffix}`
   try {
     await root.makeFolder(folder, 0o700)
-    const contents = { [files.input]: request.input, [files.environment]: environmentOf(request) }
+    const contents = { [files.input]: request.input, [files.environment]: await environmentOf(units, request) }
     for (const file of Object.values(files)) await root.writeFile(file, contents[file] ?? '', 0o600)
     const properties = await propertiesOf(host, request, files)
     const { timeoutMs = defaultTimeoutMs } = request
-    const problem = await runUnit(host, `${unitPrefix}-${id}.service`, properties, timeoutMs, signal)
+    const problem = await runUnit(
+      { units, clock: host.clock },
+      `${unitPrefix}-${id}.service`,
+      properties,
+      timeoutMs,
+      signal,
+    )
     signal.throwIfAborted()
     if (problem !== undefined) {
       const hasWritten = ((await root.stat(files.errors))?.size ?? 0) > 0
@@ -104,11 +112,12 @@ function filesOf(id: string) {
 }
 
 /** As under the kubelet: its own variables, and the plugin's over them. */
-function environmentOf({ kubelet, environment }: PluginRequest): string {
+async function environmentOf(units: Units, { kubelet, environment }: PluginRequest): Promise<string> {
   const ofKubelet = Object.entries(kubelet.environment).filter(
     ([name]) => variableNamePattern.test(name) && !recorderVariables.has(name),
   )
-  return formatEnvironment({ ...defaultEnvironment, ...Object.fromEntries(ofKubelet), ...environment })
+  const variables = { ...defaultEnvironment, ...Object.fromEntries(ofKubelet), ...environment }
+  return await formatEnvironment(variables, units)
 }
 
 async function propertiesOf(host: PluginHost, request: PluginRequest, files: Files): Promise<UnitProperty[]> {
@@ -139,13 +148,12 @@ async function propertiesOf(host: PluginHost, request: PluginRequest, files: Fil
 
 /** Undefined: it ran and succeeded. Else why not. */
 async function runUnit(
-  { connection, clock }: PluginHost,
+  { units, clock }: { readonly units: Units; readonly clock: Clock },
   unit: string,
   properties: readonly UnitProperty[],
   timeoutMs: number,
   signal: AbortSignal,
 ): Promise<string | undefined> {
-  const units = createUnits(connection)
   const ended = Promise.withResolvers<'ended' | 'interrupted' | 'overdue' | 'aborted'>()
   const stops = [
     units.onJobEnd((job) => job.unit === unit && ended.resolve('ended')),

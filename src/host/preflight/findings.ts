@@ -1,4 +1,5 @@
 /** What stands against a host, from facts about it. Pure. */
+import { systemdVersionNumber } from '../../schemas/systemd-version.ts'
 import type { HostFacts } from './facts.ts'
 
 /** An `error` keeps the agent from starting work; a `warning` is only published. */
@@ -29,8 +30,8 @@ export function preflight(facts: HostFacts): readonly Finding[] {
 type Problem = Omit<Finding, 'severity'>
 
 function systemdFindings({ systemd }: HostFacts): Problem[] {
-  const version = Number(/\d+/.exec(systemd ?? '')?.[0] ?? Number.NaN)
-  if (!(version < minSystemdVersion)) return []
+  const version = systemdVersionNumber(systemd ?? '')
+  if (version === undefined || version >= minSystemdVersion) return []
   return [
     {
       id: 'systemd-version',

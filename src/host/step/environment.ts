@@ -1,4 +1,6 @@
 /** The variables of a step as a file that systemd reads back byte for byte. */
+import { dependsOnSystemd, systemdValueProblem } from '../../schemas/environment-variable.ts'
+import type { Units } from '../systemd/units.ts'
 import { maxStringBytes, UnitValueError, variableNamePattern } from '../systemd/unit-properties.ts'
 
 /** systemd's own PATH lacks /sbin on some hosts, and it sets no HOME without User=. */
@@ -21,9 +23,13 @@ export const recorderVariables: ReadonlySet<string> = new Set([
 
 /**
  * The file's content. Inside double quotes only `"`, `\`, `$` and backtick are special; line breaks are not.
- * Throws UnitValueError naming the variable, never its value, where systemd or the kernel would refuse it.
+ * `units` are those of the host that reads the file. Rejects with UnitValueError naming the variable, never its value,
+ * where systemd or the kernel would refuse it, and with the bus's error where its version counts and is not known.
  */
-export function formatEnvironment(variables: Readonly<Record<string, string>>): string {
+export async function formatEnvironment(
+  variables: Readonly<Record<string, string>>,
+  units: Pick<Units, 'version'>,
+): Promise<string> {
   let totalBytes = 0
   let content = ''
   for (const [name, value] of Object.entries(variables)) {
@@ -36,6 +42,8 @@ export function formatEnvironment(variables: Readonly<Record<string, string>>): 
         `environment: the value of ${name} has a character that systemd refuses ` +
           '(NUL, a lone surrogate or a noncharacter)',
       )
+    const problem = dependsOnSystemd(value) ? systemdValueProblem(value, await units.version()) : undefined
+    if (problem !== undefined) throw new UnitValueError(`environment: the value of ${name} ${problem}`)
     const bytes = Buffer.byteLength(`${name}=${value}`)
     if (bytes > maxStringBytes)
       throw new UnitValueError(`environment: ${name} has ${bytes} bytes, the kernel takes ${maxStringBytes}`)

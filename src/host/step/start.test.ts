@@ -133,6 +133,28 @@ describe('starting a step', () => {
     expect(fake.bus.calls).toEqual([])
   })
 
+  test('a step whose variable systemd would drop leaves nothing on the host, and a newer systemd starts it', async () => {
+    await using fake = await stepHost()
+    fake.setVersion('247.3-7+deb11u5')
+    const withControl = { ...request, environment: { PEM: 'secret\r\n' } }
+    const refusal = await startStepUnit(fake.host, withControl)
+    const message = expect.stringContaining('environment: the value of PEM contains the control character U+000D')
+    expect(refusal).toMatchObject({ started: false, error: { kind: 'invalid', message: message as unknown } })
+    expect(JSON.stringify(refusal)).not.toContain('secret')
+    expect(readdirSync(fake.mount)).toEqual([])
+    expect(fake.bus.calledMembers()).not.toContain('StartTransientUnit')
+    fake.setVersion('248')
+    expect(await startStepUnit(fake.host, withControl)).toEqual({ started: true, found: false })
+  })
+
+  test('a step whose variable counts on the version of systemd is not requested without a bus', async () => {
+    await using fake = await stepHost()
+    fake.connection.close()
+    const start = await startStepUnit(fake.host, { ...request, environment: { PEM: 'secret\r\n' } })
+    expect(start).toMatchObject({ started: false, error: { kind: 'not-connected' } })
+    expect(readdirSync(fake.mount)).toEqual([])
+  })
+
   test('starting a step again finds its unit and keeps it loaded', async () => {
     await using fake = await stepHost()
     fake.bus.answers('StartTransientUnit', { error: 'org.freedesktop.systemd1.UnitExists' })

@@ -87,10 +87,11 @@ export async function startStepUnit(host: StepHost, request: StepUnitRequest): P
   let properties: readonly UnitProperty[]
   try {
     assertUnitName(request.unit)
-    environment = formatEnvironment({ ...defaultEnvironment, ...request.environment })
+    environment = await formatEnvironment({ ...defaultEnvironment, ...request.environment }, host.units)
     properties = propertiesOf(request, files)
   } catch (error) {
     if (error instanceof UnitValueError) return startFailure('invalid', error)
+    if (error instanceof NotConnectedError) return startFailure('not-connected', error)
     throw error
   }
   const removeSecrets = async (): Promise<unknown> =>

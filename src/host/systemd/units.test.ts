@@ -77,6 +77,22 @@ describe('starting a transient unit', () => {
   })
 })
 
+test.each([
+  ['245.4-4ubuntu3.24', 245],
+  ['v254', 254],
+  ['252', 252],
+])('systemd that says %s has the version %d', async (text, version) => {
+  await using systemd = await startFakeSystemd()
+  systemd.setVersion(text)
+  expect(await systemd.units.version()).toBe(version)
+})
+
+test('a version without a number is an error', async () => {
+  await using systemd = await startFakeSystemd()
+  systemd.setVersion('unknown')
+  await expect(systemd.units.version()).rejects.toThrow('systemd names the version "unknown", without a number')
+})
+
 describe('the state of a unit', () => {
   test('the snapshot of a missing unit is not taken for success', async () => {
     await using systemd = await startFakeSystemd()

@@ -1,5 +1,6 @@
 /** systemd's manager on the system bus: transient units, their state, and the ends of jobs. */
 import { Variant } from 'dbus-next/lib/variant.js'
+import { systemdVersionNumber } from '../../schemas/systemd-version.ts'
 import type { BusCall, BusCallOptions } from '../dbus/connection.ts'
 import type { BusConnection } from '../dbus/reconnecting.ts'
 import { busDriver } from '../dbus/subscriptions.ts'
@@ -69,6 +70,8 @@ export type Units = {
   resetFailed(unit: string): Promise<boolean>
   /** daemon-reload; answers when done, for which it has 180 s unless `options` say otherwise. */
   reload(options?: BusCallOptions): Promise<void>
+  /** Number of systemd's version, such as 252. Rejects where systemd does not answer or names none. */
+  version(options?: BusCallOptions): Promise<number>
   /**
    * Calls back at the end of every job on the host, this agent's and others'. A unit's last job ends after the unit
    * itself, ExecStopPost included.
@@ -157,6 +160,21 @@ export function createUnits(connection: BusConnection): Units {
     resetFailed: (unit) => falseIfNotFound(callManager('ResetFailedUnit', 's', [unit])),
     async reload(options) {
       await callManager('Reload', '', [], { timeoutMs: reloadTimeoutMs, ...options })
+    },
+    async version(options) {
+      const { interface: owner, ...manager } = systemdManager
+      const call = {
+        ...manager,
+        interface: propertiesInterface,
+        member: 'Get',
+        signature: 'ss',
+        body: [owner, 'Version'],
+      }
+      const [value] = await connection.withBus((bus) => bus.call(call, options), { signal: options?.signal })
+      const text = String((value as Variant).value)
+      const version = systemdVersionNumber(text)
+      if (version === undefined) throw new Error(`systemd names the version ${JSON.stringify(text)}, without a number`)
+      return version
     },
     ...jobs,
   }

@@ -8,12 +8,18 @@ const fields = { nodeName: 'node-1', hostIp: '10.0.0.7', namespace: 'skyhook' }
 const port: ReferencePort = {
   secret: async (name) =>
     name === 'token'
-      ? { key: base64('s3cret'), binary: base64(new Uint8Array([0xff, 0xfe])), nul: base64('a\0b') }
+      ? {
+          key: base64('s3cret'),
+          binary: base64(new Uint8Array([0xff, 0xfe])),
+          nul: base64('a\0b'),
+          pem: base64('BEGIN\r\n'),
+        }
       : undefined,
   configMap: async (name) => (name === 'site' ? { zone: 'z1', empty: '' } : undefined),
 }
 const resources = { cpuRequest: '250m', cpuLimit: '1500m', memoryLimit: '512Mi' }
-const resolve = (env: readonly EnvVar[]) => resolveReferences({ env, resources, fields, port })
+const resolve = (env: readonly EnvVar[], version = 257) =>
+  resolveReferences({ env, resources, fields, port, systemdVersion: async () => version })
 
 describe('expansion is the kubelet’s', () => {
   const values = new Map([
@@ -162,16 +168,45 @@ describe('what can never work names the variable and the reason', () => {
   })
 })
 
+describe('a value with a control character', () => {
+  const pem: EnvVar = { name: 'PEM', valueFrom: { secretKeyRef: { name: 'token', key: 'pem' } } }
+
+  test('a value with a control character is refused where systemd drops it, and not quoted', async () => {
+    const literal = { name: 'COLOR', value: '\x1b[1m' }
+    const copy = { name: 'COPY', value: 'the $(PEM)' }
+    expect(await resolve([pem, literal, copy], 247)).toEqual({
+      outcome: 'invalid',
+      problems: [
+        expect.stringMatching(/^env PEM contains the control character U\+000D .* this host has 247: remove it/),
+        expect.stringMatching(/^env COLOR contains the control character U\+001B, /),
+        expect.stringMatching(/^env COPY contains the control character U\+000D /),
+      ],
+    })
+    expect(JSON.stringify(await resolve([pem, copy], 247))).not.toContain('BEGIN')
+    expect(await resolve([pem], 248)).toMatchObject({ outcome: 'resolved', variables: [{ value: 'BEGIN\r\n' }] })
+  })
+
+  test('a value with a control character is not resolved while the version of systemd is not known', async () => {
+    const systemdVersion = async (): Promise<number> => {
+      throw new Error('no answer')
+    }
+    await expect(resolveReferences({ env: [pem], fields, port, systemdVersion })).rejects.toThrow('no answer')
+    const plain = [{ name: 'A', value: 'two\nlines' }]
+    expect(await resolveReferences({ env: plain, fields, port, systemdVersion })).toMatchObject({ outcome: 'resolved' })
+  })
+})
+
 test('each object is read once, and a failing read rejects', async () => {
   const reads: string[] = []
+  const systemdVersion = async (): Promise<number> => 257
   const countingPort: ReferencePort = {
     ...port,
     secret: async (name) => (reads.push(name), { a: base64('1'), b: base64('2') }),
   }
   const env = ['a', 'b'].map((key) => ({ name: key, valueFrom: { secretKeyRef: { name: 's', key } } }))
-  await resolveReferences({ env, fields, port: countingPort })
+  await resolveReferences({ env, fields, port: countingPort, systemdVersion })
   expect(reads).toEqual(['s'])
 
   const failingPort: ReferencePort = { ...port, secret: () => Promise.reject(new Error('503')) }
-  await expect(resolveReferences({ env, fields, port: failingPort })).rejects.toThrow('503')
+  await expect(resolveReferences({ env, fields, port: failingPort, systemdVersion })).rejects.toThrow('503')
 })

@@ -3,7 +3,12 @@
  * `$(NAME)` and `$$` expanded in literal values, references read. The values are nowhere but in the
  * environment file of a running step; secret ones are named for masking.
  */
-import { environmentNameProblem, environmentTextProblem } from '../../schemas/environment-variable.ts'
+import {
+  dependsOnSystemd,
+  environmentNameProblem,
+  environmentTextProblem,
+  systemdValueProblem,
+} from '../../schemas/environment-variable.ts'
 import type { EnvVar, EnvVarSource } from '../../schemas/kubernetes.ts'
 import type { PackageResources } from '../../schemas/skyhook.ts'
 import { countIn } from './quantity.ts'
@@ -32,6 +37,8 @@ export type ResolveInput = {
   readonly resources?: PackageResources | undefined
   readonly fields: FieldValues
   readonly port: ReferencePort
+  /** Of the host, such as 252. Asked only for values that not every version takes; rejects when it is not known. */
+  readonly systemdVersion: () => Promise<number>
 }
 
 /** In one sentence, with the remedy. */
@@ -45,7 +52,8 @@ type VariableRead =
   | { readonly read: 'invalid'; readonly why: string }
 
 /** Each object is read once. Problems of the Skyhook itself come before missing objects. */
-export async function resolveReferences({ env, resources, fields, port }: ResolveInput): Promise<ResolvedEnv> {
+export async function resolveReferences(input: ResolveInput): Promise<ResolvedEnv> {
+  const { env, resources, fields, port, systemdVersion } = input
   const cachedPort = cacheReads(port)
   const values = new Map<string, string>()
   const secrets = new Set<string>()
@@ -62,7 +70,9 @@ export async function resolveReferences({ env, resources, fields, port }: Resolv
     if (read.read === 'missing') missing.push(`env ${variable.name} needs ${read.reference}`)
     if (read.read === 'invalid') problems.push(`env ${variable.name} ${read.why}`)
     if (read.read !== 'value') continue
-    const why = environmentTextProblem(read.value, variable.name)
+    const why =
+      environmentTextProblem(read.value, variable.name) ??
+      (dependsOnSystemd(read.value) ? systemdValueProblem(read.value, await systemdVersion()) : undefined)
     if (why) problems.push(`env ${variable.name} ${why}`)
     values.set(variable.name, read.value)
     if (read.secret === true) secrets.add(read.value)
@@ -84,10 +94,12 @@ export function expandVariables(text: string, values: ReadonlyMap<string, string
   )
 }
 
+type ReadContext = Omit<ResolveInput, 'env' | 'systemdVersion'>
+
 async function readVariable(
   variable: EnvVar,
   values: ReadonlyMap<string, string>,
-  context: Omit<ResolveInput, 'env'>,
+  context: ReadContext,
 ): Promise<VariableRead> {
   const { value, valueFrom } = variable
   if (valueFrom === undefined || (value !== undefined && value !== ''))
@@ -95,10 +107,7 @@ async function readVariable(
   return await readSource(valueFrom, context)
 }
 
-async function readSource(
-  source: EnvVarSource,
-  { resources, fields, port }: Omit<ResolveInput, 'env'>,
-): Promise<VariableRead> {
+async function readSource(source: EnvVarSource, { resources, fields, port }: ReadContext): Promise<VariableRead> {
   if (source.secretKeyRef) {
     const { name = '', key, optional = false } = source.secretKeyRef
     const data = await port.secret(name)

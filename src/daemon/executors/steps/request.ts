@@ -1,5 +1,6 @@
 import { UnfitHostError } from '../../../host/unfit-host.ts'
 import type { HostRoot } from '../../../host/fs/host-root.ts'
+import type { Units } from '../../../host/systemd/units.ts'
 import type { StepUnitRequest } from '../../../host/step/start.ts'
 import { whyNotExecutable } from '../../../packages/step/load-package.ts'
 import { durationMs } from '../../../schemas/duration.ts'
@@ -33,6 +34,7 @@ export type BuildOutcome =
 export type RequestPorts = {
   readonly clock: Clock
   readonly root: HostRoot
+  readonly units: Pick<Units, 'version'>
   readonly folders: HostFolders
   readonly references: ReferencePort
   readonly fields: FieldValues
@@ -62,6 +64,7 @@ export async function buildStepRequest(
     resources: spec.resources,
     fields: ports.fields,
     port: ports.references,
+    systemdVersion: async () => await ports.units.version(),
   })
   if (resolved.outcome === 'missing') return refused(formatMissing(resolved.references))
   if (resolved.outcome === 'invalid') return refused(resolved.problems.join('; '))

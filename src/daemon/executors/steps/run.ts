@@ -97,6 +97,7 @@ export function startStepRunner(ports: StepPorts): StepRunner {
       {
         clock: ports.clock,
         root,
+        units,
         folders,
         references: ports.references,
         fields: folders.fieldValues,
