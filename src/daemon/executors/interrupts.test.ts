@@ -140,14 +140,10 @@ describe('a daemon-reload that takes long', () => {
 
   /** Lets virtual time pass until it is settled, no faster than files and bus answer. */
   async function settled<T>(promise: Promise<T>): Promise<T> {
-    let isOver = false
-    promise.then(
-      () => (isOver = true),
-      () => (isOver = true),
-    )
-    for (let turn = 0; turn < 2_000 && !isOver; turn++) {
+    const end = promise.catch(() => undefined).then(() => 'over' as const)
+    for (let turn = 0; turn < 2_000; turn++) {
       await clock.advance(5)
-      await sleep(1)
+      if ((await Promise.race([end, sleep(1)])) === 'over') break
     }
     return await promise
   }

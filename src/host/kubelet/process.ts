@@ -23,8 +23,9 @@ const systemd = 'org.freedesktop.systemd1'
 const busTimeoutMs = 5_000
 
 /**
- * Only of a unit: root alone makes them. A process that calls itself `kubelet` may belong to a pod, which could name any
- * program of the host to be run as root. Undefined where no such unit runs. @throws BusError, NotConnectedError
+ * Undefined where none of the units runs. Only units count: root alone makes them, while a process that calls itself
+ * `kubelet` may belong to a pod, which could name any program of the host to be run as root.
+ * @throws BusError, NotConnectedError
  */
 export async function readKubeletProcess(
   connection: BusConnection,
