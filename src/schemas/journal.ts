@@ -318,7 +318,8 @@ export type CanceledStep = StepAttempt & { readonly package: string }
 export type StepResult =
   | { readonly result: 'ok'; readonly endedAtMs: number }
   | { readonly result: 'skipped'; readonly endedAtMs: number }
-  | { readonly result: 'failed'; readonly endedAtMs: number; readonly message: string }
+  /** `unstarted`: nothing of it ran. */
+  | { readonly result: 'failed'; readonly endedAtMs: number; readonly message: string; readonly unstarted?: true }
 
 /** One merged interrupt, from the decision to run it until its outcome is folded into the packages that owe it. */
 export type InterruptRun = {

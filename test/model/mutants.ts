@@ -121,6 +121,17 @@ export const correctionMutants: Readonly<Record<string, Mutant>> = {
     mutant: mutateFailedUninstalls((entry) => ({ ...entry, restarts: entry.restarts + 2 })),
     expectedViolation: /is left behind after 1 failed uninstalls/,
   },
+  'takes the files of a package for right because an earlier step was skipped': {
+    mutant: mutatePlan((plan) => ({
+      ...plan,
+      actions: plan.actions.map((action) => {
+        if (action.do !== 'startStep') return action
+        const { steps } = action.record.progress.attempt
+        return { ...action, needsCopyDir: action.needsCopyDir && steps.every(({ result }) => result === undefined) }
+      }),
+    })),
+    expectedViolation: /never complete/,
+  },
   'forgets a package whose first step failed': {
     mutant: mutateSnapshot((snapshot) => ({
       ...snapshot,

@@ -1,4 +1,5 @@
 import fc from 'fast-check'
+import type { PackageConfig } from '../../src/schemas/package-config.ts'
 import type { Interrupt, PackageSpec, SkyhookSpec } from '../../src/schemas/skyhook.ts'
 import type { OwnSlot } from '../../src/stages/model/snapshot.ts'
 import type { Pod } from '../../src/stages/model/pods.ts'
@@ -8,6 +9,7 @@ import type { Invariant } from './invariants/invariant.ts'
 import { controlPlaneLabel } from './invariants/control-plane-is-guarded.ts'
 import type { Disturbance } from './faulty-node.ts'
 import type { Decide } from '../support/node-simulator/node-simulator.ts'
+import { guardedStep, plainStep, simplePackage } from '../support/node-simulator/package-content.ts'
 
 /** What can happen to a node, as data: a list of these is a scenario that a search can shrink. */
 export type ScenarioEvent =
@@ -68,6 +70,15 @@ const interrupts: readonly Interrupt[] = [
   { type: 'service', services: ['cron'], when: 'required' },
 ]
 
+const versions = ['1.0.0', '1.1.0', '2.0.0'] as const
+
+/** Where the agent guards steps, the first one of the stage is such a step. */
+function packageWithGuardedSteps(): PackageConfig {
+  const { modes, ...config } = simplePackage()
+  const guarded = [guardedStep('once.sh'), plainStep('run.sh')]
+  return { ...config, modes: { ...modes, apply: guarded, 'post-interrupt': guarded } }
+}
+
 const rarely = <T>(arbitrary: fc.Arbitrary<T>, weight = 3): fc.Arbitrary<T | undefined> =>
   fc.option(arbitrary, { nil: undefined, freq: weight })
 
@@ -80,7 +91,7 @@ export type Features = {
 const packageSpec = ({ isKeeping }: Features): fc.Arbitrary<PackageSpec> =>
   fc
     .record({
-      version: fc.constantFrom('1.0.0', '1.1.0', '2.0.0'),
+      version: fc.constantFrom(...versions),
       image: fc.constantFrom('r/pkg', 'r/pkg', 'r/pkg', 'r/other'),
       interrupt: rarely(fc.constantFrom(...interrupts), 2),
       configMap: fc.constantFrom({}, { x: '1' }, { x: '2' }, { x: '1', y: '1' }, { y: '2' }),
@@ -273,6 +284,7 @@ export class Scenario {
 
   constructor(decide: Decide, spec: SkyhookSpec, invariants?: readonly Invariant[]) {
     this.node = new WatchedNode(decide, invariants)
+    for (const version of versions) this.node.images.set(`r/other:${version}`, packageWithGuardedSteps())
     this.#spec = spec
     this.node.requiringPackages.add('c')
     this.node.apply('s', spec)

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { NodeSimulator } from '../../../test/support/node-simulator/node-simulator.ts'
-import { plainStep, simplePackage } from '../../../test/support/node-simulator/package-content.ts'
+import { guardedStep, plainStep, simplePackage } from '../../../test/support/node-simulator/package-content.ts'
 import { cron, install, installedNode, pkg, reboot, uninstall } from '../../../test/support/node-simulator-dsl.ts'
 import type { PackageSpec } from '../../schemas/skyhook.ts'
 
@@ -234,5 +234,49 @@ describe('a package of which no step began', () => {
     afterSpec(node, pkg('1.0.0'), 1_000)
     node.startBlocker = undefined
     expect(afterSpec(node, undefined)).toEqual(['a uninstall off.sh'])
+  })
+})
+
+describe('a package whose first step is guarded', () => {
+  const apply = [guardedStep('one.sh'), plainStep('two.sh')]
+
+  /** A node for these versions of the package, and the steps before which the copy dir was put right. */
+  function guardedNode(...versions: readonly string[]): { readonly node: NodeSimulator; readonly prepared: string[] } {
+    const prepared: string[] = []
+    const node = new NodeSimulator(
+      {},
+      { observer: { stepStarts: ({ attempt, needsCopyDir }) => void (needsCopyDir && prepared.push(attempt.path)) } },
+    )
+    for (const version of versions)
+      node.images.set(`r/pkg:${version}`, simplePackage({ apply, upgrade: [plainStep('up.sh')] }))
+    return { node, prepared }
+  }
+
+  test('a package of a corrected spec has its files although its first step does not run again', () => {
+    const { node, prepared } = guardedNode('1.0.0')
+    node.exitCodeOf = ({ spec, attempt }) => (attempt.path === 'two.sh' && spec.env?.[0]?.value === 'bad' ? 1 : 0)
+    const withEnv = (value: string) => pkg('1.0.0', { env: [{ name: 'E', value }] })
+    afterSpec(node, withEnv('bad'), 1_000)
+    expect(node.executedSteps).toEqual(['a apply one.sh', 'a apply two.sh'])
+    prepared.length = 0
+    expect(afterSpec(node, withEnv('good'))).toEqual(['a apply two.sh'])
+    expect([prepared, ...outcome(node)]).toEqual([['two.sh'], ...completeAt('1.0.0')])
+  })
+
+  test('a version that comes back, and was kept meanwhile, has its files although its first step does not run', () => {
+    const { node } = guardedNode('1.0.0', '2.0.0')
+    const kept = { uninstall: { enabled: false } }
+    afterSpec(node, pkg('1.0.0', kept))
+    afterSpec(node, pkg('2.0.0', kept))
+    expect(afterSpec(node, pkg('1.0.0', kept))).toEqual(['a apply two.sh'])
+    expect(node.status()).toBe('complete')
+  })
+
+  test('a corrected configuration reaches the steps after one that does not run again', () => {
+    const { node } = guardedNode('1.0.0')
+    node.exitCodeOf = ({ spec, attempt }) => (attempt.path === 'two.sh' && spec.configMap?.['x'] === 'bad' ? 1 : 0)
+    afterSpec(node, pkg('1.0.0', bad), 1_000)
+    expect(afterSpec(node, pkg('1.0.0', good))).toEqual(['a apply two.sh'])
+    expect(node.status()).toBe('complete')
   })
 })

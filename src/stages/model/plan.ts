@@ -157,8 +157,8 @@ export type StartStep = {
   readonly step: Step
   readonly config: PackageConfig
   /**
-   * The copy dir has to be put right first: the stage begins, or the host booted in the middle of it. Steps may write
-   * there.
+   * The copy dir has to be put right first: no step of the attempt has run in this boot. Those that have may have
+   * written there.
    */
   readonly needsCopyDir: boolean
   /** When the attempt of the whole stage began; stageTimeout counts from here. */

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { plainStep } from '../../../test/support/node-simulator/package-content.ts'
 import { builderOf, preparedPackage } from '../../../test/support/plan-builder.ts'
 import type { RunningPackage, StepResult } from '../../schemas/journal.ts'
 import type { Stage } from '../../schemas/package-config.ts'
@@ -82,4 +83,16 @@ test('a config asks the package before it completes if its interrupt is conditio
   const builder = builderOf({ packages: { a: conditional } }, [entry])
   expect(advanceStage(builder, entry, conditional, preparedPackage, permission)).toEqual({ state: 'running' })
   expect(builder.actions.map((action) => action.do)).toEqual(['readStatus'])
+})
+
+test.each<[string, StepResult, boolean]>([
+  ['was skipped', { result: 'skipped', endedAtMs: 1 }, true],
+  ['ran', ok, false],
+])('the files of a package are put right before a step whose predecessor %s', (_, result, needsCopyDir) => {
+  const entry = running('apply', result)
+  const builder = builderOf({ packages: { a: spec } }, [entry])
+  const step = plainStep('run.sh')
+  const prepared = { ...preparedPackage, config: { ...preparedPackage.config, modes: { apply: [step, step] } } }
+  advanceStage(builder, entry, spec, prepared, permission)
+  expect(builder.actions).toMatchObject([{ do: 'startStep', needsCopyDir }])
 })

@@ -8,7 +8,7 @@ import {
 } from '../../schemas/journal.ts'
 import { type PackageConfig, isCheck } from '../../schemas/package-config.ts'
 import type { PackageSpec } from '../../schemas/skyhook.ts'
-import { advanceAttempt, plannedSteps, type AdvanceResult } from './attempt.ts'
+import { advanceAttempt, hasRunIn, plannedSteps, type AdvanceResult } from './attempt.ts'
 import { stageRetryDelayMs } from '../model/backoff.ts'
 import { pendingAfterAnswer, pendingIfRequired } from '../interrupt/pending.ts'
 import { failureOf } from '../model/failures.ts'
@@ -208,7 +208,7 @@ function startStep(builder: PlanBuilder, entry: RunningPackage, { spec, prepared
     attempt: step,
     step: planned.step,
     config: prepared.config,
-    needsCopyDir: attempt.steps.every((other) => other === step || other.bootId !== step.bootId),
+    needsCopyDir: !hasRunIn(attempt, step.bootId),
     stageStartedAtMs: attempt.startedAtMs,
     previousVersion: builder.record.installedVersions[entry.name] ?? 'unknown',
   })

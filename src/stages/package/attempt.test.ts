@@ -3,7 +3,7 @@ import type { StageAttempt } from '../../schemas/journal.ts'
 import type { PackageConfig } from '../../schemas/package-config.ts'
 import type { AttemptObservation } from '../model/snapshot.ts'
 import { plainStep as step } from '../../../test/support/node-simulator/package-content.ts'
-import { advanceAttempt, unitName, type AdvanceResult, type AttemptContext } from './attempt.ts'
+import { advanceAttempt, hasRunIn, unitName, type AdvanceResult, type AttemptContext } from './attempt.ts'
 
 const config: PackageConfig = {
   packageName: 'p',
@@ -79,6 +79,20 @@ describe('attempt', () => {
     expect(guarded.progress.attempt.steps.map(({ result }) => result?.result)).toEqual(['skipped', undefined])
     const always = advanceAttempt(fresh, { ...context, flags: { [flag]: 1 }, alwaysRun: true })
     expect(always.progress.attempt.steps).toHaveLength(1)
+  })
+
+  test('an attempt has run once one of its steps has, other than one that is skipped or could not start', () => {
+    const skipped = advanceAttempt(fresh, {
+      ...context,
+      flags: { [advance(advanceAttempt(fresh, context), exited(0)).setFlags[0] ?? '']: 1 },
+    })
+    const hasRun = ({ progress }: AdvanceResult): boolean => hasRunIn(progress.attempt, 'boot-1')
+    expect([hasRun(advanceAttempt(fresh, context)), hasRun(skipped)]).toEqual([false, false])
+    const onlyChecks = { config: { ...config, modes: { 'apply-check': [step('a.sh'), step('b.sh'), step('c.sh')] } } }
+    const unstarted: AttemptObservation = { state: 'ended', end: { outcome: 'failed-to-start', detail: 'no file' } }
+    const second = advance(advanceAttempt(fresh, { ...context, ...onlyChecks }), unstarted, onlyChecks)
+    const third = advance(second, exited(1), onlyChecks)
+    expect([hasRun(second), hasRun(third), hasRunIn(third.progress.attempt, 'boot-2')]).toEqual([false, true, false])
   })
 
   test('a step lost with its boot is unknown and repeated under another id', () => {

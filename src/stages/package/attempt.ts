@@ -60,6 +60,13 @@ export function plannedSteps(config: PackageConfig, stage: Stage): PlannedStep[]
   return modes.flatMap((mode) => (config.modes[mode] ?? []).map((step, index) => ({ mode, index, step })))
 }
 
+/** A step of the attempt has run in this boot: the copy dir was put right before it, and it may have written there. */
+export const hasRunIn = ({ steps }: StageAttempt, bootId: string): boolean =>
+  steps.some(({ result, bootId: bootOfStep }) => {
+    const hasRun = result?.result === 'ok' || (result?.result === 'failed' && !result.unstarted)
+    return hasRun && bootOfStep === bootId
+  })
+
 export function advanceAttempt(before: StageAttempt, context: AttemptContext): AdvanceResult {
   const planned = plannedSteps(context.config, context.stage)
   const setFlags: string[] = []
@@ -147,9 +154,9 @@ function evaluateStep(
         return { unknown: `the host shut down and stopped it with ${end.signal}` }
       const message =
         planned === undefined ? 'the package no longer has this step' : failureMessage(end, planned, observed.logTail)
-      return message === undefined
-        ? { result: 'ok', endedAtMs: context.nowMs }
-        : { result: 'failed', endedAtMs: context.nowMs, message }
+      if (message === undefined) return { result: 'ok', endedAtMs: context.nowMs }
+      const isUnstarted = end.outcome === 'failed-to-start'
+      return { result: 'failed', endedAtMs: context.nowMs, message, ...(isUnstarted && { unstarted: true }) }
     }
   }
 }

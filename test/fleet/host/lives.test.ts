@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { followTruth } from './host-truth.ts'
 import type { FileNode } from './inodes.ts'
+import { packageImage } from './package-image.ts'
 import { packageSpec, startSampleLife } from './sample-life.ts'
 
 test('an agent on a simulated host installs, restarts a service, reboots and uninstalls', async () => {
@@ -73,6 +74,21 @@ test('steps, exit codes and effects of packages are decided by a script', async 
     'tuned config',
     'tuned config-check',
   ])
+})
+
+test('a package whose spec is corrected completes although its first step does not run again', async () => {
+  let isBroken = true
+  const life = await startSampleLife({
+    seed: 6,
+    registry: ({ repository, tag = '' }) => packageImage(repository, tag, undefined, ['apply']),
+    runStep: ({ mode }) => ({ durationMs: 200, exitCode: isBroken && mode === 'apply-check' ? 1 : 0 }),
+  })
+  await life.apply({ tuned: packageSpec('tuned') })
+  await life.until(() => life.reason()?.includes('CheckFailed') === true)
+  isBroken = false
+  await life.apply({ tuned: { ...packageSpec('tuned'), env: [{ name: 'LEVEL', value: '2' }] } })
+  await life.until(() => life.status() === 'complete')
+  expect(life.steps().filter((step) => step === 'tuned apply')).toHaveLength(1)
 })
 
 test('an agent that expects many others looks into the ledger before it fetches layers', async () => {

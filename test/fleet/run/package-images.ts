@@ -10,12 +10,15 @@ const stagesOf = (name: string): readonly string[] => [
   'uninstall',
 ]
 
+/** A step of theirs that passed is skipped when its stage runs again. */
+const guardedStages = ['apply']
+
 const images = new Map<string, SimulatedImage>()
 
 /** Has every package in every version. */
 export const registry: Registry = ({ repository, tag = '' }) => {
   const key = `${repository}:${tag}`
   let image = images.get(key)
-  if (image === undefined) images.set(key, (image = packageImage(repository, tag, stagesOf(repository))))
+  if (image === undefined) images.set(key, (image = packageImage(repository, tag, stagesOf(repository), guardedStages)))
   return image
 }

@@ -71,13 +71,33 @@ export function startStep(simulated: NodeState, action: StartStep, snapshot: Sna
     return true
   }
   simulated.failures.delete(key)
-  simulated.observer.stepStarts?.(action, snapshot)
+  const configMap = enterCopyDir(simulated, action)
+  if (configMap === undefined) {
+    simulated.attempts.set(id, {
+      state: 'ended',
+      end: { outcome: 'failed-to-start', detail: `${path} does not exist` },
+    })
+    return true
+  }
+  const started = { ...action, spec: { ...action.spec, configMap } }
+  simulated.observer.stepStarts?.(started, snapshot)
   simulated.executedSteps.push(`${action.record.name} ${mode} ${path}`)
-  simulated.startedSteps.set(id, action)
+  simulated.startedSteps.set(id, started)
   if (simulated.hangingPackages.has(action.record.name)) simulated.hangingSteps.add(id)
   else simulated.hangingSteps.delete(id)
   if (!simulated.unansweredPackages.has(action.record.name)) simulated.attempts.set(id, { state: 'running' })
   return true
+}
+
+/** The configuration that the step finds in its package's copy dir; undefined when nobody has made that folder. */
+function enterCopyDir(
+  { copyDirs }: NodeState,
+  { view, record, spec, needsCopyDir }: StartStep,
+): Readonly<Record<string, string>> | undefined {
+  const { name, version, work } = record
+  const dir = `${name}-${version}-${view.metadata.uid}-${work.generation}`
+  if (needsCopyDir) copyDirs.set(dir, spec.configMap ?? {})
+  return copyDirs.get(dir)
 }
 
 /** A step whose start is not answered yet has ended by itself when it is to be stopped. */

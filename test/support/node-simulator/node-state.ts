@@ -45,6 +45,8 @@ export class NodeState {
   journal: Journal = emptyJournal('node-uid')
   /** Steps that were started and not recorded. */
   readonly attempts = new Map<string, AttemptObservation>()
+  /** Configuration in the copy dirs of packages, by their names. */
+  readonly copyDirs = new Map<string, Readonly<Record<string, string>>>()
   /** Interrupts that the host accepted and has not finished. */
   readonly interrupting = new Map<string, { readonly run: InterruptRun; readonly skyhook: string }>()
   /** What packages wrote about themselves, by `<skyhook>/<package>`. */
