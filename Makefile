@@ -47,8 +47,8 @@ image: build ## build the agent's image as an archive, dist/skyhookd-image.tar
 	@node build/image.ts --out dist/skyhookd-image.tar
 
 .PHONY: release
-release: deps ## everything that people install, as a folder, OUT=dist/release (VERSION=0.1.0; PUSH=registry/path, URL=…); needs Go
-	@node build/release.ts --version "$(VERSION)" $(if $(OUT),--out "$(OUT)") $(if $(PUSH),--push "$(PUSH)") $(if $(URL),--url "$(URL)")
+release: deps ## everything that people install, as a folder, OUT=dist/release (VERSION=0.1.0; PUSH=registry/path, URL=…, NEWEST=1 for a trial); needs Go and a clean checkout
+	@node build/release.ts --version "$(VERSION)" $(if $(OUT),--out "$(OUT)") $(if $(PUSH),--push "$(PUSH)") $(if $(URL),--url "$(URL)") $(if $(NEWEST),--newest)
 
 .PHONY: install
 install: ## apply the resource definitions to the cluster of kubectl's current context
@@ -67,7 +67,7 @@ undeploy: ## remove the agents; refuses while there are Skyhooks
 	@build/deploy.sh undeploy
 
 .PHONY: sandbox
-sandbox: deps ## start a real cluster to work on (NODES=3, AGENT=0 without the agent); needs root
+sandbox: deps ## start a real cluster to work on (NODES=3, AGENT=0 without the agent); needs root and cgroup v1
 	@bin/sandbox up $(NODES)
 
 .PHONY: sandbox-down
@@ -75,11 +75,11 @@ sandbox-down: ## remove every trace of the sandbox
 	@bin/sandbox down
 
 .PHONY: demo
-demo: deps ## a rollout on three real hosts, from nothing to complete; needs root
+demo: deps ## a rollout on three real hosts, from nothing to complete; needs root and cgroup v1
 	@node demo/demo.ts
 
 .PHONY: test
-test: deps ## run all checks and tests, on real parts; needs root
+test: deps ## run all checks and tests, on real parts; needs root and cgroup v1
 	@node build/test.ts
 
 .PHONY: mutants

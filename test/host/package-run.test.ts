@@ -83,7 +83,7 @@ function reportsOf(text: string): readonly Report[] {
 
 test('the example of the help runs: a new package lives through reboots, power cuts and its end', () => {
   const words = packageRun.example.split(' ').slice(2)
-  const { status, stdout, stderr } = tool(...words)
+  const { status, stdout, stderr } = tool(...words, '--root', 'base')
   expect({ status, stdout, stderr }).toEqual({
     status: 0,
     stdout: expect.stringMatching(
@@ -99,7 +99,7 @@ test('the example of docs/usage/packages.md lives through its stages, and what i
   writeFileSync(join(folder, 'text'), 'ask before you reboot\n')
   const line = commandsOn('usage/packages.md').find((command) => command.includes('package run banner '))
   const words = line?.split(' ').slice(3) ?? []
-  const { status, stdout, stderr } = tool(...words, '-o', 'json')
+  const { status, stdout, stderr } = tool(...words, '--root', 'base', '-o', 'json')
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
   expect(reportsOf(stdout)).toMatchObject([{ passed: true, leftBehind: [] }])
   expect(traces()).toEqual([])

@@ -34,7 +34,7 @@ type Batches = Readonly<Record<string, { readonly batchState?: { readonly should
 
 export const alertTruths: Readonly<Record<string, AlertTruth>> = {
   SkyhookErroring: {
-    delayMs: 15 * minuteMs,
+    delayMs: 25 * minuteMs,
     lingerMs: 10 * minuteMs,
     needsCensus: true,
     troubles: bySkyhook(({ agent, status }) => agent !== 'silent' && status === 'erroring'),

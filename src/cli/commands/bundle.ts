@@ -31,6 +31,10 @@ export const bundle = defineCommand({
     node: { type: 'list', placeholder: 'NODE', complete: 'nodes', summary: 'with the pods of these nodes too' },
     force: { type: 'boolean', summary: 'overwrite the file' },
   },
+  exitCodes: {
+    [exitCodes.notFound]: 'no agents are installed',
+    [exitCodes.refused]: 'the file exists, or you may not read what it needs',
+  },
   formats: ['table', 'json', 'yaml'],
   async run(context, { flags }) {
     const { clock, signal, random } = context

@@ -36,7 +36,11 @@ export const dashboard = defineCommand({
       summary: 'port on 127.0.0.1; 0: any that is free',
     },
   },
-  exitCodes: { [exitCodes.ok]: 'ended by ctrl-C' },
+  exitCodes: {
+    [exitCodes.ok]: 'ended by ctrl-C',
+    [exitCodes.notFound]: 'no agents are installed',
+    [exitCodes.interrupted]: 'interrupted by ctrl-C before the page was there',
+  },
   async run(context, { flags: { from, port } }) {
     if (port > maxPort) throw usageError(`--port must be at most ${maxPort}, got ${port}`)
     const { random, signal, stdout, stderr } = context

@@ -46,7 +46,10 @@ export const doctor = defineCommand({
       summary: "with --host: the chart's agentLogRoot",
     },
   },
-  exitCodes: { [exitCodes.failed]: 'a finding is an error', [exitCodes.notFound]: 'the node does not exist' },
+  exitCodes: {
+    [exitCodes.failed]: 'a finding is an error',
+    [exitCodes.notFound]: 'the node does not exist, or no agents are installed',
+  },
   formats: ['table', 'json', 'yaml'],
   async run(context, { flags: { node, host, takeover, copyDirRoot, agentLogRoot } }) {
     const { clock, random, signal } = context

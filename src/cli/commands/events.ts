@@ -51,6 +51,7 @@ export const events = defineCommand({
     node: { type: 'text', placeholder: 'NODE', complete: 'nodes', summary: 'only Events of this node' },
     watch: { type: 'boolean', short: 'w', summary: 'go on until ctrl-C' },
   },
+  exitCodes: { [exitCodes.interrupted]: 'interrupted by ctrl-C, which is how --watch ends' },
   formats: ['table', 'wide', 'json', 'yaml'],
   run: async (context, { flags: { skyhook, node, watch } }) => {
     const connection = await context.connect()

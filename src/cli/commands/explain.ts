@@ -42,7 +42,7 @@ export const explain = defineCommand({
       summary: 'a support archive instead of a cluster; ages are those of the time when it was made',
     },
   },
-  exitCodes: { [exitCodes.notFound]: 'the Skyhook or the node does not exist' },
+  exitCodes: { [exitCodes.notFound]: 'the Skyhook or the node does not exist, or no agents are installed' },
   formats: ['table', 'json', 'yaml'],
   async run(context, { arguments: { skyhook: name, node: nodeName }, flags: { from } }) {
     const { signal } = context

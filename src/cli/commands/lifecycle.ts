@@ -56,11 +56,6 @@ const switches: readonly Switch[] = [
   },
 ]
 
-const exitCodesOfChange = {
-  [exitCodes.notFound]: 'the Skyhook does not exist',
-  [exitCodes.refused]: 'not confirmed, or refused by the API server',
-}
-
 export const lifecycleCommands: readonly Command[] = switches.map((one) =>
   defineCommand({
     name: one.name,
@@ -70,7 +65,10 @@ export const lifecycleCommands: readonly Command[] = switches.map((one) =>
     arguments: { skyhook: { summary: 'name of the Skyhook', isOptional: true, complete: 'skyhooks' } },
     flags: { all: { type: 'boolean', summary: 'every Skyhook of the cluster instead of one' } },
     formats: changeFormats,
-    exitCodes: exitCodesOfChange,
+    exitCodes: {
+      [exitCodes.notFound]: 'the Skyhook does not exist',
+      ...(one.question === undefined && { [exitCodes.refused]: 'refused by the API server' }),
+    },
     isAction: true,
     run: async (context, { arguments: { skyhook }, flags: { all } }) => await runSwitch(context, one, skyhook, all),
   }),

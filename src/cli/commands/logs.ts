@@ -24,7 +24,7 @@ export const logs = defineCommand({
     follow: { type: 'boolean', short: 'f', summary: 'go on until ctrl-C' },
   },
   formats: ['table', 'json', 'yaml'],
-  exitCodes: logExitCodes,
+  exitCodes: { ...logExitCodes, [exitCodes.interrupted]: 'interrupted by ctrl-C, which is how --follow ends' },
   run: async (
     context,
     { arguments: { skyhook }, flags: { node: patterns, package: name, stage, previous, follow } },

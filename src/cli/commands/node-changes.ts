@@ -23,10 +23,7 @@ const nodesArgument = {
   },
 } as const
 
-const exitCodesOfNodes = {
-  [exitCodes.notFound]: 'a name or pattern selects no node',
-  [exitCodes.refused]: 'not confirmed, or refused by the API server',
-}
+const exitCodesOfNodes = { [exitCodes.notFound]: 'a name or pattern selects no node' }
 
 /** The nodes that the patterns select. Throws "not found" for a pattern without a node: it may be a wrong name. */
 export async function selectNodes(context: Context, patterns: readonly string[]): Promise<readonly NodeMetadata[]> {
@@ -55,14 +52,15 @@ const simpleChanges: readonly NodeChange[] = [
   {
     name: 'ignore',
     summary: 'let agents leave nodes alone',
-    description: 'Sets the label skyhook.nvidia.com/ignore=true. A node at work pauses between two steps.',
+    description:
+      'Sets the label skyhook.nvidia.com/ignore=true. A node at work pauses between two steps. It asks nothing.',
     done: 'ignored',
     edit: () => ({ labels: { [ignoreLabel]: 'true' } }),
   },
   {
     name: 'unignore',
     summary: 'let agents work on ignored nodes again',
-    description: 'Removes the label skyhook.nvidia.com/ignore.',
+    description: 'Removes the label skyhook.nvidia.com/ignore. It asks nothing.',
     done: 'unignored',
     edit: () => ({ labels: { [ignoreLabel]: null } }),
   },
@@ -71,7 +69,8 @@ const simpleChanges: readonly NodeChange[] = [
     summary: 'keep nodes cordoned when their work is done',
     description:
       'Sets the annotation skyhook.nvidia.com/keep-cordoned=true. A node that a Skyhook has cordoned stays cordoned ' +
-      'when it is complete; kubectl cordon would change nothing there. A node that takes pods is cordoned at once.',
+      'when it is complete; kubectl cordon would change nothing there. A node that takes pods is cordoned at once. ' +
+      'It asks nothing.',
     done: 'held',
     edit: () => ({ annotations: { [keepCordonedKey]: 'true' }, unschedulable: true }),
   },
@@ -80,7 +79,8 @@ const simpleChanges: readonly NodeChange[] = [
     summary: 'end a hold: nodes take pods again as soon as no Skyhook needs them cordoned',
     description:
       'Removes the annotation skyhook.nvidia.com/keep-cordoned. A node at work is uncordoned by its agent when it is ' +
-      'complete, unless it was cordoned before the work. A node without work is uncordoned now.',
+      'complete, unless it was cordoned before the work. A held node without work is uncordoned now, even if ' +
+      'somebody had cordoned it before the hold. It asks nothing.',
     done: 'released',
     edit: (node) => {
       const isHeld = node.metadata.annotations?.[keepCordonedKey] === 'true'
@@ -97,7 +97,7 @@ const simpleCommands: readonly Command[] = simpleChanges.map(({ name, summary, d
     example: `kubectl skyhook node ${name} n1`,
     arguments: nodesArgument,
     formats: changeFormats,
-    exitCodes: exitCodesOfNodes,
+    exitCodes: { ...exitCodesOfNodes, [exitCodes.refused]: 'refused by the API server' },
     isAction: true,
     run: async (context, { arguments: { nodes } }) =>
       await changeNodes(context, await selectNodes(context, nodes), { done, edit }),

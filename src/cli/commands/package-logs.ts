@@ -1,3 +1,4 @@
+import { logExitCodes } from '../agent-log/log-flags.ts'
 import { followSteps, type LoggedLine, openLogs, readNode } from '../agent-log/node-log.ts'
 import { type StepSelection, stepStages } from '../agent-log/step-texts.ts'
 import { defineCommand } from '../framework/command.ts'
@@ -31,7 +32,7 @@ export const packageLogs = defineCommand({
       summary: 'last lines of each node; -1: all',
     },
   },
-  exitCodes: { [exitCodes.notFound]: 'the Skyhook does not exist, or no agent runs on these nodes' },
+  exitCodes: { ...logExitCodes, [exitCodes.interrupted]: 'interrupted by ctrl-C, which is how --follow ends' },
   run: async (context, { arguments: { package: name }, flags: { skyhook, node: patterns, stage, follow, tail } }) => {
     const { transport } = await context.connect()
     await getSkyhook(transport, skyhook, context.signal)

@@ -32,7 +32,8 @@ export const packageRun = defineCommand({
     root: {
       type: 'text',
       placeholder: 'FOLDER',
-      summary: 'root folder of the system to boot, which stays as it is',
+      summary:
+        'root folder of the system to boot, which stays as it is; by default /var/lib/machines/skyhook-package-run',
       complete: 'files',
     },
     network: {
@@ -50,7 +51,7 @@ export const packageRun = defineCommand({
     },
     keep: { type: 'boolean', summary: 'keep the files of the host, and print where they are' },
   },
-  example: 'kubectl skyhook package run my-tuning --config greeting.txt=greeting.txt --root base',
+  example: 'kubectl skyhook package run my-tuning --config greeting.txt=greeting.txt',
   exitCodes: {
     [exitCodes.failed]: 'an act failed, something is left behind, or this machine cannot boot a host',
     [exitCodes.notFound]: 'the package or the base is not there',

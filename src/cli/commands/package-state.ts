@@ -98,10 +98,7 @@ export const packageRerun = defineCommand({
     },
   },
   formats: changeFormats,
-  exitCodes: {
-    [exitCodes.notFound]: 'the Skyhook, the package or a node does not exist',
-    [exitCodes.refused]: 'not confirmed, or refused by the API server',
-  },
+  exitCodes: { [exitCodes.notFound]: 'the Skyhook, the package or a node does not exist' },
   isAction: true,
   run: async (context, { arguments: { package: name }, flags: { skyhook, node: patterns, stage } }) => {
     if (patterns.length === 0) throw usageError('--node names no node')

@@ -30,7 +30,8 @@ export const plan = defineCommand({
   },
   exitCodes: {
     [exitCodes.failed]: 'with --detailed-exitcode: whether nodes would be disrupted is unknown',
-    [exitCodes.refused]: 'an object would be refused',
+    [exitCodes.notFound]: 'no agents are installed',
+    [exitCodes.refused]: 'an object would be refused, or you may not read what it needs',
     [exitCodes.wouldDisrupt]: 'with --detailed-exitcode: a node would be disrupted',
   },
   formats: ['table', 'json', 'markdown'],

@@ -4,6 +4,7 @@ import { exampleCluster } from '../../../test/support/example-cluster.ts'
 import type { Ended, SentRequest } from '../../../test/support/command-line.ts'
 import { ApiError } from '../../kube/errors.ts'
 import type { Command } from '../framework/command.ts'
+import { exitCodesOf } from '../framework/help.ts'
 import { allCommands } from './all.ts'
 
 const forbidden = ({ path }: SentRequest): never => {
@@ -31,10 +32,12 @@ describe.each([
   ['forbidden', forbidden],
   ['refused as unauthorized', expired],
 ])('With everything %s', (_, refuse) => {
-  test.each(named(remote))('%s says what it may not do', async (name, { example }) => {
+  test.each(named(remote))('%s says what it may not do, and its help has the exit code', async (name, command) => {
     const { tool, run } = await exampleCluster()
     tool.answer(() => true, refuse)
-    expect({ name, faults: faultsOf(await run(example)) }).toEqual({ name, faults: [] })
+    const ended = await run(command.example)
+    expect({ name, faults: faultsOf(ended) }).toEqual({ name, faults: [] })
+    expect([...exitCodesOf(command).keys()]).toContain(ended.code)
   })
 })
 

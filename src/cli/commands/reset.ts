@@ -23,10 +23,7 @@ export const reset = defineCommand({
     skipBatchReset: { type: 'boolean', summary: 'let the batches of the DeploymentPolicy go on as they are' },
   },
   formats: changeFormats,
-  exitCodes: {
-    [exitCodes.notFound]: 'the Skyhook does not exist, and no node has state of it',
-    [exitCodes.refused]: 'not confirmed, or refused by the API server',
-  },
+  exitCodes: { [exitCodes.notFound]: 'the Skyhook does not exist, and no node has state of it' },
   isAction: true,
   run: async (context, { arguments: { skyhook: name }, flags }) => {
     const { transport } = await context.connect()
@@ -108,10 +105,7 @@ export const resetBatches = defineCommand({
   example: 'kubectl skyhook deployment-policy reset tuning --yes',
   arguments: { skyhook: { summary: 'name of the Skyhook, not of its policy', complete: 'skyhooks' } },
   formats: changeFormats,
-  exitCodes: {
-    [exitCodes.notFound]: 'the Skyhook does not exist',
-    [exitCodes.refused]: 'not confirmed, or refused by the API server',
-  },
+  exitCodes: { [exitCodes.notFound]: 'the Skyhook does not exist' },
   isAction: true,
   run: async (context, { arguments: { skyhook: name } }) => {
     const { transport } = await context.connect()

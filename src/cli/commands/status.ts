@@ -45,9 +45,10 @@ export const status = defineCommand({
     },
   },
   exitCodes: {
-    [exitCodes.notFound]: 'the Skyhook does not exist, or was deleted meanwhile',
+    [exitCodes.notFound]: 'the Skyhook does not exist, or was deleted meanwhile, or no agents are installed',
     [exitCodes.timeout]: '--wait: not complete within --timeout',
     [exitCodes.stalled]: '--wait: the Skyhook is stalled, its message is on stderr',
+    [exitCodes.interrupted]: 'interrupted by ctrl-C, which is how --watch ends',
   },
   formats: ['table', 'json', 'yaml'],
   async run(context, { arguments: { skyhook: name }, flags }) {

@@ -24,7 +24,11 @@ export const version = defineCommand({
     timeout: { type: 'duration', placeholder: 'DURATION', default: 10_000, summary: 'longest wait for the cluster' },
   },
   formats: ['table', 'json', 'yaml'],
-  exitCodes: { [exitCodes.timeout]: 'the cluster did not answer within --timeout' },
+  exitCodes: {
+    // what it does not learn is unknown in its answer
+    [exitCodes.refused]: null,
+    [exitCodes.timeout]: 'the cluster did not answer within --timeout',
+  },
   run: async (context, { flags: { clientOnly, timeout } }) => {
     const rows: Row[] = [{ component: 'kubectl-skyhook', version: ownVersion }]
     const deadline = timeoutSignal(context.clock, timeout)

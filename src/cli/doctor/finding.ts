@@ -24,18 +24,24 @@ export const catalogue = {
   'definition-missing': { severity: 'error', meaning: 'A resource definition is not there.' },
   'definition-not-served': { severity: 'error', meaning: 'The API server does not serve a resource definition.' },
   'definition-lacks-fields': { severity: 'error', meaning: 'A resource definition lacks fields: they are dropped.' },
-  'definition-differs': { severity: 'warning', meaning: 'Rules or limits of a resource definition are others.' },
+  'definition-differs': {
+    severity: 'warning',
+    meaning: "Validation rules or limits of a resource definition differ from those of this tool's version.",
+  },
   'priority-missing': { severity: 'warning', meaning: 'A priority level of the agents is not there.' },
   'priority-dangling': { severity: 'warning', meaning: 'A FlowSchema names a priority level that is not there.' },
   'priority-other-user': { severity: 'warning', meaning: 'A FlowSchema is about another user than the agents.' },
   'agent-missing': { severity: 'error', meaning: 'A node has no agent.' },
   'agent-silent': { severity: 'error', meaning: 'The agent of a node has not been Ready for ten minutes.' },
   'agents-mixed': { severity: 'warning', meaning: 'Agents of different versions are at work.' },
-  'census-silent': { severity: 'error', meaning: 'No agent counts the nodes: percentages and batches stand still.' },
+  'census-silent': {
+    severity: 'error',
+    meaning: 'No agent counts the nodes: batches wait, and percentages use the last count, if there is one.',
+  },
   'cordon-left-over': { severity: 'error', meaning: 'A node is cordoned for a Skyhook that has no use for it.' },
   'cordon-note-left-over': {
     severity: 'warning',
-    meaning: 'A node still carries what agents remember during a cordon, without a cordon of theirs.',
+    meaning: 'A Node still has the annotation `cordoned-before` or `keep-off-before`, but no Skyhook cordons it.',
   },
   'taint-without-skyhook': {
     severity: 'warning',
@@ -61,7 +67,8 @@ export const catalogue = {
   'package-pod-ended': { severity: 'error', meaning: 'A package pod of the operator would run again after a reboot.' },
   'cordon-of-person': {
     severity: 'error',
-    meaning: "A person's cordon looks like the operator's: it would go at the end of the work.",
+    meaning:
+      'Somebody cordoned the node before the operator marked it. Agents would uncordon it when the work is done.',
   },
   'deletion-pending': { severity: 'warning', meaning: 'A Skyhook is being deleted: agents end it.' },
   'state-of-deleted': { severity: 'warning', meaning: 'Nodes have the state of a Skyhook that does not exist.' },

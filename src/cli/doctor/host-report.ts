@@ -113,8 +113,8 @@ function checkJournal({ journal, hostname }: LocalHost): Check {
   const damaged = finding('host-journal-damaged', {
     message: "the agents' journal is no JSON",
     remedy:
-      'the agent keeps it under another name when it starts, and goes on from what the Node shows: look at its log, ' +
-      'and at the disk',
+      'an agent that starts keeps the file beside a new one, as journal.json.unreadable-<time>, and runs all ' +
+      "packages again, under the budget: look at the disk, and at the agent's log",
     command: 'dmesg --level=err,warn | tail; ls -l /var/lib/skyhook/.agent',
     objects: [{ kind: 'Host', name: hostname }],
   })

@@ -138,8 +138,11 @@ export type CommandOf<A extends Arguments, F extends Flags> = {
   readonly example: string
   /** Further calls. The parser takes them; what they need is not everywhere. */
   readonly otherExamples?: readonly string[]
-  /** What its exit codes beyond 0, 1 and 2 mean here. */
-  readonly exitCodes?: Partial<Record<ExitCode, string>>
+  /**
+   * What its exit codes mean here, beside those that all commands of its kind have (`exitCodesOf` in help.ts). Null: it
+   * never ends with this one of them.
+   */
+  readonly exitCodes?: Partial<Record<ExitCode, string | null>>
   /** What `-o` takes; the first is the default. Absent: the command has one form of output. */
   readonly formats?: readonly OutputFormat[]
   /** It changes something: it has `--yes` and heeds `context.dryRun`. */

@@ -9,18 +9,35 @@ export const helpConfiguration: HelpConfiguration = {
   subcommandTerm: (command) => command.name(),
 }
 
-const common: readonly ExitCode[] = [exitCodes.ok, exitCodes.failed, exitCodes.usage]
+/** With these any command can end. */
+const common: readonly ExitCode[] = [exitCodes.ok, exitCodes.failed, exitCodes.usage, exitCodes.interrupted]
 
-/** What follows the flags in a command's help: output formats, an example, the exit codes. */
-export function helpAfter({
-  example,
-  otherExamples = [],
-  formats,
+/** What a refusal is for a command that asks the API server. */
+const refusalTexts = {
+  reading: 'you may not read what it needs',
+  acting: 'not confirmed, or refused by the API server',
+} as const
+
+/** Every code with which a command can end, in order, with what it means there. */
+export function exitCodesOf({
   isLocal,
   isAction,
-  exitCodes: own = {},
-}: Command): string {
-  const codes = [...new Set([...common, ...Object.keys(own).map(Number)])].sort((a, b) => a - b) as ExitCode[]
+  exitCodes: own,
+}: Pick<Command, 'isLocal' | 'isAction' | 'exitCodes'>): ReadonlyMap<ExitCode, string> {
+  const texts: Partial<Record<ExitCode, string | null>> = {
+    ...Object.fromEntries(common.map((code) => [code, exitCodeTexts[code]])),
+    ...(!isLocal && { [exitCodes.refused]: refusalTexts[isAction ? 'acting' : 'reading'] }),
+    ...own,
+  }
+  const entries = Object.entries(texts).flatMap(([code, text]) =>
+    text === null ? [] : [[Number(code) as ExitCode, text] as const],
+  )
+  return new Map(entries.toSorted(([one], [other]) => one - other))
+}
+
+/** What follows the flags in a command's help: output formats, an example, the exit codes. */
+export function helpAfter(command: Command): string {
+  const { example, otherExamples = [], formats, isLocal, isAction } = command
   const globals = [
     formats && `  -o, --output FORMAT  ${formats.join(', ')} (default: ${formats[0]})`,
     isAction && '  --dry-run[=MODE]     client: say what would be done; server: let the API server check it',
@@ -33,6 +50,6 @@ export function helpAfter({
     ...[example, ...otherExamples].map((call) => `  ${call}`),
     '',
     'Exit codes:',
-    ...codes.map((code) => `  ${code}  ${own[code] ?? exitCodeTexts[code]}`),
+    ...[...exitCodesOf(command)].map(([code, text]) => `  ${String(code).padEnd(3)}  ${text}`),
   ].join('\n')
 }
