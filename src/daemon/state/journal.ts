@@ -43,7 +43,7 @@ export function createJournalStore(
       if (found.movedTo === undefined) lastError = found.why
       const { why: detail, movedTo } = found
       if (movedTo === undefined) log.error({ detail }, 'journal cannot be read, waiting')
-      else log.error({ detail, movedTo }, 'journal is damaged, using the state of the Node')
+      else log.error({ detail, movedTo }, 'journal is damaged, starting over')
     },
     async write(journal) {
       try {

@@ -69,8 +69,8 @@ export const nodeEvents = {
   },
   HostStateLost: {
     type: 'Warning',
-    meaning: 'The host has no journal of the work that the Node shows. All packages run again.',
-    remedy: 'Find out whether the disk was replaced or wiped.',
+    meaning: 'The host has no readable journal of the work that the Node shows. All packages run again.',
+    remedy: 'Find out whether the disk was replaced, wiped or damaged.',
   },
   OperatorWorkAdopted: {
     type: 'Normal',

@@ -48,7 +48,7 @@ export const reasons = {
     ...passing,
     eventOn: ['Node'],
     meaning: 'Pods that match `podNonInterruptLabels` are running. The agent never evicts them.',
-    remedy: 'End them when it suits you, or set a timeout in `spec.drain`.',
+    remedy: 'End them when it suits you. No timeout removes them; see [below](#protected-pods).',
   },
   DrainBlocked: {
     ...passing,
@@ -114,7 +114,8 @@ export const reasons = {
     ...failing,
     status: 'by-slot',
     meaning:
-      "The agent cannot fetch the image; the message has the registry's answer. The node holds no slot meanwhile.",
+      "The agent cannot fetch the image; the message has the registry's answer. A node on whose host nothing is half " +
+      'changed holds no slot meanwhile.',
     remedy: 'Correct the spec, or `imagePullSecrets` and `registries` of the chart ([install](install.md#registries)).',
   },
   ReferenceMissing: {
@@ -122,7 +123,7 @@ export const reasons = {
     status: 'by-slot',
     meaning:
       "A Secret or ConfigMap that the package's `env` refers to, or its key, does not exist. " +
-      'The node holds no slot meanwhile.',
+      'A node on whose host nothing is half changed holds no slot meanwhile.',
     remedy: 'Create what the message names, or mark the reference `optional`.',
   },
   RebootRefused: {
@@ -171,8 +172,8 @@ export const reasons = {
   InvalidSpec: {
     ...blocked,
     meaning:
-      'The spec has an error that the resource definition cannot detect, such as a cycle in `dependsOn`, lacks a ' +
-      'file in `configMap` or a variable in `env` that the package expects. The node holds no slot meanwhile.',
+      'The spec has an error that the API server cannot detect, such as a cycle in `dependsOn`, or it lacks a file in ' +
+      '`configMap` or a variable in `env` that the package expects. A node that has not started holds no slot meanwhile.',
     remedy: 'Correct the spec as the message says.',
   },
   DeploymentPolicyNotFound: {
@@ -197,7 +198,8 @@ export const reasons = {
     ...blocked,
     meaning:
       "The agent's process ended five times in a row at the same place of this work, each time within ten minutes. " +
-      'It starts nothing for 30 minutes, then tries once. Running steps end, and the node keeps its slot.',
+      'It starts nothing for 30 minutes, then tries once. Steps that already run continue to their end; the node keeps ' +
+      'its slot.',
     remedy:
       "Read the log of the agent's previous container (`kubectl logs --previous`) and the reason for which it ended " +
       '(`kubectl describe pod`). Deleting the pod lets the agent try at once.',
