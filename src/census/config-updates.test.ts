@@ -17,6 +17,9 @@ const specOf = (
   ),
 })
 
+const inherited = (value: string): Readonly<Record<string, readonly [string, ConfigMap]>> =>
+  Object.fromEntries([['constructor', ['1', { k: value }]]])
+
 test.each<[string, SkyhookSpec, SkyhookSpec, ConfigUpdates]>([
   ['no keys of an equal spec', specOf({ a: ['1', { k: 'v' }] }), specOf({ a: ['1', { k: 'v' }] }), {}],
   [
@@ -29,6 +32,13 @@ test.each<[string, SkyhookSpec, SkyhookSpec, ConfigUpdates]>([
   ['no keys of another version', specOf({ a: ['1', { k: 'v' }] }), specOf({ a: ['2', { k: 'w' }] }), {}],
   ['no keys of a new package', specOf({}), specOf({ a: ['1', { k: 'v' }] }), {}],
   ['no keys of a removed package', specOf({ a: ['1', { k: 'v' }] }), specOf({}), {}],
+  [
+    'the keys of a package whose name every object has',
+    specOf(inherited('v')),
+    specOf(inherited('w')),
+    { constructor: ['k'] },
+  ],
+  ['no keys of a new package with such a name', specOf({}), specOf(inherited('v')), {}],
 ])('an edit has %s', (_, before, after, expected) => {
   expect(updatesAfterEdit({}, before, after)).toEqual(expected)
 })

@@ -4,6 +4,7 @@
  */
 import type { ConfigUpdates } from '../schemas/config-updates.ts'
 import type { SkyhookSpec } from '../schemas/skyhook.ts'
+import { ownValue } from '../schemas/own-value.ts'
 import { changedKeys } from '../stages/model/package-inputs.ts'
 
 /**
@@ -15,10 +16,10 @@ export function updatesAfterEdit(known: ConfigUpdates, before: SkyhookSpec, afte
   let bytes = 0
   const packages = Object.entries(after.packages ?? {}).toSorted(([a], [b]) => (a < b ? -1 : 1))
   for (const [name, { version, configMap = {} }] of packages) {
-    const old = before.packages?.[name]
+    const old = ownValue(before.packages, name)
     if (old?.version !== version) continue
     const changed = changedKeys(old.configMap ?? {}, configMap)
-    const keys = [...new Set([...(known[name] ?? []), ...changed])].toSorted()
+    const keys = [...new Set([...(ownValue(known, name) ?? []), ...changed])].toSorted()
     bytes += keys.length === 0 ? 0 : Buffer.byteLength(JSON.stringify([name, keys]))
     if (keys.length > 0 && bytes <= maxUpdatesBytes) updates[name] = keys
   }

@@ -8,6 +8,7 @@ import { apiGroup, leaseTypeMeta, skyhookTypeMeta } from '../schemas/api.ts'
 import type { BatchState } from '../schemas/batch-state.ts'
 import { isObject, parseJson } from '../schemas/json.ts'
 import type { ObjectMeta } from '../schemas/kubernetes.ts'
+import { ownValue } from '../schemas/own-value.ts'
 import type { RolloutTimes } from './slot-times.ts'
 import { ledgerLabels, ledgerName, type SkyhookIdentity } from './names.ts'
 import { leasesPathOf, type Leases } from './slot-reads.ts'
@@ -106,7 +107,7 @@ export function countedScope(ledgers: readonly Lease[], query: LedgerQuery): Cou
     }
   const outdated = query.policy && whyOutdated(read.ledger, query.policy)
   if (outdated !== undefined) return { unknown: outdated }
-  const scope = compartments[compartment]
+  const scope = ownValue(compartments, compartment)
   if (scope === undefined)
     return { unknown: `the census has not counted compartment ${JSON.stringify(compartment)} yet` }
   return { matched: scope.matched, ...(scope.batch && { batch: scope.batch }) }
@@ -130,7 +131,7 @@ export function candidatesInLedger(
   skyhook: SkyhookIdentity,
 ): (name: string) => number | undefined {
   const read = ledgerAmong(ledgers, skyhook)
-  return (name) => (read?.outcome === 'read' ? read.ledger.compartments[name]?.candidates : undefined)
+  return (name) => (read?.outcome === 'read' ? ownValue(read.ledger.compartments, name)?.candidates : undefined)
 }
 
 /**
@@ -145,7 +146,7 @@ export function queueIn(
   const read = ledgerAmong(ledgers, skyhook)
   if (read?.outcome !== 'read') return undefined
   const { ledger } = read
-  const { matched, waiters = ledger.waiters } = ledger.compartments[compartment] ?? {}
+  const { matched, waiters = ledger.waiters } = ownValue(ledger.compartments, compartment) ?? {}
   if (matched === undefined || ledger.skyhookUID !== skyhook.uid || ledger.selectorHash !== selectorHash)
     return undefined
   return { matched, waiters: ledger.applied === applied ? Math.max(1, waiters) : matched }

@@ -1,11 +1,12 @@
 import type { LabelSelector, Taint, Toleration } from './kubernetes.ts'
+import { ownValue } from './own-value.ts'
 
 type Labels = Readonly<Record<string, string>>
 
 /** Kubernetes' label selector; an empty or absent one matches everything. */
 export function selects(selector: LabelSelector | undefined, labels: Labels): boolean {
   const required = selector?.matchLabels ?? {}
-  const equal = Object.keys(required).every((key) => labels[key] === required[key])
+  const equal = Object.keys(required).every((key) => ownValue(labels, key) === required[key])
   return equal && (selector?.matchExpressions ?? []).every((requirement) => matchesRequirement(requirement, labels))
 }
 
@@ -13,7 +14,7 @@ function matchesRequirement(
   { key, operator, values = [] }: NonNullable<LabelSelector['matchExpressions']>[number],
   labels: Labels,
 ): boolean {
-  const value = labels[key]
+  const value = ownValue(labels, key)
   switch (operator) {
     case 'In':
       return value !== undefined && values.includes(value)

@@ -2,6 +2,7 @@ import { reasonReportDelayMs } from '../schemas/catalogue/reasons.ts'
 import { journalVersion, type Journal, type SkyhookRecord } from '../schemas/journal.ts'
 import type { NodePatch } from '../schemas/kubernetes.ts'
 import type { NodeStatus } from '../schemas/skyhook.ts'
+import { ownValue } from '../schemas/own-value.ts'
 import { NodeSpecBuilder } from './drain/node-spec-builder.ts'
 import { isEmptyPatch, mergePatches } from './model/node-patch.ts'
 import type { Action, Plan, StageEvent, TimedReason } from './model/plan.ts'
@@ -200,7 +201,7 @@ function decideSkyhook(
 
 /** By an outdated spec nothing is decided, least of all that the node has left. */
 function planFor(snapshot: Snapshot, view: SkyhookView, precedingSkyhook: string | undefined): SkyhookPlan | undefined {
-  const before = snapshot.journal.skyhooks[view.metadata.name]
+  const before = ownValue(snapshot.journal.skyhooks, view.metadata.name)
   if (isOutdated(snapshot, view)) return planOutdated(snapshot, view, before)
   return isSelected(view, snapshot)
     ? planSkyhook(snapshot, view, before, precedingSkyhook)
@@ -219,7 +220,7 @@ function publicationOf(
 ): NodePatch & { readonly record: SkyhookRecord | undefined; readonly recheckAtMs: number } {
   const { view } = builder
   const { name } = view.metadata
-  if (isOutdated(snapshot, view) && snapshot.journal.skyhooks[name] === undefined) {
+  if (isOutdated(snapshot, view) && !Object.hasOwn(snapshot.journal.skyhooks, name)) {
     const patch = reasonsPatch(snapshot, new Map(reason ? [[name, reason]] : []))
     return { ...patch, record: undefined, recheckAtMs: Infinity }
   }
@@ -263,7 +264,7 @@ function decideDeletedSkyhook(snapshot: Snapshot, name: string, before: SkyhookR
 function marksWithoutOwner({ skyhooks }: Snapshot, journal: Journal, marks: readonly string[]): readonly string[] {
   if (!skyhooks.known) return []
   const present = new Set(skyhooks.value.map(({ metadata }) => metadata.name))
-  return marks.filter((mark) => !present.has(mark) && !(mark in journal.skyhooks))
+  return marks.filter((mark) => !present.has(mark) && !Object.hasOwn(journal.skyhooks, mark))
 }
 
 /**

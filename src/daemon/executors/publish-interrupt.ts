@@ -2,6 +2,7 @@ import { resourceId, stateDir } from '../../packages/layout.ts'
 import { publishInterruptFlags } from '../../packages/operator-compat/flags.ts'
 import { writeInterruptLogs } from '../../packages/step/interrupt-logs.ts'
 import type { InterruptRun, PackageRecord } from '../../schemas/journal.ts'
+import { ownValue } from '../../schemas/own-value.ts'
 import type { InterruptObservation } from '../../stages/model/snapshot.ts'
 import type { InterruptPorts } from './interrupts.ts'
 
@@ -18,7 +19,7 @@ export async function publishInterrupt(
   const failureOf = (service: string | undefined): string | undefined =>
     outcome?.state !== 'failed' || outcome.services.some((failed) => failed === service) ? failure : undefined
   await writeInterruptLogs(root, settings, { skyhook, name, version }, run.interrupt, nowMs, failureOf)
-  const skyhookUid = journal().skyhooks[skyhook]?.uid
+  const skyhookUid = ownValue(journal().skyhooks, skyhook)?.uid
   if (skyhookUid === undefined || !work || pendingInterrupt) return // still pending: it failed for this one
   if (outcome?.state !== 'done' && run.interrupt.type !== 'reboot') return
   const id = resourceId({ skyhook, skyhookUid, generation: work.generation, name, version })

@@ -5,6 +5,7 @@ import type { SlotRequest } from '../../lease/slot-acquisition.ts'
 import type { Journal } from '../../schemas/journal.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { SlotPhase } from '../../schemas/skyhook.ts'
+import { ownValue } from '../../schemas/own-value.ts'
 import type { Known, SkyhookView } from '../../stages/model/snapshot.ts'
 import { admissionOf, bootstrapLimitOf, compartmentNames } from '../../lease/budget/budget.ts'
 import type { UnansweredCreations } from './unanswered-creations.ts'
@@ -67,7 +68,7 @@ export const controlPlaneMessage = 'another node of the control plane is out of 
 function incompletePackages(skyhooks: Known<readonly SkyhookView[]>, journal: Journal, skyhook: string): string[] {
   const views = skyhooks.known ? skyhooks.value : []
   const { packages = {} } = views.find(({ metadata }) => metadata.name === skyhook)?.spec ?? {}
-  const record = journal.skyhooks[skyhook]
+  const record = ownValue(journal.skyhooks, skyhook)
   return Object.entries(packages)
     .filter(([name, { version }]) => record?.packages[`${name}|${version}`]?.config?.finished === undefined)
     .map(([name, { version }]) => `${name}:${version}`)

@@ -1,6 +1,7 @@
 import { getIfExists } from '../../kube/get.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
 import { isRolledOutConfigOf, type RolledOutConfigs, rolledOutConfigName } from '../../schemas/rolled-out-configs.ts'
+import { ownValue } from '../../schemas/own-value.ts'
 import type { Snapshot } from '../../stages/model/snapshot.ts'
 import { configuredPackages } from '../../stages/skyhook/adoption.ts'
 import { operatorWorkOn } from '../../stages/skyhook/bootstrap.ts'
@@ -36,7 +37,7 @@ export function createRolledOutConfigs(
         const work = operatorWorkOn(snapshot, name)
         const configs: Record<string, Readonly<Record<string, string>>> = {}
         for (const packageName of work ? configuredPackages(spec, work) : []) {
-          const version = spec.packages?.[packageName]?.version ?? ''
+          const version = ownValue(spec.packages, packageName)?.version ?? ''
           const answer = await configMap(rolledOutConfigName(name, packageName, version))
           const isOwn = answer && isRolledOutConfigOf(answer.metadata, { skyhook: name, packageName, version })
           if (isOwn) configs[packageName] = answer.data ?? {}

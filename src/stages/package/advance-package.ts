@@ -8,6 +8,7 @@ import {
 } from '../../schemas/journal.ts'
 import type { Stage } from '../../schemas/package-config.ts'
 import type { PackageSpec } from '../../schemas/skyhook.ts'
+import { ownValue } from '../../schemas/own-value.ts'
 import { pendingForStage } from '../interrupt/pending.ts'
 import {
   interruptState,
@@ -42,7 +43,7 @@ import { attemptInputsHash, isSuperseded, retryFailedStage, startStage } from '.
  */
 export function advancePackage(builder: PlanBuilder, name: string, permission: Permission): PackageState {
   const isDeleted = builder.view.metadata.deletionTimestamp !== undefined
-  const spec = isDeleted ? undefined : builder.view.spec.packages?.[name] // nothing is asked of it any more
+  const spec = isDeleted ? undefined : ownValue(builder.view.spec.packages, name) // nothing is asked of it any more
   if (isCanceling(builder.record, name)) return { state: 'running' }
   for (;;) {
     const outcome = advanceOnce(builder, { name, spec, isDeleted, permission })
@@ -240,7 +241,7 @@ function restartSuperseded(
 
 function areDependenciesComplete(builder: PlanBuilder, spec: PackageSpec): boolean {
   return Object.keys(spec.dependsOn ?? {}).every((name) => {
-    const needed = builder.view.spec.packages?.[name]
+    const needed = ownValue(builder.view.spec.packages, name)
     return needed !== undefined && isComplete(name, needed, entriesOf(builder.record, name))
   })
 }

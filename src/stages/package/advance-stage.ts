@@ -8,6 +8,7 @@ import {
 } from '../../schemas/journal.ts'
 import { type PackageConfig, isCheck } from '../../schemas/package-config.ts'
 import type { PackageSpec } from '../../schemas/skyhook.ts'
+import { ownValue } from '../../schemas/own-value.ts'
 import { advanceAttempt, hasRunIn, plannedSteps, type AdvanceResult } from './attempt.ts'
 import { stageRetryDelayMs } from '../model/backoff.ts'
 import { pendingAfterAnswer, pendingIfRequired } from '../interrupt/pending.ts'
@@ -210,7 +211,7 @@ function startStep(builder: PlanBuilder, entry: RunningPackage, { spec, prepared
     config: prepared.config,
     needsCopyDir: !hasRunIn(attempt, step.bootId),
     stageStartedAtMs: attempt.startedAtMs,
-    previousVersion: builder.record.installedVersions[entry.name] ?? 'unknown',
+    previousVersion: ownValue(builder.record.installedVersions, entry.name) ?? 'unknown',
   })
 }
 

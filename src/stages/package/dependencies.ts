@@ -1,5 +1,6 @@
 import type { PackageSpec } from '../../schemas/skyhook.ts'
 import { perObject } from '../../schemas/per-object.ts'
+import { ownValue } from '../../schemas/own-value.ts'
 import { satisfiesConstraint, isVersionOrRange } from './versions.ts'
 
 type Packages = Readonly<Record<string, PackageSpec>>
@@ -13,7 +14,7 @@ export const dependencyProblems: (packages: Packages) => readonly string[] = per
   for (const [name, { dependsOn = {} }] of sorted(packages)) {
     for (const [needed, constraint] of sorted(dependsOn)) {
       const fieldPath = `packages.${name}.dependsOn.${needed}`
-      const target = packages[needed]
+      const target = ownValue(packages, needed)
       if (needed === name) problems.push(`${fieldPath}: a package cannot depend on itself`)
       else if (!target) problems.push(`${fieldPath}: this Skyhook has no package ${needed}`)
       else if (!isVersionOrRange(constraint))
@@ -35,7 +36,7 @@ function findCycle(packages: Packages): string[] | undefined {
     // a self-dependency has its own message
     if (at >= 0) return path.length - at > 1 ? [...path.slice(at), name] : undefined
     if (done.has(name)) return undefined
-    for (const next of Object.keys(packages[name]?.dependsOn ?? {}).sort()) {
+    for (const next of Object.keys(ownValue(packages, name)?.dependsOn ?? {}).sort()) {
       const cycle = visit(next, [...path, name])
       if (cycle) return cycle
     }

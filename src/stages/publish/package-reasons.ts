@@ -2,6 +2,7 @@ import { reasonsKey, type PublishedReason } from '../../schemas/annotations.ts'
 import type { TimedReason } from '../model/plan.ts'
 import { parseObject } from '../model/read-annotations.ts'
 import { isObject } from '../../schemas/json.ts'
+import { ownValue } from '../../schemas/own-value.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 
 /** A reason that is gone again sooner is not worth a write. */
@@ -30,7 +31,7 @@ export function packageReasonsText(
   const entries: (readonly [string, PublishedReason])[] = []
   let recheckAtMs = Infinity
   for (const [name, reason] of reasons) {
-    const shown = publishedReason(current[name])
+    const shown = publishedReason(ownValue(current, name))
     const isShown = shown?.reason === reason.reason && shown.message === reason.message
     const settledAtMs = reason.sinceMs + reasonSettleMs
     const isNew = !isShown && settledAtMs > snapshot.nowMs && !isWriting

@@ -7,6 +7,7 @@ import {
   type StageName,
   stageNames,
 } from '../../schemas/skyhook.ts'
+import { ownValue } from '../../schemas/own-value.ts'
 import { isConditional, matchedInterrupts, mergeInterrupts } from '../interrupt/merge.ts'
 import { inputsOf } from '../model/package-inputs.ts'
 import { packageKey } from '../model/package-key.ts'
@@ -86,12 +87,12 @@ export function adoptEntries(
     if (typeof version !== 'string' || version === '') continue
     const key = packageKey(name, version)
     if (key !== annotationKey && key in entries) continue // there twice, once in the form of before v0.5
-    const spec = view.spec.packages?.[name]
+    const spec = ownValue(view.spec.packages, name)
     const isCurrent = spec?.version === version
     const facts = adoptedFacts(entry, {
-      inputs: spec ? operatorInputs(spec, isCurrent ? rolledOut?.[name] : undefined) : { config: {}, env: [] },
+      inputs: spec ? operatorInputs(spec, isCurrent ? ownValue(rolledOut, name) : undefined) : { config: {}, env: [] },
       spec: isCurrent ? spec : undefined,
-      keys: isCurrent ? (view.configUpdates?.[name] ?? []) : [],
+      keys: isCurrent ? (ownValue(view.configUpdates, name) ?? []) : [],
       isComplete: status === 'complete',
     })
     const image = typeof entry.image === 'string' ? entry.image : (spec?.image ?? '')
@@ -107,7 +108,7 @@ export function adoptEntries(
 export function configuredPackages({ packages = {} }: SkyhookSpec, { state }: OperatorWork): readonly string[] {
   const entries = parseState(state) ?? {}
   return Object.entries(packages).flatMap(([name, { version, configMap = {} }]) => {
-    const entry = entries[packageKey(name, version)] ?? entries[name]
+    const entry = entries[packageKey(name, version)] ?? ownValue(entries, name)
     const isPastApply = entry?.version === version && stagesPastApply.has(String(entry.stage))
     return isPastApply && Object.keys(configMap).length > 0 ? [name] : []
   })

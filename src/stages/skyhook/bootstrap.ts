@@ -41,7 +41,7 @@ export function operatorWorkOn(
   skyhook: string,
 ): OperatorWork | undefined {
   const state = nodeStateOf(node, skyhook)
-  if (state === undefined || skyhook in journal.skyhooks || companionOf(node, skyhook)) return undefined
+  if (state === undefined || Object.hasOwn(journal.skyhooks, skyhook) || companionOf(node, skyhook)) return undefined
   if (!hostFolders.has(skyhook)) return undefined
   const status = node.metadata.annotations?.[statusKey(skyhook)]
   return { state, status, rolledOut: rolledOutConfigs.get(skyhook) }

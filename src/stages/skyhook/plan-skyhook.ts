@@ -3,6 +3,7 @@ import { statusKey } from '../../schemas/annotations.ts'
 import { isRunning, type SkyhookRecord } from '../../schemas/journal.ts'
 import { isEqual } from '../../schemas/equal.ts'
 import { isPastWork } from '../../schemas/skyhook.ts'
+import { ownValue } from '../../schemas/own-value.ts'
 import { disruptionOf, hasMark } from '../drain/drain.ts'
 import { notReadyReason } from '../interrupt/node-ready.ts'
 import { applyInterruptOutcome } from '../interrupt/run.ts'
@@ -127,7 +128,7 @@ const isAnotherInterrupting = (snapshot: Snapshot, view: SkyhookView): boolean =
 /** The uninstall policy has to be known when the package is no longer in the spec. */
 function recordUninstallPolicies(builder: PlanBuilder): void {
   for (const entry of Object.values(builder.record.packages)) {
-    const spec = builder.view.spec.packages?.[entry.name]
+    const spec = ownValue(builder.view.spec.packages, entry.name)
     if (spec === undefined) continue
     if (!isEqual(entry.uninstall, spec.uninstall)) setEntry(builder, withFacts(entry, { uninstall: spec.uninstall }))
   }

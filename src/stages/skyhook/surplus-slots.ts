@@ -1,4 +1,5 @@
 import type { Journal, SkyhookRecord } from '../../schemas/journal.ts'
+import { ownValue } from '../../schemas/own-value.ts'
 import { cordonState, hasMark } from '../drain/drain.ts'
 import type { Action } from '../model/plan.ts'
 import type { OwnSlot, Snapshot } from '../model/snapshot.ts'
@@ -59,9 +60,9 @@ function foreignSlots(
   const names = new Set(views.map(({ metadata }) => metadata.name))
   const uids = new Set(views.map(({ metadata }) => metadata.uid))
   const isOwned = ({ skyhook, skyhookUid }: OwnSlot): boolean =>
-    names.has(skyhook) ? skyhookUid !== undefined && uids.has(skyhookUid) : skyhook in records
+    names.has(skyhook) ? skyhookUid !== undefined && uids.has(skyhookUid) : Object.hasOwn(records, skyhook)
   return slots.filter(
-    (slot) => slot.scope === 'skyhook' && !isOwned(slot) && isFreeOf(snapshot, slot, records[slot.skyhook]),
+    (slot) => slot.scope === 'skyhook' && !isOwned(slot) && isFreeOf(snapshot, slot, ownValue(records, slot.skyhook)),
   )
 }
 

@@ -11,6 +11,7 @@ import { messageOf } from '../../../schemas/json.ts'
 import type { StepOfLine } from '../../../schemas/step-log.ts'
 import type { Journal, StepAttempt } from '../../../schemas/journal.ts'
 import { isCheck, type Mode } from '../../../schemas/package-config.ts'
+import { ownValue } from '../../../schemas/own-value.ts'
 import type { Action } from '../../../stages/model/plan.ts'
 import type { CleanUpResult } from '../../../stages/model/snapshot.ts'
 import type { Log } from '../../telemetry/log.ts'
@@ -149,7 +150,7 @@ export function createStepRecords(ports: RecordPorts): StepRecords {
 
     async collect() {
       const isUsed = (skyhook: string, path: string): boolean => {
-        const record = ports.journal().skyhooks[skyhook]
+        const record = ownValue(ports.journal().skyhooks, skyhook)
         return Object.values(record?.packages ?? {}).some(
           ({ name, version, work }) =>
             record !== undefined &&

@@ -18,6 +18,7 @@ import {
   type SkyhookRecord,
 } from '../../../schemas/journal.ts'
 import { checkOf, isCheck, type PackageConfig, type Stage, type Step } from '../../../schemas/package-config.ts'
+import { ownValue } from '../../../schemas/own-value.ts'
 import { publishedState } from '../../../stages/model/package-state.ts'
 
 export type RepairPorts = {
@@ -74,7 +75,7 @@ async function repairEntry(
   const id = resourceId({ skyhook, skyhookUid: uid, generation, name, version })
   if (lastInterrupt && wasInterrupted(entry) && !(await hasInterruptFlags(root, state, id, lastInterrupt)))
     await publishInterruptFlags(root, state, id, lastInterrupt, nowMs)
-  if (installedVersions[entry.name] !== packageVersion) return
+  if (ownValue(installedVersions, entry.name) !== packageVersion) return
   // packages of one image share a history: the latest entry may be another package's version or uninstall
   const isUninstalling = Object.values(packages).some(
     ({ progress }) => progress.stage === 'uninstall' && publishedState(progress) !== 'skipped',
