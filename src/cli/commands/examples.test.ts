@@ -42,6 +42,16 @@ describe('Every command:', () => {
     },
   )
 
+  test.each(named.filter(([, { isAction }]) => isAction !== true))(
+    '%s refuses --dry-run, because it would do the same with it',
+    async (_, { example }) => {
+      const { tool, run } = await exampleCluster()
+      for (const flag of ['--dry-run', '--dry-run=server'])
+        expect(await run(example, flag)).toMatchObject({ code: 2, stderr: expect.stringContaining('--dry-run') })
+      expect(tool.sent).toEqual([])
+    },
+  )
+
   test.each(namedWithoutHost)('the example of %s works', async (name, { example }) => {
     const { run } = await exampleCluster()
     expect({ name, ...(await run(example)) }).toMatchObject({ name, code: 0 })

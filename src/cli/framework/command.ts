@@ -145,7 +145,7 @@ export type CommandOf<A extends Arguments, F extends Flags> = {
   readonly exitCodes?: Partial<Record<ExitCode, string | null>>
   /** What `-o` takes; the first is the default. Absent: the command has one form of output. */
   readonly formats?: readonly OutputFormat[]
-  /** It changes something: it has `--yes` and heeds `context.dryRun`. */
+  /** It changes something: it has `--yes` and heeds `context.dryRun`. Others refuse `--dry-run`. */
   readonly isAction?: true
   /** It needs no cluster: connection flags are not shown in its help. */
   readonly isLocal?: true

@@ -1,6 +1,6 @@
 import { defineFlags } from './command.ts'
 
-/** Flags of every command. */
+/** Flags of every command; `dryRun` is refused for those that change nothing. */
 export const generalFlags = defineFlags({
   output: {
     type: 'text',

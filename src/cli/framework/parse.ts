@@ -46,6 +46,7 @@ export function parseCall(argv: readonly string[], commands: readonly Command[])
   if (call === undefined) return { outcome: 'help', text: help }
   const globals = valuesOf(program, { ...generalFlags, ...connectionFlags }) as GlobalFlags
   refuseNeedlessConnection(call, globals)
+  refuseDryRunOfNothing(call, globals)
   return { outcome: 'call', ...call, globals }
 }
 
@@ -71,6 +72,12 @@ function refuseNeedlessConnection({ command, input }: Omit<Call, 'globals'>, glo
   if (given === undefined) return
   const [from, needless] = [replacing[0], given].map((key) => `--${longName(key)}`)
   throw usageError(`${from} needs no cluster, got ${needless} too`, `leave out ${needless}, or ${from}`)
+}
+
+/** Somebody who asks for a dry run must not get the real one. */
+function refuseDryRunOfNothing({ command: { name, isAction } }: Omit<Call, 'globals'>, { dryRun }: GlobalFlags): void {
+  if (isAction || dryRun === 'none') return
+  throw usageError(`"${name}" changes nothing in the cluster, it takes no --dry-run`, 'leave out --dry-run')
 }
 
 type OnCall = (command: Command, input: AnyInput) => void

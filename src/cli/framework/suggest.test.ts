@@ -37,6 +37,8 @@ test.each([
   ['package rerun shellscript --stage |', ['apply', 'config', 'interrupt', 'post-interrupt']],
   ['pause --dry-run tu|', ['tuning', 'tuned']],
   ['pause --dry-run=s|', ['server']],
+  ['pause tuning --dry|', ['--dry-run']],
+  ['dashboard --dry|', []],
   ['pause --y|', ['--yes']],
   ['pause -- --y|', []],
   ['--kubeconfig |', ['a file']],

@@ -96,10 +96,13 @@ function canonical(text: string, path: readonly string[], commands: readonly Com
 const flagsOf = (command: Command | undefined): Flags => ({
   ...command?.flags,
   ...(command?.isAction && actionFlags),
-  ...generalFlags,
+  ...(command === undefined || command.isAction ? generalFlags : withoutDryRun),
   ...connectionFlags,
   ...(command?.formats && { output: { ...generalFlags.output, choices: command.formats } }),
 })
+
+/** Only commands that change something take it. */
+const { dryRun: _, ...withoutDryRun } = generalFlags
 
 const flagNamed = (flags: Flags, name: string): Flag | undefined =>
   Object.entries(flags).find(([key, flag]) => longName(key) === name || flag.aliases?.includes(name))?.[1]
