@@ -2,6 +2,7 @@ import type { BusConnection } from '../../host/dbus/reconnecting.ts'
 import type { Units } from '../../host/systemd/units.ts'
 import { type Clock, startInterval } from '../../schemas/clock.ts'
 import { type Journal, openSteps } from '../../schemas/journal.ts'
+import { stagesWithSteps } from '../../schemas/package-config.ts'
 import type { Log } from '../telemetry/log.ts'
 
 /**
@@ -21,8 +22,22 @@ export type StraySteps = {
 /** Every step that an agent ever started has such a unit (see `unitName` in stages/package/attempt.ts). */
 const stepUnitPattern = 'skyhookd-*.service'
 const stepIdPattern = /-([0-9a-f]{16})\.service$/
+/** A credential provider of the kubelet that an agent asked (host/kubelet/run-plugin.ts), and may have left behind. */
+const pluginUnitPrefix = 'skyhookd-credential-provider-'
+/** What the unit of a step has behind the package, even of a package that is called `credential-provider`. */
+const modePattern = new RegExp(`(?:^|-)(?:${stagesWithSteps.join('|')})-`)
 const lookIntervalMs = 10_000
 const maxNamedUnits = 3
+
+/** Units of the steps that run on this host, whoever started them. */
+export async function listRunningSteps(systemd: Pick<Units, 'listLive'>): Promise<readonly string[]> {
+  return (await systemd.listLive(stepUnitPattern)).filter(
+    (unit) => !unit.startsWith(pluginUnitPrefix) || modePattern.test(unit.slice(pluginUnitPrefix.length)),
+  )
+}
+
+/** Id of the attempt that a unit is of. */
+export const stepIdOf = (unit: string): string | undefined => stepIdPattern.exec(unit)?.[1]
 
 export function findStraySteps(ports: {
   readonly systemd: Units
@@ -37,7 +52,7 @@ export function findStraySteps(ports: {
   let stopLooking = (): void => undefined
 
   async function find(): Promise<void> {
-    const live = await systemd.listLive(stepUnitPattern)
+    const live = await listRunningSteps(systemd)
     const known = new Set(openSteps(journal()).map(({ unit }) => unit))
     const found = live.filter((unit) => !known.has(unit))
     if (found.join() !== strays.join()) {
@@ -58,7 +73,7 @@ export function findStraySteps(ports: {
 
   return {
     find,
-    ids: () => strays.flatMap((unit) => unit.match(stepIdPattern)?.[1] ?? []),
+    ids: () => strays.flatMap((unit) => stepIdOf(unit) ?? []),
     reason() {
       if (strays.length === 0) return undefined
       const more = strays.length > maxNamedUnits ? ` and ${strays.length - maxNamedUnits} more` : ''
