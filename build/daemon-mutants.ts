@@ -61,7 +61,11 @@ export const mutants: readonly Mutant[] = [
   denials('a wait is measured from now', 'nowMs - denial.sinceMs', '0'),
   confirmation('a paused Skyhook is confirmed', "if (now.metadata.annotations?.[pauseKey] === 'true')", 'if (false)'),
   confirmation('another generation is confirmed', 'if ((now.metadata.generation ?? 0) !== generation)', 'if (false)'),
-  confirmation('the LIST of another generation counts', '|| admittedGeneration !== (metadata.generation ?? 0)', ''),
+  confirmation(
+    'the LIST of another generation counts',
+    '|| admittedUnder?.generation !== (metadata.generation ?? 0)',
+    '',
+  ),
   confirmation('the count of a percentage is not looked up again', 'return !isPercentage &&', 'return'),
   ownSlots('slots are known before they are listed', 'if (!isSynced)', 'if (false)'),
   ownSlots(

@@ -1,7 +1,8 @@
 /**
  * Visits every interleaving of nodes that LIST, CREATE, confirm, work and release while the budget changes at any
  * moment, under the agent's rules. Judged is the first promise itself: when a node reads the Skyhook for the last time
- * before it goes out, fewer nodes are out than the budget of that moment allows.
+ * before it goes out, fewer nodes are out, or may go out, than the budget of that moment allows, and it goes out for
+ * the spec that it read then.
  */
 import { describe, expect, test } from 'vitest'
 import { admissibleIndices, isStillAdmissible } from '../../src/lease/rule.ts'
@@ -13,8 +14,10 @@ type ModelNode =
   | { readonly is: 'listed'; readonly index: number; readonly generation: number }
   /** Granted, not confirmed. */
   | { readonly is: 'holding'; readonly index: number; readonly generation: number }
-  /** It has read the Skyhook again, and may have to LIST. */
-  | { readonly is: 'confirming'; readonly index: number; readonly limit: number; readonly needsList: boolean }
+  /** It has read the Skyhook again, and has to LIST. */
+  | { readonly is: 'confirming'; readonly index: number; readonly limit: number; readonly generation: number }
+  /** It may start, and something else on the node is in the way: `seen` is the spec that its watch has shown by now. */
+  | { readonly is: 'confirmed'; readonly index: number; readonly generation: number; readonly seen: number }
   | { readonly is: 'out'; readonly index: number }
 
 type State = { readonly nodes: readonly ModelNode[]; readonly limit: number; readonly generation: number }
@@ -23,6 +26,8 @@ type Rules = {
   /** Whether a confirmation takes a second LIST, by the generations that were admitted and that are read now. */
   readonly needsList: (admitted: number, current: number) => boolean
   readonly isStillAdmissible: typeof isStillAdmissible
+  /** Whether work of a spec may start under the confirmation of another one, by their generations. */
+  readonly mayStart: (confirmed: number, seen: number) => boolean
 }
 type Config = {
   readonly nodes: number
@@ -32,15 +37,20 @@ type Config = {
   readonly isCounted?: boolean
 }
 
-const agentRules: Rules = { needsList: (admitted, current) => admitted !== current, isStillAdmissible }
+const agentRules: Rules = {
+  needsList: (admitted, current) => admitted !== current,
+  isStillAdmissible,
+  mayStart: (confirmed, seen) => confirmed === seen,
+}
 
-const indexOf = (node: ModelNode): number[] =>
-  node.is === 'holding' || node.is === 'confirming' || node.is === 'out' ? [node.index] : []
+const indexOf = (node: ModelNode): number[] => (node.is === 'idle' || node.is === 'listed' ? [] : [node.index])
+
+const mayBeOut = ({ is }: ModelNode): boolean => is === 'confirmed' || is === 'out'
 
 function* step(rules: Rules, config: Config, state: State): Generator<Transition<State>> {
   const { nodes, limit, generation } = state
   const held = nodes.flatMap(indexOf)
-  const outCount = nodes.filter(({ is }) => is === 'out').length
+  const outCount = nodes.filter(mayBeOut).length
   for (const [who, node] of nodes.entries()) {
     const to = (changed: ModelNode): State => ({ ...state, nodes: nodes.with(who, changed) })
     const others = nodes.filter((_, other) => other !== who).flatMap(indexOf)
@@ -57,11 +67,11 @@ function* step(rules: Rules, config: Config, state: State): Generator<Transition
       case 'holding': {
         const needsList = rules.needsList(node.generation, generation)
         if (needsList)
-          yield { action: 'reads a new spec', to: to({ is: 'confirming', index: node.index, limit, needsList }) }
+          yield { action: 'reads a new spec', to: to({ is: 'confirming', index: node.index, limit, generation }) }
         else
           yield {
-            action: 'reads the same spec and goes out',
-            to: to({ is: 'out', index: node.index }),
+            action: 'reads the same spec',
+            to: to({ is: 'confirmed', index: node.index, generation, seen: generation }),
             violation: outCount < limit ? undefined : `${outCount + 1} nodes are out, the budget is ${limit}`,
           }
         break
@@ -69,12 +79,24 @@ function* step(rules: Rules, config: Config, state: State): Generator<Transition
       case 'confirming':
         yield rules.isStillAdmissible(node.index, others, node.limit)
           ? {
-              action: 'lists again and goes out',
-              to: to({ is: 'out', index: node.index }),
+              action: 'lists again',
+              to: to({ is: 'confirmed', index: node.index, generation: node.generation, seen: node.generation }),
               violation:
                 outCount < node.limit ? undefined : `${outCount + 1} nodes are out, the budget was ${node.limit}`,
             }
           : { action: 'lists again and yields', to: to({ is: 'idle' }) }
+        break
+      case 'confirmed':
+        if (!rules.mayStart(node.generation, node.seen))
+          yield { action: 'asks again', to: to({ is: 'holding', index: node.index, generation: node.generation }) }
+        else
+          yield {
+            action: 'goes out',
+            to: to({ is: 'out', index: node.index }),
+            violation: node.generation === node.seen ? undefined : 'a node goes out for a spec that it did not read',
+          }
+        if (config.isCounted !== true && node.seen !== generation)
+          yield { action: 'sees the new spec', to: to({ ...node, seen: generation }) }
         break
       case 'out':
         yield { action: `releases ${node.index}`, to: to({ is: 'idle' }) }
@@ -134,6 +156,7 @@ describe('mutants', () => {
       },
     ],
     ['looks at its own index alone', { ...agentRules, isStillAdmissible: (own, _, limit) => own < limit }],
+    ['starts other work than it confirmed', { ...agentRules, mayStart: () => true }],
   ])('the search catches a node that %s', (_, rules) => {
     expect(explore(rules, oneChange)).toMatchObject({ outcome: 'violated' })
   })

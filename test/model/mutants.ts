@@ -12,7 +12,14 @@ import { isOnlyConditionalInterruptPending } from '../../src/stages/interrupt/pe
 import { inputsHash, inputsOf } from '../../src/stages/model/package-inputs.ts'
 import { recordSteps } from '../../src/stages/model/transitions.ts'
 import type { Action, Plan } from '../../src/stages/model/plan.ts'
-import { type SkyhookView, type Snapshot, known } from '../../src/stages/model/snapshot.ts'
+import {
+  type OwnSlot,
+  type SkyhookView,
+  type Snapshot,
+  type SpecVersions,
+  known,
+} from '../../src/stages/model/snapshot.ts'
+import { versionsOf } from '../../src/stages/skyhook/slot.ts'
 import type { Decide } from '../support/node-simulator/node-simulator.ts'
 
 /** Decisions that look right and are not: each is the real one with one fault, in what it sees or in its plan. */
@@ -22,6 +29,18 @@ const mutateSnapshot =
   (mutate: (snapshot: Snapshot) => Snapshot): Decide =>
   (snapshot, reasons) =>
     decide(mutate(snapshot), reasons)
+
+/** `admittedUnder`: the present spec of the slot's Skyhook. */
+const mutateSlots = (mutate: (slot: OwnSlot, admittedUnder: SpecVersions | undefined) => OwnSlot): Decide =>
+  mutateSnapshot((snapshot) => {
+    const { slots, skyhooks } = snapshot
+    if (!slots.known || !skyhooks.known) return snapshot
+    const versionsFor = ({ skyhookUid }: OwnSlot): SpecVersions | undefined => {
+      const view = skyhooks.value.find(({ metadata }) => metadata.uid === skyhookUid)
+      return view && versionsOf(view)
+    }
+    return { ...snapshot, slots: known(slots.value.map((slot) => mutate(slot, versionsFor(slot)))) }
+  })
 
 const mutatePlan =
   (mutate: (plan: Plan, snapshot: Snapshot) => Plan): Decide =>
@@ -145,12 +164,11 @@ export const correctionMutants: Readonly<Record<string, Mutant>> = {
 
 export const mutants: Readonly<Record<string, Mutant>> = {
   'treats a granted slot as confirmed': {
-    mutant: mutateSnapshot((snapshot) => ({
-      ...snapshot,
-      slots: snapshot.slots.known
-        ? known(snapshot.slots.value.map((slot) => ({ ...slot, ownership: 'confirmed' as const })))
-        : snapshot.slots,
-    })),
+    mutant: mutateSlots((slot, admittedUnder) => ({ ...slot, ownership: 'confirmed', admittedUnder })),
+    expectedViolation: /without a confirmed slot/,
+  },
+  'takes the confirmation of an earlier spec for one of the present spec': {
+    mutant: mutateSlots((slot, admittedUnder) => ({ ...slot, admittedUnder })),
     expectedViolation: /without a confirmed slot/,
   },
   'lets a node that gave its slot back continue without asking': {

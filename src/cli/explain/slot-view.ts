@@ -14,6 +14,7 @@ import { countsTowards, isHeldBy, type Lease, type Slot } from '../../lease/slot
 import { type SlotPhase, slotPhases } from '../../schemas/skyhook.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import { isControlPlaneNode } from '../../stages/skyhook/control-plane.ts'
+import { versionsOf } from '../../stages/skyhook/slot.ts'
 import type { OwnSlot, SkyhookView, SlotDenial } from '../../stages/model/snapshot.ts'
 
 export type Leased = { readonly slots: readonly Slot[]; readonly ledgers: readonly Lease[] }
@@ -42,6 +43,7 @@ export function ownSlotsOf(node: KubernetesNode, views: readonly SkyhookView[], 
         uid: slot.uid,
         phase: phaseOf(slot),
         ownership: 'confirmed',
+        admittedUnder: view && versionsOf(view),
         ...(slot.kind === 'bootstrap' && { isBootstrap: true }),
         isFormer: !isHeldBy(slot, identityOf(node)),
         renewedAtMs: Infinity,

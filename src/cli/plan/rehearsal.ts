@@ -10,7 +10,8 @@ import { isEqual } from '../../schemas/equal.ts'
 import { decide } from '../../stages/decide.ts'
 import { hasMark } from '../../stages/drain/drain.ts'
 import { type Action, preparationKey } from '../../stages/model/plan.ts'
-import { known, type OwnSlot, type Preparation, type Snapshot } from '../../stages/model/snapshot.ts'
+import { known, type OwnSlot, type Preparation, type SkyhookView, type Snapshot } from '../../stages/model/snapshot.ts'
+import { versionsOf } from '../../stages/skyhook/slot.ts'
 
 export type Rehearsal = {
   /** In order. */
@@ -120,27 +121,17 @@ function afterAction(snapshot: Snapshot, action: Action): Snapshot {
     case 'acquireSlot':
       return withSlots(snapshot, [
         ...held,
-        ...(action.withControlPlane ? [slotOf(snapshot, 'control-plane', '', undefined)] : []),
-        slotOf(snapshot, 'skyhook', action.view.metadata.name, action.view.metadata.uid),
+        ...(action.withControlPlane ? [slotOf(snapshot, 'control-plane', action.view)] : []),
+        slotOf(snapshot, 'skyhook', action.view),
       ])
     case 'acquireControlPlaneSlot':
-      return withSlots(snapshot, [...held, slotOf(snapshot, 'control-plane', '', undefined)])
-    case 'createRecoverySlot': {
-      const { name, uid } = action.view.metadata
-      const isSkyhook = action.scope === 'skyhook'
-      return withSlots(snapshot, [
-        ...held,
-        slotOf(snapshot, action.scope, isSkyhook ? name : '', isSkyhook ? uid : undefined),
-      ])
-    }
+      return withSlots(snapshot, [...held, slotOf(snapshot, 'control-plane', action.view)])
+    case 'createRecoverySlot':
+      return withSlots(snapshot, [...held, slotOf(snapshot, action.scope, action.view)])
     case 'confirmSlot':
+      return withSlots(snapshot, withConfirmed(held, action.slot, { admittedUnder: versionsOf(action.view) }, snapshot))
     case 'renewSlot':
-      return withSlots(
-        snapshot,
-        held.map((slot) =>
-          slot.uid === action.slot.uid ? { ...slot, ownership: 'confirmed', renewedAtMs: snapshot.nowMs } : slot,
-        ),
-      )
+      return withSlots(snapshot, withConfirmed(held, action.slot, {}, snapshot))
     case 'releaseSlot':
       return withSlots(
         snapshot,
@@ -177,12 +168,17 @@ function afterAction(snapshot: Snapshot, action: Action): Snapshot {
 
 const withSlots = (snapshot: Snapshot, slots: readonly OwnSlot[]): Snapshot => ({ ...snapshot, slots: known(slots) })
 
-function slotOf(
+const withConfirmed = (
+  held: readonly OwnSlot[],
+  { uid }: OwnSlot,
+  change: Pick<OwnSlot, 'admittedUnder'>,
   { nowMs }: Snapshot,
-  scope: OwnSlot['scope'],
-  skyhook: string,
-  skyhookUid: string | undefined,
-): OwnSlot {
+): readonly OwnSlot[] =>
+  held.map((slot) => (slot.uid === uid ? { ...slot, ...change, ownership: 'confirmed', renewedAtMs: nowMs } : slot))
+
+function slotOf({ nowMs }: Snapshot, scope: OwnSlot['scope'], view: SkyhookView): OwnSlot {
+  const skyhook = scope === 'skyhook' ? view.metadata.name : ''
+  const skyhookUid = scope === 'skyhook' ? view.metadata.uid : undefined
   const lease = `rehearsed-${scope}-${skyhook}`
   const phase = 'working'
   return {
@@ -193,6 +189,7 @@ function slotOf(
     uid: lease,
     phase,
     ownership: 'confirmed',
+    admittedUnder: versionsOf(view),
     isFormer: false,
     renewedAtMs: nowMs,
   }

@@ -16,6 +16,7 @@ import { emptyJournal } from '../../schemas/journal.ts'
 import type { Skyhook, SkyhookSpec } from '../../schemas/skyhook.ts'
 import { appliedHash } from '../../stages/model/applied-hash.ts'
 import { known, type OwnSlot, type SkyhookView } from '../../stages/model/snapshot.ts'
+import { versionsOf } from '../../stages/skyhook/slot.ts'
 import { createFleetSize } from '../state/fleet-size.ts'
 import { batchReason, compartmentOf, limitOf } from '../../lease/budget/budget.ts'
 import { followOwnSlots, type OwnSlots } from './own-slots.ts'
@@ -208,8 +209,10 @@ function asSeen(before: SkyhookView): SkyhookView {
 
 test('a slot whose batch is still open is confirmed', async () => {
   const { manager, slot } = await holder()
-  await manager.confirm(slot, viewNow())
-  expect(heldBy(manager)?.ownership).toBe('confirmed')
+  const view = viewNow()
+  await manager.confirm(slot, view)
+  expect(heldBy(manager)).toMatchObject({ ownership: 'confirmed', admittedUnder: versionsOf(view) })
+  expect(heldBy(manager)?.admittedUnder).toMatchObject({ policy: { generation: 1 } })
 })
 
 test('the slot of finished work waits for its batch and sees that it is over', async () => {

@@ -58,11 +58,11 @@ export async function policyChangeSince(
  * counts for the Skyhook by its spec of now; the default of the chart is one for as long as this process lives.
  */
 export function isAdmissionCurrent(
-  { slot, ownership, admittedGeneration }: HeldSlot,
+  { slot, ownership, admittedUnder }: HeldSlot,
   { metadata, spec }: Skyhook,
   { count, percent }: Budget,
 ): boolean {
-  if (ownership === 'seen' || admittedGeneration !== (metadata.generation ?? 0)) return false
+  if (ownership === 'seen' || admittedUnder?.generation !== (metadata.generation ?? 0)) return false
   if (slot.kind === 'bootstrap') return spec?.bootstrap?.count !== undefined
   const isPercentage = percent !== undefined && count === undefined
   return !isPercentage && !spec?.deploymentPolicy

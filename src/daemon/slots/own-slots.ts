@@ -85,7 +85,7 @@ export function followOwnSlots(options: OwnSlotsOptions): OwnSlots {
   }
 
   function describe(
-    { slot, ownership, renewedAtMs }: slotBook.HeldSlot,
+    { slot, ownership, admittedUnder, renewedAtMs }: slotBook.HeldSlot,
     skyhooks: readonly SkyhookIdentity[],
   ): OwnSlot {
     const isControlPlane = slot.scope === controlPlaneScope.hash
@@ -98,6 +98,7 @@ export function followOwnSlots(options: OwnSlotsOptions): OwnSlots {
       uid: slot.uid,
       phase: slot.phase as SlotPhase,
       ownership,
+      admittedUnder,
       ...(slot.kind === 'bootstrap' && { isBootstrap: true }),
       ...(slot.epoch !== undefined && { batch: batches.isOver(slot, owner?.uid) ? 'over' : 'open' }),
       isFormer: slot.nodeUid !== options.node()?.metadata.uid,

@@ -9,16 +9,18 @@ function slotIn(name: string, resourceVersion = '1'): Slot {
   if (!slot) throw new Error('not a slot')
   return slot
 }
+/** The specs that a slot is admitted under. */
+const [first, later] = [{ generation: 3 }, { generation: 4 }]
 const a = slotIn('a')
 const b = slotIn('b')
-const holding = slotBook.granted(slotBook.emptySlotBook, a, 3, 1_000)
+const holding = slotBook.granted(slotBook.emptySlotBook, a, first, 1_000)
 const ownershipOf = (book: slotBook.SlotBook, slot = a): string | undefined => book.held.get(slot.uid)?.ownership
 
-test('a granted slot is owned from now, under the generation that was admitted', () => {
+test('a granted slot is owned from now, under the spec that was admitted', () => {
   expect(holding.held.get(a.uid)).toEqual({
     slot: a,
     ownership: 'owned',
-    admittedGeneration: 3,
+    admittedUnder: first,
     renewedAtMs: 1_000,
     grantedAtMs: 1_000,
   })
@@ -26,15 +28,15 @@ test('a granted slot is owned from now, under the generation that was admitted',
 
 test('a granted slot ends what the book had under its name', () => {
   const recreated = { ...a, uid: 'another uid' }
-  const book = slotBook.granted(holding, recreated, 4, 2_000)
+  const book = slotBook.granted(holding, recreated, later, 2_000)
   expect([[...book.held.keys()], ownershipOf(slotBook.seen(book, a, 3_000))]).toEqual([['another uid'], undefined])
 })
 
 test('a confirmation counts as a renewal and keeps the moment of the grant', () => {
-  expect(slotBook.confirmed(holding, slotIn('a', '2'), 4, 3_000).held.get(a.uid)).toMatchObject({
+  expect(slotBook.confirmed(holding, slotIn('a', '2'), later, 3_000).held.get(a.uid)).toMatchObject({
     slot: { resourceVersion: '2' },
     ownership: 'confirmed',
-    admittedGeneration: 4,
+    admittedUnder: later,
     renewedAtMs: 3_000,
     grantedAtMs: 1_000,
   })
@@ -44,7 +46,7 @@ test('a renewal proves that the slot is ours, and confirms nothing', () => {
   const doubtful = slotBook.deletionSeen(holding, a.uid)
   const writing = slotBook.writing(doubtful, a.uid)
   expect([ownershipOf(doubtful), ownershipOf(slotBook.renewed(writing, a, 3_000))]).toEqual(['seen', 'owned'])
-  expect(ownershipOf(slotBook.renewed(slotBook.confirmed(holding, a, 3, 2_000), a, 3_000))).toBe('owned')
+  expect(ownershipOf(slotBook.renewed(slotBook.confirmed(holding, a, first, 2_000), a, 3_000))).toBe('owned')
 })
 
 test('a slot that nobody here knows is seen, and due for renewal', () => {
@@ -61,9 +63,10 @@ test('an event does not overwrite an answer', () => {
 
 test('an answer that comes after the slot ended brings nothing back', () => {
   const without = slotBook.ended(holding, a.uid)
-  expect([slotBook.renewed(without, a, 3_000).held.size, slotBook.confirmed(without, a, 3, 3_000).held.size]).toEqual([
-    0, 0,
-  ])
+  expect([
+    slotBook.renewed(without, a, 3_000).held.size,
+    slotBook.confirmed(without, a, first, 3_000).held.size,
+  ]).toEqual([0, 0])
 })
 
 test('an event from before its end brings no slot back, and one after its deletion does', () => {
@@ -73,7 +76,7 @@ test('an event from before its end brings no slot back, and one after its deleti
 })
 
 test('a deletion that the watch shows puts the slot in doubt, and not the others', () => {
-  const both = slotBook.granted(slotBook.confirmed(holding, a, 3, 1_000), b, 3, 1_000)
+  const both = slotBook.granted(slotBook.confirmed(holding, a, first, 1_000), b, first, 1_000)
   const doubtful = slotBook.deletionSeen(both, a.uid)
   expect(doubtful.held.get(a.uid)).toMatchObject({ ownership: 'seen', renewedAtMs: 0 })
   expect(ownershipOf(doubtful, b)).toBe('owned')
@@ -90,16 +93,16 @@ test('a LIST shows a slot that was ended, as after a restore of etcd', () => {
 })
 
 test('no operation changes the book it is given', () => {
-  slotBook.granted(holding, b, 1, 1)
+  slotBook.granted(holding, b, first, 1)
   slotBook.ended(holding, a.uid)
   slotBook.listed(holding, [b], 1)
   expect([[...holding.held.keys()], holding.ended.size, ownershipOf(holding)]).toEqual([['a-uid'], 0, 'owned'])
 })
 
 test.each<[string, (book: slotBook.SlotBook) => slotBook.SlotBook]>([
-  ['creation', (book) => slotBook.granted(book, a, 3, 2_000)],
+  ['creation', (book) => slotBook.granted(book, a, first, 2_000)],
   ['renewal', (book) => slotBook.renewed(book, a, 2_000)],
-  ['confirmation', (book) => slotBook.confirmed(book, a, 3, 2_000)],
+  ['confirmation', (book) => slotBook.confirmed(book, a, first, 2_000)],
 ])('a slot is in doubt if its deletion is shown before its %s is answered', (kind, answered) => {
   const before = kind === 'creation' ? slotBook.seen(slotBook.emptySlotBook, a, 1_000) : holding
   const book = answered(slotBook.deletionSeen(slotBook.writing(before, a.uid), a.uid))
@@ -114,14 +117,14 @@ test('an uid is forgotten once an answer and the watch agree that its slot is go
 })
 
 test.each<[string, (book: slotBook.SlotBook) => slotBook.SlotBook]>([
-  ['grant', (book) => slotBook.granted(book, slotIn('a', '2'), 4, 2_000)],
+  ['grant', (book) => slotBook.granted(book, slotIn('a', '2'), later, 2_000)],
   ['renewal', (book) => slotBook.renewed(book, slotIn('a', '2'), 2_000)],
-  ['confirmation', (book) => slotBook.confirmed(book, slotIn('a', '2'), 4, 2_000)],
+  ['confirmation', (book) => slotBook.confirmed(book, slotIn('a', '2'), later, 2_000)],
 ])('a slot whose deletion is under way stays so after the answer to a %s that was sent before', (_, answered) => {
   expect(ownershipOf(answered(slotBook.releasing(holding, a.uid)))).toBe('releasing')
 })
 
 test('a grant that is entered after its slot has gone changes nothing', () => {
-  const next = slotBook.granted(slotBook.ended(holding, a.uid), { ...a, uid: 'another uid' }, 3, 2_000)
-  expect(slotBook.granted(next, a, 3, 3_000)).toBe(next)
+  const next = slotBook.granted(slotBook.ended(holding, a.uid), { ...a, uid: 'another uid' }, first, 2_000)
+  expect(slotBook.granted(next, a, first, 3_000)).toBe(next)
 })

@@ -7,7 +7,7 @@
  * Identity is the uid of the Lease: resourceVersions go back when etcd is restored.
  */
 import type { Slot } from '../../lease/slot.ts'
-import type { SlotOwnership } from '../../stages/model/snapshot.ts'
+import type { SlotOwnership, SpecVersions } from '../../stages/model/snapshot.ts'
 
 export type SlotBook = {
   /** By uid of the Lease. */
@@ -23,8 +23,8 @@ export type SlotBook = {
 export type HeldSlot = {
   readonly slot: Slot
   readonly ownership: SlotOwnership
-  /** Generation of the Skyhook that was admitted; absent where this agent did not ask for the slot. */
-  readonly admittedGeneration?: number | undefined
+  /** What granted it, or confirmed it last; absent where this agent did neither. */
+  readonly admittedUnder?: SpecVersions | undefined
   readonly renewedAtMs: number
   readonly grantedAtMs: number
 }
@@ -35,12 +35,12 @@ const maxGone = 16
 export const emptySlotBook: SlotBook = { held: new Map(), ended: new Set(), deleted: new Set(), gone: [] }
 
 /** The API server created it for us. Another one of its name is gone: kept, it would pass for the better of the two. */
-export function granted(book: SlotBook, slot: Slot, admittedGeneration: number | undefined, nowMs: number): SlotBook {
+export function granted(book: SlotBook, slot: Slot, admittedUnder: SpecVersions | undefined, nowMs: number): SlotBook {
   if (book.gone.includes(slot.uid)) return book
   const namesakes = [...book.held.values()].filter(({ slot: { name, uid } }) => name === slot.name && uid !== slot.uid)
   const others = namesakes.reduce((next, namesake) => ended(next, namesake.slot.uid), book)
   if (ownershipOf(book, slot.uid) === 'releasing') return update(others, slot.uid, { slot })
-  const entry = { slot, admittedGeneration, grantedAtMs: nowMs }
+  const entry = { slot, admittedUnder, grantedAtMs: nowMs }
   return withHeld(
     others,
     book.deleted.has(slot.uid)
@@ -61,10 +61,10 @@ export function renewed(book: SlotBook, slot: Slot, nowMs: number): SlotBook {
 }
 
 /** The Skyhook was read after the grant and still admits it. The same book when the slot came in doubt meanwhile. */
-export function confirmed(book: SlotBook, slot: Slot, admittedGeneration: number, nowMs: number): SlotBook {
+export function confirmed(book: SlotBook, slot: Slot, admittedUnder: SpecVersions, nowMs: number): SlotBook {
   const before = ownershipOf(book, slot.uid)
   if (before === 'releasing' || before === 'seen') return book
-  return update(book, slot.uid, { slot, ownership: 'confirmed', admittedGeneration, renewedAtMs: nowMs })
+  return update(book, slot.uid, { slot, ownership: 'confirmed', admittedUnder, renewedAtMs: nowMs })
 }
 
 /** It is about to be deleted: whoever decides meanwhile must not go on under it. */

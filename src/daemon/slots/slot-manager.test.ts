@@ -352,7 +352,8 @@ test('a slot is confirmed by one read of the Skyhook that was admitted', async (
   await clock.advance(1_000)
   const before = listCount()
   await first.confirm(heldBy(first), view)
-  expect(heldBy(first)).toMatchObject({ ownership: 'confirmed', renewedAtMs: clock.steadyMs() })
+  const admittedUnder = { generation: view.metadata.generation }
+  expect(heldBy(first)).toMatchObject({ ownership: 'confirmed', admittedUnder, renewedAtMs: clock.steadyMs() })
   expect(listCount()).toBe(before)
 })
 

@@ -8,7 +8,8 @@ import { type Budget, budgetOf } from '../../schemas/budget.ts'
 import type { Clock, Random } from '../../schemas/clock.ts'
 import type { Taint } from '../../schemas/kubernetes.ts'
 import type { SlotPhase } from '../../schemas/skyhook.ts'
-import type { OwnSlot, SkyhookView, SlotDenial } from '../../stages/model/snapshot.ts'
+import type { OwnSlot, SkyhookView, SlotDenial, SpecVersions } from '../../stages/model/snapshot.ts'
+import { versionsOf } from '../../stages/skyhook/slot.ts'
 import type { Log } from '../telemetry/log.ts'
 import { hasBootstrapBudget } from '../../lease/budget/budget.ts'
 import { batchDenial, findCompartment, uncountedDenial } from './compartment.ts'
@@ -84,11 +85,11 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
   const { request } = slotRequests
   const held = createHeldSlots(options, slotRequests)
 
-  function grant(slot: Slot, { metadata }: SkyhookView, admittedGeneration?: number): void {
+  function grant(slot: Slot, { metadata }: SkyhookView, admittedUnder?: SpecVersions): void {
     const nowMs = clock.steadyMs()
     options.onAcquired(waitedMs(denials, metadata.name, nowMs) / 1000)
     denials = withoutDenial(denials, metadata.name)
-    ownSlots.record((book) => slotBook.granted(book, slot, admittedGeneration, nowMs))
+    ownSlots.record((book) => slotBook.granted(book, slot, admittedUnder, nowMs))
   }
 
   function deny({ metadata }: SkyhookView, denial: Denial): void {
@@ -117,7 +118,7 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
     rejections.set(uid, rejected)
     switch (answer.outcome) {
       case 'held':
-        return grant(answer.slot, view, answer.isNew ? view.metadata.generation : undefined)
+        return grant(answer.slot, view, answer.isNew ? versionsOf(view) : undefined)
       case 'waiting':
       case 'lost':
         return deny(view, untilAnswered(slotRequest, denialBy(answer, view, slotRequest, scope)))
@@ -195,7 +196,7 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
     },
 
     async confirm(slot, view) {
-      const { name, uid, generation = 0 } = view.metadata
+      const { name, uid } = view.metadata
       const found = held.entryOf(slot)
       if (!found) return
       // in doubt, it is written first: a DELETE that is still under way then no longer fits its resourceVersion
@@ -215,7 +216,7 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
       if (refusal !== undefined) return await giveBack(entry, view, { message: refusal })
       const accept = (accepted: Slot): void => {
         yields.delete(uid)
-        ownSlots.record((book, nowMs) => slotBook.confirmed(book, accepted, generation, nowMs))
+        ownSlots.record((book, nowMs) => slotBook.confirmed(book, accepted, versionsOf(view), nowMs))
       }
       if (isAdmissionCurrent(entry, skyhook, budgetOf(skyhook.spec, options.defaultBudget))) return accept(entry.slot)
       const target = { compartment: entry.slot.compartmentName, isBootstrap: slot.isBootstrap }

@@ -44,6 +44,71 @@ test('started work that is paused while the agent starts again asks about nothin
   ])
 })
 
+/** The node's slot is confirmed, and no work has begun under it. */
+function nodeBeforeWork(): NodeSimulator {
+  const node = new NodeSimulator()
+  node.apply('s', { interruptionBudget: { count: 1 }, packages: { a: pkg('1.0.0') } })
+  for (let round = 0; round < 50 && node.slots[0]?.ownership !== 'confirmed'; round++) node.step()
+  expect([node.slots[0]?.ownership, node.executedSteps]).toEqual(['confirmed', []])
+  return node
+}
+
+test('a spec that changes between the confirmation of a slot and the first step is confirmed as well', () => {
+  const node = nodeBeforeWork()
+  node.apply('s', { interruptionBudget: { count: 0 }, packages: { a: pkg('2.0.0') } })
+  node.areSlotsConfirmed = false
+  const actions: string[] = []
+  for (let round = 0; round < 5; round++) {
+    node.step()
+    actions.push(...(node.lastPlan?.actions ?? []).map(({ do: what }) => what).filter((what) => what.endsWith('Slot')))
+  }
+  expect([actions, node.slots, node.executedSteps]).toEqual([['confirmSlot'], [], []])
+})
+
+test('work starts once the changed spec is confirmed under the same slot', () => {
+  const node = nodeBeforeWork()
+  const leases = node.slots.map(({ uid }) => uid)
+  node.apply('s', { packages: { a: pkg('2.0.0') } })
+  for (let round = 0; round < 50 && node.executedSteps.length === 0; round++) node.step()
+  expect(node.slots.map(({ uid }) => uid)).toEqual(leases)
+  node.settleFor(20_000)
+  expect(node.status()).toBe('complete')
+})
+
+test('a policy that changes between the confirmation of a slot and the first step is confirmed as well', () => {
+  const node = new NodeSimulator()
+  const policy = {
+    state: 'found',
+    uid: 'p',
+    generation: 1,
+    spec: { default: { budget: { count: 1 }, strategy: { fixed: {} } } },
+  } as const
+  const change = (generation: number): void => {
+    const view = node.views.get('s')
+    if (view) node.views.set('s', { ...view, policy: { ...policy, generation } })
+  }
+  node.apply('s', { deploymentPolicy: 'careful', packages: { a: pkg('1.0.0') } })
+  change(1)
+  for (let round = 0; round < 50 && node.slots[0]?.ownership !== 'confirmed'; round++) node.step()
+  change(2)
+  node.step()
+  expect([node.lastPlan?.actions.map(({ do: what }) => what), node.executedSteps]).toEqual([
+    expect.arrayContaining(['confirmSlot']),
+    [],
+  ])
+  node.settleFor(20_000)
+  expect(node.status()).toBe('complete')
+})
+
+test('a Skyhook that is created again under the same name starts nothing under the slot of the one before', () => {
+  const node = nodeBeforeWork()
+  node.remove('s')
+  node.apply('s', { packages: { a: pkg('2.0.0') } })
+  node.areSlotsGranted = false
+  node.settleFor(20_000)
+  expect([node.slots, node.executedSteps]).toEqual([[], []])
+})
+
 test('started work begins no step under a slot in doubt, and goes on when it is ours', () => {
   const node = new NodeSimulator()
   node.hangingPackages.add('a')

@@ -185,6 +185,8 @@ export type OwnSlot = {
   readonly uid: string
   readonly phase: SlotPhase
   readonly ownership: SlotOwnership
+  /** What granted it, or confirmed it last; absent where this agent did neither. */
+  readonly admittedUnder?: SpecVersions | undefined
   /** Of the budget for nodes that join, see stages/skyhook/joining.ts. */
   readonly isBootstrap?: true
   /** Of a batch: whether the ledger says that it is over. The slot of finished work is kept until then. */
@@ -192,6 +194,13 @@ export type OwnSlot = {
   /** Of an earlier registration of this node. */
   readonly isFormer: boolean
   readonly renewedAtMs: number
+}
+
+/** The versions of what says how many nodes may be out: work of another spec, or under another policy, asks again. */
+export type SpecVersions = {
+  readonly generation: number
+  /** Absent without a policy. */
+  readonly policy?: { readonly uid: string; readonly generation: number }
 }
 
 /**
@@ -205,7 +214,7 @@ export type SlotOwnership =
   | 'seen'
   /** An answer to this agent said that it is ours: what was started continues under it. */
   | 'owned'
-  /** Owned, and the Skyhook was read after the grant and still admits it: work may start under it. */
+  /** Owned, and the Skyhook was read after the grant and still admits it: work of that spec may start under it. */
   | 'confirmed'
 
 export type SlotDenial = {

@@ -20,6 +20,7 @@ const slot: OwnSlot = {
   lease: 's.slot-0',
   phase: 'working',
   ownership: 'confirmed',
+  admittedUnder: { generation: 1 },
   renewedAtMs: 1_000,
 }
 const summary = ({ status, reason, cordon, builder }: SkyhookPlan): unknown[] => [

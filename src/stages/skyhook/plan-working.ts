@@ -48,7 +48,7 @@ export type WorkContext = {
  */
 export function planWorking(builder: PlanBuilder, context: WorkContext): SkyhookPlan {
   const { slot, gate, states, disruption, activeInterrupt } = context
-  const isFree = gate === undefined && mayWorkUnder(slot, true)
+  const isFree = gate === undefined && mayWorkUnder(slot, builder.view, true)
   const mayDisrupt = isFree && mayLeaveControlPlane(builder.snapshot)
   const drain = drainStatusOf(builder, states, disruption, mayDisrupt)
   trackDrain(builder, drain.drain === 'draining')

@@ -3,7 +3,8 @@ import type { Action } from '../model/plan.ts'
 import { type PlanBuilder, requeueAt } from '../model/plan-builder.ts'
 import type { SlotPhase } from '../../schemas/skyhook.ts'
 import type { Reason } from '../../schemas/catalogue/reasons.ts'
-import type { OwnSlot, SkyhookView, SlotDenial, SlotOwnership, Snapshot } from '../model/snapshot.ts'
+import { isEqual } from '../../schemas/equal.ts'
+import type { OwnSlot, SkyhookView, SlotDenial, SlotOwnership, Snapshot, SpecVersions } from '../model/snapshot.ts'
 import { isInServiceUnder } from './joining.ts'
 
 /** A holder reports this often, so that people and the census see that it lives. */
@@ -33,9 +34,19 @@ export const bestSlot = (slots: readonly OwnSlot[]): OwnSlot | undefined =>
         (a.lease < b.lease ? -1 : Number(a.lease > b.lease)),
     )[0]
 
-/** Started work needs to own its slot. Work that has not started needs the budget of this moment as well. */
-export const mayWorkUnder = (slot: OwnSlot | undefined, hasStarted: boolean): boolean =>
-  slot !== undefined && (hasStarted ? isOwned(slot) : slot.ownership === 'confirmed')
+/** Started work needs to own its slot. Work that has not started needs a confirmation of the spec at hand as well. */
+export const mayWorkUnder = (slot: OwnSlot | undefined, view: SkyhookView, hasStarted: boolean): boolean =>
+  slot !== undefined && (hasStarted ? isOwned(slot) : isConfirmedFor(slot, view))
+
+/** A confirmation is one of the spec and the policy that were read for it, and says nothing about later ones. */
+export const isConfirmedFor = ({ ownership, admittedUnder }: OwnSlot, view: SkyhookView): boolean =>
+  ownership === 'confirmed' && isEqual(admittedUnder, versionsOf(view))
+
+/** What a request for a slot of the Skyhook, as this node knows it, is admitted under. */
+export const versionsOf = ({ metadata: { generation = 0 }, policy }: SkyhookView): SpecVersions => ({
+  generation,
+  ...(policy?.state === 'found' && { policy: { uid: policy.uid, generation: policy.generation } }),
+})
 
 /** An answer said that it is ours, and no deletion is under way. */
 export const isOwned = ({ ownership }: OwnSlot): boolean => ownership === 'owned' || ownership === 'confirmed'
@@ -57,7 +68,7 @@ export function requestSlot(
   if (slot?.ownership === 'releasing') return // its end wakes the agent
   if (slot) {
     const dueAtMs = slot.renewedAtMs + renewIntervalMs
-    if (slot.ownership === 'confirmed' && dueAtMs > snapshot.nowMs) requeueAt(builder, dueAtMs)
+    if (isConfirmedFor(slot, view) && dueAtMs > snapshot.nowMs) requeueAt(builder, dueAtMs)
     else actions.push({ do: 'confirmSlot', key, slot, view })
     return
   }

@@ -54,7 +54,7 @@ export const slotBugs: readonly FleetMutant[] = [
     changes: [
       change(
         'daemon/slots/confirmation.ts',
-        "if (ownership === 'seen' || admittedGeneration !== (metadata.generation ?? 0)) return false",
+        "if (ownership === 'seen' || admittedUnder?.generation !== (metadata.generation ?? 0)) return false",
         "if (ownership === 'seen') return false",
       ),
     ],

@@ -7,11 +7,7 @@ export const stageBugs: readonly FleetMutant[] = [
     rule: 'budget',
     bug: 'work starts under a slot that was granted and not confirmed',
     changes: [
-      change(
-        'stages/skyhook/slot.ts',
-        "(hasStarted ? isOwned(slot) : slot.ownership === 'confirmed')",
-        'isOwned(slot)',
-      ),
+      change('stages/skyhook/slot.ts', '(hasStarted ? isOwned(slot) : isConfirmedFor(slot, view))', 'isOwned(slot)'),
     ],
   },
   {

@@ -5,7 +5,7 @@ import type { NodePatch } from '../../../src/schemas/kubernetes.ts'
 import { hasMark } from '../../../src/stages/drain/drain.ts'
 import type { Action } from '../../../src/stages/model/plan.ts'
 import { changeBook, ownSlotsOf, slotAt } from './book.ts'
-import { type Core, isOut, masterLabel, skyhook } from './core.ts'
+import { type Core, hasBegun, isOut, masterLabel, skyhook } from './core.ts'
 import { controlPlaneViolation, cordonViolation, goOut, nodeOf, withNode } from './judge.ts'
 import { confirm, confirmByList, create, createRecovery, list, release, renewed } from './requests.ts'
 import type { Fleet, FleetNode } from './state.ts'
@@ -19,12 +19,15 @@ export function* agentSteps(world: World, fleet: Fleet, who: number): Generator<
   else if (confirming >= 0) yield* confirmByList(world, fleet, who, confirming)
   if (!world.cores.at(node.core).node) return
   const plan = world.cores.plan(node.core, ownSlotsOf(node), node.isDenied)
-  if (plan.next === 'journal')
+  if (plan.next === 'journal') {
+    const begins = hasBegun(world.cores.at(plan.core)) && !hasBegun(world.cores.at(node.core))
     return yield {
       action: `n${who} writes its journal`,
       to: withNode(fleet, who, { ...node, core: plan.core }),
-      isLocal: true,
+      isLocal: !begins, // the agent may see a new spec first
+      violation: begins ? beginViolation(node) : undefined,
     }
+  }
   const isAsking = node.creating.length > 0 || confirming >= 0
   for (const action of plan.actions) yield* actionSteps(world, fleet, who, action, isAsking)
 }
@@ -117,6 +120,12 @@ function* actionSteps(world: World, fleet: Fleet, who: number, action: Action, i
     case 'evict':
       throw new Error(`the model has no ${action.do}`)
   }
+}
+
+/** Work of a spec begins under a slot that was confirmed for this very spec. */
+function beginViolation({ slots, generation }: FleetNode): string | undefined {
+  const isConfirmed = slots.some((entry) => entry.book === 'confirmed' && entry.generation === generation)
+  return isConfirmed ? undefined : 'work begins under a slot that was not confirmed for its spec'
 }
 
 function stepViolation({ slots }: FleetNode, { applied }: Core, name: string): string | undefined {

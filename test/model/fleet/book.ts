@@ -27,7 +27,7 @@ export function changeBook(node: FleetNode, change: (book: SlotBook) => SlotBook
       held.set(uid, {
         slot: slotAt(node, place),
         ownership: book,
-        admittedGeneration: generation === 0 ? undefined : generation,
+        admittedUnder: generation === 0 ? undefined : { generation },
         renewedAtMs: book === 'seen' ? 0 : 1,
         grantedAtMs: 0,
       })
@@ -38,7 +38,7 @@ export function changeBook(node: FleetNode, change: (book: SlotBook) => SlotBook
     const uid = String(place)
     const known = next.held.get(uid)
     const book = known?.ownership ?? (next.ended.has(uid) ? 'ended' : undefined)
-    return { ...entry, book, generation: known?.admittedGeneration ?? 0 }
+    return { ...entry, book, generation: known?.admittedUnder?.generation ?? 0 }
   })
   return { ...node, slots }
 }
@@ -96,6 +96,8 @@ export function ownSlotsOf(node: FleetNode): OwnSlot[] {
         uid: String(place),
         phase: 'working',
         ownership: book,
+        // each plan is made for the first generation, whichever the node has seen
+        admittedUnder: { generation: isOfSkyhook && entry.generation !== node.generation ? 0 : 1 },
         isFormer,
         renewedAtMs: book === 'seen' ? 0 : 1,
       },

@@ -100,7 +100,7 @@ export class Cores {
     return this.#cores.length - 1
   }
 
-  /** `view`: what the agent knows of the Skyhook. Its generation is the model's own: no decision looks at it. */
+  /** `view`: what the agent knows of the Skyhook. Decisions see the first generation: they compare it with slots alone. */
   view(generation = 1): SkyhookView {
     return {
       metadata: { name: skyhook, uid: skyhookUid, resourceVersion: '1', generation },
@@ -111,7 +111,10 @@ export class Cores {
   }
 
   plan(id: CoreId, slots: readonly OwnSlot[], isDenied: boolean): CorePlan {
-    const slotTexts = slots.map(({ uid, lease, ownership, isFormer }) => `${uid}:${lease}:${ownership}:${isFormer}`)
+    const slotTexts = slots.map(
+      ({ uid, lease, ownership, admittedUnder, isFormer }) =>
+        `${uid}:${lease}:${ownership}:${admittedUnder?.generation}:${isFormer}`,
+    )
     const key = `${id}|${isDenied}|${slotTexts.join()}`
     let plan = this.#plans.get(key)
     if (!plan) this.#plans.set(key, (plan = this.#computePlan(id, slots, isDenied)))

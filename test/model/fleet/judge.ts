@@ -85,13 +85,13 @@ export function settled(cores: Cores, fleet: Fleet): Fleet {
   return { ...fleet, nodes }
 }
 
-/** Started work asks nothing about budgets: which ones it knew makes no difference any more. */
+/** Started work asks nothing about budgets: which ones it knew before this one makes no difference any more. */
 const withoutQuestions = (node: FleetNode, { generation }: Fleet): FleetNode => ({
   ...node,
   generation: node.isAgentUp ? generation : 0,
   slots: node.slots.map((entry) => ({
     ...entry,
-    generation: 0,
+    generation: entry.generation === generation ? generation : 0,
     unseen: entry.scope === 'skyhook' ? 0 : entry.unseen,
   })),
 })

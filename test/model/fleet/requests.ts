@@ -184,7 +184,7 @@ const adopt = (node: FleetNode, place: number): FleetNode =>
 function grant(node: FleetNode, entry: SlotEntry, generation: number): FleetNode {
   const place = node.slots.length
   const created = { ...node, isDenied: false, slots: [...node.slots, entry] }
-  const admitted = generation === 0 ? undefined : generation
+  const admitted = generation === 0 ? undefined : { generation }
   return withSlot(
     changeBook(created, (book) => slotBook.granted(book, slotAt(created, place), admitted, 1)),
     entry.scope,
@@ -192,7 +192,7 @@ function grant(node: FleetNode, entry: SlotEntry, generation: number): FleetNode
 }
 
 const accept = (node: FleetNode, place: number, generation: number): FleetNode =>
-  changeBook(node, (book) => slotBook.confirmed(book, slotAt(node, place), generation, 1))
+  changeBook(node, (book) => slotBook.confirmed(book, slotAt(node, place), { generation }, 1))
 
 const inDoubt = (world: World, node: FleetNode, place: number): FleetNode =>
   world.rules.doubtsReleases ? changeBook(node, (book) => slotBook.doubted(book, String(place))) : node

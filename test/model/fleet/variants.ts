@@ -41,13 +41,14 @@ const admitting = (isAdmitted: (index: number, held: readonly number[], limit: n
     },
   })
 
+const withSlots = (snapshot: Snapshot, change: (slot: OwnSlot) => OwnSlot): Snapshot =>
+  snapshot.slots.known ? { ...snapshot, slots: { known: true, value: snapshot.slots.value.map(change) } } : snapshot
+
 const withOwnership = (snapshot: Snapshot, change: (slot: OwnSlot) => SlotOwnership): Snapshot =>
-  snapshot.slots.known
-    ? {
-        ...snapshot,
-        slots: { known: true, value: snapshot.slots.value.map((slot) => ({ ...slot, ownership: change(slot) })) },
-      }
-    : snapshot
+  withSlots(snapshot, (slot) => ({ ...slot, ownership: change(slot) }))
+
+/** Each plan is made for the first generation. */
+const asOfNow = (slot: OwnSlot): OwnSlot => ({ ...slot, admittedUnder: { generation: 1 } })
 
 const withAnnotation = (node: KubernetesNode, key: string, value: string): KubernetesNode =>
   key in (node.metadata.annotations ?? {})
@@ -67,8 +68,12 @@ export const variants = {
       admit({ ...listing, slots: listing.slots.filter(({ kind }) => kind !== 'recovery') }, asking),
   }),
   'starts without a confirmation': seeing((snapshot) =>
-    withOwnership(snapshot, ({ ownership }) => (ownership === 'owned' ? 'confirmed' : ownership)),
+    withSlots(snapshot, (slot) => ({
+      ...asOfNow(slot),
+      ownership: slot.ownership === 'owned' ? 'confirmed' : slot.ownership,
+    })),
   ),
+  'starts under the confirmation of an earlier spec': seeing((snapshot) => withSlots(snapshot, asOfNow)),
   'never lists again before it starts': withRules({ isAdmissionCurrent: () => true }),
   'confirms started work by the budget': acting((actions, { skyhooks }) =>
     actions.map((action) => {

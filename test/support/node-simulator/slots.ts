@@ -2,6 +2,7 @@
 import type { SlotPhase } from '../../../src/schemas/skyhook.ts'
 import type { Action } from '../../../src/stages/model/plan.ts'
 import type { OwnSlot, SkyhookView } from '../../../src/stages/model/snapshot.ts'
+import { versionsOf } from '../../../src/stages/skyhook/slot.ts'
 import type { NodeState } from './node-state.ts'
 
 export const isScopeHeld = ({ slots }: NodeState): boolean => slots.some(({ scope }) => scope === 'control-plane')
@@ -34,7 +35,8 @@ export function acquireSlot(
 /** The budget of this moment would not grant it: it is given back. */
 export function confirmSlot(simulated: NodeState, { slot, view }: Extract<Action, { do: 'confirmSlot' }>): boolean {
   if (simulated.lostLeases.has(slot.uid)) return loseSlot(simulated, slot)
-  if (simulated.areSlotsConfirmed) return updateSlot(simulated, slot, { ownership: 'confirmed' })
+  if (simulated.areSlotsConfirmed)
+    return updateSlot(simulated, slot, { ownership: 'confirmed', admittedUnder: versionsOf(view) })
   const nextRequestAtMs = simulated.nowMs + 1_000
   simulated.slotDenials.set(view.metadata.name, {
     message: 'the budget fell',
@@ -64,12 +66,13 @@ export function updateSlot(simulated: NodeState, { uid }: OwnSlot, change: Parti
 
 function grant(
   simulated: NodeState,
-  { metadata }: SkyhookView,
+  view: SkyhookView,
   phase: SlotPhase,
   scope: OwnSlot['scope'],
   isRecovery: boolean,
   isBootstrap = false,
 ): void {
+  const { metadata } = view
   const isOfSkyhook = scope === 'skyhook'
   const end = isRecovery ? 'node' : isBootstrap ? 'bootstrap-0' : 'slot-0'
   const lease = `${isOfSkyhook ? metadata.uid : scope}.${end}`
@@ -82,6 +85,7 @@ function grant(
     uid,
     phase,
     ownership: 'owned',
+    ...(!isRecovery && isOfSkyhook && { admittedUnder: versionsOf(view) }),
     ...(isBootstrap && { isBootstrap }),
     isFormer: false,
     renewedAtMs: simulated.nowMs,
