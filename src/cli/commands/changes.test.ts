@@ -198,6 +198,45 @@ test.each(['a', 'a:1.0.0'])('reset --package %s takes only that package out of t
   expect(await state('n2')).toBe('{}') // absent would reset the whole Skyhook
 })
 
+test.each(['shelscript', 'shellscript:9.9.9', 'b:1.0.0'])(
+  'reset --package %s, which neither the Skyhook nor a node has, fails with those that there are',
+  async (name) => {
+    const tool = commandLine()
+    await createSkyhook(tool, 'tuning')
+    await createNode(tool, 'n1', withState(entry('b', '2.0.0')))
+    expect(await tool.run(`reset tuning --package ${name} --yes`)).toEqual({
+      code: 3,
+      stdout: '',
+      stderr: `error: Skyhook "tuning" has no package "${name}"\n       it has: b:2.0.0, shellscript:1.2.0\n`,
+    })
+    expect(patchesOf(tool)).toEqual([])
+  },
+)
+
+test('reset --package of a package that has not begun anywhere says so and ends with 0', async () => {
+  const tool = commandLine()
+  await createSkyhook(tool, 'tuning')
+  await createNode(tool, 'n1', withState(entry('b', '2.0.0')))
+  expect(await tool.run('reset tuning --package shellscript --yes')).toMatchObject({
+    code: 0,
+    stderr: 'no node has state of package "shellscript" of Skyhook "tuning"\n',
+  })
+})
+
+test('reset --package of a deleted Skyhook knows its packages by the state that nodes have', async () => {
+  const tool = commandLine()
+  await createNode(tool, 'n1', withState(entry('b', '2.0.0')))
+  expect(await tool.run('reset tuning --package a --yes')).toMatchObject({
+    code: 3,
+    stderr: expect.stringContaining('it has: b:2.0.0'),
+  })
+  expect(await tool.run('reset tuning --package b --yes')).toMatchObject({ code: 0 })
+  expect(await tool.run('reset other --package b --yes')).toMatchObject({
+    code: 3,
+    stderr: expect.stringContaining('there is no Skyhook "other"'),
+  })
+})
+
 test('deployment-policy reset makes another text of each call and needs a policy', async () => {
   const tool = commandLine()
   await createSkyhook(tool, 'tuning', { deploymentPolicy: 'careful' })

@@ -1,11 +1,11 @@
 /** package status and package rerun. */
 import { defineCommand, type Context } from '../framework/command.ts'
-import { notFoundError, usageError } from '../framework/command-error.ts'
+import { usageError } from '../framework/command-error.ts'
 import { exitCodes } from '../framework/exit-codes.ts'
 import { changeFormats } from '../objects/apply-changes.ts'
 import { editPackages } from '../objects/edit-state.ts'
 import { listNodes, publishedPackages, type NodeMetadata, type PublishedPackage } from '../objects/nodes.ts'
-import { getSkyhook } from '../objects/skyhooks.ts'
+import { getSkyhook, noPackage } from '../objects/skyhooks.ts'
 import { print } from '../output/print.ts'
 import { changeNodes, selectNodes } from './node-changes.ts'
 import { countOf } from './reset.ts'
@@ -135,9 +135,4 @@ async function versionOf(context: Context, skyhook: string, name: string): Promi
   const found = spec.packages?.[name]
   if (found === undefined) throw noPackage(name, skyhook, Object.keys(spec.packages ?? {}))
   return found.version
-}
-
-function noPackage(name: string, skyhook: string, known: readonly string[]): Error {
-  const remedy = known.length === 0 ? 'it has no packages' : `it has: ${known.join(', ')}`
-  return notFoundError(`Skyhook "${skyhook}" has no package "${name}"`, remedy)
 }

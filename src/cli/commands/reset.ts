@@ -6,8 +6,8 @@ import { exitCodes } from '../framework/exit-codes.ts'
 import { applyChanges, type Change, changeFormats } from '../objects/apply-changes.ts'
 import { editPackages, isPackage } from '../objects/edit-state.ts'
 import type { Edit, Editable } from '../objects/edit.ts'
-import { listNodes, nodePath, publishedPackages, skyhooksOn } from '../objects/nodes.ts'
-import { getSkyhook, noSkyhook, skyhookPath } from '../objects/skyhooks.ts'
+import { listNodes, nodePath, type NodeMetadata, publishedPackages, skyhooksOn } from '../objects/nodes.ts'
+import { getSkyhook, noPackage, noSkyhook, skyhookPath } from '../objects/skyhooks.ts'
 
 export const reset = defineCommand({
   name: 'reset',
@@ -23,18 +23,15 @@ export const reset = defineCommand({
     skipBatchReset: { type: 'boolean', summary: 'let the batches of the DeploymentPolicy go on as they are' },
   },
   formats: changeFormats,
-  exitCodes: { [exitCodes.notFound]: 'the Skyhook does not exist, and no node has state of it' },
+  exitCodes: { [exitCodes.notFound]: 'the Skyhook or the package does not exist, and no node has state of it' },
   isAction: true,
   run: async (context, { arguments: { skyhook: name }, flags }) => {
     const { transport } = await context.connect()
-    const nodes = (await listNodes(transport, context.signal)).filter((node) => {
-      const packages = publishedPackages(node, name)
-      if (flags.package === undefined) return skyhooksOn(node).includes(name)
-      return [...(packages?.values() ?? [])].some((one) => isPackage(one, flags.package ?? ''))
-    })
+    const withState = (await listNodes(transport, context.signal)).filter((node) => skyhooksOn(node).includes(name))
     // Nodes keep the state of a deleted Skyhook: it can be reset without it.
     const skyhook = await getIfKnown(context, name)
-    if (skyhook === undefined && nodes.length === 0) throw noSkyhook(name)
+    if (skyhook === undefined && withState.length === 0) throw noSkyhook(name)
+    const nodes = flags.package === undefined ? withState : nodesOfPackage(withState, name, flags.package, skyhook)
 
     const resetsBatches =
       skyhook?.spec.deploymentPolicy !== undefined && flags.package === undefined && !flags.skipBatchReset
@@ -52,10 +49,28 @@ export const reset = defineCommand({
         `Forget ${what} Skyhook "${name}" has done on ${countOf(nodes.length, 'node')}? Packages run again, with ` +
           'their interrupts.',
       )
-    if (changes.length === 0) context.stderr.write(`no node has state of Skyhook "${name}"\n`)
+    const missing = flags.package === undefined ? '' : `package "${flags.package}" of `
+    if (changes.length === 0) context.stderr.write(`no node has state of ${missing}Skyhook "${name}"\n`)
     return await applyChanges(context, changes)
   },
 })
+
+/** The nodes with state of the package. Throws "not found" for one that neither they nor the spec have. */
+function nodesOfPackage(
+  nodes: readonly NodeMetadata[],
+  skyhook: string,
+  text: string,
+  known: Skyhook | undefined,
+): readonly NodeMetadata[] {
+  const packagesOn = (node: NodeMetadata) => [...(publishedPackages(node, skyhook)?.values() ?? [])]
+  const listed = Object.entries(known?.spec.packages ?? {}).map(([name, { version }]) => ({ name, version }))
+  const packages = [...listed, ...nodes.flatMap(packagesOn)]
+  if (!packages.some((one) => isPackage(one, text))) {
+    const names = new Set(packages.map(({ name, version }) => `${name}:${version}`))
+    throw noPackage(text, skyhook, [...names].sort())
+  }
+  return nodes.filter((node) => packagesOn(node).some((one) => isPackage(one, text)))
+}
 
 /** The batches of a Skyhook's DeploymentPolicy start over: another text is another reset. */
 export function batchReset({ clock }: Pick<Context, 'clock'>, name: string): Change {

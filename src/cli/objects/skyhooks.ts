@@ -21,6 +21,12 @@ export async function getSkyhook(transport: KubeTransport, name: string, signal:
 export const noSkyhook = (name: string): Error =>
   notFoundError(`there is no Skyhook "${name}"`, 'see kubectl get skyhooks')
 
+/** The error for a package that a Skyhook does not have. `known`: those that it has. */
+export function noPackage(name: string, skyhook: string, known: readonly string[]): Error {
+  const remedy = known.length === 0 ? 'it has no packages' : `it has: ${known.join(', ')}`
+  return notFoundError(`Skyhook "${skyhook}" has no package "${name}"`, remedy)
+}
+
 /** Names of all Skyhooks, in order. */
 export async function listSkyhookNames(transport: KubeTransport, signal: AbortSignal): Promise<readonly string[]> {
   const { items } = await listAll<Skyhook, string>(transport, skyhooksPath, {
