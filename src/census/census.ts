@@ -80,6 +80,11 @@ export async function runCensus(settings: CensusSettings, context: CensusContext
       recorder.record({ regarding: { ...skyhookTypeMeta, name, uid }, ...event }),
     onCounted: (skyhook, series) => fleet.counted(skyhook, series),
     onFailed: (skyhook, error) => log('warn', 'census: write failed', { skyhook, error: messageOf(error) }),
+    onCountFailed: (skyhook, error) =>
+      log('warn', 'census: count failed', {
+        skyhook,
+        error: (error instanceof Error && error.stack) || messageOf(error),
+      }),
     signal,
   })
 

@@ -26,6 +26,7 @@ let skyhooks: Map<string, Skyhook & KubeObject>
 let ledgers: Map<string, Lease>
 let isTrusted: boolean
 let failed: unknown[]
+let uncounted: unknown[]
 let events: string[]
 let relisted: string[]
 let census: Scheduler
@@ -39,6 +40,7 @@ beforeEach(async () => {
   ledgers = new Map()
   isTrusted = true
   failed = []
+  uncounted = []
   events = []
   relisted = []
   census = startScheduler({
@@ -57,6 +59,7 @@ beforeEach(async () => {
     onCounted: () => undefined,
     report: (_, { reason, message }) => void events.push(`${reason}: ${message}`),
     onFailed: (_, error) => void failed.push(error),
+    onCountFailed: (_, error) => void uncounted.push(error),
     signal: abort.signal,
   })
 })
@@ -328,6 +331,30 @@ test('a ledger that fails delays no status, and a slow Skyhook delays no other',
   put('demo')
   await eventually(() => expect(status()?.status).toBe('in_progress'))
   await eventually(() => expect(failed).not.toEqual([]))
+})
+
+test('a Skyhook that cannot be counted is tried less and less often, and stops no other', async () => {
+  put('broken')
+  const broken = skyhooks.get('broken') as Skyhook & KubeObject
+  let tries = 0
+  Object.defineProperty(broken.metadata, 'annotations', {
+    get() {
+      tries++
+      throw new TypeError('it has a form that nobody thought of')
+    },
+  })
+  setNode('n1', nodeReporting('n1', { status: 'in_progress' }))
+  put()
+  await eventually(() => expect(status()?.status).toBe('in_progress'))
+  for (let round = 0; round < 20; round++) {
+    census.enqueueAll()
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+  expect([tries > 0, tries < 5]).toEqual([true, true])
+  expect(uncounted).toHaveLength(tries)
+  expect(String(uncounted[0])).toContain('a form that nobody thought of')
+  put('broken')
+  await eventually(() => expect(status('broken')?.status).toBe('waiting'), 10_000)
 })
 
 test('a deleted Skyhook is forgotten', async () => {

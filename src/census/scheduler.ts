@@ -1,9 +1,11 @@
 /** All Skyhooks at the census: which of them to count again when something changed, and how soon. */
 import type { Change } from '../kube/store.ts'
 import type { KubeObject } from '../kube/objects.ts'
+import { requestBackoff } from '../kube/retry.ts'
 import { ledgerName } from '../lease/names.ts'
 import type { Leases } from '../lease/slot-reads.ts'
 import type { Lease } from '../lease/slot.ts'
+import { backoffMs } from '../schemas/backoff.ts'
 import type { Random } from '../schemas/clock.ts'
 import type { Skyhook } from '../schemas/skyhook.ts'
 import type { ClusterView } from './cluster-view.ts'
@@ -20,6 +22,8 @@ export type SchedulerOptions = {
   readonly report: SkyhookReconcilerOptions['report']
   readonly onCounted: SkyhookReconcilerOptions['onCounted']
   readonly onFailed: (skyhook: string, error: unknown) => void
+  /** A Skyhook could not be counted; it is tried again less and less often. */
+  readonly onCountFailed: (skyhook: string, error: unknown) => void
   readonly signal: AbortSignal
 }
 
@@ -40,12 +44,16 @@ const debounceMs = 50
 const restRatio = 9
 const maxTimerMs = 2 ** 31 - 1
 
-const startableAtMs = ({ isBusy, dueMs }: QueueItem): number => (isBusy ? Infinity : dueMs)
+const startableAtMs = ({ isBusy, dueMs, notBeforeMs }: QueueItem): number =>
+  isBusy ? Infinity : Math.max(dueMs, notBeforeMs)
 
 type QueueItem = {
   readonly skyhook: string
   readonly reconciler: SkyhookReconciler
   dueMs: number
+  /** Whatever changes: its last turns could not be made. */
+  notBeforeMs: number
+  failures: number
   isBusy: boolean
 }
 
@@ -81,7 +89,14 @@ export function startScheduler(options: SchedulerOptions): Scheduler {
       random,
       signal,
     })
-    const item: QueueItem = { skyhook: name, reconciler, dueMs: Infinity, isBusy: false }
+    const item: QueueItem = {
+      skyhook: name,
+      reconciler,
+      dueMs: Infinity,
+      notBeforeMs: -Infinity,
+      failures: 0,
+      isBusy: false,
+    }
     queue.set(uid, item)
     return item
   }
@@ -117,8 +132,16 @@ export function startScheduler(options: SchedulerOptions): Scheduler {
   }
 
   const reconcile = async (item: QueueItem): Promise<void> => {
-    const requeueAtMs = await item.reconciler.reconcile()
-    item.dueMs = Math.min(item.dueMs, requeueAtMs) // it may have been enqueued meanwhile
+    try {
+      const requeueAtMs = await item.reconciler.reconcile()
+      item.dueMs = Math.min(item.dueMs, requeueAtMs) // it may have been enqueued meanwhile
+      item.failures = 0
+    } catch (error) {
+      // a mistake of this program, which one Skyhook has brought to light: the others are counted all the same
+      options.onCountFailed(item.skyhook, error)
+      item.notBeforeMs = clock.monotonicMs() + backoffMs(++item.failures, requestBackoff, random.number())
+      item.dueMs = item.notBeforeMs
+    }
     item.isBusy = false
     armTimer()
   }
