@@ -93,7 +93,33 @@ test('a rollout that grows is expected to be as fast as with the largest batches
   await clock.advance(1_000)
   knowledge.learn([ledgerOf(99, { size: 1 })])
   expect(knowledge.nodesPerMs()).toBe(0)
-  knowledge.learn([ledgerOf(97, { size: 4, epoch: 3 })])
+  knowledge.learn([ledgerOf(97, { size: 4, epoch: 3, currentBatch: 3 })])
   await clock.advance(1_000)
   expect(knowledge.nodesPerMs()).toBe((2 * 10) / 2_000)
+})
+
+test.each<[string, Partial<BatchState>, Partial<BatchState>]>([
+  ['begins again after a stop', { epoch: 40, currentBatch: 40, stopped: true }, { epoch: 40 }],
+  ['goes on after a stop', { epoch: 40, currentBatch: 40, stopped: true }, { epoch: 40, currentBatch: 40 }],
+  ['begins again', { epoch: 40, currentBatch: 40 }, { epoch: 40 }],
+  ['has a new ledger whose epochs caught up', { epoch: 1 }, { epoch: 41 }],
+])('a rollout that %s is not expected to be fast', async (_, before, after) => {
+  const { clock, knowledge } = knowledgeOf(viewOf(exponential), ledgerOf(100, { size: 1, ...before }))
+  expect(knowledge.nodesPerMs()).toBe(0)
+  await clock.advance(60_000)
+  knowledge.learn([ledgerOf(100, { size: 1, ...after })])
+  expect(knowledge.nodesPerMs()).toBe(0)
+  await clock.advance(10_000)
+  const { epoch = 0, currentBatch = 1 } = after
+  knowledge.learn([ledgerOf(100, { size: 1, epoch: epoch + 1, currentBatch: currentBatch + 1 })])
+  expect(knowledge.nodesPerMs()).toBeLessThanOrEqual(10 / 10_000)
+  expect(knowledge.nodesPerMs()).toBeGreaterThan(0)
+})
+
+test('a stopped rollout is not expected to go on, whoever leaves the cluster', async () => {
+  const { clock, knowledge } = knowledgeOf(viewOf(exponential), ledgerOf(100, { stopped: true, currentBatch: 5 }))
+  knowledge.nodesPerMs()
+  await clock.advance(60_000)
+  knowledge.learn([ledgerOf(60, { stopped: true, currentBatch: 5 })]) // nodes were taken away
+  expect(knowledge.nodesPerMs()).toBe(0)
 })

@@ -41,10 +41,23 @@ export type QueueKnowledge = {
   scope(): Scope
   /** A slot went from one node to the next. */
   passedOn(): void
-  /** Nodes that stopped waiting, per ms, since the first call; with batches, if each had as many as one may have. */
+  /**
+   * Nodes that stopped waiting, per ms, since the first call, or since the rollout began again; with batches, if each
+   * had as many as one may have.
+   */
   nodesPerMs(): number
   /** For how long the ledger has been as it is, in ms. */
   ledgerAgeMs(): number
+}
+
+/** How far a rollout had come at some time. `batch`: number of the open one; undefined without a policy. */
+type SeenProgress = { readonly waiters: number; readonly batch: number | undefined; readonly atMs: number }
+
+/** Negative where the rollout began again, or more nodes wait; undefined where a policy came or went. */
+function nodesBetween(first: SeenProgress, now: SeenProgress, mostPerBatch: number): number | undefined {
+  if (first.batch === undefined && now.batch === undefined) return first.waiters - now.waiters
+  if (first.batch === undefined || now.batch === undefined) return undefined
+  return (now.batch - first.batch) * mostPerBatch
 }
 
 export function createQueueKnowledge(first: SkyhookView, fleet: FleetSize, clock: Clock): QueueKnowledge {
@@ -52,7 +65,7 @@ export function createQueueKnowledge(first: SkyhookView, fleet: FleetSize, clock
   let ledgers: readonly Lease[] = []
   let handOvers = 0
   let seen = { resourceVersion: '', sinceMs: clock.monotonicMs() }
-  let firstAsked: { readonly waiters: number; readonly epoch: number; readonly atMs: number } | undefined
+  let firstAsked: SeenProgress | undefined
   let slots: readonly Slot[] = []
   const limit = (): Limit => limitOf(view, ledgers, slots)
 
@@ -93,14 +106,18 @@ export function createQueueKnowledge(first: SkyhookView, fleet: FleetSize, clock
     },
     passedOn: () => void handOvers++,
     nodesPerMs() {
-      const { waiters } = queue()
-      const atMs = clock.monotonicMs()
       const batches = batchesOf(view, ledgers)
-      const epoch = batches?.open.epoch ?? 0
-      firstAsked ??= { waiters, epoch, atMs }
-      if (atMs <= firstAsked.atMs) return 0
-      const nodes = batches ? (epoch - firstAsked.epoch) * batches.most : firstAsked.waiters - waiters
-      return Math.max(0, nodes) / (atMs - firstAsked.atMs)
+      if (batches === undefined && view.spec.deploymentPolicy) {
+        firstAsked = undefined // stopped, or not known: what comes next is not compared with what was before
+        return 0
+      }
+      const now = { waiters: queue().waiters, batch: batches?.open.currentBatch, atMs: clock.monotonicMs() }
+      const nodes = firstAsked && nodesBetween(firstAsked, now, batches?.most ?? 0)
+      if (firstAsked === undefined || nodes === undefined || nodes < 0) {
+        firstAsked = now
+        return 0
+      }
+      return now.atMs > firstAsked.atMs ? nodes / (now.atMs - firstAsked.atMs) : 0
     },
     ledgerAgeMs: () => clock.monotonicMs() - seen.sinceMs,
   }
