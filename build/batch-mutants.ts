@@ -35,6 +35,9 @@ export const batchMutants: readonly Mutant[] = [
     "verdict.verdict === 'over' ? { ...verdict.next, " +
       "failed: counts.nodes.filter((one) => one.status === 'erroring').length } : batch",
   ),
+  plan('only holders of slots did not wait', '!isInLine(node) || holders', 'holders'),
+  plan('a finished node waits for the next batch', '|| holders.has(node.name)', ''),
+  plan('each turn counts who waited when the batch began', 'batch.epoch === before?.epoch', 'before === null'),
   compartments('a compartment without a strategy has none', 'strategy ?? fallback.strategy', 'strategy ?? {}'),
   compartments(
     'overlap ranks the strategy that is inherited',

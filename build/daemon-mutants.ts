@@ -115,7 +115,7 @@ export const mutants: readonly Mutant[] = [
     'raisedBy > 0 || isNextBatch || isAmongNext',
     'raisedBy > 0 || isNextBatch',
   ),
-  knowledge('places that were taken are free', 'slotsNow - Math.max(0, taken)', 'slotsNow'),
+  knowledge('places that were taken are free', 'batch.size) - Math.max(0, taken)', 'batch.size)'),
   knowledge('batches of before a reset are progress', 'nodes === undefined || nodes < 0', 'nodes === undefined'),
   knowledge('a stopped rollout is compared with', 'firstAsked = undefined // stopped', '// stopped'),
   knowledge('batches stay as small as they are', '* mostPerBatch', '* 1'),

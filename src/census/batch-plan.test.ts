@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { allAgents, countsOf, nodeReporting, skyhookWith, spec } from '../../test/support/census-objects.ts'
-import type { Ledger } from '../lease/ledger.ts'
+import type { Ledger, LedgerScope } from '../lease/ledger.ts'
 import { skyhookScope } from '../lease/names.ts'
 import { newLease, readSlot, type Slot } from '../lease/slot.ts'
 import { ignoreLabel, resetBatchesKey } from '../schemas/annotations.ts'
@@ -109,6 +109,41 @@ describe('planBatches', () => {
     const { batches } = planned({ currentLedger, slots, statuses: ['in_progress', 'complete', 'complete'] })
     expect(batches['__default__']).toMatchObject({ epoch: 2, currentBatch: 2, completed: 2, size: 2, lastBatchSize: 2 })
     expect(batches['gpu']).toMatchObject({ epoch: 1, completed: 0 })
+  })
+
+  describe('nodes that did not wait when a batch began', () => {
+    const notWaiting = (scenario: Scenario): number | undefined => planned(scenario).batches['__default__']?.notWaiting
+
+    test('nodes that are complete, failing or blocked are counted for the first batch', () => {
+      const statuses = ['waiting', 'complete', 'erroring', 'blocked TaintNotTolerated', 'waiting', 'waiting']
+      expect(notWaiting({ statuses })).toBe(3)
+    })
+
+    test('nodes of a batch that is over are counted for the next one, whatever their Nodes still say', () => {
+      const slots = [slotOf(1, 'finished', 1), slotOf(2, 'finished', 1)]
+      const statuses = ['in_progress', 'complete', 'waiting', 'waiting', 'complete']
+      expect(notWaiting({ currentLedger, slots, statuses })).toBe(3)
+    })
+
+    test('nodes of other work are counted once the work changes', () => {
+      const scenario = { currentLedger: late, spec: { ...paced, runtimeRequired: true } }
+      const changed = { ...scenario, currentLedger: { ...late, applied: 'other' } }
+      expect(notWaiting({ ...changed, statuses: ['waiting', 'complete', 'waiting'] })).toBe(1)
+    })
+
+    test('the number stays while the batch is open, also after a reset', () => {
+      const statuses = ['waiting', 'complete', 'in_progress', 'waiting']
+      const known = ledgerAfter({}, { notWaiting: 7 })
+      expect(notWaiting({ currentLedger: known, statuses })).toBe(7)
+      expect(notWaiting({ currentLedger: known, statuses, annotation: 'tuesday' })).toBe(7)
+    })
+
+    test('a ledger of an earlier version does not say it before its next batch', () => {
+      const { notWaiting: _, ...batch } = currentLedger.compartments['__default__']?.batch as BatchState
+      const scope = { ...(currentLedger.compartments['__default__'] as LedgerScope), batch }
+      const older: Ledger = { ...currentLedger, compartments: { ...currentLedger.compartments, __default__: scope } }
+      expect(planned({ currentLedger: older }).batches['__default__']).toEqual(batch)
+    })
   })
 
   test.each<[string, string, number, number, Scenario?]>([
@@ -229,6 +264,7 @@ describe('planBatches', () => {
         stopped: false,
         lastBatchSize: 0,
         lastBatchFailed: false,
+        notWaiting: 2,
       })
       expect(planned({ currentLedger: late, policy, statuses, slots: [] })).toMatchObject({
         atRest: new Set(['gpu', '__default__']),

@@ -4,6 +4,7 @@ import { skyhookScope } from '../lease/names.ts'
 import { type BatchVerdict, judgeBatch } from '../lease/policy/batch.ts'
 import {
   batchAfterCompletion,
+  batchBeside,
   batchOfNextRollout,
   batchUnder,
   batchWaiting,
@@ -59,9 +60,8 @@ export function planBatches(input: BatchInput): BatchPlan {
   const startsOver = startsOverOnCompletion(skyhook, policy)
   const waiting = new Set<string>()
 
-  const batchOf = (compartment: Compartment): BatchState => {
+  const nextBatch = (before: BatchState | undefined, compartment: Compartment): BatchState => {
     const { name, strategy } = compartment
-    const before = isCurrent ? currentLedger.compartments[name]?.batch : undefined
     if (before === undefined) return firstBatch(strategy, 1)
     if (isNextRollout) return batchOfNextRollout(before, strategy, isReset || startsOver)
     if (isReset) return firstBatch(strategy, before.epoch)
@@ -79,6 +79,14 @@ export function planBatches(input: BatchInput): BatchPlan {
     return startsOver && isComplete && isOver ? batchAfterCompletion(after, strategy) : after
   }
 
+  const batchOf = (compartment: Compartment): BatchState => {
+    const before = isCurrent ? currentLedger.compartments[compartment.name]?.batch : undefined
+    const batch = nextBatch(before, compartment)
+    return batch.epoch === before?.epoch
+      ? batchBeside(batch, before.notWaiting)
+      : batchBeside(batch, countNotWaiting(input, compartment.name))
+  }
+
   return {
     batches: Object.fromEntries(compartmentsOf(policy.spec).map((each) => [each.name, batchOf(each)])),
     reset,
@@ -87,6 +95,12 @@ export function planBatches(input: BatchInput): BatchPlan {
     ),
     waiting,
   }
+}
+
+/** Also the holders of slots, whose Nodes may not say yet that they do not wait any more. */
+function countNotWaiting({ skyhook, counts, slots = [] }: BatchInput, compartment: string): number {
+  const holders = new Set(slots.filter((slot) => isOf(slot, skyhook, compartment)).map(({ holder }) => holder))
+  return nodesOf(counts, compartment).filter((node) => !isInLine(node) || holders.has(node.name)).length
 }
 
 const nodesOf = ({ compartments }: Counts, compartment: string): readonly NodeFact[] =>

@@ -213,7 +213,7 @@ const isBatch = (value: unknown): boolean =>
   value === undefined ||
   (isObject(value) &&
     batchCounts.every((count) => isCount(value[count])) &&
-    (value['waitedSeconds'] === undefined || isCount(value['waitedSeconds'])) &&
+    [value['waitedSeconds'], value['notWaiting']].every((count) => count === undefined || isCount(count)) &&
     typeof value['stopped'] === 'boolean' &&
     typeof value['lastBatchFailed'] === 'boolean')
 

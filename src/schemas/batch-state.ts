@@ -16,6 +16,11 @@ export type BatchState = {
   readonly lastBatchSize: number
   readonly lastBatchFailed: boolean
   /**
+   * Nodes of the compartment that did not wait for a slot when the batch began, and so have no place in it. It only
+   * tells those who wait how many places are left. Absent in a batch that an earlier version has begun.
+   */
+  readonly notWaiting?: number
+  /**
    * Whole seconds for which the batch, else done, has waited for nodes that may not come. Here, and not in the memory
    * of the census, for that may be killed before it has waited long enough. No clock is compared with it.
    */

@@ -70,13 +70,16 @@ test.each<[string, StrategySpec, Partial<BatchState>, { next: number; most: numb
 })
 
 test.each<[string, number, Partial<BatchState>, number]>([
-  ['the batch has just begun', 100, { size: 4 }, 4],
-  ['three nodes have a place', 97, { size: 4 }, 1],
-  ['all places are taken', 96, { size: 4 }, 0],
-  ['nodes of earlier batches take none', 93, { size: 4, completed: 6, failed: 1 }, 4],
-  ['nodes that were complete before the rollout leave it open who has a place', 50, { size: 4 }, 0],
-  ['a batch has at most as many places as the budget', 100, { size: 16 }, 10],
-  ['a stopped rollout has none', 100, { size: 4, stopped: true }, 0],
+  ['the batch has just begun', 100, { size: 4, notWaiting: 0 }, 4],
+  ['three nodes have a place', 97, { size: 4, notWaiting: 0 }, 1],
+  ['all places are taken', 96, { size: 4, notWaiting: 0 }, 0],
+  ['nodes of earlier batches take none', 93, { size: 4, completed: 6, failed: 1, notWaiting: 7 }, 4],
+  ['nodes that were complete before the rollout take none', 48, { size: 4, notWaiting: 50 }, 2],
+  ['results of nodes that are gone do not count', 10, { size: 4, completed: 5_000, notWaiting: 86 }, 0],
+  ['nodes that wait again leave all of them', 100, { size: 4, notWaiting: 5 }, 4],
+  ['a ledger that does not say who waited when the batch began shows none', 97, { size: 4 }, 0],
+  ['a batch has at most as many places as the budget', 100, { size: 16, notWaiting: 0 }, 10],
+  ['a stopped rollout has none', 100, { size: 4, stopped: true, notWaiting: 0 }, 0],
 ])('places that nobody has taken: %s', (_, waiters, batch, free) => {
   expect(knowledgeOf(viewOf(exponential), ledgerOf(waiters, batch)).knowledge.freeInBatch()).toBe(free)
 })

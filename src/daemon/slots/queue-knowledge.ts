@@ -88,11 +88,12 @@ export function createQueueKnowledge(first: SkyhookView, fleet: FleetSize, clock
     epoch: () => epochOf(view, ledgers),
     batches: () => batchesOf(view, ledgers),
     freeInBatch() {
-      const [slotsNow, batches] = [limit(), batchesOf(view, ledgers)]
-      if (typeof slotsNow !== 'number' || batches === undefined) return 0
+      const [slotsNow, batch] = [limit(), batchesOf(view, ledgers)?.open]
+      if (typeof slotsNow !== 'number' || batch?.notWaiting === undefined) return 0
       const { matched, waiters } = queue()
-      const taken = matched - waiters - batches.open.completed - batches.open.failed
-      return Math.max(0, slotsNow - Math.max(0, taken))
+      const taken = matched - waiters - batch.notWaiting
+      // slots that failed in earlier batches are beside the size
+      return Math.max(0, Math.min(slotsNow, batch.size) - Math.max(0, taken))
     },
     scope: () => skyhookScope(view.metadata, compartmentOf(view, ledgers) ?? '', compartmentNames(view)),
     learn(found, foundSlots = []) {

@@ -100,7 +100,8 @@ const batched = (): SkyhookView => ({
 })
 /** `batchSize`: of the open batch, the first one. */
 async function count(matched: number, waiters: number, batchSize?: number): Promise<void> {
-  const batch = batchSize === undefined ? undefined : { ...firstBatch(readStrategy({}), 1), size: batchSize }
+  const batch =
+    batchSize === undefined ? undefined : { ...firstBatch(readStrategy({}), 1), size: batchSize, notWaiting: 0 }
   const ledger: Ledger = {
     v: 1,
     skyhookUID: skyhook.uid,

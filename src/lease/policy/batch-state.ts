@@ -34,6 +34,12 @@ export function batchWaiting(batch: BatchState, waitedSeconds: number | undefine
   return next
 }
 
+/** The batch, beside so many nodes that did not wait when it began; undefined = that is not known. */
+export function batchBeside(batch: BatchState, notWaiting: number | undefined): BatchState {
+  const { notWaiting: _, ...rest } = batch
+  return notWaiting === undefined ? rest : { ...rest, notWaiting }
+}
+
 /** All nodes are complete. The results of the rollout stay: they are its history. */
 export function batchAfterCompletion(before: BatchState, strategy: Strategy): BatchState {
   const { epoch, completed, failed } = before
