@@ -20,7 +20,7 @@ export type Identity = {
 }
 
 export type Credentials = {
-  /** `https://host:port`, or plain `http://` for a server of a test. */
+  /** `https://host:port`, with a path behind a proxy of several clusters; plain `http://` for a server of a test. */
   readonly server: string
   /** The current identity, from memory if it was read within the last minute; `forceRefresh` reads it again at once. */
   current(options?: { readonly forceRefresh?: boolean }): Promise<Identity>

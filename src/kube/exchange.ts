@@ -11,6 +11,8 @@ export type ExchangeRequest = {
   readonly method: string
   readonly hostname: string
   readonly port: string
+  /** Below what path the server serves its API; '' for most. */
+  readonly basePath: string
   readonly path: string
   readonly agent: Agent
   readonly headers: OutgoingHttpHeaders
@@ -58,7 +60,7 @@ async function exchangeOnce(
   return await new Promise<IncomingMessage>((resolve, reject) => {
     const headers =
       body === undefined ? options.headers : { ...options.headers, 'content-length': Buffer.byteLength(body) }
-    const outgoing = request({ ...options, headers })
+    const outgoing = request({ ...options, path: `${options.basePath}${options.path}`, headers })
     let isConnected = false
     let isWaiting = true
     const giveUp = (why: Error): void => {

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { startFakeApiServer, type FakeApiServer } from '../../test/support/fake-api-server.ts'
+import { staticCredentials } from '../../test/support/static-credentials.ts'
 import type { Credentials } from './credentials.ts'
 import {
   apiErrorFrom,
@@ -89,6 +90,24 @@ describe('requests', () => {
     ])
   })
 })
+
+test.each(['/k8s/clusters/c-1', '/k8s/clusters/c-1//'])(
+  'requests go below the path of a server at %s',
+  async (prefix) => {
+    const credentials = staticCredentials({ server: `${server.url}${prefix}` })
+    const heard: string[] = []
+    const client = server.connect({ credentials, onRequest: ({ path }) => heard.push(path) })
+    const error = await errorOf(client.json('GET', `${nodesPath}/a`, { query: { pretty: true } }))
+    await errorOf(client.stream(nodesPath, { query: { watch: 1 } }))
+    expect(server.requests.map(({ path }) => path)).toEqual([
+      `/k8s/clusters/c-1${nodesPath}/a`,
+      `/k8s/clusters/c-1${nodesPath}`,
+    ])
+    expect(heard).toEqual([`${nodesPath}/a`, nodesPath])
+    expect(error).toMatchObject({ request: `GET ${nodesPath}/a` })
+    client.close()
+  },
+)
 
 describe('refusals', () => {
   test.each([

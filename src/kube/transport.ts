@@ -111,6 +111,7 @@ export function createKubeTransport(options: KubeTransportOptions): KubeTranspor
           method,
           hostname: baseUrl.hostname.replace(/^\[|\]$/g, ''),
           port: baseUrl.port,
+          basePath: baseUrl.pathname.replace(/\/+$/, ''),
           path: `${path}${queryString(query)}`,
           agent: isStream ? pool.streams : pool[call.pool ?? 'calls'],
           headers: headersOf(call, identity, `${program}/${version}`),

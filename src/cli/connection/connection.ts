@@ -5,7 +5,7 @@ export type Connection = {
   readonly transport: KubeTransport
   /** Of the kubeconfig, for people; absent without a kubeconfig. */
   readonly contextName: string | undefined
-  /** For people: `https://host:port`. */
+  /** For people: `https://host:port`, with the path if it has one. */
   readonly server: string
   /** What `-n` says. */
   readonly namespace: string | undefined

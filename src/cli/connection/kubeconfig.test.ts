@@ -163,6 +163,15 @@ async function requestOf(
   return { namespace, headers: received.at(-1)?.headers ?? {}, received, machine }
 }
 
+test('requests go below the path of the server', async () => {
+  const { url, received } = await startServer()
+  const place = files({ config: configOf({ server: `${url}/k8s/clusters/c-1/` }) })
+  const { transport } = await openConnection(parseGlobals([]), machineWith({ KUBECONFIG: join(place, 'config') }))
+  onTestFinished(() => transport.close())
+  await transport.json('GET', '/version')
+  expect(received.map((one) => one.url)).toEqual(['/k8s/clusters/c-1/version'])
+})
+
 test('requests carry the token, and the tool as their field manager', async () => {
   const { headers } = await requestOf('', { token: 'secret' })
   expect(headers).toMatchObject({
