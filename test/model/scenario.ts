@@ -10,6 +10,7 @@ import { controlPlaneLabel } from './invariants/control-plane-is-guarded.ts'
 import type { Disturbance } from './faulty-node.ts'
 import type { Decide } from '../support/node-simulator/node-simulator.ts'
 import { guardedStep, plainStep, simplePackage } from '../support/node-simulator/package-content.ts'
+import { Wakes } from '../support/node-simulator/wakes.ts'
 
 /** What can happen to a node, as data: a list of these is a scenario that a search can shrink. */
 export type ScenarioEvent =
@@ -445,12 +446,13 @@ export class Scenario {
   /** Lets everything under way end, again and again, until `endMs` or until it is over. */
   liveUntil(endMs: number, isOver: (nextMs: number) => boolean = () => false): void {
     const { node } = this
+    const wakes = new Wakes()
     while (node.nowMs < endMs) {
       this.settle()
       if (node.finish()) continue
       const next = node.lastPlan?.requeueAtMs ?? Infinity
       if (isOver(next)) return
-      node.nowMs = Math.max(node.nowMs + 1, Math.min(next, node.nowMs + 60_000))
+      node.nowMs = wakes.next(node.nowMs, Math.min(next, node.nowMs + 60_000))
     }
   }
 

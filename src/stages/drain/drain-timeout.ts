@@ -7,10 +7,15 @@ const yieldAfterSeconds = 600
 const initialPauseMs = 60_000
 export const maxDrainPauseMs = 1_800_000
 
-/** The reason for which draining was given up for now, while that lasts. */
-export function drainPauseReason({ record, snapshot }: PlanBuilder): DrainReason | undefined {
+type DrainPause = { readonly reason: DrainReason; readonly untilMs: number }
+
+/**
+ * Draining was given up for now. Undefined once that time has passed: the record keeps it for the length of the next
+ * pause.
+ */
+export function drainPause({ record, snapshot }: PlanBuilder): DrainPause | undefined {
   const { drain } = record
-  return drain?.state === 'paused' && drain.untilMs > snapshot.nowMs ? drain.reason : undefined
+  return drain?.state === 'paused' && drain.untilMs > snapshot.nowMs ? drain : undefined
 }
 
 /** Notes since when the node waits for its drain; forgets it, with all earlier tries, once it is drained. */

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { pauseKey } from '../../schemas/annotations.ts'
 import type { SkyhookSpec } from '../../schemas/skyhook.ts'
 import { blockingPod } from './drain.ts'
 import { NodeSimulator } from '../../../test/support/node-simulator/node-simulator.ts'
@@ -216,6 +217,19 @@ describe('spec.drain', () => {
     node.refusingPods.clear()
     node.settleFor(10_000)
     expect(node.status()).toBe('complete')
+  })
+
+  test('a node whose pause is over and that may not drain again wakes up for what it waits for', () => {
+    const node = blockedNode({ yieldAfterSeconds: 60 })
+    node.settleFor(70_000)
+    node.areSlotsGranted = false
+    node.settleFor(125_000)
+    const { nextRequestAtMs } = node.slotDenials.get('s') ?? {}
+    expect([node.reason(), node.lastPlan?.requeueAtMs]).toEqual(['WaitingForSlot', nextRequestAtMs])
+    node.apply('s', { drain: { yieldAfterSeconds: 60 }, packages: { a: packageWith(cron) } }, { [pauseKey]: 'true' })
+    node.settleFor(120_000)
+    expect([node.reason(), node.lastPlan?.requeueAtMs]).toEqual(['Paused', Infinity])
+    expect(node.journal.skyhooks['s']?.drain?.yieldCount).toBe(1) // the next pause is longer
   })
 
   test('yieldAfterSeconds 0 never releases the slot', () => {

@@ -1,6 +1,6 @@
 import type { Reason } from '../../schemas/catalogue/reasons.ts'
 import { type Disruption, mayPodsBlock, protectedPodsBlocker } from '../drain/drain.ts'
-import { drainPauseReason } from '../drain/drain-timeout.ts'
+import { drainPause } from '../drain/drain-timeout.ts'
 import type { PackageState } from '../model/package-state.ts'
 import type { PlanBuilder } from '../model/plan-builder.ts'
 import type { DrainReason, PodWatch } from '../model/pods.ts'
@@ -61,7 +61,7 @@ export function cordonOf(
  */
 export function drainBlocker(builder: PlanBuilder): DrainReason | 'unknown' | undefined {
   const late = protectedPodsBlocker(builder.snapshot, builder.view.spec)
-  return drainPauseReason(builder) ?? (late === 'none' ? undefined : late)
+  return drainPause(builder)?.reason ?? (late === 'none' ? undefined : late)
 }
 
 /** Some package waits for the drain, and no other one still waits for its image. */

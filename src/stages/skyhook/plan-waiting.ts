@@ -1,4 +1,5 @@
 import { statusFor, type Reason } from '../../schemas/catalogue/reasons.ts'
+import { drainPause } from '../drain/drain-timeout.ts'
 import { hasTaint } from '../drain/node-spec.ts'
 import type { PackageState } from '../model/package-state.ts'
 import { requeueAt, type PlanBuilder } from '../model/plan-builder.ts'
@@ -43,8 +44,7 @@ export function planWaiting(
   else if (slot) releaseSlot(builder, slot)
   // keeps its place in the line, if it has one: without it nothing would be prepared further
   else if (isPreparing) builder.asksForSlot = true
-  if (builder.record.drain?.state === 'paused')
-    requeueAt(builder, Math.max(builder.record.drain.untilMs, snapshot.nowMs + 1))
+  requeueAt(builder, drainPause(builder)?.untilMs ?? Infinity)
 
   const reason = gateReason ?? waitingReason(builder, states)
   const isTakingOver = mayHavePackagePods(builder) && (gate === undefined || gate.reason === 'Takeover')

@@ -15,6 +15,7 @@ import { NodeState, type NodeObserver } from './node-state.ts'
 import { evict, publish } from './cluster.ts'
 import { interrupt, prepare, startStep, stopStep } from './host.ts'
 import { acquireSlot, addForeignSlot, confirmSlot, loseSlot, releaseSlot, updateSlot } from './slots.ts'
+import { Wakes } from './wakes.ts'
 import { readBudget } from '../../../src/schemas/budget.ts'
 
 export type Decide = (snapshot: Snapshot, lastReasons: ReadonlyMap<string, TimedReason>) => Plan
@@ -109,9 +110,10 @@ export class NodeSimulator extends NodeState {
   /** Settles for `ms`, moving the clock from one wake-up of the plan to the next. */
   settleFor(ms: number): this {
     const end = this.nowMs + ms
+    const wakes = new Wakes()
     this.settle()
     while (this.lastPlan && this.lastPlan.requeueAtMs <= end) {
-      this.nowMs = Math.max(this.nowMs + 1, this.lastPlan.requeueAtMs)
+      this.nowMs = wakes.next(this.nowMs, this.lastPlan.requeueAtMs)
       this.settle()
     }
     this.nowMs = end

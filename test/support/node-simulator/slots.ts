@@ -16,11 +16,11 @@ export function acquireSlot(
   const isRecovery = kind === 'createRecoverySlot'
   const needsControlPlane =
     kind === 'acquireControlPlaneSlot' || (kind === 'acquireSlot' && action.withControlPlane && !isScopeHeld(simulated))
-  const deny = (message: string, waitsFor?: 'control-plane'): false => {
+  const deny = (message: string, waitsFor?: 'control-plane'): true => {
     const timesMs = { nextRequestAtMs: simulated.nowMs + 10_000, sinceMs: simulated.nowMs }
     const denial = { message, ...timesMs, ...(waitsFor && { waitsFor }) }
     simulated.slotDenials.set(skyhook, denial)
-    return false
+    return true // the answer wakes the agent
   }
   if (needsControlPlane && !simulated.isControlPlaneFree) return deny('another control-plane node', 'control-plane')
   if (kind === 'acquireSlot' && !simulated.areSlotsGranted) return deny('the budget of 1 node is used up')
