@@ -98,12 +98,14 @@ async function afterEachKill(
     when: string,
   ) => Promise<void>,
 ): Promise<void> {
-  for (let sync = 1, wasKilled = true; wasKilled; sync++) {
+  for (let sync = 1; ; sync++) {
+    let wasKilled = false
     const killAndRepeat = async (machine: Machine, act: () => Promise<unknown>): Promise<void> => {
       wasKilled = await machine.killAt(sync, act)
       if (wasKilled) await act()
     }
     await check(killAndRepeat, `killed at sync ${sync}`)
+    if (!wasKilled) return
   }
 }
 
