@@ -6,6 +6,7 @@ import { ImageError, imageErrorCode } from '../oci/errors.ts'
 import type { Descriptor } from '../oci/manifest.ts'
 import { connectionError, type RegistryResponse } from '../oci/read/http.ts'
 import type { RegistryClient, RegistrySend } from '../oci/read/registry.ts'
+import type { OnReceived } from '../oci/read/retry.ts'
 import { formatReference, type ImageReference } from '../oci/reference.ts'
 
 /** A layer on disk, verified. */
@@ -55,7 +56,7 @@ async function downloadBlob(
   try {
     let progress = emptyProgress()
     let receivedBytes = 0 // the most that there was: what comes a second time is no progress
-    const download = async (send: RegistrySend, host: string, onReceived: (bytes: number) => void): Promise<void> => {
+    const download = async (send: RegistrySend, host: string, onReceived: OnReceived): Promise<void> => {
       const headers: Record<string, string> = progress.bytes === 0 ? {} : { range: `bytes=${progress.bytes}-` }
       const response = await send({ method: 'GET', path: `/blobs/${descriptor.digest}`, headers, isLarge: true })
       if (!continuesAt(response, progress.bytes)) progress = emptyProgress()

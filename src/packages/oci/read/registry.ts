@@ -7,7 +7,7 @@ import { ImageError } from '../errors.ts'
 import { type RegistryResponse, createRegistryTransport, type RegistryRequest, type ProxyEnvironment } from './http.ts'
 import { createLogins, type FoundLogins } from './logins.ts'
 import type { LoginProvider } from './login-provider.ts'
-import { type Attempt, retryTransient } from './retry.ts'
+import { type OnReceived, retryTransient } from './retry.ts'
 import type { ImageReference } from '../reference.ts'
 import type { Clock, Random } from '../../../schemas/clock.ts'
 import { errorFromResponse } from './error-response.ts'
@@ -53,7 +53,7 @@ export type RegistryClient = {
   attempt<T>(
     repository: Pick<ImageReference, 'host' | 'repository'>,
     capability: Capability,
-    use: (send: RegistrySend, host: string, onReceived: (bytes: number) => void) => Promise<T>,
+    use: (send: RegistrySend, host: string, onReceived: OnReceived) => Promise<T>,
     signal: AbortSignal,
   ): Promise<T>
   /** The logins that did not come from `credentials` and were used, each for its repository alone. */
@@ -177,7 +177,7 @@ export function createRegistryClient(
       if (capableEndpoints.length === 0)
         throw new ImageError('misconfigured', `${host}: none of its addresses may ${capability}`)
 
-      const tryAll: Attempt<T> = async (onReceived) => {
+      const tryAll = async (onReceived: OnReceived) => {
         const failures: ImageError[] = []
         for (const endpoint of [
           ...capableEndpoints.filter((one) => !unreachableEndpoints.has(one)),

@@ -11,8 +11,8 @@ export type RetryOptions = {
   readonly signal: AbortSignal
 }
 
-/** What failed. `onReceived` hears of bytes that the next attempt need not ask for. */
-export type Attempt<T> = (onReceived: (bytes: number) => void) => Promise<T>
+/** Hears of bytes that the next attempt need not ask for. */
+export type OnReceived = (bytes: number) => void
 
 const maxAttempts = 4 // beyond that the caller's own backoff is the better place to wait: it shows a reason
 const initialWaitMs = 250
@@ -25,10 +25,13 @@ const minProgressBytes = 64 * 1024
  * wins if it is longer. Gives up with the last error after four attempts, or at once when the wait would be too long
  * or end too late.
  *
- * An attempt that brought a part, at the pace that a body must keep, is the first of a new row, whatever another address
- * answered: it takes as long as it takes, and the rest is worth as much patience as the beginning was.
+ * An attempt that brought a part, at the pace that a body must keep, is the first of a new row, whatever another
+ * address answered: it takes as long as it takes, and the rest is worth as much patience as the beginning was.
  */
-export async function retryTransient<T>(attempt: Attempt<T>, options: RetryOptions): Promise<T> {
+export async function retryTransient<T>(
+  attempt: (onReceived: OnReceived) => Promise<T>,
+  options: RetryOptions,
+): Promise<T> {
   const { clock, random, retryForMs, signal } = options
   let row = startRow(clock)
   for (;;) {
