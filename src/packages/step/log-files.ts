@@ -39,13 +39,26 @@ export async function claimLogFiles(host: HostRoot, dir: string, stepPath: strin
  * and quote its end. The caller removes both files when the result is recorded.
  */
 export function temporaryLogFiles(folders: HostFolders, attemptId: string): LogFiles {
-  const stdout = `${folders.copyDirRoot}/.agent/output/${attemptId}.log`
+  const stdout = `${temporaryLogFolder(folders)}/${attemptId}.log`
   return { stdout, stderr: `${stdout}.err` }
 }
 
+const temporaryLogFolder = (folders: HostFolders): string => `${folders.copyDirRoot}/.agent/output`
+
 /** Creates the folder of `temporaryLogFiles`, readable by root only. */
 export async function ensureTemporaryLogFolder(host: HostRoot, folders: HostFolders): Promise<void> {
-  await host.mkdirp(`${folders.copyDirRoot}/.agent/output`, 0o700)
+  await host.mkdirp(temporaryLogFolder(folders), 0o700)
+}
+
+/** Ids of the attempts that have `temporaryLogFiles`. */
+export async function attemptsWithTemporaryLogs(host: HostRoot, folders: HostFolders): Promise<string[]> {
+  const names = (await host.list(temporaryLogFolder(folders))) ?? []
+  return [...new Set(names.flatMap((name) => /^(.+?)\.log(?:\.err)?$/.exec(name)?.[1] ?? []))]
+}
+
+export async function removeTemporaryLogs(host: HostRoot, folders: HostFolders, attemptId: string): Promise<void> {
+  const { stdout, stderr } = temporaryLogFiles(folders, attemptId)
+  await Promise.all([host.remove(stdout), host.remove(stderr)])
 }
 
 /**

@@ -4,12 +4,17 @@ import { collectCopyDirs } from '../../../packages/install/copy-dir.ts'
 import { publishCheckResults, publishStepFlag, removeStepFlags } from '../../../packages/operator-compat/flags.ts'
 import { recordVersion } from '../../../packages/operator-compat/history.ts'
 import { type HostFolders, copyDir, stateDir } from '../../../packages/layout.ts'
-import { packageLogDir, pruneLogs, temporaryLogFiles } from '../../../packages/step/log-files.ts'
+import {
+  attemptsWithTemporaryLogs,
+  packageLogDir,
+  pruneLogs,
+  removeTemporaryLogs,
+} from '../../../packages/step/log-files.ts'
 import { rootDirRecordFile, sweepRootDirs, uninstallRootDir } from '../../../packages/install/root-dir.ts'
 import { type Clock, toWallMs } from '../../../schemas/clock.ts'
 import { messageOf } from '../../../schemas/json.ts'
 import type { StepOfLine } from '../../../schemas/step-log.ts'
-import type { Journal, StepAttempt } from '../../../schemas/journal.ts'
+import { type Journal, openSteps, type StepAttempt } from '../../../schemas/journal.ts'
 import { isCheck, type Mode } from '../../../schemas/package-config.ts'
 import { ownValue } from '../../../schemas/own-value.ts'
 import type { Action } from '../../../stages/model/plan.ts'
@@ -17,6 +22,7 @@ import type { CleanUpResult } from '../../../stages/model/snapshot.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import { retain } from '../../state/retain.ts'
+import { listRunningSteps, stepIdOf } from '../../state/stray-steps.ts'
 import type { Attempts } from './attempts.ts'
 import { repairRecords } from './repair.ts'
 import type { EndedSteps } from './ended-steps.ts'
@@ -38,7 +44,10 @@ export type StepRecords = {
    * Writes records that a previous agent did not write, and removes its temporary files; before anything is collected.
    */
   repair(journal: Journal): Promise<void>
-  /** Removes the copy dirs that no package of the journal uses. */
+  /**
+   * Removes the copy dirs that no package of the journal uses, and output of ended steps that was not to be kept. Only
+   * for a journal that is complete.
+   */
   collect(): Promise<void>
   /** How clean-ups ended, by id of the request. */
   cleanUps(): ReadonlyMap<string, CleanUpResult>
@@ -65,12 +74,10 @@ export function createStepRecords(ports: RecordPorts): StepRecords {
   const cleanUps = new Map<string, CleanUpResult>()
 
   async function removeTraces(step: StepAttempt): Promise<void> {
-    const temporaryLogs = temporaryLogFiles(folders, step.id)
     await Promise.all([
       forgetStepUnit(host, step),
       root.remove(stepFiles(host, step.id).record),
-      root.remove(temporaryLogs.stdout),
-      root.remove(temporaryLogs.stderr),
+      removeTemporaryLogs(root, folders, step.id),
     ])
     attempts.forget(step.id)
     output.forget(step.id)
@@ -80,6 +87,34 @@ export function createStepRecords(ports: RecordPorts): StepRecords {
   async function logEnd(step: StepAttempt, of: StepOfLine, isCanceled = false): Promise<void> {
     await output.finish(of)
     await endedSteps.add({ ...of, ...endFields(step, attempts.current().get(step.id), clock, isCanceled) })
+  }
+
+  /** Its step is open, or ended and not recorded. */
+  const isPending = (id: string): boolean =>
+    attempts.stateOf(id) !== undefined || openSteps(ports.journal()).some((step) => step.id === id)
+
+  /** Of steps that no agent will record: one died between its journal and its records. */
+  async function collectOutput(): Promise<void> {
+    const leftIds = (await attemptsWithTemporaryLogs(root, folders)).filter((id) => !isPending(id))
+    if (leftIds.length === 0) return
+    const runningIds = new Set((await listRunningSteps(host.units)).map(stepIdOf))
+    for (const id of leftIds) if (!runningIds.has(id) && !isPending(id)) await removeTemporaryLogs(root, folders, id)
+  }
+
+  /** Of packages that the journal does not have at work. */
+  async function collectContent(): Promise<void> {
+    const isUsed = (skyhook: string, path: string): boolean => {
+      const record = ownValue(ports.journal().skyhooks, skyhook)
+      return Object.values(record?.packages ?? {}).some(
+        ({ name, version, work }) =>
+          record !== undefined &&
+          work !== undefined &&
+          path === copyDir(folders, { skyhook, skyhookUid: record.uid, generation: work.generation, name, version }),
+      )
+    }
+    for (const skyhook of Object.keys(ports.journal().skyhooks)) {
+      await collectCopyDirs(root, folders, skyhook, (path) => isUsed(skyhook, path))
+    }
   }
 
   async function publishChecks(skyhook: string, mode: Mode, steps: readonly StepAttempt[]): Promise<void> {
@@ -149,18 +184,7 @@ export function createStepRecords(ports: RecordPorts): StepRecords {
     },
 
     async collect() {
-      const isUsed = (skyhook: string, path: string): boolean => {
-        const record = ownValue(ports.journal().skyhooks, skyhook)
-        return Object.values(record?.packages ?? {}).some(
-          ({ name, version, work }) =>
-            record !== undefined &&
-            work !== undefined &&
-            path === copyDir(folders, { skyhook, skyhookUid: record.uid, generation: work.generation, name, version }),
-        )
-      }
-      for (const skyhook of Object.keys(ports.journal().skyhooks)) {
-        await collectCopyDirs(root, folders, skyhook, (path) => isUsed(skyhook, path))
-      }
+      await Promise.all([collectContent(), collectOutput()])
     },
   }
 }
