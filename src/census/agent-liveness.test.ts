@@ -99,6 +99,14 @@ describe('agent liveness', () => {
     expect(liveness.observe(['a'], [], afterMs).of('a')).toBe('unready')
   })
 
+  test('the agent of a node that joins while the pods cannot be listed is unknown', () => {
+    const liveness = createAgentLiveness(new Set(), afterMs)
+    liveness.observe(['a'], [ready('a')], 0)
+    const agents = liveness.observe(['a', 'b'], undefined, 1_000)
+    expect([agents.of('a'), agents.of('b')]).toEqual(['ready', 'unknown'])
+    expect(liveness.observe(['a', 'b'], [ready('a')], 2_000).of('b')).toBe('unready')
+  })
+
   test('agent liveness counts Ready agents and knows when the next one becomes silent', () => {
     const liveness = createAgentLiveness(new Set(), afterMs)
     expect(liveness.observe(['a', 'b', 'c'], [ready('a'), ready('b')], 1_000).ready).toBe(2)

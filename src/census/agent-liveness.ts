@@ -68,7 +68,12 @@ export function createAgentLiveness(initiallySilent: ReadonlySet<string>, afterM
         } else nextChangeAtMs = Math.min(nextChangeAtMs, sinceMs + afterMs)
         states.set(node, silentNodes.has(node) ? 'silent' : 'unready')
       }
-      last = { ready: readyNodes.size, of: (node) => states.get(node) ?? 'ready', isDead: (node) => dead.has(node) }
+      last = {
+        ready: readyNodes.size,
+        // of others nothing was observed: they joined while the pods could not be listed
+        of: (node) => states.get(node) ?? (present.has(node) ? 'ready' : 'unknown'),
+        isDead: (node) => dead.has(node),
+      }
       return last
     },
     nextChangeAtMs: () => nextChangeAtMs,
