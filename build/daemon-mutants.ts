@@ -66,7 +66,12 @@ export const mutants: readonly Mutant[] = [
     '|| admittedUnder?.generation !== (metadata.generation ?? 0)',
     '',
   ),
-  confirmation('the count of a percentage is not looked up again', 'return !isPercentage &&', 'return'),
+  confirmation(
+    'the count of a percentage is not looked up again',
+    'percent === undefined || count !== undefined',
+    'true',
+  ),
+  confirmation('the ledger of a policy is not looked up again', 'if (spec?.deploymentPolicy) return false', ''),
   ownSlots('slots are known before they are listed', 'if (!isSynced)', 'if (false)'),
   ownSlots(
     'a slot of an earlier registration is ours',

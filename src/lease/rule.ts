@@ -75,7 +75,8 @@ export function ceilingOf({ count, percent, maxCount = Infinity }: Budget, match
 
 /**
  * How many joining nodes may be at work at once: they cost no capacity. `count` = what the spec says, else the larger
- * of the Skyhook's limit and a tenth of the matched nodes, where they are counted. A limit of 0 stops these as well.
+ * of the Skyhook's limit and a tenth of the matched nodes, where they are counted. Without `count` a limit of 0 stops
+ * these as well.
  */
 export function bootstrapLimit(count: number | undefined, limit: Limit, counted: CountedScope): Limit {
   if (count !== undefined) return count

@@ -6,6 +6,7 @@ import {
   bootstrapLimitOf,
   compartmentNames,
   compartmentOf,
+  stopReason,
 } from '../../lease/budget/budget.ts'
 import { controlPlaneAsking } from '../../lease/control-plane.ts'
 import { bootstrapScope, controlPlaneScope, isScopeOf, labelKeys, type Scope, skyhookScope } from '../../lease/names.ts'
@@ -90,7 +91,7 @@ export function slotAnswer({ node, view, leased, isJoining, needsDrain }: SlotQu
   const asking = { scope, node: identityOf(node), admissionFrom: () => ({ limit }) }
   const verdict = compartment === undefined ? uncounted : admit(listing, asking)
   const answer = { compartment, limit, holders: listing.slots }
-  const batch = isJoining ? undefined : batchReason(view, listing)
+  const batch = (isJoining ? stopReason : batchReason)(view, listing)
   if (verdict.verdict === 'wait')
     return { ...answer, verdict, batch, waitsFor: batch === undefined ? undefined : 'batch' }
   const guarded = needsDrain && isControlPlaneNode(node) ? controlPlaneVerdict(node, leased) : undefined

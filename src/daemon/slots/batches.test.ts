@@ -23,6 +23,7 @@ import { followOwnSlots, type OwnSlots } from './own-slots.ts'
 import { createSlotLine } from './slot-line.ts'
 import { createSlotManager, type SlotManager } from './slot-manager.ts'
 
+const nodesPath = '/api/v1/nodes'
 const leasesPath = '/apis/coordination.k8s.io/v1/namespaces/skyhook/leases'
 const strategy = { fixed: { initialBatch: 1 } }
 const policySpec: DeploymentPolicySpec = {
@@ -42,7 +43,7 @@ let turns: string[]
 let wakes: number
 
 beforeEach(async () => {
-  api = await startFakeApiServer([leasesPath, skyhooksPath, policiesPath])
+  api = await startFakeApiServer([leasesPath, skyhooksPath, policiesPath, nodesPath])
   transport = api.connect()
   clock = createVirtualClock()
   stopping = new AbortController()
@@ -213,6 +214,55 @@ test('a slot whose batch is still open is confirmed', async () => {
   await manager.confirm(slot, view)
   expect(heldBy(manager)).toMatchObject({ ownership: 'confirmed', admittedUnder: versionsOf(view) })
   expect(heldBy(manager)?.admittedUnder).toMatchObject({ policy: { generation: 1 } })
+})
+
+describe('a joining node with a number in the spec', () => {
+  const joining = { ...spec, bootstrap: { count: 2 } }
+  const stopReason = 'too many batches have failed, the policy has stopped the rollout'
+  const joiningView = (): SkyhookView => ({ ...viewNow(), spec: joining })
+
+  beforeEach(() => {
+    skyhook = api.put(skyhooksPath, { metadata: { name: 's', generation: 1 }, spec: joining }) as unknown as Skyhook
+    putLedger()
+    const taints = [{ key: 'skyhook.nvidia.com', effect: 'NoSchedule' }]
+    for (const name of ['n1', 'n2', 'n3'])
+      api.put(nodesPath, { metadata: { name, uid: `${name}-uid` }, spec: { taints } })
+  })
+
+  test('takes a slot beside the open batch, whose end it does not wait for', async () => {
+    await holder('n3')
+    const managers = [await managerOf('n1'), await managerOf('n2'), await managerOf('n4')]
+    for (const manager of managers) await manager.acquire(joiningView(), 'working', false, true)
+    expect(managers.map((manager) => heldBy(manager)?.isBootstrap)).toEqual([true, true, undefined])
+    expect(managers[2]?.denials().get('s')).toMatchObject({ message: 'the budget of 2 joining nodes is used up' })
+    expect(managers[2]?.denials().get('s')?.waitsFor).toBeUndefined()
+  })
+
+  test('takes no slot while its compartment is stopped, and says so', async () => {
+    putLedger({ stopped: true })
+    const manager = await managerOf('n1')
+    await manager.acquire(joiningView(), 'working', false, true)
+    expect([heldBy(manager), manager.denials().get('s')?.message]).toEqual([undefined, stopReason])
+  })
+
+  test('takes no slot while nobody has counted for this policy: it may be stopped', async () => {
+    putLedger({}, { policy: { uid: 'another', generation: 1 } })
+    const manager = await managerOf('n1')
+    await manager.acquire(joiningView(), 'working', false, true)
+    expect([heldBy(manager), manager.denials().get('s')?.message]).toEqual([
+      undefined,
+      expect.stringContaining('budget unknown'),
+    ])
+  })
+
+  test('gives its slot back when its compartment is stopped before the first step', async () => {
+    const manager = await managerOf('n1')
+    await manager.acquire(joiningView(), 'working', false, true)
+    putLedger({ stopped: true })
+    const slot = heldBy(manager)
+    if (slot) await manager.confirm(slot, joiningView())
+    expect([slot?.isBootstrap, heldBy(manager)]).toEqual([true, undefined])
+  })
 })
 
 test('the slot of finished work waits for its batch and sees that it is over', async () => {

@@ -1,8 +1,8 @@
 /** What a node with a policy finds out about its own compartment, and says about its batch. */
-import { ledgerName } from '../../lease/names.ts'
+import { ledgerName, type Scope } from '../../lease/names.ts'
 import type { Leases, ScopeListing } from '../../lease/slot-reads.ts'
 import type { SkyhookView } from '../../stages/model/snapshot.ts'
-import { batchReason, compartmentOf } from '../../lease/budget/budget.ts'
+import { batchReason, compartmentOf, stopReason } from '../../lease/budget/budget.ts'
 import type { Denial } from './denials.ts'
 import { readLease } from './lease-watch.ts'
 import { firstCountMs } from './slot-wait.ts'
@@ -28,8 +28,12 @@ export const uncountedDenial: Denial = {
   retryInMs: firstCountMs,
 }
 
-/** What changes in a denial where the node waits for the next batch. */
-export function batchDenial(view: SkyhookView, listing: ScopeListing | undefined): Partial<Denial> {
-  const message = listing && batchReason(view, listing)
+/** What changes in a denial where the node waits for the next batch, or for the end of a stop: joining nodes as well. */
+export function batchDenial(
+  view: SkyhookView,
+  listing: ScopeListing | undefined,
+  kind: Scope['kind'],
+): Partial<Denial> {
+  const message = listing && (kind === 'bootstrap' ? stopReason : batchReason)(view, listing)
   return message === undefined ? {} : { message, waitsFor: 'batch' }
 }

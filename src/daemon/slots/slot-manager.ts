@@ -100,7 +100,11 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
     scope.kind === 'bootstrap' ? line.afterBootstrapDenial(view, answer) : line.afterDenial(view, answer)
 
   function denialBy(answer: Denied, view: SkyhookView, slotRequest: SlotRequest, scope?: 'control-plane'): Denial {
-    if (scope === undefined) return { ...afterDenial(answer, view, slotRequest), ...batchDenial(view, answer.listing) }
+    if (scope === undefined)
+      return {
+        ...afterDenial(answer, view, slotRequest),
+        ...batchDenial(view, answer.listing, slotRequest.scope.kind),
+      }
     return { message: controlPlaneMessage, retryInMs: line.afterControlPlaneDenial(view, answer), waitsFor: scope }
   }
 

@@ -41,9 +41,18 @@ export function limitOf(view: SkyhookView, ledgers: readonly Lease[], slots: rea
   return 'unknown' in open ? open : open.limit
 }
 
-/** How many nodes that join the cluster may be at work for this Skyhook at once. */
-export const bootstrapLimitOf = (view: SkyhookView, ledgers: readonly Lease[]): Limit =>
-  bootstrapLimit(view.spec.bootstrap?.count, limitOf(view, ledgers), countedOf(view, ledgers))
+/**
+ * How many nodes that join the cluster may be at work for this Skyhook at once. A number in the spec holds beside the
+ * batches of a policy, and not against its stop: without the ledger nobody knows whether there is one.
+ */
+export function bootstrapLimitOf(view: SkyhookView, ledgers: readonly Lease[]): Limit {
+  const { bootstrap, deploymentPolicy } = view.spec
+  const limit = limitOf(view, ledgers)
+  if (deploymentPolicy && typeof limit === 'object' && bootstrap?.count !== 0) return limit
+  return stopReason(view, { ledgers }) === undefined
+    ? bootstrapLimit(bootstrap?.count, limit, countedOf(view, ledgers))
+    : 0
+}
 
 /** Joining nodes are counted apart; where nobody is counted, they need no budget of their own. */
 export const hasBootstrapBudget = (view: SkyhookView): boolean => bootstrapLimitOf(view, []) !== 'unlimited'
@@ -64,6 +73,15 @@ export function epochOf(view: SkyhookView, ledgers: readonly Lease[]): number | 
   return 'unknown' in open ? undefined : open.batch.epoch
 }
 
+const stoppedReason = 'too many batches have failed, the policy has stopped the rollout'
+
+/** Why the policy lets nobody start, joining nodes included; undefined if it has not stopped the rollout. */
+export function stopReason(view: SkyhookView, { ledgers }: Listed): string | undefined {
+  if (!view.spec.deploymentPolicy) return undefined
+  const open = openBatchOf(view, { ledgers })
+  return !('unknown' in open) && open.batch.stopped ? stoppedReason : undefined
+}
+
 /**
  * Why the batch, and not the budget, has no place for this node; undefined where it is the budget. Without counters and
  * names, as all texts of nodes that wait.
@@ -71,7 +89,7 @@ export function epochOf(view: SkyhookView, ledgers: readonly Lease[]): number | 
 export function batchReason(view: SkyhookView, listed: Listed): string | undefined {
   const open = openBatchOf(view, listed)
   if ('unknown' in open) return undefined
-  if (open.batch.stopped) return 'too many batches have failed, the policy has stopped the rollout'
+  if (open.batch.stopped) return stoppedReason
   const isFinishing = listed.slots?.some(({ phase }) => phase === 'finished') === true
   return open.limit < open.ceiling || isFinishing ? 'the current batch of the policy is not finished' : undefined
 }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { ledgerAnnotation } from '../../../src/lease/ledger.ts'
-import { indexedName, ledgerLabels, ledgerName, skyhookScope } from '../../../src/lease/names.ts'
+import { bootstrapScope, indexedName, ledgerLabels, ledgerName, skyhookScope } from '../../../src/lease/names.ts'
 import { firstBatch } from '../../../src/lease/policy/batch-state.ts'
 import { readStrategy } from '../../../src/lease/policy/strategy.ts'
 import { newLease } from '../../../src/lease/slot.ts'
@@ -34,9 +34,9 @@ function paced() {
   })
   return {
     ...world,
-    hold(name: string, index: number, phase: SlotPhase, epoch = 1) {
+    hold(name: string, index: number, phase: SlotPhase, epoch = 1, of = skyhookScope) {
       const node = { name, uid: world.uidOf(name), bootId: 'b' }
-      const lease = newLease(scope, { index }, node, { phase, generation: 1, epoch, packages: [] }, 0)
+      const lease = newLease(of(skyhook, 'c'), { index }, node, { phase, generation: 1, epoch, packages: [] }, 0)
       world.send(`agent:${name}`, 'POST', leasesPath, lease)
     },
     giveBack: (name: string, index = 0) =>
@@ -119,5 +119,13 @@ test('a slot that is taken on a LIST from after the stop is a violation, one fro
   expect(world.violations).toEqual([])
   world.listSlots('n2')
   world.hold('n2', 1, 'working')
+  expect(world.violations).toEqual([expect.stringContaining('although the rollout is stopped')])
+})
+
+test('a joining node that takes a slot on a LIST from after a stop is found', () => {
+  const world = paced()
+  world.publish({ stopped: true })
+  world.listSlots('n1')
+  world.hold('n1', 0, 'preparing', 1, bootstrapScope)
   expect(world.violations).toEqual([expect.stringContaining('although the rollout is stopped')])
 })

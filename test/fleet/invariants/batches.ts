@@ -1,10 +1,10 @@
 /**
  * A batch is a barrier. When a census passes the epoch of a rollout, no slot of that epoch is at work, its results are
  * exactly the slots of that epoch, and the next epoch is the next number. A complete node keeps its slot until then.
- * Once a compartment is stopped, no slot of it is created on a LIST from then on.
+ * Once a compartment is stopped, no slot of it, and none for joining nodes, is created on a LIST from then on.
  */
 import { type Ledger, type LedgerScope, readLedger } from '../../../src/lease/ledger.ts'
-import { skyhookScope } from '../../../src/lease/names.ts'
+import { bootstrapScope, skyhookScope } from '../../../src/lease/names.ts'
 import { readSlot, type Lease, type Slot } from '../../../src/lease/slot.ts'
 import type { FleetEvent } from '../run/world-view.ts'
 import { statusKey } from '../../../src/schemas/annotations.ts'
@@ -34,14 +34,15 @@ export const batches: Invariant = {
     const listedAt = new Map<string, number>()
     /** By uid of the Skyhook. */
     const ledgers = new Map<string, Ledger>()
-    /** By scope: since when it is stopped. */
+    /** By scope, also that of joining nodes: since when it is stopped. */
     const stoppedAt = new Map<string, number>()
     let order = 0
     let checks = 0
 
-    const scopeOf = (ledger: Ledger, compartment: string): string | undefined => {
+    const scopesOf = (ledger: Ledger, compartment: string): { slots: string; joining: string } | undefined => {
       const skyhook = skyhooksOf(world).find(({ metadata }) => metadata.uid === ledger.skyhookUID)
-      return skyhook && skyhookScope(skyhook.metadata, compartment).hash
+      const [slots, joining] = [skyhookScope, bootstrapScope].map((of) => skyhook && of(skyhook.metadata, compartment))
+      return slots && joining && { slots: slots.hash, joining: joining.hash }
     }
 
     function judgePassed(name: string, before: LedgerScope, after: LedgerScope, slots: readonly Slot[]): void {
@@ -65,13 +66,14 @@ export const batches: Invariant = {
       if (after === undefined) return
       if (change.type !== 'DELETED') ledgers.set(after.skyhookUID, after)
       for (const [name, scope] of Object.entries(after.compartments)) {
-        const hash = scopeOf(after, name)
-        if (hash === undefined) continue
-        if (scope.batch?.stopped === true) stoppedAt.set(hash, stoppedAt.get(hash) ?? order)
-        else stoppedAt.delete(hash)
+        const hashes = scopesOf(after, name)
+        if (hashes === undefined) continue
+        for (const hash of Object.values(hashes))
+          if (scope.batch?.stopped === true) stoppedAt.set(hash, stoppedAt.get(hash) ?? order)
+          else stoppedAt.delete(hash)
         const last = before?.compartments[name]
         const isSameRollout = before?.applied === after.applied && before.skyhookUID === after.skyhookUID
-        const slots = slotsOf(world).filter((slot) => slot.scope === hash && slot.kind === 'slot')
+        const slots = slotsOf(world).filter((slot) => slot.scope === hashes.slots && slot.kind === 'slot')
         if (last && isSameRollout && before.reset === after.reset && !isExcepted) judgePassed(name, last, scope, slots)
       }
     }
@@ -97,7 +99,7 @@ export const batches: Invariant = {
       const host = hostOfClient(client, 'agent')
       if (change.type === 'DELETED' && host !== undefined && !isExcepted) judgeReturn(host, slot)
       const sinceOrder = stoppedAt.get(slot.scope)
-      if (change.type !== 'ADDED' || host === undefined || sinceOrder === undefined || slot.kind !== 'slot') return
+      if (change.type !== 'ADDED' || host === undefined || sinceOrder === undefined || slot.kind === 'recovery') return
       checks++
       if ((listedAt.get(host) ?? 0) > sinceOrder) violate(`${host} takes ${slot.name} although the rollout is stopped`)
     }
