@@ -260,11 +260,17 @@ function decideDeletedSkyhook(snapshot: Snapshot, name: string, before: SkyhookR
   }
 }
 
-/** Marks of Skyhooks that neither the cluster nor the journal has. */
-function marksWithoutOwner({ skyhooks }: Snapshot, journal: Journal, marks: readonly string[]): readonly string[] {
+/**
+ * Marks of Skyhooks for which nothing was decided, now or before: they are gone, or do not select the node. Whether one
+ * does whose spec is outdated is not known.
+ */
+function marksWithoutOwner(snapshot: Snapshot, journal: Journal, marks: readonly string[]): readonly string[] {
+  const { skyhooks } = snapshot
   if (!skyhooks.known) return []
-  const present = new Set(skyhooks.value.map(({ metadata }) => metadata.name))
-  return marks.filter((mark) => !present.has(mark) && !Object.hasOwn(journal.skyhooks, mark))
+  const unsure = new Set(
+    skyhooks.value.filter((view) => isOutdated(snapshot, view)).map(({ metadata }) => metadata.name),
+  )
+  return marks.filter((mark) => !(mark in journal.skyhooks) && !unsure.has(mark))
 }
 
 /**

@@ -121,6 +121,53 @@ test('no pod is evicted while the Node may have lost the cordon, as one that was
 })
 
 describe('a cordon that must not be left behind', () => {
+  /** Cordoned for the Skyhook s of another pool; the host knows nothing of it. */
+  function strangerNode(before?: string): NodeSimulator {
+    const node = new NodeSimulator({ pool: 'x' })
+    node.apply('s', { nodeSelectors: { matchLabels: { pool: 'y' } }, packages: { a: packageWith(cron) } })
+    node.node = { ...node.node, spec: { unschedulable: true } }
+    node.edit((annotations) => {
+      annotations['skyhook.nvidia.com/cordon_s'] = 'true'
+      if (before !== undefined) annotations['skyhook.nvidia.com/cordoned-before'] = before
+    })
+    return node
+  }
+
+  test.each([
+    ["of the operator's", undefined, false],
+    ['of a lost journal', 'false', false],
+    ['of a node that an administrator had cordoned before', 'true', true],
+  ])('a mark %s goes where its Skyhook does not select the node', (_, before, isCordonedAfter) => {
+    const node = strangerNode(before)
+    node.settleFor(2_000)
+    expect([isCordoned(node), cordonMarks(node)]).toEqual([isCordonedAfter, []])
+  })
+
+  test('a mark stays while the new spec of its Skyhook is being read, or an edit of it may be missed', () => {
+    const node = strangerNode('false')
+    const view = node.views.get('s')
+    if (view) node.views.set('s', { ...view, stale: true })
+    node.settleFor(60_000)
+    expect(isCordoned(node)).toBe(true)
+    if (view) node.views.set('s', view)
+    node.areSkyhooksInDoubt = true
+    node.settleFor(60_000)
+    expect(isCordoned(node)).toBe(true)
+    node.areSkyhooksInDoubt = false
+    node.settleFor(2_000)
+    expect([isCordoned(node), cordonMarks(node)]).toEqual([false, []])
+  })
+
+  test('a mark stays where its Skyhook selects the node and has no slot yet', () => {
+    const node = strangerNode('false')
+    node.node = { ...node.node, metadata: { ...node.node.metadata, labels: { pool: 'y' } } }
+    node.areSlotsGranted = false
+    const view = node.views.get('s')
+    if (view) node.views.set('s', { ...view, stale: true })
+    node.settleFor(60_000)
+    expect(isCordoned(node)).toBe(true)
+  })
+
   test('a cordon is removed with a deleted Skyhook', () => {
     const node = new NodeSimulator()
     node.pods = [pod('cart')]
