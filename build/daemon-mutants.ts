@@ -114,6 +114,8 @@ export const mutants: readonly Mutant[] = [
   ),
   wait('a taken slot cancels nothing', '      if (!isTurnForSeveral) cancel()\n      if (place', '      if (place'),
   wait('one of several free slots is all there is', 'if (!isTurnForSeveral) cancel()', 'cancel()'),
+  wait('the only place of a batch is one of several', 'isAmongNext && now > 1', 'isAmongNext'),
+  wait('one more slot is the only one', 'isAmongNext && now > 1', 'isAmongNext && free > 1'),
   wait('nodes of the next batch sleep', 'Math.max(slots, knowledge.batches()?.next ?? 0), queue())', 'slots, queue())'),
   wait(
     'a batch without all of its nodes is not seen',

@@ -435,15 +435,16 @@ describe('budgets', () => {
   })
 
   test.each([
-    ['one of the first', early, 1],
-    ['one of those behind them', uidAt(0.6), 0],
+    ['one of the first for two', early, 3, 1],
+    ['one of the first for one', early, 2, 1],
+    ['one of those behind them', uidAt(0.6), 3, 0],
   ])(
-    'a node asks where several slots come free, though the slot that it follows is passed on: %s',
-    async (_, nodeUid, expected) => {
+    'a node asks for new slots beside the one that it follows, though that one is passed on: %s',
+    async (_, nodeUid, raisedTo, expected) => {
       const line = lineOf({ agents: 30, nodeUid })
       await put(slot0)
       await deny(line)
-      view = budgeted({ count: 3 })
+      view = budgeted({ count: raisedTo })
       line.update(new Set(['s']))
       await remove(slot0)
       await clock.advance(1)
@@ -452,6 +453,25 @@ describe('budgets', () => {
       expect(turns).toHaveLength(expected)
     },
   )
+
+  test('a node does not ask for the only place of a batch once another node has it', async () => {
+    view = batched()
+    const line = lineOf({ agents: 30 })
+    const batchScope = skyhookScope(skyhook, '__default__', ['__default__'])
+    const place = indexedName(batchScope, 0)
+    await put(place)
+    await count(30, 29, 1)
+    line.requestBegins(view)
+    const listing = await listScope(leases, batchScope)
+    line.afterDenial(view, { outcome: 'waiting', reason: 'full', listing })
+    await clock.advance(1_000)
+    await count(30, 30, 1)
+    await remove(place)
+    await clock.advance(1)
+    await put(place)
+    await clock.advance(10_000)
+    expect(turns).toEqual([])
+  })
 
   test.each(['afterControlPlaneDenial', 'afterBootstrapDenial'] as const)(
     'a slot that the budget does not count is asked for when it is freed, whatever the budget is (%s)',

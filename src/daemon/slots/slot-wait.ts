@@ -186,8 +186,9 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
     }
     options.onNear()
     cancel()
-    news = { free, isForSeveral: isAmongNext }
-    askSoon(free, isAmongNext)
+    const isForSeveral = isAmongNext && now > 1 // whoever takes the only slot shows that none is left
+    news = { free, isForSeveral }
+    askSoon(free, isForSeveral)
   }
 
   function sleepOn(slots: number): void {
@@ -223,7 +224,7 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
     followPlace(slots)
     if (knowledge.epoch() !== undefined) followed.followLedger(unseen)
     const free = knowledge.freeInBatch()
-    if (free > 0 && waiting.isAmongNext(nodeUid(), free, queue())) askSoon(free, true)
+    if (free > 0 && waiting.isAmongNext(nodeUid(), free, queue())) askSoon(free, slots > 1)
     else schedule(shownWithinMs, () => askSoon(slots)) // unless the watch shows that it is held
     cancelLook?.()
     cancelLook = clock.startTimer(nextLookMs(), options.onTurn)

@@ -20,3 +20,17 @@ test.each(isThorough ? [30, 100] : [12])(
     expect(fleet.most().out).toBeLessThanOrEqual(nodes / 5)
   },
 )
+
+test('nodes that go one by one do not all list the slots for each place', async () => {
+  const nodes = isThorough ? 30 : 12
+  const plan = { nodes, budget: '1', strategy: 'exponential', stepMs: 1_000, latencyMs: 5, seed: 1 } as const
+  const fleet = await startVirtualFleet(plan)
+  fleet.takeCounts()
+  await fleet.apply()
+  const tookMs = await fleet.until(() => fleet.complete() === nodes, 600_000)
+  const lists = fleet.takeCounts().perNode['list leases']
+  fleet.stop()
+  console.log(`${nodes} nodes, batches of one: ${(tookMs / 1_000).toFixed(1)} s, ${lists?.toFixed(1)} LISTs per node`)
+  expect(tookMs).toBeLessThan(nodes * turnMs)
+  expect(lists).toBeLessThan(7)
+})
