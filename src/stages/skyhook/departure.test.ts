@@ -65,6 +65,19 @@ describe('departures', () => {
     expect([node.executedSteps, node.status()]).toEqual([[], 'complete'])
   })
 
+  test('the slot of a deleted Skyhook goes although the one that took its name is deleted, too', () => {
+    const node = new NodeSimulator()
+    node.hangingPackages.add('a')
+    node.apply('s', { packages: { a: pkg('1.0.0') } })
+    node.settle()
+    node.remove('s')
+    node.apply('s', { packages: { a: pkg('1.0.0') } })
+    node.step()
+    node.remove('s')
+    node.settleFor(2_000)
+    expect([node.slots, node.executedSteps]).toEqual([[], ['a apply run.sh']])
+  })
+
   test('a node that leaves the selector releases the slot after the running step', () => {
     const node = new NodeSimulator({ pool: 'x' })
     node.hangingPackages.add('a')

@@ -60,7 +60,8 @@ function foreignSlots(
   const names = new Set(views.map(({ metadata }) => metadata.name))
   const uids = new Set(views.map(({ metadata }) => metadata.uid))
   const isOwned = ({ skyhook, skyhookUid }: OwnSlot): boolean =>
-    names.has(skyhook) ? skyhookUid !== undefined && uids.has(skyhookUid) : Object.hasOwn(records, skyhook)
+    skyhookUid !== undefined &&
+    (names.has(skyhook) ? uids.has(skyhookUid) : ownValue(records, skyhook)?.uid === skyhookUid)
   return slots.filter(
     (slot) => slot.scope === 'skyhook' && !isOwned(slot) && isFreeOf(snapshot, slot, ownValue(records, slot.skyhook)),
   )
