@@ -66,7 +66,7 @@ export function decide(snapshot: Snapshot, lastReasons: ReadonlyMap<string, Time
   const events = [...reconciled.events]
   const spec = new NodeSpecBuilder({ ...snapshot, journal: reconciled.journal }, events)
   const listed = decideListed(snapshot, { journal: reconciled.journal, decisions: [] }, lastReasons)
-  const { journal, decisions } = decideDeleted(snapshot, listed)
+  const { journal, decisions } = decideDeleted(snapshot, listed, lastReasons)
   const cordonAtMs = decisions.map(({ name, cordon }) => spec.cordon(name, cordon))
   for (const { selected } of decisions) if (selected) spec.required(selected.view, selected.isComplete)
   for (const mark of marksWithoutOwner(snapshot, journal, spec.marks())) spec.cordon(mark, 'off')
@@ -152,12 +152,12 @@ function decideListed(snapshot: Snapshot, start: Fold, lastReasons: ReadonlyMap<
 }
 
 /** Skyhooks of the journal that are no longer in the cluster. */
-function decideDeleted(snapshot: Snapshot, listed: Fold): Fold {
+function decideDeleted(snapshot: Snapshot, listed: Fold, lastReasons: ReadonlyMap<string, TimedReason>): Fold {
   if (!snapshot.skyhooks.known) return listed
   const present = new Set(snapshot.skyhooks.value.map(({ metadata }) => metadata.name))
   const deleted = Object.entries(listed.journal.skyhooks).filter(([name]) => !present.has(name))
   return deleted.reduce(({ journal, decisions }, [name, before]) => {
-    const decision = decideDeletedSkyhook({ ...snapshot, journal }, name, before)
+    const decision = decideDeletedSkyhook({ ...snapshot, journal }, name, before, lastReasons.get(name))
     return { journal: withRecord(journal, decision), decisions: [...decisions, decision] }
   }, listed)
 }
@@ -235,26 +235,33 @@ function publicationOf(
   return { ...patch, record, recheckAtMs: Math.min(recheckAtMs, patchRecheckAtMs) }
 }
 
-function decideDeletedSkyhook(snapshot: Snapshot, name: string, before: SkyhookRecord): SkyhookDecision {
-  const { record, actions, events } = planDeleted(snapshot, name, before)
-  const isGone = record.orphaned === true
-  const { failure, recheckAtMs: failureAtMs } = failingFor(snapshot, { skyhook: name, actions, isComplete: true })
-  const { recheckAtMs, ...patch } = isGone
+function decideDeletedSkyhook(
+  snapshot: Snapshot,
+  name: string,
+  before: SkyhookRecord,
+  lastReason: TimedReason | undefined,
+): SkyhookDecision {
+  const planned = planDeleted(snapshot, name, before)
+  const { builder, status, cordon, watchPods, complete: isComplete } = planned
+  const { record, actions, events, needed } = builder
+  const failing = failingFor(snapshot, { skyhook: name, actions, isComplete })
+  const { reason } = withFailure(snapshot, planned, failing, lastReason)
+  const { recheckAtMs, ...patch } = record.orphaned
     ? { ...removalPatch(snapshot, name), recheckAtMs: Infinity }
-    : skyhookPatch(snapshot, name, record, failure)
+    : skyhookPatch(snapshot, name, record, reason)
   return {
     name,
-    status: record.published?.status ?? 'unknown',
+    status,
     record,
-    reason: failure,
+    reason,
     actions,
     events,
-    needed: new Set(),
+    needed,
     asksForSlot: false,
     patch,
-    cordon: isGone ? 'off' : 'as-is',
-    watchPods: 'no',
-    requeueAtMs: Math.min(recheckAtMs, failureAtMs),
+    cordon,
+    watchPods,
+    requeueAtMs: Math.min(recheckAtMs, builder.requeueAtMs, failing.recheckAtMs),
     usesControlPlane: false,
     isBlocking: false,
   }

@@ -2,6 +2,8 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
 import { decide } from '../../src/stages/decide.ts'
+import type { InterruptObservation } from '../../src/stages/model/snapshot.ts'
+import { isCordoned } from '../support/node-simulator-dsl.ts'
 import type { Decide } from '../support/node-simulator/node-simulator.ts'
 import type { NodeObserver } from '../support/node-simulator/node-state.ts'
 import { runsOf, seedOf } from '../support/effort.ts'
@@ -9,8 +11,8 @@ import { FaultyNode } from './faulty-node.ts'
 import { rebootsAreMade } from './invariants/reboots-are-made.ts'
 
 /**
- * One package that is about to need a reboot, on a host that refuses reboots, takes its time for them, boots by itself
- * and loses its journal, at any moment.
+ * One package that is about to need a reboot, on a host that refuses reboots, takes its time for them, accepts them and
+ * stays up, boots by itself and loses its journal, at any moment. Its Skyhook is deleted and created again.
  */
 type HostEvent =
   | { readonly kind: 'rounds'; readonly times: number }
@@ -18,7 +20,10 @@ type HostEvent =
   | { readonly kind: 'finish' | 'journal lost' | 'agent restarted' | 'host booted' | 'reset' }
   /** Where it matters most: while the Node says that a reboot is requested. */
   | { readonly kind: 'journal lost after the request' }
-  | { readonly kind: 'reboots refused'; readonly refused: boolean }
+  | { readonly kind: 'reboots answered'; readonly answer: InterruptObservation | null }
+  | { readonly kind: 'Skyhook deleted' | 'Skyhook applied' }
+  /** The host has the request and stays up. */
+  | { readonly kind: 'Skyhook deleted after the request' }
 
 const hostEvent: fc.Arbitrary<HostEvent> = fc.oneof(
   {
@@ -39,12 +44,18 @@ const hostEvent: fc.Arbitrary<HostEvent> = fc.oneof(
       { kind: 'agent restarted' },
       { kind: 'host booted' },
       { kind: 'reset' },
-      { kind: 'reboots refused', refused: true },
-      { kind: 'reboots refused', refused: true },
-      { kind: 'reboots refused', refused: false },
+      { kind: 'reboots answered', answer: { state: 'refused', message: 'backup blocks it' } },
+      { kind: 'reboots answered', answer: { state: 'refused', message: 'backup blocks it' } },
+      { kind: 'reboots answered', answer: { state: 'unknown', message: 'accepted' } },
+      { kind: 'reboots answered', answer: null },
+      { kind: 'Skyhook deleted' },
+      { kind: 'Skyhook deleted after the request' },
+      { kind: 'Skyhook applied' },
     ),
   },
 )
+
+const spec = { packages: { a: { version: '1.0.0', image: 'r/pkg', interrupt: { type: 'reboot' } } } } as const
 
 function runLife(decideUnderTest: Decide, events: readonly HostEvent[]): void {
   const observers: NodeObserver[] = []
@@ -53,17 +64,28 @@ function runLife(decideUnderTest: Decide, events: readonly HostEvent[]): void {
     published: (...effect) => observers.forEach((observer) => observer.published?.(...effect)),
   })
   observers.push(rebootsAreMade({ node }))
-  node.apply('s', { packages: { a: { version: '1.0.0', image: 'r/pkg', interrupt: { type: 'reboot' } } } })
+  node.apply('s', spec)
   while (!node.journal.skyhooks['s']?.interrupt) if (!node.reconcile()) node.finish()
   for (const event of events) play(node, event)
   node.interruptAnswers.clear()
-  for (let round = 0; round < 400 && node.status() !== 'complete'; round++) {
+  if (!node.views.has('s')) {
+    const isGone = (): boolean => node.slots.length === 0 && !isCordoned(node)
+    liveUntil(node, 200_000, isGone)
+    if (!isGone()) throw new Error('a deleted Skyhook keeps its slot or its cordon')
+    node.apply('s', spec)
+  }
+  liveUntil(node, 4_000_000, () => node.status() === 'complete')
+  if (node.status() !== 'complete') throw new Error(`never complete: ${JSON.stringify(node.lastReasons.get('s'))}`)
+}
+
+function liveUntil(node: FaultyNode, ms: number, isOver: () => boolean): void {
+  const endMs = node.nowMs + ms
+  while (node.nowMs < endMs && !isOver()) {
     node.nowMs += 10_000
     let turns = 0
     while (node.reconcile() || node.finish())
       if (++turns === 200) throw new Error(`does not settle: ${node.lastPlan?.actions.map(({ key }) => key).join(' ')}`)
   }
-  if (node.status() !== 'complete') throw new Error(`never complete: ${JSON.stringify(node.lastReasons.get('s'))}`)
 }
 
 function play(node: FaultyNode, event: HostEvent): void {
@@ -89,13 +111,25 @@ function play(node: FaultyNode, event: HostEvent): void {
       return node.reboot()
     case 'reset':
       return node.edit((annotations) => delete annotations['skyhook.nvidia.com/nodeState_s'])
-    case 'reboots refused':
-      if (event.refused) node.interruptAnswers.set('reboot', { state: 'refused', message: 'backup blocks it' })
+    case 'reboots answered':
+      if (event.answer) node.interruptAnswers.set('reboot', event.answer)
       else node.interruptAnswers.clear()
+      return
+    case 'Skyhook deleted after the request':
+      node.interruptAnswers.set('reboot', { state: 'unknown', message: 'accepted' })
+      for (let round = 0; round < 8 && !isRebootUnanswered(node); round++) node.reconcile()
+      return node.remove('s')
+    case 'Skyhook deleted':
+      return node.remove('s')
+    case 'Skyhook applied':
+      return node.apply('s', spec)
   }
 }
 
 const isRebootAnnounced = (node: FaultyNode): boolean => node.annotation('journal_s')?.includes('askedInBoot') === true
+
+const isRebootUnanswered = ({ interrupts }: FaultyNode): boolean =>
+  [...interrupts.values()].some(({ state }) => state === 'unknown')
 
 function counterexampleOf(decideUnderTest: Decide, numRuns: number): string | undefined {
   const life = fc.property(fc.array(hostEvent, { maxLength: 15 }), (events) => runLife(decideUnderTest, events))

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { NodeSimulator } from '../../../test/support/node-simulator/node-simulator.ts'
-import { installedNode, pkg } from '../../../test/support/node-simulator-dsl.ts'
+import { installedNode, isCordoned, packageWith, pkg, reboot } from '../../../test/support/node-simulator-dsl.ts'
 
 describe('a Skyhook being deleted', () => {
   const markDeleted = (node: NodeSimulator): void => {
@@ -99,5 +99,61 @@ describe('departures', () => {
     node.settle()
     expect(node.status()).toBe('complete')
     expect(node.executedSteps).toEqual([])
+  })
+})
+
+describe('departures while a reboot is awaited', () => {
+  const spec = { nodeSelectors: { matchLabels: { pool: 'x' } }, packages: { a: packageWith(reboot) } }
+  const leaveSelector = (node: NodeSimulator): void => {
+    node.node = { ...node.node, metadata: { ...node.node.metadata, labels: {} } }
+  }
+  const departures: [string, (node: NodeSimulator) => void][] = [
+    ['a deleted Skyhook', (node) => node.remove('s')],
+    ['a node that left the selector', leaveSelector],
+  ]
+
+  /** A node whose host has the request, and says this about it. */
+  function rebootingNode(shutdown: NodeSimulator['shutdown']): NodeSimulator {
+    const node = new NodeSimulator({ pool: 'x' })
+    node.interruptAnswers.set('reboot', { state: 'unknown', message: 'logind accepted the request' })
+    node.shutdown = shutdown
+    node.apply('s', spec)
+    node.settleFor(3_000)
+    expect([node.executedInterrupts, node.reason(), isCordoned(node)]).toEqual([['reboot'], 'RebootPending', true])
+    return node
+  }
+
+  test.each(departures)('%s gives slot and cordon back once its host does not go down', (_, depart) => {
+    const node = rebootingNode('none')
+    depart(node)
+    node.settleFor(30_000)
+    expect([node.slots.length, isCordoned(node), node.reason()]).toEqual([1, true, 'RebootPending'])
+    expect(node.annotation('reason_s')).toContain('RebootPending')
+    node.settleFor(90_000)
+    expect([node.slots, isCordoned(node), node.reason()]).toEqual([[], false, undefined])
+    expect(node.executedInterrupts).toEqual(['reboot'])
+  })
+
+  test.each(departures)('%s keeps slot and cordon while its host goes down, whatever agent asks it', (_, depart) => {
+    const node = rebootingNode('under-way')
+    depart(node)
+    node.settleFor(200_000)
+    node.restartAgent()
+    node.settleFor(200_000)
+    expect([node.slots.length, isCordoned(node), node.reason()]).toEqual([1, true, 'RebootPending'])
+    node.reboot()
+    node.settleFor(5_000)
+    expect([node.slots, isCordoned(node), node.executedInterrupts]).toEqual([[], false, ['reboot']])
+  })
+
+  test('a Skyhook that is deleted before its reboot is requested does not reboot the host', () => {
+    const node = new NodeSimulator({ pool: 'x' })
+    node.apply('s', spec)
+    node.settleUntil(() => node.journal.skyhooks['s']?.interrupt !== undefined)
+    expect(node.executedInterrupts).toEqual([])
+    node.remove('s')
+    node.settleFor(5_000)
+    expect([node.executedInterrupts, node.slots, isCordoned(node)]).toEqual([[], [], false])
+    expect(node.journal.skyhooks['s']?.orphaned).toBe(true)
   })
 })

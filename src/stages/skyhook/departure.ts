@@ -1,14 +1,13 @@
 import { openStepOf, openStepsOf, type SkyhookRecord } from '../../schemas/journal.ts'
-import { hasMark } from '../drain/drain.ts'
-import { newPlanBuilder } from '../model/plan-builder.ts'
+import type { Reason } from '../../schemas/catalogue/reasons.ts'
+import { newPlanBuilder, type PlanBuilder } from '../model/plan-builder.ts'
 import { abandonInterrupt, cancelAll, stopCanceledSteps, stopUnstarted } from '../package/cancel.ts'
 import { applyInterruptOutcome } from '../interrupt/run.ts'
-import type { Action, StageEvent } from '../model/plan.ts'
 import { endLifecycle } from './lifecycle.ts'
 import type { SkyhookPlan } from './skyhook-plan.ts'
-import { ownSlot, releaseSlot, slotOfSkyhook } from './slot.ts'
+import { ownSlot, releaseSlot } from './slot.ts'
 import type { SkyhookView, Snapshot } from '../model/snapshot.ts'
-import { isInterrupting, mayBeRunning } from '../model/host-facts.ts'
+import { mayBeRunning } from '../model/host-facts.ts'
 
 /**
  * A node that left the selector: a running step ends, one that is about to start is stopped, then cordon and slot go;
@@ -36,59 +35,61 @@ export function planUnselected(
       step !== undefined && mayBeRunning(snapshot, step) && snapshot.attempts.get(step.id)?.state !== 'running'
     if (isAboutToStart) builder.record = stopUnstarted(builder.record, entry, step)
   }
-  const isCancelComplete = stopCanceledSteps(builder)
-  const activeInterrupt = applyInterruptOutcome(builder, false)
-  const running =
-    !isCancelComplete ||
-    activeInterrupt !== undefined ||
-    openStepsOf(builder.record).some((step) => mayBeRunning(snapshot, step))
-  if (!running) {
+  const remaining = awaitEnd(builder)
+  if (!remaining) {
     endLifecycle(builder)
     if (slot) releaseSlot(builder, slot)
   }
-  return {
-    builder,
-    status: record.published?.status ?? 'unknown',
-    complete: true,
-    cordon: running ? 'as-is' : 'off',
-    watchPods: 'no',
-  }
+  return departing(builder, remaining)
 }
 
 /**
- * A Skyhook that is gone from a successful, consistent LIST: its running steps are stopped, its slot and everything it
- * shows on the Node go; journal and files stay as `orphaned`. Nothing is ever run for it.
+ * A Skyhook that is gone from a successful, consistent LIST: its running steps are stopped and its interrupt is waited
+ * for, then its slot and everything it shows on the Node go; journal and files stay as `orphaned`. Nothing is ever run
+ * for it.
  */
-export function planDeleted(
-  snapshot: Snapshot,
-  name: string,
-  record: SkyhookRecord,
-): { readonly record: SkyhookRecord; readonly actions: readonly Action[]; readonly events: readonly StageEvent[] } {
-  const actions: Action[] = []
-  const builder = { snapshot, record: record.orphaned ? record : cancelAll(record), actions }
-  const isCancelComplete = stopCanceledSteps(builder)
-  const { interrupt } = builder.record
-  const running =
-    !isCancelComplete ||
-    (interrupt !== undefined && snapshot.interrupts.has(interrupt.id) && isInterrupting(snapshot, interrupt))
-  const slot = slotOfSkyhook(snapshot, record.uid)
-  const isMarked = hasMark(snapshot.node, name)
-  if (slot && !running && !isMarked) actions.push({ do: 'releaseSlot', key: `slot/${name}`, slot })
-  if (record.orphaned || running) return { record: builder.record, actions, events: [] }
-  if (interrupt)
-    actions.push({
-      do: 'recordInterrupt',
-      key: `interrupted/${interrupt.id}`,
-      skyhook: name,
-      run: interrupt,
-      records: [],
-    })
-  const orphan = {
-    ...builder.record,
-    lifecycle: undefined,
-    published: undefined,
-    interrupt: undefined,
-    orphaned: true,
+export function planDeleted(snapshot: Snapshot, name: string, record: SkyhookRecord): SkyhookPlan {
+  const view = goneView(name, record)
+  const builder = newPlanBuilder(snapshot, view, record.orphaned ? record : cancelAll(record))
+  const remaining = awaitEnd(builder)
+  const slot = ownSlot(snapshot, view)
+  if (slot && !remaining) releaseSlot(builder, slot)
+  if (!remaining && !record.orphaned) {
+    builder.record = { ...builder.record, lifecycle: undefined, published: undefined, orphaned: true }
+    builder.events.push({ type: 'orphaned', skyhook: name })
   }
-  return { record: orphan, actions, events: [{ type: 'orphaned', skyhook: name }] }
+  return departing(builder, remaining)
+}
+
+/** What the decisions see of a Skyhook that the cluster does not have: it asks for nothing. */
+const goneView = (name: string, { uid }: SkyhookRecord): SkyhookView => ({
+  metadata: { name, uid, resourceVersion: '' },
+  spec: {},
+  budget: {},
+  stale: true,
+})
+
+/** Work that has not ended, and why the Node still shows it, where there is more to say than that. */
+type Remaining = { readonly reason: Reason | undefined }
+
+/** The cordon goes once nothing remains. */
+const departing = (builder: PlanBuilder, remaining: Remaining | undefined): SkyhookPlan => ({
+  builder,
+  status: builder.record.published?.status ?? 'unknown',
+  ...(remaining?.reason && { reason: remaining.reason }),
+  complete: true,
+  cordon: remaining ? 'as-is' : 'off',
+  watchPods: 'no',
+})
+
+/**
+ * Stops the steps that are to be stopped, waits for those that run and for the interrupt under way: an agent that does
+ * not ask the host any more would never learn that it does not go down. Undefined once nothing of it is left.
+ */
+function awaitEnd(builder: PlanBuilder): Remaining | undefined {
+  const isCancelComplete = stopCanceledSteps(builder)
+  const interrupt = applyInterruptOutcome(builder, false)
+  const isStepRunning = openStepsOf(builder.record).some((step) => mayBeRunning(builder.snapshot, step))
+  if (isCancelComplete && interrupt === undefined && !isStepRunning) return undefined
+  return { reason: interrupt?.state === 'running' ? interrupt.reason : undefined }
 }

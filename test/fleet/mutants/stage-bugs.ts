@@ -41,8 +41,8 @@ export const stageBugs: readonly FleetMutant[] = [
     changes: [
       change(
         'stages/skyhook/departure.ts',
-        '    if (slot) releaseSlot(builder, slot)\n  }\n  return {',
-        '  }\n  if (slot) releaseSlot(builder, slot)\n  return {',
+        '    if (slot) releaseSlot(builder, slot)\n  }\n  return departing(',
+        '  }\n  if (slot) releaseSlot(builder, slot)\n  return departing(',
       ),
     ],
     mayShow: has(['selector', 'node-relabeled']),

@@ -127,6 +127,7 @@ export function interrupt(simulated: NodeState, run: InterruptRun, view: Skyhook
     if (answer === undefined || answer.state === 'done' || answer.state === 'unknown')
       simulated.executedInterrupts.push([interrupt.type, ...(interrupt.services ?? [])].join(' '))
     if (answer) {
+      if (interrupt.type === 'reboot') simulated.requestedInterrupts.add(id)
       simulated.interrupts.set(id, answer)
       return true
     }
