@@ -65,6 +65,7 @@ export type FakeApiServer = {
   answerFirst(answer: (request: RecordedRequest) => Fault | undefined): void
   /** Compacts the history: older watches and pages get 410. */
   compact(how?: 'event' | 'status'): void
+  /** To every open watch but those of Events: kube-apiserver has no watch cache for them. */
   bookmark(): void
   /** Ends all open watches, cleanly or by closing their sockets. */
   endWatches(how: 'end' | 'destroy'): void
@@ -328,7 +329,7 @@ export async function startFakeApiServer(collections: readonly string[] = []): P
       history.length = 0
     },
     bookmark() {
-      for (const watcher of watchers)
+      for (const watcher of [...watchers].filter(({ collection }) => !collection.endsWith('/events')))
         deliver(
           { ...watcher, metadataOnly: false },
           { type: 'BOOKMARK', object: { metadata: { resourceVersion: String(revision) } } },

@@ -15,6 +15,8 @@ export type Resource = {
   readonly createsOnUpdate: boolean
   /** A PUT without a resourceVersion overwrites. */
   readonly isOverwritable: boolean
+  /** Its watches come from the watch cache, which sends bookmarks; kube-apiserver has none for Events. */
+  readonly hasBookmarks: boolean
   /** Fields of field selectors. */
   readonly selectableFields: readonly string[]
 }
@@ -36,6 +38,7 @@ function resource(plural: string, kind: string, apiVersion: string, rules: Rules
     hasGeneration: false,
     createsOnUpdate: false,
     isOverwritable: true,
+    hasBookmarks: true,
     ...rules,
     selectableFields: [
       'metadata.name',
@@ -63,7 +66,8 @@ const all = [
   }),
   resource('events', 'Event', 'v1', {
     createsOnUpdate: true,
-    selectableFields: ['involvedObject.kind', 'involvedObject.name', 'reason'],
+    hasBookmarks: false,
+    selectableFields: ['involvedObject.kind', 'involvedObject.name', 'reason', 'source'],
   }),
   resource('configmaps', 'ConfigMap', 'v1'),
   resource('secrets', 'Secret', 'v1'),

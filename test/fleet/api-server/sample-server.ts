@@ -7,6 +7,7 @@ import { createSimulatedApiServer, type SimulatedApiServer } from './server.ts'
 
 export const nodesPath = '/api/v1/nodes'
 export const leasesPath = '/apis/coordination.k8s.io/v1/namespaces/default/leases'
+export const eventsPath = '/api/v1/namespaces/default/events'
 export const podsPath = '/api/v1/namespaces/default/pods'
 export const budgetsPath = '/apis/policy/v1/namespaces/default/poddisruptionbudgets'
 export const merge = 'application/merge-patch+json'

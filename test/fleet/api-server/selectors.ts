@@ -34,6 +34,7 @@ export function selectionOf(
 }
 
 export function fieldAt(object: SimObject, field: string): string {
+  if (field === 'source') return fieldAt(object, 'source.component') || fieldAt(object, 'reportingComponent')
   const [first = '', second = ''] = field.split('.')
   const value =
     second === '' ? object[first] : (object[first] as Readonly<Record<string, unknown>> | undefined)?.[second]

@@ -5,7 +5,16 @@ import { type Reflector, type ReflectorFact, startReflector } from '../../../src
 import { createSeededRandom } from '../../support/virtual-clock.ts'
 import type { Fault } from './faults.ts'
 import type { RoutedRequest } from './request.ts'
-import { createLease, createNode, leasesPath, merge, nodesPath, type Sample, sampleServer } from './sample-server.ts'
+import {
+  createLease,
+  createNode,
+  eventsPath,
+  leasesPath,
+  merge,
+  nodesPath,
+  type Sample,
+  sampleServer,
+} from './sample-server.ts'
 import type { SimClient } from './client.ts'
 
 const isWatch = ({ verb }: RoutedRequest): boolean => verb === 'watch'
@@ -57,6 +66,15 @@ test('bookmarks keep a watch alive on which nothing else happens', async () => {
   expect(facts).toEqual(['listed', 'watching'])
   await clock.advance(400_000)
   expect(facts).toEqual(['listed', 'watching', 'watch-ended', 'watching'])
+})
+
+test('a watch of Events has no bookmarks, because kube-apiserver has no watch cache for them', async () => {
+  const sample = sampleServer()
+  const { reflector, facts } = follow(sample, eventsPath)
+  await sample.clock.advance(170_000)
+  expect(reflector.ageMs()).toBeGreaterThan(169_000)
+  await sample.clock.advance(10_500)
+  expect(facts).toEqual(['listed', 'watching', 'failed, will list'])
 })
 
 test.each<[string, Fault]>([

@@ -99,7 +99,7 @@ export function createWatches(store: Store, clock: Clock, random: Random): Watch
       if (revision >= watch.afterRevision) send(watch, bookmarkLine(watch, revision))
       scheduleBookmark()
     }
-    if (query['allowWatchBookmarks'] === 'true') scheduleBookmark()
+    if (query['allowWatchBookmarks'] === 'true' && watch.location.resource.hasBookmarks) scheduleBookmark()
     watch.stream.onClosed(() => {
       cancelTimeout()
       cancelBookmark?.()
