@@ -6,7 +6,12 @@ import type { ScopeListing } from './slot-reads.ts'
 import { heldIndices, isHeldBy, type NodeIdentity, type Slot, type SlotTarget } from './slot.ts'
 
 /** What ledger and slots of the same LIST mean for the asking node. */
-export type Admission = { readonly limit: Limit; readonly epoch?: number | undefined }
+export type Admission = {
+  readonly limit: Limit
+  readonly epoch?: number | undefined
+  /** Why the limit is 0 where the budget is not. */
+  readonly stop?: string | undefined
+}
 
 export type Asking = {
   readonly scope: Scope
@@ -74,15 +79,28 @@ export function refusalOf(
   { own, duplicates }: { readonly own: Slot; readonly duplicates: readonly Slot[] },
   { scope, admissionFrom }: Pick<Asking, 'scope' | 'admissionFrom'>,
 ): string | undefined {
-  const { limit, epoch } = admissionFrom(listing)
+  const { limit, epoch, stop } = admissionFrom(listing)
   if (typeof limit === 'object') return `budget unknown: ${limit.unknown}`
-  if (epoch !== undefined && epoch !== own.epoch) return `batch ${own.epoch} is over`
+  if (epoch !== undefined && epoch !== own.epoch) return outsideOfBatch(own)
   if (limit === 'unlimited') return undefined
+  if (own.index === Infinity) return outsideOfBudget(own)
   const others = listing.slots.filter((other) => other !== own && !duplicates.includes(other))
   const otherIndices = heldIndices(others, scope)
   if (isStillAdmissible(own.index, otherIndices, limit)) return undefined
-  return `the budget fell to ${limit} while ${otherIndices.length + 1} slots were held`
+  const heldCount = otherIndices.length + 1
+  return stop ?? `the budget fell to ${limit} while ${heldCount} ${heldCount === 1 ? 'slot was' : 'slots were'} held`
 }
+
+const outsideOfBatch = (own: Slot): string => {
+  if (own.epoch !== undefined) return `batch ${own.epoch} is over`
+  return own.index === Infinity ? outsideOfBudget(own) : 'the slot was granted outside of the batches of a policy'
+}
+
+/** Why a slot without an index grants no start. */
+const outsideOfBudget = ({ kind }: Slot): string =>
+  kind === 'recovery'
+    ? 'the slot was created for work under way, and there is none any more'
+    : 'the slot was granted without a budget'
 
 /** The node's slots of the scope, the one to keep first. */
 export function ownSlotsIn(slots: readonly Slot[], scope: Scope, node: NodeIdentity): Slot[] {

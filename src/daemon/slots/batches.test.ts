@@ -185,7 +185,7 @@ describe('before the first step', () => {
       'DeploymentPolicy careful has changed, waiting to see its new spec',
     ],
     ['when the policy is gone', () => api.remove(policiesPath, 'careful'), 'DeploymentPolicy careful has changed'],
-    ['when the rollout is stopped', () => putLedger({ stopped: true }), 'the budget fell to 0'],
+    ['when the rollout is stopped', () => putLedger({ stopped: true }), 'the policy has stopped the rollout'],
     ['when the node is in another compartment', () => void (labels = { gpu: 'true' }), 'the node is in compartment'],
     [
       'when the batch is of other work',

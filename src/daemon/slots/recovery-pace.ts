@@ -9,17 +9,22 @@ import type { Clock } from '../../schemas/clock.ts'
 export type RecoveryPace = {
   /** Until the next creation may be sent, in ms; 0 = now. */
   pauseMs(scope: string): number
-  /** It was created, or refused. */
-  answered(scope: string): void
+  /** What the pause is for; empty without one. */
+  reason(scope: string): string
+  /** It was created, or refused; `reason`: what a pause that follows is for. */
+  answered(scope: string, reason: string): void
 }
+
+/** `count`: of those in a row. */
+type Answer = { readonly count: number; readonly atMs: number; readonly reason: string }
 
 const recoveryBackoff: Backoff = { initialMs: 1_000, maxMs: 30_000 }
 /** A slot that was kept for so long was not deleted for what it was created with. */
 const keptMs = 2 * recoveryBackoff.maxMs
 
 export function createRecoveryPace(clock: Pick<Clock, 'steadyMs'>): RecoveryPace {
-  const answers = new Map<string, { readonly count: number; readonly atMs: number }>()
-  const lastOf = (scope: string): { readonly count: number; readonly atMs: number } | undefined => {
+  const answers = new Map<string, Answer>()
+  const lastOf = (scope: string): Answer | undefined => {
     const last = answers.get(scope)
     return last && clock.steadyMs() - last.atMs < keptMs ? last : undefined
   }
@@ -28,6 +33,9 @@ export function createRecoveryPace(clock: Pick<Clock, 'steadyMs'>): RecoveryPace
       const last = lastOf(scope)
       return last ? Math.max(0, last.atMs + backoffMs(last.count, recoveryBackoff) - clock.steadyMs()) : 0
     },
-    answered: (scope) => void answers.set(scope, { count: (lastOf(scope)?.count ?? 0) + 1, atMs: clock.steadyMs() }),
+    reason: (scope) => lastOf(scope)?.reason ?? '',
+    answered(scope, reason) {
+      answers.set(scope, { count: (lastOf(scope)?.count ?? 0) + 1, atMs: clock.steadyMs(), reason })
+    },
   }
 }

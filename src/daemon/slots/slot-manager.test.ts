@@ -289,6 +289,16 @@ test('a recovery slot that is deleted again and again is created after growing p
   expect(createdAtS).toEqual([0, 1, 3, 7, 15, 31])
 })
 
+test('a recovery slot that was refused says why, also after its denial was forgotten', async () => {
+  const view = putSkyhook()
+  api.fault(({ method }) => method === 'POST', { kind: 'status', status: 403, reason: 'Forbidden' }, 10)
+  await first.createRecovery(view, 'interrupting', 'skyhook')
+  const refusal = first.denials().get('s')?.message
+  first.keepWaiting(new Set())
+  await first.createRecovery(view, 'interrupting', 'skyhook')
+  expect([refusal, first.denials().get('s')?.message]).toEqual([expect.stringContaining('rejected'), refusal])
+})
+
 test('a recovery slot that is put off is a denial that says why, and that no free slot of others ends', async () => {
   const view = putSkyhook()
   for (let round = 0; round < 2; round++) {
@@ -409,7 +419,7 @@ test('a slot that the budget of this moment does not grant is given back', async
   await first.confirm(heldBy(first), view)
   expect(isHolding(first)).toBe(false)
   expect(leaseCount()).toBe(0)
-  expect(first.denials().get('s')?.message).toBe('the budget fell to 0 while 1 slots were held')
+  expect(first.denials().get('s')?.message).toBe('the budget fell to 0 while 1 slot was held')
   expect(messages).toEqual(['slot released before work started'])
   expect(released).toHaveLength(1)
 })

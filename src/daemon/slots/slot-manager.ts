@@ -49,6 +49,8 @@ export type SlotManager = {
 }
 
 const lostRetryDelayMs = 200
+/** Why a recovery slot that was created is created again after a pause. */
+const deletedSoonReason = 'the slot was deleted soon after the node took it'
 /** The API server refuses to create the slot: no release of another node says when that is over. */
 const rejectedBackoff: Backoff = { initialMs: 1_000, maxMs: 300_000, jitter: 0.2 }
 /** A slot that is given back before the first step: the spec that this node knows is not that of the API server. */
@@ -188,11 +190,10 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
       const creation = scope === 'control-plane' ? { ...slotRequest, ...controlPlaneAsking } : slotRequest
       const putOff = (message: string): void =>
         deny(view, { message, retryInMs: recoveryPace.pauseMs(creation.scope.hash), waitsFor: 'recovery' })
-      if (recoveryPace.pauseMs(creation.scope.hash) > 0)
-        return putOff('the slot was deleted soon after the node took it')
+      if (recoveryPace.pauseMs(creation.scope.hash) > 0) return putOff(recoveryPace.reason(creation.scope.hash))
       const result = await createRecoverySlot(leases, creation, signal)
       if (result.outcome === 'unknown') throw new Error('no recovery slot', { cause: result.error })
-      recoveryPace.answered(creation.scope.hash)
+      recoveryPace.answered(creation.scope.hash, result.outcome === 'held' ? deletedSoonReason : result.reason)
       if (result.outcome !== 'held') return putOff(result.reason)
       const { name: lease } = result.slot
       log.warn({ skyhook: view.metadata.name, lease }, 'node is mid-change without a slot, created a recovery slot')

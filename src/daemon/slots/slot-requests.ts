@@ -7,7 +7,7 @@ import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { SlotPhase } from '../../schemas/skyhook.ts'
 import { ownValue } from '../../schemas/own-value.ts'
 import type { Known, SkyhookView } from '../../stages/model/snapshot.ts'
-import { admissionOf, bootstrapLimitOf, compartmentNames } from '../../lease/budget/budget.ts'
+import { admissionOf, bootstrapLimitOf, compartmentNames, stopReason } from '../../lease/budget/budget.ts'
 import type { UnansweredCreations } from './unanswered-creations.ts'
 
 export type SlotRequestSources = {
@@ -55,7 +55,9 @@ export function createSlotRequests(sources: SlotRequestSources, unanswered: Unan
         node: identity(),
         progress: progress(phase, generation, name),
         admissionFrom: (listing) =>
-          isBootstrap ? { limit: bootstrapLimitOf(view, listing.ledgers) } : admissionOf(view, compartment, listing),
+          isBootstrap
+            ? { limit: bootstrapLimitOf(view, listing.ledgers), stop: stopReason(view, listing) }
+            : admissionOf(view, compartment, listing),
         unansweredIndex: unanswered.indexIn(scope),
       }
     },

@@ -63,7 +63,7 @@ export function admissionOf(view: SkyhookView, compartment: string, listed: List
   const current = compartmentOf(view, ledgers)
   if (current !== undefined && current !== compartment)
     return { limit: { unknown: `the node is in compartment ${JSON.stringify(current)} now` } }
-  return { limit: limitOf(view, ledgers, slots), epoch: epochOf(view, ledgers) }
+  return { limit: limitOf(view, ledgers, slots), epoch: epochOf(view, ledgers), stop: stopReason(view, listed) }
 }
 
 /** Tells the open batch from others; undefined without a policy, or while it is not known. */

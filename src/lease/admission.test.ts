@@ -1,0 +1,36 @@
+import { expect, test } from 'vitest'
+import { refusalOf } from './admission.ts'
+import { skyhookScope } from './names.ts'
+import { newLease, readSlot, type Slot, type SlotTarget } from './slot.ts'
+
+const scope = skyhookScope({ name: 's', uid: 'uid' })
+const node = { name: 'n1', uid: 'n1-uid', bootId: 'boot' }
+
+function slotOf(target: SlotTarget, epoch?: number): Slot {
+  const lease = newLease(scope, target, node, { phase: 'working', generation: 1, epoch, packages: [] }, 0)
+  const slot = readSlot({ ...lease, metadata: { ...lease.metadata, uid: 'lease-uid', resourceVersion: '1' } })
+  if (!slot) throw new Error('not a slot')
+  return slot
+}
+
+test.each([
+  ['a recovery slot beside a budget', slotOf({ kind: 'recovery' }), { limit: 5 }, recoveryReason()],
+  ['a recovery slot beside a batch', slotOf({ kind: 'recovery' }), { limit: 5, epoch: 7 }, recoveryReason()],
+  ['a slot without a budget', slotOf({ kind: 'unlimited' }), { limit: 5 }, 'the slot was granted without a budget'],
+  [
+    'a slot of no batch',
+    slotOf({ index: 0 }),
+    { limit: 5, epoch: 7 },
+    'the slot was granted outside of the batches of a policy',
+  ],
+  ['a slot of an earlier batch', slotOf({ index: 0 }, 6), { limit: 5, epoch: 7 }, 'batch 6 is over'],
+  ['a slot of a budget that fell', slotOf({ index: 0 }), { limit: 0 }, 'the budget fell to 0 while 1 slot was held'],
+  ['a slot of a rollout that was stopped', slotOf({ index: 0 }, 7), { limit: 0, epoch: 7, stop: 'stopped' }, 'stopped'],
+])('%s is refused with the reason', (_, own, admission, reason) => {
+  const listing = { slots: [own], ledgers: [], resourceVersion: '' }
+  expect(refusalOf(listing, { own, duplicates: [] }, { scope, admissionFrom: () => admission })).toBe(reason)
+})
+
+function recoveryReason(): string {
+  return 'the slot was created for work under way, and there is none any more'
+}
