@@ -14,8 +14,8 @@ export type Identity = {
   readonly servername?: string
   /** A person has said not to check who the server is. */
   readonly isServerUnchecked?: boolean
-  /** Opens connections in another way, through a proxy for example; `ca`, `cert` and `key` are its business then. */
-  readonly agent?: Agent
+  /** Open connections in another way, through a proxy for example; `ca`, `cert` and `key` are their business then. */
+  readonly agents?: { readonly calls: Agent; readonly streams: Agent }
   readonly tlsRevision: number
 }
 

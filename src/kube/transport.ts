@@ -156,8 +156,8 @@ export function createKubeTransport(options: KubeTransportOptions): KubeTranspor
 }
 
 /**
- * The same API server for evictions: an admission webhook may hold them for half a minute each, so they take connections
- * of their own, and no renewal of a Lease or write of the Node waits for them.
+ * The same API server for evictions: an admission webhook may hold each for half a minute, so they take connections of
+ * their own, and no renewal of a Lease or write of the Node waits for them.
  */
 export const forEvictions = (transport: KubeTransport): KubeTransport => ({
   ...transport,
@@ -187,13 +187,12 @@ function createConnectionPools(isPlain: boolean, identity: Identity): Connection
         ...(identity.isServerUnchecked && { rejectUnauthorized: false }),
       }
   const createAgent = (limits: http.AgentOptions): http.Agent =>
-    identity.agent ??
-    (isPlain
+    isPlain
       ? new http.Agent({ ...keepAliveOptions, ...limits })
-      : new https.Agent({ ...keepAliveOptions, ...limits, ...tls }))
-  const calls = createAgent({ maxSockets: maxCallSockets })
-  const evictions = createAgent({ maxSockets: maxEvictionSockets })
-  const streams = createAgent({})
+      : new https.Agent({ ...keepAliveOptions, ...limits, ...tls })
+  const calls = identity.agents?.calls ?? createAgent({ maxSockets: maxCallSockets })
+  const evictions = identity.agents?.calls ?? createAgent({ maxSockets: maxEvictionSockets })
+  const streams = identity.agents?.streams ?? createAgent({})
   const agents = [calls, evictions, streams]
   return {
     tlsRevision: identity.tlsRevision,

@@ -9,6 +9,7 @@ import { CommandError } from '../framework/command-error.ts'
 import type { Machine } from '../framework/machine.ts'
 import { parseGlobals } from '../framework/parse.ts'
 import { resolveAccess } from './kubeconfig.ts'
+import { createLibraryCredentials } from './library-credentials.ts'
 import { openConnection } from './open.ts'
 
 type Config = {
@@ -133,12 +134,13 @@ test('no kubeconfig at all is told with the ways to give one', async () => {
 
 type Received = { readonly url: string; readonly headers: Readonly<Record<string, string | string[] | undefined>> }
 
-/** A server that notes what comes and answers with an empty list of DaemonSets; 401 to the tokens named. */
+/** A server that notes what comes and answers with a list of DaemonSets; 401 to the tokens named. Streams stay open. */
 async function startServer(refused: readonly string[] = []) {
   const received: Received[] = []
   const server = createServer((request, response) => {
     const token = request.headers.authorization ?? ''
     received.push({ url: request.url ?? '', headers: request.headers })
+    if (request.url?.includes('follow=')) return void response.writeHead(200).flushHeaders()
     response.writeHead(refused.includes(token) ? 401 : 200, { 'content-type': 'application/json' })
     response.end(JSON.stringify({ items: [{ metadata: { name: 'skyhookd', namespace: 'hosts' } }] }))
   })
@@ -263,12 +265,12 @@ test.each([
   expect(error).toMatchObject({ message: expect.stringContaining(exec.command), remedy })
 })
 
-test('requests go through the proxy of the kubeconfig, of --proxy-url, or of the environment', async () => {
-  const target = await startServer()
+/** A proxy that notes which hosts it is asked for, and connects all of them with one server. */
+async function startProxy(serverUrl: string) {
   const asked: string[] = []
   const proxy = createServer().on('connect', ({ url = '' }: IncomingMessage, client: Socket) => {
     asked.push(url)
-    const upstream = connect(Number(new URL(target.url).port), '127.0.0.1', () => {
+    const upstream = connect(Number(new URL(serverUrl).port), '127.0.0.1', () => {
       client.write('HTTP/1.1 200 OK\r\n\r\n')
       upstream.pipe(client)
       client.pipe(upstream)
@@ -277,7 +279,49 @@ test('requests go through the proxy of the kubeconfig, of --proxy-url, or of the
   })
   await new Promise<void>((resolve) => void proxy.listen(0, '127.0.0.1', resolve))
   onTestFinished(() => void proxy.close())
-  const proxyUrl = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`
+  return { asked, proxyUrl: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}` }
+}
+
+test('streams and calls through a proxy do not wait for each other', async () => {
+  const { url, received } = await startServer()
+  const { asked, proxyUrl } = await startProxy(url)
+  const KUBECONFIG = join(files({ config: configOf({ server: 'http://cluster.example:8080' }) }), 'config')
+  const flags = parseGlobals(['--proxy-url', proxyUrl])
+  const { transport } = await openConnection(flags, machineWith({ KUBECONFIG }))
+  onTestFinished(() => transport.close())
+  for (let n = 1; n <= 9; n++) await transport.stream('/log', { query: { follow: true }, timeoutMs: 1_000 })
+  for (let n = 1; n <= 2; n++) await transport.json('GET', '/version', { timeoutMs: 1_000 })
+  expect([received.length, asked.length]).toEqual([11, 10]) // the calls share a connection
+})
+
+test('connections through a proxy present the certificates of the kubeconfig and trust its CA', async () => {
+  const [ca, cert, key] = ['ca', 'cert', 'key'].map((text) => Buffer.from(text).toString('base64'))
+  const user = { 'client-certificate-data': cert, 'client-key-data': key }
+  const config = JSON.parse(configOf({ user })) as { clusters: [{ cluster: object }] }
+  Object.assign(config.clusters[0].cluster, { 'certificate-authority-data': ca, 'proxy-url': 'http://proxy:3128' })
+  const KUBECONFIG = join(files({ config: JSON.stringify(config) }), 'config')
+  const machine = machineWith({ KUBECONFIG })
+  const credentials = createLibraryCredentials(await resolveAccess(parseGlobals([]), machine), machine)
+  const { agents } = await credentials.current()
+  for (const agent of [agents?.calls, agents?.streams]) {
+    const { options } = agent as unknown as { readonly options: Readonly<Record<string, unknown>> }
+    expect(['ca', 'cert', 'key'].map((name) => String(options[name]))).toEqual(['ca', 'cert', 'key'])
+  }
+  expect((await credentials.current({ forceRefresh: true })).agents).toBe(agents)
+})
+
+test('reads at the same time agree on the connections through a proxy', async () => {
+  const machine = machineWith({ KUBECONFIG: join(files({ config: configOf({}) }), 'config') })
+  const access = await resolveAccess(parseGlobals(['--proxy-url', 'http://proxy:3128']), machine)
+  const credentials = createLibraryCredentials(access, machine)
+  const identities = await Promise.all(Array.from({ length: 3 }, () => credentials.current()))
+  expect(new Set(identities.map(({ agents }) => agents)).size).toBe(1)
+  expect(identities.map(({ tlsRevision }) => tlsRevision)).toEqual([1, 1, 1])
+})
+
+test('requests go through the proxy of the kubeconfig, of --proxy-url, or of the environment', async () => {
+  const target = await startServer()
+  const { asked, proxyUrl } = await startProxy(target.url)
   const config = configOf({ server: 'http://cluster.example:8080' })
   const KUBECONFIG = join(files({ config }), 'config')
   const ask = async (flags: string, environment: Readonly<Record<string, string>>) => {

@@ -1,6 +1,7 @@
 import type { Agent } from 'node:http'
 import type { RequestOptions } from 'node:https'
 import { KubeConfig } from '@kubernetes/client-node/dist/config.js'
+import type { Cluster, User } from '@kubernetes/client-node/dist/config_types.js'
 import type { Credentials, Identity } from '../../kube/credentials.ts'
 import type { Machine } from '../framework/machine.ts'
 import { createExecPlugin, type PluginCredential } from './exec-plugin.ts'
@@ -9,7 +10,7 @@ import type { Access } from './kubeconfig.ts'
 
 /** Files and plugins are asked again after this; a request refused with 401 asks at once. */
 const rereadAfterMs = 60_000
-/** Of a proxy's agent: what the transport's own have. */
+/** For calls through a proxy: as many as the transport opens for them without one. */
 const maxProxySockets = 8
 
 /** Credentials for the transport as the official library finds them: certificates, tokens, plugins, providers. */
@@ -26,7 +27,10 @@ export function createLibraryCredentials(access: Access, machine: Machine): Cred
     const [ca, cert, key] = [options.ca, options.cert, options.key].map(textOf)
     const authorization = given.token === undefined ? authorizationOf(options) : undefined
     const fingerprint = JSON.stringify([ca, cert, key])
-    const earlier = cached?.fingerprint === fingerprint ? cached.identity : undefined
+    const known = (): Identity | undefined => (cached?.fingerprint === fingerprint ? cached.identity : undefined)
+    const opened = access.cluster.proxyUrl && !known() ? await openProxyAgents(access, { ca, cert, key }) : undefined
+    const earlier = known() // another read may have been faster
+    const agents = earlier?.agents ?? opened
     const identity: Identity = {
       ...(given.token !== undefined && { token: given.token }),
       ...(ca !== undefined && { ca }),
@@ -35,7 +39,7 @@ export function createLibraryCredentials(access: Access, machine: Machine): Cred
       headers: { ...impersonation, ...(authorization !== undefined && { authorization }) },
       ...(options.servername !== undefined && { servername: options.servername }),
       ...(access.cluster.skipTLSVerify && { isServerUnchecked: true }),
-      ...(access.cluster.proxyUrl && { agent: earlier?.agent ?? keptAlive(options.agent as Agent) }),
+      ...(agents && { agents }),
       tlsRevision: earlier?.tlsRevision ?? (cached?.identity.tlsRevision ?? 0) + 1,
     }
     cached = { identity, fingerprint, readAtMs: clock.monotonicMs() }
@@ -55,20 +59,45 @@ export function createLibraryCredentials(access: Access, machine: Machine): Cred
 }
 
 function configOf({ cluster, user }: Access, { cert, key }: PluginCredential): KubeConfig {
-  const config = new KubeConfig()
-  const base64 = (text: string): string => Buffer.from(text).toString('base64')
   const withPlugin = {
     ...user,
     ...(cert !== undefined && { certData: base64(cert), certFile: undefined }),
     ...(key !== undefined && { keyData: base64(key), keyFile: undefined }),
   }
+  return configFor(cluster, withPlugin as User)
+}
+
+function configFor(cluster: Cluster, user: User): KubeConfig {
+  const config = new KubeConfig()
   const contexts = [{ name: 'chosen', cluster: cluster.name, user: user.name }]
-  config.loadFromOptions({ clusters: [cluster], users: [withPlugin], contexts, currentContext: 'chosen' })
+  config.loadFromOptions({ clusters: [cluster], users: [user], contexts, currentContext: 'chosen' })
   return config
 }
 
+const base64 = (text: string): string => Buffer.from(text).toString('base64')
+
+type Tls = { readonly [field in 'ca' | 'cert' | 'key']: string | undefined }
+
+/** Streams stay open, so that they have connections of their own: calls would wait for their end. */
+async function openProxyAgents(access: Access, tls: Tls): Promise<NonNullable<Identity['agents']>> {
+  const calls = await openProxyAgent(access, tls)
+  const streams = await openProxyAgent(access, tls)
+  return { calls: Object.assign(calls, { maxSockets: maxProxySockets }), streams }
+}
+
 /** The library's agent of a proxy opens a connection per request unless it is told otherwise. */
-const keptAlive = (agent: Agent): Agent => Object.assign(agent, { keepAlive: true, maxSockets: maxProxySockets })
+async function openProxyAgent({ cluster: { caFile: _, ...cluster } }: Access, { ca, cert, key }: Tls): Promise<Agent> {
+  const options: RequestOptions = { headers: {} }
+  // with all of it inline the library reads no file and logs in nowhere a second time
+  const inline = { ...cluster, ...(ca !== undefined && { caData: base64(ca) }) }
+  const user = {
+    name: 'user',
+    ...(cert !== undefined && { certData: base64(cert) }),
+    ...(key !== undefined && { keyData: base64(key) }),
+  }
+  await configFor(inline, user).applyToHTTPSOptions(options)
+  return Object.assign(options.agent as Agent, { keepAlive: true })
+}
 
 function authorizationOf({ headers, auth }: RequestOptions): string | undefined {
   const header = (headers as Readonly<Record<string, string>> | undefined)?.['Authorization']
