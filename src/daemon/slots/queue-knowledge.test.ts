@@ -119,6 +119,19 @@ test.each<[string, Partial<BatchState>, Partial<BatchState>]>([
   expect(knowledge.nodesPerMs()).toBeGreaterThan(0)
 })
 
+test('the time of a stop does not make a rollout that goes on look slow', async () => {
+  const { clock, knowledge } = knowledgeOf(viewOf(exponential), ledgerOf(100, { currentBatch: 5 }))
+  knowledge.nodesPerMs()
+  knowledge.learn([ledgerOf(100, { currentBatch: 5, stopped: true })])
+  knowledge.nodesPerMs()
+  await clock.advance(3_600_000)
+  knowledge.learn([ledgerOf(100, { currentBatch: 5 })])
+  expect(knowledge.nodesPerMs()).toBe(0)
+  await clock.advance(10_000)
+  knowledge.learn([ledgerOf(100, { currentBatch: 6 })])
+  expect(knowledge.nodesPerMs()).toBe(10 / 10_000)
+})
+
 test('a stopped rollout is not expected to go on, whoever leaves the cluster', async () => {
   const { clock, knowledge } = knowledgeOf(viewOf(exponential), ledgerOf(100, { stopped: true, currentBatch: 5 }))
   knowledge.nodesPerMs()
