@@ -17,7 +17,7 @@ const specOf = (
   ),
 })
 
-const inherited = (value: string): Readonly<Record<string, readonly [string, ConfigMap]>> =>
+const constructorPackage = (value: string): Readonly<Record<string, readonly [string, ConfigMap]>> =>
   Object.fromEntries([['constructor', ['1', { k: value }]]])
 
 test.each<[string, SkyhookSpec, SkyhookSpec, ConfigUpdates]>([
@@ -34,11 +34,11 @@ test.each<[string, SkyhookSpec, SkyhookSpec, ConfigUpdates]>([
   ['no keys of a removed package', specOf({ a: ['1', { k: 'v' }] }), specOf({}), {}],
   [
     'the keys of a package whose name every object has',
-    specOf(inherited('v')),
-    specOf(inherited('w')),
+    specOf(constructorPackage('v')),
+    specOf(constructorPackage('w')),
     { constructor: ['k'] },
   ],
-  ['no keys of a new package with such a name', specOf({}), specOf(inherited('v')), {}],
+  ['no keys of a new package with such a name', specOf({}), specOf(constructorPackage('v')), {}],
 ])('an edit has %s', (_, before, after, expected) => {
   expect(updatesAfterEdit({}, before, after)).toEqual(expected)
 })

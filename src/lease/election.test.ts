@@ -141,9 +141,9 @@ test('a leader whose renewals wait for a connection stops leading before another
     first.terms[0]?.signal.addEventListener('abort', () => resolve(performance.now()))
   })
   server.fault(({ path }) => path === '/hanging', { kind: 'silent' }, 8)
-  const hanging = Array.from({ length: 8 }, () =>
-    transports[0]?.json('POST', '/hanging', { body: {}, timeoutMs: 2_000 }).catch(() => undefined),
-  )
+  const hang = async (): Promise<unknown> =>
+    await transports[0]?.json('POST', '/hanging', { body: {}, timeoutMs: 2_000 }).catch(() => undefined)
+  const hanging = Array.from({ length: 8 }, hang)
   await vi.waitFor(() => expect(other.terms).toHaveLength(1), { timeout: 3_000, interval: 2 })
   expect(await lostAt).toBeLessThan(other.terms[0]?.electedMs ?? 0)
   expect(first.terms[0]?.lostReason).toBe('the Lease was not renewed in time')

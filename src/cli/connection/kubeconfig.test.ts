@@ -140,7 +140,7 @@ async function startServer(refused: readonly string[] = []) {
   const server = createServer((request, response) => {
     const token = request.headers.authorization ?? ''
     received.push({ url: request.url ?? '', headers: request.headers })
-    if (request.url?.includes('follow=')) return void response.writeHead(200).flushHeaders()
+    if (request.url?.includes('follow=')) return response.writeHead(200).flushHeaders()
     response.writeHead(refused.includes(token) ? 401 : 200, { 'content-type': 'application/json' })
     response.end(JSON.stringify({ items: [{ metadata: { name: 'skyhookd', namespace: 'hosts' } }] }))
   })

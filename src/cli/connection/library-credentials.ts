@@ -86,10 +86,18 @@ async function openProxyAgents(access: Access, tls: Tls): Promise<NonNullable<Id
 }
 
 /** The library's agent of a proxy opens a connection per request unless it is told otherwise. */
-async function openProxyAgent({ cluster: { caFile: _, ...cluster } }: Access, { ca, cert, key }: Tls): Promise<Agent> {
+async function openProxyAgent({ cluster }: Access, { ca, cert, key }: Tls): Promise<Agent> {
   const options: RequestOptions = { headers: {} }
   // with all of it inline the library reads no file and logs in nowhere a second time
-  const inline = { ...cluster, ...(ca !== undefined && { caData: base64(ca) }) }
+  const { name, server, skipTLSVerify, proxyUrl, tlsServerName } = cluster
+  const inline = {
+    name,
+    server,
+    skipTLSVerify,
+    ...(proxyUrl !== undefined && { proxyUrl }),
+    ...(tlsServerName !== undefined && { tlsServerName }),
+    ...(ca !== undefined && { caData: base64(ca) }),
+  }
   const user = {
     name: 'user',
     ...(cert !== undefined && { certData: base64(cert) }),
