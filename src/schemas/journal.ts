@@ -308,6 +308,8 @@ export type StepAttempt = {
   readonly mode: Mode
   readonly index: number
   readonly path: string
+  /** Exit codes with which it has passed; absent where an older agent wrote it. */
+  readonly returncodes?: readonly number[]
   readonly bootId: string
   readonly startedAtMs: number
   readonly result?: StepResult

@@ -121,6 +121,7 @@ function planStep({ mode, index, step }: PlannedStep, attempt: StageAttempt, con
     mode,
     index,
     path: step.path,
+    returncodes: step.returncodes,
     bootId: context.bootId,
     startedAtMs: context.nowMs,
   }

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { PackageSpec, SkyhookSpec } from '../../schemas/skyhook.ts'
 import { NodeSimulator } from '../../../test/support/node-simulator/node-simulator.ts'
+import { plainStep, simplePackage } from '../../../test/support/node-simulator/package-content.ts'
 import { cron, install, pkg, reboot, uninstall, upgrade } from '../../../test/support/node-simulator-dsl.ts'
 
 const nodeState = 'skyhook.nvidia.com/nodeState_s'
@@ -396,6 +397,37 @@ describe('a step whose start is not answered yet when the node leaves the select
       expect([node.executedSteps, node.status(), node.slots]).toEqual([install, 'complete', []])
     },
   )
+
+  /** The step was there when the node left, and ended with this code before it was stopped. */
+  function returnedNode(code: number): NodeSimulator {
+    const node = new NodeSimulator({ pool: 'x' })
+    const { modes } = simplePackage()
+    const apply = [plainStep('run.sh', { returncodes: [0, 3] })]
+    node.images.set('r/pkg:1.0.0', simplePackage({ ...modes, apply }))
+    node.unansweredPackages.add('a')
+    node.exitCodes.set('a apply', code)
+    node.apply('s', spec)
+    node.settle()
+    select(node, false)
+    node.settleFor(4_000)
+    node.unansweredPackages.clear()
+    node.exitCodes.clear()
+    node.executedSteps.length = 0
+    select(node, true)
+    node.settleFor(10_000)
+    expect(node.status()).toBe('complete')
+    return node
+  }
+
+  test('a step that ended well with another code than 0 is not repeated either', () => {
+    expect(returnedNode(3).executedSteps).toEqual(install.slice(1))
+  })
+
+  test('a step that ended with a code that it may not end with is started again, and counts as no failure', () => {
+    const node = returnedNode(143) // as some do when they are told to stop
+    expect(node.executedSteps).toEqual(install)
+    expect(node.events.filter(({ type }) => type === 'stageFailed')).toEqual([])
+  })
 
   test('a step that was stopped before it started is started again, and counts as no failure', () => {
     const node = leavingNode()

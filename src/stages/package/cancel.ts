@@ -112,11 +112,15 @@ export function stopCanceledSteps(builder: Pick<PlanBuilder, 'snapshot' | 'recor
 const entryOf = ({ packages }: SkyhookRecord, { id }: CanceledStep): PackageRecord | undefined =>
   Object.values(packages).find(({ progress }) => openStepOf(progress)?.id === id)
 
-/** Its attempt is there still, and it ended well, or went down with its host: nobody knows how far it came. */
+/**
+ * Its attempt is there still, and it passed, or went down with its host: nobody knows how far it came. One that ended
+ * with another code may have done so because it was told to stop.
+ */
 function keepsResult({ snapshot, record }: Pick<PlanBuilder, 'snapshot' | 'record'>, step: CanceledStep): boolean {
   if (entryOf(record, step) === undefined) return false
   const observed = snapshot.attempts.get(step.id)
-  return observed?.state !== 'ended' || (observed.end.outcome === 'exited' && observed.end.code === 0)
+  if (observed?.state !== 'ended') return true
+  return observed.end.outcome === 'exited' && (step.returncodes ?? [0]).includes(observed.end.code)
 }
 
 function withoutStep(

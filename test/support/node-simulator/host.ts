@@ -100,14 +100,23 @@ function enterCopyDir(
   return copyDirs.get(dir)
 }
 
+/** What the step exits with. */
+export function exitCodeOf(simulated: NodeState, action: StartStep): number {
+  const { name } = action.record
+  const { exitCodes } = simulated
+  return simulated.exitCodeOf(action) ?? exitCodes.get(`${name} ${action.attempt.mode}`) ?? exitCodes.get(name) ?? 0
+}
+
 /** A step whose start is not answered yet has ended by itself when it is to be stopped. */
 export function stopStep(simulated: NodeState, { id }: StepAttempt): boolean {
   const attempt = simulated.attempts.get(id)
   if (attempt?.state === 'ended') return false
-  const ranUnseen = simulated.unansweredPackages.has(simulated.startedSteps.get(id)?.record.name ?? '')
+  const action = simulated.startedSteps.get(id)
+  const isUnanswered = action !== undefined && simulated.unansweredPackages.has(action.record.name)
   const killed: StepEnd = { outcome: 'killed', signal: 'TERM' }
   const unstarted: StepEnd = { outcome: 'failed-to-start', detail: 'stopped before it started' }
-  const end: StepEnd = ranUnseen ? { outcome: 'exited', code: 0 } : attempt?.state === 'running' ? killed : unstarted
+  const stopped = attempt?.state === 'running' ? killed : unstarted
+  const end: StepEnd = isUnanswered ? { outcome: 'exited', code: exitCodeOf(simulated, action) } : stopped
   simulated.attempts.set(id, { state: 'ended', end })
   return true
 }

@@ -13,7 +13,7 @@ import type { OwnSlot, Snapshot } from '../../../src/stages/model/snapshot.ts'
 
 import { NodeState, type NodeObserver } from './node-state.ts'
 import { evict, publish } from './cluster.ts'
-import { interrupt, prepare, startStep, stopStep } from './host.ts'
+import { exitCodeOf, interrupt, prepare, startStep, stopStep } from './host.ts'
 import { acquireSlot, addForeignSlot, confirmSlot, loseSlot, releaseSlot, updateSlot } from './slots.ts'
 import { Wakes } from './wakes.ts'
 import { readBudget } from '../../../src/schemas/budget.ts'
@@ -160,11 +160,9 @@ export class NodeSimulator extends NodeState {
     for (const [id, action] of this.startedSteps) {
       if (this.attempts.get(id)?.state !== 'running' || this.hangingSteps.has(id)) continue
       hasEnded = true
-      const { name } = action.record
-      const { mode } = action.attempt
-      const code = this.exitCodeOf(action) ?? this.exitCodes.get(`${name} ${mode}`) ?? this.exitCodes.get(name) ?? 0
+      const code = exitCodeOf(this, action)
       this.attempts.set(id, { state: 'ended', end: { outcome: 'exited', code } })
-      this.stepEnded(action, code === 0)
+      this.stepEnded(action, action.step.returncodes.includes(code))
     }
     this.pods = this.pods.filter(({ metadata }) => !this.terminatingPods.has(metadata.uid))
     this.terminatingPods.clear()
