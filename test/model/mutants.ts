@@ -20,6 +20,7 @@ import {
   known,
 } from '../../src/stages/model/snapshot.ts'
 import { versionsOf } from '../../src/stages/skyhook/slot.ts'
+import { isSelected } from '../../src/stages/skyhook/gates.ts'
 import type { Decide } from '../support/node-simulator/node-simulator.ts'
 
 /** Decisions that look right and are not: each is the real one with one fault, in what it sees or in its plan. */
@@ -186,6 +187,16 @@ export const mutants: Readonly<Record<string, Mutant>> = {
       },
     })),
     expectedViolation: /taken without asking, after the node gave one back/,
+  },
+  'goes by a spec that is known to be outdated': {
+    mutant: mutateSnapshot((snapshot) => mapViews(snapshot, (view) => ({ ...view, stale: false }))),
+    expectedViolation: /by an outdated spec/,
+  },
+  'lets a node leave by a spec that is known to be outdated': {
+    mutant: mutateSnapshot((snapshot) =>
+      mapViews(snapshot, (view) => (isSelected(view, snapshot) ? view : { ...view, stale: false })),
+    ),
+    expectedViolation: /(cordon|slot) of s goes by an outdated spec/,
   },
   'treats unknown pods as no pods': {
     mutant: mutateSnapshot((snapshot) => ({

@@ -32,6 +32,10 @@ export type ScenarioEvent =
   /** Whatever can happen within four minutes happens: failing steps fail several times. */
   | { readonly kind: 'time goes by' }
   | { readonly kind: 'spec changed'; readonly spec: SkyhookSpec }
+  /** The watch shows a newer spec, and it cannot be read until the next one. The node's label may follow it. */
+  | { readonly kind: 'spec unread'; readonly isRelabelled: boolean }
+  /** The watch of the Skyhooks is broken. */
+  | { readonly kind: 'Skyhooks in doubt'; readonly are: boolean }
   /** Another Skyhook on the same node, with its own priority; null deletes it. */
   | { readonly kind: 'other Skyhook changed'; readonly spec: SkyhookSpec | null; readonly priority: number }
   | { readonly kind: 'annotated'; readonly key: 'pause' | 'disable'; readonly on: boolean }
@@ -242,6 +246,11 @@ export const scenarioEvent = (features?: Features): fc.Arbitrary<ScenarioEvent> 
         { kind: 'slot lost' },
         { kind: 'slot deleted' },
         { kind: 'slots in doubt' },
+        { kind: 'spec unread', isRelabelled: false },
+        { kind: 'spec unread', isRelabelled: true },
+        { kind: 'spec unread', isRelabelled: true },
+        { kind: 'Skyhooks in doubt', are: true },
+        { kind: 'Skyhooks in doubt', are: false },
         { kind: 'slot appears', scope: 'skyhook' },
         { kind: 'slot appears', scope: 'control-plane' },
         { kind: 'slots confirmed', confirmed: false },
@@ -327,6 +336,13 @@ export class Scenario {
       case 'spec changed':
         this.#spec = event.spec
         this.#publishSpec()
+        return
+      case 'spec unread':
+        this.#outdate()
+        if (event.isRelabelled) node.label('pool', 'y')
+        return
+      case 'Skyhooks in doubt':
+        node.areSkyhooksInDoubt = event.are
         return
       case 'other Skyhook changed':
         this.#otherSpec = event.spec ?? undefined
@@ -429,6 +445,7 @@ export class Scenario {
     node.areSlotsGranted = true
     node.areSlotsConfirmed = true
     node.isControlPlaneFree = true
+    node.areSkyhooksInDoubt = false
     this.#setLayers(false, false)
     node.pods = node.pods.filter(({ metadata }) => metadata.labels?.['workload'] !== 'never')
     node.label('pool', 'x')
@@ -506,6 +523,11 @@ export class Scenario {
         (uninstall?.enabled === false || progress.state === 'retained') &&
         this.#spec.packages?.[name]?.version !== version,
     )
+  }
+
+  #outdate(): void {
+    const view = this.node.views.get('s')
+    if (view) this.node.views.set('s', { ...view, stale: true })
   }
 
   #publishSpec(): void {

@@ -13,6 +13,7 @@ import { interruptsAreRequired } from './interrupts-are-required.ts'
 import { interruptsNeedCordon } from './interrupts-need-cordon.ts'
 import type { Invariant } from './invariant.ts'
 import { keysNameOneAction } from './keys-name-one-action.ts'
+import { outdatedSpecsDecideNothing } from './outdated-specs-decide-nothing.ts'
 import { packagesRunOneStep } from './packages-run-one-step.ts'
 import { pausedSkyhooksRest } from './paused-skyhooks-rest.ts'
 import { rebootsAreMade } from './reboots-are-made.ts'
@@ -35,6 +36,7 @@ const everyInvariant: readonly Invariant[] = [
   packagesRunOneStep,
   serialSkyhooksRunOnePackage,
   pausedSkyhooksRest,
+  outdatedSpecsDecideNothing,
   stepsStartOnce,
   successfulStepsAreKept,
   uninstallsAreTried,
