@@ -1,4 +1,4 @@
-import type { AgentState } from './node-facts.ts'
+import { type AgentState, silentAfterMs } from '../stages/skyhook/counted-status.ts'
 
 /** What the census needs of an agent's pod. */
 export type AgentPod = { readonly node: string; readonly isReady: boolean }
@@ -17,9 +17,6 @@ export type AgentLiveness = {
   /** Earliest time at which a node becomes silent without any change. */
   nextChangeAtMs(): number
 }
-
-/** Longer than the replacement of an agent takes, including an image pull over a slow link. */
-const silentAfterMs = 10 * 60_000
 
 /**
  * Finds silent agents: those without a Ready pod for ten minutes, measured by this census and not by clocks of others.

@@ -5,7 +5,8 @@ import { cordonKey, disableKey, ignoreLabel, journalKey, nodeStateKey, pauseKey 
 import type { NodeStatus } from '../schemas/skyhook.ts'
 import { censusNode } from './projections.ts'
 import { rollUp } from './count.ts'
-import { skyhookOfKey, type AgentState } from './node-facts.ts'
+import type { AgentState } from '../stages/skyhook/counted-status.ts'
+import { skyhookOfKey } from './node-facts.ts'
 import {
   allAgents,
   countsOf,

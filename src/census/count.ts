@@ -2,6 +2,7 @@ import type { Budget } from '../schemas/budget.ts'
 import { isFailure, type ReasonName } from '../schemas/catalogue/reasons.ts'
 import type { NodeStatus } from '../schemas/skyhook.ts'
 import { appliedHash, completionHash } from '../stages/model/applied-hash.ts'
+import { idleStatus } from '../stages/skyhook/counted-status.ts'
 import { isDisabled, isPaused, specProblem } from '../stages/skyhook/gates.ts'
 import { selects } from '../schemas/selectors.ts'
 import type { SkyhookView } from '../stages/model/snapshot.ts'
@@ -34,14 +35,10 @@ export type Counts = {
 /** Counts the nodes that the Skyhook selects. Reports of other nodes do not matter. */
 export function countSelectedNodes(view: SkyhookView, nodes: Iterable<CensusNode>, agents: Agents): Counts {
   const applied = appliedHash(view.spec)
-  const paused = isPaused(view)
-  const disabled = isDisabled(view)
-  const isWithoutPolicy = view.policy !== undefined && view.policy.state !== 'found'
-  const idle: NodeStatus = paused ? 'paused' : disabled ? 'disabled' : isWithoutPolicy ? 'blocked' : 'waiting'
   const context = {
     skyhookKeys: keysOf(view.metadata.name),
     applied: completionHash(view),
-    idle,
+    idle: idleStatus(view),
     readState: createStateReader(),
   }
   const labelled: LabelledFact[] = []
@@ -55,8 +52,8 @@ export function countSelectedNodes(view: SkyhookView, nodes: Iterable<CensusNode
     complete: facts.filter(({ status }) => status === 'complete').length,
     waiters: facts.filter(isInLine).length,
     applied,
-    isPaused: paused,
-    isDisabled: disabled,
+    isPaused: isPaused(view),
+    isDisabled: isDisabled(view),
     specProblem: specProblem(view)?.message,
     compartments: divideNodes(labelled, view.policy),
     budget: view.budget,

@@ -4,6 +4,7 @@ import { apiGroup } from '../schemas/api.ts'
 import { isObject, parseJson } from '../schemas/json.ts'
 import { entryStates, nodeStatuses, stageNames, type NodeStatus } from '../schemas/skyhook.ts'
 import { sha256Hex } from '../schemas/canonical-json.ts'
+import { type AgentState, countedStatus } from '../stages/skyhook/counted-status.ts'
 import type { NodeState } from './skyhook-status.ts'
 
 /** A Node as the census keeps it: no spec, no status, no annotations of others. */
@@ -15,9 +16,6 @@ export type CensusNode = {
   /** The Skyhooks whose cordon marks the Node carries. */
   readonly cordonedBy: readonly string[]
 }
-
-/** The node's agent by its pods. `unready`: no Ready pod, but not for long; `unknown`: the pods cannot be listed. */
-export type AgentState = 'ready' | 'unready' | 'silent' | 'unknown'
 
 /** As its agent says it. `sinceMs` by the wall clock of its host; absent where the Node does not say it. */
 export type NodeReason = Pick<keys.PublishedReason, 'reason' | 'message'> & { readonly sinceMs?: number }
@@ -77,8 +75,7 @@ export function createStateReader(): StateReader {
 
 /**
  * A node is complete for the current spec only if it reports complete for this spec, is the same Node object that
- * reported it, and its state was not edited since: an agent that finds an edit starts working again. The node of a
- * silent agent is unknown, regardless of its last report.
+ * reported it, and its state was not edited since: an agent that finds an edit starts working again.
  */
 export function nodeFact(
   node: CensusNode,
@@ -92,13 +89,8 @@ export function nodeFact(
   const expected = { sha256: state?.sha256, applied, nodeUid: node.uid }
   const completion =
     published === 'complete' ? completionOf(annotations[skyhookKeys.journal] ?? '', expected) : undefined
-  const status = ((): NodeStatus => {
-    if (agent === 'silent') return 'unknown'
-    if (published === undefined) return agent === 'ready' ? idle : 'unknown'
-    if (!isNodeStatus(published)) return 'unknown'
-    if (published !== 'complete') return published
-    return completion ? 'complete' : idle
-  })()
+  const reported = published === undefined || isNodeStatus(published) ? published : 'unreadable'
+  const status = countedStatus({ status: reported, isCurrent: completion !== undefined }, agent, idle)
   const reason = status === 'complete' ? undefined : reasonOf(annotations[skyhookKeys.reason])
   return {
     name: node.name,

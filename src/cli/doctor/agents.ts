@@ -1,14 +1,12 @@
 /** Whether every node has an agent that answers, all agents are of one version, and one of them counts. */
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import { selects } from '../../schemas/selectors.ts'
+import { silentAfterMs } from '../../stages/skyhook/counted-status.ts'
 import { agentFinding } from '../explain/agent-finding.ts'
 import type { Finding as Explanation } from '../explain/finding.ts'
 import type { AgentPod, FleetView } from '../fleet-view/fleet-view.ts'
 import type { ClusterFacts } from './cluster-facts.ts'
 import { type Check, checkOf, counted, type Finding, finding, named } from './finding.ts'
-
-/** As the census counts silent agents: longer than the replacement of an agent takes. */
-export const silentAfterMs = 600_000
 
 type Fleet = FleetView<KubernetesNode>
 

@@ -34,7 +34,7 @@ export type AgentPod = {
   /** Empty while it is not placed. */
   readonly node: string
   readonly isReady: boolean
-  /** Since when it has been Ready, or not, in ms since 1970; undefined while its kubelet has not said it. */
+  /** Since when it has been Ready, or not, in ms since 1970: since it was created, while its kubelet has not said it. */
   readonly sinceMs: number | undefined
   readonly isDeleting: boolean
   /** Why its container does not run, in the kubelet's words, for example `CrashLoopBackOff`. */

@@ -85,7 +85,7 @@ export function slimSkyhook(skyhook: Skyhook): Skyhook {
 
 export function agentPodOf({ metadata, spec, status }: PodObject): AgentPod {
   const ready = status?.conditions?.find(({ type }) => type === 'Ready')
-  const since = Date.parse(ready?.lastTransitionTime ?? '')
+  const since = Date.parse(ready?.lastTransitionTime ?? metadata.creationTimestamp ?? '')
   const states = status?.containerStatuses?.map(({ state }) => state?.waiting?.reason ?? state?.terminated?.reason)
   return {
     name: metadata.name,

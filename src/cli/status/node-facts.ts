@@ -1,9 +1,15 @@
 /** The state of each node that a Skyhook selects, as the census counts it. Pure. */
-import { disableKey, pauseKey } from '../../schemas/annotations.ts'
 import { selects } from '../../schemas/selectors.ts'
 import type { NodeStatus, Skyhook } from '../../schemas/skyhook.ts'
 import { completionHash } from '../../stages/model/applied-hash.ts'
-import { known, type Known } from '../../stages/model/snapshot.ts'
+import { known, type Known, type SkyhookView } from '../../stages/model/snapshot.ts'
+import {
+  type AgentState,
+  countedStatus,
+  idleStatus,
+  type Reported,
+  silentAfterMs,
+} from '../../stages/skyhook/counted-status.ts'
 import type { AgentPod, FleetView } from '../fleet-view/fleet-view.ts'
 import type { NodeReport, NodeRow } from './node-report.ts'
 
@@ -19,45 +25,53 @@ export type NodeFact = {
 /** In the order of the Nodes; unknown where they may not be read. */
 export function nodeFacts(
   fleet: FleetView<NodeRow>,
-  { metadata, spec }: Skyhook,
-  agents: AgentStates,
+  skyhook: Skyhook,
+  agentOf: AgentStates,
 ): Known<readonly NodeFact[]> {
   if (!fleet.nodes.known) return fleet.nodes
-  const { name, annotations = {} } = metadata
-  const isPaused = annotations[pauseKey] === 'true'
-  const idle = annotations[disableKey] === 'true' ? 'disabled' : isPaused ? 'paused' : 'waiting'
+  const { metadata, spec } = skyhook
+  const idle = idleStatus({ metadata, policy: policyOf(fleet, skyhook) })
   const applied = completionHash({ metadata, spec })
   const selected = fleet.nodes.value.filter(({ labels }) => selects(spec.nodeSelectors, labels))
-  return known(selected.map((row) => factOf(row, name, { applied, idle, agents })))
+  return known(
+    selected.map((row) => {
+      const report = row.reports.get(metadata.name)
+      const agent = agentOf(row)
+      const reported: Reported = {
+        status: report && (report.status ?? 'unreadable'),
+        isCurrent: report?.applied === applied,
+      }
+      return { node: row.name, status: countedStatus(reported, agent, idle), report, isSilent: agent === 'silent' }
+    }),
+  )
 }
 
-/** As the census counts: complete only for this spec, and unknown while the agent has been silent for long. */
-function factOf(
-  { name, reports }: NodeRow,
-  skyhook: string,
-  { applied, idle, agents }: { readonly applied: string; readonly idle: NodeStatus; readonly agents: AgentStates },
-): NodeFact {
-  const report = reports.get(skyhook)
-  const isSilent = agents.known && !agents.value.has(name)
-  const status = ((): NodeStatus => {
-    if (isSilent) return 'unknown'
-    if (report === undefined) return idle
-    if (report.status === undefined) return 'unknown'
-    if (report.status !== 'complete') return report.status
-    return report.applied === applied ? 'complete' : idle
-  })()
-  return { node: name, status, report, isSilent }
+/** Only a policy that is certainly not there holds nodes up. */
+function policyOf({ policies }: FleetView<NodeRow>, { spec }: Skyhook): SkyhookView['policy'] {
+  const name = spec.deploymentPolicy
+  const isMissing = name && policies.known && !policies.value.some(({ metadata }) => metadata.name === name)
+  return isMissing ? { state: 'missing' } : undefined
 }
 
-/** Longer than the replacement of an agent takes; the census counts so, too. */
-const silentAfterMs = 600_000
+/** The agent of each node, at the moment of a fleet view. */
+export type AgentStates = (node: NodeRow) => AgentState
 
-/** Nodes whose agent answers, or has only just stopped to. */
-export type AgentStates = Known<ReadonlySet<string>>
-
+/**
+ * The census measures for how long it has seen no Ready pod. One look has only the age of what is there: of the pod as
+ * it is, or of the Node where no pod is.
+ */
 export function agentStates({ agents, takenAtMs }: FleetView<NodeRow>): AgentStates {
-  if (!agents.known) return agents
-  const answers = ({ isReady, sinceMs }: AgentPod): boolean =>
-    isReady || (sinceMs !== undefined && takenAtMs - sinceMs < silentAfterMs)
-  return known(new Set(agents.value.filter(answers).map(({ node }) => node)))
+  if (!agents.known) return () => 'unknown'
+  const podsOf = Map.groupBy(agents.value, ({ node }) => node)
+  const isRecent = (sinceMs: number | undefined): boolean =>
+    sinceMs !== undefined && takenAtMs - sinceMs < silentAfterMs
+  const stateOf = (pods: readonly AgentPod[]): AgentState => {
+    if (pods.some(({ isReady }) => isReady)) return 'ready'
+    return pods.some(({ sinceMs }) => isRecent(sinceMs)) ? 'unready' : 'silent'
+  }
+  return ({ name, createdAtMs }) => {
+    const pods = podsOf.get(name)
+    if (pods !== undefined) return stateOf(pods)
+    return isRecent(createdAtMs) ? 'unready' : 'silent'
+  }
 }

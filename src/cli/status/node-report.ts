@@ -8,6 +8,8 @@ import { type NodeStatus, nodeStatuses } from '../../schemas/skyhook.ts'
 export type NodeRow = {
   readonly name: string
   readonly labels: Readonly<Record<string, string>>
+  /** When the node joined, in ms since 1970; NaN where the Node does not say it. */
+  readonly createdAtMs: number
   /** By name of the Skyhook. */
   readonly reports: ReadonlyMap<string, NodeReport>
 }
@@ -59,7 +61,7 @@ export function createNodeReader(): (node: KubernetesNode) => NodeRow {
     return { reason: once(reason), message: once(message), sinceMs: Number.isNaN(sinceMs) ? undefined : sinceMs }
   }
 
-  return ({ metadata: { name, uid, labels = {}, annotations = {} } }) => {
+  return ({ metadata: { name, uid, labels = {}, annotations = {}, creationTimestamp = '' } }) => {
     const reports = new Map<string, NodeReport>()
     for (const [key, text] of Object.entries(annotations)) {
       if (!key.startsWith(statusPrefix)) continue
@@ -73,7 +75,7 @@ export function createNodeReader(): (node: KubernetesNode) => NodeRow {
       })
     }
     const ownLabels = Object.entries(labels).map(([key, value]) => [once(key), once(value)] as const)
-    return { name, labels: Object.fromEntries(ownLabels), reports }
+    return { name, labels: Object.fromEntries(ownLabels), createdAtMs: Date.parse(creationTimestamp), reports }
   }
 }
 

@@ -10,8 +10,9 @@ export const isSelected = (view: SkyhookView, snapshot: Snapshot): boolean =>
 
 const isTrue = (value: string | undefined): boolean => value === 'true'
 
-export const isPaused = (view: SkyhookView): boolean => isTrue(view.metadata.annotations?.[pauseKey])
-export const isDisabled = (view: SkyhookView): boolean => isTrue(view.metadata.annotations?.[disableKey])
+type Named = Pick<SkyhookView, 'metadata'>
+export const isPaused = ({ metadata }: Named): boolean => isTrue(metadata.annotations?.[pauseKey])
+export const isDisabled = ({ metadata }: Named): boolean => isTrue(metadata.annotations?.[disableKey])
 export const isIgnored = (snapshot: Snapshot): boolean => isTrue(snapshot.node.metadata.labels?.[ignoreLabel])
 
 /** Why no node starts with this spec, in one message; the CRD refuses most of it before. */
