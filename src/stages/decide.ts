@@ -281,8 +281,8 @@ function marksWithoutOwner(snapshot: Snapshot, journal: Journal, marks: readonly
 }
 
 /**
- * A later Skyhook waits for this one while it is not complete: its spec can be worked on, or it has begun work here that
- * an outdated spec does not ask for.
+ * A later Skyhook waits for this one while it is not complete: its spec can be worked on, or its work has started here
+ * and only the spec that is outdated does not ask for it.
  */
 const blocksLowerPriority = (view: SkyhookView, snapshot: Snapshot): boolean =>
   !isSelected(view, snapshot) || (!isDisabled(view) && specProblem(view) === undefined)

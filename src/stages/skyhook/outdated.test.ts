@@ -5,7 +5,7 @@ import { isOutdated, planOutdated } from './outdated.ts'
 
 const elsewhere = viewOf({ nodeSelectors: { matchLabels: { pool: 'other' } } })
 const record = newSkyhookRecord('s-uid')
-const begun = { ...record, lifecycle: { startedAtMs: 1_000, generation: 1 } }
+const started = { ...record, lifecycle: { startedAtMs: 1_000, generation: 1 } }
 
 test('a broken watch of the Skyhooks outdates only that the node has left', () => {
   const doubtful = { ...idleSnapshot(), areSkyhooksInDoubt: true }
@@ -22,8 +22,8 @@ test('a Skyhook that selects the node and was never decided on waits', () => {
   })
 })
 
-test('a Skyhook that does not select the node is unfinished only where its work has begun', () => {
-  const plans = [undefined, record, begun].map((before) => planOutdated(idleSnapshot(), elsewhere, before))
+test('a Skyhook that does not select the node is unfinished only where its work has started', () => {
+  const plans = [undefined, record, started].map((before) => planOutdated(idleSnapshot(), elsewhere, before))
   expect(plans.map((plan) => plan?.complete)).toEqual([undefined, true, false])
-  expect(plans[2]?.builder.record).toEqual(begun)
+  expect(plans[2]?.builder.record).toEqual(started)
 })
