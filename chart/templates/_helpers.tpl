@@ -63,6 +63,14 @@ app.kubernetes.io/component: helm-hook
 {{- $budget | toJson -}}
 {{- end -}}
 
+{{/* Namespaces without evictions, as JSON. Null takes the default away, and says neither that list nor an empty one. */}}
+{{- define "skyhookd.skipNamespaces" -}}
+{{- if kindIs "invalid" .Values.drain.skipNamespaces }}
+{{- fail "drain.skipNamespaces is null: give the namespaces whose pods agents never evict, or [] for none" }}
+{{- end }}
+{{- .Values.drain.skipNamespaces | toJson -}}
+{{- end -}}
+
 {{/* The file that the agent reads at start. Its keys are the agent's, not the chart's. */}}
 {{- define "skyhookd.settings" -}}
 {{- $host := include "skyhookd.hostSettings" . | fromJson -}}
@@ -72,7 +80,7 @@ app.kubernetes.io/component: helm-hook
   "runtimeRequiredTaint" $host.runtimeRequiredTaint
   "reapplyOnReboot" $host.reapplyOnReboot
   "defaults" (dict "interruptionBudget" (include "skyhookd.defaultBudget" . | fromJson))
-  "drain" (dict "skipNamespaces" .Values.drain.skipNamespaces "allowDelete" .Values.drain.allowDelete)
+  "drain" (dict "skipNamespaces" (include "skyhookd.skipNamespaces" . | fromJsonArray) "allowDelete" .Values.drain.allowDelete)
   "logLevel" $host.logLevel
   "metrics" (dict "enabled" .Values.metrics.enabled "port" .Values.metrics.port)
   "health" (dict "port" .Values.health.port)

@@ -177,6 +177,10 @@ describe('the manifests', () => {
     await expect(cluster.helm('template', 'skyhookd', chart, '--namespace', place)).rejects.toThrow(words)
   })
 
+  test('the chart refuses drain.skipNamespaces without a list, which no policy can compare with', async () => {
+    await expect(render({ drain: { skipNamespaces: null } })).rejects.toThrow('drain.skipNamespaces is null')
+  })
+
   test('the chart refuses a misspelt value', async () => {
     await expect(render({ logLevle: 'debug' })).rejects.toThrow(/logLevle/)
   })
