@@ -8,6 +8,7 @@ import { createSeededRandom, createVirtualClock, type VirtualClock } from '../..
 import { hostKey, reasonKey, statusKey } from '../schemas/annotations.ts'
 import { skyhooksPath, skyhookTypeMeta } from '../schemas/api.ts'
 import type { Journal } from '../schemas/journal.ts'
+import type { PackageSpec } from '../schemas/skyhook.ts'
 import { runAgent } from './agent.ts'
 
 const nodesPath = '/api/v1/nodes'
@@ -59,16 +60,21 @@ function areOver(agents: readonly Promise<number>[]): () => boolean {
 const statusOf = (name: string): string | undefined =>
   (api.get(nodesPath, name)?.metadata['annotations'] as Record<string, string> | undefined)?.[statusKey('s')]
 
+const reasonOf = (name: string): string => {
+  const annotations = api.get(nodesPath, name)?.metadata['annotations'] as Record<string, string> | undefined
+  return annotations?.[reasonKey('s')] ?? ''
+}
+
 const isSynced = ({ messages }: FakePlatform): boolean => messages().includes('synced')
 
-function createSkyhook(): void {
+function createSkyhook(change: Partial<PackageSpec> = {}): void {
   api.put(skyhooksPath, {
     ...skyhookTypeMeta,
     metadata: { name: 's', generation: 1 },
     spec: {
       nodeSelectors: { matchLabels: { pool: 'x' } },
       interruptionBudget: { count: 1 },
-      packages: { fake: { version: '1.0.0', image: 'registry.test/fake' } },
+      packages: { fake: { version: '1.0.0', image: 'registry.test/fake', ...change } },
     },
   })
 }
@@ -128,4 +134,22 @@ test('an agent leaves no timer behind', async () => {
   await pass(areOver(ended))
   await clock.advance(60_000)
   expect(clock.pendingTimers).toBe(0)
+})
+
+test('an agent whose ten evictions hang goes on writing its Node', async () => {
+  await pass(() => hosts.every(isSynced))
+  for (const nodeName of names)
+    for (let n = 0; n < 10; n++)
+      api.put('/api/v1/pods', {
+        metadata: { namespace: 'shop', name: `${nodeName}-${n}` },
+        spec: { nodeName },
+        status: { phase: 'Running' },
+      })
+  api.answerFirst(({ path }) => (path.startsWith('/api/v1/namespaces/shop/pods/') ? { kind: 'silent' } : undefined))
+  createSkyhook({ interrupt: { type: 'service', services: ['cron'] } })
+  const evictions = (): number => api.requests.filter(({ path }) => path.includes('/shop/pods/')).length
+  await pass(() => evictions() > 0)
+  const startMs = clock.monotonicMs()
+  await pass(() => evictions() === 10 && names.some((name) => reasonOf(name).includes('DrainBlocked')))
+  expect(clock.monotonicMs() - startMs).toBeLessThan(20_000) // an eviction hangs for 30 s
 })
