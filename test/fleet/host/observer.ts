@@ -9,6 +9,8 @@ export type HostStep = {
   readonly skyhook: string
   /** Of the Skyhook for which the agent runs it, from its folder; absent where the path does not tell. */
   readonly skyhookUid?: string | undefined
+  /** Of the spec that the work is of, from the same folder. */
+  readonly generation?: number | undefined
   readonly package: string
   readonly version: string
   /** `apply`, `config-check` and the like. */

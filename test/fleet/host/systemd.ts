@@ -4,7 +4,7 @@ import { BusError } from '../../../src/host/dbus/errors.ts'
 import type { Disk } from './disk.ts'
 import type { HostEvent, HostStep } from './observer.ts'
 import { createStepProcesses, type StepScript } from './step-processes.ts'
-import { readSkyhookUid, readStepDescription, type UnitRequest } from './unit-request.ts'
+import { readSkyhookOf, readStepDescription, type UnitRequest } from './unit-request.ts'
 import { type Unit, endedUnit, exitedWith, newUnit } from './unit.ts'
 
 /** How a service takes a restart. */
@@ -91,7 +91,7 @@ export function createSystemd(host: {
       const job = newJob()
       const step: HostStep = {
         ...readStepDescription(description),
-        skyhookUid: readSkyhookUid(request),
+        ...readSkyhookOf(request),
         unit: name,
         attempt: record?.attempt ?? '',
         invocationId,

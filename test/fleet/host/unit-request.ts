@@ -1,5 +1,6 @@
 /** What a transient unit is asked to do, from the properties that came over the bus. */
 import type { Variant } from 'dbus-next/lib/variant.js'
+import type { HostStep } from './observer.ts'
 
 export type UnitRequest = {
   readonly unit: string
@@ -51,9 +52,13 @@ export function readStepDescription(description: string) {
   return { skyhook, package: name, version, mode, path }
 }
 
-/** `…/tuned-1.2.0-<uid>-<generation>/skyhook_dir/check.sh`: the uid of the Skyhook. */
-const stepProgram = /-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})-\d+\/skyhook_dir\//
+/** `…/tuned-1.2.0-<uid>-<generation>/skyhook_dir/check.sh`: uid and generation of the Skyhook. */
+const stepProgram = /-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})-(\d+)\/skyhook_dir\//
 
-export function readSkyhookUid({ program, argv }: UnitRequest): string | undefined {
-  return [program, ...argv].map((word) => stepProgram.exec(word)?.[1]).find((uid) => uid !== undefined)
+export function readSkyhookOf({ program, argv }: UnitRequest): Pick<HostStep, 'skyhookUid' | 'generation'> {
+  for (const word of [program, ...argv]) {
+    const [, skyhookUid, generation] = stepProgram.exec(word) ?? []
+    if (skyhookUid !== undefined) return { skyhookUid, generation: Number(generation) }
+  }
+  return {}
 }

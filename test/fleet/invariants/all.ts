@@ -18,9 +18,11 @@ import { seriesTrue } from './series-true.ts'
 import { slotsKept } from './slots-kept.ts'
 import { slotsOwned } from './slots-owned.ts'
 import { soak } from './soak.ts'
+import { startsRead } from './starts-read.ts'
 
 export const invariants: readonly Invariant[] = [
   budget,
+  startsRead,
   batches,
   controlPlane,
   slotsKept,

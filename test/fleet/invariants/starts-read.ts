@@ -1,0 +1,94 @@
+/**
+ * Work starts for a spec that its agent has read consistently since the slot was granted. The first step under a slot is
+ * of a generation that such a GET of the Skyhook answered, or of an earlier one.
+ */
+import { labelKeys } from '../../../src/lease/names.ts'
+import { readSlot, type Lease } from '../../../src/lease/slot.ts'
+import type { HostStep } from '../host/observer.ts'
+import type { FleetEvent } from '../run/world-view.ts'
+import { hostOfClient, isSlotOf, skyhookOf, slotsOf } from './cluster.ts'
+import { evidenceOf } from './evidence.ts'
+import type { Invariant } from './invariant.ts'
+
+/** The time under one slot. */
+type Tenure = {
+  /** By uid of the Skyhook: the latest generation that was read. */
+  readonly read: Map<string, number>
+  /** Work is under way, or may be: what an agent that ended has written down, no host event shows. */
+  hasStarted: boolean
+}
+
+type Commit = Extract<FleetEvent, { kind: 'commit' }>
+
+export const startsRead: Invariant = {
+  name: 'starts-read',
+  watch(world, violate) {
+    const evidence = evidenceOf(world)
+    /** By host, then by Skyhook. */
+    const tenures = new Map<string, Map<string, Tenure>>()
+    let checks = 0
+
+    const tenuresOf = (host: string): Map<string, Tenure> => {
+      const known = tenures.get(host) ?? new Map<string, Tenure>()
+      tenures.set(host, known)
+      return known
+    }
+    const excuse = (host: string): void => {
+      for (const tenure of tenuresOf(host).values()) tenure.hasStarted = true
+    }
+
+    evidence.disruption.onChange(({ host, skyhook, isOut, cause }) => {
+      const tenure = tenuresOf(host).get(skyhook)
+      if (tenure && isOut && cause !== 'stepStarted') tenure.hasStarted = true // by a cordon, and not for a generation
+    })
+
+    function seeSlot({ change, client }: Commit): void {
+      const host = hostOfClient(client, 'agent')
+      const slot = readSlot(change.version.object as unknown as Lease)
+      const skyhook = slot?.lease.metadata.labels?.[labelKeys.name]
+      if (host === undefined || !slot || skyhook === undefined || !isSlotOf(slot, skyhook)) return
+      if (change.type !== 'ADDED') return
+      const isSecond = slotsOf(world).some(
+        (one) => one.uid !== slot.uid && one.holder === slot.holder && isSlotOf(one, skyhook),
+      )
+      if (isSecond) return
+      const hasStarted = slot.kind === 'recovery' || evidence.disruption.isOut(host, skyhook)
+      tenuresOf(host).set(skyhook, { read: new Map(), hasStarted })
+    }
+
+    function seeRead({ entry }: Extract<FleetEvent, { kind: 'answered' }>): void {
+      const host = hostOfClient(entry.client, 'agent')
+      if (host === undefined || entry.verb !== 'get' || entry.resource !== 'skyhooks') return
+      if (entry.code !== 200 || entry.query['resourceVersion'] !== undefined) return
+      const { uid = '', generation = 0 } = skyhookOf(world, entry.name)?.metadata ?? {}
+      tenuresOf(host).get(entry.name)?.read.set(uid, generation)
+    }
+
+    function judge(host: string, { skyhook, skyhookUid, generation, mode }: HostStep): void {
+      const tenure = tenuresOf(host).get(skyhook)
+      if (tenure === undefined || tenure.hasStarted) return
+      tenure.hasStarted = true
+      if (skyhookUid === undefined || generation === undefined) return
+      checks++
+      const read = tenure.read.get(skyhookUid)
+      if (read === undefined || read < generation)
+        violate(
+          `${host} starts ${mode} of ${skyhook} for generation ${generation}, and its agent has read ` +
+            `${read === undefined ? 'none' : `generation ${read}`} since its slot was granted`,
+        )
+    }
+
+    return {
+      on(event) {
+        if (event.kind === 'host' && event.event.event === 'stepStarted') judge(event.host, event.event.step)
+        evidence.see(event)
+        if (event.kind === 'restored') for (const host of tenures.keys()) excuse(host)
+        else if (event.kind === 'answered') seeRead(event)
+        else if (event.kind === 'commit' && event.change.resource.plural === 'leases') seeSlot(event)
+        else if (event.kind === 'host' && ['agentEnded', 'wentDown', 'wiped'].includes(event.event.event))
+          excuse(event.host)
+      },
+      checks: () => checks,
+    }
+  },
+}
