@@ -26,7 +26,7 @@ const unreportedFiles: Readonly<Record<string, RegExp>> = {
     /^readText \/(proc|etc|sys)\/|\.preflight$|^(mkdirp|realPath) \/(var\/lib\/skyhook(\/\.agent)?|var\/log\/skyhook|run\/skyhook)$/,
   'a poll while nothing is to do: the log says it': /\/s\/status$/,
   'housekeeping that is repeated later: the log says it':
-    /^(list .*(root-files|\/skyhook\/s)|readdir .*\/\.agent|remove .*-UID-1)$/,
+    /^(list .*(root-files|\.agent\/output|\/skyhook\/s)|readdir .*\/\.agent|remove .*-UID-1)$/,
   'a published record that nothing reads: the log says it': /flags\/START$/,
   'how earlier steps ended, which only people read: the log says it':
     /^(readText|writeFile) .*\/\.agent\/ended-steps\.json$/,
