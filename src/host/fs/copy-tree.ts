@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import type { Random } from '../../schemas/clock.ts'
 import { copyFile, haveSameContent } from './file-content.ts'
 import { syncFile, syncFolder } from './fsync.ts'
-import { replaceLink } from './links.ts'
+import { readLink, replaceLink } from './links.ts'
 import { ignoreNotFound } from './missing.ts'
 import { newTemporaryToken } from './temporary.ts'
 
@@ -30,16 +30,17 @@ const mtimeToleranceMs = 2
 
 /**
  * Files are replaced whole: a running script keeps reading the one it started with. What only `to` has stays. Does not
- * wait for the disk, see `syncTree`.
+ * wait for the disk, see `syncTree`. True when anything was changed.
  */
-export async function copyTree(from: string, to: string, copy: TreeCopy, random: Random): Promise<void> {
+export async function copyTree(from: string, to: string, copy: TreeCopy, random: Random): Promise<boolean> {
+  let hasChanged = false
   const copyFolder = async (folder: string): Promise<void> => {
     for (const entry of await readdir(join(from, folder), { withFileTypes: true })) {
       const path = join(folder, entry.name)
       if (copy.excludedPaths.has(path)) continue
       const [source, target] = [join(from, path), join(to, path)]
       if (entry.isDirectory()) {
-        await ensureFolder(source, target)
+        if (await ensureFolder(source, target)) hasChanged = true
         await copyFolder(path)
       } else if (entry.isFile()) await ensureFile(source, target, copy.executables.has(path))
       else if (entry.isSymbolicLink()) await ensureLink(source, target)
@@ -53,25 +54,35 @@ export async function copyTree(from: string, to: string, copy: TreeCopy, random:
     if (existing?.isFile()) {
       const hasSameTime = existing.size === stats.size && Math.abs(existing.mtimeMs - stats.mtimeMs) < mtimeToleranceMs
       if (copy.trustTimes ? hasSameTime : await haveSameContent(source, target)) {
-        if ((existing.mode & 0o7777) !== mode) await chmod(target, mode)
+        if ((existing.mode & 0o7777) !== mode) {
+          hasChanged = true
+          await chmod(target, mode)
+        }
         if (hasSameTime) return
       }
     }
+    hasChanged = true
     await copyFile(source, target, { mode, durable: false, mtime: stats.mtime }, newTemporaryToken(random))
   }
   const ensureLink = async (source: string, target: string): Promise<void> => {
     const existing = await lstat(target).catch(ignoreNotFound)
+    const linkTarget = await readlink(source)
+    if ((await readLink(target)) === linkTarget) return
+    hasChanged = true
     if (existing?.isDirectory()) await rm(target, { recursive: true })
-    await replaceLink(target, await readlink(source), newTemporaryToken(random))
+    await replaceLink(target, linkTarget, newTemporaryToken(random))
   }
   await copyFolder('')
+  return hasChanged
 }
 
-async function ensureFolder(from: string, to: string): Promise<void> {
+/** True when it was not there. */
+async function ensureFolder(from: string, to: string): Promise<boolean> {
   const existing = await lstat(to).catch(ignoreNotFound)
-  if (existing?.isDirectory()) return
+  if (existing?.isDirectory()) return false
   if (existing !== undefined) await rm(to) // a link too: the folder behind it is not ours to fill
   await mkdir(to, { mode: (await lstat(from)).mode & modeMask })
+  return true
 }
 
 /** Waits until the folder with everything in it is on disk, but entries of these names. Links are in their folders. */

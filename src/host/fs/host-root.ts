@@ -97,8 +97,8 @@ export type HostRoot = {
   readTree(path: string): Promise<string[]>
   /** The same with kind, mode and hash of the content; undefined when there is no such folder. */
   describeTree(path: string): Promise<TreeEntry[] | undefined>
-  /** Makes one folder like another; what only `to` has stays. Does not wait for the disk. */
-  copyTree(from: string, to: string, copy: TreeCopy): Promise<void>
+  /** Makes one folder like another; what only `to` has stays. Does not wait for the disk. True: it changed anything. */
+  copyTree(from: string, to: string, copy: TreeCopy): Promise<boolean>
   /** Waits until the folder with everything in it is on disk, but entries of these names. */
   syncTree(path: string, excludedNames: readonly string[]): Promise<void>
   /** Waits until the names in the folder are on disk. */

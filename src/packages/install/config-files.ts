@@ -15,24 +15,29 @@ export function configProblems(configMap: Readonly<Record<string, string>>): str
 
 /**
  * Makes the keys the files of `folder` (host path), 0644; keys that were removed vanish. Files
- * that a step wrote beside them stay. A key changed by a step gets its content back.
+ * that a step wrote beside them stay. A key changed by a step gets its content back. True when anything was changed; it
+ * does not wait for the disk.
  */
 export async function ensureConfigFiles(
   host: HostRoot,
   folder: string,
   configMap: Readonly<Record<string, string>>,
   nowMs: number,
-): Promise<void> {
+): Promise<boolean> {
   const keys = Object.keys(configMap)
   // nothing of ours, maybe the image's own
-  if (keys.length === 0 && (await host.lstat(`${folder}/${dataLink}`)) === undefined) return
+  if (keys.length === 0 && (await host.lstat(`${folder}/${dataLink}`)) === undefined) return false
 
   await host.mkdirp(folder)
+  let hasChanged = false
   if (keys.length > 0) {
-    if (!(await hasExactFiles(host, `${folder}/${dataLink}`, configMap))) await swapData(host, folder, configMap, nowMs)
-    for (const key of keys) await ensureLink(host, `${folder}/${key}`, `${dataLink}/${key}`)
+    if (!(await hasExactFiles(host, `${folder}/${dataLink}`, configMap))) {
+      await swapData(host, folder, configMap, nowMs)
+      hasChanged = true
+    }
+    for (const key of keys) if (await ensureLink(host, `${folder}/${key}`, `${dataLink}/${key}`)) hasChanged = true
   }
-  await removeStale(host, folder, new Set(keys))
+  return (await removeStale(host, folder, new Set(keys))) || hasChanged
 }
 
 async function swapData(
@@ -47,10 +52,12 @@ async function swapData(
   await ensureLink(host, `${folder}/${dataLink}`, version.slice(version.lastIndexOf('/') + 1))
 }
 
-/** The copy dir is ours: a folder that a step made in place of the link goes. */
-async function ensureLink(host: HostRoot, path: string, target: string): Promise<void> {
+/** The copy dir is ours: a folder that a step made in place of the link goes. True when the link was not there. */
+async function ensureLink(host: HostRoot, path: string, target: string): Promise<boolean> {
+  if ((await host.readLink(path)) === target) return false
   if ((await host.lstat(path))?.isDirectory()) await host.remove(path)
   await host.replaceLink(path, target)
+  return true
 }
 
 /**
@@ -73,13 +80,17 @@ async function hasExactFiles(
   return true
 }
 
-/** Links of removed keys, and the folders of earlier contents. */
-async function removeStale(host: HostRoot, folder: string, keys: ReadonlySet<string>): Promise<void> {
+/** Links of removed keys, and the folders of earlier contents. True when there were any. */
+async function removeStale(host: HostRoot, folder: string, keys: ReadonlySet<string>): Promise<boolean> {
+  let hasChanged = false
   const current = keys.size === 0 ? undefined : await host.readLink(`${folder}/${dataLink}`)
   for (const name of await host.readdir(folder)) {
     const path = `${folder}/${name}`
     const isOldData = name.startsWith('..') && name !== current && (name !== dataLink || current === undefined)
     const isOldKey = !keys.has(name) && (await host.readLink(path))?.startsWith(`${dataLink}/`) === true
-    if (isOldData || isOldKey) await host.remove(path)
+    if (!isOldData && !isOldKey) continue
+    await host.remove(path)
+    hasChanged = true
   }
+  return hasChanged
 }

@@ -135,6 +135,27 @@ describe('after a power cut', () => {
     expect(syncedNames.filter((name) => !name.endsWith('/'))).toHaveLength(files.length)
   })
 
+  const repairs: readonly (readonly [what: string, change: () => Promise<unknown>])[] = [
+    ['a file', () => put(`${dir}/skyhook_dir/run.sh`, 'changed')],
+    ['a mode', () => chmod(join(folder, dir, 'skyhook_dir/run.sh'), 0o600)],
+    ['a link', () => rm(join(folder, dir, 'skyhook_dir/link.sh'))],
+    ['a folder', () => rm(join(folder, dir, 'skyhook_dir/lib'), { recursive: true })],
+    ['the content of a key', () => writeFile(join(folder, dir, 'configmaps/a.sh'), 'through the link')],
+    ['the link of a key', () => rm(join(folder, dir, 'configmaps/a.sh'))],
+    ['an old key', () => symlink('..data/old', join(folder, dir, 'configmaps/old'))],
+  ]
+  test.each(repairs)('a repair of %s is on disk before the stage goes on', async (_, change) => {
+    const configMap = { 'a.sh': 'one' }
+    let syncs = 0
+    const watchedHost: HostRoot = { ...host, syncTree: async (...args) => (syncs++, await host.syncTree(...args)) }
+    await ensure({ host: watchedHost, configMap })
+    await ensure({ host: watchedHost, configMap })
+    expect(syncs).toBe(1) // nothing was changed
+    await change()
+    await ensure({ host: watchedHost, configMap })
+    expect(syncs).toBe(2)
+  })
+
   test('a file that an older agent did not sync is repaired although its size and time match', async () => {
     await ensure()
     const { mtime } = await stat(join(folder, dir, 'skyhook_dir/run.sh'))

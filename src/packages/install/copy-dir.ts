@@ -3,7 +3,8 @@
  * facts about the node, in the operator's layout.
  *
  * A marker says what was put there whole, and is written once all of it is on disk: a package that is complete has its
- * files after a power cut, too. Only the facts about the node are of the moment and wait for nothing.
+ * files after a power cut, too. What a repair puts back is on disk before the stage goes on. Only the facts about the
+ * node are of the moment and wait for nothing.
  */
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
@@ -65,22 +66,24 @@ async function ensure(inputs: CopyDirInputs): Promise<void> {
   const isSame = isSameContent && previousMarker.configHash === configHash
 
   await host.mkdirp(copyDir)
+  let hasChanged = !isSame
   if (repair || !isSame) {
-    await copyPackage(inputs, isSameContent)
-    await ensureConfigFiles(host, `${copyDir}/configmaps`, configMap, inputs.nowMs)
+    if (await copyPackage(inputs, isSameContent)) hasChanged = true
+    if (await ensureConfigFiles(host, `${copyDir}/configmaps`, configMap, inputs.nowMs)) hasChanged = true
   }
   await ensureNodeMetadata(host, `${copyDir}/node-metadata`, inputs.nodeMetadata)
+  if (hasChanged) await host.syncTree(copyDir, ['node-metadata'])
   if (isSame) return
-  await host.syncTree(copyDir, ['node-metadata'])
   await host.writeFileDurable(`${copyDir}/${markerName}`, JSON.stringify(marker), 0o644)
 }
 
+/** True when anything was changed. */
 async function copyPackage(
   { host, store, copyDir, stepPaths, configMap }: CopyDirInputs,
   trustTimes: boolean,
-): Promise<void> {
+): Promise<boolean> {
   const hasConfig = Object.keys(configMap).length > 0
-  await host.copyTree(store, copyDir, {
+  return await host.copyTree(store, copyDir, {
     trustTimes,
     executables: new Set([...stepPaths].map((path) => join('skyhook_dir', path))),
     // For the operator these are mounts that hide the content of the image.

@@ -8,8 +8,9 @@ import type { FileNode, FolderNode } from './inodes.ts'
 /** Nobody but root may write what root will execute. */
 const modeMask = 0o755
 
-/** Makes one folder like another; what only `to` has stays. */
-export function copyTree(disk: Disk, from: string, to: string, copy: TreeCopy): void {
+/** Makes one folder like another; what only `to` has stays. True when anything was changed. */
+export function copyTree(disk: Disk, from: string, to: string, copy: TreeCopy): boolean {
+  let hasChanged = false
   const entryOf = (path: string) => disk.locate(path, 'keep')
 
   const copyFolder = (folder: string): void => {
@@ -20,12 +21,14 @@ export function copyTree(disk: Disk, from: string, to: string, copy: TreeCopy): 
       const existing = entryOf(target).node
       if (source.kind === 'folder') {
         if (existing?.kind !== 'folder') {
+          hasChanged = true
           if (existing) disk.remove(entryOf(target))
           disk.makeFolder(entryOf(target), source.mode & modeMask)
         }
         copyFolder(path)
       } else if (source.kind === 'file') copyFile(source, target, copy.executables.has(path))
       else if (existing?.kind !== 'link' || existing.target !== source.target) {
+        hasChanged = true
         if (existing) disk.remove(entryOf(target))
         disk.symlink(entryOf(target), source.target)
       }
@@ -38,15 +41,18 @@ export function copyTree(disk: Disk, from: string, to: string, copy: TreeCopy): 
     if (existing?.kind === 'file') {
       const hasSameTime = existing.data.length === source.data.length && existing.mtimeMs === source.mtimeMs
       if (copy.trustTimes ? hasSameTime : existing.data.equals(source.data)) {
+        if (existing.mode !== mode) hasChanged = true
         existing.mode = mode
         if (hasSameTime) return
       }
     }
+    hasChanged = true
     if (existing) disk.remove(entryOf(target))
     disk.write(disk.create(entryOf(target), mode), source.data, target, source.mtimeMs)
   }
 
   copyFolder('')
+  return hasChanged
 }
 
 /** Puts the folder with everything in it on disk, but entries of these names. */
