@@ -139,9 +139,13 @@ export const mutants: readonly Mutant[] = [
     '(now.metadata.generation ?? 0) === policy.generation',
     'true',
   ),
-  wait('what a request has seen is asked for again', 'requestBegins() {\n      news = undefined', 'requestBegins() {'),
-  wait('a release beside an older LIST is forgotten', "news ??= 'released'\n", ''),
-  wait('a raised budget beside an older LIST is forgotten', 'news = { free, isForSeveral', 'void { free, isForSeveral'),
+  wait('what a request has seen is asked for again', 'requestBegins() {\n      freed = undefined', 'requestBegins() {'),
+  wait('a release beside an older LIST is forgotten', "freed ??= 'released'\n", ''),
+  wait(
+    'a raised budget beside an older LIST is forgotten',
+    'freed = { free, isForSeveral',
+    'void { free, isForSeveral',
+  ),
   wait('a ledger beside an older LIST is forgotten', 'knowledge.learn(isLedgerNewer ?', 'knowledge.learn(false ?'),
   wait(
     'a slot that another node took is not followed',

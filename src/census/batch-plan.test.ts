@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { allAgents, countsOf, nodeReporting, skyhookWith, spec } from '../../test/support/census-objects.ts'
 import type { Ledger, LedgerScope } from '../lease/ledger.ts'
 import { skyhookScope } from '../lease/names.ts'
+import { batchBeside } from '../lease/policy/batch-state.ts'
 import { newLease, readSlot, type Slot } from '../lease/slot.ts'
 import { ignoreLabel, resetBatchesKey } from '../schemas/annotations.ts'
 import type { BatchState } from '../schemas/batch-state.ts'
@@ -139,8 +140,9 @@ describe('planBatches', () => {
     })
 
     test('a ledger of an earlier version does not say it before its next batch', () => {
-      const { notWaiting: _, ...batch } = currentLedger.compartments['__default__']?.batch as BatchState
-      const scope = { ...(currentLedger.compartments['__default__'] as LedgerScope), batch }
+      const now = currentLedger.compartments['__default__'] as LedgerScope
+      const batch = batchBeside(now.batch as BatchState, undefined)
+      const scope = { ...now, batch }
       const older: Ledger = { ...currentLedger, compartments: { ...currentLedger.compartments, __default__: scope } }
       expect(planned({ currentLedger: older }).batches['__default__']).toEqual(batch)
     })

@@ -612,7 +612,7 @@ describe('budgets', () => {
   })
 })
 
-describe('news while a request is under way', () => {
+describe('slots that come free while a request is under way', () => {
   /** Of a node of four that has looked often enough to ask seldom; `during` comes before the answer to its request. */
   async function askWhile(line: SlotLine, during: () => Promise<unknown>, inScope = scope): Promise<ScopeListing> {
     for (let look = 0; look < 6; look++) {

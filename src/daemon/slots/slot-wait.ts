@@ -59,7 +59,7 @@ export type SlotWaitOptions = {
 }
 
 /** Slots that came free: the followed one, or those of a raised budget (or none is needed any more). */
-type News = 'released' | { readonly free: number | 'unlimited'; readonly isForSeveral: boolean }
+type Freed = 'released' | { readonly free: number | 'unlimited'; readonly isForSeveral: boolean }
 
 /** A ledger that was not written for so long may be without a census, and does not say whose turn it is. */
 const staleLedgerMs = 300_000
@@ -88,7 +88,7 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
   /** The request that is under way follows a release that the node has seen; else it is a look at all slots. */
   let hasSeenRelease = false
   /** Slots came free after the last request began, whose LIST may be from before: its answer does not end this. */
-  let news: News | undefined
+  let freed: Freed | undefined
   /** The ledger was seen after the last request began: that of its LIST is older. */
   let isLedgerNewer = false
   /** No request was sent yet: those who come first take their slots. */
@@ -106,14 +106,14 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
     random,
     onHeld(wasHeld) {
       if (!wasHeld) knowledge.passedOn()
-      if (news === 'released' || news?.isForSeveral === false) news = undefined
+      if (freed === 'released' || freed?.isForSeveral === false) freed = undefined
       if (!isTurnForSeveral) cancel()
       if (place !== 'awaited') return
       place = 'held'
       options.onTurn()
     },
     onReleased(slots) {
-      news ??= 'released'
+      freed ??= 'released'
       place = 'none'
       if (typeof slots === 'number' && slots > 0) askSoon(slots)
     },
@@ -170,7 +170,7 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
     change()
     const now = slotsNow()
     if (now === 'unlimited') {
-      news = { free: now, isForSeveral: true }
+      freed = { free: now, isForSeveral: true }
       return schedule(0, options.onTurn)
     }
     if (typeof now !== 'number') return before === 0 ? sleepOn(1) : undefined // the ledger says how many
@@ -187,7 +187,7 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
     options.onNear()
     cancel()
     const isForSeveral = isAmongNext && now > 1 // whoever takes the only slot shows that none is left
-    news = { free, isForSeveral }
+    freed = { free, isForSeveral }
     askSoon(free, isForSeveral)
   }
 
@@ -242,9 +242,9 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
   }
 
   /** After an answer: asks soon if slots came free while the request was under way. False if none did. */
-  function askForNews(): boolean {
-    const [slots, seen] = [slotsNow(), news]
-    news = undefined
+  function askForFreed(): boolean {
+    const [slots, seen] = [slotsNow(), freed]
+    freed = undefined
     if (seen === undefined || typeof slots === 'object' || slots === 0) return false
     if (slots === 'unlimited') schedule(0, options.onTurn)
     else if (seen === 'released' || seen.free === 'unlimited') askSoon(slots)
@@ -265,7 +265,7 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
     },
 
     requestBegins() {
-      news = undefined
+      freed = undefined
       isLedgerNewer = false
     },
 
@@ -277,7 +277,7 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
       cancelLook?.()
       losses = 0
       if (listing === undefined) {
-        askForNews()
+        askForFreed()
         return limit() === 0 ? closedRetryMs : nextLookMs()
       }
       const { resourceVersion } = listing
@@ -285,17 +285,17 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
       const slots = limit()
       if (typeof slots !== 'number') {
         followed.followLedger({ lease: knowledge.ledger(), resourceVersion })
-        if (!askForNews()) schedule(firstCountMs * (1 + random.number()), options.onCountMissing)
+        if (!askForFreed()) schedule(firstCountMs * (1 + random.number()), options.onCountMissing)
         return nextLookMs()
       }
       if (!isNext(slots)) {
-        news = undefined
+        freed = undefined
         followed.unfollow()
         sleepOn(Math.max(1, slots))
         return sleepingRetryMs
       }
       followOneOf(listing)
-      askForNews()
+      askForFreed()
       // the next batch is for all that are in line
       const isConcerned = knowledge.epoch() !== undefined || waiting.rankOf(nodeUid(), queue()) < slots
       const dependsOnLedger = knowledge.needsLedger() && isConcerned
@@ -310,8 +310,8 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
       losses++
       slotsNow = slots === undefined ? limit : () => countBesideLine(slots, knowledge.view(), listing)
       if (listing !== undefined && slots === undefined) learnFrom(listing)
-      const wasReleased = news === 'released'
-      const isFollowedFree = askForNews() && wasReleased
+      const wasReleased = freed === 'released'
+      const isFollowedFree = askForFreed() && wasReleased
       if (listing === undefined || othersFree > 0) return waiting.lostDelayMs(losses, random.number())
       if (!isFollowedFree)
         followed.followSlot(lease, { lease: undefined, resourceVersion: listing.resourceVersion }, slotsNow)
@@ -323,7 +323,7 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
       losses = 0
       slotsNow = () => countBesideLine(slots, knowledge.view(), listing)
       if (listing !== undefined) followOneOf(listing)
-      askForNews()
+      askForFreed()
       return nextLookMs(slots.others)
     },
 

@@ -26,18 +26,19 @@ export function batchOfNextRollout(before: BatchState, strategy: Strategy, start
 }
 
 /** The open batch, which has waited so long for nodes that may not come; undefined = there is nobody to wait for. */
-export function batchWaiting(batch: BatchState, waitedSeconds: number | undefined): BatchState {
-  if (batch.waitedSeconds === waitedSeconds) return batch
-  const next: { -readonly [Key in keyof BatchState]: BatchState[Key] } = { ...batch }
-  if (waitedSeconds === undefined) delete next.waitedSeconds
-  else next.waitedSeconds = waitedSeconds
-  return next
-}
+export const batchWaiting = (batch: BatchState, waitedSeconds: number | undefined): BatchState =>
+  withCount(batch, 'waitedSeconds', waitedSeconds)
 
 /** The batch, beside so many nodes that did not wait when it began; undefined = that is not known. */
-export function batchBeside(batch: BatchState, notWaiting: number | undefined): BatchState {
-  const { notWaiting: _, ...rest } = batch
-  return notWaiting === undefined ? rest : { ...rest, notWaiting }
+export const batchBeside = (batch: BatchState, notWaiting: number | undefined): BatchState =>
+  withCount(batch, 'notWaiting', notWaiting)
+
+function withCount(batch: BatchState, key: 'waitedSeconds' | 'notWaiting', count: number | undefined): BatchState {
+  if (batch[key] === count) return batch
+  const next: { -readonly [Key in keyof BatchState]: BatchState[Key] } = { ...batch }
+  if (count === undefined) delete next[key]
+  else next[key] = count
+  return next
 }
 
 /** All nodes are complete. The results of the rollout stay: they are its history. */
