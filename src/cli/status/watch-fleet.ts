@@ -22,6 +22,7 @@ import type { FleetView } from '../fleet-view/fleet-view.ts'
 import { agentPodOf, type PodObject, slimSkyhook } from '../fleet-view/project.ts'
 import { agentSelector, slimLease } from '../fleet-view/read-fleet.ts'
 import { whyHidden } from '../fleet-view/readable.ts'
+import { createDepartedAgents } from './departed-agents.ts'
 import { createNodeReader, type NodeRow } from './node-report.ts'
 
 /** Changes are drawn together: a rollout of thousands of nodes has many a second. */
@@ -58,6 +59,9 @@ export async function watchFleet(watch: FleetWatch): Promise<never> {
   const { namespace } = first
   let isChanged = true
   const rowOf = createNodeReader()
+  const departed = createDepartedAgents()
+  const clockOffsetMs = first.takenAtMs - clock.steadyMs()
+  const nowMs = (): number => clock.steadyMs() + clockOffsetMs
   const timing = { pageSize: watchedPageSize }
   const common = { clock, random, signal, timing, onChange: () => void (isChanged = true) }
   const identity = ({ metadata: { name, uid, resourceVersion } }: KubeObject) => ({
@@ -85,21 +89,26 @@ export async function watchFleet(watch: FleetWatch): Promise<never> {
     path: `/api/v1/namespaces/${namespace}/pods`,
     query: { labelSelector: agentSelector },
     transform: (pod) => ({ ...identity(pod), agent: agentPodOf(pod) }),
+    onChange: ({ changes }) => {
+      isChanged = true
+      for (const { type, object } of changes)
+        if (type === 'deleted' && object.agent) departed.note(object.agent, nowMs())
+    },
   })
   const view = (): FleetView<NodeRow> => {
     const held = valuesOf(leases, `Leases in namespace ${namespace}`)
     const isLedger = ({ metadata }: Lease): boolean => metadata.labels?.[labelKeys.slotKind] === 'ledger'
+    const agents = mapped(valuesOf(pods, `Pods in namespace ${namespace}`), ({ agent }) => agent)
     return {
       ...first,
-      takenAtMs: clock.steadyMs() + clockOffsetMs,
+      takenAtMs: nowMs(),
       skyhooks: valuesOf(skyhooks, 'Skyhooks'),
       nodes: mapped(valuesOf(nodes, 'Nodes'), ({ row }) => row),
       slots: mapped(held, readSlot),
       ledgers: mapped(held, (lease) => (isLedger(lease) ? lease : undefined)),
-      agents: mapped(valuesOf(pods, `Pods in namespace ${namespace}`), ({ agent }) => agent),
+      agents: agents.known ? known([...agents.value, ...departed.agents(nowMs())]) : agents,
     }
   }
-  const clockOffsetMs = first.takenAtMs - clock.steadyMs()
   const reflectors = [nodes, skyhooks, leases, pods]
   const freshness = (): Freshness => {
     const lost = reflectors.map((reflector) => reflector.state()).flatMap(lostOf)
