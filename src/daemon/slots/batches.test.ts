@@ -229,7 +229,7 @@ describe('a joining node with a number in the spec', () => {
       api.put(nodesPath, { metadata: { name, uid: `${name}-uid` }, spec: { taints } })
   })
 
-  test('takes a slot beside the open batch, whose end it does not wait for', async () => {
+  test('a joining node takes a slot beside the open batch, whose end it does not wait for', async () => {
     await holder('n3')
     const managers = [await managerOf('n1'), await managerOf('n2'), await managerOf('n4')]
     for (const manager of managers) await manager.acquire(joiningView(), 'working', false, true)
@@ -238,14 +238,14 @@ describe('a joining node with a number in the spec', () => {
     expect(managers[2]?.denials().get('s')?.waitsFor).toBeUndefined()
   })
 
-  test('takes no slot while its compartment is stopped, and says so', async () => {
+  test('a joining node takes no slot while its compartment is stopped, and says so', async () => {
     putLedger({ stopped: true })
     const manager = await managerOf('n1')
     await manager.acquire(joiningView(), 'working', false, true)
     expect([heldBy(manager), manager.denials().get('s')?.message]).toEqual([undefined, stopReason])
   })
 
-  test('takes no slot while nobody has counted for this policy: it may be stopped', async () => {
+  test('a joining node takes no slot while nobody has counted for this policy: it may be stopped', async () => {
     putLedger({}, { policy: { uid: 'another', generation: 1 } })
     const manager = await managerOf('n1')
     await manager.acquire(joiningView(), 'working', false, true)
@@ -255,7 +255,7 @@ describe('a joining node with a number in the spec', () => {
     ])
   })
 
-  test('gives its slot back when its compartment is stopped before the first step', async () => {
+  test('a joining node gives its slot back when its compartment is stopped before the first step', async () => {
     const manager = await managerOf('n1')
     await manager.acquire(joiningView(), 'working', false, true)
     putLedger({ stopped: true })

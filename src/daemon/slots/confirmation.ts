@@ -54,7 +54,7 @@ export async function policyChangeSince(
  * Whether the LIST that admitted the slot still counts, so that no second one is needed. This agent admitted it under
  * the very generation that the Skyhook has now, and so under the limit of now; that LIST was taken after the limit
  * changed last, and admissions from such LISTs never exceed it (src/lease/rule.ts). A percentage changes with the count
- * of nodes as well: it is looked up again. So does the budget of joining nodes, unless the spec has it, and a policy may
+ * of nodes as well: it is looked up again. So does the budget of joining nodes, unless the spec has it. A policy may
  * have stopped both. `budget`: what counts for the Skyhook by its spec of now; the default of the chart is one for as
  * long as this process lives.
  */

@@ -172,8 +172,9 @@ export const reasons = {
   InvalidSpec: {
     ...blocked,
     meaning:
-      'The spec has an error that the API server cannot detect, such as a cycle in `dependsOn`, or it lacks a file in ' +
-      '`configMap` or a variable in `env` that the package expects. A node that has not started holds no slot meanwhile.',
+      'The spec has an error that the API server cannot detect, such as a cycle in `dependsOn`, or it lacks a file ' +
+      'in `configMap` or a variable in `env` that the package expects. A node that has not started holds no slot ' +
+      'meanwhile.',
     remedy: 'Correct the spec as the message says.',
   },
   DeploymentPolicyNotFound: {
@@ -198,8 +199,8 @@ export const reasons = {
     ...blocked,
     meaning:
       "The agent's process ended five times in a row at the same place of this work, each time within ten minutes. " +
-      'It starts nothing for 30 minutes, then tries once. Steps that already run continue to their end; the node keeps ' +
-      'its slot.',
+      'It starts nothing for 30 minutes, then tries once. Steps that already run continue to their end; the node ' +
+      'keeps its slot.',
     remedy:
       "Read the log of the agent's previous container (`kubectl logs --previous`) and the reason for which it ended " +
       '(`kubectl describe pod`). Deleting the pod lets the agent try at once.',

@@ -1,6 +1,6 @@
 /**
- * Work starts for a spec that its agent has read consistently since the slot was granted. The first step under a slot is
- * of a generation that such a GET of the Skyhook answered, or of an earlier one.
+ * Work starts for a spec that its agent has read consistently since the slot was granted. The first step under a slot
+ * is of a generation that such a GET of the Skyhook answered, or of an earlier one.
  */
 import { labelKeys } from '../../../src/lease/names.ts'
 import { readSlot, type Lease } from '../../../src/lease/slot.ts'
