@@ -9,6 +9,7 @@ import { getSkyhook, noPackage } from '../objects/skyhooks.ts'
 import { print } from '../output/print.ts'
 import { changeNodes, selectNodes } from './node-changes.ts'
 import { countOf } from './reset.ts'
+import { ownValue } from '../../schemas/own-value.ts'
 
 const skyhookFlag = {
   type: 'text',
@@ -59,7 +60,8 @@ export const packageStatus = defineCommand({
       ),
     )
     const packages = skyhook.spec.packages ?? {}
-    if (rows.length === 0 && packages[name] === undefined) throw noPackage(name, skyhookName, Object.keys(packages))
+    if (rows.length === 0 && ownValue(packages, name) === undefined)
+      throw noPackage(name, skyhookName, Object.keys(packages))
     const where = patterns.length === 0 ? 'any node' : 'these nodes'
     const listed = Object.entries(packages).map(([key, { version }]) => `${key}:${version}`)
     await print(context, {
@@ -132,7 +134,7 @@ const entriesOf = (node: NodeMetadata, skyhook: string, name: string): readonly 
 async function versionOf(context: Context, skyhook: string, name: string): Promise<string> {
   const { transport } = await context.connect()
   const { spec } = await getSkyhook(transport, skyhook, context.signal)
-  const found = spec.packages?.[name]
+  const found = ownValue(spec.packages, name)
   if (found === undefined) throw noPackage(name, skyhook, Object.keys(spec.packages ?? {}))
   return found.version
 }

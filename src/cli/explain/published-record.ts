@@ -30,6 +30,7 @@ import { newSkyhookRecord } from '../../stages/model/plan-builder.ts'
 import { type AnnotationEntry, companionOf, nodeStateOf, parseState } from '../../stages/model/read-annotations.ts'
 import { known, type Known, unknown } from '../../stages/model/snapshot.ts'
 import type { Evidence } from './evidence.ts'
+import { ownValue } from '../../schemas/own-value.ts'
 
 export type PublishedRecord = {
   /** Undefined: nothing was ever done for this Skyhook here. */
@@ -115,7 +116,7 @@ function entryOf(skyhook: Skyhook, key: string, entry: AnnotationEntry, context:
   const stage = stageNames.find((one) => one === entry.stage)
   const state = entryStates.find((one) => one === entry.state) ?? 'in_progress'
   if (stage === undefined || version === '') return []
-  const found = skyhook.spec.packages?.[name]
+  const found = ownValue(skyhook.spec.packages, name)
   const spec = found?.version === version ? found : undefined
   const count = 'restarts' in entry && typeof entry.restarts === 'number' ? entry.restarts : 0
   const facts: PackageFacts = {

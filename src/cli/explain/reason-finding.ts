@@ -6,6 +6,7 @@ import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { PackageSpec, Skyhook } from '../../schemas/skyhook.ts'
 import type { Cause, Finding, GateName, ObjectName } from './finding.ts'
 import { imageRemedyOf } from './image-error-kind.ts'
+import { ownValue } from '../../schemas/own-value.ts'
 
 export type ReasonContext = {
   readonly skyhook: Skyhook
@@ -177,7 +178,7 @@ const failingPackage = ({ record, packageName }: ReasonContext) =>
 const isUninstalling = (context: ReasonContext): boolean => failingPackage(context)?.progress.stage === 'uninstall'
 
 const specOf = ({ skyhook, packageName = '' }: ReasonContext): PackageSpec | undefined =>
-  skyhook.spec.packages?.[packageName]
+  ownValue(skyhook.spec.packages, packageName)
 
 function imageOf(context: ReasonContext): string {
   const spec = specOf(context)

@@ -102,7 +102,7 @@ const flagsOf = (command: Command | undefined): Flags => ({
 })
 
 /** Only commands that change something take it. */
-const { dryRun: _, ...withoutDryRun } = generalFlags
+const withoutDryRun: Flags = Object.fromEntries(Object.entries(generalFlags).filter(([name]) => name !== 'dryRun'))
 
 const flagNamed = (flags: Flags, name: string): Flag | undefined =>
   Object.entries(flags).find(([key, flag]) => longName(key) === name || flag.aliases?.includes(name))?.[1]

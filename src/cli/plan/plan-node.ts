@@ -10,6 +10,7 @@ import type { NodeDetail } from '../fleet-view/node-detail.ts'
 import { valueOr } from '../fleet-view/readable.ts'
 import { type InterruptCause, interruptCauses } from './interrupt-causes.ts'
 import { type Rehearsal, rehearse } from './rehearsal.ts'
+import { ownValue } from '../../schemas/own-value.ts'
 
 /** One Skyhook, before and after. Without `before` the edit creates it, without `after` it is gone at once. */
 export type Edit = {
@@ -65,7 +66,7 @@ export function planNode(
         selection: !selected(before) ? 'joins' : selected(after) ? 'stays' : 'leaves',
         isDueAnyway: isEqual(rehearsal.steps, present.steps),
         causes: packages.flatMap(([one, spec]) =>
-          interruptCauses(one, installed.has(one) ? before?.spec.packages?.[one] : undefined, spec),
+          interruptCauses(one, installed.has(one) ? ownValue(before?.spec.packages, one) : undefined, spec),
         ),
         agent,
         doubt: trust?.known === false ? trust.why : undefined,

@@ -10,6 +10,7 @@ import { companionOf, nodeStateOf, parseState } from '../../../stages/model/read
 import { dueOf } from '../../../stages/package/next-stage.ts'
 import { adoptEntries, continuationOf } from '../../../stages/skyhook/adoption.ts'
 import type { OperatorSkyhook, PackageConfigMap } from './facts.ts'
+import { ownValue } from '../../../schemas/own-value.ts'
 
 /** A package of one node, as `name version`, with the stage that the operator was in. */
 export type RepeatedPackage = { readonly package: string; readonly stage: string }
@@ -36,7 +37,9 @@ export function adoptionOf(
   const configUpdates = configUpdatesOf(skyhook.status)
   const own = configMaps.filter((one) => one.skyhook === metadata.name)
   const rolledOut = Object.fromEntries(
-    own.filter((one) => spec.packages?.[one.package]?.version === one.version).map((one) => [one.package, one.data]),
+    own
+      .filter((one) => ownValue(spec.packages, one.package)?.version === one.version)
+      .map((one) => [one.package, one.data]),
   )
   const records = Object.values(adoptEntries({ spec, configUpdates }, { state, status, rolledOut }))
   const packages = spec.packages ?? {}
@@ -44,7 +47,7 @@ export function adoptionOf(
   const dues = names.map((name) =>
     dueOf(
       name,
-      packages[name],
+      ownValue(packages, name),
       records.filter((record) => record.name === name),
     ),
   )
