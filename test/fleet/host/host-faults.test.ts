@@ -139,6 +139,24 @@ test.each(['lost-call', 'lost-answer', 'silent'] as const)(
   },
 )
 
+test('a host whose settings contradict the units of steps is asked again after a pause each time, and says why', async () => {
+  const life = await startSampleLife({ seed: 1 })
+  let starts = 0
+  life.host.bus.setFault(({ member }) => {
+    if (member === 'StartTransientUnit') starts++
+    return undefined
+  })
+  life.host.systemd.setRefusingSteps(true)
+  await life.apply(plain)
+  await life.until(() => starts > 0)
+  await life.clock.advance(60_000)
+  expect(starts).toBeLessThan(6)
+  expect(life.reason()).toMatch(/StepFailed.*has a bad unit file setting.*correct the drop-in/)
+  life.host.systemd.setRefusingSteps(false)
+  await life.until(() => life.status() === 'complete')
+  expect(life.steps()).toEqual(['tuned apply', 'tuned apply-check', 'tuned config', 'tuned config-check'])
+})
+
 test('a host that is wiped installs everything again', async () => {
   const life = await startSampleLife({ seed: 1 })
   await life.apply(plain)

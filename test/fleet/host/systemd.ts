@@ -34,6 +34,7 @@ export function createSystemd(host: {
   const services = new Map<string, Service>()
   const restarts = new Map<string, number>()
   let lastJob = 0
+  let refusesSteps = false
 
   const newJob = (): number => ++lastJob
   const jobPath = (job: number): string => `/org/freedesktop/systemd1/job/${job}`
@@ -83,6 +84,9 @@ export function createSystemd(host: {
         step && activeState !== 'inactive' && activeState !== 'failed' ? [step] : [],
       ),
 
+    /** A drop-in of the host contradicts the units of steps: each is refused, and its name stays taken. */
+    setRefusingSteps: (next: boolean): void => void (refusesSteps = next),
+
     startTransient(request: UnitRequest, sender: object): string {
       expectRunning()
       const { unit: name, description, record } = request
@@ -96,6 +100,10 @@ export function createSystemd(host: {
         attempt: record?.attempt ?? '',
         invocationId,
         startedAtMs: clock.monotonicMs(),
+      }
+      if (refusesSteps) {
+        units.set(name, newUnit(name, { step, references: new Set(request.isReferenced ? [sender] : []) }))
+        throw systemdError('BadUnitSetting', `Unit ${name} has a bad unit file setting.`)
       }
       const state = { activeState: 'activating', subState: 'start', invocationId, isOneshot: true, job, request, step }
       const unit = newUnit(name, state)

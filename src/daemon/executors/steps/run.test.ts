@@ -128,6 +128,20 @@ function delayStarts(): () => void {
   return () => pending.splice(0).forEach((carryOut) => carryOut())
 }
 
+test('a step whose unit systemd refuses has failed to start, and is not started again', async () => {
+  systemd.bus.answers('StartTransientUnit', {
+    error: 'org.freedesktop.systemd1.BadUnitSetting',
+    text: 'Unit x.service has a bad unit file setting.',
+  })
+  await runner.start(action)
+  await runner.start(action)
+  expect(members()).toEqual(['StartTransientUnit'])
+  const detail = expect.stringMatching(
+    /^systemd: Unit x\.service has a bad unit file setting\..*`journalctl -u x\.service`/,
+  ) as string
+  expect(runner.attempts().get('x')).toEqual({ state: 'ended', end: { outcome: 'failed-to-start', detail } })
+})
+
 test('a step that is stopped while its start is under way does not run afterwards', async () => {
   const carryOutStarts = delayStarts()
   const started = runner.start(action)

@@ -1,7 +1,7 @@
 import type { BusConnection } from '../../../host/dbus/reconnecting.ts'
 import type { HostRoot } from '../../../host/fs/host-root.ts'
 import type { StepHost } from '../../../host/step/files.ts'
-import { startStepUnit } from '../../../host/step/start.ts'
+import { startStepUnit, type StepStartError } from '../../../host/step/start.ts'
 import type { Units } from '../../../host/systemd/units.ts'
 import { publishStart } from '../../../packages/operator-compat/flags.ts'
 import { type PackageInstance, stateDir } from '../../../packages/layout.ts'
@@ -119,9 +119,8 @@ export function startStepRunner(ports: StepPorts): StepRunner {
       if (action.needsCopyDir) await publishStart(root, stateDir(folders, skyhook))
       return
     }
-    const { kind, message, isUnitNameTaken, cause } = started.error
-    if (isUnitNameTaken) attempts.ended(attempt.id, { outcome: 'unknown', detail: message })
-    else if (kind === 'invalid' || kind === 'refused') recordStartFailure(attempt.id, message)
+    const { kind, cause } = started.error
+    if (kind === 'invalid' || kind === 'refused') recordStartFailure(attempt.id, refusalText(attempt, started.error))
     else throw cause // not the step's fault: requested again, after an observation of its state
   }
 
@@ -166,6 +165,13 @@ export function startStepRunner(ports: StepPorts): StepRunner {
         attempts.ended(step.id, { outcome: 'failed-to-start', detail: 'stopped before it started' })
     },
   }
+}
+
+/** What systemd says of a start, with what to do where the host's own settings contradict the unit. */
+function refusalText({ unit }: StepAttempt, { message, isUnitNameTaken }: StepStartError): string {
+  if (!isUnitNameTaken) return message
+  const remedy = `correct the drop-in for services that contradicts it; \`journalctl -u ${unit}\` names the setting`
+  return `systemd: ${message}: ${remedy}`
 }
 
 const ignoreError = (): void => undefined // its own caller hears of it
