@@ -57,3 +57,17 @@ test('work under a recovery slot is under way', () => {
   world.begin('n1')
   expect(world.violations).toEqual([])
 })
+
+test('work under a slot from after a restored etcd may be of a generation that the API server has forgotten', () => {
+  const world = started()
+  const older = world.backUp()
+  world.editSkyhook(edit)
+  const generation = world.generation()
+  world.restore(older)
+  world.take('n1')
+  world.run('n1', 'uninstall', {
+    skyhookUid: world.server.object('skyhooks', undefined, 's')?.metadata.uid,
+    generation,
+  })
+  expect([generation, world.violations]).toEqual([2, []])
+})
