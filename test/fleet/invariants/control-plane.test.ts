@@ -41,6 +41,29 @@ test('a cordoned node that gets the label breaks nothing', () => {
   expect(world.violations).toEqual([])
 })
 
+test.each([
+  [
+    'counts for nodes that list the slots after it has its own',
+    'after',
+    ['control-plane node n2 is cordoned while n1 is'],
+  ],
+  ['does not count for a node that listed the slots before', 'before', []],
+] as const)('a cordoned node that gets the label %s', (_, listed, violations) => {
+  const world = sampleWorld(controlPlane)
+  world.label('n2', label)
+  world.cordon('n1')
+  const getsLabel = (): void => {
+    world.label('n1', label)
+    world.recover('n1', world.uidOf('n1'), controlPlaneScope)
+  }
+  if (listed === 'after') getsLabel()
+  world.listSlots('n2')
+  world.recover('n2', world.uidOf('n2'), controlPlaneScope)
+  if (listed === 'before') getsLabel()
+  world.cordon('n2')
+  expect(world.violations).toEqual(violations)
+})
+
 test('a node whose Node a person deleted may be cordoned again beside another', () => {
   const world = sampleWorld(controlPlane)
   for (const name of ['n1', 'n2']) world.label(name, label)

@@ -1,6 +1,7 @@
 /**
  * Of the Nodes that carry a label of the control plane, at most one is being cordoned, drained or interrupted, by
- * whichever Skyhook. One that gets the label meanwhile breaks nothing, and counts once its agent holds the slot.
+ * whichever Skyhook. One that gets the label meanwhile breaks nothing, and counts once its agent holds the slot: for
+ * those that are admitted by a LIST from after that.
  */
 import { hostOfClient, isControlPlane, isOfControlPlane, marksOf, nodeOf, slotsOf } from './cluster.ts'
 import { evidenceOf } from './evidence.ts'
@@ -13,8 +14,11 @@ export const controlPlane: Invariant = {
   watch(world, violate) {
     const evidence = evidenceOf(world)
     const exemptions = followExemptions(world, evidence, isOfControlPlane)
-    /** Labeled Nodes with a cordon mark; `isCounted`: the label was there before the mark, or the slot came after. */
-    const disturbed = new Map<string, { isCounted: boolean }>()
+    /**
+     * Labeled Nodes with a cordon mark, and from when they count, in the order of events: from the start if the label
+     * was there before the mark, else from their slot.
+     */
+    const disturbed = new Map<string, { countsFromOrder: number }>()
     /** Of hosts that were disturbed: the slot is still theirs. */
     const keepsSlot = new Set<string>()
     let checks = 0
@@ -39,12 +43,15 @@ export const controlPlane: Invariant = {
         if (!holdsSlot(host)) keepsSlot.delete(host)
         return
       }
-      disturbed.set(host, { isCounted: true })
+      disturbed.set(host, { countsFromOrder: 0 })
       checks++
       if (isExempt(host) || keepsSlot.has(host)) return
       keepsSlot.add(host)
       const others = [...disturbed].filter(
-        ([other, { isCounted }]) => other !== host && isCounted && !isExempt(other, admittedBy.get(host)),
+        ([other, { countsFromOrder }]) =>
+          other !== host &&
+          countsFromOrder < (admittedBy.get(host) ?? Infinity) &&
+          !isExempt(other, admittedBy.get(host)),
       )
       if (others.length > 0)
         violate(`control-plane node ${host} is cordoned while ${others.map(([name]) => name).join(', ')} is`)
@@ -66,7 +73,7 @@ export const controlPlane: Invariant = {
           if (view === undefined) return
           const before = previous?.object as Parameters<typeof isControlPlane>[0]
           const gotLabel = type === 'MODIFIED' && !isControlPlane(before) && marksOf(before).length > 0
-          if (gotLabel && isControlPlane(nodeOf(world, view))) disturbed.set(view.name, { isCounted: false })
+          if (gotLabel && isControlPlane(nodeOf(world, view))) disturbed.set(view.name, { countsFromOrder: Infinity })
           look(view.name)
         } else if (resource.plural === 'leases') {
           const slot = readSlot(version.object as unknown as Lease)
@@ -76,7 +83,7 @@ export const controlPlane: Invariant = {
           const entry = disturbed.get(host)
           if (type === 'ADDED' && slot.kind === 'recovery' && wasExempt) keepsSlot.add(host) // goes on
           if (type === 'ADDED') admittedBy.set(host, lastList.get(host) ?? evidence.order())
-          if (type !== 'DELETED' && entry) entry.isCounted = true
+          if (type !== 'DELETED' && entry) entry.countsFromOrder = Math.min(entry.countsFromOrder, evidence.order())
         }
       },
       tick(atMs) {

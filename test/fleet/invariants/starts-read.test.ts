@@ -38,6 +38,10 @@ test.each<[string, (world: ReturnType<typeof started>) => void]>([
   ['after its first step', (world) => world.run('n1', 'apply')],
   ['after its cordon', (world) => world.cordon('n1')],
   [
+    'after its journal was written, which may say that it has begun',
+    (world) => world.tell('n1', { event: 'effect', process: 1, name: 'fsync:journal' }),
+  ],
+  [
     'after an agent ended, which may have begun',
     (world) => world.tell('n1', { event: 'agentEnded', process: 1, kind: 'agent' }),
   ],
@@ -70,4 +74,13 @@ test('work under a slot from after a restored etcd may be of a generation that t
     generation,
   })
   expect([generation, world.violations]).toEqual([2, []])
+})
+
+test('a journal that was written after the edit excuses nothing', () => {
+  const world = started()
+  world.take('n1')
+  world.editSkyhook(edit)
+  world.tell('n1', { event: 'effect', process: 1, name: 'fsync:journal' })
+  world.begin('n1')
+  expect(world.violations).toHaveLength(1)
 })

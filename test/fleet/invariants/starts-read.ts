@@ -17,6 +17,8 @@ type Tenure = {
   readonly read: Map<string, number>
   /** Work is under way, or may be: what an agent that ended has written down, no host event shows. */
   hasStarted: boolean
+  /** A journal was written while the generation that was read last was current: it may say that work has begun. */
+  mayHaveBegun: boolean
 }
 
 type Commit = Extract<FleetEvent, { kind: 'commit' }>
@@ -55,7 +57,7 @@ export const startsRead: Invariant = {
       )
       if (isSecond) return
       const hasStarted = slot.kind === 'recovery' || evidence.disruption.isOut(host, skyhook)
-      tenuresOf(host).set(skyhook, { read: new Map(), hasStarted })
+      tenuresOf(host).set(skyhook, { read: new Map(), hasStarted, mayHaveBegun: false })
     }
 
     function seeRead({ entry }: Extract<FleetEvent, { kind: 'answered' }>): void {
@@ -66,6 +68,14 @@ export const startsRead: Invariant = {
       tenuresOf(host).get(entry.name)?.read.set(uid, generation)
     }
 
+    /** A step may start long after the journal says that its work has begun: a write of the Node comes in between. */
+    function seeJournal(host: string): void {
+      for (const [skyhook, tenure] of tenuresOf(host)) {
+        const { uid = '', generation = 0 } = skyhookOf(world, skyhook)?.metadata ?? {}
+        if (tenure.read.get(uid) === generation) tenure.mayHaveBegun = true
+      }
+    }
+
     function judge(host: string, { skyhook, skyhookUid, generation, mode }: HostStep): void {
       const tenure = tenuresOf(host).get(skyhook)
       if (isRestored || tenure === undefined || tenure.hasStarted) return
@@ -73,7 +83,7 @@ export const startsRead: Invariant = {
       if (skyhookUid === undefined || generation === undefined) return
       checks++
       const read = tenure.read.get(skyhookUid)
-      if (read === undefined || read < generation)
+      if (read === undefined || (read < generation && !tenure.mayHaveBegun))
         violate(
           `${host} starts ${mode} of ${skyhook} for generation ${generation}, and its agent has read ` +
             `${read === undefined ? 'none' : `generation ${read}`} since its slot was granted`,
@@ -84,6 +94,8 @@ export const startsRead: Invariant = {
       on(event) {
         if (event.kind === 'host' && event.event.event === 'stepStarted') judge(event.host, event.event.step)
         evidence.see(event)
+        if (event.kind === 'host' && event.event.event === 'effect' && event.event.name === 'fsync:journal')
+          seeJournal(event.host)
         if (event.kind === 'restored') isRestored = true
         else if (event.kind === 'answered') seeRead(event)
         else if (event.kind === 'commit' && event.change.resource.plural === 'leases') seeSlot(event)
