@@ -1,7 +1,7 @@
 /**
  * Work starts for a spec that its agent has read consistently since the slot was granted. The first step under a slot
- * is of a generation that such a GET of the Skyhook answered, or of an earlier one. Nothing is judged after a restore of
- * etcd: what is on a host may be of a generation that the API server has forgotten.
+ * is of a generation that such a GET of the Skyhook answered, or of an earlier one. Nothing is judged after a restore
+ * of etcd: what is on a host may be of a generation that the API server has forgotten.
  */
 import { labelKeys } from '../../../src/lease/names.ts'
 import { readSlot, type Lease } from '../../../src/lease/slot.ts'
