@@ -153,6 +153,7 @@ describe('a daemon-reload that takes long', () => {
     await vi.waitFor(() => expect(endReload).toBeDefined())
     await clock.advance(60_000)
     expect(restarts()).toEqual([])
+    expect(interrupter.current().get(run.id)).toEqual({ state: 'running', reloadSinceMs: clock.steadyMs() - 60_000 })
     endReload?.()
     expect(await settled(outcome)).toEqual({ state: 'done' })
     expect([restarts(), reloads()]).toEqual([['a.service'], 1])

@@ -106,8 +106,10 @@ export function createInterrupter(ports: InterruptPorts): Interrupter {
    * systemd takes requests in order, so whatever comes after it sees the new files.
    */
   async function reloadUnits(run: InterruptRun, progress: InterruptProgress): Promise<void> {
+    observations.set(run.id, { state: 'running', reloadSinceMs: clock.steadyMs() })
     try {
       await units.reload({ signal })
+      observations.set(run.id, { state: 'running' })
     } catch (error) {
       if (error instanceof NoReplyError && error.reason === 'timeout')
         await writeProgress(run, { ...progress, reloadAsked: true })

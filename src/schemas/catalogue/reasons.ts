@@ -184,8 +184,10 @@ export const reasons = {
   },
   HostUnreachable: {
     ...blocked,
-    meaning: "The host's system bus does not answer. The agent reconnects by itself.",
-    remedy: 'Check that dbus is running on the host and that `/run/dbus` is mounted into the agent.',
+    meaning: "The host's system bus, or systemd, does not answer. The agent asks again by itself.",
+    remedy:
+      'Check that dbus and systemd answer on the host (`systemctl list-jobs`), and that `/run/dbus` is mounted into ' +
+      'the agent.',
   },
   HostUnusable: {
     ...blocked,

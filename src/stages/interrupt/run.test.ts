@@ -191,6 +191,16 @@ describe('interrupts', () => {
   })
 })
 
+test('a daemon-reload that systemd does not answer becomes a reason after half a minute', () => {
+  const node = new NodeSimulator()
+  node.interruptAnswers.set('service', { state: 'running', reloadSinceMs: node.nowMs })
+  node.apply('s', { packages: { a: packageWith({ type: 'service', services: ['cron'] }) } })
+  node.settleFor(29_000)
+  expect(node.reason()).toBeUndefined()
+  node.settleFor(2_000)
+  expect(node.reason()).toBe('HostUnreachable')
+})
+
 describe('a reboot', () => {
   test('a reboot is done when the boot id changed, also if the answer was lost', () => {
     const node = new NodeSimulator()

@@ -8,10 +8,19 @@ import { keyOf } from '../model/package-key.ts'
 import type { PackageState } from '../model/package-state.ts'
 import type { Reason } from '../../schemas/catalogue/reasons.ts'
 import { isInterrupting, mayBeRunning } from '../model/host-facts.ts'
+import type { InterruptObservation } from '../model/snapshot.ts'
 import { awaitShutdown, countReboot, isAnnounced, maxReboots, rebootKeyOf, rebootPending } from './reboots.ts'
 
 /** Failed attempts of a sibling that an interrupt waits for; after them it goes without. */
 const maxSiblingAttempts = 3
+
+/** From when on a daemon-reload that is not answered is worth a reason. */
+const slowReloadMs = 30_000
+
+const reloadPending: Reason = {
+  reason: 'HostUnreachable',
+  message: 'systemd has not answered the daemon-reload before the restart of services yet; it has 3 minutes for it',
+}
 
 export type InterruptStatus =
   /** Nothing to interrupt now. */
@@ -106,7 +115,20 @@ function requestInterrupt(builder: PlanBuilder, run: InterruptRun): InterruptSta
   if (!run.abandoned && !isAnnounced(builder, run))
     return running(run, rebootPending('the Node has to show the reboot before the agent requests it'))
   carryOut(builder, run)
+  if (run.interrupt.type !== 'reboot') requeueAt(builder, builder.snapshot.nowMs + slowReloadMs)
   return running(run)
+}
+
+/** systemd answers nobody while it reads its unit files. That takes a second, and on some hosts minutes. */
+function slowReload(
+  builder: PlanBuilder,
+  { reloadSinceMs }: Extract<InterruptObservation, { state: 'running' }>,
+): { readonly reason?: Reason } {
+  if (reloadSinceMs === undefined) return {}
+  const slowAtMs = reloadSinceMs + slowReloadMs
+  if (builder.snapshot.nowMs >= slowAtMs) return { reason: reloadPending }
+  requeueAt(builder, slowAtMs)
+  return {}
 }
 
 const carryOut = ({ actions, view }: PlanBuilder, run: InterruptRun): void =>
@@ -129,7 +151,7 @@ function trackInterrupt(builder: PlanBuilder, run: InterruptRun, mayRequest: boo
     case undefined:
       return mayRequest || run.abandoned ? requestInterrupt(builder, run) : running(run)
     case 'running':
-      return running(run)
+      return { ...running(run), ...slowReload(builder, observed) }
     case 'unknown': {
       const shutdown = awaitShutdown(builder, observed)
       if (shutdown.wait === 'over') return recordFailedRun(builder, run, run.owners, shutdown.message)

@@ -110,7 +110,8 @@ export type Eviction =
   | { readonly state: 'blocked'; readonly message: string; readonly sinceMs: number; readonly retryAtMs: number }
 
 export type InterruptObservation =
-  | { readonly state: 'running' }
+  /** `reloadSinceMs`: since when systemd has been asked to read its unit files, and has not answered. */
+  | { readonly state: 'running'; readonly reloadSinceMs?: number }
   /** A condition that must hold right before did not: nothing was done. */
   | { readonly state: 'aborted'; readonly why: string }
   | { readonly state: 'done'; readonly restartedRuntime?: boolean }
