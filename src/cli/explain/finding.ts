@@ -55,6 +55,7 @@ export type Cause =
   | 'step-failing'
   | 'check-failing'
   | 'uninstall-failing'
+  | 'other-skyhook'
   | 'reboot-pending'
   | 'reboot-refused'
   | 'reboot-loop'

@@ -35,7 +35,14 @@ function keyOf({ state, verdict, node }: NodeExplanation): string {
   ].join(' ')
 }
 
-const waits: ReadonlySet<string> = new Set(['budget-full', 'batch', 'next-in-line', 'earlier-skyhook', 'control-plane'])
+const waits: ReadonlySet<string> = new Set([
+  'budget-full',
+  'batch',
+  'next-in-line',
+  'earlier-skyhook',
+  'other-skyhook',
+  'control-plane',
+])
 
 function rankOf({ finding }: NodeGroup): number {
   if (finding === undefined) return gateNames.length

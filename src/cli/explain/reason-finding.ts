@@ -126,6 +126,8 @@ function rowOf(reason: ReasonName, message: string, context: ReasonContext): Row
       return isUninstalling(context) ? uninstallRow(context) : { gate: 'work', cause: 'step-failing', command: logs }
     case 'CheckFailed':
       return isUninstalling(context) ? uninstallRow(context) : { gate: 'work', cause: 'check-failing', command: logs }
+    case 'WaitingForOtherSkyhook':
+      return { gate: 'interrupt', cause: 'other-skyhook', command: `kubectl skyhook node status ${nodeName}` }
     case 'RebootPending':
       return { gate: 'interrupt', cause: 'reboot-pending', command: `kubectl get node ${nodeName} -w` }
     case 'RebootRefused':

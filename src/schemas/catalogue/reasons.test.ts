@@ -11,6 +11,7 @@ test('ordinary waits are not reported on the Node', () => {
     'RebootPending',
     'Soaking',
     'WaitingForBatch',
+    'WaitingForOtherSkyhook',
     'WaitingForPriority',
     'WaitingForSlot',
   ])
@@ -48,6 +49,7 @@ test('every reason has the status that the operator shows', () => {
     'ReferenceMissing',
     'Soaking',
     'Takeover',
+    'WaitingForOtherSkyhook',
   ]
   const waiting = ['WaitingForBatch', 'WaitingForPriority', 'WaitingForSlot']
   expect(namesWith(true, 'in_progress')).toEqual(bySlot)

@@ -38,6 +38,13 @@ export const reasons = {
     meaning: 'Another Skyhook with a lower `priority`, or an earlier name, has work on this node.',
     remedy: "Look at that Skyhook's reason on the same node.",
   },
+  WaitingForOtherSkyhook: {
+    ...passing,
+    meaning:
+      'Another Skyhook runs steps, restarts services or reboots on this node. No step runs beside an interrupt, and ' +
+      'no interrupt beside steps.',
+    remedy: "Look at that Skyhook's reason on the same node.",
+  },
   WaitingForBatch: {
     ...passing,
     status: 'waiting',

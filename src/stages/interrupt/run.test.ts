@@ -201,6 +201,17 @@ test('a daemon-reload that systemd does not answer becomes a reason after half a
   expect(node.reason()).toBe('HostUnreachable')
 })
 
+test('a Skyhook that another one holds up on the node says which', () => {
+  const node = new NodeSimulator()
+  node.interruptAnswers.set('service', { state: 'running' })
+  node.apply('interrupting', { priority: 100, packages: { a: packageWith(cron) } })
+  node.settleFor(2_000)
+  expect(node.reason('interrupting')).toBeUndefined()
+  node.apply('other', { priority: 50, packages: { b: packageWith() } })
+  node.settleFor(2_000)
+  expect([node.reason('other'), node.status('other')]).toEqual(['WaitingForOtherSkyhook', 'waiting'])
+})
+
 describe('a reboot', () => {
   test('a reboot is done when the boot id changed, also if the answer was lost', () => {
     const node = new NodeSimulator()

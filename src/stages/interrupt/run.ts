@@ -7,8 +7,9 @@ import { mergeForRun } from './merge.ts'
 import { keyOf } from '../model/package-key.ts'
 import type { PackageState } from '../model/package-state.ts'
 import type { Reason } from '../../schemas/catalogue/reasons.ts'
-import { isInterrupting, mayBeRunning } from '../model/host-facts.ts'
+import { mayBeRunning } from '../model/host-facts.ts'
 import type { InterruptObservation } from '../model/snapshot.ts'
+import { otherWork } from './other-work.ts'
 import { awaitShutdown, countReboot, isAnnounced, maxReboots, rebootKeyOf, rebootPending } from './reboots.ts'
 
 /** Failed attempts of a sibling that an interrupt waits for; after them it goes without. */
@@ -26,7 +27,7 @@ export type InterruptStatus =
   /** Nothing to interrupt now. */
   | { readonly state: 'none' }
   | { readonly state: 'running'; readonly run: InterruptRun; readonly reason?: Reason }
-  /** Held back: by siblings at work, or for good by too many reboots. */
+  /** Held back: by work of siblings or of another Skyhook, or for good by too many reboots. */
   | { readonly state: 'waiting'; readonly reason?: Reason }
 
 type PendingState = Extract<PackageState, { state: 'interrupt' }>
@@ -45,22 +46,15 @@ export function advanceInterrupt(
   if (pendingStates.length === 0) return { state: 'none' }
   if (states.some((state) => isStillAtWork(builder, state))) return { state: 'waiting' }
   const due = pendingStates.filter(({ key }) => retryAtMs(builder.record.packages[key]) <= builder.snapshot.nowMs)
-  if (due.length === 0 || !mayInterrupt || isHostBusy(builder)) return { state: 'waiting' }
+  const isBusy = openStepsOf(builder.record).some((step) => mayBeRunning(builder.snapshot, step))
+  if (due.length === 0 || !mayInterrupt || isBusy) return { state: 'waiting' }
+  const reason = otherWork(builder)
+  if (reason) return { state: 'waiting', reason }
   return beginInterrupt(builder, due.map(({ key }) => key).sort())
 }
 
 const retryAtMs = (entry: PackageRecord | undefined): number =>
   entry?.progress.state === 'retrying' ? entry.progress.retryAtMs : 0
-
-/** A step of any Skyhook that may run would be torn down, an interrupt of another would be mixed with ours. */
-function isHostBusy({ record, snapshot, view }: PlanBuilder): boolean {
-  const others = Object.entries(snapshot.journal.skyhooks).filter(([name]) => name !== view.metadata.name)
-  const records = [record, ...others.map(([, other]) => other)]
-  return records.some(
-    (each) =>
-      openStepsOf(each).some((step) => mayBeRunning(snapshot, step)) || isInterrupting(snapshot, each.interrupt),
-  )
-}
 
 /** A sibling in its first attempts is waited for; one that keeps failing is not. */
 function isStillAtWork(builder: PlanBuilder, state: PackageState): boolean {

@@ -6,9 +6,9 @@ import { isPastWork } from '../../schemas/skyhook.ts'
 import { ownValue } from '../../schemas/own-value.ts'
 import { disruptionOf, hasMark } from '../drain/drain.ts'
 import { notReadyReason } from '../interrupt/node-ready.ts'
+import { otherInterrupt } from '../interrupt/other-work.ts'
 import { applyInterruptOutcome } from '../interrupt/run.ts'
 import { appliedHash, completionHash } from '../model/applied-hash.ts'
-import { isInterrupting } from '../model/host-facts.ts'
 import type { PackageState, Permission } from '../model/package-state.ts'
 import { newPlanBuilder, setEntry, type PlanBuilder } from '../model/plan-builder.ts'
 import type { OwnSlot, SkyhookView, Snapshot } from '../model/snapshot.ts'
@@ -51,7 +51,7 @@ export function planSkyhook(
   const isCancelComplete = stopCanceledSteps(builder)
   const activeInterrupt = applyInterruptOutcome(builder, mayDisrupt)
   if (!hasStarted && !(isCancelComplete && activeInterrupt === undefined)) return awaitCanceledWork(builder, slot)
-  const mayStart = isFree && activeInterrupt === undefined && !isAnotherInterrupting(snapshot, view)
+  const mayStart = isFree && activeInterrupt === undefined && otherInterrupt(builder) === undefined
   const disruption = disruptionOf(snapshot, view.metadata.name, view.spec)
   const permission = { mayStart, isDrained: disruption.isDrained && mayDisrupt }
   recordUninstallPolicies(builder)
@@ -118,12 +118,6 @@ function awaitCanceledWork(builder: PlanBuilder, slot: OwnSlot | undefined): Sky
     watchPods: 'no',
   }
 }
-
-/** Steps do not start under the interrupt of another Skyhook on this node. */
-const isAnotherInterrupting = (snapshot: Snapshot, view: SkyhookView): boolean =>
-  Object.entries(snapshot.journal.skyhooks).some(
-    ([name, { interrupt }]) => name !== view.metadata.name && isInterrupting(snapshot, interrupt),
-  )
 
 /** The uninstall policy has to be known when the package is no longer in the spec. */
 function recordUninstallPolicies(builder: PlanBuilder): void {

@@ -1,6 +1,7 @@
 import { statusFor, type Reason } from '../../schemas/catalogue/reasons.ts'
 import { drainPause } from '../drain/drain-timeout.ts'
 import { hasTaint } from '../drain/node-spec.ts'
+import { otherInterrupt } from '../interrupt/other-work.ts'
 import type { PackageState } from '../model/package-state.ts'
 import { requeueAt, type PlanBuilder } from '../model/plan-builder.ts'
 import type { OwnSlot, SlotDenial } from '../model/snapshot.ts'
@@ -46,7 +47,8 @@ export function planWaiting(
   else if (isPreparing) builder.asksForSlot = true
   requeueAt(builder, drainPause(builder)?.untilMs ?? Infinity)
 
-  const reason = gateReason ?? waitingReason(builder, states)
+  const reason =
+    gateReason ?? (slot && due.length > 0 ? otherInterrupt(builder) : undefined) ?? waitingReason(builder, states)
   const isTakingOver = mayHavePackagePods(builder) && (gate === undefined || gate.reason === 'Takeover')
   const isLate = needsDrain && view.spec.drain?.cordon === 'late'
   const isTainted = hasTaint(snapshot.node, snapshot.settings.runtimeRequiredTaint)

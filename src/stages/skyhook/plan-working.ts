@@ -3,6 +3,7 @@ import type { NodeStatus, SlotPhase } from '../../schemas/skyhook.ts'
 import { type Disruption, hasMark } from '../drain/drain.ts'
 import { drainTimedOut, isDrainOverdue, pauseDrain, trackDrain } from '../drain/drain-timeout.ts'
 import { isOnlyConditionalInterruptPending } from '../interrupt/pending.ts'
+import { otherInterrupt } from '../interrupt/other-work.ts'
 import { advanceInterrupt, type InterruptStatus } from '../interrupt/run.ts'
 import type { PackageState } from '../model/package-state.ts'
 import { requeueAt, type PlanBuilder } from '../model/plan-builder.ts'
@@ -94,7 +95,8 @@ function phaseOf(
     ('reason' in drain ? drain.reason : undefined) ??
     (isFree && drain.drain === 'waiting' ? waitingForControlPlane(builder) : undefined) ??
     blocked ??
-    (isPreparing ? preparingImages : undefined)
+    (isPreparing ? preparingImages : undefined) ??
+    (isRunning ? undefined : otherInterrupt(builder))
   if (interrupt.state === 'running') return { phase: 'interrupting', reason }
   return reason ? { phase: 'waiting', reason } : { phase: 'working', reason }
 }

@@ -60,6 +60,7 @@ export const completes: Invariant = {
         case 'RebootLoop':
           return true
         case 'WaitingForPriority':
+        case 'WaitingForOtherSkyhook':
           return skyhooksOf(world).some((other) => other !== skyhook && isStuck(view, other, atMs))
         case 'WaitingForBatch':
         case 'WaitingForSlot':
@@ -74,7 +75,7 @@ export const completes: Invariant = {
 
     const isStuck = (view: HostView, skyhook: Skyhook, atMs: number): boolean => {
       const reason = reasonOf(nodeOf(world, view), skyhook.metadata.name)?.reason
-      if (reason === undefined) return false
+      if (reason === undefined || reason === 'WaitingForOtherSkyhook') return false
       if (reason === 'WaitingForPriority' || reason === 'WaitingForSlot' || reason === 'WaitingForBatch')
         return allowedNow(world.server, skyhook) === 0
       return isWaitingForPeople(view, skyhook, atMs)

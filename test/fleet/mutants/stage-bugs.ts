@@ -98,7 +98,8 @@ export const stageBugs: readonly FleetMutant[] = [
         "  if (states.some((state) => isStillAtWork(builder, state))) return { state: 'waiting' }\n",
         '',
       ),
-      change('stages/interrupt/run.ts', '!mayInterrupt || isHostBusy(builder)', '!mayInterrupt'),
+      change('stages/interrupt/run.ts', '!mayInterrupt || isBusy', '!mayInterrupt'),
+      change('stages/interrupt/run.ts', "if (reason) return { state: 'waiting', reason }", ''),
     ],
   },
   {
