@@ -71,7 +71,7 @@ export const mutants: readonly Mutant[] = [
     'percent === undefined || count !== undefined',
     'true',
   ),
-  confirmation('the ledger of a policy is not looked up again', 'if (spec?.deploymentPolicy) return false', ''),
+  policyRead('the ledger of a policy is not looked up again', 'if (spec?.deploymentPolicy) return false', ''),
   ownSlots('slots are known before they are listed', 'if (!isSynced)', 'if (false)'),
   ownSlots(
     'a slot of an earlier registration is ours',
