@@ -7,6 +7,7 @@ const long = 'x'.repeat(120)
 const samples: readonly [rule: string, path: string, refused: string, allowed: string][] = [
   ['constants', 'some.ts', 'export const MAX_LINKS = 40', 'export const maxLinks = 40'],
   ['infinity', 'some.ts', 'export const a = Number.POSITIVE_INFINITY', 'export const a = Infinity'],
+  ['inherited', 'some.ts', 'export const f = (a: any, b: any) => a in b', "export const f = (a: any) => 'code' in a"],
   [
     'discards',
     'some.ts',

@@ -52,6 +52,19 @@ const infinity = {
   }),
 }
 
+/** `constructor` is a valid name of a package, and every object has it. A literal is a name that nobody chose. */
+const inherited = {
+  create(context: Context) {
+    if (!productPath(context.filename)) return {}
+    return {
+      BinaryExpression(node: Node) {
+        if (node['operator'] !== 'in' || (node['left'] as Node).type === 'Literal') return
+        context.report({ node, message: 'write Object.hasOwn: `in` finds what every object inherits, too' })
+      },
+    }
+  },
+}
+
 const discards = {
   create(context: Context) {
     if (!productPath(context.filename)) return {}
@@ -160,6 +173,7 @@ const rules = {
   'line-length': lineLength,
   constants,
   infinity,
+  inherited,
   discards,
   starts,
   reexports,

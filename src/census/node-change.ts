@@ -57,6 +57,6 @@ function changedSkyhooks(before: Annotations = {}, after: Annotations = {}): Rea
     if (skyhook !== undefined) changed.add(skyhook)
   }
   for (const key of Object.keys(after)) add(key)
-  for (const key of Object.keys(before)) if (!(key in after)) add(key)
+  for (const key of Object.keys(before)) if (!Object.hasOwn(after, key)) add(key)
   return changed
 }

@@ -100,7 +100,7 @@ export function nodeFact(
     entries: state?.entries ?? {},
     isMalformed: state !== undefined && state.entries === undefined,
     isFoundComplete: status === 'complete' && completion?.foundComplete === true,
-    isCordoned: skyhookKeys.cordon in annotations,
+    isCordoned: Object.hasOwn(annotations, skyhookKeys.cordon),
     isInService: agent === 'ready' && node.cordonedBy.length === 0,
     isIgnored: labels[keys.ignoreLabel] === 'true',
   }

@@ -10,5 +10,5 @@ export function isEqual(a: unknown, b: unknown): boolean {
   if (!isObject(a) || !isObject(b)) return false
   const keys = Object.keys(a)
   if (keys.length !== Object.keys(b).length) return false
-  return keys.every((key) => isEqual(a[key], b[key]) && (a[key] !== undefined || key in b))
+  return keys.every((key) => isEqual(a[key], b[key]) && (a[key] !== undefined || Object.hasOwn(b, key)))
 }

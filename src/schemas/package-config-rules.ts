@@ -40,7 +40,7 @@ function modeProblems(file: PackageConfigFile): Problem[] {
   const problems: Problem[] = []
   const add = `add steps to one of ${stagesWithSteps.join(', ')}, and to its check`
   if (placedSteps(file).length === 0) problems.push(problem('no-steps', '/modes', 'has no step in any mode', add))
-  if (!stagesWithSteps.some((stage) => stage in file.modes)) {
+  if (!stagesWithSteps.some((stage) => Object.hasOwn(file.modes, stage))) {
     const message = `has none of ${stagesWithSteps.join(', ')}: checks alone do nothing`
     problems.push(problem('no-stage', '/modes', message, add))
   }

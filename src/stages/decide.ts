@@ -277,7 +277,7 @@ function marksWithoutOwner(snapshot: Snapshot, journal: Journal, marks: readonly
   const unsure = new Set(
     skyhooks.value.filter((view) => isOutdated(snapshot, view)).map(({ metadata }) => metadata.name),
   )
-  return marks.filter((mark) => !(mark in journal.skyhooks) && !unsure.has(mark))
+  return marks.filter((mark) => !Object.hasOwn(journal.skyhooks, mark) && !unsure.has(mark))
 }
 
 /**

@@ -190,7 +190,8 @@ function redactorFor(
   for (const { metadata } of nodes)
     for (const [key, state] of Object.entries(metadata.annotations ?? {})) {
       const isState =
-        key.startsWith(statePrefix) && journalKey(key.slice(statePrefix.length)) in (metadata.annotations ?? {})
+        key.startsWith(statePrefix) &&
+        Object.hasOwn(metadata.annotations ?? {}, journalKey(key.slice(statePrefix.length)))
       if (isState && first.text(state) !== state) translations.set(sha256Hex(state), sha256Hex(first.text(state)))
     }
   for (const [from, to] of translations) if (from === to) translations.delete(from)

@@ -106,7 +106,7 @@ async function detailsOfFleet(
   signal: AbortSignal,
 ): Promise<(node: KubernetesNode) => Promise<NodeDetail>> {
   const events = await readNodeEvents(transport, signal)
-  const cordoned = nodes.filter(({ metadata }) => cordonKey(skyhook) in (metadata.annotations ?? {}))
+  const cordoned = nodes.filter(({ metadata }) => Object.hasOwn(metadata.annotations ?? {}, cordonKey(skyhook)))
   const isRead = new Set(cordoned.slice(0, maxPodReads).map(({ metadata }) => metadata.name))
   const unread = unknown('pods are read for single nodes only: name the node')
   return async ({ metadata: { name } }) =>

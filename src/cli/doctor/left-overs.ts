@@ -45,7 +45,7 @@ function cordonsOf({ nodes, skyhooks, slots }: Fleet): readonly Suspicion[] {
       .filter((key) => key.startsWith(cordonPrefix))
       .map((key) => key.slice(cordonPrefix.length))
     if (marks.length === 0)
-      return cordonedBeforeKey in annotations || keepOffBeforeKey in annotations
+      return Object.hasOwn(annotations, cordonedBeforeKey) || Object.hasOwn(annotations, keepOffBeforeKey)
         ? [{ id: 'cordon-note-left-over', node, skyhook: '' }]
         : []
     return marks

@@ -22,7 +22,7 @@ export function likenessOf(
   const skyhooks = [...valueOr(before.skyhooks, []), ...valueOr(after.skyhooks, [])]
   const isAtWork = skyhooks.some(
     (skyhook) =>
-      cordonKey(skyhook.metadata.name) in annotations ||
+      Object.hasOwn(annotations, cordonKey(skyhook.metadata.name)) ||
       busyStatuses.has(annotations[statusKey(skyhook.metadata.name)] ?? ''),
   )
   const hasSlot = valueOr(before.slots, []).some(({ holder }) => holder === name)

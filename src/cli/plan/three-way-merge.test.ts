@@ -6,6 +6,14 @@ const rows: readonly [string, object | undefined, object, object, object, object
   ['sets what the file says', undefined, { a: 1 }, { b: 2 }, { a: 1 }, { a: 1, b: 2 }],
   ['leaves what only the object has', { a: 1 }, { a: 1 }, { a: 1, b: 2 }, {}, { a: 1, b: 2 }],
   ['removes what the file had before', { a: 1, b: 2 }, { a: 1 }, { a: 1, b: 2 }, { b: null }, { a: 1 }],
+  [
+    'removes what every object inherits by name',
+    { p: { constructor: 1 } },
+    { p: {} },
+    { p: { constructor: 1 } },
+    { p: { constructor: null } },
+    { p: {} },
+  ],
   ['removes nothing twice', { a: 1, b: 2 }, { a: 1 }, { a: 1 }, {}, { a: 1 }],
   ['removes nothing without an earlier apply', undefined, { a: 1 }, { a: 1, b: 2 }, {}, { a: 1, b: 2 }],
   [

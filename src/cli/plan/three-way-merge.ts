@@ -35,7 +35,7 @@ function removals(before: JsonObject, desired: JsonObject, present: JsonObject):
     Object.entries(before).flatMap(([key, value]): [string, unknown][] => {
       const found = present[key]
       if (found === undefined) return []
-      if (!(key in desired)) return [[key, null]]
+      if (!Object.hasOwn(desired, key)) return [[key, null]]
       const next = desired[key]
       if (!isObject(value) || !isObject(next) || !isObject(found)) return []
       const inside = removals(value, next, found)

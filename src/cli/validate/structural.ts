@@ -43,7 +43,7 @@ export function withDefaults(schema: Schema, value: unknown): unknown {
     if (field !== null || own.default === undefined) result[name] = withDefaults(own, field)
   }
   for (const [name, own] of Object.entries(schema.properties ?? {}))
-    if (own.default !== undefined && !(name in result)) result[name] = withDefaults(own, own.default)
+    if (own.default !== undefined && !Object.hasOwn(result, name)) result[name] = withDefaults(own, own.default)
   return result
 }
 

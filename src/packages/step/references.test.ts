@@ -151,6 +151,11 @@ describe('what can never work names the variable and the reason', () => {
       { name: 'A', valueFrom: { resourceFieldRef: { resource: 'limits.gpu' } } },
       'env A asks for resource limits.gpu; supported',
     ],
+    [
+      'a resource that every object has',
+      { name: 'A', valueFrom: { resourceFieldRef: { resource: 'constructor' } } },
+      'env A asks for resource constructor; supported',
+    ],
     ['an empty valueFrom', { name: 'A', valueFrom: {} }, 'env A has a valueFrom that is not supported'],
     [
       'a binary secret',

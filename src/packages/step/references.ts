@@ -168,7 +168,7 @@ function readResource({ resource, divisor }: ResourceReference, resources: Packa
     'requests.cpu': resources.cpuRequest,
     'requests.memory': resources.memoryRequest,
   }
-  if (!(resource in known))
+  if (!Object.hasOwn(known, resource))
     return { read: 'invalid', why: `asks for resource ${resource}; supported are ${Object.keys(known).join(', ')}` }
   const quantity = known[resource]
   if (quantity === undefined)

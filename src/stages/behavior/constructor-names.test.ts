@@ -37,6 +37,15 @@ describe('a Skyhook and a package that are named constructor', () => {
     expect(node.annotation('reason_s')).toContain(`this Skyhook has no package ${name}`)
   })
 
+  test('a cordon that neither cluster nor journal knows is taken off', () => {
+    const node = new NodeSimulator()
+    node.journal = emptyJournal('node-uid')
+    node.node = { ...node.node, spec: { ...node.node.spec, unschedulable: true } }
+    node.edit((annotations) => (annotations[`skyhook.nvidia.com/cordon_${name}`] = 'true'))
+    node.settleFor(5_000)
+    expect([node.annotation(`cordon_${name}`), node.node.spec?.unschedulable ?? false]).toEqual([undefined, false])
+  })
+
   test('the work of the operator on the package is continued', () => {
     const node = new NodeSimulator()
     node.journal = emptyJournal('node-uid')

@@ -20,7 +20,7 @@ const slowReloadMs = 30_000
 
 const reloadPending: Reason = {
   reason: 'HostUnreachable',
-  message: 'systemd has not answered the daemon-reload before the restart of services yet; it has 3 minutes for it',
+  message: 'systemd has not answered the daemon-reload before the restart of services yet',
 }
 
 export type InterruptStatus =

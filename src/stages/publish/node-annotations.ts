@@ -145,8 +145,8 @@ export function removalPatch(snapshot: Snapshot, name: string): NodePatch {
   const { annotations = {}, labels = {} } = snapshot.node.metadata
   const { nodeStateKey, statusKey, versionKey, journalKey, reasonKey, reasonsKey, cordonKey } = keys
   for (const keyOf of [nodeStateKey, statusKey, versionKey, journalKey, reasonKey, reasonsKey, cordonKey])
-    if (keyOf(name) in annotations) patch.annotations[keyOf(name)] = null
-  if (keys.statusKey(name) in labels) patch.labels[keys.statusKey(name)] = null
+    if (Object.hasOwn(annotations, keyOf(name))) patch.annotations[keyOf(name)] = null
+  if (Object.hasOwn(labels, keys.statusKey(name))) patch.labels[keys.statusKey(name)] = null
   patch.removedConditions.push(...conditionsOfSkyhook(snapshot.node, name).map(({ type }) => type))
   return patch
 }

@@ -122,7 +122,7 @@ function applyEdit(skyhook: string, record: SkyhookRecord, text: string, events:
     }
   }
   for (const key of Object.keys(editedEntries))
-    if (!(key in record.packages))
+    if (!Object.hasOwn(record.packages, key))
       ignore(`${key}: this Skyhook has not installed such a package; the entry was removed`)
   return { ...next, packages }
 }

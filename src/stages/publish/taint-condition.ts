@@ -69,7 +69,9 @@ function removalOf(snapshot: Snapshot, isDue: boolean): NodePatch {
   if (!shownCondition(snapshot)) return emptyPatch()
   const { annotations = {}, labels = {} } = node.metadata
   const isReported = ({ metadata, spec }: SkyhookView): boolean =>
-    spec.runtimeRequired === true && selects(spec.nodeSelectors, labels) && statusKey(metadata.name) in annotations
+    spec.runtimeRequired === true &&
+    selects(spec.nodeSelectors, labels) &&
+    Object.hasOwn(annotations, statusKey(metadata.name))
   const isNow = isDue || (skyhooks.known && skyhooks.value.some(isReported))
   return { ...emptyPatch(), removedConditions: isNow ? [runtimeRequiredCondition] : [] }
 }

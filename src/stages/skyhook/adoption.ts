@@ -86,7 +86,7 @@ export function adoptEntries(
     const [name = '', version = entry.version] = annotationKey.split('|')
     if (typeof version !== 'string' || version === '') continue
     const key = packageKey(name, version)
-    if (key !== annotationKey && key in entries) continue // there twice, once in the form of before v0.5
+    if (key !== annotationKey && Object.hasOwn(entries, key)) continue // there twice, once in the form of before v0.5
     const spec = ownValue(view.spec.packages, name)
     const isCurrent = spec?.version === version
     const facts = adoptedFacts(entry, {

@@ -17,7 +17,7 @@ import { bestSlot, createRecoverySlot, isOwned, isRequestDue, renewWhenDue } fro
 const controlPlaneLabels = ['node-role.kubernetes.io/control-plane', 'node-role.kubernetes.io/master']
 
 export const isControlPlaneNode = ({ metadata }: KubernetesNode): boolean =>
-  controlPlaneLabels.some((label) => label in (metadata.labels ?? {}))
+  controlPlaneLabels.some((label) => Object.hasOwn(metadata.labels ?? {}, label))
 
 export const controlPlaneSlot = ({ slots }: Snapshot): OwnSlot | undefined =>
   slots.known ? bestSlot(slots.value.filter(({ scope }) => scope === 'control-plane')) : undefined

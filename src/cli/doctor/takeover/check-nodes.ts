@@ -16,7 +16,7 @@ export function checkCordons(facts: TakeoverFacts): Check {
   const findings = marked.flatMap((node): Finding[] => {
     const { name, annotations = {} } = node.metadata
     const owner = skyhooks.value.find((skyhook) => isCordonOfPerson(skyhook, node))
-    if (owner === undefined || cordonedBeforeKey in annotations) return []
+    if (owner === undefined || Object.hasOwn(annotations, cordonedBeforeKey)) return []
     return [
       finding('cordon-of-person', {
         message: `${name} was cordoned before the operator picked it for ${owner.metadata.name}`,

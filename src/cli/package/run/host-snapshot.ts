@@ -50,7 +50,7 @@ export function parseSnapshot(text: string): Omit<Snapshot, 'units'> {
     const [path = '', value] = line.split('\0')
     if (value === undefined) continue
     const name = path.startsWith('/proc/sys/') ? path.slice('/proc/sys/'.length).replaceAll('/', '.') : path
-    settings[name] = name in settings ? `${settings[name]}\n${value}` : value
+    settings[name] = Object.hasOwn(settings, name) ? `${settings[name]}\n${value}` : value
   }
   return { files: Object.fromEntries(described), settings }
 }
