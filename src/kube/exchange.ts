@@ -1,5 +1,6 @@
 import type { Agent, ClientRequest, IncomingMessage, OutgoingHttpHeaders, RequestOptions } from 'node:http'
 import type { Socket } from 'node:net'
+import { StringDecoder } from 'node:string_decoder'
 import { TLSSocket } from 'node:tls'
 import { startWatchdog, type Clock } from '../schemas/clock.ts'
 import { messageOf } from '../schemas/json.ts'
@@ -108,11 +109,13 @@ export async function readText(
 ): Promise<string> {
   const onSilence = (): void => void response.destroy(new Error(`response body silent for ${timeoutMs} ms`))
   const watchdog = startWatchdog(clock, timeoutMs, onSilence)
-  const chunks: Buffer[] = []
+  // Piece by piece: one buffer of megabytes beside its text would be twice the memory until V8 collects it.
+  const decoder = new StringDecoder('utf8') // a character may be split between two chunks
+  let text = ''
   try {
     for await (const chunk of response as AsyncIterable<Buffer>) {
       watchdog.reset()
-      chunks.push(chunk)
+      text += decoder.write(chunk)
     }
   } catch (cause) {
     signal?.throwIfAborted()
@@ -120,7 +123,7 @@ export async function readText(
   } finally {
     watchdog.stop()
   }
-  return Buffer.concat(chunks).toString('utf8')
+  return text + decoder.end()
 }
 
 /** No byte of a request leaves before the TCP, and with TLS the TLS handshake. */

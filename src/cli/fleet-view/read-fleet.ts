@@ -18,7 +18,7 @@ import { type ConfigMapObject, settingsOf } from './settings.ts'
 /** Of the agents' pods and their DaemonSet, as the chart labels them. */
 export const agentSelector = 'app.kubernetes.io/name=skyhookd'
 /** Nodes are large: a page of them is parsed as a whole. */
-const nodePageSize = 100
+const nodePageSize = 50
 
 export type FleetRequest<Node> = {
   readonly namespace: string

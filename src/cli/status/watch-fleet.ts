@@ -28,7 +28,7 @@ import { createNodeReader, type NodeRow } from './node-report.ts'
 /** Changes are drawn together: a rollout of thousands of nodes has many a second. */
 const defaultDrawIntervalMs = 1_000
 /** A page is parsed as a whole, and four lists are read at once. */
-const watchedPageSize = 100
+const watchedPageSize = 25
 /** Ages move on without any change. */
 const maxDrawIntervalMs = 10_000
 
