@@ -67,6 +67,38 @@ test('files that vanish later leave the last known token in force; files that we
   expect(await credentials.current({ forceRefresh: true })).toMatchObject({ token: 'one' })
 })
 
+test('a read that does not end leaves the last known token in force, and is the only one', async () => {
+  const reads: ((content: string) => void)[] = []
+  let isStuck = false
+  const files = {
+    read: async (name: string): Promise<string> =>
+      await (isStuck ? new Promise<string>((resolve) => reads.push(resolve)) : Promise.resolve(`${name} 1`)),
+  }
+  const credentials = inClusterCredentials({ env, files, clock })
+  await credentials.current()
+  isStuck = true
+  for (let round = 0; round < 3; round++) {
+    await clock.advance(61_000)
+    const answer = credentials.current()
+    await clock.advance(5_000)
+    expect(await answer).toMatchObject({ token: 'token 1' })
+    // nobody waits again before the next minute
+    expect(await credentials.current()).toMatchObject({ token: 'token 1' })
+  }
+  expect(reads).toHaveLength(1)
+  isStuck = false
+  reads[0]?.('token 2')
+  await clock.advance(1)
+  expect(await credentials.current()).toMatchObject({ token: 'token 2', ca: 'ca.crt 1' })
+})
+
+test('a first read that does not end is an error that says so', async () => {
+  const credentials = inClusterCredentials({ env, files: { read: () => new Promise(() => {}) }, clock })
+  const answer = credentials.current().catch((error: Error) => `${error.message}: ${(error.cause as Error).message}`)
+  await clock.advance(5_000)
+  expect(await answer).toBe("cannot read the ServiceAccount's token and ca.crt: no answer from the disk within 5 s")
+})
+
 test("the server's address comes from the environment, IPv6 in brackets", () => {
   expect(credentialsIn(dir).server).toBe('https://10.0.0.1:443')
   expect(credentialsIn(dir, { ...env, KUBERNETES_SERVICE_HOST: 'fd00::1' }).server).toBe('https://[fd00::1]:443')

@@ -1,6 +1,6 @@
 import type { Agent } from 'node:http'
 import { isIPv6 } from 'node:net'
-import type { Clock } from '../schemas/clock.ts'
+import { type Clock, sleep } from '../schemas/clock.ts'
 
 /** What a client presents and trusts. `tlsRevision` changes with `ca`, `cert` or `key`: older connections are stale. */
 export type Identity = {
@@ -42,10 +42,13 @@ export type InClusterOptions = {
 
 /** Bound tokens live an hour and the kubelet renews them after 80 %. Once a minute is what client-go does. */
 const rereadAfterMs = 60_000
+/** A host's disk that hangs takes the threads that read files, also those in memory. */
+const readTimeoutMs = 5_000
 
 /**
  * The pod's ServiceAccount: token and CA, read again once a minute and on demand.
- * A file that cannot be read any more leaves the last known content in force; the first read throws.
+ * A file that cannot be read any more, or whose read does not end, leaves the last known content in force; the first
+ * read throws.
  */
 export function inClusterCredentials({ env, files, clock }: InClusterOptions): Credentials {
   const host = env['KUBERNETES_SERVICE_HOST']
@@ -58,16 +61,27 @@ export function inClusterCredentials({ env, files, clock }: InClusterOptions): C
   let pendingRead: Promise<Identity> | undefined
 
   const read = async (): Promise<Identity> => {
-    try {
-      const token = (await files.read('token')).trim()
-      const ca = await files.read('ca.crt')
-      const tlsRevision = cached?.ca === ca ? cached.tlsRevision : (cached?.tlsRevision ?? 0) + 1
-      cached = { token, ca, tlsRevision }
-    } catch (error) {
-      if (cached === undefined) throw new Error("cannot read the ServiceAccount's token and ca.crt", { cause: error })
-    }
-    readAtMs = clock.monotonicMs()
+    const token = (await files.read('token')).trim()
+    const ca = await files.read('ca.crt')
+    const tlsRevision = cached?.ca === ca ? cached.tlsRevision : (cached?.tlsRevision ?? 0) + 1
+    cached = { token, ca, tlsRevision }
     return cached
+  }
+
+  /** One read at a time: each that does not end keeps a thread. */
+  const readInTime = async (): Promise<Identity> => {
+    pendingRead ??= read().finally(() => {
+      pendingRead = undefined
+    })
+    const isRead = new AbortController()
+    const tooLate = sleep(clock, readTimeoutMs, isRead.signal).then(() => {
+      throw new Error(`no answer from the disk within ${readTimeoutMs / 1000} s`)
+    })
+    try {
+      return await Promise.race([pendingRead, tooLate])
+    } finally {
+      isRead.abort()
+    }
   }
 
   return {
@@ -75,10 +89,14 @@ export function inClusterCredentials({ env, files, clock }: InClusterOptions): C
     isRenewable: true,
     async current({ forceRefresh = false } = {}) {
       if (cached !== undefined && !forceRefresh && clock.monotonicMs() - readAtMs < rereadAfterMs) return cached
-      pendingRead ??= read().finally(() => {
-        pendingRead = undefined
-      })
-      return await pendingRead
+      try {
+        return await readInTime()
+      } catch (error) {
+        if (cached === undefined) throw new Error("cannot read the ServiceAccount's token and ca.crt", { cause: error })
+        return cached
+      } finally {
+        readAtMs = clock.monotonicMs()
+      }
     },
   }
 }
