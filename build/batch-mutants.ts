@@ -6,7 +6,7 @@ import type { Mutant } from './mutant-tree.ts'
 
 const inFile =
   (file: string, test: string) =>
-  (name: string, search: string, replace: string): Mutant => ({ name, file, search, replace, test })
+  (name: string, search: string, replace: string): Mutant => ({ name, file, search, replace, tests: [test] })
 
 const batch = inFile('lease/policy/batch.ts', 'lease/policy/batch.test.ts')
 const compartments = inFile('lease/policy/compartments.ts', 'lease/policy/compartments.test.ts')

@@ -12,28 +12,43 @@ import { copyTree, type Mutant, type Replacement, replaceText } from './mutant-t
 const copied = ['src', 'test/support', 'test/fleet/api-server', 'package.json', 'tsconfig.json', 'vitest.config.ts']
 
 const inFile =
-  (file: string, test: string) =>
+  (file: string, ...tests: readonly string[]) =>
   (name: string, search: string, replace: string): Mutant => ({
     name,
     file: `daemon/${file}`,
     search,
     replace,
-    test: `daemon/${test}`,
+    tests: tests.map((test) => `daemon/${test}`),
   })
+
+const confirmationTest = 'slots/slot-manager-confirmation.test.ts'
+const controlPlaneTest = 'slots/slot-manager-control-plane.test.ts'
+const heldSlotsTest = 'slots/slot-manager-held-slots.test.ts'
+const requestsTest = 'slots/slot-manager-requests.test.ts'
+/** Of a node that waits for a slot. */
+const lineTests = [
+  'slots/slot-line-batches.test.ts',
+  'slots/slot-line-budgets.test.ts',
+  'slots/slot-line-far.test.ts',
+  'slots/slot-line-first-request.test.ts',
+  'slots/slot-line-followed-slot.test.ts',
+  'slots/slot-line-request-under-way.test.ts',
+  'slots/slots-beside-line.test.ts',
+]
 
 const book = inFile('slots/slot-book.ts', 'slots/slot-book.test.ts')
 const denials = inFile('slots/denials.ts', 'slots/denials.test.ts')
-const manager = inFile('slots/slot-manager.ts', 'slots/slot-manager.test.ts')
-const held = inFile('slots/held-slots.ts', 'slots/slot-manager.test.ts')
-const ownSlots = inFile('slots/own-slots.ts', 'slots/slot-manager.test.ts')
-const confirmation = inFile('slots/confirmation.ts', 'slots/slot-manager.test.ts')
-const requests = inFile('slots/slot-requests.ts', 'slots/slot-manager.test.ts')
-const wait = inFile('slots/slot-wait.ts', 'slots/slot-line.test.ts')
+const manager = inFile('slots/slot-manager.ts', confirmationTest, controlPlaneTest, requestsTest)
+const held = inFile('slots/held-slots.ts', heldSlotsTest, controlPlaneTest)
+const ownSlots = inFile('slots/own-slots.ts', heldSlotsTest)
+const confirmation = inFile('slots/confirmation.ts', confirmationTest)
+const requests = inFile('slots/slot-requests.ts', requestsTest)
+const wait = inFile('slots/slot-wait.ts', ...lineTests)
 const knowledge = inFile('slots/queue-knowledge.ts', 'slots/queue-knowledge.test.ts')
 const batchWait = inFile('slots/slot-wait.ts', 'slots/batches.test.ts')
 const finished = inFile('slots/finished-batches.ts', 'slots/batches.test.ts')
 const policyRead = inFile('slots/confirmation.ts', 'slots/batches.test.ts')
-const line = inFile('slots/slot-line.ts', 'slots/slot-line.test.ts')
+const line = inFile('slots/slot-line.ts', ...lineTests)
 const interrupts = inFile('executors/interrupts.ts', 'executors/interrupts.test.ts')
 const evictions = inFile('executors/evictions.ts', 'executors/evictions.test.ts')
 const skyhooks = inFile('state/skyhooks.ts', 'state/skyhooks.test.ts')
@@ -47,7 +62,7 @@ const inReader = (name: string, search: string, replace: string): Mutant => ({
   file: 'packages/step/output-reader.ts',
   search,
   replace,
-  test: 'packages/step/output-reader.test.ts',
+  tests: ['packages/step/output-reader.test.ts'],
 })
 
 export const mutants: readonly Mutant[] = [
@@ -100,7 +115,7 @@ export const mutants: readonly Mutant[] = [
     file: 'stages/decide.ts',
     search: 'snapshot.isNodeInDoubt === true',
     replace: 'false',
-    test: 'stages/behavior/slots.test.ts',
+    tests: ['stages/behavior/slots.test.ts'],
   },
   held(
     'work goes on under a slot that is about to be given back',
@@ -258,10 +273,10 @@ function survivors(selected: readonly Mutant[], onResult: (mutant: Mutant, isCau
     return spawnSync('timeout', command, { cwd: tree.path, stdio: 'ignore' }).status === 0
   }
   try {
-    if (!isPassed(new Set(selected.map(({ test }) => test)))) throw new Error('the tests fail without a mutant')
+    if (!isPassed(new Set(selected.flatMap(({ tests }) => tests)))) throw new Error('the tests fail without a mutant')
     const survived = selected.filter((mutant) => {
       const takeOut = tree.put(mutant.name, [replacementOf(mutant)])
-      const isCaught = !isPassed([mutant.test])
+      const isCaught = !isPassed(mutant.tests)
       takeOut()
       onResult(mutant, isCaught)
       return !isCaught

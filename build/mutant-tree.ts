@@ -10,11 +10,12 @@ export type Replacement = { readonly file: string; readonly search: string; read
 /** A bug that unit tests must catch. */
 export type Mutant = {
   readonly name: string
-  /** Below src, as `test`. */
+  /** Below src, as `tests`. */
   readonly file: string
   readonly search: string
   readonly replace: string
-  readonly test: string
+  /** One of these files has the test that must catch it. */
+  readonly tests: readonly string[]
 }
 
 export const repository = fileURLToPath(new URL('..', import.meta.url))

@@ -1,0 +1,66 @@
+/** Under a DeploymentPolicy, the open batch has places for so many nodes, and the next one opens when it is over. */
+import { expect, test } from 'vitest'
+import {
+  batched,
+  batchScope,
+  batchSlot,
+  createSlotLineScene,
+  full,
+  uidAt,
+} from '../../../test/support/slot-line-scene.ts'
+
+/** A node of a thousand, at this place among them. */
+const sceneAt = (place: number) => createSlotLineScene({ agents: 1_000, nodeUid: uidAt(place), view: batched() })
+
+test.each([
+  ['the open batch', 0.12, 0],
+  ['the next batch', 0.18, 0],
+  ['a later batch', 0.25, 1],
+])('a node of %s: at %d of a thousand, 64 of whom are out', async (_, place, distant) => {
+  const { line, count, askByCount } = await sceneAt(place + 0.064)
+  await count(1_000, 936, 64)
+  await askByCount()
+  expect(line.distant().size).toBe(distant)
+})
+
+test('a node asks when the count says that the open batch has places left', async () => {
+  const [all, taken, left] = [1_000, 936, 940]
+  const { clock, take, count, askByCount, deny, turns } = await sceneAt(0.064)
+  await count(1_000, all, 64)
+  await askByCount()
+  await take(batchSlot)
+  await count(1_000, taken, 64)
+  await deny()
+  turns.length = 0
+  await clock.advance(10_000)
+  expect(turns).toEqual([])
+  await count(1_000, left, 64)
+  await clock.advance(1_000)
+  expect(turns).toHaveLength(1)
+})
+
+test('a node that waits for the slot of the control plane does not ask for places of the batch', async () => {
+  const { clock, line, view, take, count, list, deny, turns } = await sceneAt(0.064)
+  await count(1_000, 936, 64)
+  await take(batchSlot)
+  await deny()
+  line.afterControlPlaneDenial(view(), full(await list()))
+  turns.length = 0
+  await count(1_000, 940, 64)
+  await clock.advance(1_000)
+  expect(turns).toEqual([])
+})
+
+test('a node does not ask for the only place of a batch once another node has it', async () => {
+  const { clock, take, release, count, deny, turns } = await createSlotLineScene({ agents: 30, view: batched() })
+  await take(batchSlot)
+  await count(30, 29, 1)
+  await deny(batchScope)
+  await clock.advance(1_000)
+  await count(30, 30, 1)
+  await release(batchSlot)
+  await clock.advance(1)
+  await take(batchSlot)
+  await clock.advance(10_000)
+  expect(turns).toEqual([])
+})

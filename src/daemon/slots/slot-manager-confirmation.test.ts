@@ -1,0 +1,151 @@
+/** Before the first step, a granted slot is confirmed for the spec of this moment, or given back. */
+import { expect, test, vi } from 'vitest'
+import { heldBy, isHolding, leasesPath, startSlotManagerScene } from '../../../test/support/slot-manager-scene.ts'
+import { ledgerAnnotation } from '../../lease/ledger.ts'
+import { ledgerLabels, ledgerName } from '../../lease/names.ts'
+import { selectorHash } from '../../lease/selector-hash.ts'
+import { skyhooksPath } from '../../schemas/api.ts'
+import type { Budget } from '../../schemas/budget.ts'
+import type { InterruptionBudget } from '../../schemas/skyhook.ts'
+
+test('a slot is confirmed by one read of the Skyhook that was admitted', async () => {
+  const { clock, first, putSkyhook, listCount } = await startSlotManagerScene()
+  const view = putSkyhook()
+  await first.acquire(view, 'cordoning', false)
+  await clock.advance(1_000)
+  const before = listCount()
+  await first.confirm(heldBy(first), view)
+  const admittedUnder = { generation: view.metadata.generation }
+  expect(heldBy(first)).toMatchObject({ ownership: 'confirmed', admittedUnder, renewedAtMs: clock.steadyMs() })
+  expect(listCount()).toBe(before)
+})
+
+test.each<[string, { interruptionBudget?: InterruptionBudget }, Budget?]>([
+  ['of an earlier process', {}],
+  ['under a percentage', { interruptionBudget: { percent: 100 } }],
+  ['under a percentage by default', { interruptionBudget: {} }, { percent: 100 }],
+])('a slot %s is confirmed by a second LIST', async (_, spec, defaultBudget = {}) => {
+  const { api, first, putSkyhook, readyManagerOf, listCount } = await startSlotManagerScene({ defaultBudget })
+  const view = putSkyhook(spec)
+  const skyhook = { name: 's', uid: view.metadata.uid }
+  const counted = {
+    v: 1,
+    skyhookUID: skyhook.uid,
+    selectorHash: selectorHash(undefined),
+    waiters: 0,
+    generation: 1,
+    compartments: { '': { matched: 1, completed: 0 } },
+  }
+  api.put(leasesPath, {
+    metadata: {
+      name: ledgerName(skyhook),
+      labels: ledgerLabels(skyhook),
+      annotations: { [ledgerAnnotation]: JSON.stringify(counted) },
+    },
+  })
+  await first.acquire(view, 'cordoning', false)
+  const later = 'interruptionBudget' in spec ? first : await readyManagerOf('n1')
+  const before = listCount()
+  await later.confirm(heldBy(later), view)
+  expect([heldBy(later).ownership, listCount()]).toEqual(['confirmed', before + 1])
+})
+
+test('a Skyhook that names no budget has that of the defaults, at its admission and at its confirmation', async () => {
+  const { first, second, putSkyhook, listCount } = await startSlotManagerScene({ defaultBudget: { count: 1 } })
+  const view = putSkyhook({ interruptionBudget: {} })
+  await first.acquire(view, 'cordoning', false)
+  await second.acquire(view, 'cordoning', false)
+  const before = listCount()
+  await first.confirm(heldBy(first), view)
+  expect([heldBy(first).ownership, listCount() - before]).toEqual(['confirmed', 0])
+  expect([isHolding(second), second.denials().get('s')?.message]).toEqual([false, 'the budget of 1 node is used up'])
+})
+
+test('a slot that the budget of this moment does not grant is given back', async () => {
+  const { first, putSkyhook, leaseCount, messages, released } = await startSlotManagerScene()
+  await first.acquire(putSkyhook(), 'cordoning', false)
+  const view = putSkyhook({ interruptionBudget: { count: 0 } }, { generation: 2 })
+  await first.confirm(heldBy(first), view)
+  expect(isHolding(first)).toBe(false)
+  expect(leaseCount()).toBe(0)
+  expect(first.denials().get('s')?.message).toBe('the budget fell to 0 while 1 slot was held')
+  expect(messages).toEqual(['slot released before work started'])
+  expect(released).toHaveLength(1)
+})
+
+test.each([
+  ['a newer generation', { generation: 2 }, 'Skyhook s has changed, waiting to see its new spec'],
+  ['a pause', { annotations: { 'skyhook.nvidia.com/pause': 'true' } }, 'Skyhook s was paused'],
+  ['a disabled Skyhook', { annotations: { 'skyhook.nvidia.com/disable': 'true' } }, 'Skyhook s was disabled'],
+  ['a deletion', undefined, 'Skyhook s was deleted'],
+])(
+  '%s that the watch does not show yet takes the slot back, and each time for longer',
+  async (_, metadata, message) => {
+    const { api, clock, first, putSkyhook, leaseCount } = await startSlotManagerScene()
+    const view = putSkyhook()
+    const delays: number[] = []
+    for (let attempt = 0; attempt < 8; attempt++) {
+      await first.acquire(view, 'cordoning', false)
+      if (metadata) putSkyhook({}, metadata)
+      else api.remove(skyhooksPath, 's')
+      await first.confirm(heldBy(first), view)
+      const denial = first.denials().get('s')
+      expect([isHolding(first), leaseCount(), denial?.message]).toEqual([false, 0, message])
+      delays.push((denial?.nextRequestAtMs ?? 0) - clock.steadyMs())
+      expect(first.requestNow('s')).toBe(false) // the slot that it has just released changes nothing
+    }
+    expect(delays[0]).toBeGreaterThanOrEqual(800)
+    expect(delays[3]).toBeGreaterThan(4_000)
+    expect(Math.max(...delays)).toBeLessThanOrEqual(60_000)
+  },
+)
+
+test('a slot that somebody deleted is in doubt, and lost at its confirmation', async () => {
+  const { api, first, putSkyhook, released } = await startSlotManagerScene()
+  const view = putSkyhook()
+  await first.acquire(view, 'cordoning', false)
+  api.remove(leasesPath, heldBy(first).lease)
+  await vi.waitFor(() => expect(heldBy(first).ownership).toBe('seen'))
+  await first.confirm(heldBy(first), view)
+  expect([isHolding(first), first.denials().has('s'), released.length]).toEqual([false, true, 1])
+})
+
+test('a confirmation that a deletion overtakes does not count', async () => {
+  const { api, first, putSkyhook } = await startSlotManagerScene()
+  const view = putSkyhook()
+  await first.acquire(view, 'cordoning', false)
+  api.fault(({ method, path }) => method === 'GET' && path.startsWith(skyhooksPath), { kind: 'slow', ms: 50 }, 1)
+  const confirmation = first.confirm(heldBy(first), view)
+  api.fault(({ method }) => method === 'DELETE', { kind: 'slow', ms: 200 }, 1)
+  const deletion = first.release(heldBy(first))
+  await confirmation
+  expect(heldBy(first).ownership).toBe('releasing')
+  await deletion
+})
+
+test('nothing goes on under a slot whose deletion is under way', async () => {
+  const { api, first, putSkyhook } = await startSlotManagerScene()
+  const view = putSkyhook()
+  await first.acquire(view, 'cordoning', false)
+  await first.confirm(heldBy(first), view)
+  api.fault(({ method }) => method === 'DELETE', { kind: 'slow', ms: 100 }, 1)
+  const deletion = first.release(heldBy(first))
+  expect(heldBy(first).ownership).toBe('releasing')
+  await first.confirm(heldBy(first), view)
+  expect(heldBy(first).ownership).toBe('releasing')
+  await deletion
+  expect(isHolding(first)).toBe(false)
+})
+
+test('a DELETE that is carried out late does not take a slot that was confirmed meanwhile', async () => {
+  const { api, transport, first, putSkyhook } = await startSlotManagerScene()
+  const view = putSkyhook()
+  await first.acquire(view, 'cordoning', false)
+  api.fault(({ method }) => method === 'DELETE', { kind: 'reset' }, 1)
+  await expect(first.release(heldBy(first))).rejects.toThrow('was not released')
+  const late = api.requests.find(({ method }) => method === 'DELETE')
+  await first.confirm(heldBy(first), view)
+  expect(heldBy(first).ownership).toBe('confirmed')
+  await expect(transport.json('DELETE', late?.path ?? '', { body: late?.body })).rejects.toThrow('precondition')
+  expect(api.get(leasesPath, heldBy(first).lease)).toBeDefined()
+})
