@@ -3,6 +3,7 @@
  * Prints the figures beside those committed last, and writes the new ones. bench/README.md says what each figure is.
  * Exits with 1 if a goal is missed.
  */
+import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { createScreen } from '../demo/screen.ts'
 import { isMissed, rowsOf } from './fleet/goals.ts'
@@ -13,7 +14,7 @@ import { readCommitted, writeResult } from './fleet/result-file.ts'
 
 const usage = `usage: node bench/fleet.ts [--nodes N] [--budget none|N|N%] [--strategy none|exponential] [--interrupt none|service]
                            [--skyhooks N] [--step-ms N] [--workers N] [--idle SECONDS] [--no-restart] [--keep]
-                           [--json]
+                           [--profile DIR] [--json]
 
   --nodes N      agents (default 100)
   --budget X     none, a count or a percentage (default 10%)
@@ -25,6 +26,8 @@ const usage = `usage: node bench/fleet.ts [--nodes N] [--budget none|N|N%] [--st
   --idle N       how long the complete fleet is measured (default 30)
   --no-restart   without the restart of all agents at the end
   --keep         writes the figures over the committed ones, in bench/results
+  --profile DIR  writes there what the rollout is made of: CPU profiles of the API server (its first 20 s, for go tool
+                 pprof) and of each process with agents, and the audit log. Profiles cost time of their own
   --json         prints the figures as JSON
 `
 
@@ -41,6 +44,7 @@ async function main(): Promise<number> {
       idle: { type: 'string', default: '30' },
       'no-restart': { type: 'boolean', default: false },
       keep: { type: 'boolean', default: false },
+      profile: { type: 'string' },
       json: { type: 'boolean', default: false },
       help: { type: 'boolean', short: 'h' },
     },
@@ -67,6 +71,7 @@ async function main(): Promise<number> {
     workers: Math.min(Number(workers), Number(nodes)),
     idleSeconds: Number(idle),
     restart: !values['no-restart'],
+    ...(values.profile !== undefined && { profileDir: resolve(values.profile) }),
   }
   const screen = createScreen(process.stderr, () => performance.now())
   const committed = readCommitted(planName(plan))

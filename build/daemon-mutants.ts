@@ -124,10 +124,16 @@ export const mutants: readonly Mutant[] = [
   ),
   wait(
     'a free slot is requested at once',
-    'schedule(waiting.handOverDelayMs(nodeUid(), slots, queue(), random.number()), () => {',
+    'schedule(waiting.handOverDelayMs(nodeUid(), slots, queue(), random.number(), answerMs), () => {',
     'schedule(0, () => {',
   ),
-  wait('a taken slot cancels nothing', '      if (!isTurnForSeveral) cancel()\n      if (place', '      if (place'),
+  wait('a taken slot cancels nothing', '      if (!isTurnForSeveral) cancel()\n', ''),
+  wait('slots that nobody follows stay free', 'return askForOthers(othersFree)', 'return'),
+  wait(
+    'all in line ask for a slot that nobody follows',
+    'if (random.number() >= waiting.otherSlotsShare(free, slots, queue())) return',
+    '',
+  ),
   wait('one of several free slots is all there is', 'if (!isTurnForSeveral) cancel()', 'cancel()'),
   wait('the only place of a batch is one of several', 'isAmongNext && now > 1', 'isAmongNext'),
   wait('one more slot is the only one', 'isAmongNext && now > 1', 'isAmongNext && free > 1'),
@@ -158,8 +164,8 @@ export const mutants: readonly Mutant[] = [
   wait('a release beside an older LIST is forgotten', "freed ??= 'released'\n", ''),
   wait(
     'a raised budget beside an older LIST is forgotten',
-    'freed = { free, isForSeveral',
-    'void { free, isForSeveral',
+    'freed = { free, isForSeveral }',
+    'void { free, isForSeveral }',
   ),
   wait('a ledger beside an older LIST is forgotten', 'knowledge.learn(isLedgerNewer ?', 'knowledge.learn(false ?'),
   wait(

@@ -1,4 +1,6 @@
 /** Measures one fleet of real agents against a real API server, from nothing to the end of all phases. */
+import { copyFile, mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { policiesPath, skyhooksPath, skyhookTypeMeta } from '../../src/schemas/api.ts'
 import { skyhookScope } from '../../src/lease/names.ts'
@@ -32,6 +34,7 @@ const timeoutMs = 900_000
 /** After a phase, for what its end brings about: ledgers, Events, the status. */
 const settleMs = 5_000
 const alone = 'alone'
+const serverProfileSeconds = 20
 
 type Fleet = {
   readonly plan: FleetPlan
@@ -43,7 +46,7 @@ type Fleet = {
 /** Throws when a node does not complete, or when the API server says otherwise than the agents. */
 export async function measureFleet(plan: FleetPlan, say: (text: string) => void): Promise<FleetResult> {
   say('starting etcd and an API server')
-  const cluster = await startChartCluster({ audited: [agentUser] })
+  const cluster = await startChartCluster({ audited: [agentUser], profiling: plan.profileDir !== undefined })
   const workers = createWorkers(plan.workers)
   try {
     await installChart(cluster)
@@ -55,7 +58,7 @@ export async function measureFleet(plan: FleetPlan, say: (text: string) => void)
     const aloneSeconds = await rollOutAlone(fleet)
     await sleep(settleMs)
     say(`${aloneSeconds.toFixed(2)} s alone; rolling out on all`)
-    const rollout = await rollOut(fleet, aloneSeconds)
+    const rollout = await profiled(fleet, async () => await rollOut(fleet, aloneSeconds))
     const idle = plan.idleSeconds > 0 ? await stayIdle(fleet) : undefined
     const restart = plan.restart ? await restartAgents(fleet) : undefined
     return {
@@ -71,6 +74,27 @@ export async function measureFleet(plan: FleetPlan, say: (text: string) => void)
     workers.stop()
     await cluster.stop()
   }
+}
+
+/** Writes CPU profiles of what runs meanwhile, and the log of its requests, if the plan asks for them. */
+async function profiled<T>({ plan: { profileDir: dir }, cluster, workers }: Fleet, run: () => Promise<T>): Promise<T> {
+  if (dir === undefined) return await run()
+  await mkdir(dir, { recursive: true })
+  await workers.startProfiles()
+  const ofServer = profileOfServer(cluster)
+  const [result, profile] = await Promise.all([run(), ofServer])
+  await workers.writeProfiles(dir)
+  await writeFile(join(dir, 'kube-apiserver.pprof'), profile)
+  await copyFile(cluster.server.auditLog, join(dir, 'audit.log'))
+  return result
+}
+
+async function profileOfServer({ server }: ChartCluster): Promise<Uint8Array> {
+  const query = { seconds: serverProfileSeconds }
+  const timeoutMs = 2 * serverProfileSeconds * 1000 // nothing comes until it is complete
+  const chunks: Uint8Array[] = []
+  for await (const chunk of await server.admin.stream('/debug/pprof/profile', { query, timeoutMs })) chunks.push(chunk)
+  return Buffer.concat(chunks)
 }
 
 async function startAgents({ plan, cluster, workers, say }: Fleet): Promise<number> {

@@ -20,6 +20,8 @@ export type Command =
   | { readonly do: 'mark'; readonly awaited: readonly string[]; readonly sinceMs: number }
   | { readonly do: 'restart' }
   | { readonly do: 'report' }
+  | { readonly do: 'start-profile' }
+  | { readonly do: 'write-profile'; readonly file: string }
 
 /** `done` answers each command. */
 export type Reply =

@@ -3,6 +3,7 @@ import { systemClock } from '../../src/daemon/platform/system-clock.ts'
 import { createKubeTransport } from '../../src/kube/transport.ts'
 import { staticCredentials } from '../../test/support/static-credentials.ts'
 import { memoryOf } from '../memory.ts'
+import { startCpuProfile, writeCpuProfile } from './cpu-profile.ts'
 import { createFleetNode, type FleetNode } from './fleet-node.ts'
 import type { Command, Reply, WorkerReport, WorkerTask } from './messages.ts'
 
@@ -71,6 +72,12 @@ async function obey(command: Command): Promise<Reply> {
       break
     case 'restart':
       await Promise.all(nodes.map(async (node) => await node.restart()))
+      break
+    case 'start-profile':
+      await startCpuProfile()
+      break
+    case 'write-profile':
+      await writeCpuProfile(command.file)
       break
     case 'report':
       return { type: 'done', report: report() }

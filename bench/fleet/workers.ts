@@ -1,5 +1,7 @@
 /** The processes that the agents of a measured fleet are divided among. They end with this one. */
 import { fork, type ChildProcess } from 'node:child_process'
+import { setPriority } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Command, Reply, WorkerReport, WorkerTask } from './messages.ts'
 
@@ -13,15 +15,21 @@ export type Workers = {
   /** Kills all agents and starts them again; resolves once all are synced. */
   restart(): Promise<void>
   report(): Promise<readonly WorkerReport[]>
+  startProfiles(): Promise<void>
+  /** Writes `agents-0.cpuprofile` and so on into the folder. */
+  writeProfiles(dir: string): Promise<void>
   stop(): void
 }
 
 /** Simulated disks, and what many agents read. */
 const heapMiB = 8_192
+/** In a cluster, agents do not take their time from the API server. */
+const workerNiceness = 10
 
 export function createWorkers(count: number): Workers {
   const file = fileURLToPath(new URL('./worker.ts', import.meta.url))
   const children = Array.from({ length: count }, () => fork(file, { execArgv: [`--max-old-space-size=${heapMiB}`] }))
+  for (const { pid = 0 } of children) setPriority(pid, workerNiceness)
   let onReply = (_reply: Reply, _child: ChildProcess): void => undefined
   let completedAtMs: number[] = []
   let onCompleted = (): void => undefined
@@ -89,6 +97,9 @@ export function createWorkers(count: number): Workers {
     },
     restart: async () => void (await tell(() => ({ do: 'restart' }))),
     report: async () => await tell(() => ({ do: 'report' })),
+    startProfiles: async () => void (await tell(() => ({ do: 'start-profile' }))),
+    writeProfiles: async (dir) =>
+      void (await tell((index) => ({ do: 'write-profile', file: join(dir, `agents-${index}.cpuprofile`) }))),
     stop() {
       for (const child of children) child.disconnect()
     },

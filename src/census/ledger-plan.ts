@@ -9,7 +9,6 @@ import type { BatchPlan } from './batch-plan.ts'
 import type { CompartmentCount } from './compartments.ts'
 import { isInLine, type Counts } from './count.ts'
 import { nextDampedCount, type DampedCount } from './damped-count.ts'
-import { progressIntervalMs } from './write-throttle.ts'
 
 export type LedgerInput = {
   readonly skyhook: Skyhook
@@ -102,8 +101,11 @@ function ledgerDueAtMs(currentLedger: Ledger | undefined, next: Ledger, lastWrit
     differsSignificantly(completed(currentLedger), completed(next)) ||
     (isFinal && completed(currentLedger) !== completed(next))
   if (!hasMoved) return Infinity
-  return lastWriteMs === undefined ? -Infinity : lastWriteMs + 2 * progressIntervalMs(next.agents ?? 0)
+  return lastWriteMs === undefined ? -Infinity : lastWriteMs + ledgerIntervalMs(next.agents ?? 0)
 }
+
+/** Only some of the agents watch a ledger; the others read it when they wake. */
+const ledgerIntervalMs = (agents: number): number => Math.max(1_000, agents)
 
 /** Half of what the line of the next nodes has to spare (src/lease/waiting.ts): it must not run empty meanwhile. */
 const minMovedWaiters = 5

@@ -11,7 +11,9 @@ export type WriteThrottle = {
 }
 
 const minIntervalMs = 1_000
-const intervalPerAgentMs = 2
+/** 100 agents a second parse it. */
+const intervalPerAgentMs = 10
+const maxIntervalMs = 30_000
 /** A condition that keeps changing is written at this interval. */
 const urgentIntervalMs = 100
 
@@ -22,4 +24,5 @@ export function writeAtMs({ lastWriteMs, agents, isUrgent }: WriteThrottle): num
 }
 
 /** Time between two writes of mere progress. */
-export const progressIntervalMs = (agents: number): number => Math.max(minIntervalMs, intervalPerAgentMs * agents)
+const progressIntervalMs = (agents: number): number =>
+  Math.min(maxIntervalMs, Math.max(minIntervalMs, intervalPerAgentMs * agents))

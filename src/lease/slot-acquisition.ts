@@ -50,7 +50,7 @@ export async function take(
     case 'create': {
       const { target, epoch, othersFree } = verdict
       const isRepeated = 'index' in target && target.index === unansweredIndex
-      const creation = { scope, node, progress: { ...progress, epoch } }
+      const creation = { scope, node, progress: { ...progress, epoch }, othersFree }
       const answer = await create(leases, creation, { target, isRepeated }, signal)
       return answer.outcome === 'lost' ? { ...answer, listing, othersFree } : answer
     }

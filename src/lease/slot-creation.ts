@@ -30,7 +30,13 @@ export type AcquireOutcome =
   /** Whether a slot was created is not known; the next call finds it if it was. */
   | Unknown
 
-type Creation = { readonly scope: Scope; readonly node: NodeIdentity; readonly progress: SlotProgress }
+type Creation = {
+  readonly scope: Scope
+  readonly node: NodeIdentity
+  readonly progress: SlotProgress
+  /** Slots of the scope that are free besides. */
+  readonly othersFree?: number
+}
 
 /**
  * Takes a slot without asking for room: a node that is already disrupted takes capacity whether it counts or not. Safe
@@ -55,9 +61,9 @@ export async function create(
   signal: AbortSignal | undefined,
   isSecond = false,
 ): Promise<AcquireOutcome> {
-  const { scope, node, progress } = request
+  const { scope, node, progress, othersFree } = request
   const { target, isRepeated } = creation
-  const body = newLease(scope, target, node, progress, leases.clock.wallMs())
+  const body = newLease(scope, target, node, progress, leases.clock.wallMs(), othersFree)
   let failure: unknown
   try {
     const slot = readSlot(await leases.transport.json<Lease>('POST', leasesPathOf(leases), { body, signal }))

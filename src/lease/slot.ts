@@ -77,6 +77,7 @@ const keys = {
   bootId: `${apiGroup}/boot-id`,
   nodeUid: `${apiGroup}/node-uid`,
   packages: `${apiGroup}/packages`,
+  othersFree: `${apiGroup}/others-free`,
 } as const
 
 /** The slot in a Lease; undefined if there is none. Whatever carries a slot's label counts as one, readable or not. */
@@ -106,6 +107,9 @@ export function readSlot(lease: Lease): Slot | undefined {
     lease,
   }
 }
+
+/** How many slots of its scope were free besides when it was granted; 0 where that is not known. */
+export const othersFreeAt = ({ metadata }: Lease): number => Number(metadata.annotations?.[keys.othersFree] ?? 0) || 0
 
 export const isHeldBy = (slot: Slot, node: NodeIdentity): boolean =>
   slot.holder === node.name && slot.nodeUid === node.uid
@@ -142,13 +146,17 @@ export function countsTowards(slot: Slot, scope: Scope): boolean {
 /** An index of the scope, or a slot beside the indices. */
 export type SlotTarget = { readonly index: number } | { readonly kind: 'unlimited' | 'recovery' }
 
-/** A new slot, owned by the Node's uid alone: garbage collection frees the slot of a deleted node. */
+/**
+ * A new slot, owned by the Node's uid alone: garbage collection frees the slot of a deleted node. `othersFree`: slots of
+ * the scope that were free besides, for those who wait.
+ */
 export function newLease(
   scope: Scope,
   target: SlotTarget,
   node: NodeIdentity,
   progress: SlotProgress,
   nowMs: number,
+  othersFree = 0,
 ): NewLease {
   return {
     ...leaseTypeMeta,
@@ -158,6 +166,7 @@ export function newLease(
       annotations: {
         ...annotationsOf(node, progress),
         ...(scope.compartment !== '' && { [keys.compartment]: scope.compartment }),
+        ...(othersFree > 0 && { [keys.othersFree]: String(othersFree) }),
       },
       ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: node.name, uid: node.uid }],
     },

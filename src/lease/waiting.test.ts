@@ -8,6 +8,7 @@ import {
   lineLength,
   lookDelayMs,
   lostDelayMs,
+  otherSlotsShare,
   placeOf,
   rankOf,
   sleepMs,
@@ -68,6 +69,20 @@ describe('delays', () => {
     expect(delays).toEqual([25, 75, 125])
   })
 
+  test('the next round asks later where the API server is slow', () => {
+    const delays = [0.1, 0.25].map((fraction) => handOverDelayMs(uidAt(fraction), 100, queue, 0.5, 100))
+    expect(delays).toEqual([200, 600])
+  })
+
+  test('about as many nodes ask for slots that nobody watches as there are, and never many for each that is taken', () => {
+    const line = lineLength(100, queue)
+    const askers = (free: number): number => {
+      const watchersOfEach = line / Math.max(1, 100 - free)
+      return otherSlotsShare(free, 100, queue) * watchersOfEach * Math.max(1, 100 - free)
+    }
+    expect([0, 1, 20, 60, 90, 99].map((free) => Math.round(askers(free) * 10) / 10)).toEqual([0, 1, 20, 60, 15, 1.5])
+  })
+
   test('every node may be first where ranks are uncertain', () => {
     for (const fraction of [0.01, 0.1, 0.2]) expect(handOverDelayMs(uidAt(fraction), 1, queue, 0)).toBe(0)
   })
@@ -101,7 +116,7 @@ describe('delays', () => {
   test('a distant node sleeps until it is next in line, at most half of its wait', () => {
     const nodesPerMs = 100 / 60_000
     const sleep = (fraction: number): number =>
-      Math.round(sleepMs(uidAt(fraction), 100, queue, { nodesPerMs, lastSleepMs: 1_000 }, 0) / 6_000)
+      Math.round(sleepMs(uidAt(fraction), 100, queue, { nodesPerMs, lastSleepMs: 120_000 }, 0) / 6_000)
     expect(sleep(0.95)).toBe(42) // half of 850 nodes before it, at most 250 s
     expect(sleep(0.5)).toBe(19) // 400 before it, 210 of them in line
   })
@@ -114,8 +129,13 @@ describe('delays', () => {
   })
 
   test('a distant node of a small fleet is not asleep when the others are fast at last', () => {
-    const slow = { nodesPerMs: 1 / 600_000, lastSleepMs: 1_000 }
+    const slow = { nodesPerMs: 1 / 600_000, lastSleepMs: 60_000 }
     expect(sleepMs(uidAt(0.9), 1, { matched: 100, waiters: 90 }, slow, 0)).toBe(30_000)
+  })
+
+  test('a distant node does not rely for long on the speed of the first seconds, when hardly a node is done', () => {
+    const first = { nodesPerMs: 1 / 8_000, lastSleepMs: 4_000 }
+    expect(sleepMs(uidAt(0.9), 50, { matched: 500, waiters: 499 }, first, 0)).toBe(12_000)
   })
 
   test('a distant node expects at first that each node before it takes a second', () => {

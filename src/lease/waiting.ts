@@ -59,18 +59,34 @@ export const isNextInLine = (nodeUid: string, limit: number, queue: Queue): bool
 const spreadMsPerWatcher = 25
 /** Within this a node has seen that another one took the slot: LIST, CREATE and the event take about half of it. */
 const handOverMs = 50
+/** The same, as a multiple of the time of one answer, where the API server is slow. */
+const handOverAnswers = 4
 
 /**
  * How long to wait before asking for a slot that was released. Where ranks are certain enough, first those who come
  * first; else all at random, so that the soonest of them is soon.
  * @param random at least 0, below 1
+ * @param answerMs how long the API server took for its last answer to this node
  */
-export function handOverDelayMs(nodeUid: string, limit: number, queue: Queue, random: number): number {
+export function handOverDelayMs(nodeUid: string, limit: number, queue: Queue, random: number, answerMs = 0): number {
   const watchers = Math.max(1, Math.min(lineLength(limit, queue), queue.waiters) / limit)
   const areRanksCertain = limit >= Math.sqrt(queue.matched)
   if (!areRanksCertain || watchers <= 1) return spreadMsPerWatcher * watchers * random
   const round = Math.min(Math.floor(rankOf(nodeUid, queue) / limit), Math.ceil(watchers))
-  return handOverMs * (round + random)
+  return Math.max(handOverMs, handOverAnswers * answerMs) * (round + random)
+}
+
+/** At most so many nodes in line ask for other slots for each slot that is taken: the slots in use double at least. */
+const askersPerTaken = 1.5
+
+/**
+ * How likely a node in line asks for one of the slots that were free when the one that it watches was taken. Those who
+ * watched them have slots by now, so that nobody else sees that they are free. Until all held slots were passed on once,
+ * about as many nodes ask as slots are free.
+ */
+export function otherSlotsShare(free: number, limit: number, queue: Queue): number {
+  const held = Math.max(1, limit - free)
+  return Math.min(free, askersPerTaken * held) / lineLength(limit, queue)
 }
 
 /** Whether the node is one of those who take the first slots, if all selected nodes want one at once. */
@@ -124,7 +140,8 @@ export type Progress = {
 /**
  * How long a node whose turn is far sleeps before it reads the ledger again: until it is next in line, at most half of
  * its estimated wait. Before it knows how fast the others are, it expects a second for each; without progress it sleeps
- * twice as long as last time. However slow the others were, they may be fast from now on: so it sleeps no longer than
+ * twice as long as last time. At first hardly a node is done, so that the speed seems low: it sleeps at most three times
+ * as long as last time. However slow the others were, they may be fast from now on: so it sleeps no longer than
  * the line lasts, which is sooner in a small fleet.
  */
 export function sleepMs(
@@ -138,7 +155,7 @@ export function sleepMs(
   const beforeLine = Math.max(limit / 4, rank - lineLength(limit, queue))
   const nodes = Math.min(beforeLine, rank / 2)
   const guessMs = lastSleepMs === 0 ? (nodes / limit) * fastestNodeMs : 2 * lastSleepMs
-  const desiredMs = nodesPerMs > 0 ? nodes / nodesPerMs : guessMs
+  const desiredMs = nodesPerMs > 0 ? Math.min(nodes / nodesPerMs, 3 * (lastSleepMs || guessMs)) : guessMs
   const longestMs = Math.min(maxSleepMs, Math.max(minLookMs, sleepMsPerNode * queue.matched))
   return Math.min(longestMs, Math.max(minSleepMs, desiredMs)) * (1 - 0.2 * random)
 }

@@ -51,6 +51,8 @@ export type ApiServerOptions = {
   readonly controllerManager?: boolean
   /** The users whose requests are in the audit log; by default there is none. */
   readonly audited?: readonly string[]
+  /** Serves `/debug/pprof`. */
+  readonly profiling?: boolean
 }
 
 export async function startApiServer(options: ApiServerOptions = {}): Promise<ApiServer> {
@@ -156,7 +158,7 @@ export async function startApiServer(options: ApiServerOptions = {}): Promise<Ap
         'audit-log-path': auditLog,
         'audit-log-maxsize': 10_000, // MB: a run has one file
       }),
-      profiling: false,
+      profiling: options.profiling === true,
     })
     const probe = createKubeTransport({ credentials, version: 'test', clock: systemClock, rate: false })
     await ready('kube-apiserver', child, async () => await probe.json('GET', '/readyz', {}).catch(onlyIfOk))

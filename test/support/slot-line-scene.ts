@@ -84,6 +84,8 @@ type SceneOptions = {
   readonly isCounted?: boolean
   /** What the node knows of the Skyhook at first; by default a budget of one node. */
   readonly view?: SkyhookView
+  /** What the node draws each time; by default the middle. */
+  readonly drawn?: number
 }
 
 export async function createSlotLineScene(options: SceneOptions) {
@@ -112,7 +114,7 @@ export async function createSlotLineScene(options: SceneOptions) {
     nodeUid: () => options.nodeUid ?? early,
     skyhooks: () => (isListed ? known([view]) : unknown('not listed')),
     fleet,
-    random: { number: () => 0.5, hex: () => '' },
+    random: { number: () => options.drawn ?? 0.5, hex: () => '' },
     onTurn: () => void turns.push(clock.monotonicMs()),
     onNear: () => void nears.push(clock.monotonicMs()),
     onCountMissing: () => void missingCounts.push(clock.monotonicMs()),
@@ -125,9 +127,10 @@ export async function createSlotLineScene(options: SceneOptions) {
     line.update(new Set(['s']))
   }
 
-  /** Another node creates the slot. */
-  async function take(slot: string, kind: 'slot' | 'recovery' = 'slot'): Promise<void> {
-    const metadata = { name: slot, labels: slotLabels(scope, kind, 'other') }
+  /** Another node creates the slot, while so many others are free. */
+  async function take(slot: string, kind: 'slot' | 'recovery' = 'slot', othersFree = 0): Promise<void> {
+    const annotations = othersFree === 0 ? {} : { 'skyhook.nvidia.com/others-free': String(othersFree) }
+    const metadata = { name: slot, labels: slotLabels(scope, kind, 'other'), annotations }
     await admin.json('POST', path, { body: { metadata, spec: { holderIdentity: 'other' } } })
   }
   /** The other node deletes it. */

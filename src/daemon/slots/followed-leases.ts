@@ -1,6 +1,6 @@
 import type { Limit } from '../../lease/rule.ts'
 import type { Leases, ScopeListing } from '../../lease/slot-reads.ts'
-import type { Lease, Slot } from '../../lease/slot.ts'
+import { type Lease, othersFreeAt, type Slot } from '../../lease/slot.ts'
 import type { Random } from '../../schemas/clock.ts'
 import { type LeaseSeen, type LeaseWatch, unseen, watchLease } from './lease-watch.ts'
 
@@ -26,8 +26,8 @@ export type FollowedLeasesOptions = {
   /** Its name. */
   readonly ledger: string
   readonly random: Random
-  /** `wasHeld`: and not released since. */
-  readonly onHeld: (wasHeld: boolean) => void
+  /** `wasHeld`: and not released since. `othersFree`: so many slots were free besides when it was granted. */
+  readonly onHeld: (wasHeld: boolean, othersFree: number) => void
   readonly onReleased: (slots: Limit) => void
   /** Undefined: it is gone. */
   readonly onLedger: (ledger: Lease | undefined) => void
@@ -46,7 +46,7 @@ export function createFollowedLeases(options: FollowedLeasesOptions): FollowedLe
     const onChange = (lease: Lease | undefined): void => {
       const wasHeld = isHeld ?? true
       isHeld = lease !== undefined
-      if (isHeld) options.onHeld(wasHeld)
+      if (lease !== undefined) options.onHeld(wasHeld, othersFreeAt(lease))
       else options.onReleased(slotsNow())
     }
     slotWatch = watchLease(leases, name, seen, { random, onChange, signal })

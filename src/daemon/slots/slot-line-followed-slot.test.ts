@@ -46,6 +46,20 @@ test('a slot that another node takes within the spread is not asked for', async 
 })
 
 test.each([
+  ['many others are free is taken as a sign to ask for one of those', 60, 1],
+  ['few others are free is left to the others in line', 10, 0],
+])('a followed slot that another node takes while %s', async (_, othersFree, expected) => {
+  const view = budgeted({ count: 100 })
+  const { clock, take, deny, release, turns } = await createSlotLineScene({ agents: 300, isCounted: true, view, drawn: 0.1 })
+  await take(slot0)
+  await deny()
+  await release(slot0)
+  await take(slot0, 'slot', othersFree)
+  await clock.advance(10_000)
+  expect(turns).toHaveLength(expected)
+})
+
+test.each([
   ['soon there', 10, 1],
   ['late', 10_000, 2],
 ])(

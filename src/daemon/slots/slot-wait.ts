@@ -96,6 +96,8 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
   /** No request was sent yet: the ledger has to say first whose turn it is. */
   let count: 'none' | 'awaited' | 'there' = 'none'
   let losses = 0
+  /** How long the API server took for its last answer about this wait. */
+  let answerMs = 0
   let lastSleepMs = 0
   /** How many slots there are of those that were asked for last: `limit` for those of the line. */
   let slotsNow: () => Limit = limit
@@ -104,10 +106,11 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
     leases,
     ledger: ledgerName({ name, uid }),
     random,
-    onHeld(wasHeld) {
+    onHeld(wasHeld, othersFree) {
       if (!wasHeld) knowledge.passedOn()
       if (freed === 'released' || freed?.isForSeveral === false) freed = undefined
       if (!isTurnForSeveral) cancel()
+      if (!wasHeld && place === 'none' && othersFree > 0) return askForOthers(othersFree)
       if (place !== 'awaited') return
       place = 'held'
       options.onTurn()
@@ -157,11 +160,20 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
   /** A slot is free: asks soon, unless another node takes it meanwhile. `isForSeveral`: so are others. */
   function askSoon(slots: number, isForSeveral = false): void {
     if (cancelTurn !== undefined) return
-    schedule(waiting.handOverDelayMs(nodeUid(), slots, queue(), random.number()), () => {
+    schedule(waiting.handOverDelayMs(nodeUid(), slots, queue(), random.number(), answerMs), () => {
       hasSeenRelease = true
       options.onTurn()
     })
     isTurnForSeveral = isForSeveral
+  }
+
+  /** Slots that came free unseen, as by those who followed them and have theirs: nobody else may ask for them. */
+  function askForOthers(free: number): void {
+    const slots = limit()
+    if (slotsNow !== limit || typeof slots !== 'number') return
+    if (random.number() >= waiting.otherSlotsShare(free, slots, queue())) return
+    freed = { free, isForSeveral: true }
+    askSoon(free, true)
   }
 
   /** After the change: a raised budget has free slots that nobody has released. */
@@ -199,8 +211,10 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
   }
 
   async function awake(slotsBefore: number): Promise<void> {
+    const startedMs = clock.monotonicMs()
     try {
       const ledger = await readLease(leases, ledgerName({ name, uid }), endSignal)
+      answerMs = clock.monotonicMs() - startedMs
       knowledge.learn(ledger === undefined ? [] : [ledger])
       const slots = limit()
       const isStale = knowledge.ledgerAgeMs() > staleLedgerMs
