@@ -147,8 +147,8 @@ export function countsTowards(slot: Slot, scope: Scope): boolean {
 export type SlotTarget = { readonly index: number } | { readonly kind: 'unlimited' | 'recovery' }
 
 /**
- * A new slot, owned by the Node's uid alone: garbage collection frees the slot of a deleted node. `othersFree`: slots of
- * the scope that were free besides, for those who wait.
+ * A new slot, owned by the Node's uid alone: garbage collection frees the slot of a deleted node. `othersFree`: slots
+ * of the scope that were free besides, for those who wait.
  */
 export function newLease(
   scope: Scope,

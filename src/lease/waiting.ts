@@ -81,7 +81,7 @@ const askersPerTaken = 1.5
 
 /**
  * How likely a node in line asks for one of the slots that were free when the one that it watches was taken. Those who
- * watched them have slots by now, so that nobody else sees that they are free. Until all held slots were passed on once,
+ * watched them have slots by now, so that nobody else sees that they are free. Until all held slots were passed on,
  * about as many nodes ask as slots are free.
  */
 export function otherSlotsShare(free: number, limit: number, queue: Queue): number {
@@ -140,8 +140,8 @@ export type Progress = {
 /**
  * How long a node whose turn is far sleeps before it reads the ledger again: until it is next in line, at most half of
  * its estimated wait. Before it knows how fast the others are, it expects a second for each; without progress it sleeps
- * twice as long as last time. At first hardly a node is done, so that the speed seems low: it sleeps at most three times
- * as long as last time. However slow the others were, they may be fast from now on: so it sleeps no longer than
+ * twice as long as last time. At first hardly a node is done, so that the speed seems low: it sleeps at most three
+ * times as long as last time. However slow the others were, they may be fast from now on: so it sleeps no longer than
  * the line lasts, which is sooner in a small fleet.
  */
 export function sleepMs(

@@ -50,7 +50,12 @@ test.each([
   ['few others are free is left to the others in line', 10, 0],
 ])('a followed slot that another node takes while %s', async (_, othersFree, expected) => {
   const view = budgeted({ count: 100 })
-  const { clock, take, deny, release, turns } = await createSlotLineScene({ agents: 300, isCounted: true, view, drawn: 0.1 })
+  const { clock, take, deny, release, turns } = await createSlotLineScene({
+    agents: 300,
+    isCounted: true,
+    view,
+    drawn: 0.1,
+  })
   await take(slot0)
   await deny()
   await release(slot0)

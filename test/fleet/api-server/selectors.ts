@@ -5,9 +5,11 @@ import type { SimObject } from './versions.ts'
 
 export type Selection = {
   matches(object: SimObject): boolean
-  /** The field that the query pins to one value: few watches and objects have it in common. */
-  readonly pinned: { readonly field: 'metadata.name' | 'spec.nodeName'; readonly value: string } | undefined
+  /** The field or label that the query pins to one value: few watches and objects have it in common. */
+  readonly pinned: Pin | undefined
 }
+
+export type Pin = { readonly field: 'metadata.name' | 'spec.nodeName' | `label ${string}`; readonly value: string }
 
 type Labels = Readonly<Record<string, string>>
 type LabelTest = (labels: Labels) => boolean
@@ -29,8 +31,14 @@ export function selectionOf(
         terms.every(({ field, value, isEqual }) => (fieldAt(object, field) === value) === isEqual)
       )
     },
-    pinned: pin && { field: pin.field as 'metadata.name' | 'spec.nodeName', value: pin.value },
+    pinned: pin ? { field: pin.field as Pin['field'], value: pin.value } : pinnedLabel(labelSelector ?? ''),
   }
+}
+
+/** Of a selector that is nothing but `key=value`. */
+function pinnedLabel(text: string): Pin | undefined {
+  const [, key, value] = /^([\w./-]+)=([\w.-]+)$/.exec(text) ?? []
+  return key === undefined || value === undefined ? undefined : { field: `label ${key}`, value }
 }
 
 export function fieldAt(object: SimObject, field: string): string {

@@ -3,7 +3,7 @@ import type { Clock, Random } from '../../../src/schemas/clock.ts'
 import type { Location } from './resources.ts'
 import { formOf, type SimRequest } from './request.ts'
 import { expired } from './refusals.ts'
-import { fieldAt, selectionOf, type Selection } from './selectors.ts'
+import { fieldAt, type Pin, selectionOf, type Selection } from './selectors.ts'
 import type { Change, Store } from './store.ts'
 import { createStream, type SimStream } from './stream.ts'
 import { eventLine, type EventType, type Form, leavingAt, type Version } from './versions.ts'
@@ -38,7 +38,7 @@ const bookmarkBeforeEndMs = 2_000
 const minTimeoutMs = 30 * 60_000
 
 export function createWatches(store: Store, clock: Clock, random: Random): Watches {
-  /** By collection and, where the query pins one field to a value, by that value. */
+  /** By collection and, where the query pins a field or a label to one value, by that value. */
   const buckets = new Map<string, Set<OpenWatch>>()
 
   const send = (watch: Watch, line: Uint8Array): void => {
@@ -133,9 +133,12 @@ export function createWatches(store: Store, clock: Clock, random: Random): Watch
     dispatch(change) {
       const { resource, version, previous } = change
       const names = new Set([bucketOf(resource.plural, undefined)])
-      for (const field of ['metadata.name', 'spec.nodeName'] as const) {
-        for (const one of [version, previous])
-          if (one !== undefined) names.add(bucketOf(resource.plural, { field, value: fieldAt(one.object, field) }))
+      for (const one of [version, previous]) {
+        if (one === undefined) continue
+        for (const field of ['metadata.name', 'spec.nodeName'] as const)
+          names.add(bucketOf(resource.plural, { field, value: fieldAt(one.object, field) }))
+        for (const [label, value] of Object.entries(one.object.metadata.labels ?? {}))
+          names.add(bucketOf(resource.plural, { field: `label ${label}`, value }))
       }
       for (const name of names) for (const watch of buckets.get(name) ?? []) sendChange(watch, change)
     },
@@ -144,7 +147,7 @@ export function createWatches(store: Store, clock: Clock, random: Random): Watch
   }
 }
 
-const bucketOf = (plural: string, pinned: Selection['pinned']): string =>
+const bucketOf = (plural: string, pinned: Pin | undefined): string =>
   pinned === undefined ? plural : `${plural} ${pinned.field}=${pinned.value}`
 
 function bookmarkLine({ form, location: { resource } }: OpenWatch, revision: number): Uint8Array {
