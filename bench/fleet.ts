@@ -71,11 +71,11 @@ async function main(): Promise<number> {
     workers: Math.min(Number(workers), Number(nodes)),
     idleSeconds: Number(idle),
     restart: !values['no-restart'],
-    ...(values.profile !== undefined && { profileDir: resolve(values.profile) }),
   }
   const screen = createScreen(process.stderr, () => performance.now())
   const committed = readCommitted(planName(plan))
-  const result = await measureFleet(plan, (text) => screen.line(text))
+  const profileDir = values.profile === undefined ? undefined : resolve(values.profile)
+  const result = await measureFleet(plan, (text) => screen.line(text), profileDir)
   if (values.json) console.log(JSON.stringify(result, null, 2))
   else console.log(`\n${fleetReport(plan, result, committed?.result)}`)
   screen.line(`figures are in ${writeResult(plan, result, { isKept: values.keep })}`)

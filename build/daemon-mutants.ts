@@ -127,6 +127,7 @@ export const mutants: readonly Mutant[] = [
     'schedule(waiting.handOverDelayMs(nodeUid(), slots, queue(), random.number(), answerMs), () => {',
     'schedule(0, () => {',
   ),
+  wait('a slow API server is not waited for', 'random.number(), answerMs), () => {', 'random.number()), () => {'),
   wait('a taken slot cancels nothing', '      if (!isTurnForSeveral) cancel()\n', ''),
   wait('slots that nobody follows stay free', 'return askForOthers(othersFree)', 'return'),
   wait(

@@ -41,18 +41,24 @@ type Fleet = {
   readonly cluster: ChartCluster
   readonly workers: Workers
   readonly say: (text: string) => void
+  /** Where profiles of the rollout are written; undefined: nowhere. */
+  readonly profileDir: string | undefined
 }
 
 /** Throws when a node does not complete, or when the API server says otherwise than the agents. */
-export async function measureFleet(plan: FleetPlan, say: (text: string) => void): Promise<FleetResult> {
+export async function measureFleet(
+  plan: FleetPlan,
+  say: (text: string) => void,
+  profileDir?: string,
+): Promise<FleetResult> {
   say('starting etcd and an API server')
-  const cluster = await startChartCluster({ audited: [agentUser], profiling: plan.profileDir !== undefined })
+  const cluster = await startChartCluster({ audited: [agentUser], profiling: profileDir !== undefined })
   const workers = createWorkers(plan.workers)
   try {
     await installChart(cluster)
     const probeMs = await probeServer(cluster.server.admin)
     say(`a small write takes ${probeMs.toFixed(1)} ms; starting ${plan.nodes} agents in ${plan.workers} processes`)
-    const fleet: Fleet = { plan, cluster, workers, say }
+    const fleet: Fleet = { plan, cluster, workers, say, profileDir }
     const startSeconds = await startAgents(fleet)
     say('rolling out on one node alone')
     const aloneSeconds = await rollOutAlone(fleet)
@@ -76,8 +82,8 @@ export async function measureFleet(plan: FleetPlan, say: (text: string) => void)
   }
 }
 
-/** Writes CPU profiles of what runs meanwhile, and the log of its requests, if the plan asks for them. */
-async function profiled<T>({ plan: { profileDir: dir }, cluster, workers }: Fleet, run: () => Promise<T>): Promise<T> {
+/** Writes CPU profiles of what runs meanwhile, and the log of its requests, where they are asked for. */
+async function profiled<T>({ profileDir: dir, cluster, workers }: Fleet, run: () => Promise<T>): Promise<T> {
   if (dir === undefined) return await run()
   await mkdir(dir, { recursive: true })
   await workers.startProfiles()

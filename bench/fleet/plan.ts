@@ -20,8 +20,6 @@ export type FleetPlan = {
   readonly idleSeconds: number
   /** Whether all agents are killed and started again at the end. */
   readonly restart: boolean
-  /** Where CPU profiles of the rollout are written; undefined: nowhere. */
-  readonly profileDir?: string
 }
 
 export const poolLabel = 'example.com/pool'

@@ -77,7 +77,6 @@ const keys = {
   bootId: `${apiGroup}/boot-id`,
   nodeUid: `${apiGroup}/node-uid`,
   packages: `${apiGroup}/packages`,
-  othersFree: `${apiGroup}/others-free`,
 } as const
 
 /** The slot in a Lease; undefined if there is none. Whatever carries a slot's label counts as one, readable or not. */
@@ -108,8 +107,11 @@ export function readSlot(lease: Lease): Slot | undefined {
   }
 }
 
-/** How many slots of its scope were free besides when it was granted; 0 where that is not known. */
-export const othersFreeAt = ({ metadata }: Lease): number => Number(metadata.annotations?.[keys.othersFree] ?? 0) || 0
+/** Annotation of a slot: how many others of its scope were free when it was granted. Renewals keep it as it is. */
+export const othersFreeKey = `${apiGroup}/others-free-when-granted`
+
+/** 0 where that is not known. */
+export const othersFreeAt = ({ metadata }: Lease): number => Number(metadata.annotations?.[othersFreeKey] ?? 0) || 0
 
 export const isHeldBy = (slot: Slot, node: NodeIdentity): boolean =>
   slot.holder === node.name && slot.nodeUid === node.uid
@@ -166,7 +168,7 @@ export function newLease(
       annotations: {
         ...annotationsOf(node, progress),
         ...(scope.compartment !== '' && { [keys.compartment]: scope.compartment }),
-        ...(othersFree > 0 && { [keys.othersFree]: String(othersFree) }),
+        ...(othersFree > 0 && { [othersFreeKey]: String(othersFree) }),
       },
       ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: node.name, uid: node.uid }],
     },

@@ -74,12 +74,12 @@ describe('delays', () => {
     expect(delays).toEqual([200, 600])
   })
 
+  test('the next round asks within seconds, however long one answer took', () => {
+    expect(handOverDelayMs(uidAt(0.25), 100, queue, 0.5, 25_000)).toBe(1_500)
+  })
+
   test('about as many nodes ask for slots that nobody watches as there are, and never many for each that is taken', () => {
-    const line = lineLength(100, queue)
-    const askers = (free: number): number => {
-      const watchersOfEach = line / Math.max(1, 100 - free)
-      return otherSlotsShare(free, 100, queue) * watchersOfEach * Math.max(1, 100 - free)
-    }
+    const askers = (free: number): number => otherSlotsShare(free, 100, queue) * lineLength(100, queue)
     expect([0, 1, 20, 60, 90, 99].map((free) => Math.round(askers(free) * 10) / 10)).toEqual([0, 1, 20, 60, 15, 1.5])
   })
 

@@ -61,19 +61,21 @@ const spreadMsPerWatcher = 25
 const handOverMs = 50
 /** The same, as a multiple of the time of one answer, where the API server is slow. */
 const handOverAnswers = 4
+/** One answer may take very long, as when an API server restarts; the next ones need not. */
+const maxHandOverMs = 1_000
 
 /**
  * How long to wait before asking for a slot that was released. Where ranks are certain enough, first those who come
  * first; else all at random, so that the soonest of them is soon.
  * @param random at least 0, below 1
- * @param answerMs how long the API server took for its last answer to this node
+ * @param answerMs how long the API server took to answer this node
  */
 export function handOverDelayMs(nodeUid: string, limit: number, queue: Queue, random: number, answerMs = 0): number {
   const watchers = Math.max(1, Math.min(lineLength(limit, queue), queue.waiters) / limit)
   const areRanksCertain = limit >= Math.sqrt(queue.matched)
   if (!areRanksCertain || watchers <= 1) return spreadMsPerWatcher * watchers * random
   const round = Math.min(Math.floor(rankOf(nodeUid, queue) / limit), Math.ceil(watchers))
-  return Math.max(handOverMs, handOverAnswers * answerMs) * (round + random)
+  return Math.min(maxHandOverMs, Math.max(handOverMs, handOverAnswers * answerMs)) * (round + random)
 }
 
 /** At most so many nodes in line ask for other slots for each slot that is taken: the slots in use double at least. */

@@ -8,6 +8,7 @@ import { firstBatch } from '../../src/lease/policy/batch-state.ts'
 import { readStrategy } from '../../src/lease/policy/strategy.ts'
 import { selectorHash } from '../../src/lease/selector-hash.ts'
 import { type Leases, leasesPathOf, listScope, type ScopeListing } from '../../src/lease/slot-reads.ts'
+import { othersFreeKey } from '../../src/lease/slot.ts'
 import { hashFraction } from '../../src/lease/waiting.ts'
 import { createSlotLine, type Denied, type Pause } from '../../src/daemon/slots/slot-line.ts'
 import { createFleetSize } from '../../src/daemon/state/fleet-size.ts'
@@ -129,7 +130,7 @@ export async function createSlotLineScene(options: SceneOptions) {
 
   /** Another node creates the slot, while so many others are free. */
   async function take(slot: string, kind: 'slot' | 'recovery' = 'slot', othersFree = 0): Promise<void> {
-    const annotations = othersFree === 0 ? {} : { 'skyhook.nvidia.com/others-free': String(othersFree) }
+    const annotations = othersFree === 0 ? {} : { [othersFreeKey]: String(othersFree) }
     const metadata = { name: slot, labels: slotLabels(scope, kind, 'other'), annotations }
     await admin.json('POST', path, { body: { metadata, spec: { holderIdentity: 'other' } } })
   }

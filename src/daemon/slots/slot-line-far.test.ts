@@ -53,6 +53,39 @@ test('a node sleeps until its turn is near, then follows the slot of its place',
   expect(turns).toHaveLength(1)
 })
 
+test.each([
+  ['fast', 0, 200],
+  ['slow', 200, 3_000],
+  ['very slow once', 20_000, 4_000],
+])('a node that read the ledger from an API server that was %s gives those before it time to ask', async (...of) => {
+  const [, byMs, withinMs] = of
+  const slots = Array.from({ length: 40 }, (_, index) => slotAt(index))
+  const view = budgeted({ count: slots.length })
+  const { clock, server, take, release, count, askByCount, turns, nears } = await createSlotLineScene({
+    agents: 1_000,
+    nodeUid: late,
+    view,
+  })
+  for (const slot of slots) await take(slot)
+  await count(1_000, 1_000)
+  await askByCount()
+  server.faults.rules.push({
+    name: 'slow',
+    fault: { kind: 'slow', byMs },
+    matches: ({ verb, location }) => verb === 'get' && location?.name?.endsWith('.ledger') === true,
+  })
+  await count(1_000, 150)
+  for (let seconds = 0; seconds < 600 && nears.length === 0; seconds++) await clock.advance(1_000)
+  await clock.advance(1_000)
+  expect(turns).toEqual([])
+  const releasedAtMs = clock.monotonicMs()
+  for (const slot of slots) await release(slot)
+  await clock.advance(60_000)
+  const waitedMs = (turns[0] ?? Infinity) - releasedAtMs
+  expect(waitedMs).toBeLessThanOrEqual(withinMs)
+  if (byMs > 0) expect(waitedMs).toBeGreaterThan(200)
+})
+
 test('a node asks at once when its turn has come and its slot is free', async () => {
   const { clock, count, turns, nears } = await createSleepingScene()
   await count(1_000, 5)

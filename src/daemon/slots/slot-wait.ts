@@ -96,7 +96,7 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
   /** No request was sent yet: the ledger has to say first whose turn it is. */
   let count: 'none' | 'awaited' | 'there' = 'none'
   let losses = 0
-  /** How long the API server took for its last answer about this wait. */
+  /** How long the API server took for the last read of the ledger. */
   let answerMs = 0
   let lastSleepMs = 0
   /** How many slots there are of those that were asked for last: `limit` for those of the line. */
@@ -167,7 +167,7 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
     isTurnForSeveral = isForSeveral
   }
 
-  /** Slots that came free unseen, as by those who followed them and have theirs: nobody else may ask for them. */
+  /** Slots that came free unseen: those who followed them have slots by now. One of them may be for this node. */
   function askForOthers(free: number): void {
     const slots = limit()
     if (slotsNow !== limit || typeof slots !== 'number') return
