@@ -3,6 +3,8 @@ import { copyFile, mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { policiesPath, skyhooksPath, skyhookTypeMeta } from '../../src/schemas/api.ts'
+import { maxNodesWithoutSpread } from '../../src/daemon/state/fleet-spread.ts'
+import { defaultTiming } from '../../src/lease/election-rule.ts'
 import { skyhookScope } from '../../src/lease/names.ts'
 import { statusKey } from '../../src/schemas/annotations.ts'
 import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
@@ -60,6 +62,7 @@ export async function measureFleet(
     say(`a small write takes ${probeMs.toFixed(1)} ms; starting ${plan.nodes} agents in ${plan.workers} processes`)
     const fleet: Fleet = { plan, cluster, workers, say, profileDir }
     const startSeconds = await startAgents(fleet)
+    if (plan.nodes > maxNodesWithoutSpread) await untilAgentsAreCounted(fleet)
     say('rolling out on one node alone')
     const aloneSeconds = await rollOutAlone(fleet)
     await sleep(settleMs)
@@ -80,6 +83,12 @@ export async function measureFleet(
     workers.stop()
     await cluster.stop()
   }
+}
+
+/** An agent that has just been installed learns within two minutes how many there are (src/lease/election-rule.ts). */
+async function untilAgentsAreCounted({ say }: Fleet): Promise<void> {
+  say('waiting until each agent knows how many they are')
+  await sleep(defaultTiming.secondLookDelayMs)
 }
 
 /** Writes CPU profiles of what runs meanwhile, and the log of its requests, where they are asked for. */

@@ -5,7 +5,7 @@ import { findCordonManager } from '../kube/cordon-manager.ts'
 import { startEventRecorder } from '../kube/events.ts'
 import { forEvictions } from '../kube/transport.ts'
 import { createPolicyWatch } from '../lease/policy-watch.ts'
-import { type Random, toWallMs, wallOffsetMs } from '../schemas/clock.ts'
+import { toWallMs, wallOffsetMs } from '../schemas/clock.ts'
 import type { PolicyKnowledge } from '../schemas/deployment-policy.ts'
 import { isWholeJournal, journalVersion, type Journal } from '../schemas/journal.ts'
 import { upgradeJournal } from '../schemas/journal-v1.ts'
@@ -27,8 +27,10 @@ import { version } from '../schemas/version.ts'
 import { createSlotLine } from './slots/slot-line.ts'
 import { followOwnSlots, type OwnSlots } from './slots/own-slots.ts'
 import { createSlotManager } from './slots/slot-manager.ts'
+import { measureAnswers } from './state/answer-time.ts'
 import { type CrashLoop, createCrashLoop } from './state/crash-loop.ts'
 import { createFleetSize } from './state/fleet-size.ts'
+import { newsDelayMs, readDelayMs } from './state/fleet-spread.ts'
 import { type HostSource, openHost } from './state/host.ts'
 import { createJournalStore, type JournalStore } from './state/journal.ts'
 import { followNode, type NodeSource } from './state/node.ts'
@@ -43,10 +45,6 @@ import { watchFacts } from './state/watch-facts.ts'
 import { errorField } from './telemetry/log.ts'
 import { createMetrics, type Metrics } from './telemetry/metrics.ts'
 import { createEventReporter, type EventReporter } from './telemetry/reporter.ts'
-
-/** In clusters of up to this many nodes all agents may read an edit at once. */
-const maxNodesWithoutReadDelay = 100
-const maxReadDelayMs = 5_000
 
 /** The parts of a running agent, connected. */
 export type AgentComponents = {
@@ -108,7 +106,11 @@ export async function wire({ settings, platform, isTimeContinued, signal }: Wire
         ['skyhooks', skyhooks.ageMs() / 1000],
       ]),
   })
-  const transport = platform.connectApi(({ verb, code }) => metrics.apiRequest(verb, code))
+  const answers = measureAnswers(
+    platform.connectApi(({ verb, code }) => metrics.apiRequest(verb, code)),
+    clock,
+  )
+  const { transport } = answers
   const recorder = startEventRecorder(transport, { clock, random, component: 'skyhookd', host: nodeName, signal })
   const failures = createFailureBook({ clock, random })
   const onFact = (kind: string) => watchFacts(kind, { failures, log, wake })
@@ -140,7 +142,7 @@ export async function wire({ settings, platform, isTimeContinued, signal }: Wire
     defaultBudget: settings.defaultBudget,
     clock,
     random,
-    readDelayMs: () => readDelayMs(fleet.agents(), random),
+    readDelayMs: () => readDelayMs(fleet.agents(), random.number()),
     wake,
     onFact: onFact('skyhooks'),
     onReadFailed(skyhook, error) {
@@ -344,6 +346,8 @@ export async function wire({ settings, platform, isTimeContinued, signal }: Wire
           host: host.state(),
           hostReport: host.report(),
           wallOffsetMs: wallOffsetMs(clock),
+          answerMs: answers.currentMs(),
+          spreadMs: newsDelayMs(fleet.agents(), nodeName),
         },
         nowMs,
         stageSettings,
@@ -359,12 +363,4 @@ export async function wire({ settings, platform, isTimeContinued, signal }: Wire
       transport.close()
     },
   }
-}
-
-/**
- * Spreads the reads of a fleet after one edit (design §5): nothing for small ones, else up to 1 ms per node and 5 s in
- * all.
- */
-function readDelayMs(nodes: number, random: Random): number {
-  return nodes <= maxNodesWithoutReadDelay ? 0 : random.number() * Math.min(maxReadDelayMs, nodes)
 }

@@ -67,13 +67,19 @@ describe('canAcquire', () => {
 
 describe('nextLookDelayMs', () => {
   const at = Date.parse('2026-11-20T14:00:00Z')
-  const context = { timing: defaultTiming, isCandidate: true, random: 1, nowMs: 0, wallMs: at + 1_000 }
+  const context = { timing: defaultTiming, isCandidate: true, isFirst: false, random: 1, nowMs: 0, wallMs: at + 1_000 }
 
   test('a candidate looks at least every 10 s, another agent every half hour', () => {
     const observation = observe(undefined, lease('other'), 0)
     expect(nextLookDelayMs(observation, context)).toBe(10_000)
     expect(nextLookDelayMs(observation, { ...context, isCandidate: false })).toBe(1_800_000)
     expect(nextLookDelayMs(observation, { ...context, random: 0 })).toBe(6_000)
+  })
+
+  test('An agent that is no candidate looks a second time within two minutes, so that it knows how many they are.', () => {
+    const observation = observe(undefined, lease('other'), 0)
+    expect(nextLookDelayMs(observation, { ...context, isCandidate: false, isFirst: true })).toBe(120_000)
+    expect(nextLookDelayMs(observation, { ...context, isFirst: true })).toBe(10_000)
   })
 
   test('a thousand agents look less than twice a second, all together', () => {

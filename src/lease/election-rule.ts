@@ -21,6 +21,8 @@ export type ElectionTiming = {
   readonly lookIntervalMs: number
   /** And so often an agent that is none: it takes over when every candidate is dead. */
   readonly idleLookIntervalMs: number
+  /** The same after its first look: in a new cluster, only the first agents were counted by then. */
+  readonly secondLookDelayMs: number
   /** A candidate that has resigned takes a Lease only when nobody else has wanted it for so long. */
   readonly resignedDelayMs: number
 }
@@ -32,6 +34,7 @@ export const defaultTiming: ElectionTiming = {
   retryPeriodMs: 2_000,
   lookIntervalMs: 10_000,
   idleLookIntervalMs: 1_800_000,
+  secondLookDelayMs: 120_000,
   resignedDelayMs: 30_000,
 }
 
@@ -79,6 +82,8 @@ export function canAcquire(
 type LookContext = {
   readonly timing: ElectionTiming
   readonly isCandidate: boolean
+  /** It was the first look of this agent. */
+  readonly isFirst: boolean
   /** At least 0, below 1. */
   readonly random: number
   readonly nowMs: number
@@ -89,10 +94,11 @@ type LookContext = {
 /** When to look again. A record that seems to have been left alone is looked at as soon as it could be taken. */
 export function nextLookDelayMs(
   { lease, sinceMs, isRenewed }: Observation,
-  { timing, isCandidate, random, nowMs, wallMs }: LookContext,
+  { timing, isCandidate, isFirst, random, nowMs, wallMs }: LookContext,
 ): number {
-  const { lookIntervalMs, idleLookIntervalMs, renewIntervalMs, leaseDurationMs } = timing
-  const regularDelayMs = (isCandidate ? lookIntervalMs : idleLookIntervalMs) * (0.6 + 0.4 * random)
+  const { lookIntervalMs, idleLookIntervalMs, secondLookDelayMs, renewIntervalMs, leaseDurationMs } = timing
+  const idleDelayMs = isFirst ? secondLookDelayMs : idleLookIntervalMs
+  const regularDelayMs = (isCandidate ? lookIntervalMs : idleDelayMs) * (0.6 + 0.4 * random)
   const renewedAtMs = Date.parse(lease?.spec?.renewTime ?? '')
   const seemsAbandoned = !isRenewed && (Number.isNaN(renewedAtMs) || wallMs - renewedAtMs > 2 * renewIntervalMs)
   const availableInMs = Math.max(lookIntervalMs / 4, sinceMs + leaseDurationMs - nowMs)

@@ -77,14 +77,15 @@ export function startElection(leases: Leases, options: ElectionOptions): Electio
   const tryAcquire = async (): Promise<{ readonly lease: Lease } | { readonly retryInMs: number }> => {
     const found = await readLease(leases, readsStore ? 'store' : 'cache', { signal })
     readsStore = false
+    const isFirst = observation === undefined
     const nowMs = clock.monotonicMs()
     observation = observe(observation, found, nowMs)
     const counted = publishedAgents(found)
     if (counted !== undefined) options.onAgents(counted)
     const resignedDelayMs = nowMs < resignedUntilMs ? timing.resignedDelayMs : 0
     if (!canAcquire(observation, { identity, nowMs, leaseDurationMs, resignedDelayMs })) {
-      const isNear = isCandidate(identity, agents())
-      const context = { timing, isCandidate: isNear, random: random.number(), nowMs, wallMs: clock.wallMs() }
+      const [isNear, wallMs] = [isCandidate(identity, agents()), clock.wallMs()]
+      const context = { timing, isCandidate: isNear, isFirst, random: random.number(), nowMs, wallMs }
       return { retryInMs: nextLookDelayMs(observation, context) }
     }
     const limits = { signal, timeoutMs: renewDeadlineMs }

@@ -225,7 +225,7 @@ function publicationOf(
     return { ...patch, record: undefined, recheckAtMs: Infinity }
   }
   const isContradicted = status !== 'complete' && nodeShowsComplete(snapshot, view)
-  const { published, recheckAtMs } = nextPublished(builder.record, status, reason, snapshot.nowMs, isContradicted)
+  const { published, recheckAtMs } = nextPublished(builder.record, status, reason, snapshot, isContradicted)
   const isFirst = builder.record.published === undefined
   const record =
     published === undefined || published === builder.record.published

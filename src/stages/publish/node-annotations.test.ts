@@ -50,6 +50,21 @@ describe('what the Node shows', () => {
     ])
   })
 
+  test('A wait is published later while the API server is slow, and a failure at once.', () => {
+    const node = new NodeSimulator()
+    node.answerMs = 400
+    node.areSlotsGranted = false
+    node.exitCodes.set('a apply', 1)
+    node.apply('s', { packages: singlePackage })
+    expect(shownDuring(node, 2_500)).toEqual([
+      [0, undefined, undefined],
+      [2_000, 'waiting', 'WaitingForSlot'],
+    ])
+    node.areSlotsGranted = true
+    node.slotDenials.clear()
+    expect(shownDuring(node, 100).at(-1)).toEqual([0, 'erroring', 'StepFailed'])
+  })
+
   test.each<[string, (annotations: Record<string, string>) => void]>([
     ['a reset', (annotations) => delete annotations['skyhook.nvidia.com/nodeState_s']],
     ['one package that should run again', (annotations) => (annotations['skyhook.nvidia.com/nodeState_s'] = '{}')],

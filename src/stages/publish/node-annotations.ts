@@ -13,9 +13,10 @@ import { publishedState } from '../model/package-state.ts'
 import { formatTime } from '../../schemas/time.ts'
 import type { SkyhookView, Snapshot } from '../model/snapshot.ts'
 import { emptyPatch, isEmptyPatch } from '../model/node-patch.ts'
+import { settleMs, writePaceMs } from '../model/write-pace.ts'
 import { companionOf, parseObject } from '../model/read-annotations.ts'
 import { conditionsOfSkyhook, packageConditions } from './package-conditions.ts'
-import { packageReasonsText, reasonSettleMs } from './package-reasons.ts'
+import { packageReasonsText } from './package-reasons.ts'
 
 /** Progress inside one status goes out at most this often; a change of status goes at once. */
 const progressIntervalMs = 1_000
@@ -61,17 +62,18 @@ export function nextPublished(
   record: SkyhookRecord,
   status: NodeStatus,
   reason: TimedReason | undefined,
-  nowMs: number,
+  snapshot: Pick<Snapshot, 'nowMs' | 'answerMs' | 'spreadMs'>,
   isContradicted: boolean,
 ): { readonly published: Published | undefined; readonly recheckAtMs: number } {
+  const { nowMs } = snapshot
   const state = nodeStateText(record)
   const last = record.published
   if (last && last.state === state && last.status === status) return { published: last, recheckAtMs: Infinity }
   const isProgress = last?.status === status && status !== 'complete'
   const dueMs = isProgress
-    ? last.atMs + progressIntervalMs
+    ? last.atMs + writePaceMs(progressIntervalMs, snapshot)
     : status === 'waiting' && reason && !isContradicted
-      ? reason.sinceMs + reasonSettleMs
+      ? reason.sinceMs + settleMs(snapshot)
       : 0
   if (dueMs > nowMs) return { published: last, recheckAtMs: dueMs }
   return { published: { rev: (last?.rev ?? record.rev) + 1, state, status, atMs: nowMs }, recheckAtMs: Infinity }
@@ -162,7 +164,7 @@ function reasonText(
 ): { readonly text: string | null; readonly recheckAtMs: number } {
   if (!reason) return { text: null, recheckAtMs: Infinity }
   if (currentText !== undefined && showsReason(currentText, reason)) return { text: currentText, recheckAtMs: Infinity }
-  const settledAtMs = reason.sinceMs + reasonSettleMs
+  const settledAtMs = reason.sinceMs + settleMs(snapshot)
   if (settledAtMs > snapshot.nowMs && !isStatusChange) return { text: currentText ?? null, recheckAtMs: settledAtMs }
   return { text: reasonAnnotation(snapshot, reason), recheckAtMs: Infinity }
 }

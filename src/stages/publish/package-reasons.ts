@@ -4,9 +4,8 @@ import { parseObject } from '../model/read-annotations.ts'
 import { isObject } from '../../schemas/json.ts'
 import { ownValue } from '../../schemas/own-value.ts'
 import type { Snapshot } from '../model/snapshot.ts'
+import { settleMs } from '../model/write-pace.ts'
 
-/** A reason that is gone again sooner is not worth a write. */
-export const reasonSettleMs = 700
 /** Annotations of a Node share 256 KiB. */
 const maxBytes = 4_096
 /** Longest messages that are tried, in characters, until all packages fit. */
@@ -33,7 +32,7 @@ export function packageReasonsText(
   for (const [name, reason] of reasons) {
     const shown = publishedReason(ownValue(current, name))
     const isShown = shown?.reason === reason.reason && shown.message === reason.message
-    const settledAtMs = reason.sinceMs + reasonSettleMs
+    const settledAtMs = reason.sinceMs + settleMs(snapshot)
     const isNew = !isShown && settledAtMs > snapshot.nowMs && !isWriting
     if (isNew) recheckAtMs = Math.min(recheckAtMs, settledAtMs)
     if (isNew || isShown) entries.push(...(shown ? [[name, shown] as const] : []))

@@ -12,7 +12,8 @@ import { readLedger, writeLedger } from '../../../src/lease/ledger.ts'
 import { ledgerName } from '../../../src/lease/names.ts'
 import type { Lease } from '../../../src/lease/slot.ts'
 import { skyhooksPath, skyhookTypeMeta } from '../../../src/schemas/api.ts'
-import { reasonSettleMs } from '../../../src/stages/publish/package-reasons.ts'
+import { newsDelayMs, readDelayMs } from '../../../src/daemon/state/fleet-spread.ts'
+import { settleMs } from '../../../src/stages/model/write-pace.ts'
 import { sleep } from '../../../src/schemas/clock.ts'
 import { emptyJournal } from '../../../src/schemas/journal.ts'
 import type { KubernetesNode } from '../../../src/schemas/kubernetes.ts'
@@ -125,7 +126,7 @@ export async function startWaitingNodes(options: WaitingNodesOptions) {
     /** A Node says what it waits for once it has lasted. */
     const publish = (text: string): void => {
       shown = text
-      clock.startTimer(reasonSettleMs, () => {
+      clock.startTimer(settleMs({ spreadMs: newsDelayMs(nodes, name) }), () => {
         if (shown !== text || state !== 'wanting') return
         shown = `published ${text}`
         waitingWrites++
@@ -194,8 +195,7 @@ export async function startWaitingNodes(options: WaitingNodesOptions) {
   await clock.advance(100)
   waiting = nodes
   // as the agents read an edit
-  for (const { update } of members)
-    clock.startTimer(nodes <= 100 ? 0 : random.number() * Math.min(5_000, nodes), update)
+  for (const { update } of members) clock.startTimer(readDelayMs(nodes, random.number()), update)
   server.audit.length = 0
   watchEvents = 0
   const startedAtMs = clock.monotonicMs()

@@ -1,0 +1,63 @@
+import { setTimeout } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import type { KubeTransport } from '../../kube/transport.ts'
+import { measureAnswers } from './answer-time.ts'
+
+function start() {
+  let nowMs = 0
+  const answers: { resolve(value: unknown): void; reject(error: Error): void }[] = []
+  const json = (() => new Promise((resolve, reject) => answers.push({ resolve, reject }))) as KubeTransport['json']
+  const time = measureAnswers({ json } as KubeTransport, { monotonicMs: () => nowMs })
+  return {
+    time,
+    send: (method: 'GET' | 'POST') => void time.transport.json(method, '/').catch(() => undefined),
+    pass: (ms: number) => void (nowMs += ms),
+    async answer(error?: Error) {
+      const next = answers.shift()
+      if (error) next?.reject(error)
+      else next?.resolve({})
+      await setTimeout(0)
+    },
+  }
+}
+
+test('The time of an answer is that of the last write, for a minute.', async () => {
+  const { time, send, pass, answer } = start()
+  expect(time.currentMs()).toBe(0)
+  send('POST')
+  pass(300)
+  await answer()
+  pass(59_000)
+  expect(time.currentMs()).toBe(300)
+  pass(1_000)
+  expect(time.currentMs()).toBe(0)
+})
+
+test('A write that is not answered yet counts with the time that it has taken so far.', async () => {
+  const { time, send, pass, answer } = start()
+  send('POST')
+  pass(2_000)
+  send('POST')
+  expect(time.currentMs()).toBe(2_000)
+  await answer()
+  pass(5)
+  await answer()
+  expect(time.currentMs()).toBe(5)
+})
+
+test('A write that fails was answered, too.', async () => {
+  const { time, send, pass, answer } = start()
+  send('POST')
+  pass(40)
+  await answer(new Error('refused'))
+  expect(time.currentMs()).toBe(40)
+})
+
+test('Reads do not count: a LIST of many objects takes long on a fast API server.', async () => {
+  const { time, send, pass, answer } = start()
+  send('GET')
+  pass(2_000)
+  expect(time.currentMs()).toBe(0)
+  await answer()
+  expect(time.currentMs()).toBe(0)
+})

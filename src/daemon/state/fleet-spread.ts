@@ -1,0 +1,20 @@
+/** Spreads what all agents of a cluster do after one edit of a Skyhook. In a small cluster nothing has to be spread. */
+import { hashFraction } from '../../lease/waiting.ts'
+
+/** Up to so many agents may do something at once. */
+export const maxNodesWithoutSpread = 100
+const maxReadDelayMs = 5_000
+const readDelayMsPerNode = 1
+const maxNewsDelayMs = 10_000
+const newsDelayMsPerNode = 10
+
+/**
+ * How long a node waits before it reads the Skyhook again, in ms (design §5).
+ * @param random at least 0, below 1
+ */
+export const readDelayMs = (nodes: number, random: number): number =>
+  nodes <= maxNodesWithoutSpread ? 0 : random * Math.min(maxReadDelayMs, readDelayMsPerNode * nodes)
+
+/** When it is this node's turn to write that it waits, in ms after the wait began. It stays while the cluster does. */
+export const newsDelayMs = (nodes: number, nodeName: string): number =>
+  nodes <= maxNodesWithoutSpread ? 0 : hashFraction(nodeName) * Math.min(maxNewsDelayMs, newsDelayMsPerNode * nodes)
