@@ -5,17 +5,17 @@ import type { Clock } from '../../schemas/clock.ts'
 export type AnswerTime = {
   /** The transport whose writes are measured. */
   readonly transport: KubeTransport
-  /** In ms: the time of the last write, or so far of one that is not answered yet. 0 without one in the last minute. */
+  /** In ms: the longest of the last half minute, or so far of one that is not answered yet. 0 without any. */
   currentMs(): number
 }
 
-/** Later, the last answer says nothing about the next one. */
-const lastsMs = 60_000
+/** One fast answer among slow ones does not mean that the next one is fast; an old one says nothing about it. */
+const lastsMs = 30_000
 
 export function measureAnswers(transport: KubeTransport, clock: Pick<Clock, 'monotonicMs'>): AnswerTime {
-  /** When each write was sent that is not answered yet, the oldest first. */
+  /** Not answered yet, the oldest first. */
   const pending = new Set<{ readonly sentAtMs: number }>()
-  let last = { atMs: -Infinity, tookMs: 0 }
+  let answered: readonly { readonly atMs: number; readonly tookMs: number }[] = []
 
   return {
     transport: {
@@ -29,14 +29,18 @@ export function measureAnswers(transport: KubeTransport, clock: Pick<Clock, 'mon
         } finally {
           pending.delete(write)
           const atMs = clock.monotonicMs()
-          last = { atMs, tookMs: atMs - write.sentAtMs }
+          answered = [...recent(answered, atMs), { atMs, tookMs: atMs - write.sentAtMs }]
         }
       },
     },
     currentMs() {
       const nowMs = clock.monotonicMs()
       const [oldest] = pending
-      return Math.max(oldest ? nowMs - oldest.sentAtMs : 0, nowMs - last.atMs < lastsMs ? last.tookMs : 0)
+      answered = recent(answered, nowMs)
+      return Math.max(oldest ? nowMs - oldest.sentAtMs : 0, ...answered.map(({ tookMs }) => tookMs))
     },
   }
 }
+
+const recent = <T extends { readonly atMs: number }>(answers: readonly T[], nowMs: number): readonly T[] =>
+  answers.filter(({ atMs }) => nowMs - atMs < lastsMs)
