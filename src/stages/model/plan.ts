@@ -29,6 +29,8 @@ export type Plan = {
 
 export type TimedReason = Reason & {
   readonly sinceMs: number
+  /** Since when there has been a reason without a break, this one or others. */
+  readonly firstSinceMs?: number
   /** Of a Skyhook: the reason of each package that has trouble, the worst first. */
   readonly packages?: ReadonlyMap<string, TimedReason>
 }

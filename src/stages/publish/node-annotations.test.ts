@@ -50,6 +50,19 @@ describe('what the Node shows', () => {
     ])
   })
 
+  test('A wait whose message changes again and again is published all the same.', () => {
+    const node = new NodeSimulator()
+    node.areSlotsGranted = false
+    node.apply('s', { packages: singlePackage })
+    const startMs = node.nowMs
+    for (let change = 0; node.annotation('reason_s') === undefined && change < 10; change++) {
+      node.slotDenials.set('s', { message: `reason ${change}`, nextRequestAtMs: node.nowMs + 60_000, sinceMs: startMs })
+      shownDuring(node, 400)
+      node.nowMs = startMs + 400 * (change + 1)
+    }
+    expect(node.nowMs - startMs).toBe(800)
+  })
+
   test('A wait is published later while the API server is slow, and a failure at once.', () => {
     const node = new NodeSimulator()
     node.answerMs = 400

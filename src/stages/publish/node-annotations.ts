@@ -73,7 +73,7 @@ export function nextPublished(
   const dueMs = isProgress
     ? last.atMs + writePaceMs(progressIntervalMs, snapshot)
     : status === 'waiting' && reason && !isContradicted
-      ? reason.sinceMs + settleMs(snapshot)
+      ? (reason.firstSinceMs ?? reason.sinceMs) + settleMs(snapshot)
       : 0
   if (dueMs > nowMs) return { published: last, recheckAtMs: dueMs }
   return { published: { rev: (last?.rev ?? record.rev) + 1, state, status, atMs: nowMs }, recheckAtMs: Infinity }
@@ -164,7 +164,9 @@ function reasonText(
 ): { readonly text: string | null; readonly recheckAtMs: number } {
   if (!reason) return { text: null, recheckAtMs: Infinity }
   if (currentText !== undefined && showsReason(currentText, reason)) return { text: currentText, recheckAtMs: Infinity }
-  const settledAtMs = reason.sinceMs + settleMs(snapshot)
+  // reasons that follow each other are one, and one of them is said; another text for what is said has to last
+  const { sinceMs, firstSinceMs = sinceMs } = reason
+  const settledAtMs = (currentText === undefined ? firstSinceMs : sinceMs) + settleMs(snapshot)
   if (settledAtMs > snapshot.nowMs && !isStatusChange) return { text: currentText ?? null, recheckAtMs: settledAtMs }
   return { text: reasonAnnotation(snapshot, reason), recheckAtMs: Infinity }
 }

@@ -32,7 +32,8 @@ export function packageReasonsText(
   for (const [name, reason] of reasons) {
     const shown = publishedReason(ownValue(current, name))
     const isShown = shown?.reason === reason.reason && shown.message === reason.message
-    const settledAtMs = reason.sinceMs + settleMs(snapshot)
+    const { sinceMs, firstSinceMs = sinceMs } = reason
+    const settledAtMs = (shown ? sinceMs : firstSinceMs) + settleMs(snapshot)
     const isNew = !isShown && settledAtMs > snapshot.nowMs && !isWriting
     if (isNew) recheckAtMs = Math.min(recheckAtMs, settledAtMs)
     if (isNew || isShown) entries.push(...(shown ? [[name, shown] as const] : []))

@@ -44,7 +44,10 @@ export function withFailure(
   const isUnfinished = status === 'in_progress' || status === 'waiting'
   const hasSlot = ownSlot(snapshot, builder.view) !== undefined
   const isHeldUp = isUnfinished && holdsWorkUp(snapshot, builder.record, failure)
-  return { status: isHeldUp ? statusFor(failure.reason, hasSlot) : status, reason: withPackages(timed(failure)) }
+  return {
+    status: isHeldUp ? statusFor(failure.reason, hasSlot) : status,
+    reason: withPackages({ ...timed(failure), firstSinceMs: last?.firstSinceMs ?? failure.sinceMs }),
+  }
 }
 
 /** Nothing of the Skyhook runs on the host while the action fails. */
@@ -58,5 +61,9 @@ export const timed = ({ reason, message, sinceMs }: Failure): TimedReason => ({ 
 
 function withSince(reason: Reason, last: TimedReason | undefined, nowMs: number): TimedReason {
   const isUnchanged = last?.reason === reason.reason && last.message === reason.message
-  return { ...reason, sinceMs: isUnchanged ? last.sinceMs : nowMs }
+  return {
+    ...reason,
+    sinceMs: isUnchanged ? last.sinceMs : nowMs,
+    firstSinceMs: last?.firstSinceMs ?? last?.sinceMs ?? nowMs,
+  }
 }
