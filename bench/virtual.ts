@@ -5,7 +5,7 @@
 import { parseArgs } from 'node:util'
 import { table } from '../demo/screen.ts'
 import { limitOf } from './fleet/plan.ts'
-import { latencyMs as waitingLatencyMs, startWaitingNodes } from '../test/fleet/waiting/waiting-nodes.ts'
+import { startWaitingNodes } from '../test/fleet/waiting/waiting-nodes.ts'
 import { medianOf } from './memory.ts'
 import { startVirtualFleet, type VirtualFleet, type VirtualPlan } from './virtual/virtual-fleet.ts'
 
@@ -20,7 +20,7 @@ const usage = `usage: node bench/virtual.ts [--nodes N] [--scenario NAME]... [--
   --strategy X     exponential: a DeploymentPolicy with batches of 1, 2, 4 … nodes, up to the budget (default none)
   --step-ms N      how long each step and the restart of the service take (default 1000)
   --work-ms N      waiting: how long a node keeps its slot (default 7400, as with the default of --step-ms)
-  --latency-ms N   from a request to its answer (default 5, a small write on a real API server: make bench; waiting: ${waitingLatencyMs})
+  --latency-ms N   from a request to its answer (default 5, a small write on a real API server: make bench)
   --seed N         (default 1)
 `
 
@@ -92,9 +92,9 @@ const scenarios: Readonly<Record<string, (fleet: VirtualFleet, plan: VirtualPlan
 }
 
 /** The requests about slots, to be compared with those of whole agents. */
-async function waiting({ nodes, budget, seed }: VirtualPlan, workMs: number): Promise<Figures> {
+async function waiting({ nodes, budget, latencyMs, seed }: VirtualPlan, workMs: number): Promise<Figures> {
   const count = limitOf({ nodes, budget }) ?? nodes
-  const fleet = await startWaitingNodes({ nodes, budget: { count }, workMs: () => workMs, seed })
+  const fleet = await startWaitingNodes({ nodes, budget: { count }, workMs: () => workMs, latencyMs, seed })
   await fleet.untilComplete(withinMs)
   const { lists, watches, gets, creates, puts, watchEvents, seconds, busiestSecondLists } = fleet.figures()
   fleet.stop()

@@ -1,9 +1,10 @@
 /** The requests of agents, as the API server wrote them down. */
 import { open, stat } from 'node:fs/promises'
+import { censusLeaseName } from '../../src/lease/election-lease.ts'
 
 export type AuditedRequest = {
   readonly verb: string
-  /** `nodes/status`; `election` for the Lease of the census. */
+  /** `nodes/status`; `election` for the Lease of the census, which candidates read whatever work there is. */
   readonly resource: string
   readonly name: string
   readonly code: number
@@ -19,9 +20,6 @@ type Entry = {
   readonly requestReceivedTimestamp: string
   readonly stageTimestamp: string
 }
-
-/** The census' Lease. Candidates read it from time to time, whatever work there is. */
-const electionLease = 'skyhookd-census'
 
 export const sizeOf = async (file: string): Promise<number> => (await stat(file)).size
 
@@ -61,7 +59,7 @@ function parse(line: string): AuditedRequest & { readonly auditID: string } {
   return {
     auditID,
     verb,
-    resource: name === electionLease ? 'election' : kind,
+    resource: name === censusLeaseName ? 'election' : kind,
     name,
     code: responseStatus?.code ?? 0,
     receivedMs: Date.parse(requestReceivedTimestamp),

@@ -3,6 +3,8 @@
  * a machine. Requests take as long as a real API server took.
  */
 import { statusKey } from '../../src/schemas/annotations.ts'
+import { censusLeaseName } from '../../src/lease/election-lease.ts'
+import { defaultTiming } from '../../src/lease/election-rule.ts'
 import { policiesPath, skyhooksPath, skyhookTypeMeta } from '../../src/schemas/api.ts'
 import { createClient, type SimClient } from '../../test/fleet/api-server/client.ts'
 import { startGarbageCollector } from '../../test/fleet/api-server/garbage-collector.ts'
@@ -43,7 +45,7 @@ const skyhook = 's'
 /** What a measurement on real time has beside. */
 const restOfPlan = { skyhooks: 1, stepMs: 0, workers: 1, idleSeconds: 0, restart: false }
 
-/** Registers the nodes and starts their agents; resolves a minute later. */
+/** Registers the nodes and starts their agents; resolves two minutes later. */
 export async function startVirtualFleet(plan: VirtualPlan) {
   const { nodes, budget, strategy, latencyMs, seed } = plan
   const interrupt = budget === 'none' ? 'none' : 'service'
@@ -60,9 +62,9 @@ export async function startVirtualFleet(plan: VirtualPlan) {
   const completedAtMs = new Map<string, number>()
   let [out, mostOut, slots, mostSlots] = [0, 0, 0, 0]
   server.observe({
-    answered({ client, verb, resource }) {
+    answered({ client, verb, resource, name }) {
       if (client === 'admin') return
-      const what = `${verb} ${resource}`
+      const what = `${verb} ${name === censusLeaseName ? 'election' : resource}`
       requests.set(what, (requests.get(what) ?? 0) + 1)
       const second = Math.floor(clock.monotonicMs() / 1000)
       perSecond.set(second, (perSecond.get(second) ?? 0) + 1)
@@ -149,7 +151,7 @@ export async function startVirtualFleet(plan: VirtualPlan) {
   })
 
   for (let index = 0; index < nodes; index++) await join(index)
-  await clock.advance(60_000)
+  await clock.advance(defaultTiming.secondLookDelayMs + 5_000) // each knows how many they are
 
   return {
     clock,

@@ -5,10 +5,10 @@
 import { expect, test } from 'vitest'
 import { lineLength } from '../../../src/lease/waiting.ts'
 import { isThorough } from '../../support/effort.ts'
-import { latencyMs, observeHandOvers, observeIdleSlots, startWaitingNodes } from './waiting-nodes.ts'
+import { usualLatencyMs, observeHandOvers, observeIdleSlots, startWaitingNodes } from './waiting-nodes.ts'
 
 /** One event to the node, a LIST there and back, a CREATE there. */
-const apiTimeMs = latencyMs / 2 + latencyMs + latencyMs / 2
+const apiTimeMs = 2 * usualLatencyMs
 const atQuantile = (sorted: readonly number[], quantile: number): number =>
   sorted[Math.floor(sorted.length * quantile)] ?? 0
 const aboutMs = (meanMs: number) => (random: () => number) => meanMs * (0.7 + 0.6 * random())

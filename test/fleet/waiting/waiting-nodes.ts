@@ -31,6 +31,8 @@ export type WaitingNodesOptions = {
   /** How long a node works under its slot. */
   readonly workMs: (random: () => number) => number
   readonly seed: number
+  /** From a request to its answer, and half of it for an event of a watch. */
+  readonly latencyMs?: number
   /** How long a node fetches layers; 0 if absent. */
   readonly fetchMs?: number
   /** The agents have not read yet how many they are. */
@@ -39,12 +41,12 @@ export type WaitingNodesOptions = {
   readonly isWithoutCensus?: boolean
 }
 
-/** From the network alone: half of it there, half back. */
-export const latencyMs = 10
+/** From the network alone, where nothing else is said: half of it there, half back. */
+export const usualLatencyMs = 10
 
 /** Starts all nodes at once, as after the creation of their Skyhook. */
 export async function startWaitingNodes(options: WaitingNodesOptions) {
-  const { nodes, budget, workMs, seed } = options
+  const { nodes, budget, workMs, seed, latencyMs = usualLatencyMs } = options
   const clock = createVirtualClock(undefined, { settleTurns: 0 })
   const random = createSeededRandom(seed)
   const server = createSimulatedApiServer({ clock, random, historyLength: 20_000 })
