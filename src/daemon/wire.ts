@@ -30,7 +30,7 @@ import { createSlotManager } from './slots/slot-manager.ts'
 import { measureAnswers } from './state/answer-time.ts'
 import { type CrashLoop, createCrashLoop } from './state/crash-loop.ts'
 import { createFleetSize } from './state/fleet-size.ts'
-import { newsDelayMs, readDelayMs } from './state/fleet-spread.ts'
+import { waitReportDelayMs, readDelayMs } from './state/fleet-spread.ts'
 import { type HostSource, openHost } from './state/host.ts'
 import { createJournalStore, type JournalStore } from './state/journal.ts'
 import { followNode, type NodeSource } from './state/node.ts'
@@ -347,7 +347,7 @@ export async function wire({ settings, platform, isTimeContinued, signal }: Wire
           hostReport: host.report(),
           wallOffsetMs: wallOffsetMs(clock),
           answerMs: answers.currentMs(),
-          spreadMs: newsDelayMs(fleet.agents(), nodeName),
+          spreadMs: waitReportDelayMs(fleet.agents(), nodeName),
         },
         nowMs,
         stageSettings,

@@ -8,17 +8,15 @@ function start() {
   const answers: { resolve(value: unknown): void; reject(error: Error): void }[] = []
   const json = (() => new Promise((resolve, reject) => answers.push({ resolve, reject }))) as KubeTransport['json']
   const time = measureAnswers({ json } as KubeTransport, { monotonicMs: () => nowMs })
-  return {
-    time,
-    send: (method: 'GET' | 'POST') => void time.transport.json(method, '/').catch(() => undefined),
-    pass: (ms: number) => void (nowMs += ms),
-    async answer(error?: Error) {
-      const next = answers.shift()
-      if (error) next?.reject(error)
-      else next?.resolve({})
-      await setTimeout(0)
-    },
+  const send = (method: 'GET' | 'POST'): void => void time.transport.json(method, '/').catch(() => undefined)
+  const pass = (ms: number): void => void (nowMs += ms)
+  const answer = async (error?: Error): Promise<void> => {
+    const next = answers.shift()
+    if (error) next?.reject(error)
+    else next?.resolve({})
+    await setTimeout(0)
   }
+  return { time, send, pass, answer }
 }
 
 test('The time of an answer is that of a write in the last half minute.', async () => {

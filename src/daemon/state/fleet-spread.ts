@@ -5,8 +5,8 @@ import { hashFraction } from '../../lease/waiting.ts'
 export const maxNodesWithoutSpread = 100
 const maxReadDelayMs = 5_000
 const readDelayMsPerNode = 1
-const maxNewsDelayMs = 10_000
-const newsDelayMsPerNode = 10
+const maxReportDelayMs = 10_000
+const reportDelayMsPerNode = 10
 
 /**
  * How long a node waits before it reads the Skyhook again, in ms (design §5).
@@ -16,5 +16,5 @@ export const readDelayMs = (nodes: number, random: number): number =>
   nodes <= maxNodesWithoutSpread ? 0 : random * Math.min(maxReadDelayMs, readDelayMsPerNode * nodes)
 
 /** When it is this node's turn to write that it waits, in ms after the wait began. It stays while the cluster does. */
-export const newsDelayMs = (nodes: number, nodeName: string): number =>
-  nodes <= maxNodesWithoutSpread ? 0 : hashFraction(nodeName) * Math.min(maxNewsDelayMs, newsDelayMsPerNode * nodes)
+export const waitReportDelayMs = (nodes: number, nodeName: string): number =>
+  nodes <= maxNodesWithoutSpread ? 0 : hashFraction(nodeName) * Math.min(maxReportDelayMs, reportDelayMsPerNode * nodes)

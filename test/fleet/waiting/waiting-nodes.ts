@@ -12,7 +12,7 @@ import { readLedger, writeLedger } from '../../../src/lease/ledger.ts'
 import { ledgerName } from '../../../src/lease/names.ts'
 import type { Lease } from '../../../src/lease/slot.ts'
 import { skyhooksPath, skyhookTypeMeta } from '../../../src/schemas/api.ts'
-import { newsDelayMs, readDelayMs } from '../../../src/daemon/state/fleet-spread.ts'
+import { waitReportDelayMs, readDelayMs } from '../../../src/daemon/state/fleet-spread.ts'
 import { settleMs } from '../../../src/stages/model/write-pace.ts'
 import { sleep } from '../../../src/schemas/clock.ts'
 import { emptyJournal } from '../../../src/schemas/journal.ts'
@@ -128,7 +128,7 @@ export async function startWaitingNodes(options: WaitingNodesOptions) {
     /** A Node says what it waits for once it has lasted. */
     const publish = (text: string): void => {
       shown = text
-      clock.startTimer(settleMs({ spreadMs: newsDelayMs(nodes, name) }), () => {
+      clock.startTimer(settleMs({ spreadMs: waitReportDelayMs(nodes, name) }), () => {
         if (shown !== text || state !== 'wanting') return
         shown = `published ${text}`
         waitingWrites++
