@@ -6,6 +6,7 @@ import {
   batchSlot,
   createSlotLineScene,
   full,
+  lost,
   uidAt,
 } from '../../../test/support/slot-line-scene.ts'
 
@@ -63,4 +64,20 @@ test('a node does not ask for the only place of a batch once another node has it
   await take(batchSlot)
   await clock.advance(10_000)
   expect(turns).toEqual([])
+})
+
+test('A node that was beaten to the only place of a batch asks when a larger batch opens.', async () => {
+  const { clock, line, view, take, count, beginRequest, turns } = await createSlotLineScene({
+    agents: 12,
+    view: batched(),
+  })
+  await count(12, 12, 1)
+  const listing = await beginRequest(batchScope)
+  await take(batchSlot)
+  line.afterDenial(view(), lost(batchSlot, listing))
+  await clock.advance(1_000)
+  turns.length = 0
+  await count(12, 11, 4)
+  await clock.advance(1_000)
+  expect(turns).toHaveLength(1)
 })

@@ -249,6 +249,15 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
     hasSeenRelease = false
   }
 
+  /** More slots come with the ledger: for the first in line, and with the next batch for all of them. */
+  function followLedgerWhereConcerned({ resourceVersion }: ScopeListing): void {
+    const slots = limit()
+    const isFirst = typeof slots !== 'number' || waiting.rankOf(nodeUid(), queue()) < slots
+    if (knowledge.needsLedger() && (isFirst || knowledge.epoch() !== undefined))
+      followed.followLedger({ lease: knowledge.ledger(), resourceVersion })
+    else followed.unfollowLedger()
+  }
+
   /** What the LIST of an answer shows; not its ledger where a later one was seen. */
   function learnFrom({ ledgers, slots }: ScopeListing): void {
     const ledger = knowledge.ledger()
@@ -294,11 +303,10 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
         askForFreed()
         return limit() === 0 ? closedRetryMs : nextLookMs()
       }
-      const { resourceVersion } = listing
       learnFrom(listing)
       const slots = limit()
       if (typeof slots !== 'number') {
-        followed.followLedger({ lease: knowledge.ledger(), resourceVersion })
+        followed.followLedger({ lease: knowledge.ledger(), resourceVersion: listing.resourceVersion })
         if (!askForFreed()) schedule(firstCountMs * (1 + random.number()), options.onCountMissing)
         return nextLookMs()
       }
@@ -310,11 +318,7 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
       }
       followOneOf(listing)
       askForFreed()
-      // the next batch is for all that are in line
-      const isConcerned = knowledge.epoch() !== undefined || waiting.rankOf(nodeUid(), queue()) < slots
-      const dependsOnLedger = knowledge.needsLedger() && isConcerned
-      if (dependsOnLedger) followed.followLedger({ lease: knowledge.ledger(), resourceVersion })
-      else followed.unfollowLedger()
+      followLedgerWhereConcerned(listing)
       return nextLookMs()
     },
 
@@ -329,6 +333,7 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
       if (listing === undefined || othersFree > 0) return waiting.lostDelayMs(losses, random.number())
       if (!isFollowedFree)
         followed.followSlot(lease, { lease: undefined, resourceVersion: listing.resourceVersion }, slotsNow)
+      if (slots === undefined) followLedgerWhereConcerned(listing)
       return nextLookMs(slots?.others)
     },
 
