@@ -56,8 +56,8 @@ static_checks() {
 }
 
 static_checks &
-# Three workers, however few processors.
-run 'unit tests' vitest run --project unit --project search --reporter=default --maxWorkers=3 || failed=1
+# Four workers, however few processors: some tests wait for real time.
+run 'unit tests' vitest run --project unit --project search --reporter=default --maxWorkers=4 || failed=1
 wait $! || failed=1
 echo "checked in $((SECONDS - started)) s"
 exit $failed

@@ -104,8 +104,10 @@ function ledgerDueAtMs(currentLedger: Ledger | undefined, next: Ledger, lastWrit
   return lastWriteMs === undefined ? -Infinity : lastWriteMs + ledgerIntervalMs(next.agents ?? 0)
 }
 
+/** Nodes that sleep go by what it says: it must not be older than the work of a node takes. */
+const maxLedgerIntervalMs = 5_000
 /** Only some of the agents watch a ledger; the others read it when they wake. */
-const ledgerIntervalMs = (agents: number): number => Math.max(1_000, agents)
+const ledgerIntervalMs = (agents: number): number => Math.min(maxLedgerIntervalMs, Math.max(1_000, agents))
 
 /** Half of what the line of the next nodes has to spare (src/lease/waiting.ts): it must not run empty meanwhile. */
 const minMovedWaiters = 5
