@@ -459,6 +459,39 @@ test('a host whose agent exchanges the slot of an earlier registration goes out 
   expect([world.violations, world.checks()]).toEqual([[], 1])
 })
 
+/** Somebody took the slot of n1 away before it went out, and its first request is carried out a second time. */
+function worldWithLateCreation() {
+  const world = worldWith(1)
+  world.take('n1', 0)
+  world.release('admin', 0)
+  world.create('n1', 0)
+  return world
+}
+
+test('A host whose slot is created again by a late request goes out under a recovery slot on its read from before.', () => {
+  const world = worldWithLateCreation()
+  world.recover('n1')
+  world.cordon('n1')
+  expect([world.violations, world.checks()]).toEqual([[], 1])
+})
+
+test('A host between two packages whose slot is created again by a late request continues under a recovery slot.', () => {
+  const world = worldWith(1)
+  world.take('n1', 0)
+  world.complete('n1')
+  world.release('admin', 0)
+  world.create('n1', 0)
+  world.recover('n1')
+  world.cordon('n1')
+  expect([world.violations, world.checks()]).toEqual([[], 2])
+})
+
+test('A host whose slot is created again by a late request does not go out under that slot without a read.', () => {
+  const world = worldWithLateCreation()
+  world.cordon('n1')
+  expect(world.violations).toEqual([expect.stringContaining('without a confirming read')])
+})
+
 test('a host that takes a slot of the indices after one of an earlier registration has to read again', () => {
   const { world, giveBack } = worldWithFormerSlot()
   giveBack()

@@ -33,6 +33,11 @@ import type { Invariant } from './invariant.ts'
 type Side = {
   /** Since the slot was taken. */
   readings: Reading[]
+  /**
+   * What was known before a slot that the host had not given back was created again: a request for it was carried out
+   * late. Started work goes on under a recovery slot, and by this.
+   */
+  beforeLateSlot: Pick<Side, 'readings' | 'hasKeptSlot'> | undefined
   /** As the last GET answered it. */
   lastGet: Skyhook | undefined
   /** When the host listed the slots last. */
@@ -75,6 +80,7 @@ export const budget: Invariant = {
     const sideOf = ({ sides }: Scope, host: string): Side => {
       const side = sides.get(host) ?? {
         readings: [],
+        beforeLateSlot: undefined,
         lastGet: undefined,
         listOrder: Infinity,
         current: undefined,
@@ -119,6 +125,7 @@ export const budget: Invariant = {
       }
       side.hasKeptSlot = true
       side.readings = []
+      side.beforeLateSlot = undefined
       judge(scope, skyhook)
     }
 
@@ -239,7 +246,11 @@ export const budget: Invariant = {
         side.compartment = slot.compartmentName
         if (side.current?.endOrder === Infinity) side.current.compartment = slot.compartmentName
       }
-      if (change.type === 'ADDED' && slot.kind === 'recovery') countAsOthers(scope, sideOf(scope, host))
+      if (change.type === 'ADDED' && slot.kind === 'recovery') {
+        const side = sideOf(scope, host)
+        countAsOthers(scope, side)
+        if (side.readings.length === 0) Object.assign(side, side.beforeLateSlot)
+      }
       if (change.type === 'MODIFIED' || (change.type === 'ADDED' && slot.kind === 'recovery')) return
       const view = world.hosts.get(host)
       if (change.type === 'DELETED' && isFormer(world, slot, view)) return
@@ -248,6 +259,8 @@ export const budget: Invariant = {
       )
       if (hasOther) return
       const side = sideOf(scope, host)
+      const { readings, hasKeptSlot } = side
+      side.beforeLateSlot = change.type === 'ADDED' ? { readings, hasKeptSlot } : undefined
       side.readings = []
       side.lastGet = undefined
       if (!evidence.disruption.isOut(host, skyhook) || change.type === 'DELETED') side.hasKeptSlot = false
