@@ -13,7 +13,7 @@ import { evidenceOf } from './evidence.ts'
 import type { Invariant } from './invariant.ts'
 
 /** An agent that nothing hinders knows of an edit after this; from others nothing is expected while it is fresh. */
-const [reportMs, hinderedNewsMs] = [10_000, 120_000]
+const [newsMs, hinderedNewsMs] = [10_000, 120_000]
 
 export const joining: Invariant = {
   name: 'joining',
@@ -26,7 +26,7 @@ export const joining: Invariant = {
     const isNews = (host: string, skyhook: string, atMs: number): boolean => {
       const sinceMs = Math.max(newsAtMs.get(skyhook) ?? -Infinity, newsAtMs.get(host) ?? -Infinity)
       const healthySinceMs = evidence.health.sinceMs(host) ?? Infinity
-      return atMs - sinceMs < hinderedNewsMs && atMs - Math.max(sinceMs, healthySinceMs) < reportMs
+      return atMs - sinceMs < hinderedNewsMs && atMs - Math.max(sinceMs, healthySinceMs) < newsMs
     }
 
     function seeNode({ change, client }: Extract<FleetEvent, { kind: 'commit' }>, atMs: number): void {

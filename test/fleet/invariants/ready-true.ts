@@ -10,7 +10,7 @@ import { isHealthy } from './health.ts'
 import type { Invariant } from './invariant.ts'
 
 /** What the cluster cannot know at once: a disk that was replaced, a state that a person cleared, a new label. */
-const reportMs = 60_000
+const newsMs = 60_000
 /** A census hears of a new Node sooner. */
 const registrationMs = 20_000
 
@@ -38,7 +38,7 @@ export const readyTrue: Invariant = {
           ({ name }) => annotations[nodeStateKey(name)] !== before?.annotations?.[nodeStateKey(name)],
         )
       if (type === 'DELETED' || isRelabeled || isEdited) newsAtMs.set(view.name, atMs)
-      else if (type === 'ADDED' && !newsAtMs.has(view.name)) newsAtMs.set(view.name, atMs - reportMs + registrationMs)
+      else if (type === 'ADDED' && !newsAtMs.has(view.name)) newsAtMs.set(view.name, atMs - newsMs + registrationMs)
     }
 
     function seeStatus(skyhook: Skyhook, before: Skyhook | undefined, atMs: number): void {
@@ -47,7 +47,7 @@ export const readyTrue: Invariant = {
         readyOf(before)?.status !== 'True' || readyOf(before)?.observedGeneration !== ready?.observedGeneration
       if (ready?.status !== 'True' || !isNew || ready.observedGeneration !== skyhook.metadata.generation) return
       for (const view of world.hosts.values()) {
-        const isNews = atMs - (newsAtMs.get(view.name) ?? -Infinity) < reportMs
+        const isNews = atMs - (newsAtMs.get(view.name) ?? -Infinity) < newsMs
         if (isNews || !isHealthy(view) || !isSelected(skyhook, nodeOf(world, view))) continue
         checks++
         const unfinished = evidence.work.unfinished(view.name, skyhook)
