@@ -22,6 +22,9 @@ const apiServer = [
   'viewer-role',
 ].map((name) => `test/cluster/${name}.test.ts`)
 
+/** Beside their sources as unit tests are, but with a process or a socket. Each waits for events, never for a time. */
+const integration = ['src/**/*.integration.test.ts', 'build/**/*.integration.test.ts', 'bench/**/*.integration.test.ts']
+
 /** Their searches take minutes if they are thorough (test/support/effort.ts). */
 const searches = [
   'test/model/**/*.test.ts',
@@ -53,7 +56,7 @@ export default defineConfig({
             'test/support/*.test.ts',
             'test/takeover/*.test.ts',
           ],
-          exclude: searches,
+          exclude: [...searches, ...integration],
           environment: 'node',
           // Each worker runs many files: starting a process and importing everything again for each file takes more CPU
           // than the tests. Forks, not threads: a test sets the umask.
@@ -61,6 +64,17 @@ export default defineConfig({
           pool: 'forks',
           globalSetup: ['test/support/memory-folder.ts'],
           testTimeout: 30_000, // seconds on a busy machine
+        },
+      },
+      {
+        test: {
+          name: 'integration', // needs no root
+          include: integration,
+          environment: 'node',
+          isolate: false,
+          pool: 'forks',
+          globalSetup: ['test/support/memory-folder.ts'],
+          testTimeout: 120_000, // of events that come within seconds, on a busy machine
         },
       },
       {

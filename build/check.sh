@@ -57,7 +57,7 @@ static_checks() {
 
 static_checks &
 # Four workers, however few processors: some tests wait for real time.
-run 'unit tests' vitest run --project unit --project search --reporter=default --maxWorkers=4 || failed=1
+run 'unit tests' vitest run --project unit --project integration --project search --reporter=default --maxWorkers=4 || failed=1
 wait $! || failed=1
 echo "checked in $((SECONDS - started)) s"
 exit $failed
