@@ -2,16 +2,22 @@
  * Lives of agents in which every kind of file operation, or every kind of request to the API server, fails from its
  * first use on, one kind after the other, until its failure is reported, or until it is too late for that.
  */
-import { readFileSync } from 'node:fs'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { statusKey, nodeStateKey, reasonKey } from '../../src/schemas/annotations.ts'
 import { skyhooksPath, skyhookTypeMeta } from '../../src/schemas/api.ts'
-import { runAgent } from '../../src/daemon/agent.ts'
-import type { Platform } from '../../src/daemon/platform/platform.ts'
+import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
 import type { HostRoot } from '../../src/host/fs/host-root.ts'
 import type { KubeTransport } from '../../src/kube/transport.ts'
-import { type FakeApiServer, type Fault, type RecordedRequest, startFakeApiServer } from './fake-api-server.ts'
-import { type FakePlatform, startFakePlatform } from './fake-platform.ts'
+import { actionBackoff } from '../../src/daemon/failures/book.ts'
+import { createClient } from '../fleet/api-server/client.ts'
+import type { Fault } from '../fleet/api-server/faults.ts'
+import type { RoutedRequest } from '../fleet/api-server/request.ts'
+import { createSimulatedApiServer, type SimulatedApiServer } from '../fleet/api-server/server.ts'
+import { type LogLine, type SimulatedAgent, startSimulatedAgent } from '../fleet/host/agent.ts'
+import type { SimulatedImage } from '../fleet/host/images.ts'
+import { startKubelet } from '../fleet/host/kubelet.ts'
+import { packageImage } from '../fleet/host/package-image.ts'
+import { createSimulatedHost } from '../fleet/host/simulated-host.ts'
+import { settingsOf } from './fake-platform.ts'
 import { createSeededRandom, createVirtualClock, type VirtualClock } from './virtual-clock.ts'
 
 /** Errnos take turns, one for each kind of operation. */
@@ -34,30 +40,28 @@ export type Finding = {
   readonly isComplete: boolean
 }
 
-const nodesPath = '/api/v1/nodes'
-const podsPath = '/api/v1/pods'
-const podsOfApps = '/api/v1/namespaces/apps/pods'
-const leasesPath = '/apis/coordination.k8s.io/v1/namespaces/skyhook/leases'
 const skyhook = 's'
 /** A reason has this long to stand on the Node. */
 const reportWithinMs = 10_000
 /** A transport gives an answer up after this. */
 const requestTimeoutMs = 30_000
-const stepMs = 1_000
+const stepMs = 100
 /** Without its boot id an agent ends at once, and the kubelet starts it again. */
 const bootIdRead = 'readFile /proc/sys/kernel/random/boot_id'
 
-const step = { name: 'run', path: 'run.sh', arguments: [], returncodes: [0] }
-const modes = ['apply', 'config', 'post-interrupt', 'uninstall'].flatMap((mode) => [mode, `${mode}-check`])
-const packageConfig = {
-  schema_version: 'v1',
-  package_name: 'fake',
-  package_version: '1.0.0',
-  expected_config_files: ['settings'],
-  modes: Object.fromEntries(
-    modes.map((mode) => [mode, [{ ...step, on_host: true, idempotence: false, upgrade_step: false }]]),
-  ),
-}
+const fakeImage = ((): SimulatedImage => {
+  const stages = ['apply', 'config', 'post-interrupt', 'uninstall']
+  const image = packageImage('fake', '1.0.0', stages, stages)
+  const config: object = JSON.parse(image.files['config.json'] ?? '{}')
+  return {
+    ...image,
+    files: {
+      ...image.files,
+      'config.json': JSON.stringify({ ...config, expected_config_files: ['settings'] }),
+      'root_dir/etc/fake.conf': 'of the image\n',
+    },
+  }
+})()
 const fakePackage = {
   version: '1.0.0',
   image: 'registry.test/fake',
@@ -82,8 +86,8 @@ const kindOf = (text: string): string =>
     .replace(/\/leases\/(?!ELECTION).+/, '/leases/SLOT')
     .replace(/\/events\/.+/, '/events/EVENT')
 
-const kindOfRequest = ({ method, path, query }: RecordedRequest): string =>
-  kindOf(`${query.get('watch') === null ? method : 'WATCH'} ${path}`)
+const kindOfRequest = ({ method, path, verb }: RoutedRequest): string =>
+  kindOf(`${verb === 'watch' ? 'WATCH' : method} ${path}`)
 
 /** Letters only: numbers in messages do not count as another error. */
 const nameOf = (index: number): string =>
@@ -93,20 +97,24 @@ type Current = {
   readonly kind: string
   readonly errno: string | undefined
   readonly mark: string
-  /** When the first answer failed. */
-  readonly sinceMs: number
+  readonly metAtMs: number
+  /** Since when its reason may stand on the Node. */
+  sinceMs: number
   failures: number
 }
 
 /** One agent on its host, with what fails for it at the moment. */
 class Life {
   readonly findings: Finding[] = []
+  readonly nodeName: string
   readonly #clock: VirtualClock
   readonly #faultPlan: FaultPlan
+  readonly #earlier: Current[] = []
   current: Current | undefined
   areFaultsOn = true
 
-  constructor(clock: VirtualClock, faultPlan: FaultPlan) {
+  constructor(nodeName: string, clock: VirtualClock, faultPlan: FaultPlan) {
+    this.nodeName = nodeName
     this.#clock = clock
     this.#faultPlan = faultPlan
   }
@@ -135,7 +143,14 @@ class Life {
       const index = this.#faultPlan.seen.size
       this.#faultPlan.seen.add(kind)
       const mark = 'requests' in this.#faultPlan && isNameless(this.#faultPlan.requests('')) ? kind : nameOf(index)
-      this.current = { kind, errno: errnoOf(index), mark, sinceMs: this.#clock.wallMs(), failures: 0 }
+      this.current = {
+        kind,
+        errno: errnoOf(index),
+        mark,
+        metAtMs: this.#clock.wallMs(),
+        sinceMs: this.#clock.wallMs(),
+        failures: 0,
+      }
     }
     if (this.current?.kind !== kind) return undefined
     this.current.failures++
@@ -143,158 +158,138 @@ class Life {
   }
 
   /** Heals what was reported, or is late. */
-  judge(reason: string | undefined, isComplete: boolean, host: FakePlatform): void {
+  judge(reason: string | undefined, isComplete: boolean, lines: readonly LogLine[]): void {
     const { current } = this
     if (!current) return
-    const { kind, errno, mark, sinceMs, failures } = current
-    const afterMs = this.#clock.wallMs() - sinceMs - (this.isSilent ? requestTimeoutMs : 0)
-    const [method = '', path = ''] = mark.replace('WATCH', 'GET').split(' ')
-    const isReported = (text: string): boolean =>
-      (errno !== undefined && new RegExp(`\\b${errno}\\b`).test(text)) || mark.startsWith('injected')
-        ? text.includes(mark)
-        : kindOf(text).includes(`${method} ${path}`)
-    const hasReason = reason !== undefined && isReported(reason)
-    if (!hasReason && afterMs <= reportWithinMs) return
-    const isLogged = host.lines.some(
+    const isReported = reason !== undefined && names(reason, current)
+    const nowMs = this.#clock.wallMs()
+    // a Node shows one reason: while it is that of an earlier failure, which the next attempt ends, this one has time
+    const isBehind = reason !== undefined && !isReported && this.#earlier.some((earlier) => names(reason, earlier))
+    if (isBehind && nowMs - current.metAtMs <= actionBackoff.maxMs) current.sinceMs = nowMs
+    const { kind, errno, sinceMs, failures } = current
+    const afterMs = nowMs - sinceMs - (this.isSilent ? requestTimeoutMs : 0)
+    if (!isReported && afterMs <= reportWithinMs) return
+    const isLogged = lines.some(
       ({ level, fields, atMs }) =>
-        atMs >= sinceMs && (level === 'warn' || level === 'error') && isReported(JSON.stringify(fields)),
+        atMs >= current.metAtMs && (level === 'warn' || level === 'error') && names(JSON.stringify(fields), current),
     )
-    this.findings.push({
-      kind,
-      errno,
-      reported: hasReason ? 'reason' : isLogged ? 'log' : 'nothing',
-      shown: reason,
-      afterMs,
-      failures,
-      isComplete,
-    })
+    const reported = isReported ? 'reason' : isLogged ? 'log' : 'nothing'
+    this.findings.push({ kind, errno, reported, shown: reason, afterMs, failures, isComplete })
+    this.#earlier.push(current)
     this.current = undefined
   }
 }
 
-const isNameless = ({ kind }: Fault): boolean => kind !== 'status'
+/** Whether a text is about this failure. */
+function names(text: string, { errno, mark }: Current): boolean {
+  if (errno !== undefined && new RegExp(`\\b${errno}\\b`).test(text)) return true
+  if (mark.startsWith('injected')) return text.includes(mark)
+  const [method = '', path = ''] = mark.replace('WATCH', 'GET').split(' ')
+  return new RegExp(String.raw`${RegExp.escape(`${method} ${path}`)}(?![\w/])`).test(kindOf(text))
+}
+
+const isNameless = ({ kind }: Fault): boolean => kind !== 'refuse'
+
+export type LivesOptions = {
+  readonly seed: number
+  /** There and back, of each request of an agent. */
+  readonly maxLatencyMs: number
+}
 
 export class FaultyLives {
   readonly lives: Life[] = []
-  readonly #hosts: FakePlatform[] = []
-  readonly #clock: VirtualClock = createVirtualClock()
-  readonly #ended: Promise<number>[] = []
-  readonly #api: FakeApiServer
-  #inFlight = 0
+  readonly #clock: VirtualClock = createVirtualClock(undefined, { settleTurns: 0 })
+  readonly #server: SimulatedApiServer
+  readonly #admin: KubeTransport
+  readonly #agents: SimulatedAgent[] = []
+  readonly #lines: LogLine[][] = []
+  readonly #options: LivesOptions
 
-  static async start(faultPlans: readonly FaultPlan[]): Promise<FaultyLives> {
-    const events = '/api/v1/namespaces/default/events'
-    const api = await startFakeApiServer([leasesPath, skyhooksPath, podsPath, podsOfApps, events])
-    api.put('/api/v1/namespaces/skyhook/secrets', { metadata: { name: 'secret' }, data: { token: 'dG9rZW4=' } })
-    api.put('/api/v1/namespaces/skyhook/configmaps', { metadata: { name: 'modes' }, data: { mode: 'fast' } })
-    const lives = new FaultyLives(api)
+  static async start(faultPlans: readonly FaultPlan[], options: LivesOptions): Promise<FaultyLives> {
+    const lives = new FaultyLives(options)
+    const create = async (path: string, body: object): Promise<void> =>
+      void (await lives.#admin.json('POST', path, { body }))
+    for (const name of ['skyhook', 'apps']) await create('/api/v1/namespaces', { metadata: { name } })
+    const ours = '/api/v1/namespaces/skyhook'
+    await create(`${ours}/secrets`, { metadata: { name: 'secret' }, data: { token: 'dG9rZW4=' } })
+    await create(`${ours}/configmaps`, { metadata: { name: 'modes' }, data: { mode: 'fast' } })
     for (const [index, faultPlan] of faultPlans.entries()) await lives.#add(`n${index}`, faultPlan)
-    lives.#writeSkyhook(1, { fake: fakePackage })
+    await create(skyhooksPath, {
+      ...skyhookTypeMeta,
+      metadata: { name: skyhook },
+      spec: { nodeSelectors: { matchLabels: { pool: 'x' } }, packages: { fake: fakePackage } },
+    })
     return lives
   }
 
-  private constructor(api: FakeApiServer) {
-    this.#api = api
-    const evictedPod = ({ method, path }: RecordedRequest): string | undefined =>
-      method === 'POST' ? /^\/api\/v1\/namespaces\/apps\/pods\/(.+)\/eviction$/.exec(path)?.[1] : undefined
-    api.answerFirst((request) => {
-      const name = evictedPod(request)
-      if (name === undefined) return undefined
-      for (const collection of [podsOfApps, podsPath]) api.remove(collection, name)
-      return { kind: 'status', status: 201 }
+  private constructor(options: LivesOptions) {
+    this.#options = options
+    const clock = this.#clock
+    this.#server = createSimulatedApiServer({ clock, random: createSeededRandom(options.seed) })
+    this.#admin = createClient(this.#server, { name: 'admin', clock, random: createSeededRandom(0) })
+    this.#server.faults.rules.push({
+      name: 'of a life',
+      fault: (request) =>
+        this.lives.find(({ nodeName }) => nodeName === request.client)?.requestFault(kindOfRequest(request)),
     })
   }
 
   async #add(nodeName: string, faultPlan: FaultPlan): Promise<void> {
-    const life = new Life(this.#clock, faultPlan)
-    const api = this.#api
-    const metadata = { name: `app-of-${nodeName}`, namespace: 'apps' }
-    const pod = { metadata, spec: { nodeName }, status: { phase: 'Running' } }
-    const { uid } = api.put(podsOfApps, pod).metadata
-    api.put(podsPath, { ...pod, metadata: { ...metadata, uid } })
-    const host = await startFakePlatform({
+    const { seed, maxLatencyMs } = this.#options
+    const clock = this.#clock
+    const index = this.lives.length
+    const life = new Life(nodeName, clock, faultPlan)
+    const host = createSimulatedHost({
+      name: nodeName,
+      clock,
+      seed: seed * 100 + index,
+      registry: () => fakeImage,
+      runStep: () => ({ durationMs: 1_000 }),
+    })
+    host.systemd.addService('cron.service', { restart: () => ({ durationMs: 500, result: 'done' }) })
+    startKubelet(host, {
+      clock,
+      transport: createClient(this.#server, { name: 'kubelet', clock, random: host.fork() }),
       nodeName,
-      apiUrl: api.url,
-      clock: this.#clock,
-      random: createSeededRandom(this.lives.length),
-      packageConfig,
-      imageFiles: ['root_dir/etc/fake.conf'],
-      aroundRoot: (root) => this.#faultyRoot(root, life),
+      labels: { pool: 'x' },
+      readyMs: () => 0,
     })
-    host.systemd.carriesOutJobs()
-    const cron = { activeState: 'active', subState: 'running', invocationId: 'c'.repeat(32) }
-    host.systemd.hostUnits.set('cron.service', cron)
-    const bootID = readFileSync(`${host.folder}/proc/sys/kernel/random/boot_id`, 'utf8').trim()
-    api.put(nodesPath, {
-      metadata: { name: nodeName, labels: { pool: 'x' } },
-      spec: {},
-      status: { conditions: [{ type: 'Ready', status: 'True' }], nodeInfo: { bootID } },
-    })
-    api.answerFirst((request) =>
-      request.headers['user-agent'] === `skyhookd/${nodeName}` ? life.requestFault(kindOfRequest(request)) : undefined,
-    )
+    const metadata = { name: `app-of-${nodeName}`, namespace: 'apps' }
+    const spec = { nodeName, terminationGracePeriodSeconds: 0, containers: [{ name: 'main', image: 'none' }] }
+    await this.#admin.json('POST', '/api/v1/namespaces/apps/pods', { body: { metadata, spec } })
+    const lines: LogLine[] = []
     this.lives.push(life)
-    this.#hosts.push(host)
-    const platform = {
-      ...host.platform,
-      connectApi: (onRequest: Parameters<Platform['connectApi']>[0]) =>
-        this.#trackedTransport(host.platform.connectApi(onRequest), life),
+    this.#lines.push(lines)
+    const start = (): void => {
+      const agent = startSimulatedAgent(host, {
+        settings: settingsOf(nodeName, '/'),
+        connectApi: ({ isCensus, ...client }) =>
+          createClient(this.#server, {
+            ...client,
+            name: isCensus ? 'census' : nodeName,
+            latencyMs: (random) => maxLatencyMs * (0.5 + random.number() / 2),
+          }),
+        onLog: (line) => void lines.push(line),
+        aroundRoot: (root) => faultyRoot(root, life),
+      })
+      this.#agents[index] = agent
+      const startAgain = (): void => void (life.areFaultsOn && clock.startTimer(1_000, start))
+      agent.ended.then(startAgain, startAgain)
     }
-    this.#ended.push(runAgent(host.settings, platform).catch(() => -1))
-  }
-
-  #faultyRoot(root: HostRoot, life: Life): HostRoot {
-    return new Proxy(root, {
-      get: (target, method, receiver) => {
-        const value: unknown = Reflect.get(target, method, receiver)
-        if (typeof value !== 'function' || method === 'newTemporaryToken') return value
-        return async (...parameters: unknown[]): Promise<unknown> => {
-          const [from, to] = parameters
-          const path = String(method === 'copyTree' || method === 'rename' || method === 'link' ? to : from)
-          const fault = life.fileFault(kindOf(`${String(method)} ${path}`))
-          if (fault) {
-            const error = new Error(`${fault.errno}: ${fault.mark}, ${String(method)} '${path}'`)
-            throw Object.assign(error, { code: fault.errno, syscall: String(method), path })
-          }
-          return await this.#track(Promise.resolve(Reflect.apply(value, target, parameters)))
-        }
-      },
-    })
-  }
-
-  #trackedTransport(transport: KubeTransport, life: Life): KubeTransport {
-    return {
-      ...transport,
-      json: async (method, path, options) => {
-        const answer = transport.json<never>(method, path, options)
-        return life.isSilent ? await answer : await this.#track(answer)
-      },
-    }
-  }
-
-  async #track<T>(task: Promise<T>): Promise<T> {
-    this.#inFlight++
-    try {
-      return await task
-    } finally {
-      this.#inFlight--
-    }
-  }
-
-  #writeSkyhook(generation: number, packages: object): void {
-    const metadata = { name: skyhook, generation }
-    const spec = { nodeSelectors: { matchLabels: { pool: 'x' } }, packages }
-    this.#api.put(skyhooksPath, { ...skyhookTypeMeta, metadata, spec })
+    start()
   }
 
   /** Removes the package: all nodes uninstall it. */
-  removePackage(): void {
-    this.#writeSkyhook(2, {})
+  async removePackage(): Promise<void> {
+    await this.#admin.json('PATCH', `${skyhooksPath}/${skyhook}`, {
+      contentType: 'application/merge-patch+json',
+      body: { spec: { packages: { fake: null } } },
+    })
   }
 
   #annotation(index: number, key: string): string | undefined {
-    const metadata = this.#api.get(nodesPath, `n${index}`)?.metadata
-    return (metadata?.['annotations'] as Record<string, string> | undefined)?.[key]
+    const node = this.#server.object('nodes', undefined, `n${index}`) as KubernetesNode | undefined
+    return node?.metadata.annotations?.[key]
   }
 
   areAllComplete(): boolean {
@@ -316,36 +311,40 @@ export class FaultyLives {
       .join('\n')
   }
 
-  endFaults(): void {
-    for (const life of this.lives) {
-      life.areFaultsOn = false
-      life.current = undefined
-    }
-  }
-
-  /** Lets virtual time pass, and files and sockets answer, until the condition holds. Returns whether it does. */
+  /** Lets virtual time pass until the condition holds. Returns whether it does. */
   async pass(maxMs: number, isReached: () => boolean): Promise<boolean> {
     for (let passedMs = 0; passedMs < maxMs; passedMs += stepMs) {
       await this.#clock.advance(stepMs)
-      do await sleep(1)
-      while (this.#inFlight > 0)
       for (const [index, life] of this.lives.entries()) {
-        const host = this.#hosts[index]
         const isComplete = this.#annotation(index, statusKey(skyhook)) === 'complete'
-        if (host) life.judge(this.#annotation(index, reasonKey(skyhook)), isComplete, host)
+        life.judge(this.#annotation(index, reasonKey(skyhook)), isComplete, this.#lines[index] ?? [])
       }
       if (isReached()) return true
     }
     return false
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.endFaults()
-    for (const host of this.#hosts) host.terminate()
-    let areOver = false
-    void Promise.all(this.#ended).then(() => (areOver = true))
-    await this.pass(60_000, () => areOver)
-    for (const host of this.#hosts) await host[Symbol.asyncDispose]()
-    await this.#api.stop()
+  [Symbol.dispose](): void {
+    for (const life of this.lives) life.areFaultsOn = false
+    for (const agent of this.#agents) agent.kill()
   }
+}
+
+/** The files of a host, where the operation that has its turn fails. */
+function faultyRoot(root: HostRoot, life: Life): HostRoot {
+  const operations = Object.entries(root).map(([method, operation]: [string, (...parameters: never) => unknown]) => {
+    if (method === 'newTemporaryToken') return [method, operation]
+    const faulty = async (...parameters: never): Promise<unknown> => {
+      const [from, to] = parameters as readonly unknown[]
+      const path = String(method === 'copyTree' || method === 'rename' || method === 'link' ? to : from)
+      const fault = life.fileFault(kindOf(`${method} ${path}`))
+      if (fault) {
+        const error = new Error(`${fault.errno}: ${fault.mark}, ${method} '${path}'`)
+        throw Object.assign(error, { code: fault.errno, syscall: method, path })
+      }
+      return await operation(...parameters)
+    }
+    return [method, faulty]
+  })
+  return Object.fromEntries(operations) as HostRoot
 }

@@ -36,7 +36,8 @@ export type Fault =
 export type FaultRule = {
   /** For the counts. */
   readonly name: string
-  readonly fault: Fault
+  /** Or decides for each request. */
+  readonly fault: Fault | ((request: RoutedRequest) => Fault | undefined)
   /** Default: every request. */
   readonly matches?: (request: RoutedRequest) => boolean
   /** Default: 1. */
@@ -61,8 +62,10 @@ export function createFaultPlan(random: Random): FaultPlan {
     hits,
     pick(request) {
       for (const rule of this.rules) {
-        const { name, fault, matches, probability = 1, times = Infinity } = rule
-        if (times <= 0 || matches?.(request) === false || !appliesTo(fault, request)) continue
+        const { name, matches, probability = 1, times = Infinity } = rule
+        if (times <= 0 || matches?.(request) === false) continue
+        const fault = typeof rule.fault === 'function' ? rule.fault(request) : rule.fault
+        if (fault === undefined || !appliesTo(fault, request)) continue
         if (probability < 1 && random.number() >= probability) continue
         if (rule.times !== undefined) rule.times--
         hits.set(name, (hits.get(name) ?? 0) + 1)

@@ -33,6 +33,8 @@ export type AgentOptions = {
   readonly settings: Settings
   readonly connectApi: ConnectApi
   readonly onLog?: (line: LogLine) => void
+  /** What stands between the agent and the files of its host. */
+  readonly aroundRoot?: (root: HostRoot) => HostRoot
   /** What `runAgent` is, for agents of another version. */
   readonly run?: typeof runAgent
 }
@@ -83,7 +85,8 @@ const rootOf = (host: SimulatedHost, root: HostRoot): HostRoot => ({
       : await root.readText(path),
 })
 
-function platformOf(host: SimulatedHost, process: AgentProcess, { connectApi, onLog }: AgentOptions) {
+function platformOf(host: SimulatedHost, process: AgentProcess, options: AgentOptions) {
+  const { connectApi, onLog, aroundRoot = (root) => root } = options
   const { disk, bus, claims, registry, fetchFate } = host
   const { clock } = process
   const random = host.fork()
@@ -131,7 +134,7 @@ function platformOf(host: SimulatedHost, process: AgentProcess, { connectApi, on
     random,
     log: { debug: logAt('debug'), info: logAt('info'), warn: logAt('warn'), error: logAt('error') },
     processId: process.id,
-    root: mortal(process, rootOf(host, createSimulatedRoot({ disk, random, passed }))),
+    root: mortal(process, aroundRoot(rootOf(host, createSimulatedRoot({ disk, random, passed })))),
     connectBus: () =>
       createBusConnection({
         clock,
