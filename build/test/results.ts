@@ -8,6 +8,8 @@ type Report = {
   readonly numFailedTests: number
   readonly testResults: readonly {
     readonly name: string
+    readonly startTime: number
+    readonly endTime: number
     readonly assertionResults: readonly {
       readonly fullName: string
       readonly status: string
@@ -22,24 +24,39 @@ type Environment = Readonly<Record<string, string>>
 
 /** Of the message of each failed test, at the end. */
 const messageLines = 6
+const slowestFiles = 10
 
-/** Each part prints what it does when it ends, or at once if it `isForeground`. None throws. */
-export type Parts = {
+/** Parts that run one after another, beside those of other lanes. None throws. */
+export type Lane = {
   /** A program that says by its exit code alone whether it passed; its output is shown only if it did not. */
   readonly check: (name: string, command: Command, env?: Environment) => Promise<void>
-  /** One project of vitest. A run without a report counts as one failure. */
-  readonly tests: (project: string, env?: Environment) => Promise<void>
+  /** Projects of vitest. A run without a report counts as one failure. */
+  readonly tests: (projects: string | readonly string[], options?: TestOptions) => Promise<void>
   /** A program whose last line is `N passed, N failed`. */
   readonly campaign: (path: string, ...parameters: readonly string[]) => Promise<void>
 }
 
+export type TestOptions = {
+  readonly env?: Environment
+  /** For vitest. */
+  readonly parameters?: readonly string[]
+}
+
+export type LaneOptions = {
+  /** What a part prints is shown at once; otherwise when it ends, in one piece. */
+  readonly isFollowed?: boolean
+  /** 19: with the processor time that nothing else wants. */
+  readonly nice?: number
+}
+
 export type Results = {
-  readonly foreground: Parts
-  /** With the processor time that nothing else wants, and without a line between those of the foreground. */
-  readonly background: Parts
+  readonly lane: (options?: LaneOptions) => Lane
   readonly fail: (name: string) => void
-  /** What failed and why, then the counts: whoever has only the last lines of a log must know. */
-  readonly summary: () => { readonly text: string; readonly isGood: boolean }
+  /**
+   * Where the time went, what failed and why, then the counts: whoever has only the last lines of a log must know.
+   * `boots`: a line for each sandbox, as `SANDBOX_BOOTS` has it.
+   */
+  readonly summary: (boots?: string) => { readonly text: string; readonly isGood: boolean }
 }
 
 /** `folder`: for reports. */
@@ -47,68 +64,108 @@ export function collectResults(folder: string): Results {
   let passed = 0
   let failed = 0
   const failures: string[] = []
+  const phases: Phase[] = []
+  const files: Phase[] = []
 
   const fail = (name: string): void => {
     failed++
     failures.push(name)
   }
 
-  const parts = (isForeground: boolean): Parts => {
+  const lane = ({ isFollowed = false, nice = 0 }: LaneOptions = {}): Lane => {
     const run = ([program, ...parameters]: Command, env: Environment, isShown: boolean): Promise<Ended> =>
-      isForeground
-        ? runProgram([program, ...parameters], env, isShown)
-        : runProgram(['nice', '-n', '19', program, ...parameters], env, false)
-    const show = (output: string): void => {
-      if (!isForeground && output !== '') process.stdout.write(output)
+      nice === 0
+        ? runProgram([program, ...parameters], env, isShown && isFollowed)
+        : runProgram(['nice', '-n', String(nice), program, ...parameters], env, isShown && isFollowed)
+    const ended = (name: string, verdict: string, { output, seconds }: Ended, isShown: boolean): void => {
+      phases.push({ name, seconds })
+      if (isShown && !isFollowed) process.stdout.write(output)
+      console.log(`${verdict}: ${name} (${seconds.toFixed(1)} s)`)
     }
     return {
       async check(name, command, env = {}) {
-        const { isGood, output, seconds } = await run(command, env, false)
-        if (isGood) passed++
+        const end = await run(command, env, false)
+        if (end.isGood) passed++
         else {
           fail(name)
-          process.stdout.write(output)
+          process.stdout.write(end.output)
         }
-        console.log(`${isGood ? 'ok' : 'failed'}: ${name} (${seconds} s)`)
+        ended(name, end.isGood ? 'ok' : 'failed', end, false)
       },
-      async tests(project, env = {}) {
-        const file = join(folder, `${project}.json`)
-        const options = ['--reporter=default', '--reporter=json', `--outputFile.json=${file}`]
-        const { isGood, output, seconds } = await run(['vitest', 'run', '--project', project, ...options], env, true)
-        show(output)
+      async tests(projects, { env = {}, parameters = [] } = {}) {
+        const names = [projects].flat()
+        const name = `${names.join(' and ')} tests`
+        const file = join(folder, `${names.join('-')}.json`)
+        const options = ['--reporter=default', '--reporter=json', `--outputFile.json=${file}`, ...parameters]
+        const chosen = names.flatMap((project) => ['--project', project])
+        const end = await run(['vitest', 'run', ...chosen, ...options], env, true)
+        ended(name, 'ended', end, true)
         const report = readReport(file)
-        if (report === undefined) return fail(`${project} tests gave no report`)
+        if (report === undefined) return fail(`${name} gave no report`)
         passed += report.numPassedTests
         failed += report.numFailedTests
         failures.push(...failuresOf(report))
-        if (!isGood && report.numFailedTests === 0) fail(`${project} tests: a file could not be loaded`)
-        console.log(`ended: ${project} tests (${seconds} s)`)
+        files.push(...filesOf(report))
+        if (!end.isGood && report.numFailedTests === 0) fail(`${name}: a file could not be loaded`)
       },
       async campaign(path, ...parameters) {
         const command: Command = [process.execPath, join(import.meta.dirname, '../..', path), ...parameters]
-        const { output, seconds } = await run(command, {}, true)
-        show(output)
-        const [, good, bad] = /^(\d+) passed, (\d+) failed$/m.exec(output) ?? []
+        const end = await run(command, {}, true)
+        ended(path, 'ended', end, true)
+        const [, good, bad] = /^(\d+) passed, (\d+) failed$/m.exec(end.output) ?? []
         passed += Number(good ?? 0)
         failed += Number(bad ?? 1) // it ended early
         if (bad !== '0') failures.push(`${path} ${parameters.join(' ')}`)
-        console.log(`ended: ${path} (${seconds} s)`)
       },
     }
   }
 
   return {
-    foreground: parts(true),
-    background: parts(false),
+    lane,
     fail,
-    summary: () => ({
-      text: [...failures.map((failure) => `failed: ${failure}`), `${passed} passed, ${failed} failed`].join('\n'),
+    summary: (boots = '') => ({
+      text: [
+        ...section('minutes per phase (some run side by side)', slowest(phases, phases.length)),
+        ...section('slowest files', slowest(files, slowestFiles)),
+        ...section('boots of sandboxes', bootsOf(boots)),
+        ...failures.map((failure) => `failed: ${failure}`),
+        `${passed} passed, ${failed} failed`,
+      ].join('\n'),
       isGood: failed === 0,
     }),
   }
 }
 
-type Ended = { readonly isGood: boolean; readonly output: string; readonly seconds: string }
+type Phase = { readonly name: string; readonly seconds: number }
+
+const slowest = (phases: readonly Phase[], count: number): readonly string[] =>
+  phases
+    .toSorted((a, b) => b.seconds - a.seconds)
+    .slice(0, count)
+    .map(({ name, seconds }) => `${(seconds / 60).toFixed(1).padStart(7)} min  ${name}`)
+
+const section = (title: string, lines: readonly string[]): readonly string[] =>
+  lines.length === 0 ? [] : [`${title}:`, ...lines]
+
+function bootsOf(text: string): readonly string[] {
+  const seconds = text
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => Number(line.split(' ')[2]))
+  if (seconds.length === 0) return []
+  const sum = seconds.reduce((all, one) => all + one, 0)
+  return [
+    `  ${seconds.length} in ${(sum / 60).toFixed(1)} min, each ${Math.min(...seconds)} to ${Math.max(...seconds)} s`,
+  ]
+}
+
+const filesOf = ({ testResults }: Report): readonly Phase[] =>
+  testResults.map(({ name, startTime, endTime }) => ({
+    name: relative(process.cwd(), name),
+    seconds: (endTime - startTime) / 1_000,
+  }))
+
+type Ended = { readonly isGood: boolean; readonly output: string; readonly seconds: number }
 
 /** Resolves with all that the program printed; with `isShown` it is printed at once, too. */
 function runProgram([program, ...parameters]: Command, env: Environment, isShown: boolean): Promise<Ended> {
@@ -125,7 +182,7 @@ function runProgram([program, ...parameters]: Command, env: Environment, isShown
       resolve({
         isGood,
         output: Buffer.concat(chunks).toString('utf8'),
-        seconds: ((Date.now() - startedMs) / 1_000).toFixed(1),
+        seconds: (Date.now() - startedMs) / 1_000,
       })
     child.once('error', (error) => {
       chunks.push(Buffer.from(`${error.message}\n`))

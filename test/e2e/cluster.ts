@@ -15,7 +15,7 @@ import { selectorLabel, traces, type Manifest } from './skyhooks.ts'
 export const nodeNames = ['node-1', 'node-2', 'node-3'] as const
 export type NodeName = `node-${number}`
 
-/** The cluster that all end-to-end files share, with a separate recording for each file. */
+/** The cluster that the end-to-end files of one worker share, with a separate recording for each file. */
 export type Cluster = {
   readonly sandbox: Sandbox
   readonly api: KubeTransport
@@ -54,6 +54,12 @@ export type DedicatedSandbox = {
   readonly env: Readonly<Record<string, string>>
 }
 
+/** Files that run at the same time share none. */
+function sharedSandbox(): string {
+  const worker = process.env['VITEST_POOL_ID'] ?? '1'
+  return worker === '1' ? inject('sandbox') : `${inject('sandbox')}-${worker}`
+}
+
 /**
  * The shared cluster, or a dedicated one, for the whole file: its fields are set once the file's tests run. Prints the
  * agents' logs after a failure, and removes what the file applied.
@@ -62,7 +68,7 @@ export function useCluster(dedicated?: DedicatedSandbox): Cluster {
   const cluster = {} as Cluster
   let close = async (): Promise<void> => undefined
   beforeAll(async () => {
-    const box = sandbox(dedicated ? `${inject('sandbox')}-${dedicated.name}` : inject('sandbox'))
+    const box = sandbox(dedicated ? `${inject('sandbox')}-${dedicated.name}` : sharedSandbox())
     const up = ['up', String(dedicated?.nodes ?? nodeNames.length)]
     if (!existsSync(join(box.folder, 'env'))) await box.must(up, dedicated && { env: dedicated.env })
     const opened = await open(box)

@@ -1,7 +1,7 @@
 /**
- * Global set-up of the tests on real parts. The end-to-end files share one sandbox, booted by the first file that uses
- * it (cluster.ts); this file names it, and removes it however the run ends. A killed run leaves a sandbox behind, which
- * the next run removes.
+ * Global set-up of the tests on real parts. The end-to-end files of one worker share a sandbox, booted by the first file
+ * that uses it (cluster.ts); this file names them, and removes them however the run ends. A killed run leaves sandboxes
+ * behind, which the next run removes.
  *
  * `E2E_SANDBOX=name` uses that sandbox instead, boots it if necessary, and leaves it up: for work on a test.
  */

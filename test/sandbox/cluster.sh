@@ -64,6 +64,7 @@ sandbox_up() { # sandbox_up NODES
     await_agent "$tag"
     progress "agent runs on every node"
   fi
+  [[ -z ${SANDBOX_BOOTS:-} ]] || echo "$SANDBOX $nodes $SECONDS" >>"$SANDBOX_BOOTS"
   say "sandbox $SANDBOX is up: . ${STATE/#"$PWD"\//}/env && kubectl get nodes"
 }
 

@@ -26,44 +26,58 @@ function program(folder: string, text: string): string {
   return relative(root, file)
 }
 
+/** Without where the time went. */
+function closing(results: Results): { readonly text: string; readonly isGood: boolean } {
+  const { text, isGood } = results.summary()
+  return { text: text.replace(/^[^]*? min {2}.*\n(?! )/, ''), isGood }
+}
+
 test('a check that fails is named at the end, and its output is shown', async () => {
   const { results, printed } = start()
-  await results.foreground.check('good', ['sh', '-c', 'echo quiet'])
-  await results.foreground.check('bad', ['sh', '-c', 'echo loud >&2; exit 3'])
+  await results.lane({ isFollowed: true }).check('good', ['sh', '-c', 'echo quiet'])
+  await results.lane({ isFollowed: true }).check('bad', ['sh', '-c', 'echo loud >&2; exit 3'])
   expect(printed()).toMatch(/^ok: good \(\S+ s\)\nloud\nfailed: bad \(\S+ s\)\n$/)
-  expect(results.summary()).toEqual({ text: 'failed: bad\n1 passed, 1 failed', isGood: false })
+  expect(closing(results)).toEqual({ text: 'failed: bad\n1 passed, 1 failed', isGood: false })
 })
 
 test('a program that does not exist is a failure that says so', async () => {
   const { results, printed } = start()
-  await results.foreground.check('missing', ['/nonexistent/program'])
+  await results.lane({ isFollowed: true }).check('missing', ['/nonexistent/program'])
   expect(printed()).toContain('ENOENT')
-  expect(results.summary().text).toBe('failed: missing\n0 passed, 1 failed')
+  expect(closing(results).text).toBe('failed: missing\n0 passed, 1 failed')
 })
 
 test('the counts of a campaign are added', async () => {
   const { folder, results } = start()
   const path = program(folder, 'console.log("3 passed, 0 failed")')
-  await results.background.campaign(path)
-  await results.foreground.campaign(path)
-  expect(results.summary()).toEqual({ text: '6 passed, 0 failed', isGood: true })
+  await results.lane({ nice: 19 }).campaign(path)
+  await results.lane({ isFollowed: true }).campaign(path)
+  expect(closing(results)).toEqual({ text: '6 passed, 0 failed', isGood: true })
 })
 
 test('a campaign that ends without its counts is one failure', async () => {
   const { folder, results } = start()
   const path = program(folder, 'console.log("seed 7"); process.exit(1)')
-  await results.background.campaign(path, '--seeds', '9')
-  expect(results.summary().text).toBe(`failed: ${path} --seeds 9\n0 passed, 1 failed`)
+  await results.lane({ nice: 19 }).campaign(path, '--seeds', '9')
+  expect(closing(results).text).toBe(`failed: ${path} --seeds 9\n0 passed, 1 failed`)
 })
 
-test('the background runs with the lowest priority and prints when it has ended', async () => {
+test('a lane that nobody follows has the priority it was given, and prints a part when it has ended', async () => {
   const { folder, results, printed } = start()
   const path = program(
     folder,
     'console.log((await import("node:os")).getPriority()); console.log("1 passed, 0 failed")',
   )
-  const running = results.background.campaign(path)
+  const running = results.lane({ nice: 19 }).campaign(path)
   expect(printed()).toBe('')
   await running
   expect(printed()).toMatch(/^19\n1 passed, 0 failed\nended: /)
+})
+
+test('the summary says where the time went: phases, files and boots of sandboxes', async () => {
+  const { results } = start()
+  await results.lane().check('good', ['sh', '-c', 'true'])
+  expect(results.summary('one 3 12\ntwo 1 18\n').text).toMatch(
+    /^minutes per phase.*:\n +0\.0 min {2}good\nboots of sandboxes:\n {2}2 in 0\.5 min, each 12 to 18 s\n1 passed, 0 failed$/,
+  )
 })
