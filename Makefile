@@ -78,11 +78,11 @@ mutants: deps ## put deliberate bugs into the sources, which unit tests must cat
 .PHONY: fleet
 fleet: deps ## simulated fleets by seed (SEEDS=n, FIRST=k; SEED=k: one; MUTANTS=1)
 	@$(if $(MUTANTS),node test/fleet/mutants/campaign.ts $(if $(SEEDS),--seeds $(SEEDS)) $(if $(FIRST),--first $(FIRST)), \
-	  node test/fleet/run/campaign.ts $(if $(SEED),--seed $(SEED),$(if $(SEEDS),--seeds $(SEEDS)) $(if $(FIRST),--first $(FIRST)) $(if $(RECORD),--record $(RECORD))))
+	  node test/fleet/run/campaign.ts $(if $(SEED),--seed $(SEED),$(if $(SEEDS),--seeds $(SEEDS)) $(if $(FIRST),--first $(FIRST)) --continue))
 
 .PHONY: faults
 faults: deps ## every failpoint and fault (SAMPLE=n, MINUTES=n, REST=1: the rest); root; 2 h
-	@node test/faults/campaign.ts $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(REST),--done test/faults/passed.txt)
+	@node test/faults/campaign.ts $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(REST),--rest)
 
 .PHONY: chaos
 chaos: deps ## real hosts under faults and edits (MINUTES=10, SEED=n); needs root
