@@ -1,0 +1,50 @@
+import { expect, test } from 'vitest'
+import { isCovered, uncoveredRanges } from './ranges.ts'
+
+/** `[first line, last line, runs]` of each statement. */
+const coverageOf = (...statements: readonly (readonly [number, number, number])[]) => ({
+  statementMap: Object.fromEntries(
+    statements.map(([first, last], id) => [id, { start: { line: first }, end: { line: last } }]),
+  ),
+  s: Object.fromEntries(statements.map(([, , runs], id) => [id, runs])),
+})
+
+test.each<[string, Parameters<typeof coverageOf>, string[]]>([
+  ['nothing in an empty file', [], []],
+  ['nothing that ran', [[1, 1, 3]], []],
+  ['one line', [[4, 4, 0]], ['4']],
+  ['a statement of several lines', [[4, 9, 0]], ['4-9']],
+  [
+    'neighbours as one place',
+    [
+      [3, 3, 0],
+      [4, 6, 0],
+      [9, 9, 0],
+    ],
+    ['3-9'],
+  ],
+  [
+    'two places around what ran',
+    [
+      [9, 9, 0],
+      [3, 3, 0],
+      [5, 5, 1],
+    ],
+    ['3', '9'],
+  ],
+  [
+    'no line of which a part ran',
+    [
+      [3, 3, 0],
+      [3, 3, 1],
+    ],
+    [],
+  ],
+])('the report names %s', (_, statements, expected) => {
+  expect(uncoveredRanges(coverageOf(...statements))).toEqual(expected)
+})
+
+test('tests, generated files and other folders are not asked for', () => {
+  const files = ['src/a.ts', 'build/b.ts', 'src/a.test.ts', 'src/schemas/generated/c.ts', 'test/d.ts', 'src/e.md']
+  expect(files.filter(isCovered)).toEqual(['src/a.ts', 'build/b.ts'])
+})
