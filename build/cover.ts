@@ -58,7 +58,8 @@ function coverageOf(files: readonly string[] | 'all'): Map<string, FileCoverage>
       ],
       { cwd: repository, stdio: 'ignore' },
     )
-    if (status !== 0) console.log('some tests failed (make check shows them): what they would have reached may be missing below')
+    if (status !== 0)
+      console.log('some tests failed (make check shows them): what they would have reached may be missing below')
     const report = join(folder, 'coverage-final.json')
     if (!existsSync(report)) throw new Error('vitest made no report: does make check pass?')
     const found = JSON.parse(readFileSync(report, 'utf8')) as Record<string, FileCoverage>
