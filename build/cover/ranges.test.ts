@@ -1,15 +1,16 @@
 import { expect, test } from 'vitest'
 import { isCovered, uncoveredRanges } from './ranges.ts'
 
-/** `[first line, last line, runs]` of each statement. */
-const coverageOf = (...statements: readonly (readonly [number, number, number])[]) => ({
+type Statement = readonly [firstLine: number, lastLine: number, runs: number]
+
+const coverageOf = (statements: readonly Statement[]) => ({
   statementMap: Object.fromEntries(
     statements.map(([first, last], id) => [id, { start: { line: first }, end: { line: last } }]),
   ),
   s: Object.fromEntries(statements.map(([, , runs], id) => [id, runs])),
 })
 
-test.each<[string, Parameters<typeof coverageOf>, string[]]>([
+test.each<[string, Statement[], string[]]>([
   ['nothing in an empty file', [], []],
   ['nothing that ran', [[1, 1, 3]], []],
   ['one line', [[4, 4, 0]], ['4']],
@@ -41,7 +42,7 @@ test.each<[string, Parameters<typeof coverageOf>, string[]]>([
     [],
   ],
 ])('the report names %s', (_, statements, expected) => {
-  expect(uncoveredRanges(coverageOf(...statements))).toEqual(expected)
+  expect(uncoveredRanges(coverageOf(statements))).toEqual(expected)
 })
 
 test('tests, generated files and other folders are not asked for', () => {
