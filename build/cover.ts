@@ -48,8 +48,9 @@ function coverageOf(files: readonly string[] | 'all'): Map<string, FileCoverage>
     const included = files === 'all' ? ['src/**/*.ts', 'build/**/*.ts'] : files
     const tests = files === 'all' ? ['run'] : ['related', '--run', ...files]
     const { status } = spawnSync(
-      'vitest',
+      process.execPath,
       [
+        'node_modules/vitest/vitest.mjs',
         ...tests,
         '--project',
         'unit',
