@@ -1,4 +1,5 @@
 /** A release: everything that people install, as one folder. See `--help`. */
+import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { systemClock, systemRandom } from '../src/daemon/platform/system-clock.ts'
@@ -6,14 +7,14 @@ import { createRegistryClient } from '../src/packages/oci/read/registry.ts'
 import { nodeVersion } from './node-binary.ts'
 import { registryFromEnvironment } from './registry-login.ts'
 import { buildRelease, checkPrefix } from './release/folder.ts'
-import { commitsOf, releaseNotes } from './release/notes.ts'
+import { releaseNotes } from './release/notes.ts'
 import { pushRelease } from './release/push.ts'
 import { cleanCommit } from './release/source.ts'
 import { checkVersion, statedVersions } from './release/version.ts'
 
 const usage = `usage: node build/release.ts --version VERSION [--out FOLDER] [--push REGISTRY/PATH] [--url URL]
 
-  --version VERSION     must be what package.json and chart/Chart.yaml state
+  --version VERSION     must be what package.json and chart/Chart.yaml state, and have a section in CHANGELOG.md
   --out FOLDER          where the release goes (default: dist/release); replaces a release that is there
   --push REGISTRY/PATH  pushes images and chart below it, and names it in chart, manifests and samples (default:
                         registry.example.com/infra is named and nothing is pushed); login from REGISTRY_USER,
@@ -49,8 +50,7 @@ async function main(): Promise<number> {
   checkNode()
   const commit = cleanCommit(repository)
   const prefix = checkPrefix(push ?? unpushedPrefix)
-  const { previous, commits } = commitsOf(repository, version)
-  const notes = releaseNotes(version, previous, commits)
+  const notes = releaseNotes(readFileSync(join(repository, 'CHANGELOG.md'), 'utf8'), version)
   const images = await buildRelease({
     repository,
     version,

@@ -265,30 +265,6 @@ test('a ledger of a newer version stays as it is, and the census says so once', 
   expect(status.completeNodes).toBe('1/2')
 })
 
-test('a ledger of a version before batches gets batches, and one that it writes again later gets the same', async () => {
-  await turn(start(), 1)
-  const before = ledgerNow() as Ledger
-  // JSON leaves out what is undefined
-  const withoutBatches = (ledger: Ledger): object => ({
-    ...ledger,
-    policy: undefined,
-    compartments: { '': { matched: 3, completed: 0 } },
-  })
-  rewriteLedger(withoutBatches)
-  const census = start()
-  await turn(census, 1)
-  expect(ledgerNow()?.compartments).toEqual(before.compartments)
-  expect(ledgerNow()?.policy).toEqual(before.policy)
-  putSlot(0, 'working', 4) // of an epoch that nobody remembers any more
-  report('n1', 'in_progress')
-  rewriteLedger(withoutBatches)
-  await turn(census, 1)
-  putSlot(0, 'finished', 4)
-  report('n1', 'complete')
-  await turn(census, 3)
-  expect(batchNow()).toMatchObject({ epoch: 5, completed: 1, currentBatch: 2 })
-})
-
 test('a policy that is gone leaves the ledger as it is', async () => {
   const census = start()
   await turn(census, 1)

@@ -80,7 +80,7 @@ async function sync({ clock, log, root }: Platform, components: AgentComponents,
   })
   await Promise.all([
     untilDone('look at the host', () => host.checkFitness()),
-    untilDone('list the Leases', () => ownSlots.untilKnown(signal)),
+    untilDone('list the Leases', () => ownSlots.untilKnown()),
     untilDone('observe the running steps', () => executors.steps.observeOpen()),
     untilDone('list the running steps', () => straySteps.find()),
   ])

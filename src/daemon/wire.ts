@@ -8,7 +8,6 @@ import { createPolicyWatch } from '../lease/policy-watch.ts'
 import { toWallMs, wallOffsetMs } from '../schemas/clock.ts'
 import type { PolicyKnowledge } from '../schemas/deployment-policy.ts'
 import { isWholeJournal, journalVersion, type Journal } from '../schemas/journal.ts'
-import { upgradeJournal } from '../schemas/journal-v1.ts'
 import { takeSnapshot, type Snapshot } from '../stages/model/snapshot.ts'
 import { countRequests } from '../stages/package/run-requests.ts'
 import { carryTimes } from '../stages/skyhook/carry-times.ts'
@@ -154,12 +153,7 @@ export async function wire({ settings, platform, isTimeContinued, signal }: Wire
     signal,
   })
   const journal = createJournalStore(
-    openJournalFile<Journal>(root, {
-      version: journalVersion,
-      clock,
-      upgrade: upgradeJournal,
-      isWhole: isWholeJournal,
-    }),
+    openJournalFile<Journal>(root, { version: journalVersion, clock, isWhole: isWholeJournal }),
     log,
     (journal) => carryTimes(journal, { nowMs: clock.steadyMs(), isContinued: isTimeContinued() }),
   )

@@ -69,7 +69,7 @@ describe('countedScope', () => {
     )
   })
 
-  test('a node that goes by a policy learns nothing from a ledger of a version before batches', () => {
+  test('a node that goes by a policy learns nothing from a ledger that was counted without one', () => {
     const policy = { uid: 'p', generation: 1, applied: ledger.applied }
     expect(countedScope([leaseOf()], { ...query, policy })).toEqual({
       unknown: 'the census has not opened a batch for the DeploymentPolicy yet',

@@ -118,7 +118,6 @@ function whyOutdated(
   ledger: Ledger,
   { uid, generation, applied }: NonNullable<LedgerQuery['policy']>,
 ): string | undefined {
-  // as a census leaves it that is of a version before batches
   if (ledger.policy === undefined) return 'the census has not opened a batch for the DeploymentPolicy yet'
   if (ledger.policy.uid !== uid || ledger.policy.generation !== generation)
     return 'the census has not counted since the DeploymentPolicy changed'

@@ -127,7 +127,7 @@ export function slotLabels(scope: Scope, kind: SlotKind, nodeName: string): Reco
 
 /**
  * By the node an agent finds its own slots, by the shard the admission policy finds the other slots of a holder. Only
- * `holderIdentity` says who holds a slot: slots of older agents lack these labels until the next renewal.
+ * `holderIdentity` says who holds a slot.
  */
 export function nodeLabels(nodeName: string): Record<string, string> {
   return { [labelKeys.node]: nodeLabelValue(nodeName), [labelKeys.nodeShard]: nodeShard(nodeName) }
@@ -135,9 +135,6 @@ export function nodeLabels(nodeName: string): Record<string, string> {
 
 /** Label selector of a node's own slots, of any scope. */
 export const ownSlotsSelector = (nodeName: string): string => `${labelKeys.node}=${nodeLabelValue(nodeName)}`
-
-/** Label selector of the slots of older agents, whose Leases do not name their node in a label. */
-export const unlabelledSlotsSelector = `${labelKeys.slotKind},!${labelKeys.node}`
 
 /**
  * A label value that names the node, also the end of a Lease name. The admission policy checks the cut: change both.

@@ -3,14 +3,7 @@ import { isNotFound } from '../kube/errors.ts'
 import { listAll, type ListResult } from '../kube/list.ts'
 import type { KubeTransport } from '../kube/transport.ts'
 import type { Clock } from '../schemas/clock.ts'
-import {
-  controlPlaneScope,
-  labelKeys,
-  scopeSelector,
-  selectorWithControlPlane,
-  type Scope,
-  unlabelledSlotsSelector,
-} from './names.ts'
+import { controlPlaneScope, labelKeys, scopeSelector, selectorWithControlPlane, type Scope } from './names.ts'
 import { countsTowards, isHeldBy, readSlot, type Lease, type NodeIdentity, type Slot } from './slot.ts'
 
 /** The Leases of the agent's namespace. */
@@ -39,12 +32,6 @@ export async function listWithControlPlane(
 ): Promise<{ readonly ofSkyhook: ScopeListing; readonly ofControlPlane: ScopeListing }> {
   const listed = await listLeases(leases, selectorWithControlPlane(scope), signal)
   return { ofSkyhook: listingOf(listed, scope), ofControlPlane: listingOf(listed, controlPlaneScope) }
-}
-
-/** Slots that an older agent of the node left: a watch of the node's slots does not show them. */
-export async function listUnlabelledSlots(leases: Leases, nodeName: string, signal?: AbortSignal): Promise<Slot[]> {
-  const { items } = await listLeases(leases, unlabelledSlotsSelector, signal)
-  return slotsIn(items).filter(({ holder }) => holder === nodeName)
 }
 
 export type SlotObservation =

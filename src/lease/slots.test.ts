@@ -5,7 +5,7 @@ import { startFakeApiServer, type FakeApiServer, type FakeObject } from '../../t
 import type { KubeTransport } from '../kube/transport.ts'
 import { indexedName, labelKeys, ledgerLabels, ledgerName, nodeSlotName, skyhookScope, slotLabels } from './names.ts'
 import type { Limit } from './rule.ts'
-import { listScope, listUnlabelledSlots, type Leases, type ScopeListing } from './slot-reads.ts'
+import { listScope, type Leases, type ScopeListing } from './slot-reads.ts'
 import { isHeldBy, type NodeIdentity, othersFreeAt, type SlotProgress, type Slot } from './slot.ts'
 import { acquire, confirm, type SlotRequest } from './slot-acquisition.ts'
 import { createRecoverySlot } from './slot-creation.ts'
@@ -323,13 +323,13 @@ describe('renew', () => {
     expect(lease(slot)).toMatchObject({ metadata: { annotations: { note: 'mine' } } })
   })
 
-  test('a renewal adds the label by which the node finds the slot of an older agent', async () => {
+  test('a renewal puts back the label by which the node finds its slot', async () => {
     const slot = await acquireHeld(1, 1)
     const existing = lease(slot) as FakeObject
     const { [labelKeys.node]: _, ...labels } = slotLabels(scope, 'slot', 'node-1')
     server.put(leasesPath, { ...existing, metadata: { ...existing.metadata, labels } })
-    const [older] = (await listScope(leases, scope)).slots.filter((slot) => isHeldBy(slot, node(1)))
-    await renew(leases, older as Slot, node(1), working)
+    const [unlabelled] = (await listScope(leases, scope)).slots.filter((slot) => isHeldBy(slot, node(1)))
+    await renew(leases, unlabelled as Slot, node(1), working)
     expect(lease(slot)).toMatchObject({ metadata: { labels: slotLabels(scope, 'slot', 'node-1') } })
   })
 
@@ -492,17 +492,6 @@ describe('recovery', () => {
     const reregistered = { ...node(1), uid: 'new-uid' }
     expect(isHeldBy(slot, reregistered)).toBe(false)
     expect(await release(leases, slot, reregistered)).toEqual({ outcome: 'released' })
-  })
-
-  test('slots of older agents are found by their missing label', async () => {
-    const slot = await acquireHeld(1, 3)
-    await acquireHeld(2, 3)
-    expect(await listUnlabelledSlots(leases, 'node-1')).toEqual([])
-    const found = lease(slot) as FakeObject
-    const { [labelKeys.node]: _, ...labels } = found.metadata['labels'] as Record<string, string>
-    server.put(leasesPath, { ...found, metadata: { ...found.metadata, labels } })
-    expect(await listUnlabelledSlots(leases, 'node-1')).toMatchObject([{ name: slot.name }])
-    expect(await listUnlabelledSlots(leases, 'node-2')).toEqual([])
   })
 })
 

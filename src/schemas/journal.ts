@@ -2,7 +2,7 @@ import type { EnvVar } from './kubernetes.ts'
 import type { Mode, Stage } from './package-config.ts'
 import type { EntryState, Interrupt, NodeStatus, PackageSpec, StageName } from './skyhook.ts'
 
-/** Raised when a document is written that older agents would misread. journal-v1.ts reads the one before. */
+/** Raised when a document is written that older agents would misread. No agent was released with a lower one. */
 export const journalVersion = 2
 
 /**
@@ -308,7 +308,7 @@ export type StepAttempt = {
   readonly mode: Mode
   readonly index: number
   readonly path: string
-  /** Exit codes with which it has passed; absent where an older agent wrote it. */
+  /** Exit codes with which it has passed; 0 alone where absent. */
   readonly returncodes?: readonly number[]
   readonly bootId: string
   readonly startedAtMs: number

@@ -2,9 +2,10 @@
  * `make faults`: whatever fails at any failpoint of the agent, a node ends as if nothing had happened. The failpoints
  * are those that an undisturbed run passes; each is combined with each fault. Ends with `N passed, N failed`.
  */
-import { appendFileSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
+import { appendFileSync, existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { campaignRecord } from '../../build/campaign-record.ts'
 import { installNoFsyncAgent } from './no-fsync-control.ts'
 import { openFaultCluster, type FaultCluster } from './fault-cluster.ts'
 import { faultNames, type FaultName } from './faults.ts'
@@ -15,17 +16,20 @@ import { allCases, isSameCase, passedCases, sample, sampleWithRegressions, type 
 import { deviationsOf, type Outcome } from './verdict.ts'
 import { createTrials, type Expected, type Result, type Trials } from './trial.ts'
 
-const usage = `usage: node test/faults/campaign.ts [--runners N] [--sample N] [--shift N] [--minutes N] [--done FILE] [--workload NAME] [--fault NAME] [--point NAME#N] [--keep]
+const usage = `usage: node test/faults/campaign.ts [--runners N] [--sample N] [--shift N] [--minutes N] [--rest] [--workload NAME] [--fault NAME] [--point NAME#N] [--keep]
 
   --runners N      nodes under test at the same time (default 3), plus one for the census. Many cases with the API server
                    down run on a second cluster with two more nodes
   --sample N       run only N cases, spread evenly; --shift N selects others
   --minutes N      start no case after N minutes; the cases up to then are spread over all
-  --done FILE      skip the cases that passed in this log of an earlier run; repeatable
+  --rest           skip the cases that have passed on these sources before, as a file of the cache says
   --workload, --fault, --point   run only these: ${workloadNames.join(', ')}; ${faultNames.join(', ')}
   --list           only print the failpoints
   --keep           leave the sandbox up (SANDBOX=name, default faults)
 `
+
+/** What a case depends on: the agent with its failpoints, and what is done to it. */
+const programs = ['src/daemon/main.ts', 'test/faults/failpoint-preload.ts', 'test/faults/trial.ts']
 
 /** Power cuts that the agent without fsync may survive before the campaign counts as blind. */
 const controlAttempts = 8
@@ -103,7 +107,7 @@ async function main(): Promise<number> {
     sample: text,
     shift: text,
     minutes: text,
-    done: { type: 'string', multiple: true } as const,
+    rest: flag,
     workload: text,
     fault: text,
     point: text,
@@ -139,7 +143,8 @@ async function main(): Promise<number> {
       for (const name of names) console.log(`${name}: ${points[name].join(' ')}`)
       return 0
     }
-    const passed = (values.done ?? []).flatMap((file) => passedCases(readFileSync(file, 'utf8')))
+    const { file } = await campaignRecord('faults', programs)
+    const passed = values.rest && existsSync(file) ? passedCases(readFileSync(file, 'utf8')) : []
     const all = allCases(points, only).filter((one) => !passed.some((other) => isSameCase(one, other)))
     const cases = sampleWithRegressions(all, Number(values.sample ?? all.length), Number(values.shift ?? 0))
     log(`${cases.length} of ${all.length} cases on ${cluster.runners.length} nodes`)
@@ -147,10 +152,11 @@ async function main(): Promise<number> {
       count[result.verdict]++
       if (result.verdict === 'passed') perFault.set(one.fault, (perFault.get(one.fault) ?? 0) + 1)
       const done = count.passed + count.failed + count['not reached']
-      log(
-        `${done}/${cases.length} ${result.verdict}: ${one.workload}, ${one.fault} at ${one.point} ` +
-          `(${(result.durationMs / 1000).toFixed(1)} s)`,
-      )
+      const line =
+        `${result.verdict}: ${one.workload}, ${one.fault} at ${one.point} ` +
+        `(${(result.durationMs / 1000).toFixed(1)} s)`
+      log(`${done}/${cases.length} ${line}`)
+      if (result.verdict === 'passed') appendFileSync(file, ` ${line}\n`)
       for (const reason of result.why) log(`      ${reason}`)
     }
     const openSecondCluster = async (runnerCount: number): Promise<TrialEnvironment> => {

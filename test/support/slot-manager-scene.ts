@@ -114,7 +114,7 @@ export async function startSlotManagerScene({ defaultBudget = {} }: { readonly d
   async function readyManagerOf(name: string): Promise<TestedManager> {
     if (!nodes.has(name)) nodes.set(name, nodeOf(name))
     const manager = managerOf(name)
-    await manager.untilKnown(signal)
+    await manager.untilKnown()
     return manager
   }
 

@@ -129,7 +129,7 @@ async function managerOf(name: string): Promise<TestedManager> {
     onReleased: () => undefined,
     onAcquired: () => undefined,
   })
-  await ownSlots.untilKnown(stopping.signal)
+  await ownSlots.untilKnown()
   return {
     ...manager,
     held: ownSlots.held,

@@ -1,6 +1,6 @@
 import { type ReflectorFact, startReflector } from '../../kube/reflector.ts'
 import { controlPlaneScope, isScopeOf, labelKeys, ownSlotsSelector, type SkyhookIdentity } from '../../lease/names.ts'
-import { type Leases, leasesPathOf, listUnlabelledSlots } from '../../lease/slot-reads.ts'
+import { type Leases, leasesPathOf } from '../../lease/slot-reads.ts'
 import { type Lease, readSlot, type Slot } from '../../lease/slot.ts'
 import type { Clock, Random } from '../../schemas/clock.ts'
 import type { Journal } from '../../schemas/journal.ts'
@@ -16,8 +16,8 @@ import * as slotBook from './slot-book.ts'
  * agent, under an earlier registration of the node. It costs no periodic request.
  */
 export type OwnSlots = {
-  /** Resolves when all slots of the node are known; rejects if they cannot be listed. Safe to repeat. */
-  readonly untilKnown: (signal: AbortSignal) => Promise<void>
+  /** Resolves when all slots of the node are known; rejects with the next LIST that fails. Safe to repeat. */
+  readonly untilKnown: () => Promise<void>
   /** Unknown until `untilKnown` resolved once. */
   readonly held: () => Known<readonly OwnSlot[]>
   readonly book: () => slotBook.SlotBook
@@ -45,6 +45,8 @@ export function followOwnSlots(options: OwnSlotsOptions): OwnSlots {
   const batches = followFinishedBatches(leases, { random, wake, signal })
   let book = slotBook.emptySlotBook
   let isSynced = false
+  /** Tells those who wait for the first LIST. */
+  let fail: (error: unknown) => void = () => undefined
 
   const reflector = startReflector<Lease>(leases.transport, {
     clock,
@@ -64,7 +66,10 @@ export function followOwnSlots(options: OwnSlotsOptions): OwnSlots {
       book = slotBook.listed(book, slotsIn(objects), clock.steadyMs())
       if (book !== before) wake()
     },
-    onFact: options.onFact,
+    onFact(fact) {
+      options.onFact(fact)
+      if (fact.fact === 'failed') fail(fact.error)
+    },
     signal,
   })
   reflector.ended.catch(() => undefined) // only the callbacks could make it reject, and they do not throw
@@ -119,10 +124,9 @@ export function followOwnSlots(options: OwnSlotsOptions): OwnSlots {
   }
 
   return {
-    async untilKnown(listSignal) {
-      const unlabelled = await listUnlabelledSlots(leases, nodeName, listSignal)
-      await reflector.synced
-      book = unlabelled.reduce((next, slot) => slotBook.seen(next, slot, clock.steadyMs()), book)
+    async untilKnown() {
+      const failure = new Promise<never>((_, reject) => (fail = reject))
+      await Promise.race([reflector.synced, failure])
       isSynced = true
     },
     held() {

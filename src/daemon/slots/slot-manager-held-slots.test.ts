@@ -11,19 +11,19 @@ import { skyhookScope, slotLabels } from '../../lease/names.ts'
 import { known } from '../../stages/model/snapshot.ts'
 
 test('the held slots are unknown until the Leases are listed', async () => {
-  const { managerOf, putNode, signal } = await startSlotManagerScene()
+  const { managerOf, putNode } = await startSlotManagerScene()
   const fresh = managerOf('n3')
   expect(fresh.held()).toMatchObject({ known: false })
   putNode('n3', nodeOf('n3'))
-  await fresh.untilKnown(signal)
+  await fresh.untilKnown()
   expect(fresh.held()).toEqual(known([]))
 })
 
 test('a load that fails leaves the held slots unknown', async () => {
-  const { api, managerOf, signal } = await startSlotManagerScene()
+  const { api, managerOf } = await startSlotManagerScene()
   const fresh = managerOf('n1')
   api.fault(({ path }) => path === leasesPath, { kind: 'status', status: 500 }, 10)
-  await expect(fresh.untilKnown(signal)).rejects.toThrow('injected')
+  await expect(fresh.untilKnown()).rejects.toThrow('injected')
   expect(fresh.held().known).toBe(false)
 })
 

@@ -89,7 +89,6 @@ describe('a damaged journal', () => {
     await openJournalFile<{ v: 1; n: number }>(host, {
       version: 1,
       clock: systemClock,
-      upgrade: () => expect.unreachable('it lacks what an old one has'),
       isWhole: ({ n }) => typeof n === 'number',
     }).read()
 

@@ -41,18 +41,17 @@ export const agentFolder = '/var/lib/skyhook/.agent'
 
 export const journalPath = `${agentFolder}/journal.json`
 
-/** `version` is the newest `v` that this agent understands; `upgrade` reads a document of an older one. */
+/** `version` is the `v` that this agent reads and writes. */
 export function openJournalFile<T extends Versioned>(
   root: HostRoot,
   options: {
     readonly version: T['v']
     readonly clock: Clock
-    readonly upgrade?: (older: Versioned) => T
-    /** What a document of this version always has; one without it is damaged. */
+    /** Whether it has what every document of this version has; one that lacks it is damaged. */
     readonly isWhole?: (document: T) => boolean
   },
 ): JournalFile<T> {
-  const { version, clock, upgrade, isWhole } = options
+  const { version, clock, isWhole } = options
   let refusalReason: string | undefined
   let queuedWrite: { document: T; done: Promise<void> } | undefined
   let lastWrite: Promise<void> = Promise.resolve()
@@ -87,12 +86,9 @@ export function openJournalFile<T extends Versioned>(
   }
 
   function understand(found: Versioned): { document: T } | { problem: string } {
-    try {
-      const document = found.v < version && upgrade ? upgrade(found) : (found as T)
-      return isWhole?.(document) === false ? { problem: 'is not a journal' } : { document }
-    } catch (error) {
-      return { problem: `not a journal of version ${found.v} (${messageOf(error)})` }
-    }
+    if (found.v < version) return { problem: `has version ${found.v}, which no agent has written` }
+    const document = found as T
+    return isWhole?.(document) === false ? { problem: 'is not a journal' } : { document }
   }
 
   async function replace(content: string): Promise<void> {

@@ -30,8 +30,7 @@ export const sampleSpec = (spec: Partial<SkyhookSpec> = {}): SkyhookSpec => ({
   ...spec,
 })
 
-type AgentVersion = ReturnType<HostView['agentVersion']>
-type SampleHost = HostView & { page: string; isHealthy: boolean; isBehind: boolean; version: AgentVersion }
+type SampleHost = HostView & { page: string; isHealthy: boolean; isBehind: boolean }
 
 /** Hosts n1, n2, … with their Nodes, and the Skyhook `s` of this spec; `client` names in requests are those of a run. */
 export function sampleWorld(
@@ -106,13 +105,11 @@ export function sampleWorld(
       isFaulty: () => false,
       isHindered: () => !view.isHealthy,
       hasJoined: () => true,
-      agentVersion: () => view.version,
       isHalted: () => view.isBehind,
       phase: () => 'idle',
       page: '',
       isHealthy: true,
       isBehind: false,
-      version: 'current',
     }
     hosts.set(name, view)
     host.observe((event) => emit({ kind: 'host', host: name, event }))
@@ -167,8 +164,6 @@ export function sampleWorld(
     patchNode,
     register,
     setHealthy: (name: string, isHealthy: boolean) => void (viewOf(name).isHealthy = isHealthy),
-    /** Which agent runs there. */
-    setVersion: (name: string, version: AgentVersion) => void (viewOf(name).version = version),
     /** A newer agent has written the journal. */
     setHalted: (name: string, isHalted: boolean) => void (viewOf(name).isBehind = isHalted),
     setFaultsEnded: () => void (faultsEndedAtMs = clock.monotonicMs()),

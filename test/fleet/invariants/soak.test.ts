@@ -44,32 +44,6 @@ test.each<[string, (world: Awaited<ReturnType<typeof finished>>) => unknown]>([
   expect(world.violations).toEqual([])
 })
 
-test('work that an agent of the version before did in part need not soak', async () => {
-  const world = worldOf()
-  world.take('n1')
-  world.cordon('n1')
-  world.setVersion('n1', 'older')
-  world.run('n1', 'apply')
-  world.setVersion('n1', 'current')
-  world.complete('n1')
-  world.uncordon('n1')
-  world.release('agent:n1')
-  expect(world.violations).toEqual([])
-})
-
-test('work beside which the agent died has to soak', () => {
-  const world = worldOf()
-  world.take('n1')
-  world.cordon('n1')
-  world.setVersion('n1', undefined)
-  world.run('n1', 'apply')
-  world.setVersion('n1', 'current')
-  world.complete('n1')
-  world.uncordon('n1')
-  world.release('agent:n1')
-  expect(world.violations).toEqual([expect.stringContaining('before it has soaked')])
-})
-
 test('a node that soaks under its cordon is found', () => {
   const world = worldOf()
   world.take('n1')

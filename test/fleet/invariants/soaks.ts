@@ -29,8 +29,6 @@ export function followSoaks(
 ): Soaks {
   /** By `host/skyhook`: the generation under which the host went out. */
   const generations = new Map<string, number | undefined>()
-  /** Of these, some work was done by an agent of the version before: its journal cannot say what a soak needs. */
-  const older = new Set<string>()
   const soaks = new Map<string, number>()
 
   const end = (test: (host: string, skyhook: string) => boolean): void => {
@@ -39,13 +37,7 @@ export function followSoaks(
       if (!test(host, skyhook)) continue
       soaks.delete(key)
       generations.delete(key)
-      older.delete(key)
     }
-  }
-
-  const noteVersion = (host: string): void => {
-    if ((world.hosts.get(host)?.agentVersion() ?? 'current') === 'current') return
-    for (const key of generations.keys()) if (key.startsWith(`${host}/`)) older.add(key)
   }
 
   /** What a person did to it, or an edit, may end the soak at once: only work under one spec counts. */
@@ -58,13 +50,12 @@ export function followSoaks(
     const { generation, deletionTimestamp } = skyhook.metadata
     if (isOut) {
       if (!generations.has(key)) generations.set(key, generation)
-      return noteVersion(host)
+      return
     }
     const isWhole = generations.get(key) === generation && deletionTimestamp === undefined
     if (!isWhole || !isSelected(skyhook, nodeOf(world, view))) return
     if (work.unfinished(host, skyhook).length > 0) return
     generations.delete(key)
-    if (older.delete(key)) return
     if (paceMs(skyhook) > 0) soaks.set(key, world.clock.monotonicMs() + paceMs(skyhook))
   })
 
@@ -94,10 +85,7 @@ export function followSoaks(
     see(event) {
       if (event.kind === 'restored') end(() => true)
       else if (event.kind === 'commit') seeCommit(event)
-      else if (event.kind === 'host') {
-        noteVersion(event.host)
-        if (event.event.event === 'wiped') end((host) => host === event.host)
-      }
+      else if (event.kind === 'host' && event.event.event === 'wiped') end((host) => host === event.host)
     },
   }
 }

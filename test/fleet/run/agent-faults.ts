@@ -1,7 +1,5 @@
 /** Faults of the agent's process, its version, its network and the disk and bus that it uses. */
 import { censusLeaseName } from '../../../src/lease/election-lease.ts'
-import { ledgerAnnotation } from '../../../src/lease/ledger.ts'
-import { ledgerName } from '../../../src/lease/names.ts'
 import type { ActionKind } from './action-kind.ts'
 
 /** Faults that only replace the agent. */
@@ -153,20 +151,6 @@ export const censusFaults = {
       const leader = [...world.hosts.values()].find(({ nodeName }) => nodeName() === holderIdentity)
       if (leader === undefined || leader.agents().length === 0) return 'skipped'
       leader.supervisor.kill()
-    },
-  },
-  /** A census of a newer version writes the ledger, and is rolled back for good: a person deletes what it has left. */
-  'ledger-newer': {
-    start({ world: { admin, server }, skyhook }) {
-      const { metadata } = server.object('skyhooks', undefined, skyhook) ?? {}
-      const name = metadata && ledgerName(metadata)
-      const lease = server.objects('leases').find((one) => one.metadata.name === name)
-      const text = lease?.metadata.annotations?.[ledgerAnnotation]
-      if (lease === undefined || text === undefined) return 'skipped'
-      const path = `/apis/coordination.k8s.io/v1/namespaces/skyhook/leases/${lease.metadata.name}`
-      const ledger = { ...(JSON.parse(text) as object), v: 2 }
-      admin.patch(path, { metadata: { annotations: { [ledgerAnnotation]: JSON.stringify(ledger) } } })
-      return () => admin.send('DELETE', path)
     },
   },
 } satisfies Readonly<Record<string, ActionKind>>

@@ -4,6 +4,7 @@
  */
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { campaignRecord } from '../../../build/campaign-record.ts'
 import { reportFailure } from './failure-report.ts'
 import type { Plan } from './plan.ts'
 import { withPolicies, withRenamedPolicies } from './plan-policies.ts'
@@ -13,12 +14,12 @@ import { openRecord } from './record.ts'
 import { createRunner } from './runner.ts'
 import { createTally } from './tally.ts'
 
-const usage = `usage: node test/fleet/run/campaign.ts [--seeds N] [--first N] [--workers N] [--report N] [--record FILE] | --seed N [--whole]
+const usage = `usage: node test/fleet/run/campaign.ts [--seeds N] [--first N] [--workers N] [--report N] [--continue] | --seed N [--whole]
 
   --seeds N     run so many seeds (default 200), from --first on (default 1)
   --workers N   processes (default 2)
   --report N    shrink and print so many failing seeds (default 20)
-  --record FILE leave out the seeds that passed on these sources by this file, and add those that pass now
+  --continue    leave out the seeds that have passed on these sources, and keep those that pass now, in a file of the cache
   --seed N      run one seed; print its plan and, if it fails, the trace of the smallest plan that fails alike
   --whole       with all lines of the trace
   --policies    with a DeploymentPolicy for each Skyhook in place of its budget
@@ -59,14 +60,18 @@ type Campaign = {
   readonly seeds: number
   readonly workers: number
   readonly reports: number
-  readonly record: string | undefined
+  readonly isContinued: boolean
   readonly planOf: PlanOf
 }
 
-async function runCampaign({ first, seeds, workers, reports, record, planOf }: Campaign): Promise<boolean> {
-  const progress = record === undefined ? undefined : await openRecord(record)
+/** All that a seed's result depends on: agents, API server, hosts, rules. */
+const program = 'test/fleet/run/worker.ts'
+
+async function runCampaign({ first, seeds, workers, reports, isContinued, planOf }: Campaign): Promise<boolean> {
+  const record = isContinued ? await campaignRecord('fleet', [program]) : undefined
+  const progress = record && (await openRecord(record.file))
   const pending = Array.from({ length: seeds }, (_, index) => first + index).filter((seed) => !progress?.has(seed))
-  if (progress !== undefined) console.log(`sources ${progress.sources}: ${seeds - pending.length} seeds passed before`)
+  if (record) console.log(`sources ${record.sources}: ${seeds - pending.length} seeds passed before (${record.file})`)
   const tally = createTally(progress?.counts())
   const startedMs = performance.now()
   let lastReportMs = startedMs
@@ -111,7 +116,7 @@ async function main(): Promise<number> {
     first: text,
     workers: text,
     report: text,
-    record: text,
+    continue: { type: 'boolean' },
     seed: text,
     whole: { type: 'boolean' },
     policies: { type: 'boolean' },
@@ -130,10 +135,10 @@ async function main(): Promise<number> {
     console.log(report ?? `${JSON.stringify(planOf(seed), undefined, 1)}\nseed ${seed} passes`)
     return report === undefined ? 0 : 1
   }
-  const { seeds = 200, first = 1, workers = 2, report = 20, record } = values
-  if (record !== undefined && changed !== undefined) throw new Error('--record is about the plans as they are')
+  const { seeds = 200, first = 1, workers = 2, report = 20, continue: isContinued = false } = values
+  if (isContinued && changed !== undefined) throw new Error('--continue is about the plans as they are')
   const numbers = { first: Number(first), seeds: Number(seeds), workers: Number(workers), reports: Number(report) }
-  return (await runCampaign({ ...numbers, record, planOf })) ? 0 : 1
+  return (await runCampaign({ ...numbers, isContinued, planOf })) ? 0 : 1
 }
 
 process.exitCode = await main()

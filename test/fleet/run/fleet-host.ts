@@ -125,7 +125,6 @@ export function startFleetHost(
   return {
     name,
     hasJoined: () => hasJoined,
-    agentVersion: supervisor.version,
     isHalted: () => isHalted(host, supervisor.version()),
     nodeName: () => nodeName,
     isControlPlane,

@@ -2,44 +2,36 @@
 import { runAgent } from '../../../src/daemon/agent.ts'
 import type { HostRoot } from '../../../src/host/fs/host-root.ts'
 import { journalPath } from '../../../src/host/fs/journal-file.ts'
-import { upgradeJournal } from '../../../src/schemas/journal-v1.ts'
-import { type Journal, journalVersion } from '../../../src/schemas/journal.ts'
-import { downgradeJournal } from './journal-v1.ts'
+import { journalVersion } from '../../../src/schemas/journal.ts'
 
 export type AgentVersion = 'older' | 'current' | 'newer'
 
 type Versioned = { readonly v: number }
 /** From a document on the disk to one that our program takes for one of its own version, and back. */
-type Translation = { readonly read: (found: Versioned) => Versioned; readonly write: (ours: Journal) => Versioned }
+type Translation = { readonly read: (found: Versioned) => Versioned; readonly write: (ours: Versioned) => Versioned }
 
-/** The newest document that an agent reads, and the one that it writes. */
-export const journalVersionOf = (version: AgentVersion): number =>
-  journalVersion + (version === 'older' ? -1 : version === 'newer' ? 1 : 0)
+const versions: readonly AgentVersion[] = ['older', 'current', 'newer']
 
-const translations: Readonly<Record<Exclude<AgentVersion, 'current'>, Translation>> = {
-  older: {
-    // what we have written is newer than all that it knows
-    read: (found) => (found.v < journalVersion ? upgradeJournal(found) : { ...found, v: found.v + 1 }),
-    write: downgradeJournal,
-  },
-  newer: {
-    read: (found) => (found.v > journalVersion ? { ...found, v: found.v - 1 } : found),
-    write: (ours) => ({ ...ours, v: journalVersion + 1 }),
-  },
-}
+/** The newest document that an agent reads, and the one that it writes. Our program is the older one, as it is. */
+export const journalVersionOf = (version: AgentVersion): number => journalVersion + versions.indexOf(version)
 
-/** The program of an agent whose journal has the version before, this one, or the next. */
+/** The program of an agent. Each version reads the journals of those before, and nothing but the number differs. */
 export function programOf(version: AgentVersion): typeof runAgent {
-  if (version === 'current') return runAgent
-  const translation = translations[version]
+  if (version === 'older') return runAgent
+  const newest = journalVersionOf(version)
+  const translation: Translation = {
+    // what a newer one has written is newer than all that our program knows
+    read: (found) => ({ ...found, v: found.v <= newest ? journalVersion : journalVersion + 1 }),
+    write: (ours) => ({ ...ours, v: newest }),
+  }
   return (settings, platform) => runAgent(settings, { ...platform, root: translated(platform.root, translation) })
 }
 
 function translated(root: HostRoot, { read, write }: Translation): HostRoot {
-  const through = (content: string, of: (document: Journal) => Versioned): string => {
-    let document: Journal
+  const through = (content: string, of: (document: Versioned) => Versioned): string => {
+    let document: Versioned
     try {
-      document = JSON.parse(content) as Journal
+      document = JSON.parse(content) as Versioned
     } catch {
       return content // damaged: every version sees it so
     }

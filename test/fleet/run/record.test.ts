@@ -22,20 +22,9 @@ test('a campaign goes on where the one before ended, with its counts', async () 
   second.add(3, passed as never)
   await second.end()
   expect(JSON.parse(await readFile(file, 'utf8'))).toEqual({
-    sources: first.sources,
     passed: [[1, 4]],
     counts: { runs: 4, virtualMs: 2_400_000, steps: 40, met: { 'host-crashed': 4 }, checks: { budget: 12 } },
   })
-})
-
-test('a campaign starts anew where the sources have changed', async () => {
-  const first = await openRecord(file)
-  first.add(1, passed as never)
-  await first.end()
-  const text = await readFile(file, 'utf8')
-  await writeFile(file, text.replace(first.sources, 'others'))
-  const second = await openRecord(file)
-  expect([second.has(1), second.counts().runs]).toEqual([false, 0])
 })
 
 test('a file that is something else is not overwritten', async () => {

@@ -1,44 +1,21 @@
 /**
- * What the goes of one campaign have shown so far, in a file: 20,000 seeds take hours, and may be run in parts. It is
- * about one state of the sources; with other sources it starts anew.
+ * What the runs of one campaign have shown so far, in a file: 20,000 seeds take hours, and may be run in parts. The file
+ * is about one state of the sources.
  */
-import { createHash } from 'node:crypto'
 import { readFile, rename, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
-import { build } from 'esbuild'
 import { isObject, parseJson } from '../../../src/schemas/json.ts'
 import type { RunResult } from './run-plan.ts'
 import { type Counts, createTally } from './tally.ts'
 
 type CampaignRecord = {
-  /** Of the program that runs a seed, without comments: agents, API server, hosts, rules. */
-  readonly sources: string
   /** Seeds that passed, from the first to the last one of each range; ascending, no two ranges touch. */
   readonly passed: readonly (readonly [number, number])[]
   /** Of these seeds. */
   readonly counts: Counts
 }
 
-/** Hash of everything that a seed's result depends on: the worker with all that it imports. */
-async function hashOfSources(): Promise<string> {
-  const { outputFiles } = await build({
-    entryPoints: [join(import.meta.dirname, 'worker.ts')],
-    absWorkingDir: join(import.meta.dirname, '../../..'), // paths are part of the result
-    bundle: true,
-    write: false,
-    platform: 'node',
-    format: 'esm',
-    minifyWhitespace: true,
-    legalComments: 'none',
-    logLevel: 'error',
-  })
-  const hash = createHash('sha256')
-  for (const { contents } of outputFiles) hash.update(contents)
-  return hash.digest('hex').slice(0, 16)
-}
-
-/** Undefined: there is none, or it is about other sources. Throws for a file that is something else. */
-async function readRecord(file: string, sources: string): Promise<CampaignRecord | undefined> {
+/** Undefined if there is none. Throws for a file that is something else. */
+async function readRecord(file: string): Promise<CampaignRecord | undefined> {
   let text: string
   try {
     text = await readFile(file, 'utf8')
@@ -48,13 +25,12 @@ async function readRecord(file: string, sources: string): Promise<CampaignRecord
   }
   const found = parseJson(text)
   if (!isObject(found) || !Array.isArray(found['passed'])) throw new Error(`${file} is no record of a campaign`)
-  return found['sources'] === sources ? (found as CampaignRecord) : undefined
+  return found as CampaignRecord
 }
 
 /** The record of a campaign under way. */
 type OpenRecord = {
-  readonly sources: string
-  /** Whether the seed passed on these sources. */
+  /** Whether the seed passed. */
   has(seed: number): boolean
   counts(): Counts
   /** A seed that failed is no part of the record: it runs again. */
@@ -66,14 +42,13 @@ type OpenRecord = {
 }
 
 export async function openRecord(file: string): Promise<OpenRecord> {
-  const sources = await hashOfSources()
-  const before = await readRecord(file, sources)
+  const before = await readRecord(file)
   const passed = new Set(seedsIn(before?.passed ?? []))
   const tally = createTally(before?.counts)
   let writing: Promise<void> | undefined
 
   const writeNow = async (): Promise<void> => {
-    const record: CampaignRecord = { sources, passed: rangesOf(passed), counts: tally.counts() }
+    const record: CampaignRecord = { passed: rangesOf(passed), counts: tally.counts() }
     await writeFile(`${file}.new`, `${JSON.stringify(record, undefined, 1)}\n`)
     await rename(`${file}.new`, file)
   }
@@ -83,7 +58,6 @@ export async function openRecord(file: string): Promise<OpenRecord> {
   }
 
   return {
-    sources,
     has: (seed) => passed.has(seed),
     counts: () => tally.counts(),
     add(seed, result) {

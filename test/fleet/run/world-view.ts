@@ -7,7 +7,6 @@ import type { LogLine, SimulatedAgent } from '../host/agent.ts'
 import type { HostTruth } from '../host/host-truth.ts'
 import type { HostEvent } from '../host/observer.ts'
 import type { SimulatedHost } from '../host/simulated-host.ts'
-import type { AgentVersion } from './journal-versions.ts'
 import type { Phase } from './phase.ts'
 import type { Plan, PlannedAction } from './plan.ts'
 
@@ -49,8 +48,6 @@ export type HostView = {
   readonly isHindered: () => boolean
   /** False before its first boot. */
   readonly hasJoined: () => boolean
-  /** Of the agent that runs; undefined while none does. */
-  readonly agentVersion: () => AgentVersion | undefined
   /** Its agent finds a journal that only a newer agent can read. */
   readonly isHalted: () => boolean
   readonly phase: () => Phase

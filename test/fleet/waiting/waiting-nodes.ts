@@ -123,7 +123,7 @@ export async function startWaitingNodes(options: WaitingNodesOptions) {
       onReleased: () => undefined,
       onAcquired: () => undefined,
     })
-    await ownSlots.untilKnown(signal)
+    await ownSlots.untilKnown()
 
     /** A Node says what it waits for once it has lasted. */
     const publish = (text: string): void => {
