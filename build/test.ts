@@ -7,23 +7,13 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { headCommit } from './test/commit.ts'
 import { collectResults } from './test/results.ts'
+import { samplesOf } from './test/samples.ts'
+import { changedSearches, thorough } from './test/searches.ts'
 
-/** Of some two thousand, beside those where the agent once failed; four minutes on two processors. */
-const faultCases = 12
-
-/** Enough for each kind of fault and edit once; booting and the last rollouts take two more. */
-const chaosMinutes = 2
-
-/**
- * The same ones each time; `make fleet` runs others. Half an hour of the processor time that tests on real parts leave,
- * which take longer than that.
- */
-const fleetSeeds = 3_000
-
-/** Searches of tests end when everything was searched (test/support/effort.ts). */
-const thorough = { SEARCH: 'all' }
-
+/** `make prove` has all of what these are samples of. */
+const samples = samplesOf(headCommit())
 const folder = mkdtempSync(join(tmpdir(), 'skyhookd-test-'))
 const { foreground, background, fail, summary } = collectResults(folder)
 
@@ -36,16 +26,11 @@ async function computations(): Promise<void> {
   await check('unused code', ['knip', '--no-progress'])
   await check('unused code of the product', ['knip', '--no-progress', '--production'])
   await check('docs and comments', [process.execPath, 'build/checks/main.ts'])
-  await tests('search', thorough)
-  // `make mutants` has them all.
-  await check('deliberate bugs of the daemon (a sample)', [
-    process.execPath,
-    'build/daemon-mutants.ts',
-    '--every',
-    '12',
-  ])
-  await campaign('test/fleet/run/campaign.ts', '--seeds', String(fleetSeeds), '--workers', '2')
-  await campaign('test/fleet/mutants/campaign.ts', '--replay')
+  const searches = await changedSearches()
+  for (const file of searches.known) console.log(`known: ${file} (unchanged since it passed)`)
+  if (searches.run.length > 0) searches.markPassed(await tests('search', thorough, searches.run))
+  if (samples.searches) await tests('search', samples.searches.env, samples.searches.parameters)
+  for (const sample of [...samples.mutants, ...samples.fleets]) await campaign(...sample)
 }
 
 async function realParts(): Promise<void> {
@@ -60,13 +45,12 @@ async function realParts(): Promise<void> {
   // What a newcomer runs first.
   await check('demo on three hosts', [process.execPath, 'demo/demo.ts'], { SANDBOX: 'demo' })
   await check('removal of the demo', ['bin/sandbox', 'down'], { SANDBOX: 'demo' })
-  await campaign('test/chaos/campaign.ts', '--minutes', String(chaosMinutes), '--seed', '1')
-  // A sample of all failpoints and faults; `make faults` has them all.
-  await campaign('test/faults/campaign.ts', '--runners', '2', '--sample', String(faultCases))
+  for (const sample of [...samples.chaos, ...samples.crashPoints]) await campaign(...sample)
 }
 
 // First and alone: some of these have bounds of time, and a mistake shows early.
-for (const project of ['unit', 'integration', 'tool', 'monitoring', 'dashboard']) await foreground.tests(project, thorough)
+for (const project of ['unit', 'integration', 'tool', 'monitoring', 'dashboard'])
+  await foreground.tests(project, thorough)
 const computed = computations()
 if (process.getuid?.() === 0) await realParts()
 else fail('tests on real parts need root for network namespaces and systemd hosts: run sudo make test')

@@ -8,6 +8,7 @@ type Report = {
   readonly numFailedTests: number
   readonly testResults: readonly {
     readonly name: string
+    readonly status: string
     readonly assertionResults: readonly {
       readonly fullName: string
       readonly status: string
@@ -16,9 +17,9 @@ type Report = {
   }[]
 }
 
-type Command = readonly [string, ...string[]]
+export type Command = readonly [string, ...string[]]
 
-type Environment = Readonly<Record<string, string>>
+export type Environment = Readonly<Record<string, string>>
 
 /** Of the message of each failed test, at the end. */
 const messageLines = 6
@@ -27,8 +28,11 @@ const messageLines = 6
 export type Parts = {
   /** A program that says by its exit code alone whether it passed; its output is shown only if it did not. */
   readonly check: (name: string, command: Command, env?: Environment) => Promise<void>
-  /** One project of vitest. A run without a report counts as one failure. */
-  readonly tests: (project: string, env?: Environment) => Promise<void>
+  /**
+   * One project of vitest, or what the parameters choose of it. A run without a report counts as one failure. Resolves
+   * with the files that have passed.
+   */
+  readonly tests: (project: string, env?: Environment, parameters?: readonly string[]) => Promise<readonly string[]>
   /** A program whose last line is `N passed, N failed`. */
   readonly campaign: (path: string, ...parameters: readonly string[]) => Promise<void>
 }
@@ -71,18 +75,23 @@ export function collectResults(folder: string): Results {
         }
         console.log(`${isGood ? 'ok' : 'failed'}: ${name} (${seconds} s)`)
       },
-      async tests(project, env = {}) {
+      async tests(project, env = {}, parameters = []) {
         const file = join(folder, `${project}.json`)
         const options = ['--reporter=default', '--reporter=json', `--outputFile.json=${file}`]
-        const { isGood, output, seconds } = await run(['vitest', 'run', '--project', project, ...options], env, true)
+        const command: Command = ['vitest', 'run', '--project', project, ...parameters, ...options]
+        const { isGood, output, seconds } = await run(command, env, true)
         show(output)
         const report = readReport(file)
-        if (report === undefined) return fail(`${project} tests gave no report`)
+        if (report === undefined) {
+          fail(`${project} tests gave no report`)
+          return []
+        }
         passed += report.numPassedTests
         failed += report.numFailedTests
         failures.push(...failuresOf(report))
         if (!isGood && report.numFailedTests === 0) fail(`${project} tests: a file could not be loaded`)
         console.log(`ended: ${project} tests (${seconds} s)`)
+        return passedFiles(report)
       },
       async campaign(path, ...parameters) {
         const command: Command = [process.execPath, join(import.meta.dirname, '../..', path), ...parameters]
@@ -111,7 +120,7 @@ export function collectResults(folder: string): Results {
 type Ended = { readonly isGood: boolean; readonly output: string; readonly seconds: string }
 
 /** Resolves with all that the program printed; with `isShown` it is printed at once, too. */
-function runProgram([program, ...parameters]: Command, env: Environment, isShown: boolean): Promise<Ended> {
+export function runProgram([program, ...parameters]: Command, env: Environment, isShown: boolean): Promise<Ended> {
   const startedMs = Date.now()
   return new Promise((resolve) => {
     const child = spawn(program, parameters, { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...env } })
@@ -142,6 +151,9 @@ function readReport(file: string): Report | undefined {
     return undefined
   }
 }
+
+const passedFiles = ({ testResults }: Report): string[] =>
+  testResults.filter(({ status }) => status === 'passed').map(({ name }) => relative(process.cwd(), name))
 
 const failuresOf = ({ testResults }: Report): string[] =>
   testResults.flatMap(({ name, assertionResults }) =>
