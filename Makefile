@@ -75,6 +75,10 @@ conformance: deps ## the operator's own scenarios, row by row, on the sandbox; n
 
 ##@ Prove and measure
 
+.PHONY: prove
+prove: deps ## all campaigns, from where the last run stopped (MINUTES=n); root for real hosts
+	@node build/prove.ts $(if $(MINUTES),--minutes $(MINUTES))
+
 .PHONY: mutants
 mutants: deps ## put deliberate bugs into the sources, which unit tests must catch
 	@node build/daemon-mutants.ts

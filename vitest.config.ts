@@ -26,7 +26,7 @@ const apiServer = [
 const integration = ['src/**/*.integration.test.ts', 'build/**/*.integration.test.ts', 'bench/**/*.integration.test.ts']
 
 /** Their searches take minutes if they are thorough (test/support/effort.ts). */
-const searches = [
+export const searches = [
   'test/model/**/*.test.ts',
   'test/faults/failing-lives.test.ts',
   'test/fleet/host/crashes.test.ts',

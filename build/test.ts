@@ -8,22 +8,16 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { headCommit } from './test/commit.ts'
 import { collectResults } from './test/results.ts'
+import { samplesOf } from './test/samples.ts'
+import { changedSearches, thorough } from './test/searches.ts'
 
-/** Of some two thousand, beside those where the agent once failed; four minutes on two processors. */
-const faultCases = 12
+/** `make prove` has all of what these are samples of. */
+const samples = samplesOf(headCommit())
 
-/** Enough for each kind of fault and edit once; booting and the last rollouts take two more. */
-const chaosMinutes = 2
-
-/** The same ones each time; `make fleet` runs others. */
-const fleetSeeds = 400
-
-/** Sandboxes of end-to-end tests at the same time: more than two keep two processors busy enough for false alarms. */
+/** Sandboxes of end-to-end tests at the same time: more keep two processors busy enough for false alarms. */
 const hostWorkers = 2
-
-/** Searches of tests end when everything was searched (test/support/effort.ts). */
-const thorough = { env: { SEARCH: 'all' } }
 
 const folder = mkdtempSync(join(tmpdir(), 'skyhookd-test-'))
 const boots = join(folder, 'boots')
@@ -41,9 +35,7 @@ async function campaigns(): Promise<void> {
   // What a newcomer runs first.
   await check('demo on three hosts', [process.execPath, 'demo/demo.ts'], { SANDBOX: 'demo' })
   await check('removal of the demo', ['bin/sandbox', 'down'], { SANDBOX: 'demo' })
-  // A sample of all failpoints and faults; `make faults` has them all.
-  await campaign('test/faults/campaign.ts', '--runners', '2', '--sample', String(faultCases))
-  await campaign('test/chaos/campaign.ts', '--minutes', String(chaosMinutes), '--seed', '1')
+  for (const sample of [...samples.crashPoints, ...samples.chaos]) await campaign(...sample)
 }
 
 async function onApiServers(): Promise<void> {
@@ -61,14 +53,13 @@ async function computations(): Promise<void> {
   await check('unused code', ['knip', '--no-progress'])
   await check('unused code of the product', ['knip', '--no-progress', '--production'])
   await check('docs and comments', [process.execPath, 'build/checks/main.ts'])
-  await tests(['unit', 'integration'], thorough)
+  await tests(['unit', 'integration'], { env: thorough })
   for (const project of ['tool', 'monitoring', 'dashboard', 'release']) await tests(project)
-  await tests('search', thorough)
-  // `make mutants` has them all.
-  const sample: readonly [string, ...string[]] = [process.execPath, 'build/daemon-mutants.ts', '--every', '12']
-  await check('deliberate bugs of the daemon (a sample)', sample)
-  await campaign('test/fleet/run/campaign.ts', '--seeds', String(fleetSeeds), '--workers', '2')
-  await campaign('test/fleet/mutants/campaign.ts', '--replay')
+  const searches = await changedSearches()
+  for (const file of searches.known) console.log(`known: ${file} (unchanged since it passed)`)
+  if (searches.run.length > 0) searches.markPassed(await tests('search', { env: thorough, parameters: searches.run }))
+  if (samples.searches) await tests('search', samples.searches)
+  for (const sample of [...samples.mutants, ...samples.fleets]) await campaign(...sample)
 }
 
 async function realParts(): Promise<void> {

@@ -10,6 +10,7 @@ type Report = {
     readonly name: string
     readonly startTime: number
     readonly endTime: number
+    readonly status: string
     readonly assertionResults: readonly {
       readonly fullName: string
       readonly status: string
@@ -18,9 +19,9 @@ type Report = {
   }[]
 }
 
-type Command = readonly [string, ...string[]]
+export type Command = readonly [string, ...string[]]
 
-type Environment = Readonly<Record<string, string>>
+export type Environment = Readonly<Record<string, string>>
 
 /** Of the message of each failed test, at the end. */
 const messageLines = 6
@@ -30,8 +31,11 @@ const slowestFiles = 10
 export type Lane = {
   /** A program that says by its exit code alone whether it passed; its output is shown only if it did not. */
   readonly check: (name: string, command: Command, env?: Environment) => Promise<void>
-  /** Projects of vitest. A run without a report counts as one failure. */
-  readonly tests: (projects: string | readonly string[], options?: TestOptions) => Promise<void>
+  /**
+   * Projects of vitest, or what the parameters choose of them. A run without a report counts as one failure. Resolves
+   * with the files that have passed.
+   */
+  readonly tests: (projects: string | readonly string[], options?: TestOptions) => Promise<readonly string[]>
   /** A program whose last line is `N passed, N failed`. */
   readonly campaign: (path: string, ...parameters: readonly string[]) => Promise<void>
 }
@@ -101,12 +105,16 @@ export function collectResults(folder: string): Results {
         const end = await run(['vitest', 'run', ...chosen, ...options], env, true)
         ended(name, 'ended', end, true)
         const report = readReport(file)
-        if (report === undefined) return fail(`${name} gave no report`)
+        if (report === undefined) {
+          fail(`${name} gave no report`)
+          return []
+        }
         passed += report.numPassedTests
         failed += report.numFailedTests
         failures.push(...failuresOf(report))
         files.push(...filesOf(report))
         if (!end.isGood && report.numFailedTests === 0) fail(`${name}: a file could not be loaded`)
+        return passedFiles(report)
       },
       async campaign(path, ...parameters) {
         const command: Command = [process.execPath, join(import.meta.dirname, '../..', path), ...parameters]
@@ -168,7 +176,7 @@ const filesOf = ({ testResults }: Report): readonly Phase[] =>
 type Ended = { readonly isGood: boolean; readonly output: string; readonly seconds: number }
 
 /** Resolves with all that the program printed; with `isShown` it is printed at once, too. */
-function runProgram([program, ...parameters]: Command, env: Environment, isShown: boolean): Promise<Ended> {
+export function runProgram([program, ...parameters]: Command, env: Environment, isShown: boolean): Promise<Ended> {
   const startedMs = Date.now()
   return new Promise((resolve) => {
     const child = spawn(program, parameters, { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...env } })
@@ -199,6 +207,9 @@ function readReport(file: string): Report | undefined {
     return undefined
   }
 }
+
+const passedFiles = ({ testResults }: Report): string[] =>
+  testResults.filter(({ status }) => status === 'passed').map(({ name }) => relative(process.cwd(), name))
 
 const failuresOf = ({ testResults }: Report): string[] =>
   testResults.flatMap(({ name, assertionResults }) =>

@@ -7,6 +7,7 @@ import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { openPassed } from '../../build/campaigns.ts'
 import { adminTransport } from '../e2e/kube.ts'
 import { sandbox, type Sandbox } from '../sandbox/sandbox.ts'
 import { record } from '../support/history.ts'
@@ -46,6 +47,7 @@ async function main(): Promise<number> {
     console.log('failed: chaos needs root for network namespaces and systemd hosts: run sudo make chaos')
     return 1
   }
+  const chaos = await openPassed('chaos')
   const box = sandbox(process.env['SANDBOX'] ?? 'chaos')
   if (!values.keep) removeAtExit(box)
   log(`seed ${seed}: booting ${hostCount} hosts`)
@@ -80,8 +82,11 @@ async function main(): Promise<number> {
     const [passed, failed] = print(actions, findings)
     if (failed > 0 || values.record)
       log(`the record is in ${await writeReport(arena, seed, actions, findings, evidence)}`)
+    const isGood = failed === 0 && countsOf(actions).done > 0
+    if (isGood) chaos.add(`seed ${seed}: ${minutes} min`)
+    else console.log(`again: make chaos MINUTES=${minutes} SEED=${seed}`)
     console.log(`${passed} passed, ${failed} failed`)
-    return failed === 0 && countsOf(actions).done > 0 ? 0 : 1
+    return isGood ? 0 : 1
   } finally {
     history.stop()
     api.close()

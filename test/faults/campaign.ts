@@ -2,17 +2,17 @@
  * `make faults`: whatever fails at any failpoint of the agent, a node ends as if nothing had happened. The failpoints
  * are those that an undisturbed run passes; each is combined with each fault. Ends with `N passed, N failed`.
  */
-import { appendFileSync, existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
+import { appendFileSync, mkdirSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { campaignRecord } from '../../build/campaign-record.ts'
+import { openPassed } from '../../build/campaigns.ts'
 import { installNoFsyncAgent } from './no-fsync-control.ts'
 import { openFaultCluster, type FaultCluster } from './fault-cluster.ts'
 import { faultNames, type FaultName } from './faults.ts'
 import type { Runner } from './runner.ts'
 import { workloadNames, workloads, type WorkloadName } from './workloads.ts'
 import { runSchedule, type TrialEnvironment } from './schedule.ts'
-import { allCases, isSameCase, passedCases, sample, sampleWithRegressions, type Case } from './matrix.ts'
+import { allCases, caseName, sample, sampleWithRegressions, type Case } from './matrix.ts'
 import { deviationsOf, type Outcome } from './verdict.ts'
 import { createTrials, type Expected, type Result, type Trials } from './trial.ts'
 
@@ -27,9 +27,6 @@ const usage = `usage: node test/faults/campaign.ts [--runners N] [--sample N] [-
   --list           only print the failpoints
   --keep           leave the sandbox up (SANDBOX=name, default faults)
 `
-
-/** What a case depends on: the agent with its failpoints, and what is done to it. */
-const programs = ['src/daemon/main.ts', 'test/faults/failpoint-preload.ts', 'test/faults/trial.ts']
 
 /** Power cuts that the agent without fsync may survive before the campaign counts as blind. */
 const controlAttempts = 8
@@ -99,6 +96,9 @@ async function isNoFsyncDetected(
   }
 }
 
+const commandOf = ({ workload, fault, point }: Case): string =>
+  `node test/faults/campaign.ts --runners 1 --workload ${workload} --fault '${fault}' --point ${point}`
+
 async function main(): Promise<number> {
   const text = { type: 'string' } as const
   const flag = { type: 'boolean', default: false } as const
@@ -143,21 +143,20 @@ async function main(): Promise<number> {
       for (const name of names) console.log(`${name}: ${points[name].join(' ')}`)
       return 0
     }
-    const { file } = await campaignRecord('faults', programs)
-    const passed = values.rest && existsSync(file) ? passedCases(readFileSync(file, 'utf8')) : []
-    const all = allCases(points, only).filter((one) => !passed.some((other) => isSameCase(one, other)))
+    const record = await openPassed('faults')
+    if (Object.values(only).every((part) => part === undefined)) record.setTotal(allCases(points).length)
+    const all = allCases(points, only).filter((one) => !values.rest || !record.has(caseName(one)))
     const cases = sampleWithRegressions(all, Number(values.sample ?? all.length), Number(values.shift ?? 0))
     log(`${cases.length} of ${all.length} cases on ${cluster.runners.length} nodes`)
     const report = (one: Case, result: Result): void => {
       count[result.verdict]++
       if (result.verdict === 'passed') perFault.set(one.fault, (perFault.get(one.fault) ?? 0) + 1)
       const done = count.passed + count.failed + count['not reached']
-      const line =
-        `${result.verdict}: ${one.workload}, ${one.fault} at ${one.point} ` +
-        `(${(result.durationMs / 1000).toFixed(1)} s)`
-      log(`${done}/${cases.length} ${line}`)
-      if (result.verdict === 'passed') appendFileSync(file, ` ${line}\n`)
+      const seconds = (result.durationMs / 1000).toFixed(1)
+      log(`${done}/${cases.length} ${result.verdict}: ${caseName(one)} (${seconds} s)`)
+      if (result.verdict === 'passed') record.add(caseName(one))
       for (const reason of result.why) log(`      ${reason}`)
+      if (result.verdict === 'failed') console.log(`again: ${commandOf(one)}`)
     }
     const openSecondCluster = async (runnerCount: number): Promise<TrialEnvironment> => {
       const other = await openFaultCluster(`${name}-api`, runnerCount, values.keep)

@@ -40,7 +40,9 @@ export function sample<T>(cases: readonly T[], size: number, shift = 0): T[] {
   )
 }
 
-export const isSameCase = (a: Case, b: Case): boolean =>
+export const caseName = ({ workload, fault, point }: Case): string => `${workload}, ${fault} at ${point}`
+
+const isSameCase = (a: Case, b: Case): boolean =>
   a.workload === b.workload && a.fault === b.fault && a.point === b.point
 
 /** A sample, plus the cases among these in which the agent once failed. */
@@ -59,12 +61,6 @@ export function split(
     simultaneous.slice(index * runners, (index + 1) * runners),
   )
   return { single: cases.filter(({ fault }) => fault !== 'API server down'), rounds }
-}
-
-/** Cases that passed in a log of the campaign. */
-export function passedCases(log: string): Case[] {
-  const lines = log.matchAll(/ passed: (\S+), (.+) at (\S+) \([\d.]+ s\)$/gm)
-  return [...lines].map(([, workload, fault, point]) => ({ workload, fault, point }) as Case)
 }
 
 /** The same cases, ordered so that any first part of them is spread over all. */

@@ -5,6 +5,7 @@
  */
 import { writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
+import { openPassed } from '../../../build/campaigns.ts'
 import type { Plan } from '../run/plan.ts'
 import { mutants } from './all.ts'
 import { keptPlan, planFile } from './kept-plans.ts'
@@ -13,7 +14,7 @@ import { type MutantRuns, openMutantRuns } from './mutant-runs.ts'
 import { findSeed, type SearchBounds } from './search.ts'
 
 const usage = `usage: node test/fleet/mutants/campaign.ts [--replay] [--only NAME] [--seeds N] [--first N] [--workers N]
-                                              [--shrink S] [--keep]
+                                              [--shrink S] [--keep] [--rest] [--minutes N]
 
   --replay     run the kept plans only
   --only NAME  one mutant
@@ -21,6 +22,8 @@ const usage = `usage: node test/fleet/mutants/campaign.ts [--replay] [--only NAM
   --workers N  processes (default 2)
   --shrink S   make each plan smaller for so many seconds (default 45)
   --keep       keep the plans that were found instead of the present ones
+  --rest       leave out the bugs that were shown on these sources before, as a file of the cache says; not of --replay
+  --minutes N  start with none after N minutes
 `
 
 type Options = SearchBounds & { readonly isKeeping: boolean }
@@ -68,24 +71,39 @@ const replay: Judge = async (mutant, runs) => {
   return undefined
 }
 
-async function judgeAll(selected: readonly FleetMutant[], judge: Judge, workers: number): Promise<number> {
+type Judgment = {
+  readonly judge: Judge
+  readonly workers: number
+  readonly isTimeUp: () => boolean
+  readonly onShown: (mutant: FleetMutant) => void
+}
+
+async function judgeAll(
+  selected: readonly FleetMutant[],
+  { judge, workers, isTimeUp, onShown }: Judgment,
+): Promise<{ readonly shown: number; readonly missed: number }> {
   const queue = [...selected]
-  let missed = 0
+  let [shown, missed] = [0, 0]
   const work = async (): Promise<void> => {
     const runs = openMutantRuns()
     try {
-      for (let mutant = queue.shift(); mutant !== undefined; mutant = queue.shift()) {
+      for (let mutant = queue.shift(); mutant !== undefined && !isTimeUp(); mutant = queue.shift()) {
         const problem = await judge(mutant, runs).catch((error: unknown) => String(error))
-        if (problem === undefined) continue
+        if (problem === undefined) {
+          shown++
+          onShown(mutant)
+          continue
+        }
         missed++
         console.log(`${row(mutant, '', 'MISSED')}: ${problem}`)
+        console.log(`again: node test/fleet/mutants/campaign.ts --only '${mutant.name}'`)
       }
     } finally {
       runs.close()
     }
   }
   await Promise.all(Array.from({ length: workers }, work))
-  return missed
+  return { shown, missed }
 }
 
 async function main(): Promise<number> {
@@ -99,6 +117,8 @@ async function main(): Promise<number> {
     first: text,
     workers: text,
     keep: flag,
+    rest: flag,
+    minutes: text,
     help: flag,
   } as const
   const { values } = parseArgs({ options })
@@ -108,12 +128,17 @@ async function main(): Promise<number> {
   }
   const { only, shrink = 45, seeds = 100, first = 1, workers = 2, keep = false } = values
   const selected = mutants.filter(({ name }) => only === undefined || name === only)
-  const judge =
-    values.replay === true
-      ? replay
-      : searchBy({ first: Number(first), seeds: Number(seeds), shrinkMs: 1_000 * Number(shrink), isKeeping: keep })
-  const missed = await judgeAll(selected, judge, Number(workers))
-  console.log(`${selected.length - missed} passed, ${missed} failed`)
+  const isReplay = values.replay === true
+  const judge = isReplay
+    ? replay
+    : searchBy({ first: Number(first), seeds: Number(seeds), shrinkMs: 1_000 * Number(shrink), isKeeping: keep })
+  const record = isReplay ? undefined : await openPassed('fleet-mutants')
+  const rest = selected.filter(({ name }) => values.rest !== true || record?.has(name) !== true)
+  const startedMs = performance.now()
+  const isTimeUp = (): boolean => performance.now() - startedMs > Number(values.minutes ?? Infinity) * 60_000
+  const onShown = ({ name }: FleetMutant): void => record?.add(name)
+  const { shown, missed } = await judgeAll(rest, { judge, workers: Number(workers), isTimeUp, onShown })
+  console.log(`${selected.length - rest.length + shown} passed, ${missed} failed`)
   return missed > 0 || selected.length === 0 ? 1 : 0
 }
 

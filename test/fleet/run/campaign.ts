@@ -4,27 +4,36 @@
  */
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { campaignRecord } from '../../../build/campaign-record.ts'
+import { recordOf } from '../../../build/campaigns.ts'
 import { reportFailure } from './failure-report.ts'
+import { addOpenSeed, isOpen } from './open-seeds.ts'
 import type { Plan } from './plan.ts'
 import { withPolicies, withRenamedPolicies } from './plan-policies.ts'
 import { planRun } from './plan-run.ts'
-import type { RunResult } from './run-plan.ts'
+import type { RunResult, Violation } from './run-plan.ts'
 import { openRecord } from './record.ts'
 import { createRunner } from './runner.ts'
+import { copySourcesBefore } from './sources-before.ts'
 import { createTally } from './tally.ts'
 
-const usage = `usage: node test/fleet/run/campaign.ts [--seeds N] [--first N] [--workers N] [--report N] [--continue] | --seed N [--whole]
+const usage = `usage: node test/fleet/run/campaign.ts [--seeds N] [--first N] [--workers N] [--report N] [--continue]
+                                        [--minutes N] [--open] | --seed N [--whole]
 
   --seeds N     run so many seeds (default 200), from --first on (default 1)
   --workers N   processes (default 2)
   --report N    shrink and print so many failing seeds (default 20)
   --continue    leave out the seeds that have passed on these sources, and keep those that pass now, in a file of the cache
+  --minutes N   start no run after N minutes
+  --open        run a seed that fails on the sources before the change, too: of HEAD if the working tree differs, else of
+                its parent. If it breaks the same rule there, it is added to test/fleet/open-seeds.json and does not count
   --seed N      run one seed; print its plan and, if it fails, the trace of the smallest plan that fails alike
   --whole       with all lines of the trace
   --policies    with a DeploymentPolicy for each Skyhook in place of its budget
   --renames     the same, and each policy gets another name in the middle of the run
 `
+
+const repository = join(import.meta.dirname, '../../..')
+const worker = 'test/fleet/run/worker.ts'
 
 /** A run takes a tenth of a second, one with fifty nodes some seconds. */
 const maxRunMs = 120_000
@@ -38,44 +47,72 @@ type PlanOf = (seed: number) => Plan
 
 const unchanged = (plan: Plan): Plan => plan
 
+type Campaign = {
+  readonly first: number
+  readonly seeds: number
+  readonly workers: number
+  readonly reports: number
+  readonly minutes: number
+  readonly isJudgedByChange: boolean
+  readonly isContinued: boolean
+  readonly planOf: PlanOf
+}
+
 /** Calls back with each result. */
 async function runSeeds(
   seeds: readonly number[],
-  workers: number,
-  planOf: PlanOf,
+  { workers, minutes, planOf }: Campaign,
   onResult: (seed: number, result: RunResult) => void,
 ): Promise<void> {
   const queue = [...seeds]
+  const startedMs = performance.now()
+  const isTimeUp = (): boolean => performance.now() - startedMs > minutes * 60_000
   const work = async (): Promise<void> => {
-    const runner = createRunner(join(import.meta.dirname, 'worker.ts'), { maxRunMs })
-    for (let seed = queue.shift(); seed !== undefined; seed = queue.shift())
+    const runner = createRunner(join(repository, worker), { maxRunMs })
+    for (let seed = queue.shift(); seed !== undefined && !isTimeUp(); seed = queue.shift())
       onResult(seed, await runner.run(planOf(seed)))
     runner.close()
   }
   await Promise.all(Array.from({ length: workers }, work))
 }
 
-type Campaign = {
-  readonly first: number
-  readonly seeds: number
-  readonly workers: number
-  readonly reports: number
-  readonly isContinued: boolean
-  readonly planOf: PlanOf
+/** Adds those that the change is not to blame for to the list of open seeds; returns them. */
+async function openSeedsOf(failures: ReadonlyMap<number, Violation>, planOf: PlanOf): Promise<ReadonlySet<number>> {
+  const open = new Set<number>()
+  if (failures.size === 0) return open
+  const before = copySourcesBefore()
+  if (before === undefined) {
+    console.log('git does not have the sources before the change: each seed that fails counts')
+    return open
+  }
+  const runner = createRunner(join(before.path, worker), { maxRunMs })
+  try {
+    for (const [seed, violation] of failures) {
+      const { rule, message } = violation
+      if (!isOpen(violation, (await runner.run(planOf(seed))).violation)) continue
+      open.add(seed)
+      addOpenSeed({ seed, rule, about: message })
+      console.log(`open: seed ${seed} (${rule}) fails on ${before.commit.slice(0, 7)}, too: make fleet SEED=${seed}`)
+    }
+  } finally {
+    runner.close()
+    before.remove()
+  }
+  return open
 }
 
-/** All that a seed's result depends on: agents, API server, hosts, rules. */
-const program = 'test/fleet/run/worker.ts'
-
-async function runCampaign({ first, seeds, workers, reports, isContinued, planOf }: Campaign): Promise<boolean> {
-  const record = isContinued ? await campaignRecord('fleet', [program]) : undefined
+async function runCampaign(campaign: Campaign): Promise<boolean> {
+  const { first, seeds, reports, isContinued, isJudgedByChange, planOf } = campaign
+  const record = isContinued ? await recordOf('fleet') : undefined
   const progress = record && (await openRecord(record.file))
   const pending = Array.from({ length: seeds }, (_, index) => first + index).filter((seed) => !progress?.has(seed))
   if (record) console.log(`sources ${record.sources}: ${seeds - pending.length} seeds passed before (${record.file})`)
   const tally = createTally(progress?.counts())
   const startedMs = performance.now()
   let lastReportMs = startedMs
-  await runSeeds(pending, workers, planOf, (seed, result) => {
+  let runs = 0
+  await runSeeds(pending, campaign, (seed, result) => {
+    runs++
     tally.add(seed, result)
     progress?.add(seed, result)
     const failure = tally.failures.get(seed)
@@ -88,7 +125,8 @@ async function runCampaign({ first, seeds, workers, reports, isContinued, planOf
   await progress?.end()
   const seconds = (performance.now() - startedMs) / 1_000
   console.log(tally.text())
-  const failing = [...tally.failures.keys()].toSorted((a, b) => a - b)
+  const open = isJudgedByChange ? await openSeedsOf(tally.failures, planOf) : new Set<number>()
+  const failing = [...tally.failures.keys()].filter((seed) => !open.has(seed)).toSorted((a, b) => a - b)
   for (const seed of failing.slice(0, reports)) {
     const { rule = '' } = tally.failures.get(seed) ?? {}
     if (rule === 'ends' || rule === 'simulation-lives') continue // it would not end here either, or end this process
@@ -98,14 +136,16 @@ async function runCampaign({ first, seeds, workers, reports, isContinued, planOf
   }
   for (const seed of failing) {
     const { rule = '', message = '' } = tally.failures.get(seed) ?? {}
-    console.log(`seed ${seed}: ${rule}: ${message}`)
+    console.log(`seed ${seed}: ${rule}: ${message}\nagain: make fleet SEED=${seed}`)
   }
-  const missing = seeds < minJudgedSeeds ? [] : tally.below(seeds < perSeeds ? 1 : meetings)
-  const rare = tally.below(Math.floor((seeds * meetings) / perSeeds))
+  const isWhole = runs === pending.length
+  const missing = !isWhole || seeds < minJudgedSeeds ? [] : tally.below(seeds < perSeeds ? 1 : meetings)
+  const rare = tally.below(Math.floor((tally.runs() * meetings) / perSeeds))
   if (rare.length > 0) console.log(`\nmet fewer than ${meetings} times per ${perSeeds} seeds: ${rare.join(', ')}`)
   if (missing.length > 0) console.log(`\nfailed: met too rarely: ${missing.join(', ')}`)
-  console.log(`${(pending.length / seconds).toFixed(1)} seeds per second`)
-  console.log(`${seeds - failing.length} passed, ${failing.length + missing.length} failed`)
+  console.log(`${(runs / seconds).toFixed(1)} seeds per second`)
+  const passed = seeds - pending.length + runs - tally.failures.size
+  console.log(`${passed} passed, ${failing.length + missing.length} failed`)
   return failing.length + missing.length === 0
 }
 
@@ -117,6 +157,8 @@ async function main(): Promise<number> {
     workers: text,
     report: text,
     continue: { type: 'boolean' },
+    minutes: text,
+    open: { type: 'boolean' },
     seed: text,
     whole: { type: 'boolean' },
     policies: { type: 'boolean' },
@@ -135,10 +177,19 @@ async function main(): Promise<number> {
     console.log(report ?? `${JSON.stringify(planOf(seed), undefined, 1)}\nseed ${seed} passes`)
     return report === undefined ? 0 : 1
   }
-  const { seeds = 200, first = 1, workers = 2, report = 20, continue: isContinued = false } = values
+  const { seeds = 200, first = 1, workers = 2, report = 20, continue: isContinued = false, minutes = Infinity } = values
   if (isContinued && changed !== undefined) throw new Error('--continue is about the plans as they are')
-  const numbers = { first: Number(first), seeds: Number(seeds), workers: Number(workers), reports: Number(report) }
-  return (await runCampaign({ ...numbers, isContinued, planOf })) ? 0 : 1
+  const campaign: Campaign = {
+    first: Number(first),
+    seeds: Number(seeds),
+    workers: Number(workers),
+    reports: Number(report),
+    minutes: Number(minutes),
+    isContinued,
+    isJudgedByChange: values.open === true,
+    planOf,
+  }
+  return (await runCampaign(campaign)) ? 0 : 1
 }
 
 process.exitCode = await main()

@@ -1,0 +1,166 @@
+/** The parts of `make prove`: what each has proven of these sources so far, and how it gets on. */
+import { mutants as productBugs } from '../../test/fleet/mutants/all.ts'
+import { readOpenSeeds } from '../../test/fleet/run/open-seeds.ts'
+import { openRecord } from '../../test/fleet/run/record.ts'
+import { openPassed, recordOf } from '../campaigns.ts'
+import { mutantId, mutants as daemonBugs } from '../daemon-mutants.ts'
+import { changedSearches, thorough } from '../test/searches.ts'
+
+export type State = { readonly proven: number; readonly of: number | undefined; readonly sources: string }
+
+/** Runs a program that ends with `N passed, N failed`, or says by its exit code alone whether it passed. */
+export type Run = (command: readonly [string, ...string[]], env?: Readonly<Record<string, string>>) => Promise<boolean>
+
+export type Part = {
+  readonly name: string
+  /** Minutes, not hours. */
+  readonly isShort: boolean
+  readonly needsRoot: boolean
+  /** As its record says now. */
+  state(): Promise<State>
+  /** @param minutes undefined: until all is proven */
+  run(run: Run, minutes: number | undefined): Promise<void>
+}
+
+const seedsToProve = 20_000
+const chaosMinutes = { all: 30, atOnce: 10 }
+
+const { execPath: node } = process
+const limit = (minutes: number | undefined): string[] => (minutes === undefined ? [] : ['--minutes', String(minutes)])
+const fleets = 'test/fleet/run/campaign.ts'
+
+/** Runs nothing more once the minutes are over. */
+async function eachWithin<T>(
+  list: Iterable<T>,
+  minutes: number | undefined,
+  run: (one: T) => Promise<unknown>,
+): Promise<void> {
+  const startedMs = performance.now()
+  for (const one of list) {
+    if (minutes !== undefined && performance.now() - startedMs > minutes * 60_000) return
+    await run(one)
+  }
+}
+
+const openSeeds: Part = {
+  name: 'open seeds',
+  isShort: true,
+  needsRoot: false,
+  async state() {
+    const { sources, file } = await recordOf('fleet')
+    const record = await openRecord(file)
+    const seeds = readOpenSeeds()
+    return { proven: seeds.filter(({ seed }) => record.has(seed)).length, of: seeds.length, sources }
+  },
+  run: (run, minutes) =>
+    eachWithin(readOpenSeeds(), minutes, ({ seed }) =>
+      run([node, fleets, '--seeds', '1', '--first', String(seed), '--continue']),
+    ),
+}
+
+const searches: Part = {
+  name: 'searches',
+  isShort: true,
+  needsRoot: false,
+  async state() {
+    const { run, known, sources } = await changedSearches()
+    return { proven: known.length, of: run.length + known.length, sources }
+  },
+  async run(run, minutes) {
+    const changed = await changedSearches()
+    await eachWithin(changed.run, minutes, async (file) => {
+      if (await run(['vitest', 'run', '--project', 'search', file], thorough)) changed.markPassed([file])
+    })
+  },
+}
+
+const bugsOfDaemon: Part = {
+  name: 'mutants, unit tests',
+  isShort: true,
+  needsRoot: false,
+  async state() {
+    const record = await openPassed('mutants')
+    const caught = daemonBugs.filter((mutant) => record.has(mutantId(mutant)))
+    return { proven: caught.length, of: daemonBugs.length, sources: record.sources }
+  },
+  run: async (run, minutes) => void (await run([node, 'build/daemon-mutants.ts', '--rest', ...limit(minutes)])),
+}
+
+const bugsOfProduct: Part = {
+  name: 'mutants, fleets',
+  isShort: true,
+  needsRoot: false,
+  async state() {
+    const record = await openPassed('fleet-mutants')
+    const shown = productBugs.filter(({ name }) => record.has(name))
+    return { proven: shown.length, of: productBugs.length, sources: record.sources }
+  },
+  run: async (run, minutes) =>
+    void (await run([node, 'test/fleet/mutants/campaign.ts', '--rest', '--shrink', '0', ...limit(minutes)])),
+}
+
+const simulatedFleets: Part = {
+  name: 'fleets, seeds',
+  isShort: false,
+  needsRoot: false,
+  async state() {
+    const { sources, file } = await recordOf('fleet')
+    const record = await openRecord(file)
+    let proven = 0
+    for (let seed = 1; seed <= seedsToProve; seed++) if (record.has(seed)) proven++
+    return { proven, of: seedsToProve, sources }
+  },
+  run: async (run, minutes) =>
+    void (await run([node, fleets, '--seeds', String(seedsToProve), '--continue', ...limit(minutes)])),
+}
+
+const crashPoints: Part = {
+  name: 'crash points',
+  isShort: false,
+  needsRoot: true,
+  async state() {
+    const record = await openPassed('faults')
+    return { proven: record.names().length, of: record.total(), sources: record.sources }
+  },
+  run: async (run, minutes) => void (await run([node, 'test/faults/campaign.ts', '--rest', ...limit(minutes)])),
+}
+
+const chaos: Part = {
+  name: 'chaos, minutes',
+  isShort: false,
+  needsRoot: true,
+  async state() {
+    const record = await openPassed('chaos')
+    return { proven: chaosRuns(record.names()).minutes, of: chaosMinutes.all, sources: record.sources }
+  },
+  async run(run, minutes = Infinity) {
+    const startedMs = performance.now()
+    for (;;) {
+      const { seeds, minutes: proven } = chaosRuns((await openPassed('chaos')).names())
+      const left = minutes - (performance.now() - startedMs) / 60_000
+      const next = Math.ceil(Math.min(chaosMinutes.atOnce, chaosMinutes.all - proven, left))
+      if (next <= 0) return
+      let seed = 1
+      while (seeds.has(seed)) seed++
+      if (!(await run([node, 'test/chaos/campaign.ts', '--minutes', String(next), '--seed', String(seed)]))) return
+    }
+  },
+}
+
+/** Of the names in its record. */
+export function chaosRuns(names: readonly string[]): { readonly seeds: ReadonlySet<number>; readonly minutes: number } {
+  const runs = names.map((name) => /^seed (\d+): ([\d.]+) min$/.exec(name)?.slice(1).map(Number) ?? [])
+  const minutes = runs.reduce((sum, [, one = 0]) => sum + one, 0)
+  return { seeds: new Set(runs.map(([seed = 0]) => seed)), minutes }
+}
+
+/** In the order in which they run. */
+export const parts: readonly Part[] = [
+  openSeeds,
+  searches,
+  bugsOfDaemon,
+  bugsOfProduct,
+  simulatedFleets,
+  crashPoints,
+  chaos,
+]

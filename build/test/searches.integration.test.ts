@@ -1,0 +1,39 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, relative } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { changedSearches } from './searches.ts'
+
+test('a search runs until it passes, and again when something that it imports has changed', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'searches-'))
+  const cache = process.env['SKYHOOKD_CACHE']
+  process.env['SKYHOOKD_CACHE'] = join(folder, 'cache')
+  onTestFinished(() => {
+    if (cache === undefined) delete process.env['SKYHOOKD_CACHE']
+    else process.env['SKYHOOKD_CACHE'] = cache
+    rmSync(folder, { recursive: true })
+  })
+  const write = (name: string, text: string): string => {
+    writeFileSync(join(folder, name), text)
+    return relative(join(import.meta.dirname, '../..'), join(folder, name))
+  }
+  const part = (value: number): string => write('part.ts', `// a comment\nexport const part = ${value}\n`)
+  part(1)
+  const one = write('one.test.ts', "import { part } from './part.ts'\nconsole.log('one', part)\n")
+  const other = write('other.test.ts', "console.log('other')\n")
+  const look = (env: NodeJS.ProcessEnv = {}) => changedSearches([one, other], env)
+
+  const first = await look()
+  expect([first.run, first.known]).toEqual([[one, other], []])
+  first.markPassed([one, other])
+  const second = await look()
+  expect([second.run, second.known]).toEqual([[], [one, other]])
+  expect((await look({ ALL: '1' })).run).toEqual([one, other])
+  expect((await look({ SEARCH_SEED: '7' })).run).toEqual([one, other])
+  const beforeChange = await look({ ALL: '1' })
+  part(2)
+  const third = await look()
+  expect([third.run, third.known]).toEqual([[one], [other]])
+  beforeChange.markPassed([one])
+  expect((await look()).run).toEqual([one])
+})
