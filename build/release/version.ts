@@ -28,6 +28,6 @@ export function checkVersion(version: string, stated: StatedVersions): void {
   if (others.length === 0) return
   const list = others.map(([place, found]) => `${place} is ${found}`).join(', ')
   throw new Error(
-    `VERSION is ${version}, but ${list}: set ${version} in these files, run "node build/plain-manifests.ts" and commit`,
+    `VERSION is ${version}, but ${list}: set ${version} in these files, run "node build/generate/plain-manifests.ts" and commit`,
   )
 }

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { helmArguments, manifestsFile, plainManifests } from '../../build/plain-manifests.ts'
+import { helmArguments, manifestsFile, plainManifests } from '../../build/generate/plain-manifests.ts'
 import { chart, startChartCluster, until, type ChartCluster, type Json } from './chart-cluster.ts'
 
 const run = promisify(execFile)

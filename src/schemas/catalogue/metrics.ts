@@ -1,5 +1,5 @@
 /**
- * Every series that an agent serves of its own node. `node build/reference-docs.ts` writes docs/usage/metrics.md from
+ * Every series that an agent serves of its own node. `node build/generate/reference-docs.ts` writes docs/usage/metrics.md from
  * it.
  */
 import { checkOf, stagesWithSteps } from '../package-config.ts'

@@ -7,7 +7,7 @@ import { manifestProblems, manifestsFile, plainManifests } from './plain-manifes
 
 type Named = { readonly kind: string; readonly metadata: { readonly name: string; readonly labels?: object } }
 
-const root = join(import.meta.dirname, '..')
+const root = join(import.meta.dirname, '..', '..')
 const text = readFileSync(manifestsFile, 'utf8')
 const objects = parseAllDocuments(text).map((document) => document.toJS() as Named)
 
@@ -27,7 +27,9 @@ describe('the plain manifests', () => {
   ])('plain manifests %s are found', (_, change, why) => {
     const changed = change(text)
     expect(changed).not.toBe(text)
-    expect(manifestProblems(changed)).toEqual([`daemonset/skyhookd.yaml: ${why}; run node build/plain-manifests.ts`])
+    expect(manifestProblems(changed)).toEqual([
+      `daemonset/skyhookd.yaml: ${why}; run node build/generate/plain-manifests.ts`,
+    ])
   })
 
   test('the plain manifests start with the namespace and end with the agents', () => {

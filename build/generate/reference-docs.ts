@@ -1,17 +1,17 @@
 /**
  * Writes the tables of the reference pages in docs/usage from the catalogue in src/schemas/catalogue:
- * `node build/reference-docs.ts`. The prose around the tables is edited in the pages; the unit test beside this file
+ * `node build/generate/reference-docs.ts`. The prose around the tables is edited in the pages; the unit test beside this file
  * fails when a table is stale.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { nodeConditions, skyhookConditions } from '../src/schemas/catalogue/conditions.ts'
-import { nodeEvents, skyhookEvents } from '../src/schemas/catalogue/events.ts'
-import { fleetMetrics } from '../src/schemas/catalogue/fleet-metrics.ts'
-import { type MetricRow, metrics } from '../src/schemas/catalogue/metrics.ts'
-import { reasonRows } from '../src/schemas/catalogue/reasons.ts'
+import { nodeConditions, skyhookConditions } from '../../src/schemas/catalogue/conditions.ts'
+import { nodeEvents, skyhookEvents } from '../../src/schemas/catalogue/events.ts'
+import { fleetMetrics } from '../../src/schemas/catalogue/fleet-metrics.ts'
+import { type MetricRow, metrics } from '../../src/schemas/catalogue/metrics.ts'
+import { reasonRows } from '../../src/schemas/catalogue/reasons.ts'
 
-const docs = join(import.meta.dirname, '..', 'docs', 'usage')
+const docs = join(import.meta.dirname, '..', '..', 'docs', 'usage')
 
 /** What stands between `<!-- generated: NAME -->` and `<!-- end -->`, by page and name. */
 const tables: Readonly<Record<string, Readonly<Record<string, () => string>>>> = {

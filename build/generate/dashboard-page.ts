@@ -1,12 +1,12 @@
 /**
  * Puts the page of `kubectl skyhook dashboard` where the command-line tool finds it, also when it runs from its
- * sources: `node build/generate-dashboard-page.ts`. The unit test beside this file fails when it is stale.
+ * sources: `node build/generate/dashboard-page.ts`. The unit test beside this file fails when it is stale.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { build } from 'esbuild'
 
-const repository = join(import.meta.dirname, '..')
+const repository = join(import.meta.dirname, '..', '..')
 const folder = join(repository, 'src/cli/dashboard/page')
 
 /** Where the page is committed. */

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { chartFiles } from './chart-files.ts'
 
-const chart = join(import.meta.dirname, '..', 'chart')
+const chart = join(import.meta.dirname, '..', '..', 'chart')
 const read = (...path: string[]): string => readFileSync(join(chart, ...path), 'utf8')
 const values = parse(read('values.yaml')) as Record<string, unknown>
 

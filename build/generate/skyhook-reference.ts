@@ -1,15 +1,15 @@
 /**
  * Writes docs/usage/skyhook-reference.md: every field of the resource definitions in crds/, with the example and the
- * consequence of an edit that skyhook-reference-notes.ts has for it. `node build/skyhook-reference.ts`. The unit test
+ * consequence of an edit that skyhook-reference-notes.ts has for it. `node build/generate/skyhook-reference.ts`. The unit test
  * beside this file fails when the page is stale.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parse } from 'yaml'
 import { notes } from './skyhook-reference-notes.ts'
-import type { Schema } from '../src/cli/validate/schema.ts'
+import type { Schema } from '../../src/cli/validate/schema.ts'
 
-const root = join(import.meta.dirname, '..')
+const root = join(import.meta.dirname, '..', '..')
 
 export const referencePage = join(root, 'docs/usage/skyhook-reference.md')
 
@@ -194,7 +194,7 @@ ${statusTable(fieldsOf('skyhooks', 'status'))}
 
 const introduction = `# Fields of Skyhook and DeploymentPolicy
 
-<!-- generated from crds/ and build/skyhook-reference-notes.ts: node build/skyhook-reference.ts -->
+<!-- generated from crds/ and build/generate/skyhook-reference-notes.ts: node build/generate/skyhook-reference.ts -->
 
 Every field of \`skyhook.nvidia.com/v1alpha1\`. [The Skyhook resource, by example](skyhook.md) shows how they go together.
 

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
-import { resourceFindings } from '../src/cli/validate/resource.ts'
+import { resourceFindings } from '../../src/cli/validate/resource.ts'
 import { notes } from './skyhook-reference-notes.ts'
 import { fieldsOf, referencePage, referenceText } from './skyhook-reference.ts'
 
@@ -39,7 +39,7 @@ function has(value: unknown, [first, ...rest]: readonly string[]): boolean {
   return values.some((one) => has(one, first === '*' || !Array.isArray(value) ? rest : [first, ...rest]))
 }
 
-test('the reference of the fields is what the generator writes (node build/skyhook-reference.ts)', () => {
+test('the reference of the fields is what the generator writes (node build/generate/skyhook-reference.ts)', () => {
   expect(readFileSync(referencePage, 'utf8')).toBe(referenceText())
 })
 

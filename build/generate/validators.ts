@@ -1,6 +1,6 @@
 /**
  * Compiles the JSON Schemas of src/schemas into plain functions, so that the agent carries neither ajv nor run-time
- * code generation: `node build/generate-validators.ts` writes them, the unit test beside this file fails when they are
+ * code generation: `node build/generate/validators.ts` writes them, the unit test beside this file fails when they are
  * stale.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import Ajv2020 from 'ajv/dist/2020.js'
 import standaloneCode from 'ajv/dist/standalone/index.js'
 
-const schemas = join(import.meta.dirname, '..', 'src', 'schemas')
+const schemas = join(import.meta.dirname, '..', '..', 'src', 'schemas')
 
 type Target = { readonly schema: string; readonly exportName: string; readonly file: string }
 
@@ -33,7 +33,7 @@ export function validatorSource(target: Target): string {
     throw new Error(`${target.schema} uses a keyword whose helper ajv loads at run time; reword the rule`)
 
   return `${[
-    `// Generated from ${target.schema} by build/generate-validators.ts; edit the schema, not this file.`,
+    `// Generated from ${target.schema} by build/generate/validators.ts; edit the schema, not this file.`,
     '// @ts-nocheck',
     "import type { Validate } from '../validation.ts'",
     '',

@@ -1,6 +1,6 @@
 /**
  * The chart's default objects as plain manifests, for clusters without helm: daemonset/skyhookd.yaml.
- * `node build/plain-manifests.ts` renders them with helm, which it builds once (test/sandbox/build-binaries.sh). What
+ * `node build/generate/plain-manifests.ts` renders them with helm, which it builds once (test/sandbox/build-binaries.sh). What
  * it writes carries digests of the chart's sources and of itself, so that the unit test beside this file finds it stale
  * or edited without helm; test/cluster/plain-manifests.test.ts renders again and compares.
  */
@@ -8,9 +8,9 @@ import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseAllDocuments, stringify } from 'yaml'
-import { sha256Hex } from '../src/schemas/canonical-json.ts'
+import { sha256Hex } from '../../src/schemas/canonical-json.ts'
 
-const root = join(import.meta.dirname, '..')
+const root = join(import.meta.dirname, '..', '..')
 const chart = join(root, 'chart')
 
 export const manifestsFile = join(root, 'daemonset', 'skyhookd.yaml')
@@ -67,7 +67,7 @@ function withoutHelm(value: unknown): unknown {
 }
 
 const header = (sources: string, content: string): string => `\
-# The chart's default objects for the namespace ${namespace}. Generated: node build/plain-manifests.ts
+# The chart's default objects for the namespace ${namespace}. Generated: node build/generate/plain-manifests.ts
 # chart: sha256:${sources}
 # below: sha256:${content}
 `
@@ -79,7 +79,7 @@ export function manifestProblems(text: string): string[] {
   if (text.slice(0, at) === expected) return []
   const isStale = !text.includes(`# chart: sha256:${chartDigest()}\n`)
   const why = isStale ? 'the chart has changed' : 'somebody edited it'
-  return [`daemonset/skyhookd.yaml: ${why}; run node build/plain-manifests.ts`]
+  return [`daemonset/skyhookd.yaml: ${why}; run node build/generate/plain-manifests.ts`]
 }
 
 if (import.meta.main) {

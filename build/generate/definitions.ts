@@ -1,12 +1,12 @@
 /**
  * Puts the schemas of crds/ where the command-line tool finds them, so that it validates Skyhooks without a cluster:
- * `node build/generate-definitions.ts`. The unit test beside this file fails when they are stale.
+ * `node build/generate/definitions.ts`. The unit test beside this file fails when they are stale.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parse } from 'yaml'
 
-const repository = join(import.meta.dirname, '..')
+const repository = join(import.meta.dirname, '..', '..')
 
 /** Where the schemas are committed. */
 export const committedDefinitions = join(repository, 'src/cli/validate/generated/definitions.json')

@@ -1,14 +1,14 @@
 /**
  * Generates the chart's copies of the resource definitions (helm reads no file outside a chart), its Grafana dashboard,
- * and the table of values in its README, from values.yaml and its comments. `node build/chart-files.ts` writes them.
+ * and the table of values in its README, from values.yaml and its comments. `node build/generate/chart-files.ts` writes them.
  * The unit test beside this file fails when they are stale.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { isMap, isScalar, parseDocument, type YAMLMap } from 'yaml'
-import { dashboard } from './dashboard/dashboard.ts'
+import { dashboard } from '../dashboard/dashboard.ts'
 
-const root = join(import.meta.dirname, '..')
+const root = join(import.meta.dirname, '..', '..')
 const readme = join(root, 'chart', 'README.md')
 const tableMarkers = ['<!-- values: generated from values.yaml -->', '<!-- end of values -->'] as const
 
