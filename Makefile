@@ -26,6 +26,10 @@ deps: node_modules/.installed ## install npm packages
 format: deps ## format everything
 	@biome format --write . >/dev/null
 
+.PHONY: generate
+generate: deps ## write everything that is generated: chart files, validators, types, reference pages
+	@node build/generate.ts
+
 .PHONY: check
 check: deps ## format, types, lint, unused code, docs, shell scripts, what we ship, unit tests (< 60 s)
 	@bash build/check.sh

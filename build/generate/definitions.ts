@@ -1,15 +1,9 @@
-/**
- * Puts the schemas of crds/ where the command-line tool finds them, so that it validates Skyhooks without a cluster:
- * `node build/generate/definitions.ts`. The unit test beside this file fails when they are stale.
- */
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+/** The schemas of crds/ for the command-line tool, so that it validates Skyhooks without a cluster. */
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parse } from 'yaml'
 
 const repository = join(import.meta.dirname, '..', '..')
-
-/** Where the schemas are committed. */
-export const committedDefinitions = join(repository, 'src/cli/validate/generated/definitions.json')
 
 type Definition = {
   readonly spec: {
@@ -37,5 +31,3 @@ function withoutStatus(schema: { readonly properties?: Readonly<Record<string, u
   const { status: _status, ...properties } = schema.properties ?? {}
   return { ...schema, properties }
 }
-
-if (import.meta.main) writeFileSync(committedDefinitions, `${JSON.stringify(definitions(), null, 2)}\n`)

@@ -1,17 +1,14 @@
 /**
  * Writes docs/usage/skyhook-reference.md: every field of the resource definitions in crds/, with the example and the
- * consequence of an edit that skyhook-reference-notes.ts has for it. `node build/generate/skyhook-reference.ts`. The unit test
- * beside this file fails when the page is stale.
+ * consequence of an edit that skyhook-reference-notes.ts has for it.
  */
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parse } from 'yaml'
 import { notes } from './skyhook-reference-notes.ts'
 import type { Schema } from '../../src/cli/validate/schema.ts'
 
 const root = join(import.meta.dirname, '..', '..')
-
-export const referencePage = join(root, 'docs/usage/skyhook-reference.md')
 
 /** A field, by the name of its heading: `selector.matchLabels` is one for all selectors. */
 type Field = { readonly name: string; readonly schema: Schema; readonly isRequired: boolean }
@@ -194,7 +191,7 @@ ${statusTable(fieldsOf('skyhooks', 'status'))}
 
 const introduction = `# Fields of Skyhook and DeploymentPolicy
 
-<!-- generated from crds/ and build/generate/skyhook-reference-notes.ts: node build/generate/skyhook-reference.ts -->
+<!-- generated from crds/ and build/generate/skyhook-reference-notes.ts: make generate -->
 
 Every field of \`skyhook.nvidia.com/v1alpha1\`. [The Skyhook resource, by example](skyhook.md) shows how they go together.
 
@@ -207,5 +204,3 @@ Every field of \`skyhook.nvidia.com/v1alpha1\`. [The Skyhook resource, by exampl
 
 \`metadata.name\` of a Skyhook has at most 53 characters.
 `
-
-if (import.meta.main) writeFileSync(referencePage, referenceText())

@@ -5,7 +5,7 @@ import { nodeConditions, skyhookConditions } from '../../src/schemas/catalogue/c
 import { nodeEvents, skyhookEvents } from '../../src/schemas/catalogue/events.ts'
 import { metrics } from '../../src/schemas/catalogue/metrics.ts'
 import { reasonRows, reasons } from '../../src/schemas/catalogue/reasons.ts'
-import { pages, pathOf, withTables } from './reference-docs.ts'
+import { withTables } from './catalogue-tables.ts'
 
 const src = join(import.meta.dirname, '..', '..', 'src')
 const sourceFiles = readdirSync(src, { recursive: true, encoding: 'utf8' })
@@ -17,14 +17,6 @@ const reasonNamesOf = (conditions: Readonly<Record<string, { readonly reasons: o
   Object.values(conditions).flatMap((condition) => Object.keys(condition.reasons))
 const conditionReasons = [...reasonNamesOf(nodeConditions), ...reasonNamesOf(skyhookConditions)]
 const eventNames = [...Object.keys(nodeEvents), ...Object.keys(skyhookEvents)]
-
-test.each(pages)(
-  'the tables of %s are what the catalogue generates (node build/generate/reference-docs.ts writes them)',
-  (page) => {
-    const text = readFileSync(pathOf(page), 'utf8')
-    expect(withTables(page, text)).toBe(text)
-  },
-)
 
 test('a page without the markers of a table is refused', () => {
   expect(() => withTables('events.md', '# Events\n')).toThrow('events.md: add markers for node, node reasons')
