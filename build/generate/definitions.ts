@@ -1,33 +1,43 @@
-/** The schemas of crds/ for the command-line tool, so that it validates Skyhooks without a cluster. */
+/** The resource definitions in crds/, and their schemas for the command-line tool. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { parse } from 'yaml'
+import { parseDocument, type Document } from 'yaml'
+import type { Schema } from '../../src/cli/validate/schema.ts'
 
-const repository = join(import.meta.dirname, '..', '..')
+const folder = join(import.meta.dirname, '..', '..', 'crds')
 
-type Definition = {
+type CustomResourceDefinition = {
   readonly spec: {
     readonly group: string
     readonly names: { readonly kind: string }
-    readonly versions: readonly { readonly name: string; readonly schema: { readonly openAPIV3Schema: object } }[]
+    readonly versions: readonly { readonly name: string; readonly schema: { readonly openAPIV3Schema: Schema } }[]
   }
 }
 
-/** Schema by kind and API version, without what only the server uses. */
-export function definitions(): { readonly apiVersion: string; readonly kind: string; readonly schema: object }[] {
-  const folder = join(repository, 'crds')
-  return readdirSync(folder).flatMap((file) => {
-    const { spec } = parse(readFileSync(join(folder, file), 'utf8')) as Definition
+export type Definition = { readonly apiVersion: string; readonly kind: string; readonly schema: Schema }
+
+/** By kind. */
+export const definitionFiles = (): readonly string[] => readdirSync(folder).sort()
+
+/** The text of a definition with its comments. */
+export const definitionDocument = (file: string): Document => parseDocument(readFileSync(join(folder, file), 'utf8'))
+
+/** Each kind and API version. */
+export function definitions(): readonly Definition[] {
+  return definitionFiles().flatMap((file) => {
+    const { spec } = definitionDocument(file).toJS() as CustomResourceDefinition
     return spec.versions.map(({ name, schema }) => ({
       apiVersion: `${spec.group}/${name}`,
       kind: spec.names.kind,
-      schema: withoutStatus(schema.openAPIV3Schema),
+      schema: schema.openAPIV3Schema,
     }))
   })
 }
 
-/** Nobody writes a status into a file. */
-function withoutStatus(schema: { readonly properties?: Readonly<Record<string, unknown>> }): object {
-  const { status: _status, ...properties } = schema.properties ?? {}
-  return { ...schema, properties }
+/** For the command-line tool, so that it validates files without a cluster. Nobody writes a status into a file. */
+export function definitionsOfFiles(): readonly Definition[] {
+  return definitions().map(({ schema, ...definition }) => {
+    const { status: _status, ...properties } = schema.properties ?? {}
+    return { ...definition, schema: { ...schema, properties } }
+  })
 }

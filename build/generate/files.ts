@@ -1,10 +1,11 @@
 /** Every generated file of the repository, with what it is generated from. */
-import { readdirSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { dashboard } from '../dashboard/dashboard.ts'
 import { pages, withTables } from './catalogue-tables.ts'
 import { dashboardPage } from './dashboard-page.ts'
-import { definitions } from './definitions.ts'
+import { definitionTypes } from './definition-types.ts'
+import { definitionFiles, definitionsOfFiles } from './definitions.ts'
 import { arePlainManifestsCurrent, renderPlainManifests } from './plain-manifests.ts'
 import { referenceText } from './skyhook-reference.ts'
 import { validatorSource } from './validators.ts'
@@ -25,7 +26,7 @@ const json = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`
 
 export const generatedFiles = (): readonly GeneratedFile[] => [
   // helm reads no file outside a chart
-  ...readdirSync(join(root, 'crds')).map((name) => ({
+  ...definitionFiles().map((name) => ({
     path: `chart/crd-files/${name}`,
     text: () => read(`crds/${name}`),
   })),
@@ -38,7 +39,8 @@ export const generatedFiles = (): readonly GeneratedFile[] => [
   })),
   { path: 'docs/usage/skyhook-reference.md', text: referenceText },
   { path: 'src/cli/dashboard/generated/page.json', text: async () => json(await dashboardPage()) },
-  { path: 'src/cli/validate/generated/definitions.json', text: () => json(definitions()) },
+  { path: 'src/cli/validate/generated/definitions.json', text: () => json(definitionsOfFiles()) },
+  { path: 'src/schemas/generated/definitions.ts', text: definitionTypes },
   {
     path: 'src/schemas/generated/package-config-validator.ts',
     text: () => validatorSource('package-config.v1.schema.json', 'validatePackageConfig'),

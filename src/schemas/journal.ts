@@ -1,6 +1,5 @@
-import type { EnvVar } from './kubernetes.ts'
 import type { Mode, Stage } from './package-config.ts'
-import type { EntryState, Interrupt, NodeStatus, PackageSpec, StageName } from './skyhook.ts'
+import type { EnvVar, EntryState, Interrupt, NodeStatus, PackageSpec, StageName } from './skyhook.ts'
 
 /** Raised when a document is written that older agents would misread. journal-v1.ts reads the one before. */
 export const journalVersion = 2

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { EnvVar } from '../../schemas/kubernetes.ts'
+import type { EnvVar } from '../../schemas/skyhook.ts'
 import { expandVariables, resolveReferences, type ReferencePort } from './references.ts'
 
 const base64 = (text: string | Uint8Array): string => Buffer.from(text).toString('base64')

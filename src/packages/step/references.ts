@@ -9,8 +9,7 @@ import {
   environmentTextProblem,
   systemdValueProblem,
 } from '../../schemas/environment-variable.ts'
-import type { EnvVar, EnvVarSource } from '../../schemas/kubernetes.ts'
-import type { PackageResources } from '../../schemas/skyhook.ts'
+import type { EnvVar, EnvVarSource, PackageResources } from '../../schemas/skyhook.ts'
 import { countIn } from './quantity.ts'
 
 /** Reads objects of the agent's namespace; undefined = certainly not there. Rejects when that is not known. */
