@@ -5,7 +5,7 @@ export type DeploymentPolicy = Definition
 export type DeploymentPolicySpec = DeploymentPolicy['spec']
 export type CompartmentSpec = NonNullable<DeploymentPolicySpec['compartments']>[number]
 /** Exactly one of the three. */
-export type StrategySpec = DeploymentPolicySpec['default']['strategy']
+export type StrategySpec = NonNullable<CompartmentSpec['strategy']>
 export type StrategyNumbers = NonNullable<StrategySpec['fixed']>
 
 /** What a Skyhook has of the policy that it names. */
