@@ -9,11 +9,11 @@ import { type GeneratedFile, generatedFiles } from './generate/files.ts'
 
 const root = join(import.meta.dirname, '..')
 
-/** The text that the file lacks; undefined where it has it. `isWanted`: it is going to be written. */
-async function missingText(file: GeneratedFile, isWanted: boolean): Promise<string | undefined> {
+/** The text that the file lacks; undefined where it has it. `isWritten`: it is going to be written. */
+async function missingText(file: GeneratedFile, isWritten: boolean): Promise<string | undefined> {
   const committed = existsSync(join(root, file.path)) ? readFileSync(join(root, file.path), 'utf8') : ''
   if (file.isCurrent?.(committed)) return undefined
-  if (file.isCurrent !== undefined && !isWanted) return ''
+  if (file.isCurrent !== undefined && !isWritten) return ''
   const text = await formatted(file.path, await file.text(committed))
   return text === committed ? undefined : text
 }
