@@ -84,7 +84,7 @@ export type SpecProperties =
  * What a package's spec says of the units of its steps. Absent or zero resources mean unlimited. Limits bound, requests
  * give a share (CPU) or protection (memory) against the rest of the host, by the kubelet's formulas.
  */
-export function propertiesOf({ resources = {} }: Pick<PackageSpec, 'resources'>): SpecProperties {
+export function propertiesOf({ resources = {} }: Partial<PackageSpec>): SpecProperties {
   const problems: string[] = []
   const read = (field: keyof PackageResources, unit: string): number | undefined => {
     const quantity = resources[field]
