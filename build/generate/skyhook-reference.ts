@@ -25,9 +25,17 @@ const nameOf = (place: string): string =>
 const places = definitionFiles().flatMap((file) => [...notesOf(definitionDocument(file))])
 
 /** What the comments say, by name of the field. Of several places with one name, one says it. */
-export const notes: ReadonlyMap<string, FieldNotes> = new Map(
-  places.filter(([, { notes }]) => notes.example !== undefined).map(([place, { notes }]) => [nameOf(place), notes]),
-)
+export const notes: ReadonlyMap<string, FieldNotes> = notesByName()
+
+function notesByName(): Map<string, FieldNotes> {
+  const found = new Map<string, FieldNotes>()
+  for (const [place, { notes }] of places) {
+    if (notes.example === undefined) continue
+    if (found.has(nameOf(place))) throw new Error(`crds/: ${nameOf(place)} has two examples; remove that of ${place}`)
+    found.set(nameOf(place), notes)
+  }
+  return found
+}
 
 /** What patterns ask for. Of several places with one pattern, one says it. */
 const patterns: ReadonlyMap<string | undefined, string> = new Map(
