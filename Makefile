@@ -52,6 +52,10 @@ undeploy: ## remove the agents; refuses while there are Skyhooks
 
 ##@ Check and test
 
+.PHONY: generate
+generate: deps ## write all that is generated: chart files, validators, types, pages
+	@node build/generate.ts
+
 .PHONY: format
 format: deps ## format everything
 	@biome format --write . >/dev/null

@@ -39,6 +39,7 @@ static_checks() {
   # For tsc and tsgolint: less CPU, 30 MB more. Several checkers of tsc would check shared types several times.
   export GOGC=400
   run format biome format . || failed=1
+  run 'generated files' node build/generate.ts --check || failed=1
   run types tsc --noEmit --singleThreaded || failed=1
   # the page of the command-line tool, and its tests: they know a browser's types
   run 'types of the dashboard' tsc --noEmit --singleThreaded -p test/dashboard || failed=1

@@ -1,5 +1,5 @@
 /**
- * The Grafana dashboard of the chart. `node build/chart-files.ts` writes it to chart/monitoring/dashboard.json.
+ * The Grafana dashboard of the chart. `make generate` writes it to chart/monitoring/dashboard.json.
  *
  * One agent serves the series of the fleet. When another one takes over, both may be scraped once: `max by` counts
  * nothing twice.

@@ -8,7 +8,7 @@ import { digestOf } from '../../src/packages/oci/digest.ts'
 import { ociManifestType } from '../../src/packages/oci/manifest.ts'
 import { type BuiltLayer, type LayerEntry, readFolder, writeLayer } from '../../src/packages/oci/write/layer.ts'
 import type { Blob, BuiltImage } from '../../src/packages/oci/write/layout.ts'
-import { withValues } from '../chart-files.ts'
+import { withValues } from '../generate/values-table.ts'
 import { textOf } from '../runtime-layer.ts'
 
 /** Where nodes pull an image, and which one: nobody can put another content there. */

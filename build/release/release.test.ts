@@ -40,7 +40,7 @@ describe('the version of a release', () => {
     const all = { ...stated, 'version in chart/Chart.yaml': '0.2.0' }
     expect(() => checkVersion('0.2.0', all)).toThrow(
       'VERSION is 0.2.0, but version in package.json is 0.1.0, appVersion in chart/Chart.yaml is 0.1.0: ' +
-        'set 0.2.0 in these files, run "node build/plain-manifests.ts" and commit',
+        'set 0.2.0 in these files, run "make generate" and commit',
     )
   })
 

@@ -27,7 +27,5 @@ export function checkVersion(version: string, stated: StatedVersions): void {
   const others = Object.entries(stated).filter(([, found]) => found !== version)
   if (others.length === 0) return
   const list = others.map(([place, found]) => `${place} is ${found}`).join(', ')
-  throw new Error(
-    `VERSION is ${version}, but ${list}: set ${version} in these files, run "node build/plain-manifests.ts" and commit`,
-  )
+  throw new Error(`VERSION is ${version}, but ${list}: set ${version} in these files, run "make generate" and commit`)
 }

@@ -62,16 +62,15 @@ export function compartmentStatuses(input: CompartmentInput): Readonly<Record<st
 /** As the operator writes it: nothing that is zero or false. */
 function batchStateOf(batch: BatchState): NonNullable<CompartmentStatus['batchState']> {
   const { currentBatch, consecutiveFailures, completed, failed, stopped, lastBatchSize, lastBatchFailed } = batch
-  const state = {
-    currentBatch,
-    consecutiveFailures,
-    completedNodes: completed,
-    failedNodes: failed,
-    shouldStop: stopped,
-    lastBatchSize,
-    lastBatchFailed,
+  return {
+    ...(currentBatch !== 0 && { currentBatch }),
+    ...(consecutiveFailures !== 0 && { consecutiveFailures }),
+    ...(completed !== 0 && { completedNodes: completed }),
+    ...(failed !== 0 && { failedNodes: failed }),
+    ...(stopped && { shouldStop: stopped }),
+    ...(lastBatchSize !== 0 && { lastBatchSize }),
+    ...(lastBatchFailed && { lastBatchFailed }),
   }
-  return Object.fromEntries(Object.entries(state).filter(([, value]) => value !== 0 && value !== false))
 }
 
 type Problem = { readonly reason: SkyhookConditionReason<'Stalled'>; readonly message: string }

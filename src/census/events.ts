@@ -46,7 +46,7 @@ export function transitionEvents(before: SkyhookStatus | undefined, after: Skyho
 const hasNewStop = (before: SkyhookStatus | undefined, after: SkyhookStatus): boolean =>
   Object.entries(after.compartmentStatuses ?? {}).some(
     ([name, { batchState }]) =>
-      batchState?.['shouldStop'] === true && before?.compartmentStatuses?.[name]?.batchState?.['shouldStop'] !== true,
+      batchState?.shouldStop === true && before?.compartmentStatuses?.[name]?.batchState?.shouldStop !== true,
   )
 
 /**

@@ -66,9 +66,9 @@ export function skyhookSeries({ skyhook, counts, ledger, nodes }: SeriesInput): 
     add('skyhook_rollout_in_progress', labels, status.inProgress)
     add('skyhook_rollout_completed', labels, status.completed)
     add('skyhook_rollout_progress_percent', labels, status.progressPercent)
-    add('skyhook_rollout_current_batch', labels, Number(batchState['currentBatch'] ?? 0))
-    add('skyhook_rollout_consecutive_failures', labels, Number(batchState['consecutiveFailures'] ?? 0))
-    add('skyhook_rollout_should_stop', labels, Number(batchState['shouldStop'] ?? false))
+    add('skyhook_rollout_current_batch', labels, batchState.currentBatch ?? 0)
+    add('skyhook_rollout_consecutive_failures', labels, batchState.consecutiveFailures ?? 0)
+    add('skyhook_rollout_should_stop', labels, Number(batchState.shouldStop ?? false))
   }
 
   const byReason = countBy(counts.nodes, ({ reason }) => reason && known(reasons, reason.reason))

@@ -138,7 +138,7 @@ function completionOf(
 function entriesOf(text: string): NodeState | undefined {
   const value = parseJson(text)
   if (!isObject(value)) return undefined
-  const entries: Record<string, keys.NodeStateEntry> = {}
+  const entries: Record<string, NodeState[string]> = {}
   for (const [key, entry] of Object.entries(value)) {
     if (!isObject(entry)) continue
     const { name, version, image, containerSHA, stage, state, restarts } = entry
@@ -173,8 +173,8 @@ function reasonOf(text: string | undefined): NodeReason | undefined {
   }
 }
 
-const isOneOf = (known: readonly string[], value: unknown): value is string =>
-  typeof value === 'string' && known.includes(value)
+const isOneOf = <Word extends string>(known: readonly Word[], value: unknown): value is Word =>
+  known.some((word) => word === value)
 const isRestartCount = (value: unknown): value is number =>
   typeof value === 'number' && Number.isInteger(value) && value > 0 && value < 2 ** 31
 const isNodeStatus = (text: string): text is NodeStatus => isOneOf(nodeStatuses, text)

@@ -1,49 +1,31 @@
-import type { ConfigUpdates } from '../schemas/config-updates.ts'
 import type { NodeStateEntry } from '../schemas/annotations.ts'
+import type { Skyhook as Definition } from '../schemas/generated/definitions.ts'
 import type { NodeStatus, Skyhook } from '../schemas/skyhook.ts'
 
-/** The `.status` of a Skyhook as the resource definition has it. `conditions` are metav1.Conditions. */
-export type SkyhookStatus = {
-  /** Generation of the spec that everything here was counted for. */
-  readonly observedGeneration?: number
-  readonly status?: NodeStatus
-  readonly conditions?: readonly Condition[]
+type DefinedStatus = NonNullable<Definition['status']>
+type DefinedEntry = NonNullable<DefinedStatus['nodeState']>[string][string]
+type DefinedCompartment = NonNullable<DefinedStatus['compartmentStatuses']>[string]
+
+/**
+ * The `.status` of a Skyhook as the census writes it: entries and compartments in full, and nothing of
+ * what only the operator writes.
+ */
+export type SkyhookStatus = Omit<
+  DefinedStatus,
+  'nodeState' | 'compartmentStatuses' | 'nodeBootIds' | 'nodePriority'
+> & {
   readonly nodeState?: Readonly<Record<string, NodeState>>
-  readonly nodeStatus?: Readonly<Record<string, NodeStatus>>
-  readonly nodeStateTruncated?: boolean
-  readonly nodesInProgress?: number
-  readonly completeNodes?: string
-  readonly packageList?: string
-  readonly nodesSelected?: number
-  readonly nodesUpdated?: number
-  readonly nodesReady?: number
-  readonly nodesUnavailable?: number
-  readonly nodesPending?: number
   readonly compartmentStatuses?: Readonly<Record<string, CompartmentStatus>>
-  /** For the original operator, should it come back: keys of a configuration that not all nodes have picked up. */
-  readonly configUpdates?: ConfigUpdates
 }
 
-export type CompartmentStatus = {
-  readonly matched: number
-  readonly ceiling: number
-  readonly inProgress: number
-  readonly completed: number
-  readonly progressPercent: number
-  readonly batchState?: Readonly<Record<string, number | boolean>>
-}
+export type CompartmentStatus = Required<Omit<DefinedCompartment, 'batchState'>> &
+  Pick<DefinedCompartment, 'batchState'>
 
-/** Entries of one node, by `name|version`. */
-export type NodeState = Readonly<Record<string, NodeStateEntry>>
+/** Entries of one node, by `name|version`, that fit the definition. */
+export type NodeState = Readonly<Record<string, NodeStateEntry & DefinedEntry>>
 
-export type Condition = {
-  readonly type: string
-  readonly status: 'True' | 'False' | 'Unknown'
-  readonly observedGeneration?: number
-  readonly lastTransitionTime: string
-  readonly reason: string
-  readonly message: string
-}
+/** A metav1.Condition. */
+export type Condition = NonNullable<DefinedStatus['conditions']>[number]
 
 export const statusOf = (skyhook: Skyhook): SkyhookStatus | undefined => skyhook.status as SkyhookStatus | undefined
 

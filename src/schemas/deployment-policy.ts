@@ -1,42 +1,12 @@
-import type { LabelSelector, ObjectMeta } from './kubernetes.ts'
+import type { DeploymentPolicy as Definition } from './generated/definitions.ts'
 
-/** The DeploymentPolicy resource as the API server stores it; the CRD in crds/ is the authority on what is legal. */
-export type DeploymentPolicy = { readonly metadata: ObjectMeta; readonly spec: DeploymentPolicySpec }
-
-export type DeploymentPolicySpec = {
-  readonly default: { readonly budget: CompartmentBudget; readonly strategy: StrategySpec }
-  readonly compartments?: readonly CompartmentSpec[]
-  readonly resetBatchStateOnCompletion?: boolean | null
-}
-
-export type CompartmentSpec = {
-  readonly name: string
-  readonly selector: LabelSelector
-  readonly budget: CompartmentBudget
-  /** Absent: that of `default`. */
-  readonly strategy?: StrategySpec
-}
-
-/** Exactly one of percent and count. */
-export type CompartmentBudget = {
-  readonly percent?: number | null
-  readonly count?: number | null
-  readonly maxCount?: number
-}
-
+/** The DeploymentPolicy resource by its definition in crds/, which is the authority on what is legal. */
+export type DeploymentPolicy = Definition
+export type DeploymentPolicySpec = DeploymentPolicy['spec']
+export type CompartmentSpec = NonNullable<DeploymentPolicySpec['compartments']>[number]
 /** Exactly one of the three. */
-export type StrategySpec = {
-  readonly fixed?: StrategyNumbers
-  readonly linear?: StrategyNumbers & { readonly delta?: number | null }
-  readonly exponential?: StrategyNumbers & { readonly growthFactor?: number | null }
-}
-
-export type StrategyNumbers = {
-  readonly initialBatch?: number | null
-  readonly batchThreshold?: number | null
-  readonly failureThreshold?: number | null
-  readonly safetyLimit?: number | null
-}
+export type StrategySpec = NonNullable<CompartmentSpec['strategy']>
+export type StrategyNumbers = NonNullable<StrategySpec['fixed']>
 
 /** What a Skyhook has of the policy that it names. */
 export type PolicyKnowledge =

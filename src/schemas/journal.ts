@@ -1,6 +1,5 @@
-import type { EnvVar } from './kubernetes.ts'
 import type { Mode, Stage } from './package-config.ts'
-import type { EntryState, Interrupt, NodeStatus, PackageSpec, StageName } from './skyhook.ts'
+import type { EnvVar, EntryState, Interrupt, NodeStatus, PackageSpec, StageName } from './skyhook.ts'
 
 /** Raised when a document is written that older agents would misread. No agent was released with a lower one. */
 export const journalVersion = 2

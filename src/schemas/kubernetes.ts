@@ -44,7 +44,7 @@ export type Taint = {
 
 export type Toleration = {
   readonly key?: string
-  readonly operator?: 'Exists' | 'Equal'
+  readonly operator?: '' | 'Exists' | 'Equal'
   readonly value?: string
   readonly effect?: string
   readonly tolerationSeconds?: number
@@ -80,17 +80,4 @@ export type NodePatch = {
   readonly unschedulable?: boolean
   /** The complete new list: the API replaces taints as a whole. */
   readonly taints?: readonly Taint[]
-}
-
-export type EnvVar = {
-  readonly name: string
-  readonly value?: string
-  readonly valueFrom?: EnvVarSource
-}
-
-export type EnvVarSource = {
-  readonly secretKeyRef?: { readonly name?: string; readonly key: string; readonly optional?: boolean }
-  readonly configMapKeyRef?: { readonly name?: string; readonly key: string; readonly optional?: boolean }
-  readonly fieldRef?: { readonly fieldPath: string; readonly apiVersion?: string }
-  readonly resourceFieldRef?: { readonly resource: string; readonly containerName?: string; readonly divisor?: string }
 }

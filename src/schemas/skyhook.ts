@@ -1,77 +1,43 @@
-import type { EnvVar, LabelSelector, ObjectMeta, Toleration } from './kubernetes.ts'
+import type { Skyhook as Definition } from './generated/definitions.ts'
 
-/** The Skyhook resource (SCR) as the API server stores it; the CRD in crds/ is the authority on what is legal. */
-export type Skyhook = {
-  readonly apiVersion?: string
-  readonly kind?: string
-  readonly metadata: ObjectMeta
+// Fields come from the definition in crds/, which is the authority on what is legal. What differs from it is said here.
+
+type DefinedSpec = NonNullable<Definition['spec']>
+type DefinedPackage = NonNullable<DefinedSpec['packages']>[string]
+type DefinedEnvVar = NonNullable<DefinedPackage['env']>[number]
+type DefinedSource = NonNullable<DefinedEnvVar['valueFrom']>
+type DefinedReference<Name extends keyof DefinedSource> = NonNullable<DefinedSource[Name]>
+
+/**
+ * The Skyhook resource (SCR). The spec is never absent: who reads an object puts an empty one in. The status is text of
+ * others until somebody looks at it.
+ */
+export type Skyhook = Omit<Definition, 'spec' | 'status'> & {
   readonly spec: SkyhookSpec
   readonly status?: Readonly<Record<string, unknown>>
 }
 
-export type SkyhookSpec = {
-  readonly serial?: boolean
-  readonly podNonInterruptLabels?: LabelSelector
-  readonly nodeSelectors?: LabelSelector
-  readonly deploymentPolicy?: string
-  readonly deploymentPolicyOptions?: { readonly resetBatchStateOnCompletion?: boolean | null }
-  readonly interruptionBudget?: InterruptionBudget
+export type SkyhookSpec = Omit<DefinedSpec, 'packages'> & {
   readonly packages?: Readonly<Record<string, PackageSpec>>
-  readonly additionalTolerations?: readonly Toleration[]
-  readonly runtimeRequired?: boolean
-  readonly autoTaintNewNodes?: boolean
-  readonly priority?: number
-  readonly drain?: DrainSpec
-  readonly pace?: { readonly minReadySeconds?: number; readonly pauseSeconds?: number }
-  readonly bootstrap?: { readonly count?: number }
 }
 
-export type InterruptionBudget = {
-  readonly percent?: number | null
-  readonly count?: number | null
-  readonly maxCount?: number
+/** Without the field that has no effect. */
+export type PackageSpec = Omit<DefinedPackage, 'agentImageOverride' | 'env'> & { readonly env?: readonly EnvVar[] }
+
+export type EnvVar = Omit<DefinedEnvVar, 'valueFrom'> & { readonly valueFrom?: EnvVarSource }
+
+/** Where the operator's definition is installed, the API server accepts every text as field or resource. */
+export type EnvVarSource = Omit<DefinedSource, 'fieldRef' | 'resourceFieldRef'> & {
+  readonly fieldRef?: WithText<DefinedReference<'fieldRef'>, 'fieldPath'>
+  readonly resourceFieldRef?: WithText<DefinedReference<'resourceFieldRef'>, 'resource'>
 }
 
-export type DrainSpec = {
-  readonly cordon?: 'early' | 'late'
-  readonly yieldAfterSeconds?: number
-  readonly timeoutSeconds?: number
-  readonly onTimeout?: 'wait' | 'release' | 'delete'
-  readonly singleNode?: 'drain' | 'skip'
-}
+type WithText<Value, Field extends keyof Value> = Omit<Value, Field> & Readonly<Record<Field, string>>
 
-export type PackageSpec = {
-  readonly name?: string
-  readonly version: string
-  readonly image: string
-  readonly containerSHA?: string
-  readonly interrupt?: Interrupt
-  readonly dependsOn?: Readonly<Record<string, string>>
-  readonly configInterrupts?: Readonly<Record<string, Interrupt>>
-  readonly configMap?: Readonly<Record<string, string>>
-  readonly env?: readonly EnvVar[]
-  readonly resources?: PackageResources
-  readonly gracefulShutdown?: string
-  readonly stageTimeout?: string
-  readonly uninstall?: { readonly enabled?: boolean; readonly apply?: boolean }
-  /** The package's status file may ask for a run of config; absent = it is not listened to. */
-  readonly rerunOnRequest?: { readonly minInterval: string }
-}
-
-export type PackageResources = {
-  readonly cpuRequest?: string | number
-  readonly cpuLimit?: string | number
-  readonly memoryRequest?: string | number
-  readonly memoryLimit?: string | number
-}
-
-export type InterruptType = 'service' | 'reboot' | 'noop' | 'restartAllServices'
-export type Interrupt = {
-  readonly type: InterruptType
-  readonly services?: readonly string[]
-  /** `required`: only if the package says so in its status file when config has passed. Absent means always. */
-  readonly when?: 'always' | 'required'
-}
+export type InterruptionBudget = NonNullable<SkyhookSpec['interruptionBudget']>
+export type PackageResources = NonNullable<PackageSpec['resources']>
+export type Interrupt = NonNullable<PackageSpec['interrupt']>
+export type InterruptType = Interrupt['type']
 
 /** Stages in the operator's words; they are published on the Node. */
 export const stageNames = ['uninstall', 'apply', 'upgrade', 'config', 'interrupt', 'post-interrupt'] as const

@@ -5,11 +5,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { helmArguments, manifestsFile, plainManifests } from '../../build/plain-manifests.ts'
+import { helmArguments, plainManifests } from '../../build/generate/plain-manifests.ts'
 import { chart, startChartCluster, until, type ChartCluster, type Json } from './chart-cluster.ts'
 
 const run = promisify(execFile)
 const root = join(import.meta.dirname, '..', '..')
+const manifestsFile = join(root, 'daemonset', 'skyhookd.yaml')
 const skyhooks = '/apis/skyhook.nvidia.com/v1alpha1/skyhooks'
 const agents = '/apis/apps/v1/namespaces/skyhook/daemonsets/skyhookd'
 

@@ -52,7 +52,7 @@ const ofNodes = (
 const compartmentOf = (view: View, skyhook: string, name = '__default__'): CompartmentStatus | undefined =>
   statusOf(view, skyhook).compartmentStatuses?.[name]
 const currentBatch = (view: View, skyhook: string, name?: string): number =>
-  Number(compartmentOf(view, skyhook, name)?.batchState?.['currentBatch'] ?? 0)
+  compartmentOf(view, skyhook, name)?.batchState?.currentBatch ?? 0
 const slotsIn = (view: View, skyhook: string, compartment: string): Slot[] =>
   slotsOf(view, skyhook).filter(({ compartmentName }) => compartmentName === compartment)
 const isAtWork = ({ phase }: Slot): boolean => phase !== 'finished'

@@ -4,8 +4,7 @@
  */
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
-import type { EnvVar } from '../../src/schemas/kubernetes.ts'
-import type { Interrupt, PackageSpec } from '../../src/schemas/skyhook.ts'
+import type { EnvVar, Interrupt, PackageSpec } from '../../src/schemas/skyhook.ts'
 import { fixturePackages, useCluster, type NodeName } from './cluster.ts'
 import { ignoreNotFound } from './kube.ts'
 import { failureScene, type Scene } from './failure-scene.ts'

@@ -13,7 +13,7 @@ import { ensureCopyDir } from '../../src/packages/install/copy-dir.ts'
 import { composeStep } from '../../src/packages/step/environment.ts'
 import { copyDir, type HostFolders, type PackageInstance, scriptsDir, stateDir } from '../../src/packages/layout.ts'
 import { claimLogFiles, packageLogDir } from '../../src/packages/step/log-files.ts'
-import { limitsOf, stepUnitRequest } from '../../src/packages/step/unit-request.ts'
+import { stepUnitRequest } from '../../src/packages/step/unit-request.ts'
 import { isCheck, type Mode } from '../../src/schemas/package-config.ts'
 import type { SystemdHost, TestAgent } from './systemd-host.ts'
 
@@ -105,8 +105,6 @@ export async function preparePackage({
         composed.environment['PATH'] ?? '',
       )
       if (unusable !== undefined) throw new Error(unusable)
-      const limits = limitsOf()
-      if (limits.outcome === 'invalid') throw new Error(limits.problems.join('; '))
       const logs = await claimLogFiles(root, packageLogDir(folders, instance.skyhook, config), step.path, Date.now())
       const id = randomUUID()
       const attempt = { id, unit: `skyhookd-${name}-${mode}-${index}-${id.slice(0, 8)}.service`, mode }
@@ -117,7 +115,7 @@ export async function preparePackage({
         composed,
         copyDir: dir,
         logs,
-        limits: limits.limits,
+        properties: {},
         stopTimeoutMs: 30_000,
         isSelinuxEnforcing: false,
       })

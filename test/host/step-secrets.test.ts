@@ -46,7 +46,7 @@ async function runStep(id: string, isSelinuxEnforcing: boolean): Promise<string>
     composed,
     copyDir,
     logs: { stdout: `/var/log/${id}`, stderr: `/var/log/${id}.err` },
-    limits: {},
+    properties: {},
     stopTimeoutMs: 2_000,
     isSelinuxEnforcing,
   })

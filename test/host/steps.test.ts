@@ -234,25 +234,11 @@ describe('the input of a step', () => {
   })
 
   test('a step gets its limits as properties of its unit', async () => {
-    const limits = {
-      memoryMaxBytes: 64 * 2 ** 20,
-      memoryLowBytes: 2 ** 20,
-      cpuQuotaMicrosecondsPerSecond: 500_000,
-      cpuWeight: 50,
-    }
-    const step = shell('sleep 60', { limits, timeoutMs: 30_000, stopTimeoutMs: 7_000 })
+    const properties = { MemoryMax: 64 * 2 ** 20, MemoryLow: 2 ** 20, CPUQuotaPerSecUSec: 500_000, CPUWeight: 50 }
+    const step = shell('sleep 60', { properties, timeoutMs: 30_000, stopTimeoutMs: 7_000 })
     await agent.start(step)
-    const properties = [
-      'MemoryMax',
-      'MemoryLow',
-      'CPUQuotaPerSecUSec',
-      'CPUWeight',
-      'TimeoutStartUSec',
-      'TimeoutStopUSec',
-      'KillMode',
-      'CollectMode',
-    ]
-    const shown = await host.exec('systemctl', 'show', step.unit, ...properties.map((name) => `--property=${name}`))
+    const names = [...Object.keys(properties), 'TimeoutStartUSec', 'TimeoutStopUSec', 'KillMode', 'CollectMode']
+    const shown = await host.exec('systemctl', 'show', step.unit, ...names.map((name) => `--property=${name}`))
     expect(shown.trim().split('\n').toSorted()).toEqual(
       [
         'CPUQuotaPerSecUSec=500ms',
@@ -270,7 +256,7 @@ describe('the input of a step', () => {
   })
 
   test('a step that exceeds its memory limit is killed', async () => {
-    const step = shell('exec grep -a x /dev/zero', { limits: { memoryMaxBytes: 16 * 2 ** 20 } })
+    const step = shell('exec grep -a x /dev/zero', { properties: { MemoryMax: 16 * 2 ** 20 } })
     expect(await agent.run(step)).toMatchObject({ result: { outcome: 'killed', signal: 'SIGKILL' } })
   })
 

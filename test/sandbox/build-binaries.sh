@@ -2,6 +2,7 @@
 # Builds the Kubernetes binaries of the sandbox from Go modules into the user's cache, once per version.
 # Usage: build-binaries.sh            build what is missing and print the folder
 #        build-binaries.sh --path     print the folder and build nothing
+#        build-binaries.sh --helm     the same for helm alone
 #        build-binaries.sh --oldest   the same for the kube-apiserver of the oldest supported version, alone in its folder
 # A binary in KUBEBUILDER_ASSETS with the same minor version is used instead; another minor version is an error.
 set -euo pipefail
@@ -69,9 +70,10 @@ if [[ ${1:-} == --oldest ]]; then
   build kube-apiserver kubernetes-oldest k8s.io/kubernetes/cmd/kube-apiserver "$(version_flags)"
   echo "$bin" && exit
 fi
+build helm helm helm.sh/helm/v4/cmd/helm "-X helm.sh/helm/v4/internal/version.version=$helm_version"
+[[ ${1:-} != --helm ]] || { echo "$bin" && exit; }
 for name in kube-apiserver kube-controller-manager kube-scheduler kubectl kubelet; do
   build "$name" kubernetes "k8s.io/kubernetes/cmd/$name" "$(version_flags)"
 done
 build etcd etcd go.etcd.io/etcd/server/v3 ''
-build helm helm helm.sh/helm/v4/cmd/helm "-X helm.sh/helm/v4/internal/version.version=$helm_version"
 echo "$bin"

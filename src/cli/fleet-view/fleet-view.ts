@@ -4,6 +4,7 @@
  */
 import type { Lease, Slot } from '../../lease/slot.ts'
 import type { DeploymentPolicy } from '../../schemas/deployment-policy.ts'
+import type { Toleration } from '../../schemas/kubernetes.ts'
 import type { Skyhook } from '../../schemas/skyhook.ts'
 import type { Known } from '../../stages/model/snapshot.ts'
 import type { FleetSettings } from './settings.ts'
@@ -50,10 +51,5 @@ export type AgentDaemonSet = {
   readonly nodeSelector: Readonly<Record<string, string>>
   /** Affinity is not looked at: what it excludes is not known from here. */
   readonly hasAffinity: boolean
-  readonly tolerations: readonly {
-    readonly key?: string
-    readonly operator?: 'Exists' | 'Equal'
-    readonly value?: string
-    readonly effect?: string
-  }[]
+  readonly tolerations: readonly Toleration[]
 }

@@ -100,15 +100,16 @@ describe('starting a step', () => {
     expect(statSync(fake.environmentFolder).mode & 0o777).toBe(0o700)
   })
 
-  test('starting a step passes on limits and time limits', async () => {
+  test('starting a step passes on further properties and time limits', async () => {
     await using fake = await stepHost()
-    const limits = { memoryMaxBytes: 1024, memoryLowBytes: 512, cpuQuotaMicrosecondsPerSecond: 500_000, cpuWeight: 50 }
-    await startStepUnit(fake.host, { ...request, limits, timeoutMs: 1500, stopTimeoutMs: 10 })
+    const properties = { MemoryMax: 1024, MemoryLow: 512, CPUQuotaPerSecUSec: 500_000, CPUWeight: 50, Slice: 'a.slice' }
+    await startStepUnit(fake.host, { ...request, properties, timeoutMs: 1500, stopTimeoutMs: 10 })
     expect(fake.started()).toMatchObject({
       MemoryMax: 1024n,
       MemoryLow: 512n,
       CPUQuotaPerSecUSec: 500_000n,
       CPUWeight: 50n,
+      Slice: 'a.slice',
       TimeoutStartUSec: 1_500_000n,
     })
     expect(fake.started()['TimeoutStopUSec']).toBe(2_000_000n) // the recorder needs some of it
@@ -122,7 +123,8 @@ describe('starting a step', () => {
     ['environment', { environment: { 'A-B': 'x' } }],
     ['unit', { unit: 'a b.service' }],
     ['timeoutMs', { timeoutMs: 0 }],
-    ['limits', { limits: { memoryMaxBytes: 0 } }],
+    ['number', { properties: { MemoryMax: 0 } }],
+    ['text', { properties: { Slice: 'a\nUser=root' } }],
   ])('a bad %s is refused before anything happens on the host', async (_, change) => {
     await using fake = await stepHost()
     expect(await startStepUnit(fake.host, { ...request, ...change })).toMatchObject({

@@ -49,13 +49,8 @@ export type StepUnitRequest = {
   readonly stopTimeoutMs: number
   /** For the agent that observes the attempt later (`readStepNote`); kept as secret as the environment, and as long. */
   readonly note?: string
-  readonly limits?: {
-    readonly memoryMaxBytes?: number
-    readonly memoryLowBytes?: number
-    /** CPU time per second of real time: 500 000 is half a core. */
-    readonly cpuQuotaMicrosecondsPerSecond?: number
-    readonly cpuWeight?: number
-  }
+  /** What the unit gets beside, in systemd's names and units: unsigned numbers above 0, and texts. */
+  readonly properties?: Readonly<Record<string, number | string>>
 }
 
 export type StepStart =
@@ -154,13 +149,6 @@ export async function forgetStepUnit(host: StepHost, step: Pick<StepIdentity, 'i
 }
 
 function propertiesOf(request: StepUnitRequest, files: StepFiles): UnitProperty[] {
-  const { memoryMaxBytes, memoryLowBytes, cpuQuotaMicrosecondsPerSecond, cpuWeight } = request.limits ?? {}
-  const limits = {
-    MemoryMax: memoryMaxBytes,
-    MemoryLow: memoryLowBytes,
-    CPUQuotaPerSecUSec: cpuQuotaMicrosecondsPerSecond,
-    CPUWeight: cpuWeight,
-  }
   return [
     text('Description', request.description),
     text('Type', 'oneshot'),
@@ -176,7 +164,9 @@ function propertiesOf(request: StepUnitRequest, files: StepFiles): UnitProperty[
     command('ExecStart', request.command),
     // Through the shell: that works on a /var mounted noexec, and needs no label of its own under SELinux.
     reloadSafeCommand('ExecStopPost', ['/bin/sh', files.recorder, files.resultsFolder, request.id]),
-    ...Object.entries(limits).flatMap(([name, value]) => (value === undefined ? [] : [count(name, value)])),
+    ...Object.entries(request.properties ?? {}).map(([name, value]) =>
+      typeof value === 'number' ? count(name, value) : text(name, value),
+    ),
   ]
 }
 

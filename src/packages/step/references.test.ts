@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { EnvVar } from '../../schemas/kubernetes.ts'
+import type { EnvVar } from '../../schemas/skyhook.ts'
 import { expandVariables, resolveReferences, type ReferencePort } from './references.ts'
 
 const base64 = (text: string | Uint8Array): string => Buffer.from(text).toString('base64')
@@ -69,6 +69,7 @@ test('variables are resolved in the order of the list', async () => {
     { name: 'MILLI', valueFrom: { resourceFieldRef: { resource: 'requests.cpu', divisor: '1m' } } },
     { name: 'MEGA', valueFrom: { resourceFieldRef: { resource: 'limits.memory', divisor: '1Mi' } } },
     { name: 'BYTES', valueFrom: { resourceFieldRef: { resource: 'limits.memory', divisor: '0' } } },
+    { name: 'BYTES_BY_NUMBER', valueFrom: { resourceFieldRef: { resource: 'limits.memory', divisor: 0 } } },
     { name: 'NOTHING' },
   ])
   expect(resolved).toEqual({
@@ -88,6 +89,7 @@ test('variables are resolved in the order of the list', async () => {
       MILLI: '250',
       MEGA: '512',
       BYTES: '536870912',
+      BYTES_BY_NUMBER: '536870912',
       NOTHING: '',
     }).map(([name, value]) => ({ name, value })),
   })

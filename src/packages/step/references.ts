@@ -9,8 +9,7 @@ import {
   environmentTextProblem,
   systemdValueProblem,
 } from '../../schemas/environment-variable.ts'
-import type { EnvVar, EnvVarSource } from '../../schemas/kubernetes.ts'
-import type { PackageResources } from '../../schemas/skyhook.ts'
+import type { EnvVar, EnvVarSource, PackageResources } from '../../schemas/skyhook.ts'
 import { countIn } from './quantity.ts'
 
 /** Reads objects of the agent's namespace; undefined = certainly not there. Rejects when that is not known. */
@@ -174,7 +173,7 @@ function readResource({ resource, divisor }: ResourceReference, resources: Packa
   if (quantity === undefined)
     return { read: 'invalid', why: `asks for ${resource}, which the package's resources do not set` }
   // the API server stores an absent divisor as 0
-  const unit = divisor === undefined || divisor === '' || divisor === '0' ? '1' : divisor
+  const unit = divisor === undefined || divisor === '' || Number(divisor) === 0 ? '1' : divisor
   const count = countIn(quantity, unit)
   return count === undefined
     ? { read: 'invalid', why: `asks for ${resource} = ${quantity} in ${unit}, which is not a number` }

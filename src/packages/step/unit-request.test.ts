@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Step } from '../../schemas/package-config.ts'
-import { limitsOf, stepUnitRequest } from './unit-request.ts'
+import { propertiesOf, stepUnitRequest } from './unit-request.ts'
 
 const step: Step = {
   name: 'run',
@@ -20,7 +20,7 @@ const inputs = {
   composed: { outcome: 'composed' as const, environment: { A: 'b', PATH: '/bin' }, arguments: ['b', ''] },
   copyDir,
   logs: { stdout: '/l/run.log', stderr: '/l/run.log.err' },
-  limits: { memoryMaxBytes: 5 },
+  properties: { MemoryMax: 5 },
   stopTimeoutMs: 30_000,
   isSelinuxEnforcing: false,
 }
@@ -37,7 +37,7 @@ describe('the unit of a step', () => {
       stdoutFile: '/l/run.log',
       stderrFile: '/l/run.log.err',
       stopTimeoutMs: 30_000,
-      limits: { memoryMaxBytes: 5 },
+      properties: { MemoryMax: 5 },
     })
   })
 
@@ -77,24 +77,24 @@ describe('resources', () => {
     [undefined, {}],
     [{}, {}],
     [{ cpuLimit: 0, memoryLimit: '0', cpuRequest: '0m' }, {}], // what the operator stores for "not set"
-    [{ cpuLimit: '500m' }, { cpuQuotaMicrosecondsPerSecond: 500_000 }],
+    [{ cpuLimit: '500m' }, { CPUQuotaPerSecUSec: 500_000 }],
     [
       { cpuLimit: 2, memoryLimit: '512Mi' },
-      { cpuQuotaMicrosecondsPerSecond: 2_000_000, memoryMaxBytes: 536_870_912 },
+      { CPUQuotaPerSecUSec: 2_000_000, MemoryMax: 536_870_912 },
     ],
     [
       { cpuRequest: '1', memoryRequest: '64Mi' },
-      { cpuWeight: 39, memoryLowBytes: 67_108_864 },
+      { CPUWeight: 39, MemoryLow: 67_108_864 },
     ],
-    [{ cpuRequest: '1m' }, { cpuWeight: 1 }],
-    [{ cpuRequest: '1000' }, { cpuWeight: 10_000 }],
-    [{ memoryLimit: '1E' }, { memoryMaxBytes: Number.MAX_SAFE_INTEGER }],
-  ])('the resources %j become the limits %j', (resources, limits) => {
-    expect(limitsOf(resources)).toEqual({ outcome: 'limits', limits })
+    [{ cpuRequest: '1m' }, { CPUWeight: 1 }],
+    [{ cpuRequest: '1000' }, { CPUWeight: 10_000 }],
+    [{ memoryLimit: '1E' }, { MemoryMax: Number.MAX_SAFE_INTEGER }],
+  ])('the resources %j become the properties %j of a step', (resources, properties) => {
+    expect(propertiesOf(resources === undefined ? {} : { resources })).toEqual({ outcome: 'properties', properties })
   })
 
   test('every unreadable resource is named', () => {
-    expect(limitsOf({ cpuLimit: 'two', memoryLimit: '1 GB' })).toEqual({
+    expect(propertiesOf({ resources: { cpuLimit: 'two', memoryLimit: '1 GB' } })).toEqual({
       outcome: 'invalid',
       problems: ['resources.cpuLimit "two" is not a quantity', 'resources.memoryLimit "1 GB" is not a quantity'],
     })

@@ -7,7 +7,7 @@ import { recorderVariables } from '../../host/step/environment.ts'
 import type { StepUnitRequest } from '../../host/step/start.ts'
 import type { CommandArgument } from '../../host/systemd/unit-properties.ts'
 import type { Step } from '../../schemas/package-config.ts'
-import type { PackageResources } from '../../schemas/skyhook.ts'
+import type { PackageResources, PackageSpec } from '../../schemas/skyhook.ts'
 import type { ComposedStep } from './environment.ts'
 import { scriptsDir, type PackageInstance } from '../layout.ts'
 import { countIn } from './quantity.ts'
@@ -21,7 +21,8 @@ export type StepUnitInputs = {
   /** Absolute path on the host of this package's copy dir. */
   readonly copyDir: string
   readonly logs: { readonly stdout: string; readonly stderr: string }
-  readonly limits: StepLimits
+  /** As the package's spec sets them. */
+  readonly properties: StepProperties
   /** What is left of the stage's time; none without a stageTimeout. */
   readonly timeoutMs?: number | undefined
   /** gracefulShutdown: from TERM to KILL. */
@@ -30,7 +31,7 @@ export type StepUnitInputs = {
   readonly isSelinuxEnforcing: boolean
 }
 
-export type StepLimits = NonNullable<StepUnitRequest['limits']>
+type StepProperties = NonNullable<StepUnitRequest['properties']>
 
 /** The step's script, executed without a shell, in the copy dir. */
 export function stepUnitRequest({
@@ -40,7 +41,7 @@ export function stepUnitRequest({
   composed,
   copyDir,
   logs,
-  limits,
+  properties,
   timeoutMs,
   stopTimeoutMs,
   isSelinuxEnforcing,
@@ -69,21 +70,21 @@ export function stepUnitRequest({
     stdoutFile: logs.stdout,
     stderrFile: logs.stderr,
     stopTimeoutMs,
-    limits,
+    properties,
     ...(timeoutMs !== undefined && { timeoutMs }),
   }
 }
 
-export type ResourceLimits =
-  | { readonly outcome: 'limits'; readonly limits: StepLimits }
+export type SpecProperties =
+  | { readonly outcome: 'properties'; readonly properties: StepProperties }
   /** Sentences naming the field: only an edit of the Skyhook helps. */
   | { readonly outcome: 'invalid'; readonly problems: readonly string[] }
 
 /**
- * The package's `resources` as limits of its steps' units; absent or zero means unlimited. Limits bound, requests
+ * What a package's spec says of the units of its steps. Absent or zero resources mean unlimited. Limits bound, requests
  * give a share (CPU) or protection (memory) against the rest of the host, by the kubelet's formulas.
  */
-export function limitsOf(resources: PackageResources = {}): ResourceLimits {
+export function propertiesOf({ resources = {} }: Partial<PackageSpec>): SpecProperties {
   const problems: string[] = []
   const read = (field: keyof PackageResources, unit: string): number | undefined => {
     const quantity = resources[field]
@@ -98,12 +99,12 @@ export function limitsOf(resources: PackageResources = {}): ResourceLimits {
   const memoryRequest = read('memoryRequest', '1')
   if (problems.length > 0) return { outcome: 'invalid', problems }
   return {
-    outcome: 'limits',
-    limits: {
-      ...(cpuLimit !== undefined && { cpuQuotaMicrosecondsPerSecond: cpuLimit * 1000 }),
-      ...(cpuRequest !== undefined && { cpuWeight: cpuWeight(cpuRequest) }),
-      ...(memoryLimit !== undefined && { memoryMaxBytes: memoryLimit }),
-      ...(memoryRequest !== undefined && { memoryLowBytes: memoryRequest }),
+    outcome: 'properties',
+    properties: {
+      ...(cpuLimit !== undefined && { CPUQuotaPerSecUSec: cpuLimit * 1000 }),
+      ...(cpuRequest !== undefined && { CPUWeight: cpuWeight(cpuRequest) }),
+      ...(memoryLimit !== undefined && { MemoryMax: memoryLimit }),
+      ...(memoryRequest !== undefined && { MemoryLow: memoryRequest }),
     },
   }
 }

@@ -1,4 +1,4 @@
-/** Every condition of Nodes and Skyhooks. `node build/reference-docs.ts` writes docs/usage/conditions.md from it. */
+/** Every condition of Nodes and Skyhooks. `make generate` writes docs/usage/conditions.md from it. */
 type ConditionRow = {
   /** Who invented it: the Skyhook operator's stay as other tools know them. */
   readonly origin: 'operator' | 'skyhookd'

@@ -1,4 +1,4 @@
-/** Every Kubernetes Event of agent and census. `node build/reference-docs.ts` writes docs/usage/events.md from it. */
+/** Every Kubernetes Event of agent and census. `make generate` writes docs/usage/events.md from it. */
 import type { SkyhookConditionReason } from './conditions.ts'
 import type { ReasonName } from './reasons.ts'
 

@@ -1,7 +1,7 @@
 /**
  * The series of the fleet, which only the agent of the census serves. All of them are gauges: whoever is elected counts
- * them from the cluster, so nothing is lost when the census moves. `node build/reference-docs.ts` writes
- * docs/usage/metrics.md from it.
+ * them from the cluster, so nothing is lost when the census moves. `make generate` writes docs/usage/metrics.md
+ * from it.
  */
 import { entryStates, nodeStatuses, stageNames } from '../skyhook.ts'
 import { skyhookConditions } from './conditions.ts'

@@ -1,7 +1,4 @@
-/**
- * Every series that an agent serves of its own node. `node build/reference-docs.ts` writes docs/usage/metrics.md from
- * it.
- */
+/** Every series that an agent serves of its own node. `make generate` writes docs/usage/metrics.md from it. */
 import { checkOf, stagesWithSteps } from '../package-config.ts'
 import { slotPhases } from '../skyhook.ts'
 

@@ -1,4 +1,4 @@
-/** Why a node is not complete for a Skyhook. `node build/reference-docs.ts` writes docs/usage/reasons.md from it. */
+/** Why a node is not complete for a Skyhook. `make generate` writes docs/usage/reasons.md from it. */
 import type { NodeStatus } from '../skyhook.ts'
 
 type ReasonRow = {

@@ -1,4 +1,4 @@
-// Generated from package-config.v1.schema.json by build/generate-validators.ts; edit the schema, not this file.
+// Generated from package-config.v1.schema.json by make generate; edit the schema, not this file.
 // @ts-nocheck
 import type { Validate } from '../validation.ts'
 

@@ -5,7 +5,7 @@ import { selectorHash } from '../../../src/lease/selector-hash.ts'
 import { readSlot, type Lease, type Slot } from '../../../src/lease/slot.ts'
 import { cordonKey } from '../../../src/schemas/annotations.ts'
 import { isObject, type JsonObject, parseJson } from '../../../src/schemas/json.ts'
-import type { CompartmentBudget, DeploymentPolicySpec } from '../../../src/schemas/deployment-policy.ts'
+import type { DeploymentPolicySpec } from '../../../src/schemas/deployment-policy.ts'
 import type { KubernetesNode } from '../../../src/schemas/kubernetes.ts'
 import { hasTaint } from '../../../src/stages/drain/node-spec.ts'
 import { groupPods } from '../../../src/stages/drain/pods.ts'
@@ -108,7 +108,7 @@ export type Allowed = number | 'unlimited' | 'unknown'
 
 /** The arithmetic of the promise, written apart from the product's. */
 export function allowedBy(
-  { count, percent, maxCount = Infinity }: InterruptionBudget | CompartmentBudget,
+  { count, percent, maxCount = Infinity }: InterruptionBudget,
   matched: number | undefined,
 ): Allowed {
   if (typeof count === 'number') return count

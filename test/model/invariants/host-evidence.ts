@@ -1,6 +1,5 @@
 import { attemptOf, type Journal, type PackageRecord } from '../../../src/schemas/journal.ts'
-import type { EnvVar } from '../../../src/schemas/kubernetes.ts'
-import type { PackageSpec } from '../../../src/schemas/skyhook.ts'
+import type { EnvVar, PackageSpec } from '../../../src/schemas/skyhook.ts'
 import { matchesGlob } from '../../../src/stages/interrupt/glob.ts'
 import { pendingIfRequired } from '../../../src/stages/interrupt/pending.ts'
 import type { Plan, StartStep } from '../../../src/stages/model/plan.ts'

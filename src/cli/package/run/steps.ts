@@ -158,7 +158,7 @@ async function requestOf(
       step.path,
       toWallMs(clock, clock.steadyMs()),
     ),
-    limits: {},
+    properties: {},
     timeoutMs: stepTimeoutMs,
     stopTimeoutMs,
     isSelinuxEnforcing: false,

@@ -19,7 +19,7 @@ import {
   resolveReferences,
 } from '../../../packages/step/references.ts'
 import { type Clock, toWallMs } from '../../../schemas/clock.ts'
-import { limitsOf, stepUnitRequest } from '../../../packages/step/unit-request.ts'
+import { propertiesOf, stepUnitRequest } from '../../../packages/step/unit-request.ts'
 import type { StartStep } from '../../../stages/model/plan.ts'
 import type { StepLogNote } from './observe.ts'
 
@@ -81,8 +81,8 @@ export async function buildStepRequest(
   if (composed.outcome === 'missing') {
     return refused(`the step's arguments refer to ${composed.variables.join(', ')}: set it in the package's env`)
   }
-  const limits = limitsOf(spec.resources)
-  if (limits.outcome === 'invalid') return refused(limits.problems.join('; '))
+  const requested = propertiesOf(spec)
+  if (requested.outcome === 'invalid') return refused(requested.problems.join('; '))
   const timeoutMs = remainingMs(action, ports.clock.steadyMs())
   if (timeoutMs !== undefined && timeoutMs <= 0)
     return refused(`the package's stageTimeout ${spec.stageTimeout} is used up`)
@@ -107,7 +107,7 @@ export async function buildStepRequest(
     composed,
     copyDir: dir,
     logs: files,
-    limits: limits.limits,
+    properties: requested.properties,
     timeoutMs,
     stopTimeoutMs: durationMs(spec.gracefulShutdown ?? '') ?? defaultGracefulShutdownMs,
     isSelinuxEnforcing,

@@ -1,19 +1,17 @@
 /**
- * The chart's default objects as plain manifests, for clusters without helm: daemonset/skyhookd.yaml.
- * `node build/plain-manifests.ts` renders them with helm, which it builds once (test/sandbox/build-binaries.sh). What
- * it writes carries digests of the chart's sources and of itself, so that the unit test beside this file finds it stale
- * or edited without helm; test/cluster/plain-manifests.test.ts renders again and compares.
+ * The chart's default objects as plain manifests, for clusters without helm. Rendering them takes helm, which is built
+ * once (test/sandbox/build-binaries.sh). So what is written carries digests of its sources and of itself: stale or
+ * edited manifests are found without helm. test/cluster/plain-manifests.test.ts renders again and compares.
  */
 import { execFileSync } from 'node:child_process'
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseAllDocuments, stringify } from 'yaml'
-import { sha256Hex } from '../src/schemas/canonical-json.ts'
+import { sha256Hex } from '../../src/schemas/canonical-json.ts'
 
-const root = join(import.meta.dirname, '..')
+const root = join(import.meta.dirname, '..', '..')
 const chart = join(root, 'chart')
 
-export const manifestsFile = join(root, 'daemonset', 'skyhookd.yaml')
 /** Policies name it, so another one takes helm. */
 const namespace = 'skyhook'
 
@@ -23,13 +21,14 @@ type KubernetesObject = {
   readonly metadata: { readonly name: string; readonly labels?: Record<string, string> }
 }
 
-/** Digest of everything in the chart that decides its default objects. */
-export function chartDigest(): string {
+/** Digest of everything that decides the manifests: the parts of the chart with its default objects, and this file. */
+function sourcesDigest(): string {
   const templates = readdirSync(join(chart, 'templates'), { recursive: true, encoding: 'utf8' })
     .filter((name) => /\.(yaml|tpl)$/.test(name))
     .map((name) => `templates/${name}`)
   const paths = ['Chart.yaml', 'values.yaml', ...templates.sort()]
-  return sha256Hex(paths.map((path) => `${path}\0${readFileSync(join(chart, path), 'utf8')}`).join('\0'))
+  const texts = paths.map((path) => `${path}\0${readFileSync(join(chart, path), 'utf8')}`)
+  return sha256Hex([...texts, readFileSync(import.meta.filename, 'utf8')].join('\0'))
 }
 
 /** So that `helm template` prints a release with the chart's defaults, without what only helm creates: its hooks. */
@@ -47,7 +46,7 @@ export function plainManifests(rendered: string): string {
   const isAgent = ({ kind }: KubernetesObject): boolean => kind === 'DaemonSet'
   const ordered = [ownNamespace, ...objects.filter((one) => !isAgent(one)), ...objects.filter(isAgent)]
   const body = ordered.map((object) => `---\n${stringify(withoutHelm(object), { lineWidth: 0 })}`).join('')
-  return `${header(chartDigest(), sha256Hex(body))}${body}`
+  return `${header(sha256Hex(body))}${body}`
 }
 
 const ownNamespace = {
@@ -66,27 +65,23 @@ function withoutHelm(value: unknown): unknown {
   return Object.fromEntries(kept.map(([key, item]) => [key, withoutHelm(item)]))
 }
 
-const header = (sources: string, content: string): string => `\
-# The chart's default objects for the namespace ${namespace}. Generated: node build/plain-manifests.ts
-# chart: sha256:${sources}
+const header = (content: string): string => `\
+# The chart's default objects for the namespace ${namespace}. Generated: make generate
+# sources: sha256:${sourcesDigest()}
 # below: sha256:${content}
 `
 
-/** Why the file is not what the generator would write; empty if it is, as far as that shows without helm. */
-export function manifestProblems(text: string): string[] {
+/** Whether the file is what the generator would write, as far as that shows without helm. */
+export function arePlainManifestsCurrent(text: string): boolean {
   const at = text.indexOf('---\n')
-  const expected = header(chartDigest(), sha256Hex(text.slice(at)))
-  if (text.slice(0, at) === expected) return []
-  const isStale = !text.includes(`# chart: sha256:${chartDigest()}\n`)
-  const why = isStale ? 'the chart has changed' : 'somebody edited it'
-  return [`daemonset/skyhookd.yaml: ${why}; run node build/plain-manifests.ts`]
+  return at > 0 && text.slice(0, at) === header(sha256Hex(text.slice(at)))
 }
 
-if (import.meta.main) {
-  const folder = execFileSync(join(root, 'test/sandbox/build-binaries.sh'), {
+/** The manifests, rendered with helm; minutes where that has to be built. */
+export function renderPlainManifests(): string {
+  const folder = execFileSync(join(root, 'test/sandbox/build-binaries.sh'), ['--helm'], {
     encoding: 'utf8',
     stdio: ['ignore', 'pipe', 'inherit'],
   }).trim()
-  const rendered = execFileSync(join(folder, 'helm'), helmArguments(), { encoding: 'utf8', maxBuffer: 2 ** 24 })
-  writeFileSync(manifestsFile, plainManifests(rendered))
+  return plainManifests(execFileSync(join(folder, 'helm'), helmArguments(), { encoding: 'utf8', maxBuffer: 2 ** 24 }))
 }

@@ -1,28 +1,7 @@
-/**
- * Generates the chart's copies of the resource definitions (helm reads no file outside a chart), its Grafana dashboard,
- * and the table of values in its README, from values.yaml and its comments. `node build/chart-files.ts` writes them.
- * The unit test beside this file fails when they are stale.
- */
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+/** The table of values in the chart's README, from values.yaml and its comments. */
 import { isMap, isScalar, parseDocument, type YAMLMap } from 'yaml'
-import { dashboard } from './dashboard/dashboard.ts'
 
-const root = join(import.meta.dirname, '..')
-const readme = join(root, 'chart', 'README.md')
 const tableMarkers = ['<!-- values: generated from values.yaml -->', '<!-- end of values -->'] as const
-
-/** Paths and contents of all generated files. Deterministic. */
-export function chartFiles(): Map<string, string> {
-  const files = new Map<string, string>()
-  for (const name of readdirSync(join(root, 'crds')).sort()) {
-    files.set(join(root, 'chart', 'crd-files', name), readFileSync(join(root, 'crds', name), 'utf8'))
-  }
-  files.set(join(root, 'chart', 'monitoring', 'dashboard.json'), `${JSON.stringify(dashboard(), null, 2)}\n`)
-  const values = readFileSync(join(root, 'chart', 'values.yaml'), 'utf8')
-  files.set(readme, withValues(readFileSync(readme, 'utf8'), values))
-  return files
-}
 
 /** The chart's README with the table of these values. */
 export function withValues(text: string, values: string): string {
@@ -70,7 +49,3 @@ const opaqueValues = new Set([
 ])
 
 const plain = (node: unknown): unknown => (node as { toJSON?: () => unknown } | null)?.toJSON?.() ?? null
-
-if (import.meta.main) {
-  for (const [path, text] of chartFiles()) writeFileSync(path, text)
-}

@@ -1,9 +1,7 @@
-import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
-import { resourceFindings } from '../src/cli/validate/resource.ts'
-import { notes } from './skyhook-reference-notes.ts'
-import { fieldsOf, referencePage, referenceText } from './skyhook-reference.ts'
+import { resourceFindings } from '../../src/cli/validate/resource.ts'
+import { fieldsOf, notes } from './skyhook-reference.ts'
 
 type Json = Readonly<Record<string, unknown>>
 
@@ -27,7 +25,7 @@ function objectWith(field: string, example: Json): Json {
   if (field.startsWith('selector.')) return skyhook({ nodeSelectors: example })
   if (field.startsWith('budget.')) return policy({ default: { budget: example, strategy } })
   if (field.startsWith('strategy.')) return policy({ default: { budget: { count: 1 }, strategy: example } })
-  const isOfPolicy = fieldsOf('deploymentpolicies', 'spec').some(({ name }) => name === field)
+  const isOfPolicy = fieldsOf('DeploymentPolicy', 'spec').some(({ name }) => name === field)
   return isOfPolicy ? policy(example) : skyhook(example)
 }
 
@@ -39,11 +37,7 @@ function has(value: unknown, [first, ...rest]: readonly string[]): boolean {
   return values.some((one) => has(one, first === '*' || !Array.isArray(value) ? rest : [first, ...rest]))
 }
 
-test('the reference of the fields is what the generator writes (node build/skyhook-reference.ts)', () => {
-  expect(readFileSync(referencePage, 'utf8')).toBe(referenceText())
-})
-
-test.each(Object.entries(notes))('the example of %s has the field and is valid', (field, { example }) => {
+test.each([...notes])('the example of %s has the field and is valid', (field, { example = '' }) => {
   const parsed = parse(example) as Json
   const path = field
     .replace(/^(spec\.packages\.\*|spec|selector|budget|strategy)\./, '')

@@ -1,17 +1,10 @@
 /**
- * Writes docs/usage/skyhook-reference.md: every field of the resource definitions in crds/, with the example and the
- * consequence of an edit that skyhook-reference-notes.ts has for it. `node build/skyhook-reference.ts`. The unit test
- * beside this file fails when the page is stale.
+ * docs/usage/skyhook-reference.md: every field of the resource definitions in crds/, with what their comments say of
+ * it (field-notes.ts).
  */
-import { readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { parse } from 'yaml'
-import { notes } from './skyhook-reference-notes.ts'
-import type { Schema } from '../src/cli/validate/schema.ts'
-
-const root = join(import.meta.dirname, '..')
-
-export const referencePage = join(root, 'docs/usage/skyhook-reference.md')
+import type { Schema } from '../../src/cli/validate/schema.ts'
+import { definitionDocument, definitionFiles, definitions } from './definitions.ts'
+import { notesOf, type FieldNotes } from './field-notes.ts'
 
 /** A field, by the name of its heading: `selector.matchLabels` is one for all selectors. */
 type Field = { readonly name: string; readonly schema: Schema; readonly isRequired: boolean }
@@ -29,21 +22,25 @@ const shared: readonly (readonly [place: RegExp, name: string])[] = [
 const nameOf = (place: string): string =>
   shared.reduce((name, [pattern, replacement]) => name.replace(pattern, replacement), place)
 
-const quantityPattern = [
-  String.raw`^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))`,
-  String.raw`(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$`,
-].join('')
+const places = definitionFiles().flatMap((file) => [...notesOf(definitionDocument(file))])
 
-/** What a pattern of the definitions asks for. */
-const patterns: Readonly<Record<string, string>> = {
-  '^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$':
-    'letters, digits, `-`, `_` and `.`, with a letter or digit at both ends',
-  '^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9]$':
-    '`[prefix/]name`, with a DNS name as prefix',
-  [quantityPattern]: 'a quantity of Kubernetes',
-  '^[+]?(0|(([0-9]+([.][0-9]*)?|[.][0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$': 'a duration, or 0',
-  '^[+]?(([0-9]+([.][0-9]*)?|[.][0-9]+)(ns|us|µs|μs|ms|s|m|h))+$': 'a duration',
+/** What the comments say, by name of the field. Of several places with one name, one says it. */
+export const notes: ReadonlyMap<string, FieldNotes> = notesByName()
+
+function notesByName(): Map<string, FieldNotes> {
+  const found = new Map<string, FieldNotes>()
+  for (const [place, { notes }] of places) {
+    if (notes.example === undefined) continue
+    if (found.has(nameOf(place))) throw new Error(`crds/: ${nameOf(place)} has two examples; remove that of ${place}`)
+    found.set(nameOf(place), notes)
+  }
+  return found
 }
+
+/** What patterns ask for. Of several places with one pattern, one says it. */
+const patterns: ReadonlyMap<string | undefined, string> = new Map(
+  places.flatMap(([, { notes, pattern }]) => (notes.pattern === undefined ? [] : [[pattern, notes.pattern]])),
+)
 
 function fieldsBelow(schema: Schema, place: string): Field[] {
   return Object.entries(schema.properties ?? {}).flatMap(([name, field]) => {
@@ -59,18 +56,13 @@ const fieldsInside = (schema: Schema, place: string): Field[] => [
   ...(schema.additionalProperties ? fieldsInside(schema.additionalProperties, `${place}.*`) : []),
 ]
 
-function schemaOf(kind: 'skyhooks' | 'deploymentpolicies'): Schema {
-  const text = readFileSync(join(root, 'crds', `skyhook.nvidia.com_${kind}.yaml`), 'utf8')
-  const { spec } = parse(text) as { spec: { versions: [{ schema: { openAPIV3Schema: Schema } }] } }
-  return spec.versions[0].schema.openAPIV3Schema
-}
-
 /**
  * The fields of a kind's `spec` or `status`, each name once. @throws where fields that share a name differ
  */
-export function fieldsOf(kind: 'skyhooks' | 'deploymentpolicies', part: 'spec' | 'status'): Field[] {
+export function fieldsOf(kind: 'Skyhook' | 'DeploymentPolicy', part: 'spec' | 'status'): Field[] {
+  const definition = definitions().find((one) => one.kind === kind)
   const fields = new Map<string, Field>()
-  for (const field of fieldsInside(schemaOf(kind).properties?.[part] ?? {}, part)) {
+  for (const field of fieldsInside(definition?.schema.properties?.[part] ?? {}, part)) {
     const known = fields.get(field.name)
     if (known && JSON.stringify(known) !== JSON.stringify(field))
       throw new Error(`${field.name} means different things in ${kind}; give each place a name of its own`)
@@ -101,8 +93,9 @@ function range(unit: string, minimum: number | undefined, maximum: number | unde
 }
 
 function limitsOf({ pattern, ...schema }: Schema): string[] {
-  const meaning = pattern === undefined ? undefined : patterns[pattern]
-  if (pattern !== undefined && meaning === undefined) throw new Error(`say in words what the pattern ${pattern} means`)
+  const meaning = patterns.get(pattern)
+  if (pattern !== undefined && meaning === undefined)
+    throw new Error(`crds/: say what the pattern ${pattern} asks for, in a comment "# pattern: …" under its field`)
   const values = (schema.enum ?? []).filter((value) => value !== '')
   const content = schema.items ?? schema.additionalProperties
   const limits = content && content.properties === undefined ? limitsOf(content) : []
@@ -118,10 +111,10 @@ function limitsOf({ pattern, ...schema }: Schema): string[] {
 
 /** Of the field itself, or of the nearest one around it. */
 function editOf(name: string): string | undefined {
-  const own = notes[name]?.edit
+  const own = notes.get(name)?.edit
   if (own !== undefined) return own
   for (let outer = outerOf(name); outer !== ''; outer = outerOf(outer))
-    if (notes[outer]?.edit !== undefined) return `as for [${code(outer)}](#${anchorOf(outer)})`
+    if (notes.get(outer)?.edit !== undefined) return `as for [${code(outer)}](#${anchorOf(outer)})`
   return undefined
 }
 
@@ -135,7 +128,7 @@ function section({ name, schema, isRequired }: Field): string {
   const rules = (schema['x-kubernetes-validations'] ?? []).map(({ message }) => message)
   const type = [typeOf(schema) + (nullable ? ' or null' : ''), ...(isRequired ? ['required'] : []), ...limitsOf(schema)]
   const edit = editOf(name)
-  const example = notes[name]?.example
+  const { example, origin } = notes.get(name) ?? {}
   return [
     `### ${code(name)}`,
     '',
@@ -145,6 +138,7 @@ function section({ name, schema, isRequired }: Field): string {
     ...rules.map((rule) => `* Rule: ${rule}`),
     ...(example === undefined ? [] : [`* Example: ${code(example)}`]),
     ...(edit === undefined ? [] : [`* Edit: ${edit}`]),
+    ...(origin === undefined ? [] : [`* Origin: ${origin}`]),
     '',
   ].join('\n')
 }
@@ -156,20 +150,22 @@ const statusTable = (fields: readonly Field[]): string =>
     ...fields.map(({ name, schema }) => `| ${code(name)} | ${typeOf(schema)} | ${schema.description ?? ''} |`),
   ].join('\n')
 
-/** The page. @throws where a field has no note, or a note no field */
+/** The page. @throws where a field has no example, or an example no field */
 export function referenceText(): string {
-  const skyhook = fieldsOf('skyhooks', 'spec')
-  const policy = fieldsOf('deploymentpolicies', 'spec')
+  const skyhook = fieldsOf('Skyhook', 'spec')
+  const policy = fieldsOf('DeploymentPolicy', 'spec')
   const isShared = ({ name }: Field): boolean => !name.startsWith('spec.')
   const isSelector = ({ name }: Field): boolean => name.startsWith('selector.')
   const isOfPackage = ({ name }: Field): boolean => name.startsWith('spec.packages.*')
   const named = new Set([...skyhook, ...policy].map(({ name }) => name))
-  const unknown = Object.keys(notes).filter((name) => !named.has(name))
-  if (unknown.length > 0) throw new Error(`no field ${unknown.join(', ')}: remove its note`)
-  const silent = [...skyhook, ...policy].filter(({ name }) => notes[name] === undefined)
-  if (silent.length > 0) throw new Error(`no example for ${silent.map(({ name }) => name).join(', ')}`)
+  const unknown = [...notes.keys()].filter((name) => !named.has(name))
+  if (unknown.length > 0) throw new Error(`crds/: ${unknown.join(', ')} is no field: remove its example`)
+  const silent = [...named].filter((name) => !notes.has(name))
+  if (silent.length > 0)
+    throw new Error(`crds/: add an example for ${silent.join(', ')}, in a comment "# example: …" under the field`)
+  const own = [...named].filter((name) => notes.get(name)?.origin === 'skyhookd')
   const part = (title: string, fields: readonly Field[]): string => `## ${title}\n\n${fields.map(section).join('\n')}`
-  return `${introduction}
+  return `${introduction(own)}
 ${part(
   'Skyhook',
   skyhook.filter((field) => !isShared(field) && !isOfPackage(field)),
@@ -188,13 +184,13 @@ ${part(
 
 The agents write it. A DeploymentPolicy has no status.
 
-${statusTable(fieldsOf('skyhooks', 'status'))}
+${statusTable(fieldsOf('Skyhook', 'status'))}
 `
 }
 
-const introduction = `# Fields of Skyhook and DeploymentPolicy
+const introduction = (own: readonly string[]): string => `# Fields of Skyhook and DeploymentPolicy
 
-<!-- generated from crds/ and build/skyhook-reference-notes.ts: node build/skyhook-reference.ts -->
+<!-- generated from crds/: make generate -->
 
 Every field of \`skyhook.nvidia.com/v1alpha1\`. [The Skyhook resource, by example](skyhook.md) shows how they go together.
 
@@ -204,8 +200,8 @@ Every field of \`skyhook.nvidia.com/v1alpha1\`. [The Skyhook resource, by exampl
 * **Type** has the limits that the API server checks. **Rules** are checked as well; the text is that of the refusal.
 * **Edit** says what an edit of a live object does. *No work* means that nodes which are complete stay complete.
 * **Durations** are numbers with a unit: \`90s\`, \`1m30s\`, \`1.5h\`.
+* **Origin** is given where the Skyhook operator does not have the field:
+  ${own.map((name) => `[${code(name)}](#${anchorOf(name)})`).join(', ')}.
 
 \`metadata.name\` of a Skyhook has at most 53 characters.
 `
-
-if (import.meta.main) writeFileSync(referencePage, referenceText())

@@ -1,17 +1,12 @@
 /**
- * Writes the tables of the reference pages in docs/usage from the catalogue in src/schemas/catalogue:
- * `node build/reference-docs.ts`. The prose around the tables is edited in the pages; the unit test beside this file
- * fails when a table is stale.
+ * The tables of the reference pages in docs/usage, from the catalogue in src/schemas/catalogue. The prose around the
+ * tables is edited in the pages.
  */
-import { readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { nodeConditions, skyhookConditions } from '../src/schemas/catalogue/conditions.ts'
-import { nodeEvents, skyhookEvents } from '../src/schemas/catalogue/events.ts'
-import { fleetMetrics } from '../src/schemas/catalogue/fleet-metrics.ts'
-import { type MetricRow, metrics } from '../src/schemas/catalogue/metrics.ts'
-import { reasonRows } from '../src/schemas/catalogue/reasons.ts'
-
-const docs = join(import.meta.dirname, '..', 'docs', 'usage')
+import { nodeConditions, skyhookConditions } from '../../src/schemas/catalogue/conditions.ts'
+import { nodeEvents, skyhookEvents } from '../../src/schemas/catalogue/events.ts'
+import { fleetMetrics } from '../../src/schemas/catalogue/fleet-metrics.ts'
+import { type MetricRow, metrics } from '../../src/schemas/catalogue/metrics.ts'
+import { reasonRows } from '../../src/schemas/catalogue/reasons.ts'
 
 /** What stands between `<!-- generated: NAME -->` and `<!-- end -->`, by page and name. */
 const tables: Readonly<Record<string, Readonly<Record<string, () => string>>>> = {
@@ -37,9 +32,6 @@ const tables: Readonly<Record<string, Readonly<Record<string, () => string>>>> =
 
 /** The reference pages, by file name. */
 export const pages: readonly string[] = Object.keys(tables)
-
-/** Path of a reference page. */
-export const pathOf = (page: string): string => join(docs, page)
 
 /** Text of a page with its tables as the catalogue has them now. Throws when the page lacks a table or has another. */
 export function withTables(page: string, text: string): string {
@@ -155,6 +147,3 @@ function commonStart([first = '', ...others]: readonly string[]): string {
   while (!others.every((name) => name.startsWith(first.slice(0, length)))) length--
   return first.slice(0, length)
 }
-
-if (import.meta.main)
-  for (const page of pages) writeFileSync(pathOf(page), withTables(page, readFileSync(pathOf(page), 'utf8')))
