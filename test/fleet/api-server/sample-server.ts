@@ -35,6 +35,7 @@ export type Sample = {
   readonly sent: SentRequest[]
   /** Creates or replaces an object at once, status included, whatever faults there are. */
   readonly put: (collection: string, object: PutObject) => SimObject
+  /** At once, also a pod; finalizers keep what has them. */
   readonly remove: (collection: string, name: string) => void
   readonly get: (collection: string, name: string) => SimObject | undefined
   /** One more fault, for the next requests that match and no earlier fault applies to. */
@@ -96,7 +97,7 @@ export function sampleServer(seed = 1): Sample {
       if (object['status'] !== undefined) replace(collection, '/status', object)
       return get(collection, name) as SimObject
     },
-    remove: (collection, name) => write('DELETE', `${collection}/${name}`),
+    remove: (collection, name) => write('DELETE', `${collection}/${name}`, { gracePeriodSeconds: 0 }),
     fault: (matches, fault, times = 1) => void server.faults.rules.push({ name: fault.kind, fault, matches, times }),
     breakConnections() {
       server.stop()
