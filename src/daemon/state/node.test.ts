@@ -118,15 +118,24 @@ describe('a write whose outcome nobody knows', () => {
     await expect(source.write(() => Promise.reject(unanswered))).rejects.toBe(unanswered)
   }
 
-  beforeEach(async () => {
+  test('a Node in doubt is listed right after the pause of a watch that was refused for now', async () => {
+    putNode(false, [])
+    await follow()
+    api.fault(({ verb }) => verb === 'watch', { kind: 'refuse', code: 429, retryAfterSeconds: 5 })
+    await api.eventually(() => expect(api.sent.filter(({ isWatch }) => isWatch)).toHaveLength(2), 1_000_000)
+    await api.clock.advance(1_000)
+    await writeUnanswered()
+    expect(source.isInDoubt()).toBe(true)
+    await api.clock.advance(5_000)
+    expect(source.isInDoubt()).toBe(false)
+  })
+
+  test('a LIST that came too soon after another follows later, and the agent is woken', async () => {
     putNode(false, [])
     await follow()
     await writeUnanswered()
     await api.clock.advance(2_000) // the watch ends, and a LIST follows
     await isCertain()
-  })
-
-  test('a LIST that came too soon after another follows later, and the agent is woken', async () => {
     await writeUnanswered()
     const wakesBefore = wakes
     await api.clock.advance(20_000)
