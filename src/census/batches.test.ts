@@ -1,9 +1,9 @@
 /** Whole turns of the census for a Skyhook with a policy, against an API server that keeps versions. */
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { allAgents, nodeReporting, skyhookWith, spec } from '../../test/support/census-objects.ts'
-import { type FakeApiServer, startFakeApiServer } from '../../test/support/fake-api-server.ts'
+import { allAgents, nodeReporting, spec } from '../../test/support/census-objects.ts'
+import { leasesPath, type Sample, sampleServer } from '../../test/fleet/api-server/sample-server.ts'
 import { seriesLine, seriesText } from '../../test/support/series-text.ts'
-import { createSeededRandom, createVirtualClock, type VirtualClock } from '../../test/support/virtual-clock.ts'
+import { createSeededRandom } from '../../test/support/virtual-clock.ts'
 import type { KubeTransport } from '../kube/transport.ts'
 import { type Ledger, ledgerAnnotation, readLedger } from '../lease/ledger.ts'
 import { ledgerName, skyhookScope } from '../lease/names.ts'
@@ -17,7 +17,6 @@ import type { CensusNode } from './node-facts.ts'
 import type { SkyhookStatus } from './skyhook-status.ts'
 import { createSkyhookReconciler, type SkyhookReconciler } from './skyhook-reconciler.ts'
 
-const leasesPath = '/apis/coordination.k8s.io/v1/namespaces/skyhook/leases'
 const found: PolicyKnowledge = {
   state: 'found',
   uid: 'policy-uid',
@@ -25,9 +24,8 @@ const found: PolicyKnowledge = {
   spec: { default: { budget: { count: 2 }, strategy: { linear: { failureThreshold: 1 } } } },
 }
 
-let api: FakeApiServer
+let api: Sample
 let transport: KubeTransport
-let clock: VirtualClock
 let stopping: AbortController
 let skyhook: Skyhook
 let nodes: Map<string, CensusNode>
@@ -35,27 +33,21 @@ let policy: PolicyKnowledge
 let events: string[]
 let series: FleetSeries
 
-beforeEach(async () => {
-  api = await startFakeApiServer([leasesPath, skyhooksPath])
-  transport = api.connect({ rate: false })
-  clock = createVirtualClock()
+beforeEach(() => {
+  api = sampleServer()
+  transport = api.connect()
   stopping = new AbortController()
   events = []
   policy = found
-  const { metadata } = skyhookWith({ metadata: { annotations: { 'skyhook.nvidia.com/version': 'v0.15.0' } } })
-  const { uid: _, resourceVersion: __, ...rest } = metadata
-  skyhook = api.put(skyhooksPath, {
-    metadata: rest,
+  api.put(skyhooksPath, {
+    metadata: { name: 'demo', annotations: { 'skyhook.nvidia.com/version': 'v0.15.0' } },
     spec: { ...spec, deploymentPolicy: 'careful' },
-  }) as unknown as Skyhook
+  })
+  skyhook = skyhookNow()
   nodes = new Map()
   for (const name of ['n1', 'n2', 'n3']) report(name, 'waiting')
 })
-afterEach(async () => {
-  stopping.abort()
-  transport.close()
-  await api.stop()
-})
+afterEach(() => stopping.abort())
 
 const report = (name: string, status: string, reason?: string): void =>
   void nodes.set(
@@ -71,17 +63,13 @@ function ledgerNow(): Ledger | undefined {
 }
 const batchNow = (): BatchState | undefined => ledgerNow()?.compartments['__default__']?.batch
 
-/** With the generation, which this server forgets when a status is written. */
-function skyhookNow(): Skyhook {
-  const { metadata, ...rest } = api.get(skyhooksPath, 'demo') as unknown as Skyhook
-  return { ...rest, metadata: { ...metadata, generation: 3 } }
-}
+const skyhookNow = (): Skyhook => api.get(skyhooksPath, 'demo') as unknown as Skyhook
 
 /** One census; several of them see the same. */
 const start = (): SkyhookReconciler =>
   createSkyhookReconciler({
     defaultBudget: {},
-    leases: { transport, namespace: 'skyhook', clock },
+    leases: { transport, namespace: 'default', clock: api.clock },
     random: createSeededRandom(1),
     observe: () => ({
       nodes,
@@ -102,14 +90,14 @@ async function turn(census: SkyhookReconciler, seconds: number): Promise<void> {
   for (let tenth = 0; tenth < seconds * 10; tenth++) {
     await census.reconcile()
     census.listed()
-    await clock.advance(100)
+    await api.clock.advance(100)
   }
 }
 
 function putSlot(index: number, phase: SlotPhase, epoch: number): string {
   const identity = { name: 'demo', uid: skyhook.metadata.uid }
   const node = { name: `n${index + 1}`, uid: `n${index + 1}-uid`, bootId: 'b' }
-  const progress = { phase, generation: 3, epoch, packages: [] }
+  const progress = { phase, generation: 1, epoch, packages: [] }
   const lease = newLease(skyhookScope(identity, '__default__'), { index }, node, progress, 0)
   api.put(leasesPath, lease as never)
   return lease.metadata.name
@@ -177,7 +165,7 @@ test('two censuses close a batch once', async () => {
     await Promise.all([one.reconcile(), other.reconcile()])
     one.listed()
     other.listed()
-    await clock.advance(100)
+    await api.clock.advance(100)
   }
   expect(batchNow()).toMatchObject({ epoch: 2, completed: 1 })
 })
@@ -256,10 +244,10 @@ test('a ledger of a newer version stays as it is, and the census says so once', 
   report('n1', 'complete')
   nodes.delete('n3')
   events = []
-  const asked = api.requests.length
+  const asked = api.sent.length
   await turn(start(), 3)
   expect(ledgerLease()?.metadata.resourceVersion).toBe(before)
-  expect(api.requests.slice(asked).filter(({ path }) => path.startsWith(leasesPath))).toEqual([])
+  expect(api.sent.slice(asked).filter(({ path }) => path.startsWith(leasesPath))).toEqual([])
   expect(events.filter((one) => one.includes('the ledger has version 2'))).toHaveLength(1)
   const { status } = api.get(skyhooksPath, 'demo') as unknown as { status: { completeNodes: string } }
   expect(status.completeNodes).toBe('1/2')

@@ -16,7 +16,7 @@ let reporter: FleetReporter
 const seriesOf = (nodes: number): FleetSeries => ({ skyhook_node_target_count: [[['demo'], nodes]] })
 
 beforeEach(() => {
-  clock = createVirtualClock()
+  clock = createVirtualClock(undefined, { settleTurns: 0 })
   skyhooks = new Map([['demo', skyhookWith() as Skyhook & KubeObject]])
   isTrusted = true
   lines = []

@@ -8,7 +8,7 @@ let clock: VirtualClock
 let own: OwnWrites<Versioned>
 let oldWatches: number
 beforeEach(() => {
-  clock = createVirtualClock()
+  clock = createVirtualClock(undefined, { settleTurns: 0 })
   oldWatches = 0
   own = createOwnWrites(clock, () => void oldWatches++)
 })

@@ -1,8 +1,8 @@
 /** Whole turns of the census, from what nodes say to the status and the Events of a Skyhook. */
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { allAgents, nodeReporting, type NodeReport, skyhookWith, spec } from '../../test/support/census-objects.ts'
-import { type FakeApiServer, startFakeApiServer } from '../../test/support/fake-api-server.ts'
-import { createSeededRandom, createVirtualClock, type VirtualClock } from '../../test/support/virtual-clock.ts'
+import { allAgents, nodeReporting, type NodeReport, spec } from '../../test/support/census-objects.ts'
+import { eventsPath, leasesPath, type Sample, sampleServer } from '../../test/fleet/api-server/sample-server.ts'
+import { createSeededRandom } from '../../test/support/virtual-clock.ts'
 import { startEventRecorder } from '../kube/events.ts'
 import type { KubeTransport } from '../kube/transport.ts'
 import { type Ledger, ledgerAnnotation } from '../lease/ledger.ts'
@@ -16,78 +16,54 @@ import type { CensusNode } from './node-facts.ts'
 import { createSkyhookReconciler, type SkyhookReconciler, type SkyhookReconcilerOptions } from './skyhook-reconciler.ts'
 import { conditionOf, type SkyhookStatus } from './skyhook-status.ts'
 
-const leasesPath = '/apis/coordination.k8s.io/v1/namespaces/skyhook/leases'
-const eventsPath = '/api/v1/namespaces/default/events'
-
-let api: FakeApiServer
+let api: Sample
 let transport: KubeTransport
-let clock: VirtualClock
 let stopping: AbortController
 let nodes: Map<string, CensusNode>
 let agents: Record<string, AgentState>
 let policy: PolicyKnowledge | undefined
 let failures: unknown[]
-let generation: number
 
-beforeEach(async () => {
-  api = await startFakeApiServer([leasesPath, skyhooksPath, eventsPath])
-  transport = api.connect({ rate: false })
-  clock = createVirtualClock()
+beforeEach(() => {
+  api = sampleServer()
+  transport = api.connect()
   stopping = new AbortController()
   nodes = new Map()
   agents = {}
   policy = undefined
   failures = []
-  generation = 0
 })
-afterEach(async () => {
+afterEach(() => {
   stopping.abort(new Error('test is over'))
-  transport.close()
-  await api.stop()
   expect(failures).toEqual([])
 })
 
 const stored = (): Skyhook => api.get(skyhooksPath, 'demo') as unknown as Skyhook
 const statusNow = (): SkyhookStatus => (stored().status ?? {}) as SkyhookStatus
-/** What the API server stores after an edit of the spec. */
-function apply(next: SkyhookSpec): void {
-  const {
-    uid: _,
-    resourceVersion: __,
-    ...metadata
-  } = skyhookWith({
-    metadata: { annotations: { 'skyhook.nvidia.com/version': 'v0.15.0' }, generation: ++generation },
-  }).metadata
-  const status = api.get(skyhooksPath, 'demo')?.['status']
-  api.put(skyhooksPath, { metadata, spec: next as Record<string, unknown>, ...(status !== undefined && { status }) })
-}
+const annotations = { 'skyhook.nvidia.com/version': 'v0.15.0' }
+const apply = (next: SkyhookSpec): void =>
+  void api.put(skyhooksPath, { metadata: { name: 'demo', annotations }, spec: next })
 const report = (name: string, node: NodeReport): void => void nodes.set(name, nodeReporting(name, node))
 
-/** A census, with the metadata that a PUT of the status of the fake server does not keep. */
 function start(): SkyhookReconciler {
   const recorder = startEventRecorder(transport, {
-    clock,
+    clock: api.clock,
     random: createSeededRandom(2),
     component: 'skyhookd-census',
     host: 'n1',
     signal: stopping.signal,
     timing: { perSecond: 1, burst: 50 },
   })
-  const observed = (): Skyhook => {
-    const { metadata, ...rest } = stored()
-    const annotations = { 'skyhook.nvidia.com/version': 'v0.15.0' }
-    return { ...rest, metadata: { ...metadata, annotations, generation } }
-  }
   const reportOn: SkyhookReconcilerOptions['report'] = ({ metadata: { name, uid } }, event) =>
     recorder.record({ regarding: { ...skyhookTypeMeta, name, uid }, ...event })
   const options = {
     defaultBudget: {},
-    leases: { transport, namespace: 'skyhook', clock },
+    leases: { transport, namespace: 'default', clock: api.clock },
     random: createSeededRandom(1),
     observe: () => ({
       nodes,
       agents: allAgents('ready', agents),
-      skyhook: observed(),
+      skyhook: stored(),
       ledger: api.get(leasesPath, ledgerName({ name: 'demo', uid: stored().metadata.uid })) as Lease | undefined,
       policy,
     }),
@@ -105,7 +81,7 @@ async function turn(census: SkyhookReconciler, seconds: number): Promise<void> {
   for (let step = 0; step < seconds * 5; step++) {
     await census.reconcile()
     census.listed()
-    await clock.advance(200)
+    await api.clock.advance(200)
   }
 }
 
@@ -114,11 +90,11 @@ const conditionText = (type: string, status = statusNow()): string => {
   return `${condition?.status} ${condition?.reason}`
 }
 const writtenStatuses = (): SkyhookStatus[] =>
-  api.requests
+  api.sent
     .filter(({ method, path }) => method === 'PUT' && path.endsWith('/status'))
     .map(({ body }) => (body as { status: SkyhookStatus }).status)
 const eventRequests = (method: string) =>
-  api.requests.filter((request) => request.method === method && request.path.startsWith(eventsPath))
+  api.sent.filter((request) => request.method === method && request.path.startsWith(eventsPath))
 const eventTexts = (): string[] =>
   eventRequests('POST').map(({ body }) => {
     const { type, reason } = body as { type: string; reason: string }
@@ -213,7 +189,7 @@ test('a Skyhook is stalled while its policy may not be read, without a ledger, a
     'True DeploymentPolicyUnknown',
     'False Stalled',
   ])
-  expect(api.requests.filter(({ path }) => path.startsWith(leasesPath))).toEqual([])
+  expect(api.sent.filter(({ path }) => path.startsWith(leasesPath))).toEqual([])
   expect(eventTexts()).toEqual(['Warning DeploymentPolicyUnknown'])
 
   const strategy = { fixed: {} }
@@ -238,7 +214,7 @@ test('fifty nodes that fail every other second, each with its own message, cause
     }
     await census.reconcile()
     census.listed()
-    await clock.advance(1_000)
+    await api.clock.advance(1_000)
   }
   expect(new Set(eventTexts())).toEqual(new Set(['Warning StepFailed']))
   // five messages while the even nodes fail, five while the odd ones do, and their counts once a minute
@@ -265,7 +241,7 @@ test('the ledger says how long nodes were at work, also across censuses, and cos
   const second = start()
   await turn(second, 2)
   const ledgerWrites = (): number =>
-    api.requests.filter(({ method, path }) => method === 'PUT' && path.includes('.ledger')).length
+    api.sent.filter(({ method, path }) => method === 'PUT' && path.includes('.ledger')).length
   const before = ledgerWrites()
   report('n2', { status: 'in_progress' })
   await turn(second, 30)

@@ -272,6 +272,7 @@ export function startReflector<T extends KubeObject>(
       const nowMs = clock.monotonicMs()
       if (nowMs - relistAskedAtMs < minRelistIntervalMs) return
       relistAskedAtMs = nowMs
+      resourceVersion = undefined // a watch that was refused for now would be asked for again after its pause
       endWatch?.()
     },
     state: () => state,

@@ -1,7 +1,5 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { createVirtualClock } from '../../test/support/virtual-clock.ts'
-import { startFakeApiServer, type FakeApiServer } from '../../test/support/fake-api-server.ts'
-import type { KubeTransport } from '../kube/transport.ts'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { leasesPath, type Sample, sampleServer } from '../../test/fleet/api-server/sample-server.ts'
 import { countedScope, queueIn, agentsIn, ledgerAnnotation, readLedger, writeLedger, type Ledger } from './ledger.ts'
 import { ledgerName, skyhookScope } from './names.ts'
 import { effectiveLimit } from './rule.ts'
@@ -118,18 +116,11 @@ describe('countedScope', () => {
 })
 
 describe('writeLedger', () => {
-  const leasesPath = '/apis/coordination.k8s.io/v1/namespaces/skyhook/leases'
-  let server: FakeApiServer
-  let transport: KubeTransport
+  let api: Sample
   let leases: Leases
-  beforeEach(async () => {
-    server = await startFakeApiServer([leasesPath])
-    transport = server.connect({ rate: false })
-    leases = { transport, namespace: 'skyhook', clock: createVirtualClock(Date.UTC(2026, 10, 20, 14)) }
-  })
-  afterEach(async () => {
-    transport.close()
-    await server.stop()
+  beforeEach(() => {
+    api = sampleServer()
+    leases = { transport: api.connect(), namespace: 'default', clock: api.clock }
   })
 
   async function written(found: Lease | undefined, change: Partial<Ledger> = {}): Promise<Lease> {
@@ -163,13 +154,13 @@ describe('writeLedger', () => {
   test('a write is a conflict when another census was first, or somebody deleted the ledger', async () => {
     const found = await written(undefined)
     expect(await writeLedger(leases, { skyhook: demo, found: undefined }, ledger)).toEqual({ outcome: 'conflict' })
-    server.remove(leasesPath, ledgerName(demo))
+    api.remove(leasesPath, ledgerName(demo))
     expect(await writeLedger(leases, { skyhook: demo, found }, ledger)).toEqual({ outcome: 'conflict' })
-    expect(server.get(leasesPath, ledgerName(demo))).toBeUndefined()
+    expect(api.get(leasesPath, ledgerName(demo))).toBeUndefined()
   })
 
   test('a write throws a refusal', async () => {
-    server.fault(() => true, { kind: 'status', status: 403, reason: 'Forbidden' })
+    api.fault(() => true, { kind: 'refuse', code: 403, reason: 'Forbidden' })
     await expect(writeLedger(leases, { skyhook: demo, found: undefined }, ledger)).rejects.toMatchObject({
       status: 403,
     })

@@ -76,10 +76,8 @@ describe('properties', () => {
   })
 })
 
-test('an absurd budget costs no more than the largest cluster', () => {
-  const started = performance.now()
+test('an absurd budget has no more indices than the largest cluster has nodes', () => {
   expect(admissibleIndices([3, Infinity], 2 ** 31).length).toBe(65_536 - 2)
-  expect(performance.now() - started).toBeLessThan(500)
 })
 
 describe('pickIndex', () => {

@@ -1,8 +1,8 @@
 import * as fc from 'fast-check'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { createVirtualClock } from '../../test/support/virtual-clock.ts'
-import { startFakeApiServer, type FakeApiServer, type FakeObject } from '../../test/support/fake-api-server.ts'
-import type { KubeTransport } from '../kube/transport.ts'
+import { beforeEach, describe, expect, test } from 'vitest'
+import type { Fault } from '../../test/fleet/api-server/faults.ts'
+import { leasesPath, type Sample, sampleServer } from '../../test/fleet/api-server/sample-server.ts'
+import type { SimObject } from '../../test/fleet/api-server/versions.ts'
 import { indexedName, labelKeys, ledgerLabels, ledgerName, nodeSlotName, skyhookScope, slotLabels } from './names.ts'
 import type { Limit } from './rule.ts'
 import { listScope, type Leases, type ScopeListing } from './slot-reads.ts'
@@ -11,24 +11,17 @@ import { acquire, confirm, type SlotRequest } from './slot-acquisition.ts'
 import { createRecoverySlot } from './slot-creation.ts'
 import { release, renew } from './slots.ts'
 
-const leasesPath = '/apis/coordination.k8s.io/v1/namespaces/skyhook/leases'
 const demo = { name: 'demo', uid: '3f2504e0-4f89-11d3-9a0c-0305e82c3301' }
 const scope = skyhookScope(demo)
 const working: SlotProgress = { phase: 'working', generation: 3, packages: ['tuning:1.1.0', 'shell:2'] }
 
-let server: FakeApiServer
-let transport: KubeTransport
+let api: Sample
 let leases: Leases
 
-beforeEach(async () => {
-  server = await startFakeApiServer([leasesPath])
-  transport = server.connect({ rate: false })
-  leases = { transport, namespace: 'skyhook', clock: createVirtualClock(Date.UTC(2026, 10, 20, 13, 0, 0, 123)) }
-})
-
-afterEach(async () => {
-  transport.close()
-  await server.stop()
+beforeEach(() => {
+  api = sampleServer()
+  api.clock.setWallMs(Date.UTC(2026, 10, 20, 13, 0, 0, 123))
+  leases = { transport: api.connect(), namespace: 'default', clock: api.clock }
 })
 
 const node = (number: number): NodeIdentity => ({
@@ -51,17 +44,17 @@ async function acquireHeld(number: number, limit: Limit): Promise<Slot> {
   if (got.outcome !== 'held') expect.unreachable(JSON.stringify(got))
   return got.slot
 }
-const lease = (slot: Pick<Slot, 'name'>): FakeObject | undefined => server.get(leasesPath, slot.name)
-const refusedAsSecond = { kind: 'status', status: 422, reason: 'Invalid', message: 'one is enough' } as const
+const lease = (slot: Pick<Slot, 'name'>): SimObject | undefined => api.get(leasesPath, slot.name)
+const refusedAsSecond = { kind: 'refuse', code: 422, reason: 'Invalid', message: 'one is enough' } as const
 const isPost = ({ method }: { method: string }): boolean => method === 'POST'
 const writesSince = (from: number): string[] =>
-  server.requests.slice(from).map(({ method, path }) => `${method} ${path.slice(leasesPath.length)}`)
+  api.sent.slice(from).map(({ method, path }) => `${method} ${path.slice(leasesPath.length)}`)
 
 describe('acquire', () => {
   test('a request costs one LIST and one CREATE, and writes a Lease as documented', async () => {
     const slot = await acquireHeld(1, 1)
     expect(writesSince(0)).toEqual(['GET ', 'POST '])
-    expect(server.requests[0]?.query.has('resourceVersion')).toBe(false) // consistent, not from a cache
+    expect(api.sent[0]?.query).not.toHaveProperty('resourceVersion') // consistent, not from a cache
     expect(lease(slot)).toMatchObject({
       metadata: {
         name: indexedName(scope, 0),
@@ -86,7 +79,7 @@ describe('acquire', () => {
 
   test('a second request returns the same slot and writes nothing', async () => {
     const slot = await acquireHeld(1, 2)
-    const from = server.requests.length
+    const from = api.sent.length
     expect(await acquire(leases, request(1, 2))).toMatchObject({
       outcome: 'held',
       isNew: false,
@@ -127,7 +120,7 @@ describe('acquire', () => {
   })
 
   test('a request that was lost says which slot, and how many were free besides', async () => {
-    server.fault(isPost, { kind: 'status', status: 409, reason: 'AlreadyExists' })
+    api.fault(isPost, { kind: 'refuse', code: 409, reason: 'AlreadyExists' })
     const got = await acquire(leases, { ...request(1, 3), preferredIndex: 2 })
     expect(got).toMatchObject({ outcome: 'lost', lease: indexedName(scope, 2), othersFree: 2, listing: { slots: [] } })
   })
@@ -150,7 +143,7 @@ describe('acquire', () => {
     [{ unknown: 'no census since noon' }, 'budget unknown: no census since noon'],
   ])('a request under the limit %j waits because %s', async (limit, reason) => {
     expect(await acquire(leases, request(1, limit))).toMatchObject({ outcome: 'waiting', reason })
-    expect(server.requests.some(isPost)).toBe(false)
+    expect(api.sent.some(isPost)).toBe(false)
   })
 
   test('a slot without a limit has no index, and counts above every index once there is a limit', async () => {
@@ -161,7 +154,7 @@ describe('acquire', () => {
   })
 
   test('the ledger comes with the same LIST, and the slot carries its epoch', async () => {
-    server.put(leasesPath, {
+    api.put(leasesPath, {
       metadata: { name: ledgerName(demo), labels: ledgerLabels(demo), annotations: { n: '5' } },
     })
     const ledgerNames: string[] = []
@@ -207,12 +200,12 @@ describe('acquire', () => {
 
   test('slots without a holder count each', async () => {
     for (const name of ['by-hand-1', 'by-hand-2'])
-      server.put(leasesPath, { metadata: { name, labels: slotLabels(scope, 'recovery', 'node-9') } })
+      api.put(leasesPath, { metadata: { name, labels: slotLabels(scope, 'recovery', 'node-9') } })
     expect(await acquire(leases, request(1, 2))).toMatchObject({ outcome: 'waiting' })
   })
 
   test('an unreadable slot counts', async () => {
-    server.put(leasesPath, {
+    api.put(leasesPath, {
       metadata: { name: 'by-hand', labels: { ...slotLabels(scope, 'slot', 'node-9'), [labelKeys.slotKind]: 'future' } },
     })
     expect(await acquire(leases, request(1, 1))).toMatchObject({ outcome: 'waiting' })
@@ -221,7 +214,7 @@ describe('acquire', () => {
 
 describe('unclear answers to a CREATE', () => {
   test('a request is lost when another node was faster', async () => {
-    server.fault(isPost, { kind: 'status', status: 409, reason: 'AlreadyExists' })
+    api.fault(isPost, { kind: 'refuse', code: 409, reason: 'AlreadyExists' })
     expect(await acquire(leases, request(1, 1))).toMatchObject({
       outcome: 'lost',
       reason: `another node took ${indexedName(scope, 0)}`,
@@ -229,21 +222,21 @@ describe('unclear answers to a CREATE', () => {
   })
 
   test('a request whose answer was lost finds the slot and holds it', async () => {
-    server.fault(isPost, { kind: 'lose-answer' })
+    api.fault(isPost, { kind: 'lose-answer' })
     expect(await acquire(leases, request(1, 1))).toMatchObject({ outcome: 'held', slot: { index: 0 } })
   })
 
-  test.each([{ kind: 'reset' }, { kind: 'status', status: 500 }, { kind: 'status', status: 429 }] as const)(
-    '$kind $status and nothing there: unknown',
+  test.each([{ kind: 'lose-request' }, { kind: 'refuse', code: 500 }, { kind: 'refuse', code: 429 }] as const)(
+    '$kind $code and nothing there: unknown',
     async (fault) => {
-      server.fault(isPost, fault)
+      api.fault(isPost, fault)
       expect(await acquire(leases, request(1, 1))).toMatchObject({ outcome: 'unknown' })
       expect(await acquire(leases, request(1, 1))).toMatchObject({ outcome: 'held' })
     },
   )
 
   test('a request that a policy refuses is rejected with the message of the server', async () => {
-    server.fault(isPost, { kind: 'status', status: 403, message: 'not your node' })
+    api.fault(isPost, { kind: 'refuse', code: 403, message: 'not your node' })
     expect(await acquire(leases, request(1, 1))).toMatchObject({
       outcome: 'rejected',
       reason: 'the API server rejected the slot: not your node',
@@ -252,9 +245,9 @@ describe('unclear answers to a CREATE', () => {
 
   test('a request that is refused because its own slot has come through late holds that one', async () => {
     const slot = await acquireHeld(1, 3)
-    const late = structuredClone(lease(slot)) as FakeObject
-    server.remove(leasesPath, slot.name)
-    server.fault((asked) => isPost(asked) && server.put(leasesPath, late) !== undefined, refusedAsSecond)
+    const late = structuredClone(lease(slot)) as SimObject
+    api.remove(leasesPath, slot.name)
+    api.fault((asked) => isPost(asked) && api.put(leasesPath, late) !== undefined, refusedAsSecond)
     expect(await acquire(leases, request(1, 3))).toMatchObject({
       outcome: 'held',
       isNew: false,
@@ -265,14 +258,14 @@ describe('unclear answers to a CREATE', () => {
 
   test('a recovery slot that is refused because its own slot has come through late is that one', async () => {
     await acquireHeld(1, 3)
-    server.fault(isPost, refusedAsSecond)
+    api.fault(isPost, refusedAsSecond)
     expect(await createRecoverySlot(leases, request(1, 3))).toMatchObject({ outcome: 'held', slot: { kind: 'slot' } })
   })
 
   test('a request that is refused beside no own slot is repeated once, then it is rejected with the message', async () => {
-    server.fault(isPost, refusedAsSecond)
+    api.fault(isPost, refusedAsSecond)
     expect(await acquire(leases, request(1, 1))).toMatchObject({ outcome: 'held', isNew: true })
-    server.fault(isPost, refusedAsSecond, 2)
+    api.fault(isPost, refusedAsSecond, 2)
     expect(await acquire(leases, request(2, 2))).toMatchObject({
       outcome: 'rejected',
       reason: 'the API server rejected the slot: one is enough',
@@ -280,14 +273,14 @@ describe('unclear answers to a CREATE', () => {
   })
 
   test('a failed LIST admits nobody', async () => {
-    server.fault(({ method }) => method === 'GET', { kind: 'status', status: 403 })
+    api.fault(({ method }) => method === 'GET', { kind: 'refuse', code: 403 })
     expect(await acquire(leases, request(1, 1))).toMatchObject({ outcome: 'unknown', error: { status: 403 } })
-    expect(server.requests.some(isPost)).toBe(false)
+    expect(api.sent.some(isPost)).toBe(false)
   })
 
   test('a slot whose CREATE came through late is given back beside the one in hand', async () => {
     const slot = await acquireHeld(1, 3)
-    server.put(leasesPath, {
+    api.put(leasesPath, {
       ...structuredClone(lease(slot)),
       metadata: { ...lease(slot)?.metadata, name: indexedName(scope, 1) + '0' },
     })
@@ -299,11 +292,11 @@ describe('unclear answers to a CREATE', () => {
 describe('renew', () => {
   test('a renewal is one PUT with uid and resourceVersion that keeps what others wrote', async () => {
     const slot = await acquireHeld(1, 1)
-    const from = server.requests.length
+    const from = api.sent.length
     const renewed = await renew(leases, slot, node(1), { ...working, phase: 'rebooting' })
     expect(renewed).toMatchObject({ outcome: 'held', slot: { phase: 'rebooting' } })
     expect(writesSince(from)).toEqual([`PUT /${slot.name}`])
-    expect(server.requests.at(-1)?.body).toMatchObject({
+    expect(api.sent.at(-1)?.body).toMatchObject({
       metadata: { uid: slot.uid, resourceVersion: slot.resourceVersion },
     })
     expect(lease(slot)).toMatchObject({ spec: { leaseDurationSeconds: 1800 } })
@@ -311,8 +304,8 @@ describe('renew', () => {
 
   test('a renewal succeeds after somebody else wrote into the Lease, and keeps that', async () => {
     const slot = await acquireHeld(1, 1)
-    const existing = lease(slot) as FakeObject
-    server.put(leasesPath, {
+    const existing = lease(slot) as SimObject
+    api.put(leasesPath, {
       ...existing,
       metadata: {
         ...existing.metadata,
@@ -325,9 +318,9 @@ describe('renew', () => {
 
   test('a renewal puts back the label by which the node finds its slot', async () => {
     const slot = await acquireHeld(1, 1)
-    const existing = lease(slot) as FakeObject
+    const existing = lease(slot) as SimObject
     const { [labelKeys.node]: _, ...labels } = slotLabels(scope, 'slot', 'node-1')
-    server.put(leasesPath, { ...existing, metadata: { ...existing.metadata, labels } })
+    api.put(leasesPath, { ...existing, metadata: { ...existing.metadata, labels } })
     const [unlabelled] = (await listScope(leases, scope)).slots.filter((slot) => isHeldBy(slot, node(1)))
     await renew(leases, unlabelled as Slot, node(1), working)
     expect(lease(slot)).toMatchObject({ metadata: { labels: slotLabels(scope, 'slot', 'node-1') } })
@@ -335,14 +328,14 @@ describe('renew', () => {
 
   test('a renewal succeeds after a PUT whose answer was lost', async () => {
     const slot = await acquireHeld(1, 1)
-    server.fault(({ method }) => method === 'PUT', { kind: 'lose-answer' })
+    api.fault(({ method }) => method === 'PUT', { kind: 'lose-answer' })
     expect(await renew(leases, slot, node(1), working)).toMatchObject({ outcome: 'unknown' })
     expect(await renew(leases, slot, node(1), working)).toMatchObject({ outcome: 'held' })
   })
 
   test('a renewal never recreates a deleted slot', async () => {
     const slot = await acquireHeld(1, 1)
-    server.remove(leasesPath, slot.name)
+    api.remove(leasesPath, slot.name)
     expect(await renew(leases, slot, node(1), working)).toMatchObject({
       outcome: 'lost',
       reason: `Lease ${slot.name} was deleted`,
@@ -352,14 +345,14 @@ describe('renew', () => {
 
   test('a renewal never writes into the slot of another node, nor into another slot of the same name', async () => {
     const slot = await acquireHeld(1, 1)
-    server.remove(leasesPath, slot.name)
+    api.remove(leasesPath, slot.name)
     const theirs = await acquireHeld(2, 1)
     expect(theirs.name).toBe(slot.name)
     expect(await renew(leases, slot, node(1), working)).toEqual({
       outcome: 'lost',
       reason: `Lease ${slot.name} is held by node-2 now`,
     })
-    server.remove(leasesPath, slot.name)
+    api.remove(leasesPath, slot.name)
     await acquireHeld(1, 1)
     expect(await renew(leases, slot, node(1), working)).toMatchObject({ outcome: 'lost' })
   })
@@ -396,9 +389,9 @@ describe('confirm', () => {
 
   test('a slot that a person deleted is lost, and a failed LIST leaves that unknown', async () => {
     const slot = await acquireHeld(1, 1)
-    server.fault(() => true, { kind: 'status', status: 500 })
+    api.fault(() => true, { kind: 'refuse', code: 500 })
     expect(await confirm(leases, slot, request(1, 1))).toMatchObject({ outcome: 'unknown' })
-    server.remove(leasesPath, slot.name)
+    api.remove(leasesPath, slot.name)
     expect(await confirm(leases, slot, request(1, 1))).toMatchObject({ outcome: 'lost' })
   })
 })
@@ -407,7 +400,7 @@ describe('release', () => {
   test('a release deletes exactly this slot', async () => {
     const slot = await acquireHeld(1, 1)
     expect(await release(leases, slot, node(1))).toEqual({ outcome: 'released' })
-    expect(server.requests.at(-1)?.body).toMatchObject({
+    expect(api.sent.at(-1)?.body).toMatchObject({
       preconditions: { uid: slot.uid, resourceVersion: slot.resourceVersion },
     })
     expect(lease(slot)).toBeUndefined()
@@ -423,7 +416,7 @@ describe('release', () => {
 
   test('a release leaves the slot that another node has meanwhile', async () => {
     const slot = await acquireHeld(1, 1)
-    server.remove(leasesPath, slot.name)
+    api.remove(leasesPath, slot.name)
     await acquireHeld(2, 1)
     expect(await release(leases, slot, node(1))).toEqual({
       outcome: 'lost',
@@ -434,16 +427,16 @@ describe('release', () => {
 
   test('a release that was done without an answer is done', async () => {
     const slot = await acquireHeld(1, 1)
-    server.fault(({ method }) => method === 'DELETE', { kind: 'lose-answer' })
+    api.fault(({ method }) => method === 'DELETE', { kind: 'lose-answer' })
     expect(await release(leases, slot, node(1))).toEqual({ outcome: 'released' })
     expect(lease(slot)).toBeUndefined()
   })
 
-  test.each([{ kind: 'reset' }, { kind: 'status', status: 500 }] as const)(
-    'a release that met $kind $status and was not done stays unknown, and is done when it is repeated',
+  test.each([{ kind: 'lose-request' }, { kind: 'refuse', code: 500 }] as const)(
+    'a release that met $kind $code and was not done stays unknown, and is done when it is repeated',
     async (fault) => {
       const slot = await acquireHeld(1, 1)
-      server.fault(({ method }) => method === 'DELETE', fault)
+      api.fault(({ method }) => method === 'DELETE', fault)
       expect(await release(leases, slot, node(1))).toMatchObject({ outcome: 'unknown' })
       expect(await release(leases, slot, node(1))).toEqual({ outcome: 'released' })
       expect(lease(slot)).toBeUndefined()
@@ -452,9 +445,9 @@ describe('release', () => {
 
   test('a release without a server stays unknown', async () => {
     const slot = await acquireHeld(1, 1)
-    await server.stop()
+    api.server.stop()
     expect(await release(leases, slot, node(1))).toMatchObject({ outcome: 'unknown' })
-    await server.start()
+    api.server.start()
   })
 })
 
@@ -477,7 +470,7 @@ describe('recovery', () => {
   test('a recovery slot replaces that of an earlier registration of the node', async () => {
     await createRecoverySlot(leases, request(1, 1))
     const reregistered = { ...node(1), uid: 'new-uid' }
-    const from = server.requests.length
+    const from = api.sent.length
     expect(await createRecoverySlot(leases, { ...request(1, 1), node: reregistered })).toMatchObject({
       outcome: 'held',
       slot: { nodeUid: 'new-uid' },
@@ -496,15 +489,12 @@ describe('recovery', () => {
 })
 
 test('the budget holds whatever is lost, cut or refused, and every held slot has a Lease', async () => {
-  const faultArbitrary = fc.constantFrom(
+  const faultArbitrary = fc.constantFrom<Fault>(
     { kind: 'lose-answer' },
-    { kind: 'reset' },
-    { kind: 'cut' },
-    { kind: 'status', status: 500 },
-    {
-      kind: 'status',
-      status: 429,
-    } as const,
+    { kind: 'lose-request' },
+    { kind: 'fail-after-commit', code: 500 },
+    { kind: 'refuse', code: 500 },
+    { kind: 'refuse', code: 429 },
   )
   const actionArbitrary = fc.record({
     verb: fc.constantFrom('acquire', 'acquire', 'renew', 'release'),
@@ -518,12 +508,12 @@ test('the budget holds whatever is lost, cut or refused, and every held slot has
       fc.integer({ min: 1, max: 3 }),
       fc.array(actionArbitrary, { maxLength: 25 }),
       async (limit, actions) => {
-        for (const { name } of (await listScope(leases, scope)).slots) server.remove(leasesPath, name)
+        for (const { name } of (await listScope(leases, scope)).slots) api.remove(leasesPath, name)
         const heldByNode = new Map<number, Slot>()
         for (const { verb, nodes, fault } of actions) {
           let isInjected = fault === undefined
           if (fault !== undefined)
-            server.fault(({ method }) => !isInjected && (isInjected = method === fault.method), fault.fault as never)
+            api.fault(({ method }) => !isInjected && (isInjected = method === fault.method), fault.fault)
           await Promise.all(
             nodes.map(async (number) => {
               const ownSlot = heldByNode.get(number)

@@ -90,7 +90,7 @@ type SceneOptions = {
 }
 
 export async function createSlotLineScene(options: SceneOptions) {
-  const clock = createVirtualClock(undefined, { settleTurns: 1 })
+  const clock = createVirtualClock(undefined, { settleTurns: 0 })
   const random = createSeededRandom(1)
   const server = createSimulatedApiServer({ clock, random })
   const admin = createClient(server, { name: 'admin', clock, random })

@@ -1,4 +1,4 @@
-/** Slot managers of several nodes on a fake API server, each with its own slots and its own line. */
+/** Slot managers of several nodes on a simulated API server, each with its own slots and its own line. */
 import { onTestFinished } from 'vitest'
 import { followOwnSlots, type OwnSlots } from '../../src/daemon/slots/own-slots.ts'
 import { createSlotLine } from '../../src/daemon/slots/slot-line.ts'
@@ -12,11 +12,9 @@ import { emptyJournal } from '../../src/schemas/journal.ts'
 import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
 import type { Skyhook } from '../../src/schemas/skyhook.ts'
 import { known, type OwnSlot, type SkyhookView } from '../../src/stages/model/snapshot.ts'
-import { startFakeApiServer } from './fake-api-server.ts'
-import { createSeededRandom, createVirtualClock } from './virtual-clock.ts'
+import { leasesPath, sampleServer } from '../fleet/api-server/sample-server.ts'
+import { createSeededRandom } from './virtual-clock.ts'
 
-export const leasesPath = '/apis/coordination.k8s.io/v1/namespaces/skyhook/leases'
-export const nodesPath = '/api/v1/nodes'
 export const runtimeRequiredTaint = { key: 'skyhook.nvidia.com', value: 'runtime-required', effect: 'NoSchedule' }
 
 /** A node's manager with what it knows of its slots. */
@@ -44,16 +42,12 @@ export const isHolding = (manager: TestedManager): boolean => {
  * `defaultBudget`: of Skyhooks that name none.
  */
 export async function startSlotManagerScene({ defaultBudget = {} }: { readonly defaultBudget?: Budget } = {}) {
-  const api = await startFakeApiServer([leasesPath, skyhooksPath, nodesPath])
+  const api = sampleServer()
+  const { clock } = api
   const transport = api.connect()
-  const clock = createVirtualClock()
   const stopping = new AbortController()
   const { signal } = stopping
-  onTestFinished(async () => {
-    stopping.abort()
-    transport.close()
-    await api.stop()
-  })
+  onTestFinished(() => stopping.abort())
 
   let views: readonly SkyhookView[] = []
   const nodes = new Map<string, KubernetesNode | undefined>()
@@ -67,7 +61,7 @@ export async function startSlotManagerScene({ defaultBudget = {} }: { readonly d
 
   /** Of this node, as at the start of its agent: it does not know its slots yet. */
   function managerOf(name: string): TestedManager {
-    const leases: Leases = { transport, namespace: 'skyhook', clock }
+    const leases: Leases = { transport, namespace: 'default', clock }
     const sources = {
       leases,
       node: () => nodes.get(name),
@@ -121,7 +115,7 @@ export async function startSlotManagerScene({ defaultBudget = {} }: { readonly d
   /** Writes the Skyhook `s`, and shows it to all managers. By default one node at a time. */
   function putSkyhook(spec: object = {}, metadata: object = {}): SkyhookView {
     const stored = api.put(skyhooksPath, {
-      metadata: { name: 's', generation: 1, ...metadata },
+      metadata: { name: 's', ...metadata },
       spec: { interruptionBudget: { count: 1 }, packages: {}, ...spec },
     }) as unknown as Skyhook
     const budget = budgetOf(stored.spec, defaultBudget)
@@ -132,7 +126,7 @@ export async function startSlotManagerScene({ defaultBudget = {} }: { readonly d
 
   /** Whether they were created or not. */
   const requestedLeases = (): { readonly name: string; readonly labels: object }[] =>
-    api.requests
+    api.sent
       .filter(({ method, path }) => method === 'POST' && path === leasesPath)
       .map(({ body }) => (body as { metadata: { name: string; labels: object } }).metadata)
 
@@ -157,8 +151,7 @@ export async function startSlotManagerScene({ defaultBudget = {} }: { readonly d
       new Set(requestedLeases().flatMap(({ name }) => (api.get(leasesPath, name) ? [name] : []))).size,
     /** LISTs of Leases that were requested so far. */
     listCount: (): number =>
-      api.requests.filter(({ method, path, query }) => method === 'GET' && path === leasesPath && !query.has('watch'))
-        .length,
+      api.sent.filter(({ method, path, isWatch }) => method === 'GET' && path === leasesPath && !isWatch).length,
     first: await readyManagerOf('n1'),
     second: await readyManagerOf('n2'),
   }

@@ -7,6 +7,8 @@ export type VirtualClock = Clock & {
   /** Moves only the wall clock, as an administrator or NTP does. */
   setWallMs(ms: number): void
   readonly pendingTimers: number
+  /** When the next timer is due, by the monotonic clock; Infinity: there is none. */
+  nextTimerMs(): number
 }
 
 type Timer = { readonly atMs: number; readonly id: number; readonly callback: () => void }
@@ -55,9 +57,30 @@ export function createVirtualClock(startWallMs = 1_700_000_000_000, { settleTurn
     setWallMs(ms) {
       wallOffsetMs = ms - nowMs
     },
+    nextTimerMs() {
+      while (heap[0] !== undefined && !pendingIds.has(heap[0].id)) pop(heap)
+      return heap[0]?.atMs ?? Infinity
+    },
     get pendingTimers() {
       return pendingIds.size
     },
+  }
+}
+
+/**
+ * Lets time pass, timer by timer, until the check does not throw any more; throws what it throws after `withinMs`. For
+ * what waits only for promises and for this clock: between two timers nothing changes.
+ */
+export async function eventually(clock: VirtualClock, check: () => void, withinMs = 60_000): Promise<void> {
+  const untilMs = clock.monotonicMs() + withinMs
+  await clock.advance(0)
+  for (;;) {
+    try {
+      return check()
+    } catch (error) {
+      if (clock.monotonicMs() >= untilMs) throw error
+    }
+    await clock.advance(Math.min(clock.nextTimerMs(), untilMs) - clock.monotonicMs())
   }
 }
 

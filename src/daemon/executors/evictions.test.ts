@@ -1,31 +1,26 @@
-import { afterEach, beforeEach, expect, test } from 'vitest'
-import { type FakeApiServer, startFakeApiServer } from '../../../test/support/fake-api-server.ts'
-import { createVirtualClock, type VirtualClock } from '../../../test/support/virtual-clock.ts'
+import { beforeEach, expect, test } from 'vitest'
+import { podsPath, type Sample, sampleServer } from '../../../test/fleet/api-server/sample-server.ts'
+import type { VirtualClock } from '../../../test/support/virtual-clock.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
 import type { Pod } from '../../stages/model/pods.ts'
 import { createLog } from '../telemetry/log.ts'
 import { createEvictor, evictionRetryMs, type Evictor } from './evictions.ts'
 
-const podsPath = '/api/v1/namespaces/default/pods'
-
-let api: FakeApiServer
+let api: Sample
 let transport: KubeTransport
 let clock: VirtualClock
 let pod: Pod
 
-beforeEach(async () => {
+beforeEach(() => {
   deletedPods = []
   results = []
-  api = await startFakeApiServer([podsPath])
+  api = sampleServer()
   transport = api.connect()
-  clock = createVirtualClock()
-  const { metadata } = api.put(podsPath, { metadata: { name: 'p', namespace: 'default' } })
-  pod = { metadata: { ...metadata, namespace: 'default' }, spec: {}, status: {} } as unknown as Pod
+  clock = api.clock
+  pod = putPod('p')
 })
-afterEach(async () => {
-  transport.close()
-  await api.stop()
-})
+
+const putPod = (name: string): Pod => api.put(podsPath, { metadata: { name } }) as unknown as Pod
 
 let deletedPods: string[] = []
 let results: string[] = []
@@ -42,13 +37,13 @@ const evictorThat = ({ mayDelete }: { mayDelete: boolean }): Evictor =>
   })
 const refuse = (retryAfterSeconds?: number): void =>
   api.fault(({ path }) => path.endsWith('/eviction'), {
-    kind: 'status',
-    status: 429,
+    kind: 'refuse',
+    code: 429,
     reason: 'TooManyRequests',
     message: "Cannot evict pod as it would violate the pod's disruption budget.",
     ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
   })
-const methods = (): string[] => api.requests.map(({ method, path }) => `${method} ${path.slice(podsPath.length)}`)
+const methods = (): string[] => api.sent.map(({ method, path }) => `${method} ${path.slice(podsPath.length)}`)
 
 test('a refused eviction is retried soon at first and then less and less often', () => {
   let atMs = 0
@@ -64,10 +59,7 @@ test('many refused evictions begin with longer pauses, one a second together', (
 
 test('all refused evictions of a node together are retried every two seconds', async () => {
   const evictor = evictorThat({ mayDelete: false })
-  const pods = Array.from({ length: 10 }, (_, index) => {
-    const { metadata } = api.put(podsPath, { metadata: { name: `p${index}`, namespace: 'default' } })
-    return { metadata: { ...metadata, namespace: 'default' } } as unknown as Pod
-  })
+  const pods = Array.from({ length: 10 }, (_, index) => putPod(`p${index}`))
   const refuseAll = async (): Promise<void> => {
     for (const one of pods) {
       refuse()
@@ -83,7 +75,6 @@ test('all refused evictions of a node together are retried every two seconds', a
 
 test('an accepted eviction is on record until its pod is gone', async () => {
   const evictor = evictorThat({ mayDelete: false })
-  api.fault(({ path }) => path.endsWith('/eviction'), { kind: 'status', status: 201 })
   await evictor.evict(pod, false)
   expect(evictor.current().get(pod.metadata.uid)).toEqual({ state: 'requested' })
   evictor.retain(new Set([pod.metadata.uid]))
@@ -124,8 +115,8 @@ test('a refusal that names a time is retried then', async () => {
 })
 
 test.for([
-  { how: 'without an answer', fault: { kind: 'reset' }, message: 'POST' },
-  { how: 'that the API server forbids', fault: { kind: 'status', status: 403 }, message: 'injected' },
+  { how: 'without an answer', fault: { kind: 'lose-request' }, message: 'POST' },
+  { how: 'that the API server forbids', fault: { kind: 'refuse', code: 403 }, message: 'refused by a fault' },
 ] as const)('an eviction $how fails: no disruption budget blocks it', async ({ fault, message }) => {
   const evictor = evictorThat({ mayDelete: false })
   api.fault(({ path }) => path.endsWith('/eviction'), fault, 5)
@@ -137,11 +128,10 @@ test('each request for an eviction is counted by its result', async () => {
   const [plain, forcing] = [evictorThat({ mayDelete: false }), evictorThat({ mayDelete: true })]
   refuse()
   await plain.evict(pod, false)
-  api.fault(({ path }) => path.endsWith('/eviction'), { kind: 'status', status: 403 })
-  await expect(plain.evict(pod, false)).rejects.toThrow('injected')
-  api.fault(({ path }) => path.endsWith('/eviction'), { kind: 'status', status: 201 })
+  api.fault(({ path }) => path.endsWith('/eviction'), { kind: 'refuse', code: 403 })
+  await expect(plain.evict(pod, false)).rejects.toThrow('refused by a fault')
   await plain.evict(pod, false)
-  await forcing.evict(pod, true)
+  await forcing.evict(putPod('q'), true)
   await plain.evict(pod, false)
   expect(results).toEqual(['blocked', 'failed', 'evicted', 'deleted', 'gone'])
 })
@@ -165,7 +155,6 @@ test('a forced eviction respects the budgets and names the chart value where the
 })
 
 test('an ordinary eviction deletes nothing even where the chart allows it', async () => {
-  api.fault(({ path }) => path.endsWith('/eviction'), { kind: 'status', status: 201 })
   await evictorThat({ mayDelete: true }).evict(pod, false)
   expect(methods()).toEqual(['GET /p', 'POST /p/eviction'])
 })
@@ -180,8 +169,8 @@ test('the counters of a budget are shown anew once a minute, another cause at on
   const evictor = evictorThat({ mayDelete: false })
   const shownAfter = async (message: string): Promise<string> => {
     api.fault(({ path }) => path.endsWith('/eviction'), {
-      kind: 'status',
-      status: 429,
+      kind: 'refuse',
+      code: 429,
       reason: 'TooManyRequests',
       message,
     })

@@ -1,57 +1,58 @@
-import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { startFakeApiServer, type FakeApiServer } from '../../../test/support/fake-api-server.ts'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { nodesPath, type Sample, sampleServer } from '../../../test/fleet/api-server/sample-server.ts'
+import { createSeededRandom } from '../../../test/support/virtual-clock.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
-import { systemClock, systemRandom } from '../platform/system-clock.ts'
 import { followNode, type NodeSource } from '../state/node.ts'
 import { WatchBehindError } from '../../kube/errors.ts'
 import { publish } from './publish.ts'
 import { emptyPatch } from '../../stages/model/node-patch.ts'
 
-const nodes = '/api/v1/nodes'
-
-let server: FakeApiServer
+let api: Sample
 let transport: KubeTransport
 let shutdown: AbortController
 let source: NodeSource
 
 beforeEach(async () => {
-  server = await startFakeApiServer()
-  transport = server.connect()
+  api = sampleServer()
+  transport = api.connect()
   shutdown = new AbortController()
-  server.put(nodes, { metadata: { name: 'n' }, spec: {} })
+  api.put(nodesPath, { metadata: { name: 'n' } })
   source = followNode(transport, 'n', {
-    clock: systemClock,
-    random: systemRandom,
+    clock: api.clock,
+    random: createSeededRandom(1),
     wake: () => undefined,
     onFact: () => undefined,
     signal: shutdown.signal,
   })
-  await source.synced
+  await api.eventually(() => expect(api.server.openWatches()).toBe(1))
 })
-
-afterEach(async () => {
-  shutdown.abort()
-  transport.close()
-  await server.stop()
-})
+afterEach(() => shutdown.abort())
 
 const observedVersion = (): string => source.current()?.metadata.resourceVersion ?? ''
-const uncordon = async (computedFrom: string): Promise<void> =>
-  await publish(transport, source, { ...emptyPatch(), unschedulable: false }, computedFrom, shutdown.signal)
-const patchCount = (): number => server.requests.filter(({ method }) => method === 'PATCH').length
+const publishes = async (patch: object, computedFrom: string): Promise<void> => {
+  let isEnded = false
+  const end = (): void => void (isEnded = true)
+  const published = publish(transport, source, { ...emptyPatch(), ...patch }, computedFrom, shutdown.signal)
+  published.then(end, end)
+  await api.eventually(() => expect(isEnded).toBe(true))
+  await published
+}
+const uncordon = async (computedFrom: string): Promise<void> => await publishes({ unschedulable: false }, computedFrom)
+const cordonByAnother = (): void => void api.put(nodesPath, { metadata: { name: 'n' }, spec: { unschedulable: true } })
+const patchCount = (): number => api.sent.filter(({ method }) => method === 'PATCH').length
 const isCordoned = (): boolean =>
-  (server.get(nodes, 'n')?.['spec'] as { unschedulable?: boolean } | undefined)?.unschedulable === true
+  (api.get(nodesPath, 'n')?.['spec'] as { unschedulable?: boolean } | undefined)?.unschedulable === true
 
 test('a patch that was computed from the current Node is written and seen before publish returns', async () => {
   const before = observedVersion()
-  await publish(transport, source, { ...emptyPatch(), labels: { l: 'v' } }, before, shutdown.signal)
+  await publishes({ labels: { l: 'v' } }, before)
   expect([patchCount(), source.current()?.metadata.labels]).toEqual([1, { l: 'v' }])
   expect(observedVersion()).not.toBe(before)
 })
 
 test('a patch that was computed before somebody cordoned the Node is not written', async () => {
   const before = observedVersion()
-  server.put(nodes, { metadata: { name: 'n' }, spec: { unschedulable: true } })
+  cordonByAnother()
   await source.untilChanged(before, 5_000)
   expect(observedVersion()).not.toBe(before)
   await uncordon(before)
@@ -61,37 +62,37 @@ test('a patch that was computed before somebody cordoned the Node is not written
 })
 
 test('a patch that is not answered leaves the Node in doubt until it is read again', async () => {
-  server.fault(({ method }) => method === 'PATCH', { kind: 'lose-answer' }, 1)
-  server.fault(({ query }) => query.has('fieldSelector') && !query.has('watch'), { kind: 'slow', ms: 300 }, 1)
-  server.endWatches('destroy')
+  api.fault(({ method }) => method === 'PATCH', { kind: 'lose-answer' }, 1)
+  api.fault(({ verb }) => verb === 'list', { kind: 'slow', byMs: 300 }, 1)
+  api.breakConnections()
   await expect(uncordon(observedVersion())).rejects.toThrow('PATCH')
   expect(source.isInDoubt()).toBe(true)
-  await vi.waitFor(() => expect(source.isInDoubt()).toBe(false), 5_000)
+  await api.eventually(() => expect(source.isInDoubt()).toBe(false), 5_000)
 })
 
 test('the Node is in doubt while its watch is broken', async () => {
-  await vi.waitFor(() => expect(server.requests.some(({ query }) => query.has('watch'))).toBe(true), 5_000)
+  await api.eventually(() => expect(api.sent.some(({ isWatch }) => isWatch)).toBe(true), 5_000)
   expect(source.isInDoubt()).toBe(false)
-  server.endWatches('destroy')
-  await vi.waitFor(() => expect(source.isInDoubt()).toBe(true), 5_000)
-  await vi.waitFor(() => expect(source.isInDoubt()).toBe(false), 5_000)
+  api.breakConnections()
+  await api.eventually(() => expect(source.isInDoubt()).toBe(true), 5_000)
+  await api.eventually(() => expect(source.isInDoubt()).toBe(false), 5_000)
 })
 
 test('a patch that is refused leaves nothing in doubt', async () => {
-  server.fault(({ method }) => method === 'PATCH', { kind: 'status', status: 403 }, 1)
-  await expect(uncordon(observedVersion())).rejects.toThrow('injected')
+  api.fault(({ method }) => method === 'PATCH', { kind: 'refuse', code: 403 }, 1)
+  await expect(uncordon(observedVersion())).rejects.toThrow('refused by a fault')
   expect(source.isInDoubt()).toBe(false)
 })
 
 test('a Node whose watch shows nothing is listed after a conflict, and the next patch is written', async () => {
-  server.endWatches('destroy')
-  server.fault(({ query }) => query.has('watch'), { kind: 'stream', text: '', after: 'hold' }, 1)
-  const watchCount = (): number => server.requests.filter(({ query }) => query.has('watch')).length
+  api.breakConnections()
+  api.fault(({ verb }) => verb === 'watch', { kind: 'slow-watch', byMs: 600_000 }, 1)
+  const watchCount = (): number => api.sent.filter(({ isWatch }) => isWatch).length
   const before = watchCount()
-  await vi.waitFor(() => expect(watchCount()).toBe(before + 1), 5_000)
-  server.put(nodes, { metadata: { name: 'n' }, spec: { unschedulable: true } })
+  await api.eventually(() => expect(watchCount()).toBe(before + 1), 5_000)
+  cordonByAnother()
   await expect(uncordon(observedVersion())).rejects.toThrow(WatchBehindError)
-  await vi.waitFor(() => expect(source.current()?.spec?.unschedulable).toBe(true), 3_000)
+  await api.eventually(() => expect(source.current()?.spec?.unschedulable).toBe(true), 3_000)
   await uncordon(observedVersion())
   expect(isCordoned()).toBe(false)
 })

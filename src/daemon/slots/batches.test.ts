@@ -1,8 +1,8 @@
-/** Slots of a Skyhook with a DeploymentPolicy, on a fake API server; the ledger is written by hand. */
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+/** Slots of a Skyhook with a DeploymentPolicy, on a simulated API server; the ledger is written by hand. */
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createLog } from '../telemetry/log.ts'
-import { type FakeApiServer, startFakeApiServer } from '../../../test/support/fake-api-server.ts'
-import { createSeededRandom, createVirtualClock, type VirtualClock } from '../../../test/support/virtual-clock.ts'
+import { leasesPath, nodesPath, type Sample, sampleServer } from '../../../test/fleet/api-server/sample-server.ts'
+import { createSeededRandom } from '../../../test/support/virtual-clock.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
 import { ledgerAnnotation } from '../../lease/ledger.ts'
 import { labelKeys, ledgerLabels, ledgerName } from '../../lease/names.ts'
@@ -23,8 +23,6 @@ import { followOwnSlots, type OwnSlots } from './own-slots.ts'
 import { createSlotLine } from './slot-line.ts'
 import { createSlotManager, type SlotManager } from './slot-manager.ts'
 
-const nodesPath = '/api/v1/nodes'
-const leasesPath = '/apis/coordination.k8s.io/v1/namespaces/skyhook/leases'
 const strategy = { fixed: { initialBatch: 1 } }
 const policySpec: DeploymentPolicySpec = {
   default: { budget: { count: 2 }, strategy },
@@ -32,9 +30,8 @@ const policySpec: DeploymentPolicySpec = {
 }
 const spec: SkyhookSpec = { deploymentPolicy: 'careful', packages: { a: { version: '1.0.0', image: 'r/a' } } }
 
-let api: FakeApiServer
+let api: Sample
 let transport: KubeTransport
-let clock: VirtualClock
 let stopping: AbortController
 let skyhook: Skyhook
 let labels: Record<string, string>
@@ -42,27 +39,22 @@ let policyGeneration: number
 let turns: string[]
 let wakes: number
 
-beforeEach(async () => {
-  api = await startFakeApiServer([leasesPath, skyhooksPath, policiesPath, nodesPath])
+beforeEach(() => {
+  api = sampleServer()
   transport = api.connect()
-  clock = createVirtualClock()
   stopping = new AbortController()
   labels = {}
   policyGeneration = 1
   turns = []
   wakes = 0
-  skyhook = api.put(skyhooksPath, { metadata: { name: 's', generation: 1 }, spec }) as unknown as Skyhook
+  skyhook = api.put(skyhooksPath, { metadata: { name: 's' }, spec }) as unknown as Skyhook
   putPolicy()
   putLedger()
 })
-afterEach(async () => {
-  stopping.abort()
-  transport.close()
-  await api.stop()
-})
+afterEach(() => stopping.abort())
 
-const putPolicy = (generation = 1): void =>
-  void api.put(policiesPath, { metadata: { name: 'careful', generation, uid: 'policy-uid' }, spec: policySpec })
+const putPolicy = (change: object = {}): void =>
+  void api.put(policiesPath, { metadata: { name: 'careful' }, spec: { ...policySpec, ...change } })
 
 function policyNow(): PolicyKnowledge {
   const { metadata } = api.get(policiesPath, 'careful') as unknown as Skyhook
@@ -96,7 +88,8 @@ function putLedger(batch: Partial<BatchState> = {}, change: object = {}): void {
 type TestedManager = SlotManager & Pick<OwnSlots, 'held' | 'untilKnown' | 'followBatches'>
 
 async function managerOf(name: string): Promise<TestedManager> {
-  const leases = { transport, namespace: 'skyhook', clock }
+  const { clock } = api
+  const leases = { transport, namespace: 'default', clock }
   const node = () => ({ metadata: { name, uid: `${name}-uid`, resourceVersion: '1', labels } })
   const random = createSeededRandom(1)
   const sources = {
@@ -181,7 +174,7 @@ describe('before the first step', () => {
     ['when its batch is over', () => putLedger({ epoch: 2 }), 'batch 1 is over'],
     [
       'when the policy has changed',
-      () => putPolicy(2),
+      () => putPolicy({ compartments: [] }),
       'DeploymentPolicy careful has changed, waiting to see its new spec',
     ],
     ['when the policy is gone', () => api.remove(policiesPath, 'careful'), 'DeploymentPolicy careful has changed'],
@@ -222,11 +215,10 @@ describe('a joining node with a number in the spec', () => {
   const joiningView = (): SkyhookView => ({ ...viewNow(), spec: joining })
 
   beforeEach(() => {
-    skyhook = api.put(skyhooksPath, { metadata: { name: 's', generation: 1 }, spec: joining }) as unknown as Skyhook
+    skyhook = api.put(skyhooksPath, { metadata: { name: 's' }, spec: joining }) as unknown as Skyhook
     putLedger()
     const taints = [{ key: 'skyhook.nvidia.com', effect: 'NoSchedule' }]
-    for (const name of ['n1', 'n2', 'n3'])
-      api.put(nodesPath, { metadata: { name, uid: `${name}-uid` }, spec: { taints } })
+    for (const name of ['n1', 'n2', 'n3']) api.put(nodesPath, { metadata: { name }, spec: { taints } })
   })
 
   test('a joining node takes a slot beside the open batch, whose end it does not wait for', async () => {
@@ -269,11 +261,11 @@ test('the slot of finished work waits for its batch and sees that it is over', a
   const { manager, slot } = await holder()
   await manager.renew(slot, 'finished')
   manager.followBatches()
-  await vi.waitFor(() => expect(api.openWatches()).toBe(2))
+  await api.eventually(() => expect(api.server.openWatches()).toBe(2))
   expect(heldBy(manager)).toMatchObject({ phase: 'finished', batch: 'open' })
   const before = wakes
   putLedger({ epoch: 2 })
-  await vi.waitFor(() => expect(heldBy(manager)).toMatchObject({ batch: 'over' }))
+  await api.eventually(() => expect(heldBy(manager)).toMatchObject({ batch: 'over' }))
   expect(wakes).toBeGreaterThan(before)
   await manager.acquire(viewNow(), 'working', false)
   expect([heldBy(manager)?.lease, heldBy(manager)?.ownership]).toEqual([slot.lease, 'owned']) // nothing starts under it
@@ -283,26 +275,20 @@ test('a node that waits for the batch asks when the next one is open', async () 
   await holder()
   const second = await managerOf('n2')
   await second.acquire(viewNow(), 'working', false)
-  await vi.waitFor(() => expect(api.openWatches()).toBe(4)) // its own slots twice, the slot and the ledger
+  await api.eventually(() => expect(api.server.openWatches()).toBe(4)) // its own slots twice, the slot and the ledger
   putLedger({ epoch: 2 })
-  await vi.waitFor(async () => {
-    await clock.advance(100)
-    expect(turns).toEqual(['n2'])
-  })
+  await api.eventually(() => expect(turns).toEqual(['n2']))
 })
 
 test('a node that waits goes by the policy as it is now', async () => {
   await holder()
   const second = await managerOf('n2')
   await second.acquire(viewNow(), 'working', false)
-  await vi.waitFor(() => expect(api.openWatches()).toBe(4))
+  await api.eventually(() => expect(api.server.openWatches()).toBe(4))
   policyGeneration = 2
   second.keepWaiting(new Set(['s']))
   putLedger({ epoch: 2 })
-  await vi.waitFor(async () => {
-    await clock.advance(100)
-    expect(turns).toContain('n2')
-  })
+  await api.eventually(() => expect(turns).toContain('n2'))
 })
 
 test('a node of two compartments asks in the one that the counts of the ledger say', async () => {
@@ -354,13 +340,11 @@ describe('a node of the control plane in a compartment of its own', () => {
   }
   const slotCount = (): number =>
     new Set(
-      api.requests
+      api.sent
         .filter(({ method, path }) => method === 'POST' && path === leasesPath)
         .map(({ body }) => (body as { metadata: { name: string } }).metadata.name)
         .filter((name) => api.get(leasesPath, name) !== undefined),
     ).size
-
-  beforeEach(() => api.serve('/readyz'))
 
   test('a control-plane node takes both slots, and the next one neither until the first of them is back', async () => {
     open(2)

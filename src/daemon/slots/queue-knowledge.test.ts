@@ -51,7 +51,7 @@ function ledgerOf(waiters: number, batch: Partial<BatchState>): Lease {
 }
 
 function knowledgeOf(view: SkyhookView, ...ledgers: Lease[]) {
-  const clock = createVirtualClock()
+  const clock = createVirtualClock(undefined, { settleTurns: 0 })
   const knowledge = createQueueKnowledge(view, createFleetSize(100), clock)
   knowledge.learn(ledgers)
   return { clock, knowledge }

@@ -1,6 +1,7 @@
 /** Before the first step, a granted slot is confirmed for the spec of this moment, or given back. */
-import { expect, test, vi } from 'vitest'
-import { heldBy, isHolding, leasesPath, startSlotManagerScene } from '../../../test/support/slot-manager-scene.ts'
+import { expect, test } from 'vitest'
+import { leasesPath } from '../../../test/fleet/api-server/sample-server.ts'
+import { heldBy, isHolding, startSlotManagerScene } from '../../../test/support/slot-manager-scene.ts'
 import { ledgerAnnotation } from '../../lease/ledger.ts'
 import { ledgerLabels, ledgerName } from '../../lease/names.ts'
 import { selectorHash } from '../../lease/selector-hash.ts'
@@ -64,7 +65,7 @@ test('a Skyhook that names no budget has that of the defaults, at its admission 
 test('a slot that the budget of this moment does not grant is given back', async () => {
   const { first, putSkyhook, leaseCount, messages, released } = await startSlotManagerScene()
   await first.acquire(putSkyhook(), 'cordoning', false)
-  const view = putSkyhook({ interruptionBudget: { count: 0 } }, { generation: 2 })
+  const view = putSkyhook({ interruptionBudget: { count: 0 } })
   await first.confirm(heldBy(first), view)
   expect(isHolding(first)).toBe(false)
   expect(leaseCount()).toBe(0)
@@ -73,77 +74,82 @@ test('a slot that the budget of this moment does not grant is given back', async
   expect(released).toHaveLength(1)
 })
 
-test.each([
-  ['a newer generation', { generation: 2 }, 'Skyhook s has changed, waiting to see its new spec'],
-  ['a pause', { annotations: { 'skyhook.nvidia.com/pause': 'true' } }, 'Skyhook s was paused'],
-  ['a disabled Skyhook', { annotations: { 'skyhook.nvidia.com/disable': 'true' } }, 'Skyhook s was disabled'],
+test.each<[string, { spec?: object; metadata?: object } | undefined, string]>([
+  ['a newer generation', { spec: { priority: 7 } }, 'Skyhook s has changed, waiting to see its new spec'],
+  ['a pause', { metadata: { annotations: { 'skyhook.nvidia.com/pause': 'true' } } }, 'Skyhook s was paused'],
+  [
+    'a disabled Skyhook',
+    { metadata: { annotations: { 'skyhook.nvidia.com/disable': 'true' } } },
+    'Skyhook s was disabled',
+  ],
   ['a deletion', undefined, 'Skyhook s was deleted'],
-])(
-  '%s that the watch does not show yet takes the slot back, and each time for longer',
-  async (_, metadata, message) => {
-    const { api, clock, first, putSkyhook, leaseCount } = await startSlotManagerScene()
-    const view = putSkyhook()
-    const delays: number[] = []
-    for (let attempt = 0; attempt < 8; attempt++) {
-      await first.acquire(view, 'cordoning', false)
-      if (metadata) putSkyhook({}, metadata)
-      else api.remove(skyhooksPath, 's')
-      await first.confirm(heldBy(first), view)
-      const denial = first.denials().get('s')
-      expect([isHolding(first), leaseCount(), denial?.message]).toEqual([false, 0, message])
-      delays.push((denial?.nextRequestAtMs ?? 0) - clock.steadyMs())
-      expect(first.requestNow('s')).toBe(false) // the slot that it has just released changes nothing
-    }
-    expect(delays[0]).toBeGreaterThanOrEqual(800)
-    expect(delays[3]).toBeGreaterThan(4_000)
-    expect(Math.max(...delays)).toBeLessThanOrEqual(60_000)
-  },
-)
+])('%s that the watch does not show yet takes the slot back, and each time for longer', async (_, edit, message) => {
+  const { api, clock, first, putSkyhook, leaseCount } = await startSlotManagerScene()
+  const view = putSkyhook()
+  const delays: number[] = []
+  for (let attempt = 0; attempt < 8; attempt++) {
+    await first.acquire(view, 'cordoning', false)
+    if (edit) putSkyhook(edit.spec, edit.metadata)
+    else if (attempt === 0) api.remove(skyhooksPath, 's')
+    await first.confirm(heldBy(first), view)
+    const denial = first.denials().get('s')
+    expect([isHolding(first), leaseCount(), denial?.message]).toEqual([false, 0, message])
+    delays.push((denial?.nextRequestAtMs ?? 0) - clock.steadyMs())
+    expect(first.requestNow('s')).toBe(false) // the slot that it has just released changes nothing
+  }
+  expect(delays[0]).toBeGreaterThanOrEqual(800)
+  expect(delays[3]).toBeGreaterThan(4_000)
+  expect(Math.max(...delays)).toBeLessThanOrEqual(60_000)
+})
 
 test('a slot that somebody deleted is in doubt, and lost at its confirmation', async () => {
   const { api, first, putSkyhook, released } = await startSlotManagerScene()
   const view = putSkyhook()
   await first.acquire(view, 'cordoning', false)
   api.remove(leasesPath, heldBy(first).lease)
-  await vi.waitFor(() => expect(heldBy(first).ownership).toBe('seen'))
+  await api.eventually(() => expect(heldBy(first).ownership).toBe('seen'))
   await first.confirm(heldBy(first), view)
   expect([isHolding(first), first.denials().has('s'), released.length]).toEqual([false, true, 1])
 })
 
 test('a confirmation that a deletion overtakes does not count', async () => {
-  const { api, first, putSkyhook } = await startSlotManagerScene()
+  const { api, clock, first, putSkyhook } = await startSlotManagerScene()
   const view = putSkyhook()
   await first.acquire(view, 'cordoning', false)
-  api.fault(({ method, path }) => method === 'GET' && path.startsWith(skyhooksPath), { kind: 'slow', ms: 50 }, 1)
+  api.fault(({ method, path }) => method === 'GET' && path.startsWith(skyhooksPath), { kind: 'slow', byMs: 50 }, 1)
   const confirmation = first.confirm(heldBy(first), view)
-  api.fault(({ method }) => method === 'DELETE', { kind: 'slow', ms: 200 }, 1)
+  api.fault(({ method }) => method === 'DELETE', { kind: 'slow', byMs: 200 }, 1)
   const deletion = first.release(heldBy(first))
+  await clock.advance(50)
   await confirmation
   expect(heldBy(first).ownership).toBe('releasing')
+  await clock.advance(150)
   await deletion
 })
 
 test('nothing goes on under a slot whose deletion is under way', async () => {
-  const { api, first, putSkyhook } = await startSlotManagerScene()
+  const { api, clock, first, putSkyhook } = await startSlotManagerScene()
   const view = putSkyhook()
   await first.acquire(view, 'cordoning', false)
   await first.confirm(heldBy(first), view)
-  api.fault(({ method }) => method === 'DELETE', { kind: 'slow', ms: 100 }, 1)
+  api.fault(({ method }) => method === 'DELETE', { kind: 'slow', byMs: 100 }, 1)
   const deletion = first.release(heldBy(first))
   expect(heldBy(first).ownership).toBe('releasing')
   await first.confirm(heldBy(first), view)
   expect(heldBy(first).ownership).toBe('releasing')
+  await clock.advance(100)
   await deletion
   expect(isHolding(first)).toBe(false)
 })
 
 test('a DELETE that is carried out late does not take a slot that was confirmed meanwhile', async () => {
-  const { api, transport, first, putSkyhook } = await startSlotManagerScene()
+  const { api, clock, transport, first, putSkyhook } = await startSlotManagerScene()
   const view = putSkyhook()
   await first.acquire(view, 'cordoning', false)
-  api.fault(({ method }) => method === 'DELETE', { kind: 'reset' }, 1)
+  api.fault(({ method }) => method === 'DELETE', { kind: 'lose-request' }, 1)
   await expect(first.release(heldBy(first))).rejects.toThrow('was not released')
-  const late = api.requests.find(({ method }) => method === 'DELETE')
+  const late = api.sent.find(({ method }) => method === 'DELETE')
+  await clock.advance(1)
   await first.confirm(heldBy(first), view)
   expect(heldBy(first).ownership).toBe('confirmed')
   await expect(transport.json('DELETE', late?.path ?? '', { body: late?.body })).rejects.toThrow('precondition')

@@ -7,7 +7,6 @@ import type { OwnSlot } from '../../stages/model/snapshot.ts'
 async function startControlPlaneScene() {
   const scene = await startSlotManagerScene()
   for (const name of ['n1', 'n2']) scene.putNode(name, nodeOf(name, { 'node-role.kubernetes.io/control-plane': '' }))
-  scene.api.serve('/readyz')
   return scene
 }
 
@@ -60,7 +59,7 @@ test('the slot of the control plane is asked for by work under way, and created 
 test('the slot of the control plane that another node is faster to take is asked for again when that one releases it', async () => {
   const { api, clock, first, putSkyhook } = await startControlPlaneScene()
   const view = putSkyhook()
-  api.fault(({ method }) => method === 'POST', { kind: 'status', status: 409, reason: 'AlreadyExists' }, 1)
+  api.fault(({ method }) => method === 'POST', { kind: 'refuse', code: 409, reason: 'AlreadyExists' }, 1)
   await first.acquireControlPlane(view, 'working')
   const { message, nextRequestAtMs = 0, waitsFor } = first.denials().get('s') ?? {}
   expect([message, waitsFor]).toEqual(['another node of the control plane is out of service', 'control-plane'])
@@ -70,13 +69,13 @@ test('the slot of the control plane that another node is faster to take is asked
 test('the slot of the control plane that the API server rejects is asked for again soon, and nobody is said to be out of service', async () => {
   const { api, clock, first, putSkyhook } = await startControlPlaneScene()
   const view = putSkyhook()
-  const isGuard = ({ method, body }: { method: string; body: unknown }): boolean =>
+  const isGuard = ({ method, body }: { method: string; body?: unknown }): boolean =>
     method === 'POST' && JSON.stringify(body).includes('control-plane')
   for (const ask of [
     async () => await first.acquire(view, 'cordoning', true),
     async () => await first.acquireControlPlane(view, 'working'),
   ]) {
-    api.fault(isGuard, { kind: 'status', status: 403, reason: 'Forbidden' }, 1)
+    api.fault(isGuard, { kind: 'refuse', code: 403, reason: 'Forbidden' }, 1)
     await ask()
     const { message, nextRequestAtMs = 0, waitsFor } = first.denials().get('s') ?? {}
     expect(message).toContain('the API server rejected the slot')
@@ -88,19 +87,20 @@ test('the slot of the control plane goes back only while the API server is ready
   const { api, first, putSkyhook } = await startControlPlaneScene()
   const view = putSkyhook()
   await first.acquireControlPlane(view, 'working')
-  api.fault(({ path }) => path === '/readyz', { kind: 'status', status: 500 }, 1)
-  await expect(first.release(guardOf(first))).rejects.toThrow('injected')
+  api.fault(({ path }) => path === '/readyz', { kind: 'refuse', code: 500 }, 1)
+  await expect(first.release(guardOf(first))).rejects.toThrow('refused by a fault')
   expect([heldScopes(first), guardOf(first).ownership]).toEqual([['control-plane'], 'seen'])
   await first.renew(guardOf(first), 'working')
   expect(guardOf(first).ownership).toBe('owned')
 })
 
 test('nothing begins under the slot of the control plane while the API server is asked whether it is ready', async () => {
-  const { api, first, putSkyhook } = await startControlPlaneScene()
+  const { api, clock, first, putSkyhook } = await startControlPlaneScene()
   await first.acquireControlPlane(putSkyhook(), 'working')
-  api.fault(({ path }) => path === '/readyz', { kind: 'slow', ms: 100 }, 1)
+  api.fault(({ path }) => path === '/readyz', { kind: 'slow', byMs: 100 }, 1)
   const released = first.release(guardOf(first))
   expect(guardOf(first).ownership).toBe('releasing')
+  await clock.advance(100)
   await released
   expect(heldScopes(first)).toEqual([])
 })

@@ -1,12 +1,7 @@
 /** What a node knows of the slots that it holds, and how it renews, reports and releases them. */
-import { describe, expect, test, vi } from 'vitest'
-import {
-  heldBy,
-  isHolding,
-  leasesPath,
-  nodeOf,
-  startSlotManagerScene,
-} from '../../../test/support/slot-manager-scene.ts'
+import { describe, expect, test } from 'vitest'
+import { leasesPath } from '../../../test/fleet/api-server/sample-server.ts'
+import { heldBy, isHolding, nodeOf, startSlotManagerScene } from '../../../test/support/slot-manager-scene.ts'
 import { skyhookScope, slotLabels } from '../../lease/names.ts'
 import { known } from '../../stages/model/snapshot.ts'
 
@@ -22,8 +17,8 @@ test('the held slots are unknown until the Leases are listed', async () => {
 test('a load that fails leaves the held slots unknown', async () => {
   const { api, managerOf } = await startSlotManagerScene()
   const fresh = managerOf('n1')
-  api.fault(({ path }) => path === leasesPath, { kind: 'status', status: 500 }, 10)
-  await expect(fresh.untilKnown()).rejects.toThrow('injected')
+  api.fault(({ path }) => path === leasesPath, { kind: 'refuse', code: 500 }, 10)
+  await expect(fresh.untilKnown()).rejects.toThrow('refused by a fault')
   expect(fresh.held().known).toBe(false)
 })
 
@@ -63,7 +58,7 @@ test('a renewal without an answer is an error and keeps the slot', async () => {
   const view = putSkyhook()
   await first.acquire(view, 'cordoning', false)
   const slot = heldBy(first)
-  api.fault(({ method, path }) => method !== 'POST' && path.startsWith(leasesPath), { kind: 'reset' }, 20)
+  api.fault(({ method, path }) => method !== 'POST' && path.startsWith(leasesPath), { kind: 'lose-request' }, 20)
   await expect(first.renew(slot, 'cordoning')).rejects.toThrow('was not renewed')
   expect(isHolding(first)).toBe(true)
 })
@@ -85,7 +80,7 @@ test('a release without an answer keeps the slot', async () => {
   const view = putSkyhook()
   await first.acquire(view, 'cordoning', false)
   const slot = heldBy(first)
-  api.fault(({ method, path }) => method !== 'POST' && path.startsWith(leasesPath), { kind: 'reset' }, 20)
+  api.fault(({ method, path }) => method !== 'POST' && path.startsWith(leasesPath), { kind: 'lose-request' }, 20)
   await expect(first.release(slot)).rejects.toThrow('was not released')
   expect([isHolding(first), released]).toEqual([true, []])
 })
@@ -96,7 +91,7 @@ describe('the watch of own slots', () => {
     const scene = await startSlotManagerScene()
     const { api, putSkyhook } = scene
     const { metadata } = putSkyhook()
-    await vi.waitFor(() => expect(api.openWatches()).toBe(2))
+    await api.eventually(() => expect(api.server.openWatches()).toBe(2))
     /** A slot of n1, which has not requested it. */
     const putSlot = (name: string, nodeUid: string): unknown =>
       api.put(leasesPath, {
@@ -111,9 +106,9 @@ describe('the watch of own slots', () => {
   }
 
   test('the watch shows a slot that appears without a request, and wakes the loop', async () => {
-    const { first, second, putSlot, wakes } = await startWatchedScene()
+    const { api, first, second, putSlot, wakes } = await startWatchedScene()
     putSlot('late', 'n1-uid')
-    await vi.waitFor(() => expect(isHolding(first)).toBe(true))
+    await api.eventually(() => expect(isHolding(first)).toBe(true))
     expect(heldBy(first)).toMatchObject({ skyhook: 's', ownership: 'seen', isFormer: false })
     expect([wakes() > 0, isHolding(second)]).toEqual([true, false])
   })
@@ -121,7 +116,7 @@ describe('the watch of own slots', () => {
   test('the watch shows a slot of an earlier registration, and it can be released', async () => {
     const { api, first, putSlot } = await startWatchedScene()
     putSlot('former', 'n1-before')
-    await vi.waitFor(() => expect(isHolding(first)).toBe(true))
+    await api.eventually(() => expect(isHolding(first)).toBe(true))
     expect(heldBy(first).isFormer).toBe(true)
     await first.release(heldBy(first))
     expect([isHolding(first), api.get(leasesPath, 'former')]).toEqual([false, undefined])

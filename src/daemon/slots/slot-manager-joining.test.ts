@@ -1,20 +1,22 @@
 /** Slots of nodes that join the cluster, which have a budget of their own. */
 import { expect, test } from 'vitest'
+import { nodesPath } from '../../../test/fleet/api-server/sample-server.ts'
 import {
   heldBy,
   isHolding,
-  nodesPath,
   runtimeRequiredTaint,
   startSlotManagerScene,
   type TestedManager,
 } from '../../../test/support/slot-manager-scene.ts'
+import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 
 /** The Node n1 has the taint of nodes that join. */
 async function startJoiningScene() {
   const scene = await startSlotManagerScene()
   const putTaints = (name: string, taints: readonly object[]): void =>
-    void scene.api.put(nodesPath, { metadata: { name, uid: `${name}-uid` }, spec: { taints } })
+    void scene.api.put(nodesPath, { metadata: { name }, spec: { taints } })
   putTaints('n1', [runtimeRequiredTaint])
+  scene.putNode('n1', scene.api.get(nodesPath, 'n1') as KubernetesNode)
   return { ...scene, putTaints }
 }
 
@@ -98,7 +100,7 @@ test.each<[string, (scene: JoiningScene) => void, string]>([
 test('the slot of a joining node is given back when its budget falls', async () => {
   const { first, putSkyhook, leaseCount } = await startJoiningScene()
   await first.acquire(putSkyhook(), 'working', false, true)
-  const view = putSkyhook({ bootstrap: { count: 0 } }, { generation: 2 })
+  const view = putSkyhook({ bootstrap: { count: 0 } })
   await first.confirm(heldBy(first), view)
   expect([isHolding(first), leaseCount()]).toEqual([false, 0])
 })

@@ -1,6 +1,7 @@
 /** The recovery slot of a node that is mid-change without a slot. */
 import { expect, test } from 'vitest'
-import { heldBy, isHolding, leasesPath, startSlotManagerScene } from '../../../test/support/slot-manager-scene.ts'
+import { leasesPath } from '../../../test/fleet/api-server/sample-server.ts'
+import { heldBy, isHolding, startSlotManagerScene } from '../../../test/support/slot-manager-scene.ts'
 
 /** Somebody deletes each slot of the first node, whose next renewal finds that out. Returns how many there were. */
 async function loseSlots({ api, first }: Awaited<ReturnType<typeof startSlotManagerScene>>): Promise<number> {
@@ -56,7 +57,7 @@ test('a recovery slot that is put off is a denial that says why, and that no fre
 test('a recovery slot that was refused says why, also after its denial was forgotten', async () => {
   const { api, first, putSkyhook } = await startSlotManagerScene()
   const view = putSkyhook()
-  api.fault(({ method }) => method === 'POST', { kind: 'status', status: 403, reason: 'Forbidden' }, 10)
+  api.fault(({ method }) => method === 'POST', { kind: 'refuse', code: 403, reason: 'Forbidden' }, 10)
   await first.createRecovery(view, 'interrupting', 'skyhook')
   const refusal = first.denials().get('s')?.message
   first.keepWaiting(new Set())
@@ -67,7 +68,7 @@ test('a recovery slot that was refused says why, also after its denial was forgo
 test('a recovery slot that the API server rejects is a denial with its answer, repeated after growing pauses', async () => {
   const { api, clock, first, putSkyhook } = await startSlotManagerScene()
   const view = putSkyhook()
-  api.fault(({ method }) => method === 'POST', { kind: 'status', status: 403, reason: 'Forbidden' }, 10)
+  api.fault(({ method }) => method === 'POST', { kind: 'refuse', code: 403, reason: 'Forbidden' }, 10)
   const pausesMs: number[] = []
   for (let round = 0; round < 3; round++) {
     await first.createRecovery(view, 'interrupting', 'skyhook')
@@ -82,7 +83,7 @@ test('a recovery slot that the API server rejects is a denial with its answer, r
 test('a recovery slot that gets no answer is an error', async () => {
   const { api, first, putSkyhook } = await startSlotManagerScene()
   const view = putSkyhook()
-  api.fault(({ method }) => method === 'POST', { kind: 'reset' }, 10)
+  api.fault(({ method }) => method === 'POST', { kind: 'lose-request' }, 10)
   await expect(first.createRecovery(view, 'interrupting', 'skyhook')).rejects.toThrow('recovery slot')
   expect(isHolding(first)).toBe(false)
 })

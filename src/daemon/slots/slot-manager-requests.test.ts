@@ -1,9 +1,9 @@
 /** Requests for a slot, and what their answers mean for the next one. */
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
+import { leasesPath } from '../../../test/fleet/api-server/sample-server.ts'
 import {
   heldBy,
   isHolding,
-  leasesPath,
   startSlotManagerScene,
   type TestedManager,
 } from '../../../test/support/slot-manager-scene.ts'
@@ -12,9 +12,9 @@ test('a node without a Node object requests nothing', async () => {
   const { api, first, putSkyhook, putNode } = await startSlotManagerScene()
   const view = putSkyhook()
   putNode('n1', undefined)
-  const requestCount = api.requests.length
+  const requestCount = api.sent.length
   await expect(first.acquire(view, 'cordoning', false)).rejects.toThrow('no Node of this name')
-  expect(api.requests).toHaveLength(requestCount)
+  expect(api.sent).toHaveLength(requestCount)
 })
 
 test('a granted slot is held unconfirmed, and the wait is measured from the first denial', async () => {
@@ -42,13 +42,13 @@ test('a Skyhook that asks for no slot any more does not wait', async () => {
   const view = putSkyhook()
   await first.acquire(view, 'cordoning', false)
   await second.acquire(view, 'cordoning', false)
-  const isFollowed = (): boolean => api.openWatches() > 2 // those of own slots
-  await vi.waitFor(() => expect(isFollowed()).toBe(true))
+  const isFollowed = (): boolean => api.server.openWatches() > 2 // those of own slots
+  await api.eventually(() => expect(isFollowed()).toBe(true))
   second.keepWaiting(new Set(['s']))
   expect([second.denials().size, isFollowed()]).toEqual([1, true])
   second.keepWaiting(new Set())
   expect(second.denials().size).toBe(0)
-  await vi.waitFor(() => expect(isFollowed()).toBe(false))
+  await api.eventually(() => expect(isFollowed()).toBe(false))
 })
 
 test('a freed slot makes only a waiting Skyhook ask at once', async () => {
@@ -64,8 +64,8 @@ test('a slot that another node took first is requested again after 200 ms while 
   const { api, clock, first, putSkyhook } = await startSlotManagerScene()
   const view = putSkyhook({ interruptionBudget: { count: 2 } })
   api.fault(({ method, path }) => method === 'POST' && path === leasesPath, {
-    kind: 'status',
-    status: 409,
+    kind: 'refuse',
+    code: 409,
     reason: 'AlreadyExists',
   })
   await first.acquire(view, 'cordoning', false)
@@ -75,7 +75,7 @@ test('a slot that another node took first is requested again after 200 ms while 
 test('a slot that the API server rejects is a denial with its answer, repeated after growing pauses', async () => {
   const { api, clock, first, putSkyhook } = await startSlotManagerScene()
   const view = putSkyhook()
-  api.fault(({ method }) => method === 'POST', { kind: 'status', status: 403, reason: 'Forbidden' }, 3)
+  api.fault(({ method }) => method === 'POST', { kind: 'refuse', code: 403, reason: 'Forbidden' }, 3)
   for (const longestMs of [1_000, 2_000, 4_000]) {
     await first.acquire(view, 'working', false)
     const { message = '', nextRequestAtMs = 0 } = first.denials().get('s') ?? {}
@@ -90,7 +90,7 @@ test('a slot that the API server rejects is a denial with its answer, repeated a
 test('a request without an answer fails and is not denied', async () => {
   const { api, first, putSkyhook } = await startSlotManagerScene()
   const view = putSkyhook()
-  api.fault(({ path }) => path === leasesPath, { kind: 'reset' }, 10)
+  api.fault(({ path }) => path === leasesPath, { kind: 'lose-request' }, 10)
   await expect(first.acquire(view, 'cordoning', false)).rejects.toThrow('it is unknown whether a slot was granted')
   expect(first.denials().size).toBe(0)
 })
@@ -101,7 +101,7 @@ describe('a request for an index that the budget does not have any more', () => 
     const scene = await startSlotManagerScene()
     const { api, putSkyhook, readyManagerOf, requestedLeases } = scene
     const view = putSkyhook({ interruptionBudget: { count: 2 } })
-    api.fault(({ method }) => method === 'POST', { kind: 'status', status }, 1)
+    api.fault(({ method }) => method === 'POST', { kind: 'refuse', code: status }, 1)
     const asking: TestedManager = await readyManagerOf('n3') // picks the second by the hash of its uid
     await expect(asking.acquire(view, 'cordoning', false)).rejects.toThrow('it is unknown whether a slot was granted')
     expect(requestedLeases()).toMatchObject([{ name: expect.stringMatching(/slot-1$/) }])
@@ -136,8 +136,8 @@ describe('an unanswered creation', () => {
     const scene = await startSlotManagerScene()
     const { api, first, putSkyhook, requestedLeases } = scene
     const view = putSkyhook({ interruptionBudget: { count: 6 } })
-    api.fault(({ method }) => method === 'POST', { kind: 'reset' }, 1)
-    api.fault(({ method, path }) => method === 'GET' && path.startsWith(`${leasesPath}/`), { kind: 'reset' }, 10)
+    api.fault(({ method }) => method === 'POST', { kind: 'lose-request' }, 1)
+    api.fault(({ method, path }) => method === 'GET' && path.startsWith(`${leasesPath}/`), { kind: 'lose-request' }, 10)
     await expect(first.acquire(view, 'cordoning', false)).rejects.toThrow('it is unknown')
     const [unanswered] = requestedLeases()
     if (!unanswered) throw new Error('no slot was requested')

@@ -1,4 +1,3 @@
-import { setTimeout } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import type { KubeTransport } from '../../kube/transport.ts'
 import { measureAnswers } from './answer-time.ts'
@@ -14,7 +13,7 @@ function start() {
     const next = answers.shift()
     if (error) next?.reject(error)
     else next?.resolve({})
-    await setTimeout(0)
+    await new Promise((resolve) => setImmediate(resolve))
   }
   return { time, send, pass, answer }
 }

@@ -1,17 +1,15 @@
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterEach, beforeEach, expect, test } from 'vitest'
-import { createVirtualClock, type VirtualClock } from '../../../test/support/virtual-clock.ts'
-import { createHostRoot, type HostRoot } from '../../host/fs/host-root.ts'
+import { beforeEach, expect, test } from 'vitest'
+import { createDisk } from '../../../test/fleet/host/disk.ts'
+import { createSimulatedRoot } from '../../../test/fleet/host/simulated-root.ts'
+import { createSeededRandom, createVirtualClock, type VirtualClock } from '../../../test/support/virtual-clock.ts'
+import type { HostRoot } from '../../host/fs/host-root.ts'
 import { emptyJournal, type Journal, type PackageProgress, type SkyhookRecord } from '../../schemas/journal.ts'
-import { systemRandom } from '../platform/system-clock.ts'
 import { createLog } from '../telemetry/log.ts'
 import { type CrashLoop, createCrashLoop } from './crash-loop.ts'
 
 const minuteMs = 60_000
+const file = '/run/skyhook/crash-loop'
 
-let folder: string
 let root: HostRoot
 let clock: VirtualClock
 /** One for each that this test's processes caused. */
@@ -19,13 +17,13 @@ let wakes: true[]
 let messages: string[]
 
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'crash-loop-'))
-  root = createHostRoot(folder, systemRandom)
-  clock = createVirtualClock()
+  clock = createVirtualClock(undefined, { settleTurns: 0 })
+  const random = createSeededRandom(1)
+  const disk = createDisk({ ...clock, random, volatileFolders: ['/run'] })
+  root = createSimulatedRoot({ disk, random, passed: async () => undefined })
   wakes = []
   messages = []
 })
-afterEach(() => rmSync(folder, { recursive: true }))
 
 const work = { digest: 'd', generation: 1, inputs: 'i', packageName: 'p', packageVersion: '1' }
 /** A journal with one package in this stage, after so many steps of it; `number` counts the attempts. */
@@ -77,7 +75,7 @@ test('an agent that ended five times at the same place of its work stands down f
   await clock.advance(30 * minuteMs - 1)
   expect([fifth.reason() === undefined, wakes]).toEqual([false, []])
   await clock.advance(1)
-  await expect.poll(() => [fifth.reason(), wakes]).toEqual([undefined, [true]])
+  expect([fifth.reason(), wakes]).toEqual([undefined, [true]])
 })
 
 test('attempts that are counted up do not hide that the agent gets nowhere', async () => {
@@ -104,14 +102,13 @@ test('an agent that ends while it stands down continues to stand down, and no lo
   const next = await startProcess(journalAt('apply'))
   expect(next.reason()).toContain('5 times')
   await clock.advance(10 * minuteMs)
-  await expect.poll(() => next.reason()).toBeUndefined()
+  expect(next.reason()).toBeUndefined()
 })
 
 test('an agent that ends once more when it tries again stands down at once', async () => {
   const last = await crash(5)
   await clock.advance(30 * minuteMs)
-  await expect.poll(() => last.reason()).toBeUndefined()
-  await expect.poll(() => wakes).toEqual([true])
+  expect([last.reason(), wakes]).toEqual([undefined, [true]])
   await clock.advance(minuteMs)
   expect((await startProcess(journalAt('apply'))).reason()).toBeDefined()
 })
@@ -119,24 +116,27 @@ test('an agent that ends once more when it tries again stands down at once', asy
 test('an agent that was asked to end leaves no count', async () => {
   const last = await crash(5)
   await last.end()
-  expect(existsSync(join(folder, 'run/skyhook/crash-loop'))).toBe(false)
+  expect(await root.stat(file)).toBeUndefined()
   expect((await startProcess(journalAt('apply'))).reason()).toBeUndefined()
 })
 
 test('an agent without work writes nothing', async () => {
   const crashLoop = await startProcess(emptyJournal('n'))
   await crashLoop.end()
-  expect([existsSync(join(folder, 'run/skyhook')), messages]).toEqual([false, []])
+  expect([await root.stat('/run/skyhook'), messages]).toEqual([undefined, []])
 })
 
-test.each<[string, () => void]>([
-  ['is damaged', () => writeFileSync(join(folder, 'run/skyhook/crash-loop'), '{"place":')],
+test.each<[string, () => Promise<void>]>([
+  ['is damaged', async () => await root.writeFile(file, '{"place":', 0o600)],
   [
     'cannot be read',
-    () => (rmSync(join(folder, 'run/skyhook/crash-loop')), mkdirSync(join(folder, 'run/skyhook/crash-loop'))),
+    async () => {
+      await root.remove(file)
+      await root.makeFolder(file, 0o700)
+    },
   ],
 ])('an agent works when the count %s', async (_, damage) => {
   await crash(5)
-  damage()
+  await damage()
   expect((await startProcess(journalAt('apply'))).reason()).toBeUndefined()
 })

@@ -1,56 +1,50 @@
-import { setTimeout as sleep } from 'node:timers/promises'
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { startFakeApiServer, type FakeApiServer } from '../../../test/support/fake-api-server.ts'
-import { createVirtualClock } from '../../../test/support/virtual-clock.ts'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { nodesPath, type Sample, sampleServer } from '../../../test/fleet/api-server/sample-server.ts'
+import { createSeededRandom } from '../../../test/support/virtual-clock.ts'
 import { NoResponseError } from '../../kube/errors.ts'
-import type { KubeTransport } from '../../kube/transport.ts'
 import type { KubernetesNode, Taint } from '../../schemas/kubernetes.ts'
-import { systemClock, systemRandom } from '../platform/system-clock.ts'
 import { followNode, type NodeSource } from './node.ts'
 
 const taint: Taint = { key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' }
 const foreignTaint: Taint = { key: 'theirs', effect: 'NoSchedule' }
 
-let server: FakeApiServer
-let transport: KubeTransport
+let api: Sample
 let shutdown: AbortController
 let source: NodeSource
+let wakes: number
 
-beforeEach(async () => {
-  server = await startFakeApiServer()
-  transport = server.connect()
+beforeEach(() => {
+  api = sampleServer()
   shutdown = new AbortController()
+  wakes = 0
 })
+afterEach(() => shutdown.abort())
 
-afterEach(async () => {
-  shutdown.abort()
-  transport.close()
-  await server.stop()
-})
-
-const follow = (): NodeSource =>
-  followNode(transport, 'n', {
-    clock: systemClock,
-    random: systemRandom,
-    wake: () => undefined,
+/** Once its watch is open. */
+async function follow(): Promise<void> {
+  source = followNode(api.connect(), 'n', {
+    clock: api.clock,
+    random: createSeededRandom(1),
+    wake: () => void wakes++,
     onFact: () => undefined,
     signal: shutdown.signal,
   })
+  await api.eventually(() => expect(api.server.openWatches()).toBe(1))
+}
 
 function putNode(unschedulable: boolean, taints: readonly Taint[]): void {
-  server.put('/api/v1/nodes', { metadata: { name: 'n' }, spec: { unschedulable, taints } })
+  api.put(nodesPath, { metadata: { name: 'n' }, spec: { unschedulable, taints } })
 }
 
 /** Whether it is settled at once, and again after `then`. */
 async function settledBeforeAndAfter(then: () => void): Promise<boolean[]> {
-  source = follow()
-  await source.synced
+  await follow()
   let isSettled = false
-  const waiting = source.untilTaintMatches(20_000).then(() => (isSettled = true))
-  await sleep(50)
+  void source.untilTaintMatches(20_000).then(() => (isSettled = true))
+  await api.clock.advance(50)
   const before = isSettled
   then()
-  await Promise.race([waiting, sleep(5_000)])
+  await api.clock.advance(50)
   return [before, isSettled]
 }
 
@@ -66,9 +60,10 @@ test('a cordon given back is settled once its taint is gone', async () => {
 
 test('a wait for a taint that no controller sets ends by itself', async () => {
   putNode(true, [])
-  source = follow()
-  await source.synced
-  await expect(source.untilTaintMatches(30)).resolves.toBeUndefined()
+  await follow()
+  const waiting = source.untilTaintMatches(30)
+  await api.clock.advance(30)
+  await expect(waiting).resolves.toBeUndefined()
 })
 
 describe('what the agent has written', () => {
@@ -78,8 +73,7 @@ describe('what the agent has written', () => {
   /** The own Node, and a write of the agent that the watch shows so many versions later. */
   async function writtenAhead(versions: number): Promise<KubernetesNode> {
     putNode(false, [])
-    source = follow()
-    await source.synced
+    await follow()
     const node = source.current()
     if (node === undefined) throw new Error('there is no Node')
     const metadata = { ...node.metadata, resourceVersion: versionAfter(node, versions) }
@@ -92,63 +86,61 @@ describe('what the agent has written', () => {
     const written = await writtenAhead(2)
     expect(source.current()).toBe(written)
     putNode(false, [foreignTaint])
-    await sleep(100)
+    await api.clock.advance(100)
     expect(source.current()).toBe(written)
   })
 
   test('a write gives way to what the watch shows from this version on', async () => {
     await writtenAhead(1)
     putNode(true, [foreignTaint])
-    await vi.waitFor(() => expect(source.current()?.spec?.taints).toEqual([foreignTaint]), 5_000)
+    await api.eventually(() => expect(source.current()?.spec?.taints).toEqual([foreignTaint]), 5_000)
   })
 
   test('a write gives way to a LIST, which shows the truth after a restore', async () => {
     await writtenAhead(5)
     source.relist()
-    await vi.waitFor(() => expect(source.current()?.spec?.unschedulable).toBe(false), 5_000)
+    await api.eventually(() => expect(source.current()?.spec?.unschedulable).toBeUndefined())
   })
 
   test('a write is nothing where the watch was faster, or the Node is another one', async () => {
     const written = await writtenAhead(0)
-    expect(source.current()?.spec?.unschedulable).toBe(false)
+    expect(source.current()?.spec?.unschedulable).toBeUndefined()
     source.written({ ...written, metadata: { ...written.metadata, uid: 'another', resourceVersion: '999' } })
-    expect(source.current()?.spec?.unschedulable).toBe(false)
+    expect(source.current()?.spec?.unschedulable).toBeUndefined()
   })
 })
 
 describe('a write whose outcome nobody knows', () => {
-  const clock = createVirtualClock()
-  let wakes: number
-  const isCertain = async (): Promise<void> => await vi.waitFor(() => expect(source.isInDoubt()).toBe(false), 5_000)
+  const isCertain = async (): Promise<void> => await api.eventually(() => expect(source.isInDoubt()).toBe(false), 5_000)
 
   async function writeUnanswered(): Promise<void> {
     const unanswered = new NoResponseError('PATCH /api/v1/nodes/n: the answer was lost', { mayHaveBeenSent: true })
     await expect(source.write(() => Promise.reject(unanswered))).rejects.toBe(unanswered)
   }
 
-  beforeEach(async () => {
-    wakes = 0
+  test('a Node in doubt is listed right after the pause of a watch that was refused for now', async () => {
     putNode(false, [])
-    const wake = (): void => void wakes++
-    source = followNode(transport, 'n', {
-      clock,
-      random: systemRandom,
-      wake,
-      onFact: () => {},
-      signal: shutdown.signal,
-    })
-    await source.synced
+    await follow()
+    api.fault(({ verb }) => verb === 'watch', { kind: 'refuse', code: 429, retryAfterSeconds: 5 })
+    await api.eventually(() => expect(api.sent.filter(({ isWatch }) => isWatch)).toHaveLength(2), 1_000_000)
+    await api.clock.advance(1_000)
     await writeUnanswered()
-    await clock.advance(2_000) // the watch ends, and a LIST follows
-    await isCertain()
+    expect(source.isInDoubt()).toBe(true)
+    await api.clock.advance(5_000)
+    expect(source.isInDoubt()).toBe(false)
   })
 
   test('a LIST that came too soon after another follows later, and the agent is woken', async () => {
+    putNode(false, [])
+    await follow()
+    await writeUnanswered()
+    await api.clock.advance(2_000) // the watch ends, and a LIST follows
+    await isCertain()
     await writeUnanswered()
     const wakesBefore = wakes
-    await clock.advance(20_000)
+    await api.clock.advance(20_000)
     expect([source.isInDoubt(), wakes]).toEqual([true, wakesBefore])
-    await clock.advance(15_000)
+    await api.clock.advance(15_000)
     await isCertain()
     expect(wakes).toBeGreaterThan(wakesBefore)
   })

@@ -37,7 +37,7 @@ beforeEach(async () => {
   const record = { ...newSkyhookRecord('uid'), packages }
   journal = { ...emptyJournal('node'), skyhooks: { s: record, gone: { ...record, orphaned: true } } }
   wakeCount = 0
-  clock = createVirtualClock()
+  clock = createVirtualClock(undefined, { settleTurns: 0 })
   failures = createFailureBook({ clock, random: createSeededRandom(1) })
   statuses = followPackageStatuses({
     root: createHostRoot(folder, createSeededRandom(1)),

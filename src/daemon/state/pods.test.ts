@@ -1,30 +1,25 @@
-import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { type FakeApiServer, startFakeApiServer } from '../../../test/support/fake-api-server.ts'
-import type { KubeTransport } from '../../kube/transport.ts'
-import { systemClock, systemRandom } from '../platform/system-clock.ts'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { podsPath, type Sample, sampleServer } from '../../../test/fleet/api-server/sample-server.ts'
+import { createSeededRandom } from '../../../test/support/virtual-clock.ts'
 import { createPodSource, type PodSource } from './pods.ts'
 
-const podsPath = '/api/v1/pods'
-
-let api: FakeApiServer
-let transport: KubeTransport
+let api: Sample
 let stopping: AbortController
 let uidsSeen: string[][]
 let wakes: number
 let shown: (string[] | string)[]
 let source: PodSource
 
-beforeEach(async () => {
-  api = await startFakeApiServer([podsPath])
-  transport = api.connect()
+beforeEach(() => {
+  api = sampleServer()
   stopping = new AbortController()
   uidsSeen = []
   wakes = 0
   shown = []
   source = createPodSource({
-    transport,
-    clock: systemClock,
-    random: systemRandom,
+    transport: api.connect(),
+    clock: api.clock,
+    random: createSeededRandom(1),
     nodeName: 'n',
     onUids: (uids) => void uidsSeen.push([...uids]),
     onFact: () => undefined,
@@ -36,15 +31,10 @@ beforeEach(async () => {
     signal: stopping.signal,
   })
 })
-afterEach(async () => {
-  stopping.abort()
-  transport.close()
-  await api.stop()
-})
+afterEach(() => stopping.abort())
 
 const putPod = (name: string): string =>
-  api.put(podsPath, { metadata: { name, namespace: 'd' }, spec: { nodeName: 'n', containers: ['large'] }, status: {} })
-    .metadata.uid
+  api.put(podsPath, { metadata: { name }, spec: { nodeName: 'n', containers: ['large'] } }).metadata.uid
 const podNames = (): string[] | string => {
   const current = source.current()
   return current.known ? current.value.pods.map(({ metadata }) => metadata.name) : current.why
@@ -52,14 +42,14 @@ const podNames = (): string[] | string => {
 
 test('the pods are unknown until somebody follows them', () => {
   expect(podNames()).toBe('the pods of this node are not watched')
-  expect(api.requests).toEqual([])
+  expect(api.sent).toEqual([])
 })
 
 test('followed pods are those of the own node, without what nobody reads', async () => {
   const uid = putPod('a')
   source.follow('any')
-  await vi.waitFor(() => expect(podNames()).toEqual(['a']))
-  expect(api.requests[0]?.query.get('fieldSelector')).toBe('spec.nodeName=n')
+  await api.eventually(() => expect(podNames()).toEqual(['a']))
+  expect(api.sent[0]?.query['fieldSelector']).toBe('spec.nodeName=n')
   expect(source.current()).toMatchObject({ value: { since: 'any', pods: [{ spec: { nodeName: 'n' } }] } })
   expect(JSON.stringify(source.current())).not.toContain('large')
   expect([uidsSeen.at(-1), wakes > 0]).toEqual([[uid], true])
@@ -71,7 +61,7 @@ test('a pod shows whether it is Ready, and no other condition', async () => {
     { type: 'PodScheduled', status: 'True' },
   ]
   api.put(podsPath, {
-    metadata: { name: 'a', namespace: 'd' },
+    metadata: { name: 'a' },
     spec: { nodeName: 'n' },
     status: { phase: 'Running', conditions },
   })
@@ -81,27 +71,27 @@ test('a pod shows whether it is Ready, and no other condition', async () => {
 
 test('pods that come and go are seen', async () => {
   source.follow('any')
-  await vi.waitFor(() => expect(podNames()).toEqual([]))
+  await api.eventually(() => expect(podNames()).toEqual([]))
   putPod('a')
-  await vi.waitFor(() => expect(podNames()).toEqual(['a']))
+  await api.eventually(() => expect(podNames()).toEqual(['a']))
   api.remove(podsPath, 'a')
-  await vi.waitFor(() => expect(podNames()).toEqual([]))
+  await api.eventually(() => expect(podNames()).toEqual([]))
 })
 
 test('the cordon starts a LIST of its own, and nothing is known until it came', async () => {
   putPod('a')
   source.follow('any')
-  await vi.waitFor(() => expect(podNames()).toEqual(['a']))
+  await api.eventually(() => expect(podNames()).toEqual(['a']))
   source.follow('cordoned')
   expect(podNames()).toBe('the pods of this node are not watched')
-  await vi.waitFor(() => expect(source.current()).toMatchObject({ value: { since: 'cordoned' } }))
-  const lists = api.requests.filter(({ query }) => query.get('watch') === null)
+  await api.eventually(() => expect(source.current()).toMatchObject({ value: { since: 'cordoned' } }))
+  const lists = api.sent.filter(({ isWatch }) => !isWatch)
   expect(lists).toHaveLength(2)
 })
 
 test('following again what is followed changes nothing', async () => {
   source.follow('any')
-  await vi.waitFor(() => expect(podNames()).toEqual([]))
+  await api.eventually(() => expect(podNames()).toEqual([]))
   source.follow('any')
   expect(podNames()).toEqual([])
 })
@@ -109,56 +99,56 @@ test('following again what is followed changes nothing', async () => {
 test('an end of following forgets the pods and their evictions', async () => {
   putPod('a')
   source.follow('any')
-  await vi.waitFor(() => expect(podNames()).toEqual(['a']))
+  await api.eventually(() => expect(podNames()).toEqual(['a']))
   source.follow('no')
   expect([podNames(), uidsSeen.at(-1)]).toEqual(['the pods of this node are not watched', []])
-  await vi.waitFor(() => expect(api.openWatches()).toBe(0))
+  await api.eventually(() => expect(api.server.openWatches()).toBe(0))
 })
 
 test('pods are unknown while their watch is broken, and known again with the next watch', async () => {
   putPod('a')
   source.follow('cordoned')
-  await vi.waitFor(() => expect(api.openWatches()).toBe(1))
+  await api.eventually(() => expect(api.server.openWatches()).toBe(1))
   expect(podNames()).toEqual(['a'])
-  api.fault(({ query }) => query.has('watch'), { kind: 'status', status: 500 }, 1)
-  api.endWatches('destroy')
+  api.fault(({ verb }) => verb === 'watch', { kind: 'refuse', code: 500 }, 1)
+  api.breakConnections()
   putPod('b')
-  await vi.waitFor(() => expect(podNames()).toContain('the watch of them is broken'))
+  await api.eventually(() => expect(podNames()).toContain('the watch of them is broken'))
   shown = []
-  await vi.waitFor(() => expect(podNames()).toEqual(['a', 'b']), 5_000)
+  await api.eventually(() => expect(podNames()).toEqual(['a', 'b']), 5_000)
   expect(shown).not.toContainEqual(['a'])
 })
 
 test('pods are known only from a new LIST after their watch was refused for now', async () => {
   putPod('a')
   source.follow('cordoned')
-  await vi.waitFor(() => expect(api.openWatches()).toBe(1))
-  const watchCount = (): number => api.requests.filter(({ query }) => query.has('watch')).length
-  api.fault(({ query }) => query.has('watch'), { kind: 'status', status: 429 }, 1)
-  api.endWatches('destroy')
-  await vi.waitFor(() => expect(watchCount()).toBe(2), 5_000)
-  await vi.waitFor(() => expect(podNames()).toContain('the watch of them is broken'))
+  await api.eventually(() => expect(api.server.openWatches()).toBe(1))
+  const watchCount = (): number => api.sent.filter(({ isWatch }) => isWatch).length
+  api.fault(({ verb }) => verb === 'watch', { kind: 'refuse', code: 429 }, 1)
+  api.breakConnections()
+  await api.eventually(() => expect(watchCount()).toBe(2), 5_000)
+  await api.eventually(() => expect(podNames()).toContain('the watch of them is broken'))
   putPod('b') // later than the LIST before the refusal
   shown = []
-  await vi.waitFor(() => expect(podNames()).toEqual(['a', 'b']), 5_000)
+  await api.eventually(() => expect(podNames()).toEqual(['a', 'b']), 5_000)
   expect(shown).not.toContainEqual(['a'])
 })
 
 test('a LIST of this moment does not make the pods known while their watch is broken', async () => {
   source.follow('cordoned')
-  await vi.waitFor(() => expect(api.openWatches()).toBe(1))
-  api.fault(({ query }) => query.has('watch'), { kind: 'status', status: 500 }, 100)
-  api.endWatches('destroy')
-  await vi.waitFor(() => expect(source.current().known).toBe(false))
+  await api.eventually(() => expect(api.server.openWatches()).toBe(1))
+  api.fault(({ verb }) => verb === 'watch', { kind: 'refuse', code: 500 }, 100)
+  api.breakConnections()
+  await api.eventually(() => expect(source.current().known).toBe(false))
   putPod('a')
   expect(await source.listNow(stopping.signal)).toHaveLength(1)
   expect(source.current().known).toBe(false)
 })
 
 test('a LIST of this moment becomes current while the pods are followed', async () => {
-  api.fault(({ query }) => query.has('watch'), { kind: 'stream', text: '', after: 'hold' })
+  api.fault(({ verb }) => verb === 'watch', { kind: 'slow-watch', byMs: 600_000 })
   source.follow('cordoned')
-  await vi.waitFor(() => expect(podNames()).toEqual([]))
+  await api.eventually(() => expect(podNames()).toEqual([]))
   putPod('a')
   expect((await source.listNow(stopping.signal)).map(({ metadata }) => metadata.name)).toEqual(['a'])
   expect(podNames()).toEqual(['a'])

@@ -1,12 +1,13 @@
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { type FakeApiServer, startFakeApiServer } from '../../../test/support/fake-api-server.ts'
-import { createVirtualClock, type VirtualClock } from '../../../test/support/virtual-clock.ts'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { type Sample, sampleServer } from '../../../test/fleet/api-server/sample-server.ts'
+import { createStream } from '../../../test/fleet/api-server/stream.ts'
+import type { VirtualClock } from '../../../test/support/virtual-clock.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
 import { skyhooksPath } from '../../schemas/api.ts'
 import type { Budget } from '../../schemas/budget.ts'
 import { followSkyhooks, type SkyhookSource } from './skyhooks.ts'
 
-let api: FakeApiServer
+let api: Sample
 let transport: KubeTransport
 let clock: VirtualClock
 let stopping: AbortController
@@ -16,10 +17,10 @@ let ended: string[]
 let wakes: number
 let defaultBudget: Budget
 
-beforeEach(async () => {
-  api = await startFakeApiServer([skyhooksPath])
+beforeEach(() => {
+  api = sampleServer()
   transport = api.connect()
-  clock = createVirtualClock()
+  clock = api.clock
   stopping = new AbortController()
   delayMs = 0
   failed = []
@@ -27,11 +28,7 @@ beforeEach(async () => {
   wakes = 0
   defaultBudget = {}
 })
-afterEach(async () => {
-  stopping.abort()
-  transport.close()
-  await api.stop()
-})
+afterEach(() => stopping.abort())
 
 const follow = (): SkyhookSource =>
   followSkyhooks(transport, {
@@ -46,9 +43,13 @@ const follow = (): SkyhookSource =>
     onReadEnded: (name) => void ended.push(name),
     signal: stopping.signal,
   })
-const putSkyhook = (name: string, generation: number, priority: number, extra: object = {}): void =>
-  void api.put(skyhooksPath, { metadata: { name, generation, ...extra }, spec: { priority }, status: { large: 'x' } })
-const reads = (): number => api.requests.filter(({ path }) => path.startsWith(`${skyhooksPath}/`)).length
+const putSkyhook = (name: string, priority: number, extra: object = {}): void =>
+  void api.put(skyhooksPath, { metadata: { name, ...extra }, spec: { priority }, status: { large: 'x' } })
+const putStatus = (name: string, large: string): void => {
+  const { metadata, ...rest } = api.get(skyhooksPath, name) ?? expect.unreachable()
+  api.put(skyhooksPath, { ...rest, metadata, status: { large } })
+}
+const reads = (): number => api.sent.filter(({ path }) => path.startsWith(`${skyhooksPath}/`)).length
 function prioritiesOf(source: SkyhookSource): Record<string, unknown> | string {
   const current = source.current()
   if (!current.known) return current.why
@@ -56,17 +57,12 @@ function prioritiesOf(source: SkyhookSource): Record<string, unknown> | string {
     current.value.map(({ metadata, spec, stale }) => [metadata.name, stale ? 'stale' : spec.priority]),
   )
 }
-const waiting = { timeout: 5_000 } // requests are real, and the machine may be busy
-const until = async (check: () => void): Promise<void> =>
-  await vi.waitFor(async () => {
-    await clock.advance(0)
-    check()
-  }, waiting)
+const until = async (check: () => void): Promise<void> => await api.eventually(check)
 
 test('nothing is known until every Skyhook was read', async () => {
-  putSkyhook('a', 1, 10)
-  putSkyhook('b', 1, 20)
-  api.fault(({ path }) => path.endsWith('/b'), { kind: 'status', status: 500 })
+  putSkyhook('a', 10)
+  putSkyhook('b', 20)
+  api.fault(({ path }) => path.endsWith('/b'), { kind: 'refuse', code: 500 })
   const source = follow()
   expect(prioritiesOf(source)).toContain('not')
   await until(() => expect(failed).toContain('b'))
@@ -77,8 +73,8 @@ test('nothing is known until every Skyhook was read', async () => {
 
 test('a Skyhook that names no budget is seen with that of the defaults, and as it is stored', async () => {
   defaultBudget = { percent: 5 }
-  api.put(skyhooksPath, { metadata: { name: 'a', generation: 1 }, spec: { interruptionBudget: {} } })
-  api.put(skyhooksPath, { metadata: { name: 'b', generation: 1 }, spec: { interruptionBudget: { count: 3 } } })
+  api.put(skyhooksPath, { metadata: { name: 'a' }, spec: { interruptionBudget: {} } })
+  api.put(skyhooksPath, { metadata: { name: 'b' }, spec: { interruptionBudget: { count: 3 } } })
   const source = follow()
   await until(() => expect(source.current().known).toBe(true))
   expect(source.current()).toMatchObject({
@@ -90,55 +86,55 @@ test('a Skyhook that names no budget is seen with that of the defaults, and as i
 })
 
 test('a Skyhook is read in full once per generation', async () => {
-  putSkyhook('a', 1, 10)
+  putSkyhook('a', 10)
   const source = follow()
   await until(() => expect(prioritiesOf(source)).toEqual({ a: 10 }))
-  putSkyhook('a', 1, 10, { annotations: { note: 'x' } })
+  putSkyhook('a', 10, { annotations: { note: 'x' } })
   await until(() => expect(source.current()).toMatchObject({ value: [{ metadata: { annotations: { note: 'x' } } }] }))
   expect(reads()).toBe(1)
-  putSkyhook('a', 2, 30)
+  putSkyhook('a', 30)
   await until(() => expect(prioritiesOf(source)).toEqual({ a: 30 }))
   expect([reads(), wakes > 3]).toEqual([2, true])
 })
 
 test('the status of a Skyhook is not kept', async () => {
-  putSkyhook('a', 1, 10)
+  putSkyhook('a', 10)
   const source = follow()
   await until(() => expect(prioritiesOf(source)).toEqual({ a: 10 }))
   expect(JSON.stringify(source.current())).not.toContain('large')
 })
 
 test('a status that is written causes no decision', async () => {
-  putSkyhook('a', 1, 10)
+  putSkyhook('a', 10)
   const source = follow()
   await until(() => expect(prioritiesOf(source)).toEqual({ a: 10 }))
   const wakesBefore = wakes
-  putSkyhook('a', 1, 10)
-  putSkyhook('b', 1, 20)
+  putStatus('a', 'y')
+  putSkyhook('b', 20)
   await until(() => expect(prioritiesOf(source)).toEqual({ a: 10, b: 20 }))
   // b became unknown, and was read
   expect(wakes - wakesBefore).toBe(2)
 })
 
 test('a Skyhook whose newer generation is not read yet is stale', async () => {
-  putSkyhook('a', 1, 10)
+  putSkyhook('a', 10)
   const source = follow()
   await until(() => expect(prioritiesOf(source)).toEqual({ a: 10 }))
   delayMs = 5_000
-  putSkyhook('a', 2, 30)
+  putSkyhook('a', 30)
   await until(() => expect(prioritiesOf(source)).toEqual({ a: 'stale' }))
   await clock.advance(5_000)
   await until(() => expect(prioritiesOf(source)).toEqual({ a: 30 }))
 })
 
 test('what is known is in doubt while the watch is broken, and the agent is woken when it is certain again', async () => {
-  putSkyhook('a', 1, 10)
+  putSkyhook('a', 10)
   const source = follow()
   await until(() => expect(prioritiesOf(source)).toEqual({ a: 10 }))
   expect(source.isInDoubt()).toBe(false)
-  api.fault(({ path }) => path === skyhooksPath, { kind: 'status', status: 503 })
+  api.fault(({ path }) => path === skyhooksPath, { kind: 'refuse', code: 503 })
   const wakesBefore = wakes
-  api.endWatches('destroy')
+  api.breakConnections()
   await until(() => expect(source.isInDoubt()).toBe(true))
   expect(wakes).toBe(wakesBefore + 1)
   await clock.advance(5_000)
@@ -147,16 +143,16 @@ test('what is known is in doubt while the watch is broken, and the agent is woke
 })
 
 test('a Skyhook that was created again under its name is read again', async () => {
-  putSkyhook('a', 1, 10)
+  putSkyhook('a', 10)
   const source = follow()
   await until(() => expect(prioritiesOf(source)).toEqual({ a: 10 }))
   api.remove(skyhooksPath, 'a')
-  putSkyhook('a', 1, 40)
+  putSkyhook('a', 40)
   await until(() => expect(prioritiesOf(source)).toEqual({ a: 40 }))
 })
 
 test('a deleted Skyhook is gone', async () => {
-  putSkyhook('a', 1, 10)
+  putSkyhook('a', 10)
   const source = follow()
   await until(() => expect(prioritiesOf(source)).toEqual({ a: 10 }))
   api.remove(skyhooksPath, 'a')
@@ -164,20 +160,20 @@ test('a deleted Skyhook is gone', async () => {
 })
 
 test('a read that fails is repeated after a pause and asks for no older version', async () => {
-  putSkyhook('a', 1, 10)
-  api.fault(({ path }) => path.endsWith('/a'), { kind: 'status', status: 500 })
+  putSkyhook('a', 10)
+  api.fault(({ path }) => path.endsWith('/a'), { kind: 'refuse', code: 500 })
   const source = follow()
   await until(() => expect(failed).toEqual(['a']))
   expect(reads()).toBe(1)
   await clock.advance(800)
   await until(() => expect(prioritiesOf(source)).toEqual({ a: 10 }))
   const { metadata } = api.get(skyhooksPath, 'a') ?? { metadata: { resourceVersion: 'none' } }
-  expect(api.requests.at(-1)?.query.get('resourceVersion')).toBe(metadata.resourceVersion)
+  expect(api.sent.at(-1)?.query['resourceVersion']).toBe(metadata.resourceVersion)
 })
 
 test('a Skyhook that the watch shows and the API server does not have is read with backoff, and said', async () => {
-  putSkyhook('a', 1, 5)
-  api.fault(({ path }) => path.startsWith(`${skyhooksPath}/`), { kind: 'status', status: 404 }, 100)
+  putSkyhook('a', 5)
+  api.fault(({ path }) => path.startsWith(`${skyhooksPath}/`), { kind: 'refuse', code: 404 }, 100)
   const source = follow()
   await source.synced
   for (let passedMs = 0; passedMs < 5_000; passedMs += 100) await clock.advance(100)
@@ -186,13 +182,13 @@ test('a Skyhook that the watch shows and the API server does not have is read wi
 })
 
 test('a Skyhook that the API server has with another uid than a silent watch shows is read with backoff', async () => {
-  putSkyhook('a', 1, 5)
-  api.fault(({ query }) => query.has('watch'), { kind: 'stream', text: '', after: 'hold' })
+  putSkyhook('a', 5)
+  api.fault(({ verb }) => verb === 'watch', { kind: 'slow-watch', byMs: 600_000 })
   delayMs = 1_000
   const source = follow()
   await source.synced
   api.remove(skyhooksPath, 'a')
-  putSkyhook('a', 1, 6)
+  putSkyhook('a', 6)
   await clock.advance(1_000)
   delayMs = 0
   await until(() => expect(reads()).toBeGreaterThan(0))
@@ -203,76 +199,87 @@ test('a Skyhook that the API server has with another uid than a silent watch sho
 })
 
 describe('after a restore of etcd', () => {
-  /** The API server has an older copy, and its watches end as they do then: the next one needs a LIST. */
-  async function restore(generation: number, priority: number): Promise<void> {
-    api.endWatches('destroy')
-    await until(() => expect(api.openWatches()).toBe(0))
-    putSkyhook('a', generation, priority)
-    api.compact()
-  }
   /** More than the pauses of a reflector that failed and lists again. */
-  const letWatchesRecover = async (): Promise<void> => {
-    for (let passedMs = 0; passedMs < 5_000; passedMs += 100) await clock.advance(100)
+  const letWatchesRecover = async (): Promise<void> => await clock.advance(10_000)
+
+  /** Each Skyhook is as it was before `edit`, and the watches end. The revision is raised, as Kubernetes wants it. */
+  async function restoredAfter(edit: () => void | Promise<void>): Promise<void> {
+    const backup = api.server.backUp()
+    await edit()
+    api.server.restore(backup, api.server.revision())
   }
 
   test('a Skyhook of an older generation is read again', async () => {
-    putSkyhook('a', 4, 40)
+    putSkyhook('a', 30)
     const source = follow()
-    await until(() => expect(prioritiesOf(source)).toEqual({ a: 40 }))
-    await restore(3, 30)
+    await restoredAfter(async () => {
+      putSkyhook('a', 40)
+      await until(() => expect(prioritiesOf(source)).toEqual({ a: 40 }))
+    })
     await letWatchesRecover()
-    await until(() => expect(prioritiesOf(source)).toEqual({ a: 30 }))
+    expect(prioritiesOf(source)).toEqual({ a: 30 })
   })
 
   test('a Skyhook that reaches the same generation with another spec is read again', async () => {
-    putSkyhook('a', 4, 40)
+    putSkyhook('a', 30)
     const source = follow()
-    await until(() => expect(prioritiesOf(source)).toEqual({ a: 40 }))
-    await restore(4, 44)
+    await restoredAfter(async () => {
+      putSkyhook('a', 40)
+      await until(() => expect(prioritiesOf(source)).toEqual({ a: 40 }))
+    })
+    putSkyhook('a', 44)
     await letWatchesRecover()
-    await until(() => expect(prioritiesOf(source)).toEqual({ a: 44 }))
+    expect(prioritiesOf(source)).toEqual({ a: 44 })
   })
 
   test('a Skyhook that the watch shows in an older generation is read again, whatever the watch did', async () => {
-    putSkyhook('a', 4, 40)
-    const source = follow()
-    await until(() => expect(prioritiesOf(source)).toEqual({ a: 40 }))
-    putSkyhook('a', 3, 30)
-    await until(() => expect(prioritiesOf(source)).toEqual({ a: 30 }))
+    putSkyhook('a', 30)
+    const older = api.get(skyhooksPath, 'a')
+    const watch = createStream() // it survives the restore
+    transport = { ...transport, stream: () => Promise.resolve(watch) }
+    let source: SkyhookSource | undefined
+    await restoredAfter(async () => {
+      putSkyhook('a', 40)
+      source = follow()
+      await until(() => expect(source && prioritiesOf(source)).toEqual({ a: 40 }))
+    })
+    watch.write(Buffer.from(`${JSON.stringify({ type: 'MODIFIED', object: older })}\n`))
+    await until(() => expect(source && prioritiesOf(source)).toEqual({ a: 30 }))
   })
 
   test('an answer that was asked for before the LIST does not count', async () => {
-    putSkyhook('a', 4, 40)
+    putSkyhook('a', 30)
     const source = follow()
-    await until(() => expect(prioritiesOf(source)).toEqual({ a: 40 }))
-    api.fault(({ path }) => path.endsWith('/a'), { kind: 'slow', ms: 300 })
-    putSkyhook('a', 5, 50)
-    await until(() => expect(reads()).toBe(2))
-    await restore(4, 44)
+    await until(() => expect(prioritiesOf(source)).toEqual({ a: 30 }))
+    await restoredAfter(async () => {
+      api.fault(({ path }) => path.endsWith('/a'), { kind: 'slow', byMs: 15_000 })
+      putSkyhook('a', 40)
+      await until(() => expect(reads()).toBe(2))
+    })
+    putSkyhook('a', 44)
     await letWatchesRecover()
-    await vi.waitFor(async () => {
-      await clock.advance(100)
-      expect(prioritiesOf(source)).toEqual({ a: 44 })
-    }, waiting)
+    expect(reads()).toBe(2)
+    await until(() => expect(prioritiesOf(source)).toEqual({ a: 44 }))
+    expect(reads()).toBe(3)
   })
 
   test('a LIST that shows the Skyhooks as they were read causes no read', async () => {
-    putSkyhook('a', 4, 40)
+    putSkyhook('a', 40)
     const source = follow()
     await until(() => expect(prioritiesOf(source)).toEqual({ a: 40 }))
-    putSkyhook('a', 4, 40) // its status
+    putStatus('a', 'y')
     await letWatchesRecover()
-    api.endWatches('destroy')
-    api.compact()
+    api.breakConnections()
+    api.server.compact()
     await letWatchesRecover()
-    const lists = api.requests.filter(({ path, query }) => path === skyhooksPath && !query.has('watch'))
+    const lists = api.sent.filter(({ path, isWatch }) => path === skyhooksPath && !isWatch)
     expect([reads(), lists.length > 1, prioritiesOf(source)]).toEqual([1, true, { a: 40 }])
   })
 })
 
 test('an agent that is stopped while a Skyhook cannot be read asks for it no more, and rests', async () => {
-  putSkyhook('a', 1, 5)
-  api.fault(({ path }) => path.startsWith(`${skyhooksPath}/`), { kind: 'status', status: 500 }, 100)
+  putSkyhook('a', 5)
+  api.fault(({ path }) => path.startsWith(`${skyhooksPath}/`), { kind: 'refuse', code: 500 }, 100)
   const source = follow()
   await source.synced
   await until(() => expect(failed).toContain('a'))

@@ -1,41 +1,36 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterEach, beforeEach, expect, test } from 'vitest'
-import { createVirtualClock, type VirtualClock } from '../../../test/support/virtual-clock.ts'
-import { createHostRoot, type HostRoot } from '../../host/fs/host-root.ts'
+import { beforeEach, expect, test } from 'vitest'
+import { createDisk } from '../../../test/fleet/host/disk.ts'
+import { createSimulatedRoot } from '../../../test/fleet/host/simulated-root.ts'
+import { createSeededRandom, createVirtualClock, type VirtualClock } from '../../../test/support/virtual-clock.ts'
+import type { HostRoot } from '../../host/fs/host-root.ts'
 import type { Clock } from '../../schemas/clock.ts'
-import { systemRandom } from '../platform/system-clock.ts'
 import { createLog } from '../telemetry/log.ts'
 import { openSteadyTime, type SteadyTime } from './steady-time.ts'
 
 const hourMs = 3_600_000
 const bootedMs = 7_000_000
 
-let folder: string
 let clock: VirtualClock
 let root: HostRoot
 let warnings: string[]
-const inFolder = (path: string): string => join(folder, path)
 
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'steady-time-'))
-  for (const path of ['proc/sys/kernel/random', 'run']) mkdirSync(inFolder(path), { recursive: true })
-  clock = createVirtualClock()
-  root = createHostRoot(folder, systemRandom)
+beforeEach(async () => {
+  clock = createVirtualClock(undefined, { settleTurns: 0 })
+  const random = createSeededRandom(1)
+  const disk = createDisk({ ...clock, random, volatileFolders: ['/run'] })
+  root = createSimulatedRoot({ disk, random, passed: async () => undefined })
+  for (const path of ['/proc/sys/kernel/random', '/run']) await root.makeFolder(path, 0o755)
   warnings = []
-  boot('1')
+  await boot('1')
 })
-afterEach(() => rmSync(folder, { recursive: true }))
 
-function boot(id: string): void {
-  writeFileSync(inFolder('proc/sys/kernel/random/boot_id'), `0000000${id}-0000-4000-8000-000000000000\n`)
-}
+const boot = async (id: string): Promise<void> =>
+  await root.writeFile('/proc/sys/kernel/random/boot_id', `0000000${id}-0000-4000-8000-000000000000\n`, 0o444)
 
 /** A process that starts now: its own steady time starts from the wall clock of now. */
 async function startProcess(): Promise<SteadyTime> {
   const hundredths = Math.floor((bootedMs + clock.monotonicMs()) / 10) // as the kernel: the rest is cut off
-  writeFileSync(inFolder('proc/uptime'), `${(hundredths / 100).toFixed(2)} 1.00\n`)
+  await root.writeFile('/proc/uptime', `${(hundredths / 100).toFixed(2)} 1.00\n`, 0o444)
   const startMs = clock.wallMs() - clock.monotonicMs()
   const own: Clock = { ...clock, steadyMs: () => startMs + clock.monotonicMs() }
   const log = { ...createLog('silent', {}), warn: (_: object, message: string) => void warnings.push(message) }
@@ -59,7 +54,7 @@ test('steady time starts from the wall clock, and continues in the next process 
 test('steady time of a later process is never ahead of the one before, and at most 20 ms behind, however uptimes are cut off', async () => {
   const differences: number[] = []
   for (let ms = 0; ms < 20; ms++) {
-    boot(`${ms % 10}`)
+    await boot(`${ms % 10}`)
     await clock.advance(10_003)
     let earlier = await startProcess()
     await earlier.keep()
@@ -80,7 +75,7 @@ test('steady time starts again with a boot, also where the file of the earlier o
   const first = await startProcess()
   await first.keep()
   clock.setWallMs(clock.wallMs() - hourMs)
-  boot('2')
+  await boot('2')
   const second = await startProcess()
   expect([second.clock.steadyMs(), await second.keep()]).toEqual([clock.wallMs(), false])
   expect(await (await startProcess()).keep()).toBe(true)
@@ -95,25 +90,25 @@ test('an agent that waited for another one to exit does not take its times for i
 })
 
 test('a host that does not say how long it is up has waits that start over, and no warning', async () => {
-  rmSync(inFolder('proc/uptime'), { force: true })
+  await root.remove('/proc/uptime')
   const log = createLog('silent', {})
   const open = async (): Promise<boolean> => await (await openSteadyTime({ clock, root, log })).keep()
   expect([await open(), await open(), warnings]).toEqual([false, false, []])
 })
 
-test.each([
-  ['is damaged', () => writeFileSync(inFolder('run/skyhook/steady-time'), 'x'), []],
+test.each<[string, () => Promise<void>, readonly string[]]>([
+  ['is damaged', async () => await root.writeFile('/run/skyhook/steady-time', 'x', 0o600), []],
   [
     'cannot be read',
-    () => {
-      rmSync(inFolder('run/skyhook/steady-time'))
-      mkdirSync(inFolder('run/skyhook/steady-time'))
+    async () => {
+      await root.remove('/run/skyhook/steady-time')
+      await root.makeFolder('/run/skyhook/steady-time', 0o700)
     },
     ['steady time cannot be kept for the next agent, waits start over'],
   ],
 ])('a file that %s is that of another clock, and an agent starts all the same', async (_, damage, expected) => {
   await (await startProcess()).keep()
-  damage()
+  await damage()
   const next = await startProcess()
   expect([next.clock.steadyMs(), await next.keep(), warnings]).toEqual([clock.wallMs(), false, expected])
 })
