@@ -33,8 +33,8 @@ type Reply =
 export type FakeReply = Reply | BusFault | Promise<Reply>
 
 /**
- * A systemd whose units and answers the test sets, on a bus in memory, and a connection to it. Signals come when `clock`
- * is moved, by no time if need be.
+ * A systemd whose units and answers the test sets, on a bus in memory, and a connection to it. Signals come when the
+ * clock is moved, by no time if need be.
  */
 export function createScriptedSystemd(clock: VirtualClock = createVirtualClock(undefined, { settleTurns: 0 })) {
   const units = new Map<string, FakeUnit>()

@@ -313,8 +313,7 @@ describe('a step', () => {
     using fake = stepHost()
     const { root } = fake.host
     const firstRead = Promise.withResolvers<void>()
-    const readText: HostRoot['readText'] = async (path) =>
-      await root.readText(path).finally(() => void firstRead.resolve())
+    const readText: HostRoot['readText'] = async (path) => await root.readText(path).finally(() => firstRead.resolve())
     fake.answers('Get', async () => {
       await firstRead.promise
       fake.record()

@@ -193,7 +193,7 @@ describe('a restart whose end is lost is unknown', () => {
   ])('the outcome of a restart is unknown when the connection ends %s', async (_, answers) => {
     const systemd = runningService()
     systemd.answers('RestartUnit', () => {
-      systemd.clock.startTimer(10, systemd.hangUp)
+      systemd.clock.startTimer(10, () => systemd.hangUp())
       return answers ? { signature: 'o', body: ['/job/5'] } : 'silent'
     })
     expect(await restart(systemd)).toMatchObject({
