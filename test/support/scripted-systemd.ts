@@ -132,6 +132,8 @@ export function createScriptedSystemd(clock: VirtualClock = createVirtualClock(u
     answers,
     /** As systemd says it; 257 unless set. */
     setVersion: (next: string) => void (version = next),
+    /** Every connection ends, and none is accepted any more. */
+    stopBus: () => bus.setUp(false),
     /** Every connection ends; the next one is accepted. */
     hangUp(): void {
       bus.setUp(false)
