@@ -46,3 +46,9 @@ test.each([
   expect(strays.reason()).toContain(unit)
   expect(strays.ids()).toEqual([id])
 })
+
+test('a step that has ended is no stray one', async () => {
+  systemd.hostUnits.set(`skyhookd-tuned-apply-run.sh-${id}.service`, { activeState: 'failed', subState: 'failed' })
+  await strays.find()
+  expect([strays.reason(), strays.ids()]).toEqual([undefined, []])
+})
