@@ -38,7 +38,7 @@ const fakePackage = {
   expected_config_files: [],
   modes: { uninstall: [step], 'uninstall-check': [step] },
 }
-export const fakeDigest = `sha256:${'a'.repeat(64)}` as const
+const fakeDigest = `sha256:${'a'.repeat(64)}` as const
 
 /**
  * What one agent takes from outside, made up: a host in a temporary folder with a fake systemd, an image store that has
