@@ -1,4 +1,4 @@
-import { setTimeout } from 'node:timers/promises'
+import { setImmediate } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import type { KubeTransport } from '../../kube/transport.ts'
 import { measureAnswers } from './answer-time.ts'
@@ -14,7 +14,7 @@ function start() {
     const next = answers.shift()
     if (error) next?.reject(error)
     else next?.resolve({})
-    await setTimeout(0)
+    await setImmediate()
   }
   return { time, send, pass, answer }
 }

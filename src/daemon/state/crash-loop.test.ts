@@ -1,31 +1,25 @@
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { beforeEach, expect, test } from 'vitest'
+import { createHostFiles, type HostFiles } from '../../../test/support/host-files.ts'
 import { createVirtualClock, type VirtualClock } from '../../../test/support/virtual-clock.ts'
-import { createHostRoot, type HostRoot } from '../../host/fs/host-root.ts'
 import { emptyJournal, type Journal, type PackageProgress, type SkyhookRecord } from '../../schemas/journal.ts'
-import { systemRandom } from '../platform/system-clock.ts'
 import { createLog } from '../telemetry/log.ts'
 import { type CrashLoop, createCrashLoop } from './crash-loop.ts'
 
 const minuteMs = 60_000
+const traceFile = '/run/skyhook/crash-loop'
 
-let folder: string
-let root: HostRoot
+let files: HostFiles
 let clock: VirtualClock
 /** One for each that this test's processes caused. */
 let wakes: true[]
 let messages: string[]
 
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'crash-loop-'))
-  root = createHostRoot(folder, systemRandom)
-  clock = createVirtualClock()
+  clock = createVirtualClock(undefined, { settleTurns: 0 })
+  files = createHostFiles(clock)
   wakes = []
   messages = []
 })
-afterEach(() => rmSync(folder, { recursive: true }))
 
 const work = { digest: 'd', generation: 1, inputs: 'i', packageName: 'p', packageVersion: '1' }
 /** A journal with one package in this stage, after so many steps of it; `number` counts the attempts. */
@@ -51,7 +45,7 @@ async function startProcess(journal: Journal): Promise<CrashLoop> {
   const note = (_: object, message: string): void => void messages.push(message)
   const log = { ...createLog('silent', {}), error: note, warn: note, info: note }
   const ownWakes = wakes
-  const crashLoop = createCrashLoop({ root, clock, log, wake: () => void ownWakes.push(true) })
+  const crashLoop = createCrashLoop({ root: files.root, clock, log, wake: () => void ownWakes.push(true) })
   await crashLoop.begin(journal)
   return crashLoop
 }
@@ -77,7 +71,7 @@ test('an agent that ended five times at the same place of its work stands down f
   await clock.advance(30 * minuteMs - 1)
   expect([fifth.reason() === undefined, wakes]).toEqual([false, []])
   await clock.advance(1)
-  await expect.poll(() => [fifth.reason(), wakes]).toEqual([undefined, [true]])
+  expect([fifth.reason(), wakes]).toEqual([undefined, [true]])
 })
 
 test('attempts that are counted up do not hide that the agent gets nowhere', async () => {
@@ -104,14 +98,14 @@ test('an agent that ends while it stands down continues to stand down, and no lo
   const next = await startProcess(journalAt('apply'))
   expect(next.reason()).toContain('5 times')
   await clock.advance(10 * minuteMs)
-  await expect.poll(() => next.reason()).toBeUndefined()
+  expect(next.reason()).toBeUndefined()
 })
 
 test('an agent that ends once more when it tries again stands down at once', async () => {
   const last = await crash(5)
   await clock.advance(30 * minuteMs)
-  await expect.poll(() => last.reason()).toBeUndefined()
-  await expect.poll(() => wakes).toEqual([true])
+  expect(last.reason()).toBeUndefined()
+  expect(wakes).toEqual([true])
   await clock.advance(minuteMs)
   expect((await startProcess(journalAt('apply'))).reason()).toBeDefined()
 })
@@ -119,22 +113,19 @@ test('an agent that ends once more when it tries again stands down at once', asy
 test('an agent that was asked to end leaves no count', async () => {
   const last = await crash(5)
   await last.end()
-  expect(existsSync(join(folder, 'run/skyhook/crash-loop'))).toBe(false)
+  expect(files.exists(traceFile)).toBe(false)
   expect((await startProcess(journalAt('apply'))).reason()).toBeUndefined()
 })
 
 test('an agent without work writes nothing', async () => {
   const crashLoop = await startProcess(emptyJournal('n'))
   await crashLoop.end()
-  expect([existsSync(join(folder, 'run/skyhook')), messages]).toEqual([false, []])
+  expect([files.exists('/run/skyhook'), messages]).toEqual([false, []])
 })
 
 test.each<[string, () => void]>([
-  ['is damaged', () => writeFileSync(join(folder, 'run/skyhook/crash-loop'), '{"place":')],
-  [
-    'cannot be read',
-    () => (rmSync(join(folder, 'run/skyhook/crash-loop')), mkdirSync(join(folder, 'run/skyhook/crash-loop'))),
-  ],
+  ['is damaged', () => files.write(traceFile, '{"place":')],
+  ['cannot be read', () => (files.remove(traceFile), files.makeFolder(traceFile))],
 ])('an agent works when the count %s', async (_, damage) => {
   await crash(5)
   damage()
