@@ -7,7 +7,7 @@ import { decodeBody, encodeMessage, messageType } from '../../src/host/dbus/wire
 import { createUnits } from '../../src/host/systemd/units.ts'
 import { startProcess } from '../fleet/host/agent-process.ts'
 import { type BusFault, createBus } from '../fleet/host/bus.ts'
-import { createSeededRandom, createVirtualClock, type VirtualClock } from './virtual-clock.ts'
+import { createSeededRandom, createVirtualClock } from './virtual-clock.ts'
 
 export type FakeUnit = {
   loadState?: string
@@ -36,7 +36,8 @@ export type FakeReply = Reply | BusFault | Promise<Reply>
  * A systemd whose units and answers the test sets, on a bus in memory, and a connection to it. Signals come when the
  * clock is moved, by no time if need be.
  */
-export function createScriptedSystemd(clock: VirtualClock = createVirtualClock(undefined, { settleTurns: 0 })) {
+export function createScriptedSystemd() {
+  const clock = createVirtualClock(undefined, { settleTurns: 0 })
   const units = new Map<string, FakeUnit>()
   const services = new Map<string, (call: ReceivedCall) => FakeReply>()
   const calls: ReceivedCall[] = []
@@ -142,10 +143,13 @@ export function createScriptedSystemd(clock: VirtualClock = createVirtualClock(u
     /** Sends systemd's signal that a job ended. */
     jobRemoved: (unit: string, result = 'done', job = '/job/1') =>
       bus.signal('org.freedesktop.systemd1.Manager', 'JobRemoved', '/org/freedesktop/systemd1', [1, job, unit, result]),
-    /** What the promise brings when at most `ms` go by. */
+    /** What the promise brings within `ms`. Throws when it is not settled by then. */
     async settled<T>(promise: Promise<T>, ms = 0): Promise<T> {
-      promise.catch(() => undefined) // not before somebody waits for it
+      let isSettled = false
+      const settle = (): void => void (isSettled = true)
+      promise.then(settle, settle)
       await clock.advance(ms)
+      if (!isSettled) throw new Error(`the promise is not settled after ${ms} ms`)
       return await promise
     },
     /** Sends the bus's signal that systemd left it. */
