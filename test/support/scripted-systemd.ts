@@ -24,13 +24,13 @@ export type FakeUnit = {
 }
 
 /** A call as systemd gets it. */
-export type ReceivedCall = BusCall & { readonly body: readonly unknown[] }
+type ReceivedCall = BusCall & { readonly body: readonly unknown[] }
 
 type Reply =
   | { readonly signature?: string; readonly body?: readonly unknown[] }
   | { readonly error: string; readonly text?: string }
 /** One that comes later has no time limit. */
-export type FakeReply = Reply | BusFault | Promise<Reply>
+type FakeReply = Reply | BusFault | Promise<Reply>
 
 /**
  * A systemd whose units and answers the test sets, on a bus in memory, and a connection to it. Signals come when the
