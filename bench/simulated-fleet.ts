@@ -15,7 +15,7 @@ import { startKubelet } from '../test/fleet/host/kubelet.ts'
 import { packageImage } from '../test/fleet/host/package-image.ts'
 import { packageSpec } from '../test/fleet/host/sample-life.ts'
 import { createSimulatedHost } from '../test/fleet/host/simulated-host.ts'
-import { settingsOf } from '../test/support/fake-platform.ts'
+import { settingsOf } from '../test/support/sample-settings.ts'
 import { createSeededRandom, createVirtualClock } from '../test/support/virtual-clock.ts'
 
 const runs = Number(process.argv[2] ?? 20)

@@ -11,7 +11,7 @@ import { startSimulatedAgent, type SimulatedAgent } from '../../test/fleet/host/
 import { followTruth } from '../../test/fleet/host/host-truth.ts'
 import { packageImage } from '../../test/fleet/host/package-image.ts'
 import { createSimulatedHost } from '../../test/fleet/host/simulated-host.ts'
-import { settingsOf } from '../../test/support/fake-platform.ts'
+import { settingsOf } from '../../test/support/sample-settings.ts'
 import { staticCredentials } from '../../test/support/static-credentials.ts'
 import type { WorkerTask } from './messages.ts'
 import { createNodeConduct } from './node-conduct.ts'

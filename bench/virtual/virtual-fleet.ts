@@ -13,7 +13,7 @@ import { type SimulatedAgent, startSimulatedAgent } from '../../test/fleet/host/
 import { followTruth } from '../../test/fleet/host/host-truth.ts'
 import { packageImage } from '../../test/fleet/host/package-image.ts'
 import { createSimulatedHost } from '../../test/fleet/host/simulated-host.ts'
-import { settingsOf } from '../../test/support/fake-platform.ts'
+import { settingsOf } from '../../test/support/sample-settings.ts'
 import { createSeededRandom, createVirtualClock } from '../../test/support/virtual-clock.ts'
 import {
   type FleetPlan,

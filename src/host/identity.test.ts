@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { systemRandom } from '../daemon/platform/system-clock.ts'
+import { createSeededRandom } from '../../test/support/virtual-clock.ts'
 import { readBootId } from './identity.ts'
 import { createHostRoot, type HostRoot } from './fs/host-root.ts'
 
@@ -10,7 +10,7 @@ let mount: string
 let root: HostRoot
 beforeEach(() => {
   mount = mkdtempSync(join(tmpdir(), 'identity-'))
-  root = createHostRoot(mount, systemRandom)
+  root = createHostRoot(mount, createSeededRandom(1))
 })
 afterEach(() => rmSync(mount, { recursive: true }))
 

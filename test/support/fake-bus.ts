@@ -1,3 +1,4 @@
+import { EventEmitter, once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -33,6 +34,7 @@ export async function startFakeBus(options: { authentication?: 'ok' | 'rejected'
   const calls: BusMessage[] = []
   const sockets = new Set<Socket>()
   const clients: FakeClient[] = []
+  const events = new EventEmitter()
   let serial = 0
 
   function answer(client: FakeClient, message: BusMessage, answer: FakeAnswer): void {
@@ -56,14 +58,16 @@ export async function startFakeBus(options: { authentication?: 'ok' | 'rejected'
     const client: FakeClient = {
       send: (message) => socket.write(encodeMessage({ ...message, body: message.body ?? [], serial: ++serial })),
       sendBytes: (bytes) => socket.write(bytes),
-      hangUp: () => socket.destroy(),
+      hangUp: () => socket.destroySoon(),
     }
     clients.push(client)
+    events.emit('change')
     const read = createMessageReader({
       isExpected: () => true,
       onMessage(received) {
         const message = { ...received.header, body: decodeBody(received) }
         calls.push(message)
+        events.emit('change')
         const service = services.get(message.member ?? '')
         if (service) answer(client, message, service({ message, client }))
         else
@@ -113,6 +117,10 @@ export async function startFakeBus(options: { authentication?: 'ok' | 'rejected'
         sender,
       }
       for (const client of clients) client.send(message)
+    },
+    /** Resolves once the condition holds for the calls and clients so far. */
+    async until(isReached: () => boolean): Promise<void> {
+      while (!isReached()) await once(events, 'change')
     },
     hangUpAll() {
       for (const socket of sockets) socket.destroy()

@@ -3,13 +3,13 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { CensusProcess } from '../../src/daemon/platform/census-process.ts'
 import type { Platform } from '../../src/daemon/platform/platform.ts'
-import { parseTaint, type Settings } from '../../src/daemon/settings/settings.ts'
 import type { HealthChecks, MetricsRegistry } from '../../src/daemon/telemetry/http.ts'
 import { createBusConnection } from '../../src/host/dbus/reconnecting.ts'
 import { createHostRoot, type HostRoot } from '../../src/host/fs/host-root.ts'
 import { claimSingleAgent } from '../../src/host/single-agent.ts'
 import { createKubeTransport } from '../../src/kube/transport.ts'
 import type { Clock, Random } from '../../src/schemas/clock.ts'
+import { settingsOf } from './sample-settings.ts'
 import { startFakeSystemd } from './fake-systemd.ts'
 import { staticCredentials } from './static-credentials.ts'
 
@@ -38,7 +38,7 @@ const fakePackage = {
   expected_config_files: [],
   modes: { uninstall: [step], 'uninstall-check': [step] },
 }
-export const fakeDigest = `sha256:${'a'.repeat(64)}` as const
+const fakeDigest = `sha256:${'a'.repeat(64)}` as const
 
 /**
  * What one agent takes from outside, made up: a host in a temporary folder with a fake systemd, an image store that has
@@ -142,30 +142,6 @@ const scriptsOf = ({
 }): string[] => Object.values(modes).flatMap((steps) => steps.map(({ path }) => path))
 
 export type FakePlatform = Awaited<ReturnType<typeof startFakePlatform>>
-
-export function settingsOf(nodeName: string, hostRoot: string): Settings {
-  return {
-    nodeName,
-    podName: `agent-of-${nodeName}`,
-    namespace: 'skyhook',
-    fieldValues: { nodeName, namespace: 'skyhook', hostIp: '127.0.0.1' },
-    hostRoot,
-    busSocket: '/run/dbus/system_bus_socket',
-    copyDirRoot: '/var/lib/skyhook',
-    agentLogRoot: '/var/log/skyhook',
-    runtimeRequiredTaint: parseTaint('skyhook.nvidia.com=runtime-required:NoSchedule'),
-    logLevel: 'debug',
-    metrics: { enabled: true, port: 0 },
-    health: { port: 0 },
-    registries: [],
-    imagePullSecrets: [],
-    proxy: {},
-    drain: { skipNamespaces: ['kube-system'], allowDelete: false },
-    reapplyOnReboot: false,
-    defaultBudget: {},
-    estimatedNodeCount: 2,
-  }
-}
 
 /** A census that counts nothing and ends when it is asked to. */
 function startFakeCensus(): CensusProcess {

@@ -1,11 +1,8 @@
-/** The agent's side with small programs in the census's place. */
 import { PassThrough } from 'node:stream'
-import { setTimeout as sleep } from 'node:timers/promises'
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { createVirtualClock, type VirtualClock } from '../../../test/support/virtual-clock.ts'
 import { readCensusLine, readCensusSettings, type CensusLine, type CensusSettings } from '../../census/messages.ts'
 import type { FleetSeries } from '../../schemas/catalogue/fleet-metrics.ts'
-import { startCensusProcess } from '../platform/census-process.ts'
-import { systemClock } from '../platform/system-clock.ts'
 import { createCensusSupervisor, type CensusSupervisor } from './supervisor.ts'
 
 const settings: CensusSettings = {
@@ -17,177 +14,140 @@ const settings: CensusSettings = {
   agentPodSelector: 'a=b',
   defaultBudget: {},
 }
-const heartbeat = (nodes: number): string => JSON.stringify({ kind: 'heartbeat', nodes, skyhooks: 0, rssBytes: 1 })
-/** Says how many nodes after it has read its settings, then runs until its stdin ends. */
-const wellBehaved =
-  `process.stdin.once('data', (d) => console.log(${JSON.stringify(heartbeat(7))} + '\\nno line ` +
-  `of ours\\n' + JSON.stringify({kind:'log',level:'info',message:JSON.parse(d).nodeName,fields:{}})))` +
-  `.on('end', () => process.exit(0))`
 
+/** A census that the test plays. */
+type Played = {
+  says(line: object): void
+  exit(how: string): void
+  /** What the agent did to it. */
+  readonly met: string[]
+}
+
+let clock: VirtualClock
 let term: AbortController
 let lines: CensusLine[]
 let exits: string[]
 let crashLoops: string[]
-let nowMs: number
+let started: Played[]
+let supervisor: CensusSupervisor
 
 beforeEach(() => {
+  clock = createVirtualClock()
   term = new AbortController()
   lines = []
   exits = []
   crashLoops = []
-  nowMs = 0
-})
-afterEach(() => term.abort(new Error('test is over')))
-
-function supervisorOf(program: string): CensusSupervisor {
-  return createCensusSupervisor({
+  started = []
+  supervisor = createCensusSupervisor({
     settings,
-    start: () => startCensusProcess([process.execPath, '-e', program]),
-    clock: { ...systemClock, monotonicMs: () => nowMs },
+    start() {
+      const output = new PassThrough()
+      const exited = Promise.withResolvers<string>()
+      const met: string[] = []
+      started.push({
+        met,
+        says: (line) => void output.write(`${JSON.stringify(line)}\n`),
+        exit: (how) => void output.end(() => exited.resolve(how)),
+      })
+      return {
+        pid: started.length,
+        output,
+        exited: exited.promise,
+        send: (line) => void met.push(line),
+        closeInput: () => void met.push('end of input'),
+        kill: () => void met.push('kill'),
+      }
+    },
+    clock,
     onLine: (line) => void lines.push(line),
     onExit: (how) => void exits.push(how),
     onCrashLoop: (ms, why) => void crashLoops.push(`${ms / 60_000} min: ${why}`),
   })
-}
-const isRunning = (pid: number): boolean => {
-  try {
-    return process.kill(pid, 0)
-  } catch {
-    return false
-  }
-}
-
-test('a census gets its settings, is heard line by line, and ends with its term', async () => {
-  const supervisor = supervisorOf(wellBehaved)
-  const kept = supervisor.supervise(term.signal)
-  await vi.waitFor(() => expect(lines).toHaveLength(2), { timeout: 5_000 })
-  expect(lines).toMatchObject([
-    { kind: 'heartbeat', nodes: 7 },
-    { kind: 'log', message: 'n1' },
-  ])
-  const pid = supervisor.pid() as number
-  term.abort(new Error('the term is over'))
-  await kept
-  expect(isRunning(pid)).toBe(false)
-  expect(supervisor.pid()).toBeUndefined()
-  expect(exits).toEqual([])
 })
+afterEach(() => term.abort(new Error('test is over')))
 
-test('a census that does not end is killed', async () => {
-  const supervisor = supervisorOf(`console.log(${JSON.stringify(heartbeat(1))}); setInterval(() => {}, 1000)`)
+test('a census gets its settings, and is killed two seconds after its term unless it ends', async () => {
   const kept = supervisor.supervise(term.signal)
-  await vi.waitFor(() => expect(lines).toHaveLength(1), { timeout: 5_000 })
-  const pid = supervisor.pid() as number
+  started[0]?.says({ kind: 'heartbeat', nodes: 7, skyhooks: 0, rssBytes: 1 })
+  await clock.advance(0)
+  expect([lines, supervisor.pid()]).toMatchObject([[{ kind: 'heartbeat', nodes: 7 }], 1])
   term.abort(new Error('the term is over'))
+  await clock.advance(1_999)
+  expect(started[0]?.met).toEqual([JSON.stringify(settings), 'end of input'])
+  await clock.advance(1)
+  expect(started[0]?.met.at(-1)).toBe('kill')
+  started[0]?.exit('it was ended by SIGKILL')
   await kept
-  expect(isRunning(pid)).toBe(false)
+  expect([supervisor.pid(), exits, clock.pendingTimers]).toEqual([undefined, [], 0])
 })
 
 test('a census that dies is started again, and its second death within ten minutes is a crash loop', async () => {
-  const kept = supervisorOf(`console.log(${JSON.stringify(heartbeat(1))}); process.exit(3)`).supervise(term.signal)
-  await vi.waitFor(() => expect(exits).toHaveLength(1), { timeout: 5_000 })
-  expect([exits, crashLoops]).toEqual([['it ended with code 3'], []])
-  nowMs = 9 * 60_000
-  await vi.waitFor(
-    () =>
-      expect(crashLoops).toEqual([
-        '30 min: the census exited twice within ten minutes, the last time because it ended with code 3',
-      ]),
-    { timeout: 5_000 },
-  )
+  const kept = supervisor.supervise(term.signal)
+  started[0]?.exit('it ended with code 3')
+  await clock.advance(999)
+  expect([exits, crashLoops, started.length]).toEqual([['it ended with code 3'], [], 1])
+  await clock.advance(9 * 60_000)
+  expect(started).toHaveLength(2)
+  started[1]?.exit('it ended with code 3')
+  await clock.advance(0)
+  expect(crashLoops).toEqual([
+    '30 min: the census exited twice within ten minutes, the last time because it ended with code 3',
+  ])
   term.abort(new Error('stands back'))
   await kept
 })
 
 test('deaths far apart are no crash loop, and those of an earlier term count', async () => {
-  const supervisor = supervisorOf('process.kill(process.pid, "SIGKILL")')
   const once = async (): Promise<void> => {
     const one = new AbortController()
-    const before = exits.length
     const kept = supervisor.supervise(one.signal)
-    await vi.waitFor(() => expect(exits.length).toBeGreaterThan(before), { timeout: 5_000 })
+    started.at(-1)?.exit('it was ended by SIGKILL')
+    await clock.advance(0)
     one.abort(new Error('the term is over'))
     await kept
   }
   await once()
-  nowMs += 10 * 60_000
+  await clock.advance(10 * 60_000)
   await once()
   expect(crashLoops).toEqual([])
-  nowMs += 9 * 60_000
+  await clock.advance(9 * 60_000)
   await once()
   expect(crashLoops).toHaveLength(1)
   expect(exits).toEqual(Array.from({ length: 3 }, () => 'it was ended by SIGKILL'))
 })
 
 test('what a census counted is there until it exits, and one that is still ending adds nothing to the next', async () => {
-  const started: { readonly output: PassThrough; readonly exit: () => void }[] = []
-  const supervisor = createCensusSupervisor({
-    settings,
-    start() {
-      const output = new PassThrough()
-      const exited = Promise.withResolvers<string>()
-      started.push({ output, exit: () => void output.end(() => exited.resolve('it ended with code 0')) })
-      return {
-        pid: started.length,
-        output,
-        exited: exited.promise,
-        send: () => undefined,
-        closeInput: () => undefined,
-        kill: () => undefined,
-      }
-    },
-    clock: systemClock,
-    onLine: (line) => void lines.push(line),
-    onExit: (how) => void exits.push(how),
-    onCrashLoop: () => {},
-  })
   const says = (at: number, subject: string, series?: FleetSeries): void =>
-    void started[at]?.output.write(`${JSON.stringify({ kind: 'series', subject, series })}\n`)
+    started[at]?.says({ kind: 'series', subject, series })
   const of = (skyhook: string): FleetSeries => ({ skyhook_node_target_count: [[[skyhook], 1]] })
-  const eventually = async (series: readonly FleetSeries[]): Promise<void> =>
-    await vi.waitFor(() => expect(supervisor.series()).toEqual(series))
 
   const first = new AbortController()
   const firstKept = supervisor.supervise(first.signal)
   says(0, 'old', of('old'))
-  await eventually([of('old')])
+  await clock.advance(0)
+  expect(supervisor.series()).toEqual([of('old')])
   first.abort(new Error('the term is over'))
   const kept = supervisor.supervise(term.signal)
   says(1, 'gone', of('gone'))
   says(1, 'new', of('new'))
   says(1, 'gone')
   says(0, 'late', of('late'))
-  await eventually([of('new')])
-  started[0]?.exit()
+  await clock.advance(0)
+  expect(supervisor.series()).toEqual([of('new')])
+  started[0]?.exit('it ended with code 0')
   await firstKept
   expect(supervisor.series()).toEqual([of('new')])
   term.abort(new Error('the term is over'))
-  started[1]?.exit()
+  started[1]?.exit('it ended with code 0')
   await kept
   expect(supervisor.series()).toEqual([])
   expect(lines).toEqual([])
 })
 
-test('a program that cannot be started counts as a death', async () => {
-  const supervisor = createCensusSupervisor({
-    settings,
-    start: () => startCensusProcess(['/no/such/program']),
-    clock: systemClock,
-    onLine: () => {},
-    onExit: (how) => void exits.push(how),
-    onCrashLoop: () => {},
-  })
-  const kept = supervisor.supervise(term.signal)
-  await vi.waitFor(() => expect(exits[0]).toContain('ENOENT'), { timeout: 5_000 })
-  term.abort(new Error('enough'))
-  await kept
-})
-
 test('a term that is over before it begins starts nothing', async () => {
   term.abort(new Error('over'))
-  await supervisorOf(wellBehaved).supervise(term.signal)
-  await sleep(50)
-  expect(lines).toEqual([])
+  await supervisor.supervise(term.signal)
+  expect(started).toEqual([])
 })
 
 describe('the lines between them', () => {

@@ -1,20 +1,14 @@
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { Variant } from 'dbus-next/lib/variant.js'
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { settingsOf } from '../../../test/support/fake-platform.ts'
-import { startFakeSystemd } from '../../../test/support/fake-systemd.ts'
-import { createVirtualClock, type VirtualClock } from '../../../test/support/virtual-clock.ts'
-import { createHostRoot } from '../../host/fs/host-root.ts'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { createHostFiles, type HostFiles } from '../../../test/support/host-files.ts'
+import { settingsOf } from '../../../test/support/sample-settings.ts'
+import { createScriptedSystemd, type ScriptedSystemd } from '../../../test/support/scripted-systemd.ts'
 import { serviceUnit } from '../../host/systemd/service-restart.ts'
-import type { Clock } from '../../schemas/clock.ts'
+import { sleep } from '../../schemas/clock.ts'
 import { emptyJournal, type InterruptRun } from '../../schemas/journal.ts'
 import type { Pod } from '../../stages/model/pods.ts'
 import { newPackage } from '../../stages/model/transitions.ts'
 import type { InterruptObservation, SkyhookView } from '../../stages/model/snapshot.ts'
-import { systemClock, systemRandom } from '../platform/system-clock.ts'
 import { createLog } from '../telemetry/log.ts'
 import { createInterrupter, type Interrupter } from './interrupts.ts'
 
@@ -27,50 +21,40 @@ const view: SkyhookView = {
   stale: false,
 }
 
-let folder: string
-let systemd: Awaited<ReturnType<typeof startFakeSystemd>>
+let systemd: ScriptedSystemd
+let files: HostFiles
 let pods: Pod[]
 let isSlotHeld: boolean
 let reports: string[]
 let interrupter: Interrupter
 
-beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'interrupts-'))
-  await startHost()
+beforeEach(() => {
+  systemd = createScriptedSystemd()
+  files = createHostFiles(systemd.clock)
+  systemd.answers('ListInhibitors', { signature: 'a(ssssuu)', body: [[]] })
+  systemd.answers('RebootWithFlags', {})
+  systemd.answers('RestartUnit', ({ body: [name] }) => {
+    const unit = String(name)
+    if (!systemd.hostUnits.has(unit))
+      return { error: 'org.freedesktop.systemd1.NoSuchUnit', text: `Unit ${unit} not found.` }
+    systemd.hostUnits.set(unit, { ...systemd.hostUnits.get(unit), invocationId: after })
+    systemd.jobRemoved(unit, 'done', '/job/5')
+    return { signature: 'o', body: ['/job/5'] }
+  })
+  for (const name of ['a.service', 'kubelet.service', 'systemd-sysctl.service'])
+    systemd.hostUnits.set(name, { activeState: 'active', invocationId: before })
   pods = []
   isSlotHeld = true
   reports = []
   interrupter = start()
 })
-afterEach(async () => {
-  await systemd[Symbol.asyncDispose]()
-  rmSync(folder, { recursive: true })
-})
 
-/** The host's systemd; `clock`: for the time limits of calls. */
-async function startHost(clock?: Clock): Promise<void> {
-  systemd = await startFakeSystemd({ clock })
-  systemd.bus.answers('ListInhibitors', { signature: 'a(ssssuu)', body: [[]] })
-  systemd.bus.answers('RebootWithFlags', {})
-  systemd.bus.answers('RestartUnit', ({ message, client }) => {
-    const [unit] = message.body as [string]
-    if (!systemd.hostUnits.has(unit))
-      return { error: 'org.freedesktop.systemd1.NoSuchUnit', text: `Unit ${unit} not found.` }
-    systemd.hostUnits.set(unit, { ...systemd.hostUnits.get(unit), invocationId: after })
-    client.send({ type: 2, replySerial: message.serial, signature: 'o', body: ['/job/5'] })
-    systemd.jobRemoved(unit, 'done', '/job/5')
-    return 'silent'
-  })
-  for (const name of ['a.service', 'kubelet.service', 'systemd-sysctl.service'])
-    systemd.hostUnits.set(name, { activeState: 'active', invocationId: before })
-}
-
-function start(clock: Clock = systemClock): Interrupter {
+function start(): Interrupter {
   return createInterrupter({
-    root: createHostRoot(folder, systemRandom),
+    root: files.root,
     units: systemd.units,
     connection: systemd.connection,
-    settings: { ...settingsOf('n', folder), copyDirRoot: '/data/skyhook' }, // the agent's own records do not move
+    settings: { ...settingsOf('n', '/'), copyDirRoot: '/data/skyhook' }, // the agent's own records do not move
     journal: () => emptyJournal('n-uid'),
     isSingleNode: () => undefined,
     pods: { listNow: async () => pods },
@@ -80,18 +64,16 @@ function start(clock: Clock = systemClock): Interrupter {
         return isSlotHeld
       },
     },
-    clock,
+    clock: systemd.clock,
     log: createLog('silent', {}),
     signal: new AbortController().signal,
   })
 }
 
-const progressPath = (): string => join(folder, '/var/lib/skyhook/.agent/interrupts/x.json')
-const progress = (): unknown => JSON.parse(readFileSync(progressPath(), 'utf8'))
-function putProgress(value: object): void {
-  mkdirSync(dirname(progressPath()), { recursive: true })
-  writeFileSync(progressPath(), JSON.stringify({ v: 1, bootId: 'boot', before: {}, ...value }))
-}
+const progressPath = '/var/lib/skyhook/.agent/interrupts/x.json'
+const progress = (): unknown => JSON.parse(files.read(progressPath))
+const putProgress = (value: object): void =>
+  files.write(progressPath, JSON.stringify({ v: 1, bootId: 'boot', before: {}, ...value }))
 const runOf = (interrupt: InterruptRun['interrupt'], change: Partial<InterruptRun> = {}): InterruptRun => ({
   id: 'x',
   interrupt,
@@ -101,72 +83,46 @@ const runOf = (interrupt: InterruptRun['interrupt'], change: Partial<InterruptRu
   ...change,
 })
 async function interrupt(run: InterruptRun): Promise<InterruptObservation | undefined> {
-  await interrupter.interrupt({ do: 'interrupt', key: 'k', run, view })
+  await systemd.settled(interrupter.interrupt({ do: 'interrupt', key: 'k', run, view }), 1_000)
   return interrupter.current().get(run.id)
 }
 const restarts = (): unknown[] =>
-  systemd.bus.calls.filter(({ member }) => member === 'RestartUnit').map(({ body }) => body[0])
-const reboots = (): number => systemd.bus.calls.filter(({ member }) => member === 'RebootWithFlags').length
+  systemd.calls.filter(({ member }) => member === 'RestartUnit').map(({ body }) => body[0])
+const reboots = (): number => systemd.calls.filter(({ member }) => member === 'RebootWithFlags').length
 
 test('an interrupt that needs nothing is done and leaves no progress', async () => {
   expect(await interrupt(runOf({ type: 'noop' }))).toEqual({ state: 'done' })
-  expect([existsSync(progressPath()), reports]).toEqual([false, ['s-uid interrupting']])
+  expect([files.exists(progressPath), reports]).toEqual([false, ['s-uid interrupting']])
 })
 
 test('a service is restarted after its invocation is on the disk', async () => {
   expect(await interrupt(runOf({ type: 'service', services: ['a'] }))).toEqual({ state: 'done' })
   expect([restarts(), progress()]).toEqual([['a.service'], { v: 1, bootId: 'boot', before: { 'a.service': before } }])
-  expect(systemd.bus.calledMembers()).toContain('Reload')
+  expect(systemd.calledMembers()).toContain('Reload')
 })
 
 describe('a daemon-reload that takes long', () => {
-  let clock: VirtualClock
-  let endReload: (() => void) | undefined
   const run = runOf({ type: 'service', services: ['a'] })
-
-  beforeEach(async () => {
-    await systemd[Symbol.asyncDispose]()
-    clock = createVirtualClock()
-    await startHost(clock)
-    interrupter = start(clock)
-    endReload = undefined
-    systemd.bus.answers('Reload', ({ message, client }) => {
-      endReload = () => client.send({ type: 2, replySerial: message.serial })
-      return 'silent'
-    })
-  })
-
-  const reloads = (): number => systemd.bus.calledMembers().filter((member) => member === 'Reload').length
-
-  /** Lets virtual time pass until it is settled, no faster than files and bus answer. */
-  async function settled<T>(promise: Promise<T>): Promise<T> {
-    const end = promise.catch(() => undefined).then(() => 'over' as const)
-    for (let turn = 0; turn < 2_000; turn++) {
-      await clock.advance(5)
-      if ((await Promise.race([end, sleep(1)])) === 'over') break
-    }
-    return await promise
-  }
+  const reloads = (): number => systemd.calledMembers().filter((member) => member === 'Reload').length
 
   test('a daemon-reload that takes a minute is followed by one restart', async () => {
-    const outcome = interrupt(run)
-    await vi.waitFor(() => expect(endReload).toBeDefined())
-    await clock.advance(60_000)
+    const { clock } = systemd
+    systemd.answers('Reload', () => sleep(clock, 60_000).then(() => ({})))
+    const outcome = interrupter.interrupt({ do: 'interrupt', key: 'k', run, view })
+    await clock.advance(59_999)
     expect(restarts()).toEqual([])
-    expect(interrupter.current().get(run.id)).toEqual({ state: 'running', reloadSinceMs: clock.steadyMs() - 60_000 })
-    endReload?.()
-    expect(await settled(outcome)).toEqual({ state: 'done' })
+    expect(interrupter.current().get(run.id)).toEqual({ state: 'running', reloadSinceMs: clock.steadyMs() - 59_999 })
+    await systemd.settled(outcome, 1_000)
+    expect(interrupter.current().get(run.id)).toEqual({ state: 'done' })
     expect([restarts(), reloads()]).toEqual([['a.service'], 1])
   })
 
   test('a daemon-reload that takes longer than the agent waits is not requested again', async () => {
-    const outcome = interrupt(run).catch(String)
-    await vi.waitFor(() => expect(endReload).toBeDefined())
-    await clock.advance(180_000)
-    expect(await settled(outcome)).toContain('Reload: no answer within 180000 ms')
+    systemd.answers('Reload', 'silent')
+    const outcome = interrupter.interrupt({ do: 'interrupt', key: 'k', run, view })
+    await expect(systemd.settled(outcome, 180_000)).rejects.toThrow('Reload: no answer within 180000 ms')
     expect(interrupter.current().get(run.id)).toBeUndefined()
-    endReload?.()
-    expect(await settled(interrupt(run))).toEqual({ state: 'done' })
+    expect(await interrupt(run)).toEqual({ state: 'done' })
     expect([restarts(), reloads()]).toEqual([['a.service'], 1])
   })
 })
@@ -213,7 +169,7 @@ test('a service that is not on the host fails with the remedy, and the others ar
 test('a pod on the node postpones the interrupt', async () => {
   pods = [{ metadata: { namespace: 'd', name: 'p', uid: 'p-uid' }, spec: {}, status: { phase: 'Running' } }] as never
   expect(await interrupt(runOf({ type: 'reboot' }))).toEqual({ state: 'aborted', why: 'pod d/p is on the node' })
-  expect([reboots(), reports, existsSync(progressPath())]).toEqual([0, [], false])
+  expect([reboots(), reports, files.exists(progressPath)]).toEqual([0, [], false])
 })
 
 test('a lost slot postpones the interrupt', async () => {
@@ -229,7 +185,7 @@ test('a canceled interrupt does not start', async () => {
 
 test('a reboot is on the disk before it is requested, and its outcome is unknown', async () => {
   let progressAtRequest: unknown
-  systemd.bus.answers('RebootWithFlags', () => {
+  systemd.answers('RebootWithFlags', () => {
     progressAtRequest = progress()
     return {}
   })
@@ -245,8 +201,8 @@ test('a reboot that was requested before is not requested again', async () => {
 
 test('a reboot that was requested asks at each look whether the host is shutting down', async () => {
   let systemState = 'running'
-  systemd.bus.answers('Get', ({ message }) => {
-    const isSystemState = (message.body as string[]).includes('SystemState')
+  systemd.answers('Get', ({ body }) => {
+    const isSystemState = body.includes('SystemState')
     return { signature: 'v', body: [isSystemState ? new Variant('s', systemState) : new Variant('b', false)] }
   })
   const run = runOf({ type: 'reboot' })
@@ -257,7 +213,7 @@ test('a reboot that was requested asks at each look whether the host is shutting
   const first = interrupter.current().get(run.id)
   const second = await interrupt(run)
   expect(second).toMatchObject({ shutdown: { sinceMs: sinceOf(first) } })
-  systemd.bus.answers('Get', { error: 'org.freedesktop.DBus.Error.NoReply' })
+  systemd.answers('Get', { error: 'org.freedesktop.DBus.Error.NoReply' })
   expect(await interrupt(run)).toMatchObject({ state: 'unknown', shutdown: { progress: 'no-answer' } })
   expect(reboots()).toBe(1)
 })
@@ -265,7 +221,7 @@ const sinceOf = (observation: InterruptObservation | undefined): number | undefi
   observation?.state === 'unknown' ? observation.shutdown?.sinceMs : undefined
 
 test('a reboot that somebody blocks is refused', async () => {
-  systemd.bus.answers('ListInhibitors', {
+  systemd.answers('ListInhibitors', {
     signature: 'a(ssssuu)',
     body: [[['shutdown', 'apt', 'upgrade runs', 'block', 0, 321]]],
   })
@@ -280,7 +236,7 @@ test('an outcome stands until it is on record', async () => {
   await interrupt(run)
   expect(restarts()).toHaveLength(1)
   await interrupter.record({ do: 'recordInterrupt', key: 'k', skyhook: 's', run, records: [] })
-  expect([interrupter.current().size, existsSync(progressPath())]).toEqual([0, false])
+  expect([interrupter.current().size, files.exists(progressPath)]).toEqual([0, false])
 })
 
 test('each command of an interrupt has a log where the operator has it, and what failed is in the log of its errors', async () => {
@@ -290,10 +246,11 @@ test('each command of an interrupt has a log where the operator has it, and what
   const progress = { state: 'retrying', stage: 'interrupt', retryAtMs: 1, failure } as const
   const record = { ...newPackage('p', { version: '1.0.0', image: 'r/p' }, 'apply'), progress }
   await interrupter.record({ do: 'recordInterrupt', key: 'k', skyhook: 's', run, records: [record] })
-  const logs = join(folder, '/var/log/skyhook/s/p/1.0.0/interrupts')
-  const contents = readdirSync(logs)
+  const logs = '/var/log/skyhook/s/p/1.0.0/interrupts'
+  const contents = files
+    .list(logs)
     .toSorted()
-    .map((file) => [file.replace(/-\d{4}-\d\d-\d\d-\d{6}/, ''), readFileSync(join(logs, file), 'utf8')])
+    .map((file) => [file.replace(/-\d{4}-\d\d-\d\d-\d{6}/, ''), files.read(`${logs}/${file}`)])
   expect(Object.fromEntries(contents.filter(([, text]) => text !== ''))).toEqual({
     'restart_all_services_0.log': 'systemctl restart systemd-sysctl.service\n',
     'service_restart_0.log': 'systemctl daemon-reload\n',
@@ -309,5 +266,5 @@ test('an interrupt that was put off has no log', async () => {
   await interrupt(run)
   const record = newPackage('p', { version: '1.0.0', image: 'r/p' }, 'apply')
   await interrupter.record({ do: 'recordInterrupt', key: 'k', skyhook: 's', run, records: [record] })
-  expect(existsSync(join(folder, '/var/log/skyhook'))).toBe(false)
+  expect(files.exists('/var/log/skyhook')).toBe(false)
 })

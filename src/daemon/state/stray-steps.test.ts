@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { startFakeSystemd } from '../../../test/support/fake-systemd.ts'
-import { createVirtualClock } from '../../../test/support/virtual-clock.ts'
+import { createScriptedSystemd, type ScriptedSystemd } from '../../../test/support/scripted-systemd.ts'
 import { emptyJournal } from '../../schemas/journal.ts'
 import type { Log } from '../telemetry/log.ts'
 import { findStraySteps, type StraySteps } from './stray-steps.ts'
@@ -8,24 +7,21 @@ import { findStraySteps, type StraySteps } from './stray-steps.ts'
 const id = '0123456789abcdef'
 const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }
 
-let systemd: Awaited<ReturnType<typeof startFakeSystemd>>
+let systemd: ScriptedSystemd
 let strays: StraySteps
 
-beforeEach(async () => {
-  systemd = await startFakeSystemd()
+beforeEach(() => {
+  systemd = createScriptedSystemd()
   strays = findStraySteps({
     systemd: systemd.units,
     connection: systemd.connection,
     journal: () => emptyJournal('n'),
-    clock: createVirtualClock(),
+    clock: systemd.clock,
     log: silent,
     wake: () => undefined,
   })
 })
-afterEach(async () => {
-  strays.close()
-  await systemd[Symbol.asyncDispose]()
-})
+afterEach(() => strays.close())
 
 const run = (unit: string): unknown => systemd.hostUnits.set(unit, { activeState: 'activating', subState: 'start' })
 
@@ -49,4 +45,10 @@ test.each([
   await strays.find()
   expect(strays.reason()).toContain(unit)
   expect(strays.ids()).toEqual([id])
+})
+
+test('a step that has ended is no stray one', async () => {
+  systemd.hostUnits.set(`skyhookd-tuned-apply-run.sh-${id}.service`, { activeState: 'failed', subState: 'failed' })
+  await strays.find()
+  expect([strays.reason(), strays.ids()]).toEqual([undefined, []])
 })

@@ -2,14 +2,14 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { systemRandom } from '../../daemon/platform/system-clock.ts'
+import { createSeededRandom } from '../../../test/support/virtual-clock.ts'
 import { onFailpoint } from '../../../test/support/on-failpoint.ts'
 import { failpoint } from './failpoint.ts'
 import { createHostRoot } from './host-root.ts'
 
 test('each fsync passes a failpoint named by what became durable', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'skyhookd-fsync-'))
-  const root = createHostRoot(folder, systemRandom)
+  const root = createHostRoot(folder, createSeededRandom(1))
   await root.mkdirp('/var/lib/skyhook/.agent')
   await root.mkdirp('/var/lib/skyhook/s/flags')
   const names: string[] = []

@@ -15,7 +15,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
-import { systemRandom } from '../../daemon/platform/system-clock.ts'
+import { createSeededRandom } from '../../../test/support/virtual-clock.ts'
 import { createHostRoot, type HostRoot } from './host-root.ts'
 
 let outside: string
@@ -28,7 +28,7 @@ beforeEach(() => {
   symlinkSync('/data/log', join(mount, 'var/log')) // leaves the root unless it is read as the host reads it
   writeFileSync(join(mount, 'etc/name'), 'the host')
   writeFileSync(join(outside, 'secret'), 'not the host')
-  root = createHostRoot(mount, systemRandom)
+  root = createHostRoot(mount, createSeededRandom(1))
 })
 afterEach(() => rmSync(outside, { recursive: true }))
 
@@ -91,7 +91,7 @@ describe('a path of the host', () => {
           mkdirSync(join(tree, 'a/b'), { recursive: true })
           for (const [index, place] of ['b', 'a/c', 'a/b/c'].entries())
             symlinkSync(targets[index] as string, join(tree, place))
-          const resolved = await createHostRoot(tree, systemRandom)
+          const resolved = await createHostRoot(tree, createSeededRandom(1))
             .resolve(`/${path.join('/')}`)
             .catch((error: NodeJS.ErrnoException) => error.code)
           expect(resolved === 'ELOOP' || resolved?.startsWith(`${tree}/`)).toBe(true)
@@ -187,5 +187,5 @@ describe('folders', () => {
 })
 
 test('the root can be that of the process', async () => {
-  expect(await createHostRoot('/', systemRandom).resolve('/proc/self/..')).toBe('/proc')
+  expect(await createHostRoot('/', createSeededRandom(1)).resolve('/proc/self/..')).toBe('/proc')
 })

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, wr
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { systemClock, systemRandom } from '../../daemon/platform/system-clock.ts'
+import { createSeededRandom, createVirtualClock } from '../../../test/support/virtual-clock.ts'
 import { journalPath, openJournalFile } from './journal-file.ts'
 import { createHostRoot, type HostRoot } from './host-root.ts'
 
@@ -13,15 +13,14 @@ let folder: string
 let file: string
 beforeEach(() => {
   mount = mkdtempSync(join(tmpdir(), 'journal-'))
-  root = createHostRoot(mount, systemRandom)
+  root = createHostRoot(mount, createSeededRandom(1))
   file = join(mount, journalPath)
   folder = join(file, '..')
   mkdirSync(folder, { recursive: true })
 })
 afterEach(() => rmSync(mount, { recursive: true }))
 
-const open = (on: HostRoot = root) =>
-  openJournalFile<Document>(on, { version: 1, clock: { ...systemClock, wallMs: () => 1234 } })
+const open = (on: HostRoot = root) => openJournalFile<Document>(on, { version: 1, clock: createVirtualClock(1234) })
 
 describe('the journal', () => {
   test('a new host has no journal, and a written one reads back the same', async () => {
@@ -88,7 +87,7 @@ describe('a damaged journal', () => {
   const readDamaged = async (host: HostRoot) =>
     await openJournalFile<{ v: 1; n: number }>(host, {
       version: 1,
-      clock: systemClock,
+      clock: createVirtualClock(),
       isWhole: ({ n }) => typeof n === 'number',
     }).read()
 
@@ -115,39 +114,47 @@ describe('writes that pile up', () => {
   /** A disk that writes when told to. */
   function slowRoot() {
     const writes: { readonly content: string; finish(error?: Error): void }[] = []
+    let onWrite = (): unknown => undefined
     const slowHost: HostRoot = {
       ...root,
       writeFileDurable: (_, data) =>
         new Promise((resolve, reject) => {
           writes.push({ content: String(data).trim(), finish: (error) => (error ? reject(error) : resolve()) })
+          onWrite()
         }),
     }
-    return { slowHost, writes }
+    /** Resolves once that many writes have started. */
+    const started = (count: number): Promise<void> =>
+      new Promise((resolve) => {
+        onWrite = () => writes.length >= count && resolve()
+        onWrite()
+      })
+    return { slowHost, writes, started }
   }
 
   test('writes that pile up become one, with the last document', async () => {
-    const { slowHost, writes } = slowRoot()
+    const { slowHost, writes, started } = slowRoot()
     const journal = open(slowHost)
     const first = journal.write({ v: 1, n: 1 })
-    await expect.poll(() => writes.length).toBe(1)
+    await started(1)
     const later = [2, 3, 4].map((n) => journal.write({ v: 1, n }))
     writes[0]?.finish()
     await first
-    await expect.poll(() => writes.length).toBe(2)
+    await started(2)
     writes[1]?.finish()
     await Promise.all(later)
     expect(writes.map(({ content }) => content)).toEqual(['{"v":1,"n":1}', '{"v":1,"n":4}'])
   })
 
   test('a failed write rejects only the callers whose document did not reach the disk', async () => {
-    const { slowHost, writes } = slowRoot()
+    const { slowHost, writes, started } = slowRoot()
     const journal = open(slowHost)
     const first = journal.write({ v: 1, n: 1 })
-    await expect.poll(() => writes.length).toBe(1)
+    await started(1)
     const second = journal.write({ v: 1, n: 2 })
     writes[0]?.finish(new Error('ENOSPC'))
     await expect(first).rejects.toThrow('ENOSPC')
-    await expect.poll(() => writes.length).toBe(2)
+    await started(2)
     writes[1]?.finish()
     await second
   })

@@ -1,11 +1,8 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import type { Variant } from 'dbus-next/lib/variant.js'
-import { afterEach, beforeEach, expect, test } from 'vitest'
-import { startFakeSystemd } from '../../../test/support/fake-systemd.ts'
-import { systemClock, systemRandom } from '../../daemon/platform/system-clock.ts'
-import { createHostRoot } from '../fs/host-root.ts'
+import { beforeEach, expect, test } from 'vitest'
+import { createHostFiles, type HostFiles } from '../../../test/support/host-files.ts'
+import { createScriptedSystemd, type ScriptedSystemd } from '../../../test/support/scripted-systemd.ts'
+import { createSeededRandom } from '../../../test/support/virtual-clock.ts'
 import { type PluginRequest, runPlugin, sweepPluginFiles } from './run-plugin.ts'
 
 const secrets = ['hunter2', 'swordfish']
@@ -19,47 +16,44 @@ const request: PluginRequest = {
 }
 const { signal } = new AbortController()
 
-let folder: string
-let systemd: Awaited<ReturnType<typeof startFakeSystemd>>
-beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'plugin-'))
-  systemd = await startFakeSystemd()
-})
-afterEach(async () => {
-  await systemd[Symbol.asyncDispose]()
-  rmSync(folder, { recursive: true })
+let systemd: ScriptedSystemd
+let host: HostFiles
+beforeEach(() => {
+  systemd = createScriptedSystemd()
+  host = createHostFiles(systemd.clock)
 })
 
 type Properties = ReadonlyMap<string, unknown>
 
 /** Carries out the unit: `plugin` has its properties, and says how it ends. */
 function carriesOut(plugin: (properties: Properties) => { readonly exitCode: number }): void {
-  systemd.bus.answers('StartTransientUnit', ({ message }) => {
-    const [unit, , properties] = message.body as [string, string, [string, Variant][]]
+  systemd.answers('StartTransientUnit', ({ body }) => {
+    const [unit, , properties] = body as [string, string, [string, Variant][]]
     const { exitCode } = plugin(new Map(properties.map(([name, { value }]) => [name, value])))
     const result = exitCode === 0 ? 'success' : 'exit-code'
     systemd.hostUnits.set(unit, { activeState: 'inactive', result, execMainCode: 1, execMainStatus: exitCode })
-    setImmediate(() => systemd.jobRemoved(unit))
+    systemd.jobRemoved(unit)
     return { signature: 'o', body: ['/job/1'] }
   })
 }
 
-const files = () => join(folder, 'run/skyhook/credential-providers')
-const root = () => createHostRoot(folder, systemRandom)
+const folder = '/run/skyhook/credential-providers'
+const files = (): string[] => host.list(folder)
 const run = async (asked = request) => {
-  const host = { root: root(), connection: systemd.connection, clock: systemClock, random: systemRandom }
-  return await runPlugin(host, asked, signal)
+  const { connection, clock } = systemd
+  const random = createSeededRandom(1)
+  return await systemd.settled(runPlugin({ root: host.root, connection, clock, random }, asked, signal))
 }
 const write = (properties: Properties, property: string, text: string): void =>
-  writeFileSync(join(folder, String(properties.get(property))), text)
-const read = (path: unknown): string => readFileSync(join(folder, String(path)), 'utf8')
+  host.write(String(properties.get(property)), text, 0o600)
+const read = (path: unknown): string => host.read(String(path))
 
 test('a plugin reads and writes files of root alone, and none of their words is in the properties', async () => {
   let shown = ''
   carriesOut((properties) => {
     shown = JSON.stringify([...properties], (_, value) => (typeof value === 'bigint' ? String(value) : value))
-    expect(statSync(files()).mode & 0o777).toBe(0o700)
-    const modes = readdirSync(files()).map((name) => statSync(join(files(), name)).mode & 0o777)
+    expect(host.modeOf(folder)).toBe(0o700)
+    const modes = files().map((name) => host.modeOf(`${folder}/${name}`))
     expect(modes).toEqual([0o600, 0o600, 0o600, 0o600])
     expect(read(properties.get('StandardInputFile'))).toBe('the request with hunter2')
     const environmentFiles = properties.get('EnvironmentFiles') as [string, boolean][]
@@ -74,7 +68,7 @@ test('a plugin reads and writes files of root alone, and none of their words is 
   expect(await run()).toBe('the answer')
   expect(shown).toContain('the config')
   for (const secret of secrets) expect(shown).not.toContain(secret)
-  expect(readdirSync(files())).toEqual([])
+  expect(files()).toEqual([])
 })
 
 test('a plugin that fails leaves what it said to root alone, until it succeeds', async () => {
@@ -85,12 +79,12 @@ test('a plugin that fails leaves what it said to root alone, until it succeeds',
   })
   const message = 'it ended with exit code 7; see /run/skyhook/credential-providers/own.err on the host'
   await expect(run()).rejects.toThrow(new RegExp(`^${message}$`))
-  expect(readdirSync(files())).toEqual(['own.err'])
-  expect(statSync(join(files(), 'own.err')).mode & 0o777).toBe(0o600)
-  expect(readFileSync(join(files(), 'own.err'), 'utf8')).toBe('no role for hunter2')
+  expect(files()).toEqual(['own.err'])
+  expect(host.modeOf(`${folder}/own.err`)).toBe(0o600)
+  expect(read(`${folder}/own.err`)).toBe('no role for hunter2')
   carriesOut(() => ({ exitCode: 0 }))
   await run()
-  expect(readdirSync(files())).toEqual([])
+  expect(files()).toEqual([])
 })
 
 test.each([
@@ -106,7 +100,7 @@ test.each([
 ])('a plugin fails when %s, and leaves nothing', async (_, plugin, message) => {
   carriesOut(plugin)
   await expect(run()).rejects.toThrow(message)
-  expect(readdirSync(files())).toEqual([])
+  expect(files()).toEqual([])
 })
 
 test('a plugin does not run with a variable that the systemd of the host would drop', async () => {
@@ -116,26 +110,26 @@ test('a plugin does not run with a variable that the systemd of the host would d
   const message = await run(withControl).catch(String)
   expect(message).toContain('environment: the value of PEM contains the control character U+000D')
   expect(message).not.toContain('swordfish')
-  expect(systemd.bus.calledMembers()).not.toContain('StartTransientUnit')
-  expect(readdirSync(files())).toEqual([])
+  expect(systemd.calledMembers()).not.toContain('StartTransientUnit')
+  expect(files()).toEqual([])
   systemd.setVersion('248')
   await run(withControl)
-  expect(systemd.bus.calledMembers()).toContain('StartTransientUnit')
+  expect(systemd.calledMembers()).toContain('StartTransientUnit')
 })
 
 test('a refusal of systemd is told without the name of the run, so that it is the same each time', async () => {
-  systemd.bus.answers('StartTransientUnit', ({ message }) => {
-    return { error: 'org.freedesktop.systemd1.LoadFailed', text: `Unit ${String(message.body[0])} is bad` }
+  systemd.answers('StartTransientUnit', ({ body }) => {
+    return { error: 'org.freedesktop.systemd1.LoadFailed', text: `Unit ${String(body[0])} is bad` }
   })
   await expect(run()).rejects.toThrow(/^systemd: Unit its unit is bad$/)
-  expect(readdirSync(files())).toEqual([])
+  expect(files()).toEqual([])
 })
 
 test('what the run of an agent that died has left is removed, and not what explains a failure', async () => {
   carriesOut(() => ({ exitCode: 0 }))
   await run()
   for (const name of ['own-1.run-out', 'own-1.run-env.0123456789ab.tmp', 'own.err'])
-    writeFileSync(join(files(), name), 'hunter2')
-  await sweepPluginFiles(root())
-  expect(readdirSync(files())).toEqual(['own.err'])
+    host.write(`${folder}/${name}`, 'hunter2')
+  await sweepPluginFiles(host.root)
+  expect(files()).toEqual(['own.err'])
 })

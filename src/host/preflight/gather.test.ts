@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { Variant } from 'dbus-next/lib/variant.js'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { startFakeSystemd } from '../../../test/support/fake-systemd.ts'
-import { systemRandom } from '../../daemon/platform/system-clock.ts'
+import { createScriptedSystemd } from '../../../test/support/scripted-systemd.ts'
+import { createSeededRandom } from '../../../test/support/virtual-clock.ts'
 import { createHostRoot } from '../fs/host-root.ts'
 import type { HostFacts } from './facts.ts'
 import { readBusFacts, readHostFacts } from './gather.ts'
@@ -19,7 +19,7 @@ function write(path: string, text: string): void {
   writeFileSync(join(host, path), text)
 }
 const gather = async (): Promise<HostFacts> =>
-  await readHostFacts(createHostRoot(host, systemRandom), { copyDirRoot, agentLogRoot: '/var/log/skyhook' })
+  await readHostFacts(createHostRoot(host, createSeededRandom(1)), { copyDirRoot, agentLogRoot: '/var/log/skyhook' })
 const line = (point: string, options: string, fileSystem = 'ext4'): string =>
   `25 1 8:1 / ${point} ${options} shared:1 - ${fileSystem} /dev/sda1 rw`
 const mounts = (...lines: readonly string[]): void => write('/proc/1/mountinfo', `${lines.join('\n')}\n`)
@@ -99,23 +99,26 @@ describe('what every host has', () => {
     expect(otherFolders.filter(({ refusedWith }) => refusedWith !== undefined)).toEqual([
       { path: '/var/log/skyhook', refusedWith: expect.stringMatching(/^E(EXIST|NOTDIR)$/) as unknown },
     ])
-    expect(await createHostRoot(host, systemRandom).readTree('/var/lib')).toEqual(['skyhook', 'skyhook/.agent'])
+    expect(await createHostRoot(host, createSeededRandom(1)).readTree('/var/lib')).toEqual([
+      'skyhook',
+      'skyhook/.agent',
+    ])
   })
 })
 
 describe('the bus', () => {
   test('systemd tells its version, and which unit the bus is', async () => {
-    await using systemd = await startFakeSystemd()
-    systemd.bus.answers('Get', ({ message }) => {
-      const [, property] = message.body as [string, string]
+    const systemd = createScriptedSystemd()
+    systemd.answers('Get', ({ body }) => {
+      const [, property] = body as [string, string]
       return { signature: 'v', body: [new Variant('s', property === 'Version' ? '255.4' : 'dbus-broker.service')] }
     })
     expect(await readBusFacts(systemd.connection)).toEqual({ systemd: '255.4', bus: 'dbus-broker.service' })
   })
 
   test('a bus that refuses to tell is no finding', async () => {
-    await using systemd = await startFakeSystemd()
-    systemd.bus.answers('Get', { error: 'org.freedesktop.DBus.Error.AccessDenied', text: 'no' })
+    const systemd = createScriptedSystemd()
+    systemd.answers('Get', { error: 'org.freedesktop.DBus.Error.AccessDenied', text: 'no' })
     expect(await readBusFacts(systemd.connection)).toEqual({ systemd: undefined, bus: undefined })
   })
 })

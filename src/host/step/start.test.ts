@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Variant } from 'dbus-next/lib/variant.js'
 import { describe, expect, test } from 'vitest'
-import { systemRandom } from '../../daemon/platform/system-clock.ts'
-import { type FakeUnit, startFakeSystemd } from '../../../test/support/fake-systemd.ts'
-import { createHostRoot } from '../fs/host-root.ts'
+import { createScriptedSystemd, type FakeUnit } from '../../../test/support/scripted-systemd.ts'
+import { createSeededRandom } from '../../../test/support/virtual-clock.ts'
+import { createHostRoot, type HostRoot } from '../fs/host-root.ts'
 import { readStepNote, sweepStepFiles } from './files.ts'
 import { observeStepUnit } from './observe.ts'
 import { forgetStepUnit, startStepUnit, type StepUnitRequest } from './start.ts'
@@ -26,14 +26,14 @@ const request: StepUnitRequest = {
   stopTimeoutMs: 30_000,
 }
 
-async function stepHost() {
-  const systemd = await startFakeSystemd()
+function stepHost() {
+  const systemd = createScriptedSystemd()
   const mount = mkdtempSync(join(tmpdir(), 'step-'))
   const results = join(mount, 'var/lib/skyhook/.agent/results')
   const environmentFolder = join(mount, 'run/skyhook')
   return {
     ...systemd,
-    host: { units: systemd.units, root: createHostRoot(mount, systemRandom) },
+    host: { units: systemd.units, root: createHostRoot(mount, createSeededRandom(1)) },
     mount,
     results,
     environmentFolder,
@@ -56,20 +56,17 @@ async function stepHost() {
       writeFileSync(join(results, 'a1'), `${JSON.stringify(record)}\n`)
     },
     started: () => {
-      const [call] = systemd.bus.calls.filter(({ member }) => member === 'StartTransientUnit')
+      const call = systemd.calls.find(({ member }) => member === 'StartTransientUnit')
       const properties = (call?.body[2] ?? []) as [string, Variant][]
       return Object.fromEntries(properties.map(([name, { value }]) => [name, value]))
     },
-    async [Symbol.asyncDispose]() {
-      await systemd[Symbol.asyncDispose]()
-      rmSync(mount, { recursive: true })
-    },
+    [Symbol.dispose]: () => rmSync(mount, { recursive: true }),
   }
 }
 
 describe('starting a step', () => {
   test('starting a step requests a unit that leaves a record, with its secrets in their own file', async () => {
-    await using fake = await stepHost()
+    using fake = stepHost()
     expect(await startStepUnit(fake.host, request)).toEqual({ started: true, found: false })
     expect(fake.started()).toEqual({
       Description: 'Skyhook demo: tuning 1.0.0, apply run.sh',
@@ -101,7 +98,7 @@ describe('starting a step', () => {
   })
 
   test('starting a step passes on further properties and time limits', async () => {
-    await using fake = await stepHost()
+    using fake = stepHost()
     const properties = { MemoryMax: 1024, MemoryLow: 512, CPUQuotaPerSecUSec: 500_000, CPUWeight: 50, Slice: 'a.slice' }
     await startStepUnit(fake.host, { ...request, properties, timeoutMs: 1500, stopTimeoutMs: 10 })
     expect(fake.started()).toMatchObject({
@@ -126,17 +123,17 @@ describe('starting a step', () => {
     ['number', { properties: { MemoryMax: 0 } }],
     ['text', { properties: { Slice: 'a\nUser=root' } }],
   ])('a bad %s is refused before anything happens on the host', async (_, change) => {
-    await using fake = await stepHost()
+    using fake = stepHost()
     expect(await startStepUnit(fake.host, { ...request, ...change })).toMatchObject({
       started: false,
       error: { kind: 'invalid' },
     })
     expect(readdirSync(fake.mount)).toEqual([])
-    expect(fake.bus.calls).toEqual([])
+    expect(fake.calls).toEqual([])
   })
 
   test('a step whose variable systemd would drop leaves nothing on the host, and a newer systemd starts it', async () => {
-    await using fake = await stepHost()
+    using fake = stepHost()
     fake.setVersion('247.3-7+deb11u5')
     const withControl = { ...request, environment: { PEM: 'secret\r\n' } }
     const refusal = await startStepUnit(fake.host, withControl)
@@ -144,13 +141,13 @@ describe('starting a step', () => {
     expect(refusal).toMatchObject({ started: false, error: { kind: 'invalid', message: message as unknown } })
     expect(JSON.stringify(refusal)).not.toContain('secret')
     expect(readdirSync(fake.mount)).toEqual([])
-    expect(fake.bus.calledMembers()).not.toContain('StartTransientUnit')
+    expect(fake.calledMembers()).not.toContain('StartTransientUnit')
     fake.setVersion('248')
     expect(await startStepUnit(fake.host, withControl)).toEqual({ started: true, found: false })
   })
 
   test('a step whose variable counts on the version of systemd is not requested without a bus', async () => {
-    await using fake = await stepHost()
+    using fake = stepHost()
     fake.connection.close()
     const start = await startStepUnit(fake.host, { ...request, environment: { PEM: 'secret\r\n' } })
     expect(start).toMatchObject({ started: false, error: { kind: 'not-connected' } })
@@ -158,16 +155,16 @@ describe('starting a step', () => {
   })
 
   test('starting a step again finds its unit and keeps it loaded', async () => {
-    await using fake = await stepHost()
-    fake.bus.answers('StartTransientUnit', { error: 'org.freedesktop.systemd1.UnitExists' })
+    using fake = stepHost()
+    fake.answers('StartTransientUnit', { error: 'org.freedesktop.systemd1.UnitExists' })
     expect(await startStepUnit(fake.host, request)).toEqual({ started: true, found: true })
-    expect(fake.bus.calledMembers()).toContain('RefUnit')
+    expect(fake.calledMembers()).toContain('RefUnit')
     expect(existsSync(join(fake.environmentFolder, 'a1.env'))).toBe(true)
   })
 
   test('a start that systemd refuses leaves no secret behind', async () => {
-    await using fake = await stepHost()
-    fake.bus.answers('StartTransientUnit', { error: 'org.freedesktop.systemd1.BadUnitSetting', text: 'no' })
+    using fake = stepHost()
+    fake.answers('StartTransientUnit', { error: 'org.freedesktop.systemd1.BadUnitSetting', text: 'no' })
     expect(await startStepUnit(fake.host, request)).toMatchObject({
       started: false,
       error: { kind: 'refused', isUnitNameTaken: true },
@@ -176,8 +173,8 @@ describe('starting a step', () => {
   })
 
   test('a start on a host that is going down does not count against the step', async () => {
-    await using fake = await stepHost()
-    fake.bus.answers('StartTransientUnit', {
+    using fake = stepHost()
+    fake.answers('StartTransientUnit', {
       error: 'org.freedesktop.systemd1.TransactionIsDestructive',
       text: 'has shutdown in the way',
     })
@@ -186,38 +183,35 @@ describe('starting a step', () => {
   })
 
   test('the environment of a step stays when the answer to its start is lost', async () => {
-    await using fake = await stepHost()
-    fake.bus.answers('StartTransientUnit', ({ client }) => {
-      client.hangUp()
-      return 'silent'
-    })
+    using fake = stepHost()
+    fake.answers('StartTransientUnit', 'lost-answer')
     expect(await startStepUnit(fake.host, request)).toMatchObject({ started: false, error: { kind: 'unknown' } })
     expect(readdirSync(fake.environmentFolder)).toEqual(['a1.env'])
   })
 
   test('a step is not requested without a bus', async () => {
-    await using fake = await stepHost()
+    using fake = stepHost()
     fake.connection.close()
     expect(await startStepUnit(fake.host, request)).toMatchObject({ started: false, error: { kind: 'not-connected' } })
     expect(readdirSync(fake.environmentFolder)).toEqual([])
   })
 
   test('a start reports why files of the host cannot be written', async () => {
-    await using fake = await stepHost()
+    using fake = stepHost()
     writeFileSync(join(fake.mount, 'run'), 'a file where a folder should be')
     expect(await startStepUnit(fake.host, request)).toMatchObject({
       started: false,
       error: { kind: 'host', message: expect.stringContaining('ENOTDIR') as string },
     })
-    expect(fake.bus.calls).toEqual([])
+    expect(fake.calls).toEqual([])
   })
 
   test('a start that cannot prepare the result leaves no secret behind', async () => {
-    await using fake = await stepHost()
+    using fake = stepHost()
     writeFileSync(join(fake.mount, 'var'), 'a file where a folder should be')
     expect(await startStepUnit(fake.host, request)).toMatchObject({ started: false, error: { kind: 'host' } })
     expect(readdirSync(fake.environmentFolder)).toEqual([])
-    expect(fake.bus.calls).toEqual([])
+    expect(fake.calls).toEqual([])
   })
 })
 
@@ -230,11 +224,11 @@ describe('a step', () => {
       { activeState: 'deactivating', subState: 'stop-post', invocationId: unitInvocationId },
     ],
   ])('a step %s is running, even with a record', async (_, state) => {
-    await using fake = await stepHost()
+    using fake = stepHost()
     fake.unit(state)
     fake.record()
     expect(await observeStepUnit(fake.host, step)).toEqual({ state: 'running' })
-    expect(fake.bus.calledMembers()).toContain('RefUnit')
+    expect(fake.calledMembers()).toContain('RefUnit')
   })
 
   const fromFile = {
@@ -244,14 +238,14 @@ describe('a step', () => {
   }
 
   test('the record tells the end of a step that nobody watched', async () => {
-    await using fake = await stepHost()
+    using fake = stepHost()
     fake.record()
     expect(await observeStepUnit(fake.host, { ...step, bootId: currentBootId })).toEqual(fromFile)
-    expect(fake.bus.calledMembers()).not.toContain('GetAll') // the cheap way
+    expect(fake.calledMembers()).not.toContain('GetAll') // the cheap way
   })
 
   test('the observation shows that a shutdown stopped the step', async () => {
-    await using fake = await stepHost()
+    using fake = stepHost()
     fake.record({ result: 'signal', code: 'killed', status: 'TERM', system: 'stopping' })
     expect(await observeStepUnit(fake.host, step)).toMatchObject({
       result: { outcome: 'killed', signal: 'SIGTERM' },
@@ -263,7 +257,7 @@ describe('a step', () => {
     ['another boot', { boot: '00000000-1e8c-4755-b850-3daeeb4791a8' }],
     ['another attempt', { attempt: 'a2' }],
   ])('a record of %s does not tell the end of the step', async (_, changes) => {
-    await using fake = await stepHost()
+    using fake = stepHost()
     fake.record(changes)
     expect(await observeStepUnit(fake.host, { ...step, bootId: currentBootId })).toEqual({
       state: 'absent',
@@ -271,7 +265,7 @@ describe('a step', () => {
   })
 
   test('a record of an earlier run than the loaded unit does not count', async () => {
-    await using fake = await stepHost()
+    using fake = stepHost()
     fake.record({ invocation: 'b'.repeat(32) })
     fake.unit({
       activeState: 'failed',
@@ -288,7 +282,7 @@ describe('a step', () => {
   })
 
   test('the unit tells the end of a step whose record could not be written', async () => {
-    await using fake = await stepHost()
+    using fake = stepHost()
     fake.unit({
       activeState: 'inactive',
       invocationId: unitInvocationId,
@@ -304,12 +298,12 @@ describe('a step', () => {
   })
 
   test('a step without record and unit is absent, never a success', async () => {
-    await using fake = await stepHost()
+    using fake = stepHost()
     expect(await observeStepUnit(fake.host, step)).toEqual({ state: 'absent' })
   })
 
   test('a step canceled before it ran counts as not started', async () => {
-    await using fake = await stepHost()
+    using fake = stepHost()
     fake.unit({ activeState: 'inactive' })
     expect(await observeStepUnit(fake.host, step)).toMatchObject({
       state: 'ended',
@@ -318,40 +312,36 @@ describe('a step', () => {
   })
 
   test('a record that appears between two reads is not lost', async () => {
-    await using fake = await stepHost()
-    fake.bus.answers('Get', ({ message, client }) => {
-      setTimeout(() => {
-        fake.record() // long after the file was first looked for
-        client.send({
-          type: 2,
-          replySerial: message.serial,
-          signature: 'v',
-          body: [new Variant('ay', Buffer.alloc(0))],
-        })
-      }, 20)
-      return 'silent'
+    using fake = stepHost()
+    const { root } = fake.host
+    const firstRead = Promise.withResolvers<void>()
+    const readText: HostRoot['readText'] = async (path) => await root.readText(path).finally(() => firstRead.resolve())
+    fake.answers('Get', async () => {
+      await firstRead.promise
+      fake.record()
+      return { signature: 'v', body: [new Variant('ay', Buffer.alloc(0))] }
     })
-    expect(await observeStepUnit(fake.host, step)).toEqual(fromFile)
+    expect(await observeStepUnit({ ...fake.host, root: { ...root, readText } }, step)).toEqual(fromFile)
   })
 })
 
 describe('afterwards', () => {
   test('stopping a step asks systemd, and reports when there was nothing to stop', async () => {
-    await using fake = await stepHost()
+    using fake = stepHost()
     expect(await fake.host.units.stop(unitName)).toBe(true)
-    fake.bus.answers('StopUnit', { error: 'org.freedesktop.systemd1.NoSuchUnit' })
+    fake.answers('StopUnit', { error: 'org.freedesktop.systemd1.NoSuchUnit' })
     expect(await fake.host.units.stop(unitName)).toBe(false)
   })
 
   test('forgetting a step removes unit, secrets and note, and leaves the record for the sweep', async () => {
-    await using fake = await stepHost()
+    using fake = stepHost()
     await startStepUnit(fake.host, { ...request, note: 'where it writes' })
     expect(await readStepNote(fake.host, step.id)).toBe('where it writes')
     expect(statSync(join(fake.environmentFolder, 'a1.note')).mode & 0o777).toBe(0o600)
     fake.record()
     await forgetStepUnit(fake.host, step)
     expect(await readStepNote(fake.host, step.id)).toBeUndefined()
-    expect(fake.bus.calledMembers()).toEqual(expect.arrayContaining(['ResetFailedUnit', 'UnrefUnit']))
+    expect(fake.calledMembers()).toEqual(expect.arrayContaining(['ResetFailedUnit', 'UnrefUnit']))
     expect(readdirSync(fake.environmentFolder)).toEqual([])
     await sweepStepFiles(fake.host, new Set(['a1']))
     expect(readdirSync(fake.results)).toEqual(['a1'])
@@ -360,7 +350,7 @@ describe('afterwards', () => {
   })
 
   test('the sweep spares files in use and files of others', async () => {
-    await using fake = await stepHost()
+    using fake = stepHost()
     await sweepStepFiles(fake.host, new Set()) // a host where nothing ever ran
     mkdirSync(fake.environmentFolder, { recursive: true })
     for (const name of ['a1.env', 'a1.note', 'a2.env', 'a2.note', 'a1.env.0123.tmp', 'agent.sock'])
@@ -370,7 +360,7 @@ describe('afterwards', () => {
   })
 
   test('an id that cannot be the name of a file is an error', async () => {
-    await using fake = await stepHost()
+    using fake = stepHost()
     await expect(observeStepUnit(fake.host, { ...step, id: '../../etc/passwd' })).rejects.toThrow(
       'is not the id of an attempt',
     )

@@ -1,27 +1,25 @@
 import { Variant } from 'dbus-next/lib/variant.js'
 import { describe, expect, test } from 'vitest'
-import { startFakeSystemd } from '../../../test/support/fake-systemd.ts'
+import { createScriptedSystemd, type ScriptedSystemd } from '../../../test/support/scripted-systemd.ts'
 import { isShuttingDown, listInhibitors, reboot } from './reboot.ts'
 
-async function startFakeLogin(
-  inhibitors: readonly (readonly [what: string, who: string, why: string, mode: string])[] = [],
-) {
-  const systemd = await startFakeSystemd()
-  systemd.bus.answers('ListInhibitors', {
+function createLogin(inhibitors: readonly (readonly [what: string, who: string, why: string, mode: string])[] = []) {
+  const systemd = createScriptedSystemd()
+  systemd.answers('ListInhibitors', {
     signature: 'a(ssssuu)',
     body: [inhibitors.map((inhibitor) => [...inhibitor, 0, 321])],
   })
-  systemd.bus.answers('RebootWithFlags', {})
-  systemd.bus.answers('Reboot', {})
+  systemd.answers('RebootWithFlags', {})
+  systemd.answers('Reboot', {})
   return systemd
 }
 
-const rebootCalls = (systemd: Awaited<ReturnType<typeof startFakeLogin>>) =>
-  systemd.bus.calls.filter(({ member }) => member?.startsWith('Reboot')).map(({ member, body }) => [member, ...body])
+const rebootCalls = (systemd: ScriptedSystemd) =>
+  systemd.calls.filter(({ member }) => member.startsWith('Reboot')).map(({ member, body }) => [member, ...body])
 
 describe('a reboot', () => {
   test('logind accepts a reboot', async () => {
-    await using systemd = await startFakeLogin([
+    const systemd = createLogin([
       ['shutdown:sleep', 'kubelet', 'pods first', 'delay'],
       ['sleep', 'backup', 'runs', 'block'],
     ])
@@ -38,7 +36,7 @@ describe('a reboot', () => {
   })
 
   test.each(['block', 'block-weak'])('a reboot is not requested while an inhibitor blocks it (%s)', async (mode) => {
-    await using systemd = await startFakeLogin([['idle:shutdown', 'apt', 'upgrade runs', mode]])
+    const systemd = createLogin([['idle:shutdown', 'apt', 'upgrade runs', mode]])
     expect(await reboot(systemd.connection)).toEqual({
       outcome: 'refused',
       reason: 'apt (pid 321) blocks it: upgrade runs',
@@ -49,8 +47,8 @@ describe('a reboot', () => {
   test.each(['UnknownMethod', 'InvalidArgs'])(
     'a reboot is requested by the old method where the new one is unknown (%s)',
     async (error) => {
-      await using systemd = await startFakeLogin()
-      systemd.bus.answers('RebootWithFlags', { error: `org.freedesktop.DBus.Error.${error}` })
+      const systemd = createLogin()
+      systemd.answers('RebootWithFlags', { error: `org.freedesktop.DBus.Error.${error}` })
       expect(await reboot(systemd.connection)).toEqual({ outcome: 'accepted' })
       expect(rebootCalls(systemd)).toEqual([
         ['RebootWithFlags', 1n],
@@ -60,14 +58,14 @@ describe('a reboot', () => {
   )
 
   test('a reboot already under way counts as accepted', async () => {
-    await using systemd = await startFakeLogin()
-    systemd.bus.answers('RebootWithFlags', { error: 'org.freedesktop.login1.OperationInProgress' })
+    const systemd = createLogin()
+    systemd.answers('RebootWithFlags', { error: 'org.freedesktop.login1.OperationInProgress' })
     expect(await reboot(systemd.connection)).toEqual({ outcome: 'accepted' })
   })
 
   test('a reboot refused by logind carries the text of logind', async () => {
-    await using systemd = await startFakeLogin()
-    systemd.bus.answers('RebootWithFlags', { error: 'org.freedesktop.login1.BlockedByInhibitorLock', text: 'blocked' })
+    const systemd = createLogin()
+    systemd.answers('RebootWithFlags', { error: 'org.freedesktop.login1.BlockedByInhibitorLock', text: 'blocked' })
     expect(await reboot(systemd.connection)).toEqual({
       outcome: 'refused',
       reason: 'blocked (org.freedesktop.login1.BlockedByInhibitorLock)',
@@ -75,21 +73,20 @@ describe('a reboot', () => {
   })
 
   test('a reboot is unknown when the bus ends before the answer, or logind stays silent', async () => {
-    await using systemd = await startFakeLogin()
-    systemd.bus.answers('RebootWithFlags', ({ client }) => {
-      client.hangUp()
-      return 'silent'
-    })
+    const systemd = createLogin()
+    systemd.answers('RebootWithFlags', 'lost-answer')
     expect(await reboot(systemd.connection)).toMatchObject({ outcome: 'unknown' })
-    systemd.bus.answers('RebootWithFlags', 'silent')
-    expect(await reboot(systemd.connection, { timeoutMs: 20 })).toMatchObject({ outcome: 'unknown' })
+    systemd.answers('RebootWithFlags', 'silent')
+    expect(await systemd.settled(reboot(systemd.connection, { timeoutMs: 20 }), 100)).toMatchObject({
+      outcome: 'unknown',
+    })
     expect(rebootCalls(systemd)).toHaveLength(2) // each once: never again blindly
   })
 
   test('a reboot is not requested when logind cannot list inhibitors', async () => {
-    await using systemd = await startFakeLogin()
-    systemd.bus.answers('ListInhibitors', 'silent')
-    expect(await reboot(systemd.connection, { timeoutMs: 20 })).toMatchObject({
+    const systemd = createLogin()
+    systemd.answers('ListInhibitors', 'silent')
+    expect(await systemd.settled(reboot(systemd.connection, { timeoutMs: 20 }), 100)).toMatchObject({
       outcome: 'refused',
       reason: expect.stringContaining('cannot read the inhibitors') as string,
     })
@@ -104,9 +101,9 @@ describe('a shutdown', () => {
     [undefined, 'stopping', true],
     [undefined, 'degraded', false],
   ])('logind that says %s and systemd that says %s mean a shutdown: %s', async (isPreparing, state, expected) => {
-    await using systemd = await startFakeLogin()
-    systemd.bus.answers('Get', ({ message }) => {
-      const [, property] = message.body as [string, string]
+    const systemd = createLogin()
+    systemd.answers('Get', ({ body }) => {
+      const [, property] = body as [string, string]
       if (property === 'SystemState') return { signature: 'v', body: [new Variant('s', state)] }
       return isPreparing === undefined
         ? { error: 'org.freedesktop.DBus.Error.ServiceUnknown' }
@@ -116,8 +113,10 @@ describe('a shutdown', () => {
   })
 
   test('a shutdown is unknown while systemd does not answer', async () => {
-    await using systemd = await startFakeLogin()
-    systemd.bus.answers('Get', 'silent')
-    await expect(isShuttingDown(systemd.connection, { timeoutMs: 20 })).rejects.toThrow(/no reply|20 ms/i)
+    const systemd = createLogin()
+    systemd.answers('Get', 'silent')
+    await expect(systemd.settled(isShuttingDown(systemd.connection, { timeoutMs: 20 }), 20)).rejects.toThrow(
+      /no reply|20 ms/i,
+    )
   })
 })

@@ -1,15 +1,14 @@
 import { describe, expect, test } from 'vitest'
-import { systemClock } from '../../daemon/platform/system-clock.ts'
-import { type FakeUnit, startFakeSystemd } from '../../../test/support/fake-systemd.ts'
+import { createScriptedSystemd, type FakeUnit, type ScriptedSystemd } from '../../../test/support/scripted-systemd.ts'
+import { sleep } from '../../schemas/clock.ts'
 import { confirmRestart, type RestartRequest, restartService, serviceUnit } from './service-restart.ts'
-import type { Units } from './units.ts'
 
 const previousInvocation = 'a'.repeat(32)
 const nextInvocation = 'b'.repeat(32)
 const unitName = 'kubelet.service'
-const requestOf = ({ units }: { readonly units: Units }): RestartRequest => ({
+const requestOf = ({ units, clock }: ScriptedSystemd): RestartRequest => ({
   units,
-  clock: systemClock,
+  clock,
   unit: unitName,
   previousInvocation,
   settleMs: 20,
@@ -17,44 +16,38 @@ const requestOf = ({ units }: { readonly units: Units }): RestartRequest => ({
 })
 
 /** A systemd whose kubelet runs; a restart makes it `then`, and its job ends so, before or after the answer. */
-async function runningService(
+function runningService(
   then: FakeUnit = { activeState: 'active', invocationId: nextInvocation },
   job = 'done',
   order: 'signal first' | 'answer first' = 'answer first',
-) {
-  const systemd = await startFakeSystemd()
+): ScriptedSystemd {
+  const systemd = createScriptedSystemd()
+  const answer = { signature: 'o', body: ['/job/5'] }
   systemd.hostUnits.set(unitName, { activeState: 'active', invocationId: previousInvocation })
-  systemd.bus.answers('RestartUnit', ({ message, client }) => {
+  systemd.answers('RestartUnit', () => {
     systemd.hostUnits.set(unitName, then)
-    const answer = () => client.send({ type: 2, replySerial: message.serial, signature: 'o', body: ['/job/5'] })
-    const signals = () => {
-      systemd.jobRemoved('other.service', 'failed', '/job/3')
-      systemd.jobRemoved(unitName, 'canceled', '/job/4') // somebody else's job
-      systemd.jobRemoved('the-real-name-of-kubelet.service', job, '/job/5')
-    }
-    if (order === 'signal first') signals()
-    answer()
-    if (order === 'answer first') signals()
-    return 'silent'
+    systemd.jobRemoved('other.service', 'failed', '/job/3')
+    systemd.jobRemoved(unitName, 'canceled', '/job/4') // somebody else's job
+    systemd.jobRemoved('the-real-name-of-kubelet.service', job, '/job/5')
+    return order === 'answer first' ? answer : sleep(systemd.clock, 10).then(() => answer)
   })
   return systemd
 }
+
+/** The outcome, within two seconds. */
+const restart = async (systemd: ScriptedSystemd, changes: Partial<RestartRequest> = {}) =>
+  await systemd.settled(restartService({ ...requestOf(systemd), ...changes }), 2_000)
 
 describe('a service', () => {
   test.each(['signal first', 'answer first'] as const)(
     'a service is restarted when it runs as a new invocation and stays up, %s',
     async (order) => {
-      await using systemd = await runningService(undefined, 'done', order)
-      expect(await restartService(requestOf(systemd))).toEqual({
+      const systemd = runningService(undefined, 'done', order)
+      expect(await restart(systemd)).toEqual({
         outcome: 'restarted',
         invocationId: nextInvocation,
       })
-      expect(systemd.bus.calledMembers().slice(0, 4)).toEqual([
-        'Subscribe',
-        'ResetFailedUnit',
-        'RefUnit',
-        'RestartUnit',
-      ])
+      expect(systemd.calledMembers().slice(0, 4)).toEqual(['Subscribe', 'ResetFailedUnit', 'RefUnit', 'RestartUnit'])
     },
   )
 
@@ -115,8 +108,8 @@ describe('a service', () => {
       { reason: 'not-active', detail: 'was not restarted' },
     ],
   ])('a service %s is not restarted', async (_, then, job, { reason, detail }) => {
-    await using systemd = await runningService(then, job)
-    expect(await restartService(requestOf(systemd))).toMatchObject({
+    const systemd = runningService(then, job)
+    expect(await restart(systemd)).toMatchObject({
       outcome: 'failed',
       reason,
       detail: expect.stringContaining(detail) as string,
@@ -124,39 +117,37 @@ describe('a service', () => {
   })
 
   test('a oneshot service is restarted when it has ended successfully', async () => {
-    await using systemd = await runningService({
+    const systemd = runningService({
       activeState: 'inactive',
       type: 'oneshot',
       result: 'success',
       invocationId: nextInvocation,
     })
-    expect(await restartService(requestOf(systemd))).toEqual({
+    expect(await restart(systemd)).toEqual({
       outcome: 'restarted',
       invocationId: nextInvocation,
     })
   })
 
   test('a service that did not run because of its condition need not be restarted', async () => {
-    await using systemd = await runningService({ activeState: 'inactive', conditionResult: false })
-    expect(await restartService({ ...requestOf(systemd), previousInvocation: '' })).toMatchObject({
+    const systemd = runningService({ activeState: 'inactive', conditionResult: false })
+    expect(await restart(systemd, { previousInvocation: '' })).toMatchObject({
       outcome: 'not-needed',
     })
   })
 
   test('a service that dies while it is watched is not restarted', async () => {
-    await using systemd = await runningService()
-    setTimeout(
-      () =>
-        systemd.hostUnits.set(unitName, {
-          activeState: 'failed',
-          subState: 'failed',
-          result: 'exit-code',
-          execMainCode: 1,
-          execMainStatus: 1,
-        }),
-      50,
+    const systemd = runningService()
+    systemd.clock.startTimer(50, () =>
+      systemd.hostUnits.set(unitName, {
+        activeState: 'failed',
+        subState: 'failed',
+        result: 'exit-code',
+        execMainCode: 1,
+        execMainStatus: 1,
+      }),
     )
-    expect(await restartService({ ...requestOf(systemd), settleMs: 150 })).toMatchObject({
+    expect(await restart(systemd, { settleMs: 150 })).toMatchObject({
       outcome: 'failed',
       reason: 'not-active',
     })
@@ -168,9 +159,9 @@ describe('a service', () => {
     ['BadUnitSetting', 'bad-unit'],
     ['OnlyByDependency', 'refused'],
   ])('a restart is refused with %s', async (error, reason) => {
-    await using systemd = await runningService()
-    systemd.bus.answers('RestartUnit', { error: `org.freedesktop.systemd1.${error}`, text: 'words' })
-    expect(await restartService(requestOf(systemd))).toEqual({
+    const systemd = runningService()
+    systemd.answers('RestartUnit', { error: `org.freedesktop.systemd1.${error}`, text: 'words' })
+    expect(await restart(systemd)).toEqual({
       outcome: 'failed',
       reason,
       detail: `words (org.freedesktop.systemd1.${error})`,
@@ -178,17 +169,17 @@ describe('a service', () => {
   })
 
   test('a restart is not requested on a host that is going down', async () => {
-    await using systemd = await runningService()
-    systemd.bus.answers('RestartUnit', { error: 'org.freedesktop.systemd1.TransactionIsDestructive', text: 'words' })
-    expect(await restartService(requestOf(systemd))).toMatchObject({
+    const systemd = runningService()
+    systemd.answers('RestartUnit', { error: 'org.freedesktop.systemd1.TransactionIsDestructive', text: 'words' })
+    expect(await restart(systemd)).toMatchObject({
       outcome: 'not-requested',
     })
   })
 
   test('a restart that takes too long fails with a reason', async () => {
-    await using systemd = await runningService()
-    systemd.bus.answers('RestartUnit', { signature: 'o', body: ['/job/5'] })
-    expect(await restartService({ ...requestOf(systemd), timeoutMs: 30 })).toMatchObject({
+    const systemd = runningService()
+    systemd.answers('RestartUnit', { signature: 'o', body: ['/job/5'] })
+    expect(await restart(systemd, { timeoutMs: 30 })).toMatchObject({
       outcome: 'failed',
       reason: 'timeout',
     })
@@ -200,57 +191,53 @@ describe('a restart whose end is lost is unknown', () => {
     ['before the answer', false],
     ['after the answer', true],
   ])('the outcome of a restart is unknown when the connection ends %s', async (_, answers) => {
-    await using systemd = await runningService()
-    systemd.bus.answers('RestartUnit', ({ client }) => {
-      setTimeout(() => client.hangUp(), 10)
+    const systemd = runningService()
+    systemd.answers('RestartUnit', () => {
+      systemd.clock.startTimer(10, () => systemd.hangUp())
       return answers ? { signature: 'o', body: ['/job/5'] } : 'silent'
     })
-    expect(await restartService(requestOf(systemd))).toMatchObject({
+    expect(await restart(systemd)).toMatchObject({
       outcome: 'unknown',
     })
   })
 
   test('the outcome of a restart is unknown when systemd leaves the bus', async () => {
-    await using systemd = await runningService()
-    systemd.bus.answers('RestartUnit', ({ client }) => {
-      const change = {
-        type: 4,
-        path: '/org/freedesktop/DBus',
-        interface: 'org.freedesktop.DBus',
-        member: 'NameOwnerChanged',
-        signature: 'sss',
-        sender: 'org.freedesktop.DBus',
-      }
-      setTimeout(() => client.send({ ...change, body: ['org.freedesktop.systemd1', ':1.1', ''] }), 10)
+    const systemd = runningService()
+    systemd.answers('RestartUnit', () => {
+      systemd.clock.startTimer(10, systemd.leaveBus)
       return { signature: 'o', body: ['/job/5'] }
     })
-    expect(await restartService(requestOf(systemd))).toMatchObject({
+    expect(await restart(systemd)).toMatchObject({
       outcome: 'unknown',
     })
   })
 
   test('the outcome of an aborted restart is unknown', async () => {
-    await using systemd = await runningService()
+    const systemd = runningService()
     const abortController = new AbortController()
-    systemd.bus.answers('RestartUnit', () => {
-      setTimeout(() => abortController.abort(), 10)
+    systemd.answers('RestartUnit', () => {
+      systemd.clock.startTimer(10, () => abortController.abort())
       return { signature: 'o', body: ['/job/5'] }
     })
-    expect(await restartService({ ...requestOf(systemd), signal: abortController.signal })).toMatchObject({
+    expect(await restart(systemd, { signal: abortController.signal })).toMatchObject({
       outcome: 'unknown',
     })
   })
 
   test('the unit decides the outcome of a restart whose answer was lost', async () => {
-    await using systemd = await startFakeSystemd()
+    const systemd = createScriptedSystemd()
     systemd.hostUnits.set(unitName, { activeState: 'active', invocationId: previousInvocation, job: 5 })
-    setTimeout(() => systemd.hostUnits.set(unitName, { activeState: 'active', invocationId: nextInvocation }), 80)
-    expect(await confirmRestart(requestOf(systemd))).toEqual({
+    systemd.clock.startTimer(80, () =>
+      systemd.hostUnits.set(unitName, { activeState: 'active', invocationId: nextInvocation }),
+    )
+    const confirm = async (changes: Partial<RestartRequest> = {}) =>
+      await systemd.settled(confirmRestart({ ...requestOf(systemd), ...changes }), 2_000)
+    expect(await confirm()).toEqual({
       outcome: 'restarted',
       invocationId: nextInvocation,
     })
     systemd.hostUnits.set(unitName, { activeState: 'active', invocationId: previousInvocation })
-    expect(await confirmRestart(requestOf(systemd))).toMatchObject({
+    expect(await confirm()).toMatchObject({
       outcome: 'not-requested',
     })
     systemd.hostUnits.set(unitName, {
@@ -260,12 +247,12 @@ describe('a restart whose end is lost is unknown', () => {
       execMainCode: 1,
       execMainStatus: 1,
     })
-    expect(await confirmRestart(requestOf(systemd))).toMatchObject({
+    expect(await confirm()).toMatchObject({
       outcome: 'failed',
       reason: 'not-active',
     })
     systemd.hostUnits.set(unitName, { activeState: 'activating', invocationId: nextInvocation })
-    expect(await confirmRestart({ ...requestOf(systemd), timeoutMs: 60 })).toMatchObject({
+    expect(await confirm({ timeoutMs: 60 })).toMatchObject({
       outcome: 'failed',
       reason: 'timeout',
     })
@@ -280,9 +267,9 @@ test.each([
 ])('the service %s is the unit %s', (name, unit) => expect(serviceUnit(name)).toBe(unit))
 
 test('a restart without a bus is not requested', async () => {
-  await using systemd = await startFakeSystemd()
+  const systemd = createScriptedSystemd()
   systemd.connection.close()
-  expect(await restartService(requestOf(systemd))).toMatchObject({
+  expect(await restart(systemd)).toMatchObject({
     outcome: 'not-requested',
   })
 })

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { startFakeSystemd } from '../../../test/support/fake-systemd.ts'
+import { createScriptedSystemd } from '../../../test/support/scripted-systemd.ts'
 import { flag, text } from './unit-properties.ts'
 import { isLive } from './unit-state.ts'
 
@@ -12,15 +12,15 @@ const unitInvocationId = 'c937d30dc04618bcca73153f83757c00'
 
 describe('starting a transient unit', () => {
   test('starting a transient unit returns its job', async () => {
-    await using systemd = await startFakeSystemd()
+    const systemd = createScriptedSystemd()
     expect(await systemd.units.startTransient('a.service', properties)).toEqual({ outcome: 'started', job: '/job/1' })
   })
 
   test('starting a unit leaves out optional properties that systemd does not know', async () => {
-    await using systemd = await startFakeSystemd()
+    const systemd = createScriptedSystemd()
     const sent: string[][] = []
-    systemd.bus.answers('StartTransientUnit', ({ message }) => {
-      const names = (message.body[2] as [string, unknown][]).map(([name]) => name)
+    systemd.answers('StartTransientUnit', ({ body }) => {
+      const names = (body[2] as [string, unknown][]).map(([name]) => name)
       sent.push(names)
       if (!names.includes('CollectMode')) return { signature: 'o', body: ['/job/2'] }
       return {
@@ -36,15 +36,15 @@ describe('starting a transient unit', () => {
   })
 
   test('starting a unit is refused when systemd does not know a required property', async () => {
-    await using systemd = await startFakeSystemd()
+    const systemd = createScriptedSystemd()
     const error = 'org.freedesktop.DBus.Error.PropertyReadOnly'
-    systemd.bus.answers('StartTransientUnit', { error, text: 'Cannot set property AddRef, or unknown property.' })
+    systemd.answers('StartTransientUnit', { error, text: 'Cannot set property AddRef, or unknown property.' })
     expect(await systemd.units.startTransient('a.service', properties)).toMatchObject({
       outcome: 'refused',
       error,
       isUnitNameTaken: false,
     })
-    expect(systemd.bus.calledMembers().filter((member) => member === 'StartTransientUnit')).toHaveLength(1)
+    expect(systemd.calledMembers().filter((member) => member === 'StartTransientUnit')).toHaveLength(1)
   })
 
   test.each([
@@ -53,26 +53,22 @@ describe('starting a transient unit', () => {
     ['org.freedesktop.DBus.Error.InvalidArgs', { outcome: 'refused', isUnitNameTaken: false }],
     ['org.freedesktop.DBus.Error.NoReply', { outcome: 'unknown' }],
   ])('the answer %s decides the outcome of a start', async (error, outcome) => {
-    await using systemd = await startFakeSystemd()
-    systemd.bus.answers('StartTransientUnit', { error, text: 'words' })
+    const systemd = createScriptedSystemd()
+    systemd.answers('StartTransientUnit', { error, text: 'words' })
     expect(await systemd.units.startTransient('a.service', properties)).toMatchObject(outcome)
   })
 
   test('a start without an answer is unknown', async () => {
-    await using systemd = await startFakeSystemd()
-    systemd.bus.answers('StartTransientUnit', 'silent')
-    expect(await systemd.units.startTransient('a.service', properties, { timeoutMs: 20 })).toMatchObject({
-      outcome: 'unknown',
-    })
-    systemd.bus.answers('StartTransientUnit', ({ client }) => {
-      client.hangUp()
-      return 'silent'
-    })
+    const systemd = createScriptedSystemd()
+    systemd.answers('StartTransientUnit', 'silent')
+    const silent = systemd.units.startTransient('a.service', properties, { timeoutMs: 20 })
+    expect(await systemd.settled(silent, 20)).toMatchObject({ outcome: 'unknown' })
+    systemd.answers('StartTransientUnit', 'lost-answer')
     expect(await systemd.units.startTransient('b.service', properties)).toMatchObject({ outcome: 'unknown' })
   })
 
   test('starting a unit requires a valid unit name', async () => {
-    await using systemd = await startFakeSystemd()
+    const systemd = createScriptedSystemd()
     await expect(systemd.units.startTransient('a/b.service', properties)).rejects.toThrow('is not a unit name')
   })
 })
@@ -82,20 +78,20 @@ test.each([
   ['v254', 254],
   ['252', 252],
 ])('systemd that says %s has the version %d', async (text, version) => {
-  await using systemd = await startFakeSystemd()
+  const systemd = createScriptedSystemd()
   systemd.setVersion(text)
   expect(await systemd.units.version()).toBe(version)
 })
 
 test('a version without a number is an error', async () => {
-  await using systemd = await startFakeSystemd()
+  const systemd = createScriptedSystemd()
   systemd.setVersion('unknown')
   await expect(systemd.units.version()).rejects.toThrow('systemd names the version "unknown", without a number')
 })
 
 describe('the state of a unit', () => {
   test('the snapshot of a missing unit is not taken for success', async () => {
-    await using systemd = await startFakeSystemd()
+    const systemd = createScriptedSystemd()
     expect(await systemd.units.readState('gone.service')).toEqual({
       loadState: 'not-found',
       activeState: 'inactive',
@@ -109,7 +105,7 @@ describe('the state of a unit', () => {
   })
 
   test('the state of a unit includes its invocation', async () => {
-    await using systemd = await startFakeSystemd()
+    const systemd = createScriptedSystemd()
     systemd.hostUnits.set('a.service', {
       activeState: 'failed',
       subState: 'failed',
@@ -144,73 +140,53 @@ describe('the state of a unit', () => {
 })
 
 describe('news of jobs', () => {
-  test('ends of jobs are believed from systemd only', async () => {
-    await using systemd = await startFakeSystemd()
+  test('the end of a job is reported', async () => {
+    const systemd = createScriptedSystemd()
     const received: unknown[] = []
     systemd.units.onJobEnd((job) => received.push(job))
     await systemd.units.readState('a.service')
-    systemd.jobRemoved('a.service', 'failed', '/job/7', ':1.666') // any local user can send this
     systemd.jobRemoved('a.service', 'done', '/job/8')
-    await expect.poll(() => received).toEqual([{ unit: 'a.service', job: '/job/8', result: 'done' }])
-  })
-
-  test('ends of jobs continue after systemd took another bus name, and the interruption is reported', async () => {
-    await using systemd = await startFakeSystemd()
-    const received: string[] = []
-    systemd.units.onJobEnd(({ result }) => received.push(result))
-    systemd.units.onInterrupted((why) => received.push(why))
-    await systemd.units.readState('a.service')
-    const change = {
-      type: 4,
-      path: '/org/freedesktop/DBus',
-      interface: 'org.freedesktop.DBus',
-      member: 'NameOwnerChanged',
-      signature: 'sss',
-    }
-    const [client] = systemd.bus.clients
-    client?.send({ ...change, sender: ':1.666', body: ['org.freedesktop.systemd1', ':1.1', ':1.666'] })
-    client?.send({ ...change, sender: 'org.freedesktop.DBus', body: ['org.freedesktop.systemd1', ':1.1', ':1.5'] })
-    systemd.jobRemoved('a.service', 'old', '/job/1', ':1.1')
-    systemd.jobRemoved('a.service', 'forged', '/job/1', ':1.666')
-    systemd.jobRemoved('a.service', 'new', '/job/1', ':1.5')
-    await expect.poll(() => received).toEqual(['systemd left the bus', 'new'])
+    await systemd.clock.advance(0)
+    expect(received).toEqual([{ unit: 'a.service', job: '/job/8', result: 'done' }])
   })
 
   test('the end of the connection is reported as an interruption', async () => {
-    await using systemd = await startFakeSystemd()
+    const systemd = createScriptedSystemd()
     const received: string[] = []
     systemd.units.onInterrupted((why) => received.push(why))
     await systemd.units.readState('a.service')
-    systemd.bus.hangUpAll()
-    await expect.poll(() => received).toEqual(['the bus closed the connection'])
+    systemd.hangUp()
+    await systemd.clock.advance(0)
+    expect(received).toEqual(['the bus closed the connection'])
   })
 })
 
 describe('references', () => {
   test('a reference requested before the connection exists is taken once', async () => {
-    await using systemd = await startFakeSystemd()
+    const systemd = createScriptedSystemd()
     await Promise.all([systemd.units.ref('a.service'), systemd.units.ref('a.service')])
-    expect(systemd.bus.calledMembers().filter((member) => member === 'RefUnit')).toHaveLength(1)
+    expect(systemd.calledMembers().filter((member) => member === 'RefUnit')).toHaveLength(1)
   })
 
   test('a reference is taken once and renewed on every connection', async () => {
-    await using systemd = await startFakeSystemd()
+    const systemd = createScriptedSystemd()
     await systemd.units.startTransient('started.service', properties) // with AddRef
     await systemd.units.ref('started.service')
     await systemd.units.ref('found.service')
     await systemd.units.ref('found.service')
     await systemd.units.ref('done.service')
     await systemd.units.unref('done.service')
-    const refs = () => systemd.bus.calls.filter(({ member }) => member === 'RefUnit').map(({ body }) => body[0])
+    const refs = () => systemd.calls.filter(({ member }) => member === 'RefUnit').map(({ body }) => body[0])
     expect(refs()).toEqual(['found.service', 'done.service'])
-    systemd.bus.hangUpAll()
-    await expect.poll(refs).toEqual(['found.service', 'done.service', 'started.service', 'found.service'])
+    systemd.hangUp()
+    await systemd.clock.advance(100)
+    expect(refs()).toEqual(['found.service', 'done.service', 'started.service', 'found.service'])
   })
 
   test.each(['ref', 'unref', 'resetFailed', 'stop'] as const)('%s reports that the unit is gone', async (method) => {
-    await using systemd = await startFakeSystemd()
+    const systemd = createScriptedSystemd()
     for (const member of ['RefUnit', 'UnrefUnit', 'ResetFailedUnit', 'StopUnit'])
-      systemd.bus.answers(member, { error: 'org.freedesktop.systemd1.NoSuchUnit' })
+      systemd.answers(member, { error: 'org.freedesktop.systemd1.NoSuchUnit' })
     expect(await systemd.units[method]('gone.service')).toBe(false)
   })
 })

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { settingsOf } from '../../support/fake-platform.ts'
+import { settingsOf } from '../../support/sample-settings.ts'
 import { createVirtualClock } from '../../support/virtual-clock.ts'
 import { startSimulatedAgent } from './agent.ts'
 import { createSimulatedHost } from './simulated-host.ts'

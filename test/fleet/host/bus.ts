@@ -14,7 +14,8 @@ const effects = /^(?:StartTransientUnit|StopUnit|RestartUnit|ResetFailedUnit|Rel
 
 export function createBus(ports: {
   readonly clock: Clock
-  readonly carryOut: (call: BusCall, sender: object) => readonly unknown[]
+  /** A promise: the answer comes later, whatever becomes of the connection. */
+  readonly carryOut: (call: BusCall, sender: object) => readonly unknown[] | Promise<readonly unknown[]>
   /** systemd drops what the connection held. */
   readonly onDisconnect: (sender: object) => void
 }) {

@@ -5,11 +5,11 @@ import { skyhookTypeMeta } from '../../../src/schemas/api.ts'
 import { agentFolder, journalPath } from '../../../src/host/fs/journal-file.ts'
 import type { KubernetesNode } from '../../../src/schemas/kubernetes.ts'
 import type { Interrupt, PackageSpec } from '../../../src/schemas/skyhook.ts'
-import { settingsOf } from '../../support/fake-platform.ts'
+import { settingsOf } from '../../support/sample-settings.ts'
 import { createSeededRandom, createVirtualClock } from '../../support/virtual-clock.ts'
 import { createClient } from '../api-server/client.ts'
 import { createSimulatedApiServer } from '../api-server/server.ts'
-import { type LogLine, type SimulatedAgent, startSimulatedAgent } from './agent.ts'
+import { type AgentOptions, type LogLine, type SimulatedAgent, startSimulatedAgent } from './agent.ts'
 import { startKubelet } from './kubelet.ts'
 import type { HostEvent } from './observer.ts'
 import { packageImage } from './package-image.ts'
@@ -22,11 +22,19 @@ export const packageSpec = (name: string, interrupt?: Interrupt, version = '1.0.
   ...(interrupt && { interrupt }),
 })
 
+export type SampleLife = Awaited<ReturnType<typeof startSampleLife>>
+
 /** Starts the host, and an agent on it whenever it is up and has none. */
 export async function startSampleLife(
-  options: Partial<HostOptions> & { readonly seed: number; readonly estimatedNodeCount?: number },
+  options: Partial<HostOptions> & {
+    readonly seed: number
+    readonly estimatedNodeCount?: number
+    /** False: there is no agent until `setKept`. */
+    readonly isKept?: boolean
+    readonly run?: AgentOptions['run']
+  },
 ) {
-  const { seed, estimatedNodeCount } = options
+  const { seed, estimatedNodeCount, run } = options
   const clock = createVirtualClock(1_700_000_000_000, { settleTurns: 0 })
   const server = createSimulatedApiServer({ clock, random: createSeededRandom(seed) })
   const admin = createClient(server, { name: 'admin', clock, random: createSeededRandom(seed + 1) })
@@ -64,9 +72,10 @@ export async function startSampleLife(
           },
         }),
       onLog: (line) => void lines.push(line),
+      ...(run && { run }),
     })
   let failure: unknown
-  let isKept = true
+  let { isKept = true } = options
   const keepRunning = (): void => {
     if (isKept && host.power() === 'up' && agent?.process.isAlive() !== true) {
       agent = start()

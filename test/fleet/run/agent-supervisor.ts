@@ -1,7 +1,7 @@
 /** What a DaemonSet and a kubelet are to the agent of one host: it runs, and runs again some time after its death. */
 import type { Budget } from '../../../src/schemas/budget.ts'
 import type { Clock } from '../../../src/schemas/clock.ts'
-import { settingsOf } from '../../support/fake-platform.ts'
+import { settingsOf } from '../../support/sample-settings.ts'
 import { type ConnectApi, type LogLine, type SimulatedAgent, startSimulatedAgent } from '../host/agent.ts'
 import type { SimulatedHost } from '../host/simulated-host.ts'
 import { type AgentVersion, programOf } from './journal-versions.ts'

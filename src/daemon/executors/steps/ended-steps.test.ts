@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { createHostRoot } from '../../../host/fs/host-root.ts'
-import { systemRandom } from '../../platform/system-clock.ts'
+import { createSeededRandom } from '../../../../test/support/virtual-clock.ts'
 import type { Log } from '../../telemetry/log.ts'
 import { createEndedSteps, type EndedStep, type EndedSteps } from './ended-steps.ts'
 
@@ -36,7 +36,7 @@ const path = (): string => join(folder, 'var/lib/skyhook/.agent/ended-steps.json
 function startAgent(): EndedSteps {
   const at = (level: string) => (fields: object, message: string) => void lines.push({ level, fields, message })
   const log: Log = { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
-  return createEndedSteps({ root: createHostRoot(folder, systemRandom), log })
+  return createEndedSteps({ root: createHostRoot(folder, createSeededRandom(1)), log })
 }
 
 test('an end is logged, and again by the agent after this one', async () => {

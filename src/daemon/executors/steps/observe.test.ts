@@ -1,12 +1,8 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { startFakeSystemd } from '../../../../test/support/fake-systemd.ts'
-import { createVirtualClock, type VirtualClock } from '../../../../test/support/virtual-clock.ts'
-import { createHostRoot } from '../../../host/fs/host-root.ts'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { createHostFiles, type HostFiles } from '../../../../test/support/host-files.ts'
+import { createScriptedSystemd, type ScriptedSystemd } from '../../../../test/support/scripted-systemd.ts'
+import { createSeededRandom } from '../../../../test/support/virtual-clock.ts'
 import { emptyJournal, type Journal, type StepAttempt } from '../../../schemas/journal.ts'
-import { systemRandom } from '../../platform/system-clock.ts'
 import { createFailureBook } from '../../failures/book.ts'
 import { type Attempts, createAttempts } from './attempts.ts'
 import { startStepObserver, type StepObserver } from './observe.ts'
@@ -22,41 +18,35 @@ const step: StepAttempt & { readonly package: string } = {
   startedAtMs: 0,
 }
 
-let folder: string
-let systemd: Awaited<ReturnType<typeof startFakeSystemd>>
-let clock: VirtualClock
+let systemd: ScriptedSystemd
+let files: HostFiles
 let attempts: Attempts
 let bootReads: number
 let wakes: number
 let journal: Journal
 let observer: StepObserver
 
-beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'observe-'))
-  mkdirSync(join(folder, 'run/skyhook'), { recursive: true })
-  systemd = await startFakeSystemd()
-  clock = createVirtualClock()
+beforeEach(() => {
+  systemd = createScriptedSystemd()
+  files = createHostFiles(systemd.clock)
+  const { clock } = systemd
   attempts = createAttempts()
   bootReads = 0
   wakes = 0
   const record = { uid: 'u', rev: 1, packages: {}, reboots: {}, flags: {}, installedVersions: {}, canceling: [step] }
   journal = { ...emptyJournal('n'), skyhooks: { s: record } }
   observer = startStepObserver({
-    host: { root: createHostRoot(folder, systemRandom), units: systemd.units },
+    host: { root: files.root, units: systemd.units },
     connection: systemd.connection,
     hostSource: { bootId: () => 'boot-1', refreshBootId: async () => void bootReads++ },
     journal: () => journal,
     attempts,
     clock,
-    failures: createFailureBook({ clock, random: systemRandom }),
+    failures: createFailureBook({ clock, random: createSeededRandom(1) }),
     wake: () => void wakes++,
   })
 })
-afterEach(async () => {
-  observer.close()
-  await systemd[Symbol.asyncDispose]()
-  rmSync(folder, { recursive: true })
-})
+afterEach(() => observer.close())
 
 const running = { activeState: 'active', subState: 'running' }
 const failed = { activeState: 'failed', subState: 'failed', result: 'exit-code', execMainCode: 1, execMainStatus: 3 }
@@ -83,10 +73,10 @@ test('an end is final', async () => {
 })
 
 test('a failed attempt shows the end of its log', async () => {
-  writeFileSync(join(folder, 'err.log'), 'it broke\n')
-  writeFileSync(join(folder, 'out.log'), '')
-  const files = { stdout: '/out.log', stderr: '/err.log' }
-  writeFileSync(join(folder, 'run/skyhook/x.note'), JSON.stringify({ files, secrets: [] }))
+  files.write('/err.log', 'it broke\n')
+  files.write('/out.log', '')
+  const note = { files: { stdout: '/out.log', stderr: '/err.log' }, secrets: [] }
+  files.write('/run/skyhook/x.note', JSON.stringify(note))
   systemd.hostUnits.set('x.service', failed)
   await observer.observe(step)
   expect(attempts.current().get('x')).toMatchObject({ logTail: expect.stringContaining('it broke') as string })
@@ -98,15 +88,16 @@ test('a signal of systemd leads to a look at its attempt alone', async () => {
   systemd.hostUnits.set('x.service', failed)
   systemd.jobRemoved('other.service')
   systemd.jobRemoved('x.service')
-  await vi.waitFor(() => expect(attempts.stateOf('x')).toBe('ended'))
+  await systemd.clock.advance(0)
+  expect(attempts.stateOf('x')).toBe('ended')
 })
 
 test('running attempts are polled every ten seconds until the observer is closed', async () => {
   systemd.hostUnits.set('x.service', running)
-  await clock.advance(10_000)
-  await vi.waitFor(() => expect(attempts.stateOf('x')).toBe('running'))
+  await systemd.clock.advance(10_000)
+  expect(attempts.stateOf('x')).toBe('running')
   observer.close()
-  expect(clock.pendingTimers).toBe(0)
+  expect(systemd.clock.pendingTimers).toBe(0)
 })
 
 test('an attempt that was seen running and is gone without a result has an unknown outcome', async () => {

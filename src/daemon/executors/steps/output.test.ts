@@ -1,14 +1,10 @@
-import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { setImmediate } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { startFakeSystemd } from '../../../../test/support/fake-systemd.ts'
-import { createVirtualClock, type VirtualClock } from '../../../../test/support/virtual-clock.ts'
-import { createHostRoot, type HostRoot } from '../../../host/fs/host-root.ts'
+import { createHostFiles, type HostFiles } from '../../../../test/support/host-files.ts'
+import { createScriptedSystemd } from '../../../../test/support/scripted-systemd.ts'
+import type { VirtualClock } from '../../../../test/support/virtual-clock.ts'
+import type { HostRoot } from '../../../host/fs/host-root.ts'
 import type { StepHost } from '../../../host/step/files.ts'
 import type { StepOfLine } from '../../../schemas/step-log.ts'
-import { systemRandom } from '../../platform/system-clock.ts'
 import type { Log } from '../../telemetry/log.ts'
 import { createStepOutput, type StepOutput } from './output.ts'
 
@@ -23,48 +19,28 @@ const of: StepOfLine = {
 }
 const secret = 'geheim-1'
 
-let folder: string
-let systemd: Awaited<ReturnType<typeof startFakeSystemd>>
+let files: HostFiles
 let clock: VirtualClock
 let reads = 0
-let underWay = 0
 let host: StepHost
 let lines: { readonly fields: Readonly<Record<string, unknown>>; readonly message: string }[]
 let output: StepOutput
 
-beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'output-'))
-  mkdirSync(join(folder, 'run/skyhook'), { recursive: true })
-  systemd = await startFakeSystemd()
-  clock = createVirtualClock()
+beforeEach(() => {
+  const systemd = createScriptedSystemd()
+  clock = systemd.clock
+  files = createHostFiles(clock)
   reads = 0
   lines = []
-  const root = createHostRoot(folder, systemRandom)
-  host = { units: systemd.units, root: countingOperations(root) }
-  const files = { stdout: '/out.log', stderr: '/err.log' }
-  writeFileSync(join(folder, 'run/skyhook/x.note'), JSON.stringify({ files, secrets: [secret] }))
-  for (const name of ['out.log', 'err.log']) writeFileSync(join(folder, name), '')
+  const { root } = files
+  const readFrom: HostRoot['readFrom'] = (path, offset, bytes) => (reads++, root.readFrom(path, offset, bytes))
+  host = { units: systemd.units, root: { ...root, readFrom } }
+  const note = { files: { stdout: '/out.log', stderr: '/err.log' }, secrets: [secret] }
+  files.write('/run/skyhook/x.note', JSON.stringify(note))
+  for (const name of ['/out.log', '/err.log']) files.write(name, '')
   output = startAgent()
 })
-afterEach(async () => {
-  output.close()
-  await systemd[Symbol.asyncDispose]()
-  rmSync(folder, { recursive: true })
-})
-
-/** Counts reads of output, and what is under way. */
-function countingOperations(root: HostRoot): HostRoot {
-  const counted = async <T>(operation: Promise<T>): Promise<T> => {
-    underWay++
-    return await operation.finally(() => underWay--)
-  }
-  return {
-    ...root,
-    readText: (path) => counted(root.readText(path)),
-    writeFile: (path, data, mode) => counted(root.writeFile(path, data, mode)),
-    readFrom: (path, offset, bytes) => (reads++, counted(root.readFrom(path, offset, bytes))),
-  }
-}
+afterEach(() => output.close())
 
 function startAgent(): StepOutput {
   const own = lines
@@ -72,19 +48,16 @@ function startAgent(): StepOutput {
   const log: Log = { debug: record, info: record, warn: record, error: record }
   return createStepOutput({ host, clock, log })
 }
-const write = (text: string, file = 'out.log'): void => appendFileSync(join(folder, file), text)
+const write = (text: string, file = '/out.log'): void => files.write(file, files.read(file) + text)
 const messages = (): string[] => lines.map(({ message }) => message)
 
-/** The next look at what runs, with the end of all that it reads and writes. */
-async function look(): Promise<void> {
-  await clock.advance(500)
-  for (let idle = 0; idle < 5; idle = underWay === 0 ? idle + 1 : 0) await setImmediate()
-}
+/** The next look at what runs. */
+const look = async (): Promise<void> => await clock.advance(500)
 
 test('output of a running step is printed within half a second, with the step and the stream', async () => {
   output.follow(of)
   write('one\n')
-  write('two\n', 'err.log')
+  write('two\n', '/err.log')
   await look()
   expect(lines).toEqual([
     { fields: { ...of, stream: 'stdout' }, message: 'one' },
@@ -104,7 +77,7 @@ test('what was printed while a step ran is not printed at its end', async () => 
 
 test('a step that ended before it was looked at is printed at its end', async () => {
   write('one\n')
-  write('two', 'err.log')
+  write('two', '/err.log')
   await output.finish(of)
   expect(messages()).toEqual(['one', 'two'])
 })
@@ -133,7 +106,7 @@ test('an agent that is started meanwhile continues where the one before it stopp
 })
 
 test('a note of an earlier agent that is damaged costs repeated lines only', async () => {
-  writeFileSync(join(folder, 'run/skyhook/x.printed'), '{"stdout":{"off')
+  files.write('/run/skyhook/x.printed', '{"stdout":{"off')
   write('one\n')
   await output.finish(of)
   expect(messages()).toEqual(['one'])
@@ -200,13 +173,13 @@ test('a file that was emptied is read from its start', async () => {
   output.follow(of)
   write('one two three\n')
   await look()
-  writeFileSync(join(folder, 'out.log'), 'new\n')
+  files.write('/out.log', 'new\n')
   await look()
   expect(messages()).toEqual(['one two three', 'new'])
 })
 
 test('a step of which nobody knows where it writes prints nothing', async () => {
-  rmSync(join(folder, 'run/skyhook/x.note'))
+  files.remove('/run/skyhook/x.note')
   output.follow(of)
   await look()
   await output.finish(of)
@@ -214,8 +187,8 @@ test('a step of which nobody knows where it writes prints nothing', async () => 
 })
 
 test('a log that cannot be read is reported once', async () => {
-  rmSync(join(folder, 'out.log'))
-  mkdirSync(join(folder, 'out.log'))
+  files.remove('/out.log')
+  files.makeFolder('/out.log')
   output.follow(of)
   await look()
   await look()
@@ -223,15 +196,15 @@ test('a log that cannot be read is reported once', async () => {
 })
 
 test('output that is unreadable is looked at every five seconds, and printed once it is readable', async () => {
-  rmSync(join(folder, 'out.log'))
-  mkdirSync(join(folder, 'out.log'))
+  files.remove('/out.log')
+  files.makeFolder('/out.log')
   output.follow(of)
   await look()
   const before = reads
   for (let count = 0; count < 20; count++) await look()
   expect(reads - before).toBeLessThanOrEqual(4)
-  rmSync(join(folder, 'out.log'), { recursive: true })
-  writeFileSync(join(folder, 'out.log'), 'mended\n')
+  files.remove('/out.log')
+  files.write('/out.log', 'mended\n')
   for (let count = 0; count < 12; count++) await look()
   expect(messages()).toContain('mended')
 })
@@ -247,7 +220,6 @@ test('how far a step was printed is kept beside its secrets, and readable by roo
   output.follow(of)
   write('one\n')
   await look()
-  expect(readFileSync(join(folder, 'run/skyhook/x.printed'), 'utf8')).toBe(
-    '{"stdout":{"offset":4},"stderr":{"offset":0}}',
-  )
+  expect(files.read('/run/skyhook/x.printed')).toBe('{"stdout":{"offset":4},"stderr":{"offset":0}}')
+  expect(files.modeOf('/run/skyhook/x.printed')).toBe(0o600)
 })

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { tmpdir } from 'node:os'
 import { dirname, join, relative } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { systemRandom } from '../../platform/system-clock.ts'
+import { createSeededRandom } from '../../../../test/support/virtual-clock.ts'
 import { createHostRoot } from '../../../host/fs/host-root.ts'
 import type {
   Journal,
@@ -79,7 +79,7 @@ const repair = async (
     skyhooks: { demo: { uid: 'u', rev: 1, packages, reboots: {}, flags: {}, installedVersions } },
   }
   const ports = {
-    root: createHostRoot(mount, systemRandom),
+    root: createHostRoot(mount, createSeededRandom(1)),
     folders,
     contentOf: () => '/store/abc',
     nowMs: Date.UTC(2026, 0, 2),

@@ -1,17 +1,13 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
-import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, expect, test } from 'vitest'
 import { plainStep } from '../../../../test/support/node-simulator/package-content.ts'
-import { settingsOf } from '../../../../test/support/fake-platform.ts'
-import { startFakeSystemd } from '../../../../test/support/fake-systemd.ts'
-import { createVirtualClock, type VirtualClock } from '../../../../test/support/virtual-clock.ts'
-import { createHostRoot } from '../../../host/fs/host-root.ts'
+import { settingsOf } from '../../../../test/support/sample-settings.ts'
+import { createHostFiles } from '../../../../test/support/host-files.ts'
+import { createScriptedSystemd, type ScriptedSystemd } from '../../../../test/support/scripted-systemd.ts'
+import { createSeededRandom, type VirtualClock } from '../../../../test/support/virtual-clock.ts'
+import { sleep } from '../../../schemas/clock.ts'
 import { emptyJournal, type RunningPackage, type StepAttempt } from '../../../schemas/journal.ts'
 import type { StartStep } from '../../../stages/model/plan.ts'
 import { createFailureBook } from '../../failures/book.ts'
-import { systemRandom } from '../../platform/system-clock.ts'
 import { createLog } from '../../telemetry/log.ts'
 import { createMetrics } from '../../telemetry/metrics.ts'
 import { startStepRunner, type StepRunner } from './run.ts'
@@ -53,22 +49,18 @@ const action: StartStep = {
   previousVersion: 'unknown',
 }
 
-let folder: string
-let systemd: Awaited<ReturnType<typeof startFakeSystemd>>
+let systemd: ScriptedSystemd
 let clock: VirtualClock
 let runner: StepRunner
 
-beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'run-'))
-  const script = join(folder, 'var/lib/skyhook/s/p-1.0.0-u-1/skyhook_dir/run.sh')
-  for (const path of [script, join(folder, 'bin/sh')]) {
-    mkdirSync(dirname(path), { recursive: true })
-    writeFileSync(path, '#!/bin/sh\n', { mode: 0o755 })
-  }
-  systemd = await startFakeSystemd()
-  clock = createVirtualClock()
+beforeEach(() => {
+  systemd = createScriptedSystemd()
+  clock = systemd.clock
+  const files = createHostFiles(clock)
+  for (const path of ['/var/lib/skyhook/s/p-1.0.0-u-1/skyhook_dir/run.sh', '/bin/sh'])
+    files.write(path, '#!/bin/sh\n', 0o755)
   runner = startStepRunner({
-    root: createHostRoot(folder, systemRandom),
+    root: files.root,
     units: systemd.units,
     connection: systemd.connection,
     hostSource: {
@@ -82,7 +74,7 @@ beforeEach(async () => {
     },
     node: () => undefined,
     journal: () => emptyJournal('n'),
-    settings: settingsOf('n', folder),
+    settings: settingsOf('n', '/'),
     references: { configMap: async () => undefined, secret: async () => undefined },
     contentOf: () => '/none',
     metrics: createMetrics({
@@ -97,39 +89,31 @@ beforeEach(async () => {
       reflectorAges: () => new Map(),
     }),
     clock,
-    failures: createFailureBook({ clock, random: systemRandom }),
+    failures: createFailureBook({ clock, random: createSeededRandom(1) }),
     log: createLog('silent', {}),
     wake: () => undefined,
   })
 })
-afterEach(async () => {
-  runner.close()
-  await systemd[Symbol.asyncDispose]()
-  rmSync(folder, { recursive: true })
-})
+afterEach(() => runner.close())
 
 const members = (): (string | undefined)[] =>
-  systemd.bus.calledMembers().filter((member) => member === 'StartTransientUnit' || member === 'StopUnit')
+  systemd.calledMembers().filter((member) => member === 'StartTransientUnit' || member === 'StopUnit')
 
-/** systemd takes its time with starts: each is carried out and answered when this is called. */
-function delayStarts(): () => void {
-  const pending: (() => void)[] = []
-  systemd.bus.answers('StartTransientUnit', ({ message, client }) => {
-    pending.push(() => {
-      systemd.hostUnits.set('x.service', { activeState: 'activating', subState: 'start' })
-      client.send({ type: 2, replySerial: message.serial, signature: 'o', body: ['/job/1'] })
-    })
-    return 'silent'
+/** systemd takes 50 ms with each start; it is carried out at the end of these. */
+function delayStarts(): void {
+  systemd.answers('StartTransientUnit', async () => {
+    await sleep(clock, 50)
+    systemd.hostUnits.set('x.service', { activeState: 'activating', subState: 'start' })
+    return { signature: 'o', body: ['/job/1'] }
   })
-  systemd.bus.answers('StopUnit', () => {
+  systemd.answers('StopUnit', () => {
     if (!systemd.hostUnits.delete('x.service')) return { error: 'org.freedesktop.systemd1.NoSuchUnit' }
     return { signature: 'o', body: ['/job/2'] }
   })
-  return () => pending.splice(0).forEach((carryOut) => carryOut())
 }
 
 test('a step whose unit systemd refuses has failed to start, and is not started again', async () => {
-  systemd.bus.answers('StartTransientUnit', {
+  systemd.answers('StartTransientUnit', {
     error: 'org.freedesktop.systemd1.BadUnitSetting',
     text: 'Unit x.service has a bad unit file setting.',
   })
@@ -143,13 +127,12 @@ test('a step whose unit systemd refuses has failed to start, and is not started 
 })
 
 test('a step that is stopped while its start is under way does not run afterwards', async () => {
-  const carryOutStarts = delayStarts()
+  delayStarts()
   const started = runner.start(action)
-  await vi.waitFor(() => expect(members()).toEqual(['StartTransientUnit']))
+  await clock.advance(0)
+  expect(members()).toEqual(['StartTransientUnit'])
   const stopped = runner.stop(attempt)
-  await sleep(50)
-  carryOutStarts()
-  await Promise.all([started, stopped])
+  await systemd.settled(Promise.all([started, stopped]), 100)
   expect(members()).toEqual(['StartTransientUnit', 'StopUnit'])
   expect([...systemd.hostUnits.keys()]).toEqual([])
   expect(runner.attempts().get('x')?.state).toBe('ended')
@@ -165,14 +148,14 @@ test('a step that is stopped before its start was sent is not started any more',
 })
 
 test('a step whose start has no answer is stopped before it counts as ended', async () => {
-  systemd.bus.answers('StartTransientUnit', ({ client }) => {
+  systemd.answers('StartTransientUnit', () => {
     systemd.hostUnits.set('x.service', { activeState: 'activating', subState: 'start' })
-    client.hangUp()
-    return 'silent'
+    return 'lost-answer'
   })
   const started = runner.start(action).catch(() => 'failed')
-  await vi.waitFor(() => expect(members()).toEqual(['StartTransientUnit']))
-  await runner.stop(attempt)
+  await clock.advance(0)
+  expect(members()).toEqual(['StartTransientUnit'])
+  await systemd.settled(runner.stop(attempt), 100)
   expect(await started).toBe('failed')
   expect(members()).toEqual(['StartTransientUnit', 'StopUnit'])
   expect(runner.attempts().get('x')?.state).toBe('running') // until systemd says that it is over
@@ -180,7 +163,7 @@ test('a step whose start has no answer is stopped before it counts as ended', as
 
 test('a step that takes time to end is asked to stop once, and again after a minute', async () => {
   systemd.hostUnits.set('x.service', { activeState: 'deactivating', subState: 'stop-sigterm' })
-  systemd.bus.answers('StopUnit', () => ({ signature: 'o', body: ['/job/2'] }))
+  systemd.answers('StopUnit', () => ({ signature: 'o', body: ['/job/2'] }))
   await runner.stop(attempt)
   await runner.stop(attempt)
   await clock.advance(59_000)

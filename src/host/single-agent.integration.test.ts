@@ -2,18 +2,24 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { systemClock, systemRandom } from '../daemon/platform/system-clock.ts'
+import { createVirtualClock } from '../../test/support/virtual-clock.ts'
+import { systemRandom } from '../daemon/platform/system-clock.ts'
+import type { Clock } from '../schemas/clock.ts'
 import { createHostRoot, type HostRoot } from './fs/host-root.ts'
 import { agentSocketPath, claimSingleAgent, type SingleAgentClaim } from './single-agent.ts'
 
 let mount: string
+/** Operations on files. */
+let underWay = 0
+const isUnderWay = (): boolean => underWay > 0
 let root: HostRoot
 const claims: SingleAgentClaim[] = []
 const children: ChildProcess[] = []
 beforeEach(() => {
   mount = mkdtempSync(join(tmpdir(), 'agent-'))
-  root = createHostRoot(mount, systemRandom)
+  root = counted(createHostRoot(mount, systemRandom))
 })
 afterEach(async () => {
   for (const claim of claims.splice(0)) await claim.release()
@@ -21,17 +27,56 @@ afterEach(async () => {
   rmSync(mount, { recursive: true })
 })
 
-async function claim(description: string, received: string[] = [], signal?: AbortSignal): Promise<SingleAgentClaim> {
+function counted(root: HostRoot): HostRoot {
+  const count = async <T>(operation: Promise<T>): Promise<T> => {
+    underWay++
+    return await operation.finally(() => underWay--)
+  }
+  return {
+    ...root,
+    lstat: (path) => count(root.lstat(path)),
+    link: (path, newPath) => count(root.link(path, newPath)),
+    remove: (path) => count(root.remove(path)),
+  }
+}
+
+/** No agent is slower between two operations than another one waits. */
+const clock: Clock = {
+  ...createVirtualClock(),
+  startTimer(_, callback) {
+    let isCanceled = false
+    void (async () => {
+      await setImmediate()
+      while (isUnderWay()) await setImmediate()
+      if (!isCanceled) callback()
+    })()
+    return () => void (isCanceled = true)
+  },
+}
+
+/** `onWaiting` hears whom it waits for. */
+async function claim(
+  description: string,
+  onWaiting: (holder: string) => void = () => undefined,
+  signal?: AbortSignal,
+): Promise<SingleAgentClaim> {
   const claim = await claimSingleAgent({
     root,
-    clock: systemClock,
+    clock,
     random: systemRandom,
     description,
-    onWaiting: (holder) => received.push(holder),
+    onWaiting,
     ...(signal ? { signal } : {}),
   })
   claims.push(claim)
   return claim
+}
+
+/** A claim that has to wait, once it knows for whom. */
+async function waitingClaim(description: string, signal?: AbortSignal) {
+  const waitsFor = Promise.withResolvers<string>()
+  const granted = claim(description, waitsFor.resolve, signal)
+  return { holder: await Promise.race([waitsFor.promise, granted.then(() => undefined)]), granted }
 }
 
 /** Another process that holds the claim until it is killed. */
@@ -55,23 +100,19 @@ setInterval(() => {}, 1000)`
 describe('the single agent of a host', () => {
   test('the second agent learns who holds the claim and gets it after the first', async () => {
     const first = await claim('agent one')
-    const received: string[] = []
-    let second: SingleAgentClaim | undefined
-    const waiting = claim('agent two', received).then((granted) => (second = granted))
-    await expect.poll(() => received).toEqual(['agent one'])
-    expect(second).toBeUndefined()
+    const { holder, granted } = await waitingClaim('agent two')
+    expect(holder).toBe('agent one')
     await first.release()
-    await waiting
+    await granted
     expect(readdirSync(join(mount, 'run/skyhook'))).toEqual(['agent.sock'])
   })
 
   test('the successor of a killed agent does not wait', async () => {
     const child = await holderProcess()
-    const received: string[] = []
-    const waiting = claim('successor', received)
-    await expect.poll(() => received).toEqual(['the child'])
+    const { holder, granted } = await waitingClaim('successor')
+    expect(holder).toBe('the child')
     child.kill('SIGKILL')
-    await waiting
+    await granted
   })
 
   test('an agent takes over the socket of a dead one', async () => {
@@ -80,9 +121,7 @@ describe('the single agent of a host', () => {
     child.kill('SIGKILL')
     await ended
     expect(existsSync(join(mount, agentSocketPath))).toBe(true)
-    const received: string[] = []
-    await claim('successor', received)
-    expect(received).toEqual([])
+    await claim('successor', (holder) => expect.fail(`it waits for ${holder}`))
   })
 
   test('only one of many agents that find a dead socket holds the claim', async () => {
@@ -95,7 +134,7 @@ describe('the single agent of a host', () => {
     const all = Array.from({ length: 12 }, async (_, index) => {
       const granted = await claim(`agent ${index}`)
       maxHolders = Math.max(maxHolders, ++holders)
-      await new Promise((resolve) => setTimeout(resolve, 5))
+      for (let turns = 0; turns < 20; turns++) await setImmediate()
       holders--
       await granted.release()
     })
@@ -106,7 +145,10 @@ describe('the single agent of a host', () => {
 
   test('waiting for the claim can be aborted', async () => {
     await claim('agent one')
-    await expect(claim('agent two', [], AbortSignal.timeout(30))).rejects.toThrow('timeout')
+    const abort = new AbortController()
+    const { granted } = await waitingClaim('agent two', abort.signal)
+    abort.abort(new Error('enough'))
+    await expect(granted).rejects.toThrow('enough')
   })
 
   test('claiming can be aborted at any moment', async () => {
@@ -114,12 +156,12 @@ describe('the single agent of a host', () => {
     for (let turns = 0; turns < 40; turns++) {
       const abort = new AbortController()
       void abortAfter(turns, abort)
-      await expect(claim('agent two', [], abort.signal)).rejects.toThrow('no more')
+      await expect(claim('agent two', undefined, abort.signal)).rejects.toThrow('no more')
     }
   })
 })
 
 async function abortAfter(turns: number, abort: AbortController): Promise<void> {
-  for (let turn = 0; turn < turns; turn++) await new Promise((resolve) => setImmediate(resolve))
+  for (let turn = 0; turn < turns; turn++) await setImmediate()
   abort.abort(new Error('no more'))
 }

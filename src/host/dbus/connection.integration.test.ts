@@ -1,7 +1,6 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
-import { systemClock } from '../../daemon/platform/system-clock.ts'
 import { startFakeBus } from '../../../test/support/fake-bus.ts'
+import { createVirtualClock } from '../../../test/support/virtual-clock.ts'
 import { connectSystemBus, type SystemBus } from './connection.ts'
 import { BusError, isOutcomeUnknown, NoReplyError, NotConnectedError } from './errors.ts'
 import { encodeMessage } from './wire.ts'
@@ -17,10 +16,19 @@ async function failure(promise: Promise<unknown>): Promise<unknown> {
 
 async function connectFakeBus() {
   const server = await startFakeBus()
-  const bus: SystemBus = await connectSystemBus({ clock: systemClock, socketPath: server.socketPath })
+  const clock = createVirtualClock()
+  const bus: SystemBus = await connectSystemBus({ clock, socketPath: server.socketPath })
   return {
     server,
+    clock,
     bus,
+    /** Why a call fails that the server got `timeoutMs` ago. */
+    async overdue(member: string, timeoutMs: number): Promise<unknown> {
+      const error = failure(bus.call({ ...thing, member }, { timeoutMs }))
+      await server.until(() => server.calledMembers().includes(member))
+      await clock.advance(timeoutMs)
+      return await error
+    },
     async [Symbol.asyncDispose]() {
       bus.close()
       await server.stop()
@@ -68,7 +76,7 @@ describe('calls', () => {
     await using setup = await connectFakeBus()
     setup.server.answers('Do', 'silent')
     setup.server.answers('Other', {})
-    const error = await failure(setup.bus.call({ ...thing, member: 'Do' }, { timeoutMs: 20 }))
+    const error = await setup.overdue('Do', 20)
     expect(error).toMatchObject({ name: 'NoReplyError', reason: 'timeout', message: 'Do: no answer within 20 ms' })
     expect(isOutcomeUnknown(error)).toBe(true)
     expect(await setup.bus.call({ ...thing, member: 'Other' })).toEqual([])
@@ -79,7 +87,7 @@ describe('calls', () => {
     setup.server.answers('Do', 'silent')
     const abortController = new AbortController()
     const pending = failure(setup.bus.call({ ...thing, member: 'Do' }, { signal: abortController.signal }))
-    await expect.poll(() => setup.server.calledMembers()).toEqual(['Do'])
+    await setup.server.until(() => setup.server.calledMembers().includes('Do'))
     abortController.abort(new Error('enough'))
     expect(await pending).toMatchObject({ reason: 'aborted' })
     await expect(setup.bus.call({ ...thing, member: 'Do' }, { signal: abortController.signal })).rejects.toThrow(
@@ -102,7 +110,7 @@ describe('a connection that ends', () => {
     await using setup = await connectFakeBus()
     setup.server.answers('Do', 'silent')
     const pending = [1, 2, 3].map(() => failure(setup.bus.call({ ...thing, member: 'Do' })))
-    await expect.poll(() => setup.server.calledMembers().length).toBe(3)
+    await setup.server.until(() => setup.server.calledMembers().length === 3)
     setup.server.hangUpAll()
     for (const error of await Promise.all(pending))
       expect(error).toMatchObject({ name: 'NoReplyError', reason: 'connection-lost' })
@@ -117,7 +125,7 @@ describe('a connection that ends', () => {
     await using setup = await connectFakeBus()
     setup.server.answers('Do', ({ message, client }) => {
       client.sendBytes(cut(encodeReply(message.serial)))
-      setTimeout(() => client.hangUp(), 5)
+      client.hangUp()
       return 'silent'
     })
     expect(await failure(setup.bus.call({ ...thing, member: 'Do' }))).toBeInstanceOf(NoReplyError)
@@ -143,7 +151,7 @@ describe('a connection that ends', () => {
       return 'silent'
     })
     setup.server.answers('Other', {})
-    const error = await failure(setup.bus.call({ ...thing, member: 'Do' }, { timeoutMs: 20 }))
+    const error = await setup.overdue('Do', 20)
     expect(error).toMatchObject({ name: 'NoReplyError', reason: 'timeout' })
     expect(await setup.bus.call({ ...thing, member: 'Other' })).toEqual([])
   })
@@ -197,15 +205,17 @@ describe('a connection that ends', () => {
 })
 
 describe('connecting', () => {
+  const clock = createVirtualClock()
+
   test('connecting fails at once without a socket', async () => {
-    const error = await failure(connectSystemBus({ clock: systemClock, socketPath: '/nonexistent/bus' }))
+    const error = await failure(connectSystemBus({ clock, socketPath: '/nonexistent/bus' }))
     expect(error).toBeInstanceOf(NotConnectedError)
     expect(String(error)).toContain('ENOENT')
   })
 
   test('connecting fails when the bus refuses the authentication', async () => {
     await using server = await startFakeBus({ authentication: 'rejected' })
-    await expect(connectSystemBus({ clock: systemClock, socketPath: server.socketPath })).rejects.toThrow(
+    await expect(connectSystemBus({ clock, socketPath: server.socketPath })).rejects.toThrow(
       'refused the authentication: REJECTED',
     )
   })
@@ -213,16 +223,19 @@ describe('connecting', () => {
   test.each(['authentication', 'Hello'])('connecting times out when the bus is silent at the %s', async (where) => {
     await using server = await startFakeBus({ authentication: where === 'authentication' ? 'silent' : 'ok' })
     server.answers('Hello', 'silent')
-    await expect(
-      connectSystemBus({ clock: systemClock, socketPath: server.socketPath, timeoutMs: 30 }),
-    ).rejects.toThrow('no answer within 30 ms')
+    const error = failure(connectSystemBus({ clock, socketPath: server.socketPath, timeoutMs: 30 }))
+    await server.until(() => (where === 'authentication' ? server.clients : server.calls).length === 1)
+    await clock.advance(30)
+    expect(String(await error)).toContain('no answer within 30 ms')
   })
 
   test('connecting can be aborted', async () => {
     await using server = await startFakeBus({ authentication: 'silent' })
-    await expect(
-      connectSystemBus({ clock: systemClock, socketPath: server.socketPath, signal: AbortSignal.timeout(20) }),
-    ).rejects.toThrow('timeout')
+    const abort = new AbortController()
+    const error = failure(connectSystemBus({ clock, socketPath: server.socketPath, signal: abort.signal }))
+    await server.until(() => server.clients.length === 1)
+    abort.abort(new Error('enough'))
+    expect(String(await error)).toContain('enough')
   })
 })
 
@@ -235,15 +248,20 @@ describe('signals', () => {
 
   test('a signal reaches its subscribers until they unsubscribe', async () => {
     await using setup = await connectFakeBus()
+    setup.server.answers('Do', {})
     const received: unknown[] = []
     const cancel = setup.bus.onSignal(jobs, ({ sender, body }) => received.push([sender, ...body]))
     setup.bus.onSignal({ ...jobs, member: 'Other' }, () => expect.unreachable('another signal'))
-    await expect.poll(() => setup.server.calls.filter(({ member }) => member === 'AddMatch').length).toBe(3)
+    /** What comes before the answer to a call has arrived with it. */
+    const arrived = async (): Promise<unknown> => await setup.bus.call({ ...thing, member: 'Do' })
+    await arrived()
+    expect(setup.server.calls.filter(({ member }) => member === 'AddMatch')).toHaveLength(3)
     setup.server.signal('JobRemoved', 's', ['one'])
-    await expect.poll(() => received).toEqual([[':1.1', 'one']])
+    await arrived()
+    expect(received).toEqual([[':1.1', 'one']])
     cancel()
     setup.server.signal('JobRemoved', 's', ['two'])
-    await delay(20)
+    await arrived()
     expect(received).toHaveLength(1)
     expect(setup.server.calls.find(({ member }) => member === 'RemoveMatch')?.body).toEqual([
       "type='signal',sender='org.freedesktop.systemd1'," +
