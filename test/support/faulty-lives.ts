@@ -17,7 +17,7 @@ import type { SimulatedImage } from '../fleet/host/images.ts'
 import { startKubelet } from '../fleet/host/kubelet.ts'
 import { packageImage } from '../fleet/host/package-image.ts'
 import { createSimulatedHost } from '../fleet/host/simulated-host.ts'
-import { settingsOf } from './fake-platform.ts'
+import { settingsOf } from './sample-settings.ts'
 import { createSeededRandom, createVirtualClock, type VirtualClock } from './virtual-clock.ts'
 
 /** Errnos take turns, one for each kind of operation. */
