@@ -9,7 +9,15 @@ import { batchMutants } from './batch-mutants.ts'
 import { copyTree, type Mutant, type Replacement, replaceText } from './mutant-tree.ts'
 
 /** Copied for the tests to run in; dependencies are linked. */
-const copied = ['src', 'test/support', 'test/fleet/api-server', 'package.json', 'tsconfig.json', 'vitest.config.ts']
+const copied = [
+  'src',
+  'test/support',
+  'test/fleet/api-server',
+  'build/test/projects.ts',
+  'package.json',
+  'tsconfig.json',
+  'vitest.config.ts',
+]
 
 const inFile =
   (file: string, ...tests: readonly string[]) =>
