@@ -84,7 +84,7 @@ test: deps ## run all checks and tests, on real parts; needs root and cgroup v1
 
 .PHONY: mutants
 mutants: deps ## put deliberate bugs into the sources, which their unit tests must catch
-	@node build/daemon-mutants.ts
+	@node build/mutants.ts
 
 .PHONY: conformance
 conformance: deps ## run the operator's own scenarios, row by row, on the sandbox; needs root

@@ -1,23 +1,9 @@
 /**
- * Deliberate bugs in `src/daemon` and in the batches of policies, one at a time, in a copy of the tree: the unit tests
- * named beside each must catch it.
- * `node build/daemon-mutants.ts [--only NAME | --every N | --in PATH]` prints which were caught and fails when one
- * survives. `--in lease/`: those of the files below src/lease.
+ * Deliberate bugs in `src/daemon` and in the batches of policies: the unit tests named beside each must catch it, which
+ * build/mutants.ts finds out.
  */
-import { spawnSync } from 'node:child_process'
 import { batchMutants } from './batch-mutants.ts'
-import { copyTree, type Mutant, type Replacement, replaceText } from './mutant-tree.ts'
-
-/** Copied for the tests to run in; dependencies are linked. */
-const copied = [
-  'src',
-  'test/support',
-  'test/fleet/api-server',
-  'build/test/projects.ts',
-  'package.json',
-  'tsconfig.json',
-  'vitest.config.ts',
-]
+import type { Mutant } from './mutant-tree.ts'
 
 const inFile =
   (file: string, ...tests: readonly string[]) =>
@@ -267,53 +253,3 @@ export const mutants: readonly Mutant[] = [
   ),
   ...batchMutants,
 ]
-
-const replacementOf = ({ file, search, replace }: Mutant): Replacement => ({
-  file: `src/${file}`,
-  search,
-  replace,
-})
-
-/** The file with the bug; throws when the mutant's text is not there exactly once. */
-export const mutate = (mutant: Mutant): string => replaceText(mutant.name, replacementOf(mutant))
-
-/** Runs the tests of each mutant in a copy of the tree; returns the names of those that passed them. */
-function survivors(selected: readonly Mutant[], onResult: (mutant: Mutant, isCaught: boolean) => void): string[] {
-  const tree = copyTree(copied)
-  const isPassed = (tests: Iterable<string>): boolean => {
-    const files = [...tests].map((file) => `src/${file}`)
-    const args = ['node_modules/vitest/vitest.mjs', 'run', '--project', 'unit', '--bail=1', '--maxWorkers=1', ...files]
-    // A bug can make a test spin for ever. timeout(1) kills the whole process group, workers included; that is a catch.
-    const command = ['--signal=KILL', '60', process.execPath, ...args]
-    return spawnSync('timeout', command, { cwd: tree.path, stdio: 'ignore' }).status === 0
-  }
-  try {
-    if (!isPassed(new Set(selected.flatMap(({ tests }) => tests)))) throw new Error('the tests fail without a mutant')
-    const survived = selected.filter((mutant) => {
-      const takeOut = tree.put(mutant.name, [replacementOf(mutant)])
-      const isCaught = !isPassed(mutant.tests)
-      takeOut()
-      onResult(mutant, isCaught)
-      return !isCaught
-    })
-    return survived.map(({ name }) => name)
-  } finally {
-    tree.remove()
-  }
-}
-
-if (import.meta.main) {
-  const [flag, value] = process.argv.slice(2)
-  const selected = mutants.filter(
-    ({ name, file }, index) =>
-      flag === undefined ||
-      (flag === '--only' && name === value) ||
-      (flag === '--in' && file.startsWith(value ?? '')) ||
-      (flag === '--every' && index % Number(value) === 0),
-  )
-  const survived = survivors(selected, ({ name, file }, isCaught) =>
-    process.stdout.write(`${isCaught ? 'caught  ' : 'SURVIVED'} ${file}: ${name}\n`),
-  )
-  process.stdout.write(`${selected.length - survived.length} of ${selected.length} caught\n`)
-  process.exitCode = survived.length > 0 || selected.length === 0 ? 1 : 0
-}

@@ -38,12 +38,7 @@ async function computations(): Promise<void> {
   await check('docs and comments', [process.execPath, 'build/checks/main.ts'])
   await tests('search', thorough)
   // `make mutants` has them all.
-  await check('deliberate bugs of the daemon (a sample)', [
-    process.execPath,
-    'build/daemon-mutants.ts',
-    '--every',
-    '12',
-  ])
+  await check('deliberate bugs of the daemon (a sample)', [process.execPath, 'build/mutants.ts', '--every', '12'])
   await campaign('test/fleet/run/campaign.ts', '--seeds', String(fleetSeeds), '--workers', '2')
   await campaign('test/fleet/mutants/campaign.ts', '--replay')
 }

@@ -3,7 +3,7 @@ import { wrongNames } from './docs.ts'
 import { failureModeProblems } from './failure-modes.ts'
 import { modulePageProblems } from './module-page.ts'
 import { missingFiles } from './named-files.ts'
-import { workingTree } from './repository.ts'
+import { workingTree } from './working-tree.ts'
 import { unitTestProblems } from './unit-tests.ts'
 
 const repository = workingTree()
