@@ -40,6 +40,7 @@ test.each([
     'types',
     "import type { Server } from 'node:http'\nimport { type Socket } from 'node:net'\nlet both: Server | Socket",
   ],
+  ['constants', "import { rootCertificates } from 'node:tls'"],
   ['turns of the event loop', 'setImmediate(() => {})'],
   ['points in time', 'const at = Date.parse(text)\nconst day = new Date(at)'],
 ])('a unit test with %s is not reported', (_, text) => {

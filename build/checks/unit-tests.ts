@@ -51,6 +51,8 @@ const modules = new Map([
   ['dgram', sockets],
 ])
 
+/** What modules of sockets have beside sockets. */
+const isConstant = (name: string | null | undefined): boolean => name === 'rootCertificates'
 const isUnitTest = (path: string): boolean =>
   unitTests.include.some((glob) => matchesGlob(path, glob)) &&
   !unitTests.exclude.some((glob) => matchesGlob(path, glob))
@@ -91,7 +93,8 @@ function read(path: string, text: string): Module {
     else add(modules.get(from.replace(/^node:/, '')), from, at)
   }
   for (const { moduleRequest, entries, start } of module.staticImports)
-    if (entries.length === 0 || entries.some(({ isType }) => !isType)) addImport(moduleRequest.value, start)
+    if (entries.length === 0 || entries.some(({ isType, importName: { name } }) => !isType && !isConstant(name)))
+      addImport(moduleRequest.value, start)
   for (const { entries, start } of module.staticExports)
     for (const { moduleRequest, isType } of entries) if (moduleRequest && !isType) addImport(moduleRequest.value, start)
   new Visitor({
