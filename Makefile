@@ -85,7 +85,7 @@ prove: deps ## all campaigns, from where the last run stopped (MINUTES=n); root 
 
 .PHONY: mutants
 mutants: deps ## put deliberate bugs into the sources, which unit tests must catch
-	@node build/daemon-mutants.ts
+	@node build/mutants.ts
 
 .PHONY: fleet
 fleet: deps ## simulated fleets by seed (SEEDS=n, FIRST=k; SEED=k: one; MUTANTS=1)

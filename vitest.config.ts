@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config'
+import { integrationTests, searchTests, unitTests } from './build/test/projects.ts'
 
 /** Tests whose result depends on the version of the API server: requests, permissions, definitions, policies, chart. */
 const apiServer = [
@@ -22,17 +23,6 @@ const apiServer = [
   'viewer-role',
 ].map((name) => `test/cluster/${name}.test.ts`)
 
-/** Beside their sources as unit tests are, but with a process or a socket. Each waits for events, never for a time. */
-const integration = ['src/**/*.integration.test.ts', 'build/**/*.integration.test.ts', 'bench/**/*.integration.test.ts']
-
-/** Their searches take minutes if they are thorough (test/support/effort.ts). */
-export const searches = [
-  'test/model/**/*.test.ts',
-  'test/faults/failing-lives.test.ts',
-  'test/fleet/host/crashes.test.ts',
-  'test/fleet/waiting/*.test.ts',
-]
-
 /**
  * Unit tests are beside their source. Everything that needs real parts is under test/ and runs one file at a time.
  */
@@ -42,21 +32,7 @@ export default defineConfig({
       {
         test: {
           name: 'unit',
-          include: [
-            'src/**/*.test.ts',
-            'build/**/*.test.ts',
-            'bench/**/*.test.ts',
-            'test/fixtures/*.test.ts',
-            'test/conformance/rows.test.ts',
-            'test/chaos/**/*.test.ts',
-            'test/faults/**/*.test.ts',
-            'test/fleet/**/*.test.ts',
-            'test/gitops/*.test.ts',
-            'test/monitoring/exposition.test.ts',
-            'test/support/*.test.ts',
-            'test/takeover/*.test.ts',
-          ],
-          exclude: [...searches, ...integration],
+          ...unitTests,
           environment: 'node',
           // Each worker runs many files: starting a process and importing everything again for each file takes more CPU
           // than the tests. Forks, not threads: a test sets the umask.
@@ -69,7 +45,7 @@ export default defineConfig({
       {
         test: {
           name: 'integration', // needs no root
-          include: integration,
+          include: integrationTests,
           environment: 'node',
           isolate: false,
           pool: 'forks',
@@ -80,7 +56,7 @@ export default defineConfig({
       {
         test: {
           name: 'search', // needs nothing real either; `make test` searches everything, with the lowest priority
-          include: searches,
+          include: searchTests,
           environment: 'node',
           isolate: false,
           pool: 'forks',

@@ -13,7 +13,7 @@ const sourcesOf = {
     'crds',
   ],
   // The tree that the mutants are put into.
-  mutants: ['build/daemon-mutants.ts', 'src', 'test/support', 'test/fleet/api-server'],
+  mutants: ['build/mutants.ts', 'build/daemon-mutants.ts', 'src', 'test/support', 'test/fleet'],
   // The agent with its failpoints, and what is done to it.
   faults: ['src/daemon/main.ts', 'test/faults/failpoint-preload.ts', 'test/faults/trial.ts', 'crds'],
   chaos: ['src/daemon/main.ts', 'test/chaos/run.ts', 'test/chaos/verdict/checks.ts', 'crds'],

@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { everyNth, mutantId, mutants, mutate } from './daemon-mutants.ts'
-import { repository } from './mutant-tree.ts'
+import { everyNth, mutantId, mutants } from './daemon-mutants.ts'
+import { mutate, repository } from './mutant-tree.ts'
 
 test('there are at least thirty mutants, and their names differ', () => {
   expect(mutants.length).toBeGreaterThanOrEqual(30)

@@ -33,6 +33,16 @@ export function replaceText(
   return source.replace(search, () => replace)
 }
 
+/** What a mutant replaces. */
+export const replacementOf = ({ file, search, replace }: Mutant): Replacement => ({
+  file: `src/${file}`,
+  search,
+  replace,
+})
+
+/** The file with the bug; throws when the mutant's text is not there exactly once. */
+export const mutate = (mutant: Mutant): string => replaceText(mutant.name, replacementOf(mutant))
+
 /** The files with the bug, by path below `folder`; several replacements in one file follow each other. */
 export function mutatedFiles(
   bug: string,

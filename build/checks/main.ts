@@ -1,9 +1,10 @@
-/** What the docs and the comments say about the repository, held against it. */
+/** What the docs, the comments and the rule for unit tests say about the repository, held against it. */
 import { wrongNames } from './docs.ts'
 import { failureModeProblems } from './failure-modes.ts'
 import { modulePageProblems } from './module-page.ts'
 import { missingFiles } from './named-files.ts'
-import { workingTree } from './repository.ts'
+import { workingTree } from './working-tree.ts'
+import { unitTestProblems } from './unit-tests.ts'
 
 const repository = workingTree()
 const problems = [
@@ -11,6 +12,7 @@ const problems = [
   ...wrongNames(repository),
   ...modulePageProblems(repository),
   ...failureModeProblems(repository),
+  ...unitTestProblems(repository),
 ]
 for (const problem of problems) console.log(problem)
 process.exitCode = problems.length === 0 ? 0 : 1

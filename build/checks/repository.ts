@@ -1,23 +1,7 @@
-import { execFileSync } from 'node:child_process'
-import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-
-const root = join(import.meta.dirname, '..', '..')
 
 /** The repository as the checks see it: the paths of all files, and the text of each. */
 export type Repository = { readonly paths: readonly string[]; read(path: string): string }
-
-/** The working tree without what git ignores. */
-export function workingTree(): Repository {
-  const listed = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], {
-    cwd: root,
-    encoding: 'utf8',
-  })
-  return {
-    paths: [...new Set(listed.split('\n'))].filter((path) => path !== '' && existsSync(join(root, path))),
-    read: (path) => readFileSync(join(root, path), 'utf8'),
-  }
-}
 
 /** Whether a text names a file or folder: by its path from the root, from the file that names it, or by its end. */
 export function nameResolver({ paths }: Repository): (name: string, from: string) => boolean {

@@ -83,7 +83,7 @@ const bugsOfDaemon: Part = {
     const caught = daemonBugs.filter((mutant) => record.has(mutantId(mutant)))
     return { proven: caught.length, of: daemonBugs.length, sources: record.sources }
   },
-  run: async (run, minutes) => void (await run([node, 'build/daemon-mutants.ts', '--rest', ...limit(minutes)])),
+  run: async (run, minutes) => void (await run([node, 'build/mutants.ts', '--rest', ...limit(minutes)])),
 }
 
 const bugsOfProduct: Part = {

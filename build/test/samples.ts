@@ -48,7 +48,7 @@ export function samplesOf(commit: string | undefined): Samples {
   return {
     fleets: [[fleets, '--seeds', String(fixedSeeds), '--workers', '2'], ...(number === undefined ? [] : [moving])],
     mutants: [
-      ['build/daemon-mutants.ts', '--every', String(everyMutant), '--shift', shift],
+      ['build/mutants.ts', '--every', String(everyMutant), '--shift', shift],
       ['test/fleet/mutants/campaign.ts', '--replay'],
     ],
     crashPoints: [['test/faults/campaign.ts', '--runners', '2', '--sample', String(movingCases), '--shift', shift]],

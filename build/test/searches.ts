@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto'
 import { globSync } from 'node:fs'
 import { join } from 'node:path'
-import { searches } from '../../vitest.config.ts'
+import { searchTests } from './projects.ts'
 import { hashesOf, hashOfFiles, recordFile } from '../campaign-record.ts'
 import { passedIn } from '../campaigns.ts'
 
@@ -22,7 +22,7 @@ export type Searches = {
   markPassed(files: Iterable<string>): void
 }
 
-const searchFiles = (): string[] => globSync(searches, { cwd: join(import.meta.dirname, '../..') }).toSorted()
+const searchFiles = (): string[] => globSync(searchTests, { cwd: join(import.meta.dirname, '../..') }).toSorted()
 
 /** Of thorough searches. */
 export async function changedSearches(files = searchFiles(), env = process.env): Promise<Searches> {

@@ -1,9 +1,10 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { startFakeApiServer, type FakeApiServer, type FakeObject } from '../../test/support/fake-api-server.ts'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { merge, nodesPath, type Sample, sampleServer } from '../../test/fleet/api-server/sample-server.ts'
+import { recordClient, type SentRequest } from '../../test/fleet/api-server/sent-requests.ts'
+import type { KubeObject } from './objects.ts'
 import { patchNode } from './node-writer.ts'
 import type { KubeTransport } from './transport.ts'
 
-const nodesPath = '/api/v1/nodes'
 const readyCondition = {
   type: 'Ready',
   status: 'True',
@@ -13,28 +14,29 @@ const readyCondition = {
 } as const
 const ownCondition = { ...readyCondition, type: 'skyhook.nvidia.com/demo/NotReady', reason: 'Incomplete' } as const
 
-let server: FakeApiServer
+let sample: Sample
 let transport: KubeTransport
-let node: FakeObject
+let sent: SentRequest[]
+let node: KubeObject
 
 beforeEach(async () => {
-  server = await startFakeApiServer()
-  node = server.put(nodesPath, {
-    metadata: { name: 'n', annotations: { theirs: '1', old: '1' }, labels: {} },
-    spec: { podCIDR: 'x', taints: [{ key: 'theirs', effect: 'NoSchedule' }] },
-    status: { conditions: [readyCondition] },
+  sample = sampleServer()
+  const client = recordClient(sample.connect())
+  transport = client.transport
+  sent = client.sent
+  await sample.admin.json('POST', nodesPath, {
+    body: {
+      metadata: { name: 'n', annotations: { theirs: '1', old: '1' }, labels: {} },
+      spec: { podCIDR: 'x', taints: [{ key: 'theirs', effect: 'NoSchedule' }] },
+    },
   })
-  transport = server.connect()
-})
-
-afterEach(async () => {
-  transport.close()
-  await server.stop()
+  const status = { conditions: [readyCondition] }
+  node = await sample.admin.json('PATCH', `${nodesPath}/n/status`, { body: { status }, contentType: merge })
 })
 
 const version = (): string => node.metadata.resourceVersion
-const currentNode = (): FakeObject => server.get(nodesPath, 'n') as FakeObject
-const patches = (): string[] => server.requests.map(({ method, path }) => `${method} ${path}`)
+const currentNode = (): KubeObject => sample.server.object('nodes', undefined, 'n') as KubeObject
+const patches = (): string[] => sent.map(({ method, path }) => `${method} ${path}`)
 
 describe('requests', () => {
   test('one PATCH of the status carries annotations, labels and conditions', async () => {
@@ -47,7 +49,7 @@ describe('requests', () => {
     expect(written).toEqual({ outcome: 'written', metadata: currentNode().metadata })
     expect(currentNode()).toMatchObject({
       metadata: { annotations: { theirs: '1', ownCondition: '1' }, labels: { l: 'v' } },
-      status: { conditions: [readyCondition, ownCondition] },
+      status: { conditions: [ownCondition, readyCondition] },
     })
     expect(currentNode().metadata['annotations']).not.toHaveProperty('old')
     expect(patches()).toEqual([`PATCH ${nodesPath}/n/status`])
@@ -65,7 +67,7 @@ describe('requests', () => {
   test('a PATCH of the Node carries metadata alone, and asks for metadata only', async () => {
     await patchNode(transport, 'n', { resourceVersion: version(), labels: { l: 'v' } })
     expect(patches()).toEqual([`PATCH ${nodesPath}/n`])
-    expect(server.requests[0]?.headers.accept).toContain('as=PartialObjectMetadata')
+    expect(sent[0]?.accept).toContain('as=PartialObjectMetadata')
   })
 })
 
@@ -80,8 +82,9 @@ test('a PATCH of the Node carries its spec with the taints', async () => {
   expect(patches()).toEqual([`PATCH ${nodesPath}/n`])
   expect(currentNode()).toMatchObject({
     metadata: { annotations: { ownCondition: '1' } },
-    spec: { taints, unschedulable: false },
+    spec: { taints },
   })
+  expect(sent[0]?.body).toMatchObject({ spec: { unschedulable: false } })
 })
 
 test('a patch with both spec and conditions is refused before anything is written', async () => {
@@ -102,14 +105,15 @@ test('a condition is removed by its type, and others stay', async () => {
 
 describe('stale versions', () => {
   test('a patch computed from an older version is a conflict and changes nothing', async () => {
-    server.put(nodesPath, { ...node, metadata: { ...node.metadata, annotations: { theirs: '2' } } })
+    const body = { metadata: { annotations: { theirs: '2', old: null } } }
+    await sample.admin.json('PATCH', `${nodesPath}/n`, { body, contentType: merge })
     const patch = { resourceVersion: version(), annotations: { ownCondition: '1' } }
     expect(await patchNode(transport, 'n', patch)).toMatchObject({ outcome: 'conflict' })
     expect(currentNode().metadata['annotations']).toEqual({ theirs: '2' })
   })
 
   test('a patch of a deleted Node reports that it is gone', async () => {
-    server.remove(nodesPath, 'n')
+    await sample.admin.json('DELETE', `${nodesPath}/n`)
     expect(await patchNode(transport, 'n', { resourceVersion: version(), unschedulable: true })).toMatchObject({
       outcome: 'gone',
     })
@@ -117,7 +121,7 @@ describe('stale versions', () => {
 })
 
 test('a patch throws any other refusal', async () => {
-  server.fault(() => true, { kind: 'status', status: 403, reason: 'Forbidden' })
+  sample.server.faults.rules = [{ name: 'refused', fault: { kind: 'refuse', code: 403, reason: 'Forbidden' } }]
   await expect(patchNode(transport, 'n', { resourceVersion: version(), unschedulable: true })).rejects.toMatchObject({
     status: 403,
   })

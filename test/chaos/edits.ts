@@ -14,13 +14,12 @@ import {
   incomplete,
   interrupts,
   labelNode,
-  namespace,
   nodeLabelOf,
   packageOf,
-  protectedLabels,
   skyhookNames,
   type SkyhookName,
 } from './scene.ts'
+import { namespace, protectedLabels } from './protected-pods.ts'
 
 const versions = ['1.1.0', '1.1.1'] as const
 /** The changed packages of each Skyhook. */

@@ -8,14 +8,12 @@ import { publishedState, type Scripts } from '../e2e/skyhooks.ts'
 import { createWorkloads } from '../e2e/workloads.ts'
 import { hostOf } from '../e2e/host.ts'
 import type { Arena } from './arena.ts'
+import { namespace, protectedLabels } from './protected-pods.ts'
 import { scriptsOf, serviceUnit, stepsPath } from './steps.ts'
 
 export const skyhookNames = ['reboots', 'services'] as const
 export type SkyhookName = (typeof skyhookNames)[number]
 
-export const namespace = 'shop'
-/** Pods with this label are never interrupted. */
-export const protectedLabels = { app: 'protected' } as const
 export const nodeLabelOf = (skyhook: string): string => `chaos.example.com/${skyhook}`
 /** When everything heals. */
 export const finalBudget = 3

@@ -22,7 +22,7 @@ async function login(name: string): Promise<void> {
   const { url: server } = census.cluster.server
   const credentials = staticCredentials({ server, ca: census.ca, token: status.token })
   const transport = createKubeTransport({ credentials, version: 'test', clock: systemClock, rate: false })
-  people.set(name, { tool: commandLine({ client: transport }), transport })
+  people.set(name, { tool: commandLine({ client: transport, clock: systemClock }), transport })
 }
 
 /** As chart/README.md says. */

@@ -12,6 +12,7 @@ import type { View } from '../e2e/moments.ts'
 import { manifest, releaseFileOf } from '../e2e/skyhooks.ts'
 import { overBudget, slotsOf } from '../e2e/slots.ts'
 import { commandLine } from '../support/command-line.ts'
+import { systemClock } from '../../src/daemon/platform/system-clock.ts'
 import { awaitReady, expectComplete, nodeOf, statusOf, useConformance } from './conformance.ts'
 import { row } from './rows.ts'
 
@@ -226,7 +227,7 @@ test(row('C30'), async () => {
     'both batches are over',
     (view) => slotsOf(view, name).length === 0 && currentBatch(view, name) === 3,
   )
-  const tool = commandLine({ client: cluster.api })
+  const tool = commandLine({ client: cluster.api, clock: systemClock })
   expect(await tool.run(`deployment-policy reset ${name} --confirm -n skyhook`)).toMatchObject({ code: 0 })
   await cluster.history.eventually('the batches start over', (view) => currentBatch(view, name) === 1)
   expect(compartmentOf(cluster.history.now, name)).toMatchObject({ matched: 2, progressPercent: 100 })

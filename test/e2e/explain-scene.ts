@@ -8,6 +8,7 @@ import type { NodeExplanation } from '../../src/cli/explain/explain-node.ts'
 import { reasonKey, reasonsKey } from '../../src/schemas/annotations.ts'
 import type { SkyhookSpec } from '../../src/schemas/skyhook.ts'
 import { commandLine } from '../support/command-line.ts'
+import { systemClock } from '../../src/daemon/platform/system-clock.ts'
 import { withFrozenAgent } from './agents.ts'
 import { type Cluster, type NodeName, uniqueName } from './cluster.ts'
 import { patch, paths } from './kube.ts'
@@ -69,7 +70,7 @@ export async function explainScene(
   onTestFinished(async () => await cluster.remove(name))
   const fill = (text: string): string => text.replace('$node', node).replace('$name', name)
   const tool = async (line: string): Promise<string> => {
-    const { code, stdout, stderr } = await commandLine({ client: cluster.api }).run(line)
+    const { code, stdout, stderr } = await commandLine({ client: cluster.api, clock: systemClock }).run(line)
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     return stdout
   }

@@ -1,18 +1,9 @@
-/** The faults that hit an agent at a failpoint. Each returns when it is over and the host is up again. */
+/** Injects faults. Each returns when it is over and the host is up again. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { hostOf } from '../e2e/host.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
 import { waitUntil, type AgentProcess } from './agent-process.ts'
-
-export const faultNames = [
-  'agent killed',
-  'host rebooted',
-  'power cut',
-  'bus restarted',
-  'API server down',
-  'disk full',
-] as const
-export type FaultName = (typeof faultNames)[number]
+import type { FaultName } from './fault-names.ts'
 
 /** Whether the fault ends everything on the host, which allows more deviations. */
 export const terminatesHost = (fault: FaultName): boolean => fault === 'host rebooted' || fault === 'power cut'

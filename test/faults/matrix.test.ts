@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { faultNames } from './faults.ts'
+import { faultNames } from './fault-names.ts'
 import { allCases, caseName, sample, sampleWithRegressions, split, spread } from './matrix.ts'
 
 const points = { service: ['a#1', 'b#1'], reboot: ['c#1'], change: ['d#1'] }

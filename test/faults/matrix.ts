@@ -1,5 +1,5 @@
 /** Which failpoint is combined with which fault. */
-import { faultNames, type FaultName } from './faults.ts'
+import { faultNames, type FaultName } from './fault-names.ts'
 import type { WorkloadName } from './workloads.ts'
 
 export type Case = { readonly workload: WorkloadName; readonly point: string; readonly fault: FaultName }

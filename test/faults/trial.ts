@@ -1,7 +1,8 @@
 /** One workload on one node with one fault at one failpoint, and the verdict. */
 import { writeFileSync } from 'node:fs'
 import type { Sandbox } from '../sandbox/sandbox.ts'
-import { terminatesHost, injectFault, type FaultName } from './faults.ts'
+import type { FaultName } from './fault-names.ts'
+import { terminatesHost, injectFault } from './faults.ts'
 import type { Runner } from './runner.ts'
 import type { WorkloadName } from './workloads.ts'
 import type { Case } from './matrix.ts'

@@ -6,7 +6,7 @@ import { execFileSync } from 'node:child_process'
 import { cpSync, mkdirSync, symlinkSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { readVersion } from '../../build/bundle.ts'
-import { workingTree } from '../../build/checks/repository.ts'
+import { workingTree } from '../../build/checks/working-tree.ts'
 
 const repository = join(import.meta.dirname, '..', '..')
 

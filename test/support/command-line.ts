@@ -1,6 +1,5 @@
 /** The command-line tool in this process, against a simulated API server, with a person who may answer. */
 import { Readable } from 'node:stream'
-import { systemClock } from '../../src/daemon/platform/system-clock.ts'
 import type { Clock } from '../../src/schemas/clock.ts'
 import type { KubeRequestOptions, KubeTransport, Method } from '../../src/kube/transport.ts'
 import type { Connection } from '../../src/cli/connection/connection.ts'
@@ -11,7 +10,7 @@ import type { Machine } from '../../src/cli/framework/machine.ts'
 import type { GlobalFlags } from '../../src/cli/framework/parse.ts'
 import { runCommandLine } from '../../src/cli/framework/run.ts'
 import { sampleServer } from '../fleet/api-server/sample-server.ts'
-import { createSeededRandom } from './virtual-clock.ts'
+import { createSeededRandom, type VirtualClock } from './virtual-clock.ts'
 
 export type Ended = { readonly code: number; readonly stdout: string; readonly stderr: string }
 
@@ -38,6 +37,8 @@ export type CommandLine = {
   /** Runs one call, as a shell splits it. `answer`: a terminal is there, and this is typed at it. */
   run(line: string, options?: RunOptions): Promise<Ended>
   readonly admin: KubeTransport
+  /** Of the server of its own, and of the tool unless it has another. */
+  readonly clock: VirtualClock
   /** What the tool has sent, oldest first. */
   readonly sent: SentRequest[]
   /**
@@ -51,8 +52,8 @@ export type CommandLine = {
 export function commandLine(
   surroundings: { readonly clock?: Clock; readonly client?: KubeTransport } = {},
 ): CommandLine {
-  const { admin, connect } = sampleServer()
-  const { clock = systemClock, client = connect({ name: 'person', manager: 'kubectl-skyhook' }) } = surroundings
+  const { admin, connect, clock: virtualClock } = sampleServer()
+  const { clock = virtualClock, client = connect({ name: 'person', manager: 'kubectl-skyhook' }) } = surroundings
   const sent: SentRequest[] = []
   const answers: { readonly match: (request: SentRequest) => boolean; readonly answer: Answer }[] = []
   const transport: KubeTransport = {
@@ -75,6 +76,7 @@ export function commandLine(
   }
   return {
     admin,
+    clock: virtualClock,
     sent,
     answer: (match, answer) => void answers.push({ match, answer }),
     async run(line, { answer, until, environment = {}, readFile, ...options } = {}) {

@@ -6,12 +6,12 @@ import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
-import { systemClock } from '../../src/daemon/platform/system-clock.ts'
 import { reasonKey, nodeStateKey, statusKey } from '../../src/schemas/annotations.ts'
 import { skyhooksPath } from '../../src/schemas/api.ts'
 import { type CommandLine, commandLine, type Ended } from './command-line.ts'
-import { startFakeRegistry } from './fake-registry.ts'
+import type { FakeRegistry } from './fake-registry.ts'
 import { runTool } from './run-tool.ts'
+import { createVirtualClock, type VirtualClock } from './virtual-clock.ts'
 
 const repository = join(import.meta.dirname, '..', '..')
 const nowMs = Date.parse('2026-03-01T12:00:00Z')
@@ -42,13 +42,19 @@ const nodes: Readonly<Record<string, NodeFacts>> = {
 
 export type ExampleCluster = {
   readonly tool: CommandLine
+  /** Of the tool; only a test moves it. */
+  readonly clock: VirtualClock
   /** Runs a call like those of the examples. `more`: further arguments. */
   readonly run: (line: string, more?: string) => Promise<Ended>
 }
 
-/** Creates everything; what it has on disk is removed when the test is over. */
-export async function exampleCluster(): Promise<ExampleCluster> {
-  const tool = commandLine({ clock: { ...systemClock, wallMs: () => nowMs } })
+/** Their examples open sockets: the page of the dashboard, and the registry. */
+export const commandsWithSockets: readonly string[] = ['dashboard', 'package push']
+
+/** Creates everything; what it has on disk is removed when the test is over. `registry`: stands for that of examples. */
+export async function exampleCluster(registry?: Pick<FakeRegistry, 'host'>): Promise<ExampleCluster> {
+  const clock = createVirtualClock(nowMs)
+  const tool = commandLine({ clock })
   await createObjects(tool)
   const folder = await mkdtemp(join(tmpdir(), 'examples-'))
   const home = process.cwd()
@@ -59,22 +65,19 @@ export async function exampleCluster(): Promise<ExampleCluster> {
   process.chdir(folder)
   return {
     tool,
+    clock,
     async run(line, more = '') {
       const [, , group, verb] = line.split(' ')
       if (group === 'plan') await writeFile('tuning.yaml', tuningFile)
       if (group === 'validate') await cp(join(repository, 'packages'), 'packages', { recursive: true })
       if (verb === 'build' || verb === 'push') await runTool(['package', 'init', 'my-tuning'])
-      const registry = line.includes('registry.example.com') ? await startFakeRegistry() : undefined
-      const here = registry ? `${line.replace('registry.example.com', registry.host)} --plain-http` : line
-      try {
-        return await tool.run(`${here.replace('kubectl skyhook ', '')} ${more}`, {
-          readFile: (path) => readFile(path, 'utf8'),
-          // what serves until ctrl-C gets it
-          until: group === 'dashboard' ? '?token=' : undefined,
-        })
-      } finally {
-        await registry?.close()
-      }
+      const isRemote = registry !== undefined && line.includes('registry.example.com')
+      const here = isRemote ? `${line.replace('registry.example.com', registry.host)} --plain-http` : line
+      return await tool.run(`${here.replace('kubectl skyhook ', '')} ${more}`, {
+        readFile: (path) => readFile(path, 'utf8'),
+        // what serves until ctrl-C gets it
+        until: group === 'dashboard' ? '?token=' : undefined,
+      })
     },
   }
 }

@@ -32,6 +32,8 @@ export type Fault =
   /** The request is never answered. */
   | { readonly kind: 'silent' }
   | { readonly kind: 'slow'; readonly ms: number }
+  /** The request is handled when the test says so. */
+  | { readonly kind: 'held'; readonly until: Promise<void> }
   /** The body is cut in the middle. */
   | { readonly kind: 'cut' }
   /** For a watch: these lines are written verbatim, then the stream ends, stays open (`hold`), or is destroyed. */
@@ -253,6 +255,8 @@ export async function startFakeApiServer(collections: readonly string[] = []): P
         return
       case 'slow':
         return void setTimeout(() => handle(request, response), fault.ms)
+      case 'held':
+        return void fault.until.then(() => handle(request, response))
       case 'cut':
         response.writeHead(200, { 'content-type': 'application/json', 'content-length': '1000' })
         return void response.write('{"kind":', () => response.socket?.destroy())

@@ -2,9 +2,8 @@ import { readFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
 import { createServer as createSecureServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
-import type { EndpointSources, RegistryRule } from '../../src/packages/oci/read/endpoints.ts'
 import { type Digest, digestOf } from '../../src/packages/oci/digest.ts'
-import { ociConfigType, ociIndexType, ociLayerGzipType, ociManifestType } from '../../src/packages/oci/manifest.ts'
+import { ociConfigType, ociLayerGzipType, ociManifestType } from '../../src/packages/oci/manifest.ts'
 
 /** A registry for tests: the distribution API on loopback, in memory, which records every request. */
 export type FakeRegistry = {
@@ -18,6 +17,7 @@ export type FakeRegistry = {
   /** An image of one layer; returns its manifest's digest. */
   addImage(repository: string, tag: string | undefined, layer: Buffer): Digest
   manifest(repository: string, tagOrDigest: string): Buffer | undefined
+  blob(repository: string, digest: string): Buffer | undefined
   close(): Promise<void>
 }
 
@@ -27,20 +27,6 @@ const fixture = (name: string) => readFileSync(new URL(`../fixtures/tls/${name}`
 
 /** The authority of every fake registry with TLS. */
 export const fakeCaCert = fixture('ca.crt')
-
-/** Sources that ignore the machine of the test. */
-export function fakeSources(
-  rules: readonly RegistryRule[],
-  files: Readonly<Record<string, string>> = {},
-): EndpointSources {
-  const list = async (path: string) => {
-    const names = Object.keys(files)
-      .filter((name) => name.startsWith(`${path}/`))
-      .map((name) => name.slice(path.length + 1))
-    return names.length > 0 ? names : undefined
-  }
-  return { rules, certsDirectory: '/etc/containerd/certs.d', files: { readText: async (path) => files[path], list } }
-}
 
 export async function startFakeRegistry(options: { tls?: boolean; login?: FakeLogin } = {}): Promise<FakeRegistry> {
   const { tls = false, login } = options
@@ -174,23 +160,11 @@ export async function startFakeRegistry(options: { tls?: boolean; login?: FakeLo
       })
     },
     manifest: (repository: string, tagOrDigest: string) => manifests.get(`${repository}/${tagOrDigest}`)?.bytes,
+    blob: (repository: string, digest: string) => blobs.get(`${repository}/${digest}`),
     close: async () => {
       server.closeAllConnections()
       await new Promise((resolve) => server.close(resolve))
     },
   }
   return registry
-}
-
-/** An index of manifests of the fake. */
-export function fakeIndex(
-  entries: readonly { digest: Digest; size: number; architecture: string; os?: string; variant?: string }[],
-): object {
-  const manifests = entries.map(({ digest, size, architecture, os = 'linux', variant }) => ({
-    mediaType: ociManifestType,
-    digest,
-    size,
-    platform: { os, architecture, ...(variant !== undefined && { variant }) },
-  }))
-  return { schemaVersion: 2, mediaType: ociIndexType, manifests }
 }

@@ -1,8 +1,8 @@
 /** `kubectl skyhook` in this process: a call, and what it wrote. */
 import { readFile } from 'node:fs/promises'
-import { systemClock, systemRandom } from '../../src/daemon/platform/system-clock.ts'
 import { allCommands } from '../../src/cli/commands/all.ts'
 import { runCommandLine } from '../../src/cli/framework/run.ts'
+import { createSeededRandom, createVirtualClock } from './virtual-clock.ts'
 
 export type ToolRun = { readonly code: number; readonly stdout: string; readonly stderr: string }
 
@@ -11,7 +11,7 @@ export type ToolSurroundings = {
   readonly stdin?: string
 }
 
-/** Runs a call that needs no cluster, without a terminal. */
+/** Runs a call that needs no cluster, without a terminal, at a moment at which time stands still. */
 export async function runTool(
   argv: readonly string[],
   { environment = {}, stdin = '' }: ToolSurroundings = {},
@@ -31,8 +31,8 @@ export async function runTool(
       stderr: output((text) => (stderr += text)),
       stdin: { isTerminal: false, readLine: () => Promise.resolve(undefined), readAll: () => Promise.resolve(stdin) },
       environment,
-      clock: systemClock,
-      random: systemRandom,
+      clock: createVirtualClock(),
+      random: createSeededRandom(1),
       signal: new AbortController().signal,
       readFile: (path) => readFile(path, 'utf8'),
     },

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { passUntil } from './event-loop.ts'
 import { createSeededRandom, createVirtualClock } from './virtual-clock.ts'
 
 test('timers of a virtual clock run in the order of their times, equal ones in the order of their starts', async () => {
@@ -30,4 +31,23 @@ test('a timer that a timer starts runs within the same advance if it is due by t
   expect(fired).toEqual([10, 20, 30])
   await clock.advance(5)
   expect(fired).toEqual([10, 20, 30, 40])
+})
+
+test('time passes until a promise has its outcome, and no further than a tenth of a second', async () => {
+  const clock = createVirtualClock(undefined, { settleTurns: 0 })
+  const later = (how: (resolve: (value: string) => void, reject: (why: Error) => void) => void): Promise<string> =>
+    new Promise((resolve, reject) => clock.startTimer(1_234, () => how(resolve, reject)))
+  expect(
+    await passUntil(
+      clock,
+      later((resolve) => resolve('there')),
+    ),
+  ).toBe('there')
+  expect(clock.monotonicMs()).toBe(1_300)
+  await expect(
+    passUntil(
+      clock,
+      later((_, reject) => reject(new Error('gone'))),
+    ),
+  ).rejects.toThrow('gone')
 })

@@ -3,6 +3,7 @@ import { ApiError } from '../../kube/errors.ts'
 import { skyhooksPath } from '../../schemas/api.ts'
 import { nodeStateKey, statusKey } from '../../schemas/annotations.ts'
 import { type CommandLine, commandLine } from '../../../test/support/command-line.ts'
+import { passUntil } from '../../../test/support/event-loop.ts'
 
 type Fields = {
   readonly metadata: { readonly annotations?: Record<string, string>; readonly labels?: Record<string, string> }
@@ -134,7 +135,7 @@ test('a change that races with somebody else is computed again from what is ther
       return await tool.admin.json('PATCH', '/api/v1/nodes/n1', { body, contentType: 'application/json-patch+json' })
     },
   )
-  expect(await tool.run('reset tuning --package a --yes')).toMatchObject({ code: 0, stderr: '' })
+  expect(await passUntil(tool.clock, tool.run('reset tuning --package a --yes'))).toMatchObject({ code: 0, stderr: '' })
   const state = JSON.parse((await node(tool, 'n1')).metadata.annotations?.[nodeStateKey('tuning')] ?? '') as object
   expect(state).toEqual(entry('b', '1.0.0', 'config', 'state-3'))
   expect(interferences).toBe(3)
@@ -149,7 +150,10 @@ test('a patch that an admission policy refuses is not repeated', async () => {
       throw new ApiError({ status: 422, reason: 'Invalid', message: 'a policy denied it' })
     },
   )
-  expect(await tool.run('pause tuning --yes')).toMatchObject({ code: 4, stderr: expect.stringContaining('denied') })
+  expect(await passUntil(tool.clock, tool.run('pause tuning --yes'))).toMatchObject({
+    code: 4,
+    stderr: expect.stringContaining('denied'),
+  })
   expect(patchesOf(tool)).toHaveLength(1)
 })
 
@@ -243,7 +247,7 @@ test('deployment-policy reset makes another text of each call and needs a policy
   await createSkyhook(tool, 'plain')
   expect(await tool.run('deployment-policy reset tuning --confirm')).toMatchObject({ code: 0 })
   const first = (await skyhook(tool, 'tuning')).metadata.annotations?.['skyhook.nvidia.com/reset-batches']
-  await new Promise((resolve) => void setTimeout(resolve, 5))
+  await tool.clock.advance(5)
   expect(await tool.run('dp reset tuning --confirm')).toMatchObject({ stdout: 'skyhook/tuning batches reset\n' })
   expect((await skyhook(tool, 'tuning')).metadata.annotations?.['skyhook.nvidia.com/reset-batches']).not.toBe(first)
   expect(await tool.run('dp reset plain --yes')).toMatchObject({

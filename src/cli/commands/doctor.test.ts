@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { runTool } from '../../../test/support/run-tool.ts'
 import { startScene } from '../../../test/fleet/people/fleet-scene.ts'
 import { commandContext } from '../../../test/support/command-context.ts'
 import { cordonKey } from '../../schemas/annotations.ts'
@@ -81,5 +82,12 @@ test('doctor --takeover looks at what an operator has left, excludes other looks
   expect(items[0]?.about).toBe('s has an agent already on node1')
   await expect(doctor.run(shown.context, input({ takeover: true, node: 'node1' }))).rejects.toMatchObject({
     message: '--takeover excludes --host and --node',
+  })
+})
+
+test('doctor looks at one thing at a time', async () => {
+  expect(await runTool(['doctor', '--host', '--node', 'n1'])).toMatchObject({
+    code: 2,
+    stderr: 'error: --host and --node exclude each other\n',
   })
 })

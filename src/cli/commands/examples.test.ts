@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { schemaErrors, schemaFiles, schemaOf, writesJson } from '../../../test/support/document-schemas.ts'
-import { exampleCluster } from '../../../test/support/example-cluster.ts'
+import { commandsWithSockets, exampleCluster } from '../../../test/support/example-cluster.ts'
 import { runTool } from '../../../test/support/run-tool.ts'
 import { connectionFlags, generalFlags } from '../framework/global-flags.ts'
 import { exitCodeTexts } from '../framework/exit-codes.ts'
@@ -14,8 +14,11 @@ import { parseCall } from '../framework/parse.ts'
 import { allCommands } from './all.ts'
 
 const named = allCommands.map((command) => [command.name, command] as const)
-/** `package run` boots a host: test/host/package-run.test.ts runs its example and judges its JSON. */
-const namedWithoutHost = named.filter(([name]) => name !== 'package run')
+/**
+ * `package run` boots a host: test/host/package-run.test.ts runs its example and judges its JSON.
+ * examples.integration.test.ts does the same with commands that open sockets.
+ */
+const namedWithoutHost = named.filter(([name]) => name !== 'package run' && !commandsWithSockets.includes(name))
 const page = readFileSync(join(import.meta.dirname, '../../../docs/usage/cli.md'), 'utf8')
 
 describe('Every command:', () => {

@@ -19,7 +19,7 @@ const output = (text: string, more: object = {}): object => ({ ...of, stream: 's
 
 /** The example cluster, whose agents have logged this. */
 async function withLog(lines: readonly (object | string)[]): Promise<CommandLine> {
-  const { tool } = await exampleCluster()
+  const { tool, clock } = await exampleCluster()
   tool.answer(
     ({ path }) => path.endsWith('/log'),
     ({ query }) => {
@@ -31,7 +31,7 @@ async function withLog(lines: readonly (object | string)[]): Promise<CommandLine
         .join('')
     },
   )
-  return tool
+  return { ...tool, clock }
 }
 
 test('starts, ends, gaps and output of a step are told apart', async () => {
@@ -157,7 +157,7 @@ test('lines that are followed come as JSON, one each, until ctrl-C', async () =>
   const tool = await withLog([output('hello'), failed])
   const controller = new AbortController()
   const running = tool.run('logs tuning --node n1 -f -o json', { signal: controller.signal })
-  await expect.poll(() => tool.sent.filter(({ path }) => path.endsWith('/log')).length).toBe(2)
+  while (tool.sent.filter(({ path }) => path.endsWith('/log')).length < 2) await tool.clock.advance(100)
   controller.abort(new DOMException('interrupted', 'AbortError'))
   const { code, stdout } = await running
   expect(code).toBe(130)

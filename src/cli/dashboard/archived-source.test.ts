@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { type FleetScene, pod, startScene } from '../../../test/fleet/people/fleet-scene.ts'
-import { createSeededRandom } from '../../../test/support/virtual-clock.ts'
-import { systemClock } from '../../daemon/platform/system-clock.ts'
+import { passUntil } from '../../../test/support/event-loop.ts'
+import { createSeededRandom, createVirtualClock } from '../../../test/support/virtual-clock.ts'
 import { ApiError } from '../../kube/errors.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
 import { statusKey } from '../../schemas/annotations.ts'
@@ -52,9 +52,11 @@ async function archived(scene: FleetScene, transport: KubeTransport = scene.tran
   onTestFinished(async () => await rm(folder, { recursive: true }))
   const file = join(folder, 'b.tar.gz')
   await writeFile(file, await packBundle(await collectBundle(transport, request)))
-  // hours later, by a clock that ticks by itself
-  const bundle = await openBundle(file, { clock: systemClock, random: createSeededRandom(1) })
-  return await openArchivedSource({ ...bundle, file: 'b.tar.gz', madeBy: bundle.index.toolVersion }, signal)
+  // hours later
+  const later = createVirtualClock(clock.wallMs() + 10_000_000)
+  const bundle = await openBundle(file, { clock: later, random: createSeededRandom(1) })
+  const source = await openArchivedSource({ ...bundle, file: 'b.tar.gz', madeBy: bundle.index.toolVersion }, signal)
+  return { ...source, plan: async (...edit) => await passUntil(later, source.plan(...edit)) }
 }
 
 async function live({ simulation: { clock }, transport }: FleetScene): Promise<DashboardSource> {

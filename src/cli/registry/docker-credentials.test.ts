@@ -5,7 +5,6 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { systemRandom } from '../../daemon/platform/system-clock.ts'
 import { createHostRoot } from '../../host/fs/host-root.ts'
 import { dockerCredentials, type ProgramEnd } from './docker-credentials.ts'
-import { runProgram } from './programs.ts'
 
 let folder = ''
 let calls: string[] = []
@@ -90,15 +89,4 @@ test.each<[string, object | string, ProgramEnd | Error | undefined, RegExp]>([
     code: 'misconfigured',
     message: expect.stringMatching(message) as string,
   })
-})
-
-test('a program gets its input and gives its output and exit code', async () => {
-  const { signal } = new AbortController()
-  expect(await runProgram('sh', ['-c', 'read a; echo "$a$a"; echo oops >&2; exit 3'], 'hi\n', signal)).toEqual({
-    code: 3,
-    stdout: 'hihi\n',
-    stderr: 'oops\n',
-  })
-  await expect(runProgram('no-such-program-here', [], '', signal)).rejects.toMatchObject({ code: 'ENOENT' })
-  await expect(runProgram('sleep', ['60'], '', AbortSignal.timeout(50))).rejects.toMatchObject({ name: 'AbortError' })
 })

@@ -1,4 +1,4 @@
-import { appendFile, mkdir, mkdtemp, readdir, rm, stat, symlink, writeFile } from 'node:fs/promises'
+import { appendFile, mkdir, mkdtemp, readdir, rm, stat, symlink, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -132,11 +132,9 @@ describe('the end of a log', () => {
 
   test('only the end of a large log is read', async () => {
     await put(path)
-    const line = 'x'.repeat(1023)
-    for (let megabyte = 0; megabyte < 20; megabyte++) await appendFile(join(folder, path), `${line}\n`.repeat(1024))
-    const started = performance.now()
+    await truncate(join(folder, path), 2 ** 40) // sparse; no process has memory for all of it
+    await appendFile(join(folder, path), `\n${'x'.repeat(1023)}\n`)
     expect((await tailOf(host, path, [])).length).toBe(600)
-    expect(performance.now() - started).toBeLessThan(100)
   })
 
   test('a failure is quoted from standard error, or from standard output when that is empty', async () => {

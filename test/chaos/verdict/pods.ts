@@ -1,7 +1,7 @@
 /** Agents remove pods by the Eviction API alone, which keeps disruption budgets, and never those that are protected. */
 import { readSlot } from '../../../src/lease/slot.ts'
 import type { Pod } from '../../e2e/moments.ts'
-import { namespace, protectedLabels } from '../scene.ts'
+import { namespace, protectedLabels } from '../protected-pods.ts'
 import type { Evidence, Finding, Violation } from './evidence.ts'
 
 const isProtected = (pod: Pod): boolean => pod.metadata.labels?.['app'] === protectedLabels.app

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { namespace, protectedLabels } from '../scene.ts'
+import { namespace, protectedLabels } from '../protected-pods.ts'
 import { judgeBoots } from './boots.ts'
 import { judgeCordons } from './cordons.ts'
 import type { Finding } from './evidence.ts'

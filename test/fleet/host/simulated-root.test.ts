@@ -29,7 +29,7 @@ const folders = ['/data/log', '/var/lib', '/empty']
 beforeEach(async () => {
   mount = mkdtempSync(join(tmpdir(), 'same-root-'))
   const disk = createDisk({
-    wallMs: Date.now,
+    wallMs: () => 0,
     monotonicMs: () => 0,
     random: createSeededRandom(1),
     volatileFolders: [],

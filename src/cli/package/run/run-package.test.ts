@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { commandContext } from '../../../../test/support/command-context.ts'
 import { runTool } from '../../../../test/support/run-tool.ts'
-import { systemClock } from '../../../daemon/platform/system-clock.ts'
+import { createVirtualClock } from '../../../../test/support/virtual-clock.ts'
 import type { KubeTransport } from '../../../kube/transport.ts'
 import { runPackage, type RunFlags } from './run-package.ts'
 
@@ -32,7 +32,7 @@ afterAll(() => rmSync(folder, { recursive: true }))
 
 /** The refusal of a call by root on Linux with all programs, unless `change` says otherwise. */
 async function refusal(path: string, changedFlags: Partial<RunFlags> = {}, uid = 0) {
-  const { context } = commandContext({ transport: {} as KubeTransport, clock: systemClock })
+  const { context } = commandContext({ transport: {} as KubeTransport, clock: createVirtualClock() })
   const machine = { platform: 'linux', uid, hasProgram: () => true }
   const run = runPackage(
     { ...context, readText: async () => 'hello' },
@@ -80,7 +80,7 @@ test('a TMPDIR in which the path of a socket would be too long is refused', asyn
   mkdirSync(join(base, 'usr/bin'))
   for (const file of [join(systemd, 'systemd'), join(base, 'usr/bin/dbus-daemon')]) writeFileSync(file, '')
   expect(readFileSync(join(systemd, 'systemd'), 'utf8')).toBe('') // not a program
-  const { context } = commandContext({ transport: {} as KubeTransport, clock: systemClock })
+  const { context } = commandContext({ transport: {} as KubeTransport, clock: createVirtualClock() })
   const around = { ...context, environment: { TMPDIR: `/${'x'.repeat(60)}` }, readText: async () => 'hello' }
   const machine = { platform: 'linux', uid: 0, hasProgram: () => true }
   await expect(runPackage(around, { folder: mine }, flags, machine)).rejects.toMatchObject({

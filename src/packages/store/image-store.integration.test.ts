@@ -2,18 +2,26 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
-import { setTimeout as delay } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { pack } from 'tar-stream'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createHostRoot, type HostRoot } from '../../host/fs/host-root.ts'
 import { systemClock, systemRandom } from '../../daemon/platform/system-clock.ts'
 import type { Digest } from '../oci/digest.ts'
-import { fakeIndex, type FakeRegistry, fakeSources, startFakeRegistry } from '../../../test/support/fake-registry.ts'
+import { type FakeRegistry, startFakeRegistry } from '../../../test/support/fake-registry.ts'
+import { turn, turnsUntil } from '../../../test/support/event-loop.ts'
+import { fakeIndex, fakeSources } from '../../../test/support/registry-documents.ts'
+import { createVirtualClock } from '../../../test/support/virtual-clock.ts'
 import { ociIndexType } from '../oci/manifest.ts'
 import type { LoginProvider } from '../oci/read/login-provider.ts'
 import { parseReference } from '../oci/reference.ts'
-import { type EnsureOptions, type ImageStore, openImageStore, type StorePorts } from './image-store.ts'
+import {
+  type EnsureOptions,
+  type ImageStore,
+  openImageStore,
+  type StoredImage,
+  type StorePorts,
+} from './image-store.ts'
 import { runUnpackJob } from './unpack-job.ts'
 
 let tempDir = ''
@@ -22,7 +30,11 @@ let registry: FakeRegistry
 let store: ImageStore
 const systemPorts = { clock: systemClock, random: systemRandom }
 const unpack: StorePorts['unpack'] = async (job, signal) => await runUnpackJob(job, systemPorts, signal)
-const ports: StorePorts = { ...systemPorts, root: createHostRoot('/', systemRandom), unpack, architecture: 'amd64' }
+const root = createHostRoot('/', systemRandom)
+/** How often somebody has looked for something on disk. */
+let searches = 0
+const stat: HostRoot['stat'] = async (path) => await root.stat(path).finally(() => searches++)
+const ports: StorePorts = { ...systemPorts, root: { ...root, stat }, unpack, architecture: 'amd64' }
 
 beforeEach(async () => {
   tempDir = mkdtempSync(join(tmpdir(), 'store-'))
@@ -73,6 +85,17 @@ test('the login of a provider reaches the process that downloads the layers, whi
 
 const ensure = (name: string, signal?: AbortSignal) =>
   store.ensureImage(parseReference(`${registry.host}/${name}`), options(signal))
+
+/** As `ensure`, and returns when the call has looked for the image on disk and waits for its download. */
+async function startEnsuring(name: string, signal?: AbortSignal): Promise<{ readonly fetching: Promise<StoredImage> }> {
+  const before = searches
+  const fetching = ensure(name, signal)
+  fetching.catch(() => undefined) // until the test looks
+  await turnsUntil(() => searches > before)
+  await turn()
+  return { fetching }
+}
+
 const blobs = () => registry.requests.filter(({ line }) => line.includes('/blobs/')).length
 
 describe('an image', () => {
@@ -160,8 +183,13 @@ describe('an image', () => {
 
   test('a fetch that takes too long ends with a reason', async () => {
     await publish('1')
-    store = openImageStore(images, { ...ports, timeoutMs: 200 })
-    registry.intercept = (request) => request.url?.includes('/blobs/') === true
+    const clock = createVirtualClock()
+    store = openImageStore(images, { ...ports, clock, timeoutMs: 200 })
+    registry.intercept = (request) => {
+      if (!request.url?.includes('/blobs/')) return false
+      void clock.advance(200)
+      return true
+    }
     await expect(ensure('pkg:1')).rejects.toMatchObject({
       code: 'unreachable',
       message: expect.stringMatching(/not fetched within 200 ms/),
@@ -178,37 +206,35 @@ describe('an image', () => {
 })
 
 describe('several who want the same image', () => {
-  const slowDownload = () => {
-    registry.intercept = (request, response) => {
-      if (!request.url?.includes('/blobs/') || request.headers['x-late'] !== undefined) return false
-      request.headers['x-late'] = 'yes'
-      setTimeout(() => {
-        const bytes = layers.get(request.url?.split('/').at(-1) ?? '')
-        response.end(bytes)
-      }, 100)
-      return true
-    }
-  }
-  const layers = new Map<string, Buffer>()
+  let release: () => void
 
   beforeEach(async () => {
-    const bytes = await layer({ 'skyhook-package/config.json': '{}' })
-    registry.addImage('pkg', '1', bytes)
-    layers.set(registry.addBlob('pkg', bytes), bytes)
-    slowDownload()
+    await publish('1')
+    const released = Promise.withResolvers<void>()
+    release = released.resolve
+    registry.intercept = (request, response) => {
+      const [, digest] = /\/blobs\/(.*)$/.exec(request.url ?? '') ?? []
+      if (digest === undefined) return false
+      void released.promise.then(() => response.end(registry.blob('pkg', digest)))
+      return true
+    }
   })
 
   test('callers who want the same image share one download', async () => {
-    const results = await Promise.all([ensure('pkg:1'), ensure('pkg:1'), ensure('pkg:1')])
+    const all = [await startEnsuring('pkg:1'), await startEnsuring('pkg:1'), await startEnsuring('pkg:1')]
+    release()
+    const results = await Promise.all(all.map(({ fetching }) => fetching))
     expect(new Set(results.map(({ path }) => path)).size).toBe(1)
     expect(blobs()).toBe(1)
   })
 
   test('a shared download continues when the first caller leaves', async () => {
     const first = new AbortController()
-    const [leaving, staying] = [ensure('pkg:1', first.signal), delay(20).then(() => ensure('pkg:1'))]
-    setTimeout(() => first.abort(new Error('not needed')), 60)
+    const { fetching: leaving } = await startEnsuring('pkg:1', first.signal)
+    const { fetching: staying } = await startEnsuring('pkg:1')
+    first.abort(new Error('not needed'))
     await expect(leaving).rejects.toThrow('not needed')
+    release()
     await expect(staying).resolves.toMatchObject({ isNew: true })
     expect(blobs()).toBe(1)
   })
@@ -216,10 +242,11 @@ describe('several who want the same image', () => {
   test('a shared download ends when all callers have left, and the next caller starts again', async () => {
     const controller = new AbortController()
     const leaving = ensure('pkg:1', controller.signal)
-    while (blobs() === 0) await delay(5)
+    await turnsUntil(() => blobs() > 0)
     controller.abort(new Error('not needed'))
     const coming = ensure('pkg:1')
     await expect(leaving).rejects.toThrow('not needed')
+    release()
     await expect(coming).resolves.toMatchObject({ isNew: true })
     expect(readdirSync(images)).toHaveLength(1)
   })
@@ -256,7 +283,7 @@ test('images are unpacked one at a time, and one that fails lets the next one st
     ...ports,
     unpack: async (job, signal) => {
       most = Math.max(most, ++active)
-      await delay(5)
+      await turn()
       active--
       if (job.reference.tag === '3') throw new Error('this one fails')
       return await unpack(job, signal)
@@ -275,10 +302,9 @@ test('an image that nobody wants any more does not wait for its turn to be left'
   await publish('1', '1')
   await publish('2', '2')
   const first = ensure('pkg:1')
-  while (!existsSync(images)) await delay(5)
+  await turnsUntil(() => existsSync(images))
   const controller = new AbortController()
-  const second = ensure('pkg:2', controller.signal)
-  await delay(20)
+  const { fetching: second } = await startEnsuring('pkg:2', controller.signal)
   controller.abort(new Error('not needed'))
   await expect(second).rejects.toThrow('not needed')
   gate.resolve()
@@ -309,8 +335,9 @@ describe('collecting', () => {
       },
     })
     const fetching = ensure('pkg:1')
-    while (!existsSync(images) || !readdirSync(images).some((name) => existsSync(join(images, name, 'package'))))
-      await delay(5)
+    await turnsUntil(
+      () => existsSync(images) && readdirSync(images).some((name) => existsSync(join(images, name, 'package'))),
+    )
     expect(await store.collect(() => false)).toEqual([])
     gate.resolve()
     await expect(fetching).resolves.toMatchObject({ isNew: true })

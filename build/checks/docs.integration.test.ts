@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { wrongNames } from './docs.ts'
 import { repositoryOf } from '../../test/support/repository-of.ts'
-import { workingTree } from './repository.ts'
+import { workingTree } from './working-tree.ts'
 
 /** A page of this text in the real repository, whose Makefile, definitions and sources it is held against. */
 function problemsOf(text: string): string[] {

@@ -8,7 +8,8 @@ import { systemClock, systemRandom } from '../../src/daemon/platform/system-cloc
 import { createRegistryClient } from '../../src/packages/oci/read/registry.ts'
 import { writeLayer } from '../../src/packages/oci/write/layer.ts'
 import { buildImage, rootBlob } from '../../src/packages/oci/write/layout.ts'
-import { fakeSources, startFakeRegistry } from '../../test/support/fake-registry.ts'
+import { startFakeRegistry } from '../../test/support/fake-registry.ts'
+import { fakeSources } from '../../test/support/registry-documents.ts'
 import { textOf } from '../runtime-layer.ts'
 import { pinnedValues, writeChartPackage } from './chart-package.ts'
 import { checksums, filesBelow, sha256OfFile } from './checksums.ts'
@@ -168,7 +169,7 @@ describe('the images of a release', () => {
     try {
       const prefix = `${registry.host}/team`
       const named = await twoImages()
-      const pushed = await pushRelease(client, prefix, named, AbortSignal.timeout(20_000))
+      const pushed = await pushRelease(client, prefix, named, new AbortController().signal)
       const digests = named.map(({ images }) => rootBlob(images).descriptor.digest)
       expect(pushed).toEqual([
         `${prefix}/skyhookd:1.0.0@${digests[1]}`,

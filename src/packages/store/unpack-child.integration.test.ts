@@ -1,5 +1,7 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { once } from 'node:events'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
@@ -9,7 +11,8 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { parseDockerConfig } from '../oci/read/credentials.ts'
 import { digestOf } from '../oci/digest.ts'
 import { readEndpoints } from '../oci/read/endpoints.ts'
-import { fakeCaCert, type FakeRegistry, fakeSources, startFakeRegistry } from '../../../test/support/fake-registry.ts'
+import { fakeCaCert, type FakeRegistry, startFakeRegistry } from '../../../test/support/fake-registry.ts'
+import { fakeSources } from '../../../test/support/registry-documents.ts'
 import { type LayerEntry, writeLayer } from '../oci/write/layer.ts'
 import { type Descriptor, ociLayerGzipType } from '../oci/manifest.ts'
 import { unpackInChild } from './unpack-child.ts'
@@ -127,18 +130,20 @@ test('the death of a child is reported with its cause', async () => {
 })
 
 test('an aborted child is killed with its descendants', async () => {
-  const pidFile = join(tempDir, 'pid')
-  writeFileSync(pidFile, '')
+  const path = join(tempDir, 'socket')
+  const server = createServer().listen(path)
   const controller = new AbortController()
+  const descendant = `${process.execPath} -e 'require("node:net").connect("${path}")'`
   const abortedUnpack = unpackInChild(await job(file('skyhook-package/a')), {
     signal: controller.signal,
-    command: ['/bin/sh', '-c', `sleep 600 & echo $! > ${pidFile}; wait`],
+    command: ['/bin/sh', '-c', `${descendant} & wait`],
   })
-  const read = () => readFileSync(pidFile, 'utf8').trim()
-  await expect.poll(read).not.toBe('')
+  const [connection] = (await once(server, 'connection')) as [Socket]
+  const disconnected = once(connection.resume(), 'close')
   controller.abort(new Error('changed my mind'))
   await expect(abortedUnpack).rejects.toThrow('changed my mind')
-  await expect.poll(() => existsSync(`/proc/${read()}/cwd`)).toBe(false)
+  await disconnected
+  server.close()
 })
 
 test('a child ends with its agent', () => {

@@ -1,12 +1,15 @@
+import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import { get, type IncomingMessage, type ServerResponse } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { type FakeRegistry, fakeSources, startFakeRegistry } from '../../../test/support/fake-registry.ts'
+import { type FakeRegistry, startFakeRegistry } from '../../../test/support/fake-registry.ts'
+import { turnsUntil } from '../../../test/support/event-loop.ts'
+import { fakeSources } from '../../../test/support/registry-documents.ts'
 import { createSeededRandom, createVirtualClock, type VirtualClock } from '../../../test/support/virtual-clock.ts'
 import { downloadLayers } from './unpack-download.ts'
+import type { Clock } from '../../schemas/clock.ts'
 import { digestOf, hexOf } from '../oci/digest.ts'
 import { ociLayerGzipType } from '../oci/manifest.ts'
 import { parseReference } from '../oci/reference.ts'
@@ -17,18 +20,26 @@ const layer = Buffer.alloc(4 * 1024 * 1024, 'layer')
 const { signal } = new AbortController()
 
 let folder: string
-let clock: VirtualClock
+let virtual: VirtualClock
+/** Of the client. Time also passes while it waits for its next attempt, since nothing is on its way then. */
+let clock: Clock
+let passing: Promise<void>
 let registry: FakeRegistry
 let slow: FakeRegistry
 let client: RegistryClient
-let drips: NodeJS.Timeout[]
-let dripped: number
 
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'slow-'))
-  clock = createVirtualClock()
-  drips = []
-  dripped = 0
+  virtual = createVirtualClock()
+  passing = Promise.resolve()
+  clock = {
+    ...virtual,
+    startTimer(delayMs, callback, options) {
+      const cancel = virtual.startTimer(delayMs, callback)
+      if (options?.isBackground !== true) void pass(delayMs)
+      return cancel
+    },
+  }
   registry = await startFakeRegistry()
   slow = await startFakeRegistry()
   for (const one of [registry, slow]) one.addImage('pkg', '1', layer)
@@ -42,68 +53,72 @@ beforeEach(async () => {
   )
 })
 afterEach(async () => {
-  for (const drip of drips) clearInterval(drip)
   client.close()
   await registry.close()
   await slow.close()
   rmSync(folder, { recursive: true })
 })
 
-/** A byte at a time, for ever. */
-function drip(write: (byte: string) => void): void {
-  drips.push(
-    setInterval(() => {
-      write(' ')
-      dripped++
-    }, 2),
-  )
+/** One after another: a request that arrives may let time pass, and the client's wait for the next one, too. */
+const pass = (ms: number): Promise<void> => (passing = passing.then(() => virtual.advance(ms)))
+
+/** A byte at once and one in each second, for ever. Returns when the first one is sent. */
+async function drip(write: (byte: string, sent: () => void) => void): Promise<void> {
+  const next = (): void => {
+    virtual.startTimer(1_000, next)
+    write(' ', () => undefined)
+  }
+  await new Promise<void>((resolve) => write(' ', resolve))
+  virtual.startTimer(1_000, next)
 }
 
-function dripBody(response: ServerResponse): void {
+async function dripBody(response: ServerResponse): Promise<void> {
   response.writeHead(200, { 'content-length': layer.length })
-  drip((byte) => response.write(byte))
+  await drip((byte, sent) => response.write(byte, sent))
 }
 
-/** What the slow mirror does with a request that it drips. */
+/** What the slow mirror does with a request that it drips. Returns when it drips. */
 const phases = {
-  headers(request: IncomingMessage) {
+  async headers(request: IncomingMessage) {
     request.socket.write('HTTP/1.1 200 OK\r\nx-slow: a')
-    drip((byte) => request.socket.write(byte))
+    await drip((byte, sent) => request.socket.write(byte, sent))
   },
-  token(request: IncomingMessage, response: ServerResponse) {
-    if (request.url?.startsWith('/token')) return dripBody(response)
+  async token(request: IncomingMessage, response: ServerResponse) {
+    if (request.url?.startsWith('/token')) return await dripBody(response)
     response.writeHead(401, { 'www-authenticate': `Bearer realm="http://${slow.host}/token"` }).end()
+    return 'continues'
   },
-  manifest: (_: IncomingMessage, response: ServerResponse) => dripBody(response),
+  manifest: async (_: IncomingMessage, response: ServerResponse) => await dripBody(response),
 }
 
 const reference = (): ReturnType<typeof parseReference> => parseReference(`${registry.host}/pkg:1`)
+const lines = (): string[] => registry.requests.map(({ line }) => line)
 
-/** Virtual time only passes while the slow mirror drips, so that the other registry has all the time it needs. */
-async function untilItDrips(): Promise<void> {
-  await expect.poll(() => dripped, { interval: 2 }).toBeGreaterThan(2)
-}
-
-async function isSettled(promise: Promise<unknown>): Promise<boolean> {
-  const pending = Symbol('pending')
-  return (await Promise.race([promise.catch(() => undefined), delay(20, pending)])) !== pending
+/** What the client has asked the other registry before now: its requests arrive in the order in which they were made. */
+async function askedSoFar(): Promise<string[]> {
+  const question = 'GET /question'
+  const answer = get(`http://${registry.host}/question`)
+  const [response] = (await once(answer, 'response')) as [IncomingMessage]
+  response.resume()
+  return lines().filter((line) => line !== question)
 }
 
 describe('a mirror that drips a byte at a time', () => {
   test.each(Object.keys(phases) as (keyof typeof phases)[])(
     'a mirror that drips its %s has 30 s, then the next address answers',
     async (phase) => {
+      const dripping = Promise.withResolvers<void>()
       slow.intercept = (request, response) => {
-        phases[phase](request, response)
+        void phases[phase](request, response).then((how) => (how === undefined ? dripping.resolve() : undefined))
         return true
       }
       const resolved = resolveImage(client, reference(), signal)
-      await untilItDrips()
-      await clock.advance(29_000)
-      expect(await isSettled(resolved)).toBe(false)
-      await clock.advance(1_000)
+      await dripping.promise
+      await pass(29_000)
+      expect(await askedSoFar()).toEqual([])
+      await pass(1_000)
       expect(await resolved).toMatchObject({ manifest: { kind: 'image' } })
-      expect(registry.requests.map(({ line }) => line)).toEqual(['GET /v2/pkg/manifests/1'])
+      expect(await askedSoFar()).toEqual(['GET /v2/pkg/manifests/1'])
     },
   )
 
@@ -113,42 +128,42 @@ describe('a mirror that drips a byte at a time', () => {
       response.writeHead(200, { 'content-length': layer.length })
       response.write(layer.subarray(0, 1000))
       let sent = 1000
-      drip(() => response.write(layer.subarray(sent, ++sent)))
+      void drip((_, done) => response.write(layer.subarray(sent, ++sent), done))
       return true
     }
     const download = downloadLayers(client, reference(), [descriptor], folder, signal)
-    await untilItDrips()
-    await clock.advance(50_000)
-    expect(await isSettled(download)).toBe(false)
-    await clock.advance(20_000)
+    await stored(1000)
+    await pass(50_000)
+    expect(await askedSoFar()).toEqual([])
+    await pass(20_000)
     expect(await download).toHaveLength(1)
-    const [request] = registry.requests
-    expect(Number(/^bytes=(\d+)-$/.exec(request?.headers.range ?? '')?.[1])).toBeGreaterThanOrEqual(1000)
+    const range = registry.requests.at(-1)?.headers.range
+    expect(Number(/^bytes=(\d+)-$/.exec(range ?? '')?.[1])).toBeGreaterThanOrEqual(1000)
   })
 
   test('a registry that drips everywhere is given up with a reason that names it', async () => {
-    slow.intercept = (_, response) => (dripBody(response), true)
-    const resolved = resolveImage(client, parseReference(`${slow.host}/pkg:1`), signal)
-    const failure = resolved.catch((error: unknown) => error)
-    for (let second = 0; second < 120 && !(await isSettled(resolved)); second += 10) await clock.advance(10_000)
-    expect(clock.monotonicMs()).toBeLessThanOrEqual(90_000)
-    expect(await failure).toMatchObject({
+    slow.intercept = (_, response) => {
+      void dripBody(response).then(() => pass(30_000))
+      return true
+    }
+    await expect(resolveImage(client, parseReference(`${slow.host}/pkg:1`), signal)).rejects.toMatchObject({
       code: 'unreachable',
       message: `${slow.host}: no complete answer within 30 s`,
     })
+    expect(clock.monotonicMs()).toBeLessThanOrEqual(90_000)
   })
 })
 
 describe('a registry that breaks a blob off', () => {
   /** Bytes that a connection gets before it is broken off; a request beyond these is answered. */
   let parts: number[]
-  /** The connections that are still open, and what of the layer is there once their part is on disk. */
-  let open: { readonly response: ServerResponse; readonly endBytes: number }[]
+  /** How long a connection lives once its part has arrived. */
+  let lifeMs: number
   let ignoresRange: boolean
 
   beforeEach(() => {
     parts = []
-    open = []
+    lifeMs = 10
     ignoresRange = false
     slow.intercept = (request, response) => {
       if (!request.url?.includes('/blobs/')) return false
@@ -158,7 +173,9 @@ describe('a registry that breaks a blob off', () => {
       if (from > 0) response.setHeader('content-range', `bytes ${from}-${layer.length - 1}/${layer.length}`)
       response.writeHead(from > 0 ? 206 : 200, { 'content-length': layer.length - from })
       response.write(layer.subarray(from, from + bytes))
-      open.push({ response, endBytes: from + bytes })
+      void stored(from + bytes)
+        .then(() => pass(lifeMs))
+        .then(() => response.destroy())
       return true
     }
   })
@@ -167,32 +184,18 @@ describe('a registry that breaks a blob off', () => {
     downloadLayers(client, parseReference(`${from}/pkg:1`), [descriptor], folder, signal)
   const ranges = () => slow.requests.map(({ headers }) => headers.range)
 
-  /** Each connection lives that long, and time passes between them as the client waits. */
-  async function breakOffEach(downloading: Promise<unknown>, lifeMs: number): Promise<void> {
-    while (!(await isSettled(downloading))) {
-      const connection = open.shift()
-      if (connection !== undefined) {
-        while (statSync(layerFile()).size < connection.endBytes) await delay(1)
-        await clock.advance(lifeMs)
-        connection.response.destroy()
-      } else await clock.advance(100)
-    }
-  }
-
   test('a blob that breaks off after 30 s continues where it was', async () => {
     parts = [1_000_000]
-    const downloading = download()
-    await breakOffEach(downloading, 30_000)
-    const [written] = await downloading
+    lifeMs = 30_000
+    const [written] = await download()
     expect(ranges()).toEqual([undefined, 'bytes=1000000-'])
     expect(readFileSync(written?.path ?? '')).toEqual(layer)
   })
 
   test('a blob arrives in as many connections as it needs', async () => {
     parts = Array.from({ length: 6 }, () => 600_000) // of 4 MiB
-    const downloading = download()
-    await breakOffEach(downloading, 50_000)
-    const [written] = await downloading
+    lifeMs = 50_000
+    const [written] = await download()
     expect(ranges()).toEqual([undefined, ...[1, 2, 3, 4, 5, 6].map((part) => `bytes=${part * 600_000}-`)])
     expect(readFileSync(written?.path ?? '')).toEqual(layer)
   })
@@ -200,9 +203,8 @@ describe('a registry that breaks a blob off', () => {
   test('a mirror that breaks off is asked for the rest where the registry does not have the image', async () => {
     registry.intercept = (_, response) => (response.writeHead(404).end(), true)
     parts = [1_000_000]
-    const downloading = download(registry.host)
-    await breakOffEach(downloading, 30_000)
-    expect(await downloading).toHaveLength(1)
+    lifeMs = 30_000
+    expect(await download(registry.host)).toHaveLength(1)
     expect(ranges()).toEqual([undefined, 'bytes=1000000-'])
   })
 
@@ -212,25 +214,24 @@ describe('a registry that breaks a blob off', () => {
   ])('a registry that sends %s in each connection is given up', async (_, bytes, isFromTheStart) => {
     ignoresRange = isFromTheStart
     parts = Array.from({ length: 100 }, () => bytes)
-    const downloading = download()
-    const failure = downloading.catch((error: unknown) => error)
-    await breakOffEach(downloading, 10)
-    expect(await failure).toMatchObject({ code: 'unreachable' })
+    await expect(download()).rejects.toMatchObject({ code: 'unreachable' })
     expect(ranges()).toHaveLength(4)
   })
 
   test('a registry that sends less than 10 KiB/s in each of its connections is given up', async () => {
     parts = Array.from({ length: 100 }, () => 100_000)
-    const downloading = download()
-    const failure = downloading.catch((error: unknown) => error)
-    await breakOffEach(downloading, 20_000)
-    expect(await failure).toMatchObject({ code: 'unreachable' })
+    lifeMs = 20_000
+    await expect(download()).rejects.toMatchObject({ code: 'unreachable' })
     expect(ranges()).toHaveLength(1)
   })
 })
 
 const descriptor = { mediaType: ociLayerGzipType, digest: digestOf(layer), size: layer.length }
-const layerFile = (): string => join(folder, hexOf(descriptor.digest))
+/** Returns when that much of the layer is on disk. */
+const stored = async (bytes: number): Promise<void> =>
+  await turnsUntil(
+    () => (statSync(join(folder, hexOf(descriptor.digest)), { throwIfNoEntry: false })?.size ?? 0) >= bytes,
+  )
 
 test('a slow blob that keeps up 10 KiB/s is not given up', async () => {
   const send = Promise.withResolvers<ServerResponse>()
@@ -245,8 +246,8 @@ test('a slow blob that keeps up 10 KiB/s is not given up', async () => {
   const pieceBytes = layer.length / 32
   for (let sent = 0; sent < layer.length; ) {
     response.write(layer.subarray(sent, (sent += pieceBytes)))
-    while (statSync(layerFile()).size < sent) await delay(1)
-    await clock.advance(9_000)
+    await stored(sent)
+    await pass(9_000)
   }
   expect(await download).toHaveLength(1)
   expect(registry.requests).toEqual([])
@@ -256,6 +257,6 @@ test('a slow blob that keeps up 10 KiB/s is not given up', async () => {
 test('no timer is left behind by requests that were answered', async () => {
   await resolveImage(client, reference(), signal)
   await downloadLayers(client, reference(), [descriptor], folder, signal)
-  for (let round = 0; round < 200 && clock.pendingTimers > 0; round++) await delay(2)
-  expect(clock.pendingTimers).toBe(0)
+  await turnsUntil(() => virtual.pendingTimers === 0)
+  expect(virtual.pendingTimers).toBe(0)
 })

@@ -1,6 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { startFakeApiServer, type FakeApiServer } from '../../test/support/fake-api-server.ts'
+import { turnsUntil } from '../../test/support/event-loop.ts'
 import { staticCredentials } from '../../test/support/static-credentials.ts'
+import { createVirtualClock, type VirtualClock } from '../../test/support/virtual-clock.ts'
 import type { Credentials } from './credentials.ts'
 import {
   apiErrorFrom,
@@ -11,20 +13,24 @@ import {
   isUnknownOutcome,
   NoResponseError,
 } from './errors.ts'
-import { type CompletedRequest, forEvictions, type KubeTransport } from './transport.ts'
+import { type CompletedRequest, forEvictions, type KubeRequestOptions, type KubeTransport } from './transport.ts'
 
 const nodesPath = '/api/v1/nodes'
 
 let server: FakeApiServer
 let transport: KubeTransport
 let facts: CompletedRequest[]
+/** Timeouts pass when a test says so. */
+let clock: VirtualClock
 
 beforeEach(async () => {
   server = await startFakeApiServer([nodesPath])
   server.put(nodesPath, { metadata: { name: 'a' }, future: { field: 'kept' } })
   facts = []
+  clock = createVirtualClock()
   transport = server.connect({
     version: '1.2.3',
+    clock,
     onRequest: (fact) => facts.push(fact),
   })
 })
@@ -39,6 +45,8 @@ const errorOf = async (call: Promise<unknown>): Promise<unknown> =>
     () => expect.unreachable('the call was expected to fail'),
     (error: unknown) => error,
   )
+
+const arrivals = async (count: number): Promise<void> => await turnsUntil(() => server.requests.length >= count)
 
 describe('requests', () => {
   test('a request returns the object as it is, unknown fields included', async () => {
@@ -71,7 +79,6 @@ describe('requests', () => {
   })
 
   test('requests share at most 8 connections, and a watch has its own', async () => {
-    server.fault(({ path }) => path === `${nodesPath}/a`, { kind: 'slow', ms: 50 }, 40)
     const watch = await transport.stream(nodesPath, { query: { watch: 1, resourceVersion: '101' } })
     await Promise.all(Array.from({ length: 40 }, () => transport.json('GET', `${nodesPath}/a`)))
     expect(server.connections()).toBe(9)
@@ -154,17 +161,23 @@ describe('lost answers', () => {
 
   test('a request to a silent server fails after the timeout', async () => {
     server.fault(() => true, { kind: 'silent' })
-    const started = performance.now()
-    const error = await errorOf(transport.json('GET', `${nodesPath}/a`, { timeoutMs: 60 }))
-    expect(isUnknownOutcome(error)).toBe(true)
-    expect(performance.now() - started).toBeLessThan(1000)
+    let error: unknown
+    const call = errorOf(transport.json('GET', `${nodesPath}/a`, { timeoutMs: 60 })).then((found) => (error = found))
+    await arrivals(1)
+    await clock.advance(59)
+    expect(error).toBeUndefined()
+    await clock.advance(1)
+    expect(isUnknownOutcome(await call)).toBe(true)
   })
 
   test('a request waits for a slow first byte within the timeout', async () => {
-    server.fault(() => true, { kind: 'slow', ms: 80 })
-    expect(await transport.json('GET', `${nodesPath}/a`, { timeoutMs: 2000 })).toMatchObject({
-      metadata: { name: 'a' },
-    })
+    const release = Promise.withResolvers<void>()
+    server.fault(() => true, { kind: 'held', until: release.promise })
+    const call = transport.json('GET', `${nodesPath}/a`, { timeoutMs: 2000 })
+    await arrivals(1)
+    await clock.advance(1999)
+    release.resolve()
+    expect(await call).toMatchObject({ metadata: { name: 'a' } })
   })
 
   test('a refused connection has done nothing, so the outcome is known', async () => {
@@ -184,7 +197,8 @@ describe('lost answers', () => {
     server.fault(() => true, { kind: 'silent' })
     const abort = new AbortController()
     const call = errorOf(transport.json('GET', `${nodesPath}/a`, { signal: abort.signal }))
-    setTimeout(() => abort.abort(new Error('shutting down')), 20)
+    await arrivals(1)
+    abort.abort(new Error('shutting down'))
     expect(await call).toMatchObject({ message: 'shutting down' })
   })
 })
@@ -194,32 +208,43 @@ describe('a request that waits for a connection', () => {
   const occupyConnections = async (): Promise<void> => {
     server.fault(({ method }) => method === 'POST', { kind: 'silent' }, 8)
     for (let n = 0; n < 8; n++) void transport.json('POST', nodesPath, { body: {}, timeoutMs: 2_000 }).catch(() => {})
-    await expect.poll(() => server.requests.length).toBe(8)
+    await arrivals(8)
+  }
+
+  /** Makes a request, and returns when it waits with a timeout. */
+  async function startWaiting(options: KubeRequestOptions): Promise<{ readonly error: Promise<unknown> }> {
+    const timers = clock.pendingTimers
+    const error = errorOf(transport.json('DELETE', `${nodesPath}/a`, options))
+    await turnsUntil(() => clock.pendingTimers > timers)
+    return { error }
   }
 
   test('a request without a connection fails after its timeout, and has done nothing', async () => {
     await occupyConnections()
-    const started = performance.now()
-    const error = await errorOf(transport.json('DELETE', `${nodesPath}/a`, { timeoutMs: 60 }))
-    expect(performance.now() - started).toBeLessThan(1000)
-    expect(error).toMatchObject({ name: 'NoResponseError', mayHaveBeenSent: false })
+    const { error } = await startWaiting({ timeoutMs: 60 })
+    await clock.advance(59)
+    expect(facts).toEqual([])
+    await clock.advance(1)
+    expect(await error).toMatchObject({ name: 'NoResponseError', mayHaveBeenSent: false })
     expect(facts.map(({ verb, code }) => `${verb} ${code}`)).toEqual(['DELETE 0'])
   })
 
   test('an abort ends a request without a connection at once with the reason of the signal', async () => {
     await occupyConnections()
     const abort = new AbortController()
-    const call = errorOf(transport.json('DELETE', `${nodesPath}/a`, { signal: abort.signal }))
-    setTimeout(() => abort.abort(new Error('shutting down')), 20)
-    const started = performance.now()
-    expect(await call).toMatchObject({ message: 'shutting down' })
-    expect(performance.now() - started).toBeLessThan(1000)
+    const { error } = await startWaiting({ signal: abort.signal })
+    abort.abort(new Error('shutting down'))
+    expect(await error).toMatchObject({ message: 'shutting down' })
   })
 
   test('a request that was given up is not sent once a connection is free', async () => {
     await occupyConnections()
-    await errorOf(transport.json('DELETE', `${nodesPath}/a`, { timeoutMs: 20 }))
-    await transport.json('GET', `${nodesPath}/a`, { timeoutMs: 10_000 })
+    const { error } = await startWaiting({ timeoutMs: 20 })
+    await clock.advance(20)
+    await error
+    const answer = transport.json('GET', `${nodesPath}/a`, { timeoutMs: 10_000 })
+    await clock.advance(2_000)
+    expect(await answer).toMatchObject({ metadata: { name: 'a' } })
     expect(server.requests.filter(({ method }) => method === 'DELETE')).toEqual([])
   })
 
@@ -227,11 +252,10 @@ describe('a request that waits for a connection', () => {
     const evicting = forEvictions(transport)
     server.fault(({ method }) => method === 'POST', { kind: 'silent' }, 10)
     const evictions = Array.from({ length: 10 }, () => errorOf(evicting.json('POST', nodesPath, { timeoutMs: 1_000 })))
-    await expect.poll(() => server.requests.length).toBe(10)
-    const started = performance.now()
-    await transport.json('GET', `${nodesPath}/a`)
-    expect(performance.now() - started).toBeLessThan(500)
-    await Promise.all(evictions)
+    await arrivals(10)
+    expect(await transport.json('GET', `${nodesPath}/a`)).toMatchObject({ metadata: { name: 'a' } })
+    await clock.advance(1_000)
+    for (const error of await Promise.all(evictions)) expect(isUnknownOutcome(error)).toBe(true)
   })
 })
 
@@ -268,9 +292,19 @@ describe('authentication', () => {
 })
 
 test('the rate limit spreads requests beyond the burst', async () => {
-  const client = server.connect({ rate: { perSecond: 50, burst: 5 } })
-  const started = performance.now()
-  for (let i = 0; i < 10; i++) await client.json('GET', `${nodesPath}/a`)
-  expect(performance.now() - started).toBeGreaterThan(80)
+  const sentAtMs: number[] = []
+  server.answerFirst(() => void sentAtMs.push(clock.monotonicMs()))
+  let answered = 0
+  const client = server.connect({ clock, rate: { perSecond: 50, burst: 5 }, onRequest: () => answered++ })
+  const all = (async () => {
+    for (let i = 0; i < 10; i++) await client.json('GET', `${nodesPath}/a`)
+  })()
+  for (let sent = 5; sent < 10; sent++) {
+    await turnsUntil(() => answered === sent)
+    await turnsUntil(() => clock.pendingTimers === 1) // the wait for the next one
+    await clock.advance(20)
+  }
+  await all
+  expect(sentAtMs).toEqual([0, 0, 0, 0, 0, 20, 40, 60, 80, 100])
   client.close()
 })

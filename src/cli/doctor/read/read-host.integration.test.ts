@@ -3,7 +3,6 @@ import { platform, tmpdir, totalmem } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { systemClock, systemRandom } from '../../../daemon/platform/system-clock.ts'
-import { runTool } from '../../../../test/support/run-tool.ts'
 import { readLocalHost } from './read-host.ts'
 
 test('a look at this machine finds its memory and disks, and creates no folder', async () => {
@@ -16,11 +15,4 @@ test('a look at this machine finds its memory and disks, and creates no folder',
   expect(host.disks.known && host.disks.value.map((disk) => disk.folder)).toEqual(Object.values(folders))
   for (const one of host.disks.known ? host.disks.value : []) expect(one.sizeBytes).toBeGreaterThan(one.availableBytes)
   expect(Object.values(folders).filter((one) => existsSync(one))).toEqual([])
-})
-
-test('doctor looks at one thing at a time', async () => {
-  expect(await runTool(['doctor', '--host', '--node', 'n1'])).toMatchObject({
-    code: 2,
-    stderr: 'error: --host and --node exclude each other\n',
-  })
 })

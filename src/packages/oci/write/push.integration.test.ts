@@ -17,12 +17,8 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { systemClock, systemRandom } from '../../../daemon/platform/system-clock.ts'
 import { unpackPackage } from '../../store/unpack.ts'
 import { parseDockerConfig } from '../read/credentials.ts'
-import {
-  type FakeLogin,
-  type FakeRegistry,
-  fakeSources,
-  startFakeRegistry,
-} from '../../../../test/support/fake-registry.ts'
+import { type FakeLogin, type FakeRegistry, startFakeRegistry } from '../../../../test/support/fake-registry.ts'
+import { fakeSources } from '../../../../test/support/registry-documents.ts'
 import { type BuiltLayer, readFolder, writeLayer } from './layer.ts'
 import { buildImage, writeLayoutArchive } from './layout.ts'
 import { resolveImage, selectImage } from '../read/pull.ts'
@@ -33,7 +29,7 @@ import { createRegistryClient, type RegistryClient } from '../read/registry.ts'
 
 const systemPorts = { clock: systemClock, random: systemRandom }
 const fakeLogin: FakeLogin = { kind: 'bearer', username: 'lab', password: 'secret' }
-const signal = AbortSignal.timeout(20_000)
+const { signal } = new AbortController()
 let tempDir = ''
 const opened: { close(): unknown }[] = []
 

@@ -1,0 +1,18 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Repository } from './repository.ts'
+
+const root = join(import.meta.dirname, '..', '..')
+
+/** The working tree without what git ignores. */
+export function workingTree(): Repository {
+  const listed = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], {
+    cwd: root,
+    encoding: 'utf8',
+  })
+  return {
+    paths: [...new Set(listed.split('\n'))].filter((path) => path !== '' && existsSync(join(root, path))),
+    read: (path) => readFileSync(join(root, path), 'utf8'),
+  }
+}

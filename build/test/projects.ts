@@ -1,0 +1,31 @@
+/** Which test files belong to the vitest projects that need nothing real. */
+
+/** Beside their sources as unit tests are, but with a process or a socket. Each waits for events, never for a time. */
+export const integrationTests = ['src', 'build', 'bench', 'test'].map((folder) => `${folder}/**/*.integration.test.ts`)
+
+/** Their searches take minutes if they are thorough (test/support/effort.ts). */
+export const searchTests = [
+  'test/model/**/*.test.ts',
+  'test/faults/failing-lives.test.ts',
+  'test/fleet/host/crashes.test.ts',
+  'test/fleet/waiting/*.test.ts',
+]
+
+/** They know no real time; build/checks/unit-tests.ts holds them to it. */
+export const unitTests = {
+  include: [
+    'src/**/*.test.ts',
+    'build/**/*.test.ts',
+    'bench/**/*.test.ts',
+    'test/fixtures/*.test.ts',
+    'test/conformance/rows.test.ts',
+    'test/chaos/**/*.test.ts',
+    'test/faults/**/*.test.ts',
+    'test/fleet/**/*.test.ts',
+    'test/gitops/*.test.ts',
+    'test/monitoring/exposition.test.ts',
+    'test/support/*.test.ts',
+    'test/takeover/*.test.ts',
+  ],
+  exclude: [...searchTests, ...integrationTests],
+}

@@ -1,0 +1,44 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { commandContext } from '../../../test/support/command-context.ts'
+import { turnsUntil } from '../../../test/support/event-loop.ts'
+import { sampleBundle } from '../../../test/support/sample-bundle.ts'
+import { systemClock } from '../../daemon/platform/system-clock.ts'
+import type { KubeTransport } from '../../kube/transport.ts'
+import { packBundle } from '../bundle/archive.ts'
+import { dashboard } from './dashboard.ts'
+
+test('an archive is served without a kubeconfig and without any request to a cluster', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'dashboard-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const file = join(folder, 'b.tar.gz')
+  writeFileSync(file, await packBundle(await sampleBundle()))
+  const ending = new AbortController()
+  const noCluster = new Proxy({} as KubeTransport, { get: () => expect.unreachable('a request') as never })
+  const { context, stdout } = commandContext({ transport: noCluster, clock: systemClock, signal: ending.signal })
+  const connect = () => Promise.reject(new Error('a kubeconfig was read'))
+  const run = dashboard.run({ ...context, connect }, { arguments: {}, flags: { from: file, port: 0 } })
+  onTestFinished(() => ending.abort())
+  await Promise.race([run, turnsUntil(() => stdout().endsWith('\n'))])
+  expect(stdout()).toMatch(/^http:.*\n$/)
+  const { origin, href } = new URL(stdout().trim())
+  const entered = await fetch(href)
+  const cookie = entered.headers.get('set-cookie')?.split(';')[0] ?? ''
+  const ask = async (path: string, rest: RequestInit = {}) =>
+    await fetch(`${origin}${path}`, { ...rest, headers: { cookie, origin } })
+  const events = (await ask('/api/events')).body?.getReader()
+  let text = ''
+  while (!text.includes('event: nodes')) text += Buffer.from((await events?.read())?.value ?? []).toString()
+  await events?.cancel()
+  expect(text).toContain(`"isLive":false,"file":${JSON.stringify(file)},"takenAtMs":1772366400000`)
+  expect(text).toContain('"changed":[{"node":"n1","status":"unknown","reason":"AgentNotReady"')
+  expect(await (await ask('/api/node?skyhook=tuning&node=n1')).json()).toMatchObject({ nowMs: 1772366400000 })
+  const body = JSON.stringify({
+    text: ((await (await ask('/api/manifest?skyhook=tuning')).json()) as { text: string }).text,
+  })
+  expect(await (await ask('/api/plan', { method: 'POST', body })).json()).toMatchObject({ isRefused: false })
+  ending.abort(new DOMException('ctrl-C', 'AbortError'))
+  expect(await run).toBe(0)
+})
