@@ -16,8 +16,8 @@ test('the held slots are unknown until the Leases are listed', async () => {
 
 test('a load that fails leaves the held slots unknown', async () => {
   const { api, managerOf } = await startSlotManagerScene()
-  const fresh = managerOf('n1')
   api.fault(({ path }) => path === leasesPath, { kind: 'refuse', code: 500 }, 10)
+  const fresh = managerOf('n1')
   await expect(fresh.untilKnown()).rejects.toThrow('refused by a fault')
   expect(fresh.held().known).toBe(false)
 })
