@@ -53,7 +53,8 @@ async function realParts(): Promise<void> {
   // What these install comes from its folder, not from the checkout.
   await check('release of the working tree', [process.execPath, 'test/release/working-tree.ts', folder])
   process.env['SKYHOOKD_RELEASE'] = join(folder, 'release')
-  await tests('real')
+  await tests('hosts')
+  await tests('cluster')
   await tests('oldest')
   await tests('conformance')
   await tests('release')
