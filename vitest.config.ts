@@ -107,14 +107,20 @@ export default defineConfig({
       },
       {
         test: {
-          name: 'real',
-          include: [
-            'test/host/**/*.test.ts',
-            'test/cluster/**/*.test.ts',
-            'test/e2e/**/*.test.ts',
-            'test/gitops/evaluator/*.test.ts',
-            'test/dashboard/sandbox.test.ts',
-          ],
+          name: 'cluster', // kube-apiserver and etcd, and what else needs real parts but no host
+          include: ['test/cluster/**/*.test.ts', 'test/gitops/evaluator/*.test.ts'],
+          environment: 'node',
+          isolate: false, // one process: its files share an API server (test/cluster/shared-cluster.ts)
+          pool: 'forks',
+          testTimeout: 180_000,
+          hookTimeout: 300_000,
+          fileParallelism: false,
+        },
+      },
+      {
+        test: {
+          name: 'hosts',
+          include: ['test/host/**/*.test.ts', 'test/e2e/**/*.test.ts', 'test/dashboard/sandbox.test.ts'],
           environment: 'node',
           testTimeout: 180_000,
           hookTimeout: 300_000,
@@ -125,9 +131,11 @@ export default defineConfig({
       },
       {
         test: {
-          name: 'oldest', // a part of `real` on the kube-apiserver of the oldest supported version
+          name: 'oldest', // a part of `cluster` on the kube-apiserver of the oldest supported version
           include: apiServer,
           environment: 'node',
+          isolate: false,
+          pool: 'forks',
           env: { KUBERNETES: 'oldest' },
           testTimeout: 180_000,
           hookTimeout: 900_000, // the first one builds it

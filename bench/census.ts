@@ -17,6 +17,7 @@ import {
   type CensusCluster,
   type RunningCensus,
 } from '../test/cluster/census-cluster.ts'
+import { startInstalledCluster } from '../test/cluster/chart-cluster.ts'
 import { peakRss } from '../test/support/tool-program.ts'
 import { createFleet, leaseRenewalsPerSecond, type Fleet } from './census-fleet.ts'
 import { meetsTarget, reportOf, type Figure } from './figure.ts'
@@ -93,7 +94,7 @@ async function main(): Promise<number> {
   }
   const screen = createScreen(process.stderr, () => performance.now())
   screen.line('starting etcd and an API server')
-  const cluster = await startCensusCluster()
+  const cluster = await startCensusCluster(await startInstalledCluster())
   try {
     screen.line(`creating ${nodes} nodes and ${skyhooks} Skyhooks`)
     const fleet = await createFleet(cluster, { nodes, skyhooks, wide })

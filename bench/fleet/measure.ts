@@ -9,6 +9,7 @@ import { skyhookScope } from '../../src/lease/names.ts'
 import { statusKey } from '../../src/schemas/annotations.ts'
 import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
 import type { Skyhook } from '../../src/schemas/skyhook.ts'
+import { startApiServer } from '../../test/cluster/api-server.ts'
 import { installChart, namespace, startChartCluster, type ChartCluster } from '../../test/cluster/chart-cluster.ts'
 import { medianOf } from '../memory.ts'
 import { countsOf, readAuditLog, sizeOf, type AuditedRequest } from './audit-log.ts'
@@ -54,7 +55,9 @@ export async function measureFleet(
   profileDir?: string,
 ): Promise<FleetResult> {
   say('starting etcd and an API server')
-  const cluster = await startChartCluster({ audited: [agentUser], profiling: profileDir !== undefined })
+  const cluster = await startChartCluster(
+    await startApiServer({ audited: [agentUser], profiling: profileDir !== undefined }),
+  )
   const workers = createWorkers(plan.workers)
   try {
     await installChart(cluster)

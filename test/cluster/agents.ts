@@ -8,15 +8,15 @@ import { newLease } from '../../src/lease/slot.ts'
 import { createKubeTransport, type KubeTransport } from '../../src/kube/transport.ts'
 import { staticCredentials } from '../support/static-credentials.ts'
 import {
-  installChart,
   namespace,
-  startChartCluster,
+  startInstalledCluster,
   until,
   type Answer,
   type ChartCluster,
   type Json,
   type Send,
 } from './chart-cluster.ts'
+import { borrowChartCluster } from './shared-cluster.ts'
 
 export const merge = 'application/merge-patch+json'
 export const strategic = 'application/strategic-merge-patch+json'
@@ -46,8 +46,8 @@ export type Agents = {
 }
 
 /**
- * The agents of a server for one test file: their fields are set once the file's tests run. `values` are those of the
- * chart, as `--set` takes them.
+ * The agents of a cluster for one test file: their fields are set once the file's tests run. With `values` for the
+ * chart, as `--set` takes them, the cluster is the file's own.
  */
 export function useAgents(...values: string[]): Agents {
   const agents = {} as Agents
@@ -60,13 +60,9 @@ export function useAgents(...values: string[]): Agents {
   return agents
 }
 
-/**
- * Installs the chart, registers node-a and node-b, and creates the Skyhook `demo`; returns once all policies are in
- * effect.
- */
+/** Registers node-a and node-b, and creates the Skyhook `demo`; returns once all policies are in effect. */
 async function startAgents(values: readonly string[]): Promise<Agents> {
-  const cluster = await startChartCluster()
-  await installChart(cluster, ...values)
+  const cluster = values.length === 0 ? await borrowChartCluster() : await startInstalledCluster(...values)
   const a = await agentOf(cluster, 'node-a')
   const b = await agentOf(cluster, 'node-b')
   const unbound = cluster.as(await token(cluster, {}))

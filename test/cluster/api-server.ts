@@ -1,9 +1,9 @@
 /**
- * A real control plane for one test file: etcd, kube-apiserver and optionally kube-controller-manager, on loopback
- * ports. With `KUBERNETES=oldest` the kube-apiserver is that of the oldest supported version.
+ * A real control plane: etcd, kube-apiserver and optionally kube-controller-manager, on loopback ports. With
+ * `KUBERNETES=oldest` the kube-apiserver is that of the oldest supported version.
  */
 import { execFile, spawn, type ChildProcess } from 'node:child_process'
-import { createWriteStream } from 'node:fs'
+import { createWriteStream, rmSync } from 'node:fs'
 import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -38,6 +38,8 @@ export type ApiServer = {
   crash(): Promise<void>
   /** Restarts the server on the same port and etcd, and waits until it is ready. */
   restart(): Promise<void>
+  /** Starts kube-controller-manager and waits until it works; returns what kills it. */
+  startControllerManager(): Promise<() => Promise<void>>
   /** Compacts etcd: all earlier revisions are gone. */
   compact(): Promise<void>
   /** Copies etcd's data; etcd is restarted for it. */
@@ -45,10 +47,11 @@ export type ApiServer = {
   /** Puts the copy back, as after `etcdutl snapshot restore` without a raised revision, and restarts all. */
   restore(): Promise<void>
   stop(): Promise<void>
+  /** Kills all and removes the files at once; `exit` of this process does that, too. */
+  abandon(): void
 }
 
 export type ApiServerOptions = {
-  readonly controllerManager?: boolean
   /** The users whose requests are in the audit log; by default there is none. */
   readonly audited?: readonly string[]
   /** Serves `/debug/pprof`. */
@@ -75,7 +78,11 @@ export async function startApiServer(options: ApiServerOptions = {}): Promise<Ap
   const killAll = (): void => {
     for (const child of running) child.kill('SIGKILL')
   }
-  process.on('exit', killAll)
+  const abandon = (): void => {
+    killAll()
+    rmSync(dir, { recursive: true, force: true })
+  }
+  process.on('exit', abandon)
 
   const launch = (name: string, flags: Readonly<Record<string, string | number | boolean>>): ChildProcess => {
     const args = Object.entries(flags).map(([flag, value]) => `--${flag}=${value}`)
@@ -169,7 +176,7 @@ export async function startApiServer(options: ApiServerOptions = {}): Promise<Ap
 
   const kubeconfig = join(dir, 'kubeconfig')
   await writeFile(kubeconfig, kubeconfigText(url, pki.caFile, admin))
-  if (options.controllerManager === true) {
+  const startControllerManager = async (): Promise<() => Promise<void>> => {
     const manager = await pki.issue('kcm', '/CN=system:kube-controller-manager', client)
     const managerConfig = join(dir, 'kcm.kubeconfig')
     await writeFile(managerConfig, kubeconfigText(url, pki.caFile, manager))
@@ -190,6 +197,7 @@ export async function startApiServer(options: ApiServerOptions = {}): Promise<Ap
       child,
       async () => await transport.json('GET', '/api/v1/namespaces/default/serviceaccounts/default'),
     )
+    return async () => await kill(child)
   }
 
   return {
@@ -205,6 +213,7 @@ export async function startApiServer(options: ApiServerOptions = {}): Promise<Ap
     async restart() {
       server = await startServer()
     },
+    startControllerManager,
     async compact() {
       const status = (await etcdCall(etcd, '/v3/maintenance/status', {})) as { header: { revision: string } }
       await etcdCall(etcd, '/v3/kv/compaction', { revision: status.header.revision, physical: true })
@@ -222,10 +231,11 @@ export async function startApiServer(options: ApiServerOptions = {}): Promise<Ap
       etcdProcess = await startEtcd()
       server = await startServer()
     },
+    abandon,
     async stop() {
       transport.close()
       for (const child of running) await kill(child)
-      process.off('exit', killAll)
+      process.off('exit', abandon)
       await rm(dir, { recursive: true })
     },
   }
@@ -241,7 +251,8 @@ function onlyIfOk(error: unknown): void {
   if (!(error instanceof Error && error.cause instanceof SyntaxError)) throw error
 }
 
-async function etcdCall(etcd: string, path: string, body: unknown): Promise<unknown> {
+/** A call of etcd's JSON gateway. */
+export async function etcdCall(etcd: string, path: string, body: unknown): Promise<unknown> {
   const answer = await fetch(`${etcd}${path}`, { method: 'POST', body: JSON.stringify(body) })
   if (!answer.ok) throw new Error(`etcd answered ${answer.status}`)
   return await answer.json()

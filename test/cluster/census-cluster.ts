@@ -17,7 +17,7 @@ import * as keys from '../../src/schemas/annotations.ts'
 import type { Skyhook, SkyhookSpec } from '../../src/schemas/skyhook.ts'
 import { appliedHash } from '../../src/stages/model/applied-hash.ts'
 import { sha256Hex } from '../../src/schemas/canonical-json.ts'
-import { installChart, namespace, startChartCluster, type ChartCluster } from './chart-cluster.ts'
+import { namespace, type ChartCluster } from './chart-cluster.ts'
 
 export { namespace }
 export const skyhooksPath = '/apis/skyhook.nvidia.com/v1alpha1/skyhooks'
@@ -70,11 +70,8 @@ export type CensusCluster = {
   stop(): Promise<void>
 }
 
-export async function startCensusCluster(
-  options: { readonly controllerManager?: boolean } = {},
-): Promise<CensusCluster> {
-  const cluster = await startChartCluster(options)
-  await installChart(cluster)
+/** `stop` stops the cluster, too, in which the chart is installed. */
+export async function startCensusCluster(cluster: ChartCluster): Promise<CensusCluster> {
   const { admin } = cluster.server
   const { ca = '' } = await cluster.server.credentials.current()
   const dir = await mkdtemp(join(tmpdir(), 'skyhookd-census-'))

@@ -9,6 +9,7 @@ import { conditionOf, type SkyhookStatus } from '../../src/census/skyhook-status
 import { ledgerName } from '../../src/lease/names.ts'
 import type { KubeObject } from '../../src/kube/objects.ts'
 import type { Skyhook, SkyhookSpec } from '../../src/schemas/skyhook.ts'
+import { startInstalledCluster } from './chart-cluster.ts'
 import { leasesPath, namespace, startCensusCluster, type CensusCluster, type RunningCensus } from './census-cluster.ts'
 import { startFaultProxy, type ProxiedRequest, type Fault, type FaultProxy } from './fault-proxy.ts'
 
@@ -22,7 +23,7 @@ let skyhook: Skyhook
 let number = 0
 
 beforeAll(async () => {
-  cluster = await startCensusCluster()
+  cluster = await startCensusCluster(await startInstalledCluster())
   for (const node of nodes) await cluster.createNode(node)
 })
 afterAll(async () => await cluster?.stop())

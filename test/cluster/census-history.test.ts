@@ -15,6 +15,7 @@ import * as keys from '../../src/schemas/annotations.ts'
 import type { Skyhook, SkyhookSpec } from '../../src/schemas/skyhook.ts'
 import { appliedHash } from '../../src/stages/model/applied-hash.ts'
 import { leasesPath, skyhooksPath, startCensusCluster, type CensusCluster } from './census-cluster.ts'
+import { borrowChartCluster } from './shared-cluster.ts'
 
 const skyhookName = 'rollout'
 const seed = Number(process.env['SEED'] ?? 7)
@@ -22,7 +23,7 @@ const durationMs = 40_000
 
 let cluster: CensusCluster
 beforeAll(async () => {
-  cluster = await startCensusCluster()
+  cluster = await startCensusCluster(await borrowChartCluster())
 })
 afterAll(async () => await cluster?.stop())
 

@@ -17,6 +17,7 @@ import { appliedHash } from '../../src/stages/model/applied-hash.ts'
 import { sha256Hex } from '../../src/schemas/canonical-json.ts'
 import { cpuSeconds, memoryMb, startCensusCluster, type CensusCluster } from './census-cluster.ts'
 import { startFakeApiServer, type FakeApiServer } from '../support/fake-api-server.ts'
+import { borrowChartCluster } from './shared-cluster.ts'
 
 const skyhookSpec: SkyhookSpec = { packages: { tuning: { version: '1.0.0', image: 'registry.example.com/tuning' } } }
 const cleanups: (() => Promise<void>)[] = []
@@ -33,7 +34,7 @@ const inParallel = async (count: number, task: (at: number) => Promise<void>): P
 }
 
 test('the status of 250 nodes stays small, is written at its pace, and shows completion at once', async () => {
-  const cluster: CensusCluster = await startCensusCluster()
+  const cluster: CensusCluster = await startCensusCluster(await borrowChartCluster())
   cleanups.push(async () => await cluster.stop())
   const name = (at: number): string => `node-${String(at).padStart(3, '0')}`
   await inParallel(250, async (at) => await cluster.createNode(name(at)))
@@ -80,7 +81,7 @@ test('the status of 250 nodes stays small, is written at its pace, and shows com
 })
 
 test('an object of 1,000 nodes, 5 packages and 64 compartments stays below 256 KiB in every phase', async () => {
-  const cluster: CensusCluster = await startCensusCluster()
+  const cluster: CensusCluster = await startCensusCluster(await borrowChartCluster())
   cleanups.push(async () => await cluster.stop())
   const names = Array.from({ length: 1_000 }, (_, at) => `ip-10-0-${at}.eu-central-1.compute.internal`)
   await inParallel(names.length, async (at) => await cluster.createNode(names[at] ?? '', { tier: `tier-${at % 64}` }))

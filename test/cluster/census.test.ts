@@ -17,6 +17,7 @@ import {
   type CensusCluster,
   type RunningCensus,
 } from './census-cluster.ts'
+import { borrowChartCluster } from './shared-cluster.ts'
 
 const nodes = ['n1', 'n2', 'n3', 'n4', 'n5', 'n6']
 const specAt = (version: string, more: SkyhookSpec = {}): SkyhookSpec => ({
@@ -30,7 +31,7 @@ let census: RunningCensus | undefined
 let number = 0
 
 beforeAll(async () => {
-  cluster = await startCensusCluster()
+  cluster = await startCensusCluster(await borrowChartCluster())
   for (const node of nodes) await cluster.createNode(node, { pool: 'all' })
 })
 afterAll(async () => await cluster?.stop())

@@ -1,9 +1,9 @@
-/** A real API server with the chart installed, and plain requests to it as administrator or as an agent. */
+/** Helm and the chart on a real API server, and plain requests to it as administrator or as an agent. */
 import { execFile } from 'node:child_process'
 import { Agent, request } from 'node:https'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { startApiServer, type ApiServer, type ApiServerOptions } from './api-server.ts'
+import { startApiServer, type ApiServer } from './api-server.ts'
 
 const run = promisify(execFile)
 const root = join(import.meta.dirname, '..', '..')
@@ -38,8 +38,8 @@ export async function helmProgram(): Promise<(...parameters: string[]) => Promis
   return async (...parameters) => (await run(join(bin, 'helm'), parameters, { maxBuffer: 2 ** 24 })).stdout
 }
 
-export async function startChartCluster(options: ApiServerOptions = {}): Promise<ChartCluster> {
-  const server = await startApiServer(options)
+/** `stop` stops the server, too. */
+export async function startChartCluster(server: ApiServer): Promise<ChartCluster> {
   const helm = await helmProgram()
   const { ca, cert, key } = await server.credentials.current()
   const anonymous = new Agent({ keepAlive: true, ca })
@@ -87,6 +87,13 @@ function sender(server: string, agent: Agent, token?: string): Send {
 export async function installChart(cluster: ChartCluster, ...values: string[]): Promise<void> {
   const set = values.flatMap((value) => ['--set', value])
   await cluster.helm('install', 'skyhookd', chart, '--create-namespace', ...set)
+}
+
+/** A new server with the chart installed, with `values` as `--set`. */
+export async function startInstalledCluster(...values: string[]): Promise<ChartCluster> {
+  const cluster = await startChartCluster(await startApiServer())
+  await installChart(cluster, ...values)
+  return cluster
 }
 
 /** Retries until the answer fits, for changes that take effect a moment after the write. */

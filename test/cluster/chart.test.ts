@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { parse, parseAllDocuments } from 'yaml'
 import { readProviderSettings } from '../../src/daemon/settings/provider-settings.ts'
 import { readSettings } from '../../src/daemon/settings/settings.ts'
+import { startApiServer } from './api-server.ts'
 import { chart, installChart, namespace, startChartCluster, type ChartCluster, type Json } from './chart-cluster.ts'
 
 const definitions = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions'
@@ -34,7 +35,7 @@ const operatorDefinition = ([kind, plural]: [string, string]): Json => ({
 })
 
 beforeAll(async () => {
-  cluster = await startChartCluster()
+  cluster = await startChartCluster(await startApiServer())
   for (const names of Object.entries(operatorKinds))
     expect(await cluster.admin('POST', definitions, operatorDefinition(names))).toMatchObject({ status: 201 })
   folder = await mkdtemp(join(tmpdir(), 'skyhookd-chart-'))

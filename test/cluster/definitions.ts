@@ -2,7 +2,8 @@
 import { afterAll, beforeAll } from 'vitest'
 import { isOldest } from './api-server.ts'
 import { withPackage } from './sample-specs.ts'
-import { installChart, startChartCluster, until, type Answer, type ChartCluster, type Json } from './chart-cluster.ts'
+import { until, type Answer, type ChartCluster, type Json } from './chart-cluster.ts'
+import { borrowChartCluster } from './shared-cluster.ts'
 
 const base = '/apis/skyhook.nvidia.com/v1alpha1'
 
@@ -20,7 +21,7 @@ export function wording(message: string): string {
     .replaceAll('map[string]interface {}', '')
 }
 
-/** The definitions on a server for one test file: its fields are set once the file's tests run. */
+/** The definitions on an API server for one test file: its fields are set once the file's tests run. */
 export function useDefinitions(): Definitions {
   const definitions = {} as Definitions
   let stop = async (): Promise<void> => undefined
@@ -33,8 +34,7 @@ export function useDefinitions(): Definitions {
 }
 
 async function startDefinitions(): Promise<Definitions> {
-  const cluster = await startChartCluster()
-  await installChart(cluster)
+  const cluster = await borrowChartCluster()
   const create: Definitions['create'] = (plural, spec, name = 'candidate') =>
     cluster.admin('POST', `${base}/${plural}?dryRun=All&fieldValidation=Strict`, {
       apiVersion: 'skyhook.nvidia.com/v1alpha1',

@@ -5,7 +5,8 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
 import { readLines } from '../../src/kube/watch.ts'
 import type { Lease } from '../../src/lease/slot.ts'
-import { startApiServer, type ApiServer } from './api-server.ts'
+import type { ApiServer } from './api-server.ts'
+import { borrowChartCluster } from './shared-cluster.ts'
 
 const leasePath = '/apis/coordination.k8s.io/v1/namespaces/default/leases/skyhookd-census'
 
@@ -20,7 +21,7 @@ let cluster: ApiServer
 let candidates: Candidate[] = []
 
 beforeAll(async () => {
-  cluster = await startApiServer()
+  cluster = (await borrowChartCluster()).server
 })
 afterAll(async () => await cluster?.stop())
 afterEach(async () => {

@@ -9,7 +9,8 @@ import type { NodeIdentity, SlotProgress, Slot } from '../../src/lease/slot.ts'
 import { acquire, confirm, type SlotRequest } from '../../src/lease/slot-acquisition.ts'
 import { createRecoverySlot, type AcquireOutcome } from '../../src/lease/slot-creation.ts'
 import { release, renew } from '../../src/lease/slots.ts'
-import { startApiServer, type ApiServer } from './api-server.ts'
+import type { ApiServer } from './api-server.ts'
+import { borrowChartCluster } from './shared-cluster.ts'
 
 const leasesPath = '/apis/coordination.k8s.io/v1/namespaces/default/leases'
 const working: SlotProgress = { phase: 'working', generation: 1, packages: ['shell:1.0.0'] }
@@ -18,7 +19,7 @@ let cluster: ApiServer
 let leases: Leases
 
 beforeAll(async () => {
-  cluster = await startApiServer({ controllerManager: true })
+  cluster = (await borrowChartCluster({ controllerManager: true })).server
   leases = { transport: cluster.admin, namespace: 'default', clock: systemClock }
 })
 afterAll(async () => await cluster?.stop())

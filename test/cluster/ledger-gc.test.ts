@@ -2,10 +2,11 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { ledgerName } from '../../src/lease/names.ts'
 import { leasesPath, startCensusCluster, type CensusCluster } from './census-cluster.ts'
+import { borrowChartCluster } from './shared-cluster.ts'
 
 let cluster: CensusCluster
 beforeAll(async () => {
-  cluster = await startCensusCluster({ controllerManager: true })
+  cluster = await startCensusCluster(await borrowChartCluster({ controllerManager: true }))
 })
 afterAll(async () => await cluster?.stop())
 

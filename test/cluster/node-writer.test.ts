@@ -5,7 +5,8 @@ import { startEventRecorder } from '../../src/kube/events.ts'
 import type { KubeObject } from '../../src/kube/objects.ts'
 import { patchNode, type NodePatchRequest, type NodeWriteOutcome } from '../../src/kube/node-writer.ts'
 import type { NodeCondition, Taint } from '../../src/schemas/kubernetes.ts'
-import { startApiServer, type ApiServer } from './api-server.ts'
+import type { ApiServer } from './api-server.ts'
+import { borrowChartCluster } from './shared-cluster.ts'
 
 type Node = KubeObject & {
   readonly spec: { readonly unschedulable?: boolean; readonly taints?: readonly Taint[] }
@@ -31,7 +32,7 @@ let number = 0
 let name: string
 
 beforeAll(async () => {
-  cluster = await startApiServer()
+  cluster = (await borrowChartCluster()).server
 })
 afterAll(async () => await cluster?.stop())
 

@@ -49,7 +49,12 @@ const script: readonly (readonly [what: string, Scope, SlotTarget | 'delete', st
 ]
 
 /** The answers to the script. */
-async function answers(transport: KubeTransport, path: string, node: NodeIdentity): Promise<unknown[]> {
+async function answers(
+  transport: KubeTransport,
+  path: string,
+  node: NodeIdentity,
+  settle: () => Promise<unknown>,
+): Promise<unknown[]> {
   const last = new Map<string, string>()
   const statuses: unknown[] = []
   for (const [what, ofScope, target] of script) {
@@ -77,14 +82,16 @@ describe('one slot per holder', () => {
   test('the policy refuses a holder what it may not have beside its slot, and nothing else', async () => {
     const transport = await agents.transportOf('node-a')
     const path = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`
-    expect(await answers(transport, path, identity('node-a'))).toEqual(expected)
+    expect(await answers(transport, path, identity('node-a'), settle)).toEqual(expected)
     transport.close()
   })
 
   test('the simulated API server answers the same', async () => {
     const { server, admin } = sampleServer()
     server.admission.push(oneSlotPerHolder(server))
-    expect(await answers(admin, simulatedLeases, { name: 'node-a', uid: 'uid', bootId: 'boot' })).toEqual(expected)
+    expect(
+      await answers(admin, simulatedLeases, { name: 'node-a', uid: 'uid', bootId: 'boot' }, async () => undefined),
+    ).toEqual(expected)
   })
 })
 

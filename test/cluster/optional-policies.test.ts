@@ -9,6 +9,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
 import { filesOn } from '../support/page-examples.ts'
 import { isOldest } from './api-server.ts'
+import { startApiServer } from './api-server.ts'
 import { chart, installChart, startChartCluster, until, type ChartCluster, type Json } from './chart-cluster.ts'
 
 const skyhooks = '/apis/skyhook.nvidia.com/v1alpha1/skyhooks'
@@ -16,7 +17,7 @@ let cluster: ChartCluster
 let folder: string
 
 beforeAll(async () => {
-  cluster = await startChartCluster()
+  cluster = await startChartCluster(await startApiServer())
   folder = await mkdtemp(join(tmpdir(), 'skyhookd-policies-'))
   await installChart(cluster, 'rbac.createSkyhookEditorRole=true')
 })

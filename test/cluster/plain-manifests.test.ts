@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { helmArguments, plainManifests } from '../../build/generate/plain-manifests.ts'
+import { startApiServer } from './api-server.ts'
 import { chart, startChartCluster, until, type ChartCluster, type Json } from './chart-cluster.ts'
 
 const run = promisify(execFile)
@@ -19,7 +20,8 @@ type Identified = { readonly metadata: { readonly uid: string } }
 let cluster: ChartCluster
 let folder: string
 beforeAll(async () => {
-  cluster = await startChartCluster({ controllerManager: true })
+  cluster = await startChartCluster(await startApiServer())
+  await cluster.server.startControllerManager()
   folder = await mkdtemp(join(tmpdir(), 'skyhookd-plain-'))
 })
 afterAll(async () => {

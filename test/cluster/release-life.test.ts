@@ -1,5 +1,6 @@
 /** A release under another name in another namespace, from its installation to its end, with helm and a real API server. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { startApiServer } from './api-server.ts'
 import { chart, startChartCluster, until, type ChartCluster, type Json } from './chart-cluster.ts'
 
 const place = 'infra'
@@ -19,7 +20,7 @@ const statusOfRelease = async (): Promise<unknown> =>
   (JSON.parse(await helm('status', '-o', 'json')) as { info: { status: string } }).info.status
 
 beforeAll(async () => {
-  cluster = await startChartCluster()
+  cluster = await startChartCluster(await startApiServer())
   await helm('install', chart, '--create-namespace')
 })
 afterAll(async () => await cluster?.stop())

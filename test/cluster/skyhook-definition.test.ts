@@ -92,7 +92,7 @@ describe('the status', () => {
       'READY',
     ])
     expect(row).toMatch(/^shown +complete +200 +\d+s +0 +2\/2 +tuning:1\.1\.0 +True$/)
-    await definitions.cluster.server.kubectl('wait', '--for=condition=Ready', 'skyhook/shown', '--timeout=1s')
+    await definitions.cluster.server.kubectl('wait', '--for=condition=Ready', 'skyhook/shown', '--timeout=30s')
 
     const { body } = await definitions.cluster.admin('GET', `${skyhooks}/shown`)
     const { managedFields } = body['metadata'] as {

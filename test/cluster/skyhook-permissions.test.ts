@@ -89,6 +89,7 @@ test('a DeploymentPolicy is deleted only when no Skyhook names it', async () => 
     await until(
       () => remove('?dryRun=All'),
       ({ status }) => status === 403,
+      45_000, // until the API server finds a new kind for its policies, at most 30 s after its definition
     ),
   ).toEqual(refused('DeploymentPolicy careful is in use by Skyhook paced; change spec.deploymentPolicy there first'))
 

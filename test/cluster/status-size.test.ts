@@ -12,6 +12,7 @@ import { appliedHash } from '../../src/stages/model/applied-hash.ts'
 import { slowness } from '../support/machine-speed.ts'
 import { buildTool, peakRss, type ToolProgram } from '../support/tool-program.ts'
 import { type CensusCluster, leasesPath, startCensusCluster } from './census-cluster.ts'
+import { borrowChartCluster } from './shared-cluster.ts'
 
 const nodeCount = 1_000
 const names = Array.from({ length: nodeCount }, (_, at) => `ip-10-0-${at}.eu-central-1.compute.internal`)
@@ -74,7 +75,7 @@ const images = Array.from({ length: 50 }, (_, at) => ({
 }))
 
 beforeAll(async () => {
-  census = await startCensusCluster()
+  census = await startCensusCluster(await borrowChartCluster())
   const { admin } = census
   await inParallel(nodeCount, async (at) => {
     const name = names[at] ?? ''

@@ -17,6 +17,7 @@ import { buildTool, type ToolProgram } from '../support/tool-program.ts'
 import { loadMoment } from '../takeover/load-cluster.ts'
 import { readMoment } from '../takeover/moments.ts'
 import { factsOf } from '../takeover/takeover-facts.ts'
+import { startApiServer } from './api-server.ts'
 import { chart, namespace, startChartCluster, until, type ChartCluster } from './chart-cluster.ts'
 
 const run = promisify(execFile)
@@ -33,7 +34,8 @@ let environment: NodeJS.ProcessEnv
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'skyhookd-takeover-'))
-  cluster = await startChartCluster({ controllerManager: true })
+  cluster = await startChartCluster(await startApiServer())
+  await cluster.server.startControllerManager()
   const { kubeconfig } = cluster.server
   tool = await buildTool({ KUBECONFIG: kubeconfig })
   const bin = (await run(join(root, 'test/sandbox/build-binaries.sh'), ['--path'])).stdout.trim()

@@ -7,6 +7,7 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { writeChartPackage } from '../../build/release/chart-package.ts'
 import { blocksOf } from '../support/page-commands.ts'
+import { startApiServer } from './api-server.ts'
 import { chart, startChartCluster, type ChartCluster } from './chart-cluster.ts'
 
 const run = promisify(execFile)
@@ -18,7 +19,8 @@ let folder: string
 let environment: Readonly<Record<string, string | undefined>>
 
 beforeAll(async () => {
-  cluster = await startChartCluster({ controllerManager: true })
+  cluster = await startChartCluster(await startApiServer())
+  await cluster.server.startControllerManager()
   folder = await mkdtemp(join(tmpdir(), 'skyhookd-release-'))
   const image = { repository: 'registry.example.com/infra/skyhookd', digest }
   await writeChartPackage(chart, image, join(folder, 'skyhookd-0.1.0.tgz'))

@@ -7,6 +7,7 @@ import { type CommandLine, commandLine } from '../support/command-line.ts'
 import { tuningFile } from '../support/example-cluster.ts'
 import { staticCredentials } from '../support/static-credentials.ts'
 import { type CensusCluster, namespace, startCensusCluster } from './census-cluster.ts'
+import { borrowChartCluster } from './shared-cluster.ts'
 
 const packages = { shellscript: { version: '1.0.0', image: 'registry.example.com/shellscript' } }
 const rbac = '/apis/rbac.authorization.k8s.io/v1'
@@ -38,7 +39,7 @@ async function bindViewer(name: string): Promise<void> {
 }
 
 beforeAll(async () => {
-  census = await startCensusCluster()
+  census = await startCensusCluster(await borrowChartCluster())
   await census.cluster.helm(
     'upgrade',
     'skyhookd',
