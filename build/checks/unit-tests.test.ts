@@ -82,7 +82,8 @@ test('helpers that only lend a type, and product code, are not searched', () => 
   const found = unitTestProblems(
     repositoryOf({
       'src/kube/a.test.ts':
-        "import type { A } from '../../test/support/a.ts'\nimport { type B } from '../../test/support/b.ts'\nimport './c.ts'",
+        "import type { A } from '../../test/support/a.ts'\n" +
+        "import { type B } from '../../test/support/b.ts'\nimport './c.ts'",
       'test/support/a.ts': 'setTimeout(() => {}, 1)',
       'test/support/b.ts': 'setTimeout(() => {}, 1)',
       'src/kube/c.ts': 'setTimeout(() => {}, 1)',

@@ -66,10 +66,12 @@ export function unitTestProblems(repository: Repository): string[] {
   const problems: string[] = []
   for (const [path, chain] of chains) {
     const { found, imports } = read(path, repository.read(path))
+    const via = chain.length > 1 ? ` (${chain.join(' > ')})` : ''
+    const integrationTest = (chain[0] as string).replace(/\.test\.ts$/, '.integration.test.ts')
     for (const { line, name, why, instead } of found)
       problems.push(
-        `${path}:${line}: ${name} ${why}, which a unit test may not${chain.length > 1 ? ` (${chain.join(' > ')})` : ''}: ` +
-          `${instead}, or move the test to ${(chain[0] as string).replace(/\.test\.ts$/, '.integration.test.ts')}`,
+        `${path}:${line}: ${name} ${why}, which a unit test may not${via}: ${instead}, ` +
+          `or move the test to ${integrationTest}`,
       )
     // those that are added here come later in the same loop, each by a shortest chain
     for (const one of imports)

@@ -11,7 +11,12 @@ import {
   type Sample,
   sampleServer,
 } from '../../test/fleet/api-server/sample-server.ts'
-import { type RecordedClient, recordClient, type SentRequest } from '../../test/fleet/api-server/sent-requests.ts'
+import {
+  type RecordedClient,
+  recordClient,
+  type SentRequest,
+  silence,
+} from '../../test/fleet/api-server/sent-requests.ts'
 import type { SimStream } from '../../test/fleet/api-server/stream.ts'
 import { createSeededRandom } from '../../test/support/virtual-clock.ts'
 import type { KubeObject } from './objects.ts'
@@ -177,18 +182,22 @@ describe('following', () => {
   test('the store holds no managedFields, no more than metadata if asked, and nothing that transform leaves out', async () => {
     const managedFields = [{ manager: 'x' }]
     const withManagedFields = (object: KubeObject) => ({ ...object, metadata: { ...object.metadata, managedFields } })
-    const { json } = recorded.transport
+    const { transport: inner } = recorded
     const transport: KubeTransport = {
-      ...recorded.transport,
+      ...inner,
       async json<T>(...parameters: Parameters<KubeTransport['json']>) {
-        const list = await json<{ items: KubeObject[] }>(...parameters)
+        const list = await inner.json<{ items: KubeObject[] }>(...parameters)
         return { ...list, items: list.items.map(withManagedFields) } as T
       },
     }
     recorded = { ...recorded, transport }
     startTestReflector({
       metadataOnly: true,
-      transform: ({ metadata: { labels: _, ...metadata } }) => ({ metadata }),
+      transform({ metadata }) {
+        const kept = { ...metadata }
+        delete (kept as { labels?: unknown }).labels
+        return { metadata: kept }
+      },
     })
     await reflector.synced
     await atOnce()
@@ -282,7 +291,7 @@ describe('broken watches', () => {
 
   test('a reflector that is asked to ends a watch that shows nothing, and lists', async () => {
     onWatch = (watch) => {
-      if (recorded.watches.length === 1) watch.hold()
+      if (recorded.watches.length === 1) silence(watch)
     }
     startTestReflector()
     await atOnce()
@@ -358,7 +367,7 @@ describe('broken watches', () => {
 
   test('a silent watch causes a list', async () => {
     onWatch = (watch) => {
-      if (recorded.watches.length === 1) watch.hold()
+      if (recorded.watches.length === 1) silence(watch)
     }
     startTestReflector({ timing: { idleTimeoutMs: 50 } })
     await sample.clock.advance(49)

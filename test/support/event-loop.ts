@@ -14,10 +14,10 @@ export async function turnsUntil(isSo: () => boolean): Promise<void> {
 /** Lets time pass until the promise has its outcome, and gives that. Ends with the test at the latest. */
 export async function passUntil<T>(clock: VirtualClock, outcome: Promise<T>): Promise<T> {
   const isOver = testEnd()
-  let isSettled = false
-  const settle = (): void => void (isSettled = true)
+  const pending = new Set([outcome])
+  const settle = (): void => void pending.delete(outcome)
   outcome.then(settle, settle)
-  while (!isSettled && !isOver()) await clock.advance(100)
+  while (pending.size > 0 && !isOver()) await clock.advance(100)
   return await outcome
 }
 

@@ -38,3 +38,6 @@ export function recordClient(client: SimClient, onWatch: (watch: SimStream) => v
   }
   return { transport, sent, watches }
 }
+
+/** The watch stays open, and its client sees nothing of it. */
+export const silence = (watch: SimStream): void => watch.hold()
