@@ -4,7 +4,8 @@ import { staticCredentials } from '../support/static-credentials.ts'
 import { createKubeTransport } from '../../src/kube/transport.ts'
 import { startElection } from '../../src/lease/election.ts'
 
-const { identity, agents, ...credentials } = JSON.parse(process.env['CANDIDATE'] ?? '{}') as {
+const { namespace, identity, agents, ...credentials } = JSON.parse(process.env['CANDIDATE'] ?? '{}') as {
+  namespace: string
   identity: string
   agents: number
   server: string
@@ -23,7 +24,7 @@ const emit = (what: string, why = ''): void =>
   void process.stdout.write(`${JSON.stringify({ what, why, atMs: Date.now() })}\n`)
 
 const election = startElection(
-  { transport, namespace: 'default', clock: systemClock },
+  { transport, namespace, clock: systemClock },
   {
     identity,
     random: systemRandom,
