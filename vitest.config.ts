@@ -25,7 +25,7 @@ const apiServer = [
 ].map((name) => `test/cluster/${name}.test.ts`)
 
 /**
- * Unit tests are beside their source. Everything that needs real parts is under test/ and runs one file at a time, or two.
+ * Unit tests are beside their source. What needs real parts is under test/ and runs one file at a time, or two.
  */
 export default defineConfig({
   test: {

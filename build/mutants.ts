@@ -1,6 +1,6 @@
 /**
- * The mutants of build/daemon-mutants.ts, one at a time, in a copy of the tree. Ends with `N passed, N failed`: one that
- * survives has failed.
+ * The mutants of build/daemon-mutants.ts, one at a time, in a copy of the tree. Ends with `N passed, N failed`: a mutant
+ * that survives has failed.
  */
 import { spawnSync } from 'node:child_process'
 import { parseArgs } from 'node:util'
@@ -8,10 +8,10 @@ import { openPassed } from './campaigns.ts'
 import { everyNth, mutantId, mutants } from './daemon-mutants.ts'
 import { copyTree, type Mutant, replacementOf } from './mutant-tree.ts'
 
-const usage = `usage: node build/mutants.ts [--only NAME | --in PATH | --every N [--shift N]] [--rest] [--minutes N]
+const usage = `usage: node build/mutants.ts [--only NAME | --in FOLDER | --every N [--shift N]] [--rest] [--minutes N]
 
   --only NAME   one bug
-  --in PATH     those of the files below src/PATH, such as lease/
+  --in FOLDER   those of the files in a folder of src, such as lease/
   --every N     the first one and each N-th from there on; --shift N adds each N-th from another one on
   --rest        leave out those that were caught on these sources before, as a file of the cache says
   --minutes N   start with none after N minutes

@@ -1,5 +1,5 @@
 /**
- * Global set-up of the tests on real parts. The end-to-end files of one worker share a sandbox, booted by the first file
+ * Global set-up of the tests on real parts. The end-to-end files of one worker share a sandbox, booted by the first one
  * that uses it (cluster.ts); this file names them, and removes them however the run ends. A killed run leaves sandboxes
  * behind, which the next run removes.
  *
