@@ -35,7 +35,8 @@ const searches = [
 ]
 
 /**
- * Unit tests are beside their source. Everything that needs real parts is under test/ and runs one file at a time, or two.
+ * Unit tests are beside their source. Everything that needs real parts is under test/ and runs one file at a time, the
+ * tests on API servers two.
  */
 export default defineConfig({
   test: {

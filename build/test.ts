@@ -67,7 +67,8 @@ async function realParts(): Promise<void> {
 }
 
 // First and alone: some of these have bounds of time, and a mistake shows early.
-for (const project of ['unit', 'integration', 'tool', 'monitoring', 'dashboard']) await foreground.tests(project, thorough)
+for (const project of ['unit', 'integration', 'tool', 'monitoring', 'dashboard'])
+  await foreground.tests(project, thorough)
 const computed = computations()
 if (process.getuid?.() === 0) await realParts()
 else fail('tests on real parts need root for network namespaces and systemd hosts: run sudo make test')
