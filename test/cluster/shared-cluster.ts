@@ -14,7 +14,7 @@ type Shared = {
   readonly cluster: ChartCluster
   /** What etcd had after the installation: values by key, both in base64. */
   readonly first: ReadonlyMap<string, string>
-  stopControllerManager(): Promise<void>
+  stopControllerManager: () => Promise<void>
 }
 
 let shared: Shared | undefined

@@ -88,15 +88,15 @@ beforeAll(async () => {
     const annotations = Object.assign({}, ...skyhookNames.map((skyhook) => annotationsOf(at, skyhook, metadata.uid)))
     await admin.json('PATCH', path, { body: { metadata: { annotations } }, contentType: mergePatch })
   })
-  for (const name of skyhookNames) {
-    const { metadata }: Skyhook = await census.apply(name, spec)
+  await inParallel(skyhookNames.length, async (at) => {
+    const { metadata }: Skyhook = await census.apply(skyhookNames[at] ?? '', spec)
     for (let index = 0; index < 20; index++) {
       const node = { name: names[index * 20 + 1] ?? '', uid: `uid-${index}`, bootId: '' }
       const progress = { phase: 'working', generation: 1, packages: [] } as const
       const body = newLease(skyhookScope(metadata), { index }, node, progress, Date.now())
       await admin.json('POST', leasesPath, { body })
     }
-  }
+  })
   tool = await buildTool({ KUBECONFIG: census.cluster.server.kubeconfig })
 }, 600_000)
 afterAll(async () => {
