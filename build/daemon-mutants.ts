@@ -12,7 +12,7 @@ import { copyTree, type Mutant, type Replacement, replaceText } from './mutant-t
 const usage = `usage: node build/daemon-mutants.ts [--only NAME | --in PATH | --every N [--shift N]] [--rest] [--minutes N]
 
   --only NAME   one bug
-  --in PATH     those of the files below src/PATH, such as lease/
+  --in PATH     those of files whose path below src starts so, such as lease/
   --every N     the first one and each N-th from there on; --shift N adds each N-th from another one on
   --rest        leave out those that were caught on these sources before, as a file of the cache says
   --minutes N   start with none after N minutes
