@@ -60,6 +60,10 @@ format: deps ## format everything
 check: deps ## all that needs neither root nor a cluster, with unit tests; < 60 s
 	@bash build/check.sh
 
+.PHONY: cover
+cover: deps ## lines of your change that no unit test reaches (COVER=all: of all files)
+	@node build/cover.ts $(if $(filter all,$(COVER)),--all)
+
 .PHONY: test
 test: deps ## all checks and tests, on real parts; needs root and cgroup v1
 	@node build/test.ts

@@ -13,9 +13,9 @@ test('a record is of the sources that a program is made of, whatever their comme
     else process.env['SKYHOOKD_CACHE'] = cache
     rmSync(folder, { recursive: true })
   })
-  const [program, part] = [join(folder, 'program.ts'), join(folder, 'part.ts')]
+  const [program, part] = [join(folder, 'program.js'), join(folder, 'part.js')]
   const recordOf = async (text: string): Promise<string> => {
-    writeFileSync(program, "import { part } from './part.ts'\nconsole.log(part)\n")
+    writeFileSync(program, "import { part } from './part.js'\nconsole.log(part)\n")
     writeFileSync(part, text)
     const { file, sources } = await campaignRecord('sample', [relative(join(import.meta.dirname, '..'), program)])
     expect(file).toBe(join(folder, 'cache', 'campaigns', `sample-${sources}`))

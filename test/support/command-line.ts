@@ -99,7 +99,7 @@ export function commandLine(
           readLine: () => Promise.resolve(answer),
           readAll: () => Promise.resolve(answer ?? ''),
         },
-        environment,
+        environment: { HOME: '/nonexistent', ...environment }, // no logins of whoever runs the test
         clock,
         random: createSeededRandom(1),
         signal,

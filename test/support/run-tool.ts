@@ -30,7 +30,7 @@ export async function runTool(
       stdout: output((text) => (stdout += text)),
       stderr: output((text) => (stderr += text)),
       stdin: { isTerminal: false, readLine: () => Promise.resolve(undefined), readAll: () => Promise.resolve(stdin) },
-      environment,
+      environment: { HOME: '/nonexistent', ...environment }, // no logins of whoever runs the test
       clock: systemClock,
       random: systemRandom,
       signal: new AbortController().signal,

@@ -71,7 +71,8 @@ test('a page follows a rollout from its middle to its end, by changes alone', as
   const early = viewer()
   audience.add(early.stream, undefined)
   expect(early.last('identity')).toEqual(identity)
-  await scene.until(() => scene.annotation('node2', statusKey('s')) === 'complete', 'complete')
+  const isComplete = (node: string): boolean => scene.annotation(node, statusKey('s')) === 'complete'
+  await scene.until(() => ['node1', 'node2'].every(isComplete), 'complete')
   await scene.pass(5_000)
   const late = viewer()
   audience.add(late.stream, 's')

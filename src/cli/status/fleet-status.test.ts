@@ -28,7 +28,7 @@ test('a rollout shows counts, holders of the budget, and nodes in trouble before
     () => threeHosts.some((_, index) => scene.annotation(`node${index + 1}`, statusKey('s')) === 'erroring'),
     'a failure',
   )
-  await scene.pass(5_000)
+  await scene.pass(3_000) // before the next attempt
   const { nodes, budget, groups } = await statusIn(scene)
   expect(nodes).toEqual({ known: true, value: { selected: 3, byStatus: { erroring: 1, waiting: 2 } } })
   expect(budget).toMatchObject({
