@@ -55,6 +55,14 @@ test('the counts of a campaign are added', async () => {
   expect(closing(results)).toEqual({ text: '6 passed, 0 failed', isGood: true })
 })
 
+test('a campaign that fails is named with the commands that repeat its failures', async () => {
+  const { folder, results } = start()
+  const lines = ['again: make fleet SEED=7', 'again: make fleet SEED=7', '0 passed, 1 failed']
+  const path = program(folder, `console.log(${JSON.stringify(lines.join('\n'))})`)
+  await results.background.campaign(path)
+  expect(results.summary().text).toBe(`failed: ${path} \n    make fleet SEED=7\n0 passed, 1 failed`)
+})
+
 test('a campaign that ends without its counts is one failure', async () => {
   const { folder, results } = start()
   const path = program(folder, 'console.log("seed 7"); process.exit(1)')

@@ -123,7 +123,7 @@ export function collectResults(folder: string): Results {
         const [, good, bad] = /^(\d+) passed, (\d+) failed$/m.exec(end.output) ?? []
         passed += Number(good ?? 0)
         failed += Number(bad ?? 1) // it ended early
-        if (bad !== '0') failures.push(`${path} ${parameters.join(' ')}`)
+        if (bad !== '0') failures.push([`${path} ${parameters.join(' ')}`, ...repeating(end.output)].join('\n    '))
       },
     }
   }
@@ -143,6 +143,11 @@ export function collectResults(folder: string): Results {
     }),
   }
 }
+
+/** Commands that repeat single failures; a campaign names each on a line of its own. */
+export const repeating = (output: string): string[] => [
+  ...new Set([...output.matchAll(/^again: (.*)$/gm)].map(([, command = '']) => command)),
+]
 
 type Phase = { readonly name: string; readonly seconds: number }
 

@@ -13,14 +13,16 @@ test('a search runs until it passes, and again when something that it imports ha
     else process.env['SKYHOOKD_CACHE'] = cache
     rmSync(folder, { recursive: true })
   })
+  /** Returns its path from the root. */
   const write = (name: string, text: string): string => {
-    writeFileSync(join(folder, name), text)
-    return relative(join(import.meta.dirname, '../..'), join(folder, name))
+    const file = join(folder, `${name}.ts`)
+    writeFileSync(file, text)
+    return relative(join(import.meta.dirname, '../..'), file)
   }
-  const part = (value: number): string => write('part.ts', `// a comment\nexport const part = ${value}\n`)
+  const part = (value: number): string => write('part', `// a comment\nexport const part = ${value}\n`)
   part(1)
-  const one = write('one.test.ts', "import { part } from './part.ts'\nconsole.log('one', part)\n")
-  const other = write('other.test.ts', "console.log('other')\n")
+  const one = write('one', "import { part } from './part'\nconsole.log('one', part)\n")
+  const other = write('other', "console.log('other')\n")
   const look = (env: NodeJS.ProcessEnv = {}) => changedSearches([one, other], env)
 
   const first = await look()

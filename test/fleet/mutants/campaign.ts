@@ -28,8 +28,15 @@ const usage = `usage: node test/fleet/mutants/campaign.ts [--replay] [--only NAM
 
 type Options = SearchBounds & { readonly isKeeping: boolean }
 
-/** Undefined if the mutant was caught; else why not. */
-type Judge = (mutant: FleetMutant, runs: MutantRuns) => Promise<string | undefined>
+type Judgment =
+  | { readonly outcome: 'shown' }
+  /** The time was up. */
+  | { readonly outcome: 'undecided' }
+  | { readonly outcome: 'missed'; readonly why: string }
+
+type Judge = (mutant: FleetMutant, runs: MutantRuns) => Promise<Judgment>
+
+const missedBecause = (why: string): Judgment => ({ outcome: 'missed', why })
 
 const row = ({ name, rule }: FleetMutant, seed: string, rest: string): string =>
   `${name.padEnd(42)} ${rule.padEnd(16)} ${seed.padStart(7)}  ${rest}`
@@ -48,62 +55,52 @@ const searchBy =
       console.log(row(mutant, String(find.seed), sizeOf(find.plan)))
       console.log(`    ${find.violation.message}`)
       if (isKeeping) writeFileSync(planFile(mutant), `${JSON.stringify(find.plan, undefined, 1)}\n`)
-      return undefined
+      return { outcome: 'shown' }
     }
+    if (bounds.isTimeUp()) return { outcome: 'undecided' }
     const noSeed = [`no seed of ${bounds.seeds} shows it`, ...others.slice(0, 5)].join('\n    ')
-    const problem = await replay(mutant, runs)
-    if (problem !== undefined) return `${noSeed}, and ${problem}`
+    const replayed = await replay(mutant, runs)
+    if (replayed.outcome === 'missed') return missedBecause(`${noSeed}, and ${replayed.why}`)
     console.log(`    ${noSeed}`)
-    return undefined
+    return replayed
   }
 
 const replay: Judge = async (mutant, runs) => {
   const plan = keptPlan(mutant)
-  if (plan === undefined) return 'no plan is kept for it'
+  if (plan === undefined) return missedBecause('no plan is kept for it')
   const good = await runs.withoutBug(plan)
-  if (good !== undefined) return `its plan fails without the bug: ${good.rule}: ${good.message}`
+  if (good !== undefined) return missedBecause(`its plan fails without the bug: ${good.rule}: ${good.message}`)
   const bad = await runs.withBug(mutant, plan)
   if (bad?.rule !== mutant.rule) {
     const outcome = bad === undefined ? 'passes' : `fails by ${bad.rule}: ${bad.message}`
-    return `its plan ${outcome} with the bug`
+    return missedBecause(`its plan ${outcome} with the bug`)
   }
   console.log(row(mutant, 'kept', sizeOf(plan)))
-  return undefined
+  return { outcome: 'shown' }
 }
 
-type Judgment = {
+type Work = {
   readonly judge: Judge
   readonly workers: number
   readonly isTimeUp: () => boolean
-  readonly onShown: (mutant: FleetMutant) => void
+  readonly onJudgment: (mutant: FleetMutant, judgment: Judgment) => void
 }
 
 async function judgeAll(
   selected: readonly FleetMutant[],
-  { judge, workers, isTimeUp, onShown }: Judgment,
-): Promise<{ readonly shown: number; readonly missed: number }> {
+  { judge, workers, isTimeUp, onJudgment }: Work,
+): Promise<void> {
   const queue = [...selected]
-  let [shown, missed] = [0, 0]
   const work = async (): Promise<void> => {
     const runs = openMutantRuns()
     try {
-      for (let mutant = queue.shift(); mutant !== undefined && !isTimeUp(); mutant = queue.shift()) {
-        const problem = await judge(mutant, runs).catch((error: unknown) => String(error))
-        if (problem === undefined) {
-          shown++
-          onShown(mutant)
-          continue
-        }
-        missed++
-        console.log(`${row(mutant, '', 'MISSED')}: ${problem}`)
-        console.log(`again: node test/fleet/mutants/campaign.ts --only '${mutant.name}'`)
-      }
+      for (let mutant = queue.shift(); mutant !== undefined && !isTimeUp(); mutant = queue.shift())
+        onJudgment(mutant, await judge(mutant, runs).catch((error: unknown) => missedBecause(String(error))))
     } finally {
       runs.close()
     }
   }
   await Promise.all(Array.from({ length: workers }, work))
-  return { shown, missed }
 }
 
 async function main(): Promise<number> {
@@ -129,17 +126,23 @@ async function main(): Promise<number> {
   const { only, shrink = 45, seeds = 100, first = 1, workers = 2, keep = false } = values
   const selected = mutants.filter(({ name }) => only === undefined || name === only)
   const isReplay = values.replay === true
-  const judge = isReplay
-    ? replay
-    : searchBy({ first: Number(first), seeds: Number(seeds), shrinkMs: 1_000 * Number(shrink), isKeeping: keep })
-  const record = isReplay ? undefined : await openPassed('fleet-mutants')
-  const rest = selected.filter(({ name }) => values.rest !== true || record?.has(name) !== true)
   const startedMs = performance.now()
   const isTimeUp = (): boolean => performance.now() - startedMs > Number(values.minutes ?? Infinity) * 60_000
-  const onShown = ({ name }: FleetMutant): void => record?.add(name)
-  const { shown, missed } = await judgeAll(rest, { judge, workers: Number(workers), isTimeUp, onShown })
-  console.log(`${selected.length - rest.length + shown} passed, ${missed} failed`)
-  return missed > 0 || selected.length === 0 ? 1 : 0
+  const bounds = { first: Number(first), seeds: Number(seeds), shrinkMs: 1_000 * Number(shrink), isTimeUp }
+  const judge = isReplay ? replay : searchBy({ ...bounds, isKeeping: keep })
+  const record = isReplay ? undefined : await openPassed('fleet-mutants')
+  const rest = selected.filter(({ name }) => values.rest !== true || record?.has(name) !== true)
+  const count = { shown: selected.length - rest.length, missed: 0, undecided: 0 }
+  const onJudgment = (mutant: FleetMutant, judgment: Judgment): void => {
+    count[judgment.outcome]++
+    if (judgment.outcome === 'shown') record?.add(mutant.name)
+    if (judgment.outcome !== 'missed') return
+    console.log(`${row(mutant, '', 'MISSED')}: ${judgment.why}`)
+    console.log(`again: node test/fleet/mutants/campaign.ts${isReplay ? ' --replay' : ''} --only ${mutant.name}`)
+  }
+  await judgeAll(rest, { judge, workers: Number(workers), isTimeUp, onJudgment })
+  console.log(`${count.shown} passed, ${count.missed} failed`)
+  return count.missed > 0 || selected.length === 0 ? 1 : 0
 }
 
 process.exitCode = await main()

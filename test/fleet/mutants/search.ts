@@ -9,7 +9,12 @@ import type { MutantRuns } from './mutant-runs.ts'
 
 export type Find = { readonly seed: number; readonly plan: Plan; readonly violation: Violation }
 
-export type SearchBounds = { readonly first: number; readonly seeds: number; readonly shrinkMs: number }
+export type SearchBounds = {
+  readonly first: number
+  readonly seeds: number
+  readonly shrinkMs: number
+  readonly isTimeUp: () => boolean
+}
 
 /** Runs of large fleets cost more than they find. */
 const maxNodes = 10
@@ -27,11 +32,11 @@ function planFor({ hasPolicies, hasRenames }: FleetMutant, seed: number): Plan {
 export async function findSeed(
   mutant: FleetMutant,
   runs: MutantRuns,
-  { first, seeds, shrinkMs }: SearchBounds,
+  { first, seeds, shrinkMs, isTimeUp }: SearchBounds,
 ): Promise<{ readonly find: Find | undefined; readonly others: readonly string[] }> {
   const others: string[] = []
   let left = seeds
-  for (let seed = first; left > 0 && seed < first + 1_000 * seeds; seed++) {
+  for (let seed = first; left > 0 && !isTimeUp() && seed < first + 1_000 * seeds; seed++) {
     const plan = planFor(mutant, seed)
     if (!isPromising(mutant, plan)) continue
     left--

@@ -1,6 +1,6 @@
 /**
- * What the runs of one campaign have shown so far, in a file: 20,000 seeds take hours, and may be run in parts. The
- * file is about one state of the sources.
+ * What the runs of one campaign have shown so far, in a file: 20,000 seeds take hours, and may be run in parts. It is
+ * about one state of the sources.
  */
 import { readFile, rename, writeFile } from 'node:fs/promises'
 import { isObject, parseJson } from '../../../src/schemas/json.ts'
