@@ -1,6 +1,6 @@
 /**
- * The mutants of build/daemon-mutants.ts, one at a time, in a copy of the tree. Ends with `N passed, N failed`: a mutant
- * that survives has failed.
+ * The mutants of build/daemon-mutants.ts, one at a time, in a copy of the tree. Ends with `N passed, N failed`: what
+ * survives has failed.
  */
 import { spawnSync } from 'node:child_process'
 import { parseArgs } from 'node:util'

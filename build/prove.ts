@@ -6,7 +6,7 @@ import { parseArgs } from 'node:util'
 import { minutesFor } from './prove/minutes.ts'
 import { type Part, parts, type State } from './prove/parts.ts'
 import { type Row, tableOf } from './prove/table.ts'
-import { headCommit, isTreeChanged } from './test/commit.ts'
+import { headCommit, isTreeChanged } from './test/git.ts'
 import { repeating, runProgram } from './test/results.ts'
 
 const { values } = parseArgs({ options: { minutes: { type: 'string' } } })

@@ -2,13 +2,13 @@
  * Runs the static checks, the unit tests and the tests on real parts, then says where the time went. The last line is
  * `N passed, N failed`. Needs root: it creates and removes network namespaces, systemd hosts and kubelets.
  *
- * Tests on hosts wait for them most of the time. So four lanes run side by side: tests on hosts, campaigns on hosts, tests
- * on API servers, and with the lowest priority what only computes.
+ * Tests on hosts wait for them most of the time. So four lanes run side by side: tests on hosts, campaigns on hosts,
+ * tests on API servers, and with the lowest priority what only computes.
  */
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { headCommit } from './test/commit.ts'
+import { headCommit } from './test/git.ts'
 import { collectResults } from './test/results.ts'
 import { samplesOf } from './test/samples.ts'
 import { changedSearches, thorough } from './test/searches.ts'

@@ -1,20 +1,2 @@
-/** The commit of the working tree, by which samples of campaigns differ. */
-import { spawnSync } from 'node:child_process'
-import { join } from 'node:path'
-
-const repository = join(import.meta.dirname, '../..')
-
-/** From 0 to 2^28 - 1; the same for the same commit. */
+/** The number by which samples of campaigns differ: from 0 to 2^28 - 1, the same for the same commit. */
 export const numberOfCommit = (hash: string): number => Number.parseInt(hash.slice(0, 7), 16)
-
-/** The hash of HEAD; undefined in a tree without git, such as an archive. */
-export const headCommit = (): string | undefined => git('rev-parse', '--verify', 'HEAD')
-
-/** Whether files differ from HEAD, beside those that git ignores. */
-export const isTreeChanged = (): boolean => (git('status', '--porcelain') ?? '') !== ''
-
-/** What it prints; undefined if it fails. */
-export function git(...parameters: readonly string[]): string | undefined {
-  const { status, stdout } = spawnSync('git', parameters, { cwd: repository, encoding: 'utf8' })
-  return status === 0 ? stdout.trim() : undefined
-}

@@ -59,8 +59,8 @@ test('a campaign that fails is named with the commands that repeat its failures'
   const { folder, results } = start()
   const lines = ['again: make fleet SEED=7', 'again: make fleet SEED=7', '0 passed, 1 failed']
   const path = program(folder, `console.log(${JSON.stringify(lines.join('\n'))})`)
-  await results.background.campaign(path)
-  expect(results.summary().text).toBe(`failed: ${path} \n    make fleet SEED=7\n0 passed, 1 failed`)
+  await results.lane().campaign(path)
+  expect(closing(results).text).toBe(`failed: ${path} \n    make fleet SEED=7\n0 passed, 1 failed`)
 })
 
 test('a campaign that ends without its counts is one failure', async () => {

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { repository } from '../../../build/mutant-tree.ts'
-import { git } from '../../../build/test/commit.ts'
+import { git } from '../../../build/test/git.ts'
 import { openSeedsPath } from './open-seeds.ts'
 
 /** What a simulated fleet is made of. The list of open seeds is written by the campaign itself. */

@@ -1,0 +1,6 @@
+/** What the names in the record of the chaos campaign say. */
+export function chaosRuns(names: readonly string[]): { readonly seeds: ReadonlySet<number>; readonly minutes: number } {
+  const runs = names.map((name) => /^seed (\d+): ([\d.]+) min$/.exec(name)?.slice(1).map(Number) ?? [])
+  const minutes = runs.reduce((sum, [, one = 0]) => sum + one, 0)
+  return { seeds: new Set(runs.map(([seed = 0]) => seed)), minutes }
+}
