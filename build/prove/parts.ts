@@ -5,6 +5,7 @@ import { openRecord } from '../../test/fleet/run/record.ts'
 import { openPassed, recordOf } from '../campaigns.ts'
 import { mutantId, mutants as daemonBugs } from '../daemon-mutants.ts'
 import { changedSearches, thorough } from '../test/searches.ts'
+import { chaosRuns } from './chaos-runs.ts'
 
 export type State = { readonly proven: number; readonly of: number | undefined; readonly sources: string }
 
@@ -145,13 +146,6 @@ const chaos: Part = {
       if (!(await run([node, 'test/chaos/campaign.ts', '--minutes', String(next), '--seed', String(seed)]))) return
     }
   },
-}
-
-/** Of the names in its record. */
-export function chaosRuns(names: readonly string[]): { readonly seeds: ReadonlySet<number>; readonly minutes: number } {
-  const runs = names.map((name) => /^seed (\d+): ([\d.]+) min$/.exec(name)?.slice(1).map(Number) ?? [])
-  const minutes = runs.reduce((sum, [, one = 0]) => sum + one, 0)
-  return { seeds: new Set(runs.map(([seed = 0]) => seed)), minutes }
 }
 
 /** In the order in which they run. */
