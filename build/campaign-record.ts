@@ -35,7 +35,7 @@ export async function recordFile(name: string): Promise<string> {
   return file
 }
 
-const isProgram = (path: string): boolean => path.endsWith('.ts')
+const isProgram = (path: string): boolean => /\.[jt]s$/.test(path)
 
 /** Of each of these programs with all that it imports, without comments. */
 export async function hashesOf(programs: readonly string[]): Promise<ReadonlyMap<string, string>> {
@@ -54,12 +54,15 @@ export async function hashesOf(programs: readonly string[]): Promise<ReadonlyMap
     logLevel: 'error',
   })
   const contents = new Map(outputFiles.map((file) => [file.path, file.contents]))
-  return new Map(
+  const hashes = new Map(
     Object.entries(metafile.outputs).map(([path, { entryPoint = path }]) => [
       entryPoint,
       hashOf(contents.get(join(repository, path)) ?? ''),
     ]),
   )
+  const unknown = programs.filter((program) => !hashes.has(program))
+  if (unknown.length > 0) throw new Error(`must be paths from the root, as esbuild names them: ${unknown.join(', ')}`)
+  return hashes
 }
 
 /** Of files and folders as they are, with their names. */
