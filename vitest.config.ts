@@ -27,6 +27,9 @@ const apiServer = [
 /**
  * Unit tests are beside their source. What needs real parts is under test/ and runs one file at a time, or two.
  */
+/** Each has a sandbox of its own; more of them keep two processors so busy that tests with bounds of time fail. */
+const hostWorkers = 2
+
 export default defineConfig({
   test: {
     projects: [
@@ -126,7 +129,7 @@ export default defineConfig({
           testTimeout: 180_000,
           hookTimeout: 300_000,
           globalSetup: ['test/e2e/setup.ts'],
-          fileParallelism: false,
+          maxWorkers: hostWorkers,
           sequence: { concurrent: false },
         },
       },
@@ -152,7 +155,7 @@ export default defineConfig({
           testTimeout: 180_000,
           hookTimeout: 300_000,
           globalSetup: ['test/e2e/setup.ts'],
-          fileParallelism: false,
+          maxWorkers: hostWorkers,
           sequence: { concurrent: false },
         },
       },

@@ -2,8 +2,9 @@
  * Runs the static checks, the unit tests and the tests on real parts, then says where the time went. The last line is
  * `N passed, N failed`. Needs root: it creates and removes network namespaces, systemd hosts and kubelets.
  *
- * Tests on hosts wait for them most of the time. So four lanes run side by side: tests on hosts, campaigns on hosts,
- * tests on API servers, and with the lowest priority what only computes.
+ * What needs nothing real comes first: a mistake shows within two minutes. Then lanes run side by side, because tests on
+ * hosts wait for them most of the time: tests on hosts, campaigns on hosts, tests on API servers and of the tool, and,
+ * with the lowest priority, searches and campaigns on virtual time, which cannot notice it.
  */
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -16,9 +17,6 @@ import { changedSearches, thorough } from './test/searches.ts'
 /** `make prove` has all of what these are samples of. */
 const samples = samplesOf(headCommit())
 
-/** Sandboxes of end-to-end tests at the same time: more keep two processors busy enough for false alarms. */
-const hostWorkers = 2
-
 const folder = mkdtempSync(join(tmpdir(), 'skyhookd-test-'))
 const boots = join(folder, 'boots')
 process.env['SANDBOX_BOOTS'] = boots
@@ -27,7 +25,7 @@ const { lane, fail, summary } = collectResults(folder)
 /** Shown as it runs: it is the longest. */
 async function onHosts(): Promise<void> {
   const { tests } = lane({ isFollowed: true })
-  await tests(['hosts', 'conformance'], { parameters: [`--maxWorkers=${hostWorkers}`] })
+  await tests(['hosts', 'conformance'])
 }
 
 async function campaigns(): Promise<void> {
@@ -42,19 +40,23 @@ async function onApiServers(): Promise<void> {
   const { tests } = lane({ nice: 5 })
   await tests('cluster')
   await tests('oldest')
+  for (const project of ['tool', 'monitoring', 'dashboard', 'release']) await tests(project)
 }
 
-async function computations(): Promise<void> {
-  const { check, tests, campaign } = lane({ nice: 19 })
+async function staticChecks(): Promise<void> {
+  const { check } = lane()
   await check('format', ['biome', 'format', '.'])
   await check('types', ['tsc', '--noEmit'])
   await check('types of the dashboard', ['tsc', '--noEmit', '-p', 'test/dashboard'])
   await check('lint', ['oxlint', '--type-aware', '--deny-warnings'])
   await check('unused code', ['knip', '--no-progress'])
   await check('unused code of the product', ['knip', '--no-progress', '--production'])
+  await check('generated files', [process.execPath, 'build/generate.ts', '--check'])
   await check('docs and comments', [process.execPath, 'build/checks/main.ts'])
-  await tests(['unit', 'integration'], { env: thorough })
-  for (const project of ['tool', 'monitoring', 'dashboard', 'release']) await tests(project)
+}
+
+async function onVirtualTime(): Promise<void> {
+  const { tests, campaign } = lane({ nice: 19 })
   const searches = await changedSearches()
   for (const file of searches.known) console.log(`known: ${file} (unchanged since it passed)`)
   if (searches.run.length > 0) searches.markPassed(await tests('search', { env: thorough, parameters: searches.run }))
@@ -69,7 +71,8 @@ async function realParts(): Promise<void> {
   await Promise.all([onHosts(), campaigns(), onApiServers()])
 }
 
-const computed = computations()
+await Promise.all([staticChecks(), lane().tests(['unit', 'integration'])])
+const computed = onVirtualTime()
 if (process.getuid?.() === 0) await realParts()
 else fail('tests on real parts need root for network namespaces and systemd hosts: run sudo make test')
 await computed
