@@ -24,12 +24,12 @@ const apiServer = [
   'stolen-token',
 ].map((name) => `test/cluster/${name}.test.ts`)
 
-/**
- * Unit tests are beside their source. What needs real parts is under test/ and runs one file at a time, or two.
- */
 /** Each has a sandbox of its own; more of them keep two processors so busy that tests with bounds of time fail. */
 const hostWorkers = 2
 
+/**
+ * Unit tests are beside their source. What needs real parts is under test/ and runs one file at a time, or two.
+ */
 export default defineConfig({
   test: {
     projects: [
