@@ -47,8 +47,6 @@ export type ApiServer = {
   /** Puts the copy back, as after `etcdutl snapshot restore` without a raised revision, and restarts all. */
   restore(): Promise<void>
   stop(): Promise<void>
-  /** Kills all and removes the files at once; `exit` of this process does that, too. */
-  abandon(): void
 }
 
 export type ApiServerOptions = {
@@ -82,7 +80,13 @@ export async function startApiServer(options: ApiServerOptions = {}): Promise<Ap
     killAll()
     rmSync(dir, { recursive: true, force: true })
   }
-  process.on('exit', abandon)
+  const endProcess = (): void => {
+    abandon()
+    process.kill(process.pid, 'SIGTERM') // `process.exit` throws in tests
+  }
+  // vitest ends its processes by SIGTERM, and they must not outlive it
+  const endings = { exit: abandon, SIGTERM: endProcess, disconnect: endProcess }
+  for (const [event, listener] of Object.entries(endings)) process.once(event, listener)
 
   const launch = (name: string, flags: Readonly<Record<string, string | number | boolean>>): ChildProcess => {
     const args = Object.entries(flags).map(([flag, value]) => `--${flag}=${value}`)
@@ -231,11 +235,10 @@ export async function startApiServer(options: ApiServerOptions = {}): Promise<Ap
       etcdProcess = await startEtcd()
       server = await startServer()
     },
-    abandon,
     async stop() {
       transport.close()
       for (const child of running) await kill(child)
-      process.off('exit', abandon)
+      for (const [event, listener] of Object.entries(endings)) process.off(event, listener)
       await rm(dir, { recursive: true })
     },
   }

@@ -34,12 +34,6 @@ export async function borrowChartCluster(
 
 async function start(): Promise<Shared> {
   const cluster = await startInstalledCluster()
-  // So vitest ends a process of tests; `process.exit` throws there. Without vitest nobody ends it.
-  process.once('SIGTERM', () => {
-    cluster.server.abandon()
-    process.kill(process.pid, 'SIGTERM')
-  })
-  process.once('disconnect', () => process.kill(process.pid, 'SIGTERM'))
   await until(async () => await served(cluster), Boolean)
   return { cluster, first: await stored(cluster.server), stopControllerManager: async () => undefined }
 }

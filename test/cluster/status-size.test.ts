@@ -115,14 +115,18 @@ test('the first screen is there within 1.5 s on a quiet machine, in at most 150 
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     for (const name of skyhookNames) expect(stdout).toMatch(new RegExp(`${name} .*50% of 1000: 500 complete`))
   }
-  // whatever else the machine does only adds: the best run is what the tool takes, on the machine at its best
-  const bestMs = Math.min(...runs.map(({ firstOutputMs = Infinity }) => firstOutputMs))
+  // Whatever else the machine does only adds: the best run is what the tool takes, on the machine as it was then.
+  const quietMs = runs.map(({ firstOutputMs = Infinity }, at) => {
+    const [before = 1, after = 1] = slow.slice(at, at + 2)
+    return firstOutputMs / ((before + after) / 2)
+  })
+  const bestMs = Math.min(...quietMs)
   const peakMiB = Math.max(...runs.map(({ peakRssMiB = Infinity }) => peakRssMiB))
   const all = runs.map(({ firstOutputMs = 0 }) => Math.round(firstOutputMs)).join(' ')
-  const factor = Math.min(...slow)
-  const text = `best ${Math.round(bestMs)} ms of ${all}; machine ${factor.toFixed(2)} times slower than a quiet one`
+  const factors = slow.map((factor) => factor.toFixed(2)).join(' ')
+  const text = `best ${Math.round(bestMs)} ms of ${all}; machine ${factors} times slower than a quiet one`
   console.log(`first screen: ${text}; peak ${peakMiB.toFixed(1)} MiB`)
-  expect(bestMs / factor, text).toBeLessThan(1_500)
+  expect(bestMs, text).toBeLessThan(1_500)
   expect(peakMiB).toBeLessThan(150)
 }, 180_000)
 
