@@ -33,7 +33,7 @@ has_shellcheck() {
 
 has_shellcheck; shellcheck_found=$?
 
-# One after another, beside the unit tests: these wait for sockets and timers most of the time.
+# One after another, beside the unit tests.
 static_checks() {
   local failed=0
   # For tsc and tsgolint: less CPU, 30 MB more. Several checkers of tsc would check shared types several times.
@@ -53,8 +53,7 @@ static_checks() {
 }
 
 static_checks &
-# Four workers, however few processors: some tests wait for real time.
-run 'unit tests' vitest run --project unit --project integration --project search --reporter=default --maxWorkers=4 || failed=1
+run 'unit tests' vitest run --project unit --project integration --project search --reporter=default --maxWorkers=2 || failed=1
 wait $! || failed=1
 ((shellcheck_found == 0)) || echo 'skipped: shell scripts: shellcheck is missing (as root: apt-get install shellcheck)'
 # src/packages/operator-compat/python-repr.integration.test.ts

@@ -2,9 +2,9 @@
  * Runs the static checks, the unit tests and the tests on real parts, then says where the time went. The last line is
  * `N passed, N failed`. Needs root: it creates and removes network namespaces, systemd hosts and kubelets.
  *
- * What needs nothing real comes first: a mistake shows within two minutes. Then lanes run side by side, because tests
- * on hosts wait for them most of the time: tests on hosts, campaigns on hosts, tests on API servers and of the tool, and,
- * with the lowest priority, searches and campaigns on virtual time, which cannot notice it.
+ * What needs nothing real comes first: a mistake shows within two minutes. Then lanes run side by side, as tests on
+ * hosts wait for them most of the time: tests on hosts, campaigns on hosts, and tests on API servers and of the tool.
+ * With the lowest priority run searches and campaigns on virtual time, which cannot notice it.
  */
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

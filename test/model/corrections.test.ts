@@ -18,7 +18,7 @@ import { censusNode } from '../../src/census/projections.ts'
  * come from random lives in which nearly every spec fails; whether a step fails follows from what it runs with.
  */
 const seed = seedOf(20_260_104)
-const runs = runsOf(30, 200)
+const runs = runsOf(10, 200)
 
 const failingLife = (features: Features): fc.Arbitrary<readonly ScenarioEvent[]> =>
   fc.array(

@@ -13,7 +13,7 @@ import type { Decide } from '../support/node-simulator/node-simulator.ts'
  * mutant, or its silence would prove nothing.
  */
 const seed = seedOf(20_260_102)
-const runs = runsOf(100, 600)
+const runs = runsOf(30, 600)
 
 function search(
   decideUnderTest: Decide,

@@ -10,5 +10,5 @@ export const runsOf = (sample: number, all: number): number =>
 /** The same lives each time. */
 export const seedOf = (usual: number): number => Number(process.env['SEARCH_SEED'] ?? usual)
 
-/** Of an exhaustive search that disturbs each round of a run: every round, or every fifth. */
-export const roundStep = isThorough ? 1 : 5
+/** Of an exhaustive search that disturbs each round of a run: every round, or every fifteenth. */
+export const roundStep = isThorough ? 1 : 15
