@@ -2,9 +2,9 @@
  * Runs the static checks, the unit tests and the tests on real parts, then says where the time went. The last line is
  * `N passed, N failed`. Needs root: it creates and removes network namespaces, systemd hosts and kubelets.
  *
- * What needs nothing real comes first: a mistake shows within two minutes. Then lanes run side by side, as tests on
- * hosts wait for them most of the time: tests on hosts, campaigns on hosts, and tests on API servers and of the tool.
- * With the lowest priority run searches and campaigns on virtual time, which cannot notice it.
+ * What needs nothing real comes first: a mistake shows within two minutes. Then come tests on hosts, then those on API
+ * servers, some of which have bounds of time, then campaigns on hosts beside tests of the tool. Beside all of these,
+ * with the lowest priority, run searches and campaigns on virtual time, which cannot notice it.
  */
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -37,9 +37,13 @@ async function campaigns(): Promise<void> {
 }
 
 async function onApiServers(): Promise<void> {
-  const { tests } = lane({ nice: 5 })
+  const { tests } = lane()
   await tests('cluster')
   await tests('oldest')
+}
+
+async function onTool(): Promise<void> {
+  const { tests } = lane()
   for (const project of ['tool', 'monitoring', 'dashboard', 'release']) await tests(project)
 }
 
@@ -68,13 +72,18 @@ async function realParts(): Promise<void> {
   // What these install comes from its folder, not from the checkout.
   await lane().check('release of the working tree', [process.execPath, 'test/release/working-tree.ts', folder])
   process.env['SKYHOOKD_RELEASE'] = join(folder, 'release')
-  await Promise.all([onHosts(), campaigns(), onApiServers()])
+  await onHosts()
+  await onApiServers()
+  await Promise.all([campaigns(), onTool()])
 }
 
-await Promise.all([staticChecks(), lane().tests(['unit', 'integration'])])
+await Promise.all([staticChecks(), lane().tests(['unit', 'integration'], { parameters: ['--maxWorkers=2'] })])
 const computed = onVirtualTime()
 if (process.getuid?.() === 0) await realParts()
-else fail('tests on real parts need root for network namespaces and systemd hosts: run sudo make test')
+else {
+  fail('tests on real parts need root, for namespaces and systemd hosts: run sudo make test')
+  await onTool()
+}
 await computed
 const { text, isGood } = summary(existsSync(boots) ? readFileSync(boots, 'utf8') : '')
 rmSync(folder, { recursive: true, force: true })

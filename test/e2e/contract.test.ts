@@ -2,7 +2,7 @@
 import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import type { PackageSpec } from '../../src/schemas/skyhook.ts'
 import { fixturePackages, uniqueName, useCluster, type NodeName } from './cluster.ts'
 import { paths, ignoreNotFound } from './kube.ts'
@@ -274,24 +274,23 @@ describe.concurrent('a step', () => {
     const work = shellscript(cluster.registry, { apply: `echo done; echo beware >&2`, config: many })
     const name = await start(node, { work }, onTestFinished)
     await completes(node, name)
-    const log = await cluster.sandbox.kubectl([
-      '-n',
-      'skyhook',
-      'logs',
-      '-l',
-      'app.kubernetes.io/name=skyhookd',
-      '--tail=-1',
-    ])
-    const lines = log
-      .split('\n')
-      .flatMap((line) => (line.includes(`"${name}"`) ? [JSON.parse(line) as Record<string, unknown>] : []))
+    const agents = ['-n', 'skyhook', 'logs', '-l', 'app.kubernetes.io/name=skyhookd', '--tail=-1']
     const of = { skyhook: name, package: 'work', version: '1.1.0', step: 'shellscript_run.sh', node }
-    expect(lines).toContainEqual(expect.objectContaining({ ...of, mode: 'apply', stream: 'stdout', message: 'done' }))
-    expect(lines).toContainEqual(expect.objectContaining({ ...of, mode: 'apply', stream: 'stderr', message: 'beware' }))
-    const ofConfig = lines.filter(({ mode, stream }) => mode === 'config' && stream === 'stdout')
-    expect(ofConfig[0]).toMatchObject({ log: expect.stringMatching(/^\/var\/log\/skyhook\/.*\.log$/) as string })
-    expect(ofConfig.at(-1)?.['message']).toMatch(/^line 2000 of many/)
-    expect(ofConfig.length).toBeLessThan(1_100)
+    const line = (stream: string, message: string): unknown =>
+      expect.objectContaining({ ...of, mode: 'apply', stream, message })
+    // the container runtime writes it down when it gets to it
+    const look = async (): Promise<void> => {
+      const lines = (await cluster.sandbox.kubectl(agents))
+        .split('\n')
+        .flatMap((text) => (text.includes(`"${name}"`) ? [JSON.parse(text) as Record<string, unknown>] : []))
+      expect(lines).toContainEqual(line('stdout', 'done'))
+      expect(lines).toContainEqual(line('stderr', 'beware'))
+      const ofConfig = lines.filter(({ mode, stream }) => mode === 'config' && stream === 'stdout')
+      expect(ofConfig[0]).toMatchObject({ log: expect.stringMatching(/^\/var\/log\/skyhook\/.*\.log$/) as string })
+      expect(ofConfig.at(-1)?.['message']).toMatch(/^line 2000 of many/)
+      expect(ofConfig.length).toBeLessThan(1_100)
+    }
+    await vi.waitFor(look, { timeout: 30_000, interval: 500 })
   })
 
   test('a failed step that prints a secret exposes it nowhere', async ({ onTestFinished }) => {
