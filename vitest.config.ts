@@ -1,5 +1,5 @@
 import { defineConfig } from 'vitest/config'
-import { integrationTests, searchTests, unitTests } from './build/test/projects.ts'
+import { integrationTests, modelTests, searchTests, unitTests } from './build/test/projects.ts'
 
 /**
  * Tests whose result depends on the version of the API server: requests, permissions, definitions, policies, chart. Not
@@ -59,12 +59,21 @@ export default defineConfig({
       },
       {
         test: {
-          name: 'search', // needs nothing real either; `make test` searches everything, with the lowest priority
+          name: 'model', // needs nothing real either; `make test` searches everything, with the lowest priority
+          include: modelTests,
+          environment: 'node',
+          isolate: false,
+          pool: 'forks',
+          testTimeout: 1_200_000,
+        },
+      },
+      {
+        test: {
+          name: 'search', // as `model`, but not in `make check`
           include: searchTests,
           environment: 'node',
           isolate: false,
           pool: 'forks',
-          globalSetup: ['test/support/memory-folder.ts'],
           testTimeout: 1_200_000,
         },
       },

@@ -36,14 +36,12 @@ has_shellcheck; shellcheck_found=$?
 # One after another, beside the unit tests.
 static_checks() {
   local failed=0
-  # For tsc and tsgolint: less CPU, 30 MB more. Several checkers of tsc would check shared types several times.
+  # For the type checker: less CPU, 30 MB more.
   export GOGC=400
   run format biome format . || failed=1
   run 'generated files' node build/generate.ts --check || failed=1
-  run types tsc --noEmit --singleThreaded || failed=1
-  # the page of the command-line tool, and its tests: they know a browser's types
-  run 'types of the dashboard' tsc --noEmit --singleThreaded -p test/dashboard || failed=1
-  run lint oxlint --type-aware --deny-warnings || failed=1
+  # each file with the types of the tsconfig.json that includes it
+  run 'types and lint' oxlint --type-aware --type-check --deny-warnings || failed=1
   run 'unused code' knip --no-progress || failed=1
   run 'unused code of the product' knip --no-progress --production || failed=1
   run 'docs and comments' node build/checks/main.ts || failed=1
@@ -53,7 +51,7 @@ static_checks() {
 }
 
 static_checks &
-run 'unit tests' vitest run --project unit --project integration --project search --reporter=default --maxWorkers=2 || failed=1
+run 'unit tests' vitest run --project unit --project integration --project model --reporter=default --maxWorkers=2 || failed=1
 wait $! || failed=1
 ((shellcheck_found == 0)) || echo 'skipped: shell scripts: shellcheck is missing (as root: apt-get install shellcheck)'
 # src/packages/operator-compat/python-repr.integration.test.ts

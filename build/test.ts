@@ -50,9 +50,7 @@ async function onTool(): Promise<void> {
 async function staticChecks(): Promise<void> {
   const { check } = lane()
   await check('format', ['biome', 'format', '.'])
-  await check('types', ['tsc', '--noEmit'])
-  await check('types of the dashboard', ['tsc', '--noEmit', '-p', 'test/dashboard'])
-  await check('lint', ['oxlint', '--type-aware', '--deny-warnings'])
+  await check('types and lint', ['oxlint', '--type-aware', '--type-check', '--deny-warnings'])
   await check('unused code', ['knip', '--no-progress'])
   await check('unused code of the product', ['knip', '--no-progress', '--production'])
   await check('generated files', [process.execPath, 'build/generate.ts', '--check'])
@@ -63,8 +61,9 @@ async function onVirtualTime(): Promise<void> {
   const { tests, campaign } = lane({ nice: 19 })
   const searches = await changedSearches()
   for (const file of searches.known) console.log(`known: ${file} (unchanged since it passed)`)
-  if (searches.run.length > 0) searches.markPassed(await tests('search', { env: thorough, parameters: searches.run }))
-  if (samples.searches) await tests('search', samples.searches)
+  if (searches.run.length > 0)
+    searches.markPassed(await tests(['model', 'search'], { env: thorough, parameters: searches.run }))
+  if (samples.searches) await tests('model', samples.searches)
   for (const sample of [...samples.mutants, ...samples.fleets]) await campaign(...sample)
 }
 

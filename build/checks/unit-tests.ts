@@ -1,11 +1,12 @@
 /**
  * Unit tests know no real time: their outcome depends on what they say, never on how busy the machine is. Holds every
- * file of vitest's project `unit` to that, and every helper that such a file imports, directly or through others.
+ * file of vitest's projects `unit`, `model` and `search` to that, and every helper that such a file imports, directly
+ * or through others.
  * Product code takes its clock and its connections as parameters (build/lint/seams.ts), so it is not searched.
  */
 import { join, matchesGlob } from 'node:path'
 import { parseSync, Visitor } from 'oxc-parser'
-import { unitTests } from '../test/projects.ts'
+import { integrationTests, modelTests, searchTests, unitTests } from '../test/projects.ts'
 import type { Repository } from './repository.ts'
 
 type Found = { readonly line: number; readonly name: string; readonly why: string; readonly instead: string }
@@ -53,9 +54,9 @@ const modules = new Map([
 
 /** What modules of sockets have beside sockets. */
 const isConstant = (name: string | null | undefined): boolean => name === 'rootCertificates'
+const matches = (path: string, globs: readonly string[]): boolean => globs.some((glob) => matchesGlob(path, glob))
 const isUnitTest = (path: string): boolean =>
-  unitTests.include.some((glob) => matchesGlob(path, glob)) &&
-  !unitTests.exclude.some((glob) => matchesGlob(path, glob))
+  matches(path, [...unitTests.include, ...modelTests, ...searchTests]) && !matches(path, integrationTests)
 const isProduct = (path: string): boolean => path.startsWith('src/') && !path.endsWith('.test.ts')
 
 /** Each use of real time, of a process or of a socket, as `file:line: what`, with the imports that lead to it. */

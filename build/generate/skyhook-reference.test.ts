@@ -8,6 +8,7 @@ type Json = Readonly<Record<string, unknown>>
 const group = 'skyhook.nvidia.com/v1alpha1'
 const image = 'registry.example.com/packages/driver'
 const strategy = { fixed: {} }
+const ofPolicy = new Set(fieldsOf('DeploymentPolicy', 'spec').map(({ name }) => name))
 
 /** A whole object around an example, by what its field is in. */
 function objectWith(field: string, example: Json): Json {
@@ -25,8 +26,7 @@ function objectWith(field: string, example: Json): Json {
   if (field.startsWith('selector.')) return skyhook({ nodeSelectors: example })
   if (field.startsWith('budget.')) return policy({ default: { budget: example, strategy } })
   if (field.startsWith('strategy.')) return policy({ default: { budget: { count: 1 }, strategy: example } })
-  const isOfPolicy = fieldsOf('DeploymentPolicy', 'spec').some(({ name }) => name === field)
-  return isOfPolicy ? policy(example) : skyhook(example)
+  return ofPolicy.has(field) ? policy(example) : skyhook(example)
 }
 
 /** Whether a value has the field at the end of a path such as `env[].valueFrom`. */

@@ -70,7 +70,8 @@ const searches: Part = {
   async run(run, minutes) {
     const changed = await changedSearches()
     await eachWithin(changed.run, minutes, async (file) => {
-      if (await run(['vitest', 'run', '--project', 'search', file], thorough)) changed.markPassed([file])
+      if (await run(['vitest', 'run', '--project', 'model', '--project', 'search', file], thorough))
+        changed.markPassed([file])
     })
   },
 }

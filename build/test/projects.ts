@@ -3,12 +3,16 @@
 /** Beside their sources as unit tests are, but with a process or a socket. Each waits for events, never for a time. */
 export const integrationTests = ['src', 'build', 'bench', 'test'].map((folder) => `${folder}/**/*.integration.test.ts`)
 
-/** Their searches take minutes if they are thorough (test/support/effort.ts). */
+/** `make check` takes a sample of each, `make test` searches everything (test/support/effort.ts). */
+export const modelTests = ['test/model/**/*.test.ts']
+
+/** They know no real time either, but take too long for `make check`. */
 export const searchTests = [
-  'test/model/**/*.test.ts',
   'test/faults/failing-lives.test.ts',
   'test/fleet/host/crashes.test.ts',
+  'test/fleet/run/census-kills.test.ts',
   'test/fleet/waiting/*.test.ts',
+  'test/takeover/replay.test.ts',
 ]
 
 /** They know no real time; build/checks/unit-tests.ts holds them to it. */
@@ -27,5 +31,5 @@ export const unitTests = {
     'test/support/*.test.ts',
     'test/takeover/*.test.ts',
   ],
-  exclude: [...searchTests, ...integrationTests],
+  exclude: [...modelTests, ...searchTests, ...integrationTests],
 }

@@ -12,7 +12,7 @@ export type Samples = {
   readonly mutants: readonly SampleRun[]
   readonly crashPoints: readonly SampleRun[]
   readonly chaos: readonly SampleRun[]
-  /** Lives that no commit before has seen, in tests of the project `search`; undefined without a commit. */
+  /** Lives that no commit before has seen, in tests of the project `model`; undefined without a commit. */
   readonly searches:
     | { readonly env: Readonly<Record<string, string>>; readonly parameters: readonly string[] }
     | undefined

@@ -1,11 +1,11 @@
 /**
- * The tests of the project `search`, by the hash of all that each imports: the same sources give the same result, so a
- * file that has passed is left out until one of them changes. `ALL=1` runs all of them.
+ * The tests of the projects `model` and `search`, by the hash of all that each imports: the same sources give the same
+ * result, so a file that has passed is left out until one of them changes. `ALL=1` runs all of them.
  */
 import { createHash } from 'node:crypto'
 import { globSync } from 'node:fs'
 import { join } from 'node:path'
-import { searchTests } from './projects.ts'
+import { modelTests, searchTests } from './projects.ts'
 import { hashesOf, hashOfFiles, recordFile } from '../campaign-record.ts'
 import { passedIn } from '../campaigns.ts'
 
@@ -22,7 +22,8 @@ export type Searches = {
   markPassed(files: Iterable<string>): void
 }
 
-const searchFiles = (): string[] => globSync(searchTests, { cwd: join(import.meta.dirname, '../..') }).toSorted()
+const searchFiles = (): string[] =>
+  globSync([...modelTests, ...searchTests], { cwd: join(import.meta.dirname, '../..') }).toSorted()
 
 /** Of thorough searches. */
 export async function changedSearches(files = searchFiles(), env = process.env): Promise<Searches> {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { isThorough, seedOf } from '../support/effort.ts'
+import { seedOf } from '../support/effort.ts'
 import type { Fault } from '../fleet/api-server/faults.ts'
 import { FaultyLives, type Finding, type FaultPlan, type LivesOptions } from '../support/faulty-lives.ts'
 
@@ -85,7 +85,7 @@ const silent = (found: readonly Round[], unreported: Readonly<Record<string, Reg
 /** Of answers: those of a server that has nothing to do, and those of a busy one. */
 const latenciesMs = [10, 300]
 
-test.skipIf(!isThorough).for(latenciesMs)(
+test.for(latenciesMs)(
   'a file operation that fails is a reason on the Node within ten seconds, and work completes after it (%i ms)',
   async (maxLatencyMs) => {
     const seen = new Set<string>() // together they meet each kind once
@@ -120,7 +120,7 @@ const answers = seed === 0 ? oneOfEachKind : [...oneOfEachKind, ...others]
 const refused = (faults: typeof answers): readonly FaultPlan[] =>
   faults.map((requests) => ({ requests, seen: new Set<string>() }))
 
-test.skipIf(!isThorough).for(latenciesMs)(
+test.for(latenciesMs)(
   'a request that is not answered well is a reason on the Node within ten seconds, and work completes after it (%i ms)',
   async (maxLatencyMs) => {
     const found = await findings(refused(answers), { seed, maxLatencyMs })

@@ -1,10 +1,10 @@
 /**
- * How far the searches of the unit tests go. `make test` searches everything; `make check`, which has to end within a
- * minute, takes samples. `SEARCH_RUNS` and `SEARCH_SEED` search further by hand.
+ * How far searches go. `make test` searches everything; `make check`, which has to end within a minute, takes samples
+ * of test/model. `SEARCH_RUNS` and `SEARCH_SEED` search further by hand.
  */
 export const isThorough = process.env['SEARCH'] === 'all'
 
-export const runsOf = (sample: number, all: number): number =>
+export const runsOf = (sample: number, all = sample): number =>
   Number(process.env['SEARCH_RUNS'] ?? (isThorough ? all : sample))
 
 /** The same lives each time. */

@@ -30,7 +30,7 @@ test('an agent that is killed goes on after each of its effects, and starts no s
   await quiet.until(isComplete(quiet))
   const effects = count(quiet, 'effect')
   expect(effects).toBeGreaterThan(100)
-  const everyNth = effects / runsOf(5, 80)
+  const everyNth = effects / runsOf(80)
   for (let place = 1; place <= effects; place += everyNth) {
     const at = Math.floor(place)
     const life = await startLife(7)
@@ -67,7 +67,7 @@ test('an agent that was killed does nothing any more, and leaves no timer', asyn
 
 test('a power cut repeats the steps whose result it lost, and no other', async () => {
   let lost = 0
-  const seeds = runsOf(5, 80)
+  const seeds = runsOf(80)
   for (let seed = 1; seed <= seeds; seed++) {
     const life = await startLife(seed)
     await life.clock.advance(5_000 + ((seed * 1_300) % 30_000))

@@ -4,7 +4,6 @@
  */
 import { expect, test } from 'vitest'
 import { lineLength } from '../../../src/lease/waiting.ts'
-import { isThorough } from '../../support/effort.ts'
 import { usualLatencyMs, observeHandOvers, observeIdleSlots, startWaitingNodes } from './waiting-nodes.ts'
 
 /** One event to the node, a LIST there and back, a CREATE there. */
@@ -13,12 +12,11 @@ const atQuantile = (sorted: readonly number[], quantile: number): number =>
   sorted[Math.floor(sorted.length * quantile)] ?? 0
 const aboutMs = (meanMs: number) => (random: () => number) => meanMs * (0.7 + 0.6 * random())
 
-/** `make check` has no time for a thousand. */
-const nodes = isThorough ? 1_000 : 50
+const nodes = 1_000
 /** Those that one slot is handed to, one after another. */
-const queue = isThorough ? 290 : 40
+const queue = 290
 
-test.skipIf(!isThorough)('waiting of a thousand nodes for a hundred slots costs few requests', async () => {
+test('waiting of a thousand nodes for a hundred slots costs few requests', async () => {
   const budget = { count: nodes / 10 }
   const fleet = await startWaitingNodes({ nodes, budget, workMs: aboutMs(30_000), seed: 1 })
   await fleet.untilComplete(3_600_000)

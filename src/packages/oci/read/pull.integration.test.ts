@@ -539,8 +539,9 @@ describe('what is wrong for good', () => {
     r.addImage('pkg', '1', layerBytes)
     r.intercept = (request, response) => {
       if (!request.url?.includes('/blobs/')) return false
+      const more = Buffer.alloc(64 * 1024)
       const writeMore = (error?: Error | null): void => {
-        if (!error) response.write('more', writeMore)
+        if (!error) response.write(more, writeMore)
       }
       response.write(layerBytes, writeMore)
       return true
