@@ -153,6 +153,15 @@ describe('a service', () => {
     })
   })
 
+  test.each([0, 100])('a service that somebody else restarts %i ms after is restarted', async (afterMs) => {
+    const systemd = runningService()
+    const stopping: FakeUnit = { activeState: 'deactivating', invocationId: nextInvocation, job: 6 }
+    const invocationId = 'c'.repeat(32)
+    systemd.clock.startTimer(afterMs, () => systemd.hostUnits.set(unitName, stopping))
+    systemd.clock.startTimer(900, () => systemd.hostUnits.set(unitName, { activeState: 'active', invocationId }))
+    expect(await restart(systemd, { settleMs: 150 })).toEqual({ outcome: 'restarted', invocationId })
+  })
+
   test.each([
     ['NoSuchUnit', 'no-such-unit'],
     ['UnitMasked', 'masked'],

@@ -132,12 +132,12 @@ function timedOut({ unit, timeoutMs = defaultTimeoutMs }: RestartRequest): Resta
 }
 
 async function settledOutcome(request: RestartRequest): Promise<RestartOutcome> {
-  const { units, clock, unit, previousInvocation, settleMs = defaultSettleMs, signal } = request
+  const { clock, unit, previousInvocation, settleMs = defaultSettleMs, signal } = request
   const isRestarted = ({ invocationId }: UnitSnapshot): boolean =>
     invocationId !== undefined && invocationId !== previousInvocation
   const restarted = ({ invocationId = '' }: UnitSnapshot): RestartOutcome => ({ outcome: 'restarted', invocationId })
 
-  const initial = await units.readSnapshot(unit)
+  const initial = await untilNobodyRestarts(request)
   if (initial.activeState === 'inactive') {
     const { isOneshot, conditionResult, result } = initial
     if (isOneshot && conditionResult && result === 'success' && isRestarted(initial)) return restarted(initial)
@@ -146,9 +146,23 @@ async function settledOutcome(request: RestartRequest): Promise<RestartOutcome> 
   }
   if (initial.activeState !== 'active') return notActive(unit, initial)
   await sleep(clock, settleMs, signal)
-  const later = await units.readSnapshot(unit)
+  const later = await untilNobodyRestarts(request)
   if (later.activeState !== 'active' || later.nRestarts > initial.nRestarts) return notActive(unit, later)
   return isRestarted(later) ? restarted(later) : failed('not-active', `${unit} is running, but was not restarted`)
+}
+
+/**
+ * The unit once no restart that somebody else asked for is under way: it went down for that, not by itself. A service
+ * that systemd restarts by itself has a count of it.
+ */
+async function untilNobodyRestarts(request: RestartRequest): Promise<UnitSnapshot> {
+  const { units, clock, unit, timeoutMs = defaultTimeoutMs, signal } = request
+  const deadlineMs = clock.monotonicMs() + timeoutMs
+  for (;;) {
+    const snapshot = await units.readSnapshot(unit)
+    if (!snapshot.isJobPending || snapshot.nRestarts > 0 || clock.monotonicMs() > deadlineMs) return snapshot
+    await sleep(clock, confirmPollMs, signal)
+  }
 }
 
 function notActive(unit: string, snapshot: UnitSnapshot): RestartOutcome {
