@@ -24,8 +24,8 @@ const apiServer = [
   'stolen-token',
 ].map((name) => `test/cluster/${name}.test.ts`)
 
-/** Each has a sandbox of its own. Two take half of the time, but some tests have bounds of time that they then miss. */
-const hostWorkers = 1
+/** Each has a sandbox of its own, which takes a quarter of a core. */
+const hostWorkers = 2
 
 /**
  * Unit tests are beside their source. What needs real parts is under test/ and runs one file at a time, or two.

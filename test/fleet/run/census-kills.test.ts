@@ -71,8 +71,8 @@ const byCompartment = ({ history }: Recorded): Partial<Record<string, ClosedBatc
   Object.groupBy(history.closed, ({ compartment }) => compartment)
 
 const victims = [
-  ['the process of the census', 'census-killed'],
-  ['the agent that leads the census', 'census-leader-killed'],
+  ['the process of the census', 'census-killed', 15],
+  ['the agent that leads the census', 'census-leader-killed', 12], // none leads between two
 ] as const
 
 describe('a rollout in growing batches', () => {
@@ -97,10 +97,10 @@ describe('a rollout in growing batches', () => {
 
   test.each(victims)(
     'a rollout has the same batches in the same order while %s is killed every 5 s',
-    async (_, kind) => {
+    async (_, kind, minKills) => {
       const disturbed = await record(plan(kills(kind, killsUntilMs)))
       expect(disturbed.violation).toBeUndefined()
-      expect(disturbed.killed).toBeGreaterThan(10)
+      expect(disturbed.killed).toBeGreaterThan(minKills)
       expect(disturbed.history.lastClosedAtMs).toBeLessThan(killsUntilMs)
       expect(byCompartment(disturbed)).toEqual(byCompartment(calm))
       expect(disturbed.history.finished.toSorted()).toEqual(calm.history.finished.toSorted())
