@@ -2,9 +2,9 @@
  * Runs the static checks, the unit tests and the tests on real parts, then says where the time went. The last line is
  * `N passed, N failed`. Needs root: it creates and removes network namespaces, systemd hosts and kubelets.
  *
- * What needs nothing real comes first: a mistake shows within two minutes. Then come tests on hosts, then those on API
- * servers, some of which have bounds of time, then campaigns on hosts beside tests of the tool. Beside all of these,
- * with the lowest priority, run searches and campaigns on virtual time, which cannot notice it.
+ * What needs nothing real comes first: a mistake shows within two minutes. Then come tests on hosts, then campaigns on
+ * hosts beside tests on API servers and of the tool. Beside all of these, with the lowest priority, run searches and
+ * campaigns on virtual time, which cannot notice it.
  */
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -36,15 +36,12 @@ async function campaigns(): Promise<void> {
   for (const sample of [...samples.crashPoints, ...samples.chaos]) await campaign(...sample)
 }
 
-async function onApiServers(): Promise<void> {
-  const { tests } = lane()
-  await tests('cluster')
-  await tests('oldest')
-}
+const onApiServers = ['cluster', 'oldest']
+const onTool = ['tool', 'monitoring', 'dashboard', 'release']
 
-async function onTool(): Promise<void> {
+async function oneAfterAnother(projects: readonly string[]): Promise<void> {
   const { tests } = lane()
-  for (const project of ['tool', 'monitoring', 'dashboard', 'release']) await tests(project)
+  for (const project of projects) await tests(project)
 }
 
 async function staticChecks(): Promise<void> {
@@ -72,8 +69,7 @@ async function realParts(): Promise<void> {
   await lane().check('release of the working tree', [process.execPath, 'test/release/working-tree.ts', folder])
   process.env['SKYHOOKD_RELEASE'] = join(folder, 'release')
   await onHosts()
-  await onApiServers()
-  await Promise.all([campaigns(), onTool()])
+  await Promise.all([campaigns(), oneAfterAnother([...onApiServers, ...onTool])])
 }
 
 await Promise.all([staticChecks(), lane().tests(['unit', 'integration'], { parameters: ['--maxWorkers=2'] })])
@@ -81,7 +77,7 @@ const computed = onVirtualTime()
 if (process.getuid?.() === 0) await realParts()
 else {
   fail('tests on real parts need root, for namespaces and systemd hosts: run sudo make test')
-  await onTool()
+  await oneAfterAnother(onTool)
 }
 await computed
 const { text, isGood } = summary(existsSync(boots) ? readFileSync(boots, 'utf8') : '')
