@@ -43,9 +43,11 @@ test('an agent that crashes again and again is explained by its pod, and the com
   await deleteAgent(cluster, node) // a pod without earlier crashes, after which the kubelet would wait longer
   onTestFinished(async () => await deleteAgent(cluster, node))
   await killAgent(cluster, node)
-  await cluster.host(node).exec('pkill', '-KILL', '-f', 'skyhookd.cjs agent')
   const backsOff = (view: View): boolean => waitingReason(agentOn(view, node)) === 'CrashLoopBackOff'
-  await cluster.history.eventually('the kubelet waits before it starts the agent again', backsOff)
+  const crash = async (): Promise<void> => {
+    await cluster.host(node).exec('sh', '-c', 'until pkill -KILL -f "skyhookd[.]cjs agent"; do sleep 0.2; done')
+    await cluster.history.eventually('the kubelet waits before it starts the agent again', backsOff)
+  }
   const expected = {
     cause: 'agent-dead',
     gate: 'agent',
@@ -54,9 +56,18 @@ test('an agent that crashes again and again is explained by its pod, and the com
     unblock: /become Ready/,
     command: /describe pod .*logs .* --previous/,
   } as const
-  expect(await differences(expected)).toEqual({})
-  expect(await obey((await explained()).verdict?.command ?? '')).toContain('agent starting')
-})
+  let found: object = { unknown: true }
+  let command = ''
+  // the kubelet waits for ten seconds, then for twice as long after each crash: on a busy machine too short to look
+  for (let crashes = 1; crashes <= 3 && (Object.keys(found).length > 0 || command === ''); crashes++) {
+    await crash()
+    found = await differences(expected)
+    const { verdict } = await explained()
+    command = verdict?.cause === expected.cause ? verdict.command : ''
+  }
+  expect(found).toEqual({})
+  expect(await obey(command)).toContain('agent starting')
+}, 400_000)
 
 test('an agent that an update has not reached is compared with the DaemonSet, and one that cannot start holds up the others', async ({
   onTestFinished,
