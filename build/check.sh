@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Every check that needs no root and no cluster. A check prints its output only if it fails; what is skipped stands last.
+# Usage: check.sh [--static]   --static: without tests, for `make test`
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 failed=0
@@ -50,6 +51,10 @@ static_checks() {
   return "$failed"
 }
 
+if [[ ${1:-} == --static ]]; then
+  static_checks
+  exit
+fi
 static_checks &
 run 'unit tests' vitest run --project unit --project integration --project model --reporter=default --maxWorkers=2 || failed=1
 wait $! || failed=1

@@ -45,13 +45,7 @@ async function oneAfterAnother(projects: readonly string[]): Promise<void> {
 }
 
 async function staticChecks(): Promise<void> {
-  const { check } = lane()
-  await check('format', ['biome', 'format', '.'])
-  await check('types and lint', ['oxlint', '--type-aware', '--type-check', '--deny-warnings'])
-  await check('unused code', ['knip', '--no-progress'])
-  await check('unused code of the product', ['knip', '--no-progress', '--production'])
-  await check('generated files', [process.execPath, 'build/generate.ts', '--check'])
-  await check('docs and comments', [process.execPath, 'build/checks/main.ts'])
+  await lane().check('static checks', ['bash', join(import.meta.dirname, 'check.sh'), '--static'])
 }
 
 async function onVirtualTime(): Promise<void> {

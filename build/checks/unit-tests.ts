@@ -1,8 +1,8 @@
 /**
  * Unit tests know no real time: their outcome depends on what they say, never on how busy the machine is. Holds every
  * file of vitest's projects `unit`, `model` and `search` to that, and every helper that such a file imports, directly
- * or through others.
- * Product code takes its clock and its connections as parameters (build/lint/seams.ts), so it is not searched.
+ * or through others. Product code takes its clock and its connections as parameters (build/lint/seams.ts), so it is not
+ * searched.
  */
 import { join, matchesGlob } from 'node:path'
 import { parseSync, Visitor } from 'oxc-parser'
