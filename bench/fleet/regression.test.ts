@@ -75,8 +75,7 @@ test('a violated budget is a regression', () => {
   expect(regressions({ budget: { limit: 2, mostSlots: 3, mostHostsOut: 2, violations: 1 } })).toHaveLength(1)
 })
 
-test('a slow machine is no regression, and a slow rollout on it is one', () => {
-  const slow = { firstNode: 10, medianNode: 50, status: 110 }
-  expect(regressions({ seconds: { ...slow, makespan: 100, ideal: 80 } })).toEqual([])
-  expect(regressions({ seconds: { ...slow, makespan: 100, ideal: 5 } })).toHaveLength(1)
+test('a slow machine is no regression', () => {
+  const seconds = { firstNode: 10, medianNode: 50, status: 110, makespan: 100, ideal: 5 }
+  expect(regressions({ seconds })).toEqual([])
 })

@@ -1,6 +1,6 @@
 /**
- * Whether a fleet costs more than the committed figures say. Counts are compared with the committed ones; times only
- * with other times of the same run, because a busy machine changes them all.
+ * Whether a fleet costs more than the committed figures say. Counts alone are compared: a busy machine changes all
+ * times, and not by the same factor. How long a rollout takes is tested on virtual time (test/fleet/waiting).
  */
 import type { FleetResult } from './result.ts'
 
@@ -20,9 +20,6 @@ const ownTolerances: Readonly<Record<string, number>> = {
   'update election': Infinity,
 }
 
-/** A rollout on all nodes at once takes at most this many times one alone; one after another would be twenty. */
-const maxStretch = 18
-
 /** What is worse than committed, in sentences; empty if nothing is. `nodes`: how many both have. */
 export function regressionsOf({ rollout }: FleetResult, committed: FleetResult, nodes: number): string[] {
   const found: string[] = []
@@ -38,9 +35,6 @@ export function regressionsOf({ rollout }: FleetResult, committed: FleetResult, 
   if (rollout.tooManyRequests > 0)
     found.push(`${rollout.tooManyRequests} requests were answered with 429, expected none`)
   if ((rollout.budget?.violations ?? 0) > 0) found.push(`the budget was violated: ${JSON.stringify(rollout.budget)}`)
-  const { makespan, ideal } = rollout.seconds
-  if (makespan > ideal * maxStretch)
-    found.push(`the rollout took ${makespan} s, expected at most ${maxStretch} times ${ideal} s`)
   return found
 }
 
