@@ -1,5 +1,5 @@
-# skyhookd: `make help` lists the targets. Each installs what it needs beyond Go, Node >= 20, git, make and Debian's
-# package sources.
+# skyhookd: `make help` lists the targets. Each installs what it needs beyond git, make and Debian's package sources,
+# for which it needs root, and says so.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 NODES ?= 3
@@ -17,17 +17,17 @@ help: ## list the targets
 	  $(MAKEFILE_LIST)
 
 node_modules/.installed: package.json package-lock.json
-	@npm ci --no-audit --no-fund --loglevel=error
+	@build/toolchain.sh npm ci --no-audit --no-fund --loglevel=error
 	@touch $@
 
 ##@ Try it
 
 .PHONY: demo
-demo: deps ## watch a rollout on three real hosts, from nothing; root, cgroup v1
+demo: deps ## watch a rollout on three real hosts, from nothing; root
 	@node demo/demo.ts
 
 .PHONY: sandbox
-sandbox: deps ## a real cluster to work on (NODES=3, AGENT=0: no agent); root, cgroup v1
+sandbox: deps ## a real cluster to work on (NODES=3, AGENT=0: no agent); root
 	@bin/sandbox up $(NODES)
 
 .PHONY: sandbox-down
@@ -69,7 +69,7 @@ cover: deps ## lines of your change that no unit test reaches (COVER=all: of all
 	@node build/cover.ts $(if $(filter all,$(COVER)),--all)
 
 .PHONY: test
-test: deps ## all checks and tests, on real parts; needs root and cgroup v1
+test: deps ## all checks and tests, on real parts; needs root
 	@node build/test.ts
 
 .PHONY: conformance

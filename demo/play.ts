@@ -148,7 +148,7 @@ async function finish(
       note(view)
       return isComplete(view) && isClean(view)
     },
-    sample.withinMs,
+    sample.withinMs * Number(process.env['SANDBOX_PATIENCE'] ?? 1),
   )
   return taken.size
 }

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Sandbox, sandbox } from '../sandbox/sandbox.ts'
+import { cgroupOf, type Sandbox, sandbox } from '../sandbox/sandbox.ts'
 
 const firstSandbox = sandbox('selftest')
 const secondSandbox = sandbox('selftest-2') // has a node-1, too
@@ -251,7 +251,7 @@ function traces(of: Sandbox): string[] {
   return [
     ...list('ls /run/netns').filter((line) => name.test(line)),
     ...list('find /sys/fs/cgroup -type d').filter((line) => name.test(line)),
-    ...list(`ls -d '${of.folder}' /run/systemd/nspawn/propagate/${of.name}-????.*`).filter((line) => line !== ''),
+    ...list(`ls -d '${of.folder}' /run/systemd/nspawn/*/${of.name}-????.*`).filter((line) => line !== ''),
     ...readFileSync('/proc/mounts', 'utf8')
       .split('\n')
       .filter((line) => line.includes(`${of.folder}/`)),
@@ -259,8 +259,10 @@ function traces(of: Sandbox): string[] {
   ]
 }
 
-/** All hosts, by cgroup v1; nothing where the machine has none. */
+/** All hosts, by either version of cgroups. */
 function freeze(of: Sandbox): void {
+  const groups = `${cgroupOf(of)}/hosts/*/cgroup.freeze`
+  execFileSync('sh', ['-c', `for group in ${groups}; do [ ! -e "$group" ] || echo 1 >"$group"; done`])
   const states = `find /sys/fs/cgroup/freezer -path '*/skyhookd.${of.name}-????/hosts/*' -name freezer.state`
   execFileSync('sh', ['-c', `for state in $(${states} 2>/dev/null); do echo FROZEN >"$state"; done`])
 }

@@ -1,9 +1,8 @@
 /** The agent's process on one node, and the commands it obeys at its failpoints (failpoint-commands.ts). */
-import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Sandbox } from '../sandbox/sandbox.ts'
+import { cgroupOf, type Sandbox } from '../sandbox/sandbox.ts'
 
 /**
  * In the kubelet's folder: it belongs to this machine, so no power cut takes it and writing it syncs nothing of the
@@ -55,9 +54,8 @@ export const censusCommand = /skyhookd\.cjs\0census\0/
  * The processes of a host with such a command line, by their ids on this machine; bin/sandbox keeps a host in a cgroup
  * of that name.
  */
-export function processesOf({ name, folder }: Sandbox, node: string, command: RegExp): number[] {
-  const id = `${name}-${createHash('md5').update(folder).digest('hex').slice(0, 4)}`
-  const group = `/sys/fs/cgroup/systemd/skyhookd.${id}/hosts/${node}`
+export function processesOf(box: Sandbox, node: string, command: RegExp): number[] {
+  const group = `${cgroupOf(box)}/hosts/${node}`
   return processesIn(group).filter((pid) => command.test(readIfExists(`/proc/${pid}/cmdline`)))
 }
 

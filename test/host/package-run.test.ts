@@ -108,13 +108,15 @@ test('the example of docs/usage/packages.md lives through its stages, and what i
 test('what a package leaves behind is listed by name, on the way of an upgrade too', () => {
   variant('forgetful', {
     'config.json': (text) => text.replace('"package_version": "1.0.0"', '"package_version": "1.1.0"'),
-    'skyhook_dir/apply.sh': (text) => `${text}echo 61 >/proc/sys/vm/swappiness\ntouch /etc/forgotten\n`,
+    'skyhook_dir/apply.sh': (text) =>
+      `${text}echo 61 >/proc/sys/vm/swappiness\necho 63 >/proc/sys/user/max_ipc_namespaces\ntouch /etc/forgotten\n`,
     // it starts with what the package was installed with
     'skyhook_dir/uninstall.sh': (text) => `${text}test -s "$SKYHOOK_DIR/configmaps/greeting.txt"\n`,
     'skyhook_dir/upgrade.sh': (text) =>
       `${text}echo 62 >/proc/sys/net/ipv4/ip_default_ttl\nsystemctl mask cron.service\n`,
   })
-  const swappiness = readFileSync('/proc/sys/vm/swappiness', 'utf8')
+  const settings = ['vm/swappiness', 'user/max_ipc_namespaces'].map((name) => `/proc/sys/${name}`)
+  const before = settings.map((path) => readFileSync(path, 'utf8'))
   const call = 'package run forgetful --from my-tuning --config greeting.txt=greeting.txt --root base'
   const interrupt = '--interrupt service --service foobar -o json'
   const { status, stdout, stderr } = tool(...`${call} ${interrupt}`.split(' '))
@@ -124,6 +126,7 @@ test('what a package leaves behind is listed by name, on the way of an upgrade t
     { kind: 'file', name: '/etc/forgotten', change: 'added' },
     { kind: 'file', name: '/etc/systemd/system/cron.service', change: 'added' },
     { kind: 'setting', name: 'net.ipv4.ip_default_ttl', change: 'changed' },
+    { kind: 'setting', name: 'user.max_ipc_namespaces', change: 'changed' },
     { kind: 'setting', name: 'vm.swappiness', change: 'changed' },
   ])
   expect(upgrade).toMatchObject({ from: '1.0.0', passed: false })
@@ -132,7 +135,7 @@ test('what a package leaves behind is listed by name, on the way of an upgrade t
     'net.ipv4.ip_default_ttl',
   ])
   expect(upgrade?.acts.map(({ name }) => name)).toContain('restart of foobar, killed in the middle')
-  expect(readFileSync('/proc/sys/vm/swappiness', 'utf8')).toBe(swappiness) // of this machine
+  expect(settings.map((path) => readFileSync(path, 'utf8'))).toEqual(before) // of this machine
   expect(traces()).toEqual([])
 })
 

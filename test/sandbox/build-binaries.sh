@@ -43,11 +43,10 @@ build() { # build NAME MODULE PACKAGE LDFLAGS
   local name=$1 module=$2 package=$3 flags=$4 started=$SECONDS
   reuse "$name" && return 0
   [[ -x $bin/$name ]] && return 0
-  command -v go >/dev/null || die "Go is missing to build $name: install Go 1.26 or newer, or set KUBEBUILDER_ASSETS"
   say "building $name for Kubernetes $kubernetes_version once; the first binary takes about six minutes on two processors, all seven about ten"
   while ! read -rt 60 <> <(:); do say "still building $name after $((SECONDS - started)) s"; done 9>&- & # `sleep` would outlive it
   heartbeat=$!
-  (cd "$here/modules/$module" && CGO_ENABLED=0 go build -buildvcs=false -trimpath -ldflags "-s -w $flags" -o "$bin/$name.partial" "$package") ||
+  (cd "$here/modules/$module" && CGO_ENABLED=0 "$here/../../build/toolchain.sh" go build -buildvcs=false -trimpath -ldflags "-s -w $flags" -o "$bin/$name.partial" "$package") ||
     die "go could not build $name from its modules (see above). Set KUBEBUILDER_ASSETS=FOLDER to use finished programs instead."
   kill "$heartbeat"
   mv "$bin/$name.partial" "$bin/$name"

@@ -15,7 +15,7 @@ sandbox_up() { # sandbox_up NODES
   is_empty up || die "another \`bin/sandbox up\` of sandbox $SANDBOX is running (process $(members up | head -n 1))"
   require_machine "$nodes"
   [[ ! -e $PLANE ]] || { say "removing the remains of an earlier \`up\`" && sandbox_down; }
-  mkdir -p "$TREE/up" && echo $$ >"$TREE/up/cgroup.procs" # so that `down` from another shell ends this, too
+  join_tree up # so that `down` from another shell ends this, too
   trap '(($? == 0)) || say "up failed: bin/sandbox status shows what exists, bin/sandbox down removes it"' EXIT
 
   make_base & jobs+=($!)
@@ -92,11 +92,11 @@ ENV
 # The hosts' disks are mounted in their own namespaces and vanish with their processes.
 sandbox_down() {
   [[ $EUID -eq 0 ]] || die "bin/sandbox down must run as root"
-  echo $$ >/sys/fs/cgroup/systemd/cgroup.procs # leave the tree, if this is an `up` that cleans up
+  leave_tree # if this is an `up` that cleans up
   kill_group ''
   networks_down
   remove_cgroups
-  rm -rf /run/systemd/nspawn/propagate/"$ID".*
+  rm -rf /run/systemd/nspawn/{propagate,unix-export}/"$ID".* # the second by systemd 256 and later
   rm -rf --one-file-system "$STATE"
 }
 

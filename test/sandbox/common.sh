@@ -13,10 +13,6 @@ STATE=$REPOSITORY/.sandbox
 ID=$SANDBOX-$(printf %s "$STATE" | md5sum | cut -c1-4)
 NAME=skyhookd.$ID
 
-# This cgroup contains exactly the processes of the sandbox, with one child per component and host: the kernel keeps the
-# list of processes, so no pid file can go stale and `down` finds what a killed `up` left.
-TREE=/sys/fs/cgroup/systemd/$NAME
-
 say() { echo "sandbox: $*" >&2; }
 die() {
   say "$*"
@@ -32,7 +28,7 @@ elapsed() { # seconds since this command began, one decimal
 progress() { printf '+%5s s  %s\n' "$(elapsed)" "$*" >&2; }
 
 within() { # within SECONDS CMD...: true as soon as CMD is; false after that time
-  local end=$((${EPOCHREALTIME/[.,]/} + $1 * 1000000))
+  local end=$((${EPOCHREALTIME/[.,]/} + $1 * 1000000 * ${SANDBOX_PATIENCE:-1})) # an emulated machine is ten times slower
   shift
   until "$@"; do
     ((${EPOCHREALTIME/[.,]/} < end)) || return 1
@@ -40,21 +36,17 @@ within() { # within SECONDS CMD...: true as soon as CMD is; false after that tim
   done
 }
 
-members() { # members [GROUP]: PIDs of the live processes in that part of the sandbox
-  local path=$TREE/${1:-}
-  [[ -d $path ]] || return 0
-  # 0 stands for a process that is not visible from here
-  find "$path" -name cgroup.procs -exec cat {} + 2>/dev/null | grep -vx 0 || true
-}
-is_empty() { [[ -z $(members "$1") ]]; }
-
 start_in() { # start_in GROUP LOG CMD...: CMD in the background, detached, in that part of the sandbox
-  local group=$TREE/$1 log=$2
+  local group=$1 log=$2
   shift 2
-  mkdir -p "$group"
+  tree_up
   ( # two subshells: it is not a child of this shell, so `wait` does not wait for it
     (
-      echo "$BASHPID" >"$group/cgroup.procs"
+      join_tree "$group"
+      for descriptor in /proc/"$BASHPID"/fd/*; do # a terminal or a lock of whoever started it is not its own
+        descriptor=${descriptor##*/}
+        ((descriptor <= 2)) || eval "exec $descriptor>&-"
+      done
       exec setsid "$@"
     ) </dev/null >>"$log" 2>&1 &
   )
@@ -65,30 +57,4 @@ wait_all() { # wait_all PID...: false as soon as one of them failed
   for job; do wait "$job" || return 1; done
 }
 
-thaw_group() { # thaw_group [GROUP]: what an interrupted crash froze does not die (cgroup v1)
-  local state
-  find /sys/fs/cgroup/freezer -path "*/$NAME/${1:-}*" -name freezer.state 2>/dev/null | while read -r state; do
-    echo THAWED >"$state" 2>/dev/null || true
-  done
-}
-
-kill_group() { # kill_group GROUP: kills all of it and waits until it is gone
-  kill_members() {
-    local pids
-    pids=$(members "$1")
-    [[ -z $pids ]] && return 0
-    # shellcheck disable=SC2086 # one argument per process
-    kill -KILL $pids 2>/dev/null
-    return 1
-  }
-  thaw_group "$1"
-  within 20 kill_members "$1" || die "processes of $NAME/$1 did not die within 20 s: $(members "$1" | tr '\n' ' ')"
-}
-
-remove_cgroups() { # remove_cgroups [GROUP]: in all hierarchies; a host's cgroup may be below that of the shell that started it
-  local path
-  find /sys/fs/cgroup -mindepth 2 -type d -name "$NAME" -prune 2>/dev/null | while read -r path; do
-    [[ -d $path/${1:-} ]] && find "$path/${1:-}" -depth -type d -exec rmdir {} + 2>/dev/null
-  done
-  return 0
-}
+. "$HERE/cgroups.sh"

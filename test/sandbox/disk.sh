@@ -66,19 +66,3 @@ disk_copy() { # disk_copy FILE COPY: false if FILE changed meanwhile
 disk_drop_cache() { # disk_drop_cache FILE: the loop device writes past the machine's cache, which may have older contents
   dd "if=$1" iflag=nocache count=0 status=none
 }
-freezer_of() { # a host's cgroup may be below that of the shell that started it
-  find /sys/fs/cgroup/freezer -type d -path "*/$NAME/hosts/$1" -prune 2>/dev/null | head -n 1
-}
-freeze() { # freeze HOST
-  local group
-  group=$(freezer_of "$1")
-  [[ -n $group ]] || die "no freezer cgroup (v1) for $1, which is needed to copy the disk as of one instant"
-  echo FROZEN >"$group/freezer.state"
-  is_frozen() { [[ $(<"$1/freezer.state") == FROZEN ]]; }
-  within 20 is_frozen "$group" || die_thawed "$1" "$1 did not freeze within 20 s"
-}
-die_thawed() { # die_thawed HOST MESSAGE: the host goes on as if nothing had been tried
-  thaw "$1"
-  die "$2"
-}
-thaw() { echo THAWED >"$(freezer_of "$1")/freezer.state"; }

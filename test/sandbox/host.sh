@@ -40,10 +40,10 @@ host_empty_disk() {
 }
 
 # PID of the host's systemd in this machine's namespace. It is alone in the cgroup init.scope (below `payload`, if nspawn
-# makes one), except for a child about to execute another program; so this takes the one with PID 1 in its own namespace.
+# makes one, as on v2), except for a child about to execute another program; so this takes the one with PID 1 in its own namespace.
 host_leader() {
   local pid
-  for pid in $(cat "$TREE/hosts/$1"/{payload/,}init.scope/cgroup.procs 2>/dev/null || true); do
+  for pid in $(cat "$TREE/hosts/$1"/{boot-*/payload/,payload/,}init.scope/cgroup.procs 2>/dev/null || true); do
     grep -qs $'^NSpid:.*\t1$' "/proc/$pid/status" && echo "$pid" && return 0
   done
   return 1
@@ -72,7 +72,8 @@ is_booted() { # is_booted HOST [OLD-BOOT-ID]
 host_start() { # boots it; a second call on a running host does nothing
   is_empty "hosts/$1" || return 0
   disk_make_image "$(host_folder "$1")"
-  start_in "hosts/$1" "$(host_folder "$1")/console.log" env SANDBOX="$SANDBOX" "$HERE/host-loop.sh" "$1"
+  host_groups_up "$1"
+  start_in "$(loop_group "$1")" "$(host_folder "$1")/console.log" env SANDBOX="$SANDBOX" "$HERE/host-loop.sh" "$1"
 }
 host_wait() { # host_wait HOST [OLD-BOOT-ID]
   within 60 is_booted "$@" || die "$1 did not boot within 60 s, it is $(host_state "$1"): see $(host_folder "$1")/console.log"
@@ -141,7 +142,7 @@ host_join() {
 host_exec() { # host_exec HOST CMD...
   local leader
   leader=$(host_leader "$1") || die "$1 is off: bin/sandbox start $1"
-  echo $$ >"$TREE/hosts/$1/cgroup.procs" # so that `down` finds it
+  join_beside "$1" "$leader" # so that `down` finds it
   while kill -CONT $$ 2>/dev/null; do sleep 0.3; done </dev/null >/dev/null 2>&1 &
   # setpriv: the command dies with this process
   exec nsenter --target "$leader" --mount --uts --ipc --net --pid --cgroup --root --wd -- \

@@ -13,35 +13,47 @@ apt_update_once() {
   apt_is_fresh=1
 }
 
-require_packages() { # installs what is missing, as root, without recommended packages
-  local need missing=()
+# Everything that is wrong is told at once, before anything is installed or built.
+lacks=()
+lack() { lacks+=("$*"); } # lack TEXT: what is missing, and how to mend it
+
+find_missing_packages() {
+  local need
+  missing_packages=()
   for need in $MACHINE_NEEDS; do
-    command -v "${need%%:*}" >/dev/null || missing+=("${need#*:}")
+    command -v "${need%%:*}" >/dev/null || missing_packages+=("${need#*:}")
   done
-  [[ ${#missing[@]} -eq 0 ]] && return 0
-  command -v apt-get >/dev/null || die "missing Debian packages: ${missing[*]}. Install them; this machine has no apt-get"
-  say "installing ${missing[*]}"
+  [[ ${#missing_packages[@]} -eq 0 ]] || command -v apt-get >/dev/null ||
+    lack "these programs are missing, by the names of their Debian packages: ${missing_packages[*]}. This machine has no apt-get: install them"
+}
+install_missing_packages() { # as root, without recommended packages
+  [[ ${#missing_packages[@]} -eq 0 ]] && return 0
+  say "installing Debian's ${missing_packages[*]}"
   install_packages() {
-    DEBIAN_FRONTEND=noninteractive apt-get -qy -o DPkg::Lock::Timeout=300 install --no-install-recommends "${missing[@]}" >"$CACHE/apt-install.log" 2>&1
+    DEBIAN_FRONTEND=noninteractive apt-get -qy -o DPkg::Lock::Timeout=300 install --no-install-recommends "${missing_packages[@]}" \
+      >"$CACHE/apt-install.log" 2>&1
   }
   install_packages || { apt_update_once && install_packages; } ||
-    die "apt-get could not install ${missing[*]}: $(tail -n 3 "$CACHE/apt-install.log")"
+    die "apt-get could not install ${missing_packages[*]}: $(tail -n 3 "$CACHE/apt-install.log")"
 }
 
 require_cgroups() {
-  # Without the v1 controllers a kubelet in nspawn registers but starts no pod, and limits of units do nothing.
-  local controller
-  for controller in systemd memory cpu pids; do
-    [[ -e /sys/fs/cgroup/$controller/cgroup.procs ]] || die "no cgroup v1 hierarchy '$controller' under /sys/fs/cgroup. The sandbox is verified \
-only with the v1 controllers (hybrid view). With systemd 255 or older, boot this machine with \
-systemd.unified_cgroup_hierarchy=0, or use a virtual machine with the v1 controllers."
-  done
+  local missing
+  missing=$(missing_controllers | tr '\n' ' ')
+  if [[ -n $missing && $CGROUPS == v2 ]]; then
+    lack "cgroup v2 under /sys/fs/cgroup has no controllers ${missing% }: in a container, give it a cgroup namespace of its own with them; else remove cgroup_disable= from the kernel's command line"
+  elif [[ -n $missing ]]; then
+    lack "cgroup v1 under /sys/fs/cgroup has no controllers ${missing% }: mount them there, or boot this machine with cgroup v2"
+  elif [[ ! -w ${TREE%/*}/cgroup.procs ]]; then
+    lack "${TREE%/*} is read-only: a container needs a writable cgroup namespace of its own (docker run --privileged --cgroupns=private)"
+  fi
 }
 
 require_disk() { # require_disk GIB FOLDER
   local free_kib
   free_kib=$(df -Pk "$2" | awk 'NR == 2 { print $4 }')
-  ((free_kib >= $1 * 1048576)) || die "$2 has $((free_kib / 1048576)) GiB free, the sandbox needs $1 (SKYHOOKD_CACHE=folder moves the cache)"
+  ((free_kib >= $1 * 1048576)) ||
+    lack "$2 has $((free_kib / 1048576)) GiB free, the sandbox needs $1: free some, or move the cache with SKYHOOKD_CACHE=folder"
 }
 
 require_inotify() { # require_inotify HOSTS: systemd, dbus, kubelet and containerd of a host hold 17, the control plane 8
@@ -55,14 +67,22 @@ require_inotify() { # require_inotify HOSTS: systemd, dbus, kubelet and containe
 }
 
 require_machine() { # require_machine HOSTS
-  [[ $EUID -eq 0 ]] || die "bin/sandbox must run as root: network namespaces, cgroups and systemd-nspawn need it"
-  [[ $(uname -s) == Linux ]] || die "the sandbox needs Linux"
+  local text
+  [[ $(uname -s) == Linux ]] || die "the sandbox needs Linux, this is $(uname -s): run it in a virtual machine"
+  [[ $EUID -eq 0 ]] || die "bin/sandbox must run as root, for network namespaces, cgroups and systemd-nspawn: call it with sudo"
   mkdir -p "$CACHE"
   require_cgroups
-  grep -qw overlay /proc/filesystems || modprobe overlay 2>/dev/null || die "the kernel has no overlayfs, which the disks of the hosts need"
+  grep -qw overlay /proc/filesystems || modprobe overlay 2>/dev/null ||
+    lack "the kernel has no overlayfs, which the disks of the hosts need: load the module overlay"
   # Go's build cache takes most of the 15 GiB, once
   if [[ -x $BIN/helm ]]; then require_disk 3 "$CACHE"; else require_disk 15 "$CACHE"; fi
   require_disk 3 "$REPOSITORY"
-  require_packages
+  find_missing_packages
+  if ((${#lacks[@]} > 0)); then
+    say "this machine cannot boot hosts:"
+    for text in "${lacks[@]}"; do say "  - $text"; done
+    exit 1
+  fi
+  install_missing_packages
   require_inotify "$1"
 }

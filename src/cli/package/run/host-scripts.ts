@@ -15,12 +15,21 @@ parent=$(grep '^PPid:' /proc/$$/status)
 mount --bind -- "$base" base
 mount -t overlay "$name" -o lowerdir=base,upperdir=upper,workdir=work root
 
-# Where systemd runs, nspawn asks it for a scope. Elsewhere the host gets a cgroup of its own in each hierarchy.
+# Where systemd runs, it makes a scope. Elsewhere the host gets a cgroup of its own in each hierarchy.
 join_cgroups() {
   while IFS=: read -r _ controllers path; do
     case $controllers in
     name=*) mount=/sys/fs/cgroup/\${controllers#name=} ;;
-    '') mount=/sys/fs/cgroup/unified; [ -e "$mount" ] || mount=/sys/fs/cgroup ;;
+    '')
+      mount=/sys/fs/cgroup/unified
+      # v2 alone: a group passes its controllers on only if it contains no process itself, as the top one may
+      if [ ! -e "$mount" ]; then
+        mount=/sys/fs/cgroup path=/
+        for controller in $(cat "$mount/cgroup.controllers"); do
+          echo "+$controller" >"$mount/cgroup.subtree_control" || :
+        done
+      fi
+      ;;
     *) mount=/sys/fs/cgroup/$controllers ;;
     esac
     group=$mount\${path%/}
@@ -38,9 +47,10 @@ join_cgroups() {
   if [ ! -d /run/systemd/system ]; then
     rm -f cgroups
     join_cgroups
-    set -- --keep-unit "$@"
+    exec systemd-nspawn --keep-unit "$@"
   fi
-  exec systemd-nspawn "$@"
+  # In a unit that nspawn makes itself it also boots again by itself, and nobody sees the reboot.
+  exec systemd-run --quiet --scope --collect --unit="$name" --property=Delegate=yes systemd-nspawn --keep-unit "$@"
 ) 3<&- &
 host=$!
 
@@ -100,6 +110,7 @@ copy_of() { # copy_of FOLDER NAME KEPT...: puts a writable copy over it, but kee
 }
 copy_of /proc/sys/vm vm
 copy_of /proc/sys/fs fs
+copy_of /proc/sys/user user
 copy_of /proc/sys/kernel kernel random hostname domainname pty ns_last_pid
 copy_of /sys/kernel/mm/transparent_hugepage transparent_hugepage
 for systemd in /usr/lib/systemd/systemd /lib/systemd/systemd; do

@@ -122,7 +122,10 @@ async function untilHostFails(
     throw new CommandError(exitCodes.failed, why, remedy)
   })
   try {
-    return await Promise.race([life, failed])
+    const report = await Promise.race([life, failed])
+    // its end stopped the step, which failed before the host was gone
+    if (!report.isOk && !(await host.isUp())) await Promise.race([failed, sleep(clock, shutdownMs, signal)])
+    return report
   } catch (error) {
     // a host that goes down refuses units, then closes its bus, then ends: that says most
     if (!(error instanceof CommandError)) await Promise.race([failed, sleep(clock, shutdownMs, signal)])

@@ -28,6 +28,8 @@ export type ThrowAwayHost = {
   readonly root: HostRoot
   readonly connection: BusConnection
   readonly units: Units
+  /** False while it goes down, and when it is gone. */
+  isUp(): Promise<boolean>
   /** Resolves, with a sentence, when the host has ended although nobody asked it to. */
   readonly failed: Promise<string>
   /**
@@ -68,6 +70,11 @@ export async function bootThrowAwayHost(options: HostOptions): Promise<ThrowAway
   await root.writeFile(`${folder}/upper/.skyhook-run-init`, init, 0o755)
   await prepare(`${folder}/upper`)
 
+  async function isUp(): Promise<boolean> {
+    const state = await systemState(connection, signal).catch(() => undefined) // its bus is not there
+    return state === 'running' || state === 'degraded'
+  }
+
   async function start(): Promise<void> {
     signal.throwIfAborted()
     isExpected = false
@@ -83,8 +90,7 @@ export async function bootThrowAwayHost(options: HostOptions): Promise<ThrowAway
       const leader = boot !== current ? undefined : await leaderOf(root, current)
       if (leader !== undefined) {
         await root.replaceLink(mount, `/proc/${leader}/root`)
-        const state = await systemState(connection, signal).catch(() => undefined) // its bus is not there yet
-        if (state === 'running' || state === 'degraded') return
+        if (await isUp()) return
       }
       if (boot !== current || clock.monotonicMs() - startMs > bootTimeoutMs) {
         const why = boot !== current ? await failure.promise : `it was not up after ${bootTimeoutMs / 1000} s`
@@ -112,6 +118,7 @@ export async function bootThrowAwayHost(options: HostOptions): Promise<ThrowAway
     root: createHostRoot(mount, random),
     connection,
     units,
+    isUp,
     failed: failure.promise,
     async restart(by, goDown) {
       const current = boot

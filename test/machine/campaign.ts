@@ -1,0 +1,123 @@
+/**
+ * What a newcomer does, in virtual machines of ordinary Debians. Ends with `N passed, N failed`. Needs root for the
+ * disks of the machines: Debian's packages are installed into them.
+ */
+import { spawnSync } from 'node:child_process'
+import { parseArgs } from 'node:util'
+import { type Machine, type MachineOptions, startMachine, type Suite, suites } from './machine.ts'
+
+const usage = `usage: node test/machine/campaign.ts [--sample] [--suite bookworm|trixie] [--keep-going]
+
+  --sample       one host of the sandbox, in a machine that has the packages it needs: some minutes
+  --suite NAME   only in a machine of this Debian; without it in each
+`
+
+/** A title, and what root's shell does in the checkout. */
+type Step = readonly [title: string, command: string]
+type Part = { readonly machine: Omit<MachineOptions, 'suite'>; readonly steps: readonly Step[] }
+
+const inHost = (command: string): string => `bin/sandbox exec host-1 -- sh -ec '${command}'`
+
+/** Of the machine: what a sandbox could forget. */
+const traces = [
+  "find /sys/fs/cgroup -name '*skyhookd*'",
+  "systemctl list-units --all --no-legend --plain 'skyhookd*'",
+  'ls -A /run/netns /run/systemd/nspawn/* 2>/dev/null',
+  'losetup --noheadings --list | grep -F sandbox || true',
+  'ls -d .sandbox* 2>/dev/null',
+].join('; ')
+
+const sample: Part = {
+  machine: { isPrepared: true, cacheParts: ['base-bookworm-????????????', 'docker-registry'] },
+  steps: [
+    ['a host boots', 'DISK_MIB=600 bin/sandbox host-up host-1'],
+    [
+      'a host has controllers of its own, and limits of units work',
+      inHost(
+        'grep -qw memory /sys/fs/cgroup/cgroup.controllers; systemd-run --quiet --scope true; ' +
+          '! systemd-run --quiet --wait -p MemoryMax=8M -p MemorySwapMax=0 sh -c "head -c 64M /dev/zero | tail"',
+      ),
+    ],
+    ['a host reboots', 'bin/sandbox reboot host-1'],
+    [
+      'a power cut loses what was not synced',
+      `${inHost('echo kept >/root/kept; sync; echo lost >/root/lost')} && bin/sandbox crash host-1 && ` +
+        `bin/sandbox start host-1 && ${inHost('test -s /root/kept; test ! -s /root/lost')}`,
+    ],
+    ['nothing of the sandbox is left', `bin/sandbox down && found=$(${traces}); echo "$found"; test -z "$found"`],
+  ],
+}
+
+/** Only the Kubernetes programs come from this machine: compiling them takes hours where the processor is emulated. */
+const newcomer: Part = {
+  machine: { isPrepared: false, cacheParts: ['bin/kubernetes-*'] },
+  steps: [
+    ['the first command of the README ends complete', 'make demo'],
+    ['the demo leaves nothing', `make sandbox-down && found=$(${traces}); echo "$found"; test -z "$found"`],
+    [
+      'a shipped package lives through a reboot on a throw-away host',
+      'make package-run-example', // TODO
+    ],
+  ],
+}
+
+let passed = 0
+let failed = 0
+
+async function runStep(machine: Machine, suite: Suite, [title, command]: Step): Promise<boolean> {
+  const startMs = performance.now()
+  let code = await machine.run(command)
+  let remark = ''
+  if (code !== 0 && machine.isEmulated) {
+    remark = ', the second time'
+    code = await machine.run(command)
+  }
+  const isGood = code === 0
+  const took = `${((performance.now() - startMs) / 1_000).toFixed(0)} s${isGood ? remark : ''}`
+  console.log(`${isGood ? 'passed' : 'failed'}: ${suite}: ${title} (${took})`)
+  if (isGood) passed++
+  else failed++
+  return isGood
+}
+
+async function runPart(part: Part, suite: Suite): Promise<void> {
+  const machine = await startMachine({ ...part.machine, suite })
+  try {
+    const speed = machine.isEmulated ? ', emulated' : ''
+    console.log(`a machine of Debian ${suite}${speed}, up after ${(machine.bootMs / 1_000).toFixed(0)} s`)
+    for (const step of part.steps) if (!(await runStep(machine, suite, step))) return
+  } finally {
+    await machine.stop()
+  }
+}
+
+function installQemu(): void {
+  const { status } = spawnSync('sh', ['-c', 'command -v qemu-system-x86_64 ssh debootstrap mke2fs'], {
+    stdio: 'ignore',
+  })
+  if (status === 0) return
+  const packages = ['qemu-system-x86', 'openssh-client', 'debootstrap', 'e2fsprogs']
+  console.log(`installing ${packages.join(' ')}`)
+  const install = ['-qqy', '-o', 'DPkg::Lock::Timeout=300', 'install', '--no-install-recommends', ...packages]
+  if (spawnSync('apt-get', install, { stdio: ['ignore', 'ignore', 'inherit'] }).status === 0) return
+  throw new Error(`these Debian packages are missing: ${packages.join(' ')}`)
+}
+
+async function main(): Promise<number> {
+  const { values } = parseArgs({
+    options: { sample: { type: 'boolean' }, suite: { type: 'string' }, help: { type: 'boolean' } },
+  })
+  if (values.help === true) {
+    console.log(usage)
+    return 0
+  }
+  const chosen = suites.filter((suite) => values.suite === undefined || suite === values.suite)
+  if (chosen.length === 0) throw new Error(`--suite ${values.suite}: take one of ${suites.join(', ')}`)
+  installQemu()
+  if (values.sample === true) await runPart(sample, values.suite === undefined ? 'trixie' : (chosen[0] ?? 'trixie'))
+  else for (const suite of chosen) await runPart(newcomer, suite)
+  console.log(`${passed} passed, ${failed} failed`)
+  return failed === 0 ? 0 : 1
+}
+
+process.exitCode = await main()
