@@ -100,6 +100,10 @@ faults: deps ## every failpoint and fault (SAMPLE=n, MINUTES=n, REST=1: the rest
 chaos: deps ## real hosts under faults and edits (MINUTES=10, SEED=n); needs root
 	@node test/chaos/campaign.ts $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED))
 
+.PHONY: test-machine
+test-machine: deps ## what a newcomer does, in virtual machines of Debian 12 and 13 (SUITE=trixie: one); root
+	@node test/machine/campaign.ts $(if $(SUITE),--suite $(SUITE))
+
 .PHONY: record-metrics
 record-metrics: deps ## series of real hosts for the tests of alerts; root; 80 min (SHORT=1: 8)
 	@node test/monitoring/record-metrics.ts $(if $(SHORT),--short)

@@ -61,6 +61,6 @@ wait $! || failed=1
 ((shellcheck_found == 0)) || echo 'skipped: shell scripts: shellcheck is missing (as root: apt-get install shellcheck)'
 # src/packages/operator-compat/python-repr.integration.test.ts
 python3 -c '' 2>/dev/null || echo 'skipped: one test that compares names of flags with Python: python3 is missing'
-echo 'skipped: whole searches, and tests on real parts: make test runs them, as root and with cgroup v1'
+echo 'skipped: whole searches, and tests on real parts: make test runs them, as root'
 echo "checked in $((SECONDS - started)) s"
 exit $failed

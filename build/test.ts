@@ -34,6 +34,7 @@ async function campaigns(): Promise<void> {
   await check('demo on three hosts', [process.execPath, 'demo/demo.ts'], { SANDBOX: 'demo' })
   await check('removal of the demo', ['bin/sandbox', 'down'], { SANDBOX: 'demo' })
   for (const sample of [...samples.crashPoints, ...samples.chaos]) await campaign(...sample)
+  await campaign('test/machine/campaign.ts', '--sample')
 }
 
 const onApiServers = ['cluster', 'oldest']

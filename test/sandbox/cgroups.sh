@@ -174,10 +174,12 @@ thaw() { thaw_group "hosts/$1"; }
 thaw_group() { # thaw_group [GROUP]: what an interrupted crash froze does not die (cgroup v1)
   local state
   if is_v2; then
-    find "$TREE/${1:-}" -name cgroup.freeze 2>/dev/null | while read -r state; do echo 0 >"$state" 2>/dev/null || true; done
+    { find "$TREE/${1:-}" -name cgroup.freeze 2>/dev/null || true; } | while read -r state; do # groups vanish meanwhile
+      echo 0 >"$state" 2>/dev/null || true
+    done
     return 0
   fi
-  find /sys/fs/cgroup/freezer -path "*/$NAME/${1:-}*" -name freezer.state 2>/dev/null | while read -r state; do
+  { find /sys/fs/cgroup/freezer -path "*/$NAME/${1:-}*" -name freezer.state 2>/dev/null || true; } | while read -r state; do
     echo THAWED >"$state" 2>/dev/null || true
   done
 }
@@ -199,7 +201,7 @@ kill_group() { # kill_group GROUP: kills all of it and waits until it is gone
 
 remove_cgroups() { # remove_cgroups [GROUP]: in all hierarchies; v1: a host's cgroup may be below that of the shell that started it
   local path
-  find /sys/fs/cgroup -mindepth 1 -type d -name "${TREE##*/}" -prune 2>/dev/null | while read -r path; do
+  { find /sys/fs/cgroup -mindepth 1 -type d -name "${TREE##*/}" -prune 2>/dev/null || true; } | while read -r path; do
     [[ -d $path/${1:-} ]] && find "$path/${1:-}" -depth -type d -exec rmdir {} + 2>/dev/null
   done
   # its keeper is dead: systemd removes the rest, and the unit, by itself

@@ -45,7 +45,7 @@ export type ThrowAwayHost = {
 
 const rebootCode = 133
 const pollMs = 50
-const bootTimeoutMs = 60_000
+const bootTimeoutMs = 180_000
 /** Above systemd's own 90 s for a service that does not stop. */
 const downTimeoutMs = 150_000
 const consoleLines = 15
