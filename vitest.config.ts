@@ -43,7 +43,7 @@ export default defineConfig({
           isolate: false,
           pool: 'forks',
           globalSetup: ['test/support/memory-folder.ts'],
-          testTimeout: 30_000, // seconds on a busy machine
+          testTimeout: 300_000, // against hanging alone: seconds take minutes on a busy machine
         },
       },
       {

@@ -132,6 +132,5 @@ describe.skipIf(!isThorough)('mutants', () => {
     (_, { mutant, expectedViolation }) => {
       expect(searchMutant(mutant)).toMatch(expectedViolation)
     },
-    60_000,
   )
 })

@@ -125,7 +125,6 @@ describe('crashes at every point', () => {
     (_, specs) => {
       expect(firstDifference(decide, specs)).toBeUndefined()
     },
-    60_000,
   )
 
   test('the check catches a decision that repeats a stage after each restart of its agent', () => {

@@ -2,7 +2,7 @@
  * From each recorded moment to completion: whole agents on simulated hosts, under all rules of the fleet. The steps
  * before are those that `kubectl skyhook doctor --takeover` prints for the moment.
  */
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { takeoverReport } from '../../src/cli/doctor/takeover/report.ts'
 import { cordonedBeforeKey, disableKey, nodeStateKey, pauseKey, statusKey } from '../../src/schemas/annotations.ts'
 import { type PodObject, packagePodOf } from '../../src/cli/doctor/read/read-takeover.ts'
@@ -30,8 +30,6 @@ import {
   simulatedMoment,
 } from './simulation.ts'
 import { factsOf, withEndedPods } from './takeover-facts.ts'
-
-vi.setConfig({ testTimeout: 120_000 }) // seconds of a processor, more where others have it
 
 /** When what only a person ends has been waited for long enough. */
 const resumedAtMs = 40_000
