@@ -2,7 +2,8 @@
  * `make demo`: from nothing to a complete rollout on three real hosts. Exits with 0 only if every node is complete and
  * nothing is left behind. Leaves the sandbox running, to look around and to run the demo again.
  */
-import { dirname, relative } from 'node:path'
+import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
 import { record } from '../test/support/history.ts'
 import { hostOf } from '../test/e2e/host.ts'
 import { adminTransport } from '../test/e2e/kube.ts'
@@ -15,6 +16,9 @@ import { samples } from './samples.ts'
 import { createScreen, table, type Screen } from './screen.ts'
 import { sightsOf, type Rollout } from './sights.ts'
 import { summaryOf, type Seen } from './summary.ts'
+
+/** Everything that the demo printed, and every change that it saw in the cluster. */
+const logFile = join(import.meta.dirname, '..', 'dist', 'demo.log')
 
 async function main(screen: Screen): Promise<void> {
   if (process.getuid?.() !== 0)
@@ -35,6 +39,7 @@ async function main(screen: Screen): Promise<void> {
     const files = await showHosts(screen, box, nodes)
     const views = [...(await history.moments())]
     const films = rollouts.map((rollout) => ({ rollout, sights: sightsOf(views, boots, rollout, nodes) }))
+    log(`\nhistory of the rollouts:\n${history.format()}`)
     ending = [...summaryOf({ films, boots, nodes, views, files }), '', ...picture(films, nodes)]
   } catch (error) {
     screen.text(`\nhistory of the rollout:\n${history.format()}`)
@@ -47,7 +52,7 @@ async function main(screen: Screen): Promise<void> {
   screen.text(
     `\ndone in ${((performance.now() - startedMs) / 1000).toFixed(1)} s. The sandbox is still up:\n\n${tour(box)}`,
   )
-  screen.text(`\n── what was seen\n\n${ending.join('\n')}`)
+  screen.text(`\n── what was seen (all of it: ${relative(process.cwd(), logFile)})\n\n${ending.join('\n')}`)
 }
 
 /** Shows the files of the packages on every host, and those of the agent on the first. Returns how many are there. */
@@ -99,7 +104,10 @@ function tour(box: Sandbox): string {
     .join('\n')
 }
 
-const screen = createScreen(process.stdout, () => performance.now())
+mkdirSync(dirname(logFile), { recursive: true })
+writeFileSync(logFile, '')
+const log = (text: string): void => appendFileSync(logFile, `${text}\n`)
+const screen = createScreen(process.stdout, () => performance.now(), log)
 try {
   await main(screen)
 } catch (error) {

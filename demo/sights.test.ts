@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import { emptyView, type Moment, type Version } from '../test/e2e/moments.ts'
-import { moments } from '../test/e2e/moments.ts'
+import { emptyView, moments, type Moment, type Version } from '../test/e2e/moments.ts'
 import { statusKey } from '../src/schemas/annotations.ts'
 import { sightsOf, type Boot } from './sights.ts'
 import { summaryOf } from './summary.ts'
@@ -68,6 +67,12 @@ test('a host reboots from when it is off until its Node has the boot id of the h
 test('a node that has not joined is not out of service', () => {
   const versions = [at(20, 'nodes', node('node-1', { cordoned: true, joining: true }))]
   expect(statesOf(versions).at(-1)).toBe('20: drained waiting, 0 out')
+})
+
+test('watches that arrive in another order than the changes leave the last change last', () => {
+  const earlier = at(60, 'nodes', node('node-1', { cordoned: true }))
+  const later = at(50, 'nodes', node('node-1', { done: true }))
+  expect(statesOf([later, earlier]).at(-1)).toBe('60: complete waiting, 0 out')
 })
 
 test('what comes after the end of the rollout is not of it', () => {

@@ -32,8 +32,10 @@ export function sightsOf(
   nodes: readonly string[],
 ): Sight[] {
   const known = new Map<string, string | undefined>()
+  let seenMs = 0
   const changes = [
-    ...moments.map((view) => ({ atMs: view.change.atMs, view })),
+    // watches arrive in any order: a change is not seen before the one that it follows
+    ...moments.map((view) => ({ atMs: (seenMs = Math.max(seenMs, view.change.atMs)), view })),
     ...boots.map((boot) => ({ atMs: boot.atMs, boot })),
   ].toSorted((one, other) => one.atMs - other.atMs)
   let view: View | undefined

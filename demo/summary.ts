@@ -38,7 +38,8 @@ export function summaryOf({ films, boots, nodes, views, files }: Seen): string[]
       'reboot',
     )} by the boot ids of the hosts: ` + nodes.map((node, index) => `${node} ${reboots[index]}`).join(', '),
     podsText(views),
-    `${files.found} of ${files.expected} files on the hosts; left: ${counted(slots, 'slot')} held, ${counted(cordoned, 'node')} cordoned`,
+    `${files.found} of ${files.expected} files on the hosts; left: ${counted(slots, 'slot')} held, ` +
+      `${counted(cordoned, 'node')} cordoned`,
   ]
 }
 

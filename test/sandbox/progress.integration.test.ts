@@ -14,7 +14,7 @@ function textOf(parts: readonly Part[], shown = ''): string {
   }).trim()
 }
 
-test.each<readonly [title: string, text: string, parts: readonly Part[], shown?: string]>([
+const cases: readonly (readonly [title: string, text: string, parts: readonly Part[], shown?: string])[] = [
   [
     'nothing that has begun leaves all of the plan',
     'building, part 0 of 2, about 6 min left',
@@ -83,7 +83,10 @@ test.each<readonly [title: string, text: string, parts: readonly Part[], shown?:
     'building kube-controller-manager, part 1 of 1, less than a minute left',
     [['main', 62, 960, '-', 'kube-controller-manager']],
   ],
-])('progress of a build: %s', (_title, text, parts, shown) => {
-  expect(textOf(parts, shown)).toBe(text)
-  expect(text.length).toBeLessThan(80)
-})
+]
+
+for (const [title, text, parts, shown] of cases)
+  test(`progress of a build: ${title}`, () => {
+    expect(textOf(parts, shown)).toBe(text)
+    expect(text.length).toBeLessThan(80)
+  })
