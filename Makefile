@@ -16,6 +16,12 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^##@ / { print "\n" substr($$0, 5) } /^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' \
 	  $(MAKEFILE_LIST)
 
+# What a sandbox needs: a machine that lacks something says all of it before anything is built.
+.PHONY: machine
+machine:
+	@bin/sandbox prepare
+	@$(MAKE) --no-print-directory deps
+
 node_modules/.installed: package.json package-lock.json
 	@build/toolchain.sh npm ci --no-audit --no-fund --loglevel=error
 	@touch $@
@@ -23,11 +29,11 @@ node_modules/.installed: package.json package-lock.json
 ##@ Try it
 
 .PHONY: demo
-demo: deps ## watch a rollout on three real hosts, from nothing; root
+demo: machine ## watch a rollout on three real hosts, from nothing; root
 	@node demo/demo.ts
 
 .PHONY: sandbox
-sandbox: deps ## a real cluster to work on (NODES=3, AGENT=0: no agent); root
+sandbox: machine ## a real cluster to work on (NODES=3, AGENT=0: no agent); root
 	@bin/sandbox up $(NODES)
 
 .PHONY: sandbox-down

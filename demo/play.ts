@@ -18,6 +18,7 @@ import { followCommand } from './long-command.ts'
 import { cellsOf, changedLines, podsOf, rowsOf, shopNamespace, shopPods, type Row } from './rows.ts'
 import { runtimeRequiredTaint, shop, type Sample } from './samples.ts'
 import { table, type Screen } from './screen.ts'
+import type { Rollout } from './sights.ts'
 
 export type DemoContext = {
   readonly screen: Screen
@@ -31,7 +32,8 @@ export type DemoContext = {
 const drawEveryMs = 100
 const skyhooksFolder = join(import.meta.dirname, '..', 'test', 'fixtures', 'skyhooks')
 
-export async function runSample(context: DemoContext, sample: Sample): Promise<void> {
+/** Throws unless the rollout ends as the sample says. */
+export async function runSample(context: DemoContext, sample: Sample): Promise<Rollout> {
   const { screen, box, api, history, nodes } = context
   const manifest = readFileSync(join(skyhooksFolder, sample.file), 'utf8').replaceAll(
     'REGISTRY',
@@ -53,6 +55,8 @@ export async function runSample(context: DemoContext, sample: Sample): Promise<v
   const showing = show(context, skyhook, following.signal)
   const booted = bootIds(context)
   const applied = appliedHash(spec)
+  const startedMs = Date.now()
+  let endedMs = startedMs
   try {
     const wasThere = nodes.some((node) => publishedState(history.now.nodes.get(node), skyhook).stateText !== undefined)
     if (!wasThere && sample.taint) await taintLast(context)
@@ -64,6 +68,7 @@ export async function runSample(context: DemoContext, sample: Sample): Promise<v
       await startOver(context, sample, skyhook, 'the hosts know the Skyhook from an earlier run')
       await finish(context, sample, skyhook, applied)
     }
+    endedMs = Date.now()
     const joining = sample.taint ? 1 : 0 // the new node has a budget of its own
     await history.never(`more than ${sample.budget} slots held`, overBudget(skyhook, sample.budget, joining))
     await sleep(2 * drawEveryMs) // until the followers have printed everything
@@ -74,6 +79,7 @@ export async function runSample(context: DemoContext, sample: Sample): Promise<v
   const proof = sample.reboots ? assertRebooted(context, booted) : ''
   const atMost = `at most ${sample.budget}${sample.taint ? ' in service' : ''} at a time`
   screen.line(`complete on ${nodes.length} nodes, ${atMost}, no slot held, no node cordoned${proof}`)
+  return { skyhook, budget: sample.budget, startedMs, endedMs }
 }
 
 /** Ordinary pods, one on each node. */

@@ -16,8 +16,7 @@ export async function readySandbox(screen: Screen): Promise<Sandbox> {
     await runLongCommand(screen, 'removing the old sandbox', [program, 'down'])
   }
   if (!existsSync(join(box.folder, 'env'))) {
-    screen.line('booting a control plane, a registry and three hosts. The first run on a machine builds Kubernetes,')
-    screen.line('which takes about ten minutes on two processors. Later runs take 15 seconds.')
+    screen.line('booting a control plane, a registry and three hosts')
     await runLongCommand(screen, 'booting the sandbox', [program, 'up', '3'])
     return box
   }

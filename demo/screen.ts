@@ -20,7 +20,12 @@ export type Output = { write(text: string): unknown; readonly isTTY?: boolean; r
 const clearBelow = '\u001b[J'
 const up = (lines: number): string => (lines === 0 ? '' : `\u001b[${lines}A\r`)
 
-export function createScreen(output: Output | WriteStream, nowMs: () => number): Screen {
+/** `log` gets what is permanent, whole. */
+export function createScreen(
+  output: Output | WriteStream,
+  nowMs: () => number,
+  log: (text: string) => void = () => undefined,
+): Screen {
   const startedMs = nowMs()
   const isLive = output.isTTY === true
   let block: readonly string[] = []
@@ -29,6 +34,7 @@ export function createScreen(output: Output | WriteStream, nowMs: () => number):
   const fit = (text: string): string => (isLive ? text.slice(0, (output.columns ?? 120) - 1) : text)
   const renderBlock = (): string => block.map((text) => `${fit(text)}\n`).join('')
   const above = (text: string): void => {
+    log(text)
     output.write(isLive ? `${up(block.length)}${clearBelow}${text}\n${renderBlock()}` : `${text}\n`)
   }
 

@@ -21,6 +21,7 @@ export const unitTests = {
     'src/**/*.test.ts',
     'build/**/*.test.ts',
     'bench/**/*.test.ts',
+    'demo/**/*.test.ts',
     'test/fixtures/*.test.ts',
     'test/conformance/rows.test.ts',
     'test/chaos/**/*.test.ts',

@@ -7,9 +7,10 @@
 set -Eeuo pipefail
 home=$(cd "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/../sandbox" && pwd)
 # shellcheck source=/dev/null
-for file in common machine base; do . "$home/$file.sh"; done
+for file in common machine base build; do . "$home/$file.sh"; done
 
-make_base >&2
+trap parts_end EXIT
+build_missing base
 folder=$BASE-packages-$(sha256sum "$(realpath "${BASH_SOURCE[0]}")" | cut -c1-8)
 exec 9>"$CACHE/packages.lock"
 flock 9

@@ -9,7 +9,7 @@ BASE_PACKAGES+=,containerd,runc,containernetworking-plugins,iptables,conntrack,e
 # One folder per recipe: an old base stays usable for the sandbox that was started from it.
 BASE=$CACHE/base-$DEBIAN-$(cat "$HERE/base.sh" "$HERE/host-init.sh" | sha256sum | cut -c1-12)
 
-debian_mirror() { # the one this machine uses; DEBIAN_MIRROR=URL names another
+debian_mirror() { # the one this machine uses; DEBIAN_MIRROR=URL names another. False if there is none
   local mirror=${DEBIAN_MIRROR:-}
   configured() {
     apt-get indextargets --format '$(ORIGIN) $(COMPONENT) $(RELEASE) $(REPO_URI)' 'Created-By: Packages' 2>/dev/null |
@@ -17,8 +17,7 @@ debian_mirror() { # the one this machine uses; DEBIAN_MIRROR=URL names another
   }
   [[ -n $mirror ]] || mirror=$(configured)
   [[ -n $mirror ]] || { apt_update_once && mirror=$(configured); }
-  [[ -n $mirror ]] || die "apt names no Debian source to make the hosts from: set DEBIAN_MIRROR to the URL of one (the folder that holds dists/ and pool/)"
-  echo "${mirror%/}"
+  [[ -n $mirror ]] && echo "${mirror%/}"
 }
 
 make_base() ( # a subshell: the lock and the umask end with it
@@ -27,18 +26,16 @@ make_base() ( # a subshell: the lock and the umask end with it
   flock 9 # two sandboxes may start at once; the second finds the work done
   [[ -d $BASE ]] && return 0
   umask 022
-  mirror=$(debian_mirror) || exit 1
+  mirror=$(debian_mirror) || die "apt names no Debian source to make the hosts from: set DEBIAN_MIRROR"
   partial=$BASE.partial
   rm -rf --one-file-system "$partial"
-  say "making the base disk of the hosts from Debian packages, once; about two minutes"
   # in a mount namespace of its own: debootstrap mounts /proc in there, and may be killed
-  unshare --mount --propagation slave debootstrap --variant=minbase --include="$BASE_PACKAGES" "$DEBIAN" "$partial" "$mirror" >"$CACHE/base.log" 2>&1 9>&- ||
-    die "debootstrap failed: $(tail -n 3 "$CACHE/base.log") (more in $CACHE/base.log and $partial/debootstrap/debootstrap.log)"
+  unshare --mount --propagation slave debootstrap --variant=minbase --include="$BASE_PACKAGES" "$DEBIAN" "$partial" "$mirror" >&2 9>&- ||
+    die "debootstrap failed (more in $partial/debootstrap/debootstrap.log)"
   configure_base "$partial"
   make_images "$partial"
   sync -f "$partial"
   mv "$partial" "$BASE"
-  say "base disk made, $(du -sh "$BASE" | cut -f1)"
 )
 
 configure_base() { # configure_base ROOT
@@ -115,8 +112,8 @@ fetch_registry() ( # Debian's docker-registry, unpacked instead of installed
   rm -rf "$work"
   mkdir "$work"
   cd "$work" || exit 1
-  fetch() { apt-get -q -o APT::Sandbox::User=root download docker-registry >"$CACHE/registry.log" 2>&1; }
-  fetch || { apt_update_once && fetch; } || die "apt-get could not download docker-registry: $(tail -n 2 "$CACHE/registry.log")"
+  fetch() { apt-get -q -o APT::Sandbox::User=root download docker-registry >&2; }
+  fetch || { apt_update_once && fetch; } || die "apt-get could not download docker-registry"
   dpkg -x docker-registry_*.deb .
   mv usr/bin/docker-registry "$REGISTRY_PROGRAM"
   rm -r "$work"

@@ -2,24 +2,26 @@
 # Builds the Kubernetes binaries of the sandbox from Go modules into the user's cache, once per version.
 # Usage: build-binaries.sh            build what is missing and print the folder
 #        build-binaries.sh --path     print the folder and build nothing
+#        build-binaries.sh --plan     print what is missing, as progress.sh plans it, and build nothing
 #        build-binaries.sh --helm     the same for helm alone
 #        build-binaries.sh --oldest   the same for the kube-apiserver of the oldest supported version, alone in its folder
 # A binary in KUBEBUILDER_ASSETS with the same minor version is used instead; another minor version is an error.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-cache=${SKYHOOKD_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/skyhookd}
-say() { echo "sandbox: $*" >&2; }
+CACHE=${SKYHOOKD_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/skyhookd}
+. "$here/progress.sh"
+say() { unpaint; echo "sandbox: $*" >&2; }
 die() { say "$*"; exit 1; }
 
 module_version() { sed -n "s#^require $2 \(v[^ ]*\).*#\1#p; s#^[[:space:]]*$2 \(v[^ ]*\).*#\1#p" "$here/modules/$1/go.mod" | head -n 1; }
 kubernetes_version=$(module_version kubernetes k8s.io/kubernetes)
 etcd_version=$(module_version etcd go.etcd.io/etcd/server/v3)
 helm_version=$(module_version helm helm.sh/helm/v4)
-bin=$cache/bin/kubernetes-$kubernetes_version+etcd-$etcd_version+helm-$helm_version
+bin=$CACHE/bin/kubernetes-$kubernetes_version+etcd-$etcd_version+helm-$helm_version
 if [[ ${1:-} == --path ]]; then echo "$bin" && exit; fi
 if [[ ${1:-} == --oldest ]]; then
   kubernetes_version=$(module_version kubernetes-oldest k8s.io/kubernetes)
-  bin=$cache/bin/kube-apiserver-$kubernetes_version
+  bin=$CACHE/bin/kube-apiserver-$kubernetes_version
   unset KUBEBUILDER_ASSETS
 fi
 
@@ -39,18 +41,29 @@ reuse() { # reuse NAME: true when KUBEBUILDER_ASSETS has it; another minor versi
   [[ -x $bin/$1 ]] || ln -sf "$candidate" "$bin/$1"
 }
 
-build() { # build NAME MODULE PACKAGE LDFLAGS
-  local name=$1 module=$2 package=$3 flags=$4 started=$SECONDS
-  reuse "$name" && return 0
-  [[ -x $bin/$name ]] && return 0
-  say "building $name for Kubernetes $kubernetes_version once; the first binary takes about six minutes on two processors, all seven about ten"
-  while ! read -rt 60 <> <(:); do say "still building $name after $((SECONDS - started)) s"; done 9>&- & # `sleep` would outlive it
-  heartbeat=$!
+compile() { # compile NAME MODULE PACKAGE LDFLAGS
+  local name=$1 module=$2 package=$3 flags=$4
   (cd "$here/modules/$module" && CGO_ENABLED=0 "$here/../../build/toolchain.sh" go build -buildvcs=false -trimpath -ldflags "-s -w $flags" -o "$bin/$name.partial" "$package") ||
     die "go could not build $name from its modules (see above). Set KUBEBUILDER_ASSETS=FOLDER to use finished programs instead."
-  kill "$heartbeat"
   mv "$bin/$name.partial" "$bin/$name"
-  say "built $name in $((SECONDS - started)) s"
+}
+build() { # build NAME MODULE PACKAGE LDFLAGS
+  if [[ -x $bin/$1 ]]; then part_ended "$1"; else part "$1" compile "$@"; fi
+}
+
+# Seconds on two processors, in this order, with an empty cache of Go.
+plan() {
+  local name seconds
+  while read -r name seconds; do
+    [[ $# -eq 0 || $1 == "$name" ]] || continue
+    reuse "$name" || [[ -x $bin/$name ]] || echo "main $seconds $name"
+  done <<<"helm 134
+kube-apiserver 299
+kube-controller-manager 62
+kube-scheduler 5
+kubectl 24
+kubelet 21
+etcd 33"
 }
 
 version_flags() { # the version that --version prints
@@ -62,9 +75,16 @@ version_flags() { # the version that --version prints
 }
 
 mkdir -p "$bin"
-trap '[[ -z ${heartbeat:-} ]] || kill "$heartbeat" 2>/dev/null || true' EXIT
-exec 9>"$cache/build.lock"
+case ${1:-} in
+  --plan) plan && exit ;;
+  --oldest) missing=$(plan kube-apiserver) ;;
+  --helm) missing=$(plan helm) ;;
+  *) missing=$(plan) ;;
+esac
+exec 9>"$CACHE/build.lock"
 flock --nonblock 9 || { say "waiting for another build of the Kubernetes binaries" && flock 9; }
+trap parts_end EXIT
+parts_begin "$missing"
 if [[ ${1:-} == --oldest ]]; then
   build kube-apiserver kubernetes-oldest k8s.io/kubernetes/cmd/kube-apiserver "$(version_flags)"
   echo "$bin" && exit

@@ -13,15 +13,12 @@ sandbox_up() { # sandbox_up NODES
   [[ $nodes =~ ^[1-9][0-9]?$ ]] || die "NODES must be a number from 1 to 99, got '$nodes'"
   [[ ! -e $STATE/env ]] || { say "sandbox $SANDBOX is already up (bin/sandbox down removes it)" && return 0; }
   is_empty up || die "another \`bin/sandbox up\` of sandbox $SANDBOX is running (process $(members up | head -n 1))"
-  require_machine "$nodes"
+  require_machine "$nodes" "${NEEDED_BY_UP[@]}"
   [[ ! -e $PLANE ]] || { say "removing the remains of an earlier \`up\`" && sandbox_down; }
   join_tree up # so that `down` from another shell ends this, too
-  trap '(($? == 0)) || say "up failed: bin/sandbox status shows what exists, bin/sandbox down removes it"' EXIT
+  trap 'status=$?; parts_end; ((status == 0)) || say "up failed: bin/sandbox status shows what exists, bin/sandbox down removes it"' EXIT
 
-  make_base & jobs+=($!)
-  fetch_registry & jobs+=($!)
-  "$HERE/build-binaries.sh" >/dev/null || exit 1
-  wait_all "${jobs[@]}" || exit 1
+  build_missing "${NEEDED_BY_UP[@]}"
   forget_old_bases
   progress "base disk and programs ready"
 
@@ -39,7 +36,6 @@ sandbox_up() { # sandbox_up NODES
   component_begin apiserver
   progress "network, certificates and etcd started"
 
-  jobs=()
   for ((index = 1; index <= nodes; index++)); do
     node_up "node-$index" & jobs+=($!)
   done

@@ -13,7 +13,11 @@ STATE=$REPOSITORY/.sandbox
 ID=$SANDBOX-$(printf %s "$STATE" | md5sum | cut -c1-4)
 NAME=skyhookd.$ID
 
-say() { echo "sandbox: $*" >&2; }
+. "$HERE/progress.sh"
+say() {
+  unpaint
+  echo "sandbox: $*" >&2
+}
 die() {
   say "$*"
   exit 1
