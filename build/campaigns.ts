@@ -17,6 +17,8 @@ const sourcesOf = {
   // The agent with its failpoints, and what is done to it.
   faults: ['src/daemon/main.ts', 'test/faults/failpoint-preload.ts', 'test/faults/trial.ts', 'crds'],
   chaos: ['src/daemon/main.ts', 'test/chaos/run.ts', 'test/chaos/verdict/checks.ts', 'crds'],
+  // Unit tests read files of all these.
+  arm64: ['src', 'build', 'bench', 'test', 'crds', 'chart', 'package-lock.json'],
 } as const satisfies Record<string, readonly string[]>
 
 export type CampaignName = keyof typeof sourcesOf
