@@ -89,6 +89,10 @@ conformance: deps ## the operator's own scenarios, row by row, on the sandbox; n
 prove: deps ## all campaigns, from where the last run stopped (MINUTES=n); root for real hosts
 	@node build/prove.ts $(if $(MINUTES),--minutes $(MINUTES))
 
+.PHONY: emulate
+emulate: deps ## unit tests on arm64, emulated, without root (FILES=src/schemas: some)
+	@node build/unit-tests-arm64.ts $(FILES)
+
 .PHONY: mutants
 mutants: deps ## put deliberate bugs into the sources, which unit tests must catch
 	@node build/mutants.ts

@@ -165,12 +165,24 @@ const machines: Part = {
   },
 }
 
+const unitTestsOnArm64: Part = {
+  name: 'unit tests on arm64, files',
+  isShort: true,
+  needsRoot: false,
+  async state() {
+    const record = await openPassed('arm64')
+    return { proven: record.names().length, of: record.total(), sources: record.sources }
+  },
+  run: async (run, minutes) => void (await run([node, 'build/unit-tests-arm64.ts', '--rest', ...limit(minutes)])),
+}
+
 /** In the order in which they run. */
 export const parts: readonly Part[] = [
   openSeeds,
   searches,
   bugsOfDaemon,
   bugsOfProduct,
+  unitTestsOnArm64,
   simulatedFleets,
   crashPoints,
   chaos,

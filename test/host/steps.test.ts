@@ -8,6 +8,7 @@ import { createHostRoot } from '../../src/host/fs/host-root.ts'
 import { observeStepUnit } from '../../src/host/step/observe.ts'
 import { forgetStepUnit, startStepUnit } from '../../src/host/step/start.ts'
 import { command, flag, text } from '../../src/host/systemd/unit-properties.ts'
+import { systemdValueProblem } from '../../src/schemas/environment-variable.ts'
 import { slowness } from '../support/machine-speed.ts'
 import { shell, stepRequest, useHost } from './systemd-host.ts'
 
@@ -182,7 +183,9 @@ describe('the input of a step', () => {
   })
 
   test('a step gets its variables byte for byte, and none of the agent’s', async () => {
-    const values = [...nasty, ...fc.sample(special, 150), ...fc.sample(text, 150), 'x'.repeat(100_000)]
+    const version = await agent.units.version()
+    const texts = [...nasty, ...fc.sample(special, 150), ...fc.sample(text, 150), 'x'.repeat(100_000)]
+    const values = texts.filter((value) => systemdValueProblem(value, version) === undefined)
     const environment = Object.fromEntries(values.map((value, index) => [`V_${index}`, value]))
     const step = stepRequest(['/usr/bin/env', '-0'], { environment })
     expect(await agent.run(step)).toMatchObject({ source: 'file', result: { outcome: 'exited', code: 0 } })
@@ -198,6 +201,13 @@ describe('the input of a step', () => {
       HOME: '/root',
       PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
     })
+  })
+
+  test('a step is refused a variable that this systemd would drop', async (context) => {
+    const value = 'a line of Windows\r\n'
+    context.skip(systemdValueProblem(value, await agent.units.version()) === undefined, 'systemd takes it since 248')
+    const step = shell('true', { environment: { PEM: value } })
+    expect(await startStepUnit(agent.stepHost, step)).toMatchObject({ started: false, error: { kind: 'invalid' } })
   })
 
   test('a step with as many variables as the kernel accepts, and its own PATH and HOME, still leaves a record', async () => {

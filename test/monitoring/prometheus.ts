@@ -1,17 +1,9 @@
 /** Debian's Prometheus and its promtool. The package is downloaded once and kept in the cache; nothing is installed. */
 import { execFile } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { cacheFolder } from '../../build/cache.ts'
-import {
-  type Architecture,
-  type DebianPackage,
-  extractPackage,
-  fetchNewest,
-  fetchPackage,
-  type PackagePin,
-} from '../../build/debian-packages.ts'
+import type { PackagePin } from '../../build/debian-packages.ts'
+import { programsOfPackage } from '../../build/debian-programs.ts'
 
 const run = promisify(execFile)
 
@@ -24,28 +16,8 @@ const pin: PackagePin = {
   },
 }
 
-function fetch(architecture: Architecture): DebianPackage {
-  const isPinned = pin.sha256[architecture] !== ''
-  return isPinned ? fetchPackage('prometheus', pin, architecture, false) : fetchNewest('prometheus', architecture)
-}
-
 /** Folder of the two programs. */
-export function programs(): string {
-  const architecture: Architecture = process.arch === 'arm64' ? 'arm64' : 'amd64'
-  const folder = cacheFolder('prometheus', `${pin.version}-${architecture}`)
-  if (!existsSync(folder)) {
-    mkdirSync(dirname(folder), { recursive: true })
-    const work = mkdtempSync(join(dirname(folder), '.unpack-'))
-    try {
-      extractPackage(fetch(architecture), work)
-      renameSync(work, folder)
-    } catch (error) {
-      rmSync(work, { recursive: true })
-      throw error
-    }
-  }
-  return join(folder, 'usr/bin')
-}
+export const programs = (): string => programsOfPackage('prometheus', pin, ['prometheus', 'promtool'])
 
 /** Runs promtool in a folder. Returns its output; throws with it unless it succeeds. */
 export async function promtool(folder: string, ...parameters: readonly string[]): Promise<string> {

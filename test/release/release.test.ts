@@ -2,14 +2,27 @@
  * `make release` as a whole, twice: from two folders, into two folders. `SKYHOOKD_RELEASE=FOLDER` is the
  * first one, if it was made of this working tree already.
  */
-import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
+import { execFile, execFileSync } from 'node:child_process'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
 import { readVersion } from '../../build/bundle.ts'
 import { cacheFolder } from '../../build/cache.ts'
+import { emulated } from '../../build/emulator.ts'
+import { entrypoint } from '../../build/image.ts'
 import { filesBelow, sha256OfFile } from '../../build/release/checksums.ts'
 import { blocksOf } from '../support/page-commands.ts'
 import { releaseWorkingTree } from './working-tree.ts'
@@ -79,16 +92,19 @@ test('every artifact has a bill of materials, and a provenance with its digest',
   )
 })
 
+const blobFile = (digest: string): string => join(first, 'oci/blobs/sha256', digest.slice('sha256:'.length))
+const blob = (digest: string): unknown => JSON.parse(readFileSync(blobFile(digest), 'utf8'))
+type Index = { readonly manifests: readonly { digest: string; platform: { architecture: string } }[] }
+type Manifest = { readonly layers: readonly { digest: string; size: number }[] }
+
 test('the image is for both architectures, each at most 60 MB', () => {
-  const blob = (digest: string): unknown =>
-    JSON.parse(readFileSync(join(first, 'oci/blobs/sha256', digest.slice('sha256:'.length)), 'utf8'))
-  const { manifests } = blob(pinnedDigest()) as { manifests: { digest: string; platform: object }[] }
+  const { manifests } = blob(pinnedDigest()) as Index
   expect(manifests.map(({ platform }) => platform)).toEqual([
     { architecture: 'amd64', os: 'linux' },
     { architecture: 'arm64', os: 'linux' },
   ])
   for (const { digest } of manifests) {
-    const { layers } = blob(digest) as { layers: { size: number }[] }
+    const { layers } = blob(digest) as Manifest
     expect(layers.reduce((sum, { size }) => sum + size, 0)).toBeLessThanOrEqual(60_000_000)
   }
 })
@@ -118,4 +134,56 @@ test('helm renders the chart with the image that the plain manifests name', () =
   const images = [`registry.example.com/infra/skyhookd@${pinnedDigest()}`]
   expect(agentImages(rendered)).toEqual(images)
   expect(agentImages(readFileSync(join(first, agentsFile), 'utf8'))).toEqual(images)
+})
+
+/** Not `unpack`: the child ends at 144 MiB of memory, and the emulator's count. */
+describe('on arm64, which is emulated', () => {
+  const packages = join(repository, 'packages')
+  const run = promisify(execFile)
+  const output = async ([program, ...parameters]: readonly [string, ...string[]]): Promise<string> =>
+    (await run(program, parameters)).stdout.trim()
+
+  const root = join(work, 'arm64')
+  beforeAll(() => {
+    const { manifests } = blob(pinnedDigest()) as Index
+    const arm64 = manifests.find(({ platform }) => platform.architecture === 'arm64')
+    mkdirSync(root)
+    for (const { digest } of (blob(arm64?.digest ?? '') as Manifest).layers)
+      execFileSync('tar', ['-C', root, '-xzf', blobFile(digest)])
+  })
+
+  /** The command of the agent's image. */
+  function skyhookd(...parameters: readonly string[]): readonly [string, ...string[]] {
+    const words = entrypoint.map((word) => (word.startsWith('/') ? join(root, word) : word))
+    return [...emulated(root), ...words, ...parameters]
+  }
+
+  /** Unpacks the archive of the tool. The loader becomes a script that starts the real one under emulation. */
+  function unpackedTool(): string {
+    const name = `kubectl-skyhook-${version}-linux-arm64`
+    execFileSync('tar', ['-C', work, '-xzf', join(first, 'cli', `${name}.tar.gz`)])
+    const loader = join(work, name, 'lib/ld-linux-aarch64.so.1')
+    renameSync(loader, `${loader}.real`)
+    const command = [...emulated('/'), `${loader}.real`].join("' '")
+    writeFileSync(loader, `#!/bin/sh\nexec '${command}' "$@"\n`, { mode: 0o755 })
+    return join(work, name, 'kubectl-skyhook')
+  }
+
+  test('the image starts the agent with every flag of its entrypoint, and finds the shipped packages valid', async () => {
+    expect(await output(skyhookd('version'))).toBe(version)
+    const folders = readdirSync(packages, { withFileTypes: true }).filter((entry) => entry.isDirectory())
+    const paths = folders.map(({ name }) => join(packages, name))
+    const verdicts = await Promise.all(paths.map((path) => output(skyhookd('validate', path))))
+    expect(verdicts).toEqual(paths.map((path) => `${path}: package is valid`))
+    expect(paths.length).toBeGreaterThan(0)
+  })
+
+  test('the launcher of the tool starts it with the Node and the libraries of its archive', async () => {
+    const tool = unpackedTool()
+    const kubectlSkyhook = (...parameters: readonly string[]) => output([...emulated('/'), tool, ...parameters])
+    expect(JSON.parse(await kubectlSkyhook('version', '--client-only', '-o', 'json'))).toMatchObject({
+      items: [{ version }],
+    })
+    await expect(kubectlSkyhook('validate', join(packages, 'tuning'))).resolves.toContain('valid')
+  })
 })

@@ -107,7 +107,7 @@ describe('an unfit host', () => {
 
 describe('a fit host', () => {
   test.each<[string, Partial<HostFacts>]>([
-    ['the oldest systemd', { systemd: '240' }],
+    ['the oldest systemd that has been tried', { systemd: '247.3-7+deb11u7' }],
     ['a systemd that does not say its version', { systemd: undefined }],
     ['SELinux that is permissive', { ...enforcing('container_t'), selinux: 'permissive' }],
     ['SELinux and a super-privileged agent', enforcing('spc_t')],
@@ -116,6 +116,12 @@ describe('a fit host', () => {
     ['user namespaces that cannot be compared', { isUserNamespaced: undefined }],
   ])('nothing stands against a host with %s', (_, change) => {
     expect(preflight({ ...fit, ...change })).toEqual([])
+  })
+
+  test.each(['240', '246.16'])('a host with systemd %s is fit, with a warning', (systemd) => {
+    const findings = preflight({ ...fit, systemd })
+    expect(findings).toMatchObject([{ id: 'systemd-untried', severity: 'warning' }])
+    expect(whyUnfit(findings)).toBeUndefined()
   })
 
   test.each(['v1', 'hybrid'] as const)('a host with cgroup %s is fit, with a warning', (cgroup) => {

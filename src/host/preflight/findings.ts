@@ -13,6 +13,8 @@ export type Finding = {
 
 /** Output of steps is appended to files since this version. */
 const minSystemdVersion = 240
+/** That of Debian 11, on which the tests of `test/host` have run. */
+const oldestTriedSystemdVersion = 247
 
 /** All findings, errors first. */
 export function preflight(facts: HostFacts): readonly Finding[] {
@@ -24,7 +26,11 @@ export function preflight(facts: HostFacts): readonly Finding[] {
     ...noexecFindings(facts),
     ...writeFindings(facts),
   ]
-  return [...errors.map((found) => ({ ...found, severity: 'error' as const })), ...cgroupWarnings(facts)]
+  return [
+    ...errors.map((found) => ({ ...found, severity: 'error' as const })),
+    ...systemdWarnings(facts),
+    ...cgroupWarnings(facts),
+  ]
 }
 
 type Problem = Omit<Finding, 'severity'>
@@ -105,6 +111,19 @@ function writeFindings({ copyDirRoot, otherFolders }: HostFacts): Problem[] {
     ...(refusals[code] ?? otherRefusal),
     message: `files cannot be created in ${paths.join(', ')} (${code})`,
   }))
+}
+
+function systemdWarnings({ systemd }: HostFacts): Finding[] {
+  const version = systemdVersionNumber(systemd ?? '')
+  if (version === undefined || version < minSystemdVersion || version >= oldestTriedSystemdVersion) return []
+  return [
+    {
+      id: 'systemd-untried',
+      severity: 'warning',
+      message: `the host runs systemd ${version}, and no test has run on one before ${oldestTriedSystemdVersion}`,
+      remedy: "Try your packages on one such host first, or upgrade the host's systemd",
+    },
+  ]
 }
 
 function cgroupWarnings({ cgroup }: HostFacts): Finding[] {
