@@ -68,9 +68,9 @@ export async function runSample(context: DemoContext, sample: Sample): Promise<R
       await startOver(context, sample, skyhook, 'the hosts know the Skyhook from an earlier run')
       await finish(context, sample, skyhook, applied)
     }
-    endedMs = Date.now()
     const joining = sample.taint ? 1 : 0 // the new node has a budget of its own
     await history.never(`more than ${sample.budget} slots held`, overBudget(skyhook, sample.budget, joining))
+    endedMs = Date.now() // every change until the end has arrived
     await sleep(2 * drawEveryMs) // until the followers have printed everything
   } finally {
     following.abort()

@@ -56,8 +56,10 @@ function rebootsOf(boots: readonly Boot[], name: string): number {
 function podsText(views: readonly View[]): string {
   const ready = views.map(
     (view) =>
-      shopPods(view).filter(({ status }) =>
-        status?.conditions?.some((condition) => condition.type === 'Ready' && condition.status === 'True'),
+      shopPods(view).filter(
+        ({ metadata, status }) =>
+          metadata.deletionTimestamp === undefined &&
+          status?.conditions?.some((condition) => condition.type === 'Ready' && condition.status === 'True'),
       ).length,
   )
   const most = Math.max(0, ...ready)
