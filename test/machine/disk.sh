@@ -64,6 +64,7 @@ project() { # project FOLDER FILE
   # what is not committed is tried, too
   git -C "$folder" diff HEAD --binary | git -C "$tree/skyhookd" apply --allow-empty
   git -C "$folder" ls-files -o --exclude-standard -z | tar -C "$folder" --null -T - -cf - | tar -C "$tree/skyhookd" -xf -
+  cp -L /etc/ssl/certs/ca-certificates.crt "$tree/" # a proxy of this machine's network is trusted there, too
   # shellcheck disable=SC2086 # patterns
   (cd "$cache" && cp -a --parents ${CACHE_PARTS:-bin/kubernetes-*} "$tree/cache/")
   truncate -s 32G "$file"

@@ -96,7 +96,8 @@ export async function startMachine({ suite, isPrepared, cacheParts }: MachineOpt
       await sleep(500)
     }
     const bootMs = performance.now() - startMs
-    const settings = `SKYHOOKD_CACHE=/project/cache SANDBOX_PATIENCE=${isEmulated ? 5 : 1}`
+    await enter('cp /project/ca-certificates.crt /etc/ssl/certs/')
+    const settings = `NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt SKYHOOKD_CACHE=/project/cache SANDBOX_PATIENCE=${isEmulated ? 5 : 1}`
     return {
       isEmulated,
       bootMs,
