@@ -29,6 +29,8 @@ export type Machine = {
 }
 
 const bootTimeoutMs = 300_000
+/** Where Debian keeps the certificates that all programs trust; Node.js has to be told. */
+const trusted = '/etc/ssl/certs/ca-certificates.crt'
 const repository = join(import.meta.dirname, '../..')
 
 /** QEMU with KVM. A /dev/kvm on a processor without these flags boots no ordinary kernel. */
@@ -96,8 +98,9 @@ export async function startMachine({ suite, isPrepared, cacheParts }: MachineOpt
       await sleep(500)
     }
     const bootMs = performance.now() - startMs
-    await enter('cp /project/ca-certificates.crt /etc/ssl/certs/')
-    const settings = `NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt SKYHOOKD_CACHE=/project/cache SANDBOX_PATIENCE=${isEmulated ? 5 : 1}`
+    await enter(`cp /project/ca-certificates.crt ${trusted}`)
+    const patience = isEmulated ? 5 : 1
+    const settings = `NODE_EXTRA_CA_CERTS=${trusted} SKYHOOKD_CACHE=/project/cache SANDBOX_PATIENCE=${patience}`
     return {
       isEmulated,
       bootMs,
