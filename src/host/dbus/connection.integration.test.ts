@@ -232,7 +232,9 @@ describe('connecting', () => {
   test('connecting can be aborted', async () => {
     await using server = await startFakeBus({ authentication: 'silent' })
     const abort = new AbortController()
-    const error = failure(connectSystemBus({ clock, sockets: { bus: server.socketPath, systemd: '' }, signal: abort.signal }))
+    const error = failure(
+      connectSystemBus({ clock, sockets: { bus: server.socketPath, systemd: '' }, signal: abort.signal }),
+    )
     await server.until(() => server.clients.length === 1)
     abort.abort(new Error('enough'))
     expect(String(await error)).toContain('enough')

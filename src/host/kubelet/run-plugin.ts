@@ -186,7 +186,8 @@ async function runUnit(
 
 async function problemOf(units: Units, unit: string, jobResult: string): Promise<string | undefined> {
   const snapshot = await units.readSnapshot(unit)
-  if (snapshot.loadState === 'not-found') // no reference kept it, without a system bus
+  if (snapshot.loadState === 'not-found')
+    // no reference kept it, without a system bus
     return jobResult === 'done' ? undefined : `it failed (job ${jobResult}), and systemd keeps no more of it`
   const end = stepEndOf(endOfUnit(snapshot))
   switch (end.outcome) {

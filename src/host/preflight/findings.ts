@@ -123,7 +123,7 @@ function cgroupWarnings({ cgroup }: HostFacts): Finding[] {
 function rebootWarnings({ container }: HostFacts): Finding[] {
   const message = whyNoReboot(container)
   if (message === undefined) return []
-  const remedy = "Reboot the machine yourself, or exclude the node from the nodeSelectors of Skyhooks that reboot"
+  const remedy = 'Reboot the machine yourself, or exclude the node from the nodeSelectors of Skyhooks that reboot'
   return [{ id: 'no-reboot', severity: 'warning', message, remedy }]
 }
 

@@ -219,14 +219,4 @@ describe('a host that must not be rebooted', () => {
     expect(facts(node)).toEqual(['erroring', 'RebootRefused', 0, false])
     expect([node.executedSteps, node.executedInterrupts]).toEqual([[], []])
   })
-
-  test('a reboot that the package itself asks for is refused before slot, cordon and drain', () => {
-    const node = new NodeSimulator()
-    node.rebootBarrier = barrier
-    node.statusRequests.set('a', { run: false, interrupt: true })
-    node.apply('s', { packages: { a: packageWith({ ...reboot, when: 'required' }) } })
-    node.settleFor(60_000)
-    expect(facts(node)).toEqual(['erroring', 'RebootRefused', 0, false])
-    expect([node.executedSteps, node.executedInterrupts]).toEqual([install, []])
-  })
 })
