@@ -33,13 +33,13 @@ const withoutWrites = (root: HostRoot): HostRoot => ({
 })
 
 async function readBus({ clock, random }: Pick<HostRequest, 'clock' | 'random'>): Promise<{
-  readonly bus: Known<true>
+  readonly bus: LocalHost['bus']
   readonly busFacts: Awaited<ReturnType<typeof readBusFacts>>
 }> {
   const connection = createBusConnection({ clock, random, sockets: hostSockets() })
   try {
-    await connection.withBus(async () => undefined, { timeoutMs: busTimeoutMs })
-    return { bus: known(true), busFacts: await readBusFacts(connection) }
+    const isPeer = await connection.withBus(async (bus) => bus.isPeer, { timeoutMs: busTimeoutMs })
+    return { bus: known(isPeer ? 'systemd' : 'bus'), busFacts: await readBusFacts(connection) }
   } catch (error) {
     return { bus: unknown(messageOf(error)), busFacts: {} }
   } finally {
