@@ -63,7 +63,8 @@ function checkBus({ bus, hostname, platform }: LocalHost): Check {
   if (bus.known || platform !== 'linux') return checkOf('bus', { about: bus.known ? answers[bus.value] : '' })
   const silent = finding('host-bus-silent', {
     message: `the system bus does not answer: ${bus.why}`,
-    remedy: 'start dbus.service or dbus-broker.service: agents run every step through it. A host without it needs systemd',
+    remedy:
+      'start dbus.service or dbus-broker.service: agents run every step through it. A host without it needs systemd',
     command: 'systemctl status dbus.service dbus.socket',
     objects: [{ kind: 'Host', name: hostname }],
   })

@@ -95,6 +95,8 @@ export async function connectSystemBus(options: ConnectOptions): Promise<SystemB
       })
   const closed = Promise.withResolvers<Error>()
   let endReason: Error | undefined
+  /** systemd does not look at what comes together with the authentication until more comes. A bus does. */
+  let unsent: Buffer[] | undefined = isPeer ? [] : undefined
 
   function end(reason: Error): void {
     if (endReason) return
@@ -118,7 +120,8 @@ export async function connectSystemBus(options: ConnectOptions): Promise<SystemB
       throw new BusError(serviceUnknown, `the host has no system bus, and so no ${destination}`)
     return await pendingCalls.send({ member, ...options, onAnswer }, (serial) => {
       const bytes = encodeMessage({ ...request, body, serial })
-      socket.write(bytes)
+      if (unsent) unsent.push(bytes)
+      else socket.write(bytes)
     })
   }
 
@@ -128,7 +131,12 @@ export async function connectSystemBus(options: ConnectOptions): Promise<SystemB
     return values
   }
 
-  const readChunk = createStreamReader({
+  function onAuthenticated(): void {
+    for (const bytes of unsent ?? []) socket.write(bytes)
+    unsent = undefined
+  }
+
+  const readChunk = createStreamReader(onAuthenticated, {
     isExpected: (header) => !endReason && (pendingCalls.isExpected(header) || subscriptions.isExpected(header)),
     onMessage(message) {
       if (message.header.type === messageType.signal) subscriptions.deliver(message)
@@ -148,7 +156,7 @@ export async function connectSystemBus(options: ConnectOptions): Promise<SystemB
   const onAbort = () => end(new Error('aborted while connecting', { cause: signal?.reason }))
   signal?.addEventListener('abort', onAbort, { once: true })
   try {
-    // goes out with the authentication: one round trip for both
+    // goes out to a bus with the authentication: one round trip for both
     await call(isPeer ? ping : { ...busDriver, member: 'Hello' }, { timeoutMs })
   } catch (error) {
     signal?.throwIfAborted()
@@ -177,7 +185,7 @@ const ping: BusCall = {
 }
 
 /** Takes in chunks: first the answer to the authentication, then messages. */
-function createStreamReader(options: MessageReaderOptions): (chunk: Buffer) => void {
+function createStreamReader(onAuthenticated: () => void, options: MessageReaderOptions): (chunk: Buffer) => void {
   const read = createMessageReader(options)
   let authenticationReply: Buffer | undefined = Buffer.alloc(0)
   return (chunk) => {
@@ -186,6 +194,7 @@ function createStreamReader(options: MessageReaderOptions): (chunk: Buffer) => v
     const rest = readAuthentication(authenticationReply)
     if (!rest) return
     authenticationReply = undefined
+    onAuthenticated()
     read(rest)
   }
 }

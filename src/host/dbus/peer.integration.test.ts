@@ -14,9 +14,9 @@ const jobRemoved = {
   signature: 'uoss',
 }
 
-/** systemd at its private socket: it knows no bus, and refuses what only a bus can count. */
+/** systemd at its private socket: it knows no bus, refuses what only a bus can count, and loses what comes too early. */
 async function connectPeer() {
-  const peer = await startFakeBus()
+  const peer = await startFakeBus({ losesEarlyMessages: true })
   for (const member of ['Hello', 'AddMatch', 'GetNameOwner', 'RefUnit', 'UnrefUnit'])
     peer.answers(member, { error: 'org.freedesktop.DBus.Error.InvalidArgs', text: 'no sender' })
   peer.answers('Ping', {})
