@@ -113,11 +113,13 @@ export async function connectSystemBus(options: ConnectOptions): Promise<SystemB
     onAnswer?: (values: readonly unknown[]) => void,
   ): Promise<readonly unknown[]> {
     options.signal?.throwIfAborted()
+    const isForOthers = isPeer && request.destination !== peerName
+    // chosen while the bus was away, or before a package installed one
+    if (isForOthers && !chooseSocket(sockets, existsSync).isPeer) end(new Error('the host has a system bus by now'))
     if (endReason)
       throw new NotConnectedError(`not connected to the system bus: ${endReason.message}`, { cause: endReason })
     const { member, body = [], destination } = request
-    if (isPeer && destination !== peerName)
-      throw new BusError(serviceUnknown, `the host has no system bus, and so no ${destination}`)
+    if (isForOthers) throw new BusError(serviceUnknown, `the host has no system bus, and so no ${destination}`)
     return await pendingCalls.send({ member, ...options, onAnswer }, (serial) => {
       const bytes = encodeMessage({ ...request, body, serial })
       if (unsent) unsent.push(bytes)

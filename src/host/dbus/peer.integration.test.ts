@@ -1,8 +1,10 @@
+import { symlinkSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { startFakeBus } from '../../../test/support/fake-bus.ts'
 import { createSeededRandom, createVirtualClock } from '../../../test/support/virtual-clock.ts'
 import { flag, text } from '../systemd/unit-properties.ts'
 import { createUnits } from '../systemd/units.ts'
+import { NotConnectedError } from './errors.ts'
 import { messageType } from './wire.ts'
 import { createBusConnection } from './reconnecting.ts'
 
@@ -21,15 +23,19 @@ async function connectPeer() {
     peer.answers(member, { error: 'org.freedesktop.DBus.Error.InvalidArgs', text: 'no sender' })
   peer.answers('Ping', {})
   peer.answers('StartTransientUnit', { signature: 'o', body: ['/job/1'] })
+  const clock = createVirtualClock()
+  const busPath = `${peer.socketPath}-to-come`
   const connection = createBusConnection({
-    clock: createVirtualClock(),
+    clock,
     random: createSeededRandom(1),
-    sockets: { bus: `${peer.socketPath}-of-nobody`, systemd: peer.socketPath },
+    sockets: { bus: busPath, systemd: peer.socketPath },
   })
   const units = createUnits(connection)
   await connection.withBus(async () => undefined)
   return {
     peer,
+    clock,
+    busPath,
     connection,
     units,
     async [Symbol.asyncDispose]() {
@@ -75,4 +81,17 @@ test('services other than systemd are unknown at the private socket, and not ask
     name: 'org.freedesktop.DBus.Error.ServiceUnknown',
   })
   expect(setup.peer.calledMembers()).not.toContain('Do')
+})
+
+test('a call to another service ends the connection to systemd once the host has a bus', async () => {
+  await using setup = await connectPeer()
+  await using bus = await startFakeBus()
+  bus.answers('Do', {})
+  symlinkSync(bus.socketPath, setup.busPath)
+  const call = { destination: 'org.freedesktop.login1', path: '/', interface: 'org.freedesktop.login1', member: 'Do' }
+  const ask = async () => await setup.connection.withBus(async (connected) => await connected.call(call))
+  await expect(ask()).rejects.toBeInstanceOf(NotConnectedError)
+  const asked = ask()
+  await setup.clock.advance(100)
+  expect(await asked).toEqual([])
 })
