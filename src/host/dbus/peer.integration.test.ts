@@ -53,12 +53,12 @@ test('systemd is subscribed to at its private socket without a word to a bus', a
 test('a unit is started at the private socket without a reference, which nobody could keep', async () => {
   await using setup = await connectPeer()
   const { units, peer } = setup
-  expect(await units.startTransient('a.service', [text('Type', 'oneshot'), flag('AddRef', true)])).toEqual({
-    outcome: 'started',
-    job: '/job/1',
-  })
-  const properties = peer.calls.at(-1)?.body[2] as [string, unknown][]
-  expect(properties.map(([name]) => name)).toEqual(['Type'])
+  const started = await units.startTransient('a.service', [
+    text('CollectMode', 'inactive-or-failed'),
+    flag('AddRef', true),
+  ])
+  expect(started).toEqual({ outcome: 'started', job: '/job/1' })
+  expect(peer.calls.at(-1)?.body[2]).toMatchObject([['CollectMode', { value: 'inactive' }]]) // its failure is kept
   expect([await units.ref('a.service'), await units.unref('a.service')]).toEqual([true, false])
   expect(peer.calledMembers()).not.toContain('RefUnit')
 })

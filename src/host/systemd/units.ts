@@ -106,7 +106,7 @@ export function createUnits(connection: BusConnection): Units {
         try {
           const [job] = await connection.withBus(
             async (bus) => {
-              if (bus.isPeer) sentProperties = sentProperties.filter(({ name }) => name !== 'AddRef')
+              if (bus.isPeer) sentProperties = withoutReference(sentProperties)
               const values = sentProperties.map(({ name, signature, value }) => [name, new Variant(signature, value)])
               const body = [unit, 'fail', values, []]
               return await bus.call(managerCall('StartTransientUnit', 'ssa(sv)a(sa(sv))', body), options)
@@ -190,6 +190,12 @@ export function createUnits(connection: BusConnection): Units {
     ...jobs,
   }
 }
+
+/** systemd keeps none without a system bus. A unit that failed stays loaded by itself then, until `resetFailed`. */
+const withoutReference = (properties: readonly UnitProperty[]): readonly UnitProperty[] =>
+  properties
+    .filter(({ name }) => name !== 'AddRef')
+    .map((one) => (one.name === 'CollectMode' ? { ...one, value: 'inactive' } : one))
 
 /** The units that stay referenced: systemd drops references with the connection, so each new one takes them again. */
 function keepReferences(connection: BusConnection): Set<string> {
