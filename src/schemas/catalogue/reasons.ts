@@ -196,8 +196,8 @@ export const reasons = {
     ...blocked,
     meaning: "The host's system bus, or systemd, does not answer. The agent asks again by itself.",
     remedy:
-      'Check that dbus and systemd answer on the host (`systemctl list-jobs`), and that one of their sockets is there: ' +
-      '`/run/dbus/system_bus_socket`, or `/run/systemd/private` on a host without a bus.',
+      'Check that dbus and systemd answer on the host (`systemctl list-jobs`), and that one of their sockets is ' +
+      'there: `/run/dbus/system_bus_socket`, or `/run/systemd/private` on a host without a bus.',
   },
   HostUnusable: {
     ...blocked,
