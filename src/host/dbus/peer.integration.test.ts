@@ -1,7 +1,9 @@
 import { symlinkSync } from 'node:fs'
+import { Variant } from 'dbus-next/lib/variant.js'
 import { expect, test } from 'vitest'
 import { startFakeBus } from '../../../test/support/fake-bus.ts'
 import { createSeededRandom, createVirtualClock } from '../../../test/support/virtual-clock.ts'
+import { readBusFacts } from '../preflight/gather.ts'
 import { flag, text } from '../systemd/unit-properties.ts'
 import { createUnits } from '../systemd/units.ts'
 import { NotConnectedError } from './errors.ts'
@@ -94,4 +96,10 @@ test('a call to another service ends the connection to systemd once the host has
   const asked = ask()
   await setup.clock.advance(100)
   expect(await asked).toEqual([])
+})
+
+test('the preflight finds systemd and no bus at the private socket', async () => {
+  await using setup = await connectPeer()
+  setup.peer.answers('Get', { signature: 'v', body: [new Variant('s', '252.39-1')] })
+  expect(await readBusFacts(setup.connection)).toEqual({ systemd: '252.39-1', bus: 'none' })
 })

@@ -2,7 +2,7 @@
 export type HostFacts = {
   /** As systemd says it, such as `252.39-1~deb12u2`. */
   readonly systemd?: string | undefined
-  /** Unit of the system bus: `dbus.service` or `dbus-broker.service`. */
+  /** Unit of the system bus: `dbus.service` or `dbus-broker.service`. `none`: systemd is spoken to itself. */
   readonly bus?: string | undefined
   /** `hybrid`: the controllers are on v1, systemd's own tree on v2. */
   readonly cgroup?: 'v1' | 'v2' | 'hybrid' | undefined

@@ -89,11 +89,12 @@ export async function readBusFacts(connection: BusConnection): Promise<Pick<Host
       return undefined
     }
   }
-  const [version, bus] = await Promise.all([
+  const [version, bus, isPeer] = await Promise.all([
     get('/org/freedesktop/systemd1', `${systemd}.Manager`, 'Version'),
-    get(unitPath('dbus.service'), `${systemd}.Unit`, 'Id'),
+    get(unitPath('dbus.service'), `${systemd}.Unit`, 'Id'), // also of a unit that is not there
+    connection.withBus(async (bus) => bus.isPeer, { timeoutMs: busTimeoutMs }).catch(() => false),
   ])
-  return { systemd: version, bus }
+  return { systemd: version, bus: isPeer ? 'none' : bus }
 }
 
 async function folderFacts(root: HostRoot, mounts: readonly Mount[], path: string): Promise<FolderFacts> {
