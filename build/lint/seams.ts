@@ -29,6 +29,7 @@ const seams: Readonly<Record<string, Seam>> = {
     what: 'the file system',
     homes: [
       'src/host/fs/',
+      'src/host/dbus/connection.ts', // which of two sockets is there
       'src/packages/store/unpack.ts', // in a process of their own, below a folder that they are given
       'src/packages/store/unpack-layer.ts',
       'src/packages/store/unpack-download.ts',

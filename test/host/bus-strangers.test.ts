@@ -21,7 +21,7 @@ async function startScene() {
     caller = sender ?? ''
     return ['s', 'pong']
   })
-  const agent = await connectSystemBus({ clock: systemClock, socketPath: bus.socketPath })
+  const agent = await connectSystemBus({ clock: systemClock, sockets: { bus: bus.socketPath, systemd: '' } })
   const received: BusSignal[] = []
   const hasEnded = { value: false }
   void agent.closed.then(() => (hasEnded.value = true))

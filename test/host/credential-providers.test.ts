@@ -77,7 +77,7 @@ ExecStart=/bin/sh /opt/kubelet ${flags}
 })
 
 function hostProviders(settings: Partial<Parameters<typeof createHostCredentialProviders>[0]> = {}) {
-  const connectBus = () => createBusConnection({ ...ports, socketPath: host.busSocket })
+  const connectBus = () => createBusConnection({ ...ports, sockets: host.sockets })
   return createHostCredentialProviders({ isEnabled: true, ...settings }, { root: host.root, connectBus, ...ports })
 }
 
@@ -187,7 +187,7 @@ test('a plugin that fails is named with the file of its own words, and they are 
 
 test('a plugin that does not end is ended, with all that it started', async () => {
   await writePlugin('hanging', 'sleep 4711 & sleep 4711\n')
-  const connection = createBusConnection({ ...ports, socketPath: host.busSocket })
+  const connection = createBusConnection({ ...ports, sockets: host.sockets })
   const request = { name: 'hanging', program: `${binFolder}/hanging`, args: [], environment: {}, input: '{}' }
   const kubelet = { environment: {}, environmentFiles: [] }
   const run = runPlugin({ root: host.root, connection, ...ports }, { ...request, kubelet, timeoutMs: 1_000 }, signal)

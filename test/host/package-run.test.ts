@@ -7,6 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { bundleCli } from '../../build/bundle.ts'
 import { cacheFolder } from '../../build/cache.ts'
+import { hasBus, hostOs } from '../sandbox/host-os.ts'
 import { schemaErrors, schemaOf } from '../support/document-schemas.ts'
 import { commandsOn, writeFilesOf } from '../support/page-examples.ts'
 import { packageRun } from '../../src/cli/commands/package-run.ts'
@@ -26,11 +27,12 @@ beforeAll(async () => {
   await bundleCli(join(folder, 'bin'))
   const sandbox = (command: string) =>
     spawnSync(join(repository, 'bin/sandbox'), [command, ...(command === 'down' ? [] : ['host-1'])], {
-      env: { ...process.env, SANDBOX: `package-run-${process.pid}` },
+      env: { ...process.env, SANDBOX: `package-run-${process.pid}`, HOST_OS: base },
       stdio: 'inherit',
     })
-  const bases = () =>
-    (existsSync(cacheFolder()) ? readdirSync(cacheFolder()) : []).filter((name) => /^base-\w+-[0-9a-f]{12}$/.test(name))
+  const base = hasBus ? hostOs : 'bookworm' // package run needs a bus
+  const isBase = (name: string) => new RegExp(`^base-${base}-[0-9a-f]{12}$`).test(name)
+  const bases = () => (existsSync(cacheFolder()) ? readdirSync(cacheFolder()) : []).filter(isBase)
   if (bases().length === 0) for (const command of ['host-up', 'down']) sandbox(command) // makes it
   symlinkSync(cacheFolder(bases()[0] ?? ''), join(folder, 'base'))
   expect(tool('package', 'init', 'my-tuning').status).toBe(0)

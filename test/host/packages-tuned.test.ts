@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
 import { hostFile, type PackageRunner, preparePackage } from './package-runner.ts'
 import { publishPackages, packageArchive } from './package-repositories.ts'
+import { hasBus } from '../sandbox/host-os.ts'
 import { useHost } from './systemd-host.ts'
 
 const { host, agent, sh } = useHost()
@@ -15,7 +16,7 @@ const profile = (finTimeout: number) =>
 const installed = ['apply', 'apply-check'] as const
 const configured = ['config', 'config-check'] as const
 
-describe('with tuned', () => {
+describe.runIf(hasBus)('with tuned', () => {
   test('a profile with a summary is applied, changed and removed without a trace', async () => {
     await sh('systemctl disable tuned; tuned-adm profile balanced')
     const before = await sh('ls -R /etc/tuned; sysctl -n net.ipv4.tcp_fin_timeout')
@@ -89,7 +90,7 @@ describe('with tuned', () => {
   })
 })
 
-describe('without tuned', () => {
+describe.runIf(hasBus)('without tuned', () => {
   test('the package installs a missing tuned, and removes exactly what it installed', async () => {
     await sh('apt-get -q -y purge tuned >/dev/null; ! command -v tuned-adm')
     await host.root.mkdirp('/srv/stable/pool')

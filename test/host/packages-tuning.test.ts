@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { hostFile, type PackageRunner, preparePackage } from './package-runner.ts'
+import { hasBus } from '../sandbox/host-os.ts'
 import { useHost } from './systemd-host.ts'
 
 const { host, agent, sh, reboot } = useHost()
@@ -18,7 +19,8 @@ describe('sysctl.conf', () => {
     'net.ipv4.conf.*.log_martians = 0x1',
     'net.ipv4.tcp_fin_timeout=33',
     '-net.ipv4.no_such_setting = 1',
-    '-net.ipv4.tcp_fin_timeout = many',
+    // at boot systemd takes the last line of a name alone; tuned, which needs the bus, then takes each
+    ...(hasBus ? ['-net.ipv4.tcp_fin_timeout = many'] : []),
   ].join('\n') // and no line break at the end
 
   test('sysctl.conf sets each value now and at each boot, and an uninstall restores all of them', async () => {

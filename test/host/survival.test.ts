@@ -5,6 +5,7 @@ import { listInhibitors, reboot } from '../../src/host/systemd/reboot.ts'
 import { observeStepUnit } from '../../src/host/step/observe.ts'
 import { forgetStepUnit } from '../../src/host/step/start.ts'
 import { command, text } from '../../src/host/systemd/unit-properties.ts'
+import { hasBus } from '../sandbox/host-os.ts'
 import { bootHost, shell, startAgent, type SystemdHost, type TestAgent } from './systemd-host.ts'
 
 let host: SystemdHost
@@ -94,7 +95,7 @@ describe('a disturbed host', () => {
     expect(await agent.awaitEnd({ ...step, bootId })).toMatchObject(exited) // its signals come from a new bus name
   })
 
-  test.each([
+  test.runIf(hasBus).each([
     ['restarted', ['systemctl', 'restart', 'dbus']],
     ['killed', ['systemctl', 'kill', '--signal=KILL', 'dbus']],
   ])('a step outlives a bus that is %s', async (_, disturbance) => {
@@ -108,7 +109,7 @@ describe('a disturbed host', () => {
     expect(await end).toMatchObject(exited)
   })
 
-  test('a restarted bus still keeps the result of a step until it is read', async () => {
+  test.runIf(hasBus)('a restarted bus still keeps the result of a step until it is read', async () => {
     const step = shell('until [ -e /run/go-on ]; do sleep 0.02; done')
     await agent.start(step)
     await host.exec('systemctl', 'restart', 'dbus')
@@ -122,7 +123,7 @@ describe('a disturbed host', () => {
   })
 })
 
-describe('a bus that does not answer', () => {
+describe.runIf(hasBus)('a bus that does not answer', () => {
   test('a call to a frozen service times out, and later calls succeed', async () => {
     await agent.units.readState('dbus.service')
     await host.exec('systemctl', 'kill', '--signal=STOP', '--kill-who=main', 'systemd-logind')
@@ -146,7 +147,7 @@ describe('a bus that does not answer', () => {
 })
 
 describe('a reboot', () => {
-  test('a reboot is refused while an inhibitor blocks it', async () => {
+  test.runIf(hasBus)('a reboot is refused while an inhibitor blocks it', async () => {
     const blocker = [
       '/usr/bin/systemd-inhibit',
       '--what=shutdown',

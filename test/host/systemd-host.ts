@@ -8,6 +8,7 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll } from 'vitest'
 import { systemClock, systemRandom } from '../../src/daemon/platform/system-clock.ts'
 import { type BusConnection, createBusConnection } from '../../src/host/dbus/reconnecting.ts'
+import { type BusSockets, hostSockets } from '../../src/host/dbus/sockets.ts'
 import { createHostRoot, type HostRoot } from '../../src/host/fs/host-root.ts'
 import type { StepHost } from '../../src/host/step/files.ts'
 import { observeStepUnit, type StepIdentity, type StepObservation } from '../../src/host/step/observe.ts'
@@ -21,7 +22,7 @@ const hostName = 'host-1'
 /** A real host with systemd, as an agent sees it. */
 export type SystemdHost = {
   readonly root: HostRoot
-  readonly busSocket: string
+  readonly sockets: BusSockets
   /** Runs a command on the host and returns what it prints. */
   exec(...command: readonly string[]): Promise<string>
   /** Reboots in order, or cuts the power; returns when the host is up again. */
@@ -55,7 +56,8 @@ export async function bootHost({ diskMib, rootOnDisk }: Disk = {}): Promise<Syst
   const root = createHostRoot(mount, systemRandom)
   return {
     root,
-    busSocket: join(mount, 'run/dbus/system_bus_socket'),
+    // the private socket takes no client from outside of the host's PID namespace: the host has a relay
+    sockets: { ...hostSockets(mount), systemd: join(mount, 'run/sandbox-relay') },
     exec: async (...command) => await sandbox('exec', hostName, '--', ...command),
     async reboot() {
       await sandbox('reboot', hostName)
@@ -100,7 +102,7 @@ export type TestAgent = {
 }
 
 export function startAgent(host: SystemdHost): TestAgent {
-  const connection = createBusConnection({ clock: systemClock, random: systemRandom, socketPath: host.busSocket })
+  const connection = createBusConnection({ clock: systemClock, random: systemRandom, sockets: host.sockets })
   const units = createUnits(connection)
   const stepHost: StepHost = { units, root: host.root }
   const agent: TestAgent = {

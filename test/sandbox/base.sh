@@ -2,12 +2,31 @@
 # Safe to delete at any time when no sandbox is up. Sourced by bin/sandbox.
 # shellcheck shell=bash
 
-DEBIAN=bookworm
-BASE_PACKAGES=systemd,systemd-sysv,dbus,libpam-systemd,bash,procps,kmod,iproute2,iputils-ping,ca-certificates,cron,rsyslog,tuned
-BASE_PACKAGES+=,containerd,runc,containernetworking-plugins,iptables,conntrack,ethtool,socat,busybox-static
+HOST_OS=${HOST_OS:-bookworm}
+HOST_INIT=(host-init.sh) # parts of the first program of a host
+MASKED_UNITS='' # beside those that no host needs
+COMMON_PACKAGES=systemd,systemd-sysv,bash,procps,kmod,iproute2,iputils-ping,ca-certificates,cron,rsyslog
+COMMON_PACKAGES+=,containerd,runc,containernetworking-plugins,iptables,conntrack,ethtool,socat,busybox-static
+BUS_PACKAGES=dbus,libpam-systemd,tuned
+case $HOST_OS in # what the hosts are made from
+  bullseye | bookworm | trixie) DEBIAN=$HOST_OS BASE_PACKAGES=$COMMON_PACKAGES,$BUS_PACKAGES ;;
+  # its package makes itself the dbus.service
+  trixie-broker) DEBIAN=trixie BASE_PACKAGES=$COMMON_PACKAGES,$BUS_PACKAGES,dbus-broker ;;
+  # no bus daemon, nothing that needs one, and no logind, which comes with systemd
+  bare) DEBIAN=bookworm BASE_PACKAGES=$COMMON_PACKAGES MASKED_UNITS=systemd-logind.service ;;
+  container) DEBIAN=bookworm BASE_PACKAGES=$COMMON_PACKAGES MASKED_UNITS=systemd-logind.service HOST_INIT=(container-init.sh host-init.sh) ;;
+  *) die "HOST_OS=$HOST_OS is not a base disk: use bullseye, bookworm, trixie, trixie-broker, bare or container" ;;
+esac
 
-# One folder per recipe: an old base stays usable for the sandbox that was started from it.
-BASE=$CACHE/base-$DEBIAN-$(cat "$HERE/base.sh" "$HERE/host-init.sh" | sha256sum | cut -c1-12)
+host_init() { cat "${HOST_INIT[@]/#/$HERE/}"; }
+
+# One folder per recipe: an old base stays usable for the sandbox that was started from it. Only what makes the disk counts.
+recipe() {
+  echo "$DEBIAN $BASE_PACKAGES $MASKED_UNITS"
+  host_init
+  declare -f configure_base make_images
+  [[ $BASE_PACKAGES == *,dbus,* ]] || declare -f configure_without_bus
+}
 
 debian_mirror() { # the one this machine uses; DEBIAN_MIRROR=URL names another. False if there is none
   local mirror=${DEBIAN_MIRROR:-}
@@ -47,7 +66,7 @@ configure_base() { # configure_base ROOT
   # containerd is for nodes only; the rest has no purpose in a host that lives for minutes
   rm -f "$root/etc/systemd/system/multi-user.target.wants/containerd.service"
   for unit in apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer fstrim.timer e2scrub_all.timer e2scrub_reap.service \
-    getty@tty1.service console-getty.service systemd-networkd.service systemd-resolved.service; do
+    getty@tty1.service console-getty.service systemd-networkd.service systemd-resolved.service $MASKED_UNITS; do
     ln -sf /dev/null "$root/etc/systemd/system/$unit"
   done
   mkdir -p "$root/etc/systemd/system.conf.d" "$root/etc/systemd/journald.conf.d"
@@ -66,7 +85,31 @@ ExecStart=/bin/sleep infinity
 WantedBy=multi-user.target
 UNIT
   ln -sf ../foobar.service "$root/etc/systemd/system/multi-user.target.wants/foobar.service"
-  install -m 0755 "$HERE/host-init.sh" "$root/usr/local/sbin/host-init"
+  [[ -e $root/usr/bin/dbus-daemon ]] || configure_without_bus "$root"
+  host_init >"$root/usr/local/sbin/host-init"
+  chmod 0755 "$root/usr/local/sbin/host-init"
+}
+
+# systemd's private socket takes no client from outside of the host's PID namespace, where the sandbox and the tests of hosts are:
+# they read the state from a file, and have a relay.
+configure_without_bus() { # configure_without_bus ROOT
+  local root=$1 unit
+  cat >"$root/etc/systemd/system/sandbox-state.service" <<'UNIT'
+[Unit]
+Description=Says in a file when the host is up
+[Service]
+ExecStart=/bin/sh -c 'until state=$(systemctl is-system-running) || [ "$state" = degraded ]; do sleep 0.1; done; echo $state >/run/sandbox-state; exec sleep infinity'
+ExecStop=/bin/sh -c 'echo stopping >/run/sandbox-state'
+UNIT
+  cat >"$root/etc/systemd/system/sandbox-relay.service" <<'UNIT'
+[Unit]
+Description=Passes connections on to systemd's private socket
+[Service]
+ExecStart=/usr/bin/socat UNIX-LISTEN:/run/sandbox-relay,fork,mode=0600 UNIX-CONNECT:/run/systemd/private
+UNIT
+  for unit in sandbox-state.service sandbox-relay.service; do
+    ln -sf "../$unit" "$root/etc/systemd/system/multi-user.target.wants/$unit"
+  done
 }
 
 # One image without a container engine, busybox and a script, as `docker save` would write it, under two names:
@@ -101,6 +144,8 @@ SCRIPT
   reproducible_tar "$work" >"$root/usr/local/share/sandbox/images.tar"
   rm -r "$work"
 }
+
+BASE=$CACHE/base-$HOST_OS-$(recipe | sha256sum | cut -c1-12)
 
 REGISTRY_PROGRAM=$CACHE/docker-registry
 fetch_registry() ( # Debian's docker-registry, unpacked instead of installed

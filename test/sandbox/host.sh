@@ -59,14 +59,19 @@ host_bus() { # host_bus HOST busctl-arguments...
   leader=$(host_leader "$1") || return 1
   timeout 10 busctl --address="unix:path=/proc/$leader/root/run/dbus/system_bus_socket" -- "${@:2}" 2>/dev/null
 }
+has_bus() { [[ -e $(<"$(host_folder "$1")/base")/usr/bin/dbus-daemon ]]; } # has_bus HOST: a system bus
 host_state() { # the state of the host's systemd: starting, running, degraded, stopping; or off
   local state
-  state=$(host_bus "$1" get-property org.freedesktop.systemd1 /org/freedesktop/systemd1 org.freedesktop.systemd1.Manager SystemState) || true
+  if has_bus "$1"; then
+    state=$(host_bus "$1" get-property org.freedesktop.systemd1 /org/freedesktop/systemd1 org.freedesktop.systemd1.Manager SystemState) || true
+  else
+    state=$(cat "/proc/$(host_leader "$1")/root/run/sandbox-state" 2>/dev/null) || true
+  fi
   state=${state#s \"} state=${state%\"}
   if [[ -n $state ]]; then echo "$state"; elif is_empty "hosts/$1"; then echo off; else echo starting; fi
 }
-is_booted() { # is_booted HOST [OLD-BOOT-ID]
-  [[ $(host_boot_id "$1") != "${2:-}" && $(host_state "$1") =~ ^(running|degraded)$ ]]
+is_booted() { # is_booted HOST [OLD-LEADER]
+  [[ $(host_leader "$1") != "${2:-}" && $(host_state "$1") =~ ^(running|degraded)$ ]]
 }
 
 host_start() { # boots it; a second call on a running host does nothing
@@ -75,7 +80,7 @@ host_start() { # boots it; a second call on a running host does nothing
   host_groups_up "$1"
   start_in "$(loop_group "$1")" "$(host_folder "$1")/console.log" env SANDBOX="$SANDBOX" "$HERE/host-loop.sh" "$1"
 }
-host_wait() { # host_wait HOST [OLD-BOOT-ID]
+host_wait() { # host_wait HOST [OLD-LEADER]
   within 60 is_booted "$@" || die "$1 did not boot within 60 s, it is $(host_state "$1"): see $(host_folder "$1")/console.log"
 }
 
@@ -88,10 +93,16 @@ host_up() { # host_up HOST: a host without Kubernetes
 
 host_reboot() { # as an administrator or a package does it; returns when the host is up again
   local old
-  old=$(host_boot_id "$1") || die "$1 is off: bin/sandbox start $1"
+  old=$(host_leader "$1") || die "$1 is off: bin/sandbox start $1"
   # the reply is lost if the bus goes down first
-  host_bus "$1" call org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.login1.Manager Reboot b false ||
-    [[ $(host_state "$1") =~ ^(stopping|starting|off)$ ]] || die "logind of $1 refused the reboot"
+  request() {
+    if has_bus "$1"; then
+      host_bus "$1" call org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.login1.Manager Reboot b false
+    else
+      kill -s RTMIN+5 "$(host_leader "$1")" # as `systemctl start reboot.target`
+    fi
+  }
+  request "$1" || [[ $(host_state "$1") =~ ^(stopping|starting|off)$ ]] || die "$1 refused the reboot"
   host_wait "$1" "$old"
 }
 

@@ -27,7 +27,9 @@ export type FakeClient = {
 export const fakeSystemd = ':1.1'
 
 /** A private bus on a real unix socket: authentication and codec are real, the services are fake. */
-export async function startFakeBus(options: { authentication?: 'ok' | 'rejected' | 'silent' } = {}) {
+export async function startFakeBus(
+  options: { authentication?: 'ok' | 'rejected' | 'silent'; losesEarlyMessages?: boolean } = {},
+) {
   const folder = mkdtempSync(join(tmpdir(), 'fake-bus-'))
   const socketPath = join(folder, 'bus')
   const services = new Map<string, (call: FakeCall) => FakeAnswer>()
@@ -86,7 +88,7 @@ export async function startFakeBus(options: { authentication?: 'ok' | 'rejected'
           options.authentication === 'rejected' ? 'REJECTED EXTERNAL\r\n' : 'OK 0123456789abcdef0123456789abcdef\r\n',
         )
         authenticated = true
-        bytes = greeting.subarray(begin + 'BEGIN\r\n'.length)
+        bytes = options.losesEarlyMessages ? Buffer.alloc(0) : greeting.subarray(begin + 'BEGIN\r\n'.length)
       }
       read(bytes)
     })

@@ -8,7 +8,6 @@ export function settingsOf(nodeName: string, hostRoot: string): Settings {
     namespace: 'skyhook',
     fieldValues: { nodeName, namespace: 'skyhook', hostIp: '127.0.0.1' },
     hostRoot,
-    busSocket: '/run/dbus/system_bus_socket',
     copyDirRoot: '/var/lib/skyhook',
     agentLogRoot: '/var/log/skyhook',
     runtimeRequiredTaint: parseTaint('skyhook.nvidia.com=runtime-required:NoSchedule'),

@@ -61,7 +61,7 @@ export function createScriptedSystemd() {
   const connection = createBusConnection({
     clock,
     random: createSeededRandom(1),
-    socketPath: '',
+    sockets: { bus: '', systemd: '' },
     connect: async () => bus.connect(process, async () => undefined),
   })
 

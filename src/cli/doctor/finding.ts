@@ -54,7 +54,10 @@ export const catalogue = {
   'host-error': { severity: 'error', meaning: 'Something on a host keeps its agent from starting work.' },
   'host-warning': { severity: 'warning', meaning: 'Something on a host limits what packages can do.' },
   'host-platform': { severity: 'error', meaning: 'Agents do not run on this system or architecture.' },
-  'host-bus-silent': { severity: 'error', meaning: 'The system bus of the host does not answer.' },
+  'host-bus-silent': {
+    severity: 'error',
+    meaning: 'The system bus of the host, or systemd where it has none, does not answer.',
+  },
   'host-memory-low': { severity: 'warning', meaning: 'The host has less memory left than an agent may need.' },
   'host-disk-full': { severity: 'error', meaning: 'Agents can neither record nor unpack anything on a disk.' },
   'host-disk-low': { severity: 'warning', meaning: 'A disk of the agents has little room for images of packages.' },

@@ -26,7 +26,7 @@ const fit: LocalHost = {
     copyDirRoot: { path: '/var/lib/skyhook' },
     otherFolders: [],
   },
-  bus: known(true),
+  bus: known('bus'),
   journal: known('readable'),
 }
 

@@ -15,8 +15,8 @@ export type LocalHost = {
   readonly disks: Known<readonly Disk[]>
   /** As the agents look at it; no file was written to find out. */
   readonly facts: HostFacts
-  /** Whether the system bus answers. */
-  readonly bus: Known<true>
+  /** Whether the system bus answers, or systemd where there is none. */
+  readonly bus: Known<'bus' | 'systemd'>
   /** The agents' record of what is done here. */
   readonly journal: Known<'absent' | 'readable' | 'damaged'>
 }
@@ -57,11 +57,14 @@ function checkSystem({ facts, platform, architecture, hostname }: LocalHost): Ch
   return checkOf('host', { findings, about: [hostname, ...about.filter(Boolean)].join(', ') })
 }
 
+const answers = { bus: 'the system bus answers', systemd: 'no system bus; systemd answers at its private socket' }
+
 function checkBus({ bus, hostname, platform }: LocalHost): Check {
-  if (bus.known || platform !== 'linux') return checkOf('bus', { about: bus.known ? 'the system bus answers' : '' })
+  if (bus.known || platform !== 'linux') return checkOf('bus', { about: bus.known ? answers[bus.value] : '' })
   const silent = finding('host-bus-silent', {
     message: `the system bus does not answer: ${bus.why}`,
-    remedy: 'start dbus.service or dbus-broker.service: agents run every step through it',
+    remedy:
+      'start dbus.service or dbus-broker.service: agents run every step through it. A host without it needs systemd',
     command: 'systemctl status dbus.service dbus.socket',
     objects: [{ kind: 'Host', name: hostname }],
   })

@@ -181,7 +181,7 @@ export function createInterrupter(ports: InterruptPorts): Interrupter {
     const result = await reboot(connection)
     switch (result.outcome) {
       case 'accepted':
-        return { state: 'unknown', message: 'logind accepted the request' }
+        return { state: 'unknown', message: 'the host accepted the request' }
       case 'unknown':
         return { state: 'unknown', message: result.detail }
       case 'refused':

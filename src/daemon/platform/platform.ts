@@ -1,4 +1,5 @@
 import { type BusConnection, createBusConnection } from '../../host/dbus/reconnecting.ts'
+import { hostSockets } from '../../host/dbus/sockets.ts'
 import { createHostRoot, type HostRoot } from '../../host/fs/host-root.ts'
 import { sweepPluginFiles } from '../../host/kubelet/run-plugin.ts'
 import { claimSingleAgent, type SingleAgentClaim } from '../../host/single-agent.ts'
@@ -30,7 +31,7 @@ export type Platform = {
   readonly processId: number
   /** Files of the host. */
   readonly root: HostRoot
-  /** The system bus of the host. Connects at the first use and stays connected until it is closed. */
+  /** The system bus of the host, or systemd itself. Connects at the first use and stays connected until it is closed. */
   connectBus(): BusConnection
   /** The API server. `onRequest` hears of every finished exchange. */
   connectApi(onRequest: (request: CompletedRequest) => void): KubeTransport
@@ -58,7 +59,7 @@ export type Platform = {
 export function systemPlatform(settings: Settings, providerSettings: ProviderSettings): Platform {
   const root = createHostRoot(settings.hostRoot, systemRandom)
   const connectBus = (): BusConnection =>
-    createBusConnection({ clock: systemClock, random: systemRandom, socketPath: settings.busSocket })
+    createBusConnection({ clock: systemClock, random: systemRandom, sockets: hostSockets(settings.hostRoot) })
   const loginProvider = createHostCredentialProviders(providerSettings, {
     root,
     connectBus,

@@ -26,7 +26,6 @@ test('an empty file gives the defaults', () => {
     namespace: 'ns',
     fieldValues: { nodeName: 'n', namespace: 'ns', hostIp: '127.0.0.1' },
     hostRoot: '/host',
-    busSocket: '/run/dbus/system_bus_socket',
     copyDirRoot: '/var/lib/skyhook',
     agentLogRoot: '/var/log/skyhook',
     runtimeRequiredTaint: { key: 'skyhook.nvidia.com', value: 'runtime-required', effect: 'NoSchedule' },

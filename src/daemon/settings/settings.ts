@@ -13,7 +13,6 @@ export type Settings = {
   readonly fieldValues: FieldValues
   /** Where the host's `/` is mounted in the container. */
   readonly hostRoot: string
-  readonly busSocket: string
   readonly copyDirRoot: string
   readonly agentLogRoot: string
   readonly runtimeRequiredTaint: Taint
@@ -63,7 +62,6 @@ export function readSettings(env: NodeJS.ProcessEnv, path = env['SKYHOOKD_SETTIN
     namespace,
     fieldValues: { nodeName, namespace, hostIp: env['HOST_IP'] ?? '127.0.0.1' },
     hostRoot: env['SKYHOOKD_HOST_ROOT'] ?? '/host',
-    busSocket: env['SKYHOOKD_BUS_SOCKET'] ?? '/run/dbus/system_bus_socket',
     copyDirRoot: absolutePath(text(file['copyDirRoot'], 'copyDirRoot', '/var/lib/skyhook'), `${path}: copyDirRoot`),
     agentLogRoot: absolutePath(text(file['agentLogRoot'], 'agentLogRoot', '/var/log/skyhook'), `${path}: agentLogRoot`),
     runtimeRequiredTaint: parseTaint(

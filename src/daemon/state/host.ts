@@ -1,8 +1,9 @@
 import type { BusConnection } from '../../host/dbus/reconnecting.ts'
 import type { HostRoot } from '../../host/fs/host-root.ts'
 import { readBootId } from '../../host/identity.ts'
+import { whyNoReboot } from '../../host/preflight/facts.ts'
 import { preflight, whyUnfit } from '../../host/preflight/findings.ts'
-import { type PreflightFolders, readBusFacts, readHostFacts } from '../../host/preflight/gather.ts'
+import { type PreflightFolders, readBusFacts, readContainer, readHostFacts } from '../../host/preflight/gather.ts'
 import { hostReport } from '../../host/preflight/report.ts'
 import { type Backoff, backoffMs } from '../../schemas/backoff.ts'
 import type { Clock } from '../../schemas/clock.ts'
@@ -17,6 +18,8 @@ export type HostSource = {
   readonly bootId: () => string
   /** Reads the boot id again: an agent may survive a reboot of its host. */
   refreshBootId(): Promise<void>
+  /** Why the host must not be rebooted; undefined when nothing stands against it. */
+  readonly rebootBarrier: string | undefined
   /** Names of the folders below `copyDirRoot` when `loadFolders` was called. */
   folders(): ReadonlySet<string>
   loadFolders(): Promise<void>
@@ -43,6 +46,7 @@ export async function openHost(options: {
 }): Promise<HostSource> {
   const { root, connection, clock, log, wake, signal } = options
   let bootId = await readBootId(root)
+  const rebootBarrier = whyNoReboot(await readContainer(root))
   let folders: ReadonlySet<string> = new Set()
   let busError: string | undefined // none until the first attempt to connect is over
   let busFacts: Awaited<ReturnType<typeof readBusFacts>> = {}
@@ -96,6 +100,7 @@ export async function openHost(options: {
     async refreshBootId() {
       bootId = await readBootId(root)
     },
+    rebootBarrier,
     folders: () => folders,
     async loadFolders() {
       const { copyDirRoot } = options.folders

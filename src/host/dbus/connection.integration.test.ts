@@ -17,7 +17,7 @@ async function failure(promise: Promise<unknown>): Promise<unknown> {
 async function connectFakeBus() {
   const server = await startFakeBus()
   const clock = createVirtualClock()
-  const bus: SystemBus = await connectSystemBus({ clock, socketPath: server.socketPath })
+  const bus: SystemBus = await connectSystemBus({ clock, sockets: { bus: server.socketPath, systemd: '' } })
   return {
     server,
     clock,
@@ -208,14 +208,14 @@ describe('connecting', () => {
   const clock = createVirtualClock()
 
   test('connecting fails at once without a socket', async () => {
-    const error = await failure(connectSystemBus({ clock, socketPath: '/nonexistent/bus' }))
+    const error = await failure(connectSystemBus({ clock, sockets: { bus: '/nonexistent/bus', systemd: '' } }))
     expect(error).toBeInstanceOf(NotConnectedError)
     expect(String(error)).toContain('ENOENT')
   })
 
   test('connecting fails when the bus refuses the authentication', async () => {
     await using server = await startFakeBus({ authentication: 'rejected' })
-    await expect(connectSystemBus({ clock, socketPath: server.socketPath })).rejects.toThrow(
+    await expect(connectSystemBus({ clock, sockets: { bus: server.socketPath, systemd: '' } })).rejects.toThrow(
       'refused the authentication: REJECTED',
     )
   })
@@ -223,7 +223,7 @@ describe('connecting', () => {
   test.each(['authentication', 'Hello'])('connecting times out when the bus is silent at the %s', async (where) => {
     await using server = await startFakeBus({ authentication: where === 'authentication' ? 'silent' : 'ok' })
     server.answers('Hello', 'silent')
-    const error = failure(connectSystemBus({ clock, socketPath: server.socketPath, timeoutMs: 30 }))
+    const error = failure(connectSystemBus({ clock, sockets: { bus: server.socketPath, systemd: '' }, timeoutMs: 30 }))
     await server.until(() => (where === 'authentication' ? server.clients : server.calls).length === 1)
     await clock.advance(30)
     expect(String(await error)).toContain('no answer within 30 ms')
@@ -232,7 +232,9 @@ describe('connecting', () => {
   test('connecting can be aborted', async () => {
     await using server = await startFakeBus({ authentication: 'silent' })
     const abort = new AbortController()
-    const error = failure(connectSystemBus({ clock, socketPath: server.socketPath, signal: abort.signal }))
+    const error = failure(
+      connectSystemBus({ clock, sockets: { bus: server.socketPath, systemd: '' }, signal: abort.signal }),
+    )
     await server.until(() => server.clients.length === 1)
     abort.abort(new Error('enough'))
     expect(String(await error)).toContain('enough')

@@ -1,17 +1,19 @@
 /**
- * One connection to the host's system bus.
+ * One connection to the host's system bus, or to systemd itself where the host has none.
  *
  * Nothing waits forever: every call has a timeout, everything pending is rejected when the connection ends, and bytes
  * that are not D-Bus end the connection instead of the process. The header of a message decides whether its body is
  * read: answers to pending calls and signals of expected senders only (docs/design/decisions/steps-as-units.md).
  */
+import { existsSync } from 'node:fs'
 import { connect as connectSocket } from 'node:net'
 import type { Clock } from '../../schemas/clock.ts'
-import { NotConnectedError } from './errors.ts'
+import { BusError, NotConnectedError } from './errors.ts'
 import { failpoint } from '../fs/failpoint.ts'
 import { createMessageReader, type MessageReaderOptions } from './framing.ts'
 import { createPendingCalls } from './pending-calls.ts'
-import { busDriver, createSubscriptions } from './subscriptions.ts'
+import { type BusSockets, chooseSocket } from './sockets.ts'
+import { busDriver, createPeerSubscriptions, createSubscriptions } from './subscriptions.ts'
 import { authenticationRequest, encodeMessage, messageType, readAuthentication } from './wire.ts'
 
 export type BusCall = {
@@ -37,6 +39,11 @@ export type SignalMatch = {
 export type BusSignal = { readonly sender: string; readonly path: string; readonly body: readonly unknown[] }
 
 export type SystemBus = {
+  /**
+   * The other end is systemd itself: no bus carries the calls, whatever their destination. Nobody else can be called,
+   * and nothing has a name. systemd then keeps no references to units (AddRef, RefUnit), since it counts them by name.
+   */
+  readonly isPeer: boolean
   /** Resolves, never rejects, with the reason once the connection has ended. */
   readonly closed: Promise<Error>
   /**
@@ -60,27 +67,36 @@ const defaultConnectTimeoutMs = 5_000
  * Methods that change nothing, or nothing that outlives this connection. Every other one has an effect and a failpoint.
  */
 const effectFreeMethods =
-  /^(?:Hello|AddMatch|RemoveMatch|GetNameOwner|Subscribe|RefUnit|UnrefUnit|Get|GetAll|ListUnitsByNames|ListUnitsByPatterns|ListInhibitors)$/
+  /^(?:Hello|Ping|AddMatch|RemoveMatch|GetNameOwner|Subscribe|RefUnit|UnrefUnit|Get|GetAll|ListUnitsByNames|ListUnitsByPatterns|ListInhibitors)$/
+
+/** Calls to anybody but systemd fail on a host without a bus as those to an absent service do on a bus. */
+const peerName = 'org.freedesktop.systemd1'
+const serviceUnknown = 'org.freedesktop.DBus.Error.ServiceUnknown'
 
 export type ConnectOptions = {
   readonly clock: Clock
-  readonly socketPath: string
+  readonly sockets: BusSockets
   readonly timeoutMs?: number
   readonly signal?: AbortSignal
 }
 
-/** Connects, authenticates and says Hello, all within `timeoutMs`. */
+/** Connects to the bus, or to systemd where there is none, authenticates and gets a first answer, within `timeoutMs`. */
 export async function connectSystemBus(options: ConnectOptions): Promise<SystemBus> {
-  const { clock, socketPath, timeoutMs = defaultConnectTimeoutMs, signal } = options
+  const { clock, sockets, timeoutMs = defaultConnectTimeoutMs, signal } = options
   signal?.throwIfAborted()
+  const { path: socketPath, isPeer } = chooseSocket(sockets, existsSync)
   const socket = connectSocket(socketPath)
   const pendingCalls = createPendingCalls(clock)
-  const subscriptions = createSubscriptions({
-    call: (request, onAnswer) => send(request, {}, onAnswer),
-    onDeaf: end, // deaf is worse than gone
-  })
+  const subscriptions = isPeer
+    ? createPeerSubscriptions(peerName)
+    : createSubscriptions({
+        call: (request, onAnswer) => send(request, {}, onAnswer),
+        onDeaf: end, // deaf is worse than gone
+      })
   const closed = Promise.withResolvers<Error>()
   let endReason: Error | undefined
+  /** systemd does not look at what comes together with the authentication until more comes. A bus does. */
+  let unsent: Buffer[] | undefined = isPeer ? [] : undefined
 
   function end(reason: Error): void {
     if (endReason) return
@@ -97,12 +113,17 @@ export async function connectSystemBus(options: ConnectOptions): Promise<SystemB
     onAnswer?: (values: readonly unknown[]) => void,
   ): Promise<readonly unknown[]> {
     options.signal?.throwIfAborted()
+    const isForOthers = isPeer && request.destination !== peerName
+    // chosen while the bus was away, or before a package installed one
+    if (isForOthers && !chooseSocket(sockets, existsSync).isPeer) end(new Error('the host has a system bus by now'))
     if (endReason)
       throw new NotConnectedError(`not connected to the system bus: ${endReason.message}`, { cause: endReason })
-    const { member, body = [] } = request
+    const { member, body = [], destination } = request
+    if (isForOthers) throw new BusError(serviceUnknown, `the host has no system bus, and so no ${destination}`)
     return await pendingCalls.send({ member, ...options, onAnswer }, (serial) => {
       const bytes = encodeMessage({ ...request, body, serial })
-      socket.write(bytes)
+      if (unsent) unsent.push(bytes)
+      else socket.write(bytes)
     })
   }
 
@@ -112,7 +133,12 @@ export async function connectSystemBus(options: ConnectOptions): Promise<SystemB
     return values
   }
 
-  const readChunk = createStreamReader({
+  function onAuthenticated(): void {
+    for (const bytes of unsent ?? []) socket.write(bytes)
+    unsent = undefined
+  }
+
+  const readChunk = createStreamReader(onAuthenticated, {
     isExpected: (header) => !endReason && (pendingCalls.isExpected(header) || subscriptions.isExpected(header)),
     onMessage(message) {
       if (message.header.type === messageType.signal) subscriptions.deliver(message)
@@ -132,19 +158,19 @@ export async function connectSystemBus(options: ConnectOptions): Promise<SystemB
   const onAbort = () => end(new Error('aborted while connecting', { cause: signal?.reason }))
   signal?.addEventListener('abort', onAbort, { once: true })
   try {
-    // goes out with the authentication: one round trip for both
-    await call({ ...busDriver, member: 'Hello' }, { timeoutMs })
+    // goes out to a bus with the authentication: one round trip for both
+    await call(isPeer ? ping : { ...busDriver, member: 'Hello' }, { timeoutMs })
   } catch (error) {
     signal?.throwIfAborted()
     const reason = endReason ?? (error as Error)
     end(reason)
-    throw new NotConnectedError(`cannot connect to the system bus at ${socketPath}: ${reason.message}`, {
-      cause: reason,
-    })
+    const what = isPeer ? 'no system bus, and no systemd' : 'cannot connect to the system bus'
+    throw new NotConnectedError(`${what} at ${socketPath}: ${reason.message}`, { cause: reason })
   } finally {
     signal?.removeEventListener('abort', onAbort)
   }
   return {
+    isPeer,
     closed: closed.promise,
     call,
     onSignal: (match, listener) => subscriptions.add(match, listener),
@@ -152,8 +178,16 @@ export async function connectSystemBus(options: ConnectOptions): Promise<SystemB
   }
 }
 
+/** systemd answers it on each of its objects. */
+const ping: BusCall = {
+  destination: peerName,
+  path: '/org/freedesktop/systemd1',
+  interface: 'org.freedesktop.DBus.Peer',
+  member: 'Ping',
+}
+
 /** Takes in chunks: first the answer to the authentication, then messages. */
-function createStreamReader(options: MessageReaderOptions): (chunk: Buffer) => void {
+function createStreamReader(onAuthenticated: () => void, options: MessageReaderOptions): (chunk: Buffer) => void {
   const read = createMessageReader(options)
   let authenticationReply: Buffer | undefined = Buffer.alloc(0)
   return (chunk) => {
@@ -162,6 +196,7 @@ function createStreamReader(options: MessageReaderOptions): (chunk: Buffer) => v
     const rest = readAuthentication(authenticationReply)
     if (!rest) return
     authenticationReply = undefined
+    onAuthenticated()
     read(rest)
   }
 }

@@ -17,7 +17,7 @@ function keepConnection() {
   const connection = createBusConnection({
     clock,
     random: { ...createSeededRandom(1), number: () => 0 },
-    socketPath: '',
+    sockets: { bus: '', systemd: '' },
     async connect() {
       connections++
       return bus.connect(process, async () => undefined)

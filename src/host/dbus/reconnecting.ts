@@ -3,6 +3,7 @@ import { backoffMs } from '../../schemas/backoff.ts'
 import { type Clock, type Random, sleep } from '../../schemas/clock.ts'
 import { NotConnectedError } from './errors.ts'
 import { connectSystemBus, type BusSignal, type SignalMatch, type SystemBus } from './connection.ts'
+import type { BusSockets } from './sockets.ts'
 
 export type BusState = { readonly state: 'connected' } | { readonly state: 'disconnected'; readonly why: string }
 
@@ -36,10 +37,10 @@ const closedMessage = 'the connection to the system bus is closed'
 export function createBusConnection(options: {
   readonly clock: Clock
   readonly random: Random
-  readonly socketPath: string
+  readonly sockets: BusSockets
   readonly connect?: typeof connectSystemBus
 }): BusConnection {
-  const { clock, random, socketPath, connect = connectSystemBus } = options
+  const { clock, random, sockets, connect = connectSystemBus } = options
   const closeController = new AbortController()
   const attachments = createAttachments()
   const listeners = new Set<(state: BusState) => void>()
@@ -58,7 +59,7 @@ export function createBusConnection(options: {
   async function runConnection(): Promise<Error> {
     let bus: SystemBus | undefined
     try {
-      openBus = bus = await connect({ clock, socketPath, signal: closeController.signal })
+      openBus = bus = await connect({ clock, sockets, signal: closeController.signal })
       await attachments.attach(bus)
     } catch (error) {
       openBus = undefined

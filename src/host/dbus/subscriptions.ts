@@ -61,12 +61,10 @@ export function createSubscriptions({ call, onDeaf }: SubscriptionPorts): Subscr
     })
   }
 
-  const isFromOwner = ({ match }: Subscription, { sender, interface: name, member, path }: MessageHeader): boolean =>
-    match.member === member &&
-    match.interface === name &&
-    (match.path === undefined || match.path === path) &&
-    sender !== undefined &&
-    sender === (owners.has(match.sender) ? owners.get(match.sender) : match.sender)
+  const isFromOwner = ({ match }: Subscription, header: MessageHeader): boolean =>
+    isSignalOf(match, header) &&
+    header.sender !== undefined &&
+    header.sender === (owners.has(match.sender) ? owners.get(match.sender) : match.sender)
 
   return {
     add(match, listener) {
@@ -88,12 +86,8 @@ export function createSubscriptions({ call, onDeaf }: SubscriptionPorts): Subscr
 
     deliver(message) {
       const { header } = message
-      let body: readonly unknown[]
-      try {
-        body = decodeBody(message)
-      } catch {
-        return // not what it says it is
-      }
+      const body = readBody(message)
+      if (!body) return
       const [name, , owner] = body
       if (isOwnerChange(header) && typeof name === 'string' && owners.has(name))
         owners.set(name, owner === '' ? undefined : String(owner))
@@ -104,6 +98,49 @@ export function createSubscriptions({ call, onDeaf }: SubscriptionPorts): Subscr
     },
 
     clear: () => subscriptions.clear(),
+  }
+}
+
+/**
+ * The listeners of a connection to a service itself, without a bus: signals come unasked and without a sender, and
+ * nobody but the service can send one. Those of a bus never come.
+ */
+export function createPeerSubscriptions(peerName: string): Subscriptions {
+  const subscriptions = new Set<Subscription>()
+  const isMatch = ({ match }: Subscription, header: MessageHeader): boolean =>
+    match.sender === peerName && isSignalOf(match, header)
+  return {
+    add(match, listener) {
+      const subscription = { match, listener }
+      subscriptions.add(subscription)
+      return () => subscriptions.delete(subscription)
+    },
+    isExpected: (header) =>
+      header.type === messageType.signal &&
+      header.bodyBytes <= maxSignalBytes &&
+      [...subscriptions].some((one) => isMatch(one, header)),
+    deliver(message) {
+      const body = readBody(message)
+      if (!body) return
+      const { header } = message
+      for (const one of subscriptions) {
+        if (isMatch(one, header) && (one.match.arg0 === undefined || one.match.arg0 === body[0]))
+          one.listener({ sender: peerName, path: header.path ?? '', body })
+      }
+    },
+    clear: () => subscriptions.clear(),
+  }
+}
+
+const isSignalOf = (match: SignalMatch, { interface: name, member, path }: MessageHeader): boolean =>
+  match.member === member && match.interface === name && (match.path === undefined || match.path === path)
+
+/** Undefined when the message is not what it says it is. */
+function readBody(message: ReceivedMessage): readonly unknown[] | undefined {
+  try {
+    return decodeBody(message)
+  } catch {
+    return undefined
   }
 }
 

@@ -71,6 +71,20 @@ test('a plugin reads and writes files of root alone, and none of their words is 
   expect(files()).toEqual([])
 })
 
+test('a plugin whose unit is gone at its end, without a reference, has succeeded if its job has', async () => {
+  const endsAs = (jobResult: string) =>
+    systemd.answers('StartTransientUnit', ({ body }) => {
+      const [unit, , properties] = body as [string, string, [string, Variant][]]
+      write(new Map(properties.map(([name, { value }]) => [name, value])), 'StandardOutputFileToAppend', 'the answer')
+      systemd.jobRemoved(unit, jobResult)
+      return { signature: 'o', body: ['/job/1'] }
+    })
+  endsAs('done')
+  expect(await run()).toBe('the answer')
+  endsAs('failed')
+  await expect(run()).rejects.toThrow('it failed (job failed)')
+})
+
 test('a plugin that fails leaves what it said to root alone, until it succeeds', async () => {
   carriesOut((properties) => {
     write(properties, 'StandardOutputFileToAppend', 'half an answer with hunter2')

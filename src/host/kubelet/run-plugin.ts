@@ -154,9 +154,9 @@ async function runUnit(
   timeoutMs: number,
   signal: AbortSignal,
 ): Promise<string | undefined> {
-  const ended = Promise.withResolvers<'ended' | 'interrupted' | 'overdue' | 'aborted'>()
+  const ended = Promise.withResolvers<{ readonly jobResult: string } | 'interrupted' | 'overdue' | 'aborted'>()
   const stops = [
-    units.onJobEnd((job) => job.unit === unit && ended.resolve('ended')),
+    units.onJobEnd((job) => job.unit === unit && ended.resolve({ jobResult: job.result })),
     units.onInterrupted(() => ended.resolve('interrupted')),
     clock.startTimer(timeoutMs + stopTimeoutMs + overdueMs, () => ended.resolve('overdue')),
   ]
@@ -168,11 +168,12 @@ async function runUnit(
     if (start.outcome === 'refused' || start.outcome === 'unknown')
       return `systemd: ${start.message.replaceAll(unit, 'its unit')}`
     if (signal.aborted) onAbort()
-    if ((await ended.promise) !== 'ended') {
+    const end = await ended.promise
+    if (typeof end === 'string') {
       await units.stop(unit).catch(() => false)
       return 'the connection to systemd ended while it ran'
     }
-    return await problemOf(units, unit)
+    return await problemOf(units, unit, end.jobResult)
   } catch (error) {
     return `systemd: ${describeError(error)}`
   } finally {
@@ -183,8 +184,12 @@ async function runUnit(
   }
 }
 
-async function problemOf(units: Units, unit: string): Promise<string | undefined> {
-  const end = stepEndOf(endOfUnit(await units.readSnapshot(unit)))
+async function problemOf(units: Units, unit: string, jobResult: string): Promise<string | undefined> {
+  const snapshot = await units.readSnapshot(unit)
+  if (snapshot.loadState === 'not-found')
+    // no reference kept it, without a system bus
+    return jobResult === 'done' ? undefined : `it failed (job ${jobResult}), and systemd keeps no more of it`
+  const end = stepEndOf(endOfUnit(snapshot))
   switch (end.outcome) {
     case 'exited':
       return end.code === 0 ? undefined : `it ended with exit code ${end.code}`

@@ -2,11 +2,13 @@
 export type HostFacts = {
   /** As systemd says it, such as `252.39-1~deb12u2`. */
   readonly systemd?: string | undefined
-  /** Unit of the system bus: `dbus.service` or `dbus-broker.service`. */
+  /** Unit of the system bus: `dbus.service` or `dbus-broker.service`. `none`: systemd is spoken to itself. */
   readonly bus?: string | undefined
   /** `hybrid`: the controllers are on v1, systemd's own tree on v2. */
   readonly cgroup?: 'v1' | 'v2' | 'hybrid' | undefined
   readonly kernel?: string | undefined
+  /** The host is a container. Undefined: it is none, or does not say. */
+  readonly container?: Container | undefined
   readonly os?: string | undefined
   readonly selinux?: 'disabled' | 'permissive' | 'enforcing' | undefined
   /** Security context of the agent, such as `system_u:system_r:spc_t:s0`. */
@@ -55,6 +57,36 @@ export function mountOf(mounts: readonly Mount[], path: string): Mount | undefin
     if (isAbove && mount.point.length >= (found?.point.length ?? 0)) found = mount
   }
   return found
+}
+
+export type Container = {
+  /** As its manager calls itself, such as `docker` or `systemd-nspawn`. */
+  readonly manager: string
+  /** Its boots have ids of their own. Where not, the id is the machine's, and outlives the container. */
+  readonly hasOwnBootId: boolean
+}
+
+export const bootIdPath = '/proc/sys/kernel/random/boot_id'
+
+/**
+ * What systemd says about its surroundings in /run/systemd/container. A manager that gives each boot an id, as
+ * systemd-nspawn does, mounts it over the machine's; without mounts its name has to do.
+ */
+export function containerOf(text: string | undefined, mounts: readonly Mount[]): Container | undefined {
+  const manager = text?.trim()
+  if (manager === undefined || manager === '') return undefined
+  const hasOwnBootId =
+    mounts.length === 0 ? manager === 'systemd-nspawn' : mounts.some(({ point }) => point === bootIdPath)
+  return { manager, hasOwnBootId }
+}
+
+/** Why the host must not be rebooted, for people; undefined when nothing stands against it. */
+export function whyNoReboot(container: Container | undefined): string | undefined {
+  if (container === undefined || container.hasOwnBootId) return undefined
+  return (
+    `the host is a container (/run/systemd/container: ${container.manager.slice(0, 32)}) with the boot id of its ` +
+    'machine, which stays the same when the container starts again: no reboot could be told from none'
+  )
 }
 
 /** Which hierarchy has the controllers. Undefined where none is mounted. */

@@ -124,6 +124,15 @@ describe('a fit host', () => {
     expect(whyUnfit(findings)).toBeUndefined()
   })
 
+  test('a container with the boot id of its machine is fit, with a warning that it is not rebooted', () => {
+    const findings = preflight({ ...fit, container: { manager: 'docker', hasOwnBootId: false } })
+    expect(findings).toMatchObject([
+      { id: 'no-reboot', severity: 'warning', message: expect.stringContaining('docker') as string },
+    ])
+    expect(whyUnfit(findings)).toBeUndefined()
+    expect(preflight({ ...fit, container: { manager: 'systemd-nspawn', hasOwnBootId: true } })).toEqual([])
+  })
+
   test.each(['v1', 'hybrid'] as const)('a host with cgroup %s is fit, with a warning', (cgroup) => {
     const findings = preflight({ ...fit, cgroup })
     expect(findings).toMatchObject([{ id: 'cgroup-v1', severity: 'warning' }])

@@ -1,6 +1,6 @@
 /** What stands against a host, from facts about it. Pure. */
 import { systemdVersionNumber } from '../../schemas/systemd-version.ts'
-import type { HostFacts } from './facts.ts'
+import { type HostFacts, whyNoReboot } from './facts.ts'
 
 /** An `error` keeps the agent from starting work; a `warning` is only published. */
 export type Finding = {
@@ -26,11 +26,8 @@ export function preflight(facts: HostFacts): readonly Finding[] {
     ...noexecFindings(facts),
     ...writeFindings(facts),
   ]
-  return [
-    ...errors.map((found) => ({ ...found, severity: 'error' as const })),
-    ...systemdWarnings(facts),
-    ...cgroupWarnings(facts),
-  ]
+  const warnings = [...systemdWarnings(facts), ...cgroupWarnings(facts), ...rebootWarnings(facts)]
+  return [...errors.map((found) => ({ ...found, severity: 'error' as const })), ...warnings]
 }
 
 type Problem = Omit<Finding, 'severity'>
@@ -136,6 +133,13 @@ function cgroupWarnings({ cgroup }: HostFacts): Finding[] {
       remedy: 'Boot with systemd.unified_cgroup_hierarchy=1 if packages rely on it',
     },
   ]
+}
+
+function rebootWarnings({ container }: HostFacts): Finding[] {
+  const message = whyNoReboot(container)
+  if (message === undefined) return []
+  const remedy = 'Reboot the machine yourself, or exclude the node from the nodeSelectors of Skyhooks that reboot'
+  return [{ id: 'no-reboot', severity: 'warning', message, remedy }]
 }
 
 /** Why the host cannot be worked on, for people; undefined when it can. */

@@ -46,6 +46,22 @@ describe('the mount of the copy dir', () => {
   })
 })
 
+describe('a container', () => {
+  const ownBootId = line('/proc/sys/kernel/random/boot_id', 'ro', 'tmpfs')
+  test.each<[string, string | undefined, string[], HostFacts['container']]>([
+    ['a machine', undefined, [root], undefined],
+    ['a node of kind', 'docker\n', [root], { manager: 'docker', hasOwnBootId: false }],
+    ['a host of nspawn', 'systemd-nspawn\n', [root, ownBootId], { manager: 'systemd-nspawn', hasOwnBootId: true }],
+    ['a container with an own boot id', 'lxc', [root, ownBootId], { manager: 'lxc', hasOwnBootId: true }],
+    ['a host of nspawn, its mounts unknown', 'systemd-nspawn', [], { manager: 'systemd-nspawn', hasOwnBootId: true }],
+    ['another container, its mounts unknown', 'podman', [], { manager: 'podman', hasOwnBootId: false }],
+  ])('the host is %s', async (_, text, lines, expected) => {
+    if (text !== undefined) write('/run/systemd/container', text)
+    mounts(...lines)
+    expect((await gather()).container).toEqual(expected)
+  })
+})
+
 describe('the control groups', () => {
   const v2 = line('/sys/fs/cgroup', 'rw', 'cgroup2')
   const v1 = line('/sys/fs/cgroup/memory', 'rw', 'cgroup')

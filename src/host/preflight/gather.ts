@@ -3,7 +3,16 @@ import type { Variant } from 'dbus-next/lib/variant.js'
 import type { BusConnection } from '../dbus/reconnecting.ts'
 import type { HostRoot } from '../fs/host-root.ts'
 import { unitPath } from '../systemd/unit-properties.ts'
-import { cgroupOf, type FolderFacts, type HostFacts, type Mount, mountOf, parseMounts } from './facts.ts'
+import {
+  cgroupOf,
+  type Container,
+  containerOf,
+  type FolderFacts,
+  type HostFacts,
+  type Mount,
+  mountOf,
+  parseMounts,
+} from './facts.ts'
 
 export type PreflightFolders = { readonly copyDirRoot: string; readonly agentLogRoot: string }
 
@@ -19,7 +28,8 @@ const busTimeoutMs = 2_000
 export async function readHostFacts(root: HostRoot, folders: PreflightFolders): Promise<HostFacts> {
   const { copyDirRoot, agentLogRoot } = folders
   const text = async (path: string): Promise<string | undefined> => await root.readText(path).catch(() => undefined)
-  const [mountInfo, kernel, osRelease, enforce, agentContext, hostUids, agentUids] = await Promise.all([
+  const [container, mountInfo, kernel, osRelease, enforce, agentContext, hostUids, agentUids] = await Promise.all([
+    readContainer(root),
     // the init process's, as the host's own /proc shows it: an agent in a container has other mounts
     text('/proc/1/mountinfo'),
     text('/proc/sys/kernel/osrelease'),
@@ -38,6 +48,7 @@ export async function readHostFacts(root: HostRoot, folders: PreflightFolders): 
   return {
     cgroup: cgroupOf(mounts),
     kernel: kernel?.trim(),
+    container,
     os: /^PRETTY_NAME="?([^"\n]*)/m.exec(osRelease ?? '')?.[1],
     selinux: mountInfo === undefined ? undefined : selinux,
     agentContext: agentContext?.replaceAll('\0', '').trim(),
@@ -46,6 +57,16 @@ export async function readHostFacts(root: HostRoot, folders: PreflightFolders): 
     copyDirRoot: copyDirRootFacts,
     otherFolders,
   }
+}
+
+/** Whether the host is a container; the same for as long as it is up. */
+export async function readContainer(root: Pick<HostRoot, 'readText'>): Promise<Container | undefined> {
+  const [text, mountInfo] = await Promise.all(
+    ['/run/systemd/container', '/proc/1/mountinfo'].map(
+      async (path) => await root.readText(path).catch(() => undefined),
+    ),
+  )
+  return containerOf(text, parseMounts(mountInfo ?? ''))
 }
 
 /** What only the bus tells; empty when it does not answer in time. */
@@ -68,11 +89,12 @@ export async function readBusFacts(connection: BusConnection): Promise<Pick<Host
       return undefined
     }
   }
-  const [version, bus] = await Promise.all([
+  const [version, bus, isPeer] = await Promise.all([
     get('/org/freedesktop/systemd1', `${systemd}.Manager`, 'Version'),
-    get(unitPath('dbus.service'), `${systemd}.Unit`, 'Id'),
+    get(unitPath('dbus.service'), `${systemd}.Unit`, 'Id'), // also of a unit that is not there
+    connection.withBus(async (bus) => bus.isPeer, { timeoutMs: busTimeoutMs }).catch(() => false),
   ])
-  return { systemd: version, bus }
+  return { systemd: version, bus: isPeer ? 'none' : bus }
 }
 
 async function folderFacts(root: HostRoot, mounts: readonly Mount[], path: string): Promise<FolderFacts> {

@@ -63,6 +63,28 @@ describe('a reboot', () => {
     expect(await reboot(systemd.connection)).toEqual({ outcome: 'accepted' })
   })
 
+  test.each(['DBus.Error.ServiceUnknown', 'DBus.Error.NameHasNoOwner', 'systemd1.NoSuchUnit', 'systemd1.UnitMasked'])(
+    'systemd makes the reboot where logind is absent (%s)',
+    async (error) => {
+      const systemd = createScriptedSystemd()
+      systemd.answers('ListInhibitors', { error: `org.freedesktop.${error}` })
+      systemd.answers('StartUnit', { signature: 'o', body: ['/org/freedesktop/systemd1/job/7'] })
+      expect(await reboot(systemd.connection)).toEqual({ outcome: 'accepted' })
+      const starts = systemd.calls.filter(({ member }) => member === 'StartUnit')
+      expect(starts.map(({ body }) => body)).toEqual([['reboot.target', 'replace-irreversibly']])
+    },
+  )
+
+  test('a reboot is refused while logind runs without the bus', async () => {
+    const systemd = createScriptedSystemd()
+    systemd.answers('ListInhibitors', { error: 'org.freedesktop.DBus.Error.ServiceUnknown' })
+    systemd.hostUnits.set('systemd-logind.service', { activeState: 'active' })
+    expect(await reboot(systemd.connection)).toEqual({
+      outcome: 'refused',
+      reason: 'cannot read the inhibitors: logind runs, and is not on the system bus',
+    })
+  })
+
   test('a reboot refused by logind carries the text of logind', async () => {
     const systemd = createLogin()
     systemd.answers('RebootWithFlags', { error: 'org.freedesktop.login1.BlockedByInhibitorLock', text: 'blocked' })

@@ -1,8 +1,9 @@
-/** Reboot of the host through logind, which stops services in order. */
+/** Reboot of the host through logind, or systemd where it has none. Both stop services in order. */
 import type { Variant } from 'dbus-next/lib/variant.js'
 import type { BusCall, BusCallOptions } from '../dbus/connection.ts'
 import type { BusConnection } from '../dbus/reconnecting.ts'
 import { BusError, describeError, isOutcomeUnknown, NotConnectedError } from '../dbus/errors.ts'
+import { isLive, type ListedRow, stateOf } from './unit-state.ts'
 
 const login = { destination: 'org.freedesktop.login1', path: '/org/freedesktop/login1' } as const
 const systemd = { destination: 'org.freedesktop.systemd1', path: '/org/freedesktop/systemd1' } as const
@@ -20,7 +21,7 @@ export type Inhibitor = {
 }
 
 export type RebootOutcome =
-  /** logind goes down with the host. Only a new boot id proves the reboot. */
+  /** Who accepted it goes down with the host. Only a new boot id proves the reboot. */
   | { readonly outcome: 'accepted' }
   /** The host stays up. */
   | { readonly outcome: 'refused'; readonly reason: string }
@@ -52,6 +53,7 @@ export async function reboot(connection: BusConnection, options: BusCallOptions 
   try {
     inhibitors = await listInhibitors(connection, options)
   } catch (error) {
+    if (isLogindAbsent(error)) return await rebootBySystemd(connection, options)
     // nothing was asked yet
     return { outcome: 'refused', reason: `cannot read the inhibitors: ${describeError(error)}` }
   }
@@ -62,8 +64,41 @@ export async function reboot(connection: BusConnection, options: BusCallOptions 
       reason: blockers.map(({ who, why, pid }) => `${who} (pid ${pid}) blocks it: ${why}`).join('; '),
     }
   }
+  return await outcomeOf(requestReboot(connection, { timeoutMs: rebootTimeoutMs, ...options }))
+}
+
+/** What a bus answers for a name that nobody has and nobody starts; systemd refuses to start a unit that is not there. */
+const absentServiceErrors: ReadonlySet<string> = new Set([
+  'org.freedesktop.DBus.Error.ServiceUnknown',
+  'org.freedesktop.DBus.Error.NameHasNoOwner',
+  'org.freedesktop.systemd1.NoSuchUnit',
+  'org.freedesktop.systemd1.UnitMasked',
+])
+
+const isLogindAbsent = (error: unknown): boolean => error instanceof BusError && absentServiceErrors.has(error.name)
+
+/**
+ * As `systemctl reboot` does it without logind, whose inhibitors are the only ones. A logind that runs and cannot be
+ * asked, since the bus has gone, may have some: the host stays up.
+ */
+async function rebootBySystemd(connection: BusConnection, options: BusCallOptions): Promise<RebootOutcome> {
+  const call = { ...systemd, interface: `${systemd.destination}.Manager` } as const
   try {
-    await requestReboot(connection, { timeoutMs: rebootTimeoutMs, ...options })
+    const list = { ...call, member: 'ListUnitsByNames', signature: 'as', body: [['systemd-logind.service']] }
+    const [rows] = await connection.withBus((bus) => bus.call(list, options))
+    const [row] = rows as ListedRow[]
+    if (row && isLive(stateOf(row)))
+      return { outcome: 'refused', reason: 'cannot read the inhibitors: logind runs, and is not on the system bus' }
+  } catch (error) {
+    return { outcome: 'refused', reason: `cannot find out whether logind runs: ${describeError(error)}` }
+  }
+  const start = { ...call, member: 'StartUnit', signature: 'ss', body: ['reboot.target', 'replace-irreversibly'] }
+  return await outcomeOf(connection.withBus((bus) => bus.call(start, { timeoutMs: rebootTimeoutMs, ...options })))
+}
+
+async function outcomeOf(request: Promise<unknown>): Promise<RebootOutcome> {
+  try {
+    await request
     return { outcome: 'accepted' }
   } catch (error) {
     if (isOutcomeUnknown(error)) return { outcome: 'unknown', detail: describeError(error) }

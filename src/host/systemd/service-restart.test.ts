@@ -51,6 +51,16 @@ describe('a service', () => {
     },
   )
 
+  test('a service that ends, and of which systemd keeps nothing, needs no more than its job', async () => {
+    expect(await restart(runningService({ activeState: 'inactive', type: 'oneshot' }))).toMatchObject({
+      outcome: 'not-needed',
+    })
+    expect(await restart(runningService({ activeState: 'inactive' }))).toMatchObject({ reason: 'not-active' })
+    expect(await restart(runningService({ activeState: 'inactive', type: 'oneshot' }, 'failed'))).toMatchObject({
+      reason: 'job-failed',
+    })
+  })
+
   test.each<[string, FakeUnit, string, { reason: string; detail: string }]>([
     [
       'whose job failed',

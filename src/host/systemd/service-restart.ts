@@ -87,7 +87,7 @@ export async function restartService(request: RestartRequest): Promise<RestartOu
     const [, , job] = await Promise.all([units.resetFailed(unit), units.ref(unit), units.restart(unit, { signal })])
     const result = await jobs.result(job, timeoutMs, signal)
     if (result === timedOutResult) return timedOut(request)
-    if (result === 'done') return await settledOutcome(request)
+    if (result === 'done') return (await endedUnseen(request)) ?? (await settledOutcome(request))
     return failed('job-failed', `restarting ${unit}: job ${result} (${describeEnd(await units.readSnapshot(unit))})`)
   } catch (error) {
     return errorOutcome(error, unit)
@@ -149,6 +149,17 @@ async function settledOutcome(request: RestartRequest): Promise<RestartOutcome> 
   const later = await untilNobodyRestarts(request)
   if (later.activeState !== 'active' || later.nRestarts > initial.nRestarts) return notActive(unit, later)
   return isRestarted(later) ? restarted(later) : failed('not-active', `${unit} is running, but was not restarted`)
+}
+
+/**
+ * Without a system bus nothing keeps a unit loaded that nobody needs and that has ended: it reads as one that was never
+ * started. Its job is done, so a unit that ends (Type=oneshot) has succeeded, or a condition of it does not hold.
+ */
+async function endedUnseen({ units, unit }: RestartRequest): Promise<RestartOutcome | undefined> {
+  const { activeState, isJobPending, isOneshot, invocationId, result, conditionResult } = await units.readSnapshot(unit)
+  const isForgotten = activeState === 'inactive' && !isJobPending && invocationId === undefined && conditionResult
+  if (!isForgotten || !isOneshot || result !== 'success') return undefined
+  return { outcome: 'not-needed', detail: `${unit} has ended, and systemd keeps nothing of it` }
 }
 
 /**

@@ -15,7 +15,11 @@ let arrived: (word: string) => Promise<void>
 beforeEach(async () => {
   bus = await startFakeBus()
   bus.answers('ResetFailedUnit', {})
-  connection = createBusConnection({ clock: systemClock, random: systemRandom, socketPath: bus.socketPath })
+  connection = createBusConnection({
+    clock: systemClock,
+    random: systemRandom,
+    sockets: { bus: bus.socketPath, systemd: '' },
+  })
   units = createUnits(connection)
   received = []
   let onReceived = (): void => undefined

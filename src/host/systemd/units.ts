@@ -62,7 +62,8 @@ export type Units = {
   stop(unit: string, options?: BusCallOptions): Promise<boolean>
   /**
    * Keeps a loaded unit loaded after its end, so that its result can be read; a unit started with AddRef is kept
-   * already. systemd forgets it with the connection, so it is renewed on every new one. False: no such unit.
+   * already. systemd forgets it with the connection, so it is renewed on every new one. False: no such unit. Without a
+   * system bus systemd keeps no references: a unit that ended well is gone, one that failed stays by its CollectMode.
    */
   ref(unit: string): Promise<boolean>
   unref(unit: string): Promise<boolean>
@@ -102,9 +103,16 @@ export function createUnits(connection: BusConnection): Units {
       assertUnitName(unit)
       let sentProperties = properties
       for (;;) {
-        const values = sentProperties.map(({ name, signature, value }) => [name, new Variant(signature, value)])
         try {
-          const [job] = await callManager('StartTransientUnit', 'ssa(sv)a(sa(sv))', [unit, 'fail', values, []], options)
+          const [job] = await connection.withBus(
+            async (bus) => {
+              if (bus.isPeer) sentProperties = withoutReference(sentProperties)
+              const values = sentProperties.map(({ name, signature, value }) => [name, new Variant(signature, value)])
+              const body = [unit, 'fail', values, []]
+              return await bus.call(managerCall('StartTransientUnit', 'ssa(sv)a(sa(sv))', body), options)
+            },
+            { signal: options?.signal },
+          )
           if (sentProperties.some(({ name }) => name === 'AddRef')) references.add(unit)
           return { outcome: 'started', job: String(job) }
         } catch (error) {
@@ -147,6 +155,7 @@ export function createUnits(connection: BusConnection): Units {
     stop: (unit, options) => falseIfNotFound(callManager('StopUnit', 'ss', [unit, 'replace'], options)),
     ref: async (unit) =>
       await connection.withBus(async (bus) => {
+        if (bus.isPeer) return true // it keeps none, and so the end of a unit has to be on record elsewhere
         if (references.has(unit)) return true // systemd counts: taken twice it would have to be given back twice
         references.add(unit) // before the answer, which may get lost
         const exists = await falseIfNotFound(bus.call(managerCall('RefUnit', 's', [unit])))
@@ -155,7 +164,9 @@ export function createUnits(connection: BusConnection): Units {
       }),
     async unref(unit) {
       references.delete(unit)
-      return await falseIfNotFound(callManager('UnrefUnit', 's', [unit]))
+      return await connection.withBus(
+        async (bus) => !bus.isPeer && (await falseIfNotFound(bus.call(managerCall('UnrefUnit', 's', [unit])))),
+      )
     },
     resetFailed: (unit) => falseIfNotFound(callManager('ResetFailedUnit', 's', [unit])),
     async reload(options) {
@@ -180,10 +191,17 @@ export function createUnits(connection: BusConnection): Units {
   }
 }
 
+/** systemd keeps none without a system bus. A unit that failed stays loaded by itself then, until `resetFailed`. */
+const withoutReference = (properties: readonly UnitProperty[]): readonly UnitProperty[] =>
+  properties
+    .filter(({ name }) => name !== 'AddRef')
+    .map((one) => (one.name === 'CollectMode' ? { ...one, value: 'inactive' } : one))
+
 /** The units that stay referenced: systemd drops references with the connection, so each new one takes them again. */
 function keepReferences(connection: BusConnection): Set<string> {
   const references = new Set<string>()
   connection.onConnect(async (bus) => {
+    if (bus.isPeer) return
     await Promise.all([...references].map((unit) => falseIfNotFound(bus.call(managerCall('RefUnit', 's', [unit])))))
   })
   return references

@@ -136,9 +136,12 @@ export const reasons = {
   RebootRefused: {
     ...failing,
     meaning:
-      'A reboot was refused, by an inhibitor lock, polkit or an absent logind, or the host was not shutting down a ' +
-      'minute after the request. The agent asks again, 5 s doubled up to 5 min, for as long as it takes.',
-    remedy: 'Read the message. `systemd-inhibit --list` on the host shows which programs hold an inhibitor lock.',
+      'A reboot was refused, by an inhibitor lock or polkit, or the host was not shutting down a minute after the ' +
+      'request. The agent asks again, 5 s doubled up to 5 min, for as long as it takes. Or the host is a container ' +
+      'with the boot id of its machine: then nothing of the package starts, and the node keeps its pods and no slot.',
+    remedy:
+      'Read the message. `systemd-inhibit --list` on the host shows which programs hold an inhibitor lock. Exclude ' +
+      'containers from the `nodeSelectors` of Skyhooks that reboot.',
   },
   RebootLoop: {
     ...failing,
@@ -193,8 +196,8 @@ export const reasons = {
     ...blocked,
     meaning: "The host's system bus, or systemd, does not answer. The agent asks again by itself.",
     remedy:
-      'Check that dbus and systemd answer on the host (`systemctl list-jobs`), and that `/run/dbus` is mounted into ' +
-      'the agent.',
+      'Check that dbus and systemd answer on the host (`systemctl list-jobs`), and that one of their sockets is ' +
+      'there: `/run/dbus/system_bus_socket`, or `/run/systemd/private` on a host without a bus.',
   },
   HostUnusable: {
     ...blocked,

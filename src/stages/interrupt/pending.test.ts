@@ -103,6 +103,22 @@ describe('a conditional interrupt', () => {
     expect([node.executedInterrupts, node.status()]).toEqual([['reboot'], 'complete'])
   })
 
+  test('a conditional reboot is refused before slot, cordon and drain on a host that must not be rebooted', () => {
+    const node = nodeWith({ a: pkg({ interrupt: rebootIfRequired }) }, { a: true })
+    node.rebootBarrier = 'the host is a container'
+    node.settleFor(60_000)
+    expect([node.status(), node.reason(), node.slots.length, isCordoned(node)]).toEqual([
+      'erroring',
+      'RebootRefused',
+      0,
+      false,
+    ])
+    expect([executedSteps(node, 'config'), node.executedInterrupts]).toEqual([1, []])
+    node.rebootBarrier = undefined
+    node.settleFor(60_000)
+    expect([node.executedInterrupts, node.status()]).toEqual([['reboot'], 'complete'])
+  })
+
   test('a conditional interrupt stays pending once the package has reported it', () => {
     const node = nodeWith({ a: pkg({ interrupt: rebootIfRequired }) }, { a: true })
     node.refusingPods.add('web')

@@ -1,7 +1,15 @@
 import { describe, expect, test } from 'vitest'
 import type { Companion } from '../../schemas/annotations.ts'
 import { NodeSimulator } from '../../../test/support/node-simulator/node-simulator.ts'
-import { packageWith, reboot } from '../../../test/support/node-simulator-dsl.ts'
+import {
+  cron,
+  install,
+  installedNode,
+  isCordoned,
+  packageWith,
+  pkg,
+  reboot,
+} from '../../../test/support/node-simulator-dsl.ts'
 
 const requested = { state: 'unknown', message: 'logind accepted the request' } as const
 const refused = { state: 'refused', message: 'backup (pid 321) blocks it: nightly' } as const
@@ -178,3 +186,37 @@ function requestInterruptAgain(node: NodeSimulator): void {
     annotations['skyhook.nvidia.com/nodeState_s'] = JSON.stringify(state)
   })
 }
+
+describe('a host that must not be rebooted', () => {
+  const barrier = 'the host is a container'
+  const facts = (node: NodeSimulator): unknown => [node.status(), node.reason(), node.slots.length, isCordoned(node)]
+
+  test('a package that reboots is refused before slot, cordon and drain', () => {
+    const node = new NodeSimulator()
+    node.rebootBarrier = barrier
+    node.apply('s', { packages: { a: packageWith(reboot) } })
+    node.settleFor(60_000)
+    expect(facts(node)).toEqual(['erroring', 'RebootRefused', 0, false])
+    expect([node.executedSteps, node.executedInterrupts]).toEqual([[], []])
+    node.apply('s', { packages: { a: packageWith() } })
+    node.settleFor(60_000)
+    expect([node.status(), node.executedSteps]).toEqual(['complete', install])
+  })
+
+  test('services are restarted there', () => {
+    const node = new NodeSimulator()
+    node.rebootBarrier = barrier
+    node.apply('s', { packages: { a: packageWith(cron) } })
+    node.settleFor(60_000)
+    expect([node.status(), node.executedInterrupts]).toEqual(['complete', ['service cron']])
+  })
+
+  test('a reboot that a changed key needs is refused before the package is configured', () => {
+    const node = installedNode({ configMap: { key: '1' }, configInterrupts: { key: reboot } })
+    node.rebootBarrier = barrier
+    node.apply('s', { packages: { a: pkg('1.0.0', { configMap: { key: '2' }, configInterrupts: { key: reboot } }) } })
+    node.settleFor(60_000)
+    expect(facts(node)).toEqual(['erroring', 'RebootRefused', 0, false])
+    expect([node.executedSteps, node.executedInterrupts]).toEqual([[], []])
+  })
+})

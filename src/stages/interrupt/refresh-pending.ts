@@ -1,5 +1,5 @@
 /** Pending interrupts follow the spec until they are made. */
-import type { PackageRecord, RetryingPackage } from '../../schemas/journal.ts'
+import type { PackageRecord, PendingInterrupt, RetryingPackage } from '../../schemas/journal.ts'
 import type { PackageSpec, StageName } from '../../schemas/skyhook.ts'
 import { canonicalJson } from '../../schemas/canonical-json.ts'
 import { isBeingInterrupted, pendingForInstall, pendingForSpec } from './pending.ts'
@@ -71,10 +71,27 @@ export function refreshMet(builder: PlanBuilder, entry: RetryingPackage, spec: P
 
 /** Pending and not yet under way, or failed and waiting for its next try. */
 export function interruptState(builder: PlanBuilder, entry: PackageRecord): PackageState {
-  const { name, version, progress } = entry
+  const { name, version, progress, pendingInterrupt } = entry
+  const refusal = isBeingInterrupted(builder.record, entry) ? undefined : refuseReboot(builder, name, pendingInterrupt)
+  if (refusal) return refusal
   if (progress.state !== 'retrying' || progress.retryAtMs <= builder.snapshot.nowMs)
     return { state: 'interrupt', key: keyOf(entry) }
   requeueAt(builder, progress.retryAtMs)
   const { reason, message } = progress.failure
   return { state: 'blocked', atPreparation: false, reason, message: `package ${name} ${version}: ${message}` }
+}
+
+/** A reboot that the host does not survive as a boot of its own is refused before slot, cordon and drain. */
+export function refuseReboot(
+  { snapshot: { rebootBarrier } }: PlanBuilder,
+  name: string,
+  pendingInterrupt: PendingInterrupt | undefined,
+): PackageState | undefined {
+  if (rebootBarrier === undefined || pendingInterrupt?.interrupt.type !== 'reboot') return undefined
+  return {
+    state: 'blocked',
+    atPreparation: true,
+    reason: 'RebootRefused',
+    message: `package ${name} needs a reboot: ${rebootBarrier}`,
+  }
 }

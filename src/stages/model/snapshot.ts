@@ -80,6 +80,8 @@ export type Snapshot = {
     | { readonly state: 'unusable'; readonly reason: UnusableReason; readonly message: string }
   /** What the agent found on the host, for the Node's annotation; none before it looked. */
   readonly hostReport?: string | undefined
+  /** Why the host must not be rebooted: interrupts that would are refused before the node is disturbed. */
+  readonly rebootBarrier?: string | undefined
   readonly settings: StageSettings
 }
 

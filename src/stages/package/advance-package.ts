@@ -12,6 +12,7 @@ import { ownValue } from '../../schemas/own-value.ts'
 import { pendingForStage } from '../interrupt/pending.ts'
 import {
   interruptState,
+  refuseReboot,
   refreshMet,
   refreshPending,
   refreshPendingForInstall,
@@ -132,6 +133,9 @@ function begin(builder: PlanBuilder, { entry, spec, stage, permission }: Beginni
   // what is taken off the host is its own version, also where the operator has installed it
   const isOfSpec = isNewWork && spec !== undefined && (isInstall || spec.version === entry.version)
   const { image, version, containerSHA: digest } = isOfSpec ? spec : { ...entry, containerSHA: entry.work?.digest }
+  const pendingInterrupt = pendingForStage(entry, spec, stage)
+  const refusal = isNewChange ? refuseReboot(builder, name, pendingInterrupt) : undefined
+  if (refusal) return refusal
   // also of what waits for others: a wrong image is to be known before anything starts
   const requested = { image, version, ...(digest && { digest }), ...(references && { references }) }
   const prepared = requestPreparation(builder, requested, builder.depth)
@@ -151,7 +155,7 @@ function begin(builder: PlanBuilder, { entry, spec, stage, permission }: Beginni
   if (superseded && !makesWay(builder, superseded, permission, isReady || isChecked)) return { state: 'running' }
   if (stage !== 'uninstall' && spec && !areDependenciesComplete(builder, spec)) return { state: 'dependency' }
   if (isLocked(builder, name)) return { state: 'dependency' }
-  const hasPendingInterrupt = pendingForStage(entry, spec, stage) !== undefined
+  const hasPendingInterrupt = pendingInterrupt !== undefined
   if (isChecked) return { state: 'checked', pendingInterrupt: hasPendingInterrupt }
   if (!isReady) return { state: 'preparing' }
   if (isNewChange && hasPendingInterrupt && !permission.isDrained && permission.mayStart) return { state: 'drain' }

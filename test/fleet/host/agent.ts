@@ -139,7 +139,7 @@ function platformOf(host: SimulatedHost, process: AgentProcess, options: AgentOp
       createBusConnection({
         clock,
         random,
-        socketPath: host.name,
+        sockets: { bus: host.name, systemd: '' },
         connect: async () => mortal(process, bus.connect(process, passed)),
       }),
     connectApi: (onRequest) => connect(process, false, onRequest),

@@ -77,6 +77,7 @@ export function createBus(ports: {
       })
 
     return {
+      isPeer: false,
       closed: closed.promise,
       async call(call, options = {}) {
         options.signal?.throwIfAborted()

@@ -18,7 +18,7 @@ async function startHost(run: StepRun) {
   const random = createSeededRandom(1)
   const passed = async (): Promise<void> => undefined
   const connect = async () => host.bus.connect(process, passed)
-  const units = createUnits(createBusConnection({ clock, random, socketPath: '', connect }))
+  const units = createUnits(createBusConnection({ clock, random, sockets: { bus: '', systemd: '' }, connect }))
   const root = createSimulatedRoot({ disk: host.disk, random, passed })
   await root.mkdirp('/opt')
   await root.writeFile('/opt/step.sh', '#!/bin/sh\n', 0o755)

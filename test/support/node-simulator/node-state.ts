@@ -54,6 +54,7 @@ export class NodeState {
   hostFolders: ReadonlySet<string> = new Set()
   rolledOutConfigs: Snapshot['rolledOutConfigs'] = new Map()
   host: Snapshot['host'] = { state: 'usable' }
+  rebootBarrier: string | undefined
 
   // The cluster.
   node: KubernetesNode
@@ -187,6 +188,7 @@ export class NodeState {
       slotDenials: new Map(this.slotDenials),
       distantSkyhooks: new Set(this.distantSkyhooks),
       host: this.host,
+      rebootBarrier: this.rebootBarrier,
       isNodeInDoubt: this.isNodeInDoubt,
       areSkyhooksInDoubt: this.areSkyhooksInDoubt,
       pods:

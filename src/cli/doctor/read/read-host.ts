@@ -1,5 +1,6 @@
 /** Reads the facts of the host that doctor runs on. Nothing is written. */
 import { createBusConnection } from '../../../host/dbus/reconnecting.ts'
+import { hostSockets } from '../../../host/dbus/sockets.ts'
 import { createHostRoot, type HostRoot } from '../../../host/fs/host-root.ts'
 import { type PreflightFolders, readBusFacts, readHostFacts } from '../../../host/preflight/gather.ts'
 import type { Clock, Random } from '../../../schemas/clock.ts'
@@ -7,7 +8,6 @@ import { isObject, messageOf, parseJson } from '../../../schemas/json.ts'
 import { known, type Known, unknown } from '../../../stages/model/snapshot.ts'
 import type { Disk, LocalHost } from '../host-report.ts'
 
-const busSocket = '/run/dbus/system_bus_socket'
 const busTimeoutMs = 2_000
 const journalPath = '/var/lib/skyhook/.agent/journal.json'
 
@@ -33,13 +33,13 @@ const withoutWrites = (root: HostRoot): HostRoot => ({
 })
 
 async function readBus({ clock, random }: Pick<HostRequest, 'clock' | 'random'>): Promise<{
-  readonly bus: Known<true>
+  readonly bus: LocalHost['bus']
   readonly busFacts: Awaited<ReturnType<typeof readBusFacts>>
 }> {
-  const connection = createBusConnection({ clock, random, socketPath: busSocket })
+  const connection = createBusConnection({ clock, random, sockets: hostSockets() })
   try {
-    await connection.withBus(async () => undefined, { timeoutMs: busTimeoutMs })
-    return { bus: known(true), busFacts: await readBusFacts(connection) }
+    const isPeer = await connection.withBus(async (bus) => bus.isPeer, { timeoutMs: busTimeoutMs })
+    return { bus: known(isPeer ? 'systemd' : 'bus'), busFacts: await readBusFacts(connection) }
   } catch (error) {
     return { bus: unknown(messageOf(error)), busFacts: {} }
   } finally {

@@ -1,6 +1,7 @@
 /** A host for one run: a base below, a folder for what changes above, systemd-nspawn around. It reboots and crashes. */
 import type { Variant } from 'dbus-next/lib/variant.js'
 import { type BusConnection, createBusConnection } from '../../../host/dbus/reconnecting.ts'
+import { hostSockets } from '../../../host/dbus/sockets.ts'
 import { createHostRoot, type HostRoot } from '../../../host/fs/host-root.ts'
 import { createUnits, type Units } from '../../../host/systemd/units.ts'
 import { type Clock, type Random, sleep } from '../../../schemas/clock.ts'
@@ -57,7 +58,7 @@ export async function bootThrowAwayHost(options: HostOptions): Promise<ThrowAway
   const { clock, random, signal, environment, root, base, folder, network, prepare } = options
   const name = `skyhook-run-${random.hex(4)}`
   const mount = `${folder}/host` // a stable path across reboots
-  const connection = createBusConnection({ clock, random, socketPath: `${mount}/run/dbus/system_bus_socket` })
+  const connection = createBusConnection({ clock, random, sockets: hostSockets(mount) })
   const units = createUnits(connection)
   const failure = Promise.withResolvers<string>()
   let boot: Boot | undefined
