@@ -62,6 +62,8 @@ export async function startMachine({ suite, isPrepared, cacheParts }: MachineOpt
       stdio: ['ignore', 'pipe', 'inherit'],
     })
   let qemu: ChildProcess | undefined
+  process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
+  for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1))
   const stop = async (): Promise<void> => {
     if (qemu?.exitCode === null && qemu.signalCode === null) {
       const ended = new Promise((resolve) => qemu?.once('exit', resolve))
@@ -77,7 +79,9 @@ export async function startMachine({ suite, isPrepared, cacheParts }: MachineOpt
     const [port, isEmulated] = [await freePort(), !hasKvm()]
     const startMs = performance.now()
     const consoleLog = join(folder, 'console.log')
-    qemu = spawn('qemu-system-x86_64', parametersOf({ system, project, consoleLog, port, isEmulated }), {
+    const parameters = parametersOf({ system, project, consoleLog, port, isEmulated })
+    // it does not outlive this process
+    qemu = spawn('setpriv', ['--pdeathsig', 'KILL', 'qemu-system-x86_64', ...parameters], {
       stdio: ['ignore', 'ignore', 'inherit'],
     })
     const options = [
