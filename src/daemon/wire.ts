@@ -339,7 +339,7 @@ export async function wire({ settings, platform, isTimeContinued, signal }: Wire
           failures: failures.current(),
           host: host.state(),
           hostReport: host.report(),
-          rebootBarrier: host.rebootBarrier,
+          rebootBarrier: host.rebootBarrier(),
           wallOffsetMs: wallOffsetMs(clock),
           answerMs: answers.currentMs(),
           spreadMs: waitReportDelayMs(fleet.agents(), nodeName),

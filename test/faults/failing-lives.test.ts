@@ -23,7 +23,7 @@ const unreportedFiles: Readonly<Record<string, RegExp>> = {
   'nothing may be written to the Node before the host is claimed: the log says it':
     /agent\.sock|mkdirp \/run\/skyhook$/,
   'a look at the host, which concerns only work that is to start (preflight has its own tests)':
-    /^readText \/(proc|etc|sys)\/|\.preflight$|^(mkdirp|realPath) \/(var\/lib\/skyhook(\/\.agent)?|var\/log\/skyhook|run\/skyhook)$/,
+    /^readText \/(proc|etc|sys|run\/systemd)\/|\.preflight$|^(mkdirp|realPath) \/(var\/lib\/skyhook(\/\.agent)?|var\/log\/skyhook|run\/skyhook)$/,
   'a poll while nothing is to do: the log says it': /\/s\/status$/,
   'housekeeping that is repeated later: the log says it':
     /^(list .*(root-files|\.agent\/output|\/skyhook\/s)|readdir .*\/\.agent|remove .*-UID-1)$/,

@@ -19,7 +19,7 @@ export type HostSource = {
   /** Reads the boot id again: an agent may survive a reboot of its host. */
   refreshBootId(): Promise<void>
   /** Why the host must not be rebooted; undefined when nothing stands against it. */
-  readonly rebootBarrier: string | undefined
+  rebootBarrier(): string | undefined
   /** Names of the folders below `copyDirRoot` when `loadFolders` was called. */
   folders(): ReadonlySet<string>
   loadFolders(): Promise<void>
@@ -46,7 +46,7 @@ export async function openHost(options: {
 }): Promise<HostSource> {
   const { root, connection, clock, log, wake, signal } = options
   let bootId = await readBootId(root)
-  const rebootBarrier = whyNoReboot(await readContainer(root))
+  let rebootBarrier = whyNoReboot(await readContainer(root))
   let folders: ReadonlySet<string> = new Set()
   let busError: string | undefined // none until the first attempt to connect is over
   let busFacts: Awaited<ReturnType<typeof readBusFacts>> = {}
@@ -63,6 +63,7 @@ export async function openHost(options: {
       busFacts = await readBusFacts(connection)
     }
     const facts = { ...(await readHostFacts(root, options.folders)), ...busFacts }
+    rebootBarrier = whyNoReboot(facts.container)
     const findings = preflight(facts)
     const why = whyUnfit(findings)
     const next = hostReport(facts, findings)
@@ -100,7 +101,7 @@ export async function openHost(options: {
     async refreshBootId() {
       bootId = await readBootId(root)
     },
-    rebootBarrier,
+    rebootBarrier: () => rebootBarrier,
     folders: () => folders,
     async loadFolders() {
       const { copyDirRoot } = options.folders

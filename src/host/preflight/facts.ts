@@ -7,8 +7,8 @@ export type HostFacts = {
   /** `hybrid`: the controllers are on v1, systemd's own tree on v2. */
   readonly cgroup?: 'v1' | 'v2' | 'hybrid' | undefined
   readonly kernel?: string | undefined
-  /** The host is a container. Undefined: it is none, or does not say. */
-  readonly container?: Container | undefined
+  /** The host is a container. Undefined: it is none, or does not say. `unreadable`: it says something. */
+  readonly container?: Container | 'unreadable' | undefined
   readonly os?: string | undefined
   readonly selinux?: 'disabled' | 'permissive' | 'enforcing' | undefined
   /** Security context of the agent, such as `system_u:system_r:spc_t:s0`. */
@@ -81,7 +81,9 @@ export function containerOf(text: string | undefined, mounts: readonly Mount[]):
 }
 
 /** Why the host must not be rebooted, for people; undefined when nothing stands against it. */
-export function whyNoReboot(container: Container | undefined): string | undefined {
+export function whyNoReboot(container: HostFacts['container']): string | undefined {
+  if (container === 'unreadable')
+    return '/run/systemd/container cannot be read: a container with the boot id of its machine must not be rebooted'
   if (container === undefined || container.hasOwnBootId) return undefined
   return (
     `the host is a container (/run/systemd/container: ${container.manager.slice(0, 32)}) with the boot id of its ` +

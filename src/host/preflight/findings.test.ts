@@ -133,6 +133,12 @@ describe('a fit host', () => {
     expect(preflight({ ...fit, container: { manager: 'systemd-nspawn', hasOwnBootId: true } })).toEqual([])
   })
 
+  test('a host that does not tell whether it is a container is fit, with a warning that it is not rebooted', () => {
+    const findings = preflight({ ...fit, container: 'unreadable' })
+    expect(findings).toMatchObject([{ id: 'no-reboot', severity: 'warning' }])
+    expect(whyUnfit(findings)).toBeUndefined()
+  })
+
   test.each(['v1', 'hybrid'] as const)('a host with cgroup %s is fit, with a warning', (cgroup) => {
     const findings = preflight({ ...fit, cgroup })
     expect(findings).toMatchObject([{ id: 'cgroup-v1', severity: 'warning' }])

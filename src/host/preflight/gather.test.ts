@@ -60,6 +60,12 @@ describe('a container', () => {
     mounts(...lines)
     expect((await gather()).container).toEqual(expected)
   })
+
+  test('a host whose file about it cannot be read does not count as a machine', async () => {
+    mkdirSync(join(host, '/run/systemd/container'), { recursive: true })
+    mounts(root)
+    expect((await gather()).container).toBe('unreadable')
+  })
 })
 
 describe('the control groups', () => {

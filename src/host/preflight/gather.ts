@@ -5,7 +5,6 @@ import type { HostRoot } from '../fs/host-root.ts'
 import { unitPath } from '../systemd/unit-properties.ts'
 import {
   cgroupOf,
-  type Container,
   containerOf,
   type FolderFacts,
   type HostFacts,
@@ -60,13 +59,14 @@ export async function readHostFacts(root: HostRoot, folders: PreflightFolders): 
 }
 
 /** Whether the host is a container; the same for as long as it is up. */
-export async function readContainer(root: Pick<HostRoot, 'readText'>): Promise<Container | undefined> {
-  const [text, mountInfo] = await Promise.all(
-    ['/run/systemd/container', '/proc/1/mountinfo'].map(
-      async (path) => await root.readText(path).catch(() => undefined),
-    ),
-  )
-  return containerOf(text, parseMounts(mountInfo ?? ''))
+export async function readContainer(root: Pick<HostRoot, 'readText'>): Promise<HostFacts['container']> {
+  try {
+    const text = await root.readText('/run/systemd/container')
+    const mountInfo = await root.readText('/proc/1/mountinfo').catch(() => undefined)
+    return containerOf(text, parseMounts(mountInfo ?? ''))
+  } catch {
+    return 'unreadable'
+  }
 }
 
 /** What only the bus tells; empty when it does not answer in time. */

@@ -13,7 +13,7 @@ export function hostReport(facts: HostFacts, findings: readonly Finding[]): stri
     bus: cut(facts.bus),
     cgroup: facts.cgroup,
     kernel: cut(facts.kernel),
-    container: cut(facts.container?.manager),
+    container: facts.container === 'unreadable' ? undefined : cut(facts.container?.manager),
     os: cut(facts.os),
     selinux: facts.selinux,
     copyDirRoot: mount && { fileSystem: cut(mount.fileSystem), flags: cut(mount.options.join(',')) },

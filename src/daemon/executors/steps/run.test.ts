@@ -66,7 +66,7 @@ beforeEach(() => {
     hostSource: {
       bootId: () => 'boot-1',
       refreshBootId: async () => undefined,
-      rebootBarrier: undefined,
+      rebootBarrier: () => undefined,
       folders: () => new Set(),
       loadFolders: async () => undefined,
       checkFitness: async () => undefined,
