@@ -3,15 +3,7 @@ import type { Variant } from 'dbus-next/lib/variant.js'
 import type { BusConnection } from '../dbus/reconnecting.ts'
 import type { HostRoot } from '../fs/host-root.ts'
 import { unitPath } from '../systemd/unit-properties.ts'
-import {
-  cgroupOf,
-  containerOf,
-  type FolderFacts,
-  type HostFacts,
-  type Mount,
-  mountOf,
-  parseMounts,
-} from './facts.ts'
+import { cgroupOf, containerOf, type FolderFacts, type HostFacts, type Mount, mountOf, parseMounts } from './facts.ts'
 
 export type PreflightFolders = { readonly copyDirRoot: string; readonly agentLogRoot: string }
 
