@@ -99,7 +99,8 @@ async function runPart(part: Part, suite: Suite): Promise<boolean> {
 }
 
 function installQemu(): void {
-  const { status } = spawnSync('sh', ['-c', 'command -v qemu-system-x86_64 ssh debootstrap mke2fs'], {
+  const programs = ['qemu-system-x86_64', 'ssh', 'debootstrap', 'mke2fs']
+  const { status } = spawnSync('sh', ['-ec', programs.map((one) => `command -v ${one}`).join('; ')], {
     stdio: 'ignore',
   })
   if (status === 0) return
