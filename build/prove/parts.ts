@@ -150,6 +150,9 @@ const chaos: Part = {
   },
 }
 
+/** What one takes where its processor is emulated, or more. */
+const machineMinutes = 40
+
 const machines: Part = {
   name: 'virtual machines',
   isShort: false,
@@ -159,6 +162,7 @@ const machines: Part = {
     return { proven: record.names().length, of: suites.length, sources: record.sources }
   },
   async run(run, minutes) {
+    if (minutes !== undefined && minutes < machineMinutes) return
     const record = await openPassed('machine')
     const left = suites.filter((suite) => !record.has(suite))
     await eachWithin(left, minutes, (suite) => run([node, 'test/machine/campaign.ts', '--suite', suite]))
