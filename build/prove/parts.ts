@@ -150,7 +150,7 @@ const chaos: Part = {
   },
 }
 
-/** What one takes where its processor is emulated, or more. */
+/** An estimate for one whose processor is emulated. */
 const machineMinutes = 40
 
 const machines: Part = {
