@@ -106,8 +106,10 @@ function installQemu(): void {
   if (status === 0) return
   const packages = ['qemu-system-x86', 'openssh-client', 'debootstrap', 'e2fsprogs']
   console.log(`installing ${packages.join(' ')}`)
-  const install = ['-qqy', '-o', 'DPkg::Lock::Timeout=300', 'install', '--no-install-recommends', ...packages]
-  if (spawnSync('apt-get', install, { stdio: ['ignore', 'ignore', 'inherit'] }).status === 0) return
+  const install = `apt-get -qqy -o DPkg::Lock::Timeout=300 install --no-install-recommends ${packages.join(' ')}`
+  const command = `${install} || { apt-get -qq update && ${install}; }`
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
+  if (spawnSync('sh', ['-c', command], { env, stdio: ['ignore', 'ignore', 'inherit'] }).status === 0) return
   throw new Error(`these Debian packages are missing: ${packages.join(' ')}`)
 }
 
