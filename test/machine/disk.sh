@@ -4,9 +4,9 @@
 #        disk.sh project FOLDER FILE     a disk with a clone of the checkout in FOLDER, and programs of the cache
 # WITH=sandbox: the system has what the sandbox and the tests would install. CACHE_PARTS: what of the cache goes along.
 set -euo pipefail
-cache=${SKYHOOKD_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/skyhookd}
-say() { echo "machine: $*" >&2; }
-die() { say "$*"; exit 1; }
+here=$(cd "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/../sandbox" && pwd)
+# shellcheck source=/dev/null
+for file in common machine base; do . "$here/$file.sh"; done
 
 # What an installation with a server's defaults has, and what the README asks for: git and make.
 packages=systemd,systemd-sysv,systemd-resolved,dbus,udev,libpam-systemd,openssh-server,iproute2,procps,kmod,apparmor
@@ -14,24 +14,17 @@ packages+=,ca-certificates,initramfs-tools,linux-image-cloud-amd64,git,make
 [[ ${WITH:-} != sandbox ]] ||
   packages+=,systemd-container,debootstrap,openssl,iptables,curl,dbus-daemon,perl-base,e2fsprogs,libatomic1
 
-mirror() { # the one that this machine uses
-  local found
-  found=${DEBIAN_MIRROR:-$(apt-get indextargets --format '$(ORIGIN) $(COMPONENT) $(RELEASE) $(REPO_URI)' 'Created-By: Packages' |
-    awk '$1 == "Debian" && $2 == "main" && $3 !~ /-/ { print $4; exit }')}
-  [[ -n $found ]] || die "apt names no Debian source: set DEBIAN_MIRROR"
-  echo "${found%/}"
-}
-
 system() { # system SUITE
-  local suite=$1 disk partial root unit
-  disk=$cache/machine-$suite${WITH:+-$WITH}-$( (declare -f system; echo "$packages") | sha256sum | cut -c1-12)
+  local suite=$1 disk partial root unit mirror
+  disk=$CACHE/machine-$suite${WITH:+-$WITH}-$( (declare -f system; echo "$packages") | sha256sum | cut -c1-12)
   partial=$disk.partial root=$disk.partial/root
   if [[ ! -d $disk ]]; then
+    mirror=$(debian_mirror) || die "apt names no Debian source to make machines from: set DEBIAN_MIRROR"
     say "making the disk of a Debian $suite, once; about two minutes"
     rm -rf --one-file-system "$partial"
     mkdir -p "$root"
     # in a mount namespace of its own: debootstrap mounts /proc in there, and may be killed
-    unshare --mount --propagation slave debootstrap --variant=minbase --include="$packages" "$suite" "$root" "$(mirror)" \
+    unshare --mount --propagation slave debootstrap --variant=minbase --include="$packages" "$suite" "$root" "$mirror" \
       >"$partial/log" 2>&1 || die "debootstrap failed: see $partial/log"
     printf '/dev/vda / ext4 defaults 0 1\n/dev/vdb /project ext4 defaults 0 2\n' >"$root/etc/fstab"
     echo machine >"$root/etc/hostname"
@@ -66,7 +59,8 @@ project() { # project FOLDER FILE
   git -C "$folder" ls-files -o --exclude-standard -z | tar -C "$folder" --null -T - -cf - | tar -C "$tree/skyhookd" -xf -
   cp -L /etc/ssl/certs/ca-certificates.crt "$tree/" # a proxy of this machine's network is trusted there, too
   # shellcheck disable=SC2086 # patterns
-  (cd "$cache" && cp -a --parents ${CACHE_PARTS:-bin/kubernetes-*} "$tree/cache/")
+  (cd "$CACHE" && cp -a --parents ${CACHE_PARTS:-bin/kubernetes-*} "$tree/cache/") ||
+    die "$CACHE lacks one of ${CACHE_PARTS:-bin/kubernetes-*}: bin/sandbox prepare makes them"
   truncate -s 32G "$file"
   mke2fs -q -F -t ext4 -O ^has_journal -E lazy_itable_init=1 -d "$tree" "$file"
   rm -rf "$tree"
