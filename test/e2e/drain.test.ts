@@ -113,12 +113,13 @@ describe.concurrent('a pod that does not go', () => {
     onTestFinished,
   }) => {
     const { name, node, shop, apply, reasonHas, isComplete, uidOf } = await scene(onTestFinished, 'node-3')
-    await shop.pod('slow', node, { arguments: ['stubborn'], graceSeconds: 4 })
+    // longer than a reason may take: of a shorter wait nothing has to be said
+    await shop.pod('slow', node, { arguments: ['stubborn'], graceSeconds: 12 })
     await shop.pod('tolerant', node, { tolerations: [{ operator: 'Exists' }] })
     const tolerant = uidOf('tolerant')
     await apply()
     await cluster.history.eventually('the reason names it', reasonHas(`waiting for ${name}/slow to end`), maxReactionMs)
-    await cluster.history.eventually('the node is complete', isComplete, 15_000)
+    await cluster.history.eventually('the node is complete', isComplete, 23_000)
     await cluster.history.never('work beside a pod that ends', (view) => {
       const runs = shop.pods(view, 'slow').some(({ status }) => status?.phase === 'Running')
       return runs && Object.keys(publishedState(view.nodes.get(node), name).state).length > 0 && 'work started'
