@@ -55,8 +55,7 @@ async function onVirtualTime(): Promise<void> {
   for (const file of searches.known) console.log(`known: ${file} (unchanged since it passed)`)
   if (searches.run.length > 0)
     searches.markPassed(await tests(['model', 'search'], { env: thorough, parameters: searches.run }))
-  if (samples.searches) await tests('model', samples.searches)
-  for (const sample of [...samples.mutants, ...samples.fleets]) await campaign(...sample)
+  for (const sample of [...samples.searches, ...samples.mutants, ...samples.fleets]) await campaign(...sample)
 }
 
 async function realParts(): Promise<void> {

@@ -1,11 +1,11 @@
 /** The parts of `make prove`: what each has proven of these sources so far, and how it gets on. */
 import { mutants as productBugs } from '../../test/fleet/mutants/all.ts'
-import { readOpenSeeds } from '../../test/fleet/run/open-seeds.ts'
 import { openRecord } from '../../test/fleet/run/record.ts'
 import { suites } from '../../test/machine/machine.ts'
 import { openPassed, recordOf } from '../campaigns.ts'
 import { mutantId, mutants as daemonBugs } from '../daemon-mutants.ts'
-import { changedSearches, thorough } from '../test/searches.ts'
+import { type OpenSeed, readOpenSeeds } from '../../test/support/open-seeds.ts'
+import { changedSearches, type Searches, thorough } from '../test/searches.ts'
 import { chaosRuns } from './chaos-runs.ts'
 
 export type State = { readonly proven: number; readonly of: number | undefined; readonly sources: string }
@@ -30,6 +30,7 @@ const chaosMinutes = { all: 30, atOnce: 10 }
 const { execPath: node } = process
 const limit = (minutes: number | undefined): string[] => (minutes === undefined ? [] : ['--minutes', String(minutes)])
 const fleets = 'test/fleet/run/campaign.ts'
+const movingSearches = 'test/model/campaign.ts'
 
 /** Runs nothing more once the minutes are over. */
 async function eachWithin<T>(
@@ -44,6 +45,9 @@ async function eachWithin<T>(
   }
 }
 
+const searchOf = async ({ seed, of }: OpenSeed): Promise<Searches> =>
+  await changedSearches([of], { SEARCH_SEED: String(seed) })
+
 const openSeeds: Part = {
   name: 'open seeds',
   isShort: true,
@@ -52,12 +56,18 @@ const openSeeds: Part = {
     const { sources, file } = await recordOf('fleet')
     const record = await openRecord(file)
     const seeds = readOpenSeeds()
-    return { proven: seeds.filter(({ seed }) => record.has(seed)).length, of: seeds.length, sources }
+    const isProven = async (open: OpenSeed): Promise<boolean> =>
+      open.of === 'fleets' ? record.has(open.seed) : (await searchOf(open)).known.length > 0
+    const proven = (await Promise.all(seeds.map(isProven))).filter(Boolean)
+    return { proven: proven.length, of: seeds.length, sources }
   },
   run: (run, minutes) =>
-    eachWithin(readOpenSeeds(), minutes, ({ seed }) =>
-      run([node, fleets, '--seeds', '1', '--first', String(seed), '--continue']),
-    ),
+    eachWithin(readOpenSeeds(), minutes, async (open) => {
+      const seed = String(open.seed)
+      if (open.of === 'fleets') return await run([node, fleets, '--seeds', '1', '--first', seed, '--continue'])
+      const search = await searchOf(open)
+      if (await run([node, movingSearches, '--seed', seed, open.of])) search.markPassed([open.of])
+    }),
 }
 
 const searches: Part = {

@@ -20,6 +20,6 @@ test('each sample moves with the commit, beside a part that stays', () => {
 
 test('a tree without git has the fixed parts', () => {
   const { fleets, searches, chaos } = samplesOf(undefined)
-  expect([fleets.length, searches]).toEqual([1, undefined])
+  expect([fleets.length, searches]).toEqual([1, []])
   expect(chaos[0]?.slice(-2)).toEqual(['--seed', '1'])
 })

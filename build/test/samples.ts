@@ -12,10 +12,8 @@ export type Samples = {
   readonly mutants: readonly SampleRun[]
   readonly crashPoints: readonly SampleRun[]
   readonly chaos: readonly SampleRun[]
-  /** Lives that no commit before has seen, in tests of the project `model`; undefined without a commit. */
-  readonly searches:
-    | { readonly env: Readonly<Record<string, string>>; readonly parameters: readonly string[] }
-    | undefined
+  /** Lives that no commit before has seen. */
+  readonly searches: readonly SampleRun[]
 }
 
 /** Fleets take half a second of processor time each. */
@@ -32,12 +30,6 @@ const movingCases = 4
 /** Each kind of fault and edit once, whatever the seed; booting and the last rollouts take two more. */
 const chaosMinutes = 2
 
-/** Files whose lives are random. That a search finds a wrong decision is a matter of its seed. */
-const randomSearches = ['corrections', 'hostile', 'random-lives', 'reboots', 'waits'].map(
-  (name) => `test/model/${name}.test.ts`,
-)
-const withoutWrongDecisions = '^(?!.*the search catches)'
-
 /** `commit`: the hash of HEAD. Without one there are only the fixed parts. */
 export function samplesOf(commit: string | undefined): Samples {
   const number = commit === undefined ? undefined : numberOfCommit(commit)
@@ -53,9 +45,6 @@ export function samplesOf(commit: string | undefined): Samples {
     ],
     crashPoints: [['test/faults/campaign.ts', '--runners', '2', '--sample', String(movingCases), '--shift', shift]],
     chaos: [['test/chaos/campaign.ts', '--minutes', String(chaosMinutes), '--seed', String((number ?? 1) % 100_000)]],
-    searches:
-      number === undefined
-        ? undefined
-        : { env: { SEARCH_SEED: shift }, parameters: [...randomSearches, '-t', withoutWrongDecisions] },
+    searches: number === undefined ? [] : [['test/model/campaign.ts', '--seed', shift, '--open']],
   }
 }

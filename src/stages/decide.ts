@@ -93,7 +93,7 @@ export function decide(snapshot: Snapshot, lastReasons: ReadonlyMap<string, Time
     ...decisions.flatMap((decision) => decision.actions),
     ...surplusSlots(snapshot, {
       journal,
-      usesControlPlane: decisions.some(({ usesControlPlane }) => usesControlPlane),
+      needsControlPlane: decisions.some(({ usesControlPlane, cordon }) => usesControlPlane || cordon === 'on'),
     }),
   ]
   const certain = snapshot.isNodeInDoubt === true ? actions.filter((action) => !needsCertainNode(action)) : actions

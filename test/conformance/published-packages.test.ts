@@ -172,7 +172,9 @@ describe.concurrent('a published package', () => {
       'kdump|1.1.0': { stage: 'uninstall', state: 'unknown' }, // three attempts failed, its rest is left behind
       'other|1.1.1': { state: 'complete' },
     })
-    expect(hasEvent(cluster.history.now, node, 'UninstallFailed', work.name, 'kdump')).toBe(true)
+    await cluster.history.eventually('an Event says what is left behind', (view) =>
+      hasEvent(view, node, 'UninstallFailed', work.name, 'kdump'),
+    )
     expect(await cluster.host(node).bootId()).toBe(boot)
   })
 })

@@ -89,7 +89,9 @@ describe('rollout.yaml', () => {
       expect(await cluster.host(node).read('/etc/bcp/csp')).toBe('azure\n')
       expect(await cluster.host(node).read('/etc/nvssh/roles.conf')).toBe('AllowGroups admins\n')
       expect(await cluster.host(node).read('/etc/bcp/interrupted')).toBe(`${await cluster.host(node).bootId()}\n`)
-      expect(hasEvent(cluster.history.now, node, 'InterruptCompleted', name, 'service cron')).toBe(true)
+      await cluster.history.eventually('an Event reports the restart', (view) =>
+        hasEvent(view, node, 'InterruptCompleted', name, 'service cron'),
+      )
     },
   )
 

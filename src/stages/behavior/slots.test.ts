@@ -2,10 +2,13 @@ import { describe, expect, test } from 'vitest'
 import { NodeSimulator } from '../../../test/support/node-simulator/node-simulator.ts'
 import { pkg } from '../../../test/support/node-simulator-dsl.ts'
 import type { Interrupt, PackageSpec } from '../../schemas/skyhook.ts'
+import type { Action } from '../model/plan.ts'
 import type { OwnSlot } from '../model/snapshot.ts'
 
 const reboot: Interrupt = { type: 'reboot' }
 const rebooting = (): Record<string, PackageSpec> => ({ a: { ...pkg('1.0.0'), interrupt: reboot } })
+
+const isCordon = (action: Action): boolean => action.do === 'publish' && action.patch.unschedulable === true
 
 /** A node that is drained, with a step on its way to the reboot. */
 function nodeAtWork(labels: Record<string, string> = {}): NodeSimulator {
@@ -202,6 +205,24 @@ describe('a slot that turns up', () => {
     node.slots = [slotOf({})]
     node.settle()
     expect(node.slots).toEqual([])
+  })
+
+  test('a slot of the control plane that nothing uses stays while a plan cordons', () => {
+    const node = new NodeSimulator()
+    node.hangingPackages.add('a')
+    node.apply('s', { packages: rebooting() })
+    node.settleUntil(() => node.slots[0]?.ownership === 'confirmed')
+    node.slotAppears('s', 'control-plane')
+    const plans = []
+    for (let round = 0; round < 10; round++) {
+      node.step()
+      plans.push(node.lastPlan?.actions ?? [])
+    }
+    const cordoning = plans.find((actions) => actions.some(isCordon))
+    expect(cordoning?.map(({ do: what }) => what)).not.toContain('releaseSlot')
+    node.finishHanging('a')
+    node.settleFor(20_000)
+    expect([node.status(), node.slots]).toEqual(['complete', []])
   })
 
   test('a second slot is released while the first one carries the work', () => {

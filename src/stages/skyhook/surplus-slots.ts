@@ -10,16 +10,16 @@ import { bestSlot, isOwned } from './slot.ts'
  * be there (a CREATE that was answered late, an etcd that was restored, an earlier registration of the node), it shows
  * up among the own slots and goes by one of these rules:
  *
- * | slot                                              | goes when                                       |
- * |---------------------------------------------------|-------------------------------------------------|
- * | of an earlier registration of the node            | it is seen                                      |
- * | a second one of its scope                         | the first is known to be ours                   |
- * | of a Skyhook that neither cluster nor journal has | no step, interrupt or cordon of it is left      |
- * | the control plane's                               | no plan uses it, no cordon or interrupt is left |
+ * | slot                                              | goes when                                                  |
+ * |---------------------------------------------------|------------------------------------------------------------|
+ * | of an earlier registration of the node            | it is seen                                                 |
+ * | a second one of its scope                         | the first is known to be ours                              |
+ * | of a Skyhook that neither cluster nor journal has | no step, interrupt or cordon of it is left                 |
+ * | the control plane's                               | no plan uses it or cordons, no cordon or interrupt is left |
  */
 export function surplusSlots(
   snapshot: Snapshot,
-  { journal, usesControlPlane }: { readonly journal: Journal; readonly usesControlPlane: boolean },
+  { journal, needsControlPlane }: { readonly journal: Journal; readonly needsControlPlane: boolean },
 ): readonly Action[] {
   if (!snapshot.slots.known) return []
   const former = snapshot.slots.value.filter(({ isFormer }) => isFormer)
@@ -29,7 +29,7 @@ export function surplusSlots(
         ...former,
         ...secondSlots(current),
         ...foreignSlots(snapshot, journal, current),
-        ...(isControlPlaneUnused(snapshot, journal, usesControlPlane) ? firstOf(current, 'control-plane') : []),
+        ...(isControlPlaneUnused(snapshot, journal, needsControlPlane) ? firstOf(current, 'control-plane') : []),
       ]
     : former
   return [...new Set(surplus)].map((slot) => ({ do: 'releaseSlot', key: `slot/${slot.lease}/${slot.uid}`, slot }))
@@ -71,7 +71,7 @@ function foreignSlots(
 const isFreeOf = (snapshot: Snapshot, { skyhook }: OwnSlot, record: SkyhookRecord | undefined): boolean =>
   record?.canceling === undefined && !record?.interrupt?.abandoned && !hasMark(snapshot.node, skyhook)
 
-const isControlPlaneUnused = (snapshot: Snapshot, { skyhooks }: Journal, usesControlPlane: boolean): boolean =>
-  !usesControlPlane &&
+const isControlPlaneUnused = (snapshot: Snapshot, { skyhooks }: Journal, needsControlPlane: boolean): boolean =>
+  !needsControlPlane &&
   cordonState(snapshot.node).marks.size === 0 &&
   Object.values(skyhooks).every(({ interrupt }) => interrupt === undefined)

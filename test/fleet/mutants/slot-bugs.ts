@@ -87,7 +87,7 @@ export const slotBugs: readonly FleetMutant[] = [
     changes: [
       change(
         'stages/skyhook/surplus-slots.ts',
-        "...(isControlPlaneUnused(snapshot, journal, usesControlPlane) ? firstOf(current, 'control-plane') : []),",
+        "...(isControlPlaneUnused(snapshot, journal, needsControlPlane) ? firstOf(current, 'control-plane') : []),",
         '',
       ),
     ],

@@ -5,15 +5,15 @@
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { recordOf } from '../../../build/campaigns.ts'
+import { addOpenSeed, isOpen, openSeedsPath } from '../../support/open-seeds.ts'
+import { copySourcesBefore } from '../../support/sources-before.ts'
 import { reportFailure } from './failure-report.ts'
-import { addOpenSeed, isOpen } from './open-seeds.ts'
 import type { Plan } from './plan.ts'
 import { withPolicies, withRenamedPolicies } from './plan-policies.ts'
 import { planRun } from './plan-run.ts'
 import type { RunResult, Violation } from './run-plan.ts'
 import { openRecord } from './record.ts'
 import { createRunner } from './runner.ts'
-import { copySourcesBefore } from './sources-before.ts'
 import { createTally } from './tally.ts'
 
 const usage = `usage: node test/fleet/run/campaign.ts [--seeds N] [--first N] [--workers N] [--report N] [--continue]
@@ -25,7 +25,7 @@ const usage = `usage: node test/fleet/run/campaign.ts [--seeds N] [--first N] [-
   --continue    leave out the seeds that have passed on these sources, and keep those that pass now, in a file of the cache
   --minutes N   start no run after N minutes
   --open        run a seed that fails on the sources before the change, too: of HEAD if the working tree differs, else of
-                its parent. If it breaks the same rule there, it is added to test/fleet/open-seeds.json and does not count
+                its parent. If it breaks the same rule there, it is added to ${openSeedsPath} and does not count
   --seed N      run one seed; print its plan and, if it fails, the trace of the smallest plan that fails alike
   --whole       with all lines of the trace
   --policies    with a DeploymentPolicy for each Skyhook in place of its budget
@@ -87,11 +87,10 @@ async function openSeedsOf(failures: ReadonlyMap<number, Violation>, planOf: Pla
   }
   const runner = createRunner(join(before.path, worker), { maxRunMs })
   try {
-    for (const [seed, violation] of failures) {
-      const { rule, message } = violation
-      if (!isOpen(violation, (await runner.run(planOf(seed))).violation)) continue
+    for (const [seed, { rule, message }] of failures) {
+      if (!isOpen(rule, (await runner.run(planOf(seed))).violation?.rule)) continue
       open.add(seed)
-      addOpenSeed({ seed, rule, about: message })
+      addOpenSeed({ seed, of: 'fleets', rule, about: message })
       console.log(`open: seed ${seed} (${rule}) fails on ${before.commit.slice(0, 7)}, too: make fleet SEED=${seed}`)
     }
   } finally {

@@ -3,12 +3,12 @@ import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { repository } from '../../../build/mutant-tree.ts'
-import { git } from '../../../build/test/git.ts'
+import { repository } from '../../build/mutant-tree.ts'
+import { git } from '../../build/test/git.ts'
 import { openSeedsPath } from './open-seeds.ts'
 
-/** What a simulated fleet is made of. The list of open seeds is written by the campaign itself. */
-const parts = ['src', 'crds', 'test/fleet', 'test/support', 'test/monitoring', `:(exclude)${openSeedsPath}`]
+/** What simulated fleets and searches are made of. The list of open seeds is written by these themselves. */
+const parts = ['src', 'crds', 'test', `:(exclude)${openSeedsPath}`]
 
 export type SourcesBefore = {
   readonly commit: string
@@ -16,7 +16,10 @@ export type SourcesBefore = {
   remove(): void
 }
 
-/** Undefined if the repository does not have that commit, as a clone of one commit or an archive. */
+/**
+ * Of HEAD if the working tree differs from it, else of its parent. Undefined if the repository does not have that
+ * commit, as a clone of one commit or an archive.
+ */
 export function copySourcesBefore(): SourcesBefore | undefined {
   const isDirty = git('status', '--porcelain', '--', ...parts) !== ''
   const commit = git('rev-parse', '--verify', '--quiet', isDirty ? 'HEAD' : 'HEAD~1')

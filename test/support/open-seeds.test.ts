@@ -2,9 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { addOpenSeed, isOpen, readOpenSeeds } from './open-seeds.ts'
-
-const violation = (rule: string) => ({ rule, message: 'why', atMs: 1 })
+import { addOpenSeed, isOpen, type OpenSeed, readOpenSeeds } from './open-seeds.ts'
 
 test.each<[string, string, string | undefined, boolean]>([
   ['breaks the same rule without the change is open', 'budget', 'budget', true],
@@ -17,23 +15,23 @@ test.each<[string, string, string | undefined, boolean]>([
     false,
   ],
 ])('a seed that %s', (_, now, before, expected) => {
-  expect(isOpen(violation(now), before === undefined ? undefined : violation(before))).toBe(expected)
+  expect(isOpen(now, before)).toBe(expected)
 })
 
-test('the list of open seeds is ascending and has each seed once', () => {
+test('the list of open seeds is in order and has each seed of fleets and of a search once', () => {
   const folder = mkdtempSync(join(tmpdir(), 'open-seeds-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
   const file = join(folder, 'open-seeds.json')
   writeFileSync(file, '[]\n')
-  for (const seed of [20_007, 9, 9]) addOpenSeed({ seed, rule: 'budget', about: `of ${seed}` }, file)
-  addOpenSeed({ seed: 9, rule: 'settles', about: 'later' }, file)
-  expect(readOpenSeeds(file)).toEqual([
-    { seed: 9, rule: 'budget', about: 'of 9' },
-    { seed: 20_007, rule: 'budget', about: 'of 20007' },
-  ])
+  const open = (seed: number, of: OpenSeed['of'], rule = 'budget'): OpenSeed => ({ seed, of, rule, about: 'why' })
+  const search = 'test/model/waits.test.ts'
+  for (const one of [open(9, search), open(20_007, 'fleets'), open(9, 'fleets'), open(9, 'fleets', 'settles')])
+    addOpenSeed(one, file)
+  expect(readOpenSeeds(file)).toEqual([open(9, 'fleets'), open(20_007, 'fleets'), open(9, search)])
 })
 
 test('the committed list has seeds with a rule', () => {
+  const text: unknown = expect.any(String)
   for (const open of readOpenSeeds())
-    expect(open).toEqual({ seed: expect.any(Number), rule: expect.any(String), about: expect.any(String) })
+    expect(open).toEqual({ seed: expect.any(Number), of: text, rule: text, about: text })
 })

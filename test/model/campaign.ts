@@ -1,0 +1,116 @@
+/**
+ * Runs the searches whose lives are random with the lives of another seed. Ends with `N passed, N failed`. That a
+ * search finds a wrong decision is a matter of its own seed, so those tests are left out.
+ */
+import { spawnSync } from 'node:child_process'
+import { readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { repository } from '../../build/mutant-tree.ts'
+import { addOpenSeed, isOpen, type OpenSeed, openSeedsPath } from '../support/open-seeds.ts'
+import { copySourcesBefore } from '../support/sources-before.ts'
+
+const usage = `usage: node test/model/campaign.ts --seed N [--open] [FILE…]
+
+  --seed N   of the lives
+  --open     run a file that fails on the sources before the change, too: of HEAD if the working tree differs, else of
+             its parent. A test that fails alike there is added to ${openSeedsPath} and does not count
+  FILE       one of the searches; without it all of them
+`
+
+const searches = ['corrections', 'hostile', 'random-lives', 'reboots', 'waits'].map(
+  (name) => `test/model/${name}.test.ts` as const,
+)
+type Search = Exclude<OpenSeed['of'], 'fleets'>
+
+type Report = {
+  readonly numPassedTests: number
+  readonly testResults: readonly {
+    readonly assertionResults: readonly {
+      readonly fullName: string
+      readonly status: string
+      readonly failureMessages: readonly string[]
+    }[]
+  }[]
+}
+
+type Outcome = { readonly passed: number; readonly violations: readonly string[] }
+
+/** Tests that fail, with the first line of why. A file that gives no report fails as one. */
+function runSearch(folder: string, file: Search, seed: string): Outcome {
+  const output = join(tmpdir(), `search-${process.pid}.json`)
+  const options = ['--reporter=default', '--reporter=json', `--outputFile.json=${output}`]
+  const parameters = ['run', '--project', 'model', ...options, '-t', '^(?!.*the search catches)', file]
+  const { error, status } = spawnSync('vitest', parameters, {
+    cwd: folder,
+    env: { ...process.env, SEARCH_SEED: seed },
+    stdio: ['ignore', 'inherit', 'inherit'],
+  })
+  try {
+    if (error) throw error
+    const { numPassedTests, testResults } = JSON.parse(readFileSync(output, 'utf8')) as Report
+    const failed = testResults.flatMap(({ assertionResults }) =>
+      assertionResults.filter((one) => one.status === 'failed'),
+    )
+    const violations = failed.map(({ fullName, failureMessages: [why = ''] }) => `${fullName}: ${why.split('\n')[0]}`)
+    const isLoaded = status === 0 || violations.length > 0
+    return { passed: numPassedTests, violations: isLoaded ? violations : ['the file could not be loaded'] }
+  } catch (cause) {
+    return { passed: 0, violations: [`no report: ${String(cause)}`] }
+  } finally {
+    rmSync(output, { force: true })
+  }
+}
+
+type Failure = { readonly file: Search; readonly violation: string }
+
+/** Without those that the change is not to blame for, which the list of open seeds has now. */
+function ofTheChange(failures: readonly Failure[], seed: string): readonly Failure[] {
+  if (failures.length === 0) return failures
+  const before = copySourcesBefore()
+  if (before === undefined) {
+    console.log('git does not have the sources before the change: each test that fails counts')
+    return failures
+  }
+  const files = [...new Set(failures.map(({ file }) => file))]
+  const known = new Map(files.map((file) => [file, runSearch(before.path, file, seed).violations]))
+  before.remove()
+  return failures.filter(({ file, violation }) => {
+    const sameBefore = known.get(file)?.find((one) => one === violation)
+    if (!isOpen(violation, sameBefore)) return true
+    addOpenSeed({ seed: Number(seed), of: file, rule: violation, about: `fails on ${before.commit.slice(0, 7)}, too` })
+    console.log(`open: ${commandOf(file, seed)} fails on ${before.commit.slice(0, 7)}, too: ${violation}`)
+    return false
+  })
+}
+
+const commandOf = (file: string, seed: string): string => `node test/model/campaign.ts --seed ${seed} ${file}`
+
+function main(): number {
+  const { values, positionals } = parseArgs({
+    options: { seed: { type: 'string' }, open: { type: 'boolean' }, help: { type: 'boolean' } },
+    allowPositionals: true,
+  })
+  if (values.help === true) {
+    console.log(usage)
+    return 0
+  }
+  const { seed } = values
+  const unknown = positionals.filter((file) => !searches.some((one) => one === file))
+  if (seed === undefined || !/^\d+$/.test(seed)) throw new Error('--seed: give a number from 0 on')
+  if (unknown.length > 0) throw new Error(`${unknown.join(', ')}: take one of ${searches.join(', ')}`)
+  let passed = 0
+  const failures: Failure[] = []
+  for (const file of searches.filter((one) => positionals.length === 0 || positionals.includes(one))) {
+    const outcome = runSearch(repository, file, seed)
+    passed += outcome.passed
+    failures.push(...outcome.violations.map((violation) => ({ file, violation })))
+  }
+  const failing = values.open === true ? ofTheChange(failures, seed) : failures
+  for (const { file, violation } of failing) console.log(`${violation}\nagain: ${commandOf(file, seed)}`)
+  console.log(`${passed} passed, ${failing.length} failed`)
+  return failing.length === 0 ? 0 : 1
+}
+
+process.exitCode = main()
