@@ -1,6 +1,6 @@
 /**
  * Debian packages for the image, of any architecture, from the mirrors of this machine's apt, without changing its
- * state. Versions and digests are pinned in image-pins.json.
+ * state. Their Debian, versions and digests are pinned in image-pins.json: a machine with another one makes the same.
  */
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -17,6 +17,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { cacheFolder } from './cache.ts'
+import { debianSources, targetFormat } from './debian-sources.ts'
 
 export type Architecture = 'amd64' | 'arm64'
 
@@ -111,6 +112,8 @@ function availableVersions(name: string, architecture: Architecture): string[] {
 }
 
 const states = new Map<Architecture, string>()
+/** In the folder of the state, instead of the machine's own sources. */
+const sourcesName = 'sources.list'
 
 /** Lists and state of apt for one architecture and this process: two builds at once would fight over apt's lock. */
 function stateFolder(architecture: Architecture): string {
@@ -123,8 +126,25 @@ function stateFolder(architecture: Architecture): string {
   writeFileSync(join(folder, 'status'), '') // no package is installed there
   states.set(architecture, folder)
   console.error(`image: reading the package lists for ${architecture}`)
+  writeFileSync(join(folder, sourcesName), sourcesOfImage(architecture))
   apt('apt-get', architecture, ['update'])
   return folder
+}
+
+/** @throws Error where this machine's apt knows no mirror of Debian */
+function sourcesOfImage(architecture: Architecture): string {
+  const { debian } = JSON.parse(readFileSync(join(import.meta.dirname, 'image-pins.json'), 'utf8')) as {
+    readonly debian: { readonly codename: string }
+  }
+  const { DEBIAN_MIRROR: mirror } = process.env
+  const found = (targets: string): string | undefined => debianSources(debian.codename, targets, mirror)
+  const targets = ['indextargets', '--format', targetFormat, 'Created-By: Packages']
+  const known = found(run('apt-get', targets))
+  if (known !== undefined) return known
+  apt('apt-get', architecture, ['update']) // the origin of a source stands in its lists
+  const read = found(apt('apt-get', architecture, targets))
+  if (read !== undefined) return read
+  throw new Error("the image's libraries come from Debian, and apt names no Debian source: set DEBIAN_MIRROR")
 }
 
 function apt(
@@ -144,9 +164,15 @@ function apt(
     'Acquire::Languages': 'none',
     'Acquire::IndexTargets::deb::DEP-11::DefaultEnabled': 'false',
   }
-  const options = Object.entries(settings).flatMap(([name, value]) => ['-o', `${name}=${value}`])
+  const sources = join(root, sourcesName)
+  const own = existsSync(sources) ? { 'Dir::Etc::sourcelist': sources, 'Dir::Etc::sourceparts': '/dev/null' } : {}
+  const options = Object.entries({ ...settings, ...own }).flatMap(([name, value]) => ['-o', `${name}=${value}`])
+  return run(program, ['-q', ...options, ...parameters], cwd)
+}
+
+function run(program: 'apt-get' | 'apt-cache', parameters: readonly string[], cwd = '/'): string {
   try {
-    return execFileSync(program, ['-q', ...options, ...parameters], {
+    return execFileSync(program, parameters, {
       cwd,
       encoding: 'utf8',
       stdio: ['ignore', 'pipe', 'pipe'],

@@ -57,12 +57,21 @@ export function fetchRuntime(architecture: Architecture, pins: ImagePins, isLock
   return { packages, node: fetchNode(architecture, pins.node.integrity[architecture]) }
 }
 
-/** Unpacks the packages into a new folder, and returns what Node needs of them: libraries, loader and licenses. */
+const libraries = ['libc.so.6', 'libm.so.6', 'libgcc_s.so.1', 'libstdc++.so.6', 'libatomic.so.1']
+
+/**
+ * Unpacks the packages into a new folder, and returns what Node needs of them: libraries, loader and licenses.
+ * @throws Error where a library is not at its place, as in packages of another Debian
+ */
 export async function readLibraries(packages: readonly DebianPackage[], root: string): Promise<LayerEntry[]> {
   for (const one of packages) extractPackage(one, root)
-  return (await readFolder(root, '')).filter(
+  const found = (await readFolder(root, '')).filter(
     ({ kind, path }) => kind !== 'folder' && neededFiles.some((pattern) => pattern.test(path)),
   )
+  const missing = libraries.filter((name) => !found.some(({ path }) => path.endsWith(`/${name}`)))
+  if (missing.length === 0) return found
+  const names = packages.map(({ name, version }) => `${name} ${version}`).join(', ')
+  throw new Error(`the image would lack ${missing.join(', ')}, which ${names} do not have where the image expects them`)
 }
 
 /** The layer, built once per content of its inputs and kept in the cache. */

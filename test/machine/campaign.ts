@@ -63,6 +63,7 @@ const newcomer: Part = {
         'dist/cli/kubectl-skyhook package run packages/tuning --config sysctl.conf=/root/sysctl.conf ' +
         '--root $SKYHOOKD_CACHE/base-bookworm-????????????',
     ],
+    ['the second command of the README is green', 'make check'],
   ],
 }
 

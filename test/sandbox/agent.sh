@@ -60,7 +60,8 @@ await_agent() { # await_agent TAG
   }
   run_everywhere() { (($(started "$1" || true) >= nodes)); }
   within 150 run_everywhere "$1" ||
-    die "the agent did not start on all nodes: $(kubectl -n "$NAMESPACE" get pods --no-headers | tr '\n' ';') (kubectl -n $NAMESPACE describe pods)"
+    die "the agent did not start on all nodes: $(kubectl -n "$NAMESPACE" get pods --no-headers | tr '\n' ';') (kubectl -n $NAMESPACE describe pods)
+$(kubectl -n "$NAMESPACE" logs -l "app.kubernetes.io/instance=$RELEASE" --tail=3 2>&1 | tail -9)"
 }
 
 agent_install() {
