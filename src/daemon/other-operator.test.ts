@@ -107,11 +107,9 @@ describe('files of an agent', () => {
   test('work of an operator that an agent has continued is the agent’s', async () => {
     const life = await startLife(leaveHistory, { settings: { ignoreNodeWright: true } })
     await life.until(() => life.status() === 'complete')
-    life.setKept(false)
-    const next = await startLife(
-      (other) => filesOf(other.host.disk).write(history, filesOf(life.host.disk).read(history)),
-      {},
-    )
+    const continued = filesOf(life.host.disk).read(history)
+    const next = await startLife((other) => filesOf(other.host.disk).write(history, continued))
     await next.until(() => next.status() === 'complete')
+    expect([life.steps(), next.steps()]).toEqual([install, install])
   })
 })

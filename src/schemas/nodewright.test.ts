@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { ignoresNodeWright, nodeWrightKeysOf, nodeWrightMarksOn, nodeWrightRolloutsOn } from './nodewright.ts'
+import { ignoresNodeWright, nodeWrightKeysOf, isNodeWrightKey, nodeWrightMarksOn } from './nodewright.ts'
 
 const n = 'nodewright.nvidia.com'
 
@@ -17,8 +17,12 @@ test('the annotations of NodeWright for one rollout are told from those of other
   expect(nodeWrightKeysOf(annotations, 'tuning')).toEqual([`${n}/nodeState_tuning`, `${n}/version_tuning`])
   expect(nodeWrightKeysOf(annotations, 'other')).toEqual([])
   expect(nodeWrightKeysOf(undefined, 'tuning')).toEqual([])
-  expect(nodeWrightRolloutsOn(annotations)).toEqual(['my_tuning', 'tuning', 'tuning-more'])
-  expect(nodeWrightRolloutsOn(undefined)).toEqual([])
+  expect(Object.keys(annotations).filter(isNodeWrightKey)).toEqual([
+    `${n}/version_tuning`,
+    `${n}/nodeState_tuning`,
+    `${n}/nodeState_tuning-more`,
+    `${n}/nodeState_my_tuning`,
+  ])
 })
 
 test('a Skyhook that NodeWright wrote, or that was made from its object, shows it', () => {

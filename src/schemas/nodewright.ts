@@ -25,6 +25,10 @@ type Texts = Readonly<Record<string, string>>
 export const ignoresNodeWright = (annotations: Texts | undefined): boolean =>
   annotations?.[ignoreNodeWrightKey] === 'true'
 
+/** Says that for one Skyhook. */
+export const ignoreNodeWrightCommand = (skyhook: string): string =>
+  `kubectl annotate skyhook ${skyhook} ${ignoreNodeWrightKey}=true`
+
 /** Its annotations on a Node for one rollout, which end in `_<name>`. It also writes `status_` as a label. */
 const perRollout = ['nodeState', 'status', 'version', 'cordon', 'drainStart', 'drainBlocked'] as const
 
@@ -36,13 +40,10 @@ export function nodeWrightKeysOf(annotations: Texts | undefined, skyhook: string
     .filter((key) => Object.hasOwn(annotations, key))
 }
 
-const rolloutOf = new RegExp(`^${nodeWrightGroup.replaceAll('.', '\\.')}/(?:${perRollout.join('|')})_(.+)$`)
+const rolloutKey = new RegExp(`^${nodeWrightGroup.replaceAll('.', '\\.')}/(?:${perRollout.join('|')})_.+$`)
 
-/** Names of the rollouts that have annotations of it on a Node, in order. */
-export function nodeWrightRolloutsOn(annotations: Texts | undefined): readonly string[] {
-  const names = Object.keys(annotations ?? {}).flatMap((key) => rolloutOf.exec(key)?.[1] ?? [])
-  return [...new Set(names)].toSorted()
-}
+/** An annotation of it on a Node that belongs to a rollout. */
+export const isNodeWrightKey = (key: string): boolean => rolloutKey.test(key)
 
 /** Its annotations on its own objects; `mirrored-from` and `mirrored-generation` on those made from a Skyhook. */
 const perObject = ['mirrored-from', 'mirrored-generation', 'legacy-migrated-at', 'version'] as const

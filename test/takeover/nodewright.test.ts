@@ -1,6 +1,6 @@
 /**
- * Where NodeWright, the successor of the Skyhook operator, has been, whole agents on simulated hosts start nothing. What
- * judges them is what happens on hosts, Nodes and Leases, and what a person reads on the Node.
+ * Where NodeWright, the successor of the Skyhook operator, has been, whole agents on simulated hosts start nothing.
+ * What judges them is what happens on hosts, Nodes and Leases, and what a person reads on the Node.
  */
 import { expect, test, vi } from 'vitest'
 import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'

@@ -28,7 +28,7 @@ async function put(path: string, text: string): Promise<void> {
 const found = async (): Promise<string | undefined> => (await fileOfOperator(host, state))?.slice(state.length + 1)
 
 const olderHistory = (version: string): string =>
-  `{"current-version": "${version}", "history": [{"version": "${version}", "time": "2026-11-20T10:32:09.123456+00:00"}]}`
+  `{"current-version": "${version}", "history": [{"version": "${version}", "time": "2026-11-20T10:32:09.12345+00:00"}]}`
 const newerHistory = `{
   "current-version": "1.0.0",
   "history": [

@@ -1,6 +1,6 @@
 /**
- * Whether an operator's program, and not an agent, wrote last in the state folder of a Skyhook. Both keep the same files
- * there and write them differently. What an agent has continued is the agent's, whoever began it.
+ * Whether an operator's program, and not an agent, wrote last in the state folder of a Skyhook. Both keep the same
+ * files there and write them differently. What an agent has continued is the agent's, whoever began it.
  */
 import type { HostRoot } from '../../host/fs/host-root.ts'
 import { ignoreNotFound } from '../../host/fs/missing.ts'
