@@ -280,7 +280,15 @@ export async function wire({ settings, platform, isTimeContinued, signal }: Wire
     findCordoner: () =>
       findCordonManager(transport, `/api/v1/nodes/${nodeName}`, 'skyhookd', signal).catch(() => undefined),
   })
-  const census = createCensusCampaign({ platform, leases, settings, fleet, metrics, signal })
+  const census = createCensusCampaign({
+    platform,
+    leases,
+    settings,
+    isNodeWrightServed: () => otherOperator.current().isNodeWrightServed,
+    fleet,
+    metrics,
+    signal,
+  })
   const stageSettings = {
     runtimeRequiredTaint: settings.runtimeRequiredTaint,
     skipNamespaces: settings.drain.skipNamespaces,

@@ -43,6 +43,7 @@ async function agentsOn(recorded: Moment, { moment, isServed, agent }: Cluster, 
   const touched: string[] = []
   const steps: string[] = []
   let before: ReadonlyMap<string, object> | undefined
+  const texts = new Map(moment.skyhooks.map(({ metadata, status }) => [metadata.name, status.status as unknown]))
   const nodes = ['host-1', 'host-2', 'host-3'].map((name) => ({ name, isControlPlane: false, pods: [] }))
   const world = startWorld(
     { seed: 1, nodes, skyhooks: [], actions: [] },
@@ -59,6 +60,9 @@ async function agentsOn(recorded: Moment, { moment, isServed, agent }: Cluster, 
           } else if (happened.event === 'restartRequested' || happened.event === 'rebootRequested')
             touched.push(`${happened.event} on ${event.host}`)
         } else if (event.kind === 'commit' && before !== undefined && /^(agent|census):/.test(event.client)) {
+          for (const { metadata, status } of skyhooksOf(world))
+            if (isServed && holding.has(String(status?.['status'])) && status?.['status'] !== texts.get(metadata.name))
+              touched.push(`${event.client} makes NodeWright stop by ${metadata.name}: ${String(status?.['status'])}`)
           const [slot] = slotsOf(world)
           if (slot !== undefined) touched.push(`${slot.holder} takes the slot ${slot.name}`)
           for (const node of nodesOf(world))
@@ -81,6 +85,9 @@ const nodesOf = ({ server }: World): readonly KubernetesNode[] =>
   server.objects('nodes') as unknown as readonly KubernetesNode[]
 const skyhooksOf = ({ server }: World): readonly Skyhook[] =>
   server.objects('skyhooks') as unknown as readonly Skyhook[]
+
+/** While one Skyhook has such a status, NodeWright works on nothing. */
+const holding: ReadonlySet<string> = new Set(['in_progress', 'erroring', 'blocked', 'waiting', 'unknown'])
 
 const otherKey =
   /^(nodewright\.nvidia\.com\/|skyhook\.nvidia\.com\/(nodeState_|status_|version_|cordon_|drainStart_|autoTaint_|ignore$))/
