@@ -68,6 +68,21 @@ describe('an agent at its start', () => {
     expect(life.requests.filter(({ path }) => path === nodeWrightGroupPath).length).toBe(1)
   })
 
+  test('it waits where it may not ask, says so, and begins once it may', async () => {
+    const life = await startLife(({ server }) =>
+      server.faults.rules.push({
+        name: 'no discovery',
+        fault: { kind: 'refuse', code: 403, reason: 'Forbidden' },
+        matches: ({ path }) => path === nodeWrightGroupPath,
+      }),
+    )
+    await life.until(() => life.reason() !== undefined)
+    expect([life.steps(), life.reason()]).toEqual([[], expect.stringContaining('ApiRequestRefused')])
+    expect(life.reason()).toContain('ask for the API group nodewright.nvidia.com')
+    life.server.faults.rules.length = 0
+    await life.until(() => life.status() === 'complete')
+  })
+
   test('it continues work that has begun, and nothing else', async () => {
     const life = await startLife(() => undefined)
     await life.until(() => life.steps().length === 2)
