@@ -81,6 +81,18 @@ describe.each(finds.slice(0, 2))('where %s, and an agent has a record', (_, find
   })
 })
 
+test('a slot of work that no journal knows is given back, unless the node is cordoned under it', () => {
+  for (const isCordoned of [false, true]) {
+    const node = new NodeSimulator()
+    node.otherOperator = served
+    if (isCordoned) node.edit((annotations) => (annotations['skyhook.nvidia.com/cordon_s'] = 'true'))
+    node.apply('s', { packages: { a: pkg('1.0.0') } })
+    node.slotAppears('s', 'skyhook')
+    node.settleFor(30_000)
+    expect(node.slots.length).toBe(isCordoned ? 1 : 0)
+  }
+})
+
 test('a Skyhook that NodeWright has migrated waits', () => {
   const node = new NodeSimulator()
   node.apply('s', { packages: { a: pkg('1.0.0') } }, { [`${nodeWright}/mirrored-from`]: 's' })

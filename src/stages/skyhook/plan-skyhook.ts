@@ -79,9 +79,14 @@ export function planSkyhook(
   return { ...plan, packageReasons: packageReasons(names, states, plan.reason) }
 }
 
-/** What another operator left is neither read nor changed: the Node shows the reason and nothing else. */
+/**
+ * What another operator left is neither read nor changed: the Node shows the reason and nothing else. A slot of work
+ * that no journal knows is given back, unless the Node is out of service under it.
+ */
 function planRefused(snapshot: Snapshot, view: SkyhookView, reason: Reason): SkyhookPlan {
   const builder = newPlanBuilder(snapshot, view, undefined)
+  const slot = ownSlot(snapshot, view)
+  if (slot && !hasMark(snapshot.node, view.metadata.name)) releaseSlot(builder, slot)
   const status = statusFor(reason.reason, false)
   return { builder, status, reason, complete: false, cordon: 'as-is', watchPods: 'no', isUntouched: true }
 }
