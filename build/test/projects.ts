@@ -12,6 +12,7 @@ export const searchTests = [
   'test/fleet/host/crashes.test.ts',
   'test/fleet/run/census-kills.test.ts',
   'test/fleet/waiting/*.test.ts',
+  'test/takeover/nodewright.test.ts',
   'test/takeover/replay.test.ts',
 ]
 

@@ -79,6 +79,7 @@ app.kubernetes.io/component: helm-hook
   "agentLogRoot" $host.agentLogRoot
   "runtimeRequiredTaint" $host.runtimeRequiredTaint
   "reapplyOnReboot" $host.reapplyOnReboot
+  "ignoreNodeWright" .Values.ignoreNodeWright
   "defaults" (dict "interruptionBudget" (include "skyhookd.defaultBudget" . | fromJson))
   "drain" (dict "skipNamespaces" (include "skyhookd.skipNamespaces" . | fromJsonArray) "allowDelete" .Values.drain.allowDelete)
   "logLevel" $host.logLevel

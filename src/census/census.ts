@@ -76,6 +76,7 @@ export async function runCensus(settings: CensusSettings, context: CensusContext
     random,
     view,
     defaultBudget: settings.defaultBudget,
+    isNodeWrightServed: settings.isNodeWrightServed === true,
     report: ({ metadata: { name, uid } }, event) =>
       recorder.record({ regarding: { ...skyhookTypeMeta, name, uid }, ...event }),
     onCounted: (skyhook, series) => fleet.counted(skyhook, series),

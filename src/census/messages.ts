@@ -17,6 +17,8 @@ export type CensusSettings = {
   readonly agentPodSelector: string
   /** Of Skyhooks that name no budget. */
   readonly defaultBudget: Budget
+  /** As the agent found it at its start, unless its settings say that nothing of NodeWright counts. */
+  readonly isNodeWrightServed?: boolean
 }
 
 export const defaultAgentPodSelector = 'app.kubernetes.io/name=skyhookd'

@@ -19,6 +19,7 @@ export type SchedulerOptions = {
   /** While it is not trusted, nothing is counted and nothing written. */
   readonly view: Omit<ClusterView, 'synced' | 'close'>
   readonly defaultBudget: SkyhookReconcilerOptions['defaultBudget']
+  readonly isNodeWrightServed?: boolean
   readonly report: SkyhookReconcilerOptions['report']
   readonly onCounted: SkyhookReconcilerOptions['onCounted']
   readonly onFailed: (skyhook: string, error: unknown) => void
@@ -82,6 +83,7 @@ export function startScheduler(options: SchedulerOptions): Scheduler {
         return { nodes: view.nodes, agents: view.agents(), skyhook: present, ledger, policy }
       },
       defaultBudget: options.defaultBudget,
+      isNodeWrightServed: options.isNodeWrightServed === true,
       relist: (what) => view.relist(what),
       report: options.report,
       onCounted: options.onCounted,

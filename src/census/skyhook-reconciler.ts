@@ -10,6 +10,7 @@ import { backoffMs } from '../schemas/backoff.ts'
 import { type Budget, budgetOf } from '../schemas/budget.ts'
 import type { FleetSeries } from '../schemas/catalogue/fleet-metrics.ts'
 import type { Random } from '../schemas/clock.ts'
+import { ignoresNodeWright } from '../schemas/nodewright.ts'
 import type { Skyhook } from '../schemas/skyhook.ts'
 import { afterRead } from './ahead-ledger.ts'
 import { countSelectedNodes } from './count.ts'
@@ -32,9 +33,11 @@ export type SkyhookReconcilerOptions = {
   readonly leases: Leases
   readonly random: Random
   /** The current snapshot; undefined = something of it cannot be believed, or the Skyhook is gone. */
-  readonly observe: () => CensusSnapshot | undefined
+  readonly observe: () => Omit<CensusSnapshot, 'isNodeWrightServed'> | undefined
   /** Of Skyhooks that name no budget. */
   readonly defaultBudget: Budget
+  /** The API server serves its group; absent: it does not. */
+  readonly isNodeWrightServed?: boolean
   /** The API server answers what a watch should have shown: the collection is to be listed. */
   readonly relist: (what: 'skyhook' | 'ledger') => void
   readonly report: (skyhook: Skyhook, event: SkyhookEvent) => void
@@ -145,7 +148,9 @@ export function createSkyhookReconciler(options: SkyhookReconcilerOptions): Skyh
       const observed = options.observe()
       if (observed === undefined) return Infinity
       const skyhook = own.skyhook.latest() ?? observed.skyhook
-      const snapshot = { ...observed, skyhook, ledger: own.ledger.latest() ?? observed.ledger }
+      const isNodeWrightServed = options.isNodeWrightServed === true && !ignoresNodeWright(skyhook.metadata.annotations)
+      const ledgerSeen = own.ledger.latest() ?? observed.ledger
+      const snapshot = { ...observed, skyhook, ledger: ledgerSeen, isNodeWrightServed }
       const { metadata, spec } = skyhook
       if (metadata.deletionTimestamp !== undefined && (metadata.finalizers ?? []).length === 0) return Infinity // gone
       const counts = countSelectedNodes(

@@ -32,6 +32,7 @@ type Scenario = {
   policy?: PolicyKnowledge
   ledger?: Ledger
   defaultBudget?: Budget
+  isNodeWrightServed?: boolean
 }
 
 function statusOf(nodes: readonly CensusNode[], scenario: Scenario = {}): SkyhookStatus {
@@ -43,6 +44,7 @@ function statusOf(nodes: readonly CensusNode[], scenario: Scenario = {}): Skyhoo
     finalizer,
     isSpecPropagating,
     mayFailuresBeOld: scenario.mayFailuresBeOld ?? false,
+    isNodeWrightServed: scenario.isNodeWrightServed ?? false,
     nowMs: scenario.nowMs ?? nowMs,
   })
 }
@@ -669,4 +671,16 @@ test('the plan of the finalizer reaches the condition', () => {
   const finalizer = planFinalizer({ skyhook, counts, isDead: () => false, deletionObservedAtMs: 0, nowMs: 5_000 })
   const status = nextStatus({ skyhook, counts, finalizer, isSpecPropagating: false, mayFailuresBeOld: false, nowMs })
   expect(conditionOf(status, 'Ready')?.message).toBe('the Skyhook is being deleted; still uninstalling: n1')
+})
+
+test('a status that would stop NodeWright is not written where its group is served', () => {
+  const left = (status: string) => ({ ...skyhookWith(), status: { status } })
+  const textOf = (report: string, skyhook: Skyhook, isNodeWrightServed: boolean): unknown =>
+    statusOf(nodes(report), { skyhook, isNodeWrightServed }).status
+  for (const report of ['waiting', 'in_progress', 'erroring', 'blocked']) {
+    expect(textOf(report, left('complete'), false)).toBe(report)
+    expect(textOf(report, left('complete'), true)).toBe('complete')
+    expect(textOf(report, skyhookWith(), true)).toBeUndefined()
+  }
+  expect(textOf('complete', left('in_progress'), true)).toBe('complete')
 })

@@ -1,5 +1,5 @@
 import type { Ledger } from '../lease/ledger.ts'
-import type { Skyhook } from '../schemas/skyhook.ts'
+import type { NodeStatus, Skyhook } from '../schemas/skyhook.ts'
 import { formatTime } from '../schemas/time.ts'
 import { compartmentStatuses } from './compartment-status.ts'
 import { nextConditions } from './conditions.ts'
@@ -20,6 +20,8 @@ export type StatusInput = {
   readonly mayFailuresBeOld: boolean
   /** Of edits since the nodes were complete; by default those of the status before. */
   readonly configUpdates?: ConfigUpdates | undefined
+  /** The API server serves the group of NodeWright; by default it does not. */
+  readonly isNodeWrightServed?: boolean
   readonly nowMs: number
 }
 
@@ -35,6 +37,7 @@ export function nextStatus({
   isSpecPropagating,
   mayFailuresBeOld,
   configUpdates = statusOf(skyhook)?.configUpdates ?? {},
+  isNodeWrightServed = false,
   nowMs,
 }: StatusInput): SkyhookStatus {
   const { nodes, complete } = counts
@@ -47,7 +50,7 @@ export function nextStatus({
   return {
     ...preservedFields(statusOf(skyhook)),
     observedGeneration: skyhook.metadata.generation ?? 0,
-    status,
+    ...((!isNodeWrightServed || letsNodeWrightWork.has(status)) && { status }),
     conditions: nextConditions({
       skyhook,
       counts,
@@ -71,6 +74,9 @@ export function nextStatus({
     nodesPending: count((node) => node.status !== 'complete' && !isInProgress(node) && node.agent !== 'silent'),
   }
 }
+
+/** With any other status of one Skyhook, NodeWright works on nothing; what it left there stays. */
+const letsNodeWrightWork: ReadonlySet<NodeStatus> = new Set(['complete', 'paused', 'disabled'])
 
 /** Whether somebody may be waiting for the change: a condition turned, or it holds for another generation now. */
 export function isUrgent(before: SkyhookStatus | undefined, after: SkyhookStatus): boolean {

@@ -30,6 +30,8 @@ export type CensusSnapshot = {
   readonly ledger: Lease | undefined
   /** The policy that the Skyhook names; undefined where it names none. */
   readonly policy: PolicyKnowledge | undefined
+  /** The API server serves the group of NodeWright, and nobody has said that it does not count. */
+  readonly isNodeWrightServed: boolean
 }
 
 /** A consistent LIST of the ledger and of all slots of a Skyhook. */
@@ -83,7 +85,7 @@ const specPropagationMs = 1_000
 /** The request that is due, the ledger first; without one, when the next may be. */
 export function planTurn(
   memory: Memory,
-  { skyhook, nodes, agents, ledger: lease }: CensusSnapshot,
+  { skyhook, nodes, agents, ledger: lease, isNodeWrightServed }: CensusSnapshot,
   counts: Counts,
   { nowMs, wallMs, notBeforeMs }: TurnTimes,
 ): Turn {
@@ -139,6 +141,7 @@ export function planTurn(
     isSpecPropagating,
     mayFailuresBeOld: nowMs < memory.editPropagatedAtMs,
     configUpdates: memory.configUpdates,
+    isNodeWrightServed,
     nowMs: wallMs,
   })
   memory.configUpdates = status.configUpdates ?? {}

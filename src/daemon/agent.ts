@@ -1,5 +1,6 @@
 import { sweepStepFiles } from '../host/step/files.ts'
 import { openSteps } from '../schemas/journal.ts'
+import { nodeWrightGroup } from '../schemas/nodewright.ts'
 import type { Failure, Snapshot } from '../stages/model/snapshot.ts'
 import { undecidedPlan } from '../stages/skyhook/undecided.ts'
 import { execute } from './executors/execute.ts'
@@ -66,13 +67,22 @@ export async function runAgent(settings: Settings, machine: Platform): Promise<n
  * run on its host.
  */
 async function sync({ clock, log, root }: Platform, components: AgentComponents, signal: AbortSignal): Promise<void> {
-  const { host, nodes, skyhooks, ownSlots, executors, failures, journal, straySteps, units } = components
+  const { host, nodes, skyhooks, otherOperator, ownSlots, executors, failures, journal, straySteps, units } = components
   const onLasting = (failure: Failure): void => reportUndecided(components, log, clock.steadyMs(), failure)
   const { untilDone } = createStartUp({ clock, log, failures, onLasting, signal })
   await untilDone('read the journal', () => journal.load())
   await components.crashLoop.begin(journal.current())
   await untilDone('list the folders of Skyhooks', () => host.loadFolders())
-  await Promise.all([nodes.synced, skyhooks.synced])
+  const isUnrecorded = (name: string): boolean =>
+    !name.startsWith('.') && !Object.hasOwn(journal.current().skyhooks, name)
+  await untilDone('look for files of another operator', () =>
+    otherOperator.lookAtFolders([...host.folders()].filter(isUnrecorded)),
+  )
+  await Promise.all([
+    nodes.synced,
+    skyhooks.synced,
+    untilDone(`ask for the API group ${nodeWrightGroup}`, () => otherOperator.askForGroup()),
+  ])
   await untilKnown(components, signal)
   await untilDone('read what the operator rolled out', async () => {
     const snapshot = components.takeSnapshot(clock.steadyMs())

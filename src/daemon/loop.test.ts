@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { createVirtualClock, type VirtualClock } from '../../test/support/virtual-clock.ts'
 import { emptyJournal, type Journal } from '../schemas/journal.ts'
 import type { Action } from '../stages/model/plan.ts'
-import { known, takeSnapshot, unknown, type Observations } from '../stages/model/snapshot.ts'
+import { noOtherOperator, known, takeSnapshot, unknown, type Observations } from '../stages/model/snapshot.ts'
 import { createFailureBook, type FailureBook } from './failures/book.ts'
 import { type LoopPorts, runLoop } from './loop.ts'
 import { createJournalStore, type JournalStore } from './state/journal.ts'
@@ -45,6 +45,7 @@ const settings = {
   runtimeRequiredTaint: { key: 'k', effect: 'NoSchedule' },
   skipNamespaces: [],
   reapplyOnReboot: false,
+  ignoreNodeWright: false,
 }
 
 function observe(change: Partial<Observations> = {}): Observations {
@@ -63,6 +64,7 @@ function observe(change: Partial<Observations> = {}): Observations {
     pods: unknown('not followed'),
     singleNode: undefined,
     hostFolders: new Set(),
+    otherOperator: noOtherOperator,
     rolledOutConfigs: new Map(),
     evictions: new Map(),
     interrupts: new Map(),

@@ -26,6 +26,7 @@ import { version } from '../schemas/version.ts'
 import { createSlotLine } from './slots/slot-line.ts'
 import { followOwnSlots, type OwnSlots } from './slots/own-slots.ts'
 import { createSlotManager } from './slots/slot-manager.ts'
+import { createOtherOperatorSource, type OtherOperatorSource } from './state/other-operator.ts'
 import { measureAnswers } from './state/answer-time.ts'
 import { type CrashLoop, createCrashLoop } from './state/crash-loop.ts'
 import { createFleetSize } from './state/fleet-size.ts'
@@ -60,6 +61,7 @@ export type AgentComponents = {
   readonly pods: PodSource
   readonly ownSlots: OwnSlots
   readonly rolledOutConfigs: RolledOutConfigSource
+  readonly otherOperator: OtherOperatorSource
   readonly executors: Executors
   readonly metrics: Metrics
   readonly reporter: EventReporter
@@ -228,6 +230,8 @@ export async function wire({ settings, platform, isTimeContinued, signal }: Wire
   const crashLoop = createCrashLoop({ root, clock, log, wake })
   const references = createReferences(transport, namespace)
   const rolledOutConfigs = createRolledOutConfigs(readConfigMap(transport, namespace))
+  const { ignoreNodeWright: isIgnored } = settings
+  const otherOperator = createOtherOperatorSource({ transport, root, folders: settings, isIgnored, signal })
   const preparer = createPreparer({ platform, settings, references, whyUnfit: host.checkFitness, units, signal })
   const steps = startStepRunner({
     root,
@@ -276,11 +280,20 @@ export async function wire({ settings, platform, isTimeContinued, signal }: Wire
     findCordoner: () =>
       findCordonManager(transport, `/api/v1/nodes/${nodeName}`, 'skyhookd', signal).catch(() => undefined),
   })
-  const census = createCensusCampaign({ platform, leases, settings, fleet, metrics, signal })
+  const census = createCensusCampaign({
+    platform,
+    leases,
+    settings,
+    isNodeWrightServed: () => otherOperator.current().isNodeWrightServed,
+    fleet,
+    metrics,
+    signal,
+  })
   const stageSettings = {
     runtimeRequiredTaint: settings.runtimeRequiredTaint,
     skipNamespaces: settings.drain.skipNamespaces,
     reapplyOnReboot: settings.reapplyOnReboot,
+    ignoreNodeWright: settings.ignoreNodeWright,
   }
 
   return {
@@ -297,6 +310,7 @@ export async function wire({ settings, platform, isTimeContinued, signal }: Wire
     pods,
     ownSlots,
     rolledOutConfigs,
+    otherOperator,
     metrics,
     reporter,
     census,
@@ -331,6 +345,7 @@ export async function wire({ settings, platform, isTimeContinued, signal }: Wire
           singleNode: nodeCounter.isSingleNode(),
           hostFolders: host.folders(),
           rolledOutConfigs: rolledOutConfigs.current(),
+          otherOperator: otherOperator.current(),
           evictions: evictor.current(),
           interrupts: interrupter.current(),
           statuses: statuses.current(),

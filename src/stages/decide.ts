@@ -16,12 +16,13 @@ import { taintCondition } from './publish/taint-condition.ts'
 import { planDeleted, planUnselected } from './skyhook/departure.ts'
 import { failingFor, withFailure } from './skyhook/failing.ts'
 import { isDisabled, isSelected, specProblem } from './skyhook/gates.ts'
+import { otherOperatorGate } from './skyhook/other-operator.ts'
 import { isOutdated, planOutdated } from './skyhook/outdated.ts'
 import { planSkyhook } from './skyhook/plan-skyhook.ts'
 import type { SkyhookPlan } from './skyhook/skyhook-plan.ts'
 import { sortByPriority } from './skyhook/priority.ts'
 import { surplusSlots } from './skyhook/surplus-slots.ts'
-import { reasonsPatch, unpublishedReasons, unreadReasons } from './skyhook/undecided.ts'
+import { reasonsPatch, staleReasonsPatch, unpublishedReasons, unreadReasons } from './skyhook/undecided.ts'
 
 /** What one Skyhook asks for: its next record, and what follows from it. */
 export type SkyhookDecision = {
@@ -41,7 +42,9 @@ export type SkyhookDecision = {
   readonly requeueAtMs: number
   readonly usesControlPlane: boolean
   /** The Skyhook selects this node; counts for the runtime-required taint. */
-  readonly selected?: { readonly view: SkyhookView; readonly isComplete: boolean } | undefined
+  readonly selected?:
+    | { readonly view: SkyhookView; readonly isComplete: boolean; readonly isUntouched: boolean }
+    | undefined
   /** Skyhooks of lower priority wait for it. */
   readonly isBlocking: boolean
 }
@@ -68,7 +71,7 @@ export function decide(snapshot: Snapshot, lastReasons: ReadonlyMap<string, Time
   const listed = decideListed(snapshot, { journal: reconciled.journal, decisions: [] }, lastReasons)
   const { journal, decisions } = decideDeleted(snapshot, listed, lastReasons)
   const cordonAtMs = decisions.map(({ name, cordon }) => spec.cordon(name, cordon))
-  for (const { selected } of decisions) if (selected) spec.required(selected.view, selected.isComplete)
+  for (const { selected } of decisions) if (selected) spec.required(selected)
   for (const mark of marksWithoutOwner(snapshot, journal, spec.marks())) spec.cordon(mark, 'off')
 
   const change = spec.finish()
@@ -76,6 +79,7 @@ export function decide(snapshot: Snapshot, lastReasons: ReadonlyMap<string, Time
   const patches = [
     ...decisions.map((decision) => decision.patch),
     reasonsPatch(snapshot, unread.reasons),
+    staleReasonsPatch(snapshot, journal, new Set(decisions.map(({ name }) => name))),
     change.patch,
     hostPatch(snapshot),
   ]
@@ -174,7 +178,7 @@ function decideSkyhook(
   const { name } = view.metadata
   const planned = planFor(snapshot, view, precedingSkyhook)
   if (!planned) return undefined
-  const { builder, cordon, watchPods, complete: isComplete } = planned
+  const { builder, cordon, watchPods, complete: isComplete, isUntouched = false } = planned
   const failing = failingFor(snapshot, { skyhook: name, actions: builder.actions, isComplete })
   const { status, reason: decided } = withFailure(snapshot, planned, failing, lastReason)
   // until a new spec is read, the node waits for what it waited for
@@ -194,7 +198,7 @@ function decideSkyhook(
     watchPods,
     requeueAtMs: Math.min(recheckAtMs, builder.requeueAtMs, failing.recheckAtMs),
     usesControlPlane: builder.usesControlPlane,
-    selected: isSelected(view, snapshot) ? { view, isComplete } : undefined,
+    selected: isSelected(view, snapshot) ? { view, isComplete, isUntouched } : undefined,
     isBlocking: !isComplete && blocksLowerPriority(view, snapshot),
   }
 }
@@ -214,13 +218,14 @@ function planFor(snapshot: Snapshot, view: SkyhookView, precedingSkyhook: string
  */
 function publicationOf(
   snapshot: Snapshot,
-  { builder }: SkyhookPlan,
+  { builder, isUntouched = false }: SkyhookPlan,
   status: NodeStatus,
   reason: TimedReason | undefined,
 ): NodePatch & { readonly record: SkyhookRecord | undefined; readonly recheckAtMs: number } {
   const { view } = builder
   const { name } = view.metadata
-  if (isOutdated(snapshot, view) && !Object.hasOwn(snapshot.journal.skyhooks, name)) {
+  const isUnread = isOutdated(snapshot, view) && !Object.hasOwn(snapshot.journal.skyhooks, name)
+  if (isUntouched || isUnread) {
     const patch = reasonsPatch(snapshot, new Map(reason ? [[name, reason]] : []))
     return { ...patch, record: undefined, recheckAtMs: Infinity }
   }
@@ -269,15 +274,17 @@ function decideDeletedSkyhook(
 
 /**
  * Marks of Skyhooks for which nothing was decided, now or before: they are gone, or do not select the node. Whether one
- * does whose spec is outdated is not known.
+ * does whose spec is outdated is not known. A mark of which another operator may have a copy is its to remove.
  */
 function marksWithoutOwner(snapshot: Snapshot, journal: Journal, marks: readonly string[]): readonly string[] {
   const { skyhooks } = snapshot
   if (!skyhooks.known) return []
-  const unsure = new Set(
-    skyhooks.value.filter((view) => isOutdated(snapshot, view)).map(({ metadata }) => metadata.name),
-  )
-  return marks.filter((mark) => !Object.hasOwn(journal.skyhooks, mark) && !unsure.has(mark))
+  const views = new Map(skyhooks.value.map((view) => [view.metadata.name, view]))
+  return marks.filter((mark) => {
+    const view = views.get(mark)
+    if (Object.hasOwn(journal.skyhooks, mark) || (view && isOutdated(snapshot, view))) return false
+    return otherOperatorGate(view ?? { metadata: { name: mark } }, snapshot) === undefined
+  })
 }
 
 /**

@@ -2,6 +2,7 @@
 import { Agent, request } from 'node:https'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { nodeWrightDefinition, nodeWrightGroup, nodeWrightGroupPath } from '../../src/schemas/nodewright.ts'
 import { inNormalForm } from '../fleet/api-server/semantics-normal-form.ts'
 import { runSemantics } from '../fleet/api-server/semantics-script.ts'
 import type { Wire, WireRequest } from '../fleet/api-server/semantics-step.ts'
@@ -34,6 +35,35 @@ test('the simulated API server gives the same answers and events as the real one
   const answered = inNormalForm(await runSemantics(real))
   expect(inNormalForm(await runSemantics(simulatedWire()))).toEqual(answered)
 })
+
+test('an API server that starts never denies a group that it serves, at the path of the group', async () => {
+  const { apiVersion, kind, spec } = groupDefinition
+  await cluster.admin.json('POST', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions', {
+    body: { apiVersion, kind, metadata: { name: nodeWrightDefinition }, spec },
+  })
+  const real = realWire()
+  const ask = async (): Promise<number> => (await real.send({ method: 'GET', path: nodeWrightGroupPath })).code
+  await until(ask, (code) => code === 200)
+  await cluster.crash()
+  agent.destroy()
+  const answers = new Set<number>()
+  const start = new AbortController()
+  const restarted = cluster.restart().finally(() => start.abort())
+  while (!start.signal.aborted) answers.add(await ask().catch(() => 0)) // 0: there is no server yet
+  await restarted
+  expect([[...answers].filter((code) => ![0, 200, 503].includes(code)), await ask()]).toEqual([[], 200])
+})
+
+const groupDefinition = {
+  apiVersion: 'apiextensions.k8s.io/v1',
+  kind: 'CustomResourceDefinition',
+  spec: {
+    group: nodeWrightGroup,
+    scope: 'Cluster',
+    names: { plural: 'nodewrights', singular: 'nodewright', kind: 'NodeWright' },
+    versions: [{ name: 'v1alpha1', served: true, storage: true, schema: { openAPIV3Schema: { type: 'object' } } }],
+  },
+} as const
 
 function realWire(): Wire {
   return {

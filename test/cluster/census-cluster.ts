@@ -143,7 +143,7 @@ export async function startCensusCluster(cluster: ChartCluster): Promise<CensusC
       const deaths: string[] = []
       const term = new AbortController()
       const supervisor: CensusSupervisor = createCensusSupervisor({
-        settings: {
+        settings: () => ({
           v: 1,
           version: 'test',
           nodeName: node,
@@ -151,7 +151,7 @@ export async function startCensusCluster(cluster: ChartCluster): Promise<CensusC
           namespace,
           agentPodSelector: 'app.kubernetes.io/name=skyhookd',
           defaultBudget: {},
-        },
+        }),
         start: () =>
           startCensusProcess([
             'env',

@@ -249,7 +249,7 @@ async function runAgainst(
   const term = new AbortController()
   const credentials = JSON.stringify({ server: server.url, token: 'none' })
   const supervisor = createCensusSupervisor({
-    settings: {
+    settings: () => ({
       v: 1,
       version: 'test',
       nodeName: 'node-0',
@@ -257,7 +257,7 @@ async function runAgainst(
       namespace: 'skyhook',
       agentPodSelector: 'app.kubernetes.io/name=skyhookd',
       defaultBudget: {},
-    },
+    }),
     start: () =>
       startCensusProcess(['env', `CENSUS_CREDENTIALS=${credentials}`, process.execPath, ...censusFlags, bundle]),
     clock: systemClock,

@@ -118,6 +118,7 @@ describe('the manifests', () => {
       proxy: { httpsProxy: 'http://proxy.example.com:3128', noProxy: '10.0.0.0/8' },
       drain: { skipNamespaces: [] },
       reapplyOnReboot: false,
+      ignoreNodeWright: false,
       estimatedNodeCount: 100,
     })
     expect(readProviderSettings(env, path)).toEqual({ isEnabled: true })

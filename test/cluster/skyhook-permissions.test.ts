@@ -5,6 +5,11 @@ import { namespace, until } from './chart-cluster.ts'
 
 const agents = useAgents()
 
+test('an agent may ask which groups are served', async () => {
+  expect(await agents.a('GET', '/apis/skyhook.nvidia.com')).toEqual(allowed)
+  expect(await agents.a('GET', '/apis/nodewright.nvidia.com')).toMatchObject({ status: 404 })
+})
+
 describe('a Skyhook', () => {
   const demo = `${skyhooks}/demo`
 

@@ -2,13 +2,20 @@ import { plainStep } from './node-simulator/package-content.ts'
 import { emptyJournal, type PackageRecord } from '../../src/schemas/journal.ts'
 import type { SkyhookSpec } from '../../src/schemas/skyhook.ts'
 import { newPlanBuilder, newSkyhookRecord, type PlanBuilder } from '../../src/stages/model/plan-builder.ts'
-import { known, type Preparation, type SkyhookView, type Snapshot } from '../../src/stages/model/snapshot.ts'
+import {
+  noOtherOperator,
+  known,
+  type Preparation,
+  type SkyhookView,
+  type Snapshot,
+} from '../../src/stages/model/snapshot.ts'
 import { readBudget } from '../../src/schemas/budget.ts'
 
 export const settings = {
   runtimeRequiredTaint: { key: 'skyhook.nvidia.com', value: 'runtime-required', effect: 'NoSchedule' },
   skipNamespaces: [],
   reapplyOnReboot: false,
+  ignoreNodeWright: false,
 }
 
 /** What an agent knows of an idle node `n` with a usable host: everything, and nothing is there. */
@@ -27,6 +34,7 @@ export const idleSnapshot = (change: Partial<Snapshot> = {}): Snapshot => ({
   pods: known({ pods: [], since: 'cordoned' }),
   singleNode: false,
   hostFolders: new Set(),
+  otherOperator: noOtherOperator,
   rolledOutConfigs: new Map(),
   evictions: new Map(),
   interrupts: new Map(),

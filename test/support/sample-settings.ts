@@ -19,6 +19,7 @@ export function settingsOf(nodeName: string, hostRoot: string): Settings {
     proxy: {},
     drain: { skipNamespaces: ['kube-system'], allowDelete: false },
     reapplyOnReboot: false,
+    ignoreNodeWright: false,
     defaultBudget: {},
     estimatedNodeCount: 2,
   }

@@ -196,6 +196,16 @@ const scenarios: readonly Scenario[] = [
     says: ['kubectl skyhook enable s'],
   },
   {
+    title: 'a node on which NodeWright has worked',
+    cause: 'takeover',
+    prepare: (scene) =>
+      scene.simulation.clock.startTimer(8_500, () =>
+        scene.editNode('node1', { metadata: { annotations: { 'nodewright.nvidia.com/version_s': 'v0.20.0' } } }),
+      ),
+    reason: 'Takeover',
+    says: ['nodewright.nvidia.com/version_s', 'kubectl annotate skyhook s skyhook.nvidia.com/ignore-nodewright=true'],
+  },
+  {
     title: 'a Skyhook behind an earlier one',
     cause: 'earlier-skyhook',
     skyhooks: { first: { priority: 1, interruptionBudget: { count: 0 } }, s: { priority: 2 } },
@@ -487,6 +497,19 @@ test('several causes at once are all named, in the order in which they have to b
   const { gates } = await explain(scene, 'node1', asPublished)
   const causes = gates.flatMap(({ findings }) => findings.map(({ cause }) => cause))
   expect(causes).toEqual(['ignored', 'paused', 'taint', 'budget-zero'])
+})
+
+test('what only an agent has found of another operator is taken from its reason', async () => {
+  const scene = startScene({ nodes: one })
+  scene.simulation.server.otherGroups.push({ name: 'nodewright.nvidia.com', version: 'v1alpha1' })
+  await scene.until(() => scene.annotation('node1', reasonKey('s')) !== undefined, 'a reason')
+  const { verdict, disagreement } = await explain(scene, 'node1', asPublished)
+  expect([verdict?.cause, verdict?.command, disagreement]).toEqual([
+    'takeover',
+    'kubectl annotate skyhook s skyhook.nvidia.com/ignore-nodewright=true',
+    undefined,
+  ])
+  expect(verdict?.message).toContain('the API server serves nodewright.nvidia.com')
 })
 
 test('a node at work is held up by nothing, and a complete one neither', async () => {

@@ -20,13 +20,14 @@ import {
   type Snapshot,
 } from '../../stages/model/snapshot.ts'
 import { membershipOf } from '../../stages/skyhook/joining.ts'
+import { otherOperatorIn } from '../../stages/skyhook/other-operator.ts'
 import { slotOfSkyhook } from '../../stages/skyhook/slot.ts'
 import type { FleetView } from '../fleet-view/fleet-view.ts'
 import type { NodeDetail } from '../fleet-view/node-detail.ts'
 import { valueOr } from '../fleet-view/readable.ts'
 import { defaultSettings, knownBudget } from '../fleet-view/settings.ts'
 import { expectedEvictions } from './drain-view.ts'
-import { type Evidence, evidenceOf, hostErrorOf, withoutPackage } from './evidence.ts'
+import { type Evidence, evidenceOf, hostErrorOf, publishedReasonOf, withoutPackage } from './evidence.ts'
 import { type PublishedRecord, publishedRecord } from './published-record.ts'
 import { ownSlotsOf, slotAnswer, type Leased, type SlotAnswer } from './slot-view.ts'
 
@@ -81,6 +82,7 @@ export function nodeView(
     evictions: detail.pods.known ? expectedEvictions(detail.pods.value, valueOr(detail.budgets, []), nowMs) : new Map(),
     interrupts: new Map([['published', { state: 'running' }]]),
     hostFolders: new Set(),
+    otherOperator: otherOperatorIn(takeoverMessages(node, views)),
     rolledOutConfigs: new Map(),
     statuses: known(new Map()),
     requestedStatuses: new Map(),
@@ -143,6 +145,16 @@ function hostOf(node: KubernetesNode, evidence: readonly Evidence[]): Snapshot['
   const reason = hostFaults.find((one) => one === reported?.reason)
   if (reported !== undefined && reason !== undefined) return { state: 'unusable', reason, message: reported.message }
   return found === undefined ? { state: 'usable' } : { state: 'unusable', reason: 'HostUnusable', message: found }
+}
+
+/** By Skyhook. */
+function takeoverMessages(node: KubernetesNode, views: readonly SkyhookView[]): ReadonlyMap<string, string> {
+  const messages = new Map<string, string>()
+  for (const { metadata } of views) {
+    const published = publishedReasonOf(node, metadata.name)
+    if (published?.reason === 'Takeover') messages.set(metadata.name, published.message)
+  }
+  return messages
 }
 
 const hostFaults = ['HostUnusable', 'HostUnreachable', 'CrashLoop'] as const

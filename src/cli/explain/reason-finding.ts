@@ -3,6 +3,7 @@ import { ignoreLabel } from '../../schemas/annotations.ts'
 import { type Reason, type ReasonName, reasons } from '../../schemas/catalogue/reasons.ts'
 import type { SkyhookRecord } from '../../schemas/journal.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
+import { ignoreNodeWrightCommand } from '../../schemas/nodewright.ts'
 import type { PackageSpec, Skyhook } from '../../schemas/skyhook.ts'
 import type { Cause, Finding, GateName, ObjectName } from './finding.ts'
 import { imageRemedyOf } from './image-error-kind.ts'
@@ -144,8 +145,16 @@ function rowOf(reason: ReasonName, message: string, context: ReasonContext): Row
     case 'Soaking':
       return { gate: 'soak', cause: 'soaking', command: `kubectl skyhook status ${name}` }
     case 'Takeover':
-      return { gate: 'agent', cause: 'takeover', command: podsCommand(nodeName) }
+      return { gate: 'agent', cause: 'takeover', ...takeoverRemedyOf(message, context) }
   }
+}
+
+/** Pods go when they have ended; of another operator's record a person says whether it counts. */
+function takeoverRemedyOf(message: string, { skyhook, node }: ReasonContext): Pick<Row, 'unblock' | 'command'> {
+  const command = ignoreNodeWrightCommand(skyhook.metadata.name)
+  return message.endsWith(command)
+    ? { unblock: 'decide whether what another operator did here counts (docs/usage/takeover.md)', command }
+    : { command: podsCommand(node.metadata.name) }
 }
 
 function uninstallRow(context: ReasonContext): Row {

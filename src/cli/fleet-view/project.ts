@@ -3,6 +3,7 @@ import type { KubeObject } from '../../kube/objects.ts'
 import { versionKey } from '../../schemas/annotations.ts'
 import { apiGroup } from '../../schemas/api.ts'
 import type { KubernetesNode, Toleration } from '../../schemas/kubernetes.ts'
+import { isNodeWrightKey } from '../../schemas/nodewright.ts'
 import type { Skyhook } from '../../schemas/skyhook.ts'
 import type { AgentDaemonSet, AgentPod } from './fleet-view.ts'
 
@@ -39,10 +40,10 @@ export type DaemonSetObject = KubeObject & {
   }
 }
 
-/** A Node with what decisions look at: no images, no capacity, no annotations of others. */
+/** A Node with what decisions look at: no images, no capacity, no annotations of others but those that stop work. */
 export function slimNode({ metadata, spec, status }: KubernetesNode): KubernetesNode {
   const { name, uid, resourceVersion, labels = {}, annotations = {}, creationTimestamp } = metadata
-  const own = Object.entries(annotations).filter(([key]) => isOwnKey(key))
+  const own = Object.entries(annotations).filter(([key]) => isOwnKey(key) || isNodeWrightKey(key))
   const conditions = (status?.conditions ?? []).filter(({ type }) => type === 'Ready' || isOwnKey(type))
   const bootID = status?.nodeInfo?.bootID
   return {

@@ -2,6 +2,7 @@
 import type { KubeObject } from '../../kube/objects.ts'
 import { type Budget, budgetOf, readDefaultBudget, takesDefaultBudget } from '../../schemas/budget.ts'
 import { isObject, type JsonObject, parseJson } from '../../schemas/json.ts'
+import { ignoreNodeWrightSetting } from '../../schemas/nodewright.ts'
 import type { SkyhookSpec } from '../../schemas/skyhook.ts'
 import { known, type Known, type StageSettings, unknown } from '../../stages/model/snapshot.ts'
 
@@ -17,6 +18,7 @@ export const defaultSettings: FleetSettings = {
   runtimeRequiredTaint: { key: 'skyhook.nvidia.com', value: 'runtime-required', effect: 'NoSchedule' },
   skipNamespaces: ['kube-system'],
   reapplyOnReboot: false,
+  ignoreNodeWright: false,
   defaultBudget: {},
 }
 
@@ -32,6 +34,7 @@ export function settingsOf({ data }: ConfigMapObject): FleetSettings | undefined
     runtimeRequiredTaint: taintOf(file['runtimeRequiredTaint']) ?? defaultSettings.runtimeRequiredTaint,
     skipNamespaces: Array.isArray(namespaces) ? namespaces.map(String) : defaultSettings.skipNamespaces,
     reapplyOnReboot: file['reapplyOnReboot'] === true,
+    ignoreNodeWright: file[ignoreNodeWrightSetting] === true,
     defaultBudget,
   }
 }

@@ -28,6 +28,8 @@ export function createCensusCampaign(options: {
   readonly platform: Platform
   readonly leases: Leases
   readonly settings: Pick<Settings, 'nodeName' | 'podName' | 'namespace' | 'defaultBudget'>
+  /** Whether NodeWright may be at work, and goes by the status of Skyhooks. */
+  readonly isNodeWrightServed: () => boolean
   readonly fleet: FleetSize
   readonly metrics: Metrics
   readonly signal: AbortSignal
@@ -39,7 +41,16 @@ export function createCensusCampaign(options: {
   let lastElectionError = ''
   let countedAgents: number | undefined
   const supervisor = createCensusSupervisor({
-    settings: { v: 1, version, nodeName, podName, namespace, agentPodSelector: defaultAgentPodSelector, defaultBudget },
+    settings: () => ({
+      v: 1,
+      version,
+      nodeName,
+      podName,
+      namespace,
+      agentPodSelector: defaultAgentPodSelector,
+      defaultBudget,
+      isNodeWrightServed: options.isNodeWrightServed(),
+    }),
     start: () => platform.startCensus(),
     clock,
     onLine(line) {

@@ -36,7 +36,7 @@ function supervise(command: readonly [string, ...string[]], lineCount = Infinity
   const heard = Promise.withResolvers<void>()
   const exited = Promise.withResolvers<string>()
   const supervisor = createCensusSupervisor({
-    settings,
+    settings: () => settings,
     start: () => startCensusProcess(command),
     clock,
     onLine(line) {

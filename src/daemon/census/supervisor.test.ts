@@ -39,7 +39,7 @@ beforeEach(() => {
   crashLoops = []
   started = []
   supervisor = createCensusSupervisor({
-    settings,
+    settings: () => settings,
     start() {
       const output = new PassThrough()
       const exited = Promise.withResolvers<string>()

@@ -9,7 +9,8 @@ import { type Clock, sleep } from '../../schemas/clock.ts'
 import type { CensusProcess } from '../platform/census-process.ts'
 
 export type CensusSupervisorOptions = {
-  readonly settings: CensusSettings
+  /** Asked when a census starts. */
+  readonly settings: () => CensusSettings
   readonly start: () => CensusProcess
   readonly clock: Clock
   readonly onLine: (line: Exclude<CensusLine, SeriesLine>) => void
@@ -52,7 +53,7 @@ export function createCensusSupervisor(options: CensusSupervisorOptions): Census
       census.closeInput()
       cancelKill = clock.startTimer(gracePeriodMs, () => census.kill())
     }
-    census.send(JSON.stringify(settings))
+    census.send(JSON.stringify(settings()))
     if (term.aborted) stop()
     else term.addEventListener('abort', stop, { once: true })
     const [exitReason] = await Promise.all([census.exited, forwardLines(census, ownSeries)])

@@ -37,6 +37,7 @@ test('an empty file gives the defaults', () => {
     proxy: {},
     drain: { skipNamespaces: ['kube-system'], allowDelete: false },
     reapplyOnReboot: false,
+    ignoreNodeWright: false,
     defaultBudget: {},
     estimatedNodeCount: 0,
   })
@@ -51,6 +52,7 @@ test('the file and the environment override the defaults', () => {
     proxy: { httpsProxy: 'http://proxy', noProxy: '' },
     drain: { skipNamespaces: [], allowDelete: true },
     reapplyOnReboot: true,
+    ignoreNodeWright: true,
     defaults: { interruptionBudget: { percent: 5, maxCount: 20 } },
     estimatedNodeCount: 1_000,
   }
@@ -64,6 +66,7 @@ test('the file and the environment override the defaults', () => {
     proxy: { httpsProxy: 'http://proxy' },
     drain: { skipNamespaces: [], allowDelete: true },
     reapplyOnReboot: true,
+    ignoreNodeWright: true,
     defaultBudget: { percent: 5, maxCount: 20 },
     estimatedNodeCount: 1_000,
   })

@@ -3,6 +3,7 @@ import type { FieldValues } from '../../packages/step/references.ts'
 import { type Budget, readDefaultBudget } from '../../schemas/budget.ts'
 import { isObject, type JsonObject, messageOf } from '../../schemas/json.ts'
 import type { Taint } from '../../schemas/kubernetes.ts'
+import { ignoreNodeWrightSetting } from '../../schemas/nodewright.ts'
 
 /** What the chart gives the agent: a file for the cluster's settings, the downward API for the pod's own facts. */
 export type Settings = {
@@ -26,6 +27,8 @@ export type Settings = {
   readonly proxy: { readonly httpsProxy?: string; readonly noProxy?: string }
   readonly drain: { readonly skipNamespaces: readonly string[]; readonly allowDelete: boolean }
   readonly reapplyOnReboot: boolean
+  /** What another operator left does not count (docs/usage/takeover.md). */
+  readonly ignoreNodeWright: boolean
   /** Of Skyhooks that name neither a budget nor a policy; `{}` is no limit. */
   readonly defaultBudget: Budget
   readonly estimatedNodeCount: number
@@ -78,6 +81,7 @@ export function readSettings(env: NodeJS.ProcessEnv, path = env['SKYHOOKD_SETTIN
       allowDelete: record('drain')['allowDelete'] === true,
     },
     reapplyOnReboot: file['reapplyOnReboot'] === true,
+    ignoreNodeWright: file[ignoreNodeWrightSetting] === true,
     defaultBudget: defaultBudget(file['defaults'], path),
     estimatedNodeCount: Number(file['estimatedNodeCount'] ?? 0),
   }

@@ -94,9 +94,13 @@ export const reasons = {
     ...passing,
     eventOn: ['Node'],
     meaning:
-      'A package pod of the Skyhook operator is still on this node, and the operator left work unfinished here. ' +
-      'Nothing begins beside it.',
-    remedy: 'Wait until the pod has ended, then delete it ([takeover](takeover.md#there), step 4).',
+      'Another operator was here, and nothing begins before its work is over or a person has decided. Either a ' +
+      'package pod of the Skyhook operator is still on this node, with work unfinished. Or NodeWright, or an ' +
+      'operator of which only files on the host are left, worked on this Skyhook, and agents cannot continue its ' +
+      'record. The message says what was found.',
+    remedy:
+      'Wait until the pod has ended, then delete it ([takeover](takeover.md#there), step 4). For all else the ' +
+      'message has the command; look at [what it risks](takeover.md#nodewright) first.',
   },
   StepFailed: {
     ...failing,

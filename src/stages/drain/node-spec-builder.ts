@@ -27,6 +27,7 @@ export class NodeSpecBuilder {
   /** An earlier decision changed the cordon, and the Node does not show it yet. */
   readonly #isPending: boolean
   #state: CordonState
+  #isTaintUntouched = false
   #cordonRetriesMs: readonly number[]
 
   constructor(snapshot: Snapshot, events: StageEvent[]) {
@@ -61,8 +62,19 @@ export class NodeSpecBuilder {
     return Infinity
   }
 
-  required({ spec }: SkyhookView, complete: boolean): void {
-    if (spec.runtimeRequired === true) this.#required.push({ complete, autoTaint: spec.autoTaintNewNodes === true })
+  /** One that selects the node. The taint stays as it is for one that another operator may have worked on. */
+  required({
+    view: { spec },
+    isComplete,
+    isUntouched,
+  }: {
+    readonly view: SkyhookView
+    readonly isComplete: boolean
+    readonly isUntouched: boolean
+  }): void {
+    if (spec.runtimeRequired !== true) return
+    if (isUntouched) this.#isTaintUntouched = true
+    else this.#required.push({ complete: isComplete, autoTaint: spec.autoTaintNewNodes === true })
   }
 
   /** The change of the Node, and what the journal has to remember of it. */
@@ -79,7 +91,8 @@ export class NodeSpecBuilder {
     const wasRequired = journal.runtimeRequired === true
     const taint = requiredTaint(node, settings.runtimeRequiredTaint, this.#required, {
       wasRequired,
-      mayLift: skyhooks.known && !areSkyhooksInDoubt && !skyhooks.value.some(({ stale }) => stale),
+      mayLift:
+        !this.#isTaintUntouched && skyhooks.known && !areSkyhooksInDoubt && !skyhooks.value.some(({ stale }) => stale),
     })
     const isTaintDue = wasRequired && (!skyhooks.known || hasTaint(node, settings.runtimeRequiredTaint))
     Object.assign(this.#annotations, taint?.annotations)

@@ -59,6 +59,8 @@ export type Snapshot = {
   readonly interrupts: ReadonlyMap<string, InterruptObservation>
   /** Names of the folders below copyDirRoot when the agent started: what somebody left on this host. */
   readonly hostFolders: ReadonlySet<string>
+  /** What an operator left whose record agents do not read, when the agent started. */
+  readonly otherOperator: OtherOperator
   /** By Skyhook, of those that the operator worked on before the agent started. */
   readonly rolledOutConfigs: ReadonlyMap<string, RolledOutConfigs>
   /**
@@ -85,6 +87,16 @@ export type Snapshot = {
   readonly settings: StageSettings
 }
 
+export type OtherOperator = {
+  /** The API server serves the group of NodeWright. */
+  readonly isNodeWrightServed: boolean
+  /** By Skyhook without a record in the journal: path of a file on this host that an operator wrote last. */
+  readonly files: ReadonlyMap<string, string>
+}
+
+/** Nothing of one. */
+export const noOtherOperator: OtherOperator = { isNodeWrightServed: false, files: new Map() }
+
 export type UnusableReason = 'HostUnusable' | 'HostUnreachable' | 'CrashLoop'
 
 /** The agent tries it again by itself. Its message stays while the error is the same. */
@@ -106,6 +118,8 @@ export type StageSettings = {
   readonly skipNamespaces: readonly string[]
   /** After a boot that no agent requested, apply every package again. */
   readonly reapplyOnReboot: boolean
+  /** The record of NodeWright, and of an operator whose keys are gone, does not count. */
+  readonly ignoreNodeWright: boolean
 }
 
 export type WatchedPods = { readonly pods: readonly Pod[]; readonly since: 'any' | 'cordoned' }

@@ -3,6 +3,7 @@ import { taintText } from '../drain/node-spec.ts'
 import { dependencyProblems } from '../package/dependencies.ts'
 import type { Reason } from '../../schemas/catalogue/reasons.ts'
 import { selects, tolerates } from '../../schemas/selectors.ts'
+import { otherOperatorGate } from './other-operator.ts'
 import type { SkyhookView, Snapshot } from '../model/snapshot.ts'
 
 export const isSelected = (view: SkyhookView, snapshot: Snapshot): boolean =>
@@ -54,6 +55,7 @@ const startGates: readonly StartGate[] = [
     isDisabled(view) ? { reason: 'Disabled', message: `the Skyhook has the annotation ${disableKey}=true` } : undefined,
   (view) =>
     isPaused(view) ? { reason: 'Paused', message: `the Skyhook has the annotation ${pauseKey}=true` } : undefined,
+  otherOperatorGate,
   specProblem,
   missingPolicy,
   (_view, _snapshot, precedingSkyhook) =>

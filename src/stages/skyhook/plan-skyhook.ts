@@ -21,6 +21,7 @@ import { packageReasons } from './drain-status.ts'
 import { pauseReason, startGate } from './gates.ts'
 import { keepControlPlaneSlot, controlPlaneNeed, mayLeaveControlPlane } from './control-plane.ts'
 import { resumeLifecycle, startLifecycle } from './lifecycle.ts'
+import { otherOperatorGate } from './other-operator.ts'
 import { packagePodGate } from './operator-pods.ts'
 import { planWaiting } from './plan-waiting.ts'
 import { preparationDepth } from './preparation-depth.ts'
@@ -36,6 +37,8 @@ export function planSkyhook(
   before: SkyhookRecord | undefined,
   precedingSkyhook: string | undefined,
 ): SkyhookPlan {
+  const refusal = before === undefined ? otherOperatorGate(view, snapshot) : undefined
+  if (refusal) return planRefused(snapshot, view, refusal)
   const bootstrapped = before === undefined ? bootstrapRecord(snapshot, view) : undefined
   const builder = newPlanBuilder(snapshot, view, bootstrapped?.record ?? recordOfSkyhook(before, view))
   if (bootstrapped?.event) builder.events.push(bootstrapped.event)
@@ -74,6 +77,18 @@ export function planSkyhook(
     ? planWorking(builder, { slot, gate, states, disruption, activeInterrupt })
     : planWaiting(builder, slot, gate, states)
   return { ...plan, packageReasons: packageReasons(names, states, plan.reason) }
+}
+
+/**
+ * What another operator left is neither read nor changed: the Node shows the reason and nothing else. A slot of work
+ * that no journal knows is given back, unless the Node is out of service under it.
+ */
+function planRefused(snapshot: Snapshot, view: SkyhookView, reason: Reason): SkyhookPlan {
+  const builder = newPlanBuilder(snapshot, view, undefined)
+  const slot = ownSlot(snapshot, view)
+  if (slot && !hasMark(snapshot.node, view.metadata.name)) releaseSlot(builder, slot)
+  const status = statusFor(reason.reason, false)
+  return { builder, status, reason, complete: false, cordon: 'as-is', watchPods: 'no', isUntouched: true }
 }
 
 /** Packages that wait for others are looked at again: those may have become complete in this very decision. */

@@ -15,6 +15,8 @@ export type SkyhookPlan = {
   /** What this Skyhook wants of the cordon: its mark on the Node, off it, or as it is. */
   readonly cordon: 'on' | 'off' | 'as-is'
   readonly watchPods: PodWatch
+  /** Nothing of the Skyhook on this node is read or written but the reason. */
+  readonly isUntouched?: boolean
 }
 
 export const preparingImages: Reason = { reason: 'Preparing', message: 'fetching the package images' }

@@ -1,5 +1,6 @@
 /** Reasons beside the decisions: nothing can be decided, or the Node cannot be written. */
 import { reasonKey, statusKey } from '../../schemas/annotations.ts'
+import type { Journal } from '../../schemas/journal.ts'
 import type { NodePatch } from '../../schemas/kubernetes.ts'
 import { worstOf } from '../model/failures.ts'
 import { emptyPatch, isEmptyPatch } from '../model/node-patch.ts'
@@ -8,6 +9,7 @@ import type { Failure, Snapshot } from '../model/snapshot.ts'
 import { reasonAnnotation, showsReason } from '../publish/node-annotations.ts'
 import { timed } from './failing.ts'
 import { isSelected } from './gates.ts'
+import { isOutdated } from './outdated.ts'
 
 type TimedReasons = { readonly reasons: ReadonlyMap<string, TimedReason>; readonly recheckAtMs: number }
 
@@ -54,6 +56,25 @@ export function reasonsPatch(snapshot: Snapshot, reasons: ReadonlyMap<string, Ti
   for (const [name, reason] of reasons) {
     const shown = snapshot.node.metadata.annotations?.[reasonKey(name)]
     if (!showsReason(shown, reason)) patch.annotations[reasonKey(name)] = reasonAnnotation(snapshot, reason)
+  }
+  return patch
+}
+
+/**
+ * The reasons of Skyhooks of which nothing else was ever decided here, once they are gone or have left the node.
+ * `decided`: those that say themselves what they show.
+ */
+export function staleReasonsPatch(snapshot: Snapshot, journal: Journal, decided: ReadonlySet<string>): NodePatch {
+  const patch = emptyPatch()
+  if (!snapshot.skyhooks.known) return patch
+  const outdated = new Set(
+    snapshot.skyhooks.value.filter((view) => isOutdated(snapshot, view)).map(({ metadata }) => metadata.name),
+  )
+  const prefix = reasonKey('')
+  for (const key of Object.keys(snapshot.node.metadata.annotations ?? {})) {
+    const name = key.slice(prefix.length)
+    const isOwned = decided.has(name) || outdated.has(name) || Object.hasOwn(journal.skyhooks, name)
+    if (key.startsWith(prefix) && !isOwned) patch.annotations[key] = null
   }
   return patch
 }

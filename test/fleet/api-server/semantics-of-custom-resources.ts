@@ -13,6 +13,8 @@ const skyhook = (metadata: object, rest: object): object => ({
 const spec = { packages: { tuning: { version: '1.0.0', image: 'registry.example.com/tuning' } } }
 
 export const semanticsOfCustomResources: readonly Step[] = [
+  { title: 'a group that is served names its versions', request: 'GET /apis/skyhook.nvidia.com', expected: '200' },
+  { title: 'a group that is not served is not found', request: 'GET /apis/nodewright.nvidia.com', expected: '404' },
   { title: 'Skyhooks are listed', request: `GET ${skyhooks}`, expected: '200', save: 'skyhooks' },
   {
     title: 'a Skyhook is created without its status, with the defaults of the definition',

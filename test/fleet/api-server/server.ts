@@ -6,6 +6,7 @@
  */
 import type { Clock, Random } from '../../../src/schemas/clock.ts'
 import { auditEntry, type AuditEntry } from './audit.ts'
+import { groupAnswer, type OtherGroup } from './discovery.ts'
 import { evictPod } from './eviction.ts'
 import { createFaultPlan, type Fault, type FaultPlan } from './faults.ts'
 import { type Answer, Refusal } from './refusals.ts'
@@ -33,6 +34,8 @@ export type AdmissionRule = (object: SimObject, previous: SimObject | undefined,
 export type SimulatedApiServer = {
   readonly faults: FaultPlan
   readonly admission: AdmissionRule[]
+  /** Groups of others that are served besides. */
+  readonly otherGroups: OtherGroup[]
   /** What has reached the server, oldest first; empty it as you like. */
   readonly audit: AuditEntry[]
   observe(observer: Observer): () => void
@@ -73,6 +76,7 @@ export function createSimulatedApiServer(options: ApiServerOptions): SimulatedAp
   const observers = new Set<Observer>()
   const audit: AuditEntry[] = []
   const admission: AdmissionRule[] = []
+  const otherGroups: OtherGroup[] = []
   const faults = createFaultPlan(random)
   const lists = createLists()
   let currentClient = ''
@@ -164,6 +168,7 @@ export function createSimulatedApiServer(options: ApiServerOptions): SimulatedAp
   return {
     faults,
     admission,
+    otherGroups,
     audit,
     observe(observer) {
       observers.add(observer)
@@ -194,8 +199,11 @@ export function createSimulatedApiServer(options: ApiServerOptions): SimulatedAp
       const routed = routedRequest(request)
       const { location } = routed
       const before = store.revision()
-      const answer =
-        location === undefined ? pageNotFound : attempt(routed, fault, () => answerTo(routed, location, fault))
+      const answer = attempt(routed, fault, () =>
+        location === undefined
+          ? (groupAnswer(request.path, otherGroups) ?? pageNotFound)
+          : answerTo(routed, location, fault),
+      )
       const isCommitted = store.revision() > before
       const final = fault?.kind === 'fail-after-commit' && isCommitted ? failure(fault.code) : answer
       record(routed, final.code, isCommitted)

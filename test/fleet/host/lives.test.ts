@@ -93,7 +93,7 @@ test('a package whose spec is corrected completes although its first step does n
 
 test('an agent that expects many others looks into the ledger before it fetches layers', async () => {
   const looksBefore: number[] = []
-  const life = await startSampleLife({ seed: 5, estimatedNodeCount: 1_000 })
+  const life = await startSampleLife({ seed: 5, settings: { estimatedNodeCount: 1_000 } })
   life.host.observe(({ event }) => {
     if (event !== 'imageStored') return
     const looks = life.server.audit.filter(({ query }) => query['fieldSelector']?.endsWith('.ledger'))

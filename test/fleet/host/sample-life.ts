@@ -5,6 +5,7 @@ import { skyhookTypeMeta } from '../../../src/schemas/api.ts'
 import { agentFolder, journalPath } from '../../../src/host/fs/journal-file.ts'
 import type { KubernetesNode } from '../../../src/schemas/kubernetes.ts'
 import type { Interrupt, PackageSpec } from '../../../src/schemas/skyhook.ts'
+import type { Settings } from '../../../src/daemon/settings/settings.ts'
 import { settingsOf } from '../../support/sample-settings.ts'
 import { createSeededRandom, createVirtualClock } from '../../support/virtual-clock.ts'
 import { createClient } from '../api-server/client.ts'
@@ -28,13 +29,14 @@ export type SampleLife = Awaited<ReturnType<typeof startSampleLife>>
 export async function startSampleLife(
   options: Partial<HostOptions> & {
     readonly seed: number
-    readonly estimatedNodeCount?: number
+    /** Other than the chart's defaults. */
+    readonly settings?: Partial<Settings>
     /** False: there is no agent until `setKept`. */
     readonly isKept?: boolean
     readonly run?: AgentOptions['run']
   },
 ) {
-  const { seed, estimatedNodeCount, run } = options
+  const { seed, settings = {}, run } = options
   const clock = createVirtualClock(1_700_000_000_000, { settleTurns: 0 })
   const server = createSimulatedApiServer({ clock, random: createSeededRandom(seed) })
   const admin = createClient(server, { name: 'admin', clock, random: createSeededRandom(seed + 1) })
@@ -60,7 +62,7 @@ export async function startSampleLife(
   let agent: SimulatedAgent | undefined
   const start = (): SimulatedAgent =>
     startSimulatedAgent(host, {
-      settings: { ...settingsOf('n1', '/'), ...(estimatedNodeCount !== undefined && { estimatedNodeCount }) },
+      settings: { ...settingsOf('n1', '/'), ...settings },
       connectApi: ({ clock, random, onRequest }) =>
         createClient(server, {
           name: 'agent',

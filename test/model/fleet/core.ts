@@ -10,6 +10,7 @@ import type { SkyhookSpec } from '../../../src/schemas/skyhook.ts'
 import { hasMark } from '../../../src/stages/drain/drain.ts'
 import { type Action, preparationKey } from '../../../src/stages/model/plan.ts'
 import {
+  noOtherOperator,
   type AttemptObservation,
   type InterruptObservation,
   known,
@@ -148,6 +149,7 @@ export class Cores {
         singleNode: false,
         evictions: new Map(),
         hostFolders: new Set(),
+        otherOperator: noOtherOperator,
         rolledOutConfigs: new Map(),
         statuses: known(new Map()),
         requestedStatuses: new Map(),
@@ -158,6 +160,7 @@ export class Cores {
           runtimeRequiredTaint: { key: 'skyhook.nvidia.com', value: 'runtime-required', effect: 'NoSchedule' },
           skipNamespaces: [],
           reapplyOnReboot: false,
+          ignoreNodeWright: false,
         },
       },
       new Map(),

@@ -5,6 +5,7 @@ import type { PackageConfig } from '../../../src/schemas/package-config.ts'
 import type { Plan, StageEvent, StartStep, TimedReason } from '../../../src/stages/model/plan.ts'
 import type { Pod, PodWatch } from '../../../src/stages/model/pods.ts'
 import {
+  noOtherOperator,
   type AttemptObservation,
   type Eviction,
   type Failure,
@@ -52,6 +53,7 @@ export class NodeState {
   /** What packages wrote about themselves, by `<skyhook>/<package>`. */
   readonly statusFiles = new Map<string, StatusReadResult>()
   hostFolders: ReadonlySet<string> = new Set()
+  otherOperator = noOtherOperator
   rolledOutConfigs: Snapshot['rolledOutConfigs'] = new Map()
   host: Snapshot['host'] = { state: 'usable' }
   rebootBarrier: string | undefined
@@ -85,6 +87,7 @@ export class NodeState {
   singleNode: boolean | undefined
   hasReadStatuses = false
   reapplyOnReboot = false
+  ignoreNodeWright = false
 
   // What the test arranges.
   /** Exit code per `<package> <mode>` or per package; absent = 0. */
@@ -198,6 +201,7 @@ export class NodeState {
       singleNode: this.singleNode,
       evictions: new Map(this.evictions),
       hostFolders: this.hostFolders,
+      otherOperator: this.otherOperator,
       rolledOutConfigs: this.rolledOutConfigs,
       statuses: this.hasReadStatuses ? known(new Map(this.statusFiles)) : unknown('not looked yet'),
       requestedStatuses: new Map(this.requestedStatuses),
@@ -208,6 +212,7 @@ export class NodeState {
         runtimeRequiredTaint: { key: 'skyhook.nvidia.com', value: 'runtime-required', effect: 'NoSchedule' },
         skipNamespaces: ['kube-system'],
         reapplyOnReboot: this.reapplyOnReboot,
+        ignoreNodeWright: this.ignoreNodeWright,
       },
     }
   }

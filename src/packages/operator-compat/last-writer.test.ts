@@ -1,0 +1,113 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { systemRandom } from '../../daemon/platform/system-clock.ts'
+import { createHostRoot, type HostRoot } from '../../host/fs/host-root.ts'
+import type { PackageConfig, Step } from '../../schemas/package-config.ts'
+import { publishCheckResults, publishStart, publishStepFlag } from './flags.ts'
+import { recordVersion } from './history.ts'
+import { fileOfOperator } from './last-writer.ts'
+
+const state = '/var/lib/skyhook/demo'
+let folder: string
+let host: HostRoot
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'last-writer-'))
+  host = createHostRoot(folder, systemRandom)
+})
+afterEach(async () => {
+  await rm(folder, { recursive: true })
+})
+
+async function put(path: string, text: string): Promise<void> {
+  await mkdir(join(folder, state, dirname(path)), { recursive: true })
+  await writeFile(join(folder, state, path), text)
+}
+const found = async (): Promise<string | undefined> => (await fileOfOperator(host, state))?.slice(state.length + 1)
+
+const olderHistory = (version: string): string =>
+  `{"current-version": "${version}", "history": [{"version": "${version}", "time": "2026-11-20T10:32:09.12345+00:00"}]}`
+const newerHistory = `{
+  "current-version": "1.0.0",
+  "history": [
+    {
+      "version": "1.0.0",
+      "time": "2026-11-20T10:32:09.123456789Z"
+    }
+  ]
+}
+`
+const olderFlag = 'last_run: 2026-11-20T10:32:09.123456\nstep_always_runs: False'
+const newerFlag = `flags/probe/1.0.0/a.sh-${'0f'.repeat(32)}.flag`
+
+const config: PackageConfig = { packageName: 'probe', packageVersion: '1.0.0', expectedConfigFiles: [], modes: {} }
+const step: Step = {
+  name: 'a',
+  path: 'a.sh',
+  arguments: [],
+  returncodes: [0],
+  onHost: true,
+  env: {},
+  idempotence: 'agent',
+  upgradeStep: false,
+}
+
+/** As an agent leaves it when the package is complete. */
+async function workOfAgent(): Promise<void> {
+  await publishStart(host, state)
+  await publishStepFlag(host, state, config, step, 1_790_066_282_120)
+  await publishCheckResults(host, state, 'apply-check', [{ path: 'a_check.sh', failed: false }])
+  await recordVersion(host, state, 'probe', '1.0.0', 1_790_066_282_123)
+}
+
+describe('files of an operator', () => {
+  test.each([
+    ['the history of its older program', 'history/probe.json', olderHistory('1.0.0')],
+    ['the history of its newer program', 'history/probe.json', newerHistory],
+    ['a flag of its older program', 'flags/probe/1.0.0/a.sh_W11fWzBd', olderFlag],
+    ['a flag of its older program in a folder', 'flags/probe/1.0.0/a.sh_W11f', olderFlag],
+    ['a flag of its newer program', newerFlag, 'last_run: 2026-11-20T10:32:09Z\n'],
+  ])('%s is its own', async (_, path, text) => {
+    await put(path, text)
+    expect(await found()).toBe(path)
+  })
+
+  test('a flag counts beside a history that a crash has cut off', async () => {
+    await put('history/probe.json', olderHistory('1.0.0').slice(0, 30))
+    expect(await found()).toBeUndefined()
+    await put('flags/probe/1.0.0/a.sh_W11fWzBd', olderFlag)
+    expect(await found()).toBe('flags/probe/1.0.0/a.sh_W11fWzBd')
+  })
+
+  test('a package that it uninstalled is not on the host', async () => {
+    await put('history/probe.json', olderHistory('uninstalled'))
+    expect(await found()).toBeUndefined()
+  })
+
+  test('a folder without flags or history, or no folder, tells nothing', async () => {
+    expect(await found()).toBeUndefined()
+    await put('flags/START', '')
+    await put('flags/check_results', 'a.sh False')
+    await put('interrupts/flags/demo-1-1_probe_1.0.0/no_op.complete', '1.5')
+    await put('history', 'a file').catch(() => undefined)
+    expect(await found()).toBeUndefined()
+  })
+})
+
+describe('files of an agent', () => {
+  test('they are not taken for those of an operator', async () => {
+    await workOfAgent()
+    expect(await found()).toBeUndefined()
+  })
+
+  test('what an agent has continued is the agent’s, and what it has not is the operator’s', async () => {
+    await put(newerFlag, '')
+    await put('history/probe.json', newerHistory)
+    await workOfAgent()
+    expect(await found()).toBeUndefined()
+    await put('history/other.json', olderHistory('2.0.0'))
+    expect(await found()).toBe('history/other.json')
+  })
+})

@@ -1,0 +1,73 @@
+/**
+ * The work of an operator whose record no agent can continue: NodeWright, which keeps it in its own API group and under
+ * its own prefix, or an operator whose keys are gone from the Node. Only a person knows whether it counts.
+ */
+import { cordonKey, journalKey, nodeStateKey, statusKey, versionKey } from '../../schemas/annotations.ts'
+import type { Reason } from '../../schemas/catalogue/reasons.ts'
+import type { ObjectMeta } from '../../schemas/kubernetes.ts'
+import {
+  ignoreNodeWrightCommand,
+  ignoreNodeWrightSetting,
+  ignoresNodeWright,
+  nodeWrightDefinition,
+  nodeWrightGroup,
+  nodeWrightKeysOf,
+  nodeWrightMarksOn,
+} from '../../schemas/nodewright.ts'
+import type { OtherOperator, Snapshot } from '../model/snapshot.ts'
+
+/** A Skyhook, or as much of one that is gone as is known. */
+type Named = { readonly metadata: Pick<ObjectMeta, 'name' | 'annotations' | 'finalizers'> }
+
+/**
+ * Why nothing of the Skyhook begins on this node until a person has decided, with what was found and the command that
+ * decides. Undefined where nothing was found, or a person has said that it does not count.
+ */
+export function otherOperatorGate({ metadata }: Named, snapshot: Snapshot): Reason | undefined {
+  if (snapshot.settings.ignoreNodeWright || ignoresNodeWright(metadata.annotations)) return undefined
+  const found = workOfOthers({ metadata }, snapshot)
+  if (found === undefined) return undefined
+  return {
+    reason: 'Takeover',
+    message: `${found}; if that record does not count: ${ignoreNodeWrightCommand(metadata.name)}`,
+  }
+}
+
+/** The most specific of what was found. */
+function workOfOthers({ metadata }: Named, { node, otherOperator, journal }: Snapshot): string | undefined {
+  const { name } = metadata
+  const { annotations = {} } = node.metadata
+  const [key, ...moreKeys] = nodeWrightKeysOf(annotations, name)
+  if (key !== undefined) {
+    const more = moreKeys.length === 0 ? '' : ` (and ${moreKeys.length} more)`
+    return `the Node has ${key}${more}: NodeWright has worked on ${name} here, and agents do not read its record`
+  }
+  const [mark] = nodeWrightMarksOn({ metadata })
+  if (mark !== undefined) return `the Skyhook has ${mark}: NodeWright has migrated it`
+  if (otherOperator.isNodeWrightServed)
+    return (
+      `${servedText}, and agents serve Skyhooks only: ` +
+      `delete the definition ${nodeWrightDefinition} and restart the agents, ` +
+      `or set ${ignoreNodeWrightSetting} in the chart`
+    )
+  const isKnown = Object.hasOwn(journal.skyhooks, name) || ownKeys.some((of) => Object.hasOwn(annotations, of(name)))
+  const file = isKnown ? undefined : otherOperator.files.get(name)
+  return file && `the host has ${file} of another operator, and the Node has nothing that says what was done`
+}
+
+const servedText = `the API server serves ${nodeWrightGroup}`
+
+/** Of one Skyhook on a Node; with one of them, the Node tells what was done. */
+const ownKeys = [nodeStateKey, statusKey, versionKey, cordonKey, journalKey]
+
+/** What an agent has found that only it can find, by the messages of this gate that its Node shows for Skyhooks. */
+export function otherOperatorIn(messages: ReadonlyMap<string, string>): OtherOperator {
+  const files = [...messages].flatMap(([skyhook, message]): [string, string][] => {
+    const [, file] = /^the host has (\S+) of another operator,/.exec(message) ?? []
+    return file === undefined ? [] : [[skyhook, file]]
+  })
+  return {
+    isNodeWrightServed: [...messages.values()].some((message) => message.startsWith(servedText)),
+    files: new Map(files),
+  }
+}
