@@ -1,0 +1,57 @@
+/** Reads what NodeWright has in the cluster. */
+import { getIfExists } from '../../../kube/get.ts'
+import type { KubeObject } from '../../../kube/objects.ts'
+import type { KubeTransport } from '../../../kube/transport.ts'
+import { nodeWrightGroup, nodeWrightGroupPath } from '../../../schemas/nodewright.ts'
+import { known } from '../../../stages/model/snapshot.ts'
+import { readable } from '../../fleet-view/readable.ts'
+import type { NodeWrightFacts, NodeWrightJob } from '../takeover/facts.ts'
+import { someOf } from './some-of.ts'
+
+/** On its Jobs and their pods. */
+const nodeLabel = `${nodeWrightGroup}/node`
+const nameLabel = `${nodeWrightGroup}/name`
+
+export async function readNodeWright(transport: KubeTransport, signal: AbortSignal): Promise<NodeWrightFacts> {
+  const [objects, jobs] = await Promise.all([
+    readObjects(transport, signal),
+    someOf(transport, signal)<NodeWrightJob>('Jobs', '/apis/batch/v1/jobs', jobOf, {
+      query: { labelSelector: nodeLabel },
+    }),
+  ])
+  return { objects, jobs }
+}
+
+type ApiGroup = { readonly preferredVersion?: { readonly groupVersion?: string } }
+
+/** The group may be served without them: its definition of DeploymentPolicies is another one. */
+async function readObjects(transport: KubeTransport, signal: AbortSignal): Promise<NodeWrightFacts['objects']> {
+  const group = await readable(nodeWrightGroup, getIfExists<ApiGroup>(transport, nodeWrightGroupPath, { signal }))
+  if (!group.known) return group
+  if (group.value === undefined) return known(undefined)
+  const path = `/apis/${group.value.preferredVersion?.groupVersion ?? `${nodeWrightGroup}/v1alpha1`}`
+  const resources = await readable(
+    nodeWrightGroup,
+    transport.json<{ readonly resources?: readonly { readonly name: string }[] }>('GET', path, { signal }),
+  )
+  if (!resources.known) return resources
+  if (resources.value.resources?.some(({ name }) => name === 'nodewrights') !== true) return known([])
+  return await someOf(transport, signal)<string>(
+    'NodeWrights',
+    `${path}/nodewrights`,
+    ({ metadata }: KubeObject) => metadata.name,
+  )
+}
+
+type JobObject = KubeObject & {
+  readonly status?: { readonly conditions?: readonly { readonly type: string; readonly status: string }[] }
+}
+
+/** A suspended one has not ended: whoever resumes it lets it continue. */
+function jobOf({ metadata, status }: JobObject): NodeWrightJob | undefined {
+  const { namespace = '', name, labels = {} } = metadata
+  const hasEnded = status?.conditions?.some((one) => ['Complete', 'Failed'].includes(one.type) && one.status === 'True')
+  return hasEnded === true
+    ? undefined
+    : { namespace, name, node: labels[nodeLabel] ?? '', rollout: labels[nameLabel] ?? '' }
+}

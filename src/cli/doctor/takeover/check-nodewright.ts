@@ -1,0 +1,130 @@
+/** What NodeWright has left, on which agents start nothing before somebody has decided. */
+import type { KubernetesNode } from '../../../schemas/kubernetes.ts'
+import {
+  ignoreNodeWrightKey,
+  ignoreNodeWrightSetting,
+  ignoresNodeWright,
+  nodeWrightDefinition,
+  nodeWrightGroup,
+  nodeWrightMarksOn,
+} from '../../../schemas/nodewright.ts'
+import type { Known } from '../../../stages/model/snapshot.ts'
+import { type Check, checkOf, counted, type Finding, finding, named } from '../finding.ts'
+import { hasOnlyNodeWrightState } from './adoption.ts'
+import type { NodeWrightJob, OperatorSkyhook, TakeoverFacts } from './facts.ts'
+
+/** A setting of the agents turns all of it off, an annotation what is about one Skyhook. */
+export function checkNodeWright({ nodeWright, skyhooks, nodes, agents }: TakeoverFacts): Check {
+  const installed = agents.known ? agents.value : []
+  if (installed.some(({ ignoresNodeWright: one }) => one.known && one.value))
+    return checkOf('nodewright', { about: `the setting ${ignoreNodeWrightSetting} of the agents is true` })
+  const settings = installed.map(({ ignoresNodeWright: one }) => one)
+  const unknown = [nodeWright.objects, skyhooks, nodes, agents, ...settings].flatMap((part) =>
+    part.known ? [] : [part.why],
+  )
+  const objects = nodeWright.objects.known ? nodeWright.objects.value : undefined
+  const open = skyhooks.known ? skyhooks.value.filter(({ metadata }) => !ignoresNodeWright(metadata.annotations)) : []
+  // without Skyhooks the agents have nothing to do, and whoever relies on NodeWright would not see that
+  const isDecided = skyhooks.known && skyhooks.value.length > 0 && open.length === 0
+  const findings = [
+    ...(objects === undefined || isDecided ? [] : servedFinding(objects, open.length > 0)),
+    ...twinFindings(open, new Set(objects)),
+    ...(nodes.known ? stateFindings(open, nodes.value) : []),
+  ]
+  return checkOf('nodewright', {
+    findings,
+    unknown: [...new Set(unknown)],
+    about: findings.length === 0 && unknown.length === 0 ? 'nothing that has to be decided' : '',
+  })
+}
+
+/** Deleting the definition would delete its objects, and its operator would uninstall what they name. */
+function servedFinding(objects: readonly string[], hasSkyhooks: boolean): readonly Finding[] {
+  const definitions = `${nodeWrightDefinition} deploymentpolicies.${nodeWrightGroup}`
+  const isEmpty = objects.length === 0
+  return [
+    finding('nodewright-served', {
+      message: isEmpty
+        ? `the API server serves ${nodeWrightGroup}, without a NodeWright`
+        : `the API server serves ${nodeWrightGroup}, with ${counted(objects.length, 'NodeWright')}: ${named(objects)}`,
+      remedy: isEmpty
+        ? 'delete the definitions that NodeWright left behind'
+        : 'agents act on Skyhooks only, and start none until somebody has decided: what NodeWright has done is ' +
+          `unknown to them, and runs again. If it is to be so, say it on each Skyhook, or set the chart's value ` +
+          ignoreNodeWrightSetting,
+      command: isEmpty
+        ? `kubectl delete customresourcedefinition ${definitions} --ignore-not-found`
+        : hasSkyhooks
+          ? ignoring(['--all'])
+          : `helm upgrade --install skyhookd skyhookd.tgz -n skyhook --set ${ignoreNodeWrightSetting}=true`,
+      objects: objects.map((name) => ({ kind: 'NodeWright', name })),
+    }),
+  ]
+}
+
+/** One of each name counts, and that is NodeWright's. */
+function twinFindings(skyhooks: readonly OperatorSkyhook[], objects: ReadonlySet<string>): readonly Finding[] {
+  const twins = skyhooks.filter(({ metadata }) => objects.has(metadata.name))
+  const marked = skyhooks.filter((one) => !twins.includes(one) && nodeWrightMarksOn(one).length > 0)
+  const reasons = [
+    [twins, 'with a NodeWright of the same name, which is the one that counts'],
+    [marked, `that NodeWright has written, or that were made from its objects`],
+  ] as const
+  return reasons.flatMap(([found, what]): readonly Finding[] => {
+    if (found.length === 0) return []
+    const names = found.map(({ metadata }) => metadata.name)
+    return [
+      finding('nodewright-twin', {
+        message: `${counted(names.length, 'Skyhook')} ${what}: ${named(names)}`,
+        remedy: `agents do not act on them. ${decision}`,
+        command: ignoring(names),
+        objects: names.map((name) => ({ kind: 'Skyhook', name })),
+      }),
+    ]
+  })
+}
+
+/** Of all Nodes: one that is not selected today may be tomorrow. */
+function stateFindings(skyhooks: readonly OperatorSkyhook[], nodes: readonly KubernetesNode[]): readonly Finding[] {
+  return skyhooks.flatMap((skyhook): readonly Finding[] => {
+    const { name } = skyhook.metadata
+    const names = nodes.filter((node) => hasOnlyNodeWrightState(skyhook, node)).map(({ metadata }) => metadata.name)
+    if (names.length === 0) return []
+    return [
+      finding('nodewright-state', {
+        message:
+          `state of ${name} under the other prefix, ${nodeWrightGroup}/, on ` +
+          `${counted(names.length, 'node')}: ${named(names)}`,
+        remedy: `agents do not act on it: they would find nothing done. ${decision}`,
+        command: ignoring([name]),
+        objects: [{ kind: 'Skyhook', name }, ...names.map((node) => ({ kind: 'Node', name: node }))],
+      }),
+    ]
+  })
+}
+
+const decision = 'To let them run every package again, with its interrupts, say so on the Skyhook'
+
+const ignoring = (names: readonly string[]): string =>
+  `kubectl annotate skyhook ${names.join(' ')} ${ignoreNodeWrightKey}=true`
+
+/** A command line has room for so many. */
+const maxJobNames = 50
+
+/** Kubernetes itself runs them, also without an operator. */
+export function checkJobs(jobs: Known<readonly NodeWrightJob[]>): Check {
+  if (!jobs.known) return checkOf('jobs', { unknown: [jobs.why] })
+  const findings = [...Map.groupBy(jobs.value, ({ namespace }) => namespace)].map(([namespace, group]) => {
+    const names = group.map(({ name }) => name)
+    const where = [...new Set(group.map(({ node, rollout }) => `${rollout} on ${node}`))]
+    return finding('nodewright-job', {
+      message: `${counted(group.length, 'Job')} of NodeWright not ended: ${named(where)}`,
+      remedy:
+        'wait for them to end, or delete them when the operator is stopped, with their pods: a pod that is deleted ' +
+        'alone is created again. The stage runs again',
+      command: `kubectl -n ${namespace} delete job ${names.slice(0, maxJobNames).join(' ')} --cascade=foreground`,
+      objects: names.map((name) => ({ kind: 'Job', namespace, name })),
+    })
+  })
+  return checkOf('jobs', { findings, about: findings.length === 0 ? 'none of NodeWright that has not ended' : '' })
+}
