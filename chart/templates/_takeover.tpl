@@ -103,8 +103,7 @@ and the command that resolves it. Helm looks with the rights of whoever calls it
     {{- range $key, $_ := $annotations -}}
       {{- if hasPrefix $other $key -}}
         {{- $name := regexReplaceAll "^nodewright.nvidia.com/(nodeState|status|version|cordon|drainStart|drainBlocked)_" $key "" -}}
-        {{- $hasOwn := or (hasKey $annotations (printf "skyhook.nvidia.com/nodeState_%s" $name)) (hasKey $annotations (printf "skyhook.nvidia.com/journal_%s" $name)) -}}
-        {{- if and (hasKey $skyhooks $name) (not $hasOwn) -}}
+        {{- if hasKey $skyhooks $name -}}
           {{- $_ := set $skyhooks $name (append (get $skyhooks $name) $node | uniq) -}}
         {{- end -}}
       {{- end -}}

@@ -77,7 +77,7 @@ export const catalogue = {
   },
   'nodewright-state': {
     severity: 'error',
-    meaning: 'Nodes have the state of a Skyhook under the other prefix only. Agents would run everything again.',
+    meaning: 'Nodes have the state of a Skyhook under the prefix of NodeWright. Agents begin nothing of it there.',
   },
   'nodewright-job': { severity: 'error', meaning: 'A Job of NodeWright has not ended, also without its operator.' },
   'operator-running': { severity: 'error', meaning: 'The Skyhook operator, or that of NodeWright, is running.' },

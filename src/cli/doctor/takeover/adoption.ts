@@ -22,22 +22,31 @@ export type Adoption = {
   /**
    * `ours`: agents are installed and have worked here. `changed`: they have worked here before, and the spec or the
    * state has changed since. `complete`: nothing runs. `continues`: something does. `first`: nothing has begun.
-   * `nodewright`: as far as NodeWright says, something has.
+   * `nodewright`: what has begun is NodeWright's.
    */
   readonly outcome: 'ours' | 'changed' | 'complete' | 'continues' | 'first' | 'nodewright'
   /** The operator was in the middle of that stage: it runs again. */
   readonly repeated: readonly RepeatedPackage[]
 }
 
+/** What counts for all Skyhooks. */
+export type AroundSkyhooks = {
+  readonly configMaps: readonly PackageConfigMap[]
+  /** Agents are installed. */
+  readonly hasAgents: boolean
+  /** By their settings. */
+  readonly isNodeWrightIgnored: boolean
+}
+
 export function adoptionOf(
   skyhook: OperatorSkyhook,
   node: KubernetesNode,
-  { configMaps, hasAgents }: { readonly configMaps: readonly PackageConfigMap[]; readonly hasAgents: boolean },
+  { configMaps, hasAgents, isNodeWrightIgnored }: AroundSkyhooks,
 ): Adoption {
   const { metadata, spec } = skyhook
   if (companionOf(node, metadata.name) !== undefined)
     return { outcome: hasAgents ? 'ours' : outcomeOfJournal(skyhook, node), repeated: [] }
-  if (hasOnlyNodeWrightState(skyhook, node)) return { outcome: 'nodewright', repeated: [] }
+  if (!isNodeWrightIgnored && hasNodeWrightState(skyhook, node)) return { outcome: 'nodewright', repeated: [] }
   const state = nodeStateOf(node, metadata.name) ?? '{}'
   const status = node.metadata.annotations?.[statusKey(metadata.name)]
   const configUpdates = configUpdatesOf(skyhook.status)
@@ -80,13 +89,9 @@ function outcomeOfJournal(skyhook: OperatorSkyhook, node: KubernetesNode): Adopt
   return node.metadata.annotations?.[statusKey(name)] === 'complete' ? 'complete' : 'continues'
 }
 
-/** Agents would find nothing of it here, and run everything again. False where a person has said that it is to be so. */
-export function hasOnlyNodeWrightState({ metadata }: OperatorSkyhook, node: KubernetesNode): boolean {
-  const { name, annotations } = metadata
-  if (ignoresNodeWright(annotations)) return false
-  const hasOwn = nodeStateOf(node, name) !== undefined || companionOf(node, name) !== undefined
-  return !hasOwn && nodeWrightKeysOf(node.metadata.annotations, name).length > 0
-}
+/** Agents begin nothing of it here, unless a person has said that NodeWright does not count. */
+export const hasNodeWrightState = ({ metadata }: OperatorSkyhook, node: KubernetesNode): boolean =>
+  !ignoresNodeWright(metadata.annotations) && nodeWrightKeysOf(node.metadata.annotations, metadata.name).length > 0
 
 /** An interrupt only if it is still asked for. */
 const isRepeated = ({ pendingInterrupt }: PackageRecord, continuation: ReturnType<typeof continuationOf>): boolean =>

@@ -67,6 +67,7 @@ test.each<[string, Partial<TakeoverFacts>, Found]>([
     [
       ['nodewright-served', annotate('--all')],
       ['nodewright-twin', annotate('tuning')],
+      ['nodewright-state', annotate('tuning')],
     ],
   ],
   [
@@ -74,7 +75,7 @@ test.each<[string, Partial<TakeoverFacts>, Found]>([
     skyhooks(() => ({ annotations: { [`${nodeWrightGroup}/mirrored-from`]: 'tuning' } })),
     [['nodewright-twin', annotate('tuning')]],
   ],
-  ['its state is on Nodes beside that of the Skyhook', nodes('both'), []],
+  ['its state is on Nodes beside that of the Skyhook', nodes('both'), [['nodewright-state', annotate('tuning')]]],
   ['its state alone is on Nodes', nodes('pruned'), [['nodewright-state', annotate('tuning')]]],
   [
     'its state alone is on Nodes of a Skyhook for which it does not count',
@@ -108,9 +109,9 @@ test('a Job that has not ended stands against a takeover, also where NodeWright 
   ])
 })
 
-test('on a node with state of NodeWright alone nothing is said to have never started', () => {
+test('on a node with state of NodeWright nothing is said to have never started', () => {
   const texts = takeoverReport({ ...complete, ...nodes('pruned') }).map(({ about }) => about)
-  expect(texts).toContain('tuning has its state with NodeWright only on node-1, node-2, node-3')
+  expect(texts).toContain('tuning has state of NodeWright on node-1, node-2, node-3')
 })
 
 test('agents whose settings may not be read may ignore NodeWright', () => {

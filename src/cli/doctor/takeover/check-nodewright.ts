@@ -1,4 +1,5 @@
 /** What NodeWright has left, on which agents start nothing before somebody has decided. */
+import { apiGroup } from '../../../schemas/api.ts'
 import type { KubernetesNode } from '../../../schemas/kubernetes.ts'
 import {
   ignoreNodeWrightKey,
@@ -10,15 +11,17 @@ import {
 } from '../../../schemas/nodewright.ts'
 import type { Known } from '../../../stages/model/snapshot.ts'
 import { type Check, checkOf, counted, type Finding, finding, named } from '../finding.ts'
-import { hasOnlyNodeWrightState } from './adoption.ts'
+import { hasNodeWrightState } from './adoption.ts'
 import type { NodeWrightJob, OperatorSkyhook, TakeoverFacts } from './facts.ts'
+
+export const isNodeWrightIgnored = (agents: TakeoverFacts['agents']): boolean =>
+  agents.known && agents.value.some(({ ignoresNodeWright: one }) => one.known && one.value)
 
 /** A setting of the agents turns all of it off, an annotation what is about one Skyhook. */
 export function checkNodeWright({ nodeWright, skyhooks, nodes, agents }: TakeoverFacts): Check {
-  const installed = agents.known ? agents.value : []
-  if (installed.some(({ ignoresNodeWright: one }) => one.known && one.value))
+  if (isNodeWrightIgnored(agents))
     return checkOf('nodewright', { about: `the setting ${ignoreNodeWrightSetting} of the agents is true` })
-  const settings = installed.map(({ ignoresNodeWright: one }) => one)
+  const settings = agents.known ? agents.value.map(({ ignoresNodeWright: one }) => one) : []
   const unknown = [nodeWright.objects, skyhooks, nodes, agents, ...settings].flatMap((part) =>
     part.known ? [] : [part.why],
   )
@@ -48,7 +51,7 @@ function servedFinding(objects: readonly string[], hasSkyhooks: boolean): readon
         ? `the API server serves ${nodeWrightGroup}, without a NodeWright`
         : `the API server serves ${nodeWrightGroup}, with ${counted(objects.length, 'NodeWright')}: ${named(objects)}`,
       remedy: isEmpty
-        ? 'delete the definitions that NodeWright left behind'
+        ? 'delete the definitions that NodeWright left behind. Agents look once: restart those that are installed'
         : 'agents act on Skyhooks only, and start none until somebody has decided: what NodeWright has done is ' +
           `unknown to them, and runs again. If it is to be so, say it on each Skyhook, or set the chart's value ` +
           ignoreNodeWrightSetting,
@@ -88,14 +91,14 @@ function twinFindings(skyhooks: readonly OperatorSkyhook[], objects: ReadonlySet
 function stateFindings(skyhooks: readonly OperatorSkyhook[], nodes: readonly KubernetesNode[]): readonly Finding[] {
   return skyhooks.flatMap((skyhook): readonly Finding[] => {
     const { name } = skyhook.metadata
-    const names = nodes.filter((node) => hasOnlyNodeWrightState(skyhook, node)).map(({ metadata }) => metadata.name)
+    const names = nodes.filter((node) => hasNodeWrightState(skyhook, node)).map(({ metadata }) => metadata.name)
     if (names.length === 0) return []
     return [
       finding('nodewright-state', {
         message:
           `state of ${name} under the other prefix, ${nodeWrightGroup}/, on ` +
           `${counted(names.length, 'node')}: ${named(names)}`,
-        remedy: `agents do not act on it: they would find nothing done. ${decision}`,
+        remedy: `agents begin nothing of it there. ${decision}`,
         command: ignoring([name]),
         objects: [{ kind: 'Skyhook', name }, ...names.map((node) => ({ kind: 'Node', name: node }))],
       }),
@@ -103,7 +106,9 @@ function stateFindings(skyhooks: readonly OperatorSkyhook[], nodes: readonly Kub
   })
 }
 
-const decision = 'To let them run every package again, with its interrupts, say so on the Skyhook'
+const decision =
+  'If the record of NodeWright does not count, say so on the Skyhook: what Nodes do not show under ' +
+  `${apiGroup}/ then runs again, with its interrupts`
 
 const ignoring = (names: readonly string[]): string =>
   `kubectl annotate skyhook ${names.join(' ')} ${ignoreNodeWrightKey}=true`

@@ -3,23 +3,18 @@ import { disableKey, journalKey, pauseKey } from '../../../schemas/annotations.t
 import type { KubernetesNode } from '../../../schemas/kubernetes.ts'
 import { selects } from '../../../schemas/selectors.ts'
 import { type Check, checkOf, counted, type Finding, finding, named } from '../finding.ts'
-import { type Adoption, adoptionOf, type RepeatedPackage } from './adoption.ts'
-import type { OperatorSkyhook, PackageConfigMap } from './facts.ts'
+import { type Adoption, adoptionOf, type AroundSkyhooks, type RepeatedPackage } from './adoption.ts'
+import type { OperatorSkyhook } from './facts.ts'
 
 type OnNode = Adoption & { readonly node: string }
 
-export type AroundSkyhooks = {
-  readonly nodes: readonly KubernetesNode[]
-  readonly configMaps: readonly PackageConfigMap[]
-  /** Agents are installed. */
-  readonly hasAgents: boolean
-  /** What could not be read, beside Skyhooks and Nodes. */
-  readonly unknown: readonly string[]
-}
-
-export function checkSkyhook(skyhook: OperatorSkyhook, around: AroundSkyhooks): Check {
+/** `unknown`: what could not be read, beside Skyhooks and Nodes. */
+export function checkSkyhook(
+  skyhook: OperatorSkyhook,
+  nodes: readonly KubernetesNode[],
+  { unknown, ...around }: AroundSkyhooks & { readonly unknown: readonly string[] },
+): Check {
   const { metadata, spec } = skyhook
-  const { nodes, unknown } = around
   const selected = nodes
     .filter((node) => selects(spec.nodeSelectors, node.metadata.labels ?? {}))
     .map((node): OnNode => ({ node: node.metadata.name, ...adoptionOf(skyhook, node, around) }))
@@ -31,7 +26,7 @@ const outcomes = {
   complete: 'stays complete',
   continues: 'continues',
   first: 'has not started',
-  nodewright: 'has its state with NodeWright only',
+  nodewright: 'has state of NodeWright',
   changed: 'has changed since agents were there',
   ours: 'has an agent already',
 } as const satisfies Record<Adoption['outcome'], string>

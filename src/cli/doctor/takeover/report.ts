@@ -1,7 +1,7 @@
 /** Whether somebody has to decide first, what a takeover would do to each Skyhook, and what stands against it, in the order in which it is to be done. */
 import { type Check, checkOf, counted, type Finding, finding, named } from '../finding.ts'
 import { checkCordons, checkDeletions, checkState } from './check-nodes.ts'
-import { checkJobs, checkNodeWright } from './check-nodewright.ts'
+import { checkJobs, checkNodeWright, isNodeWrightIgnored } from './check-nodewright.ts'
 import { checkSkyhook } from './check-skyhook.ts'
 import type { OperatorDeployment, OperatorWebhook, PackagePod, TakeoverFacts } from './facts.ts'
 import type { Known } from '../../../stages/model/snapshot.ts'
@@ -25,12 +25,12 @@ function checkSkyhooks(facts: TakeoverFacts): readonly Check[] {
   if (!skyhooks.known) return [checkOf('skyhook', { unknown: [skyhooks.why] })]
   if (!nodes.known) return [checkOf('skyhook', { unknown: [nodes.why] })]
   const around = {
-    nodes: nodes.value,
     configMaps: configMaps.known ? configMaps.value : [],
     hasAgents: !agents.known || agents.value.length > 0,
+    isNodeWrightIgnored: isNodeWrightIgnored(agents),
     unknown: [configMaps, agents].flatMap((part) => (part.known ? [] : [part.why])),
   }
-  return skyhooks.value.map((skyhook) => checkSkyhook(skyhook, around))
+  return skyhooks.value.map((skyhook) => checkSkyhook(skyhook, nodes.value, around))
 }
 
 function checkOperator(deployments: Known<readonly OperatorDeployment[]>): Check {
