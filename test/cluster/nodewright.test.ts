@@ -28,7 +28,7 @@ async function create(path: string, object: Json, status?: Json): Promise<void> 
   const name = (object['metadata'] as { name: string }).name
   const created = await cluster.admin('POST', path, object)
   expect([created.status, created.message]).toEqual([201, ''])
-  onTestFinished(async () => void (await cluster.admin('DELETE', `${path}/${name}`)))
+  onTestFinished(async () => void (await cluster.admin('DELETE', `${path}/${name}?propagationPolicy=Background`)))
   if (status !== undefined)
     expect(await cluster.admin('PATCH', `${path}/${name}/status`, { status }, merge)).toMatchObject({ status: 200 })
 }
@@ -247,6 +247,24 @@ describe('what does not count', () => {
     await make()
     expect([await errors(), await upgrade()]).toEqual([[], ''])
   })
+})
+
+test('helm names the right that it lacks for the look, and installs without the look', async () => {
+  const rbac = '/apis/rbac.authorization.k8s.io/v1'
+  const role = { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'installer' }
+  const { body } = await cluster.admin('GET', '/apis')
+  const groups = (body as { groups: { name: string }[] }).groups.map(({ name }) => name)
+  const allowed = ['', ...groups.filter((name) => name !== 'batch')]
+  await create(`${rbac}/clusterroles`, {
+    ...meta(role.name),
+    rules: [{ apiGroups: allowed, resources: ['*'], verbs: ['*'] }],
+  })
+  const subjects = [{ apiGroup: role.apiGroup, kind: 'User', name: 'installer' }]
+  await create(`${rbac}/clusterrolebindings`, { ...meta(role.name), roleRef: role, subjects })
+  await createSkyhook('tuning')
+  const asInstaller = ['--kube-as-user', 'installer']
+  expect(await upgrade(...asInstaller)).toContain('User "installer" cannot list resource "jobs" in API group "batch"')
+  expect(await upgrade(...asInstaller, '--set', 'takeoverCheck=false')).toBe('')
 })
 
 const now = '2026-01-01T00:00:00Z'
