@@ -146,7 +146,8 @@ test('nothing stands against a cluster without another operator', async () => {
 })
 
 type Case = [what: string, make: () => Promise<void>, id: string, command: string]
-const deleteDefinitions = `kubectl delete customresourcedefinition nodewrights.${group} deploymentpolicies.${group} --ignore-not-found`
+const leftOver = ['nodewrights', 'deploymentpolicies'].map((plural) => `${plural}.${group}`).join(' ')
+const deleteDefinitions = `kubectl delete customresourcedefinition ${leftOver} --ignore-not-found`
 const cases: readonly Case[] = [
   ['the definition of NodeWrights', async () => await serveNodeWrights(), 'nodewright-served', deleteDefinitions],
   [
@@ -155,7 +156,7 @@ const cases: readonly Case[] = [
       await serveNodeWrights('tuning')
       await createSkyhook('tuning')
     },
-    'nodewright-twin',
+    'nodewright-duplicate',
     annotate('tuning'),
   ],
   [
@@ -247,6 +248,25 @@ describe('what does not count', () => {
     await make()
     expect([await errors(), await upgrade()]).toEqual([[], ''])
   })
+})
+
+test('ignoreNodeWright lets pass what NodeWright has done, and nothing that still runs', async () => {
+  const ignoring = ['--set', 'ignoreNodeWright=true']
+  await serveNodeWrights('tuning')
+  await createSkyhook('tuning')
+  await createNode('node-1', 'tuning')
+  expect([await upgrade(...ignoring), await errors()]).toEqual(['', []])
+  await createJob('tuning-apply')
+  await createOperator('nodewright-controller-manager')
+  await createWebhook('Validating', 'nodewright-validating-webhook')
+  expect((await errors()).map(([id]) => id).toSorted()).toEqual([
+    'nodewright-job',
+    'operator-running',
+    'operator-webhook',
+  ])
+  const refusal = await upgrade(...ignoring)
+  expect(refusal.split('\n').filter((line) => line.includes(': kubectl '))).toHaveLength(3)
+  expect(refusal).not.toContain(ignore)
 })
 
 test('helm names the right that it lacks for the look, and installs without the look', async () => {

@@ -34,7 +34,7 @@ export const takeoverFindings: readonly FindingId[] = [
   'stage-repeated',
   'journal-outdated',
   'nodewright-served',
-  'nodewright-twin',
+  'nodewright-duplicate',
   'nodewright-state',
   'nodewright-job',
   'operator-running',

@@ -71,7 +71,7 @@ export const catalogue = {
     severity: 'error',
     meaning: 'The API server serves NodeWrights, on which agents do not act. They start no Skyhook.',
   },
-  'nodewright-twin': {
+  'nodewright-duplicate': {
     severity: 'error',
     meaning: 'A Skyhook belongs to NodeWright, or has a NodeWright of its name. Agents do not act on it.',
   },

@@ -3,12 +3,10 @@ import { getIfExists } from '../../../kube/get.ts'
 import { type KubeObject, metadataOnlyListAccept } from '../../../kube/objects.ts'
 import type { KubeTransport } from '../../../kube/transport.ts'
 import { apiGroup } from '../../../schemas/api.ts'
-import { isObject, parseJson } from '../../../schemas/json.ts'
-import { ignoreNodeWrightSetting } from '../../../schemas/nodewright.ts'
 import { known, type Known } from '../../../stages/model/snapshot.ts'
 import { agentSelector } from '../../fleet-view/read-fleet.ts'
 import { readable } from '../../fleet-view/readable.ts'
-import type { ConfigMapObject } from '../../fleet-view/settings.ts'
+import { type ConfigMapObject, settingsOf } from '../../fleet-view/settings.ts'
 import type { AgentsInstallation, DefinitionOwner } from '../takeover/facts.ts'
 import { type SomeOf, someOf } from './some-of.ts'
 
@@ -28,16 +26,13 @@ export async function readAgents(
           `ConfigMaps in namespace ${namespace}`,
           getIfExists<ConfigMapObject>(transport, path, { signal }),
         )
-        const ignoresNodeWright = settings.known ? known(isIgnoring(settings.value)) : settings
+        const ignoresNodeWright = settings.known
+          ? known(settings.value !== undefined && settingsOf(settings.value)?.ignoreNodeWright === true)
+          : settings
         return { namespace, name, release: releaseOf(annotations), ignoresNodeWright }
       }),
     ),
   )
-}
-
-function isIgnoring(configMap: ConfigMapObject | undefined): boolean {
-  const file = parseJson(configMap?.data?.['settings.json'] ?? '')
-  return isObject(file) && file[ignoreNodeWrightSetting] === true
 }
 
 /** Helm writes it on all that it makes; `namespace/name`. */

@@ -4,7 +4,6 @@ import type { KubeObject } from '../../../kube/objects.ts'
 import type { KubeTransport } from '../../../kube/transport.ts'
 import { apiGroup, skyhooksPath } from '../../../schemas/api.ts'
 import type { KubernetesNode } from '../../../schemas/kubernetes.ts'
-import { nodeWrightGroup } from '../../../schemas/nodewright.ts'
 import {
   type ContainerStatus,
   operatorNameKey,
@@ -63,15 +62,11 @@ async function readTakeover(transport: KubeTransport, signal: AbortSignal): Prom
   return { skyhooks, nodes, pods, configMaps, deployments, webhooks, definitions, agents, nodeWright }
 }
 
-/** With the taint that tells since when it is cordoned, and with what NodeWright has written. */
-function nodeOfTakeover(node: KubernetesNode): KubernetesNode {
-  const { metadata, ...rest } = slimNode(node)
-  const others = Object.entries(node.metadata.annotations ?? {}).filter(([key]) =>
-    key.startsWith(`${nodeWrightGroup}/`),
-  )
-  const annotations = { ...metadata.annotations, ...Object.fromEntries(others) }
-  return { ...rest, metadata: { ...metadata, annotations }, ...(node.spec && { spec: node.spec }) }
-}
+/** With the taint that tells since when it is cordoned. */
+const nodeOfTakeover = (node: KubernetesNode): KubernetesNode => ({
+  ...slimNode(node),
+  ...(node.spec && { spec: node.spec }),
+})
 
 export type PodObject = KubeObject & {
   readonly spec?: { readonly nodeName?: string }

@@ -62,18 +62,18 @@ test.each<[string, Partial<TakeoverFacts>, Found]>([
     [['nodewright-served', install]],
   ],
   [
-    'a Skyhook has a twin',
+    'a Skyhook has a duplicate',
     { ...served('tuning'), ...nodes('both') },
     [
       ['nodewright-served', annotate('--all')],
-      ['nodewright-twin', annotate('tuning')],
+      ['nodewright-duplicate', annotate('tuning')],
       ['nodewright-state', annotate('tuning')],
     ],
   ],
   [
     'a Skyhook was made from its object',
     skyhooks(() => ({ annotations: { [`${nodeWrightGroup}/mirrored-from`]: 'tuning' } })),
-    [['nodewright-twin', annotate('tuning')]],
+    [['nodewright-duplicate', annotate('tuning')]],
   ],
   ['its state is on Nodes beside that of the Skyhook', nodes('both'), [['nodewright-state', annotate('tuning')]]],
   ['its state alone is on Nodes', nodes('pruned'), [['nodewright-state', annotate('tuning')]]],
@@ -93,7 +93,7 @@ test.each<[string, Partial<TakeoverFacts>, Found]>([
     { ...served('tuning'), ...nodes('pruned'), ...installed(false) },
     [
       ['nodewright-served', annotate('--all')],
-      ['nodewright-twin', annotate('tuning')],
+      ['nodewright-duplicate', annotate('tuning')],
       ['nodewright-state', annotate('tuning')],
     ],
   ],
@@ -109,7 +109,7 @@ test('a Job that has not ended stands against a takeover, also where NodeWright 
   ])
 })
 
-test('on a node with state of NodeWright nothing is said to have never started', () => {
+test('a node with state of NodeWright is not said to have started nothing', () => {
   const texts = takeoverReport({ ...complete, ...nodes('pruned') }).map(({ about }) => about)
   expect(texts).toContain('tuning has state of NodeWright on node-1, node-2, node-3')
 })

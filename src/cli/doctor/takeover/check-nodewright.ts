@@ -2,7 +2,7 @@
 import { apiGroup } from '../../../schemas/api.ts'
 import type { KubernetesNode } from '../../../schemas/kubernetes.ts'
 import {
-  ignoreNodeWrightKey,
+  ignoreNodeWrightCommand,
   ignoreNodeWrightSetting,
   ignoresNodeWright,
   nodeWrightDefinition,
@@ -31,7 +31,7 @@ export function checkNodeWright({ nodeWright, skyhooks, nodes, agents }: Takeove
   const isDecided = skyhooks.known && skyhooks.value.length > 0 && open.length === 0
   const findings = [
     ...(objects === undefined || isDecided ? [] : servedFinding(objects, open.length > 0)),
-    ...twinFindings(open, new Set(objects)),
+    ...duplicateFindings(open, new Set(objects)),
     ...(nodes.known ? stateFindings(open, nodes.value) : []),
   ]
   return checkOf('nodewright', {
@@ -58,7 +58,7 @@ function servedFinding(objects: readonly string[], hasSkyhooks: boolean): readon
       command: isEmpty
         ? `kubectl delete customresourcedefinition ${definitions} --ignore-not-found`
         : hasSkyhooks
-          ? ignoring(['--all'])
+          ? ignoreNodeWrightCommand('--all')
           : `helm upgrade --install skyhookd skyhookd.tgz -n skyhook --set ${ignoreNodeWrightSetting}=true`,
       objects: objects.map((name) => ({ kind: 'NodeWright', name })),
     }),
@@ -66,21 +66,21 @@ function servedFinding(objects: readonly string[], hasSkyhooks: boolean): readon
 }
 
 /** One of each name counts, and that is NodeWright's. */
-function twinFindings(skyhooks: readonly OperatorSkyhook[], objects: ReadonlySet<string>): readonly Finding[] {
-  const twins = skyhooks.filter(({ metadata }) => objects.has(metadata.name))
-  const marked = skyhooks.filter((one) => !twins.includes(one) && nodeWrightMarksOn(one).length > 0)
+function duplicateFindings(skyhooks: readonly OperatorSkyhook[], objects: ReadonlySet<string>): readonly Finding[] {
+  const duplicates = skyhooks.filter(({ metadata }) => objects.has(metadata.name))
+  const marked = skyhooks.filter((one) => !duplicates.includes(one) && nodeWrightMarksOn(one).length > 0)
   const reasons = [
-    [twins, 'with a NodeWright of the same name, which is the one that counts'],
+    [duplicates, 'with a NodeWright of the same name, which is the one that counts'],
     [marked, `that NodeWright has written, or that were made from its objects`],
   ] as const
   return reasons.flatMap(([found, what]): readonly Finding[] => {
     if (found.length === 0) return []
     const names = found.map(({ metadata }) => metadata.name)
     return [
-      finding('nodewright-twin', {
+      finding('nodewright-duplicate', {
         message: `${counted(names.length, 'Skyhook')} ${what}: ${named(names)}`,
         remedy: `agents do not act on them. ${decision}`,
-        command: ignoring(names),
+        command: ignoreNodeWrightCommand(names.join(' ')),
         objects: names.map((name) => ({ kind: 'Skyhook', name })),
       }),
     ]
@@ -99,7 +99,7 @@ function stateFindings(skyhooks: readonly OperatorSkyhook[], nodes: readonly Kub
           `state of ${name} under the other prefix, ${nodeWrightGroup}/, on ` +
           `${counted(names.length, 'node')}: ${named(names)}`,
         remedy: `agents begin nothing of it there. ${decision}`,
-        command: ignoring([name]),
+        command: ignoreNodeWrightCommand(name),
         objects: [{ kind: 'Skyhook', name }, ...names.map((node) => ({ kind: 'Node', name: node }))],
       }),
     ]
@@ -109,9 +109,6 @@ function stateFindings(skyhooks: readonly OperatorSkyhook[], nodes: readonly Kub
 const decision =
   'If the record of NodeWright does not count, say so on the Skyhook: what Nodes do not show under ' +
   `${apiGroup}/ then runs again, with its interrupts`
-
-const ignoring = (names: readonly string[]): string =>
-  `kubectl annotate skyhook ${names.join(' ')} ${ignoreNodeWrightKey}=true`
 
 /** A command line has room for so many. */
 const maxJobNames = 50

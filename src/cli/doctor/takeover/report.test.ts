@@ -26,7 +26,7 @@ test('all findings that no other test here is about are found at some moment', (
   expect(takeoverFindings.filter((id) => !found.has(id))).toEqual([
     'journal-outdated',
     'nodewright-served',
-    'nodewright-twin',
+    'nodewright-duplicate',
     'nodewright-state',
     'nodewright-job',
     'operator-running',
