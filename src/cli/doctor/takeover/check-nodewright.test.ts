@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
 import { readMoment } from '../../../../test/takeover/moments.ts'
-import { takenOver, worlds } from '../../../../test/takeover/nodewright-worlds.ts'
 import { factsOf } from '../../../../test/takeover/takeover-facts.ts'
 import { ignoreNodeWrightKey, nodeWrightGroup } from '../../../schemas/nodewright.ts'
 import { known, unknown } from '../../../stages/model/snapshot.ts'
@@ -120,16 +119,4 @@ test('agents whose settings may not be read may ignore NodeWright', () => {
   const agents = known([{ namespace: 'skyhook', name: 'skyhookd', release: undefined, ignoresNodeWright: hidden }])
   const [check] = takeoverReport({ ...complete, ...served(), agents })
   expect([check?.verdict, check?.unknown]).toEqual(['error', [hidden.why]])
-})
-
-/** What is only on hosts does not show in the API. */
-const onHostsOnly: readonly string[] = ['D, its definitions and all keys deleted', 'A, all keys lost']
-
-test.each(Object.entries(worlds))('doctor is as careful as agents in this world: %s', (name, worldOf) => {
-  const { moment, isServed } = worldOf(readMoment('10b-admin-cordon-after-complete'))
-  const objects = known(isServed ? moment.skyhooks.map(({ metadata }) => metadata.name) : undefined)
-  const ids = takeoverReport({ ...factsOf(moment), nodeWright: { objects, jobs: known([]) } })
-    .flatMap(({ findings }) => findings.map(({ id }) => id))
-    .filter((id) => id.startsWith('nodewright'))
-  expect(ids.length > 0).toBe(![...takenOver, ...onHostsOnly].includes(name))
 })
