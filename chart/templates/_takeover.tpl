@@ -39,19 +39,26 @@ sees nothing but the served groups. test/cluster/nodewright.test.ts compares the
 {{- $isServed := false -}}
 {{- range $versions }}{{ if hasPrefix "nodewright.nvidia.com/" . }}{{ $isServed = true }}{{ end }}{{ end -}}
 {{- if and $isServed (or $skyhooks (not $isDecided)) -}}
+  {{- /* a list that is empty because nobody looked must not lead to the deletion of what is in it */ -}}
+  {{- $isSeen := false -}}
+  {{- range list "nodewrights" "deploymentpolicies" -}}
+    {{- $name := printf "%s.nodewright.nvidia.com" . -}}
+    {{- if lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" $name }}{{ $isSeen = true }}{{ end -}}
+  {{- end -}}
   {{- $names := list -}}
-  {{- if $versions.Has "nodewright.nvidia.com/v1alpha1/NodeWright" -}}
-    {{- range (lookup "nodewright.nvidia.com/v1alpha1" "NodeWright" "" "").items -}}
-      {{- $names = append $names .metadata.name -}}
+  {{- range $version := $versions -}}
+    {{- if regexMatch "^nodewright[.]nvidia[.]com/[^/]+/NodeWright$" $version -}}
+      {{- range (lookup (dir $version) "NodeWright" "" "").items }}{{ $names = append $names .metadata.name | uniq }}{{ end -}}
     {{- end -}}
   {{- end -}}
-  {{- if $names -}}
-    {{- $found = append $found (printf (print "the API server serves nodewright.nvidia.com, with NodeWrights %s, and agents act "
-      "on Skyhooks only; if what they did is to run again: --set ignoreNodeWright=true") (join ", " $names)) -}}
-  {{- else -}}
+  {{- if and $isSeen (not $names) -}}
     {{- $found = append $found (print "the API server serves nodewright.nvidia.com, without a NodeWright: "
       "kubectl delete customresourcedefinition nodewrights.nodewright.nvidia.com deploymentpolicies.nodewright.nvidia.com "
       "--ignore-not-found") -}}
+  {{- else -}}
+    {{- $found = append $found (printf (print "the API server serves nodewright.nvidia.com (%s), and agents act on Skyhooks "
+      "only; if what it did is to run again: --set ignoreNodeWright=true")
+      ($names | join ", " | default "helm cannot see its NodeWrights here")) -}}
   {{- end -}}
   {{- range $names -}}
     {{- if hasKey $skyhooks . -}}

@@ -269,6 +269,14 @@ test('ignoreNodeWright lets pass what NodeWright has done, and nothing that stil
   expect(refusal).not.toContain(ignore)
 })
 
+test('helm template sees the served group, and does not say that there are no NodeWrights', async () => {
+  const template = ['template', 'skyhookd', chart, '--api-versions', `${group}/v1alpha1/NodeWright`]
+  const refusal = await cluster.helm(...template).then(() => '', String)
+  expect(refusal).toContain('helm cannot see its NodeWrights here')
+  expect(refusal).not.toContain('kubectl delete')
+  await expect(cluster.helm(...template, '--set', 'ignoreNodeWright=true')).resolves.toContain('kind: DaemonSet')
+})
+
 test('helm names the right that it lacks for the look, and installs without the look', async () => {
   const rbac = '/apis/rbac.authorization.k8s.io/v1'
   const role = { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'installer' }

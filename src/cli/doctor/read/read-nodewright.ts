@@ -22,25 +22,27 @@ export async function readNodeWright(transport: KubeTransport, signal: AbortSign
   return { objects, jobs }
 }
 
-type ApiGroup = { readonly preferredVersion?: { readonly groupVersion?: string } }
+type ApiGroup = { readonly versions?: readonly { readonly groupVersion: string }[] }
+type ApiResources = { readonly resources?: readonly { readonly name: string }[] }
 
 /** The group may be served without them: its definition of DeploymentPolicies is another one. */
 async function readObjects(transport: KubeTransport, signal: AbortSignal): Promise<NodeWrightFacts['objects']> {
   const group = await readable(nodeWrightGroup, getIfExists<ApiGroup>(transport, nodeWrightGroupPath, { signal }))
   if (!group.known) return group
   if (group.value === undefined) return known(undefined)
-  const path = `/apis/${group.value.preferredVersion?.groupVersion ?? `${nodeWrightGroup}/v1alpha1`}`
-  const resources = await readable(
-    nodeWrightGroup,
-    transport.json<{ readonly resources?: readonly { readonly name: string }[] }>('GET', path, { signal }),
-  )
-  if (!resources.known) return resources
-  if (resources.value.resources?.some(({ name }) => name === 'nodewrights') !== true) return known([])
-  return await someOf(transport, signal)<string>(
-    'NodeWrights',
-    `${path}/nodewrights`,
-    ({ metadata }: KubeObject) => metadata.name,
-  )
+  for (const { groupVersion } of group.value.versions ?? []) {
+    const path = `/apis/${groupVersion}`
+    const served = await readable(groupVersion, transport.json<ApiResources>('GET', path, { signal }))
+    if (!served.known) return served
+    const isThere = served.value.resources?.some(({ name }) => name === 'nodewrights') === true
+    if (isThere)
+      return await someOf(transport, signal)<string>(
+        'NodeWrights',
+        `${path}/nodewrights`,
+        ({ metadata }: KubeObject) => metadata.name,
+      )
+  }
+  return known([])
 }
 
 type JobObject = KubeObject & {
