@@ -11,8 +11,9 @@ const onHostsOnly: readonly string[] = ['D, its definitions and all keys deleted
 
 test.each(Object.entries(worlds))('doctor is as careful as agents in this world: %s', (name, worldOf) => {
   const { moment, isServed } = worldOf(readMoment('10b-admin-cordon-after-complete'))
-  const objects = known(isServed ? moment.skyhooks.map(({ metadata }) => metadata.name) : undefined)
-  const ids = takeoverReport({ ...factsOf(moment), nodeWright: { objects, jobs: known([]) } })
+  const objects = known(isServed ? moment.skyhooks.map(({ metadata }) => metadata.name) : [])
+  const nodeWright = { isServed: known(isServed), objects, jobs: known([]) }
+  const ids = takeoverReport({ ...factsOf(moment), nodeWright })
     .flatMap(({ findings }) => findings.map(({ id }) => id))
     .filter((id) => id.startsWith('nodewright'))
   expect(ids.length > 0).toBe(![...takenOver, ...onHostsOnly].includes(name))

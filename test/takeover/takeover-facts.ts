@@ -19,7 +19,7 @@ export function factsOf({ nodes, skyhooks, pods, configMaps }: Moment): Takeover
     webhooks: known([]),
     definitions: known([]),
     agents: known([]),
-    nodeWright: { objects: known(undefined), jobs: known([]) },
+    nodeWright: { isServed: known(false), objects: known([]), jobs: known([]) },
   }
 }
 

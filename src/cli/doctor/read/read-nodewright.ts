@@ -14,35 +14,32 @@ const nameLabel = `${nodeWrightGroup}/name`
 
 export async function readNodeWright(transport: KubeTransport, signal: AbortSignal): Promise<NodeWrightFacts> {
   const [objects, jobs] = await Promise.all([
-    readObjects(transport, signal),
+    readGroup(transport, signal),
     someOf(transport, signal)<NodeWrightJob>('Jobs', '/apis/batch/v1/jobs', jobOf, {
       query: { labelSelector: nodeLabel },
     }),
   ])
-  return { objects, jobs }
+  return { ...objects, jobs }
 }
 
 type ApiGroup = { readonly versions?: readonly { readonly groupVersion: string }[] }
 type ApiResources = { readonly resources?: readonly { readonly name: string }[] }
 
-/** The group may be served without them: its definition of DeploymentPolicies is another one. */
-async function readObjects(transport: KubeTransport, signal: AbortSignal): Promise<NodeWrightFacts['objects']> {
+/** The group may be served without NodeWrights: its definition of DeploymentPolicies is another one. */
+async function readGroup(transport: KubeTransport, signal: AbortSignal): Promise<Omit<NodeWrightFacts, 'jobs'>> {
   const group = await readable(nodeWrightGroup, getIfExists<ApiGroup>(transport, nodeWrightGroupPath, { signal }))
-  if (!group.known) return group
-  if (group.value === undefined) return known(undefined)
+  if (!group.known) return { isServed: group, objects: group }
+  if (group.value === undefined) return { isServed: known(false), objects: known([]) }
+  const isServed = known(true)
   for (const { groupVersion } of group.value.versions ?? []) {
     const path = `/apis/${groupVersion}`
     const served = await readable(groupVersion, transport.json<ApiResources>('GET', path, { signal }))
-    if (!served.known) return served
-    const isThere = served.value.resources?.some(({ name }) => name === 'nodewrights') === true
-    if (isThere)
-      return await someOf(transport, signal)<string>(
-        'NodeWrights',
-        `${path}/nodewrights`,
-        ({ metadata }: KubeObject) => metadata.name,
-      )
+    if (!served.known) return { isServed, objects: served }
+    if (served.value.resources?.some(({ name }) => name === 'nodewrights') !== true) continue
+    const nameOf = ({ metadata }: KubeObject): string => metadata.name
+    return { isServed, objects: await someOf(transport, signal)('NodeWrights', `${path}/nodewrights`, nameOf) }
   }
-  return known([])
+  return { isServed, objects: known([]) }
 }
 
 type JobObject = KubeObject & {

@@ -12,7 +12,7 @@ const complete = factsOf(readMoment('01-idle-complete'))
 const ignoring = { [ignoreNodeWrightKey]: 'true' }
 
 const served = (...names: readonly string[]): Partial<TakeoverFacts> => ({
-  nodeWright: { objects: known(names), jobs: known([]) },
+  nodeWright: { isServed: known(true), objects: known(names), jobs: known([]) },
 })
 const installed = (ignoresNodeWright: boolean): Partial<TakeoverFacts> => ({
   agents: known([
@@ -101,9 +101,15 @@ test.each<[string, Partial<TakeoverFacts>, Found]>([
   expect(found(facts)).toEqual(expected)
 })
 
+test('a definition whose objects may not be listed is an error, and is not advised to be deleted', () => {
+  const hidden = unknown('you may not read NodeWrights')
+  const facts = { nodeWright: { isServed: known(true), objects: hidden, jobs: known([]) } }
+  expect(found(facts)).toEqual([['nodewright-served', annotate('--all')]])
+})
+
 test('a Job that has not ended stands against a takeover, also where NodeWright is ignored', () => {
   const jobs = known([{ namespace: 'ops', name: 'tuning-apply-node-1', node: 'node-1', rollout: 'tuning' }])
-  const facts = { ...installed(true), nodeWright: { objects: known(undefined), jobs } }
+  const facts = { ...installed(true), nodeWright: { isServed: known(false), objects: known([]), jobs } }
   expect(found(facts)).toEqual([
     ['nodewright-job', 'kubectl -n ops delete job tuning-apply-node-1 --cascade=foreground'],
   ])

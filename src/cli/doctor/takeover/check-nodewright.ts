@@ -22,16 +22,16 @@ export function checkNodeWright({ nodeWright, skyhooks, nodes, agents }: Takeove
   if (isNodeWrightIgnored(agents))
     return checkOf('nodewright', { about: `the setting ${ignoreNodeWrightSetting} of the agents is true` })
   const settings = agents.known ? agents.value.map(({ ignoresNodeWright: one }) => one) : []
-  const unknown = [nodeWright.objects, skyhooks, nodes, agents, ...settings].flatMap((part) =>
+  const unknown = [nodeWright.isServed, nodeWright.objects, skyhooks, nodes, agents, ...settings].flatMap((part) =>
     part.known ? [] : [part.why],
   )
-  const objects = nodeWright.objects.known ? nodeWright.objects.value : undefined
+  const { isServed, objects } = nodeWright
   const open = skyhooks.known ? skyhooks.value.filter(({ metadata }) => !ignoresNodeWright(metadata.annotations)) : []
   // without Skyhooks the agents have nothing to do, and whoever relies on NodeWright would not see that
   const isDecided = skyhooks.known && skyhooks.value.length > 0 && open.length === 0
   const findings = [
-    ...(objects === undefined || isDecided ? [] : servedFinding(objects, open.length > 0)),
-    ...duplicateFindings(open, new Set(objects)),
+    ...(isServed.known && isServed.value && !isDecided ? servedFinding(objects, open.length > 0) : []),
+    ...duplicateFindings(open, new Set(objects.known ? objects.value : [])),
     ...(nodes.known ? stateFindings(open, nodes.value) : []),
   ]
   return checkOf('nodewright', {
@@ -41,26 +41,36 @@ export function checkNodeWright({ nodeWright, skyhooks, nodes, agents }: Takeove
   })
 }
 
-/** Deleting the definition would delete its objects, and its operator would uninstall what they name. */
-function servedFinding(objects: readonly string[], hasSkyhooks: boolean): readonly Finding[] {
-  const definitions = `${nodeWrightDefinition} deploymentpolicies.${nodeWrightGroup}`
-  const isEmpty = objects.length === 0
+/**
+ * Deleting the definition would delete its objects, and its operator would uninstall what they name. So it is advised
+ * only where there are none.
+ */
+function servedFinding(objects: Known<readonly string[]>, hasSkyhooks: boolean): readonly Finding[] {
+  const message = `the API server serves ${nodeWrightGroup}`
+  const names = objects.known ? objects.value : []
+  if (objects.known && names.length === 0) {
+    const definitions = `${nodeWrightDefinition} deploymentpolicies.${nodeWrightGroup}`
+    return [
+      finding('nodewright-served', {
+        message: `${message}, without a NodeWright`,
+        remedy:
+          'delete the definitions that NodeWright left behind. Agents look once: restart those that are installed',
+        command: `kubectl delete customresourcedefinition ${definitions} --ignore-not-found`,
+        objects: [],
+      }),
+    ]
+  }
   return [
     finding('nodewright-served', {
-      message: isEmpty
-        ? `the API server serves ${nodeWrightGroup}, without a NodeWright`
-        : `the API server serves ${nodeWrightGroup}, with ${counted(objects.length, 'NodeWright')}: ${named(objects)}`,
-      remedy: isEmpty
-        ? 'delete the definitions that NodeWright left behind. Agents look once: restart those that are installed'
-        : 'agents act on Skyhooks only, and start none until somebody has decided: what NodeWright has done is ' +
-          `unknown to them, and runs again. If it is to be so, say it on each Skyhook, or set the chart's value ` +
-          ignoreNodeWrightSetting,
-      command: isEmpty
-        ? `kubectl delete customresourcedefinition ${definitions} --ignore-not-found`
-        : hasSkyhooks
-          ? ignoreNodeWrightCommand('--all')
-          : `helm upgrade --install skyhookd skyhookd.tgz -n skyhook --set ${ignoreNodeWrightSetting}=true`,
-      objects: objects.map((name) => ({ kind: 'NodeWright', name })),
+      message: objects.known ? `${message}, with ${counted(names.length, 'NodeWright')}: ${named(names)}` : message,
+      remedy:
+        'agents act on Skyhooks only, and start none until somebody has decided: what NodeWright has done is unknown ' +
+        'to them, and runs again. If it is to be so, say it on each Skyhook, or set the value ' +
+        `${ignoreNodeWrightSetting} of the chart`,
+      command: hasSkyhooks
+        ? ignoreNodeWrightCommand('--all')
+        : `helm upgrade --install skyhookd skyhookd.tgz -n skyhook --set ${ignoreNodeWrightSetting}=true`,
+      objects: names.map((name) => ({ kind: 'NodeWright', name })),
     }),
   ]
 }

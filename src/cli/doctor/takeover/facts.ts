@@ -32,8 +32,10 @@ export type AgentsInstallation = {
 
 /** Of the operator's successor, in its own API group. */
 export type NodeWrightFacts = {
-  /** The names of its objects; undefined where the API server does not serve its group. */
-  readonly objects: Known<readonly string[] | undefined>
+  /** The API server serves its group. */
+  readonly isServed: Known<boolean>
+  /** The names of its objects. */
+  readonly objects: Known<readonly string[]>
   /** That have not ended, of all namespaces. */
   readonly jobs: Known<readonly NodeWrightJob[]>
 }

@@ -165,7 +165,7 @@ test('what may not be read is unknown, and nothing is found in it', () => {
     webhooks: hidden,
     definitions: hidden,
     agents: hidden,
-    nodeWright: { objects: hidden, jobs: hidden },
+    nodeWright: { isServed: hidden, objects: hidden, jobs: hidden },
   })
   expect(checks.map(({ verdict }) => verdict)).toEqual(checks.map(() => 'unknown'))
 })
