@@ -173,8 +173,15 @@ async function complete(): Promise<void> {
     lastTransitionTime: since,
     ...counted,
   }
-  const status = { ...counted, conditions: [ready] }
+  const ofOperator = { ...ready, type: 'skyhook.nvidia.com/Transition', reason: 'complete' }
+  const status = { ...counted, status: 'complete', conditions: [ready, ofOperator] }
   expect(await cluster.admin('PATCH', `${path}/status`, { status }, merge)).toMatchObject({ status: 200 })
+}
+
+async function conditions(): Promise<readonly string[]> {
+  const { body } = await cluster.admin('GET', `${skyhooksPath}/drivers`)
+  const { status } = body as { readonly status: { readonly conditions: readonly { readonly type: string }[] } }
+  return status.conditions.map(({ type }) => type)
 }
 
 test('the commands of the takeover and of the way back do what the page says', async () => {
@@ -217,14 +224,17 @@ test('the commands of the takeover and of the way back do what the page says', a
   await succeed(...install)
   expect((await cluster.admin('GET', `/apis/apps/v1/namespaces/${namespace}/daemonsets/skyhookd`)).status).toBe(200)
 
-  const [ready = [], remove = [], configMaps = [], start = []] = await commandsOf('Back')
+  const [ready = [], remove = [], handBack = [], configMaps = [], start = []] = await commandsOf('Back')
   const packageConfigMaps = async () =>
     (await shell(`kubectl -n ${namespace} get configmaps -o name`)).output.match(/\S*driver-5\.0\.0\S*/g) ?? []
   expect(await packageConfigMaps()).not.toEqual([])
-  await succeed(...ready, ...remove, ...configMaps)
+  await succeed(...ready, ...remove)
+  expect(await conditions()).toContain('Ready')
+  await succeed(...handBack, ...configMaps)
+  expect(await conditions()).toEqual(['skyhook.nvidia.com/Transition'])
   expect(await packageConfigMaps()).toEqual([])
   expect((await cluster.admin('GET', `${skyhooksPath}/drivers`)).status).toBe(200)
-  await succeed(...start)
+  await succeed(...start, "kubectl wait --for=jsonpath='{.status.status}'=complete skyhooks --all --timeout=10s")
   expect((await shell(`kubectl get validatingwebhookconfiguration ${webhook}`)).code).toBe(0)
 
   // another time, for good

@@ -70,6 +70,11 @@ export async function exampleCluster(registry?: Pick<FakeRegistry, 'host'>): Pro
       const [, , group, verb] = line.split(' ')
       if (group === 'plan') await writeFile('tuning.yaml', tuningFile)
       if (group === 'validate') await cp(join(repository, 'packages'), 'packages', { recursive: true })
+      if (group === 'hand-back')
+        tool.answer(
+          ({ path }) => path.endsWith('/daemonsets'),
+          () => ({ items: [] }),
+        )
       if (verb === 'build' || verb === 'push') await runTool(['package', 'init', 'my-tuning'])
       const isRemote = registry !== undefined && line.includes('registry.example.com')
       const here = isRemote ? `${line.replace('registry.example.com', registry.host)} --plain-http` : line

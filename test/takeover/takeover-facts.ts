@@ -6,7 +6,7 @@ import type { KubeObject } from '../../src/kube/objects.ts'
 import { known } from '../../src/stages/model/snapshot.ts'
 import type { Moment } from './moments.ts'
 
-/** The operator is stopped, its webhooks are deleted, and no Helm release has the definitions. */
+/** The operator is stopped, its webhooks are deleted, no Helm release has the definitions, and NodeWright never ran. */
 export function factsOf({ nodes, skyhooks, pods, configMaps }: Moment): TakeoverFacts {
   const objects = <T>(list: readonly unknown[], read: (object: KubeObject) => T | undefined): readonly T[] =>
     list.flatMap((object) => read(object as KubeObject) ?? [])
@@ -18,6 +18,8 @@ export function factsOf({ nodes, skyhooks, pods, configMaps }: Moment): Takeover
     deployments: known([{ namespace: 'skyhook', name: 'skyhook-operator-controller-manager', replicas: 0 }]),
     webhooks: known([]),
     definitions: known([]),
+    agents: known([]),
+    nodeWright: { isServed: known(false), objects: known([]), jobs: known([]) },
   }
 }
 
@@ -30,6 +32,11 @@ export const withEndedPods = (facts: TakeoverFacts): TakeoverFacts => ({
 /** What `--takeover` alone can find. */
 export const takeoverFindings: readonly FindingId[] = [
   'stage-repeated',
+  'journal-outdated',
+  'nodewright-served',
+  'nodewright-duplicate',
+  'nodewright-state',
+  'nodewright-job',
   'operator-running',
   'operator-webhook',
   'package-pod-running',

@@ -5,6 +5,7 @@ import { doctor } from './doctor.ts'
 import { dashboard } from './dashboard.ts'
 import { events } from './events.ts'
 import { explain } from './explain.ts'
+import { handBack } from './hand-back.ts'
 import { history } from './history.ts'
 import { lifecycleCommands } from './lifecycle.ts'
 import { logs } from './logs.ts'
@@ -42,6 +43,7 @@ export const allCommands: readonly Command[] = [
   ...nodeChangeCommands,
   packageRerun,
   resetBatches,
+  handBack,
   validate,
   packageInit,
   packageBuild,

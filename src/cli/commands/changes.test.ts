@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { ApiError } from '../../kube/errors.ts'
 import { skyhooksPath } from '../../schemas/api.ts'
 import { nodeStateKey, statusKey } from '../../schemas/annotations.ts'
@@ -371,4 +371,40 @@ test('an interrupt between changes says how many were made, and is no failure', 
   const { code, stderr } = await tool.run('node ignore n.*', { signal: ctrlC.signal })
   expect(code).toBe(130)
   expect(stderr).toMatch(/^interrupted: [0-2] of 3 done\n$/)
+})
+
+describe('hand-back', () => {
+  const conditions = (...types: readonly string[]) => types.map((type) => ({ type, status: 'True' }))
+  const agents = conditions('Ready', 'Reconciling', 'Stalled', 'skyhook.nvidia.com/Converged')
+  const others = conditions('skyhook.nvidia.com/Transition', 'example.com/Other')
+  const conditionsOf = async (tool: CommandLine) =>
+    (await tool.admin.json<{ status?: { conditions?: object[] } }>('GET', `${skyhooksPath}/a`)).status?.conditions
+
+  async function start(...daemonSets: readonly object[]): Promise<CommandLine> {
+    const tool = commandLine()
+    for (const name of ['a', 'b']) await createSkyhook(tool, name)
+    const body = { status: { conditions: [...agents, ...others] } }
+    await tool.admin.json('PATCH', `${skyhooksPath}/a/status`, { body, contentType: merge })
+    tool.answer(
+      ({ path }) => path === '/apis/apps/v1/daemonsets',
+      () => ({ items: daemonSets }),
+    )
+    return tool
+  }
+
+  test('hand-back takes the conditions of agents off all Skyhooks, and leaves those of others', async () => {
+    const tool = await start()
+    const stdout = 'skyhook/a handed back\nskyhook/b already handed back\n'
+    expect(await tool.run('hand-back --yes')).toEqual({ code: 0, stdout, stderr: '' })
+    expect(await conditionsOf(tool)).toEqual(others)
+  })
+
+  test('hand-back refuses while agents are installed', async () => {
+    const tool = await start({ metadata: { name: 'skyhookd', namespace: 'infra' } })
+    expect(await tool.run('hand-back --yes')).toMatchObject({
+      code: 4,
+      stderr: expect.stringContaining('infra/skyhookd'),
+    })
+    expect(await conditionsOf(tool)).toEqual([...agents, ...others])
+  })
 })

@@ -70,8 +70,10 @@ test('doctor --takeover looks at what an operator has left, excludes other looks
   expect(await doctor.run(shown.context, input({ takeover: true }))).toBe(0)
   const { items } = JSON.parse(shown.stdout()) as { items: (Checks['items'][number] & { about: string })[] }
   expect(items.map(({ check, verdict }) => [check, verdict])).toEqual([
-    ['skyhook', 'ok'],
+    ['nodewright', 'unknown'],
+    ['skyhook', 'unknown'],
     ['operator', 'unknown'],
+    ['jobs', 'unknown'],
     ['webhooks', 'unknown'],
     ['pods', 'ok'],
     ['cordons', 'ok'],
@@ -79,7 +81,7 @@ test('doctor --takeover looks at what an operator has left, excludes other looks
     ['state', 'ok'],
     ['release', 'unknown'],
   ])
-  expect(items[0]?.about).toBe('s has an agent already on node1')
+  expect(items[1]?.about).toBe('s has an agent already on node1')
   await expect(doctor.run(shown.context, input({ takeover: true, node: 'node1' }))).rejects.toMatchObject({
     message: '--takeover excludes --host and --node',
   })

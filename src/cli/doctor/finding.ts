@@ -63,8 +63,28 @@ export const catalogue = {
   'host-disk-low': { severity: 'warning', meaning: 'A disk of the agents has little room for images of packages.' },
   'host-journal-damaged': { severity: 'error', meaning: "The agents' journal on the host cannot be read." },
   'stage-repeated': { severity: 'warning', meaning: 'A stage that the operator has begun is repeated.' },
-  'operator-running': { severity: 'error', meaning: 'The Skyhook operator is running.' },
-  'operator-webhook': { severity: 'error', meaning: 'A webhook of the operator is asked about Skyhooks.' },
+  'journal-outdated': {
+    severity: 'warning',
+    meaning: 'Agents were here before, and what the operator has changed since runs again.',
+  },
+  'nodewright-served': {
+    severity: 'error',
+    meaning: 'The API server serves NodeWrights, on which agents do not act. They start no Skyhook.',
+  },
+  'nodewright-duplicate': {
+    severity: 'error',
+    meaning: 'A Skyhook belongs to NodeWright, or has a NodeWright of its name. Agents do not act on it.',
+  },
+  'nodewright-state': {
+    severity: 'error',
+    meaning: 'Nodes have the state of a Skyhook under the prefix of NodeWright. Agents begin nothing of it there.',
+  },
+  'nodewright-job': { severity: 'error', meaning: 'A Job of NodeWright has not ended, also without its operator.' },
+  'operator-running': { severity: 'error', meaning: 'The Skyhook operator, or that of NodeWright, is running.' },
+  'operator-webhook': {
+    severity: 'error',
+    meaning: 'A webhook of the operator is asked about Skyhooks, or one of NodeWright has nobody to answer.',
+  },
   'package-pod-running': { severity: 'error', meaning: 'A package pod of the operator is at work on a node.' },
   'package-pod-failing': { severity: 'error', meaning: 'A package pod of the operator fails again and again.' },
   'package-pod-ended': { severity: 'error', meaning: 'A package pod of the operator would run again after a reboot.' },
@@ -120,8 +140,10 @@ export type CheckName =
   | 'memory'
   | 'disk'
   | 'journal'
+  | 'nodewright'
   | 'skyhook'
   | 'operator'
+  | 'jobs'
   | 'webhooks'
   | 'pods'
   | 'finalizers'

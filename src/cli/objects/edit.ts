@@ -12,6 +12,7 @@ import type { Context } from '../framework/command.ts'
 export type Editable = {
   readonly metadata: ObjectMeta
   readonly spec?: { readonly unschedulable?: boolean }
+  readonly status?: { readonly conditions?: readonly { readonly type: string }[] }
 }
 
 /** New values; null removes. What is absent stays as it is. */
@@ -19,6 +20,8 @@ export type Edit = {
   readonly annotations?: Readonly<Record<string, string | null>>
   readonly labels?: Readonly<Record<string, string | null>>
   readonly unschedulable?: boolean
+  /** All of them, where `path` is that of the status. */
+  readonly conditions?: readonly { readonly type: string }[]
 }
 
 export type Operation =
@@ -76,13 +79,16 @@ const isRace = (error: unknown): boolean => error instanceof ApiError && (isConf
 
 /** The patch: what it reads is tested, so that a change in between refuses it. Empty: the object is as desired. */
 export function operationsOf({ metadata, spec = {} }: Editable, edit: Edit): readonly Operation[] {
-  const { annotations = {}, labels = {}, unschedulable } = edit
+  const { annotations = {}, labels = {}, unschedulable, conditions } = edit
   const changes = [
     ...mapOperations('/metadata/annotations', metadata.annotations, annotations, metadata),
     ...mapOperations('/metadata/labels', metadata.labels, labels, metadata),
     ...(unschedulable === undefined || unschedulable === (spec.unschedulable ?? false)
       ? []
       : [resourceVersionTest(metadata), { op: 'add', path: '/spec/unschedulable', value: unschedulable } as const]),
+    ...(conditions === undefined
+      ? []
+      : [resourceVersionTest(metadata), { op: 'add', path: '/status/conditions', value: conditions } as const]),
   ]
   if (changes.length === 0) return []
   return [{ op: 'test', path: '/metadata/uid', value: metadata.uid }, ...changes]

@@ -1,4 +1,4 @@
-/** Reads what a takeover from the Skyhook operator depends on. */
+/** Reads what a takeover from the Skyhook operator, or from NodeWright, depends on. */
 import { listAll, type ListOptions } from '../../../kube/list.ts'
 import type { KubeObject } from '../../../kube/objects.ts'
 import type { KubeTransport } from '../../../kube/transport.ts'
@@ -10,20 +10,22 @@ import {
   packagePodState,
   skyhookOfPackagePod,
 } from '../../../stages/model/package-pods.ts'
-import { known, type Known } from '../../../stages/model/snapshot.ts'
+import type { Known } from '../../../stages/model/snapshot.ts'
 import { slimNode } from '../../fleet-view/project.ts'
 import { readable } from '../../fleet-view/readable.ts'
 import { takeoverReport } from '../takeover/report.ts'
 import type {
-  DefinitionOwner,
   OperatorDeployment,
   OperatorSkyhook,
-  OperatorWebhook,
   PackageConfigMap,
   PackagePod,
   TakeoverFacts,
 } from '../takeover/facts.ts'
 import type { Check } from '../finding.ts'
+import { readAgents, readDefinitions } from './read-installations.ts'
+import { readNodeWright } from './read-nodewright.ts'
+import { readWebhooks } from './read-webhooks.ts'
+import { someOf } from './some-of.ts'
 
 /** Throws for an API server that does not answer. */
 export const checkTakeover = async (transport: KubeTransport, signal: AbortSignal): Promise<readonly Check[]> =>
@@ -39,46 +41,25 @@ async function readTakeover(transport: KubeTransport, signal: AbortSignal): Prom
       what,
       listAll<T, U>(transport, path, { ...options, signal }).then(({ items }) => items),
     )
-  const some = async <U>(
-    what: string,
-    path: string,
-    transform: (object: never) => U | undefined,
-    query: Readonly<Record<string, string>> = {},
-  ): Promise<Known<readonly U[]>> => {
-    const found = await list<never, { readonly kept: U | undefined }>(what, path, {
-      query,
-      transform: (object) => ({ kept: transform(object) }),
-    })
-    return found.known ? known(found.value.flatMap(({ kept }) => (kept === undefined ? [] : [kept]))) : found
-  }
-  const admission = '/apis/admissionregistration.k8s.io/v1'
-  const labelled = { labelSelector: operatorNameKey }
-  const [skyhooks, nodes, pods, configMaps, deployments, validating, mutating, definitions] = await Promise.all([
-    list<OperatorSkyhook & KubeObject, OperatorSkyhook>('Skyhooks', skyhooksPath, { transform: (object) => object }),
-    list<KubernetesNode & KubeObject, KubernetesNode>('Nodes', '/api/v1/nodes', {
-      transform: nodeOfTakeover,
-      pageSize: 100,
-    }),
-    some<PackagePod>('Pods', '/api/v1/pods', packagePodOf, labelled),
-    some<PackageConfigMap>('ConfigMaps', '/api/v1/configmaps', configMapOf, labelled),
-    some<OperatorDeployment>('Deployments', '/apis/apps/v1/deployments', deploymentOf),
-    some<string>('ValidatingWebhookConfigurations', `${admission}/validatingwebhookconfigurations`, nameOf),
-    some<string>('MutatingWebhookConfigurations', `${admission}/mutatingwebhookconfigurations`, nameOf),
-    some<DefinitionOwner>(
-      'CustomResourceDefinitions',
-      '/apis/apiextensions.k8s.io/v1/customresourcedefinitions',
-      definitionOf,
-    ),
-  ])
-  return {
-    skyhooks,
-    nodes,
-    pods,
-    configMaps,
-    deployments,
-    webhooks: webhooksOf(validating, mutating),
-    definitions,
-  }
+  const some = someOf(transport, signal)
+  const labelled = { query: { labelSelector: operatorNameKey } }
+  const [skyhooks, nodes, pods, configMaps, deployments, webhooks, definitions, agents, nodeWright] = await Promise.all(
+    [
+      list<OperatorSkyhook & KubeObject, OperatorSkyhook>('Skyhooks', skyhooksPath, { transform: (object) => object }),
+      list<KubernetesNode & KubeObject, KubernetesNode>('Nodes', '/api/v1/nodes', {
+        transform: nodeOfTakeover,
+        pageSize: 100,
+      }),
+      some<PackagePod>('Pods', '/api/v1/pods', packagePodOf, labelled),
+      some<PackageConfigMap>('ConfigMaps', '/api/v1/configmaps', configMapOf, labelled),
+      some<OperatorDeployment>('Deployments', '/apis/apps/v1/deployments', deploymentOf),
+      readWebhooks(transport, signal),
+      readDefinitions(transport, signal),
+      readAgents(transport, signal),
+      readNodeWright(transport, signal),
+    ],
+  )
+  return { skyhooks, nodes, pods, configMaps, deployments, webhooks, definitions, agents, nodeWright }
 }
 
 /** With the taint that tells since when it is cordoned. */
@@ -119,49 +100,22 @@ export function configMapOf({ metadata, data = {} }: ConfigMapObject): PackageCo
 type DeploymentObject = KubeObject & {
   readonly spec?: {
     readonly replicas?: number
-    readonly template?: {
-      readonly spec?: { readonly containers?: readonly { readonly env?: readonly { readonly name: string }[] }[] }
-    }
+    readonly template?: { readonly spec?: { readonly containers?: readonly Container[] } }
   }
   readonly status?: { readonly replicas?: number }
 }
 
-/** What the operator's container is told, and no other one is. */
-const operatorVariables = ['AGENT_IMAGE', 'RUNTIME_REQUIRED_TAINT']
+type Container = { readonly image?: string; readonly env?: readonly { readonly name: string }[] }
 
+/** The operator's under its old and its new names. A variable that no other program has tells it from namesakes. */
 function deploymentOf({ metadata, spec, status }: DeploymentObject): OperatorDeployment | undefined {
-  const isOperator = (spec?.template?.spec?.containers ?? []).some(({ env = [] }) =>
-    operatorVariables.every((variable) => env.some(({ name }) => name === variable)),
-  )
+  const isNamed = metadata.name.endsWith('-controller-manager')
+  const isOperator = (spec?.template?.spec?.containers ?? []).some(({ image = '', env = [] }) => {
+    const variables = new Set(env.map(({ name }) => name))
+    const isImage = /\/operator(?:[:@]|$)/.test(image)
+    return variables.has('RUNTIME_REQUIRED_TAINT') && (isNamed || isImage || variables.has('AGENT_IMAGE'))
+  })
   if (!isOperator) return undefined
   const replicas = Math.max(spec?.replicas ?? 1, status?.replicas ?? 0)
   return { namespace: metadata.namespace ?? '', name: metadata.name, replicas }
-}
-
-type WebhookObject = KubeObject & {
-  readonly webhooks?: readonly { readonly rules?: readonly { readonly apiGroups?: readonly string[] }[] }[]
-}
-
-const nameOf = ({ metadata, webhooks = [] }: WebhookObject): string | undefined =>
-  webhooks.some(({ rules = [] }) => rules.some(({ apiGroups = [] }) => apiGroups.includes(apiGroup)))
-    ? metadata.name
-    : undefined
-
-function webhooksOf(
-  validating: Known<readonly string[]>,
-  mutating: Known<readonly string[]>,
-): Known<readonly OperatorWebhook[]> {
-  if (!validating.known) return validating
-  if (!mutating.known) return mutating
-  return known([
-    ...validating.value.map((name) => ({ kind: 'ValidatingWebhookConfiguration', name }) as const),
-    ...mutating.value.map((name) => ({ kind: 'MutatingWebhookConfiguration', name }) as const),
-  ])
-}
-
-function definitionOf({ metadata: { name, labels = {}, annotations = {} } }: KubeObject): DefinitionOwner | undefined {
-  const release = annotations['meta.helm.sh/release-name']
-  if (!name.endsWith(`.${apiGroup}`) || release === undefined) return undefined
-  const namespace = annotations['meta.helm.sh/release-namespace'] ?? ''
-  return { name, release: `${namespace}/${release}`, isOurs: labels['app.kubernetes.io/name'] === 'skyhookd' }
 }

@@ -3,9 +3,12 @@
  * and what they would not know of.
  */
 import { cordonKey, statusKey } from '../../../schemas/annotations.ts'
+import { sha256Hex } from '../../../schemas/canonical-json.ts'
 import { configUpdatesOf } from '../../../schemas/config-updates.ts'
 import type { PackageRecord } from '../../../schemas/journal.ts'
 import type { KubernetesNode } from '../../../schemas/kubernetes.ts'
+import { ignoresNodeWright, nodeWrightKeysOf } from '../../../schemas/nodewright.ts'
+import { completionHash } from '../../../stages/model/applied-hash.ts'
 import { companionOf, nodeStateOf, parseState } from '../../../stages/model/read-annotations.ts'
 import { dueOf } from '../../../stages/package/next-stage.ts'
 import { adoptEntries, continuationOf } from '../../../stages/skyhook/adoption.ts'
@@ -17,21 +20,33 @@ export type RepeatedPackage = { readonly package: string; readonly stage: string
 
 export type Adoption = {
   /**
-   * `ours`: an agent has worked here. `complete`: nothing runs. `continues`: something does. `first`: nothing has
-   * begun.
+   * `ours`: agents are installed and have worked here. `changed`: they have worked here before, and the spec or the
+   * state has changed since. `complete`: nothing runs. `continues`: something does. `first`: nothing has begun.
+   * `nodewright`: what has begun is NodeWright's.
    */
-  readonly outcome: 'ours' | 'complete' | 'continues' | 'first'
+  readonly outcome: 'ours' | 'changed' | 'complete' | 'continues' | 'first' | 'nodewright'
   /** The operator was in the middle of that stage: it runs again. */
   readonly repeated: readonly RepeatedPackage[]
+}
+
+/** What counts for all Skyhooks. */
+export type AroundSkyhooks = {
+  readonly configMaps: readonly PackageConfigMap[]
+  /** Agents are installed. */
+  readonly hasAgents: boolean
+  /** By their settings. */
+  readonly isNodeWrightIgnored: boolean
 }
 
 export function adoptionOf(
   skyhook: OperatorSkyhook,
   node: KubernetesNode,
-  configMaps: readonly PackageConfigMap[],
+  { configMaps, hasAgents, isNodeWrightIgnored }: AroundSkyhooks,
 ): Adoption {
   const { metadata, spec } = skyhook
-  if (companionOf(node, metadata.name) !== undefined) return { outcome: 'ours', repeated: [] }
+  if (companionOf(node, metadata.name) !== undefined)
+    return { outcome: hasAgents ? 'ours' : outcomeOfJournal(skyhook, node), repeated: [] }
+  if (!isNodeWrightIgnored && hasNodeWrightState(skyhook, node)) return { outcome: 'nodewright', repeated: [] }
   const state = nodeStateOf(node, metadata.name) ?? '{}'
   const status = node.metadata.annotations?.[statusKey(metadata.name)]
   const configUpdates = configUpdatesOf(skyhook.status)
@@ -62,6 +77,21 @@ export function adoptionOf(
   const isComplete = dues.every(({ due }) => due === 'nothing')
   return { outcome: isComplete ? 'complete' : entries.length === 0 ? 'first' : 'continues', repeated }
 }
+
+/** Agents that come back believe their journal on the host. What is in it shows on the Node as two hashes. */
+function outcomeOfJournal(skyhook: OperatorSkyhook, node: KubernetesNode): Adoption['outcome'] {
+  const { name } = skyhook.metadata
+  const companion = companionOf(node, name)
+  const state = nodeStateOf(node, name)
+  if (state === undefined || sha256Hex(state) !== companion?.sha256) return 'changed'
+  if (companion.applied === undefined) return 'continues'
+  if (companion.applied !== completionHash(skyhook)) return 'changed'
+  return node.metadata.annotations?.[statusKey(name)] === 'complete' ? 'complete' : 'continues'
+}
+
+/** Agents begin nothing of it here, unless a person has said that NodeWright does not count. */
+export const hasNodeWrightState = ({ metadata }: OperatorSkyhook, node: KubernetesNode): boolean =>
+  !ignoresNodeWright(metadata.annotations) && nodeWrightKeysOf(node.metadata.annotations, metadata.name).length > 0
 
 /** An interrupt only if it is still asked for. */
 const isRepeated = ({ pendingInterrupt }: PackageRecord, continuation: ReturnType<typeof continuationOf>): boolean =>

@@ -1,10 +1,10 @@
 /** What a takeover does to one Skyhook on each of its nodes. */
-import { disableKey, pauseKey } from '../../../schemas/annotations.ts'
+import { disableKey, journalKey, pauseKey } from '../../../schemas/annotations.ts'
 import type { KubernetesNode } from '../../../schemas/kubernetes.ts'
 import { selects } from '../../../schemas/selectors.ts'
 import { type Check, checkOf, counted, type Finding, finding, named } from '../finding.ts'
-import { type Adoption, adoptionOf, type RepeatedPackage } from './adoption.ts'
-import type { OperatorSkyhook, PackageConfigMap } from './facts.ts'
+import { type Adoption, adoptionOf, type AroundSkyhooks, type RepeatedPackage } from './adoption.ts'
+import type { OperatorSkyhook } from './facts.ts'
 
 type OnNode = Adoption & { readonly node: string }
 
@@ -12,13 +12,12 @@ type OnNode = Adoption & { readonly node: string }
 export function checkSkyhook(
   skyhook: OperatorSkyhook,
   nodes: readonly KubernetesNode[],
-  configMaps: readonly PackageConfigMap[],
-  unknown: readonly string[],
+  { unknown, ...around }: AroundSkyhooks & { readonly unknown: readonly string[] },
 ): Check {
   const { metadata, spec } = skyhook
   const selected = nodes
     .filter((node) => selects(spec.nodeSelectors, node.metadata.labels ?? {}))
-    .map((node): OnNode => ({ node: node.metadata.name, ...adoptionOf(skyhook, node, configMaps) }))
+    .map((node): OnNode => ({ node: node.metadata.name, ...adoptionOf(skyhook, node, around) }))
   const findings = metadata.deletionTimestamp === undefined ? findingsOf(metadata.name, selected) : []
   return checkOf('skyhook', { findings, unknown, about: aboutOf(skyhook, selected) })
 }
@@ -27,6 +26,8 @@ const outcomes = {
   complete: 'stays complete',
   continues: 'continues',
   first: 'has not started',
+  nodewright: 'has state of NodeWright',
+  changed: 'has changed since agents were there',
   ours: 'has an agent already',
 } as const satisfies Record<Adoption['outcome'], string>
 
@@ -48,7 +49,7 @@ function findingsOf(skyhook: string, selected: readonly OnNode[]): readonly Find
     found.map((one) => ({ node, text: repeatedText(one) })),
   )
   const command = `kubectl get skyhook ${skyhook} -w`
-  return grouped(repeated).map(([text, names]) =>
+  const stages = grouped(repeated).map(([text, names]) =>
     finding('stage-repeated', {
       message: `${text}: ${counted(names.length, 'node')} of ${skyhook}, ${named(names)}`,
       remedy:
@@ -58,6 +59,26 @@ function findingsOf(skyhook: string, selected: readonly OnNode[]): readonly Find
       objects: objectsOf(skyhook, names),
     }),
   )
+  return [...stages, ...changedFindings(skyhook, selected)]
+}
+
+/** What the operator has done meanwhile is not in the journal. */
+function changedFindings(skyhook: string, selected: readonly OnNode[]): readonly Finding[] {
+  const names = selected.filter(({ outcome }) => outcome === 'changed').map(({ node }) => node)
+  if (names.length === 0) return []
+  return [
+    finding('journal-outdated', {
+      message:
+        `agents were on ${counted(names.length, 'node')} of ${skyhook} before, ${named(names)}, and spec or state ` +
+        'have changed since: each package that changed is applied or configured again',
+      remedy:
+        'its steps may run twice, so they have to bear it. To keep what the operator has done, remove first the ' +
+        "agents' journal from each of these hosts (the folder /var/lib/skyhook/.agent), and then its trace from the " +
+        'Nodes',
+      command: `kubectl annotate node ${names.join(' ')} ${journalKey(skyhook)}-`,
+      objects: objectsOf(skyhook, names),
+    }),
+  ]
 }
 
 const repeatedText = ({ package: name, stage }: RepeatedPackage): string =>

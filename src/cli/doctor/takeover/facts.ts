@@ -1,4 +1,4 @@
-/** What a takeover from the Skyhook operator depends on. Whatever the caller may not read is unknown. */
+/** What a takeover from the Skyhook operator, or from its successor NodeWright, depends on. Whatever the caller may not read is unknown. */
 import type { KubernetesNode } from '../../../schemas/kubernetes.ts'
 import type { Skyhook } from '../../../schemas/skyhook.ts'
 import type { PackagePodState } from '../../../stages/model/package-pods.ts'
@@ -12,9 +12,39 @@ export type TakeoverFacts = {
   readonly configMaps: Known<readonly PackageConfigMap[]>
   /** The operator's. */
   readonly deployments: Known<readonly OperatorDeployment[]>
-  /** Those that are asked about Skyhooks or DeploymentPolicies. */
+  /** Those that are asked about Skyhooks or DeploymentPolicies, and all that NodeWright labels as its own. */
   readonly webhooks: Known<readonly OperatorWebhook[]>
+  /** That Helm releases have made. */
   readonly definitions: Known<readonly DefinitionOwner[]>
+  /** Installations of the agents. */
+  readonly agents: Known<readonly AgentsInstallation[]>
+  readonly nodeWright: NodeWrightFacts
+}
+
+export type AgentsInstallation = {
+  readonly namespace: string
+  readonly name: string
+  /** The Helm release that has made it, as `namespace/name`. */
+  readonly release: string | undefined
+  /** Its setting `ignoreNodeWright`. */
+  readonly ignoresNodeWright: Known<boolean>
+}
+
+/** Of the operator's successor, in its own API group. */
+export type NodeWrightFacts = {
+  /** The API server serves its group. */
+  readonly isServed: Known<boolean>
+  /** The names of its objects. */
+  readonly objects: Known<readonly string[]>
+  /** That have not ended, of all namespaces. */
+  readonly jobs: Known<readonly NodeWrightJob[]>
+}
+
+export type NodeWrightJob = {
+  readonly namespace: string
+  readonly name: string
+  readonly node: string
+  readonly rollout: string
 }
 
 /** With what the operator keeps in the status alone. */
@@ -55,6 +85,10 @@ export type OperatorDeployment = {
 export type OperatorWebhook = {
   readonly kind: 'ValidatingWebhookConfiguration' | 'MutatingWebhookConfiguration'
   readonly name: string
+  /** About Skyhooks or DeploymentPolicies. */
+  readonly isAsked: boolean
+  /** Its Services without a ready endpoint, as `namespace/name`. */
+  readonly unanswered: Known<readonly string[]>
 }
 
 /** A resource definition that a Helm release has made. */
@@ -62,6 +96,6 @@ export type DefinitionOwner = {
   readonly name: string
   /** As `namespace/name`. */
   readonly release: string
-  /** The release is the agents'. */
-  readonly isOurs: boolean
+  /** Helm knows the release no longer, as far as that can be read: it was uninstalled and left the definition. */
+  readonly isGone: boolean
 }

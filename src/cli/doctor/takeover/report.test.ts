@@ -3,10 +3,14 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { momentNames, readMoment } from '../../../../test/takeover/moments.ts'
 import { factsOf, takeoverFindings, withEndedPods } from '../../../../test/takeover/takeover-facts.ts'
-import { cordonedBeforeKey } from '../../../schemas/annotations.ts'
+import { cordonedBeforeKey, journalKey, nodeStateKey, statusKey } from '../../../schemas/annotations.ts'
+import { sha256Hex } from '../../../schemas/canonical-json.ts'
+import type { KubernetesNode } from '../../../schemas/kubernetes.ts'
+import { completionHash } from '../../../stages/model/applied-hash.ts'
 import { known, unknown } from '../../../stages/model/snapshot.ts'
+import type { Check } from '../finding.ts'
 import { reportText } from '../report-text.ts'
-import type { TakeoverFacts } from './facts.ts'
+import type { OperatorSkyhook, TakeoverFacts } from './facts.ts'
 import { takeoverReport } from './report.ts'
 
 const idsOf = (facts: TakeoverFacts): readonly string[] =>
@@ -20,6 +24,11 @@ test.each(momentNames)('doctor says of %s what its file says', async (name) => {
 test('all findings that no other test here is about are found at some moment', () => {
   const found = new Set(momentNames.flatMap((name) => idsOf(factsOf(readMoment(name)))))
   expect(takeoverFindings.filter((id) => !found.has(id))).toEqual([
+    'journal-outdated',
+    'nodewright-served',
+    'nodewright-duplicate',
+    'nodewright-state',
+    'nodewright-job',
     'operator-running',
     'operator-webhook',
     'operator-release',
@@ -37,18 +46,112 @@ test('an operator that runs and its webhooks stand against it, with the command 
   const running: TakeoverFacts = {
     ...complete,
     deployments: known([{ namespace: 'ops', name: 'manager', replicas: 2 }]),
-    webhooks: known([{ kind: 'MutatingWebhookConfiguration', name: 'mutating' }]),
-    definitions: known([
-      { name: 'skyhooks.skyhook.nvidia.com', release: 'ops/operator', isOurs: false },
-      { name: 'deploymentpolicies.skyhook.nvidia.com', release: 'skyhook/skyhookd', isOurs: true },
+    webhooks: known([
+      { kind: 'MutatingWebhookConfiguration', name: 'mutating', isAsked: true, unanswered: known([]) },
+      {
+        kind: 'ValidatingWebhookConfiguration',
+        name: 'silent',
+        isAsked: false,
+        unanswered: known(['ops/webhook-service']),
+      },
+      { kind: 'ValidatingWebhookConfiguration', name: 'answered', isAsked: false, unanswered: known([]) },
     ]),
+    definitions: known([{ name: 'skyhooks.skyhook.nvidia.com', release: 'ops/operator', isGone: false }]),
   }
   const findings = takeoverReport(running).flatMap((check) => check.findings)
   expect(findings.map(({ id, severity, command }) => [id, severity, command])).toEqual([
     ['operator-running', 'error', 'kubectl -n ops scale deployment manager --replicas=0'],
     ['operator-webhook', 'error', 'kubectl delete mutatingwebhookconfiguration mutating'],
+    ['operator-webhook', 'error', 'kubectl delete validatingwebhookconfiguration silent'],
     ['operator-release', 'warning', 'kubectl -n ops delete secret -l owner=helm,name=operator'],
   ])
+})
+
+const agents = (release: string | undefined): TakeoverFacts['agents'] =>
+  known([{ namespace: 'skyhook', name: 'skyhookd', release, ignoresNodeWright: known(false) }])
+
+test.each<[string, Partial<TakeoverFacts>, readonly string[], Check['verdict']]>([
+  ['of a release that helm knows', {}, ['operator-release'], 'warning'],
+  ['of the release of the agents', { agents: agents('ops/release') }, [], 'ok'],
+  [
+    'of another release than that of the agents',
+    { agents: agents('skyhook/skyhookd') },
+    ['operator-release'],
+    'warning',
+  ],
+  ['beside agents without a release', { agents: agents(undefined) }, ['operator-release'], 'warning'],
+  ['beside agents that may not be seen', { agents: unknown('you may not read it') }, [], 'unknown'],
+])('a definition %s', (_, edit, ids, verdict) => {
+  const definitions = known([{ name: 'skyhooks.skyhook.nvidia.com', release: 'ops/release', isGone: false }])
+  const found = takeoverReport({ ...complete, definitions, ...edit }).find(({ check }) => check === 'release')
+  expect([found?.findings.map(({ id }) => id), found?.verdict]).toEqual([ids, verdict])
+})
+
+test('a definition that an uninstalled release has left says nothing', () => {
+  const definitions = known([{ name: 'skyhooks.skyhook.nvidia.com', release: 'ops/release', isGone: true }])
+  expect(idsOf({ ...complete, definitions })).toEqual([])
+})
+
+/** The recorded moment as agents that completed the Skyhook leave it. */
+function afterAgents(edit: (skyhook: OperatorSkyhook) => OperatorSkyhook, written: object = {}): TakeoverFacts {
+  const [skyhook] = complete.skyhooks.known ? complete.skyhooks.value : []
+  if (skyhook === undefined) throw new Error('the moment has no Skyhook')
+  const { name } = skyhook.metadata
+  const nodes = (complete.nodes.known ? complete.nodes.value : []).map((node): KubernetesNode => {
+    const { annotations = {} } = node.metadata
+    const sha256 = sha256Hex(annotations[nodeStateKey(name)] ?? '')
+    const companion = JSON.stringify({
+      v: 1,
+      rev: 3,
+      sha256,
+      nodeUID: node.metadata.uid,
+      applied: completionHash(skyhook),
+    })
+    return {
+      ...node,
+      metadata: { ...node.metadata, annotations: { ...annotations, [journalKey(name)]: companion, ...written } },
+    }
+  })
+  return { ...complete, nodes: known(nodes), skyhooks: known([edit(skyhook)]) }
+}
+
+const withConfig = (skyhook: OperatorSkyhook): OperatorSkyhook => {
+  const packages = Object.entries(skyhook.spec.packages ?? {}).map(([name, one]) => [
+    name,
+    { ...one, configMap: { ...one.configMap, added: 'x' } },
+  ])
+  return { ...skyhook, spec: { ...skyhook.spec, packages: Object.fromEntries(packages) as never } }
+}
+
+test.each<[string, TakeoverFacts, string, readonly string[]]>([
+  ['nothing has changed', afterAgents((one) => one), 'tuning stays complete on', []],
+  ['its configuration has changed', afterAgents(withConfig), 'tuning has changed since', ['journal-outdated']],
+  [
+    'the state on its Nodes has changed',
+    afterAgents((one) => one, { [nodeStateKey('tuning')]: '{}' }),
+    'tuning has changed since',
+    ['journal-outdated'],
+  ],
+  [
+    'they had not completed it',
+    afterAgents((one) => one, { [statusKey('tuning')]: 'in_progress' }),
+    'tuning continues on',
+    [],
+  ],
+  [
+    'agents are installed again',
+    { ...afterAgents(withConfig), agents: agents(undefined) },
+    'tuning has an agent already on',
+    [],
+  ],
+])('agents were there before, and %s', (_, facts, text, ids) => {
+  expect([skyhookText(facts), idsOf(facts)]).toEqual([expect.stringContaining(text), ids])
+})
+
+test('what agents repeat after another takeover comes with what keeps them from it', () => {
+  const [found] = takeoverReport(afterAgents(withConfig)).flatMap(({ findings }) => findings)
+  expect(found?.remedy).toContain('/var/lib/skyhook/.agent')
+  expect(found?.command).toBe('kubectl annotate node node-1 node-2 node-3 skyhook.nvidia.com/journal_tuning-')
 })
 
 test('what may not be read is unknown, and nothing is found in it', () => {
@@ -61,6 +164,8 @@ test('what may not be read is unknown, and nothing is found in it', () => {
     deployments: hidden,
     webhooks: hidden,
     definitions: hidden,
+    agents: hidden,
+    nodeWright: { isServed: hidden, objects: hidden, jobs: hidden },
   })
   expect(checks.map(({ verdict }) => verdict)).toEqual(checks.map(() => 'unknown'))
 })

@@ -1,29 +1,36 @@
-/** What a takeover would do to each Skyhook, and what stands against it, in the order in which it is to be done. */
-import { type Check, checkOf, counted, finding, named } from '../finding.ts'
+/** Whether somebody has to decide first, what a takeover would do to each Skyhook, and what stands against it, in the order in which it is to be done. */
+import { type Check, checkOf, counted, type Finding, finding, named } from '../finding.ts'
 import { checkCordons, checkDeletions, checkState } from './check-nodes.ts'
+import { checkJobs, checkNodeWright, isNodeWrightIgnored } from './check-nodewright.ts'
 import { checkSkyhook } from './check-skyhook.ts'
-import type { DefinitionOwner, OperatorDeployment, OperatorWebhook, PackagePod, TakeoverFacts } from './facts.ts'
+import type { OperatorDeployment, OperatorWebhook, PackagePod, TakeoverFacts } from './facts.ts'
 import type { Known } from '../../../stages/model/snapshot.ts'
 
 /** First what only the operator can still finish, then how to stop it, then what it leaves behind. */
 export const takeoverReport = (facts: TakeoverFacts): readonly Check[] => [
+  checkNodeWright(facts),
   ...checkSkyhooks(facts),
   checkOperator(facts.deployments),
+  checkJobs(facts.nodeWright.jobs),
   checkWebhooks(facts.webhooks),
   checkPods(facts.pods),
   checkCordons(facts),
   checkDeletions(facts),
   checkState(facts),
-  checkRelease(facts.definitions),
+  checkRelease(facts),
 ]
 
 function checkSkyhooks(facts: TakeoverFacts): readonly Check[] {
-  const { skyhooks, nodes, configMaps } = facts
+  const { skyhooks, nodes, configMaps, agents } = facts
   if (!skyhooks.known) return [checkOf('skyhook', { unknown: [skyhooks.why] })]
   if (!nodes.known) return [checkOf('skyhook', { unknown: [nodes.why] })]
-  const rolledOut = configMaps.known ? configMaps.value : []
-  const unknown = configMaps.known ? [] : [configMaps.why]
-  return skyhooks.value.map((skyhook) => checkSkyhook(skyhook, nodes.value, rolledOut, unknown))
+  const around = {
+    configMaps: configMaps.known ? configMaps.value : [],
+    hasAgents: !agents.known || agents.value.length > 0,
+    isNodeWrightIgnored: isNodeWrightIgnored(agents),
+    unknown: [configMaps, agents].flatMap((part) => (part.known ? [] : [part.why])),
+  }
+  return skyhooks.value.map((skyhook) => checkSkyhook(skyhook, nodes.value, around))
 }
 
 function checkOperator(deployments: Known<readonly OperatorDeployment[]>): Check {
@@ -47,17 +54,27 @@ function checkOperator(deployments: Known<readonly OperatorDeployment[]>): Check
 
 function checkWebhooks(webhooks: Known<readonly OperatorWebhook[]>): Check {
   if (!webhooks.known) return checkOf('webhooks', { unknown: [webhooks.why] })
+  const findings = webhooks.value.flatMap(webhookFinding)
   return checkOf('webhooks', {
-    findings: webhooks.value.map(({ kind, name }) =>
-      finding('operator-webhook', {
-        message: `${kind} ${name} is asked about Skyhooks`,
-        remedy: 'delete it when the operator is stopped: nobody answers, and the API server refuses every change',
-        command: `kubectl delete ${kind.toLowerCase()} ${name}`,
-        objects: [{ kind, name }],
-      }),
-    ),
-    about: webhooks.value.length === 0 ? 'none is asked about Skyhooks' : '',
+    findings,
+    unknown: webhooks.value.flatMap(({ unanswered }) => (unanswered.known ? [] : [unanswered.why])),
+    about: findings.length === 0 ? 'none is asked about Skyhooks, and none stays without an answer' : '',
   })
+}
+
+function webhookFinding({ kind, name, isAsked, unanswered }: OperatorWebhook): readonly Finding[] {
+  const silent = unanswered.known ? unanswered.value : []
+  if (!isAsked && silent.length === 0) return []
+  const about = isAsked ? 'Skyhooks' : 'NodeWrights'
+  const message = `${kind} ${name} is asked about ${about}`
+  return [
+    finding('operator-webhook', {
+      message: silent.length === 0 ? message : `${message}, and Service ${named(silent)} has no ready endpoint`,
+      remedy: 'delete it when the operator is stopped: nobody answers, and the API server refuses every change',
+      command: `kubectl delete ${kind.toLowerCase()} ${name}`,
+      objects: [{ kind, name }],
+    }),
+  ]
 }
 
 const podTexts = {
@@ -102,9 +119,12 @@ function checkPods(pods: Known<readonly PackagePod[]>): Check {
   return checkOf('pods', { findings, about: findings.length === 0 ? 'no package pods' : '' })
 }
 
-function checkRelease(definitions: Known<readonly DefinitionOwner[]>): Check {
+/** The agents' own release is the one that has made their DaemonSet. */
+function checkRelease({ definitions, agents }: TakeoverFacts): Check {
   if (!definitions.known) return checkOf('release', { unknown: [definitions.why] })
-  const others = definitions.value.filter(({ isOurs }) => !isOurs)
+  if (!agents.known && definitions.value.length > 0) return checkOf('release', { unknown: [agents.why] })
+  const own = new Set(agents.known ? agents.value.map(({ release }) => release) : [])
+  const others = definitions.value.filter(({ release, isGone }) => !own.has(release) && !isGone)
   const findings = [...Map.groupBy(others, ({ release }) => release)].map(([release, group]) => {
     const [namespace = '', name = ''] = release.split('/')
     return finding('operator-release', {

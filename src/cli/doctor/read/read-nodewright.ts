@@ -1,0 +1,56 @@
+/** Reads what NodeWright has in the cluster. */
+import { getIfExists } from '../../../kube/get.ts'
+import type { KubeObject } from '../../../kube/objects.ts'
+import type { KubeTransport } from '../../../kube/transport.ts'
+import { nodeWrightGroup, nodeWrightGroupPath } from '../../../schemas/nodewright.ts'
+import { known } from '../../../stages/model/snapshot.ts'
+import { readable } from '../../fleet-view/readable.ts'
+import type { NodeWrightFacts, NodeWrightJob } from '../takeover/facts.ts'
+import { someOf } from './some-of.ts'
+
+/** On its Jobs and their pods. */
+const nodeLabel = `${nodeWrightGroup}/node`
+const nameLabel = `${nodeWrightGroup}/name`
+
+export async function readNodeWright(transport: KubeTransport, signal: AbortSignal): Promise<NodeWrightFacts> {
+  const [objects, jobs] = await Promise.all([
+    readGroup(transport, signal),
+    someOf(transport, signal)<NodeWrightJob>('Jobs', '/apis/batch/v1/jobs', jobOf, {
+      query: { labelSelector: nodeLabel },
+    }),
+  ])
+  return { ...objects, jobs }
+}
+
+type ApiGroup = { readonly versions?: readonly { readonly groupVersion: string }[] }
+type ApiResources = { readonly resources?: readonly { readonly name: string }[] }
+
+/** The group may be served without NodeWrights: its definition of DeploymentPolicies is another one. */
+async function readGroup(transport: KubeTransport, signal: AbortSignal): Promise<Omit<NodeWrightFacts, 'jobs'>> {
+  const group = await readable(nodeWrightGroup, getIfExists<ApiGroup>(transport, nodeWrightGroupPath, { signal }))
+  if (!group.known) return { isServed: group, objects: group }
+  if (group.value === undefined) return { isServed: known(false), objects: known([]) }
+  const isServed = known(true)
+  for (const { groupVersion } of group.value.versions ?? []) {
+    const path = `/apis/${groupVersion}`
+    const served = await readable(groupVersion, transport.json<ApiResources>('GET', path, { signal }))
+    if (!served.known) return { isServed, objects: served }
+    if (served.value.resources?.some(({ name }) => name === 'nodewrights') !== true) continue
+    const nameOf = ({ metadata }: KubeObject): string => metadata.name
+    return { isServed, objects: await someOf(transport, signal)('NodeWrights', `${path}/nodewrights`, nameOf) }
+  }
+  return { isServed, objects: known([]) }
+}
+
+type JobObject = KubeObject & {
+  readonly status?: { readonly conditions?: readonly { readonly type: string; readonly status: string }[] }
+}
+
+/** A suspended one has not ended: whoever resumes it lets it continue. */
+function jobOf({ metadata, status }: JobObject): NodeWrightJob | undefined {
+  const { namespace = '', name, labels = {} } = metadata
+  const hasEnded = status?.conditions?.some((one) => ['Complete', 'Failed'].includes(one.type) && one.status === 'True')
+  return hasEnded === true
+    ? undefined
+    : { namespace, name, node: labels[nodeLabel] ?? '', rollout: labels[nameLabel] ?? '' }
+}
