@@ -10,7 +10,7 @@ type Schema = {
 
 /** Fields and variables of Kubernetes and of the Skyhook operator that pages speak of. */
 const foreign =
-  /^(spec\.(unschedulable|taints|sequencing|nodeName)|status\.(hostIP|podIP)|metrics\.(addServiceAccountBinding|serviceAccountName(space)?)|SKYHOOK_AGENT_BUFFER_LIMIT)\b/
+  /^(spec\.(unschedulable|taints|sequencing|nodeName)|status\.(hostIP|podIP)|metrics\.(addServiceAccountBinding|serviceAccountName(space)?)|SKYHOOK_AGENT_BUFFER_LIMIT|SKYHOOK_NODE_ORDER)\b/
 
 /** Each command, file or field that a page names and that does not exist, as `page:line: what`. */
 export function wrongNames(repository: Repository): string[] {

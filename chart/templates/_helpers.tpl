@@ -99,6 +99,26 @@ app.kubernetes.io/component: helm-hook
 {{- index (regexSplit "[=:]" (include "skyhookd.hostSettings" . | fromJson).runtimeRequiredTaint -1) 0 -}}
 {{- end -}}
 
+{{/* Keys of the taints that the Skyhook operator and NodeWright put on nodes, without that of the values: a JSON list. */}}
+{{- define "skyhookd.otherRequiredKeys" -}}
+{{- without (list "skyhook.nvidia.com" "nodewright.nvidia.com") (include "skyhookd.runtimeRequiredKey" .) | toJson -}}
+{{- end -}}
+
+{{/* Tolerations of the agents: those of the values, and the runtime-required taints, which only an agent lifts. */}}
+{{- define "skyhookd.tolerations" -}}
+{{- $tolerations := .Values.tolerations | default list -}}
+{{- if not (has (dict "operator" "Exists") $tolerations) -}}
+{{- $configured := (include "skyhookd.hostSettings" . | fromJson).runtimeRequiredTaint -}}
+{{- $key := include "skyhookd.runtimeRequiredKey" . -}}
+{{- $own := list (dict "key" $key "operator" "Exists" "effect" (splitList ":" $configured | last)) -}}
+{{- range include "skyhookd.otherRequiredKeys" . | fromJsonArray -}}
+{{- $own = append $own (dict "key" . "operator" "Exists" "effect" "NoSchedule") -}}
+{{- end -}}
+{{- $tolerations = concat $tolerations $own | uniq -}}
+{{- end -}}
+{{- toYaml $tolerations -}}
+{{- end -}}
+
 {{/* The agents, as the API server names them. */}}
 {{- define "skyhookd.agentUser" -}}
 system:serviceaccount:{{ .Release.Namespace }}:{{ include "skyhookd.serviceAccountName" . }}

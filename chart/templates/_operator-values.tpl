@@ -1,4 +1,7 @@
-{{/* Values as the Skyhook operator's chart spells them: those that mean the same are taken, the others have no effect. */}}
+{{/*
+Values as the charts of the Skyhook operator and of NodeWright spell them (0.13 to 0.20). Those that mean the same are taken.
+Those about the operator itself have no effect. Those that ask for what agents do otherwise are refused.
+*/}}
 
 {{/* What stands below controllerManager.manager.env, as JSON. */}}
 {{- define "skyhookd.operatorEnv" -}}
@@ -34,6 +37,8 @@ controllerManager.manager.env.leaderElection: agents always elect the one that c
 controllerManager.manager.env.metricsPort: use metrics.port, on each node
 controllerManager.manager.env.probePort: use health.port, on each node
 controllerManager.manager.env.pauseImage: there are no package pods
+controllerManager.manager.env.jobStageTimeout: a stage without stageTimeout has no limit
+controllerManager.manager.env.publishLegacyMetrics: agents always publish the series skyhook_*
 kubernetesClusterDomain: no name of a service is used
 metricsService: use metrics.podMonitor, or the annotations prometheus.io/* of the agents' pods
 metrics.addServiceAccountBinding: metrics need no permission
@@ -41,26 +46,63 @@ metrics.serviceAccountName: metrics need no permission
 metrics.serviceAccountNamespace: metrics need no permission
 webhookService: there are no webhooks
 webhook: there are no webhooks, admission policies check what they did
+selectorMigration: there is no Deployment
 cleanup: helm uninstall deletes no Skyhook, and refuses while agents have to uninstall packages
 limitRange: none is created; where pods need one, create it yourself
 useHostNetwork: agents always use the network of their host
 estimatedPackageCount: the memory of an agent does not depend on it, see resources
 {{- end -}}
 
-{{/* For NOTES: a line for each of the operator's values that is given. Empty if none is. */}}
-{{- define "skyhookd.operatorValueNotes" -}}
-{{- range $name, $_ := omit (include "skyhookd.operatorEnv" . | fromJson) "leaderElection" "metricsPort" "probePort" "pauseImage" }}
-    controllerManager.manager.env.{{ $name }} is taken as {{ $name }}
+{{/* Operator's values that are refused, each with what to use instead. Every name is in README.md. */}}
+{{- define "skyhookd.refused" -}}
+controllerManager.manager.env.jobStageTimeout: set stageTimeout of packages in the Skyhooks; a stage without it has no limit
+controllerManager.manager.env.jobBackoffLimit: agents try a failed stage again until it passes; a failing node keeps its place in the budget, and failureThreshold of a DeploymentPolicy stops a rollout
+controllerManager.manager.env.jobTtlSucceeded: there are no Jobs; each host keeps the newest five logs of each step in agentLogRoot
+controllerManager.manager.env.jobTtlFailed: there are no Jobs; each host keeps the newest five logs of each step in agentLogRoot
+controllerManager.manager.env.legacyCleanupDelay: agents keep the keys of skyhook.nvidia.com on Nodes, there is nothing to delete later
+controllerManager.manager.env.publishLegacyMetrics: agents publish the series skyhook_* and none of them under another name; drop them in the configuration of Prometheus
+nameOverride: use fullnameOverride; the label app.kubernetes.io/name is always skyhookd
 {{- end -}}
-{{- range $line := include "skyhookd.withoutEffect" . | splitList "\n" -}}
+
+{{/* Of the lines `NAME: TEXT` below those whose value is given, as JSON: TEXT by NAME. */}}
+{{- define "skyhookd.given" -}}
+{{- $given := dict -}}
+{{- range $line := .lines | splitList "\n" -}}
 {{- $name := regexFind "^[^:]+" $line -}}
-{{- $place := dict "value" $.Values -}}
+{{- $place := dict "value" $.values -}}
 {{- range splitList "." $name -}}
 {{- $inner := and (kindIs "map" $place.value) (hasKey $place.value .) | ternary (get (kindIs "map" $place.value | ternary $place.value dict) .) nil -}}
 {{- $_ := set $place "value" $inner -}}
 {{- end -}}
-{{- if not (kindIs "invalid" $place.value) }}
-    {{ $name }} has no effect: {{ trimPrefix (printf "%s: " $name) $line }}
+{{- if not (kindIs "invalid" $place.value) }}{{ $_ := set $given $name (trimPrefix (printf "%s: " $name) $line) }}{{ end -}}
 {{- end -}}
+{{- $given | toJson -}}
+{{- end -}}
+
+{{/* Fails if a value is given that agents cannot honor, and names all of them. */}}
+{{- define "skyhookd.refuseValues" -}}
+{{- $env := include "skyhookd.operatorEnv" . | fromJson -}}
+{{- $refused := include "skyhookd.given" (dict "lines" (include "skyhookd.refused" .) "values" .Values) | fromJson -}}
+{{- /* what agents do anyway */ -}}
+{{- range $name, $values := dict "jobStageTimeout" (list "0" "0s") "publishLegacyMetrics" (list "true") -}}
+{{- if has (toString (get $env $name)) $values }}{{ $_ := unset $refused (printf "controllerManager.manager.env.%s" $name) }}{{ end -}}
+{{- end -}}
+{{- if $refused -}}
+{{- $lines := list -}}
+{{- range $name, $text := $refused }}{{ $lines = append $lines (printf "  %s: %s" $name $text) }}{{ end -}}
+{{- fail (printf "values of the operator's chart that agents cannot honor; remove them:\n%s" (join "\n" $lines)) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* For NOTES: a line for each of the operator's values that is given. Empty if none is. */}}
+{{- define "skyhookd.operatorValueNotes" -}}
+{{- $env := include "skyhookd.operatorEnv" . | fromJson -}}
+{{- range list "agentLogRoot" "copyDirRoot" "logLevel" "reapplyOnReboot" "runtimeRequiredTaint" }}
+{{- if hasKey $env . }}
+    controllerManager.manager.env.{{ . }} is taken as {{ . }}
+{{- end -}}
+{{- end -}}
+{{- range $name, $text := include "skyhookd.given" (dict "lines" (include "skyhookd.withoutEffect" .) "values" .Values) | fromJson }}
+    {{ $name }} has no effect: {{ $text }}
 {{- end -}}
 {{- end -}}

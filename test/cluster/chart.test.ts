@@ -124,6 +124,32 @@ describe('the manifests', () => {
     expect(readProviderSettings(env, path)).toEqual({ isEnabled: true })
   })
 
+  test.each<[string, Json, readonly Json[]]>([
+    ['all taints by default', {}, [{ operator: 'Exists' }]],
+    [
+      'the runtime-required taints beside those of narrower values',
+      { tolerations: [{ key: 'gpu', operator: 'Exists' }] },
+      [
+        { key: 'gpu', operator: 'Exists' },
+        { key: 'skyhook.nvidia.com', operator: 'Exists', effect: 'NoSchedule' },
+        { key: 'nodewright.nvidia.com', operator: 'Exists', effect: 'NoSchedule' },
+      ],
+    ],
+    [
+      'the one of the values and both known ones',
+      { tolerations: [], runtimeRequiredTaint: 'example.com/new=yes:NoExecute' },
+      [
+        { key: 'example.com/new', operator: 'Exists', effect: 'NoExecute' },
+        { key: 'skyhook.nvidia.com', operator: 'Exists', effect: 'NoSchedule' },
+        { key: 'nodewright.nvidia.com', operator: 'Exists', effect: 'NoSchedule' },
+      ],
+    ],
+  ])('agents tolerate %s', async (_, values, tolerations) => {
+    expect(await rendered('DaemonSet', 'skyhookd', values)).toMatchObject({
+      spec: { template: { spec: { tolerations } } },
+    })
+  })
+
   test('the manifests roll the agents only when a setting changes', async () => {
     const checksum = async (values: Json) => {
       const { spec } = (await rendered('DaemonSet', 'skyhookd', values)) as {

@@ -166,6 +166,52 @@ describe('an agent on its own Node', () => {
   })
 })
 
+describe('runtime-required taints of an agent on its own Node', () => {
+  const path = `${nodes}/node-a`
+  const gpu: Taint = { key: 'gpu', effect: 'NoSchedule' }
+  const skyhook: Taint = { key: 'skyhook.nvidia.com', value: 'runtime-required', effect: 'NoSchedule' }
+  const nodewright: Taint = { ...skyhook, key: 'nodewright.nvidia.com' }
+  const noExecute: Taint = { ...nodewright, effect: 'NoExecute' }
+  const setTaints = (taints: readonly Taint[]): [string, string, unknown, string] => [
+    'PATCH',
+    path,
+    { spec: { taints } },
+    merge,
+  ]
+
+  test.each<[string, readonly Taint[], readonly Taint[]]>([
+    ["removes NodeWright's", [gpu, nodewright], [gpu]],
+    ['removes both at once', [nodewright, gpu, skyhook], [gpu]],
+    ["removes NodeWright's and sets its own", [nodewright, gpu], [gpu, skyhook]],
+  ])('an agent %s', async (_, before, after) => {
+    expect(await agents.cluster.admin(...setTaints(before))).toEqual(allowed)
+    expect(await agents.a(...setTaints(after))).toEqual(allowed)
+  })
+
+  test.each<[string, readonly Taint[], readonly Taint[]]>([
+    ["sets NodeWright's", [gpu], [gpu, nodewright]],
+    ["gives NodeWright's another value", [gpu, nodewright], [gpu, { ...nodewright, value: 'other' }]],
+    ["gives NodeWright's another effect", [gpu, nodewright], [gpu, noExecute]],
+    ["removes another effect of NodeWright's key", [gpu, noExecute], [gpu]],
+    ["removes one of others with NodeWright's", [gpu, nodewright], []],
+  ])('an agent never %s', async (_, before, after) => {
+    expect(await agents.cluster.admin(...setTaints(before))).toEqual(allowed)
+    expect(await agents.a(...setTaints(after))).toEqual(
+      refused(/no taint but skyhook.nvidia.com, and remove no other one but nodewright.nvidia.com:NoSchedule/),
+    )
+    expect(await agents.cluster.admin(...setTaints([gpu]))).toEqual(allowed)
+  })
+
+  test("an agent does not remove NodeWright's taint of another Node", async () => {
+    const other = `${nodes}/node-b`
+    expect(await agents.cluster.admin('PATCH', other, { spec: { taints: [gpu, nodewright] } }, merge)).toEqual(allowed)
+    expect(await agents.a('PATCH', other, { spec: { taints: [gpu] } }, merge)).toEqual(
+      refused('the agent of node node-a may not change node node-b'),
+    )
+    expect(await agents.cluster.admin('PATCH', other, { spec: { taints: [gpu] } }, merge)).toEqual(allowed)
+  })
+})
+
 describe("another node's Node", () => {
   test.each<[string, string, unknown]>([
     ['the cordon', `${nodes}/node-b`, { spec: { unschedulable: true } }],

@@ -111,6 +111,14 @@ describe.skipIf(isOldest)('new nodes', () => {
     expect(registered.metadata.annotations?.[mark]).toBeUndefined()
   })
 
+  test("a node that registers with NodeWright's taint gets no second one, and no mark", async () => {
+    const nodewright = { ...taint, key: 'nodewright.nvidia.com' }
+    const registered = await register({ labels: { pool: 'gpu' }, taints: [nodewright] })
+    expect(registered.spec.taints).toContainEqual(nodewright)
+    expect(own(registered)).toEqual([])
+    expect(registered.metadata.annotations?.[mark]).toBeUndefined()
+  })
+
   test.each<[string, Registration]>([
     ['that no Skyhook selects', { labels: { site: 'west' } }],
     ['whose Skyhook does not ask for it', { labels: { team: 'late' } }],

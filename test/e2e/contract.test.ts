@@ -1,5 +1,5 @@
 /** What packages rely on, on a real host: the input of a step, its files and logs, and what an uninstall removes. */
-import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
@@ -125,6 +125,40 @@ describe.concurrent('a package', () => {
     await change(node, name, { work: null })
     await expect.poll(list).toEqual(['edited'])
     await host.remove(file(''))
+  })
+
+  test('a package sees the keys of its configMap over its own configmaps/, and its own file when a key is removed', async ({
+    onTestFinished,
+    expect,
+  }) => {
+    const node = 'node-1'
+    await lockNodes(onTestFinished, node)
+    const image = `test/${uniqueName('overlaid')}`
+    const out = `/var/tmp/${uniqueName('overlaid')}`
+    const host = cluster.host(node)
+    onTestFinished(async () => await host.remove(out))
+    await pushImage(`${image}:1.1.0`, (folder) => {
+      const config = join(folder, 'config.json')
+      const expected = ['default.conf', 'same.conf', 'other.conf']
+      const content = JSON.parse(readFileSync(config, 'utf8')) as object
+      writeFileSync(config, JSON.stringify({ ...content, expected_config_files: expected }))
+      mkdirSync(join(folder, 'configmaps'))
+      for (const name of ['default', 'same'])
+        writeFileSync(join(folder, 'configmaps', `${name}.conf`), 'of the image\n')
+    })
+    const configMap = {
+      'config.sh': `cd "$SKYHOOK_DIR/configmaps" && grep -H . *.conf >${out}`,
+      'same.conf': 'of the Skyhook\n',
+      'other.conf': 'of the Skyhook\n',
+    }
+    const work = { version: '1.1.0', image: `${cluster.registry}/${image}`, configMap }
+    const name = await start(node, { work }, onTestFinished)
+    await completes(node, name)
+    const own = 'default.conf:of the image'
+    expect(await host.lines(out)).toEqual([own, 'other.conf:of the Skyhook', 'same.conf:of the Skyhook'])
+
+    await change(node, name, { work: { configMap: { 'same.conf': null } } })
+    expect(await host.lines(out)).toEqual([own, 'other.conf:of the Skyhook', 'same.conf:of the image'])
   })
 
   test('a package leaves one copy dir and one image after any number of changes', async ({

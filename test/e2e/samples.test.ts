@@ -118,12 +118,13 @@ describe('rollout.yaml', () => {
 describe('runtime-required.yaml', () => {
   const name = uniqueName('baseline')
   const taint = { key: 'skyhook.nvidia.com', value: 'runtime-required', effect: 'NoSchedule' } as const
+  const taintOfNodeWright = { ...taint, key: 'nodewright.nvidia.com' } as const
   const boots = new Map<NodeName, string>()
   let shop: Workloads
 
   beforeAll(async () => {
     for (const node of nodeNames) boots.set(node, await cluster.host(node).bootId())
-    await taintAll(taint)
+    await taintAll(taint, taintOfNodeWright)
     shop = await createWorkloads(cluster, name)
     const deployed = shop.deploy('early', 3)
     await cluster.history.eventually('each node says that nobody lifts its taint', ({ nodes }) =>
@@ -167,8 +168,9 @@ describe('runtime-required.yaml', () => {
     for (const node of nodeNames) expect(taintConditions(cluster.history.now.nodes.get(node))).toEqual([])
   })
 
-  test('runtime-required.yaml removes the taint on completion, and no pod starts before', async () => {
-    for (const node of nodeNames) expect(isTainted(node, taint.key)).toBe(false)
+  test('runtime-required.yaml removes both taints on completion, and no pod starts before', async () => {
+    for (const node of nodeNames)
+      for (const { key } of [taint, taintOfNodeWright]) expect(isTainted(node, key)).toBe(false)
     const complete = new Set<string>()
     await cluster.history.never('a pod before the node was complete', (moment) => {
       for (const node of nodeNames)

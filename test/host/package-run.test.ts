@@ -1,6 +1,16 @@
 /** `kubectl skyhook package run` on real throw-away hosts, made from the sandbox's base disk. */
 import { spawn, spawnSync } from 'node:child_process'
-import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -105,6 +115,20 @@ test('the example of docs/usage/packages.md lives through its stages, and what i
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
   expect(reportsOf(stdout)).toMatchObject([{ passed: true, leftBehind: [] }])
   expect(traces()).toEqual([])
+})
+
+test('a package runs with its own configmaps/ below the files of --config', () => {
+  const seen = 'cat "$SKYHOOK_DIR/configmaps/greeting.txt" "$SKYHOOK_DIR/configmaps/default.conf" | tr "\\n" " "'
+  variant('overlaid', {
+    'skyhook_dir/config_check.sh': (text) => `${text}test "$(${seen})" = "hello of the image "\n`,
+  })
+  mkdirSync(join(folder, 'overlaid/configmaps'))
+  for (const name of ['default.conf', 'greeting.txt'])
+    writeFileSync(join(folder, 'overlaid/configmaps', name), 'of the image\n')
+  const call = 'package run overlaid --config greeting.txt=greeting.txt --root base --interrupt none -o json'
+  const { status, stdout, stderr } = tool(...call.split(' '))
+  expect({ status, stderr, stdout }).toEqual({ status: 0, stderr: '', stdout: expect.any(String) as string })
+  expect(reportsOf(stdout)).toMatchObject([{ passed: true }])
 })
 
 test('what a package leaves behind is listed by name, on the way of an upgrade too', () => {

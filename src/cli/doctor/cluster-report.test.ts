@@ -232,6 +232,14 @@ const rows: readonly [FindingId, string, Partial<ClusterFacts>, RegExp][] = [
     }),
     /^2 nodes with .* selects them, not for-b: n1, n2$/,
   ],
+  [
+    'taint-without-skyhook',
+    "a taint of NodeWright's without a Skyhook that requires it",
+    withFleet({
+      nodes: known([nodeOf('n1'), { ...nodeOf('n2'), spec: { taints: [{ ...taint, key: 'nodewright.nvidia.com' }] } }]),
+    }),
+    /^1 node with the taint nodewright\.nvidia\.com=runtime-required:NoSchedule, and no .* selects them: n2$/,
+  ],
   ['slot-without-node', 'a slot of a deleted Node', withFleet({ slots: known([slotOf('n9')]) }), /of n9$/],
   [
     'slot-of-former-node',

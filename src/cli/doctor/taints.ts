@@ -1,5 +1,5 @@
 /** Nodes whose taint of new nodes stays, since no Skyhook is there to lift it. */
-import type { KubernetesNode } from '../../schemas/kubernetes.ts'
+import type { KubernetesNode, Taint } from '../../schemas/kubernetes.ts'
 import { unliftedTaint } from '../../stages/drain/node-spec.ts'
 import type { Known } from '../../stages/model/snapshot.ts'
 import { defaultSettings } from '../fleet-view/settings.ts'
@@ -33,9 +33,12 @@ export function checkTaints(
           `${counted(found.length, 'node')} with the taint ${first.text}, and no Skyhook with runtimeRequired ` +
           `selects them${others}: ${named(names)}`,
         remedy: 'apply a Skyhook with runtimeRequired that selects them, or remove the taint',
-        command: `kubectl taint node ${first.name} ${runtimeRequiredTaint.key}:${runtimeRequiredTaint.effect}-`,
+        command: `kubectl taint node ${first.name} ${removalOf(first.taints)}`,
         objects: names.map((name) => ({ kind: 'Node', name })),
       }),
     ],
   })
 }
+
+/** As kubectl takes it. */
+const removalOf = (taints: readonly Taint[]): string => taints.map(({ key, effect }) => `${key}:${effect}-`).join(' ')

@@ -81,7 +81,7 @@ echo "nothing to do after an interrupt"
     'post_interrupt_check.sh': `${header('post-interrupt-check: fails where the interrupt did not bring what it was for.')}
 has_line "$folder/installed" "${name}"
 `,
-    'uninstall.sh': `${header('uninstall: removes what the other stages made.\nUnder the Skyhook operator there is no configmaps/.')}
+    'uninstall.sh': `${header('uninstall: removes what the other stages made.\nUnder the Skyhook operator up to 0.15 there is no configmaps/.')}
 rm -rf "$folder"
 `,
     'uninstall_check.sh': `${header('uninstall-check: fails while something is left.')}

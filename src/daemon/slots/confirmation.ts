@@ -11,7 +11,7 @@ import type { Budget } from '../../schemas/budget.ts'
 import type { DeploymentPolicy } from '../../schemas/deployment-policy.ts'
 import type { KubernetesNode, Taint } from '../../schemas/kubernetes.ts'
 import type { Skyhook } from '../../schemas/skyhook.ts'
-import { hasTaint } from '../../stages/drain/node-spec.ts'
+import { hasRequiredTaint } from '../../stages/drain/node-spec.ts'
 import type { SkyhookView } from '../../stages/model/snapshot.ts'
 import type { HeldSlot } from './slot-book.ts'
 
@@ -82,5 +82,5 @@ export async function whyInService(
 ): Promise<string | undefined> {
   const node = await getIfExists<KubernetesNode>(transport, `/api/v1/nodes/${encodeURIComponent(name)}`, { signal })
   if (node?.metadata.uid !== uid) return `Node ${name} was deleted`
-  return hasTaint(node, taint) ? undefined : `Node ${name} has lost the taint ${taint.key}, it joins no more`
+  return hasRequiredTaint(node, taint) ? undefined : `Node ${name} has lost the taint ${taint.key}, it joins no more`
 }

@@ -14,8 +14,8 @@ export function configProblems(configMap: Readonly<Record<string, string>>): str
 }
 
 /**
- * Makes the keys the files of `folder` (host path), 0644; keys that were removed vanish. Files
- * that a step wrote beside them stay. A key changed by a step gets its content back. True when anything was changed; it
+ * Makes the keys files of `folder` (host path), 0644; keys that were removed vanish. Other files stay: those of the
+ * image and those that a step wrote. A key changed by a step gets its content back. True when anything was changed; it
  * does not wait for the disk.
  */
 export async function ensureConfigFiles(

@@ -223,12 +223,67 @@ describe('configuration', () => {
     expect(await read('configmaps/tuned_profile')).toBe('now a key')
   })
 
-  test('configuration hides that of the image, which shows without any', async () => {
-    await put(`${store}/configmaps/default.conf`, 'of the image')
-    await ensure({ configMap })
-    expect(await visible('configmaps')).toEqual(['apply.sh', 'data.txt'])
-    await ensure({ configMap: {} })
-    expect(await readdir(join(folder, dir, 'configmaps'))).toEqual(['default.conf'])
+  describe('over files of the image', () => {
+    beforeEach(async () => {
+      await put(`${store}/configmaps/default.conf`, 'of the image')
+      await put(`${store}/configmaps/data.txt`, 'of the image')
+      await put(`${store}/configmaps/profiles/one.conf`, 'of the image')
+    })
+
+    test('keys lie over files of the image, and a key of the same name wins', async () => {
+      await ensure({ configMap })
+      expect(await visible('configmaps')).toEqual(['apply.sh', 'data.txt', 'default.conf', 'profiles'])
+      expect(await read('configmaps/default.conf')).toBe('of the image')
+      expect(await read('configmaps/profiles/one.conf')).toBe('of the image')
+      expect(await read('configmaps/data.txt')).toBe('d')
+      expect(await readlink(join(folder, dir, 'configmaps/data.txt'))).toBe('..data/data.txt')
+    })
+
+    test.each([true, false])(
+      'a file of the image comes back when its key is removed, with or without repair (%j)',
+      async (repair) => {
+        await ensure({ configMap })
+        await ensure({ configMap: { 'apply.sh': 'echo 1' }, repair })
+        expect(await read('configmaps/data.txt')).toBe('of the image')
+        expect(await visible('configmaps')).toEqual(['apply.sh', 'data.txt', 'default.conf', 'profiles'])
+        await ensure({ configMap: {}, repair })
+        expect(await readdir(join(folder, dir, 'configmaps'))).toEqual(['data.txt', 'default.conf', 'profiles'])
+      },
+    )
+
+    test('a key covers a folder of the image, which comes back', async () => {
+      await ensure({ configMap: { profiles: 'a file' } })
+      expect(await read('configmaps/profiles')).toBe('a file')
+      await ensure({ configMap: {} })
+      expect(await read('configmaps/profiles/one.conf')).toBe('of the image')
+    })
+
+    test('a copy dir of an agent that hid them has them with the next stage', async () => {
+      await ensure({ configMap })
+      for (const name of ['default.conf', 'profiles'])
+        await rm(join(folder, dir, 'configmaps', name), { recursive: true })
+      await ensure({ configMap })
+      expect(await visible('configmaps')).toEqual(['apply.sh', 'data.txt', 'default.conf', 'profiles'])
+    })
+
+    test('nothing changes when all is right, and what a step changed is put back', async () => {
+      await ensure({ configMap })
+      const before = await Promise.all(['configmaps/data.txt', 'configmaps/default.conf'].map(identity))
+      await ensure({ configMap })
+      expect(await Promise.all(['configmaps/data.txt', 'configmaps/default.conf'].map(identity))).toEqual(before)
+      await put(`${dir}/configmaps/default.conf`, 'changed by a step')
+      await ensure({ configMap })
+      expect(await read('configmaps/default.conf')).toBe('of the image')
+    })
+
+    test('data folders that came into the image with a mounted ConfigMap do not replace those of the keys', async () => {
+      await put(`${store}/configmaps/..2024_05_10_10_00_00.123/old.sh`, 'o')
+      await symlink('..2024_05_10_10_00_00.123', join(folder, store, 'configmaps/..data'))
+      await ensure({ configMap })
+      await ensure({ configMap })
+      expect(await read('configmaps/apply.sh')).toBe('echo 1')
+      expect(await visible('configmaps')).toEqual(['apply.sh', 'data.txt', 'default.conf', 'profiles'])
+    })
   })
 
   test('configuration of the operator is taken over', async () => {

@@ -82,12 +82,16 @@ async function copyPackage(
   { host, store, copyDir, stepPaths, configMap }: CopyDirInputs,
   trustTimes: boolean,
 ): Promise<boolean> {
-  const hasConfig = Object.keys(configMap).length > 0
+  const dataFolders = ((await host.list(`${store}/configmaps`)) ?? []).filter((name) => name.startsWith('..'))
   return await host.copyTree(store, copyDir, {
     trustTimes,
     executables: new Set([...stepPaths].map((path) => join('skyhook_dir', path))),
-    // For the operator these are mounts that hide the content of the image.
-    excludedPaths: new Set(['node-metadata', ...(hasConfig ? ['configmaps'] : [])]),
+    // For the operator node-metadata is a mount that hides the content of the image, and since 0.17 each key of
+    // configMap hides only its own file.
+    excludedPaths: new Set([
+      'node-metadata',
+      ...[...Object.keys(configMap), ...dataFolders].map((name) => join('configmaps', name)),
+    ]),
   })
 }
 

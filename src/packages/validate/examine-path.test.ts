@@ -127,6 +127,9 @@ describe('a folder', () => {
     expect(await examine(join(folder, 'p'))).toMatchObject({
       examined: [{ findings: [{ severity: 'warning', rule: 'expected-file-folder', value: 'sub/deep.conf' }] }],
     })
+    mkdirSync(join(folder, 'p/configmaps/sub'), { recursive: true })
+    writeFileSync(join(folder, 'p/configmaps/sub/deep.conf'), '') // beside any configMap
+    expect(await rulesOf(join(folder, 'p'))).toEqual([[]])
   })
 })
 

@@ -5,9 +5,9 @@ import { pkg, pod, reboot } from '../../../test/support/node-simulator-dsl.ts'
 const taint = { key: 'skyhook.nvidia.com', value: 'runtime-required', effect: 'NoSchedule' }
 
 /** A node with the taint of new nodes. */
-function newNode(pods: NodeSimulator['pods'] = []): NodeSimulator {
+function newNode(pods: NodeSimulator['pods'] = [], taints = [taint]): NodeSimulator {
   const node = new NodeSimulator()
-  node.node = { ...node.node, spec: { ...node.node.spec, taints: [taint] } }
+  node.node = { ...node.node, spec: { ...node.node.spec, taints } }
   node.pods = pods
   return node
 }
@@ -26,6 +26,16 @@ describe('a node that joins the cluster', () => {
   test('a tainted node without pods to evict works under the budget for joining nodes', () => {
     const node = newNode()
     node.apply('s', { runtimeRequired: true, packages: { a: { ...pkg('1.0.0'), interrupt: reboot } } })
+    expect([leasesDuring(node, 30_000), node.status(), node.node.spec?.taints]).toEqual([
+      ['s-uid.bootstrap-0'],
+      'complete',
+      [],
+    ])
+  })
+
+  test("NodeWright's taint makes a node new as well, and goes with the other one", () => {
+    const node = newNode([], [{ ...taint, key: 'nodewright.nvidia.com' }, taint])
+    node.apply('s', { runtimeRequired: true, packages: { a: pkg('1.0.0') } })
     expect([leasesDuring(node, 30_000), node.status(), node.node.spec?.taints]).toEqual([
       ['s-uid.bootstrap-0'],
       'complete',

@@ -8,7 +8,13 @@ import {
   type CordonState,
 } from './cordon-ownership.ts'
 import { cordonState } from './drain.ts'
-import { autoscalerAnnotations, hasTaint, requiredTaint, withCordonChange, type RequiredSkyhook } from './node-spec.ts'
+import {
+  autoscalerAnnotations,
+  hasRequiredTaint,
+  requiredTaint,
+  withCordonChange,
+  type RequiredSkyhook,
+} from './node-spec.ts'
 import type { StageEvent } from '../model/plan.ts'
 import type { SkyhookView, Snapshot } from '../model/snapshot.ts'
 import { emptyPatch } from '../model/node-patch.ts'
@@ -94,7 +100,7 @@ export class NodeSpecBuilder {
       mayLift:
         !this.#isTaintUntouched && skyhooks.known && !areSkyhooksInDoubt && !skyhooks.value.some(({ stale }) => stale),
     })
-    const isTaintDue = wasRequired && (!skyhooks.known || hasTaint(node, settings.runtimeRequiredTaint))
+    const isTaintDue = wasRequired && (!skyhooks.known || hasRequiredTaint(node, settings.runtimeRequiredTaint))
     Object.assign(this.#annotations, taint?.annotations)
     const wasUnschedulable = node.spec?.unschedulable === true
     const patch: NodePatch = {

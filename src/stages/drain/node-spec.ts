@@ -60,54 +60,72 @@ const savedAnnotations = perObject((node: KubernetesNode): Readonly<Annotations>
   }
 })
 
+/** What the Skyhook operator and NodeWright put on nodes by default; the values may name another one. */
+const knownRequiredTaints: readonly Taint[] = ['skyhook.nvidia.com', 'nodewright.nvidia.com'].map((key) => ({
+  key,
+  value: 'runtime-required',
+  effect: 'NoSchedule',
+}))
+
+/** The taints that count as runtime-required: `configured`, which agents put on nodes, and those of the operators. */
+export const requiredTaints = (configured: Taint): readonly Taint[] => [
+  configured,
+  ...knownRequiredTaints.filter((known) => !isSameTaint(known, configured)),
+]
+
 export type RequiredSkyhook = { readonly complete: boolean; readonly autoTaint: boolean }
 
 /**
- * The runtime-required taint: lifted when every required Skyhook that selects the node is complete on it, or the last
- * one is gone (`wasRequired`), and put on a node that has never been seen by us where a Skyhook asks for it. It stays
- * where that is not certain (`mayLift`), and where no Skyhook has required it yet: somebody waits for the first one.
- * Undefined = leave the taints as they are.
+ * The runtime-required taints: all are lifted when every required Skyhook that selects the node is complete on it, or
+ * the last one is gone (`wasRequired`); `configured` is put on a node that has none of them and has never been seen by
+ * us where a Skyhook asks for it. They stay where that is not certain (`mayLift`), and where no Skyhook has required
+ * them yet: somebody waits for the first one. Undefined = leave the taints as they are.
  */
 export function requiredTaint(
   node: KubernetesNode,
-  taint: Taint,
+  configured: Taint,
   required: readonly RequiredSkyhook[],
   { wasRequired, mayLift }: { readonly wasRequired: boolean; readonly mayLift: boolean },
 ): { readonly taints: readonly Taint[]; readonly annotations: Annotations } | undefined {
   const taints = node.spec?.taints ?? []
-  const present = hasTaint(node, taint)
+  const present = hasRequiredTaint(node, configured)
   const isOver = (required.length > 0 || wasRequired) && required.every(({ complete }) => complete)
   if (present && isOver && mayLift)
-    return { taints: taints.filter((other) => !isSameTaint(other, taint)), annotations: {} }
+    return { taints: taints.filter((one) => !isRequiredTaint(one, configured)), annotations: {} }
   const isUnmanaged = !Object.keys(node.metadata.annotations ?? {}).some(
     (key) => key.startsWith(`${apiGroup}/`) && key !== hostKey, // which stands before any Skyhook is known
   )
   if (!present && isUnmanaged && required.some(({ complete, autoTaint }) => autoTaint && !complete)) {
-    return { taints: [...taints, taint], annotations: { [`${apiGroup}/autoTaint_${taint.key}`]: 'true' } }
+    return { taints: [...taints, configured], annotations: { [`${apiGroup}/autoTaint_${configured.key}`]: 'true' } }
   }
   return undefined
 }
 
-export const hasTaint = (node: KubernetesNode, taint: Taint): boolean =>
-  (node.spec?.taints ?? []).some((other) => isSameTaint(other, taint))
+/** Whether the Node has the runtime-required taint, by any of its names. */
+export const hasRequiredTaint = (node: KubernetesNode, configured: Taint): boolean =>
+  (node.spec?.taints ?? []).some((one) => isRequiredTaint(one, configured))
 
 /**
- * The taint that nobody lifts: the Node has it, and no Skyhook with `runtimeRequired` selects the node. `others`: those
- * that select other nodes, by name. Undefined where it is not so.
+ * The taints that nobody lifts: the Node has them, and no Skyhook with `runtimeRequired` selects the node. `others`:
+ * those that select other nodes, by name. Undefined where it is not so.
  */
 export function unliftedTaint(
   { metadata, spec }: KubernetesNode,
-  taint: Taint,
+  configured: Taint,
   skyhooks: readonly { readonly metadata: ObjectMeta; readonly spec: SkyhookSpec }[],
-): { readonly text: string; readonly others: readonly string[] } | undefined {
-  const found = (spec?.taints ?? []).find((one) => isSameTaint(one, taint))
-  if (!found) return undefined
+): { readonly taints: readonly Taint[]; readonly text: string; readonly others: readonly string[] } | undefined {
+  const taints = (spec?.taints ?? []).filter((one) => isRequiredTaint(one, configured))
+  if (taints.length === 0) return undefined
   const required = skyhooks.filter((one) => one.spec.runtimeRequired === true)
   if (required.some((one) => selects(one.spec.nodeSelectors, metadata.labels ?? {}))) return undefined
-  return { text: taintText(found), others: required.map((one) => one.metadata.name).toSorted() }
+  const text = taints.map(taintText).join(' and ')
+  return { taints, text, others: required.map((one) => one.metadata.name).toSorted() }
 }
 
 /** As kubectl writes it. */
 export const taintText = ({ key, value, effect }: Taint): string => `${key}${value ? `=${value}` : ''}:${effect}`
+
+const isRequiredTaint = (taint: Taint, configured: Taint): boolean =>
+  requiredTaints(configured).some((one) => isSameTaint(one, taint))
 
 const isSameTaint = (one: Taint, other: Taint): boolean => one.key === other.key && one.effect === other.effect

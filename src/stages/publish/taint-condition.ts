@@ -4,7 +4,7 @@ import type { Journal } from '../../schemas/journal.ts'
 import type { NodeCondition, NodePatch } from '../../schemas/kubernetes.ts'
 import { selects } from '../../schemas/selectors.ts'
 import { formatTime } from '../../schemas/time.ts'
-import { hasTaint, unliftedTaint } from '../drain/node-spec.ts'
+import { hasRequiredTaint, unliftedTaint } from '../drain/node-spec.ts'
 import { emptyPatch } from '../model/node-patch.ts'
 import type { SkyhookView, Snapshot } from '../model/snapshot.ts'
 
@@ -25,7 +25,7 @@ type TaintCondition = {
  */
 export function taintCondition(snapshot: Snapshot, isWriting: boolean): TaintCondition {
   const { node, settings, skyhooks, areSkyhooksInDoubt = false, journal, nowMs } = snapshot
-  const isTainted = hasTaint(node, settings.runtimeRequiredTaint)
+  const isTainted = hasRequiredTaint(node, settings.runtimeRequiredTaint)
   const { taintUnliftedSinceMs: lastSinceMs } = journal
   if (isTainted && (!skyhooks.known || areSkyhooksInDoubt))
     return {

@@ -1,5 +1,5 @@
 import { disableKey, ignoreLabel, pauseKey } from '../../schemas/annotations.ts'
-import { taintText } from '../drain/node-spec.ts'
+import { requiredTaints, taintText } from '../drain/node-spec.ts'
 import { dependencyProblems } from '../package/dependencies.ts'
 import type { Reason } from '../../schemas/catalogue/reasons.ts'
 import { selects, tolerates } from '../../schemas/selectors.ts'
@@ -36,7 +36,7 @@ function untoleratedTaints(view: SkyhookView, snapshot: Snapshot): string[] {
   const { runtimeRequiredTaint } = snapshot.settings
   const tolerations = [
     { key: 'node.kubernetes.io/unschedulable', operator: 'Exists' as const },
-    { key: runtimeRequiredTaint.key, operator: 'Exists' as const },
+    ...requiredTaints(runtimeRequiredTaint).map(({ key }) => ({ key, operator: 'Exists' as const })),
     ...(view.spec.additionalTolerations ?? []),
   ]
   return (snapshot.node.spec?.taints ?? [])

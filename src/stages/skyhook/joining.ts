@@ -2,7 +2,7 @@
  * Nodes that join the cluster: they carry the runtime-required taint and have no pods that would have to leave. Their
  * capacity is not in use yet, so they have a budget of their own (bootstrap).
  */
-import { hasTaint } from '../drain/node-spec.ts'
+import { hasRequiredTaint } from '../drain/node-spec.ts'
 import { groupPods } from '../drain/pods.ts'
 import type { OwnSlot, SkyhookView, Snapshot } from '../model/snapshot.ts'
 
@@ -13,7 +13,7 @@ export type Membership =
   | 'unknown'
 
 export function membershipOf({ node, pods, settings }: Snapshot, { spec }: SkyhookView): Membership {
-  if (!hasTaint(node, settings.runtimeRequiredTaint)) return 'in-service'
+  if (!hasRequiredTaint(node, settings.runtimeRequiredTaint)) return 'in-service'
   if (!pods.known) return 'unknown'
   const groups = groupPods(pods.value.pods, spec.podNonInterruptLabels, settings.skipNamespaces)
   return groups.protected.length + groups.toDrain.length === 0 ? 'joining' : 'in-service'
@@ -24,4 +24,4 @@ export function membershipOf({ node, pods, settings }: Snapshot, { spec }: Skyho
  * counts no capacity, and the node takes some.
  */
 export const isInServiceUnder = ({ node, settings }: Snapshot, slot: OwnSlot): boolean =>
-  slot.isBootstrap === true && !hasTaint(node, settings.runtimeRequiredTaint)
+  slot.isBootstrap === true && !hasRequiredTaint(node, settings.runtimeRequiredTaint)

@@ -1,6 +1,6 @@
 import { statusFor, type Reason } from '../../schemas/catalogue/reasons.ts'
 import { drainPause } from '../drain/drain-timeout.ts'
-import { hasTaint } from '../drain/node-spec.ts'
+import { hasRequiredTaint } from '../drain/node-spec.ts'
 import { otherInterrupt } from '../interrupt/other-work.ts'
 import type { PackageState } from '../model/package-state.ts'
 import { requeueAt, type PlanBuilder } from '../model/plan-builder.ts'
@@ -51,7 +51,7 @@ export function planWaiting(
     gateReason ?? (slot && due.length > 0 ? otherInterrupt(builder) : undefined) ?? waitingReason(builder, states)
   const isTakingOver = mayHavePackagePods(builder) && (gate === undefined || gate.reason === 'Takeover')
   const isLate = needsDrain && view.spec.drain?.cordon === 'late'
-  const isTainted = hasTaint(snapshot.node, snapshot.settings.runtimeRequiredTaint)
+  const isTainted = hasRequiredTaint(snapshot.node, snapshot.settings.runtimeRequiredTaint)
   const needsPods =
     isLate || (isTainted && (due.length > 0 || isPreparing)) || (slot !== undefined && needsDaemonSets(view))
   const watchPods = isTakingOver || (gate === undefined && needsPods) ? 'any' : 'no'

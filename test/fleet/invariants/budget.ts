@@ -8,7 +8,7 @@ import { labelKeys } from '../../../src/lease/names.ts'
 import { readSlot, type Lease } from '../../../src/lease/slot.ts'
 import type { KubernetesNode } from '../../../src/schemas/kubernetes.ts'
 import type { Skyhook } from '../../../src/schemas/skyhook.ts'
-import { hasTaint } from '../../../src/stages/drain/node-spec.ts'
+import { hasRequiredTaint } from '../../../src/stages/drain/node-spec.ts'
 import type { FleetEvent } from '../run/world-view.ts'
 import { requiredTaint } from '../run/fleet-host.ts'
 import { findExcess, type Excess, type Outing, type Reading } from './admissions.ts'
@@ -209,9 +209,9 @@ export const budget: Invariant = {
       const { version, previous } = event.change
       const view = evidence.hostNamed(version.object.metadata.name)
       const before = previous?.object as KubernetesNode | undefined
-      if (view === undefined || before === undefined || !hasTaint(before, requiredTaint)) return
+      if (view === undefined || before === undefined || !hasRequiredTaint(before, requiredTaint)) return
       const node = nodeOf(world, view)
-      if (node !== undefined && hasTaint(node, requiredTaint)) return
+      if (node !== undefined && hasRequiredTaint(node, requiredTaint)) return
       for (const scope of scopes.values()) {
         const side = sideOf(scope, view.name)
         if (countAsOthers(scope, side)) scope.exemptions.begin(view.name)

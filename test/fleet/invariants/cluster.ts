@@ -7,7 +7,7 @@ import { cordonKey } from '../../../src/schemas/annotations.ts'
 import { isObject, type JsonObject, parseJson } from '../../../src/schemas/json.ts'
 import type { DeploymentPolicySpec } from '../../../src/schemas/deployment-policy.ts'
 import type { KubernetesNode } from '../../../src/schemas/kubernetes.ts'
-import { hasTaint } from '../../../src/stages/drain/node-spec.ts'
+import { hasRequiredTaint } from '../../../src/stages/drain/node-spec.ts'
 import { groupPods } from '../../../src/stages/drain/pods.ts'
 import { perObject } from '../../../src/schemas/per-object.ts'
 import { selects } from '../../../src/schemas/selectors.ts'
@@ -93,7 +93,7 @@ export function podsOn(world: WorldView, host: HostView, { spec }: Skyhook): Ret
 /** It carries the runtime-required taint and nothing would have to leave it: it takes no capacity away. */
 export function isJoining(world: WorldView, host: HostView, skyhook: Skyhook): boolean {
   const node = nodeOf(world, host)
-  if (node === undefined || !hasTaint(node, requiredTaint)) return false
+  if (node === undefined || !hasRequiredTaint(node, requiredTaint)) return false
   const { protected: kept, toDrain } = podsOn(world, host, skyhook)
   return kept.length + toDrain.length === 0
 }

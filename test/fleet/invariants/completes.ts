@@ -6,7 +6,7 @@ import { statusKey } from '../../../src/schemas/annotations.ts'
 import type { KubernetesNode } from '../../../src/schemas/kubernetes.ts'
 import type { Skyhook } from '../../../src/schemas/skyhook.ts'
 import type { HostView } from '../run/world-view.ts'
-import { hasTaint } from '../../../src/stages/drain/node-spec.ts'
+import { hasRequiredTaint } from '../../../src/stages/drain/node-spec.ts'
 import { requiredTaint } from '../run/fleet-host.ts'
 import { allowedNow, isSelected, marksOf, nodeOf, skyhooksOf } from './cluster.ts'
 import { evidenceOf } from './evidence.ts'
@@ -96,7 +96,7 @@ export const completes: Invariant = {
     const isTaintLeft = (view: HostView, node: KubernetesNode): boolean => {
       const required = skyhooksOf(world).filter((one) => one.spec.runtimeRequired === true && isSelected(one, node))
       const isFinished = required.every((one) => evidence.work.unfinished(view.name, one).length === 0)
-      return required.length > 0 && isFinished && hasTaint(node, requiredTaint)
+      return required.length > 0 && isFinished && hasRequiredTaint(node, requiredTaint)
     }
 
     return {

@@ -3,7 +3,7 @@
  * written a slot again, for which it has five minutes.
  */
 import { readSlot, type Lease, type Slot } from '../../../src/lease/slot.ts'
-import { hasTaint } from '../../../src/stages/drain/node-spec.ts'
+import { hasRequiredTaint } from '../../../src/stages/drain/node-spec.ts'
 import { requiredTaint } from '../run/fleet-host.ts'
 import type { FleetEvent, HostView, WorldView } from '../run/world-view.ts'
 import type { Exemption } from './admissions.ts'
@@ -49,7 +49,7 @@ export function followExemptions(world: WorldView, evidence: Evidence, isOurs: (
   function seeRestored(view: HostView): void {
     begin(view.name)
     const node = nodeOf(world, view)
-    if (node !== undefined && hasTaint(node, requiredTaint)) open.delete(view.name)
+    if (node !== undefined && hasRequiredTaint(node, requiredTaint)) open.delete(view.name)
   }
 
   function seeCommit({ change, client }: Extract<FleetEvent, { kind: 'commit' }>): void {

@@ -5,7 +5,7 @@
 import { nodeStateKey } from '../../../src/schemas/annotations.ts'
 import { isEqual } from '../../../src/schemas/equal.ts'
 import type { KubernetesNode } from '../../../src/schemas/kubernetes.ts'
-import { hasTaint } from '../../../src/stages/drain/node-spec.ts'
+import { hasRequiredTaint } from '../../../src/stages/drain/node-spec.ts'
 import { requiredTaint } from '../run/fleet-host.ts'
 import type { FleetEvent } from '../run/world-view.ts'
 import { hostOfClient, isSelected, skyhooksOf } from './cluster.ts'
@@ -40,7 +40,8 @@ export const joining: Invariant = {
       })
       const isRelabeled = !isEqual(node.metadata.labels, before?.metadata.labels)
       if (isEdited || (isRelabeled && !client.startsWith('agent:'))) newsAtMs.set(view.name, atMs)
-      const isLifted = before !== undefined && hasTaint(before, requiredTaint) && !hasTaint(node, requiredTaint)
+      const isLifted =
+        before !== undefined && hasRequiredTaint(before, requiredTaint) && !hasRequiredTaint(node, requiredTaint)
       if (!isLifted || hostOfClient(client, 'agent') !== view.name) return
       for (const skyhook of skyhooksOf(world)) {
         const { name, deletionTimestamp } = skyhook.metadata

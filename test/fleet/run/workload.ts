@@ -3,7 +3,7 @@
  * after its grace period, and another one takes its place on a Node that takes pods. Protected pods end by themselves.
  */
 import type { KubernetesNode } from '../../../src/schemas/kubernetes.ts'
-import { hasTaint } from '../../../src/stages/drain/node-spec.ts'
+import { hasRequiredTaint } from '../../../src/stages/drain/node-spec.ts'
 import type { Clock } from '../../../src/schemas/clock.ts'
 import type { SimulatedApiServer } from '../api-server/server.ts'
 import type { SimObject } from '../api-server/versions.ts'
@@ -125,7 +125,7 @@ export function startWorkload(
 
 /** Nobody but the DaemonSet tolerates the runtime-required taint. */
 const takes = (node: KubernetesNode, { toleratesCordon = false }: PodPlan): boolean =>
-  isReady(node) && (node.spec?.unschedulable !== true || toleratesCordon) && !hasTaint(node, requiredTaint)
+  isReady(node) && (node.spec?.unschedulable !== true || toleratesCordon) && !hasRequiredTaint(node, requiredTaint)
 
 const nameOf = ({ metadata }: SimObject): string => metadata.name
 const nodeOf = (pod: SimObject): string => (pod['spec'] as { readonly nodeName?: string }).nodeName ?? ''
