@@ -83,15 +83,18 @@ layer() ( # layer UPPER LOWER COMMAND...: runs it in a root of LOWER whose chang
   ' layer "$work" "$1" "$2" "$3" >"$CACHE/packages.log" 2>&1 9>&- || die "$(tail -n 3 "$CACHE/packages.log")"
 )
 
+# By apt, which knows what has to be configured before the next one can be unpacked: python3 on hosts without it.
+install_debs='apt-get -qy -o APT::Sandbox::User=root -o Dpkg::Options::=--force-unsafe-io install /mnt/*.deb'
+
 make_dnf() {
   work=$folder/dnf.partial
   rm -rf --one-file-system "$work"
   say "making the layer of hosts with dnf, once; about a minute"
   download "$work/debs" dnf dnf-plugins-core
-  layer "$work/dnf" "$BASE" 'dpkg --force-unsafe-io -i /mnt/*.deb'
+  layer "$work/dnf" "$BASE" "$install_debs"
   rm "$work"/debs/*.deb
   download "$work/debs" rpm createrepo-c dnf dnf-plugins-core
-  layer "$work/tools" "$work/dnf:$BASE" "dpkg --force-unsafe-io -i /mnt/*.deb; $(declare -f rpm_repository); rpm_repository"
+  layer "$work/tools" "$work/dnf:$BASE" "$install_debs; $(declare -f rpm_repository); rpm_repository"
   mkdir -p "$work/dnf/srv" "$work/dnf/etc/yum.repos.d" "$work/dnf/etc/dnf/vars"
   cp -r "$work/tools/srv/rpms" "$work/dnf/srv/"
   printf '[test]\nname=test\nbaseurl=file:///srv/rpms\ngpgcheck=0\n' >"$work/dnf/etc/yum.repos.d/test.repo"
