@@ -16,13 +16,19 @@ exec 9>"$CACHE/packages.lock"
 flock 9
 mkdir -p "$folder"
 
+apt_of_hosts() { # with the packages of the hosts' Debian, which may not be this machine's
+  apt-get -q -y -o APT::Sandbox::User=root -o Debug::NoLocking=1 -o Dir::Etc::sourcelist="$folder/sources.list" \
+    -o Dir::Etc::sourceparts=- -o Dir::State::lists="$folder/lists" -o Dir::State::status="$BASE/var/lib/dpkg/status" \
+    -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache= "$@" >"$CACHE/packages.log" 2>&1
+}
+
 download() { # download FOLDER NAME...: with what they need that the hosts do not have
-  mkdir -p "$1/partial"
-  fetch() {
-    apt-get -q -y --no-install-recommends --download-only --reinstall -o APT::Sandbox::User=root -o Debug::NoLocking=1 \
-      -o Dir::State::status="$BASE/var/lib/dpkg/status" -o Dir::Cache::archives="$1" install "${@:2}" >"$CACHE/packages.log" 2>&1
-  }
-  fetch "$@" || { apt_update_once && fetch "$@"; } || die "apt-get could not download ${*:2}: $(tail -n 2 "$CACHE/packages.log")"
+  local mirror
+  mirror=$(debian_mirror) || die "apt names no Debian source to take packages from: set DEBIAN_MIRROR"
+  mkdir -p "$1/partial" "$folder/lists/partial"
+  echo "deb [signed-by=$BASE/usr/share/keyrings/debian-archive-keyring.gpg] $mirror $DEBIAN main" >"$folder/sources.list"
+  { apt_of_hosts update && apt_of_hosts --no-install-recommends --download-only --reinstall -o Dir::Cache::archives="$1" \
+    install "${@:2}"; } || die "apt-get could not download ${*:2}: $(tail -n 2 "$CACHE/packages.log")"
 }
 
 make_tuned() {
