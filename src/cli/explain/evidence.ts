@@ -142,13 +142,13 @@ export const rebootBarrierOf = (node: KubernetesNode): string | undefined =>
 /** Their messages; undefined without one. */
 function hostFindings(
   { metadata }: KubernetesNode,
-  isWanted: (finding: Readonly<Record<string, unknown>>) => boolean,
+  isMatch: (finding: Readonly<Record<string, unknown>>) => boolean,
 ): string | undefined {
   const report = parseJson(metadata.annotations?.[hostKey] ?? '')
   const findings: unknown = isObject(report) ? report['findings'] : undefined
   if (!Array.isArray(findings)) return undefined
   const messages = findings.flatMap((one: unknown) =>
-    isObject(one) && isWanted(one) && typeof one['message'] === 'string' ? [one['message']] : [],
+    isObject(one) && isMatch(one) && typeof one['message'] === 'string' ? [one['message']] : [],
   )
   return messages.length === 0 ? undefined : messages.join('; ')
 }
