@@ -137,6 +137,7 @@ export default defineConfig({
           environment: 'node',
           testTimeout: 180_000,
           hookTimeout: 300_000,
+          expect: { poll: { timeout: 20_000 } }, // of what a host does at once, on a busy machine
           globalSetup: ['test/e2e/setup.ts'],
           maxWorkers: hostWorkers,
           sequence: { concurrent: false },

@@ -16,6 +16,17 @@ const sourcesOf = {
   mutants: ['build/mutants.ts', 'build/daemon-mutants.ts', 'src', 'test/support', 'test/fleet'],
   // The agent with its failpoints, and what is done to it.
   faults: ['src/daemon/main.ts', 'test/faults/failpoint-preload.ts', 'test/faults/trial.ts', 'crds'],
+  // Each file of tests, and the definitions.
+  hosts: [
+    'bin/sandbox',
+    'chart',
+    'crds',
+    'packages',
+    'src',
+    'test/e2e/other-hosts.test.ts',
+    'test/host',
+    'test/sandbox',
+  ],
   machine: ['Makefile', 'bin/sandbox', 'build/toolchain.sh', 'crds', 'demo', 'src', 'test/machine', 'test/sandbox'],
   chaos: ['src/daemon/main.ts', 'test/chaos/run.ts', 'test/chaos/verdict/checks.ts', 'crds'],
   // Unit tests read files of all these.

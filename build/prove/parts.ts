@@ -1,12 +1,14 @@
 /** The parts of `make prove`: what each has proven of these sources so far, and how it gets on. */
 import { mutants as productBugs } from '../../test/fleet/mutants/all.ts'
 import { openRecord } from '../../test/fleet/run/record.ts'
+import { plannedHere } from '../../test/host/campaign.ts'
 import { suites } from '../../test/machine/machine.ts'
 import { openPassed, recordOf } from '../campaigns.ts'
 import { mutantId, mutants as daemonBugs } from '../daemon-mutants.ts'
 import { type OpenSeed, readOpenSeeds } from '../../test/support/open-seeds.ts'
 import { changedSearches, type Searches, thorough } from '../test/searches.ts'
 import { chaosRuns } from './chaos-runs.ts'
+import { isSame, recordedRuns } from '../../test/support/host-runs.ts'
 
 export type State = { readonly proven: number; readonly of: number | undefined; readonly sources: string }
 
@@ -160,6 +162,20 @@ const chaos: Part = {
   },
 }
 
+const hosts: Part = {
+  name: 'hosts, files',
+  isShort: false,
+  needsRoot: true,
+  async state() {
+    const record = await openPassed('hosts')
+    const runs = recordedRuns(record.names())
+    const planned = plannedHere()
+    const proven = planned.filter((one) => runs.some((run) => isSame(run, one)))
+    return { proven: proven.length, of: planned.length, sources: record.sources }
+  },
+  run: async (run, minutes) => void (await run([node, 'test/host/campaign.ts', '--rest', ...limit(minutes)])),
+}
+
 /** An estimate for one whose processor is emulated. */
 const machineMinutes = 40
 
@@ -200,5 +216,6 @@ export const parts: readonly Part[] = [
   simulatedFleets,
   crashPoints,
   chaos,
+  hosts,
   machines,
 ]

@@ -7,8 +7,9 @@ const repository = join(import.meta.dirname, '../..')
 /** The hash of HEAD; undefined in a tree without git, such as an archive. */
 export const headCommit = (): string | undefined => git('rev-parse', '--verify', 'HEAD')
 
-/** Whether files differ from HEAD, beside those that git ignores. */
-export const isTreeChanged = (): boolean => (git('status', '--porcelain') ?? '') !== ''
+/** Whether files differ from HEAD, beside those that git ignores, and beside `except`, a path from the root. */
+export const isTreeChanged = (except?: string): boolean =>
+  (git('status', '--porcelain', ...(except === undefined ? [] : ['--', '.', `:!${except}`])) ?? '') !== ''
 
 /** What it prints; undefined if it fails. */
 export function git(...parameters: readonly string[]): string | undefined {

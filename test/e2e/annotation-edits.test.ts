@@ -132,7 +132,7 @@ test('removing the annotation during a step stops that step and starts over unde
   await cluster.history.eventually('the Event SkyhookReset', (view) => hasEvent(view, node, 'SkyhookReset', name))
   const begun = async (): Promise<number> =>
     (await host.lines(journalOf(name))).filter((line) => line.endsWith('config begins')).length
-  await expect.poll(begun, { timeout: 20_000 }).toBe(2)
+  await expect.poll(begun).toBe(2)
   await host.write(releaseFileOf(name), '')
   await cluster.history.eventually(
     'it is complete',

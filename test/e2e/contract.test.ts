@@ -191,8 +191,8 @@ describe.concurrent('a package', () => {
       await change(node, name, { work: at(version, word) })
     const copies = async (): Promise<number> =>
       (await host.list(`${state}/${name}`)).filter((found) => found.startsWith('work-')).length
-    await expect.poll(copies, { timeout: 20_000 }).toBe(1)
-    await expect.poll(async () => (await images()).length, { timeout: 20_000 }).toBeLessThanOrEqual(before.length)
+    await expect.poll(copies).toBe(1)
+    await expect.poll(async () => (await images()).length).toBeLessThanOrEqual(before.length)
   })
 
   test('a package writes its logs through an absolute symlink of the host', async ({ onTestFinished }) => {

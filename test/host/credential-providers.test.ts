@@ -145,7 +145,7 @@ test('no secret of a plugin is seen by others while it runs, nor in the journal 
   await writePlugin('slow', answering.replace('HOST', address).concat(wait))
   await host.root.writeFile(configPath, config('slow'), 0o600)
   const asked = hostProviders().loginsOf(`${address}/team/pkg`, signal)
-  await expect.poll(() => sh(`cat ${filesFolder}/*-out 2>/dev/null || true`), { timeout: 20_000 }).toContain(password)
+  await expect.poll(() => sh(`cat ${filesFolder}/*-out 2>/dev/null || true`)).toContain(password)
 
   const during = await visible()
   expect(during).toContain('skyhookd-credential-provider-slow') // it looks in the right places
@@ -194,10 +194,10 @@ test('a plugin that does not end is ended, with all that it started', async () =
   await expect(run).rejects.toThrow('it did not answer in time')
   const canceled = new AbortController()
   const second = runPlugin({ root: host.root, connection, ...ports }, { ...request, kubelet }, canceled.signal)
-  await expect.poll(() => running('sleep 4711'), { timeout: 20_000 }).toHaveLength(2)
+  await expect.poll(() => running('sleep 4711')).toHaveLength(2)
   canceled.abort(new Error('the agent stops'))
   await expect(second).rejects.toThrow('the agent stops')
-  await expect.poll(() => running('sleep 4711'), { timeout: 20_000 }).toEqual([])
+  await expect.poll(() => running('sleep 4711')).toEqual([])
   expect(await sh(`ls -A ${filesFolder}`)).toBe('')
   connection.close()
 })

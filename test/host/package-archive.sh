@@ -16,13 +16,19 @@ exec 9>"$CACHE/packages.lock"
 flock 9
 mkdir -p "$folder"
 
+apt_of_hosts() { # with the packages of the hosts' Debian, which may not be this machine's
+  apt-get -q -y -o APT::Sandbox::User=root -o Debug::NoLocking=1 -o Dir::Etc::sourcelist="$folder/sources.list" \
+    -o Dir::Etc::sourceparts=- -o Dir::State::lists="$folder/lists" -o Dir::State::status="$BASE/var/lib/dpkg/status" \
+    -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache= "$@" >"$CACHE/packages.log" 2>&1
+}
+
 download() { # download FOLDER NAME...: with what they need that the hosts do not have
-  mkdir -p "$1/partial"
-  fetch() {
-    apt-get -q -y --no-install-recommends --download-only --reinstall -o APT::Sandbox::User=root -o Debug::NoLocking=1 \
-      -o Dir::State::status="$BASE/var/lib/dpkg/status" -o Dir::Cache::archives="$1" install "${@:2}" >"$CACHE/packages.log" 2>&1
-  }
-  fetch "$@" || { apt_update_once && fetch "$@"; } || die "apt-get could not download ${*:2}: $(tail -n 2 "$CACHE/packages.log")"
+  local mirror
+  mirror=$(debian_mirror) || die "apt names no Debian source to take packages from: set DEBIAN_MIRROR"
+  mkdir -p "$1/partial" "$folder/lists/partial"
+  echo "deb [signed-by=$BASE/usr/share/keyrings/debian-archive-keyring.gpg] $mirror $DEBIAN main" >"$folder/sources.list"
+  { apt_of_hosts update && apt_of_hosts --no-install-recommends --download-only --reinstall -o Dir::Cache::archives="$1" \
+    install "${@:2}"; } || die "apt-get could not download ${*:2}: $(tail -n 2 "$CACHE/packages.log")"
 }
 
 make_tuned() {
@@ -83,15 +89,18 @@ layer() ( # layer UPPER LOWER COMMAND...: runs it in a root of LOWER whose chang
   ' layer "$work" "$1" "$2" "$3" >"$CACHE/packages.log" 2>&1 9>&- || die "$(tail -n 3 "$CACHE/packages.log")"
 )
 
+# By apt, which knows what has to be configured before the next one can be unpacked: python3 on hosts without it.
+install_debs='apt-get -qy -o APT::Sandbox::User=root -o Dpkg::Options::=--force-unsafe-io install /mnt/*.deb'
+
 make_dnf() {
   work=$folder/dnf.partial
   rm -rf --one-file-system "$work"
   say "making the layer of hosts with dnf, once; about a minute"
   download "$work/debs" dnf dnf-plugins-core
-  layer "$work/dnf" "$BASE" 'dpkg --force-unsafe-io -i /mnt/*.deb'
+  layer "$work/dnf" "$BASE" "$install_debs"
   rm "$work"/debs/*.deb
   download "$work/debs" rpm createrepo-c dnf dnf-plugins-core
-  layer "$work/tools" "$work/dnf:$BASE" "dpkg --force-unsafe-io -i /mnt/*.deb; $(declare -f rpm_repository); rpm_repository"
+  layer "$work/tools" "$work/dnf:$BASE" "$install_debs; $(declare -f rpm_repository); rpm_repository"
   mkdir -p "$work/dnf/srv" "$work/dnf/etc/yum.repos.d" "$work/dnf/etc/dnf/vars"
   cp -r "$work/tools/srv/rpms" "$work/dnf/srv/"
   printf '[test]\nname=test\nbaseurl=file:///srv/rpms\ngpgcheck=0\n' >"$work/dnf/etc/yum.repos.d/test.repo"

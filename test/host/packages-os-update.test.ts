@@ -155,7 +155,7 @@ describe('with apt', () => {
     const steps = await oldHost()
     await useSuites(host, ['slow-security'])
     steps.mode('config').catch(() => undefined) // its agent ends with the host
-    await expect.poll(() => host.root.stat('/srv/begun'), { timeout: 20_000 }).toBeDefined()
+    await expect.poll(() => host.root.stat('/srv/begun')).toBeDefined()
     await host.crash()
     restartAgent()
     expect(await sh('dpkg --audit')).toContain('hole')

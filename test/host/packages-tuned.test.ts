@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
 import { hostFile, type PackageRunner, preparePackage } from './package-runner.ts'
 import { publishPackages, packageArchive } from './package-repositories.ts'
-import { hasBus } from '../sandbox/host-os.ts'
+import { hasBus, tunedRunsScripts } from '../sandbox/host-os.ts'
 import { useHost } from './systemd-host.ts'
 
 const { host, agent, sh } = useHost()
@@ -32,7 +32,7 @@ describe.runIf(hasBus)('with tuned', () => {
       'Current active profile: mine\n31\nenabled',
     )
     expect(await hostFile(host, '/etc/tuned/scripts/hello')).toBe(script)
-    expect(await sh('/etc/tuned/scripts/hello_script by-key; cat /tmp/said')).toContain('start\n')
+    expect(await sh('/etc/tuned/scripts/hello_script by-key; cat /tmp/said')).toContain('by-key')
 
     steps.configure({ tuned_profile: 'mine', mine: profile(33) })
     await steps.modes(...configured)
@@ -48,6 +48,17 @@ describe.runIf(hasBus)('with tuned', () => {
       'Current active profile: balanced\ndisabled',
     )
     await sh('systemctl enable tuned')
+  })
+
+  test.runIf(tunedRunsScripts)('tuned runs the script of a key', async () => {
+    const steps = await tuned({
+      tuned_profile: 'mine',
+      mine: '[called]\ntype=script\nscript=/etc/tuned/scripts/hello\n',
+      hello_script: '#!/bin/sh\necho "$1" >>/tmp/called\n',
+    })
+    await steps.modes(...configured)
+    expect(await sh('cat /tmp/called')).toContain('start\n')
+    await steps.modes('uninstall', 'uninstall-check')
   })
 
   test('several profiles apply at once', async () => {

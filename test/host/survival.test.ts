@@ -124,6 +124,9 @@ describe('a disturbed host', () => {
 })
 
 describe.runIf(hasBus)('a bus that does not answer', () => {
+  // logind of systemd 257 has not come back to the bus that was restarted above
+  beforeAll(async () => void (await host.exec('systemctl', 'restart', 'systemd-logind')))
+
   test('a call to a frozen service times out, and later calls succeed', async () => {
     await agent.units.readState('dbus.service')
     await host.exec('systemctl', 'kill', '--signal=STOP', '--kill-who=main', 'systemd-logind')
@@ -131,13 +134,17 @@ describe.runIf(hasBus)('a bus that does not answer', () => {
       name: 'NoReplyError',
       reason: 'timeout',
     })
-    expect(await reboot(agent.connection, { timeoutMs: 100 })).toMatchObject({ outcome: 'refused' })
+    expect(await reboot(agent.connection, { timeoutMs: 100 })).toMatchObject({
+      outcome: 'refused',
+      reason: expect.stringContaining('restart systemd-logind.service') as string,
+    })
     await host.exec('systemctl', 'kill', '--signal=CONT', '--kill-who=main', 'systemd-logind')
     expect(await listInhibitors(agent.connection)).toEqual([])
   })
 
   test('a message that is too long ends the connection, and the next one succeeds', async () => {
-    const call = { ...busDriver, member: 'GetNameOwner', signature: 's', body: ['x'.repeat(33 * 2 ** 20)] }
+    const tooManyBytes = 129 * 2 ** 20 // D-Bus itself ends at 128 MiB, and dbus-daemon takes 32
+    const call = { ...busDriver, member: 'GetNameOwner', signature: 's', body: ['x'.repeat(tooManyBytes)] }
     await expect(agent.connection.withBus((bus) => bus.call(call))).rejects.toMatchObject({
       name: 'NoReplyError',
       reason: 'connection-lost',

@@ -43,10 +43,12 @@ if [[ $check_every == never ]]; then
   rm -f "$unit_folder/$unit.timer"
   systemctl daemon-reload
 else
-  # spread over a tenth of an hour, so that a thousand hosts do not ask at once
+  # Spread over a tenth of an hour, so that a thousand hosts do not ask at once. No limit of starts: systemd 257 counts
+  # those of timers, and the stage may be tried again and again.
   cat >"$unit_folder/$unit.timer" <<UNIT
 [Unit]
 Description=Look for updates of this host (package $package of Skyhook ${root##*/})
+StartLimitIntervalSec=0
 [Timer]
 OnBootSec=2min
 OnUnitInactiveSec=$check_every

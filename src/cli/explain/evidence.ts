@@ -132,13 +132,23 @@ function reasonIn(value: unknown): PublishedReason | undefined {
 const escaped = (text: string): string => text.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`)
 
 /** What the agent found wrong with the host, as the Node shows it: undefined without an error. */
-export function hostErrorOf({ metadata }: KubernetesNode): string | undefined {
+export const hostErrorOf = (node: KubernetesNode): string | undefined =>
+  hostFindings(node, ({ severity }) => severity === 'error')
+
+/** Why the host must not be rebooted, as the Node shows it. */
+export const rebootBarrierOf = (node: KubernetesNode): string | undefined =>
+  hostFindings(node, ({ id }) => id === 'no-reboot')
+
+/** Their messages; undefined without one. */
+function hostFindings(
+  { metadata }: KubernetesNode,
+  isMatch: (finding: Readonly<Record<string, unknown>>) => boolean,
+): string | undefined {
   const report = parseJson(metadata.annotations?.[hostKey] ?? '')
   const findings: unknown = isObject(report) ? report['findings'] : undefined
   if (!Array.isArray(findings)) return undefined
-  const errors = findings.filter((one: unknown) => isObject(one) && one['severity'] === 'error')
-  const messages = errors.flatMap((one: unknown) =>
-    isObject(one) && typeof one['message'] === 'string' ? [one['message']] : [],
+  const messages = findings.flatMap((one: unknown) =>
+    isObject(one) && isMatch(one) && typeof one['message'] === 'string' ? [one['message']] : [],
   )
   return messages.length === 0 ? undefined : messages.join('; ')
 }

@@ -419,6 +419,19 @@ const scenarios: readonly Scenario[] = [
     says: ['systemd-inhibit --list'],
   },
   {
+    title: 'a container that must not be rebooted',
+    cause: 'reboot-refused',
+    nodes: one,
+    skyhooks: { s: rebooting },
+    prepare(scene) {
+      const { disk } = scene.host('host1').host
+      disk.makeFolder(disk.locate('/run/systemd'), 0o755)
+      disk.write(disk.create(disk.locate('/run/systemd/container'), 0o644), Buffer.from('docker'), 'container')
+    },
+    reason: 'RebootRefused',
+    says: ['container: docker'],
+  },
+  {
     title: 'a host that would reboot again and again',
     cause: 'reboot-loop',
     nodes: one,

@@ -27,7 +27,14 @@ import type { NodeDetail } from '../fleet-view/node-detail.ts'
 import { valueOr } from '../fleet-view/readable.ts'
 import { defaultSettings, knownBudget } from '../fleet-view/settings.ts'
 import { expectedEvictions } from './drain-view.ts'
-import { type Evidence, evidenceOf, hostErrorOf, publishedReasonOf, withoutPackage } from './evidence.ts'
+import {
+  type Evidence,
+  evidenceOf,
+  hostErrorOf,
+  publishedReasonOf,
+  rebootBarrierOf,
+  withoutPackage,
+} from './evidence.ts'
 import { type PublishedRecord, publishedRecord } from './published-record.ts'
 import { ownSlotsOf, slotAnswer, type Leased, type SlotAnswer } from './slot-view.ts'
 
@@ -69,6 +76,7 @@ export function nodeView(
     nowMs,
     wallOffsetMs: 0,
     bootId: node.status?.nodeInfo?.bootID ?? '',
+    rebootBarrier: rebootBarrierOf(node),
     node,
     skyhooks: known(views),
     journal: emptyJournal(node.metadata.uid),

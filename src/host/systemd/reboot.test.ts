@@ -105,15 +105,20 @@ describe('a reboot', () => {
     expect(rebootCalls(systemd)).toHaveLength(2) // each once: never again blindly
   })
 
-  test('a reboot is not requested when logind cannot list inhibitors', async () => {
-    const systemd = createLogin()
-    systemd.answers('ListInhibitors', 'silent')
-    expect(await systemd.settled(reboot(systemd.connection, { timeoutMs: 20 }), 100)).toMatchObject({
-      outcome: 'refused',
-      reason: expect.stringContaining('cannot read the inhibitors') as string,
-    })
-    expect(rebootCalls(systemd)).toEqual([])
-  })
+  test.each(['silent', { error: 'org.freedesktop.DBus.Error.TimedOut' }] as const)(
+    'a reboot is not requested when logind does not list inhibitors, and the refusal says what helps (%j)',
+    async (answer) => {
+      const systemd = createLogin()
+      systemd.answers('ListInhibitors', answer)
+      expect(await systemd.settled(reboot(systemd.connection, { timeoutMs: 20 }), 100)).toMatchObject({
+        outcome: 'refused',
+        reason: expect.stringMatching(
+          /^cannot read the inhibitors: logind does not answer\. .* restart systemd-logind\.service \(/,
+        ) as string,
+      })
+      expect(rebootCalls(systemd)).toEqual([])
+    },
+  )
 })
 
 describe('a shutdown', () => {

@@ -55,7 +55,9 @@ export async function reboot(connection: BusConnection, options: BusCallOptions 
   } catch (error) {
     if (isLogindAbsent(error)) return await rebootBySystemd(connection, options)
     // nothing was asked yet
-    return { outcome: 'refused', reason: `cannot read the inhibitors: ${describeError(error)}` }
+    const isSilent = isOutcomeUnknown(error)
+    const detail = isSilent ? `${silentLogind} (${describeError(error)})` : describeError(error)
+    return { outcome: 'refused', reason: `cannot read the inhibitors: ${detail}` }
   }
   const blockers = inhibitors.filter(({ what, mode }) => what.includes('shutdown') && mode !== 'delay')
   if (blockers.length > 0) {
@@ -66,6 +68,9 @@ export async function reboot(connection: BusConnection, options: BusCallOptions 
   }
   return await outcomeOf(requestReboot(connection, { timeoutMs: rebootTimeoutMs, ...options }))
 }
+
+/** That of systemd 257 does not connect to the bus again after its daemon was restarted, and `systemctl reboot` fails. */
+const silentLogind = 'logind does not answer. If it stays silent, restart systemd-logind.service'
 
 /** What a bus answers for a name that nobody has and nobody starts; systemd refuses to start a unit that is not there. */
 const absentServiceErrors: ReadonlySet<string> = new Set([

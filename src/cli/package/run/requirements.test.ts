@@ -42,5 +42,7 @@ test('a base without systemd or bus, and this machine itself, are wrong calls', 
   expect(() => requireBase('/base', false, good)).not.toThrow()
   const error = errorOf(() => requireBase('/base', false, { ...good, hasSystemd: false, hasBus: false }))
   expect(error.message).toBe('/base cannot be booted: it has no systemd and no D-Bus daemon')
+  expect(error.remedy).toContain('install them there: unlike agents, package run speaks to systemd over the bus alone')
+  expect(errorOf(() => requireBase('/base', false, { ...good, hasSystemd: false })).remedy).not.toContain('agents')
   expect(errorOf(() => requireBase('/', false, good))).toMatchObject({ exitCode: exitCodes.usage })
 })

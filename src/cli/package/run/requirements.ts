@@ -67,6 +67,7 @@ export function requireBase(base: string, isDefault: boolean, { exists, hasSyste
   if (missing.length === 0) return
   throw usageError(
     `${base} cannot be booted: it has no ${missing.join(' and no ')}`,
-    'name the root folder of a system with systemd and dbus, or install them there',
+    'name the root folder of a system with systemd and dbus, or install them there' +
+      (hasBus ? '' : ': unlike agents, package run speaks to systemd over the bus alone'),
   )
 }

@@ -51,7 +51,9 @@ const bootTimeoutMs = 180_000
 const downTimeoutMs = 150_000
 const consoleLines = 15
 
-const folders = ['base', 'root', 'work', 'upper', 'upper/etc']
+const folders = ['base', 'root', 'work', 'upper', 'upper/etc', 'upper/var']
+/** Units that bring a host up to date with its /usr run at its first boot, and would be missed after the next. */
+const upToDateFiles = ['upper/etc/.updated', 'upper/var/.updated']
 
 /** Boots it. @throws CommandError where it does not come up, with the end of its console */
 export async function bootThrowAwayHost(options: HostOptions): Promise<ThrowAwayHost> {
@@ -68,6 +70,7 @@ export async function bootThrowAwayHost(options: HostOptions): Promise<ThrowAway
   // What a first boot would do would be taken for the package's doing.
   await root.writeFile(`${folder}/upper/etc/machine-id`, `${random.hex(16)}\n`, 0o444)
   await root.writeFile(`${folder}/upper/etc/hostname`, 'throw-away\n', 0o644)
+  for (const file of upToDateFiles) await root.writeFile(`${folder}/${file}`, '', 0o644)
   await root.writeFile(`${folder}/upper/.skyhook-run-init`, init, 0o755)
   await prepare(`${folder}/upper`)
 

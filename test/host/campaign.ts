@@ -1,0 +1,104 @@
+/**
+ * The main job and the tests of hosts on each base disk of the sandbox (HOST_OS), and the table with what was seen in
+ * docs/usage/install.md. Ends with `N passed, N failed`, of files. Needs root.
+ */
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { release, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { openPassed } from '../../build/campaigns.ts'
+import {
+  type HostRun,
+  isSame,
+  type PlannedRun,
+  plannedRuns,
+  recordedRuns,
+  recordText,
+  skippedOf,
+  type Tests,
+  withRows,
+} from '../support/host-runs.ts'
+import { headCommit, isTreeChanged } from '../../build/test/git.ts'
+import { runProgram } from '../../build/test/results.ts'
+
+const usage = `usage: node test/host/campaign.ts [--os NAME] [--rest] [--minutes N]
+
+  --os NAME    only on this base disk (test/sandbox/README.md lists them)
+  --rest       leave out what has passed on these sources before, as a file of the cache says
+  --minutes N  start no file after N minutes
+`
+
+const page = 'docs/usage/install.md'
+
+/** Of all hosts. */
+export const plannedHere = (): readonly PlannedRun[] =>
+  plannedRuns(
+    readdirSync(import.meta.dirname)
+      .filter((name) => name.endsWith('.test.ts'))
+      .map((name) => `test/host/${name}`),
+  )
+
+/** Undefined if it failed. */
+async function runFile({ os, file }: PlannedRun): Promise<HostRun | undefined> {
+  const commit = `${headCommit()?.slice(0, 7) ?? 'none'}${isTreeChanged(page) ? '+' : ''}`
+  const folder = mkdtempSync(join(tmpdir(), 'hosts-'))
+  const report = join(folder, 'report.json')
+  try {
+    const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`]
+    const command = ['vitest', 'run', '--project', 'hosts', file, ...reporters] as const
+    const { isGood } = await runProgram(command, { HOST_OS: os }, true)
+    if (!isGood) return undefined
+    const { testResults } = JSON.parse(readFileSync(report, 'utf8')) as { testResults: { assertionResults: Tests }[] }
+    const tests = testResults.flatMap(({ assertionResults }) => assertionResults)
+    const passed = tests.filter(({ status }) => status === 'passed').length
+    return { os, file, commit, passed, skipped: skippedOf(file, tests) }
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}
+
+/** What a reader compares with a machine of his own. */
+function machineText(): string {
+  const isV1 = readFileSync('/proc/self/mountinfo', 'utf8').includes(' - cgroup ')
+  const isEmulated = readFileSync('/proc/cpuinfo', 'utf8').includes('QEMU TCG')
+  const [kernel] = release().split('-')
+  return `Linux ${kernel}, cgroup ${isV1 ? 'v1' : 'v2'}, ${isEmulated ? 'emulated' : 'native'} processor`
+}
+
+async function main(): Promise<number> {
+  const { values } = parseArgs({
+    options: {
+      os: { type: 'string' },
+      rest: { type: 'boolean' },
+      minutes: { type: 'string' },
+      help: { type: 'boolean' },
+    },
+  })
+  if (values.help === true) {
+    console.log(usage)
+    return 0
+  }
+  const planned = plannedHere()
+  const chosen = planned.filter(({ os }) => values.os === undefined || os === values.os)
+  if (chosen.length === 0)
+    throw new Error(`--os ${values.os}: take one of ${[...new Set(planned.map(({ os }) => os))].join(', ')}`)
+  const record = await openPassed('hosts')
+  const isPassed = (one: PlannedRun): boolean => recordedRuns(record.names()).some((run) => isSame(run, one))
+  const endMs = performance.now() + Number(values.minutes ?? Infinity) * 60_000
+  let [passed, failed] = [0, 0]
+  for (const one of chosen.filter((run) => !values.rest || !isPassed(run))) {
+    if (performance.now() >= endMs) break
+    console.log(`\n${one.os}: ${one.file}`)
+    const run = await runFile(one)
+    if (run === undefined) console.log(`again: HOST_OS=${one.os} npx vitest run --project hosts ${one.file}`)
+    else if (!isPassed(run)) record.add(recordText(run))
+    if (run === undefined) failed++
+    else passed++
+  }
+  const runs = recordedRuns(record.names())
+  writeFileSync(page, withRows(readFileSync(page, 'utf8'), { runs, planned, machine: machineText() }))
+  console.log(`${passed} passed, ${failed} failed`)
+  return failed === 0 ? 0 : 1
+}
+
+if (import.meta.main) process.exitCode = await main()
