@@ -69,8 +69,7 @@ test('no step runs beside the record of NodeWright, the Node, doctor and explain
     await patch(api, `${paths.nodes}/node-1`, { metadata: { annotations } })
   })
   const work = shellscript(cluster.registry, journaled(name), { interrupt: { type: 'service', services: ['cron'] } })
-  await cluster.apply(manifest(name, { interruptionBudget: { count: 1 }, packages: { work } }), 'node-1')
-  await patch(api, `${paths.nodes}/node-2`, { metadata: { labels: { 'skyhook.nvidia.com/test-node': name } } })
+  await cluster.apply(manifest(name, { interruptionBudget: { count: 1 }, packages: { work } }), ...nodes)
 
   await history.eventually('both nodes wait for a person', (view) =>
     nodes.every((node) => reasonOn(view, node)?.reason === 'Takeover'),

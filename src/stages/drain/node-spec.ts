@@ -1,6 +1,7 @@
 import { cordonKey, cordonedBeforeKey, hostKey, keepOffBeforeKey } from '../../schemas/annotations.ts'
 import { apiGroup } from '../../schemas/api.ts'
 import type { KubernetesNode, ObjectMeta, Taint } from '../../schemas/kubernetes.ts'
+import { nodeWrightGroup } from '../../schemas/nodewright.ts'
 import { perObject } from '../../schemas/per-object.ts'
 import { selects } from '../../schemas/selectors.ts'
 import type { SkyhookSpec } from '../../schemas/skyhook.ts'
@@ -61,7 +62,7 @@ const savedAnnotations = perObject((node: KubernetesNode): Readonly<Annotations>
 })
 
 /** What the Skyhook operator and NodeWright put on nodes by default; the values may name another one. */
-const knownRequiredTaints: readonly Taint[] = ['skyhook.nvidia.com', 'nodewright.nvidia.com'].map((key) => ({
+const knownRequiredTaints: readonly Taint[] = [apiGroup, nodeWrightGroup].map((key) => ({
   key,
   value: 'runtime-required',
   effect: 'NoSchedule',
