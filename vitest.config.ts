@@ -10,6 +10,7 @@ const apiServer = [
   'attacks',
   'chart',
   'deployment-policy-definition',
+  'lease-attacks',
   'leases',
   'node-permissions',
   'node-writer',

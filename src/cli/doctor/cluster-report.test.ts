@@ -252,6 +252,16 @@ const rows: readonly [FindingId, string, Partial<ClusterFacts>, RegExp][] = [
     /^1 slot that their holders do not renew/,
   ],
   [
+    'slot-forged',
+    'a slot under the name of a ledger',
+    withFleet({
+      strays: known([
+        { ...slotOf('n1').lease, metadata: { ...slotOf('n1').lease.metadata, name: 'x-deadbeef.ledger' } },
+      ]),
+    }),
+    /^1 Lease with labels of a slot under another name: x-deadbeef.ledger$/,
+  ],
+  [
     'host-error',
     'an unfit host',
     withFleet({ nodes: known([nodeOf('n1', { [hostKey]: reported('error') }), nodeOf('n2')]) }),

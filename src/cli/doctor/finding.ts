@@ -51,6 +51,10 @@ export const catalogue = {
   'slot-of-former-node': { severity: 'warning', meaning: 'A slot is of an earlier registration of its Node.' },
   'slot-without-skyhook': { severity: 'warning', meaning: 'A slot belongs to a Skyhook that does not exist.' },
   'slot-not-renewed': { severity: 'error', meaning: 'The holder of a slot does not renew it, and it counts.' },
+  'slot-forged': {
+    severity: 'error',
+    meaning: 'A Lease has the labels of a slot or ledger and the name of none. No agent has written or counts it.',
+  },
   'host-error': { severity: 'error', meaning: 'Something on a host keeps its agent from starting work.' },
   'host-warning': { severity: 'warning', meaning: 'Something on a host limits what packages can do.' },
   'host-platform': { severity: 'error', meaning: 'Agents do not run on this system or architecture.' },
