@@ -100,6 +100,7 @@ export const fitCluster: ClusterFacts = {
       })),
     ),
   ),
+  trials: known(expectedPolicies.map(({ suffix }) => ({ suffix, outcome: 'refused' }))),
   flowSchemas: known(
     levelSuffixes.map((suffix) => ({
       name: `skyhookd-${suffix}`,

@@ -119,6 +119,17 @@ const rows: readonly [FindingId, string, Partial<ClusterFacts>, RegExp][] = [
     /has the actions Audit, not Deny/,
   ],
   [
+    'policy-not-enforced',
+    'a policy that the API server does not ask',
+    {
+      trials: known([
+        { suffix: 'own-node', outcome: 'refused' },
+        { suffix: 'one-slot', outcome: 'admitted' },
+      ]),
+    },
+    /^the API server admits what ValidatingAdmissionPolicy skyhookd-one-slot is to refuse, tried by a dry run$/,
+  ],
+  [
     'policy-other-user',
     'agents of another ServiceAccount',
     { ...installed({ serviceAccount: 'mine' }), flowSchemas: unknown('x') },
@@ -406,7 +417,7 @@ test('the text has a line for each check, with id, remedy and command of each fi
                       ERROR kubernetes-too-old: the API server runs v1.20.0, agents need v1.30 or later
                         remedy: upgrade Kubernetes: what confines each agent to its own node does not exist before
 permissions  unknown  unknown: you may not ask
-policies     ok       8 policies of release skyhookd
+policies     ok       8 policies of release skyhookd, 8 of them tried
 definitions  ok       those of version source
 priority     ok       skyhookd-acting, skyhookd-waiting
 agents       ok       2 nodes, 2 Ready agents in the cluster

@@ -19,6 +19,10 @@ export const catalogue = {
   'policy-missing': { severity: 'error', meaning: 'An admission policy of the chart is not there.' },
   'policy-unbound': { severity: 'error', meaning: 'An admission policy refuses nothing: its binding is missing.' },
   'policy-not-denying': { severity: 'error', meaning: 'The binding of an admission policy does not deny.' },
+  'policy-not-enforced': {
+    severity: 'error',
+    meaning: 'An admission policy is there and bound, and the API server admits what it is to refuse.',
+  },
   'policy-other-user': { severity: 'error', meaning: 'An admission policy is about another user than the agents.' },
   'policy-fails-open': { severity: 'warning', meaning: 'An admission policy that fails lets requests pass.' },
   'definition-missing': { severity: 'error', meaning: 'A resource definition is not there.' },

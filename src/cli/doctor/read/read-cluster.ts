@@ -16,6 +16,7 @@ import { agentSelector, readFleet } from '../../fleet-view/read-fleet.ts'
 import { readable } from '../../fleet-view/readable.ts'
 import type { ClusterFacts, Installation } from '../cluster-facts.ts'
 import { readAccess } from './read-access.ts'
+import { tryPolicies } from './try-policies.ts'
 import { bindingOf, type DefinitionObject, definitionOf, flowSchemaOf, installationOf, policyOf } from './project.ts'
 
 export type ClusterRequest = { readonly namespace: string; readonly clock: Clock; readonly signal: AbortSignal }
@@ -73,6 +74,7 @@ export async function readCluster(
     priorityLevels: levels,
     election,
     access: await accessOf(transport, installation, signal),
+    trials: await trialsOf(transport, request, { fleet, installation, policies }),
   }
 }
 
@@ -87,6 +89,21 @@ async function accessOf(
   if (!installation.known) return unknown(`the ServiceAccount of the agents: ${installation.why}`)
   if (installation.value === undefined) return unknown('there are no agents')
   return await readAccess(transport, installation.value, signal)
+}
+
+async function trialsOf(
+  transport: KubeTransport,
+  request: ClusterRequest,
+  { fleet, installation, policies }: Pick<ClusterFacts, 'fleet' | 'installation' | 'policies'>,
+): Promise<ClusterFacts['trials']> {
+  if (!installation.known) return unknown(`trials of the policies: ${installation.why}`)
+  if (!policies.known) return unknown(`trials of the policies: ${policies.why}`)
+  if (installation.value === undefined) return unknown('there are no agents')
+  return await tryPolicies(transport, request, {
+    fleet,
+    installation: installation.value,
+    policies: policies.value,
+  })
 }
 
 async function readDefinitions(
