@@ -12,6 +12,7 @@ const apiServer = [
   'deployment-policy-definition',
   'lease-attacks',
   'leases',
+  'node-attacks',
   'node-permissions',
   'node-writer',
   'one-slot',

@@ -1,7 +1,7 @@
 /**
  * Every form of a Lease, written by everybody who has some right, on a real API server: name × labels × who it names,
- * and each verb on each Lease that is there. What may come of it is read from the documentation (lease-reading.ts); what
- * came of it is read from the API server as its administrator.
+ * and each verb on each Lease that is there. What may come of it is read from the documentation (lease-reading.ts);
+ * what came of it is read from the API server as its administrator.
  */
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
@@ -13,7 +13,8 @@ import { acquire } from '../../src/lease/slot-acquisition.ts'
 import { listScope } from '../../src/lease/slot-reads.ts'
 import { blocksOf, textOfPage } from '../support/page-commands.ts'
 import { allowed, leases, merge, strategic, useAgents } from './agents.ts'
-import { namespace, until, type Answer, type Json, type Send } from './chart-cluster.ts'
+import { namespace, until, type Json, type Send } from './chart-cluster.ts'
+import { editorOf } from './editors.ts'
 import { type LeaseObject, mayWrite } from './lease-reading.ts'
 
 const run = promisify(execFile)
@@ -124,7 +125,6 @@ async function comesThrough(send: Send, lease: LeaseObject): Promise<boolean> {
   expect(await admin('DELETE', path)).toEqual(allowed)
   return isThere
 }
-const isAccepted = ({ status }: Answer): boolean => status < 300
 const names = async (): Promise<readonly string[]> => {
   const { body } = await admin('GET', leases)
   return (body['items'] as LeaseObject[]).map(({ metadata }) => metadata.name)
@@ -265,33 +265,11 @@ describe('a Lease that is there', () => {
 describe('somebody else', () => {
   const people = {
     'a token of the agents that names no node': async () => agents.unbound,
-    'somebody who may only edit Skyhooks': async () =>
-      await editor('skyhooks', 'ClusterRole', { apiGroups: ['skyhook.nvidia.com'], resources: ['*'] }),
-    'somebody who may only edit Nodes': async () =>
-      await editor('nodes', 'ClusterRole', { apiGroups: [''], resources: ['nodes', 'nodes/status'] }),
-    'somebody who may edit the Leases there': async () =>
-      await editor('leases', 'Role', { apiGroups: ['coordination.k8s.io'], resources: ['leases'] }),
+    'somebody who may only edit Skyhooks': async () => await editorOf(agents.cluster, 'skyhooks'),
+    'somebody who may only edit Nodes': async () => await editorOf(agents.cluster, 'nodes'),
+    'somebody who may edit the Leases there': async () => await editorOf(agents.cluster, 'leases'),
   } as const
   const send = {} as Record<keyof typeof people, Send>
-
-  /** A token of a ServiceAccount elsewhere that may do everything with these resources. */
-  async function editor(name: string, kind: 'Role' | 'ClusterRole', rule: Json): Promise<Send> {
-    const accounts = '/api/v1/namespaces/default/serviceaccounts'
-    const authorization = '/apis/rbac.authorization.k8s.io/v1'
-    const place = kind === 'Role' ? `${authorization}/namespaces/${namespace}` : authorization
-    const [plural, bindings] = [`${kind.toLowerCase()}s`, `${kind.toLowerCase()}bindings`]
-    const metadata = { name: `editor-of-${name}` }
-    const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind, name: metadata.name }
-    const subjects = [{ kind: 'ServiceAccount', namespace: 'default', name: metadata.name }]
-    expect(await admin('POST', accounts, { metadata })).toEqual(allowed)
-    expect(await admin('POST', `${place}/${plural}`, { metadata, rules: [{ ...rule, verbs: ['*'] }] })).toEqual(allowed)
-    expect(await admin('POST', `${place}/${bindings}`, { metadata, roleRef, subjects })).toEqual(allowed)
-    const { body } = await admin('POST', `${accounts}/${metadata.name}/token`, { spec: {} })
-    const token = agents.cluster.as(String((body['status'] as Json)['token']))
-    const own = { skyhooks: '/apis/skyhook.nvidia.com/v1alpha1/skyhooks', nodes: '/api/v1/nodes', leases }[name] ?? ''
-    await until(() => token('GET', own), isAccepted)
-    return token
-  }
 
   beforeAll(async () => {
     for (const [who, make] of Object.entries(people)) send[who as keyof typeof people] = await make()
@@ -338,7 +316,7 @@ describe('a slot under the name of a ledger', () => {
   const forged = async (): Promise<readonly string[]> =>
     (await names()).filter((name) => name.endsWith('-deadbeef.ledger'))
 
-  test('a slot under the name of a ledger takes no room from others, and is not its own to the node that it names', async () => {
+  test('a slot under the name of a ledger takes no room from others', async () => {
     await forge()
     const transport = await agents.transportOf('node-a')
     const leasesOfA = { transport, namespace, clock: systemClock }

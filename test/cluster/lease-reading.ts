@@ -1,5 +1,5 @@
 /**
- * What a Lease is and what one agent may make of it, read from docs/usage/security.md and not from the chart's policies.
+ * What a Lease is and what one agent may make of it, as docs/usage/security.md says, not the chart's policies.
  */
 import { nodeLabels } from '../../src/lease/names.ts'
 
