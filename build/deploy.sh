@@ -57,7 +57,8 @@ case ${1:-} in
   undeploy)
     # their finalizers wait for the agents
     refuse_while_there_are "${definitions[0]}"
-    kubectl delete --ignore-not-found -f daemonset/skyhookd.yaml
+    # The rest stays for a later deployment (chart/templates/parameters.yaml).
+    kubectl delete --ignore-not-found -f daemonset/skyhookd.yaml -l app.kubernetes.io/component!=parameters
     ;;
   uninstall)
     # with a definition, the API server deletes all of its objects

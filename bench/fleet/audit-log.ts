@@ -1,6 +1,6 @@
 /** The requests of agents, as the API server wrote them down. */
 import { open, stat } from 'node:fs/promises'
-import { censusLeaseName } from '../../src/lease/election-lease.ts'
+import { censusLeaseName } from '../../src/lease/names.ts'
 
 export type AuditedRequest = {
   readonly verb: string

@@ -3,7 +3,7 @@
  * a machine. Requests take as long as a real API server took.
  */
 import { statusKey } from '../../src/schemas/annotations.ts'
-import { censusLeaseName } from '../../src/lease/election-lease.ts'
+import { censusLeaseName } from '../../src/lease/names.ts'
 import { defaultTiming } from '../../src/lease/election-rule.ts'
 import { policiesPath, skyhooksPath, skyhookTypeMeta } from '../../src/schemas/api.ts'
 import { createClient, type SimClient } from '../../test/fleet/api-server/client.ts'

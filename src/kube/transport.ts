@@ -15,6 +15,8 @@ export type KubeRequestOptions = {
   readonly body?: unknown
   readonly contentType?: PatchType | 'application/json' | undefined
   readonly accept?: string | undefined
+  /** Instead of those of the credentials, such as whom to impersonate for this request. */
+  readonly headers?: Identity['headers']
   readonly signal?: AbortSignal | undefined
   /** The longest silence: until the response's headers, and then between two pieces of its body. */
   readonly timeoutMs?: number | undefined
@@ -212,7 +214,7 @@ function createConnectionPools(isPlain: boolean, identity: Identity): Connection
 }
 
 function headersOf(
-  { accept, body, contentType }: Call,
+  { accept, body, contentType, headers: ofCall }: Call,
   { token, headers }: Identity,
   userAgent: string,
 ): http.OutgoingHttpHeaders {
@@ -222,6 +224,7 @@ function headersOf(
     ...(body === undefined ? {} : { 'content-type': contentType ?? 'application/json' }),
     ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
     ...(headers as http.OutgoingHttpHeaders | undefined),
+    ...(ofCall as http.OutgoingHttpHeaders | undefined),
   }
 }
 

@@ -2,10 +2,10 @@
 import { isAlreadyExists, isConflict, isNotFound } from '../kube/errors.ts'
 import { getIfExists } from '../kube/get.ts'
 import { apiGroup, leaseTypeMeta } from '../schemas/api.ts'
+import { censusLeaseName } from './names.ts'
 import { leasesPathOf, type Leases } from './slot-reads.ts'
 import type { Lease } from './slot.ts'
 
-export const censusLeaseName = 'skyhookd-census'
 /** Ready agents, as the elected one has counted them: all agents spread their requests by it. */
 const agentsAnnotation = `${apiGroup}/agents`
 

@@ -5,7 +5,7 @@ import { createSeededRandom } from '../../test/support/virtual-clock.ts'
 import type { KubeTransport } from '../kube/transport.ts'
 import { microTime, type Lease } from './slot.ts'
 import { defaultTiming, isCandidate } from './election-rule.ts'
-import { censusLeaseName } from './election-lease.ts'
+import { censusLeaseName } from './names.ts'
 import { startElection, type Election } from './election.ts'
 
 type Agent = {

@@ -101,6 +101,9 @@ export function nodeSlotName(scope: Scope, nodeName: string): string {
   return `${scope.namePrefix}.node-${nodeLabelValue(nodeName)}`
 }
 
+/** The Lease of the census' election. */
+export const censusLeaseName = 'skyhookd-census'
+
 /** The Lease in which the census publishes what it counted for a Skyhook. */
 export function ledgerName(skyhook: SkyhookIdentity): string {
   return `${skyhook.name}-${shortUid(skyhook)}.ledger`
@@ -175,6 +178,27 @@ export function parseIndexedName(name: string): { readonly kind: Scope['kind']; 
   if (name === indexedName(controlPlaneScope, 0)) return { kind: 'control-plane', index: 0 }
   const [, kind, index] = /^.+-[0-9a-f]{8}\.(slot|bootstrap)-(0|[1-9]\d{0,8})$/.exec(name) ?? []
   return kind === undefined ? undefined : { kind: kind as 'slot' | 'bootstrap', index: Number(index) }
+}
+
+/**
+ * Whether a slot with these labels may have this name, as the admission policy checks it. What a newer agent calls its
+ * slots is not known; it does not use the names that all agents share.
+ */
+export function isSlotName(name: string, kind: SlotKind | 'other', labels: Readonly<Record<string, string>>): boolean {
+  if (kind === 'other') return name !== censusLeaseName && !/-[0-9a-f]{8}\.ledger$/.test(name)
+  const { [labelKeys.name]: skyhook = '', [labelKeys.scope]: scope = '', [labelKeys.node]: node } = labels
+  const at = kind === 'unlimited' || kind === 'recovery' ? name.indexOf('.node-') : name.lastIndexOf('.')
+  const [head, tail] = [name.slice(0, at), name.slice(at + 1)]
+  if (at < 0 || !isTail(tail, kind, node)) return false
+  if (scope === controlPlaneScope.hash) return skyhook === '' && head === controlPlaneScope.namePrefix
+  const isOfSkyhook = head.startsWith(`${skyhook}-`) || head.startsWith(`${skyhook}.`)
+  return kind !== 'control-plane' && skyhook !== '' && isOfSkyhook && head.endsWith(`-${scope}`)
+}
+
+/** Slots from before the label of the node lack it until they are renewed. */
+function isTail(tail: string, kind: SlotKind, node: string | undefined): boolean {
+  if (kind === 'unlimited' || kind === 'recovery') return node === undefined || tail === `node-${node}`
+  return new RegExp(`^${kind === 'bootstrap' ? kind : 'slot'}-\\d+$`).test(tail)
 }
 
 const shortUid = (skyhook: SkyhookIdentity): string => skyhook.uid.replaceAll('-', '').slice(0, 8).toLowerCase()

@@ -3,8 +3,8 @@ import { isNotFound } from '../kube/errors.ts'
 import { listAll, type ListResult } from '../kube/list.ts'
 import type { KubeTransport } from '../kube/transport.ts'
 import type { Clock } from '../schemas/clock.ts'
-import { controlPlaneScope, labelKeys, scopeSelector, selectorWithControlPlane, type Scope } from './names.ts'
-import { countsTowards, isHeldBy, readSlot, type Lease, type NodeIdentity, type Slot } from './slot.ts'
+import { controlPlaneScope, scopeSelector, selectorWithControlPlane, type Scope } from './names.ts'
+import { countsTowards, isHeldBy, isLedger, readSlot, type Lease, type NodeIdentity, type Slot } from './slot.ts'
 
 /** The Leases of the agent's namespace. */
 export type Leases = { readonly transport: KubeTransport; readonly namespace: string; readonly clock: Clock }
@@ -73,7 +73,7 @@ async function listLeases(
 }
 
 function listingOf({ items, resourceVersion }: ListResult<Lease>, scope: Scope): ScopeListing {
-  const ledgers = items.filter(({ metadata }) => metadata.labels?.[labelKeys.slotKind] === 'ledger')
+  const ledgers = items.filter(isLedger)
   return { slots: slotsIn(items).filter((slot) => countsTowards(slot, scope)), ledgers, resourceVersion }
 }
 

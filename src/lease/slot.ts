@@ -6,6 +6,7 @@ import type { SlotPhase } from '../schemas/skyhook.ts'
 import {
   controlPlaneScope,
   indexedName,
+  isSlotName,
   labelKeys,
   nodeLabels,
   nodeSlotName,
@@ -79,13 +80,17 @@ const keys = {
   packages: `${apiGroup}/packages`,
 } as const
 
-/** The slot in a Lease; undefined if there is none. Whatever carries a slot's label counts as one, readable or not. */
+/**
+ * The slot in a Lease; undefined if there is none. Whatever has the labels of a slot and a name that follows from them
+ * counts as one, readable or not. Under another name nobody could give it back: it is a stray.
+ */
 export function readSlot(lease: Lease): Slot | undefined {
   const { metadata, spec } = lease
   const { labels = {}, annotations = {} } = metadata
   const kindLabel = labels[labelKeys.slotKind]
   if (kindLabel === undefined || kindLabel === 'ledger') return undefined
   const kind = slotKinds.find((candidate) => candidate === kindLabel) ?? 'other'
+  if (!isSlotName(metadata.name, kind, labels)) return undefined
   const indexed = parseIndexedName(metadata.name)
   const epoch = annotations[keys.epoch]
   return {
@@ -106,6 +111,16 @@ export function readSlot(lease: Lease): Slot | undefined {
     lease,
   }
 }
+
+/** Whether the Lease is the ledger of the Skyhook in its labels. */
+export function isLedger({ metadata: { name, labels = {} } }: Lease): boolean {
+  const { [labelKeys.name]: skyhook = '', [labelKeys.scope]: scope = '' } = labels
+  return labels[labelKeys.slotKind] === 'ledger' && name === `${skyhook}-${scope}.ledger`
+}
+
+/** Whether a Lease has the labels of a slot or ledger and another name. No agent has written it, and none counts it. */
+export const isStray = (lease: Lease): boolean =>
+  lease.metadata.labels?.[labelKeys.slotKind] !== undefined && !isLedger(lease) && readSlot(lease) === undefined
 
 /** Annotation of a slot: how many others of its scope were free when it was granted. Renewals keep it as it is. */
 export const othersFreeKey = `${apiGroup}/others-free-when-granted`

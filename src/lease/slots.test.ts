@@ -3,7 +3,16 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import type { Fault } from '../../test/fleet/api-server/faults.ts'
 import { leasesPath, type Sample, sampleServer } from '../../test/fleet/api-server/sample-server.ts'
 import type { SimObject } from '../../test/fleet/api-server/versions.ts'
-import { indexedName, labelKeys, ledgerLabels, ledgerName, nodeSlotName, skyhookScope, slotLabels } from './names.ts'
+import {
+  indexedName,
+  labelKeys,
+  ledgerLabels,
+  ledgerName,
+  nodeSlotName,
+  skyhookScope,
+  slotKinds,
+  slotLabels,
+} from './names.ts'
 import type { Limit } from './rule.ts'
 import { listScope, type Leases, type ScopeListing } from './slot-reads.ts'
 import { isHeldBy, type NodeIdentity, othersFreeAt, type SlotProgress, type Slot } from './slot.ts'
@@ -199,9 +208,19 @@ describe('acquire', () => {
   })
 
   test('slots without a holder count each', async () => {
-    for (const name of ['by-hand-1', 'by-hand-2'])
-      api.put(leasesPath, { metadata: { name, labels: slotLabels(scope, 'recovery', 'node-9') } })
+    for (const name of ['node-8', 'node-9'])
+      api.put(leasesPath, {
+        metadata: { name: nodeSlotName(scope, name), labels: slotLabels(scope, 'recovery', name) },
+      })
     expect(await acquire(leases, request(1, 2))).toMatchObject({ outcome: 'waiting' })
+  })
+
+  test.each(slotKinds)('a Lease with the labels of a slot and the name of a ledger takes no room: %s', async (kind) => {
+    api.put(leasesPath, {
+      metadata: { name: 'x-deadbeef.ledger', labels: slotLabels(scope, kind, 'node-1') },
+      spec: { holderIdentity: 'node-1' },
+    })
+    expect(await acquire(leases, request(1, 1))).toMatchObject({ outcome: 'held', slot: { index: 0 }, isNew: true })
   })
 
   test('an unreadable slot counts', async () => {

@@ -1,21 +1,26 @@
 /**
  * Every right of the chart's roles, tried with the token of node-a's agent on what belongs to node-b, on a real API
- * server. The table in chart/README.md says what comes of each; both and the roles have to agree.
+ * server. The table in chart/README.md says what comes of each; both and the roles have to agree. Every form of a Lease
+ * is in lease-attacks.test.ts.
  */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseAllDocuments } from 'yaml'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { ledgerAnnotation } from '../../src/lease/ledger.ts'
 import {
+  censusLeaseName,
   controlPlaneScope,
+  labelKeys,
   ledgerLabels,
   ledgerName,
   nodeLabels,
   type Scope,
+  type SkyhookIdentity,
   skyhookScope,
 } from '../../src/lease/names.ts'
 import { newLease, type SlotTarget } from '../../src/lease/slot.ts'
-import { censusLeaseName } from '../../src/lease/election-lease.ts'
+import { skyhookTypeMeta } from '../../src/schemas/api.ts'
 import { allowed, createPod, leases, merge, nodes, policies, refused, skyhooks, useAgents } from './agents.ts'
 import { chart, namespace, until, type Answer, type Json } from './chart-cluster.ts'
 
@@ -92,6 +97,19 @@ const ownSlot = (ofScope: Scope, target: SlotTarget): unknown => {
 }
 const create = (ofScope: Scope, target: SlotTarget) => () => agents.a('POST', leases, ownSlot(ofScope, target))
 const recovery = { kind: 'recovery' } as const
+/** A slot of node-b with another name. */
+const forged = (name: string): Json => ({
+  metadata: { ...(slot('demo-66666666.slot-0')['metadata'] as Json), name },
+  spec: { holderIdentity: 'node-b' },
+})
+const ledgerOf = (skyhook: SkyhookIdentity): Json => ({
+  metadata: {
+    name: ledgerName(skyhook),
+    labels: ledgerLabels(skyhook),
+    ownerReferences: [{ ...skyhookTypeMeta, name: skyhook.name, uid: skyhook.uid }],
+  },
+  spec: { holderIdentity: 'census' },
+})
 const hold = (lease: Json): unknown => Object.assign(lease['spec'] as Json, { holderIdentity: 'node-a' })
 
 /** The policy reads a cache: the refusal comes as soon as the API server has heard of the first slot. */
@@ -104,6 +122,7 @@ const awaitedRefusal = (ofScope: Scope, target: SlotTarget) => async () => {
 }
 
 const shared = 'a ledger, the election'
+const underSharedName = 'a slot under the name of a ledger or the election'
 const attacks: readonly Attack[] = [
   ...reads('nodes', 'any Node', nodes, 'node-b'),
   attack(
@@ -193,8 +212,52 @@ const attacks: readonly Attack[] = [
   attack('create leases', shared, () =>
     agents.a('POST', leases, { metadata: { name: censusLeaseName }, spec: { holderIdentity: 'node-a' } }),
   ),
+  attack('create leases', 'a ledger of a Skyhook that does not exist', () =>
+    agents.a('POST', leases, ledgerOf({ ...counted, uid: '77777777-b77f' })),
+  ),
+  attack(
+    'create leases',
+    underSharedName,
+    () => agents.a('POST', leases, forged('x-deadbeef.ledger')),
+    'may not write slot x-deadbeef.ledger for node node-b',
+  ),
+  attack(
+    'create leases',
+    underSharedName,
+    () => agents.a('POST', leases, forged(censusLeaseName)),
+    'only for itself or for nobody',
+  ),
+  attack(
+    'create leases',
+    'any other Lease, or one with a finalizer',
+    () => agents.a('POST', leases, { metadata: { name: 'free-deadbeef.ledger' }, spec: { holderIdentity: 'node-a' } }),
+    'exactly one owner',
+  ),
+  attack(
+    'create leases',
+    'any other Lease, or one with a finalizer',
+    () => {
+      const body = ownSlot(skyhookScope(counted, 'kept'), recovery) as { metadata: Json }
+      return agents.a('POST', leases, { ...body, metadata: { ...body.metadata, finalizers: ['example.com/x'] } })
+    },
+    'may not change finalizers',
+  ),
+  attack(
+    'update leases',
+    underSharedName,
+    put(`${leases}/${ledger}`, ({ metadata }) =>
+      Object.assign((metadata as Json)['labels'] as Json, { [labelKeys.slotKind]: 'slot' }),
+    ),
+    'may not touch slot',
+  ),
   attack('update leases', 'a slot of the other node', put(`${leases}/${slotOfB}`, hold), 'held by node node-b'),
-  attack('update leases', shared, put(`${leases}/${ledger}`, hold)),
+  attack(
+    'update leases',
+    shared,
+    put(`${leases}/${ledger}`, ({ metadata }) =>
+      Object.assign(metadata as Json, { annotations: { [ledgerAnnotation]: '' } }),
+    ),
+  ),
   attack(
     'delete leases',
     'a slot of the other node',
@@ -267,11 +330,10 @@ const policy: Json = {
 
 beforeAll(async () => {
   await createPod(agents.cluster, { place: 'default', name: 'shop', node: 'node-b' })
-  const ledgerOfAll = { metadata: { name: ledger, labels: ledgerLabels(counted) }, spec: { holderIdentity: 'node-b' } }
   const theirs = { metadata: { name: 'theirs' } }
   for (const answer of [
     await agents.b('POST', leases, slot(slotOfB)),
-    await agents.b('POST', leases, ledgerOfAll),
+    await agents.b('POST', leases, ledgerOf(counted)),
     await agents.cluster.admin('POST', events, event('theirs')),
     await agents.cluster.admin('POST', policies, policy),
     await agents.cluster.admin('POST', `/api/v1/namespaces/${namespace}/secrets`, theirs),

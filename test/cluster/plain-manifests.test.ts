@@ -113,13 +113,17 @@ test('helm continues what the plain manifests began', async () => {
   expect((after.body as Identified).metadata.uid).toBe((body as Identified).metadata.uid)
 })
 
-test('undeploy removes all of the manifests and no definition once there are no Skyhooks', async () => {
+test('undeploy removes no definitions and keeps what API servers follow, once there are no Skyhooks', async () => {
   await cluster.server.kubectl('delete', 'skyhooks', '--all')
   expect(await cluster.server.kubectl('get', '--ignore-not-found', '-o', 'name', '-f', manifestsFile)).toContain(
     'daemonset.apps/skyhookd',
   )
   await deploy('undeploy')
-  expect(await cluster.server.kubectl('get', '--ignore-not-found', '-o', 'name', '-f', manifestsFile)).toBe('')
+  const left = await cluster.server.kubectl('get', '--ignore-not-found', '-o', 'name', '-f', manifestsFile)
+  expect(left.split('\n').filter((line) => line !== '' && !line.includes('-follows-'))).toEqual([])
+  expect(left).toContain(
+    'validatingadmissionpolicybinding.admissionregistration.k8s.io/skyhookd-skyhook-follows-leases',
+  )
   expect(await cluster.admin('GET', skyhooks)).toMatchObject({ status: 200 })
   expect(await deploy('undeploy')).toBe('')
 })

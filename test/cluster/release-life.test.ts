@@ -1,5 +1,9 @@
 /** A release under another name in another namespace, from its installation to its end, with helm and a real API server. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { readCluster } from '../../src/cli/doctor/read/read-cluster.ts'
+import { systemClock } from '../../src/daemon/platform/system-clock.ts'
+import { skyhookScope } from '../../src/lease/names.ts'
+import { newLease } from '../../src/lease/slot.ts'
 import { startApiServer } from './api-server.ts'
 import { chart, startChartCluster, until, type ChartCluster, type Json } from './chart-cluster.ts'
 
@@ -19,9 +23,24 @@ const logLevel = async (): Promise<unknown> => {
 const statusOfRelease = async (): Promise<unknown> =>
   (JSON.parse(await helm('status', '-o', 'json')) as { info: { status: string } }).info.status
 
+/** What `helm test` says in the first seconds, but that it passes before its policy takes effect, within a second. */
+async function answersOfTest(): Promise<ReadonlySet<string>> {
+  const answers = new Set<string>()
+  const end = performance.now() + 2_000
+  while (performance.now() < end) {
+    const text = await helm('test').catch(String)
+    answers.add(/Phase: +(\w+)/.exec(text)?.[1] ?? /denied request: ([^:;\n]+)/.exec(text)?.[1] ?? text)
+  }
+  answers.delete('Succeeded')
+  return answers
+}
+const notReady = new Set(['no node runs an agent'])
+let firstAnswers: ReadonlySet<string>
+
 beforeAll(async () => {
   cluster = await startChartCluster(await startApiServer())
   await helm('install', chart, '--create-namespace')
+  firstAnswers = await answersOfTest()
 })
 afterAll(async () => await cluster?.stop())
 
@@ -64,6 +83,10 @@ describe('helm test', () => {
     })
   }
   const outcome = async (): Promise<string> => await helm('test').catch(String)
+
+  test('helm test says soon after an installation that no agent is ready', () => {
+    expect(firstAnswers).toEqual(notReady)
+  })
 
   test.each<[string, Json, string]>([
     ['no node runs an agent', { desiredNumberScheduled: 0, numberReady: 0 }, 'no node runs an agent'],
@@ -159,6 +182,54 @@ describe('helm uninstall', () => {
       ({ message }) => message.includes(skyhookName),
     )
   }
+})
+
+describe('a second installation on the same API server', () => {
+  const leases = `/apis/coordination.k8s.io/v1/namespaces/${place}/leases`
+
+  test('helm test says soon after a second installation that no agent is ready', async () => {
+    await helm('install', chart)
+    expect(await answersOfTest()).toEqual(notReady)
+  })
+
+  test('a node is refused a second slot of a scope', async () => {
+    const path = `/api/v1/namespaces/${place}`
+    const spec = { nodeName: 'node-1', serviceAccountName: name, containers: [{ name: 'agent', image: 'none' }] }
+    expect(await cluster.admin('POST', `${path}/pods`, { metadata: { name: 'agent' }, spec })).toMatchObject({
+      status: 201,
+    })
+    const boundObjectRef = { kind: 'Pod', apiVersion: 'v1', name: 'agent' }
+    const created = await cluster.admin('POST', `${path}/serviceaccounts/${name}/token`, { spec: { boundObjectRef } })
+    const agent = cluster.as((created.body as { status: { token: string } }).status.token)
+    const { body } = await cluster.admin('GET', '/api/v1/nodes/node-1')
+    const node = { name: 'node-1', uid: (body as { metadata: { uid: string } }).metadata.uid, bootId: '' }
+    const progress = { phase: 'working', generation: 1, packages: [] } as const
+    const slot = (index: number): unknown =>
+      newLease(skyhookScope({ name: 'kept', uid: 'x' }), { index }, node, progress, 0)
+    expect(await cluster.admin('POST', leases, slot(0))).toMatchObject({ status: 201 })
+    const refusal = await until(
+      async () => await agent('POST', `${leases}?dryRun=All`, slot(1)),
+      ({ status }) => status === 422,
+    )
+    expect(refusal.message).toContain(`'${name}-one-slot'`)
+  })
+
+  test('doctor tries the policies, and notices one that the API server does not ask', async () => {
+    const request = { namespace: place, clock: systemClock, signal: new AbortController().signal }
+    const tried = async (): Promise<unknown> => {
+      const { trials } = await readCluster(cluster.server.admin, request, [])
+      return trials.known
+        ? Object.fromEntries(trials.value.map(({ suffix, outcome }) => [suffix, outcome]))
+        : trials.why
+    }
+    const all = ['own-node', 'skyhooks-by-agents', 'own-slot', 'evictions', 'skyhook-resources', 'one-slot']
+    const refusing = Object.fromEntries(all.map((suffix) => [suffix, 'refused']))
+    expect(await tried()).toEqual(refusing)
+    const bindings = Array.from({ length: 16 }, (_, shard) => `${name}-one-slot-${shard}`)
+    await cluster.server.kubectl('delete', 'validatingadmissionpolicybindings', ...bindings)
+    const outcomes = await until(tried, (found) => JSON.stringify(found).includes('admitted'))
+    expect(outcomes).toEqual({ ...refusing, 'one-slot': 'admitted' })
+  })
 })
 
 function skyhook(called: string, ...finalizers: readonly string[]): Json {

@@ -1,26 +1,21 @@
 /** Which Leases an agent's token may write, on a real API server with the chart's roles and policies. */
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/daemon/platform/system-clock.ts'
-import {
-  bootstrapScope,
-  controlPlaneScope,
-  ledgerLabels,
-  ledgerName,
-  nodeLabels,
-  skyhookScope,
-  type Scope,
-} from '../../src/lease/names.ts'
+import { bootstrapScope, controlPlaneScope, nodeLabels, skyhookScope, type Scope } from '../../src/lease/names.ts'
+import { readLease, writeLease } from '../../src/lease/election-lease.ts'
+import { writeLedger } from '../../src/lease/ledger.ts'
+import { microTime } from '../../src/lease/slot.ts'
+import { listScope } from '../../src/lease/slot-reads.ts'
 import { acquire, type SlotRequest } from '../../src/lease/slot-acquisition.ts'
 import { createRecoverySlot, type AcquireOutcome } from '../../src/lease/slot-creation.ts'
 import { release, renew } from '../../src/lease/slots.ts'
-import { allowed, leases, merge, refused, useAgents, type NodeName } from './agents.ts'
+import { allowed, leases, refused, useAgents, type NodeName } from './agents.ts'
 import { namespace, type Json } from './chart-cluster.ts'
 
 const agents = useAgents()
 
 describe('slots', () => {
   const scope = '0a1b2c3d'
-  const counted = { name: 'demo', uid: '886eeb6f-b77f-45fe-b73e-b3dbbbd1780b' }
   const lease = (
     name: string,
     kind: string,
@@ -85,7 +80,7 @@ describe('slots', () => {
     [
       'another holder',
       () => lease(slot(1), 'slot', 'node-b', { owner: 'node-a' }),
-      /node node-a may not write slot demo-0a1b2c3d.slot-1 for node node-b/,
+      /may not write slot demo-.* for node node-b/,
     ],
     [
       'another owner',
@@ -97,126 +92,47 @@ describe('slots', () => {
       () => lease(slot(1), 'slot', 'node-a', { owners: [] }),
       /exactly one owner, Node node-a, and not none/,
     ],
-    [
-      'two owners',
-      () =>
-        lease(slot(1), 'slot', 'node-a', {
-          owners: (['node-a', 'node-b'] as const).map((name) => ({
-            apiVersion: 'v1',
-            kind: 'Node',
-            name,
-            uid: agents.uids[name],
-          })),
-        }),
-      /exactly one owner/,
-    ],
     ['a free name', () => lease('anything', 'slot', 'node-a'), /Lease anything of node node-a is no slot/],
+    ['a kind that its name does not have', () => lease(slot(1), 'recovery', 'node-a'), /slot-kind=recovery/],
     [
-      'the name of another scope',
-      () => lease('demo-99999999.slot-0', 'slot', 'node-a', { labels: { 'skyhook.nvidia.com/scope': scope } }),
-      /is no slot/,
-    ],
-    ['the name of another Skyhook', () => lease(`other-${scope}.slot-0`, 'slot', 'node-a'), /is no slot/],
-    ['a kind its name does not have', () => lease(slot(1), 'recovery', 'node-a'), /slot-kind=recovery/],
-    ['the name of another node', () => lease(`demo-${scope}.node-node-b`, 'recovery', 'node-a'), /is no slot/],
-    [
-      'a name by which it is counted elsewhere',
-      () => lease('control-plane.slot-0', 'control-plane', 'node-a'),
-      /is no slot/,
+      'the name of a ledger',
+      () => lease(`demo-${scope}.ledger`, 'ledger', 'node-a'),
+      /is no ledger: .*name=demo, scope=0a1b2c3d/,
     ],
     [
-      'another name in the scope of the control plane',
-      () => lease('control-plane.slot-1', 'control-plane', 'node-a', ofControlPlane),
-      /is no slot/,
+      'the name of the election',
+      () => lease('skyhookd-census', 'slot', 'node-a'),
+      /skyhookd-census only for itself or for nobody/,
+    ],
+    [
+      'a finalizer',
+      () => ({
+        ...lease(slot(1), 'slot', 'node-a'),
+        metadata: { ...(lease(slot(1), 'slot', 'node-a')['metadata'] as Json), finalizers: ['example.com/x'] },
+      }),
+      /may not change finalizers of Lease/,
     ],
     [
       'the shard of other nodes',
       () => lease(slot(1), 'slot', 'node-a', { labels: { 'skyhook.nvidia.com/node-shard': '3' } }),
       /must have the label skyhook.nvidia.com\/node-shard=6/,
     ],
-    ['an unknown kind', () => lease(slot(1), 'ledger', 'node-a'), /slot-kind=ledger/],
-    [
-      'the label of another node',
-      () => lease(slot(1), 'slot', 'node-a', { labels: { 'skyhook.nvidia.com/node': 'node-b' } }),
-      /must have the label skyhook.nvidia.com\/node=node-a and not node-b/,
-    ],
     [
       'no label of its node',
       () => lease(slot(1), 'slot', 'node-a', { labels: { 'skyhook.nvidia.com/node': undefined } }),
       /must have the label skyhook.nvidia.com\/node=node-a and not none/,
     ],
-    [
-      'no labels',
-      () =>
-        lease(slot(1), 'slot', 'node-a', {
-          labels: { 'skyhook.nvidia.com/name': undefined, 'skyhook.nvidia.com/scope': undefined },
-        }),
-      /is no slot/,
-    ],
-  ])('a node cannot create a slot with %s', async (_, body, words) => {
+  ])('a node that creates a slot with %s is told what is wrong', async (_, body, words) => {
     expect(await agents.a('POST', leases, body())).toEqual(refused(words))
   })
 
-  describe('held by another node', () => {
-    const name = slot(7)
-    beforeAll(async () => expect(await agents.b('POST', leases, lease(name, 'slot', 'node-b'))).toEqual(allowed))
-
-    test('a node cannot take over a slot of another node', async () => {
-      const body = await stored(name, ({ metadata, spec }) => {
-        spec['holderIdentity'] = 'node-a'
-        metadata['ownerReferences'] = [{ apiVersion: 'v1', kind: 'Node', name: 'node-a', uid: agents.uids['node-a'] }]
-      })
-      expect(await agents.a('PUT', `${leases}/${name}`, body)).toEqual(
-        refused('node node-a may not touch slot demo-0a1b2c3d.slot-7, which is held by node node-b'),
-      )
-    })
-
-    test('a node cannot write a slot of another node', async () => {
-      const body = await stored(name, ({ spec }) => Object.assign(spec, { leaseDurationSeconds: 1 }))
-      expect(await agents.a('PUT', `${leases}/${name}`, body)).toEqual(refused('held by node node-b'))
-    })
-
-    test('a node cannot delete a slot of another node', async () => {
-      expect(await agents.a('DELETE', `${leases}/${name}`)).toEqual(refused('held by node node-b'))
-    })
-
-    test('a late write cannot recreate a slot of another node', async () => {
-      const body = {
-        ...lease(slot(8, '88888888'), 'slot', 'node-b'),
-        apiVersion: 'coordination.k8s.io/v1',
-        kind: 'Lease',
-      }
-      expect(await agents.a('PUT', `${leases}/${slot(8, '88888888')}`, body)).toEqual(refused('may not write slot'))
-    })
-  })
-
-  test('a node cannot hand its slot to another node', async () => {
-    expect(await agents.a('POST', leases, lease(slot(2, '22222222'), 'slot', 'node-a'))).toEqual(allowed)
-    const body = await stored(slot(2, '22222222'), ({ spec }) => Object.assign(spec, { holderIdentity: 'node-b' }))
-    expect(await agents.a('PUT', `${leases}/${slot(2, '22222222')}`, body)).toEqual(refused('may not write slot'))
-  })
-
-  test.each([
-    ['compartment', 'gpu'],
-    ['scope', '99999999'],
-    ['slot-kind', 'unlimited'],
-  ])('a node cannot give its slot another %s', async (label, value) => {
+  test('a node that makes its slot one of another scope is told so', async () => {
     await agents.a('POST', leases, lease(slot(3, '33333333'), 'slot', 'node-a'))
     const body = await stored(slot(3, '33333333'), ({ metadata }) =>
-      Object.assign(metadata.labels, { [`skyhook.nvidia.com/${label}`]: value }),
+      Object.assign(metadata.labels, { 'skyhook.nvidia.com/compartment': 'gpu' }),
     )
     expect(await agents.a('PUT', `${leases}/${slot(3, '33333333')}`, body)).toEqual(
       refused(/may not make slot demo-33333333.slot-3 one of another Skyhook, compartment, scope or kind/),
-    )
-  })
-
-  test.each(['node', 'node-shard'])('a node cannot take the label %s off its slot', async (label) => {
-    await agents.a('POST', leases, lease(slot(3, '33333333'), 'slot', 'node-a'))
-    const body = await stored(slot(3, '33333333'), ({ metadata }) => {
-      delete metadata.labels[`skyhook.nvidia.com/${label}`]
-    })
-    expect(await agents.a('PUT', `${leases}/${slot(3, '33333333')}`, body)).toEqual(
-      refused(`must have the label skyhook.nvidia.com/${label}=`),
     )
   })
 
@@ -238,30 +154,9 @@ describe('slots', () => {
     expect(await label('node-a')).toEqual(allowed)
   })
 
-  test.each([
-    ['patched', 'PATCH', `${leases}/${slot(3, '33333333')}`],
-    ['deleted as a collection', 'DELETE', leases],
-    ["listed in the nodes' own namespace", 'GET', '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases'],
-  ])('slots cannot be %s', async (_, method, path) => {
-    expect(
-      await agents.a(method, path, method === 'PATCH' ? { spec: { leaseDurationSeconds: 1 } } : undefined, merge),
-    ).toEqual(refused(/cannot/))
-  })
-
-  test.each([
-    ['the ledger', ledgerName(counted), ledgerLabels(counted)],
-    ['the census election', 'skyhookd-census', {}],
-  ])('the elected agent writes %s', async (_, name, labels) => {
-    expect(await agents.a('POST', leases, { metadata: { name, labels }, spec: { holderIdentity: 'node-a' } })).toEqual(
-      allowed,
-    )
-    expect(
-      await agents.b(
-        'PUT',
-        `${leases}/${name}`,
-        await stored(name, ({ spec }) => Object.assign(spec, { holderIdentity: 'node-b' })),
-      ),
-    ).toEqual(allowed)
+  test("agents do not list the Leases in the nodes' own namespace", async () => {
+    const path = '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases'
+    expect(await agents.a('GET', path)).toEqual(refused(/cannot/))
   })
 })
 
@@ -286,6 +181,24 @@ describe("the agents' own requests", () => {
       transport.close()
     }
   }
+
+  test('the policies allow what each elected agent writes: the election and the ledger', async () => {
+    const ledger = { skyhookUID: skyhook.uid, generation: 1, applied: '', selectorHash: '', waiters: 0, countedAt: '' }
+    for (const name of ['node-a', 'node-b'] as const) {
+      const transport = await agents.transportOf(name)
+      const port = { transport, namespace, clock: systemClock }
+      const found = (await listScope(port, skyhookScope(skyhook))).ledgers[0]
+      const counted = { v: 1, ...ledger, compartments: { '': { matched: 2, completed: 0 } } } as const
+      expect(await writeLedger(port, { skyhook, found }, counted)).toMatchObject({ outcome: 'written' })
+      const limits = { signal: new AbortController().signal }
+      const change = { isNewTerm: true, renewTime: microTime(0), leaseDurationMs: 1_000 }
+      for (const holder of [name, '']) {
+        const lease = await readLease(port, 'store', limits)
+        expect(await writeLease(port, lease, { ...change, holder }, limits)).toBeDefined()
+      }
+      transport.close()
+    }
+  })
 
   test.each<[string, Scope, 'acquire' | 'adopt']>([
     ['a slot', skyhookScope(skyhook), 'acquire'],

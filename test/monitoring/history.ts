@@ -1,5 +1,5 @@
 /** The recorded history of a cluster: what its objects said at any time of the recording. */
-import { censusLeaseName } from '../../src/lease/election-lease.ts'
+import { censusLeaseName } from '../../src/lease/names.ts'
 import { cordonKey, nodeStateKey, reasonKey, statusKey } from '../../src/schemas/annotations.ts'
 import { isObject, parseJson } from '../../src/schemas/json.ts'
 import type { ObjectMeta } from '../../src/schemas/kubernetes.ts'

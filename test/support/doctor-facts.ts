@@ -68,6 +68,7 @@ export const fitCluster: ClusterFacts = {
     nodes: known([nodeOf('n1'), nodeOf('n2')]),
     slots: known([slotOf('n1')]),
     ledgers: known([]),
+    strays: known([]),
     agents: known([agentOn('n1'), agentOn('n2')]),
     daemonSet: known({
       name: 'skyhookd',
@@ -99,6 +100,7 @@ export const fitCluster: ClusterFacts = {
       })),
     ),
   ),
+  trials: known(expectedPolicies.map(({ suffix }) => ({ suffix, outcome: 'refused' }))),
   flowSchemas: known(
     levelSuffixes.map((suffix) => ({
       name: `skyhookd-${suffix}`,

@@ -25,7 +25,7 @@ const scope = skyhookScope(skyhook)
 export const slotAt = (index: number): string => indexedName(scope, index)
 export const [slot0, slot1] = [slotAt(0), slotAt(1)]
 /** It has no index. */
-export const recoverySlot = nodeSlotName(scope, 'x')
+export const recoverySlot = nodeSlotName(scope, 'other')
 /** Of the nodes that no compartment of the policy selects. */
 export const batchScope = skyhookScope(skyhook, '__default__', ['__default__'])
 export const batchSlot = indexedName(batchScope, 0)
@@ -131,7 +131,11 @@ export async function createSlotLineScene(options: SceneOptions) {
   /** Another node creates the slot, while so many others are free. */
   async function take(slot: string, kind: 'slot' | 'recovery' = 'slot', othersFree = 0): Promise<void> {
     const annotations = othersFree === 0 ? {} : { [othersFreeKey]: String(othersFree) }
-    const metadata = { name: slot, labels: slotLabels(scope, kind, 'other'), annotations }
+    const metadata = {
+      name: slot,
+      labels: slotLabels(slot === batchSlot ? batchScope : scope, kind, 'other'),
+      annotations,
+    }
     await admin.json('POST', path, { body: { metadata, spec: { holderIdentity: 'other' } } })
   }
   /** The other node deletes it. */

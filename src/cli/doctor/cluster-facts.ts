@@ -17,6 +17,8 @@ export type ClusterFacts = {
   readonly definitions: Known<ReadonlyMap<string, DefinitionFacts | undefined>>
   readonly policies: Known<readonly PolicyFacts[]>
   readonly bindings: Known<readonly BindingFacts[]>
+  /** Of the policies that could be tried. */
+  readonly trials: Known<readonly PolicyTrial[]>
   readonly flowSchemas: Known<readonly FlowSchemaFacts[]>
   /** Names of the priority levels. */
   readonly priorityLevels: Known<readonly string[]>
@@ -58,6 +60,9 @@ export type BindingFacts = {
   readonly policy: string
   readonly actions: readonly string[]
 }
+
+/** What came of a request that the policy is to refuse. `suffix`: what follows the name of the release. */
+export type PolicyTrial = { readonly suffix: string; readonly outcome: 'refused' | 'admitted' }
 
 export type FlowSchemaFacts = {
   readonly name: string

@@ -119,6 +119,17 @@ const rows: readonly [FindingId, string, Partial<ClusterFacts>, RegExp][] = [
     /has the actions Audit, not Deny/,
   ],
   [
+    'policy-not-enforced',
+    'a policy that the API server does not ask',
+    {
+      trials: known([
+        { suffix: 'own-node', outcome: 'refused' },
+        { suffix: 'one-slot', outcome: 'admitted' },
+      ]),
+    },
+    /^the API server admits what ValidatingAdmissionPolicy skyhookd-one-slot is to refuse, tried by a dry run$/,
+  ],
+  [
     'policy-other-user',
     'agents of another ServiceAccount',
     { ...installed({ serviceAccount: 'mine' }), flowSchemas: unknown('x') },
@@ -258,6 +269,16 @@ const rows: readonly [FindingId, string, Partial<ClusterFacts>, RegExp][] = [
     'a slot that nobody renews',
     withFleet({ slots: known([slotOf('n1', { renewedAtMs: nowMs - 3_600_000 })]) }),
     /^1 slot that their holders do not renew/,
+  ],
+  [
+    'slot-forged',
+    'a slot under the name of a ledger',
+    withFleet({
+      strays: known([
+        { ...slotOf('n1').lease, metadata: { ...slotOf('n1').lease.metadata, name: 'x-deadbeef.ledger' } },
+      ]),
+    }),
+    /^1 Lease with labels of a slot under another name: x-deadbeef.ledger$/,
   ],
   [
     'host-error',
@@ -404,7 +425,7 @@ test('the text has a line for each check, with id, remedy and command of each fi
                       ERROR kubernetes-too-old: the API server runs v1.20.0, agents need v1.30 or later
                         remedy: upgrade Kubernetes: what confines each agent to its own node does not exist before
 permissions  unknown  unknown: you may not ask
-policies     ok       8 policies of release skyhookd
+policies     ok       8 policies of release skyhookd, 8 of them tried
 definitions  ok       those of version source
 priority     ok       skyhookd-acting, skyhookd-waiting
 agents       ok       2 nodes, 2 Ready agents in the cluster

@@ -19,6 +19,10 @@ export const catalogue = {
   'policy-missing': { severity: 'error', meaning: 'An admission policy of the chart is not there.' },
   'policy-unbound': { severity: 'error', meaning: 'An admission policy refuses nothing: its binding is missing.' },
   'policy-not-denying': { severity: 'error', meaning: 'The binding of an admission policy does not deny.' },
+  'policy-not-enforced': {
+    severity: 'error',
+    meaning: 'An admission policy is there and bound, and the API server admits what it is to refuse.',
+  },
   'policy-other-user': { severity: 'error', meaning: 'An admission policy is about another user than the agents.' },
   'policy-fails-open': { severity: 'warning', meaning: 'An admission policy that fails lets requests pass.' },
   'definition-missing': { severity: 'error', meaning: 'A resource definition is not there.' },
@@ -51,6 +55,10 @@ export const catalogue = {
   'slot-of-former-node': { severity: 'warning', meaning: 'A slot is of an earlier registration of its Node.' },
   'slot-without-skyhook': { severity: 'warning', meaning: 'A slot belongs to a Skyhook that does not exist.' },
   'slot-not-renewed': { severity: 'error', meaning: 'The holder of a slot does not renew it, and it counts.' },
+  'slot-forged': {
+    severity: 'error',
+    meaning: 'A Lease has the labels of a slot or ledger and the name of none. No agent has written or counts it.',
+  },
   'host-error': { severity: 'error', meaning: 'Something on a host keeps its agent from starting work.' },
   'host-warning': { severity: 'warning', meaning: 'Something on a host limits what packages can do.' },
   'host-platform': { severity: 'error', meaning: 'Agents do not run on this system or architecture.' },

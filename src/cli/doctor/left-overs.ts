@@ -163,6 +163,26 @@ export function checkSlots(fleet: Fleet, suspicions: readonly Suspicion[], node?
       }),
     ]
   })
+  findings.push(...forgedSlots(fleet, node))
   const count = slots.known ? slots.value.filter(({ holder }) => node === undefined || holder === node).length : 0
   return checkOf('slots', { findings, unknown, about: counted(count, 'slot') })
+}
+
+function forgedSlots({ namespace, strays }: Fleet, node: string | undefined): readonly Finding[] {
+  const found = (strays.known ? strays.value : []).filter(
+    ({ spec, metadata }) =>
+      node === undefined || [spec?.holderIdentity, metadata.labels?.[labelKeys.node]].includes(node),
+  )
+  if (found.length === 0) return []
+  const names = found.map(({ metadata }) => metadata.name)
+  return [
+    finding('slot-forged', {
+      message: `${counted(found.length, 'Lease')} with labels of a slot under another name: ${named(names)}`,
+      remedy:
+        'somebody who may write Leases there has written them, and the API server may refuse slots beside them: ' +
+        'find out who, then delete them',
+      command: `kubectl -n ${namespace} delete leases ${names.join(' ')}`,
+      objects: names.map((name) => ({ kind: 'Lease', namespace, name })),
+    }),
+  ]
 }

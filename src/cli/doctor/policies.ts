@@ -1,5 +1,5 @@
 /** Whether the admission policies that confine each agent to its own node are there, bound, and about the agents. */
-import { agentUser, type BindingFacts, type ClusterFacts, type PolicyFacts } from './cluster-facts.ts'
+import { agentUser, type BindingFacts, type ClusterFacts, type PolicyFacts, type PolicyTrial } from './cluster-facts.ts'
 import { type Check, checkOf, counted, type Finding, finding, type ObjectName } from './finding.ts'
 
 export type ExpectedPolicy = {
@@ -27,26 +27,33 @@ export const expectedPolicies: readonly ExpectedPolicy[] = [
 const kind = 'ValidatingAdmissionPolicy'
 const again = 'apply the chart again: without it, the token of one agent reaches what belongs to other nodes'
 
-export function checkPolicies({ policies, bindings, installation }: ClusterFacts): Check {
+export function checkPolicies({ policies, bindings, installation, trials }: ClusterFacts): Check {
   const unknown = [
     ...(policies.known ? [] : [policies.why]),
     ...(bindings.known ? [] : [bindings.why]),
+    ...(trials.known ? [] : [trials.why]),
     ...(installation.known ? [] : [`names of the policies: ${installation.why}`]),
   ]
   if (!policies.known || !installation.known || installation.value === undefined)
     return checkOf('policies', { unknown })
   const { name: release } = installation.value
+  const trialOf = ({ suffix }: ExpectedPolicy): PolicyTrial | undefined =>
+    trials.known ? trials.value.find((one) => one.suffix === suffix) : undefined
   const user = agentUser(installation.value)
   const findings = expectedPolicies.flatMap((expected) => {
     const name = `${release}-${expected.suffix}`
     const found = policies.value.find((one) => one.name === name)
     if (found === undefined) return [missing(name)]
-    return [
+    const written = [
       ...policyFindings(found, expected, user),
       ...(bindings.known ? bindingFindings(name, expected, bindings.value) : []),
     ]
+    const isAdmitting = trialOf(expected)?.outcome === 'admitted'
+    return written.length === 0 && isAdmitting ? [notEnforced(name)] : written
   })
-  return checkOf('policies', { findings, unknown, about: `${expectedPolicies.length} policies of release ${release}` })
+  const count = expectedPolicies.filter((one) => trialOf(one) !== undefined).length
+  const about = `${expectedPolicies.length} policies of release ${release}, ${count} of them tried`
+  return checkOf('policies', { findings, unknown, about })
 }
 
 const missing = (name: string): Finding =>
@@ -54,6 +61,16 @@ const missing = (name: string): Finding =>
     message: `there is no ${kind} ${name}`,
     remedy: again,
     command: 'kubectl get validatingadmissionpolicies',
+    objects: [{ kind, name }],
+  })
+
+const notEnforced = (name: string): Finding =>
+  finding('policy-not-enforced', {
+    message: `the API server admits what ${kind} ${name} is to refuse, tried by a dry run`,
+    remedy:
+      'restart each kube-apiserver: after an uninstall of an older release it no longer follows what the policy ' +
+      'compares (kubernetes/kubernetes#130887). If it stays so, apply the chart again',
+    command: `kubectl get validatingadmissionpolicy ${name} -o yaml`,
     objects: [{ kind, name }],
   })
 

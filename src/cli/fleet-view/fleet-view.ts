@@ -22,6 +22,8 @@ export type FleetView<Node> = {
   readonly slots: Known<readonly Slot[]>
   /** Leases in which the census publishes what it counted. */
   readonly ledgers: Known<readonly Lease[]>
+  /** Leases with the labels of one of these and another name: nobody counts them. */
+  readonly strays: Known<readonly Lease[]>
   readonly agents: Known<readonly AgentPod[]>
   /** Undefined: the namespace has none. */
   readonly daemonSet: Known<AgentDaemonSet | undefined>

@@ -3,7 +3,7 @@ import { type KubeObject, metadataOnlyListAccept } from '../../kube/objects.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
 import { labelKeys } from '../../lease/names.ts'
 import { leasesPathOf } from '../../lease/slot-reads.ts'
-import { readSlot, type Lease } from '../../lease/slot.ts'
+import { isLedger, isStray, readSlot, type Lease } from '../../lease/slot.ts'
 import { policiesPath, skyhooksPath } from '../../schemas/api.ts'
 import type { Clock } from '../../schemas/clock.ts'
 import type { DeploymentPolicy } from '../../schemas/deployment-policy.ts'
@@ -69,7 +69,6 @@ export async function readFleet<Node>(transport: KubeTransport, request: FleetRe
     }),
   ])
   const found = settings.known ? settings.value.find((one) => one !== undefined) : undefined
-  const isLedger = ({ metadata }: Lease): boolean => metadata.labels?.[labelKeys.slotKind] === 'ledger'
   return {
     takenAtMs: clock.wallMs(),
     namespace,
@@ -78,6 +77,7 @@ export async function readFleet<Node>(transport: KubeTransport, request: FleetRe
     nodes,
     slots: leases.known ? known(leases.value.flatMap((lease) => readSlot(lease) ?? [])) : leases,
     ledgers: leases.known ? known(leases.value.filter(isLedger)) : leases,
+    strays: leases.known ? known(leases.value.filter(isStray)) : leases,
     agents,
     daemonSet: daemonSets.known ? known(daemonSets.value[0]) : daemonSets,
     settings: found ? known(found) : settings.known ? unknown(`no ConfigMap ${inNamespace} has settings`) : settings,

@@ -53,6 +53,7 @@ const fleetWith = (more: Partial<FleetView<NodeRow>>): FleetView<NodeRow> => ({
   nodes: known([]),
   slots: known([]),
   ledgers: known([]),
+  strays: known([]),
   agents: known([]),
   daemonSet: known(undefined),
   settings: unknown('not read'),

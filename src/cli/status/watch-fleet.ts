@@ -11,7 +11,7 @@ import {
 import type { KubeTransport } from '../../kube/transport.ts'
 import { labelKeys } from '../../lease/names.ts'
 import { leasesPathOf } from '../../lease/slot-reads.ts'
-import { type Lease, readSlot } from '../../lease/slot.ts'
+import { isLedger, isStray, type Lease, readSlot } from '../../lease/slot.ts'
 import { skyhooksPath } from '../../schemas/api.ts'
 import { type Clock, type Random, sleep } from '../../schemas/clock.ts'
 import { messageOf } from '../../schemas/json.ts'
@@ -97,7 +97,6 @@ export async function watchFleet(watch: FleetWatch): Promise<never> {
   })
   const view = (): FleetView<NodeRow> => {
     const held = valuesOf(leases, `Leases in namespace ${namespace}`)
-    const isLedger = ({ metadata }: Lease): boolean => metadata.labels?.[labelKeys.slotKind] === 'ledger'
     const agents = mapped(valuesOf(pods, `Pods in namespace ${namespace}`), ({ agent }) => agent)
     return {
       ...first,
@@ -106,6 +105,7 @@ export async function watchFleet(watch: FleetWatch): Promise<never> {
       nodes: mapped(valuesOf(nodes, 'Nodes'), ({ row }) => row),
       slots: mapped(held, readSlot),
       ledgers: mapped(held, (lease) => (isLedger(lease) ? lease : undefined)),
+      strays: mapped(held, (lease) => (isStray(lease) ? lease : undefined)),
       agents: agents.known ? known([...agents.value, ...departed.agents(nowMs())]) : agents,
     }
   }

@@ -1,11 +1,12 @@
 import { expect, test } from 'vitest'
-import { skyhookScope, slotLabels } from '../../lease/names.ts'
+import { indexedName, skyhookScope, slotLabels } from '../../lease/names.ts'
 import { readSlot, type Slot } from '../../lease/slot.ts'
 import * as slotBook from './slot-book.ts'
 
 function slotIn(name: string, resourceVersion = '1'): Slot {
-  const labels = slotLabels(skyhookScope({ name, uid: `${name}-uid` }), 'slot', 'node-1')
-  const slot = readSlot({ metadata: { name, uid: `${name}-uid`, resourceVersion, labels } })
+  const scope = skyhookScope({ name, uid: `${name}-uid` })
+  const labels = slotLabels(scope, 'slot', 'node-1')
+  const slot = readSlot({ metadata: { name: indexedName(scope, 0), uid: `${name}-uid`, resourceVersion, labels } })
   if (!slot) throw new Error('not a slot')
   return slot
 }

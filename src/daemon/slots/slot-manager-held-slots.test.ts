@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { leasesPath } from '../../../test/fleet/api-server/sample-server.ts'
 import { heldBy, isHolding, nodeOf, startSlotManagerScene } from '../../../test/support/slot-manager-scene.ts'
-import { skyhookScope, slotLabels } from '../../lease/names.ts'
+import { indexedName, skyhookScope, slotLabels } from '../../lease/names.ts'
 import { known } from '../../stages/model/snapshot.ts'
 
 test('the held slots are unknown until the Leases are listed', async () => {
@@ -93,32 +93,34 @@ describe('the watch of own slots', () => {
     const { metadata } = putSkyhook()
     await api.eventually(() => expect(api.server.openWatches()).toBe(2))
     /** A slot of n1, which has not requested it. */
-    const putSlot = (name: string, nodeUid: string): unknown =>
+    const scope = skyhookScope({ name: 's', uid: metadata.uid })
+    const name = indexedName(scope, 0)
+    const putSlot = (nodeUid: string): unknown =>
       api.put(leasesPath, {
         metadata: {
           name,
-          labels: slotLabels(skyhookScope({ name: 's', uid: metadata.uid }), 'slot', 'n1'),
+          labels: slotLabels(scope, 'slot', 'n1'),
           annotations: { 'skyhook.nvidia.com/node-uid': nodeUid, 'skyhook.nvidia.com/phase': 'working' },
         },
         spec: { holderIdentity: 'n1' },
       })
-    return { ...scene, putSlot }
+    return { ...scene, putSlot, name }
   }
 
   test('the watch shows a slot that appears without a request, and wakes the loop', async () => {
     const { api, first, second, putSlot, wakes } = await startWatchedScene()
-    putSlot('late', 'n1-uid')
+    putSlot('n1-uid')
     await api.eventually(() => expect(isHolding(first)).toBe(true))
     expect(heldBy(first)).toMatchObject({ skyhook: 's', ownership: 'seen', isFormer: false })
     expect([wakes() > 0, isHolding(second)]).toEqual([true, false])
   })
 
   test('the watch shows a slot of an earlier registration, and it can be released', async () => {
-    const { api, first, putSlot } = await startWatchedScene()
-    putSlot('former', 'n1-before')
+    const { api, first, putSlot, name } = await startWatchedScene()
+    putSlot('n1-before')
     await api.eventually(() => expect(isHolding(first)).toBe(true))
     expect(heldBy(first).isFormer).toBe(true)
     await first.release(heldBy(first))
-    expect([isHolding(first), api.get(leasesPath, 'former')]).toEqual([false, undefined])
+    expect([isHolding(first), api.get(leasesPath, name)]).toEqual([false, undefined])
   })
 })

@@ -1,5 +1,5 @@
 /** Faults of the agent's process, its version, its network and the disk and bus that it uses. */
-import { censusLeaseName } from '../../../src/lease/election-lease.ts'
+import { censusLeaseName } from '../../../src/lease/names.ts'
 import type { ActionKind } from './action-kind.ts'
 
 /** Faults that only replace the agent. */

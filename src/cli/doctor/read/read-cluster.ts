@@ -3,7 +3,7 @@ import { getIfExists } from '../../../kube/get.ts'
 import { listAll } from '../../../kube/list.ts'
 import type { KubeObject } from '../../../kube/objects.ts'
 import type { KubeTransport } from '../../../kube/transport.ts'
-import { censusLeaseName } from '../../../lease/election-lease.ts'
+import { censusLeaseName } from '../../../lease/names.ts'
 import { leasesPathOf } from '../../../lease/slot-reads.ts'
 import type { Lease } from '../../../lease/slot.ts'
 import type { Clock } from '../../../schemas/clock.ts'
@@ -16,6 +16,7 @@ import { agentSelector, readFleet } from '../../fleet-view/read-fleet.ts'
 import { readable } from '../../fleet-view/readable.ts'
 import type { ClusterFacts, Installation } from '../cluster-facts.ts'
 import { readAccess } from './read-access.ts'
+import { tryPolicies } from './try-policies.ts'
 import { bindingOf, type DefinitionObject, definitionOf, flowSchemaOf, installationOf, policyOf } from './project.ts'
 
 export type ClusterRequest = { readonly namespace: string; readonly clock: Clock; readonly signal: AbortSignal }
@@ -73,6 +74,7 @@ export async function readCluster(
     priorityLevels: levels,
     election,
     access: await accessOf(transport, installation, signal),
+    trials: await trialsOf(transport, request, { fleet, installation, policies }),
   }
 }
 
@@ -87,6 +89,21 @@ async function accessOf(
   if (!installation.known) return unknown(`the ServiceAccount of the agents: ${installation.why}`)
   if (installation.value === undefined) return unknown('there are no agents')
   return await readAccess(transport, installation.value, signal)
+}
+
+async function trialsOf(
+  transport: KubeTransport,
+  request: ClusterRequest,
+  { fleet, installation, policies }: Pick<ClusterFacts, 'fleet' | 'installation' | 'policies'>,
+): Promise<ClusterFacts['trials']> {
+  if (!installation.known) return unknown(`trials of the policies: ${installation.why}`)
+  if (!policies.known) return unknown(`trials of the policies: ${policies.why}`)
+  if (installation.value === undefined) return unknown('there are no agents')
+  return await tryPolicies(transport, request, {
+    fleet,
+    installation: installation.value,
+    policies: policies.value,
+  })
 }
 
 async function readDefinitions(
