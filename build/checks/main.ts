@@ -3,6 +3,7 @@ import { wrongNames } from './docs.ts'
 import { failureModeProblems } from './failure-modes.ts'
 import { modulePageProblems } from './module-page.ts'
 import { missingFiles } from './named-files.ts'
+import { securityPageProblems } from './security-page.ts'
 import { workingTree } from './working-tree.ts'
 import { unitTestProblems } from './unit-tests.ts'
 
@@ -12,6 +13,7 @@ const problems = [
   ...wrongNames(repository),
   ...modulePageProblems(repository),
   ...failureModeProblems(repository),
+  ...securityPageProblems(repository),
   ...unitTestProblems(repository),
 ]
 for (const problem of problems) console.log(problem)
