@@ -1,23 +1,7 @@
 /** Runs the parts of `make test` and counts what they found. */
 import { spawn } from 'node:child_process'
-import { readFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
-
-type Report = {
-  readonly numPassedTests: number
-  readonly numFailedTests: number
-  readonly testResults: readonly {
-    readonly name: string
-    readonly startTime: number
-    readonly endTime: number
-    readonly status: string
-    readonly assertionResults: readonly {
-      readonly fullName: string
-      readonly status: string
-      readonly failureMessages?: readonly string[]
-    }[]
-  }[]
-}
+import { type Failure, failuresOf, readReport, type Report, reportOptions } from './vitest-report.ts'
 
 export type Command = readonly [string, ...string[]]
 
@@ -100,7 +84,7 @@ export function collectResults(folder: string): Results {
         const names = [projects].flat()
         const name = `${names.join(' and ')} tests`
         const file = join(folder, `${names.join('-')}.json`)
-        const options = ['--reporter=default', '--reporter=json', `--outputFile.json=${file}`, ...parameters]
+        const options = [...reportOptions(file), ...parameters]
         const chosen = names.flatMap((project) => ['--project', project])
         const end = await run(['vitest', 'run', ...chosen, ...options], env, true)
         ended(name, 'ended', end, true)
@@ -111,7 +95,7 @@ export function collectResults(folder: string): Results {
         }
         passed += report.numPassedTests
         failed += report.numFailedTests
-        failures.push(...failuresOf(report))
+        failures.push(...failuresOf(report).map(failureText))
         files.push(...filesOf(report))
         if (!end.isGood && report.numFailedTests === 0) fail(`${name}: a file could not be loaded`)
         return passedFiles(report)
@@ -205,23 +189,8 @@ export function runProgram([program, ...parameters]: Command, env: Environment, 
   })
 }
 
-function readReport(file: string): Report | undefined {
-  try {
-    return JSON.parse(readFileSync(file, 'utf8')) as Report
-  } catch {
-    return undefined
-  }
-}
-
 const passedFiles = ({ testResults }: Report): string[] =>
   testResults.filter(({ status }) => status === 'passed').map(({ name }) => relative(process.cwd(), name))
 
-const failuresOf = ({ testResults }: Report): string[] =>
-  testResults.flatMap(({ name, assertionResults }) =>
-    assertionResults
-      .filter(({ status }) => status === 'failed')
-      .map(({ fullName, failureMessages }) => {
-        const why = (failureMessages?.[0] ?? '').split('\n').slice(0, messageLines)
-        return [`${relative(process.cwd(), name)}: ${fullName}`, ...why].join('\n    ')
-      }),
-  )
+const failureText = ({ file, fullName, message }: Failure): string =>
+  [`${file}: ${fullName}`, ...message.split('\n').slice(0, messageLines)].join('\n    ')

@@ -15,11 +15,11 @@ import {
   recordedRuns,
   recordText,
   skippedOf,
-  type Tests,
   withRows,
 } from '../support/host-runs.ts'
 import { headCommit, isTreeChanged } from '../../build/test/git.ts'
 import { runProgram } from '../../build/test/results.ts'
+import { readReport, reportOptions } from '../../build/test/vitest-report.ts'
 
 const usage = `usage: node test/host/campaign.ts [--os NAME] [--rest] [--minutes N]
 
@@ -44,12 +44,11 @@ async function runFile({ os, file }: PlannedRun): Promise<HostRun | undefined> {
   const folder = mkdtempSync(join(tmpdir(), 'hosts-'))
   const report = join(folder, 'report.json')
   try {
-    const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`]
-    const command = ['vitest', 'run', '--project', 'hosts', file, ...reporters] as const
+    const command = ['vitest', 'run', '--project', 'hosts', file, ...reportOptions(report)] as const
     const { isGood } = await runProgram(command, { HOST_OS: os }, true)
-    if (!isGood) return undefined
-    const { testResults } = JSON.parse(readFileSync(report, 'utf8')) as { testResults: { assertionResults: Tests }[] }
-    const tests = testResults.flatMap(({ assertionResults }) => assertionResults)
+    const result = readReport(report)
+    if (!isGood || result === undefined) return undefined
+    const tests = result.testResults.flatMap(({ assertionResults }) => assertionResults)
     const passed = tests.filter(({ status }) => status === 'passed').length
     return { os, file, commit, passed, skipped: skippedOf(file, tests) }
   } finally {

@@ -3,14 +3,17 @@
  * disks of the machines: Debian's packages are installed into them.
  */
 import { spawnSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { openPassed } from '../../build/campaigns.ts'
 import { type Machine, type MachineOptions, startMachine, type Suite, suites } from './machine.ts'
 
-const usage = `usage: node test/machine/campaign.ts [--sample] [--suite bookworm|trixie]
+const usage = `usage: node test/machine/campaign.ts [--sample] [--suite bookworm|trixie] [--hosts NAME]
 
   --sample       one host of the sandbox, in a machine that has the packages it needs: some minutes
   --suite NAME   only in a machine of this Debian; without it in each
+  --hosts NAME   instead: the main job and the tests of hosts on this base disk of the sandbox, on cgroup v2, and their
+                 row of the table in docs/usage/install.md
 `
 
 /** A title, and what root's shell does in the checkout. */
@@ -67,6 +70,15 @@ const newcomer: Part = {
   ],
 }
 
+const page = 'docs/usage/install.md'
+
+const hosts = (os: string): Part => ({
+  machine: { isPrepared: true, cacheParts: [`base-${os}-????????????`, 'docker-registry', 'bin/kubernetes-*'] },
+  steps: [
+    [`the main job and the tests of hosts on ${os}`, `make deps && node test/host/campaign.ts --rest --os ${os}`],
+  ],
+})
+
 let passed = 0
 let failed = 0
 
@@ -86,13 +98,14 @@ async function runStep(machine: Machine, suite: Suite, [title, command]: Step): 
   return isGood
 }
 
-/** False as soon as a step has failed: the next ones build upon it. */
-async function runPart(part: Part, suite: Suite): Promise<boolean> {
+/** False as soon as a step has failed: the next ones build upon it. `kept`: files that it leaves in this checkout. */
+async function runPart(part: Part, suite: Suite, kept: readonly string[] = []): Promise<boolean> {
   const machine = await startMachine({ ...part.machine, suite })
   try {
     const speed = machine.isEmulated ? ', emulated' : ''
     console.log(`a machine of Debian ${suite}${speed}, up after ${(machine.bootMs / 1_000).toFixed(0)} s`)
     for (const step of part.steps) if (!(await runStep(machine, suite, step))) return false
+    for (const path of kept) writeFileSync(path, await machine.read(path))
     return true
   } finally {
     await machine.stop()
@@ -116,7 +129,12 @@ function installQemu(): void {
 
 async function main(): Promise<number> {
   const { values } = parseArgs({
-    options: { sample: { type: 'boolean' }, suite: { type: 'string' }, help: { type: 'boolean' } },
+    options: {
+      sample: { type: 'boolean' },
+      suite: { type: 'string' },
+      hosts: { type: 'string' },
+      help: { type: 'boolean' },
+    },
   })
   if (values.help === true) {
     console.log(usage)
@@ -126,7 +144,9 @@ async function main(): Promise<number> {
   if (chosen.length === 0) throw new Error(`--suite ${values.suite}: take one of ${suites.join(', ')}`)
   installQemu()
   const record = await openPassed('machine')
-  if (values.sample === true) await runPart(sample, values.suite === undefined ? 'trixie' : (chosen[0] ?? 'trixie'))
+  if (values.hosts !== undefined) await runPart(hosts(values.hosts), chosen.at(-1) ?? 'trixie', [page])
+  else if (values.sample === true)
+    await runPart(sample, values.suite === undefined ? 'trixie' : (chosen[0] ?? 'trixie'))
   else for (const suite of chosen) if (await runPart(newcomer, suite)) record.add(suite)
   console.log(`${passed} passed, ${failed} failed`)
   return failed === 0 ? 0 : 1

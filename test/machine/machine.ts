@@ -2,11 +2,12 @@
  * A virtual machine of an ordinary Debian: systemd as first process, cgroup v2 alone, a kernel of its own. Emulated
  * where the processor has no virtualization, which takes ten times as long. What it writes is forgotten at its end.
  */
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process'
 import { accessSync, constants, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
 
 export const suites = ['bookworm', 'trixie'] as const
 export type Suite = (typeof suites)[number]
@@ -25,6 +26,8 @@ export type Machine = {
   readonly bootMs: number
   /** In the checkout, by root's shell; output goes to this process's own. Resolves with the exit code. */
   run(command: string): Promise<number>
+  /** A file of the checkout. @throws where it cannot be read */
+  read(path: string): Promise<string>
   stop(): Promise<void>
 }
 
@@ -91,8 +94,9 @@ export async function startMachine({ suite, isPrepared, cacheParts }: MachineOpt
       'ServerAliveInterval=30',
     ]
     const ssh = ['-q', '-i', join(system, 'key'), '-p', String(port), ...options.flatMap((one) => ['-o', one])]
+    const call = (command: string): string[] => [...ssh, 'root@127.0.0.1', command]
     const enter = async (command: string): Promise<number> => {
-      const child = spawn('ssh', [...ssh, 'root@127.0.0.1', command], { stdio: ['ignore', 'inherit', 'inherit'] })
+      const child = spawn('ssh', call(command), { stdio: ['ignore', 'inherit', 'inherit'] })
       return await new Promise((resolve) => child.once('exit', (code) => resolve(code ?? 255)))
     }
     while ((await enter('true')) !== 0) {
@@ -105,10 +109,13 @@ export async function startMachine({ suite, isPrepared, cacheParts }: MachineOpt
     await enter(`cp /project/ca-certificates.crt ${trusted}`)
     const patience = isEmulated ? 5 : 1
     const settings = `NODE_EXTRA_CA_CERTS=${trusted} SKYHOOKD_CACHE=/project/cache SANDBOX_PATIENCE=${patience}`
+    const checkout = '/project/skyhookd'
     return {
       isEmulated,
       bootMs,
-      run: async (command) => await enter(`cd /project/skyhookd && export ${settings} && ${command}`),
+      run: async (command) => await enter(`cd ${checkout} && export ${settings} && ${command}`),
+      read: async (path) =>
+        (await promisify(execFile)('ssh', call(`cat ${checkout}/${path}`), { maxBuffer: 2 ** 24 })).stdout,
       stop,
     }
   } catch (error) {

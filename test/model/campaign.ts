@@ -3,11 +3,12 @@
  * search finds a wrong decision is a matter of its own seed, so those tests are left out.
  */
 import { spawnSync } from 'node:child_process'
-import { readFileSync, rmSync } from 'node:fs'
+import { rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { repository } from '../../build/mutant-tree.ts'
+import { failuresOf, readReport, reportOptions } from '../../build/test/vitest-report.ts'
 import { addOpenSeed, isOpen, type OpenSeed, openSeedsPath } from '../support/open-seeds.ts'
 import { copySourcesBefore } from '../support/sources-before.ts'
 
@@ -24,40 +25,23 @@ const searches = ['corrections', 'hostile', 'random-lives', 'reboots', 'waits'].
 )
 type Search = Exclude<OpenSeed['of'], 'fleets'>
 
-type Report = {
-  readonly numPassedTests: number
-  readonly testResults: readonly {
-    readonly assertionResults: readonly {
-      readonly fullName: string
-      readonly status: string
-      readonly failureMessages: readonly string[]
-    }[]
-  }[]
-}
-
 type Outcome = { readonly passed: number; readonly violations: readonly string[] }
 
 /** Tests that fail, with the first line of why. A file that gives no report fails as one. */
 function runSearch(folder: string, file: Search, seed: string): Outcome {
   const output = join(tmpdir(), `search-${process.pid}.json`)
-  const options = ['--reporter=default', '--reporter=json', `--outputFile.json=${output}`]
-  const parameters = ['run', '--project', 'model', ...options, '-t', '^(?!.*the search catches)', file]
+  const parameters = ['run', '--project', 'model', ...reportOptions(output), '-t', '^(?!.*the search catches)', file]
   const { error, status } = spawnSync('vitest', parameters, {
     cwd: folder,
     env: { ...process.env, SEARCH_SEED: seed },
     stdio: ['ignore', 'inherit', 'inherit'],
   })
   try {
-    if (error) throw error
-    const { numPassedTests, testResults } = JSON.parse(readFileSync(output, 'utf8')) as Report
-    const failed = testResults.flatMap(({ assertionResults }) =>
-      assertionResults.filter((one) => one.status === 'failed'),
-    )
-    const violations = failed.map(({ fullName, failureMessages: [why = ''] }) => `${fullName}: ${why.split('\n')[0]}`)
+    const report = readReport(output)
+    if (report === undefined) return { passed: 0, violations: [`no report: ${error?.message ?? `exit ${status}`}`] }
+    const violations = failuresOf(report).map(({ fullName, message }) => `${fullName}: ${message.split('\n')[0]}`)
     const isLoaded = status === 0 || violations.length > 0
-    return { passed: numPassedTests, violations: isLoaded ? violations : ['the file could not be loaded'] }
-  } catch (cause) {
-    return { passed: 0, violations: [`no report: ${String(cause)}`] }
+    return { passed: report.numPassedTests, violations: isLoaded ? violations : ['the file could not be loaded'] }
   } finally {
     rmSync(output, { force: true })
   }

@@ -1,4 +1,5 @@
 /** What `make prove` sees on each base disk of the sandbox (test/host/campaign.ts), and its table. Pure. */
+import type { TestResult } from '../../build/test/vitest-report.ts'
 import { canRebootOn, type HostOs } from '../sandbox/host-os.ts'
 
 /** `bullseye` has no part: its containerd is older than the kubelet wants. */
@@ -27,17 +28,13 @@ export const recordText = (run: HostRun): string => JSON.stringify(run)
 export const recordedRuns = (names: readonly string[]): readonly HostRun[] =>
   names.map((name) => JSON.parse(name) as HostRun)
 
-export type Tests = readonly {
-  readonly title: string
-  readonly ancestorTitles: readonly string[]
-  readonly status: string
-}[]
+type Test = Pick<TestResult, 'title' | 'ancestorTitles' | 'status'>
 
 /** Of the report of one file: the file or a group of which nothing ran by its own name. */
-export function skippedOf(file: string, tests: Tests): readonly string[] {
-  const isSkipped = ({ status }: Tests[number]): boolean => status === 'pending' || status === 'skipped'
+export function skippedOf(file: string, tests: readonly Test[]): readonly string[] {
+  const isSkipped = ({ status }: Test): boolean => status === 'pending' || status === 'skipped'
   if (tests.every(isSkipped)) return [`\`${file}\``]
-  const groupOf = ({ ancestorTitles: [group] }: Tests[number]): string | undefined => group
+  const groupOf = ({ ancestorTitles: [group] }: Test): string | undefined => group
   const names = tests.filter(isSkipped).map((test) => {
     const group = groupOf(test)
     const others = tests.filter((other) => groupOf(other) === group)
