@@ -3,9 +3,10 @@
  * because an agent that loads a hundred modules starts later and keeps 13 MB more; CommonJS because an ES module that
  * imports node:http pulls in all of Node's fetch.
  */
-import { chmodSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, cpSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { build, type Metafile, type Plugin } from 'esbuild'
+import { licenseText } from './license-text.ts'
 
 const repository = join(import.meta.dirname, '..')
 
@@ -163,14 +164,8 @@ function packagesOf({ inputs }: Metafile): BundledPackage[] {
   })
 }
 
-function noticeOf({ name, version, license, folder }: BundledPackage): string {
-  const file = readdirSync(join(repository, folder)).find((one) => /^licen[cs]e/i.test(one))
-  const text =
-    file !== undefined && existsSync(join(repository, folder, file))
-      ? readFileSync(join(repository, folder, file), 'utf8').trim()
-      : `License: ${license}`
-  return `${name} ${version}\n${'-'.repeat(72)}\n${text}\n`
-}
+const noticeOf = (bundled: BundledPackage): string =>
+  `${bundled.name} ${bundled.version}\n${'-'.repeat(72)}\n${licenseText(repository, bundled)}\n`
 
 if (import.meta.main) {
   const { file, version } = process.argv.includes('--cli') ? await bundleCli() : await bundle()

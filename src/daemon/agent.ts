@@ -1,3 +1,4 @@
+import type { TakenPort } from '../host/preflight/facts.ts'
 import { sweepStepFiles } from '../host/step/files.ts'
 import { openSteps } from '../schemas/journal.ts'
 import { nodeWrightGroup } from '../schemas/nodewright.ts'
@@ -5,7 +6,7 @@ import type { Failure, Snapshot } from '../stages/model/snapshot.ts'
 import { undecidedPlan } from '../stages/skyhook/undecided.ts'
 import { execute } from './executors/execute.ts'
 import { runLoop } from './loop.ts'
-import type { Platform } from './platform/platform.ts'
+import type { ListenEvents, Platform } from './platform/platform.ts'
 import type { Settings } from './settings/settings.ts'
 import { version } from '../schemas/version.ts'
 import { createStartUp } from './start-up.ts'
@@ -193,10 +194,20 @@ const keyFactsOf = ({ bootId, skyhooks, journal, attempts, slots }: Snapshot): o
 function serve(
   settings: Settings,
   platform: Platform,
-  { connection, nodes, skyhooks, metrics }: AgentComponents,
+  { connection, nodes, skyhooks, metrics, host }: AgentComponents,
   isSynced: () => boolean,
 ): () => void {
   const { log } = platform
+  const eventsOf = (of: TakenPort['of'], onError: (error: Error) => void): ListenEvents => ({
+    onError(error) {
+      onError(error)
+      host.portTaken(of, { port: settings[of].port, code: error.code ?? 'unknown' })
+    },
+    onRecovered() {
+      log.info({ port: settings[of].port, of }, 'port was taken, listening again')
+      host.portTaken(of, undefined)
+    },
+  })
   const closeHealth = platform.serveHealth(
     {
       live: () => undefined, // an answer proves it: the loop shares this thread
@@ -208,10 +219,15 @@ function serve(
         return undefined
       },
     },
-    (error) => log.error(errorField(error), 'health cannot be served, the kubelet will restart this agent'),
+    eventsOf('health', (error) =>
+      log.error(errorField(error), 'health cannot be served, the kubelet will restart this agent'),
+    ),
   )
   const closeMetrics = settings.metrics.enabled
-    ? platform.serveMetrics(metrics.page, (error) => log.warn(errorField(error), 'metrics cannot be served'))
+    ? platform.serveMetrics(
+        metrics.page,
+        eventsOf('metrics', (error) => log.warn(errorField(error), 'metrics cannot be served')),
+      )
     : undefined
   return () => {
     closeHealth()

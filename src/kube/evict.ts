@@ -1,5 +1,6 @@
 /** One pod, evicted through the Eviction API, which respects PodDisruptionBudgets. */
 import { messageOf } from '../schemas/json.ts'
+import { admissionRefusalOf, admissionRefusalText } from './admission-refusal.ts'
 import { ApiError, isNotFound, isTooManyRequests, retryAfterMsOf } from './errors.ts'
 import { listAll } from './list.ts'
 import { metadataOnlyAccept, type KubeObject } from './objects.ts'
@@ -12,13 +13,19 @@ export type EvictionOutcome =
   | { readonly outcome: 'requested' }
   /** No pod of this uid exists any more. */
   | { readonly outcome: 'gone' }
-  /** Refused for now; `message` names the budget, with its counters of this moment. */
-  | { readonly outcome: 'blocked'; readonly message: string; readonly retryAfterMs: number | undefined }
+  /** Refused for now; `message` names the budget, with its counters of this moment, or the webhook or policy. */
+  | {
+      readonly outcome: 'blocked'
+      readonly by: 'budget' | 'admission'
+      readonly message: string
+      readonly retryAfterMs: number | undefined
+    }
 
 /**
  * Asks once. The uid is compared by a GET first: as a precondition of the eviction it would be checked too, but a
- * refusal still charges the budget for two minutes. Throws for everything that is not about disruption budgets.
- * `isDryRun`: the server answers as it would and evicts nobody; no budget is charged, so each pod is judged alone.
+ * refusal still charges the budget for two minutes. Throws for everything that is not about disruption budgets or
+ * admission. `isDryRun`: the server answers as it would and evicts nobody; no budget is charged, so each pod is judged
+ * alone.
  */
 export async function evict(
   transport: KubeTransport,
@@ -40,11 +47,14 @@ export async function evict(
   } catch (error) {
     signal?.throwIfAborted()
     if (isNotFound(error)) return { outcome: 'gone' }
-    const blocked = (message: string): EvictionOutcome => ({
+    const blocked = (message: string, by: 'budget' | 'admission' = 'budget'): EvictionOutcome => ({
       outcome: 'blocked',
+      by,
       message,
       retryAfterMs: isTooManyRequests(error) ? retryAfterMsOf(error) : undefined,
     })
+    const refusal = error instanceof ApiError ? admissionRefusalOf(error.message) : undefined
+    if (refusal) return blocked(admissionRefusalText(refusal), 'admission')
     if (isTooManyRequests(error)) return blocked(budgetMessage(namespace, error))
     // Two budgets over one pod: a 500 without a reason, until somebody changes them.
     if (error instanceof ApiError && error.status === 500 && /more than one PodDisruptionBudget/.test(error.message))

@@ -18,6 +18,8 @@ export type Journal = {
   readonly cordonPending?: true
   /** When we cordoned again after somebody uncordoned while we held the node, in ms; the last few. */
   readonly cordonRetriesAtMs?: readonly number[]
+  /** The cordons of the work on this host, as the Node showed them last. */
+  readonly cordon?: HeldCordon
   /** A Skyhook with `runtimeRequired` selects this node, or did and the taint is still to be removed. */
   readonly runtimeRequired?: true
   /** Since when the Node has had the runtime-required taint without a Skyhook that would lift it, in ms. */
@@ -29,6 +31,17 @@ export type Journal = {
   /** Boot of the host in which the journal was written last. */
   readonly bootId?: string
   readonly skyhooks: Readonly<Record<string, SkyhookRecord>>
+}
+
+/**
+ * What the Node remembers of our cordon too, and forgets when it is deleted and registered again, restored from an
+ * older etcd, or edited.
+ */
+export type HeldCordon = {
+  /** Whose marks the Node has shown, sorted: their work has not given its cordon back. */
+  readonly skyhooks: readonly string[]
+  /** Whether this Node would be cordoned without us (`cordoned-before`). */
+  readonly before?: boolean
 }
 
 export const emptyJournal = (nodeUid: string): Journal => ({ v: journalVersion, nodeUid, skyhooks: {} })

@@ -112,7 +112,7 @@ describe('the manifests', () => {
       runtimeRequiredTaint: { key: 'example.com/new', value: 'yes', effect: 'NoExecute' },
       logLevel: 'info',
       metrics: { enabled: true, port: 9475 },
-      health: { port: 9476 },
+      health: { port: 336 },
       registries: everything['registries'],
       imagePullSecrets: ['one', 'two'],
       proxy: { httpsProxy: 'http://proxy.example.com:3128', noProxy: '10.0.0.0/8' },

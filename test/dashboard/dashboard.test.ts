@@ -106,14 +106,18 @@ test('the link works once, its cookie is hidden from scripts, and nothing leaves
   await shows('#progress-text', '8 of 20')
   expect([...asked].filter((origin) => origin !== 'null')).toEqual([new URL(url).origin])
   const stranger = await (await page.browser().createBrowserContext()).newPage()
-  for (const address of [url, new URL('/', url).href, new URL('/api/events', url).href])
+  for (const address of [url, ...['.', 'api/events', '/', '/api/events'].map((path) => new URL(path, url).href)])
     expect((await stranger.goto(address))?.status()).toBe(401)
 })
 
-test('a page of another origin gets nothing, though the browser sends the cookie', async () => {
+test('a page of another port gets nothing, though the browser sends the cookie, and its server gets no cookie', async () => {
   const { page, url } = await openRollout(20)
   // another port is another origin and the same site: SameSite lets the cookie through, the dashboard refuses
-  const elsewhere = createServer((_request, response) => response.end('<link rel=icon href=data:,><p>elsewhere'))
+  const cookies: (string | undefined)[] = []
+  const elsewhere = createServer(({ headers }, response) => {
+    cookies.push(headers.cookie)
+    response.end('<link rel=icon href=data:,><p>elsewhere')
+  })
   await new Promise<void>((resolve) => void elsewhere.listen(0, '127.0.0.1', resolve))
   onTestFinished(() => void elsewhere.close())
   const other = await page.browser().newPage()
@@ -143,7 +147,8 @@ test('a page of another origin gets nothing, though the browser sends the cookie
         )
       }
     return found
-  }, new URL('/', url).href)
+  }, new URL('.', url).href)
+  expect(cookies).toEqual([undefined])
   expect(answers).toEqual(Array.from({ length: 6 }, () => ''))
   expect(asked.size).toBe(6)
   await expect.poll(() => [...asked].map((id) => statuses.get(id))).toEqual(Array.from({ length: 6 }, () => 403))

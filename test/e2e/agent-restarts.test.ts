@@ -2,7 +2,8 @@
  * Agents that end during a step: the step belongs to the host, and the next agent continues where the last one stopped.
  */
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { deleteAgent, killAgent, rollAgents, rollBackAgents, withoutAgents } from './agents.ts'
+import { hostKey } from '../../src/schemas/annotations.ts'
+import { agentOn, deleteAgent, hasReadyAgent, killAgent, rollAgents, rollBackAgents, withoutAgents } from './agents.ts'
 import { uniqueName, useCluster, type NodeName } from './cluster.ts'
 import {
   journaled,
@@ -15,6 +16,7 @@ import {
   type Scripts,
   withoutTimes,
 } from './skyhooks.ts'
+import type { View } from './moments.ts'
 import { slotsOf } from './slots.ts'
 import { createWorkloads } from './workloads.ts'
 
@@ -105,6 +107,34 @@ describe('a step that ends while there is no agent', () => {
     expect(publishedState(cluster.history.now.nodes.get(node), name).reason?.message).toEqual(message)
     expect(await cluster.host(node).lines(journalOf(name))).toEqual(['begins'])
   })
+})
+
+type ProbedContainer = { readonly livenessProbe: { readonly httpGet: { readonly port: number } } }
+
+test('no user of a host can take the port of the probes, and one who takes that of the metrics is named', async () => {
+  const node = 'node-1'
+  const unit = uniqueName('squatter')
+  const host = cluster.host(node)
+  const perl = ['perl', '-MIO::Socket::INET', '-e']
+  const listen = (port: number): string => `my $s = IO::Socket::INET->new(LocalPort => ${port}, Listen => 5)`
+  const stop = async (): Promise<unknown> => await host.exec('sh', '-c', `systemctl stop ${unit} || true`)
+  const reportOf = ({ nodes }: View): string => nodes.get(node)?.metadata.annotations?.[hostKey] ?? ''
+  onTestFinished(async () => void (await stop()))
+  const agent = agentOn(cluster.history.now, node)?.spec as { readonly containers: readonly ProbedContainer[] }
+  const probedPort = agent.containers[0]?.livenessProbe.httpGet.port ?? 0
+  await withoutAgents(cluster, async () => {
+    const nobody = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups']
+    const answer = await host.exec(...nobody, ...perl, `${listen(probedPort)}; print $s ? 'taken' : $!`)
+    expect(answer).toBe('Permission denied')
+    await host.exec('systemd-run', `--unit=${unit}`, '--property=User=nobody', ...perl, `${listen(9475)} or die; sleep`)
+    await expect.poll(async () => await host.exec('cat', '/proc/net/tcp')).toMatch(/:2503 0+:0000 0A/)
+  })
+  await cluster.history.eventually(
+    'its agent is Ready, and says who has the port',
+    (view) => hasReadyAgent(view, node) && reportOf(view).includes('is taken by a program of nobody (uid 65534)'),
+  )
+  await stop()
+  await cluster.history.eventually('the port is its own again', (view) => !reportOf(view).includes('port-taken'))
 })
 
 describe('an interrupt of two services', () => {

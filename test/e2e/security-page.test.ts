@@ -19,8 +19,8 @@ describe("the agent's process", () => {
     const status = new Map(
       (await sh(`cat /proc/${pid}/status`)).split('\n').map((line) => line.split(':\t') as [string, string]),
     )
-    const [chown, dacOverride, fowner, fsetid] = [0, 1, 3, 4]
-    const listed = [chown, dacOverride, fowner, fsetid].reduce((mask, bit) => mask | (1 << bit), 0)
+    const [chown, dacOverride, fowner, fsetid, netBindService] = [0, 1, 3, 4, 10]
+    const listed = [chown, dacOverride, fowner, fsetid, netBindService].reduce((mask, bit) => mask | (1 << bit), 0)
     const masks = ['CapPrm', 'CapEff', 'CapBnd'].map((name) => Number.parseInt(status.get(name) ?? '', 16))
     expect(masks).toEqual([listed, listed, listed])
     expect([status.get('CapInh'), status.get('CapAmb')]).toEqual(['0000000000000000', '0000000000000000'])

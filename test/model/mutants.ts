@@ -21,10 +21,11 @@ import {
 } from '../../src/stages/model/snapshot.ts'
 import { versionsOf } from '../../src/stages/skyhook/slot.ts'
 import { isSelected } from '../../src/stages/skyhook/gates.ts'
+import type { Features } from './scenario.ts'
 import type { Decide } from '../support/node-simulator/node-simulator.ts'
 
 /** Decisions that look right and are not: each is the real one with one fault, in what it sees or in its plan. */
-type Mutant = { readonly mutant: Decide; readonly expectedViolation: RegExp }
+type Mutant = { readonly mutant: Decide; readonly expectedViolation: RegExp; readonly needs?: Partial<Features> }
 
 const mutateSnapshot =
   (mutate: (snapshot: Snapshot) => Snapshot): Decide =>
@@ -82,6 +83,11 @@ const mapPackages = (
     ]),
   ),
 })
+
+/** What only the Node remembers then. */
+function withoutCordon({ cordon: _cordon, ...journal }: Journal): Journal {
+  return journal
+}
 
 /** As they are in the journal, by Skyhook. */
 const entriesOf = ({ journal }: Snapshot, skyhook: string): readonly PackageRecord[] =>
@@ -342,6 +348,7 @@ export const mutants: Readonly<Record<string, Mutant>> = {
   'uncordons a node that an administrator cordoned': {
     mutant: mutateSnapshot((snapshot) => ({
       ...snapshot,
+      journal: withoutCordon(snapshot.journal),
       node: {
         ...snapshot.node,
         metadata: {
@@ -355,6 +362,11 @@ export const mutants: Readonly<Record<string, Mutant>> = {
       },
     })),
     expectedViolation: /unschedulable should be|differs?|does not settle/,
+  },
+  'has the cordon of its work on the Node alone': {
+    mutant: mutatePlan((plan) => ({ ...plan, journal: withoutCordon(plan.journal) })),
+    needs: { isForgetful: true },
+    expectedViolation: /the cordon that the Node lost does not come back|unschedulable should be/,
   },
   'publishes complete too early': {
     mutant: mutatePlan((plan, snapshot) => ({

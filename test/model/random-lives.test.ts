@@ -45,10 +45,17 @@ describe('random lives', () => {
   test('a node keeps all invariants where its turn for a slot is far or near, and layers are slow or broken', () => {
     expect(search(decide, { isKeeping: false, isDistant: true }, runs / 2)).toBeUndefined()
   })
+
+  test('a node keeps all invariants where its Node is registered again or loses annotations at any moment', () => {
+    expect(search(decide, { isKeeping: false, isForgetful: true }, runs)).toBeUndefined()
+  })
 })
 
 describe.skipIf(!isThorough)('mutants', () => {
-  test.each(Object.entries(mutants))('the search catches a decision that %s', (_, { mutant, expectedViolation }) => {
-    expect(search(mutant, { isKeeping: false }, 3_000, 20_260_101, true)).toMatch(expectedViolation)
-  })
+  test.each(Object.entries(mutants))(
+    'the search catches a decision that %s',
+    (_, { mutant, expectedViolation, needs }) => {
+      expect(search(mutant, { isKeeping: false, ...needs }, 3_000, 20_260_101, true)).toMatch(expectedViolation)
+    },
+  )
 })

@@ -58,6 +58,8 @@ export type ScenarioEvent =
   | { readonly kind: 'pods allow eviction' }
   | { readonly kind: 'protected pods end' }
   | { readonly kind: 'administrator sets unschedulable'; readonly to: boolean }
+  /** Its Node is deleted and registered again, or somebody removes annotations: all of them, or those of the cordon. */
+  | { readonly kind: 'Node forgets'; readonly what: 'everything' | 'annotations' | 'cordon marks' }
   | { readonly kind: 'reset' }
   | { readonly kind: 'rerun'; readonly of: string }
   /** Somebody deletes the Skyhook; the finalizer keeps it until `deleted` or `replaced`. */
@@ -91,6 +93,8 @@ export type Features = {
   readonly isKeeping: boolean
   /** Other nodes come first for slots, now and then. */
   readonly isDistant?: boolean
+  /** The Node forgets what was written on it, now and then. */
+  readonly isForgetful?: boolean
 }
 
 const packageSpec = ({ isKeeping }: Features): fc.Arbitrary<PackageSpec> =>
@@ -166,6 +170,15 @@ const turns = {
     { kind: 'layers', areSlow: true, areBroken: false },
     { kind: 'layers', areSlow: false, areBroken: true },
     { kind: 'layers', areSlow: false, areBroken: false },
+  ),
+}
+
+const forgettings = {
+  weight: 6,
+  arbitrary: fc.constantFrom<ScenarioEvent[]>(
+    { kind: 'Node forgets', what: 'everything' },
+    { kind: 'Node forgets', what: 'annotations' },
+    { kind: 'Node forgets', what: 'cordon marks' },
   ),
 }
 
@@ -281,7 +294,10 @@ export const scenarioEvent = (features?: Features): fc.Arbitrary<ScenarioEvent> 
       }),
     },
     ...(features?.isDistant ? [turns] : []),
+    ...(features?.isForgetful ? [forgettings] : []),
   )
+
+const isOfCordon = (key: string): boolean => key.startsWith('skyhook.nvidia.com/cordon')
 
 /** A node under all invariants, with what people last asked of it. */
 export class Scenario {
@@ -291,6 +307,7 @@ export class Scenario {
   #annotations: Record<string, string> = {}
   #shouldBeUnschedulable = false
   #pods = 0
+  #registrations = 0
 
   constructor(decide: Decide, spec: SkyhookSpec, invariants?: readonly Invariant[]) {
     this.node = new WatchedNode(decide, invariants)
@@ -401,6 +418,9 @@ export class Scenario {
         this.#shouldBeUnschedulable = event.to
         node.setUnschedulable(event.to)
         node.reconcile() // two writes of which nobody saw the first would cancel out
+        return
+      case 'Node forgets':
+        this.#forget(event.what)
         return
       case 'reset':
         if (node.annotation('nodeState_s') === undefined) return
@@ -523,6 +543,29 @@ export class Scenario {
         (uninstall?.enabled === false || progress.state === 'retained') &&
         this.#spec.packages?.[name]?.version !== version,
     )
+  }
+
+  #forget(what: 'everything' | 'annotations' | 'cordon marks'): void {
+    const { node } = this
+    if (what === 'everything') {
+      const { name, labels = {} } = node.node.metadata
+      const metadata = { name, uid: `node-uid-${++this.#registrations}`, resourceVersion: '1', labels, annotations: {} }
+      node.node = { metadata, spec: {}, status: { conditions: [] } }
+      node.reportReady()
+      node.slots = [] // the garbage collector removes the Leases of the former Node
+      this.#shouldBeUnschedulable = false
+      return
+    }
+    // a write of the cordon that the agent has not seen on the Node yet is nobody's for sure
+    const isUnread = node.areSkyhooksInDoubt || [...node.views.values()].some(({ stale }) => stale)
+    if (isUnread) return
+    node.reconcile()
+    node.reconcile()
+    const lastWrite = node.lastPlan?.actions.find((action) => action.do === 'publish')?.patch.annotations ?? {}
+    if (Object.keys(lastWrite).some(isOfCordon)) return
+    node.edit((annotations) => {
+      for (const key of Object.keys(annotations)) if (what === 'annotations' || isOfCordon(key)) delete annotations[key]
+    })
   }
 
   #outdate(): void {

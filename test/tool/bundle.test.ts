@@ -60,6 +60,24 @@ test('the bundle runs alone and knows its version', () => {
   expect(existsSync(join(folder, 'THIRD-PARTY-LICENSES'))).toBe(true)
 })
 
+test('the text of its license goes with every bundled package', () => {
+  const notices = readFileSync(join(folder, 'THIRD-PARTY-LICENSES'), 'utf8')
+  const texts = new Map(
+    notices.split(/^(?=\S+ \d\S*\n-{72}\n)/m).map((notice) => {
+      const [title = '', , ...lines] = notice.split('\n')
+      return [title.split(' ')[0], lines.join('\n')] as const
+    }),
+  )
+  expect(texts.size).toBeGreaterThan(30)
+  expect([...texts].filter(([, text]) => text.length < 600 || /^License: /m.test(text)).map(([name]) => name)).toEqual(
+    [],
+  )
+  expect(texts.get('@bomb.sh/tab')).toMatch(/Copyright \(c\) Bombshell Authors[^]*Permission is hereby granted/)
+  expect(texts.get('@bufbuild/protobuf')).toMatch(
+    /Apache License[^]*Copyright 2008 Google Inc[^]*Redistributions in binary/,
+  )
+})
+
 describe('compiled code', () => {
   const filesIn = (cache: string): readonly string[] =>
     existsSync(cache) ? readdirSync(cache, { recursive: true }).map(String) : []

@@ -2,6 +2,9 @@
  * Who may talk to the dashboard. It listens on loopback, where every program and every web page of this machine can
  * knock: a page may resolve a name of its own to 127.0.0.1 (so the Host is checked), or send requests from elsewhere
  * (so the Origin is). A link with a token works once and turns into a cookie that scripts cannot read.
+ *
+ * Browsers send the cookies of a host to all its ports, and another user of this machine may serve one. So everything
+ * is in a folder whose name only the link says: a cookie of the folder goes to no page that is not in it.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { timingSafeEqual } from 'node:crypto'
@@ -9,28 +12,32 @@ import type { Random } from '../../schemas/clock.ts'
 
 export type AccessRequest = {
   readonly method: string
+  /** As the browser asked for it. */
   readonly path: string
   readonly query: URLSearchParams
   readonly headers: IncomingHttpHeaders
 }
 
 export type Verdict =
-  | { readonly verdict: 'allowed'; readonly setCookie?: string }
+  /** `path`: within the folder, beginning with a slash. */
+  | { readonly verdict: 'allowed'; readonly path: string; readonly setCookie?: string }
   | { readonly verdict: 'refused'; readonly status: number; readonly message: string }
 
 export type Access = {
-  /** For the link that the person opens. */
-  readonly token: string
+  /** Path and query of the link that the person opens. */
+  readonly link: string
   judge(request: AccessRequest, port: number): Verdict
 }
 
 /** Read-only; a plan is computed from what the page sends, and changes nothing. */
 const allowedMethods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST'])
 const secretBytes = 32
+const folderBytes = 16
 
 export function createAccess(random: Random): Access {
   const token = random.hex(secretBytes)
   const session = random.hex(secretBytes)
+  const folder = `/${random.hex(folderBytes)}`
   let isUsed = false
 
   function judge({ method, path, query, headers }: AccessRequest, port: number): Verdict {
@@ -42,26 +49,27 @@ export function createAccess(random: Random): Access {
     if (origin !== undefined && origin !== `http://${headers.host}`)
       return refused(403, 'pages of other origins may not use the dashboard')
     if (method === 'POST' && origin === undefined) return refused(403, 'a POST has to come from the dashboard itself')
+    const inFolder = path.startsWith(`${folder}/`) ? path.slice(folder.length) : undefined
     const given = query.get('token')
-    if (path === '/' && method === 'GET' && given !== null) {
+    if (inFolder === '/' && method === 'GET' && given !== null) {
       if (isUsed || !isSame(given, token))
         return refused(
           401,
           'this link has been used, or is not of this dashboard: start kubectl skyhook dashboard again',
         )
       isUsed = true
-      // cookies of a host go to all its ports: the name keeps two dashboards apart
-      return { verdict: 'allowed', setCookie: `${cookieName(port)}=${session}; HttpOnly; SameSite=Strict; Path=/` }
+      const setCookie = `${cookieName(port)}=${session}; HttpOnly; SameSite=Strict; Path=${folder}/`
+      return { verdict: 'allowed', path: inFolder, setCookie }
     }
     const site = headers['sec-fetch-site']
     if (site !== undefined && site !== 'same-origin' && site !== 'none')
       return refused(403, 'pages of other origins may not use the dashboard')
-    if (!isSame(cookieOf(headers.cookie, port) ?? '', session))
+    if (inFolder === undefined || !isSame(cookieOf(headers.cookie, port) ?? '', session))
       return refused(401, 'open the link that kubectl skyhook dashboard has printed')
-    return { verdict: 'allowed' }
+    return { verdict: 'allowed', path: inFolder }
   }
 
-  return { token, judge }
+  return { link: `${folder}/?token=${token}`, judge }
 }
 
 const cookieName = (port: number): string => `skyhook-dashboard-${port}`

@@ -33,10 +33,11 @@ async function startDashboard() {
   const random = createSeededRandom(7)
   const server = await startDashboardServer({ source: silent, random, signal: ending.signal, port: 0 })
   onTestFinished(async () => await server.close())
-  const { port, host, origin, searchParams } = new URL(server.url)
+  const { port, host, origin, searchParams, pathname } = new URL(server.url)
   const token = searchParams.get('token') ?? ''
+  const folder = pathname.slice(0, -1)
   /** Reads to the end, or for a stream to its first bytes. */
-  const ask = (path: string, headers: IncomingHttpHeaders = {}, method = 'GET', body = ''): Promise<Answer> =>
+  const askOutside = (path: string, headers: IncomingHttpHeaders = {}, method = 'GET', body = ''): Promise<Answer> =>
     new Promise((resolve, reject) => {
       const options = { host: '127.0.0.1', port, path, method, headers: { host, ...headers }, agent: false }
       const request = httpRequest(options, (response) => {
@@ -54,23 +55,36 @@ async function startDashboard() {
       request.on('error', reject)
       request.end(body)
     })
+  const ask: typeof askOutside = async (path, ...rest) => await askOutside(`${folder}${path}`, ...rest)
   const enter = async (): Promise<string> =>
     (await ask(`/?token=${token}`)).headers['set-cookie']?.[0]?.split(';')[0] ?? ''
-  return { ask, enter, token, host, origin, port, ending, server }
+  return { ask, askOutside, enter, token, folder, host, origin, port, ending, server }
 }
 
 test('the token of the link works once and becomes a cookie that scripts and other sites do not get', async () => {
-  const { ask, token, port } = await startDashboard()
+  const { ask, token, port, folder } = await startDashboard()
   const first = await ask(`/?token=${token}`)
   expect(first.status).toBe(200)
   const [cookie = ''] = first.headers['set-cookie'] ?? []
-  expect(cookie).toMatch(new RegExp(`^skyhook-dashboard-${port}=[0-9a-f]{64}; HttpOnly; SameSite=Strict; Path=/$`))
+  expect(cookie).toMatch(
+    new RegExp(`^skyhook-dashboard-${port}=[0-9a-f]{64}; HttpOnly; SameSite=Strict; Path=${folder}/$`),
+  )
   expect(cookie).not.toContain(token)
   const second = await ask(`/?token=${token}`)
   expect([second.status, second.headers['set-cookie']]).toEqual([401, undefined])
   const value = cookie.split(';')[0] ?? ''
   for (const path of ['/', '/page.js', '/page.css', '/api/manifest?skyhook=s'])
     expect((await ask(path, { cookie: value })).status).toBe(200)
+})
+
+test('nothing is served outside of the folder of the link, also with the token or the cookie', async () => {
+  const { askOutside, enter, token, folder } = await startDashboard()
+  expect(folder).toMatch(/^[/][0-9a-f]{32}$/)
+  for (const path of ['/', folder, `${folder}x/`, `/${'0'.repeat(32)}/`])
+    expect((await askOutside(`${path}?token=${token}`)).status).toBe(401)
+  const cookie = await enter()
+  for (const path of ['/', '/page.js', '/api/manifest?skyhook=s', folder, `${folder}x/`, `${folder}/../`])
+    expect((await askOutside(path, { cookie })).status).toBe(401)
 })
 
 test('a wrong token is refused and does not use up the right one', async () => {

@@ -54,13 +54,14 @@ export async function startDashboardServer(options: {
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     for (const [name, value] of Object.entries(securityHeaders)) response.setHeader(name, value)
     const { method = '', headers } = request
-    const { pathname: path, searchParams: query } = new URL(request.url ?? '/', 'http://localhost')
-    const verdict = access.judge({ method, path, query, headers }, port)
+    const { pathname, searchParams: query } = new URL(request.url ?? '/', 'http://localhost')
+    const verdict = access.judge({ method, path: pathname, query, headers }, port)
     if (verdict.verdict === 'refused') {
       response.setHeader('connection', 'close')
       return reply(response, verdict.status, { error: verdict.message })
     }
     if (verdict.setCookie !== undefined) response.setHeader('set-cookie', verdict.setCookie)
+    const { path } = verdict
     const file = files[path]
     if (method === 'POST') {
       if (path !== '/api/plan') return reply(response, 405, { error: 'the dashboard is read-only' })
@@ -114,7 +115,7 @@ export async function startDashboardServer(options: {
   const ended = source.follow((moment) => audience.show(moment), signal)
   ended.catch(() => {}) // a caller that closes first does not wait for it
   return {
-    url: `http://127.0.0.1:${port}/?token=${access.token}`,
+    url: `http://127.0.0.1:${port}${access.link}`,
     address: () => address,
     ended,
     async close() {

@@ -38,7 +38,9 @@ async function askEviction(
 ): Promise<EvictionAnswer> {
   try {
     const result = await evict(transport, pod, signal, true)
-    return result.outcome === 'blocked' ? { answer: 'refused', message: result.message } : { answer: 'granted' }
+    if (result.outcome !== 'blocked') return { answer: 'granted' }
+    // refusals are counted by budget; what a webhook says about a dry run need not be what it says later
+    return { answer: result.by === 'budget' ? 'refused' : 'unknown', message: result.message }
   } catch (error) {
     if (!(error instanceof ApiError)) throw error
     return { answer: 'unknown', message: messageOf(error) }

@@ -1,5 +1,6 @@
 /** Which pods keep the node from being drained, and why. */
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
+import { type AdmissionRefusal, readBlockedDrain } from '../../kube/admission-refusal.ts'
 import { groupPods } from '../../stages/drain/pods.ts'
 import type { SkyhookView, StageSettings } from '../../stages/model/snapshot.ts'
 import type { Pod } from '../../stages/model/pods.ts'
@@ -15,10 +16,12 @@ export type Drained = {
   readonly pods: readonly Pod[]
   readonly budgets: readonly DisruptionBudget[]
   readonly settings: StageSettings
+  /** What the agent reported of an eviction that admission denies. */
+  readonly denied?: string | undefined
 }
 
 /** Undefined when no pod is in the way. */
-export function drainFinding({ view, pods, budgets, settings }: Drained): Finding | undefined {
+export function drainFinding({ view, pods, budgets, settings, denied }: Drained): Finding | undefined {
   const groups = groupPods(pods, view.spec.podNonInterruptLabels, settings.skipNamespaces)
   const found = { gate: 'drain', sinceMs: undefined } as const
   const [firstProtected] = groups.protected
@@ -35,6 +38,11 @@ export function drainFinding({ view, pods, budgets, settings }: Drained): Findin
     .map((pod) => ({ pod, guards: budgetsOf(pod, budgets) }))
     .find(({ pod, guards }) => pod.metadata.deletionTimestamp === undefined && isRefusing(guards))
   if (guarded) return budgetFinding(guarded.pod, guarded.guards)
+  const report = denied === undefined ? undefined : readBlockedDrain(denied)
+  const deniedPod = groups.toDrain.find(
+    (pod) => nameOf(pod) === report?.pod && pod.metadata.deletionTimestamp === undefined,
+  )
+  if (report && deniedPod) return admissionFinding(deniedPod, report.refusal)
   const [first] = groups.toDrain
   if (first === undefined) return undefined
   const bare = groups.toDrain.filter(isBare)
@@ -86,6 +94,31 @@ function budgetFinding(pod: Pod, guards: readonly DisruptionBudget[]): Finding {
     objects: [...refs, objectOf(pod)],
     unblock: 'more healthy replicas, a wider budget, or a timeout in spec.drain',
     command: `kubectl -n ${first.namespace} describe poddisruptionbudget ${first.name}`,
+  }
+}
+
+const listWebhooks =
+  'kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations ' +
+  "-o custom-columns='KIND:.kind,NAME:.metadata.name,WEBHOOKS:.webhooks[*].name'"
+
+function admissionFinding(pod: Pod, { by, name, what, detail }: AdmissionRefusal): Finding {
+  const isPolicy = by === 'policy'
+  const who = `${isPolicy ? 'ValidatingAdmissionPolicy' : 'admission webhook'} ${name}`
+  const answer = detail === '' ? '' : `: ${detail}`
+  return {
+    gate: 'drain',
+    cause: 'eviction-denied',
+    sinceMs: undefined,
+    message:
+      what === 'denied'
+        ? `pod ${nameOf(pod)} may not leave: ${who} denies its eviction${answer}`
+        : `pod ${nameOf(pod)} is not evicted: ${who} cannot be asked${answer}`,
+    objects: [...(isPolicy ? [{ kind: 'ValidatingAdmissionPolicy', name }] : []), objectOf(pod)],
+    unblock:
+      what === 'denied'
+        ? 'what denies it may be moving the pod itself: wait, or ask its owner; or set a timeout in spec.drain'
+        : 'repair what answers for the webhook, or have its owner remove the webhook',
+    command: isPolicy ? `kubectl get validatingadmissionpolicy ${name} -o yaml` : listWebhooks,
   }
 }
 

@@ -2,6 +2,7 @@
  * What only the host knows, as its agent has reported it: by the reasons on the Node, and by Events. Both may be old,
  * edited or gone: an answer that nothing else contradicts is taken, and one that an Event confirms is taken first.
  */
+import { readBlockedDrain } from '../../kube/admission-refusal.ts'
 import { hostKey, reasonKey, reasonsKey, statusKey } from '../../schemas/annotations.ts'
 import { type ReasonName, reasons, statusFor } from '../../schemas/catalogue/reasons.ts'
 import { isObject, parseJson } from '../../schemas/json.ts'
@@ -113,7 +114,13 @@ const evidenceFrom = (
   source: Evidence['source'],
   name: string | undefined,
 ): readonly Evidence[] =>
-  hostReasons.has(reason) ? [{ reason: reason as ReasonName, message, sinceMs, source, package: name }] : []
+  hostReasons.has(reason) || isDeniedDrain(reason, message)
+    ? [{ reason: reason as ReasonName, message, sinceMs, source, package: name }]
+    : []
+
+/** What the API server says to an eviction, only who asks for it hears. */
+const isDeniedDrain = (reason: string, message: string): boolean =>
+  reason === 'DrainBlocked' && readBlockedDrain(message) !== undefined
 
 /** Reasons of packages begin with the package; the version follows where work has started. */
 const packageIn = (message: string): string | undefined => /^package ([^ :]+)(?: [^:]+)?: /.exec(message)?.[1]

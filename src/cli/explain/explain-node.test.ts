@@ -321,6 +321,25 @@ const scenarios: readonly Scenario[] = [
     says: ['apps/shop-1', 'counts 1 healthy of 1 pods and needs 1', 'describe poddisruptionbudget strict'],
   },
   {
+    title: 'a pod whose eviction a webhook denies',
+    cause: 'eviction-denied',
+    nodes: [{ name: 'host1', pods: [pod('shop')] }],
+    skyhooks: { s: rebooting },
+    prepare: (scene) =>
+      void scene.simulation.server.faults.rules.push({
+        name: 'webhook',
+        matches: ({ path }) => path.endsWith('/eviction'),
+        fault: {
+          kind: 'refuse',
+          code: 500,
+          message: 'admission webhook "evict.example.com" denied the request: the operator rolls it',
+        },
+      }),
+    reason: 'DrainBlocked',
+    object: 'Pod/shop-1',
+    says: ['evict.example.com', 'the operator rolls it', 'validatingwebhookconfigurations'],
+  },
+  {
     title: 'a pod without a controller that takes its time',
     cause: 'bare-pod',
     nodes: [{ name: 'host1', pods: [pod('alone', { graceMs: 600_000 })] }],

@@ -159,7 +159,7 @@ function findingOf(context: Context, reason: Reason, packageName = packageOf(rea
     : isSlotReason(reason) && answer?.known === true
       ? slotFinding({ view, node, namespace: fleet.namespace, answer: answer.value })
       : isDrainReason(reason) && detail.pods.known
-        ? drainFinding({ view, node, pods: detail.pods.value, budgets, settings })
+        ? drainFinding({ view, node, pods: detail.pods.value, budgets, settings, denied: deniedDrain(context) })
         : undefined
   if (found) return { ...found, sinceMs: found.sinceMs ?? sinceMs }
   const record = rebuilt.records.get(name)?.record
@@ -168,6 +168,9 @@ function findingOf(context: Context, reason: Reason, packageName = packageOf(rea
 
 const isSlotReason = ({ reason }: Reason): boolean => reason === 'WaitingForSlot' || reason === 'WaitingForBatch'
 const isDrainReason = ({ reason }: Reason): boolean => reason === 'ProtectedPods' || reason === 'DrainBlocked'
+
+const deniedDrain = ({ rebuilt, skyhook }: Context): string | undefined =>
+  rebuilt.evidence.get(skyhook.metadata.name)?.find(({ reason }) => reason === 'DrainBlocked')?.message
 
 /** Reasons of packages begin with the package. */
 const packageOf = ({ message }: Reason): string | undefined => /^package ([^ :]+)(?: [^:]+)?: /.exec(message)?.[1]

@@ -50,6 +50,7 @@ export type Cause =
   | 'next-in-line'
   | 'protected-pod'
   | 'disruption-budget'
+  | 'eviction-denied'
   | 'bare-pod'
   | 'pods-ending'
   | 'step-failing'

@@ -186,3 +186,21 @@ test('the counters of a budget are shown anew once a minute, another cause at on
   expect(await shownAfter(needs(24, 23))).toBe(needs(24, 23))
   expect(await shownAfter('budget web-3 needs 24 healthy pods and has 23')).toContain('web-3')
 })
+
+test.each([
+  [400, 'admission webhook "evict.example.com" denied the request: the operator rolls it'],
+  [403, 'admission webhook "evict.example.com" denied the request: the operator rolls it'],
+  [500, 'admission webhook "evict.example.com" denied the request: the operator rolls it'],
+  [500, 'Internal error occurred: failed calling webhook "evict.example.com": failed to call webhook: EOF'],
+])('an eviction that a webhook refuses with %i (%s) is asked for again within five seconds', async (code, message) => {
+  api.fault(({ path }) => path.endsWith('/eviction'), { kind: 'refuse', code, message }, Infinity)
+  const evictor = evictorThat({ mayDelete: false })
+  for (let attempt = 0; attempt < 20; attempt++) {
+    await evictor.evict(pod, false)
+    const eviction = evictor.current().get(pod.metadata.uid)
+    const retryAtMs = eviction?.state === 'blocked' ? eviction.retryAtMs : Infinity
+    expect(retryAtMs - clock.steadyMs()).toBeLessThanOrEqual(5_000)
+    await clock.advance(retryAtMs - clock.steadyMs())
+  }
+  expect(new Set(results)).toEqual(new Set(['blocked']))
+})

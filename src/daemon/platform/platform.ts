@@ -10,7 +10,13 @@ import type { Clock, Random } from '../../schemas/clock.ts'
 import type { ProviderSettings } from '../settings/provider-settings.ts'
 import type { Settings } from '../settings/settings.ts'
 import { version } from '../../schemas/version.ts'
-import { type HealthChecks, type MetricsRegistry, serveHealth, serveMetrics } from '../telemetry/http.ts'
+import {
+  type HealthChecks,
+  type ListenOptions,
+  type MetricsRegistry,
+  serveHealth,
+  serveMetrics,
+} from '../telemetry/http.ts'
 import { createLog, type Log } from '../telemetry/log.ts'
 import { withFailpoints } from './api-failpoints.ts'
 import { type CensusProcess, startCensusProcess } from './census-process.ts'
@@ -46,14 +52,17 @@ export type Platform = {
     readonly signal: AbortSignal
   }): Promise<SingleAgentClaim>
   /** Answers the kubelet's probes. Returns what closes it. */
-  serveHealth(checks: HealthChecks, onError: (error: Error) => void): () => void
+  serveHealth(checks: HealthChecks, events: ListenEvents): () => void
   /** Answers Prometheus. Returns what closes it. */
-  serveMetrics(registry: MetricsRegistry, onError: (error: Error) => void): () => void
+  serveMetrics(registry: MetricsRegistry, events: ListenEvents): () => void
   /** Calls back when the process is asked to end, with the signal's name. */
   onTermination(stop: (signalName: string) => void): void
   /** Called once all code is loaded, for the time until the signal aborts. */
   saveMemory(signal: AbortSignal): void
 }
+
+/** Whether a server can listen. */
+export type ListenEvents = Pick<ListenOptions, 'onError' | 'onRecovered'>
 
 /** The machine that the process runs on: the only place where an agent's parts meet the real world. */
 export function systemPlatform(settings: Settings, providerSettings: ProviderSettings): Platform {
@@ -89,13 +98,13 @@ export function systemPlatform(settings: Settings, providerSettings: ProviderSet
       await sweepPluginFiles(root).catch(() => undefined) // what cannot be removed lies where only root can read it
       return claim
     },
-    serveHealth: (checks, onError) => serveHealth(checks, { ...settings.health, clock: systemClock, onError }).close,
-    serveMetrics: (registry, onError) =>
+    serveHealth: (checks, events) => serveHealth(checks, { ...settings.health, clock: systemClock, ...events }).close,
+    serveMetrics: (registry, events) =>
       serveMetrics(registry, {
         host: settings.fieldValues.hostIp,
         port: settings.metrics.port,
         clock: systemClock,
-        onError,
+        ...events,
       }).close,
     onTermination(stop) {
       for (const name of ['SIGTERM', 'SIGINT'] as const) process.once(name, () => stop(name))

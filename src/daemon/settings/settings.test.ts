@@ -31,7 +31,7 @@ test('an empty file gives the defaults', () => {
     runtimeRequiredTaint: { key: 'skyhook.nvidia.com', value: 'runtime-required', effect: 'NoSchedule' },
     logLevel: 'info',
     metrics: { enabled: true, port: 9475 },
-    health: { port: 9476 },
+    health: { port: 336 },
     registries: [],
     imagePullSecrets: [],
     proxy: {},

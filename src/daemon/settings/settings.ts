@@ -72,7 +72,7 @@ export function readSettings(env: NodeJS.ProcessEnv, path = env['SKYHOOKD_SETTIN
     ),
     logLevel: text(file['logLevel'], 'logLevel', 'info'),
     metrics: { enabled: metrics['enabled'] !== false, port: Number(metrics['port'] ?? 9475) },
-    health: { port: Number(record('health')['port'] ?? 9476) },
+    health: { port: Number(record('health')['port'] ?? 336) },
     registries: (Array.isArray(file['registries']) ? file['registries'] : []) as RegistrySetting[],
     imagePullSecrets: (Array.isArray(file['imagePullSecrets']) ? file['imagePullSecrets'] : []) as string[],
     proxy: { ...(httpsProxy && { httpsProxy }), ...(noProxy && { noProxy }) },

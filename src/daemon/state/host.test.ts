@@ -101,3 +101,35 @@ test('an agent that stops leaves no look behind', async () => {
   shutdown.abort()
   expect(clock.pendingTimers).toBe(0)
 })
+
+test('the Node says who has a port of the agent, for as long as it is taken, and the host stays usable', async () => {
+  files.write('/proc/self/net/tcp', '   0: 00000000:2503 00000000:0000 0A 0:0 00:0 0  1001        0 19003 1 0 100\n')
+  files.write('/etc/passwd', 'app:x:1001:1001::/:/bin/sh\n')
+  host.portTaken('metrics', { port: 9475, code: 'EADDRINUSE' })
+  await host.checkFitness()
+  await host.checkFitness()
+  expect(JSON.parse(host.report() ?? '')).toMatchObject({
+    findings: [
+      {
+        id: 'port-taken',
+        severity: 'warning',
+        message: 'port 9475, on which the agent serves metrics, is taken by a program of app (uid 1001)',
+        remedy:
+          "Find the program on the host with ss -ltnp 'sport = :9475' and end it, or set metrics.port of the chart",
+      },
+    ],
+  })
+  expect(host.state()).toEqual({ state: 'usable' })
+  host.portTaken('metrics', undefined)
+  await host.checkFitness()
+  await host.checkFitness()
+  expect(JSON.parse(host.report() ?? '')).toMatchObject({ findings: [] })
+})
+
+test('a port that the agent may not listen on is a finding with the capability that it needs', async () => {
+  host.portTaken('health', { port: 336, code: 'EACCES' })
+  await host.checkFitness()
+  await host.checkFitness()
+  expect(host.report()).toContain('the agent cannot serve health on port 336 (EACCES)')
+  expect(host.report()).toContain('NET_BIND_SERVICE')
+})

@@ -1,7 +1,8 @@
 import type { BusConnection } from '../../host/dbus/reconnecting.ts'
 import type { HostRoot } from '../../host/fs/host-root.ts'
 import { readBootId } from '../../host/identity.ts'
-import { whyNoReboot } from '../../host/preflight/facts.ts'
+import { holderOfPort } from '../../host/port-holder.ts'
+import { type TakenPort, whyNoReboot } from '../../host/preflight/facts.ts'
 import { preflight, whyUnfit } from '../../host/preflight/findings.ts'
 import { type PreflightFolders, readBusFacts, readContainer, readHostFacts } from '../../host/preflight/gather.ts'
 import { hostReport } from '../../host/preflight/report.ts'
@@ -28,6 +29,8 @@ export type HostSource = {
    * against it. Callers at the same time share one look.
    */
   readonly checkFitness: () => Promise<string | undefined>
+  /** Why a server of this agent does not listen; undefined once it does. The Node says it, and who has the port. */
+  portTaken(of: TakenPort['of'], taken: Pick<TakenPort, 'port' | 'code'> | undefined): void
   /** Of the system bus, and of what the last look found. */
   state(): Snapshot['host']
   /** What the last look found, for the Node. Undefined before the first. */
@@ -51,6 +54,7 @@ export async function openHost(options: {
   let busError: string | undefined // none until the first attempt to connect is over
   let busFacts: Awaited<ReturnType<typeof readBusFacts>> = {}
   let isBusNew = true // systemd may have been upgraded
+  const takenPorts = new Map<TakenPort['of'], Pick<TakenPort, 'port' | 'code'>>()
   let unfitness: string | undefined
   let report: string | undefined
   let current: Promise<string | undefined> | undefined
@@ -62,7 +66,14 @@ export async function openHost(options: {
       isBusNew = false
       busFacts = await readBusFacts(connection)
     }
-    const facts = { ...(await readHostFacts(root, options.folders)), ...busFacts }
+    const ports = [...takenPorts].map(
+      async ([of, { port, code }]): Promise<TakenPort> => ({ of, port, code, holder: await holderOfPort(root, port) }),
+    )
+    const facts = {
+      ...(await readHostFacts(root, options.folders)),
+      ...busFacts,
+      ...(ports.length > 0 && { takenPorts: await Promise.all(ports) }),
+    }
     rebootBarrier = whyNoReboot(facts.container)
     const findings = preflight(facts)
     const why = whyUnfit(findings)
@@ -108,6 +119,11 @@ export async function openHost(options: {
       folders = new Set((await root.stat(copyDirRoot)) ? await root.readdir(copyDirRoot) : [])
     },
     checkFitness,
+    portTaken(of, taken) {
+      if (taken === undefined) takenPorts.delete(of)
+      else takenPorts.set(of, taken)
+      void Promise.resolve(current).then(checkFitness) // a look under way may have passed the ports
+    },
     state() {
       if (busError !== undefined) return { state: 'unusable', reason: 'HostUnreachable', message: busError }
       if (unfitness !== undefined) return { state: 'unusable', reason: 'HostUnusable', message: unfitness }

@@ -17,8 +17,10 @@ export type LocalServer = {
 export type ListenOptions = {
   readonly port: number
   readonly clock: Clock
-  /** The server cannot listen, most likely because the port is taken. It tries again. */
-  readonly onError: (error: Error) => void
+  /** The server cannot listen, most likely because the port is taken. It tries again; the same error is told once. */
+  readonly onError: (error: NodeJS.ErrnoException) => void
+  /** It listens after an error. */
+  readonly onRecovered: () => void
 }
 
 /**
@@ -65,7 +67,7 @@ export function serveMetrics(
  * connection is closed, not the new one: whoever keeps connections open must not lock out the kubelet.
  */
 function serve(
-  { host, port, clock, onError }: ListenOptions & { readonly host: string },
+  { host, port, clock, onError, onRecovered }: ListenOptions & { readonly host: string },
   answer: RequestListener,
 ): LocalServer {
   const open = new Set<Socket>() // oldest first
@@ -90,8 +92,15 @@ function serve(
     oldest.destroy()
   })
   const listen = (): void => void server.listen(port, host)
-  server.on('error', (error) => {
-    onError(error)
+  let lastCode: string | undefined
+  server.on('listening', () => {
+    if (lastCode !== undefined) onRecovered()
+    lastCode = undefined
+  })
+  server.on('error', (error: NodeJS.ErrnoException) => {
+    const code = error.code ?? 'unknown'
+    if (code !== lastCode) onError(error)
+    lastCode = code
     if (!isClosed) cancelRetry = clock.startTimer(retryListenMs, listen, { isBackground: true })
   })
   listen()

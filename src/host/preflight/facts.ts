@@ -20,6 +20,17 @@ export type HostFacts = {
   readonly copyDirRoot: FolderFacts
   /** Others in which every step needs files. */
   readonly otherFolders: readonly FolderFacts[]
+  /** Ports on which the agent wants to listen and cannot. */
+  readonly takenPorts?: readonly TakenPort[] | undefined
+}
+
+export type TakenPort = {
+  readonly of: 'health' | 'metrics'
+  readonly port: number
+  /** Name of the errno, such as EADDRINUSE. */
+  readonly code: string
+  /** Whose program has it, such as `root (uid 0)`. */
+  readonly holder?: string | undefined
 }
 
 export type FolderFacts = {

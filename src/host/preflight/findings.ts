@@ -26,7 +26,12 @@ export function preflight(facts: HostFacts): readonly Finding[] {
     ...noexecFindings(facts),
     ...writeFindings(facts),
   ]
-  const warnings = [...systemdWarnings(facts), ...cgroupWarnings(facts), ...rebootWarnings(facts)]
+  const warnings = [
+    ...systemdWarnings(facts),
+    ...cgroupWarnings(facts),
+    ...rebootWarnings(facts),
+    ...portWarnings(facts),
+  ]
   return [...errors.map((found) => ({ ...found, severity: 'error' as const })), ...warnings]
 }
 
@@ -140,6 +145,21 @@ function rebootWarnings({ container }: HostFacts): Finding[] {
   if (message === undefined) return []
   const remedy = 'Reboot the machine yourself, or exclude the node from the nodeSelectors of Skyhooks that reboot'
   return [{ id: 'no-reboot', severity: 'warning', message, remedy }]
+}
+
+function portWarnings({ takenPorts = [] }: HostFacts): Finding[] {
+  return takenPorts.map(({ of, port, code, holder = 'a user whom the host does not name' }) => ({
+    id: 'port-taken',
+    severity: 'warning',
+    message:
+      code === 'EADDRINUSE'
+        ? `port ${port}, on which the agent serves ${of}, is taken by a program of ${holder}`
+        : `the agent cannot serve ${of} on port ${port} (${code})`,
+    remedy:
+      code === 'EADDRINUSE'
+        ? `Find the program on the host with ss -ltnp 'sport = :${port}' and end it, or set ${of}.port of the chart`
+        : `Set ${of}.port of the chart; a port below 1024 needs the capability NET_BIND_SERVICE`,
+  }))
 }
 
 /** Why the host cannot be worked on, for people; undefined when it can. */

@@ -119,7 +119,7 @@ export const skyhookConditions = {
       DrainBlocked: [
         'True',
         'The message names up to five nodes, the one blocked for the longest time first, with their pods and ' +
-          'PodDisruptionBudgets.',
+          'what keeps these.',
       ],
       NotBlocked: ['False', 'No drain is blocked.'],
     },

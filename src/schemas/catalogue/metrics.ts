@@ -44,8 +44,8 @@ export const metrics = {
   skyhookd_evictions_total: {
     type: 'counter',
     help:
-      'Requests to evict a pod from this node: `evicted`, `blocked` by a disruption budget, `gone` before the ' +
-      'request, `deleted` after the timeout of `spec.drain`, or `failed`.',
+      'Requests to evict a pod from this node: `evicted`, `blocked` by a disruption budget or by admission, `gone` ' +
+      'before the request, `deleted` after the timeout of `spec.drain`, or `failed`.',
     labels: { result: ['evicted', 'blocked', 'gone', 'deleted', 'failed'] },
   },
   skyhookd_drain_blocked_seconds: {

@@ -60,8 +60,12 @@ export const reasons = {
   DrainBlocked: {
     ...passing,
     eventOn: ['Node', 'Skyhook'],
-    meaning: 'Pods were asked to leave and are still running. The message names the pods and the disruption budget.',
-    remedy: "Check the PodDisruptionBudget and the workload's replicas, or set a timeout in `spec.drain`.",
+    meaning:
+      'Pods were asked to leave and are still running. The message names the pods, and the disruption budget, the ' +
+      'webhook or the admission policy that keeps them.',
+    remedy:
+      "Check the PodDisruptionBudget and the workload's replicas, ask the owner of the webhook or policy, or set a " +
+      'timeout in `spec.drain`.',
   },
   RebootPending: {
     ...passing,

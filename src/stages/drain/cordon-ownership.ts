@@ -1,9 +1,12 @@
+import type { HeldCordon } from '../../schemas/journal.ts'
+
 /**
  * Who a cordon belongs to. Administrators cordon nodes too, before we come and while we hold one; a node must end as
  * they last wished it. Invariant, searched in test/model/cordon.test.ts: when no mark of ours is left, the node is
  * unschedulable exactly when an administrator wants it so (or asked us to keep it).
  *
- * What is remembered on the Node: one mark per Skyhook, and `before`: whether the node was cordoned without us.
+ * What is remembered on the Node: one mark per Skyhook, and `before`: whether the node was cordoned without us. The
+ * journal has a copy of both, for a Node that loses them while the work lasts.
  */
 export type CordonState = {
   readonly unschedulable: boolean
@@ -28,6 +31,20 @@ export type CordonChange = {
   readonly removeMark?: string
   /** null removes it. */
   readonly before?: boolean | null
+}
+
+/**
+ * The state of a Node that lost `before`, with what the journal remembers of it. Another Node of this name, and one
+ * that somebody cordoned since we saw it schedulable, say by themselves whether they would be cordoned without us.
+ */
+export function recalled(
+  state: CordonState,
+  held: HeldCordon | undefined,
+  { isSameNode, lastSeen }: { readonly isSameNode: boolean; readonly lastSeen: boolean | undefined },
+): CordonState {
+  const isCordonedSince = lastSeen === false && state.unschedulable
+  if (state.before !== undefined || held?.before === undefined || !isSameNode || isCordonedSince) return state
+  return { ...state, before: held.before }
 }
 
 /**

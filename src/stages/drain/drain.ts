@@ -12,7 +12,7 @@ import type { Eviction, Snapshot } from '../model/snapshot.ts'
 export type Disruption = {
   /** The cordon is ours and visible, and nothing is left that would have to go. */
   readonly isDrained: boolean
-  /** Our mark is on the Node. */
+  /** Our mark is on the Node, or belongs there. */
   readonly isMarked: boolean
   readonly phase?: SlotPhase
   readonly reason?: DrainReason
@@ -33,6 +33,10 @@ const cordonMarkPrefix = cordonKey('')
 export const hasMark = ({ metadata }: KubernetesNode, skyhook: string): boolean =>
   metadata.annotations?.[cordonKey(skyhook)] === 'true'
 
+/** The node is out of service for the Skyhook: by its mark, or by the journal where the Node lost the mark alone. */
+export const hasCordon = ({ node, journal }: Pick<Snapshot, 'node' | 'journal'>, skyhook: string): boolean =>
+  hasMark(node, skyhook) || (node.spec?.unschedulable === true && journal.cordon?.skyhooks.includes(skyhook) === true)
+
 export const cordonState: (node: KubernetesNode) => CordonState = perObject((node) => {
   const annotations = node.metadata.annotations ?? {}
   const before = annotations[cordonedBeforeKey]
@@ -52,9 +56,10 @@ export const cordonState: (node: KubernetesNode) => CordonState = perObject((nod
  * others.
  */
 export function disruptionOf(snapshot: Snapshot, skyhook: string, spec: SkyhookSpec): Disruption {
-  const isMarked = hasMark(snapshot.node, skyhook)
+  const isMarked = hasCordon(snapshot, skyhook)
   const none: Disruption = { isDrained: false, isMarked, evict: [], watchPods: 'no', recheckAtMs: Infinity }
-  if (!isMarked || snapshot.node.spec?.unschedulable !== true) return { ...none, phase: 'cordoning' }
+  const isVisible = hasMark(snapshot.node, skyhook) && snapshot.node.spec?.unschedulable === true
+  if (!isVisible) return { ...none, phase: 'cordoning' }
   if (!snapshot.pods.known || snapshot.pods.value.since !== 'cordoned')
     return { ...none, watchPods: 'cordoned', phase: 'draining' }
 

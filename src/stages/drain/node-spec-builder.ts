@@ -1,13 +1,15 @@
+import { cordonedBeforeKey } from '../../schemas/annotations.ts'
 import type { NodePatch } from '../../schemas/kubernetes.ts'
 import type { Journal } from '../../schemas/journal.ts'
 import {
   cordonAfterExternalChange,
   cordonFor,
+  recalled,
   uncordonFor,
   type CordonChange,
   type CordonState,
 } from './cordon-ownership.ts'
-import { cordonState } from './drain.ts'
+import { cordonState, hasMark } from './drain.ts'
 import {
   autoscalerAnnotations,
   hasRequiredTaint,
@@ -32,16 +34,20 @@ export class NodeSpecBuilder {
   readonly #hadMarks: boolean
   /** An earlier decision changed the cordon, and the Node does not show it yet. */
   readonly #isPending: boolean
+  /** Skyhooks whose work has the cordon: the Node showed their marks, and they have not given it back. */
+  readonly #held: Set<string>
   #state: CordonState
   #isTaintUntouched = false
   #cordonRetriesMs: readonly number[]
 
   constructor(snapshot: Snapshot, events: StageEvent[]) {
     this.#snapshot = snapshot
-    this.#state = cordonState(snapshot.node)
+    const { nodeUid, cordon: held, lastSeenUnschedulable, cordonPending } = snapshot.journal
+    const isSameNode = snapshot.node.metadata.uid === nodeUid
+    this.#held = new Set(held?.skyhooks)
+    this.#state = recalled(cordonState(snapshot.node), held, { isSameNode, lastSeen: lastSeenUnschedulable })
     this.#hadMarks = this.#state.marks.size > 0
     this.#cordonRetriesMs = snapshot.journal.cordonRetriesAtMs ?? []
-    const { lastSeenUnschedulable, cordonPending } = snapshot.journal
     const { unschedulable, marks } = this.#state
     const isChanged = lastSeenUnschedulable !== undefined && lastSeenUnschedulable !== unschedulable
     this.#isPending = isChanged && cordonPending === true
@@ -51,14 +57,26 @@ export class NodeSpecBuilder {
     }
   }
 
+  /** On the Node, or lost by it. */
   marks(): readonly string[] {
-    return [...this.#state.marks]
+    return [...this.#state.marks.union(this.#held)]
   }
 
-  /** Returns when to decide again at the latest. */
+  /**
+   * Returns when to decide again at the latest. A mark that the Node lost is written again first, also where the cordon
+   * is to go: then uncordon and mark go in one PATCH, and one that fails leaves the mark to tell whose cordon it is.
+   */
   cordon(skyhook: string, desired: 'on' | 'off' | 'as-is'): number {
-    if (desired === 'off') this.#apply(uncordonFor(skyhook, this.#state))
-    if (desired !== 'on') return Infinity
+    const isLost = this.#held.has(skyhook) && !this.#state.marks.has(skyhook)
+    if (desired === 'off' && !(isLost && this.#state.unschedulable)) {
+      this.#held.delete(skyhook)
+      this.#apply(uncordonFor(skyhook, this.#state))
+      return Infinity
+    }
+    if (desired !== 'on' && !isLost) return Infinity
+    // while a write is under way, the mark may be one that an earlier decision takes off
+    const isSeen = hasMark(this.#snapshot.node, skyhook) && this.#snapshot.isNodeInDoubt !== true
+    if (isSeen) this.#held.add(skyhook)
     const isRetry = this.#state.marks.has(skyhook) && !this.#state.unschedulable
     const isNew = isRetry && !this.#isPending
     const waitUntilMs = isNew ? this.#nextCordonRetryMs() : 0
@@ -88,11 +106,14 @@ export class NodeSpecBuilder {
     readonly patch: NodePatch
     readonly journalFields: Pick<
       Journal,
-      'lastSeenUnschedulable' | 'cordonPending' | 'cordonRetriesAtMs' | 'runtimeRequired'
+      'lastSeenUnschedulable' | 'cordonPending' | 'cordonRetriesAtMs' | 'cordon' | 'runtimeRequired'
     >
   } {
     const { node, settings, journal, skyhooks, areSkyhooksInDoubt = false } = this.#snapshot
-    const hasMarks = this.#state.marks.size > 0
+    const { marks, before } = this.#state
+    const hasMarks = marks.size > 0
+    const isBeforeLost = before !== undefined && cordonState(node).before === undefined
+    if (hasMarks && isBeforeLost) this.#annotations[cordonedBeforeKey] = String(before)
     Object.assign(this.#annotations, autoscalerAnnotations(node, this.#hadMarks, hasMarks))
     const wasRequired = journal.runtimeRequired === true
     const taint = requiredTaint(node, settings.runtimeRequiredTaint, this.#required, {
@@ -114,6 +135,9 @@ export class NodeSpecBuilder {
       ...(hasMarks && { lastSeenUnschedulable: this.#state.unschedulable }),
       ...(hasMarks && this.#state.unschedulable !== wasUnschedulable && { cordonPending: true as const }),
       ...(retries.length > 0 && { cordonRetriesAtMs: retries }),
+      ...(this.#held.size > 0 && {
+        cordon: { skyhooks: [...this.#held].toSorted(), ...(before !== undefined && { before }) },
+      }),
       ...((this.#required.length > 0 || isTaintDue) && { runtimeRequired: true as const }),
     }
     return { patch, journalFields }

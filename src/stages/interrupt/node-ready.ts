@@ -1,5 +1,5 @@
 import { type PlanBuilder, requeueAt } from '../model/plan-builder.ts'
-import { hasMark } from '../drain/drain.ts'
+import { hasCordon } from '../drain/drain.ts'
 import type { Reason } from '../../schemas/catalogue/reasons.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 
@@ -13,7 +13,7 @@ const minReadyMs = 10_000
  */
 export function notReadyReason(builder: PlanBuilder): Reason | undefined {
   const { lifecycle } = builder.record
-  const isReturning = lifecycle === undefined && hasMark(builder.snapshot.node, builder.view.metadata.name)
+  const isReturning = lifecycle === undefined && hasCordon(builder.snapshot, builder.view.metadata.name)
   if (lifecycle?.interruptedAtMs === undefined && !isReturning) return undefined
   if (!isReadyFromThisBoot(builder.snapshot))
     return { reason: 'NodeNotReady', message: 'the node has not reported Ready since its interrupt' }

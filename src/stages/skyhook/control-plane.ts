@@ -8,7 +8,7 @@
 import type { Reason } from '../../schemas/catalogue/reasons.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { SlotPhase } from '../../schemas/skyhook.ts'
-import { hasMark } from '../drain/drain.ts'
+import { hasCordon } from '../drain/drain.ts'
 import type { PlanBuilder } from '../model/plan-builder.ts'
 import type { OwnSlot, Snapshot } from '../model/snapshot.ts'
 import type { DrainStatus } from './drain-status.ts'
@@ -41,7 +41,7 @@ export type ControlPlaneNeed =
 
 export function controlPlaneNeed({ snapshot, view, record }: PlanBuilder, drain: DrainStatus): ControlPlaneNeed {
   if (!isControlPlaneNode(snapshot.node)) return 'nothing'
-  if (hasMark(snapshot.node, view.metadata.name) || record.interrupt) return 'out-of-service'
+  if (hasCordon(snapshot, view.metadata.name) || record.interrupt) return 'out-of-service'
   if (drain.drain === 'blocked') return drain.reason === undefined ? 'while-unknown' : 'nothing'
   return drain.drain === 'waiting' || drain.drain === 'draining' ? 'before-cordon' : 'nothing'
 }

@@ -4,7 +4,7 @@
  * capacity is with others now, and it needs the budget of the moment to start again.
  */
 import { isRetrying, isRunning, type PackageRecord } from '../../schemas/journal.ts'
-import { hasMark } from '../drain/drain.ts'
+import { hasCordon } from '../drain/drain.ts'
 import type { PackageState } from '../model/package-state.ts'
 import type { PlanBuilder } from '../model/plan-builder.ts'
 import { drainBlocker, isDrainRequested } from './drain-status.ts'
@@ -39,7 +39,7 @@ export function startLifecycle(
  */
 export function endLifecycle(builder: PlanBuilder): void {
   const { snapshot, view, record } = builder
-  if (snapshot.slots.known && !hasMark(snapshot.node, view.metadata.name))
+  if (snapshot.slots.known && !hasCordon(snapshot, view.metadata.name))
     builder.record = { ...record, lifecycle: undefined }
 }
 

@@ -4,7 +4,7 @@ import { isRunning, type SkyhookRecord } from '../../schemas/journal.ts'
 import { isEqual } from '../../schemas/equal.ts'
 import { isPastWork } from '../../schemas/skyhook.ts'
 import { ownValue } from '../../schemas/own-value.ts'
-import { disruptionOf, hasMark } from '../drain/drain.ts'
+import { disruptionOf, hasCordon } from '../drain/drain.ts'
 import { notReadyReason } from '../interrupt/node-ready.ts'
 import { otherInterrupt } from '../interrupt/other-work.ts'
 import { applyInterruptOutcome } from '../interrupt/run.ts'
@@ -86,7 +86,7 @@ export function planSkyhook(
 function planRefused(snapshot: Snapshot, view: SkyhookView, reason: Reason): SkyhookPlan {
   const builder = newPlanBuilder(snapshot, view, undefined)
   const slot = ownSlot(snapshot, view)
-  if (slot && !hasMark(snapshot.node, view.metadata.name)) releaseSlot(builder, slot)
+  if (slot && !hasCordon(snapshot, view.metadata.name)) releaseSlot(builder, slot)
   const status = statusFor(reason.reason, false)
   return { builder, status, reason, complete: false, cordon: 'as-is', watchPods: 'no', isUntouched: true }
 }
@@ -178,7 +178,7 @@ function planComplete(builder: PlanBuilder, slot: OwnSlot | undefined): SkyhookP
   const progress = advanceSoak(builder, isInService)
   if (slot && progress.state === 'soaking') {
     // before it has started the node may still be cordoned, and a restored etcd brings the mark back
-    const isSoaking = builder.record.soak?.sinceMs !== undefined && !hasMark(builder.snapshot.node, name)
+    const isSoaking = builder.record.soak?.sinceMs !== undefined && !hasCordon(builder.snapshot, name)
     renewWhenDue(builder, `slot/${name}`, slot, isSoaking ? 'soaking' : isPastWork(slot.phase) ? 'working' : slot.phase)
     return { ...plan, watchPods: progress.watchPods, ...(progress.reason && { reason: progress.reason }) }
   }
@@ -196,7 +196,7 @@ const compactedReboots = (reboots: SkyhookRecord['reboots'], applied: string): S
 function isPublishedComplete({ record, snapshot, view }: PlanBuilder): boolean {
   const { published } = record
   const { name } = view.metadata
-  if (published?.status !== 'complete' || hasMark(snapshot.node, name)) return false
+  if (published?.status !== 'complete' || hasCordon(snapshot, name)) return false
   const isShown = snapshot.node.metadata.annotations?.[statusKey(name)] === 'complete'
   return isShown && companionOf(snapshot.node, name)?.rev === published.rev
 }

@@ -1,6 +1,6 @@
 import { statusFor, type Reason } from '../../schemas/catalogue/reasons.ts'
 import type { NodeStatus, SlotPhase } from '../../schemas/skyhook.ts'
-import { type Disruption, hasMark } from '../drain/drain.ts'
+import { type Disruption, hasCordon } from '../drain/drain.ts'
 import { drainTimedOut, isDrainOverdue, pauseDrain, trackDrain } from '../drain/drain-timeout.ts'
 import { isOnlyConditionalInterruptPending } from '../interrupt/pending.ts'
 import { otherInterrupt } from '../interrupt/other-work.ts'
@@ -154,7 +154,7 @@ function yieldReason(
 function yieldSlot(builder: PlanBuilder, slot: OwnSlot, why: Reason): SkyhookPlan {
   builder.record = { ...builder.record, lifecycle: undefined }
   // uncordon always precedes release
-  if (!hasMark(builder.snapshot.node, builder.view.metadata.name)) releaseSlot(builder, slot)
+  if (!hasCordon(builder.snapshot, builder.view.metadata.name)) releaseSlot(builder, slot)
   return { builder, status: statusFor(why.reason, false), reason: why, complete: false, cordon: 'off', watchPods: 'no' }
 }
 

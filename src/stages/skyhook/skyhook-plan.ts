@@ -12,7 +12,7 @@ export type SkyhookPlan = {
   readonly packageReasons?: ReadonlyMap<string, Reason>
   /** Nothing is left to do for this spec; later Skyhooks may begin. */
   readonly complete: boolean
-  /** What this Skyhook wants of the cordon: its mark on the Node, off it, or as it is. */
+  /** What this Skyhook wants of the cordon: its mark on the Node, off it, or as it is, also where the Node lost it. */
   readonly cordon: 'on' | 'off' | 'as-is'
   readonly watchPods: PodWatch
   /** Nothing of the Skyhook on this node is read or written but the reason. */

@@ -1,4 +1,4 @@
-import { hasMark } from '../drain/drain.ts'
+import { hasCordon } from '../drain/drain.ts'
 import type { Action } from '../model/plan.ts'
 import { type PlanBuilder, requeueAt } from '../model/plan-builder.ts'
 import type { SlotPhase } from '../../schemas/skyhook.ts'
@@ -64,7 +64,7 @@ export function requestSlot(
   const { snapshot, view, actions } = builder
   const { name } = view.metadata
   builder.asksForSlot = true
-  if (hasMark(snapshot.node, name) || !snapshot.slots.known) return
+  if (hasCordon(snapshot, name) || !snapshot.slots.known) return
   const key = `slot/${name}`
   if (slot?.ownership === 'releasing') return // its end wakes the agent
   if (slot) {
@@ -91,7 +91,7 @@ export function isRequestDue(builder: PlanBuilder): boolean {
 
 /** Uncordon always precedes release: the next holder must not find this node cordoned under the slot. */
 export function releaseSlot(builder: PlanBuilder, slot: OwnSlot): void {
-  if (hasMark(builder.snapshot.node, builder.view.metadata.name)) return
+  if (hasCordon(builder.snapshot, builder.view.metadata.name)) return
   builder.actions.push({ do: 'releaseSlot', key: `slot/${builder.view.metadata.name}`, slot })
 }
 

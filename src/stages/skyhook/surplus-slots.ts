@@ -1,6 +1,6 @@
 import type { Journal, SkyhookRecord } from '../../schemas/journal.ts'
 import { ownValue } from '../../schemas/own-value.ts'
-import { cordonState, hasMark } from '../drain/drain.ts'
+import { cordonState, hasCordon } from '../drain/drain.ts'
 import type { Action } from '../model/plan.ts'
 import type { OwnSlot, Snapshot } from '../model/snapshot.ts'
 import { bestSlot, isOwned } from './slot.ts'
@@ -69,9 +69,10 @@ function foreignSlots(
 
 /** No step, no interrupt and no cordon of the Skyhook is left. */
 const isFreeOf = (snapshot: Snapshot, { skyhook }: OwnSlot, record: SkyhookRecord | undefined): boolean =>
-  record?.canceling === undefined && !record?.interrupt?.abandoned && !hasMark(snapshot.node, skyhook)
+  record?.canceling === undefined && !record?.interrupt?.abandoned && !hasCordon(snapshot, skyhook)
 
 const isControlPlaneUnused = (snapshot: Snapshot, { skyhooks }: Journal, needsControlPlane: boolean): boolean =>
   !needsControlPlane &&
   cordonState(snapshot.node).marks.size === 0 &&
+  (snapshot.journal.cordon === undefined || snapshot.node.spec?.unschedulable !== true) &&
   Object.values(skyhooks).every(({ interrupt }) => interrupt === undefined)

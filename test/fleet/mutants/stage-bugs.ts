@@ -20,11 +20,7 @@ export const stageBugs: readonly FleetMutant[] = [
         'if (slot && isInService) releaseSlot(builder, slot)',
         'if (slot) releaseSlot(builder, slot)',
       ),
-      change(
-        'stages/skyhook/slot.ts',
-        '  if (hasMark(builder.snapshot.node, builder.view.metadata.name)) return\n',
-        '',
-      ),
+      change('stages/skyhook/slot.ts', '  if (hasCordon(builder.snapshot, builder.view.metadata.name)) return\n', ''),
     ],
   },
   {

@@ -22,6 +22,7 @@ import { serialSkyhooksRunOnePackage } from './serial-skyhooks-run-one-package.t
 import { slotsCoverChanges } from './slots-cover-changes.ts'
 import { stagesRunInOrder } from './stages-run-in-order.ts'
 import { stepsAndInterruptsAreApart } from './steps-and-interrupts-are-apart.ts'
+import { stepsKeepTheirCordon } from './steps-keep-their-cordon.ts'
 import { stepsNeedConfirmedSlot } from './steps-need-confirmed-slot.ts'
 import { stepsStartOnce } from './steps-start-once.ts'
 import { successfulStepsAreKept } from './successful-steps-are-kept.ts'
@@ -45,6 +46,7 @@ const everyInvariant: readonly Invariant[] = [
   dependenciesComeFirst,
   completePackagesRest,
   interruptsNeedCordon,
+  stepsKeepTheirCordon,
   slotsCoverChanges,
   recoveryFollowsLoss,
   controlPlaneIsGuarded,

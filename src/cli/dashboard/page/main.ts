@@ -26,7 +26,7 @@ let rollout: PageEvents['rollout'] | undefined
 let brokenAtMs: number | undefined
 
 // the token has been used; without it the address can be reloaded
-history.replaceState(null, '', `/${location.hash}`)
+history.replaceState(null, '', `${location.pathname}${location.hash}`)
 
 function skyhookInAddress(): string | undefined {
   return new URLSearchParams(location.hash.slice(1)).get('skyhook') ?? undefined
@@ -40,7 +40,7 @@ function choose(name: string): void {
 function connect(): void {
   events?.close()
   const query = chosen === undefined ? '' : `?${new URLSearchParams({ skyhook: chosen })}`
-  const source = new EventSource(`/api/events${query}`)
+  const source = new EventSource(`api/events${query}`)
   events = source
   const on = <Name extends keyof PageEvents>(name: Name, act: (data: PageEvents[Name]) => void): void =>
     source.addEventListener(name, ({ data }: MessageEvent<string>) => act(JSON.parse(data) as PageEvents[Name]))

@@ -32,7 +32,7 @@ export function startPanel(): void {
 /** `from` gets the focus back when the panel closes. */
 export function openPanel(skyhook: string, node: string, from: HTMLElement): void {
   shown?.output.close()
-  const source = new EventSource(`/api/output?${new URLSearchParams({ skyhook, node })}`)
+  const source = new EventSource(`api/output?${new URLSearchParams({ skyhook, node })}`)
   source.addEventListener('lines', ({ data }: MessageEvent<string>) =>
     addOutput(JSON.parse(data) as OutputEvents['lines']),
   )
@@ -78,7 +78,7 @@ export async function refreshPanel(): Promise<void> {
   let commands: readonly HTMLElement[] = []
   let text: string
   try {
-    const { nowMs, ...answer } = await ask<NodeAnswer>('/api/node', { skyhook, node })
+    const { nowMs, ...answer } = await ask<NodeAnswer>('api/node', { skyhook, node })
     text = JSON.stringify(answer)
     content = contentOf({ nowMs, ...answer })
     commands = actionsOf(answer)

@@ -11,7 +11,7 @@ export function startPlan(skyhook: () => string | undefined): void {
   byId('plan-load').addEventListener('click', () => {
     const name = skyhook()
     if (name === undefined) return
-    ask<{ readonly text: string }>('/api/manifest', { skyhook: name }).then(
+    ask<{ readonly text: string }>('api/manifest', { skyhook: name }).then(
       (answer) => {
         text.value = answer.text
         const present = shownArchive() === undefined ? 'as it is now' : 'as it is in the archive'
@@ -25,7 +25,7 @@ export function startPlan(skyhook: () => string | undefined): void {
     button.disabled = true
     setText(outcome, 'Planning …')
     setText(result, '')
-    ask<EditPlan>('/api/plan', {}, { text: text.value })
+    ask<EditPlan>('api/plan', {}, { text: text.value })
       .then((plan) => {
         setText(outcome, verdictOf(plan))
         setText(result, plan.text)

@@ -71,6 +71,7 @@ beforeEach(() => {
       loadFolders: async () => undefined,
       checkFitness: async () => undefined,
       state: () => ({ state: 'usable' }),
+      portTaken: () => undefined,
       report: () => undefined,
     },
     node: () => undefined,

@@ -82,7 +82,7 @@ async function fetchToken({ params }: Challenge, context: LoginContext, signal: 
     const headers = login === undefined ? {} : { authorization: basicAuthorization(login) }
     response = await transport.send({ method: 'GET', url: realm, headers, trust }, signal)
   }
-  if (response.status !== 200) throw await errorFromResponse(response, signal)
+  if (response.status !== 200) throw await errorFromResponse(response, context.url.host, signal)
 
   const text = await readBody(response, maxTokenBytes, signal)
   const token = parseToken(text.toString('utf8'))

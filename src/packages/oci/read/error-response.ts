@@ -1,9 +1,12 @@
+import { isObject, parseJson } from '../../../schemas/json.ts'
 import { ImageError, type ImageErrorCode } from '../errors.ts'
 import { type RegistryResponse, connectionError } from './http.ts'
 import { parseRetryAfter } from './retry.ts'
 
 const maxErrorBytes = 64 * 1024
 const maxErrorTextChars = 300 // a reason on a Node is one sentence, not a page
+/** Of another host than the registry that was asked. */
+const maxForeignTextChars = 120
 
 /** Reads a body that must be small. @throws ImageError too-large, unreachable */
 export async function readBody(response: RegistryResponse, limitBytes: number, signal: AbortSignal): Promise<Buffer> {
@@ -22,12 +25,22 @@ export async function readBody(response: RegistryResponse, limitBytes: number, s
   return Buffer.concat(chunks)
 }
 
-/** The error for a status of 400 or more, with the registry's own message. Consumes the body. */
-export async function errorFromResponse(response: RegistryResponse, signal: AbortSignal): Promise<ImageError> {
-  // the status remains
-  const bodyText = await readBody(response, maxErrorBytes, signal).then(parseErrorBody, () => undefined)
+/**
+ * The error for a status of 400 or more, with the registry's own message. Consumes the body. A registry names its token
+ * server and redirects as it likes, perhaps to a host that only nodes reach (`askedHost` is who was asked). Of what
+ * another host answers, the Node shows no more than an error in the registries' format.
+ */
+export async function errorFromResponse(
+  response: RegistryResponse,
+  askedHost: string,
+  signal: AbortSignal,
+): Promise<ImageError> {
+  const isAsked = response.url.host === askedHost
+  const parse = isAsked ? parseErrorBody : parseForeignBody
+  const bodyText = await readBody(response, maxErrorBytes, signal).then(parse, () => undefined) // the status remains
   const retryAfterMs = parseRetryAfter(response.headers)
-  const errorText = bodyText ?? `${response.status} ${response.body.statusMessage ?? ''}`.trim()
+  const phrase = isAsked ? (response.body.statusMessage ?? '') : ''
+  const errorText = bodyText ?? `${response.status} ${phrase}`.trim()
   return new ImageError(codeOfStatus(response.status), `${response.url.host}: ${errorText}`, { retryAfterMs })
 }
 
@@ -37,27 +50,35 @@ export async function errorFromResponse(response: RegistryResponse, signal: Abor
  */
 function parseErrorBody(body: Buffer): string | undefined {
   const text = body.toString('utf8')
-  let document: unknown
-  try {
-    document = JSON.parse(text)
-  } catch {
-    document = undefined
-  }
-  const { errors, details } = (typeof document === 'object' && document !== null ? document : {}) as {
-    errors?: unknown
-    details?: unknown
-  }
-  const listed = Array.isArray(errors) ? errors.map(formatErrorEntry).filter((errorText) => errorText !== '') : []
-  const found =
-    listed.length > 0 ? listed.join('; ') : typeof details === 'string' ? details : text.replace(/<[^>]*>/g, ' ')
-  const line = found.replace(/\s+/g, ' ').trim()
-  return line === '' ? undefined : line.slice(0, maxErrorTextChars)
+  const found = errorListIn(text, detailedEntry) ?? text.replace(/<[^>]*>/g, ' ')
+  return lineOf(found, maxErrorTextChars)
 }
 
-function formatErrorEntry(error: unknown): string {
-  if (typeof error !== 'object' || error === null) return ''
-  const { code, message, detail } = error as { code?: unknown; message?: unknown; detail?: unknown }
-  const named = [code, message].filter((part) => typeof part === 'string' && part !== '').join(': ')
+const parseForeignBody = (body: Buffer): string | undefined =>
+  lineOf(errorListIn(body.toString('utf8'), namedEntry) ?? '', maxForeignTextChars)
+
+function lineOf(text: string, maxChars: number): string | undefined {
+  const line = text.replace(/\s+/g, ' ').trim()
+  return line === '' ? undefined : line.slice(0, maxChars)
+}
+
+/** Of Docker's token server the list has another name, and is a text. */
+function errorListIn(text: string, formatEntry: (entry: ErrorEntry) => string): string | undefined {
+  const document = parseJson(text)
+  const { errors, details } = isObject(document) ? document : {}
+  const entries: readonly unknown[] = Array.isArray(errors) ? errors : []
+  const listed = entries.map((entry) => (isObject(entry) ? formatEntry(entry) : '')).filter((entry) => entry !== '')
+  return listed.length > 0 ? listed.join('; ') : typeof details === 'string' ? details : undefined
+}
+
+type ErrorEntry = { readonly code?: unknown; readonly message?: unknown; readonly detail?: unknown }
+
+const namedEntry = ({ code, message }: ErrorEntry): string =>
+  [code, message].filter((part) => typeof part === 'string' && part !== '').join(': ')
+
+function detailedEntry(entry: ErrorEntry): string {
+  const { detail } = entry
+  const named = namedEntry(entry)
   if (detail === undefined || detail === null) return named
   const more = typeof detail === 'string' ? detail : JSON.stringify(detail)
   return more === '' || more === '{}' ? named : `${named} (${more})`

@@ -280,6 +280,17 @@ describe('redirects', () => {
     })
   })
 
+  test('a registry with https cannot name a token server without it', async () => {
+    const r = await registry({ tls: true })
+    r.intercept = (_request, response) => {
+      response.writeHead(401, { 'www-authenticate': 'Bearer realm="http://127.0.0.1:1/token"' }).end()
+      return true
+    }
+    await expect(
+      resolveImage(client([{ host: r.host, ca: fakeCaCert }]), parseReference(`${r.host}/pkg:1`), signal),
+    ).rejects.toMatchObject({ code: 'bad-response', message: expect.stringMatching(/is not https/) })
+  })
+
   test('endless redirects are given up', async () => {
     const r = await registry()
     r.intercept = (_request, response) => {
@@ -571,6 +582,43 @@ describe('what is wrong for good', () => {
     answers.shift()
     await expect(attempt()).rejects.toMatchObject({ code: 'bad-response' })
   })
+
+  const secret = 'node-secret'
+  test.each([
+    [`role: ${secret}`, '403'],
+    [`<html><h1>${secret}</h1></html>`, '403'],
+    [JSON.stringify({ token: secret, errors: [{ detail: secret }] }), '403'],
+    [JSON.stringify({ errors: [{ code: 'DENIED', message: 'not yours', detail: secret }] }), 'DENIED: not yours'],
+    [JSON.stringify({ details: 'incorrect username or password' }), 'incorrect username or password'],
+    [JSON.stringify({ errors: [{ code: 'x'.repeat(500) }] }), 'x'.repeat(120)],
+  ])(
+    'an answer %s of another host, to which a registry sends the agent, is shown as no more than %s',
+    async (body, shown) => {
+      const [r, other] = [await registry(), await registry()]
+      other.intercept = (_request, response) => {
+        response.writeHead(403, secret).end(body)
+        return true
+      }
+      const realm = `http://${other.host}/latest/meta-data`
+      const ways: readonly [number, Record<string, string>][] = [
+        [307, { location: realm }],
+        [401, { 'www-authenticate': `Bearer realm="${realm}",service="x"` }],
+      ]
+      for (const [status, headers] of ways) {
+        r.intercept = (_request, response) => {
+          response.writeHead(status, headers).end()
+          return true
+        }
+        const attempt = resolveImage(client([plain(r)]), parseReference(`${r.host}/pkg:1`), signal)
+        const { message } = await attempt.then(
+          () => new Error('it is found'),
+          (error: unknown) => error as Error,
+        )
+        expect(message).toContain(`${other.host}: ${shown} (`)
+        expect(message).not.toContain(secret)
+      }
+    },
+  )
 
   test('an image above the size limit is refused', async () => {
     const r = await registry()

@@ -157,7 +157,7 @@ export function createRegistryClient(
         if (answer.authorization !== undefined && response.status !== 401) authorizations.set(key, answer.authorization)
       }
       if (response.status < 400 || response.status === expected) return response
-      throw await errorFromResponse(response, signal)
+      throw await errorFromResponse(response, repositoryUrl.host, signal)
     } catch (error) {
       if (!isRefusal(error)) throw error
       found ??= logins.known(endpoint.host, repository)
