@@ -122,8 +122,11 @@ function reportUndecided(
   if (!snapshot) return
   const { actions, reasons } = undecidedPlan(snapshot, failure)
   reporter.report([], reasons)
+  const report = (error: unknown): void => log.warn(errorField(error), 'reason could not be written')
   for (const action of actions)
-    execute(executors, action).catch((error: unknown) => log.warn(errorField(error), 'reason could not be written'))
+    execute(executors, action).then((result) => {
+      if (result.outcome === 'failed') report(result.error)
+    }, report)
 }
 
 async function run({ clock, log }: Platform, components: AgentComponents, signal: AbortSignal): Promise<void> {
@@ -167,6 +170,11 @@ async function run({ clock, log }: Platform, components: AgentComponents, signal
     },
     onActionFailed: (action, error) =>
       log.warn({ action: action.do, key: action.key, ...errorField(error) }, 'action failed, retrying'),
+    onActionRejected(action, error) {
+      components.metrics.actionRejected()
+      const { do: what, key } = action
+      log.error({ action: what, key, ...errorField(error), stack: stackOf(error) }, 'action rejected, retrying')
+    },
     retain: components.retain,
     signal,
   })

@@ -46,9 +46,10 @@ describe.each([
         if (looksAtMs.length < 3) throw new Error('broken') // 1 s, then 2 s
         return undefined // a minute
       },
-      execute: async () => undefined,
+      execute: async () => ({ outcome: 'done' }),
       onDecided: () => undefined,
       onActionFailed: () => undefined,
+      onActionRejected: () => undefined,
       onDecisionFailed: () => undefined,
       failures,
       retain: () => undefined,

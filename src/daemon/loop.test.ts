@@ -4,6 +4,7 @@ import { emptyJournal, type Journal } from '../schemas/journal.ts'
 import type { Action } from '../stages/model/plan.ts'
 import { noOtherOperator, known, takeSnapshot, unknown, type Observations } from '../stages/model/snapshot.ts'
 import { createFailureBook, type FailureBook } from './failures/book.ts'
+import { outcomeOf } from './failures/outcome.ts'
 import { type LoopPorts, runLoop } from './loop.ts'
 import { createJournalStore, type JournalStore } from './state/journal.ts'
 import { createWakeup, type Wakeup } from './state/wakeup.ts'
@@ -77,15 +78,21 @@ function observe(change: Partial<Observations> = {}): Observations {
   }
 }
 
-function startLoop(change: Partial<LoopPorts> = {}, observations: Partial<Observations> = {}): Promise<void> {
+type Changes = Partial<Omit<LoopPorts, 'execute'>> & { execute?: (action: Action) => Promise<void> }
+
+function startLoop(
+  { execute = async () => undefined, ...change }: Changes = {},
+  observations: Partial<Observations> = {},
+): Promise<void> {
   return runLoop({
     clock,
     wakeup,
     journal,
     takeSnapshot: (nowMs) => takeSnapshot(observe(observations), nowMs, settings),
-    execute: async () => undefined,
+    execute: async (action) => await outcomeOf(execute(action)),
     onDecided: () => undefined,
     onActionFailed: () => undefined,
+    onActionRejected: () => undefined,
     onDecisionFailed: () => undefined,
     failures,
     retain: () => undefined,
@@ -112,7 +119,7 @@ test('a record that cannot be written is retried, although no plan names it twic
   void startLoop(
     {
       execute: async ({ do: what }) => {
-        if (what === 'forgetStep' && ++attemptCount < 3) throw new Error('ENOSPC')
+        if (what === 'forgetStep' && ++attemptCount < 3) throw Object.assign(new Error('full'), { code: 'ENOSPC' })
       },
       onActionFailed: ({ key }) => void failed.push(key),
     },
@@ -296,6 +303,23 @@ test('a failing action is a failure as long as it is wanted and does not succeed
   fails = false
   await clock.advance(10_000)
   expect(failures.current().size).toBe(0)
+})
+
+test('an action that ends with a mistake of the program is an internal error, is counted, and is retried', async () => {
+  await loadCanceledStep()
+  const rejected: string[] = []
+  const failed: string[] = []
+  const execute = async ({ do: what }: Action): Promise<void> => {
+    if (what === 'stopStep') throw new TypeError('undefined is not a function')
+  }
+  void startLoop({
+    execute,
+    onActionRejected: ({ key }) => void rejected.push(key),
+    onActionFailed: ({ key }) => void failed.push(key),
+  })
+  await clock.advance(1_500)
+  expect([rejected, failed]).toEqual([['stop/x', 'stop/x'], []])
+  expect([...failures.current().values()]).toMatchObject([{ reason: 'InternalError' }])
 })
 
 test('a decision that throws is reported on the Node, repeated with backoff, and ends no step', async () => {

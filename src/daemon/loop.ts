@@ -7,6 +7,7 @@ import { type Action, failureKey, isPlannedOnce, type Plan, type TimedReason } f
 import type { Snapshot } from '../stages/model/snapshot.ts'
 import { undecidedPlan } from '../stages/skyhook/undecided.ts'
 import type { FailureBook } from './failures/book.ts'
+import type { ActionOutcome } from './failures/outcome.ts'
 import { operationOf } from './failures/operation-of.ts'
 import { createRepetitions } from './failures/repetitions.ts'
 import type { JournalStore } from './state/journal.ts'
@@ -18,12 +19,14 @@ export type LoopPorts = {
   readonly journal: Pick<JournalStore, 'current' | 'error' | 'write'>
   /** Undefined while the own Node is not known. */
   takeSnapshot(nowMs: number): Snapshot | undefined
-  /** What fails; a rejected action is retried with its backoff. */
+  /** What fails; such an action is retried with its backoff. */
   readonly failures: FailureBook
-  execute(action: Action): Promise<void>
+  execute(action: Action): Promise<ActionOutcome>
   /** After each decision whose journal is durable, before its actions. */
   onDecided(plan: Plan): void
-  onActionFailed(action: Action, error: unknown): void
+  readonly onActionFailed: (action: Action, error: unknown) => void
+  /** It rejected: a mistake of the program. It is retried as well. */
+  readonly onActionRejected: (action: Action, error: unknown) => void
   /** The decision itself threw. Without a snapshot there are no reasons. */
   onDecisionFailed(error: unknown, snapshot: Snapshot | undefined, reasons: Plan['reasons']): void
   /** Owners forget the answers that no action of the plan needs. */
@@ -61,18 +64,13 @@ export async function runLoop(ports: LoopPorts): Promise<void> {
     ports
       .execute(action)
       .then(
-        () => {
+        (result) => {
+          if (result.outcome === 'failed') return failed(action, result.error, ports.onActionFailed)
           failures.clear(failureKey(action))
           actionsToRetry.delete(action.key)
           repetitions.succeeded(action)
         },
-        (error: unknown) => {
-          if (signal.aborted) return
-          const skyhook = 'skyhook' in action ? action.skyhook : undefined
-          failures.record(failureKey(action), { operation: operationOf(action), skyhook, action: action.do }, error)
-          if (isPlannedOnce(action.do)) actionsToRetry.set(action.key, action)
-          ports.onActionFailed(action, error)
-        },
+        (error: unknown) => failed(action, error, ports.onActionRejected),
       )
       .finally(() => {
         running.delete(action.key)
@@ -80,6 +78,14 @@ export async function runLoop(ports: LoopPorts): Promise<void> {
         wakeup.wake()
       })
       .catch(() => undefined) // the two handlers above do not throw
+  }
+
+  function failed(action: Action, error: unknown, report: LoopPorts['onActionFailed']): void {
+    if (signal.aborted) return
+    const skyhook = 'skyhook' in action ? action.skyhook : undefined
+    failures.record(failureKey(action), { operation: operationOf(action), skyhook, action: action.do }, error)
+    if (isPlannedOnce(action.do)) actionsToRetry.set(action.key, action)
+    report(action, error)
   }
 
   /** The node says why nothing happens, also while the journal cannot be written: nothing is decided from reasons. */

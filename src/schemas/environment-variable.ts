@@ -6,6 +6,49 @@
 /** execve's limit for one `NAME=value` or one argument, its terminating NUL included (MAX_ARG_STRLEN). */
 const maxStringBytes = 131_071
 
+/**
+ * A quarter of the usual stack limit, 2 MiB, holds all variables and arguments of a process. This is the share of the
+ * Skyhook's `env`; the agent and the package add theirs.
+ */
+const maxEnvironmentBytes = 1_400_000
+
+/** Why variables cannot be passed together, of so many bytes as `NAME=value` in all; undefined when they can. */
+export const environmentSizeProblem = (bytes: number): string | undefined =>
+  bytes > maxEnvironmentBytes ? `is ${bytes} bytes long in all; at most ${maxEnvironmentBytes} fit` : undefined
+
+/** What a variable takes of that. */
+export const environmentBytes = (name: string, value: string): number => Buffer.byteLength(name + value) + 2
+
+/** `$(NAME)` of variables known so far, `$$` for `$`; a reference to anything else stays as written. */
+export function expandVariables(text: string, values: ReadonlyMap<string, string>): string {
+  return text.replace(/\$(?:\$|\(([^)]*)\))/g, (written, name: string | undefined) =>
+    name === undefined ? '$' : (values.get(name) ?? written),
+  )
+}
+
+/** `index`: of the variable; undefined: all of them together. */
+export type VariableProblem = { readonly index: number | undefined; readonly problem: string }
+
+/**
+ * Why no host takes the variables that the spec gives as text. What they refer to counts where it is text as well.
+ */
+export function literalProblems(
+  env: readonly { readonly name: string; readonly value?: string; readonly valueFrom?: unknown }[],
+): readonly VariableProblem[] {
+  const values = new Map<string, string>()
+  const problems: VariableProblem[] = []
+  for (const [index, { name, value = '', valueFrom }] of env.entries()) {
+    if (valueFrom !== undefined && value === '') continue
+    const text = expandVariables(value, values)
+    const problem = environmentNameProblem(name) ?? environmentTextProblem(text, name)
+    if (problem === undefined) values.set(name, text)
+    else problems.push({ index, problem })
+  }
+  const bytes = [...values].reduce((sum, [name, value]) => sum + environmentBytes(name, value), 0)
+  const problem = environmentSizeProblem(bytes)
+  return problem === undefined ? problems : [...problems, { index: undefined, problem }]
+}
+
 /** Why a variable of this name cannot be set; undefined when it can. */
 export function environmentNameProblem(name: string): string | undefined {
   if (/^[A-Za-z_][A-Za-z0-9_]*$/.test(name)) return undefined

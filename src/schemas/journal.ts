@@ -1,3 +1,4 @@
+import type { ReasonName } from './catalogue/reasons.ts'
 import type { Mode, Stage } from './package-config.ts'
 import type { EnvVar, EntryState, Interrupt, NodeStatus, PackageSpec, StageName } from './skyhook.ts'
 
@@ -251,7 +252,7 @@ type Retry = {
 }
 
 export type StageFailure = {
-  readonly reason: 'StepFailed' | 'CheckFailed' | 'RebootRefused'
+  readonly reason: ReasonName
   readonly message: string
   /** Of a refused reboot: whoever boots the host from here on has made it. */
   readonly refusedInBoot?: string
@@ -341,6 +342,8 @@ export type InterruptRun = {
   readonly interrupt: MergedInterrupt
   /** Keys of the packages whose interrupt this is. */
   readonly owners: readonly string[]
+  /** Hash of what the spec said of them then; absent in journals of earlier agents. */
+  readonly inputs?: string
   /** Its outcome no longer matters: it does not start, but what has started is waited for. */
   readonly abandoned?: boolean
   /** Boot in which it was decided; a reboot is done when the host's boot is another one. */

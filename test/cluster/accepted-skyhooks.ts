@@ -8,6 +8,23 @@ export const acceptedSkyhooks: readonly [what: string, spec: Record<string, unkn
     withPackage({ configMap: { 'apply.sh': 'echo', 'apply_check.sh': 'test -s /x' } }),
   ],
   [
+    'with services as administrators name them',
+    withPackage({
+      interrupt: {
+        type: 'service',
+        services: [
+          'kubelet',
+          'cron.service',
+          'getty@tty1.service',
+          'systemd-sysctl',
+          'foo\\x2dbar.mount',
+          '-.mount',
+          'a:b_c',
+        ],
+      },
+    }),
+  ],
+  [
     'with calendar versions, dependencies, interrupts, tolerations and a percent',
     {
       additionalTolerations: [{ key: 'nvidia.com/gpu', operator: 'Exists' }],

@@ -29,6 +29,18 @@ export const refusedSkyhooks: readonly [what: string, spec: Record<string, unkno
     { packages: { cuda12: tuning } },
     'spec.packages: Invalid value: no package name: ["cuda12"]; use 2 to 43 lower-case letters',
   ],
+  ...['cron*', 'cron.service ', '/dev/sda1', '@tty1', 'getty@'].map(
+    (name): [string, Record<string, unknown>, string] => [
+      `a service ${JSON.stringify(name)}`,
+      withPackage({ interrupt: { type: 'service', services: ['kubelet', name] } }),
+      'spec.packages.tuning.interrupt.services[1]',
+    ],
+  ),
+  [
+    'a service of a changed key with a blank',
+    withPackage({ configMap: { a: '' }, configInterrupts: { a: { type: 'service', services: ['my service'] } } }),
+    'spec.packages.tuning.configInterrupts.a.services[0]',
+  ],
   ['a package name of 44 characters', { packages: { ['p'.repeat(44)]: tuning } }, 'no package name'],
   [
     'a package whose name differs from its key',

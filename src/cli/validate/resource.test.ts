@@ -162,6 +162,53 @@ describe('form', () => {
 })
 
 describe('semantics', () => {
+  test.each<[string, object, object]>([
+    [
+      'a pattern of services',
+      { interrupt: { type: 'service', services: ['cron*'] } },
+      { rule: 'schema/pattern', pointer: '/interrupt/services/0', value: 'cron*' },
+    ],
+    [
+      'a template of a service',
+      { interrupt: { type: 'service', services: ['kubelet', 'getty@.service'] } },
+      {
+        rule: 'service-name',
+        pointer: '/interrupt/services/1',
+        message: '"getty@.service" is a template without an instance',
+        remedy: 'write one, such as getty@tty1',
+      },
+    ],
+    [
+      'a service whose unit has a name of 256 characters',
+      { configMap: { a: '' }, configInterrupts: { a: { type: 'service', services: ['x'.repeat(248)] } } },
+      { rule: 'service-name', pointer: '/configInterrupts/a/services/0' },
+    ],
+    [
+      'a variable at the limit of the definition',
+      { env: [{ name: 'BIG', value: 'x'.repeat(131_072) }] },
+      {
+        rule: 'variable',
+        pointer: '/env/0/value',
+        message: 'BIG is 131076 bytes long; the kernel takes at most 131071',
+        remedy: 'put the text into configMap, and read the file',
+      },
+    ],
+    [
+      'a variable that others make too long',
+      {
+        env: [
+          { name: 'A', value: 'x'.repeat(100_000) },
+          { name: 'B', value: '$(A)$(A)' },
+        ],
+      },
+      { rule: 'variable', pointer: '/env/1/value', message: expect.stringMatching(/^B is 200002 bytes/) as string },
+    ],
+  ])('%s is an error at its place', (_, fields, { pointer, ...finding }: { readonly pointer?: string }) => {
+    expect(errorsOf(withPackage(fields as Record<string, unknown>))).toMatchObject([
+      { ...finding, pointer: `/spec/packages/tuning${pointer}` },
+    ])
+  })
+
   test('a cycle of dependencies is an error at one of its packages', () => {
     const spec = {
       packages: {

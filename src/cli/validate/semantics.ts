@@ -2,12 +2,12 @@
 import { ImageError } from '../../packages/oci/errors.ts'
 import { packageReference, parseReference } from '../../packages/oci/reference.ts'
 import { milliQuantity } from '../../packages/step/quantity.ts'
-import { environmentTextProblem } from '../../schemas/environment-variable.ts'
 import type { Finding } from '../../schemas/finding.ts'
 import type { EnvVar, Interrupt, PackageSpec, SkyhookSpec } from '../../schemas/skyhook.ts'
 import { pointerSegment } from '../../schemas/validation.ts'
 import { matchesGlob } from '../../stages/interrupt/glob.ts'
 import { dependencyProblems } from '../../stages/package/dependencies.ts'
+import { type SpecProblem, serviceProblems, variableProblems } from '../../stages/package/spec-problems.ts'
 import { splitRemedy } from './cel.ts'
 
 /** Without its file, which the caller knows. */
@@ -41,7 +41,9 @@ function packageFindings(spec: PackageSpec, pointer: string): SkyhookFinding[] {
   return [
     ...imageFindings(spec, pointer),
     ...resourceFindings(spec, pointer),
+    ...problemFindings('variable', variableProblems(spec), pointer),
     ...variableFindings(spec.env ?? [], `${pointer}/env`),
+    ...problemFindings('service-name', serviceProblems(spec), pointer),
     ...interrupts.flatMap(([at, interrupt]) => interruptFindings(interrupt, at)),
     ...patternFindings(spec, pointer),
   ]
@@ -60,6 +62,12 @@ function imageFindings({ image, version, containerSHA }: PackageSpec, pointer: s
   const message = `has the tag ${tag}, which is ignored: version ${version} is pulled`
   return [warning('image-tag', `${pointer}/image`, message, 'remove the tag, or correct version', image)]
 }
+
+/** What agents say as well, in the same words. */
+const problemFindings = (rule: string, problems: readonly SpecProblem[], pointer: string): SkyhookFinding[] =>
+  problems.map(({ path, problem, remedy }) =>
+    error(rule, [pointer, ...path.map((part) => pointerSegment(String(part)))].join('/'), problem, remedy),
+  )
 
 const resourceNames = ['cpuRequest', 'cpuLimit', 'memoryRequest', 'memoryLimit'] as const
 
@@ -91,9 +99,6 @@ function variableFindings(env: readonly EnvVar[], pointer: string): SkyhookFindi
   const known = new Set<string>()
   for (const [index, { name, value = '' }] of env.entries()) {
     const at = `${pointer}/${index}`
-    const why = environmentTextProblem(value, name)
-    if (why !== undefined)
-      findings.push(error('variable', `${at}/value`, why, 'put the text into configMap, and read the file'))
     if (known.has(name)) {
       const message = 'has the name of an earlier variable, whose value it replaces'
       findings.push(warning('variable-twice', `${at}/name`, message, 'remove one of the two', name))

@@ -1,4 +1,5 @@
 import type { Action } from '../../stages/model/plan.ts'
+import { type ActionOutcome, outcomeOf } from '../failures/outcome.ts'
 import type { NodeCounter } from './count-nodes.ts'
 import type { Evictor } from './evictions.ts'
 import type { Interrupter } from './interrupts.ts'
@@ -20,8 +21,11 @@ export type Executors = {
   readonly publish: (patch: NodePatch, computedFrom: string) => Promise<void>
 }
 
-/** Gives an action to its executor; nothing is decided here. */
-export async function execute(
+/** Gives an action to its executor; nothing is decided here. Rejects only with a mistake of the program. */
+export const execute = (executors: Executors, action: Action): Promise<ActionOutcome> =>
+  outcomeOf(carryOut(executors, action))
+
+async function carryOut(
   { preparer, slots, steps, interrupter, statuses, evictor, nodeCounter, publish }: Executors,
   action: Action,
 ): Promise<void> {

@@ -3,9 +3,10 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import { createHostFiles, type HostFiles } from '../../../test/support/host-files.ts'
 import { settingsOf } from '../../../test/support/sample-settings.ts'
 import { createScriptedSystemd, type ScriptedSystemd } from '../../../test/support/scripted-systemd.ts'
-import { serviceUnit } from '../../host/systemd/service-restart.ts'
+import { ApiError, NoResponseError } from '../../kube/errors.ts'
 import { sleep } from '../../schemas/clock.ts'
 import { emptyJournal, type InterruptRun } from '../../schemas/journal.ts'
+import { serviceUnit } from '../../schemas/service-name.ts'
 import type { Pod } from '../../stages/model/pods.ts'
 import { newPackage } from '../../stages/model/transitions.ts'
 import type { InterruptObservation, SkyhookView } from '../../stages/model/snapshot.ts'
@@ -24,6 +25,7 @@ const view: SkyhookView = {
 let systemd: ScriptedSystemd
 let files: HostFiles
 let pods: Pod[]
+let listPods: () => Promise<readonly Pod[]>
 let isSlotHeld: boolean
 let reports: string[]
 let interrupter: Interrupter
@@ -44,6 +46,7 @@ beforeEach(() => {
   for (const name of ['a.service', 'kubelet.service', 'systemd-sysctl.service'])
     systemd.hostUnits.set(name, { activeState: 'active', invocationId: before })
   pods = []
+  listPods = async () => pods
   isSlotHeld = true
   reports = []
   interrupter = start()
@@ -57,7 +60,7 @@ function start(): Interrupter {
     settings: { ...settingsOf('n', '/'), copyDirRoot: '/data/skyhook' }, // the agent's own records do not move
     journal: () => emptyJournal('n-uid'),
     isSingleNode: () => undefined,
-    pods: { listNow: async () => pods },
+    pods: { listNow: async () => await listPods() },
     slots: {
       report: async (skyhookUid, phase) => {
         reports.push(`${skyhookUid} ${phase}`)
@@ -164,6 +167,63 @@ test('a service that is not on the host fails with the remedy, and the others ar
     services: ['none'],
   })
   expect(restarts()).toContain('a.service')
+})
+
+describe('what systemd, the host or the API server refuse', () => {
+  const services = runOf({ type: 'service', services: ['a', 'cron*'] })
+
+  test('a name that is no unit fails its own service, and the others are restarted', async () => {
+    systemd.answers('ListUnitsByNames', ({ body }) => {
+      const [names] = body as [string[]]
+      if (names.includes('cron*.service'))
+        return {
+          error: 'org.freedesktop.DBus.Error.InvalidArgs',
+          text: 'Unit name cron*.service is neither a valid invocation ID nor unit name.',
+        }
+      const row = ['a.service', '', 'loaded', 'active', 'running', '', '/', 0, '', '/']
+      return { signature: 'a(ssssssouso)', body: [[row]] }
+    })
+    expect(await interrupt(services)).toEqual({
+      state: 'failed',
+      message: expect.stringMatching(/^cron\*\.service: Unit name .*: correct the services/) as string,
+      services: ['cron*'],
+    })
+    expect(restarts()).toEqual(['a.service'])
+  })
+
+  test.each(['Reload', 'ListUnitsByNames'])('an interrupt ends as failed where %s is refused', async (member) => {
+    systemd.answers(member, { error: 'org.freedesktop.DBus.Error.AccessDenied', text: 'Permission denied' })
+    expect(await interrupt(services)).toMatchObject({ state: 'failed', message: expect.stringContaining('denied') })
+  })
+
+  test.each([
+    ['ApiRequestRefused', new ApiError({ status: 403, reason: 'Forbidden', message: 'pods are forbidden' })],
+    ['HostUnusable', Object.assign(new Error('EIO: i/o error, read'), { code: 'EIO' })],
+  ] as const)('an interrupt ends as failed, with the reason %s', async (reason, error) => {
+    listPods = async () => await Promise.reject(error)
+    expect(await interrupt(services)).toMatchObject({ state: 'failed', reason, services: ['a', 'cron*'] })
+    expect(restarts()).toEqual([])
+  })
+
+  test('an interrupt that an API server does not answer has no end yet, and continues later', async () => {
+    listPods = async () => await Promise.reject(new NoResponseError('no answer', { mayHaveBeenSent: true }))
+    await expect(interrupt(runOf({ type: 'service', services: ['a'] }))).rejects.toThrow('no answer')
+    expect(interrupter.current().size).toBe(0)
+    listPods = async () => []
+    expect(await interrupt(runOf({ type: 'service', services: ['a'] }))).toEqual({ state: 'done' })
+  })
+
+  test('a mistake of the program rejects, and ends the interrupt all the same', async () => {
+    listPods = async () => await Promise.reject(new TypeError('undefined is not a function'))
+    await expect(interrupt(services)).rejects.toThrow(TypeError)
+    expect(interrupter.current().get('x')).toMatchObject({ state: 'failed', reason: 'InternalError' })
+  })
+
+  test('an interrupt that nobody wants any more ends as aborted where its progress cannot be read', async () => {
+    files.write(progressPath, '{')
+    expect(await interrupt(runOf({ type: 'reboot' }, { abandoned: true }))).toMatchObject({ state: 'aborted' })
+    expect(reboots()).toBe(0)
+  })
 })
 
 test('a pod on the node postpones the interrupt', async () => {

@@ -1,4 +1,4 @@
-import { NoReplyError } from '../../host/dbus/errors.ts'
+import { NoReplyError, NotConnectedError } from '../../host/dbus/errors.ts'
 import type { BusConnection } from '../../host/dbus/reconnecting.ts'
 import { isShuttingDown, reboot } from '../../host/systemd/reboot.ts'
 import type { HostRoot } from '../../host/fs/host-root.ts'
@@ -6,18 +6,21 @@ import { agentFolder } from '../../host/fs/journal-file.ts'
 import { isRuntimeUnit } from '../../host/kubelet/units.ts'
 import {
   confirmRestart,
+  readInvocation,
   restartService,
-  serviceUnit,
   type RestartFailure,
   type RestartOutcome,
 } from '../../host/systemd/service-restart.ts'
 import type { Units } from '../../host/systemd/units.ts'
 import type { Clock } from '../../schemas/clock.ts'
+import type { ReasonName } from '../../schemas/catalogue/reasons.ts'
 import type { InterruptRun, Journal } from '../../schemas/journal.ts'
+import { serviceUnit } from '../../schemas/service-name.ts'
 import { blockingPod } from '../../stages/drain/drain.ts'
 import type { Action } from '../../stages/model/plan.ts'
 import type { InterruptObservation, ShutdownObservation } from '../../stages/model/snapshot.ts'
-import type { Log } from '../telemetry/log.ts'
+import { causeOf, isForeseen } from '../failures/reason-of.ts'
+import { errorField, type Log } from '../telemetry/log.ts'
 import type { PodSource } from '../state/pods.ts'
 import type { Settings } from '../settings/settings.ts'
 import { publishInterrupt } from './publish-interrupt.ts'
@@ -28,6 +31,10 @@ import type { SlotManager } from '../slots/slot-manager.ts'
  * that was killed meanwhile checks the outcome instead of repeating it.
  */
 export type Interrupter = {
+  /**
+   * Afterwards `current` has its outcome, failures among them. Rejects without one only while nobody answers, and is to
+   * be repeated then.
+   */
   interrupt(action: Extract<Action, { do: 'interrupt' }>): Promise<void>
   record(action: Extract<Action, { do: 'recordInterrupt' }>): Promise<void>
   /** By id of the interrupt. */
@@ -55,9 +62,13 @@ type InterruptAction = Extract<Action, { do: 'interrupt' }>
 
 /** What to do, where systemd's message does not say it. */
 const remedies: Partial<Record<RestartFailure, string>> = {
+  'no-unit-name': "correct the services of the package's interrupt",
   'no-such-unit': "correct the services of the package's interrupt, or let one of its steps install the unit",
   masked: "unmask it on the host, or take it out of the package's interrupt",
 }
+
+/** Who does not answer now will do so: the same interrupt continues then, without a second restart of anything. */
+const passingReasons: ReadonlySet<ReasonName> = new Set(['ApiServerUnavailable', 'HostUnreachable'])
 
 export type InterruptPorts = {
   readonly root: HostRoot
@@ -149,12 +160,14 @@ export function createInterrupter(ports: InterruptPorts): Interrupter {
         if (why !== undefined) return { state: 'aborted', why }
         isVerified = true
       }
-      if (before === undefined) {
-        before = (await units.readState(unit)).invocationId ?? ''
+      const known = before === undefined ? await readInvocation({ units, unit, signal }) : undefined
+      if (known?.outcome === 'failed') outcome = known
+      else if (known) {
+        before = known.invocationId
         latest = { ...latest, before: { ...latest.before, [unit]: before } }
         await writeProgress(run, latest)
       }
-      if (outcome.outcome === 'not-requested') {
+      if (outcome.outcome === 'not-requested' && before !== undefined) {
         outcome = await restartService({ units, clock, unit, previousInvocation: before, signal })
         if (outcome.outcome === 'unknown')
           outcome = await confirmRestart({ units, clock, unit, previousInvocation: before, signal })
@@ -162,8 +175,8 @@ export function createInterrupter(ports: InterruptPorts): Interrupter {
       if (outcome.outcome === 'not-needed')
         log.info({ skyhook: action.view.metadata.name, detail: outcome.detail }, 'service not restarted')
       if (outcome.outcome === 'restarted' || outcome.outcome === 'not-needed') continue
-      // the bus is away: the same interrupt continues later
-      if (outcome.outcome === 'not-requested') throw new Error(`${unit}: ${outcome.detail}`)
+      // the bus is away, or the host goes down: the same interrupt continues later
+      if (outcome.outcome === 'not-requested') throw new NotConnectedError(`${unit}: ${outcome.detail}`)
       const remedy = outcome.outcome === 'failed' ? remedies[outcome.reason] : undefined
       failures.push(`${unit}: ${outcome.detail}${remedy === undefined ? '' : `: ${remedy}`}`)
       const service = serviceByUnit.get(unit)
@@ -189,6 +202,36 @@ export function createInterrupter(ports: InterruptPorts): Interrupter {
     }
   }
 
+  /** What an error makes of the interrupt; undefined where it passes by. */
+  function observationOf({ abandoned, interrupt }: InterruptRun, error: unknown): InterruptObservation | undefined {
+    const { reason, detail, remedy } = causeOf(error)
+    if (passingReasons.has(reason)) return undefined
+    const message = [detail, remedy].filter((part) => part !== '').join(': ')
+    return abandoned
+      ? { state: 'aborted', why: message }
+      : { state: 'failed', reason, message, services: interrupt.services ?? [] }
+  }
+
+  async function begin(action: InterruptAction): Promise<InterruptObservation> {
+    const { run } = action
+    const progress = await readProgress(run)
+    if (!progress) {
+      const why = await findBlocker(action)
+      if (why !== undefined) return { state: 'aborted', why }
+    }
+    observations.set(run.id, { state: 'running' })
+    const currentProgress: InterruptProgress = progress ?? { v: 1, bootId: run.bootId, before: {} }
+    switch (run.interrupt.type) {
+      case 'noop':
+        return { state: 'done' }
+      case 'reboot':
+        return await rebootHost(run, currentProgress)
+      case 'service':
+      case 'restartAllServices':
+        return await restartServices(action, currentProgress, !progress)
+    }
+  }
+
   async function observeShutdown(before: ShutdownObservation | undefined): Promise<ShutdownObservation> {
     const progress = await isShuttingDown(connection, { signal }).then(
       (isUnderWay) => (isUnderWay ? 'under-way' : 'none'),
@@ -207,29 +250,18 @@ export function createInterrupter(ports: InterruptPorts): Interrupter {
       if (latest?.state === 'unknown')
         observations.set(run.id, { ...latest, shutdown: await observeShutdown(latest.shutdown) })
       if (latest && latest.state !== 'running') return
-      const progress = await readProgress(run)
-      if (!progress) {
-        const why = await findBlocker(action)
-        if (why !== undefined) {
-          log.info({ skyhook: action.view.metadata.name, detail: why }, 'interrupt postponed')
-          observations.set(run.id, { state: 'aborted', why })
-          return
-        }
-      }
-      observations.set(run.id, { state: 'running' })
-      const currentProgress: InterruptProgress = progress ?? { v: 1, bootId: run.bootId, before: {} }
       try {
-        if (run.interrupt.type === 'noop') observations.set(run.id, { state: 'done' })
-        else
-          observations.set(
-            run.id,
-            run.interrupt.type === 'reboot'
-              ? await rebootHost(run, currentProgress)
-              : await restartServices(action, currentProgress, !progress),
-          )
+        const outcome = await begin(action)
+        if (outcome.state === 'aborted')
+          log.info({ skyhook: action.view.metadata.name, detail: outcome.why }, 'interrupt postponed')
+        observations.set(run.id, outcome)
       } catch (error) {
         observations.delete(run.id)
-        throw error
+        signal.throwIfAborted()
+        const outcome = observationOf(run, error)
+        if (outcome) observations.set(run.id, outcome)
+        if (!outcome || !isForeseen(error)) throw error
+        log.warn({ skyhook: action.view.metadata.name, ...errorField(error) }, 'interrupt failed')
       }
     },
 

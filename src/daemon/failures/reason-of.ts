@@ -94,6 +94,9 @@ export function causeOf(error: unknown): FailureCause {
   return { reason: 'InternalError', code, detail, remedy: "the agent tries again; report it with the agent's log" }
 }
 
+/** True where the table has a reason for the error other than InternalError. */
+export const isForeseen = (error: unknown): boolean => causesOf(error).some((cause) => matchOf(cause) !== undefined)
+
 function matchOf(error: unknown): Match | undefined {
   if (error instanceof ApiError) return { ...causeOfStatus(error.status), retryAfterMs: error.retryAfterMs }
   if (error instanceof WatchBehindError)

@@ -21,6 +21,7 @@ export type Metrics = {
   evictionEnded(result: EvictionResult): void
   rebootRefused(): void
   decisionFailed(): void
+  actionRejected(): void
 }
 
 export type EvictionResult = (typeof metrics)['skyhookd_evictions_total']['labels']['result'][number]
@@ -44,6 +45,7 @@ export function createMetrics(sources: MetricSources): Metrics {
   const registry = new Registry()
   const requests = new Counter(optionsOf('skyhookd_api_requests_total', registry))
   const decisionFailures = new Counter(optionsOf('skyhookd_decision_failures_total', registry))
+  const rejectedActions = new Counter(optionsOf('skyhookd_action_errors_total', registry))
   const evictions = new Counter(optionsOf('skyhookd_evictions_total', registry))
   // a series that appears with its first count would hide that count from rate() and increase()
   for (const result of metrics.skyhookd_evictions_total.labels.result) evictions.inc({ result }, 0)
@@ -85,6 +87,7 @@ export function createMetrics(sources: MetricSources): Metrics {
     evictionEnded: (result) => evictions.inc({ result }),
     rebootRefused: () => void refusedReboots++,
     decisionFailed: () => decisionFailures.inc({}),
+    actionRejected: () => rejectedActions.inc({}),
   }
 }
 

@@ -78,7 +78,7 @@ export async function copyFile(
   } catch (error) {
     const isOurs = (error as NodeJS.ErrnoException).code !== 'EEXIST'
     if (isOurs) await unlink(temporary).catch(() => {}) // not made, or renamed already
-    throw namingTarget(error)
+    throw namingTarget(error, temporary, to)
   }
   if (durable) await syncFolder(dirname(to))
 }

@@ -17,6 +17,7 @@ import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { createSeededRandom } from '../../../test/support/virtual-clock.ts'
 import { createHostRoot, type HostRoot } from './host-root.ts'
+import { isTemporary } from './temporary.ts'
 
 let outside: string
 let mount: string
@@ -166,6 +167,20 @@ test('what fails twice fails in the same words, which name no temporary file', a
       expect(first).not.toContain('.tmp')
       expect(await failureOf()).toBe(first)
     }
+})
+
+test('names of the greatest length are written, replaced, copied and linked, and errors name them', async () => {
+  const names = ['a', 'b'].map((end) => `${'x'.repeat(254)}${end}`)
+  for (const name of names) {
+    await root.writeFile(`/etc/${name}`, 'old', 0o600)
+    await root.writeFileDurable(`/etc/${name}`, name, 0o600)
+    await root.copyFileDurable(`/etc/${name}`, `/data/${name}`, 0o600, '0123456789ab')
+    await root.replaceLink(`/data/log/${name}`, name, '0123456789ab')
+    expect(readFileSync(join(mount, 'data', name), 'utf8')).toBe(name)
+    expect(readlinkSync(join(mount, 'data/log', name))).toBe(name)
+    await expect(root.writeFile(`/missing/${name}`, 'x', 0o600)).rejects.toThrow(`/missing/${name}'`)
+  }
+  expect(readdirSync(join(mount, 'data')).filter(isTemporary)).toEqual([])
 })
 
 describe('folders', () => {

@@ -145,7 +145,7 @@ export function createHostRoot(mountPoint: string, random: Random): HostRoot {
     const temporary = temporaryName(target, newTemporaryToken(random))
     const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW
     const file = await open(temporary, flags, mode).catch((error: unknown) => {
-      throw namingTarget(error)
+      throw namingTarget(error, temporary, target)
     })
     try {
       try {
@@ -158,7 +158,7 @@ export function createHostRoot(mountPoint: string, random: Random): HostRoot {
       await rename(temporary, target)
     } catch (error) {
       await unlink(temporary).catch(() => {}) // missing when the rename succeeded
-      throw namingTarget(error)
+      throw namingTarget(error, temporary, target)
     }
     if (durable) await syncFolder(dirname(target))
   }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { createScriptedSystemd, type FakeUnit, type ScriptedSystemd } from '../../../test/support/scripted-systemd.ts'
 import { sleep } from '../../schemas/clock.ts'
-import { confirmRestart, type RestartRequest, restartService, serviceUnit } from './service-restart.ts'
+import { confirmRestart, type RestartRequest, restartService } from './service-restart.ts'
 
 const previousInvocation = 'a'.repeat(32)
 const nextInvocation = 'b'.repeat(32)
@@ -277,13 +277,6 @@ describe('a restart whose end is lost is unknown', () => {
     })
   })
 })
-
-test.each([
-  ['kubelet', 'kubelet.service'],
-  ['getty@tty1', 'getty@tty1.service'],
-  ['docker.socket', 'docker.socket'],
-  ['foo.bar', 'foo.bar.service'],
-])('the service %s is the unit %s', (name, unit) => expect(serviceUnit(name)).toBe(unit))
 
 test('a restart without a bus is not requested', async () => {
   const systemd = createScriptedSystemd()

@@ -22,8 +22,11 @@ export type RestartOutcome =
   /** The connection or the answer was lost: see `confirmRestart`, with the same `previousInvocation`. */
   | { readonly outcome: 'unknown'; readonly detail: string }
 
+type RefusedRestart = Extract<RestartOutcome, { readonly outcome: 'failed' }>
+
 export type RestartFailure =
   | 'no-such-unit'
+  | 'no-unit-name'
   | 'masked'
   | 'bad-unit'
   | 'refused'
@@ -61,17 +64,26 @@ const timedOutResult = 'overdue' // not a result of systemd's
 const transactionIsDestructive = 'org.freedesktop.systemd1.TransactionIsDestructive'
 
 const refusalReasons: Readonly<Record<string, RestartFailure>> = {
+  'org.freedesktop.DBus.Error.InvalidArgs': 'no-unit-name',
   'org.freedesktop.systemd1.NoSuchUnit': 'no-such-unit',
   'org.freedesktop.systemd1.LoadFailed': 'bad-unit',
   'org.freedesktop.systemd1.BadUnitSetting': 'bad-unit',
   'org.freedesktop.systemd1.UnitMasked': 'masked',
 }
 
-/** The unit that people mean by the name of a service: `kubelet` is `kubelet.service`, as systemctl has it. */
-export function serviceUnit(name: string): string {
-  return /\.(?:service|socket|target|timer|mount|automount|swap|path|slice|scope|device)$/.test(name)
-    ? name
-    : `${name}.service`
+/** The invocation before a restart, empty for a unit that does not run; or why its restart cannot be requested. */
+export async function readInvocation({
+  units,
+  unit,
+  signal,
+}: Pick<RestartRequest, 'units' | 'unit' | 'signal'>): Promise<
+  { readonly outcome: 'read'; readonly invocationId: string } | RefusedRestart
+> {
+  try {
+    return { outcome: 'read', invocationId: (await units.readState(unit, { signal })).invocationId ?? '' }
+  } catch (error) {
+    return refusedRestart(error, unit)
+  }
 }
 
 /**
@@ -115,7 +127,7 @@ export async function confirmRestart(request: RestartRequest): Promise<RestartOu
         return { outcome: 'not-requested', detail: `${unit} is in its previous state` }
       else return await settledOutcome(request)
     } catch (error) {
-      if (!isOutcomeUnknown(error) && !(error instanceof NotConnectedError)) throw error
+      if (!isOutcomeUnknown(error) && !(error instanceof NotConnectedError)) return refusedRestart(error, unit)
       outcome = { outcome: 'unknown', detail: `${unit}: ${describeError(error)}` } // reading may be repeated
     }
     if (signal?.aborted || clock.monotonicMs() > deadlineMs) return outcome
@@ -123,7 +135,7 @@ export async function confirmRestart(request: RestartRequest): Promise<RestartOu
   }
 }
 
-function failed(reason: RestartFailure, detail: string): RestartOutcome {
+function failed(reason: RestartFailure, detail: string): RefusedRestart {
   return { outcome: 'failed', reason, detail }
 }
 
@@ -186,6 +198,13 @@ function notActive(unit: string, snapshot: UnitSnapshot): RestartOutcome {
 function describeEnd(snapshot: UnitSnapshot): string {
   const { result, code, status } = endOfUnit(snapshot)
   return code === '' ? result : `${result}, ${code} ${status}`
+}
+
+/** What systemd said no to; throws what is not its answer. */
+function refusedRestart(error: unknown, unit: string): RefusedRestart {
+  const outcome = errorOutcome(error, unit)
+  if (outcome.outcome !== 'failed') throw error
+  return outcome
 }
 
 function errorOutcome(error: unknown, unit: string): RestartOutcome {

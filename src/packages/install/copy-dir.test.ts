@@ -67,6 +67,14 @@ async function ensure(change: Partial<CopyDirInputs> = {}): Promise<void> {
   expect(ensured).toEqual({ outcome: 'ready' })
 }
 
+test('a key of the greatest length becomes a file, and changes', async () => {
+  const key = 'k'.repeat(253)
+  for (const content of ['one', 'two']) {
+    await ensure({ configMap: { [key]: content } })
+    expect(await read(`configmaps/${key}`)).toBe(content)
+  }
+})
+
 describe('the content of the image', () => {
   test('the copy dir gets the whole package: hidden files, links as links, steps executable', async () => {
     await put(`${store}/skyhook_dir/tool`, 'x', 0o4777)

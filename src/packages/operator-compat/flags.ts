@@ -19,8 +19,9 @@ export function flagMarker({ arguments: args, returncodes }: Omit<FlaggedStep, '
   return Buffer.from(`${pythonRepr(args)}_${pythonRepr(returncodes)}`).toString('base64')
 }
 
-/** Linux: NAME_MAX, and PATH_MAX with room for the folders above and a temporary suffix. */
-const maxNameBytes = 255 - '.0123456789ab.tmp'.length
+/** Linux: NAME_MAX, and PATH_MAX with room for the folders above. The operator's names leave room for a suffix. */
+const maxFolderNameBytes = 255
+const maxNameBytes = maxFolderNameBytes - '.0123456789ab.tmp'.length
 const maxPathBytes = 3_000
 
 /**
@@ -117,6 +118,7 @@ export async function publishInterruptFlags(
   interrupt: Interrupt,
   nowMs: number,
 ): Promise<void> {
+  if (Buffer.byteLength(resourceId) > maxFolderNameBytes) return // the operator cannot have them either
   for (const name of interruptFlagNames(interrupt)) {
     await publish(host, `${stateDir}/interrupts/flags/${resourceId}/${name}`, (nowMs / 1000).toFixed(6))
   }
@@ -129,6 +131,7 @@ export async function hasInterruptFlags(
   resourceId: string,
   interrupt: Interrupt,
 ): Promise<boolean> {
+  if (Buffer.byteLength(resourceId) > maxFolderNameBytes) return false
   for (const name of interruptFlagNames(interrupt))
     if ((await host.stat(`${stateDir}/interrupts/flags/${resourceId}/${name}`)) === undefined) return false
   return true

@@ -1,7 +1,8 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { expandVariables } from '../../schemas/environment-variable.ts'
 import type { EnvVar } from '../../schemas/skyhook.ts'
-import { expandVariables, resolveReferences, type ReferencePort } from './references.ts'
+import { resolveReferences, type ReferencePort } from './references.ts'
 
 const base64 = (text: string | Uint8Array): string => Buffer.from(text).toString('base64')
 const fields = { nodeName: 'node-1', hostIp: '10.0.0.7', namespace: 'skyhook' }

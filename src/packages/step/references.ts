@@ -5,8 +5,11 @@
  */
 import {
   dependsOnSystemd,
+  environmentBytes,
   environmentNameProblem,
+  environmentSizeProblem,
   environmentTextProblem,
+  expandVariables,
   systemdValueProblem,
 } from '../../schemas/environment-variable.ts'
 import type { EnvVar, EnvVarSource, PackageResources } from '../../schemas/skyhook.ts'
@@ -77,6 +80,9 @@ export async function resolveReferences(input: ResolveInput): Promise<ResolvedEn
     if (read.secret === true) secrets.add(read.value)
   }
 
+  const bytes = [...values].reduce((sum, [name, value]) => sum + environmentBytes(name, value), 0)
+  const sizeProblem = environmentSizeProblem(bytes)
+  if (sizeProblem !== undefined) problems.push(`env ${sizeProblem}`)
   if (problems.length > 0) return { outcome: 'invalid', problems }
   if (missing.length > 0) return { outcome: 'missing', references: [...new Set(missing)] }
   return {
@@ -84,13 +90,6 @@ export async function resolveReferences(input: ResolveInput): Promise<ResolvedEn
     variables: [...values].map(([name, value]) => ({ name, value })),
     secrets: [...secrets],
   }
-}
-
-/** `$(NAME)` of variables known so far, `$$` for `$`; a reference to anything else stays as written. */
-export function expandVariables(text: string, values: ReadonlyMap<string, string>): string {
-  return text.replace(/\$(?:\$|\(([^)]*)\))/g, (written, name: string | undefined) =>
-    name === undefined ? '$' : (values.get(name) ?? written),
-  )
 }
 
 type ReadContext = Omit<ResolveInput, 'env' | 'systemdVersion'>

@@ -94,6 +94,13 @@ export const metrics = {
     help: 'Decisions that ended with an internal error; see the reason `InternalError` and the log.',
     labels: {},
   },
+  skyhookd_action_errors_total: {
+    type: 'counter',
+    help:
+      'Actions that ended with an internal error; see the reason `InternalError` and the log. Failures that have a ' +
+      'reason of their own do not count.',
+    labels: {},
+  },
   skyhookd_api_requests_total: {
     type: 'counter',
     help: 'Requests to the API server; code 0 means no answer.',

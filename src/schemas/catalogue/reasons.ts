@@ -158,7 +158,9 @@ export const reasons = {
   },
   InternalError: {
     ...failing,
-    meaning: 'The agent met an error that it has no name for. Running steps continue, and the agent tries again.',
+    meaning:
+      'The agent met an error that it has no name for. Running steps continue, and the agent tries again by the ' +
+      'current spec. `skyhookd_decision_failures_total` and `skyhookd_action_errors_total` count them.',
     remedy: "Report the message with the agent's log.",
   },
   TaintNotTolerated: {
@@ -190,9 +192,10 @@ export const reasons = {
   InvalidSpec: {
     ...blocked,
     meaning:
-      'The spec has an error that the API server cannot detect, such as a cycle in `dependsOn`, or it lacks a file ' +
-      'in `configMap` or a variable in `env` that the package expects. A node that has not started holds no slot ' +
-      'meanwhile.',
+      'The spec has an error that the API server cannot detect, such as a cycle in `dependsOn`, a service name that ' +
+      'no unit can have, or an `env` that no process can be given. Or it lacks a file in `configMap` or a variable ' +
+      'in `env` that the package expects. A node that has not started holds no slot meanwhile; one at work continues ' +
+      'when the spec is correct.',
     remedy: 'Correct the spec as the message says.',
   },
   DeploymentPolicyNotFound: {

@@ -95,6 +95,70 @@ describe('interrupts', () => {
     expect(node.status()).toBe('complete')
   })
 
+  test.each([
+    ['corrected', { a: packageWith({ type: 'service', services: ['rsyslog'] }) }, ['service rsyslog']],
+    ['taken out', { a: packageWith() }, []],
+    ['taken out with its package', {}, []],
+    ['preceded by another configuration', { a: packageWith(cron, { configMap: { a: '2' } }) }, ['service cron']],
+    ['part of another version', { a: packageWith(cron, { version: '1.1.0' }) }, ['service cron']],
+  ] as const)('an interrupt that nobody answers is %s by an edit of the spec', (_, packages, executedInterrupts) => {
+    const node = new NodeSimulator()
+    node.interruptBlocker = 'cannot carry out the interrupt: no answer'
+    node.apply('s', { packages: { a: packageWith({ type: 'service', services: ['cron', 'rsyslog'] }) } })
+    node.settleFor(30_000)
+    expect([node.reason(), node.executedInterrupts, isCordoned(node)]).toEqual(['HostUnreachable', [], true])
+    node.apply('s', { packages })
+    node.settleFor(1_000)
+    node.interruptBlocker = undefined
+    node.settleFor(60_000)
+    expect([node.executedInterrupts, node.status(), isCordoned(node), node.slots]).toEqual([
+      executedInterrupts,
+      'complete',
+      false,
+      [],
+    ])
+  })
+
+  test('an interrupt of a changed key that nobody answers is corrected by an edit of the spec', () => {
+    const withInterrupt = (x: string, service: string): PackageSpec =>
+      packageWith(undefined, { configMap: { x }, configInterrupts: { x: { type: 'service', services: [service] } } })
+    const node = new NodeSimulator()
+    node.apply('s', { packages: { a: withInterrupt('1', 'cron') } })
+    node.settleFor(5_000)
+    node.interruptBlocker = 'cannot carry out the interrupt: no answer'
+    node.apply('s', { packages: { a: withInterrupt('2', 'cron') } })
+    node.settleFor(30_000)
+    expect([node.reason(), node.executedInterrupts]).toEqual(['HostUnreachable', []])
+    node.apply('s', { packages: { a: withInterrupt('2', 'rsyslog') } })
+    node.settleFor(1_000)
+    node.interruptBlocker = undefined
+    node.settleFor(60_000)
+    expect([node.executedInterrupts, node.status(), node.slots]).toEqual([['service rsyslog'], 'complete', []])
+  })
+
+  test('an interrupt that nobody answers stays the same run while its packages do', () => {
+    const node = new NodeSimulator()
+    node.interruptBlocker = 'cannot carry out the interrupt: no answer'
+    node.apply('s', { packages: { a: packageWith(cron) } })
+    node.settleFor(30_000)
+    const id = node.journal.skyhooks['s']?.interrupt?.id
+    node.apply('s', { priority: 7, packages: { a: packageWith(cron) } })
+    node.settleFor(30_000)
+    expect([id, node.journal.skyhooks['s']?.interrupt?.id]).toEqual([expect.any(String), id])
+  })
+
+  test('an interrupt that the host does not let happen says so in its own words, and follows an edit', () => {
+    const node = new NodeSimulator()
+    const message = 'Access denied: check polkit'
+    node.interruptAnswers.set('service', { state: 'failed', reason: 'HostUnusable', message, services: ['cron'] })
+    node.apply('s', { packages: { a: packageWith(cron) } })
+    node.settleFor(5_000)
+    expect([node.reason(), node.annotation('reason_s')]).toEqual(['HostUnusable', expect.stringContaining(message)])
+    node.apply('s', { packages: { a: packageWith() } })
+    node.settleFor(5_000)
+    expect([node.status(), isCordoned(node), node.slots]).toEqual(['complete', false, []])
+  })
+
   test('interrupts that fail are corrected or canceled by an edit of the spec', () => {
     for (const [corrected, executedInterrupts] of [
       [cron, ['service cron']],

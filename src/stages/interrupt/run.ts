@@ -1,12 +1,14 @@
 import { isRetrying, openStepsOf, type InterruptRun, type PackageRecord } from '../../schemas/journal.ts'
 import { stageRetryDelayMs } from '../model/backoff.ts'
-import { sha256Hex } from '../../schemas/canonical-json.ts'
+import { canonicalJson, sha256Hex } from '../../schemas/canonical-json.ts'
+import { ownValue } from '../../schemas/own-value.ts'
 import { type PlanBuilder, setEntry, requeueAt } from '../model/plan-builder.ts'
 import { completeInterrupt, failInterrupt, returnToConfig, startInterrupt } from '../model/transitions.ts'
 import { mergeForRun } from './merge.ts'
+import { pendingForSpec } from './pending.ts'
 import { keyOf } from '../model/package-key.ts'
 import type { PackageState } from '../model/package-state.ts'
-import type { Reason } from '../../schemas/catalogue/reasons.ts'
+import type { Reason, ReasonName } from '../../schemas/catalogue/reasons.ts'
 import { mayBeRunning } from '../model/host-facts.ts'
 import type { InterruptObservation } from '../model/snapshot.ts'
 import { otherWork } from './other-work.ts'
@@ -90,10 +92,34 @@ function beginInterrupt(builder: PlanBuilder, owners: readonly string[]): Interr
     return { state: 'waiting' }
   }
   const { bootId, nowMs: startedAtMs } = snapshot
-  const run: InterruptRun = { id, interrupt: merged, owners, bootId, startedAtMs, ...(isReboot && { rebootKey }) }
+  const inputs = inputsOfOwners(builder, owners)
+  const run: InterruptRun = {
+    id,
+    interrupt: merged,
+    owners,
+    inputs,
+    bootId,
+    startedAtMs,
+    ...(isReboot && { rebootKey }),
+  }
   for (const entry of entries) setEntry(builder, startInterrupt(entry))
   builder.record = { ...builder.record, interrupt: run }
   return requestInterrupt(builder, run)
+}
+
+/** What the spec says of the packages: an interrupt that was decided by something else is not begun any more. */
+function inputsOfOwners({ view, record }: PlanBuilder, owners: readonly string[]): string {
+  const names = owners.flatMap((key) => record.packages[key]?.name ?? [])
+  const specs = names.map((name) => ownValue(view.spec.packages, name) ?? null)
+  return sha256Hex(canonicalJson(specs)).slice(0, 16)
+}
+
+/** The run as it is to continue: by an edit of its packages it is abandoned unless it has come to something. */
+function currentRun(builder: PlanBuilder, run: InterruptRun): InterruptRun {
+  if (run.abandoned || run.inputs === undefined || run.inputs === inputsOfOwners(builder, run.owners)) return run
+  const abandoned: InterruptRun = { ...run, abandoned: true }
+  builder.record = { ...builder.record, interrupt: abandoned }
+  return abandoned
 }
 
 /** The host was rebooted for this spec before its disk was lost: it booted since, and is not rebooted again. */
@@ -142,24 +168,29 @@ function trackInterrupt(builder: PlanBuilder, run: InterruptRun, mayRequest: boo
   }
   const observed = snapshot.interrupts.get(run.id)
   switch (observed?.state) {
-    case undefined:
-      return mayRequest || run.abandoned ? requestInterrupt(builder, run) : running(run)
+    case undefined: {
+      const current = currentRun(builder, run)
+      return mayRequest || current.abandoned ? requestInterrupt(builder, current) : running(current)
+    }
     case 'running':
       return { ...running(run), ...slowReload(builder, observed) }
     case 'unknown': {
       const shutdown = awaitShutdown(builder, observed)
-      if (shutdown.wait === 'over') return recordFailedRun(builder, run, run.owners, shutdown.message)
+      if (shutdown.wait === 'over') return recordFailedRun(builder, run, run.owners, shutdown)
       if (shutdown.looks) carryOut(builder, run)
       return running(run, shutdown.reason)
     }
     case 'aborted':
       closeInterrupt(builder, run)
-      for (const entry of interruptedEntries(builder, run.owners)) setEntry(builder, returnToConfig(entry, entry))
+      for (const entry of interruptedEntries(builder, run.owners)) {
+        const pendingInterrupt = run.abandoned ? pendingNow(builder, entry) : entry.pendingInterrupt
+        setEntry(builder, returnToConfig(entry, { ...entry, pendingInterrupt }))
+      }
       return undefined
     case 'done':
       return recordCompletedRun(builder, run, observed.restartedRuntime === true)
     case 'refused':
-      return recordFailedRun(builder, run, run.owners, observed.message)
+      return recordFailedRun(builder, run, run.owners, observed)
     case 'failed': {
       const affected = run.owners.filter((key) => {
         const pending = builder.record.packages[key]?.pendingInterrupt?.interrupt
@@ -167,9 +198,15 @@ function trackInterrupt(builder: PlanBuilder, run: InterruptRun, mayRequest: boo
           pending?.type !== 'service' || (pending.services ?? []).some((service) => observed.services.includes(service))
         )
       })
-      return recordFailedRun(builder, run, affected.length === 0 ? run.owners : affected, observed.message)
+      return recordFailedRun(builder, run, affected.length === 0 ? run.owners : affected, observed)
     }
   }
+}
+
+/** By the current spec, where it still has this version. */
+function pendingNow({ view }: PlanBuilder, entry: PackageRecord): PackageRecord['pendingInterrupt'] {
+  const spec = ownValue(view.spec.packages, entry.name)
+  return spec?.version === entry.version ? pendingForSpec(entry, spec) : entry.pendingInterrupt
 }
 
 /** Without those that a person restarted elsewhere meanwhile, or that are to stay as they are. */
@@ -222,7 +259,7 @@ function recordFailedRun(
   builder: PlanBuilder,
   run: InterruptRun,
   owners: readonly string[],
-  message: string,
+  { message, reason: why }: { readonly message: string; readonly reason?: ReasonName },
 ): undefined {
   const { snapshot, view } = builder
   completeOwners(
@@ -232,7 +269,7 @@ function recordFailedRun(
     false,
   )
   const isReboot = run.interrupt.type === 'reboot'
-  const reason = isReboot ? 'RebootRefused' : 'StepFailed'
+  const reason = why ?? (isReboot ? 'RebootRefused' : 'StepFailed')
   const failure = { reason, message, ...(isReboot && { refusedInBoot: run.bootId }) } as const
   for (const entry of interruptedEntries(builder, owners)) {
     const failures = entry.restarts + 1

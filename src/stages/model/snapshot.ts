@@ -5,7 +5,7 @@ import type { KubernetesNode, ObjectMeta } from '../../schemas/kubernetes.ts'
 import type { Journal } from '../../schemas/journal.ts'
 import type { PackageConfig } from '../../schemas/package-config.ts'
 import type { StatusReadResult } from '../../schemas/package-status.ts'
-import type { Reason } from '../../schemas/catalogue/reasons.ts'
+import type { Reason, ReasonName } from '../../schemas/catalogue/reasons.ts'
 import type { RolledOutConfigs } from '../../schemas/rolled-out-configs.ts'
 import type { SkyhookSpec, SlotPhase } from '../../schemas/skyhook.ts'
 import type { StepEnd } from '../../schemas/step-end.ts'
@@ -135,8 +135,13 @@ export type InterruptObservation =
   /** A condition that must hold right before did not: nothing was done. */
   | { readonly state: 'aborted'; readonly why: string }
   | { readonly state: 'done'; readonly restartedRuntime?: boolean }
-  /** `services` = those that failed; only their packages did. */
-  | { readonly state: 'failed'; readonly message: string; readonly services: readonly string[] }
+  /** `services` = those that failed; only their packages did. `reason`: the host or the API server did not let it. */
+  | {
+      readonly state: 'failed'
+      readonly message: string
+      readonly services: readonly string[]
+      readonly reason?: ReasonName
+    }
   | { readonly state: 'refused'; readonly message: string }
   /** Requested: only another boot id proves the reboot. `shutdown`: absent until the host was asked about it. */
   | { readonly state: 'unknown'; readonly message: string; readonly shutdown?: ShutdownObservation }

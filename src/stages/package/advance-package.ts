@@ -8,6 +8,7 @@ import {
 } from '../../schemas/journal.ts'
 import type { Stage } from '../../schemas/package-config.ts'
 import type { PackageSpec } from '../../schemas/skyhook.ts'
+import { dependsOnSystemd } from '../../schemas/environment-variable.ts'
 import { ownValue } from '../../schemas/own-value.ts'
 import { pendingForStage } from '../interrupt/pending.ts'
 import {
@@ -166,7 +167,9 @@ function begin(builder: PlanBuilder, { entry, spec, stage, permission }: Beginni
 }
 
 const referencesOf = ({ env = [], resources }: Pick<PackageSpec, 'env' | 'resources'> = {}): References | undefined =>
-  env.some(({ valueFrom }) => valueFrom) ? { env, ...(resources && { resources }) } : undefined
+  env.some(({ value = '', valueFrom }) => valueFrom || dependsOnSystemd(value))
+    ? { env, ...(resources && { resources }) }
+    : undefined
 
 /**
  * Applied over another version that its policy does not uninstall: that one stays where it is, and is not what the host

@@ -1,6 +1,6 @@
 import { disableKey, ignoreLabel, pauseKey } from '../../schemas/annotations.ts'
 import { requiredTaints, taintText } from '../drain/node-spec.ts'
-import { dependencyProblems } from '../package/dependencies.ts'
+import { specProblems } from '../package/spec-problems.ts'
 import type { Reason } from '../../schemas/catalogue/reasons.ts'
 import { selects, tolerates } from '../../schemas/selectors.ts'
 import { otherOperatorGate } from './other-operator.ts'
@@ -17,8 +17,7 @@ export const isDisabled = ({ metadata }: Named): boolean => isTrue(metadata.anno
 export const isIgnored = (snapshot: Snapshot): boolean => isTrue(snapshot.node.metadata.labels?.[ignoreLabel])
 
 /** Why no node starts with this spec, in one message; the CRD refuses most of it before. */
-export const specProblem = ({ spec }: SkyhookView): Reason | undefined =>
-  invalidSpec(dependencyProblems(spec.packages ?? {}))
+export const specProblem = ({ spec }: SkyhookView): Reason | undefined => invalidSpec(specProblems(spec.packages ?? {}))
 
 const invalidSpec = (problems: readonly string[]): Reason | undefined =>
   problems.length === 0 ? undefined : { reason: 'InvalidSpec', message: problems.join('; ') }
@@ -115,5 +114,5 @@ export function pauseReason(view: SkyhookView, snapshot: Snapshot): Reason | und
   if (isPaused(view))
     return { reason: 'Paused', message: `the Skyhook has the annotation ${pauseKey}=true; work is suspended` }
   if (snapshot.host.state === 'unusable') return { reason: snapshot.host.reason, message: snapshot.host.message }
-  return invalidSpec(dependencyProblems(view.spec.packages ?? {}))
+  return specProblem(view)
 }

@@ -16,6 +16,9 @@ export type DiskOperation = 'read' | 'write' | 'create' | 'rename' | 'remove' | 
 /** The errno's name with which an operation fails. */
 export type DiskFault = (operation: DiskOperation, path: string) => string | undefined
 
+/** The kernel's limit for one name. */
+const maxNameBytes = 255
+
 /** By then the kernel has written everything by itself. */
 const writeBackMs = 30_000
 
@@ -49,6 +52,7 @@ export function createDisk(options: {
 
   /** The folder that has, or would have, the name. */
   function folderOf(place: Place, syscall: string): FolderNode {
+    if (Buffer.byteLength(place.name) > maxNameBytes) throw errno('ENAMETOOLONG', syscall, place.path)
     if (place.parent === undefined) throw errno(place.name === '' ? 'EEXIST' : 'ENOENT', syscall, place.path)
     if (place.parent.kind !== 'folder') throw errno('ENOTDIR', syscall, place.path)
     return place.parent

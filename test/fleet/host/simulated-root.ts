@@ -50,7 +50,7 @@ export function createSimulatedRoot({ disk, random, passed }: RootPorts): HostRo
       } catch {
         // never made, renamed already, or the disk takes nothing any more
       }
-      throw namingTarget(error)
+      throw namingTarget(error, temporary.path, target.path)
     }
     if (options.isDurable) await syncFolder(dirname(target.path))
   }
@@ -114,7 +114,7 @@ export function createSimulatedRoot({ disk, random, passed }: RootPorts): HostRo
       disk.rename(entryOf(temporary.path), place)
     } catch (error) {
       remove(temporary.path)
-      throw namingTarget(error)
+      throw namingTarget(error, temporary.path, place.path)
     }
   }
 

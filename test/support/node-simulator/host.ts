@@ -125,6 +125,14 @@ export function stopStep(simulated: NodeState, { id }: StepAttempt): boolean {
 export function interrupt(simulated: NodeState, run: InterruptRun, view: SkyhookView): boolean {
   const { id, interrupt } = run
   const latest = simulated.interrupts.get(id)
+  const key = failureKey({ do: 'interrupt', key: `interrupt/${view.metadata.name}` })
+  if (simulated.interruptBlocker !== undefined && !run.abandoned) {
+    if (simulated.failures.has(key)) return false
+    const failure = { reason: 'HostUnreachable', message: simulated.interruptBlocker, action: 'interrupt' } as const
+    simulated.failures.set(key, { ...failure, sinceMs: simulated.nowMs })
+    return true
+  }
+  simulated.failures.delete(key)
   if (latest?.state === 'unknown') observeShutdown(simulated, id, latest)
   if (latest) return latest.state === 'unknown'
   if (!simulated.requestedInterrupts.has(id)) {

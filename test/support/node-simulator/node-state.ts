@@ -138,6 +138,8 @@ export class NodeState {
   readonly events: StageEvent[] = []
   /** Every step that ran, in order: `<package> <mode> <path>`. */
   readonly executedSteps: string[] = []
+  /** Why no interrupt can be carried out, nor say how it went. */
+  interruptBlocker: string | undefined
   /** Every interrupt that was carried out, in order. */
   readonly executedInterrupts: string[] = []
   readonly evictedPods: string[] = []

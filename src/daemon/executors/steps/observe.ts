@@ -14,6 +14,8 @@ const failureName = 'observe steps'
 
 /** Signals can be lost with a bus, so running steps are also polled this often. */
 const observeIntervalMs = 10_000
+/** systemd starts anew within a second or two; one that says nothing for longer is worth a reason. */
+const maxSilenceMs = 20_000
 /** A host that has not shut down within this time will not. */
 const maxShutdownMs = 300_000
 
@@ -93,13 +95,19 @@ export function startStepObserver(ports: ObserverPorts): StepObserver {
     await Promise.all(openSteps(ports.journal()).map(observe))
   }
 
+  let silentSinceMs: number | undefined
+
   /** Of a step that a poll or a signal asks for; without a bus the observation after reconnecting finds what ended. */
   async function observeInBackground(task: () => Promise<void>): Promise<void> {
     try {
       await task()
+      silentSinceMs = undefined
       ports.failures.clear(failureName)
     } catch (error) {
-      if (error instanceof NotConnectedError || isOutcomeUnknown(error)) return
+      if (error instanceof NotConnectedError || isOutcomeUnknown(error)) {
+        silentSinceMs ??= clock.steadyMs()
+        if (clock.steadyMs() - silentSinceMs < maxSilenceMs) return
+      }
       ports.failures.record(failureName, { operation: 'observe the running steps' }, error)
       ports.wake()
     }
