@@ -14,12 +14,12 @@ export async function replaceLink(path: string, target: string, token: string): 
   if (existing?.isSymbolicLink() && (await readlink(path)) === target) return
   const temporary = temporaryName(path, token)
   await symlink(target, temporary).catch((error: unknown) => {
-    throw namingTarget(error)
+    throw namingTarget(error, temporary, path)
   })
   try {
     await rename(temporary, path)
   } catch (error) {
     await unlink(temporary).catch(() => {})
-    throw namingTarget(error)
+    throw namingTarget(error, temporary, path)
   }
 }

@@ -1,10 +1,20 @@
+import { createHash } from 'node:crypto'
+import { posix } from 'node:path'
 import type { Random } from '../../schemas/clock.ts'
+
+/** The kernel's limit for one name of a path (NAME_MAX). */
+const maxNameBytes = 255
 
 /** Part of a temporary name that nobody can guess. A file that carries it was made by whoever drew it. */
 export const newTemporaryToken = (random: Random): string => random.hex(6)
 
-/** Of a file that is not whole yet. */
-export const temporaryName = (path: string, token: string): string => `${path}.${token}.tmp`
+/** Of a file that is not whole yet, in the same folder. A name that leaves no room for the token has a hash instead. */
+export function temporaryName(path: string, token: string): string {
+  const suffix = `.${token}.tmp`
+  const name = posix.basename(path)
+  if (Buffer.byteLength(name) + suffix.length <= maxNameBytes) return `${path}${suffix}`
+  return posix.join(posix.dirname(path), createHash('sha256').update(name).digest('hex').slice(0, 32) + suffix)
+}
 
 /** True for a `temporaryName`; a package's own files may end in .tmp, too. */
 export const isTemporary = (path: string): boolean => /\.[0-9a-f]{12}\.tmp$/.test(path)
@@ -13,7 +23,7 @@ export const isTemporary = (path: string): boolean => /\.[0-9a-f]{12}\.tmp$/.tes
  * The error with the lasting name in the place of the temporary one. What fails again has to fail in the same words:
  * they are published, and a change of what is published wakes the loop, which tries again.
  */
-export function namingTarget(error: unknown): unknown {
-  if (error instanceof Error) error.message = error.message.replaceAll(/\.[0-9a-f]{12}\.tmp(?=')/g, '')
+export function namingTarget(error: unknown, temporary: string, path: string): unknown {
+  if (error instanceof Error) error.message = error.message.replaceAll(temporary, path)
   return error
 }

@@ -103,7 +103,9 @@ export function startStepRunner(ports: StepPorts): StepRunner {
         fields: folders.fieldValues,
         whyUnfit: ports.hostSource.checkFitness,
         prepareFiles: async () =>
-          action.needsCopyDir ? await ensureStageFiles(root, folders, source, instance, action) : { outcome: 'ready' },
+          action.needsCopyDir
+            ? await ensureStageFiles({ root, folders, log }, source, instance, action)
+            : { outcome: 'ready' },
       },
       instance,
       action,
