@@ -43,6 +43,7 @@ const seams: Readonly<Record<string, Seam>> = {
     homes: [
       'src/packages/oci/manifest.ts', // the architecture
       'src/host/dbus/connection.ts', // the uid, with which it authenticates
+      'src/host/fs/trust.ts', // the uid, whose links it follows
     ],
   },
   child: { what: 'another process', homes: ['src/cli/registry/programs.ts', 'src/cli/package/run/supervisor.ts'] },

@@ -77,6 +77,7 @@ app.kubernetes.io/component: helm-hook
 {{- $settings := dict
   "copyDirRoot" $host.copyDirRoot
   "agentLogRoot" $host.agentLogRoot
+  "stepLogLimit" .Values.stepLogLimit
   "runtimeRequiredTaint" $host.runtimeRequiredTaint
   "reapplyOnReboot" $host.reapplyOnReboot
   "ignoreNodeWright" .Values.ignoreNodeWright

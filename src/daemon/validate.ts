@@ -1,5 +1,5 @@
 /** `skyhookd validate PATH`: whether agents of this version would load a package. */
-import { createHostRoot } from '../host/fs/host-root.ts'
+import { createLocalRoot } from '../host/fs/host-root.ts'
 import { examinePath } from '../packages/validate/examine-path.ts'
 import { findingFormats, formatFindings, hasErrors } from '../schemas/finding.ts'
 import type { Random } from '../schemas/clock.ts'
@@ -29,7 +29,7 @@ export async function runValidate(parameters: readonly string[], around: Validat
     return 2
   }
   const absolute = path.startsWith('/') ? path : `${around.workingDirectory}/${path}`
-  const ports = { root: createHostRoot('/', around.random), temporaryFolder: around.temporaryFolder }
+  const ports = { root: createLocalRoot(around.random), temporaryFolder: around.temporaryFolder }
   const examination = await examinePath(ports, absolute, path)
   switch (examination.outcome) {
     case 'not-found':

@@ -39,6 +39,7 @@ const rootRows: Rows<HostRoot> = {
   readFrom: 'rejected',
   sha256: 'not used without a root_dir',
   newTemporaryToken: 'not asynchronous',
+  replaceBytes: 'not used unless a log is too long',
   writeFileDurable: 'rejected',
   writeFile: 'rejected',
   createFile: 'rejected',

@@ -109,6 +109,7 @@ describe('the manifests', () => {
     expect(readSettings(env, path)).toMatchObject({
       copyDirRoot: '/var/lib/skyhook',
       agentLogRoot: '/var/log/skyhook',
+      stepLogLimitBytes: 16 * 2 ** 20,
       runtimeRequiredTaint: { key: 'example.com/new', value: 'yes', effect: 'NoExecute' },
       logLevel: 'info',
       metrics: { enabled: true, port: 9475 },

@@ -10,6 +10,7 @@ export function settingsOf(nodeName: string, hostRoot: string): Settings {
     hostRoot,
     copyDirRoot: '/var/lib/skyhook',
     agentLogRoot: '/var/log/skyhook',
+    stepLogLimitBytes: 1 << 24,
     runtimeRequiredTaint: parseTaint('skyhook.nvidia.com=runtime-required:NoSchedule'),
     logLevel: 'debug',
     metrics: { enabled: true, port: 0 },

@@ -1,6 +1,6 @@
 /** A support archive from a file, in place of a cluster. */
 import { resolve } from 'node:path'
-import { createHostRoot } from '../../host/fs/host-root.ts'
+import { createLocalRoot } from '../../host/fs/host-root.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
 import type { Clock, Random } from '../../schemas/clock.ts'
 import { messageOf } from '../../schemas/json.ts'
@@ -23,7 +23,7 @@ export async function openBundle(
   file: string,
   { clock, random }: { readonly clock: Clock; readonly random: Random },
 ): Promise<OpenBundle> {
-  const root = createHostRoot('/', random)
+  const root = createLocalRoot(random)
   const packed = await root.readFile(resolve(file)).catch((error: unknown) => {
     throw usageError(`cannot read ${file}: ${messageOf(error)}`, 'name a file that kubectl skyhook bundle has written')
   })

@@ -1,6 +1,6 @@
 /** A support archive of what people may show to others. */
 import { resolve } from 'node:path'
-import { createHostRoot } from '../../host/fs/host-root.ts'
+import { createLocalRoot } from '../../host/fs/host-root.ts'
 import { defineCommand } from '../framework/command.ts'
 import { refusedError } from '../framework/command-error.ts'
 import { exitCodes } from '../framework/exit-codes.ts'
@@ -43,7 +43,7 @@ export const bundle = defineCommand({
     const namespace = await connection.agentNamespace()
     const time = new Date(clock.wallMs()).toISOString().replaceAll(/[:-]|\.\d+/g, '')
     const file = flags.file ?? `skyhook-bundle-${time}.tar.gz`
-    const root = createHostRoot('/', random)
+    const root = createLocalRoot(random)
     const path = resolve(file)
     if (!flags.force && (await root.stat(path)) !== undefined)
       throw refusedError(`${file} exists`, 'name another file with --file, or overwrite it with --force')

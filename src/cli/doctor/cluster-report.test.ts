@@ -60,6 +60,7 @@ const localOnly = new Set<string>([
   'host-disk-full',
   'host-disk-low',
   'host-journal-damaged',
+  'host-files-disputed',
   ...takeoverFindings, // takeover/report.test.ts has them
 ])
 const taint = defaultSettings.runtimeRequiredTaint

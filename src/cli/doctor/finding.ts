@@ -70,6 +70,10 @@ export const catalogue = {
   'host-disk-full': { severity: 'error', meaning: 'Agents can neither record nor unpack anything on a disk.' },
   'host-disk-low': { severity: 'warning', meaning: 'A disk of the agents has little room for images of packages.' },
   'host-journal-damaged': { severity: 'error', meaning: "The agents' journal on the host cannot be read." },
+  'host-files-disputed': {
+    severity: 'warning',
+    meaning: 'Two packages bring a file of `root_dir/` with different contents. The host has those of the last stage.',
+  },
   'stage-repeated': { severity: 'warning', meaning: 'A stage that the operator has begun is repeated.' },
   'journal-outdated': {
     severity: 'warning',
@@ -148,6 +152,7 @@ export type CheckName =
   | 'memory'
   | 'disk'
   | 'journal'
+  | 'files'
   | 'nodewright'
   | 'skyhook'
   | 'operator'

@@ -28,6 +28,7 @@ const fit: LocalHost = {
   },
   bus: known('bus'),
   journal: known('readable'),
+  disputes: known([]),
 }
 
 test('nothing is found on a fit host', () => {
@@ -38,6 +39,7 @@ test('nothing is found on a fit host', () => {
     ['memory', 'ok', '4.0 GiB of 8.0 GiB available'],
     ['disk', 'ok', '/var/lib/skyhook: 20.0 GiB of 40.0 GiB free'],
     ['journal', 'ok', 'readable'],
+    ['files', 'ok', 'no two packages bring different contents for a file'],
   ])
 })
 
@@ -56,6 +58,12 @@ const rows: readonly [FindingId, string, Partial<LocalHost>, RegExp][] = [
   ['host-disk-low', 'little room', { disks: known([disk(gibibyte)]) }, /^1\.0 GiB are free on \//],
   ['host-disk-full', 'a full disk', { disks: known([disk(1 << 20)]) }, /^1 MiB are free on \//],
   ['host-journal-damaged', 'a damaged journal', { journal: known('damaged') }, /journal is no JSON/],
+  [
+    'host-files-disputed',
+    'two packages with one file',
+    { disputes: known([{ owners: ['a/one', 'b/two'], paths: ['/etc/x.conf'] }]) },
+    /^a\/one and b\/two bring different contents for \/etc\/x\.conf$/,
+  ],
 ]
 
 test.each(rows)('%s is found: %s', (id, _, change, message) => {
@@ -68,13 +76,14 @@ test.each(rows)('%s is found: %s', (id, _, change, message) => {
 
 test('what cannot be read of a host is unknown', () => {
   const no = unknown('EACCES')
-  const checks = hostReport({ ...fit, memory: no, disks: no, journal: no })
+  const checks = hostReport({ ...fit, memory: no, disks: no, journal: no, disputes: no })
   expect(checks.map(({ check, verdict }) => [check, verdict])).toEqual([
     ['host', 'ok'],
     ['bus', 'ok'],
     ['memory', 'unknown'],
     ['disk', 'unknown'],
     ['journal', 'unknown'],
+    ['files', 'unknown'],
   ])
 })
 

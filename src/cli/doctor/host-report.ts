@@ -2,7 +2,7 @@
 import type { HostFacts } from '../../host/preflight/facts.ts'
 import { preflight } from '../../host/preflight/findings.ts'
 import type { Known } from '../../stages/model/snapshot.ts'
-import { type Check, checkOf, type Finding, finding } from './finding.ts'
+import { type Check, checkOf, type Finding, finding, named } from './finding.ts'
 
 export type LocalHost = {
   /** Such as `linux`. */
@@ -19,7 +19,11 @@ export type LocalHost = {
   readonly bus: Known<'bus' | 'systemd'>
   /** The agents' record of what is done here. */
   readonly journal: Known<'absent' | 'readable' | 'damaged'>
+  /** Files that two packages, as `SKYHOOK/PACKAGE`, bring with different contents. */
+  readonly disputes: Known<readonly FileDispute[]>
 }
+
+export type FileDispute = { readonly owners: readonly [string, string]; readonly paths: readonly string[] }
 
 export type Disk = {
   /** The folder that is on it. */
@@ -37,7 +41,7 @@ const comfortableDiskBytes = 2048 * mebibyte
 const comfortableMemoryBytes = 256 * mebibyte
 
 export function hostReport(host: LocalHost): readonly Check[] {
-  return [checkSystem(host), checkBus(host), checkMemory(host), checkDisks(host), checkJournal(host)]
+  return [checkSystem(host), checkBus(host), checkMemory(host), checkDisks(host), checkJournal(host), checkFiles(host)]
 }
 
 function checkSystem({ facts, platform, architecture, hostname }: LocalHost): Check {
@@ -122,6 +126,18 @@ function checkJournal({ journal, hostname }: LocalHost): Check {
     objects: [{ kind: 'Host', name: hostname }],
   })
   return checkOf('journal', { findings: [damaged] })
+}
+
+function checkFiles({ disputes, hostname }: LocalHost): Check {
+  if (!disputes.known) return checkOf('files', { unknown: [disputes.why] })
+  const findings = disputes.value.map(({ owners: [one, other], paths }) =>
+    finding('host-files-disputed', {
+      message: `${one} and ${other} bring different contents for ${named(paths)}`,
+      remedy: 'let one package bring the file, or give it another name in each',
+      objects: [{ kind: 'Host', name: hostname }],
+    }),
+  )
+  return checkOf('files', { findings, about: 'no two packages bring different contents for a file' })
 }
 
 const sizeText = (bytes: number): string =>

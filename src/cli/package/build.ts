@@ -1,6 +1,6 @@
 import { tmpdir } from 'node:os'
 import { resolve } from 'node:path'
-import { createHostRoot } from '../../host/fs/host-root.ts'
+import { createLocalRoot } from '../../host/fs/host-root.ts'
 import { rootBlob, writeLayoutArchive } from '../../packages/oci/write/layout.ts'
 import { formatReference, parseReference } from '../../packages/oci/reference.ts'
 import type { Context } from '../framework/command.ts'
@@ -19,7 +19,7 @@ export async function buildPackage(
   { folder }: { readonly folder: string },
   flags: BuildFlags,
 ): Promise<ExitCode> {
-  const root = createHostRoot('/', random)
+  const root = createLocalRoot(random)
   const workFolder = await root.makeUniqueFolder(`${tmpdir()}/skyhook-build-`, 0o700)
   try {
     const architectures = flags.arch.length > 0 ? flags.arch : ['amd64', 'arm64']

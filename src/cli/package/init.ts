@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { createHostRoot } from '../../host/fs/host-root.ts'
+import { createLocalRoot } from '../../host/fs/host-root.ts'
 import type { Context } from '../framework/command.ts'
 import { refusedError, usageError } from '../framework/command-error.ts'
 import { type ExitCode, exitCodes } from '../framework/exit-codes.ts'
@@ -18,7 +18,7 @@ export async function initPackage(
     )
   if (!/^\d+\.\d+\.\d+(?:[-+][0-9A-Za-z.+-]+)?$/.test(version))
     throw usageError(`"${version}" is not a semantic version`, 'write three numbers, such as 1.0.0')
-  const root = createHostRoot('/', random)
+  const root = createLocalRoot(random)
   const path = resolve(folder)
   if (((await root.list(path)) ?? []).length > 0)
     throw refusedError(`${folder} is not empty`, 'name another folder, or remove this one')

@@ -1,6 +1,6 @@
 import { tmpdir } from 'node:os'
 import { resolve } from 'node:path'
-import { createHostRoot } from '../../host/fs/host-root.ts'
+import { createLocalRoot } from '../../host/fs/host-root.ts'
 import { ImageError } from '../../packages/oci/errors.ts'
 import { formatReference, parseReference } from '../../packages/oci/reference.ts'
 import { pushImages } from '../../packages/oci/write/push.ts'
@@ -17,7 +17,7 @@ export async function pushPackage(
   { folder, reference: text }: { readonly folder: string; readonly reference: string },
   flags: RegistryFlags & { readonly arch: readonly string[] },
 ): Promise<ExitCode> {
-  const root = createHostRoot('/', context.random)
+  const root = createLocalRoot(context.random)
   const workFolder = await root.makeUniqueFolder(`${tmpdir()}/skyhook-push-`, 0o700)
   try {
     const architectures = flags.arch.length > 0 ? flags.arch : ['amd64', 'arm64']

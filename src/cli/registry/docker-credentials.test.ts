@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { systemRandom } from '../../daemon/platform/system-clock.ts'
-import { createHostRoot } from '../../host/fs/host-root.ts'
+import { createLocalRoot } from '../../host/fs/host-root.ts'
 import { dockerCredentials, type ProgramEnd } from './docker-credentials.ts'
 
 let folder = ''
@@ -22,7 +22,7 @@ async function credentials(document: object | string | undefined, host: string, 
     writeFileSync(join(folder, 'config.json'), typeof document === 'string' ? document : JSON.stringify(document))
   return await dockerCredentials(
     {
-      root: createHostRoot('/', systemRandom),
+      root: createLocalRoot(systemRandom),
       environment: { DOCKER_CONFIG: folder, XDG_RUNTIME_DIR: folder },
       runProgram: (program, parameters, input) => {
         calls.push(`${program} ${parameters.join(' ')} <${input}`)

@@ -1,5 +1,5 @@
 /** How this machine reaches registries: stored logins, its own authorities, proxies, and what flags add. */
-import { createHostRoot } from '../../host/fs/host-root.ts'
+import { createLocalRoot } from '../../host/fs/host-root.ts'
 import { createRegistryClient, type RegistryClient } from '../../packages/oci/read/registry.ts'
 import type { Context } from '../framework/command.ts'
 import { usageError } from '../framework/command-error.ts'
@@ -10,7 +10,7 @@ import { runProgram } from './programs.ts'
 /** A client for the registry of `host`, to be closed. @throws ImageError misconfigured, CommandError */
 export async function openRegistry(context: Context, flags: RegistryFlags, host: string): Promise<RegistryClient> {
   const { environment, clock, random, signal } = context
-  const root = createHostRoot('/', random)
+  const root = createLocalRoot(random)
   const ca = flags.ca === undefined ? undefined : await context.readText(flags.ca)
   if (ca !== undefined && !ca.includes('-----BEGIN CERTIFICATE-----'))
     throw usageError(`--ca ${flags.ca} has no certificate`, 'name a PEM file with the authority of the registry')

@@ -1,5 +1,5 @@
 /** An image in a registry, examined for every architecture that it is built for. */
-import { createHostRoot, type HostRoot } from '../../host/fs/host-root.ts'
+import { createLocalRoot, type HostRoot } from '../../host/fs/host-root.ts'
 import { hexOf } from '../../packages/oci/digest.ts'
 import { type ImageReference, parseReference } from '../../packages/oci/reference.ts'
 import { resolveImage, type ResolvedImage, selectImage } from '../../packages/oci/read/pull.ts'
@@ -20,7 +20,7 @@ export type ImagePorts = {
 
 /** What the registry fails at is a finding; rejects for the disk and when the signal aborts. */
 export async function examineReference(ports: ImagePorts, text: string): Promise<ExaminedPackage[]> {
-  const root = createHostRoot('/', ports.random)
+  const root = createLocalRoot(ports.random)
   const workFolder = await root.makeUniqueFolder(`${ports.temporaryFolder}/skyhook-validate-`, 0o700)
   let client: RegistryClient | undefined
   try {

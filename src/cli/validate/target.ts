@@ -1,6 +1,7 @@
 /** What `validate` is given: a file, a folder or an image. */
 import { basename, dirname, join, resolve } from 'node:path'
-import { createHostRoot, type HostRoot } from '../../host/fs/host-root.ts'
+import { createLocalRoot, type HostRoot } from '../../host/fs/host-root.ts'
+import type { ExaminedPackage } from '../../packages/validate/examine.ts'
 import { examinePath } from '../../packages/validate/examine-path.ts'
 import type { Examined, Finding } from '../../schemas/finding.ts'
 import { isObject } from '../../schemas/json.ts'
@@ -12,9 +13,9 @@ import { isOurs, resourceFindings } from './resource.ts'
 export type TargetPorts = ImagePorts & { readonly readText: (path: string) => Promise<string> }
 
 /** Examines one target. @throws CommandError where nothing is there */
-export async function examineTarget(ports: TargetPorts, target: string): Promise<readonly Examined[]> {
+export async function examineTarget(ports: TargetPorts, target: string): Promise<readonly ExaminedPackage[]> {
   if (target === '-') return examineText(await ports.readText('-'), 'stdin', true)
-  const root = createHostRoot('/', ports.random)
+  const root = createLocalRoot(ports.random)
   const path = resolve(target)
   const stats = await root.stat(path)
   if (stats === undefined) {
@@ -34,8 +35,8 @@ export async function examineTarget(ports: TargetPorts, target: string): Promise
 const isPackage = async (root: HostRoot, folder: string): Promise<boolean> =>
   (await root.stat(`${folder}/config.json`)) !== undefined || (await root.stat(`${folder}/skyhook_dir`)) !== undefined
 
-async function examineTree(ports: TargetPorts, root: HostRoot, folder: string): Promise<Examined[]> {
-  const examined: Examined[] = []
+async function examineTree(ports: TargetPorts, root: HostRoot, folder: string): Promise<ExaminedPackage[]> {
+  const examined: ExaminedPackage[] = []
   for (const name of (await root.readdir(resolve(folder))).sort()) {
     if (name.startsWith('.') || name === 'node_modules') continue
     const path = join(folder, name)
@@ -55,7 +56,7 @@ async function examineFile(
   root: HostRoot,
   file: string,
   isNamed: boolean,
-): Promise<readonly Examined[]> {
+): Promise<readonly ExaminedPackage[]> {
   if (basename(file) === 'config.json' && (await isPackage(root, dirname(resolve(file)))))
     return await examinePackage(ports, root, dirname(file))
   const examination = await examinePath({ root, temporaryFolder: ports.temporaryFolder }, resolve(file), file)
@@ -63,7 +64,7 @@ async function examineFile(
   return examineText(await ports.readText(file), file, isNamed)
 }
 
-async function examinePackage(ports: TargetPorts, root: HostRoot, folder: string): Promise<Examined[]> {
+async function examinePackage(ports: TargetPorts, root: HostRoot, folder: string): Promise<ExaminedPackage[]> {
   const examination = await examinePath({ root, temporaryFolder: ports.temporaryFolder }, resolve(folder), folder)
   if (examination.outcome !== 'examined') return []
   const text = await root.readText(resolve(folder, 'config.json')).catch(() => undefined) // a folder, said already

@@ -1,4 +1,6 @@
 import { tmpdir } from 'node:os'
+import type { ExaminedPackage } from '../../packages/validate/examine.ts'
+import { withSharedFiles } from '../../packages/validate/shared-files.ts'
 import { formatFindings, hasErrors } from '../../schemas/finding.ts'
 import type { Context } from '../framework/command.ts'
 import { type ExitCode, exitCodes } from '../framework/exit-codes.ts'
@@ -19,9 +21,10 @@ export async function validateTargets(
     readText: (path: string) => context.readText(path),
     openRegistry: (host: string) => openRegistry(context, flags, host),
   }
-  const examined = []
+  const examined: ExaminedPackage[] = []
   for (const target of targets) examined.push(...(await examineTarget(ports, target)))
   const { format } = context
-  context.stdout.write(formatFindings(examined, format === 'json' || format === 'github' ? format : 'text'))
+  const report = withSharedFiles(examined)
+  context.stdout.write(formatFindings(report, format === 'json' || format === 'github' ? format : 'text'))
   return hasErrors(examined) ? exitCodes.failed : exitCodes.ok
 }

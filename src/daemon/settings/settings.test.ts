@@ -28,6 +28,7 @@ test('an empty file gives the defaults', () => {
     hostRoot: '/host',
     copyDirRoot: '/var/lib/skyhook',
     agentLogRoot: '/var/log/skyhook',
+    stepLogLimitBytes: 16 * 1024 ** 2,
     runtimeRequiredTaint: { key: 'skyhook.nvidia.com', value: 'runtime-required', effect: 'NoSchedule' },
     logLevel: 'info',
     metrics: { enabled: true, port: 9475 },
@@ -80,6 +81,7 @@ test.each([
   [{ copyDirRoot: 5 }, 'copyDirRoot must be a string'],
   [{ copyDirRoot: 'var' }, 'copyDirRoot must be an absolute path'],
   [{ agentLogRoot: './log' }, 'agentLogRoot must be an absolute path'],
+  [{ stepLogLimit: '100Ki' }, 'stepLogLimit must be a size of 1Mi or more'],
   [{ runtimeRequiredTaint: 'k=v' }, 'not of the form key=value:effect'],
   [
     { defaults: { interruptionBudget: { count: 1, percent: 5 } } },

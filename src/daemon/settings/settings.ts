@@ -1,4 +1,6 @@
 import { readFileSync } from 'node:fs'
+import { minLogLimitBytes } from '../../packages/step/log-limit.ts'
+import { countIn } from '../../packages/step/quantity.ts'
 import type { FieldValues } from '../../packages/step/references.ts'
 import { type Budget, readDefaultBudget } from '../../schemas/budget.ts'
 import { isObject, type JsonObject, messageOf } from '../../schemas/json.ts'
@@ -16,6 +18,8 @@ export type Settings = {
   readonly hostRoot: string
   readonly copyDirRoot: string
   readonly agentLogRoot: string
+  /** Of the file of each stream of a step. */
+  readonly stepLogLimitBytes: number
   readonly runtimeRequiredTaint: Taint
   readonly logLevel: string
   readonly metrics: { readonly enabled: boolean; readonly port: number }
@@ -67,6 +71,7 @@ export function readSettings(env: NodeJS.ProcessEnv, path = env['SKYHOOKD_SETTIN
     hostRoot: env['SKYHOOKD_HOST_ROOT'] ?? '/host',
     copyDirRoot: absolutePath(text(file['copyDirRoot'], 'copyDirRoot', '/var/lib/skyhook'), `${path}: copyDirRoot`),
     agentLogRoot: absolutePath(text(file['agentLogRoot'], 'agentLogRoot', '/var/log/skyhook'), `${path}: agentLogRoot`),
+    stepLogLimitBytes: bytesOf(text(file['stepLogLimit'], 'stepLogLimit', '16Mi'), `${path}: stepLogLimit`),
     runtimeRequiredTaint: parseTaint(
       text(file['runtimeRequiredTaint'], 'runtimeRequiredTaint', 'skyhook.nvidia.com=runtime-required:NoSchedule'),
     ),
@@ -120,6 +125,13 @@ function requiredEnv(env: NodeJS.ProcessEnv, name: string): string {
   const value = env[name]
   if (!value) throw new Error(`the environment variable ${name} is not set: the chart sets it by the downward API`)
   return value
+}
+
+function bytesOf(quantity: string, name: string): number {
+  const bytes = Number(countIn(quantity, 1) ?? 0)
+  if (bytes < minLogLimitBytes)
+    throw new Error(`${name} must be a size of 1Mi or more, not ${JSON.stringify(quantity)}`)
+  return bytes
 }
 
 function absolutePath(path: string, name: string): string {

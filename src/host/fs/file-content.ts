@@ -1,14 +1,14 @@
 /** Content of files as bytes, in pieces: packages may carry large binaries, and the agent's memory is small. */
 import { createHash } from 'node:crypto'
 import { constants } from 'node:fs'
-import { chmod, copyFile as copyContent, lstat, open, rename, unlink, utimes } from 'node:fs/promises'
-import { dirname } from 'node:path'
-import { syncFile, syncFolder } from './fsync.ts'
+import { copyFile as copyContent, type FileHandle, lstat, open, rename, unlink } from 'node:fs/promises'
+import { withPath } from './error-path.ts'
 import { namingTarget, temporaryName } from './temporary.ts'
 
 const chunkBytes = 256 << 10
 /** Opening a pipe must not wait for its other end. */
-const readFlags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
+export const readFlags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
+const newFileFlags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW
 
 /** In hex. */
 export async function sha256OfFile(path: string): Promise<string> {
@@ -53,34 +53,93 @@ export async function readFrom(
   }
 }
 
-export type CopyOptions = {
-  readonly mode: number
-  /** Wait for the disk. Without it the copy may be empty after a power cut. */
-  readonly durable: boolean
-  /** Give the copy this modification time. */
-  readonly mtime?: Date
+/** A program that writes faster than this process copies does not hold it up. */
+const maxFollowedBytes = 64 << 20
+
+/**
+ * Replaces the bytes from `from` up to `to` by fewer others, in place: a program that appends to the file goes on. What
+ * it appends in the last moment may be lost. Rejects where the file has another name, which somebody else may use.
+ */
+export async function replaceBytes(
+  path: string,
+  { from, to }: { readonly from: number; readonly to: number },
+  bytes: Buffer,
+): Promise<void> {
+  const file = await open(path, constants.O_RDWR | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+  try {
+    const { nlink, size } = await file.stat()
+    if (nlink > 1) throw new Error(`${path} has ${nlink} names, and is left as it is`)
+    await file.write(bytes, 0, bytes.length, from)
+    let target = from + bytes.length
+    const buffer = Buffer.allocUnsafe(chunkBytes)
+    for (let source = to; source < size + maxFollowedBytes; ) {
+      const { bytesRead } = await file.read(buffer, 0, chunkBytes, source)
+      if (bytesRead === 0) break
+      await file.write(buffer, 0, bytesRead, target)
+      source += bytesRead
+      target += bytesRead
+    }
+    await file.truncate(target)
+  } finally {
+    await file.close()
+  }
 }
 
-/** Replaces `to` by a copy of `from`, whole or not at all. Shares blocks where the file system can. */
+export type CopyOptions = {
+  readonly mode: number
+  /** Give the copy this modification time. */
+  readonly mtime?: Date
+  /** Waits for the disk. Without it the copy may be empty after a power cut. */
+  readonly sync?: (copy: FileHandle) => Promise<void>
+}
+
+/**
+ * Replaces `to` by a copy of `from`, whole or not at all. Shares blocks where the file system can. The copy is changed
+ * by its descriptor only: its temporary name may be another user's file by then.
+ */
 export async function copyFile(
   from: string,
   to: string,
-  { mode, durable, mtime }: CopyOptions,
+  { mode, mtime, sync }: CopyOptions,
   token: string,
 ): Promise<void> {
-  const temporary = temporaryName(to, token)
+  const source = await open(from, readFlags)
   try {
-    await copyContent(from, temporary, constants.COPYFILE_FICLONE | constants.COPYFILE_EXCL)
-    await chmod(temporary, mode)
-    if (mtime) await utimes(temporary, mtime, mtime)
-    if (durable) await syncFile(temporary)
-    await rename(temporary, to)
-  } catch (error) {
-    const isOurs = (error as NodeJS.ErrnoException).code !== 'EEXIST'
-    if (isOurs) await unlink(temporary).catch(() => {}) // not made, or renamed already
-    throw namingTarget(error, temporary, to)
+    await replaceFile(to, token, async (copy) => {
+      const [sourceAt, copyAt] = [`/proc/self/fd/${source.fd}`, `/proc/self/fd/${copy.fd}`]
+      await copyContent(sourceAt, copyAt, constants.COPYFILE_FICLONE).catch((error: unknown) => {
+        throw withPath(withPath(error, sourceAt, from), copyAt, to)
+      })
+      await copy.chmod(mode)
+      if (mtime) await copy.utimes(mtime, mtime)
+      await sync?.(copy)
+    })
+  } finally {
+    await source.close()
   }
-  if (durable) await syncFolder(dirname(to))
+}
+
+/** Replaces a file by a new one that `fill` fills, whole or not at all. A link in its place is replaced. */
+export async function replaceFile(
+  path: string,
+  token: string,
+  fill: (file: FileHandle) => Promise<void>,
+): Promise<void> {
+  const temporary = temporaryName(path, token)
+  const file = await open(temporary, newFileFlags, 0o600).catch((error: unknown) => {
+    throw namingTarget(error, temporary, path)
+  })
+  try {
+    try {
+      await fill(file)
+    } finally {
+      await file.close()
+    }
+    await rename(temporary, path)
+  } catch (error) {
+    await unlink(temporary).catch(() => {}) // missing when the rename succeeded
+    throw namingTarget(error, temporary, path)
+  }
 }
 
 async function* readChunks(path: string): AsyncGenerator<Buffer> {

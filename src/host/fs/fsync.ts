@@ -12,9 +12,9 @@ export async function syncOpenFile(file: FileHandle, path: string): Promise<void
   failpoint(`fsync:${kindOf(path)}`)
 }
 
-/** The same for a file that something else wrote. */
-export async function syncFile(path: string): Promise<void> {
-  const file = await open(path, openFileFlags)
+/** The same for a file that something else wrote. `at` is where it is for this process. */
+export async function syncFile(at: string, path: string): Promise<void> {
+  const file = await open(at, openFileFlags)
   try {
     await syncOpenFile(file, path)
   } finally {
@@ -23,8 +23,8 @@ export async function syncFile(path: string): Promise<void> {
 }
 
 /** Names in the folder are on disk when it returns: what was made, renamed or removed there. */
-export async function syncFolder(path: string): Promise<void> {
-  const folder = await open(path, openFolderFlags)
+export async function syncFolder(at: string, path: string): Promise<void> {
+  const folder = await open(at, openFolderFlags)
   try {
     await folder.sync()
   } finally {

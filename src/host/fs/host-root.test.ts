@@ -1,8 +1,11 @@
 import {
   chmodSync,
+  closeSync,
   existsSync,
+  linkSync,
   mkdirSync,
   mkdtempSync,
+  openSync,
   readdirSync,
   readFileSync,
   readlinkSync,
@@ -10,13 +13,14 @@ import {
   statSync,
   symlinkSync,
   writeFileSync,
+  writeSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { createSeededRandom } from '../../../test/support/virtual-clock.ts'
-import { createHostRoot, type HostRoot } from './host-root.ts'
+import { createHostRoot, createLocalRoot, type HostRoot } from './host-root.ts'
 import { isTemporary } from './temporary.ts'
 
 let outside: string
@@ -203,4 +207,83 @@ describe('folders', () => {
 
 test('the root can be that of the process', async () => {
   expect(await createHostRoot('/', createSeededRandom(1)).resolve('/proc/self/..')).toBe('/proc')
+})
+
+describe('links of other users', () => {
+  // a folder that everybody may write stands for another user: the tests need not be root
+  beforeEach(() => {
+    mkdirSync(join(mount, 'shared'))
+    chmodSync(join(mount, 'shared'), 0o1777)
+    symlinkSync('../etc', join(mount, 'shared/folder'))
+    symlinkSync('../etc/name', join(mount, 'shared/file'))
+  })
+
+  test.each<[string, (path: string) => Promise<unknown>]>([
+    ['readFile', async (path) => await root.readFile(path)],
+    ['readPart', async (path) => await root.readPart(path, 'end', 9)],
+    ['sha256', async (path) => await root.sha256(path)],
+    ['realPath', async (path) => await root.realPath(path)],
+    ['resolve', async (path) => await root.resolve(path)],
+    ['stat', async (path) => await root.stat(path)],
+    ['list', async (path) => await root.list(path)],
+    ['describeTree', async (path) => await root.describeTree(path)],
+    ['syncFolder', async (path) => await root.syncFolder(path)],
+    ['mkdirp', async (path) => await root.mkdirp(path)],
+    ['copyFileDurable from', async (path) => await root.copyFileDurable(path, '/etc/copy', 0o644)],
+    ['removeEmptyFolder', async (path) => await root.removeEmptyFolder(path)],
+  ])('%s refuses what such a link leads to, and names the link', async (_, use) => {
+    for (const path of ['/shared/file', '/shared/folder/name'])
+      await expect(use(path)).rejects.toThrow(
+        /^\/shared\/(file|folder) is a link that other users of the host can make/,
+      )
+  })
+
+  test.each<[string, (path: string) => Promise<unknown>]>([
+    ['writeFile', async (path) => await root.writeFile(path, 'x', 0o600)],
+    ['copyFileDurable', async (path) => await root.copyFileDurable('/etc/name', path, 0o644)],
+    ['replaceLink', async (path) => await root.replaceLink(path, 'x')],
+    ['remove', async (path) => await root.remove(path)],
+  ])('%s acts on such a link itself and refuses one on the way', async (_, use) => {
+    await use('/shared/file')
+    expect(readFileSync(join(mount, 'etc/name'), 'utf8')).toBe('the host')
+    await expect(use('/shared/folder/name')).rejects.toThrow('other users of the host can make')
+  })
+
+  test('links of the host itself are followed beside them', async () => {
+    symlinkSync('../shared', join(mount, 'etc/down'))
+    await root.writeFile('/etc/down/new', 'x', 0o600)
+    expect(readFileSync(join(mount, 'shared/new'), 'utf8')).toBe('x')
+  })
+
+  test('a tool of a person follows them', async () => {
+    expect((await createLocalRoot(createSeededRandom(1), mount).readFile('/shared/folder/name')).toString()).toBe(
+      'the host',
+    )
+  })
+})
+
+test('nothing stays open after a thousand walks', async () => {
+  const open = (): number => readdirSync('/proc/self/fd').length
+  const before = open()
+  for (let round = 0; round < 1_000; round++) {
+    await root.readText('/var/log/../../etc/name')
+    await root.stat('/nothing/here')
+    await root.readFile('/var/log/nothing').catch(() => undefined)
+  }
+  expect(open()).toBeLessThan(before + 10)
+})
+
+test('bytes of a file are replaced by fewer while a program appends to it', async () => {
+  writeFileSync(join(mount, 'etc/log'), `head${'-'.repeat(1_000_000)}tail`)
+  const writer = openSync(join(mount, 'etc/log'), 'a')
+  await root.replaceBytes('/etc/log', { from: 4, to: 1_000_004 }, Buffer.from('…'))
+  writeSync(writer, ', more')
+  closeSync(writer)
+  expect(readFileSync(join(mount, 'etc/log'), 'utf8')).toBe('head…tail, more')
+})
+
+test('bytes of a file that has another name stay', async () => {
+  linkSync(join(mount, 'etc/name'), join(mount, 'etc/other'))
+  await expect(root.replaceBytes('/etc/other', { from: 0, to: 4 }, Buffer.from('x'))).rejects.toThrow('2 names')
+  expect(readFileSync(join(mount, 'etc/name'), 'utf8')).toBe('the host')
 })

@@ -4,45 +4,30 @@
  * Invariant: no path leads out of that root. Symbolic links are followed as the host would follow them: the host's
  * `/var/log -> /data/log` means `/host/data/log` here, and `..` stops at the host's root.
  *
- * Node has no openat2(RESOLVE_IN_ROOT), so paths are resolved by hand and used afterwards. Meanwhile someone could
- * put a link where a folder was. All folders used here belong to the host's root, so only root on the host could do
- * that, who has the agent's power already. The last component is opened without following links.
+ * Some folders belong to other users of the host, who change them meanwhile. Whatever is done is done in a folder that
+ * was reached without their links (walk.ts), and to the last component itself, never to what a link there leads to.
  */
 import { constants, type Stats } from 'node:fs'
-import {
-  link,
-  lstat,
-  mkdir,
-  mkdtemp,
-  chmod,
-  open,
-  readdir,
-  readlink,
-  rename,
-  rm,
-  rmdir,
-  unlink,
-} from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { link, lstat, mkdir, mkdtemp, open, readdir, rename, rmdir } from 'node:fs/promises'
+import { posix } from 'node:path'
 import type { Random } from '../../schemas/clock.ts'
 import { copyTree, syncTree, type TreeCopy } from './copy-tree.ts'
-import { copyFile, readFrom, readPart, sha256OfFile } from './file-content.ts'
+import { copyFile, readFlags, readFrom, readPart, replaceBytes, replaceFile, sha256OfFile } from './file-content.ts'
 import { syncFolder, syncOpenFile } from './fsync.ts'
 import { readLink, replaceLink } from './links.ts'
 import { ignoreNotFound } from './missing.ts'
-import { namingTarget, newTemporaryToken, temporaryName } from './temporary.ts'
-import { describeTree, type TreeEntry } from './tree.ts'
+import { newTemporaryToken } from './temporary.ts'
+import { describeTree, readTree, removeTree, type TreeEntry } from './tree.ts'
+import { createPlainWalk, createTrustedWalk, type Last, type Place, type Walk } from './walk.ts'
 
-/** The kernel's own limit (MAXSYMLINKS). */
-const maxSymlinks = 40
-
-/** All paths are absolute paths of the host; errors are those of node:fs. */
+/** All paths are absolute paths of the host; errors are those of node:fs, and UntrustedLinkError (trust.ts). */
 export type HostRoot = {
   /**
    * Where a path of the host is for this process. Links are followed, the last component's only with `last: 'follow'`
-   * (the default). Components that do not exist are taken as they are.
+   * (the default). Components that do not exist are taken as they are. For folders that root alone can write: elsewhere
+   * the answer may be another one by the time that it is used.
    */
-  resolve(path: string, last?: 'follow' | 'keep'): Promise<string>
+  resolve(path: string, last?: Last): Promise<string>
   /** The path that this path leads to, as the host names it. */
   realPath(path: string): Promise<string>
   readFile(path: string): Promise<Buffer>
@@ -52,6 +37,11 @@ export type HostRoot = {
   readPart(path: string, part: 'start' | 'end', bytes: number): Promise<Buffer>
   /** At most `bytes` bytes from `offset` on, and how long the whole file is at that moment. */
   readFrom(path: string, offset: number, bytes: number): Promise<{ readonly bytes: Buffer; readonly sizeBytes: number }>
+  /**
+   * Replaces the bytes from `from` up to `to` by fewer others while a program may append to the file. What it appends
+   * in the last moment may be lost. Does not wait for the disk.
+   */
+  replaceBytes(path: string, range: { readonly from: number; readonly to: number }, bytes: Buffer): Promise<void>
   /** Hash of a file's content, in hex. */
   sha256(path: string): Promise<string>
   /** A new token for temporary names (temporary.ts): of several copies that are swept together after a crash. */
@@ -63,8 +53,8 @@ export type HostRoot = {
   /** Creates an empty file. False: the name is taken. */
   createFile(path: string, mode: number): Promise<boolean>
   /**
-   * Replaces `to` by a copy of `from`, whole or not at all, on disk when it returns. With `temporaryToken` the caller
-   * knows the temporary name.
+   * Replaces `to` by a copy of `from`, whole or not at all. Its content is on disk when it returns, its name after
+   * `syncFolder`. With `temporaryToken` the caller knows the temporary name.
    */
   copyFileDurable(from: string, to: string, mode: number, temporaryToken?: string): Promise<void>
   /** Where a symbolic link points to; undefined for everything else and where nothing is. */
@@ -111,90 +101,109 @@ export type HostRoot = {
 
 /** `mountPoint` is where the host's `/` is for this process, for example `/host`. */
 export function createHostRoot(mountPoint: string, random: Random): HostRoot {
-  const root = mountPoint === '/' ? '' : mountPoint.replace(/\/+$/, '')
+  const root = prefixOf(mountPoint)
+  return createRoot(root, createTrustedWalk(root), random)
+}
 
-  async function resolve(path: string, last: 'follow' | 'keep' = 'follow'): Promise<string> {
-    if (!path.startsWith('/')) throw new Error(`${JSON.stringify(path)} is not an absolute path of the host`)
-    if (path.includes('\0')) throw new Error(`${JSON.stringify(path)} is not a path`)
-    const remaining = path.split('/').reverse()
-    const resolvedParts: string[] = []
-    let links = 0
-    for (let name = remaining.pop(); name !== undefined; name = remaining.pop()) {
-      if (name === '' || name === '.') continue
-      if (name === '..') {
-        resolvedParts.pop()
-        continue
-      }
-      resolvedParts.push(name)
-      if (last === 'keep' && remaining.every((rest) => rest === '' || rest === '.')) continue
-      const component = `${root}/${resolvedParts.join('/')}`
-      const stats = await lstat(component).catch(undefinedIfAbsent)
-      if (!stats?.isSymbolicLink()) continue
-      const target = await readlink(component)
-      if (++links > maxSymlinks)
-        throw Object.assign(new Error(`ELOOP: too many symbolic links, resolve '${path}'`), { code: 'ELOOP' })
-      if (target.startsWith('/')) resolvedParts.length = 0
-      else resolvedParts.pop()
-      remaining.push(...target.split('/').reverse())
+/** The files of this machine for a person's tool, on any system: links of all users are followed. */
+export function createLocalRoot(random: Random, mountPoint = '/'): HostRoot {
+  const root = prefixOf(mountPoint)
+  return createRoot(root, createPlainWalk(root), random)
+}
+
+const prefixOf = (mountPoint: string): string => (mountPoint === '/' ? '' : mountPoint.replace(/\/+$/, ''))
+
+function createRoot(root: string, walk: Walk, random: Random): HostRoot {
+  const { inFolder } = walk
+
+  /** Does something to one entry of a folder that stays open meanwhile. */
+  async function at<T>(path: string, last: Last, use: (place: Place) => Promise<T>): Promise<T> {
+    const place = await walk.to(path, last)
+    try {
+      if (place.missing) throw place.missing
+      return await use(place)
+    } catch (error) {
+      throw place.named(error)
+    } finally {
+      await place.close()
     }
-    return `${root}/${resolvedParts.join('/')}`
   }
 
+  /** The entry itself, not what it leads to. */
+  const atEntry = async <T>(path: string, use: (entry: string, place: Place) => Promise<T>): Promise<T> =>
+    await at(path, 'keep', (place) => use(place.at, place))
+  const atTarget = async <T>(path: string, use: (target: string, place: Place) => Promise<T>): Promise<T> =>
+    await at(path, 'follow', (place) => use(place.at, place))
+  const atBoth = async (from: string, to: string, use: (from: string, to: string) => Promise<void>): Promise<void> =>
+    await atEntry(from, async (fromEntry) => await atEntry(to, async (toEntry) => await use(fromEntry, toEntry)))
+
+  async function placeOf(path: string, last: Last): Promise<string> {
+    const place = await walk.to(path, last)
+    await place.close()
+    return place.path
+  }
+
+  const syncFolderOf = async (place: Place): Promise<void> =>
+    await syncFolder(`${posix.dirname(place.at)}/.`, posix.dirname(place.path))
+
   async function replace(path: string, data: string | Uint8Array, mode: number, durable: boolean): Promise<void> {
-    const target = await resolve(path, 'keep')
-    const temporary = temporaryName(target, newTemporaryToken(random))
-    const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW
-    const file = await open(temporary, flags, mode).catch((error: unknown) => {
-      throw namingTarget(error, temporary, target)
-    })
-    try {
-      try {
+    await atEntry(path, async (entry, place) => {
+      await replaceFile(entry, newTemporaryToken(random), async (file) => {
         await file.writeFile(data)
         await file.chmod(mode) // the umask may have taken bits away
-        if (durable) await syncOpenFile(file, target)
-      } finally {
-        await file.close()
-      }
-      await rename(temporary, target)
-    } catch (error) {
-      await unlink(temporary).catch(() => {}) // missing when the rename succeeded
-      throw namingTarget(error, temporary, target)
-    }
-    if (durable) await syncFolder(dirname(target))
+        if (durable) await syncOpenFile(file, place.path)
+      })
+      if (durable) await syncFolderOf(place)
+    })
   }
 
   async function readFile(path: string): Promise<Buffer> {
-    const file = await open(await resolve(path), constants.O_RDONLY | constants.O_NOFOLLOW)
-    try {
-      return await file.readFile()
-    } finally {
-      await file.close()
-    }
+    return await atTarget(path, async (target) => {
+      const file = await open(target, readFlags)
+      try {
+        return await file.readFile()
+      } finally {
+        await file.close()
+      }
+    })
   }
 
-  const listFolder = async (path: string): Promise<string[]> => await readdir(await resolve(path))
-  const lstatEntry = async (path: string): Promise<Stats> => await lstat(await entryOf(path))
+  /** Makes the folder and what is missing above it; returns the topmost that it made. */
+  async function makeFolders(path: string, mode: number): Promise<string | undefined> {
+    const folder = await placeOf(path, 'follow')
+    try {
+      await atEntry(folder, async (entry) => await mkdir(entry, { mode }))
+      return folder
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException
+      if (code === 'EEXIST' && (await lstatEntry(folder)).isDirectory()) return undefined
+      if (code !== 'ENOENT' || folder === '/') throw error
+    }
+    const first = await makeFolders(posix.dirname(folder), mode)
+    return (await makeFolders(folder, mode)) === undefined ? first : (first ?? folder)
+  }
 
-  /** The entry itself, not what it leads to. */
-  const entryOf = (path: string): Promise<string> => resolve(path, 'keep')
+  const listFolder = async (path: string): Promise<string[]> =>
+    await atTarget(path, async (target) => await inFolder(target, async (folder) => await readdir(folder)))
+  const statTarget = async (path: string): Promise<Stats | undefined> =>
+    await atTarget(path, async (target) => await lstat(target)).catch(undefinedIfAbsent)
+  const lstatEntry = async (path: string): Promise<Stats> => await atEntry(path, async (entry) => await lstat(entry))
 
   return {
-    resolve,
-    async realPath(path) {
-      return (await resolve(path)).slice(root.length)
-    },
+    resolve: async (path, last = 'follow') => `${root}${await placeOf(path, last)}`,
+    realPath: async (path) => await placeOf(path, 'follow'),
     readFile,
     readText: async (path) => (await readFile(path).catch(ignoreNotFound))?.toString(),
-    readPart: async (path, part, bytes) => await readPart(await resolve(path), part, bytes),
-    readFrom: async (path, offset, bytes) => await readFrom(await resolve(path), offset, bytes),
-    sha256: async (path) => await sha256OfFile(await resolve(path)),
+    readPart: async (path, part, bytes) => await atTarget(path, (target) => readPart(target, part, bytes)),
+    readFrom: async (path, offset, bytes) => await atTarget(path, (target) => readFrom(target, offset, bytes)),
+    replaceBytes: async (path, range, bytes) => await atTarget(path, (target) => replaceBytes(target, range, bytes)),
+    sha256: async (path) => await atTarget(path, sha256OfFile),
     newTemporaryToken: () => newTemporaryToken(random),
     writeFileDurable: (path, data, mode) => replace(path, data, mode, true),
     writeFile: (path, data, mode) => replace(path, data, mode, false),
     async createFile(path, mode) {
       try {
-        const file = await open(await entryOf(path), 'wx', mode)
-        await file.close()
+        await atEntry(path, async (entry) => await (await open(entry, 'wx', mode)).close())
         return true
       } catch (error) {
         if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
@@ -202,59 +211,63 @@ export function createHostRoot(mountPoint: string, random: Random): HostRoot {
       }
     },
     async copyFileDurable(from, to, mode, temporaryToken = newTemporaryToken(random)) {
-      await copyFile(await resolve(from), await entryOf(to), { mode, durable: true }, temporaryToken)
+      await atTarget(from, async (source) => {
+        await atEntry(to, async (entry, place) => {
+          await copyFile(source, entry, { mode, sync: (copy) => syncOpenFile(copy, place.path) }, temporaryToken)
+        })
+      })
     },
-    readLink: async (path) => await readLink(await entryOf(path)),
+    readLink: async (path) => await atEntry(path, readLink).catch(ignoreNotFound),
     async replaceLink(path, target, temporaryToken = newTemporaryToken(random)) {
-      await replaceLink(await entryOf(path), target, temporaryToken)
+      await atEntry(path, async (entry) => await replaceLink(entry, target, temporaryToken))
     },
-    link: async (path, newPath) => await link(await entryOf(path), await entryOf(newPath)),
-    rename: async (from, to) => await rename(await entryOf(from), await entryOf(to)),
+    link: async (path, newPath) => await atBoth(path, newPath, link),
+    rename: async (from, to) => await atBoth(from, to, rename),
     async mkdirp(path, mode = 0o755) {
-      const target = await resolve(path)
-      const created = [
-        await mkdir(dirname(target), { recursive: true, mode: 0o755 }),
-        await mkdir(target, { recursive: true, mode }),
-      ]
+      if ((await statTarget(path))?.isDirectory()) return
+      const target = await placeOf(path, 'follow')
+      const created = [await makeFolders(posix.dirname(target), 0o755), await makeFolders(target, mode)]
       const firstCreated = created.find((folder) => folder !== undefined)
       if (firstCreated === undefined) return
-      for (let folder = target; folder.length >= firstCreated.length; folder = dirname(folder))
-        await syncFolder(dirname(folder))
+      for (let folder = target; folder.length >= firstCreated.length; folder = posix.dirname(folder))
+        await atEntry(folder, async (_, place) => await syncFolderOf(place))
     },
-    async makeFolder(path, mode) {
-      await mkdir(await resolve(path), { recursive: true, mode })
-    },
+    makeFolder: async (path, mode) => void (await makeFolders(path, mode)),
     async makeUniqueFolder(prefix, mode) {
-      const folder = await mkdtemp(await entryOf(prefix))
-      await chmod(folder, mode)
-      return folder.slice(root.length)
+      return await atEntry(prefix, async (entry, place) => {
+        const made = await mkdtemp(entry)
+        const folder = await open(made, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW)
+        await folder.chmod(mode).finally(() => folder.close())
+        return `${place.path}${made.slice(entry.length)}`
+      })
     },
-    remove: async (path) => await rm(await entryOf(path), { recursive: true, force: true }),
+    async remove(path) {
+      await atEntry(path, async (entry) => await removeTree(entry, inFolder)).catch((error: NodeJS.ErrnoException) => {
+        if (error.code !== 'ENOENT') throw error
+      })
+    },
     async removeEmptyFolder(path) {
-      await rmdir(await resolve(path)).catch((error: NodeJS.ErrnoException) => {
+      await atTarget(path, async (target) => await rmdir(target)).catch((error: NodeJS.ErrnoException) => {
         if (!['ENOTEMPTY', 'EEXIST', 'ENOENT', 'ENOTDIR', 'EBUSY'].includes(error.code ?? '')) throw error
       })
     },
     readdir: listFolder,
     list: async (path) => await listFolder(path).catch(ignoreNotFound),
-    async readTree(path) {
-      const folder = await resolve(path)
-      const found: string[] = []
-      const walk = async (relativePath: string): Promise<void> => {
-        for (const entry of await readdir(join(folder, relativePath), { withFileTypes: true })) {
-          const path = join(relativePath, entry.name)
-          found.push(path)
-          if (entry.isDirectory()) await walk(path)
-        }
-      }
-      await walk('')
-      return found
+    readTree: async (path) => await atTarget(path, (target) => readTree(target, inFolder)),
+    describeTree: async (path) =>
+      await atTarget(path, (target) => describeTree(target, inFolder)).catch(undefinedIfAbsent),
+    async copyTree(from, to, copy) {
+      return await atTarget(
+        from,
+        async (source) =>
+          await atTarget(to, async (target) => await copyTree(source, target, copy, { inFolder, random })),
+      )
     },
-    describeTree: async (path) => await describeTree(await resolve(path)),
-    copyTree: async (from, to, copy) => await copyTree(await resolve(from), await resolve(to), copy, random),
-    syncTree: async (path, excludedNames) => await syncTree(await resolve(path), excludedNames),
-    syncFolder: async (path) => await syncFolder(await resolve(path)),
-    stat: async (path) => await lstat(await resolve(path)).catch(undefinedIfAbsent),
+    async syncTree(path, excludedNames) {
+      await atTarget(path, (target, place) => syncTree(target, place.path, inFolder, excludedNames))
+    },
+    syncFolder: async (path) => await atTarget(path, (target, place) => syncFolder(target, place.path)),
+    stat: statTarget,
     lstat: async (path) => await lstatEntry(path).catch(ignoreNotFound),
   }
 }

@@ -6,7 +6,8 @@ import { createSimulatedRoot } from '../../../test/fleet/host/simulated-root.ts'
 import { createSeededRandom } from '../../../test/support/virtual-clock.ts'
 import type { HostRoot } from '../../host/fs/host-root.ts'
 import { isTemporary } from '../../host/fs/temporary.ts'
-import { installRootDir, rootDirRecordFile, uninstallRootDir } from './root-dir.ts'
+import { installRootDir, uninstallRootDir } from './root-dir.ts'
+import { rootDirRecordFile } from './root-dir-record.ts'
 
 const store = '/store/abc'
 const record = rootDirRecordFile('demo', 'tuning')

@@ -1,7 +1,18 @@
 /**
  * The record of what a package put into the host's root; written before the files are, and again when all are there.
+ * What several records list belongs to all of them: the last uninstall removes it.
  */
+import { posix } from 'node:path'
 import type { HostRoot } from '../../host/fs/host-root.ts'
+import { agentFolder } from '../../host/fs/journal-file.ts'
+import { isTemporary } from '../../host/fs/temporary.ts'
+
+export const recordsFolder = `${agentFolder}/root-files`
+
+/** Where the record of one package of one Skyhook lies on the host. */
+export function rootDirRecordFile(skyhook: string, packageName: string): string {
+  return `${recordsFolder}/${skyhook}/${packageName}.json`
+}
 
 /** `path` on the host, links resolved. A file has `sha256`, a link `target`. */
 export type RecordedFile = {
@@ -23,12 +34,14 @@ export type RootDirRecord = {
   readonly files: readonly RecordedFile[]
   /** Folders that the package made. */
   readonly folders: readonly string[]
+  /** Folders of the package that were there, for records since they are shared. */
+  readonly foundFolders?: readonly string[]
 }
 
 /** The record of a copy that is about to start; it keeps the files of earlier versions. */
 export function newRootDirRecord(
   hash: string,
-  { files, folders }: Pick<RootDirRecord, 'files' | 'folders'>,
+  { files, folders, foundFolders = [] }: Pick<RootDirRecord, 'files' | 'folders' | 'foundFolders'>,
   previous: RootDirRecord | undefined,
   temporaryToken: string,
 ): RootDirRecord {
@@ -40,6 +53,7 @@ export function newRootDirRecord(
     temporaryToken,
     files: [...merged.values()],
     folders: [...new Set([...(previous?.folders ?? []), ...folders])],
+    foundFolders: [...new Set([...(previous?.foundFolders ?? []), ...foundFolders])],
   }
 }
 
@@ -53,6 +67,55 @@ export async function readRootDirRecord(host: HostRoot, path: string): Promise<R
 }
 
 export async function writeRootDirRecord(host: HostRoot, path: string, record: RootDirRecord): Promise<void> {
-  await host.mkdirp(path.slice(0, path.lastIndexOf('/')), 0o700)
+  await host.mkdirp(recordsFolder, 0o700)
+  await host.mkdirp(posix.dirname(path), 0o700)
   await host.writeFileDurable(path, JSON.stringify(record), 0o600)
 }
+
+/** A record and who it is of, as `SKYHOOK/PACKAGE`. */
+export type OwnedRecord = { readonly file: string; readonly owner: string; readonly record: RootDirRecord }
+
+/** Paths of all records on the host. */
+export async function listRootDirRecords(host: HostRoot): Promise<readonly string[]> {
+  const files: string[] = []
+  for (const skyhook of (await host.list(recordsFolder)) ?? [])
+    for (const name of (await host.list(`${recordsFolder}/${skyhook}`)) ?? [])
+      files.push(`${recordsFolder}/${skyhook}/${name}`)
+  return files
+}
+
+/** The records of all packages, but that in one file. */
+export async function readRootDirRecords(host: HostRoot, exceptFile?: string): Promise<readonly OwnedRecord[]> {
+  const found: OwnedRecord[] = []
+  for (const file of await listRootDirRecords(host)) {
+    if (file === exceptFile || isTemporary(file)) continue
+    const record = await readRootDirRecord(host, file)
+    if (record) found.push({ file, owner: file.slice(recordsFolder.length + 1).replace(/\.json$/, ''), record })
+  }
+  return found
+}
+
+/** The record that goes on owning what the other one made and this one lists, too. */
+export function inherited(heir: RootDirRecord, left: RootDirRecord): RootDirRecord {
+  const made = new Set(left.files.filter(({ wasThere }) => !wasThere).map(({ path }) => path))
+  const used = new Set([...heir.folders, ...(heir.foundFolders ?? [])])
+  for (const { path } of heir.files)
+    for (let folder = posix.dirname(path); !used.has(folder) && folder !== '/'; folder = posix.dirname(folder))
+      used.add(folder)
+  return {
+    ...heir,
+    files: heir.files.map((file) => (made.has(file.path) ? { ...file, wasThere: false } : file)),
+    folders: [...new Set([...heir.folders, ...left.folders.filter((folder) => used.has(folder))])],
+  }
+}
+
+/** Paths that both list with different contents. */
+export function disputedPaths(one: Pick<RootDirRecord, 'files'>, other: Pick<RootDirRecord, 'files'>): string[] {
+  const contents = new Map(other.files.map((file) => [file.path, contentOf(file)]))
+  return one.files.flatMap((file) => {
+    const content = contents.get(file.path)
+    return content === undefined || content === contentOf(file) ? [] : [file.path]
+  })
+}
+
+const contentOf = ({ sha256, target }: RecordedFile): string => (sha256 === undefined ? `link ${target}` : sha256)

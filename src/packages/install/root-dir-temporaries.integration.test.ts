@@ -14,7 +14,8 @@ import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { systemRandom } from '../../daemon/platform/system-clock.ts'
 import { createHostRoot, type HostRoot } from '../../host/fs/host-root.ts'
-import { installRootDir, rootDirRecordFile, sweepRootDirs, uninstallRootDir } from './root-dir.ts'
+import { installRootDir, sweepRootDirs, uninstallRootDir } from './root-dir.ts'
+import { rootDirRecordFile } from './root-dir-record.ts'
 
 const store = '/store/abc'
 const record = rootDirRecordFile('demo', 'tuning')

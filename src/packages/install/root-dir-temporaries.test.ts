@@ -4,7 +4,8 @@ import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { systemRandom } from '../../daemon/platform/system-clock.ts'
 import { createHostRoot, type HostRoot } from '../../host/fs/host-root.ts'
-import { installRootDir, rootDirRecordFile, uninstallRootDir } from './root-dir.ts'
+import { installRootDir, uninstallRootDir } from './root-dir.ts'
+import { rootDirRecordFile } from './root-dir-record.ts'
 
 const store = '/store/abc'
 const record = rootDirRecordFile('demo', 'tuning')

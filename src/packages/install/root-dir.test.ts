@@ -16,7 +16,8 @@ import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { systemRandom } from '../../daemon/platform/system-clock.ts'
 import { createHostRoot, type HostRoot } from '../../host/fs/host-root.ts'
-import { installRootDir, rootDirRecordFile, uninstallRootDir } from './root-dir.ts'
+import { installRootDir, uninstallRootDir } from './root-dir.ts'
+import { rootDirRecordFile } from './root-dir-record.ts'
 
 const store = '/store/abc'
 const record = rootDirRecordFile('demo', 'tuning')
@@ -56,7 +57,7 @@ describe('installing', () => {
     await putInPackage('usr/local/bin/tool', 'x', 0o755)
     await symlink('tool', join(folder, store, 'root_dir/usr/local/bin/alias'))
     await chmod(join(folder, store, 'root_dir/etc/demo.d'), 0o750)
-    expect(await install()).toEqual({ outcome: 'copied', files: 3 })
+    expect(await install()).toEqual({ outcome: 'copied', files: 3, disputes: [] })
     expect(await read('etc/demo.d/a.conf')).toBe('a')
     expect(await modeOf('etc/demo.d/a.conf')).toBe('600')
     expect(await modeOf('etc/demo.d')).toBe('750')
@@ -175,6 +176,140 @@ describe('uninstalling', () => {
     await put('opt/demo', 'file')
     expect(await uninstallRootDir(host, record)).toEqual([])
     expect(await read('opt/demo')).toBe('file')
+  })
+})
+
+describe('a file of several packages', () => {
+  const otherStore = '/store/def'
+  const otherRecord = rootDirRecordFile('other', 'tuning')
+  const installOther = () => installRootDir(host, otherStore, otherRecord)
+  const uninstall = () => uninstallRootDir(host, record)
+  const uninstallOther = () => uninstallRootDir(host, otherRecord)
+  const ofBoth = async (path: string, content = 'of both'): Promise<void> => {
+    await put(`${store}/root_dir/${path}`, content)
+    await put(`${otherStore}/root_dir/${path}`, content)
+  }
+
+  test.each([
+    ['installed it first', uninstall, uninstallOther],
+    ['installed it last', uninstallOther, uninstall],
+  ])('a file stays when the package that %s is uninstalled, and goes with the other one', async (_, first, second) => {
+    await ofBoth('etc/shared.d/shared.conf')
+    await install()
+    await installOther()
+    expect(await first()).toEqual([
+      expect.objectContaining({ path: '/etc/shared.d/shared.conf', why: 'of another package' }),
+    ])
+    expect(await read('etc/shared.d/shared.conf')).toBe('of both')
+    expect(await second()).toEqual([])
+    expect(await exists('etc')).toBe(false)
+  })
+
+  test('an empty folder of both stays, too', async () => {
+    for (const one of [store, otherStore]) await mkdir(join(folder, one, 'root_dir/srv/empty'), { recursive: true })
+    await install()
+    await installOther()
+    await uninstall()
+    expect(await exists('srv/empty')).toBe(true)
+    await uninstallOther()
+    expect(await exists('srv')).toBe(false)
+  })
+
+  test('a file of an earlier version stays while another package has it', async () => {
+    await ofBoth('etc/old.conf')
+    await install()
+    await installOther()
+    await rm(join(folder, store, 'root_dir/etc/old.conf'))
+    await putInPackage('etc/new.conf', 'new')
+    await install()
+    await uninstall()
+    expect(await readdir(join(folder, 'etc'))).toEqual(['old.conf'])
+  })
+
+  test('what the host had before any of them stays to the end', async () => {
+    await put('etc/motd', 'of the host')
+    await ofBoth('etc/motd')
+    await install()
+    await installOther()
+    await uninstall()
+    expect(await uninstallOther()).toEqual([{ path: '/etc/motd', why: 'was there before' }])
+  })
+
+  test('the one that comes second hears of other contents', async () => {
+    await ofBoth('etc/same.conf')
+    await ofBoth('etc/shared.conf')
+    await put(`${otherStore}/root_dir/etc/shared.conf`, 'of the other')
+    expect(await install()).toEqual({ outcome: 'copied', files: 2, disputes: [] })
+    expect(await installOther()).toEqual({
+      outcome: 'copied',
+      files: 2,
+      disputes: [{ owner: ['demo', 'tuning'].join('/'), paths: ['/etc/shared.conf'] }],
+    })
+    expect(await install()).toEqual({ outcome: 'unchanged' })
+    expect(await read('etc/shared.conf')).toBe('of the other')
+  })
+
+  test('an uninstall that ended in the middle hands over once', async () => {
+    await ofBoth('etc/a.conf')
+    await putInPackage('etc/b.conf', 'b')
+    await install()
+    await installOther()
+    const broken: HostRoot = { ...host, remove: async () => await Promise.reject(new Error('EIO')) }
+    await expect(uninstallRootDir(broken, record)).rejects.toThrow('EIO')
+    await uninstall()
+    expect(await readdir(join(folder, 'etc'))).toEqual(['a.conf'])
+    expect(await uninstallOther()).toEqual([])
+    expect(await exists('etc')).toBe(false)
+  })
+})
+
+test('what is gone from the host is put back, and what was edited stays', async () => {
+  await putInPackage('etc/demo.d/a.conf', 'a')
+  await putInPackage('etc/demo.d/b.conf', 'b')
+  await install()
+  await put('etc/demo.d/b.conf', 'by hand')
+  await rm(join(folder, 'etc/demo.d/a.conf'))
+  expect(await install()).toEqual({ outcome: 'restored', paths: ['/etc/demo.d/a.conf'], disputes: [] })
+  expect([await read('etc/demo.d/a.conf'), await read('etc/demo.d/b.conf')]).toEqual(['a', 'by hand'])
+  expect(await install()).toEqual({ outcome: 'unchanged' })
+  await rm(join(folder, 'etc/demo.d/b.conf'))
+  await install()
+  expect(await uninstallRootDir(host, record)).toEqual([])
+})
+
+describe('links that other users can make', () => {
+  beforeEach(async () => {
+    await mkdir(join(folder, 'shared'))
+    await chmod(join(folder, 'shared'), 0o1777)
+    await put('etc/precious', 'of the host')
+  })
+
+  test('installing refuses them with path and remedy, before anything is written', async () => {
+    await symlink('../etc/precious', join(folder, 'shared/file'))
+    await symlink('../etc', join(folder, 'shared/folder'))
+    for (const path of ['shared/file', 'shared/folder/new', 'opt/a']) await putInPackage(path, 'x')
+    const why = 'is a link that other users of the host can make (its folder belongs to uid'
+    expect(await install()).toEqual({
+      outcome: 'conflict',
+      problems: [
+        expect.stringContaining(`root_dir/shared/file: /shared/file ${why}`) as string,
+        expect.stringContaining(`root_dir/shared/folder: /shared/folder ${why}`) as string,
+      ],
+    })
+    expect(await exists('opt')).toBe(false)
+    expect(await readdir(join(folder, 'etc'))).toEqual(['precious'])
+  })
+
+  test('uninstalling leaves what is behind such a link, and ends', async () => {
+    await putInPackage('shared/folder/a', 'a')
+    await putInPackage('opt/a', 'a')
+    await install()
+    await rm(join(folder, 'shared/folder'), { recursive: true })
+    await put('etc/a', 'a')
+    await symlink('../etc', join(folder, 'shared/folder'))
+    expect(await uninstallRootDir(host, record)).toEqual([{ path: '/shared/folder/a', why: 'changed' }])
+    expect(await readdir(join(folder, 'etc'))).toEqual(['a', 'precious'])
+    expect(await exists('opt')).toBe(false)
   })
 })
 

@@ -6,19 +6,25 @@
  * or on one that does not write changes in their order: each folder with a changed name is synced before the record.
  *
  * Folders that exist keep their mode (the operator stamps the package's on `/` and `/tmp`), links are copied as links,
- * and links of the host are followed inside the host only.
+ * and links of the host are followed inside the host only, and only those of root. Other users may act in the folders
+ * meanwhile: what they made of a path of ours is theirs.
  */
 import { createHash } from 'node:crypto'
 import { posix } from 'node:path'
 import type { HostRoot } from '../../host/fs/host-root.ts'
-import { agentFolder } from '../../host/fs/journal-file.ts'
 import { ignoreNotFound } from '../../host/fs/missing.ts'
 import { isTemporary, temporaryName } from '../../host/fs/temporary.ts'
-import type { TreeEntry } from '../../host/fs/tree.ts'
+import { ignoreUntrusted, UntrustedLinkError } from '../../host/fs/trust.ts'
 import { withLock } from '../keyed-mutex.ts'
+import { areAllThere, type CopyPlan, type CopyStep, planCopy } from './root-dir-plan.ts'
 import {
+  disputedPaths,
+  inherited,
+  listRootDirRecords,
   newRootDirRecord,
+  readRootDirRecords,
   readRootDirRecord,
+  recordsFolder,
   writeRootDirRecord,
   type RecordedFile,
   type RootDirRecord,
@@ -27,27 +33,33 @@ import {
 export type InstalledRootDir =
   | { readonly outcome: 'absent' } // the package has none
   | { readonly outcome: 'unchanged' }
-  | { readonly outcome: 'copied'; readonly files: number }
-  /** Sentences: the host has a folder where the package has a file, or the reverse. Nothing was written. */
+  | { readonly outcome: 'copied'; readonly files: number; readonly disputes: readonly Dispute[] }
+  /** It was installed; these paths were gone. */
+  | { readonly outcome: 'restored'; readonly paths: readonly string[]; readonly disputes: readonly Dispute[] }
+  /** Sentences: the host has a folder where the package has a file, or the reverse, or a link of another user. */
   | { readonly outcome: 'conflict'; readonly problems: readonly string[] }
 
-const recordsFolder = `${agentFolder}/root-files`
-
-/** Where the record of one package of one Skyhook lies on the host. */
-export function rootDirRecordFile(skyhook: string, packageName: string): string {
-  return `${recordsFolder}/${skyhook}/${packageName}.json`
-}
+/** Paths that another package (`SKYHOOK/PACKAGE`) has with other contents: what is there is the last one's. */
+export type Dispute = { readonly owner: string; readonly paths: readonly string[] }
 
 /**
  * Copies `<packageDir>/root_dir` (host path) over the host's root, durably. Safe to repeat after a crash at any point.
- * Files of an earlier version that this one lacks stay until the uninstall. Rejects with the disk's error.
+ * What is there already is put back where it is gone, and left as it is where somebody changed it. Files of an earlier
+ * version that this one lacks stay until the uninstall. Rejects with the disk's error.
  */
 export async function installRootDir(
   host: HostRoot,
   packageDir: string,
   recordFile: string,
 ): Promise<InstalledRootDir> {
-  return await withLock(host, recordFile, async () => await install(host, packageDir, recordFile))
+  return await withLock(host, recordsFolder, async () => {
+    try {
+      return await install(host, packageDir, recordFile)
+    } catch (error) {
+      if (error instanceof UntrustedLinkError) return { outcome: 'conflict', problems: [error.message] } // made meanwhile
+      throw error
+    }
+  })
 }
 
 async function install(host: HostRoot, packageDir: string, recordFile: string): Promise<InstalledRootDir> {
@@ -57,30 +69,45 @@ async function install(host: HostRoot, packageDir: string, recordFile: string): 
 
   const previous = await readRootDirRecord(host, recordFile)
   const hash = createHash('sha256').update(JSON.stringify(entries)).digest('hex')
-  if (previous?.isComplete === true && previous.hash === hash) return { outcome: 'unchanged' }
-
+  const isInstalled = previous?.isComplete === true && previous.hash === hash
+  if (isInstalled && (await areAllThere(host, entries))) return { outcome: 'unchanged' }
   await removeTemporaries(host, previous)
   const plan = await planCopy(host, entries, previous)
-  if (plan.problems.length > 0) return { outcome: 'conflict', problems: plan.problems }
+  const steps = isInstalled ? plan.steps.filter(({ isMissing }) => isMissing) : plan.steps
+  if (isInstalled && steps.length === 0) return { outcome: 'unchanged' }
+  if (!isInstalled && plan.problems.length > 0) return { outcome: 'conflict', problems: plan.problems }
 
   const token = host.newTemporaryToken()
   const record = newRootDirRecord(hash, plan, previous, token)
   await writeRootDirRecord(host, recordFile, record)
-  for (const { entry, path } of plan.steps) await write(host, source, entry, path, token)
-  const links = plan.files.flatMap(({ path, target }) => (target === undefined ? [] : [path]))
-  await syncNames(host, [...links, ...record.folders]) // files are synced with their names
+  for (const step of steps) await write(host, source, step, token)
+  await syncNames(host, [...plan.files.map(({ path }) => path), ...record.folders])
   await writeRootDirRecord(host, recordFile, { ...record, isComplete: true })
-  return { outcome: 'copied', files: plan.files.length }
+  const disputes = await disputesOf(host, recordFile, plan)
+  if (isInstalled) return { outcome: 'restored', paths: steps.map(({ path }) => path), disputes }
+  return { outcome: 'copied', files: plan.files.length, disputes }
 }
 
-export type KeptFile = { readonly path: string; readonly why: 'changed' | 'was there before' }
+async function disputesOf(host: HostRoot, recordFile: string, plan: CopyPlan): Promise<readonly Dispute[]> {
+  const others = await readRootDirRecords(host, recordFile)
+  return others
+    .map(({ owner, record }) => ({ owner, paths: disputedPaths(plan, record) }))
+    .filter(({ paths }) => paths.length > 0)
+}
+
+export type KeptFile = {
+  readonly path: string
+  readonly why: 'changed' | 'was there before' | 'of another package'
+  /** The other package, as `SKYHOOK/PACKAGE`. */
+  readonly owner?: string
+}
 
 /**
- * Removes what is still as the package left it, and folders that are empty then, durably; returns what stays.
- * Idempotent.
+ * Removes what is still as the package left it and no other package has, and folders that are empty then, durably;
+ * returns what stays. Idempotent.
  */
 export async function uninstallRootDir(host: HostRoot, recordFile: string): Promise<KeptFile[]> {
-  return await withLock(host, recordFile, async () => await uninstall(host, recordFile))
+  return await withLock(host, recordsFolder, async () => await uninstall(host, recordFile))
 }
 
 async function uninstall(host: HostRoot, recordFile: string): Promise<KeptFile[]> {
@@ -89,15 +116,17 @@ async function uninstall(host: HostRoot, recordFile: string): Promise<KeptFile[]
   await removeTemporaries(host, record)
   // Nobody may take for installed what is removed in part.
   if (record.isComplete) await writeRootDirRecord(host, recordFile, { ...record, isComplete: false })
+  const owners = await passOn(host, recordFile, record)
   const keptFiles: KeptFile[] = []
   for (const file of record.files) {
-    if ((await host.lstat(file.path)) === undefined) continue
-    if (file.wasThere) keptFiles.push({ path: file.path, why: 'was there before' })
-    else if (await isUnmodified(host, file)) await host.remove(file.path)
-    else keptFiles.push({ path: file.path, why: 'changed' })
+    const { path } = file
+    const owner = owners.get(path)
+    if (owner !== undefined) keptFiles.push({ path, why: 'of another package', owner })
+    else if ((await fateOf(host, file)) === 'removed') continue
+    else keptFiles.push({ path, why: file.wasThere ? 'was there before' : 'changed' })
   }
   for (const folder of record.folders.toSorted((a, b) => b.length - a.length)) {
-    await host.removeEmptyFolder(folder) // deeper ones first
+    if (!owners.has(folder)) await host.removeEmptyFolder(folder).catch(ignoreUntrusted) // deeper ones first
   }
   await syncNames(host, [...record.files.map(({ path }) => path), ...record.folders])
   await host.remove(recordFile)
@@ -105,15 +134,40 @@ async function uninstall(host: HostRoot, recordFile: string): Promise<KeptFile[]
   return keptFiles
 }
 
+async function fateOf(host: HostRoot, file: RecordedFile): Promise<'removed' | 'kept'> {
+  try {
+    if ((await host.lstat(file.path)) === undefined) return 'removed'
+    if (file.wasThere || !(await isUnmodified(host, file))) return 'kept'
+    await host.remove(file.path)
+    return 'removed'
+  } catch (error) {
+    if (error instanceof UntrustedLinkError) return 'kept' // a user has put a link in the place of a folder
+    throw error
+  }
+}
+
+/**
+ * Makes other packages own what they list, too, and answers to whom each path went. It is on disk before anything is
+ * removed: an uninstall that is repeated finds the same.
+ */
+async function passOn(host: HostRoot, recordFile: string, record: RootDirRecord): Promise<ReadonlyMap<string, string>> {
+  const owners = new Map<string, string>()
+  for (const { file, owner, record: heir } of await readRootDirRecords(host, recordFile)) {
+    const next = inherited(heir, record)
+    if (JSON.stringify(next) !== JSON.stringify(heir)) await writeRootDirRecord(host, file, next)
+    for (const path of [...next.files.map(({ path }) => path), ...next.folders]) owners.set(path, owner)
+  }
+  return owners
+}
+
 /** At the start of an agent: removes what a previous one left beside the host's files when it was killed. */
 export async function sweepRootDirs(host: HostRoot): Promise<void> {
-  for (const skyhook of (await host.list(recordsFolder)) ?? []) {
-    for (const name of (await host.list(`${recordsFolder}/${skyhook}`)) ?? []) {
-      const file = `${recordsFolder}/${skyhook}/${name}`
+  await withLock(host, recordsFolder, async () => {
+    for (const file of await listRootDirRecords(host)) {
       if (isTemporary(file)) await host.remove(file)
-      else await withLock(host, file, async () => await removeTemporaries(host, await readRootDirRecord(host, file)))
+      else await removeTemporaries(host, await readRootDirRecord(host, file))
     }
-  }
+  })
 }
 
 /** Only of a copy that did not end: nobody else can have made a file with its token. */
@@ -121,7 +175,7 @@ async function removeTemporaries(host: HostRoot, record: RootDirRecord | undefin
   const { temporaryToken, isComplete, files } = record ?? { isComplete: true, files: [] }
   if (isComplete || temporaryToken === undefined) return
   const paths = files.map(({ path }) => path)
-  for (const path of paths) await host.remove(temporaryName(path, temporaryToken))
+  for (const path of paths) await host.remove(temporaryName(path, temporaryToken)).catch(ignoreUntrusted)
   await syncNames(host, paths) // the record that knows the token is about to be replaced
 }
 
@@ -134,63 +188,26 @@ async function syncNames(host: HostRoot, paths: readonly string[]): Promise<void
 
 /** The folder itself; where it is gone, the first one above it that is not. */
 async function nearestFolder(host: HostRoot, path: string): Promise<string> {
-  const folder = await host.realPath(path).catch(ignoreNotFound)
-  if (folder !== undefined && (await host.lstat(folder))?.isDirectory()) return folder
+  const folder = await host.realPath(path).catch(ignoreNotFoundOrUntrusted)
+  const stats = folder === undefined ? undefined : await host.lstat(folder).catch(ignoreUntrusted)
+  if (folder !== undefined && stats?.isDirectory()) return folder
   return await nearestFolder(host, posix.dirname(folder ?? path))
 }
 
-type CopyPlan = Pick<RootDirRecord, 'files' | 'folders'> & {
-  readonly problems: readonly string[]
-  readonly steps: readonly { readonly entry: TreeEntry; readonly path: string }[]
+const ignoreNotFoundOrUntrusted = (error: unknown): undefined =>
+  error instanceof UntrustedLinkError ? undefined : ignoreNotFound(error)
+
+async function write(host: HostRoot, source: string, step: CopyStep, token: string): Promise<void> {
+  try {
+    await writeEntry(host, source, step, token)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+    await host.mkdirp(posix.dirname(step.path)) // behind a dangling link of the host
+    await writeEntry(host, source, step, token)
+  }
 }
 
-/** What each entry would do to the host; nothing is written yet. */
-async function planCopy(
-  host: HostRoot,
-  entries: readonly TreeEntry[],
-  previous: RootDirRecord | undefined,
-): Promise<CopyPlan> {
-  const recordedFiles = new Map(previous?.files.map((file) => [file.path, file]))
-  let blockedPath = '' // a folder of the package that the host has a file for: what is below it says nothing new
-  const plan = {
-    files: [] as RecordedFile[],
-    folders: [] as string[],
-    problems: [] as string[],
-    steps: [] as { entry: TreeEntry; path: string }[],
-  }
-  for (const entry of entries) {
-    if (blockedPath !== '' && entry.path.startsWith(`${blockedPath}/`)) continue
-    // A link at the end is followed for folders and files, so that /etc/resolv.conf stays one; never out of the
-    // host.
-    const path = entry.kind === 'link' ? entry.path : await host.realPath(entry.path)
-    const existing = await host.lstat(path)
-    if (entry.kind === 'folder') {
-      if (existing === undefined) {
-        plan.folders.push(path)
-        plan.steps.push({ entry, path })
-      } else if (!existing.isDirectory()) {
-        blockedPath = entry.path
-        plan.problems.push(`root_dir${entry.path} is a folder, but the host has a file there`)
-      }
-      continue
-    }
-    if (existing?.isDirectory()) {
-      plan.problems.push(`root_dir${entry.path} is a ${entry.kind}, but the host has a folder there`)
-      continue
-    }
-    const wasThere = recordedFiles.get(path)?.wasThere ?? existing !== undefined
-    plan.files.push({
-      path,
-      wasThere,
-      ...(entry.kind === 'file' ? { sha256: entry.sha256 } : { target: entry.target }),
-    })
-    plan.steps.push({ entry, path })
-  }
-  return plan
-}
-
-async function write(host: HostRoot, source: string, entry: TreeEntry, path: string, token: string): Promise<void> {
-  await host.mkdirp(posix.dirname(path)) // missing only behind a dangling link of the host
+async function writeEntry(host: HostRoot, source: string, { entry, path }: CopyStep, token: string): Promise<void> {
   switch (entry.kind) {
     case 'folder':
       return await host.makeFolder(path, entry.mode)

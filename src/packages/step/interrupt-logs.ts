@@ -41,7 +41,7 @@ export async function writeInterruptLogs(
 ): Promise<void> {
   const dir = `${logDir(folders, skyhook)}/${name}/${version}`
   for (const { log, line, service } of commandsOf(interrupt)) {
-    const files = await claimLogFiles(host, dir, log, nowMs)
+    const files = await claimLogFiles(host, dir, log, nowMs, { skyhook, package: name })
     await host.writeFile(files.stdout, `${line}\n`, 0o644)
     const failure = failureOf(service)
     if (failure !== undefined) await host.writeFile(files.stderr, `${failure}\n`, 0o644)

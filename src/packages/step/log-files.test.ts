@@ -1,4 +1,4 @@
-import { appendFile, mkdir, mkdtemp, readdir, rm, stat, symlink, truncate, writeFile } from 'node:fs/promises'
+import { appendFile, chmod, mkdir, mkdtemp, readdir, rm, stat, symlink, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -54,6 +54,14 @@ describe('the files of an attempt', () => {
   })
 })
 
+test('logs are not written where other users can lead systemd elsewhere', async () => {
+  await mkdir(join(folder, dir), { recursive: true })
+  await chmod(join(folder, '/var/log/skyhook/demo'), 0o777)
+  await expect(claimLogFiles(host, dir, 'a.sh', at)).rejects.toThrow(
+    /^other users of the host can change \/var\/log\/skyhook\/demo \(uid \d+, mode 0777\)/,
+  )
+})
+
 describe('old logs', () => {
   const stamp = (second: number): string => `2026-11-20-1032${String(second).padStart(2, '0')}`
 
@@ -92,6 +100,21 @@ describe('old logs', () => {
     for (const name of [...others, `a.sh-${stamp(1)}.log.err`]) await put(`${dir}/${name}`)
     await pruneLogs(host, dir, 'a.sh')
     expect(await list(dir)).toEqual(others.toSorted())
+  })
+
+  test('each package has five of its own, and those of nobody are five more', async () => {
+    await mkdir(join(folder, '/var/lib/skyhook/.agent'), { recursive: true })
+    const claim = async (name: string, second: number) =>
+      await claimLogFiles(host, dir, 'a.sh', at + second * 1000, { skyhook: 'demo', package: name })
+    const quiet = await Promise.all([1, 2].map(async (second) => await claim('quiet', second)))
+    for (let second = 10; second < 17; second++) await put(`${dir}/a.sh-${stamp(second)}.log`)
+    for (let second = 20; second < 28; second++) {
+      await claim('noisy', second)
+      await pruneLogs(host, dir, 'a.sh')
+    }
+    const logs = (await list(dir)).filter((name) => name.endsWith('.log'))
+    expect(logs).toHaveLength(12)
+    expect(quiet.every(({ stdout }) => logs.includes(stdout.slice(dir.length + 1)))).toBe(true)
   })
 
   test('pruning works in the folder of a nested step and where there are no logs', async () => {

@@ -3,14 +3,17 @@
  * standard error. systemd appends the output of the step unchanged: there are no `[out]` prefixes and no times inside,
  * which the operator glued to every chunk.
  */
+import { posix } from 'node:path'
 import type { HostRoot } from '../../host/fs/host-root.ts'
 import type { PackageConfig } from '../../schemas/package-config.ts'
+import { isTrustedFolder, modeText } from '../../host/fs/trust.ts'
 import { logDir, type HostFolders } from '../layout.ts'
+import { changeLogOwners, type LogOwner, nameOf, readLogOwners } from './log-owners.ts'
 
 /** Paths on the host. */
 export type LogFiles = { readonly stdout: string; readonly stderr: string }
 
-/** What the operator keeps per step path. */
+/** What the operator keeps per step path; here each package has as many. */
 const maxLogsPerStep = 5
 
 /** Logs of one package version; the names are config.json's. */
@@ -20,18 +23,39 @@ export function packageLogDir(folders: HostFolders, skyhook: string, config: Pac
 
 /**
  * Creates the two empty files of one attempt of a step and returns their paths. A name has a resolution of one second;
- * where it is taken (a retry, another package made from the same image) `-1`, `-2`, … follow the time.
+ * where it is taken (a retry, another package made from the same image) `-1`, `-2`, … follow the time. Rejects where
+ * another user of the host could lead systemd elsewhere, which opens the files by these names.
  */
-export async function claimLogFiles(host: HostRoot, dir: string, stepPath: string, nowMs: number): Promise<LogFiles> {
+export async function claimLogFiles(
+  host: HostRoot,
+  dir: string,
+  stepPath: string,
+  nowMs: number,
+  owner?: LogOwner,
+): Promise<LogFiles> {
   const stem = `${dir}/${stepPath}-${utcStamp(nowMs)}`
-  await host.mkdirp(stem.slice(0, stem.lastIndexOf('/')))
+  const folder = posix.dirname(stem)
+  await host.mkdirp(folder)
+  await assertTrusted(host, folder, posix.resolve(dir, '../../..'))
   for (let suffix = 0; ; suffix++) {
     const stdout = `${stem}${suffix === 0 ? '' : `-${suffix}`}.log`
     if (!(await host.createFile(stdout, 0o644))) continue
     const stderr = `${stdout}.err`
     await host.createFile(stderr, 0o644) // an orphan of that name is appended to: its log no longer exists
+    if (owner) await changeLogOwners(host, (owners) => owners.set(stdout, nameOf(owner)))
     return { stdout, stderr }
   }
+}
+
+/** The folders from this one up to the root of the logs, which is the agent's, too. */
+async function assertTrusted(host: HostRoot, folder: string, logRoot: string): Promise<void> {
+  const stats = await host.stat(folder)
+  if (stats && !isTrustedFolder(stats))
+    throw new Error(
+      `other users of the host can change ${folder} (uid ${stats.uid}, mode ${modeText(stats)}), where systemd writes ` +
+        'the output of steps as root: give it to root alone',
+    )
+  if (folder.length > logRoot.length && logRoot !== '/') await assertTrusted(host, posix.dirname(folder), logRoot)
 }
 
 /**
@@ -62,23 +86,31 @@ export async function removeTemporaryLogs(host: HostRoot, folders: HostFolders, 
 }
 
 /**
- * Removes what is older than the newest five logs of a step path, each with its `.err`, and `.err` files whose log is
- * missing (the operator leaves them). Call it after a step ended. Files may vanish meanwhile.
+ * Removes what is older than the newest five logs of a step path of each package, each with its `.err`, and `.err`
+ * files whose log is missing (the operator leaves them). Logs that nobody is known to have written count as those of one
+ * more package. Call it after a step ended. Files may vanish meanwhile.
  */
 export async function pruneLogs(host: HostRoot, dir: string, stepPath: string): Promise<void> {
   const slash = stepPath.lastIndexOf('/')
   const folder = slash < 0 ? dir : `${dir}/${stepPath.slice(0, slash)}`
   const files = (await host.list(folder)) ?? []
   const logs = files.flatMap((file) => parseLogName(file, stepPath.slice(slash + 1)) ?? []).sort(newestFirst)
-  const keptOrders = new Set(
-    logs
-      .filter(({ isError }) => !isError)
-      .slice(0, maxLogsPerStep)
-      .map(({ order }) => order),
-  )
-  for (const { file, order } of logs) {
-    if (!keptOrders.has(order)) await host.remove(`${folder}/${file}`)
+  const owners = await readLogOwners(host)
+  const keptOrders = new Set<string>()
+  const counts = new Map<string | undefined, number>()
+  for (const { file, order, isError } of logs) {
+    if (isError) continue
+    const owner = owners.get(`${folder}/${file}`)
+    const count = (counts.get(owner) ?? 0) + 1
+    counts.set(owner, count)
+    if (count <= maxLogsPerStep) keptOrders.add(order)
   }
+  const gone = logs.filter(({ order }) => !keptOrders.has(order))
+  for (const { file } of gone) await host.remove(`${folder}/${file}`)
+  if (gone.length > 0)
+    await changeLogOwners(host, (known) => {
+      for (const { file } of gone) known.delete(`${folder}/${file}`)
+    })
 }
 
 type ParsedName = { readonly file: string; readonly isError: boolean; readonly order: string }

@@ -2,7 +2,7 @@
 
 /**
  * Of one stream of one step. The first part is shown as it comes; a step that writes without end is shown in samples,
- * because a node keeps only the last 10 MiB of the agent's log. All of it is in the file on the host.
+ * because a node keeps only the last 10 MiB of the agent's log. The file on the host has more of it (log-limit.ts).
  */
 const burst: OutputAmount = { lines: 1_000, bytes: 128 * 1024 }
 const perSecond: OutputAmount = { lines: 5, bytes: 1024 }

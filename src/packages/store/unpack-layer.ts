@@ -37,7 +37,7 @@ export type PackageTree = {
 }
 
 export type UnpackLimits = {
-  /** Files, folders and links of the package. */
+  /** Files, folders and links of the package, and whiteouts. */
   readonly entries: number
   /** Bytes of the package's files. */
   readonly bytes: number
@@ -72,27 +72,30 @@ async function applyEntry(header: Header, content: Content, tree: PackageTree, w
     case 'outside':
       return
     case 'entry':
-      countEntry(header, tree)
-      await writeEntry(header, name.path, content, tree.root)
+      countEntry(header.size, tree)
+      await writeEntry(header, name.path, content, tree)
       for (let path = name.path; path !== '.' && path !== ''; path = dirname(path)) written.add(path)
       written.add('')
       tree.isPresent = true
       return
     case 'whiteout':
+      countEntry(0, tree)
       if (name.path === '') tree.isPresent = written.has('')
       else if (!written.has(name.path)) return removeLower(name.path, tree.root)
       return pruneLower(name.path, tree.root, written)
     case 'opaque':
+      countEntry(0, tree)
       return pruneLower(name.path, tree.root, written)
   }
 }
 
-async function writeEntry(header: Header, path: string, content: Content, root: string): Promise<void> {
+async function writeEntry(header: Header, path: string, content: Content, tree: PackageTree): Promise<void> {
+  const { root } = tree
   const target = join(root, path)
   // the second is the form of old archives
   const isFolder = header.type === 'directory' || (header.type === 'file' && header.name.endsWith('/'))
   if (path === '' && !isFolder) throw new ImageError('bad-image', `/${header.name} is not a folder`)
-  ensureParents(path, root, true)
+  ensureParents(path, root, () => countEntry(0, tree))
   const existing = lstatIfPresent(target)
 
   if (isFolder) {
@@ -118,7 +121,7 @@ async function writeEntry(header: Header, path: string, content: Content, root: 
     }
     case 'link': {
       const sharedPath = readHardLink(path, header.linkname)
-      const source = ensureParents(sharedPath, root, false) ? lstatIfPresent(join(root, sharedPath)) : undefined
+      const source = ensureParents(sharedPath, root) ? lstatIfPresent(join(root, sharedPath)) : undefined
       if (sharedPath === path || source === undefined || source.isDirectory())
         throw new ImageError('bad-image', `${path} is a hard link to ${sharedPath}, which is not a file`)
       remove(target, existing)
@@ -149,17 +152,18 @@ async function writeFile(target: string, mode: number, content: Content): Promis
 }
 
 /**
- * Whether every folder above the path is there, after making those that are missing where `isCreating`. A link among
- * them is refused, even one that would stay inside.
+ * Whether every folder above the path is there, after making those that are missing if `onMake` hears of each. A link
+ * among them is refused, even one that would stay inside.
  */
-function ensureParents(path: string, root: string, isCreating: boolean): boolean {
+function ensureParents(path: string, root: string, onMake?: () => void): boolean {
   let folder = root
   for (const component of path.split('/').slice(0, -1)) {
     folder = join(folder, component)
     const found = lstatIfPresent(folder)
     if (found?.isDirectory() === true) continue
     if (found !== undefined) throw new ImageError('bad-image', `${path} is below ${component}, which is not a folder`)
-    if (!isCreating) return false
+    if (onMake === undefined) return false
+    onMake()
     mkdirSync(folder, 0o755)
   }
   return true
@@ -167,13 +171,13 @@ function ensureParents(path: string, root: string, isCreating: boolean): boolean
 
 function removeLower(path: string, root: string): void {
   const target = join(root, path)
-  if (ensureParents(path, root, false)) remove(target, lstatIfPresent(target))
+  if (ensureParents(path, root)) remove(target, lstatIfPresent(target))
 }
 
 /** Removes what is below the path and not of this layer. */
 function pruneLower(path: string, root: string, written: ReadonlySet<string>): void {
   const folder = join(root, path)
-  if (!ensureParents(path, root, false) || lstatIfPresent(folder)?.isDirectory() !== true) return
+  if (!ensureParents(path, root) || lstatIfPresent(folder)?.isDirectory() !== true) return
   for (const name of readdirSync(folder)) {
     const child = path === '' ? name : `${path}/${name}`
     if (written.has(child)) pruneLower(child, root, written)
@@ -189,7 +193,7 @@ function lstatIfPresent(path: string): Stats | undefined {
   return lstatSync(path, { throwIfNoEntry: false })
 }
 
-function countEntry({ size }: Header, tree: PackageTree): void {
+function countEntry(size: number, tree: PackageTree): void {
   tree.entries += 1
   tree.bytes += size
   if (tree.entries > tree.limits.entries)

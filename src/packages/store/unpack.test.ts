@@ -92,7 +92,7 @@ describe('the package of an image', () => {
       file('suid', 'x', { mode: 0o6755 }),
       folder('private', 0o500),
     ])
-    expect(await unpackPackage({ layers: [store(layer)], target })).toEqual({ entries: 8, bytes: 2 + 9 + 13 + 1 })
+    expect(await unpackPackage({ layers: [store(layer)], target })).toEqual({ entries: 8 + 41, bytes: 2 + 9 + 13 + 1 })
     const found = listing(target)
     expect(found).toMatchObject({
       'config.json': '{}',
@@ -234,6 +234,11 @@ describe('an archive that is refused', () => {
       unpackPackage({ layers, target: join(tempDir, `t${count++}`), limits: { entries, bytes } })
     await expect(attempt(1, 1000)).rejects.toEqual(refusal(/more than 1 files/, 'too-large'))
     await expect(attempt(10, 500)).rejects.toEqual(refusal(/more than 500 bytes/, 'too-large'))
+    const deep = [store(await tar([folder(''), file(`${'x/'.repeat(20)}a`, ''), file('.wh.b', '')]))]
+    const depth = (entries: number) =>
+      unpackPackage({ layers: deep, target: join(tempDir, `t${count++}`), limits: { entries, bytes: 9 } })
+    expect(await depth(23)).toMatchObject({ entries: 23 })
+    await expect(depth(22)).rejects.toEqual(refusal(/more than 22 files/, 'too-large'))
     await expect(attempt(2, 601)).resolves.toBeDefined()
   })
 })

@@ -72,7 +72,7 @@ describe('a folder', () => {
           subject: 'subject',
           kind: 'package',
           findings: [],
-          package: { name: 'shellscript', version: expect.stringMatching(/^\d/) as string },
+          package: { name: 'shellscript', version: expect.stringMatching(/^\d/) as string, hostFiles: new Map() },
         },
       ],
     })

@@ -10,9 +10,12 @@ import { unpackPackage } from '../store/unpack.ts'
 import { loadPackage } from '../step/load-package.ts'
 import type { ArchivedImage } from './archive.ts'
 
+/** What each path of the host gets from `root_dir/`: a hash, or where a link leads. */
+export type HostFiles = ReadonlyMap<string, string>
+
 /** What the package says of itself, where it is valid. */
 export type ExaminedPackage = Examined & {
-  readonly package?: { readonly name: string; readonly version: string }
+  readonly package?: { readonly name: string; readonly version: string; readonly hostFiles: HostFiles }
 }
 
 /**
@@ -44,8 +47,17 @@ export async function examineFolder(root: HostRoot, dir: string, subject: string
     subject,
     kind: 'package',
     findings,
-    package: { name: config.packageName, version: config.packageVersion },
+    package: { name: config.packageName, version: config.packageVersion, hostFiles: await hostFilesOf(root, dir) },
   }
+}
+
+async function hostFilesOf(root: HostRoot, dir: string): Promise<HostFiles> {
+  const entries = (await root.describeTree(`${dir}/root_dir`)) ?? []
+  return new Map(
+    entries.flatMap((entry) =>
+      entry.kind === 'folder' ? [] : [[entry.path, entry.kind === 'file' ? entry.sha256 : `link ${entry.target}`]],
+    ),
+  )
 }
 
 export type ImagePorts = {

@@ -127,6 +127,7 @@ const changes: Readonly<Record<string, Use>> = {
   writeFileDurable: (root, path) => root.writeFileDurable(path, 'new', 0o600),
   writeFile: (root, path) => root.writeFile(path, 'new', 0o777),
   createFile: (root, path) => root.createFile(path, 0o600),
+  replaceBytes: (root, path) => root.replaceBytes(path, { from: 1, to: 4 }, Buffer.from('-')),
   'copyFileDurable from': (root, path) => root.copyFileDurable(path, '/etc/copied', 0o640),
   'copyFileDurable to': (root, path) => root.copyFileDurable('/etc/name', path, 0o640),
   replaceLink: (root, path) => root.replaceLink(path, 'name'),

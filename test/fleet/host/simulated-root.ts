@@ -10,7 +10,7 @@ import type { Random } from '../../../src/schemas/clock.ts'
 import { copyTree, syncTree } from './disk-trees.ts'
 import type { Disk } from './disk.ts'
 import type { Place } from './places.ts'
-import { errno, type FolderNode, statsOf } from './inodes.ts'
+import { errno, type FileNode, type FolderNode, statsOf } from './inodes.ts'
 
 /**
  * `passed` is told of each sync by the name of its failpoint; nothing of the operation happens after it until its
@@ -52,7 +52,7 @@ export function createSimulatedRoot({ disk, random, passed }: RootPorts): HostRo
       }
       throw namingTarget(error, temporary.path, target.path)
     }
-    if (options.isDurable) await syncFolder(dirname(target.path))
+    if (options.isDurable && options.token === undefined) await syncFolder(dirname(target.path))
   }
 
   /** Makes the folder and what is missing above it; returns the topmost that it made. */
@@ -131,6 +131,11 @@ export function createSimulatedRoot({ disk, random, passed }: RootPorts): HostRo
       const data = disk.read(disk.locate(path))
       return { bytes: data.subarray(offset, offset + bytes), sizeBytes: data.length }
     },
+    async replaceBytes(path, { from, to }, bytes) {
+      const place = disk.locate(path)
+      const data = disk.read(place)
+      disk.write(place.node as FileNode, Buffer.concat([data.subarray(0, from), bytes, data.subarray(to)]), place.path)
+    },
     sha256: async (path) => hashOf(disk.read(disk.locate(path))),
     newTemporaryToken: () => newTemporaryToken(random),
     writeFileDurable: (path, data, mode) => replace(path, Buffer.from(data), { mode, isDurable: true }),
@@ -141,13 +146,11 @@ export function createSimulatedRoot({ disk, random, passed }: RootPorts): HostRo
       disk.create(place, mode)
       return true
     },
-    async copyFileDurable(from, to, mode, token) {
+    async copyFileDurable(from, to, mode, token = newTemporaryToken(random)) {
       await replace(to, disk.read(disk.locate(from)), { mode, isDurable: true, token })
     },
-    async readLink(path) {
-      const { node } = entryOf(path)
-      return node?.kind === 'link' ? node.target : undefined
-    },
+    readLink: async (path) =>
+      whereExists(path, 'keep', ({ node }) => (node?.kind === 'link' ? node.target : undefined)),
     replaceLink: async (path, target, token) => replaceLink(path, target, token),
     link: async (path, newPath) => disk.link(entryOf(path), entryOf(newPath)),
     rename: async (from, to) => disk.rename(entryOf(from), entryOf(to)),
@@ -167,8 +170,8 @@ export function createSimulatedRoot({ disk, random, passed }: RootPorts): HostRo
     },
     remove: async (path) => remove(path),
     async removeEmptyFolder(path) {
-      const place = disk.locate(path)
-      if (place.node?.kind === 'folder' && place.node.entries.size === 0) disk.remove(place)
+      const place = whereExists(path, 'follow', (place) => place)
+      if (place?.node?.kind === 'folder' && place.node.entries.size === 0) disk.remove(place)
     },
     readdir: async (path) => list(path),
     list: async (path) => whereExists(path, 'follow', () => list(path)),
@@ -191,6 +194,7 @@ export function createSimulatedRoot({ disk, random, passed }: RootPorts): HostRo
 type ReplaceOptions = {
   readonly mode: number
   readonly isDurable: boolean
+  /** Of a copy, whose caller syncs the folder. */
   readonly token?: string | undefined
   readonly mtimeMs?: number
 }

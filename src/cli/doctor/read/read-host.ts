@@ -1,12 +1,13 @@
 /** Reads the facts of the host that doctor runs on. Nothing is written. */
 import { createBusConnection } from '../../../host/dbus/reconnecting.ts'
 import { hostSockets } from '../../../host/dbus/sockets.ts'
-import { createHostRoot, type HostRoot } from '../../../host/fs/host-root.ts'
+import { createLocalRoot, type HostRoot } from '../../../host/fs/host-root.ts'
 import { type PreflightFolders, readBusFacts, readHostFacts } from '../../../host/preflight/gather.ts'
+import { disputedPaths, readRootDirRecords } from '../../../packages/install/root-dir-record.ts'
 import type { Clock, Random } from '../../../schemas/clock.ts'
 import { isObject, messageOf, parseJson } from '../../../schemas/json.ts'
 import { known, type Known, unknown } from '../../../stages/model/snapshot.ts'
-import type { Disk, LocalHost } from '../host-report.ts'
+import type { Disk, FileDispute, LocalHost } from '../host-report.ts'
 
 const busTimeoutMs = 2_000
 const journalPath = '/var/lib/skyhook/.agent/journal.json'
@@ -14,14 +15,15 @@ const journalPath = '/var/lib/skyhook/.agent/journal.json'
 export type HostRequest = { readonly clock: Clock; readonly random: Random; readonly folders: PreflightFolders }
 
 export async function readLocalHost({ clock, random, folders }: HostRequest): Promise<LocalHost> {
-  const root = createHostRoot('/', random)
-  const [{ bus, busFacts }, facts, machine, journal] = await Promise.all([
+  const root = createLocalRoot(random)
+  const [{ bus, busFacts }, facts, machine, journal, disputes] = await Promise.all([
     readBus({ clock, random }),
     readHostFacts(withoutWrites(root), folders),
     readMachine(folders),
     readJournal(root),
+    attempt('records of root_dir', readDisputes(root)),
   ])
-  return { ...machine, bus, facts: { ...facts, ...busFacts }, journal }
+  return { ...machine, bus, facts: { ...facts, ...busFacts }, journal, disputes }
 }
 
 /** What the agent tries by writing is left to the agent: mounts that are read-only show without it. */
@@ -93,4 +95,14 @@ async function readJournal(root: HostRoot): Promise<LocalHost['journal']> {
   } catch (error) {
     return unknown(`${journalPath}: ${messageOf(error)}`)
   }
+}
+
+async function readDisputes(root: HostRoot): Promise<readonly FileDispute[]> {
+  const records = await readRootDirRecords(root)
+  return records.flatMap((one, index) =>
+    records.slice(index + 1).flatMap((other): FileDispute[] => {
+      const paths = disputedPaths(one.record, other.record)
+      return paths.length === 0 ? [] : [{ owners: [one.owner, other.owner], paths }]
+    }),
+  )
 }

@@ -1,7 +1,7 @@
 /** `package run`: from its flags to the lives of a package, each on a host of its own. */
 import { platform, userInfo } from 'node:os'
 import { resolve } from 'node:path'
-import { createHostRoot, type HostRoot } from '../../../host/fs/host-root.ts'
+import { createLocalRoot, type HostRoot } from '../../../host/fs/host-root.ts'
 import { loadPackage } from '../../../packages/step/load-package.ts'
 import type { PackageConfig } from '../../../schemas/package-config.ts'
 import type { InterruptType } from '../../../schemas/skyhook.ts'
@@ -33,7 +33,7 @@ export async function runPackage(
   flags: RunFlags,
   machine?: RunMachine,
 ): Promise<ExitCode> {
-  const root = createHostRoot('/', context.random)
+  const root = createLocalRoot(context.random)
   requireMachine(machine ?? (await thisMachine(root, context.environment)))
   const current = await readPackage(root, folder)
   const previous = flags.from === undefined ? undefined : await readPackage(root, flags.from)
@@ -95,7 +95,7 @@ async function readPackage(root: HostRoot, folder: string): Promise<PackageSourc
 
 async function findBase(root: HostRoot, given: string | undefined): Promise<string> {
   const base = resolve(given ?? defaultBase)
-  const inBase = createHostRoot(base, { number: () => 0, hex: () => '' }) // only reads
+  const inBase = createLocalRoot({ number: () => 0, hex: () => '' }, base) // only reads
   const has = async (...paths: readonly string[]): Promise<boolean> => {
     for (const path of paths) if ((await inBase.stat(path).catch(() => undefined)) !== undefined) return true
     return false

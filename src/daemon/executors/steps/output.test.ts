@@ -18,6 +18,7 @@ const of: StepOfLine = {
   attempt: 1,
 }
 const secret = 'geheim-1'
+const logLimitBytes = 2 << 20
 
 let files: HostFiles
 let clock: VirtualClock
@@ -46,7 +47,7 @@ function startAgent(): StepOutput {
   const own = lines
   const record = (fields: object, message: string): void => void own.push({ fields: { ...fields }, message })
   const log: Log = { debug: record, info: record, warn: record, error: record }
-  return createStepOutput({ host, clock, log })
+  return createStepOutput({ host, clock, log, logLimitBytes })
 }
 const write = (text: string, file = '/out.log'): void => files.write(file, files.read(file) + text)
 const messages = (): string[] => lines.map(({ message }) => message)
@@ -222,4 +223,31 @@ test('how far a step was printed is kept beside its secrets, and readable by roo
   await look()
   expect(files.read('/run/skyhook/x.printed')).toBe('{"stdout":{"offset":4},"stderr":{"offset":0}}')
   expect(files.modeOf('/run/skyhook/x.printed')).toBe(0o600)
+})
+
+test('a log that becomes too large loses its middle, and the rest is printed once', async () => {
+  output.follow(of)
+  let written = ''
+  for (let round = 0; round < 12; round++) {
+    const more = Array.from({ length: 40_000 }, (_, line) => `line ${round}-${line}\n`).join('')
+    written += more
+    write(more)
+    await look()
+    expect(files.read('/out.log').length).toBeLessThanOrEqual(logLimitBytes)
+  }
+  const shown = messages().filter((line) => line.startsWith('line '))
+  expect(new Set(shown).size).toBe(shown.length)
+  write('the end\n')
+  await output.finish(of)
+  const log = files.read('/out.log')
+  expect(log.startsWith(written.slice(0, 400_000))).toBe(true)
+  expect(log.match(/--- skyhookd left out \d+ bytes ---/g)).toHaveLength(1)
+  expect(log.endsWith('line 11-39999\nthe end\n')).toBe(true)
+  expect(messages().at(-1)).toBe('the end')
+})
+
+test('a log that grew while no agent ran is cut at its end', async () => {
+  write('x'.repeat(3 * logLimitBytes))
+  await output.finish(of)
+  expect(files.read('/out.log').length).toBeLessThan(logLimitBytes)
 })

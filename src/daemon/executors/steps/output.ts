@@ -1,5 +1,6 @@
 import { ignoreNotFound } from '../../../host/fs/missing.ts'
 import { readStepNote, type StepHost, stepFiles } from '../../../host/step/files.ts'
+import { afterCut, cutOf, cutWindowBytes, windowsOf } from '../../../packages/step/log-limit.ts'
 import { initialBudget, type OutputBudget, refilled, sampleBytes, spent } from '../../../packages/step/output-budget.ts'
 import {
   createOutputReader,
@@ -25,7 +26,7 @@ const lookIntervalMs = 500
 const failedLookPauseMs = 5_000
 const chunkBytes = 16 * 1024
 
-/** How much is printed at the end of a step of what was not printed before. The file has all of it. */
+/** How much is printed at the end of a step of what was not printed before. The file has more (log-limit.ts). */
 const maxTailLines = 1_000
 const maxTailChars = 64 * 1024
 
@@ -45,7 +46,13 @@ export type StepOutput = {
   close(): void
 }
 
-export type OutputPorts = { readonly host: StepHost; readonly clock: Clock; readonly log: Log }
+export type OutputPorts = {
+  readonly host: StepHost
+  readonly clock: Clock
+  readonly log: Log
+  /** Of the file of each stream of a step. */
+  readonly logLimitBytes: number
+}
 
 /** Of one attempt. */
 type Followed = {
@@ -62,7 +69,7 @@ type Followed = {
   pausedUntilMs: number
 }
 
-export function createStepOutput({ host, clock, log }: OutputPorts): StepOutput {
+export function createStepOutput({ host, clock, log, logLimitBytes }: OutputPorts): StepOutput {
   const { root } = host
   const followed = new Map<string, Followed>()
   let stopLooking: (() => void) | undefined
@@ -156,9 +163,27 @@ export function createStepOutput({ host, clock, log }: OutputPorts): StepOutput 
     return await read(0)
   }
 
+  /** Leaves out the middle of a file that has become too large. True when it did. */
+  async function limit(entry: Followed, stream: OutputStream): Promise<boolean> {
+    const source = await open(entry)
+    if (source === 'none') return false
+    const path = source.note.files[stream]
+    const stats = await root.lstat(path)
+    const windows = stats?.isFile() ? windowsOf(stats.size, logLimitBytes) : undefined
+    if (windows === undefined) return false
+    const piece = async (offset: number): Promise<Buffer> => (await root.readFrom(path, offset, cutWindowBytes)).bytes
+    const cut = cutOf(windows, await piece(windows.headOffset), await piece(windows.tailOffset))
+    await root.replaceBytes(path, cut, cut.note)
+    entry.cursors[stream] = afterCut(entry.cursors[stream], cut)
+    return true
+  }
+
   async function lookAtAll(entry: Followed): Promise<void> {
     let hasProgress = false
-    for (const stream of outputStreams) hasProgress = (await look(entry, stream)) || hasProgress
+    for (const stream of outputStreams) {
+      if (await look(entry, stream)) hasProgress = true
+      if (await limit(entry, stream)) hasProgress = true
+    }
     if (hasProgress) await save(entry)
   }
 
@@ -211,6 +236,7 @@ export function createStepOutput({ host, clock, log }: OutputPorts): StepOutput 
       await inTurn(entry, async () => {
         const before = outputStreams.map((stream) => entry.cursors[stream].offset)
         for (const stream of outputStreams) await printRest(entry, stream)
+        for (const stream of outputStreams) await limit(entry, stream)
         if (outputStreams.some((stream, index) => entry.cursors[stream].offset !== before[index])) await save(entry)
       })
     },

@@ -10,12 +10,13 @@ import {
   pruneLogs,
   removeTemporaryLogs,
 } from '../../../packages/step/log-files.ts'
-import { rootDirRecordFile, sweepRootDirs, uninstallRootDir } from '../../../packages/install/root-dir.ts'
+import { sweepRootDirs, uninstallRootDir } from '../../../packages/install/root-dir.ts'
+import { rootDirRecordFile } from '../../../packages/install/root-dir-record.ts'
 import { type Clock, toWallMs } from '../../../schemas/clock.ts'
 import { messageOf } from '../../../schemas/json.ts'
 import type { StepOfLine } from '../../../schemas/step-log.ts'
 import { type Journal, openSteps, type StepAttempt } from '../../../schemas/journal.ts'
-import { isCheck, type Mode } from '../../../schemas/package-config.ts'
+import { isCheck, type Mode, type PackageConfig } from '../../../schemas/package-config.ts'
 import { ownValue } from '../../../schemas/own-value.ts'
 import type { Action } from '../../../stages/model/plan.ts'
 import type { CleanUpResult } from '../../../stages/model/snapshot.ts'
@@ -133,10 +134,26 @@ export function createStepRecords(ports: RecordPorts): StepRecords {
     const dir = stateDir(folders, skyhook)
     const kept = await uninstallRootDir(root, rootDirRecordFile(skyhook, name))
     if (kept.length > 0)
-      log.info({ skyhook, package: name, kept }, 'files of root_dir stay on the host: changed, or there before')
+      log.info(
+        { skyhook, package: name, kept },
+        'files of root_dir stay on the host: changed, there before, or of another package',
+      )
     await publishChecks(skyhook, 'uninstall-check', checks)
+    if (hasTwin(skyhook, name, config)) return // flags and history are of both
     await removeStepFlags(root, dir, config)
     await recordVersion(root, dir, config.packageName, 'uninstalled', passedAtWallMs)
+  }
+
+  /** Another package of the Skyhook that is made from the same image, and is installed. */
+  function hasTwin(skyhook: string, name: string, { packageName, packageVersion }: PackageConfig): boolean {
+    const { packages = {}, installedVersions = {} } = ownValue(ports.journal().skyhooks, skyhook) ?? {}
+    return Object.values(packages).some(
+      ({ name: other, work }) =>
+        other !== name &&
+        work?.packageName === packageName &&
+        work.packageVersion === packageVersion &&
+        ownValue(installedVersions, other) === packageVersion,
+    )
   }
 
   return {

@@ -91,7 +91,10 @@ export async function buildStepRequest(
   const keepsLogs = isSwitchedOn(resolved.variables, 'SKYHOOK_AGENT_WRITE_LOGS', true)
   const [files, prepared, isSelinuxEnforcing] = await Promise.all([
     keepsLogs
-      ? claimLogFiles(root, packageLogDir(folders, instance.skyhook, config), step.path, startedAtWallMs)
+      ? claimLogFiles(root, packageLogDir(folders, instance.skyhook, config), step.path, startedAtWallMs, {
+          skyhook: instance.skyhook,
+          package: instance.name,
+        })
       : ensureTemporaryLogFolder(root, folders).then(() => temporaryLogFiles(folders, attempt.id)),
     ports.prepareFiles(),
     enforcesSelinux(root),

@@ -43,7 +43,7 @@ export type StepPorts = {
   readonly hostSource: HostSource
   readonly node: NodeSource['current']
   readonly journal: () => Journal
-  readonly settings: Pick<Settings, 'copyDirRoot' | 'agentLogRoot' | 'fieldValues'>
+  readonly settings: Pick<Settings, 'copyDirRoot' | 'agentLogRoot' | 'stepLogLimitBytes' | 'fieldValues'>
   readonly references: ReferencePort
   /** Folder on the host with the unpacked content of an image. */
   readonly contentOf: (digest: string) => string
@@ -61,7 +61,7 @@ export function startStepRunner(ports: StepPorts): StepRunner {
   const { root, units, settings: folders, contentOf, clock, log } = ports
   const host: StepHost = { root, units }
   const endedSteps = createEndedSteps({ root, log })
-  const output = createStepOutput({ host, clock, log })
+  const output = createStepOutput({ host, clock, log, logLimitBytes: folders.stepLogLimitBytes })
   const attempts = createAttempts((id) => {
     const of = stepOfLine(ports.journal(), id)
     if (of) output.follow(of)
@@ -103,7 +103,9 @@ export function startStepRunner(ports: StepPorts): StepRunner {
         fields: folders.fieldValues,
         whyUnfit: ports.hostSource.checkFitness,
         prepareFiles: async () =>
-          action.needsCopyDir ? await ensureStageFiles(root, folders, source, instance, action) : { outcome: 'ready' },
+          action.needsCopyDir
+            ? await ensureStageFiles({ root, folders, log }, source, instance, action)
+            : { outcome: 'ready' },
       },
       instance,
       action,

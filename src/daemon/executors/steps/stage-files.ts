@@ -3,10 +3,12 @@ import { missingConfigFiles, stepPaths } from '../../../packages/step/load-packa
 import { ensureCopyDir } from '../../../packages/install/copy-dir.ts'
 import { type HostFolders, type PackageInstance, copyDir } from '../../../packages/layout.ts'
 import { nodeMetadata } from '../../../packages/install/node-metadata.ts'
-import { installRootDir, rootDirRecordFile } from '../../../packages/install/root-dir.ts'
+import { type InstalledRootDir, installRootDir } from '../../../packages/install/root-dir.ts'
+import { rootDirRecordFile } from '../../../packages/install/root-dir-record.ts'
 import type { KubernetesNode } from '../../../schemas/kubernetes.ts'
 import type { StartStep } from '../../../stages/model/plan.ts'
 import { version } from '../../../schemas/version.ts'
+import type { Log } from '../../telemetry/log.ts'
 
 export type StageFiles = { readonly outcome: 'ready' } | { readonly outcome: 'refused'; readonly why: string }
 
@@ -22,8 +24,7 @@ export type StageSource = {
  * root_dir over the host's root. Once per stage, because steps may change them. Rejects for errors of the disk.
  */
 export async function ensureStageFiles(
-  root: HostRoot,
-  folders: HostFolders,
+  { root, folders, log }: { readonly root: HostRoot; readonly folders: HostFolders; readonly log: Log },
   { store, digest, node }: StageSource,
   instance: PackageInstance,
   action: StartStep,
@@ -45,9 +46,28 @@ export async function ensureStageFiles(
   if (stage !== 'uninstall') {
     const installed = await installRootDir(root, store, rootDirRecordFile(instance.skyhook, instance.name))
     if (installed.outcome === 'conflict') return { outcome: 'refused', why: installed.problems.join('; ') }
+    logInstalled(log, instance, installed)
   }
   const missing = await missingConfigFiles(root, dir, config, attempt.mode)
   if (missing.length > 0)
     return { outcome: 'refused', why: `the package expects ${missing.join(', ')} in the configMap of the Skyhook` }
   return { outcome: 'ready' }
+}
+
+/** A line shows so many; the folders among them say the rest. */
+const maxLoggedPaths = 20
+
+function logInstalled(log: Log, { skyhook, name }: PackageInstance, installed: InstalledRootDir): void {
+  const of = { skyhook, package: name }
+  if (installed.outcome === 'restored')
+    log.warn(
+      { ...of, count: installed.paths.length, paths: installed.paths.slice(0, maxLoggedPaths) },
+      'files of root_dir were gone from the host and are back',
+    )
+  if (installed.outcome !== 'restored' && installed.outcome !== 'copied') return
+  for (const { owner, paths } of installed.disputes)
+    log.warn(
+      { ...of, other: owner, count: paths.length, paths: paths.slice(0, maxLoggedPaths) },
+      'another package has files of root_dir with other contents; the host has those of this package',
+    )
 }

@@ -1,0 +1,184 @@
+/**
+ * The way to a path of the host, folder by folder.
+ *
+ * On the host other users act, and some folders on the way are theirs. So each folder is opened without following links
+ * and the next name is looked up in what was opened (`/proc/self/fd/N`): what is exchanged meanwhile leads nowhere.
+ * Node has no openat2(RESOLVE_IN_ROOT), so links are followed by hand: as the host would, never out of its root, and
+ * only those that nobody but root can have made (trust.ts).
+ */
+import { constants, type Stats } from 'node:fs'
+import { type FileHandle, lstat, open, readlink } from 'node:fs/promises'
+import { withPath } from './error-path.ts'
+import { assertTrustedLink } from './trust.ts'
+
+/** The kernel's own limit (MAXSYMLINKS). */
+const maxSymlinks = 40
+/** O_PATH of Linux: a place in the tree, whoever may read there. Node has no name for it. */
+const pathOnly = 0o10_000_000
+const folderFlags = pathOnly | constants.O_DIRECTORY | constants.O_NOFOLLOW
+
+/** A link in the last component: what it leads to, or the link itself. */
+export type Last = 'follow' | 'keep'
+
+/** An entry of a folder, whether it exists or not. */
+export type Place = {
+  /** Where the entry is for this process, until `close`. Only its last component may be a link. */
+  readonly at: string
+  /** Where it is on the host, links followed. */
+  readonly path: string
+  /** Why nothing can be there: a folder above is missing, or is none. */
+  readonly missing: NodeJS.ErrnoException | undefined
+  /** An error that names the entry as the host does, instead of as this process sees it. */
+  named(error: unknown): unknown
+  close(): Promise<void>
+}
+
+export type Walk = {
+  /** Rejects with ELOOP, UntrustedLinkError, errors of the disk, and ENOTDIR below what is no folder. */
+  to(path: string, last: Last): Promise<Place>
+  /** Opens a folder, not through a link, and hands on where it is for this process meanwhile. */
+  inFolder<T>(at: string, use: (at: string) => Promise<T>): Promise<T>
+}
+
+/** Follows no link that another user of the host can have made. `root` is where the host's `/` is, without a slash. */
+export function createTrustedWalk(root: string): Walk {
+  return { to: async (path, last) => await walk(root, path, last, true), inFolder: inOpenFolder }
+}
+
+/** Follows all links: for the files of the machine that a person works on, on any system. */
+export function createPlainWalk(root: string): Walk {
+  return { to: async (path, last) => await walk(root, path, last, false), inFolder: async (at, use) => await use(at) }
+}
+
+async function inOpenFolder<T>(at: string, use: (at: string) => Promise<T>): Promise<T> {
+  const folder = await open(at, folderFlags)
+  try {
+    return await use(pathOf(folder))
+  } catch (error) {
+    throw withPath(error, pathOf(folder), at)
+  } finally {
+    await folder.close()
+  }
+}
+
+/** What is open on the way. A folder without `error` exists; one below it that does not, has it. */
+type Way = { names: string[]; at: string; handle: FileHandle | undefined; error: NodeJS.ErrnoException | undefined }
+
+async function walk(root: string, path: string, last: Last, isTrusting: boolean): Promise<Place> {
+  if (!path.startsWith('/')) throw new Error(`${JSON.stringify(path)} is not an absolute path of the host`)
+  if (path.includes('\0')) throw new Error(`${JSON.stringify(path)} is not a path`)
+  const way: Way = { names: [], at: root, handle: undefined, error: undefined }
+  const remaining = partsOf(path)
+  let links = 0
+
+  async function follow(name: string, link: Stats): Promise<void> {
+    const linkPath = `/${[...way.names, name].join('/')}`
+    if (isTrusting) assertTrustedLink(linkPath, link, way.handle ? await way.handle.stat() : await lstat(`${root}/`))
+    const target = await readlink(`${way.at}/${name}`)
+    if (++links > maxSymlinks)
+      throw Object.assign(new Error(`ELOOP: too many symbolic links, resolve '${path}'`), { code: 'ELOOP' })
+    remaining.push(...partsOf(target))
+    if (target.startsWith('/')) await startAgain([])
+  }
+
+  /** From the root on, along these names; a folder's own `..` may be another one by now. */
+  async function startAgain(names: readonly string[]): Promise<void> {
+    await way.handle?.close()
+    Object.assign(way, { names: [], at: root, handle: undefined, error: undefined } satisfies Way)
+    remaining.push(...names.toReversed())
+  }
+
+  async function enter(name: string, folder: FileHandle | undefined): Promise<void> {
+    const { handle } = way
+    way.names.push(name)
+    way.at = folder === undefined ? `${way.at}/${name}` : pathOf(folder)
+    way.handle = folder
+    await handle?.close()
+  }
+
+  try {
+    for (let name = remaining.pop(); name !== undefined; name = remaining.pop()) {
+      if (name === '..') {
+        await startAgain(way.names.slice(0, -1))
+        continue
+      }
+      const isLast = remaining.length === 0
+      if (isLast && last === 'keep') return placeOf(way, name, path)
+      if (way.error?.code === 'ENOTDIR') throw way.error
+      if (way.error !== undefined) {
+        if (isLast) return placeOf(way, name, path)
+        way.names.push(name)
+        continue
+      }
+      const entry = `${way.at}/${name}`
+      const stats = isTrusting && !isLast ? undefined : await lstat(entry).catch(undefinedIfAbsent)
+      if (stats?.isSymbolicLink()) {
+        await follow(name, stats)
+        continue
+      }
+      if (isLast) return placeOf(way, name, path)
+      const entered = await tryEnter(way, name, isTrusting)
+      if (entered.outcome === 'link') await follow(name, entered.stats)
+      else if (entered.outcome === 'folder') await enter(name, entered.handle)
+      else {
+        way.names.push(name)
+        way.error = entered.error
+      }
+    }
+    return placeOf(way, undefined, path)
+  } catch (error) {
+    const { handle } = way
+    way.handle = undefined
+    await handle?.close()
+    throw withPath(error, handle ? pathOf(handle) : root, hostPath(way.names))
+  }
+}
+
+type Entered =
+  | { readonly outcome: 'folder'; readonly handle: FileHandle | undefined }
+  | { readonly outcome: 'link'; readonly stats: Stats }
+  | { readonly outcome: 'nothing'; readonly error: NodeJS.ErrnoException }
+
+/** Opens a name as a folder. A plain walk opens nothing: what is missing shows when the path is used. */
+async function tryEnter({ at }: Way, name: string, isTrusting: boolean): Promise<Entered> {
+  const entry = `${at}/${name}`
+  try {
+    const handle = isTrusting ? await open(entry, folderFlags) : undefined
+    return { outcome: 'folder', handle }
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'ENOENT') return { outcome: 'nothing', error: error as NodeJS.ErrnoException }
+    if (code !== 'ENOTDIR' && code !== 'ELOOP') throw error
+    const stats = await lstat(entry)
+    if (stats.isSymbolicLink()) return { outcome: 'link', stats }
+    return { outcome: 'nothing', error: error as NodeJS.ErrnoException }
+  }
+}
+
+function placeOf({ names, at, handle, error }: Way, name: string | undefined, asked: string): Place {
+  const path = hostPath(name === undefined ? names : [...names, name])
+  return {
+    at: `${at}/${name ?? '.'}`,
+    path,
+    missing: error && Object.assign(new Error(`${textOf(error)}, open '${asked}'`), { code: error.code ?? '', path }),
+    named: (failure) => withPath(failure, at, hostPath(names)),
+    close: async () => await handle?.close(),
+  }
+}
+
+const partsOf = (path: string): string[] =>
+  path
+    .split('/')
+    .filter((name) => name !== '' && name !== '.')
+    .reverse()
+
+const hostPath = (names: readonly string[]): string => `/${names.join('/')}`
+const pathOf = ({ fd }: FileHandle): string => `/proc/self/fd/${fd}`
+
+/** `ENOENT: no such file or directory`, of the message of an error of node:fs. */
+const textOf = ({ message }: Error): string => message.replace(/, .*/s, '')
+
+function undefinedIfAbsent(error: unknown): undefined {
+  if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+  return undefined
+}

@@ -1,0 +1,31 @@
+import { expect, test } from 'vitest'
+import type { ExaminedPackage } from './examine.ts'
+import { withSharedFiles } from './shared-files.ts'
+
+const packageOf = (name: string, files: Readonly<Record<string, string>>, subject = name): ExaminedPackage => ({
+  subject,
+  kind: 'package',
+  findings: [],
+  package: { name, version: '1.0.0', hostFiles: new Map(Object.entries(files)) },
+})
+const messagesOf = (examined: readonly ExaminedPackage[]): readonly string[] =>
+  withSharedFiles(examined).flatMap(({ subject, findings }) => findings.map(({ message }) => `${subject}: ${message}`))
+
+test('packages that bring different contents for a file are told so, the later one', () => {
+  const packages = [
+    packageOf('a', { '/etc/x.conf': '1', '/etc/y.conf': '1', '/etc/same': '1' }),
+    packageOf('b', { '/etc/x.conf': '2', '/etc/y.conf': 'link x.conf', '/etc/same': '1' }),
+  ]
+  expect(messagesOf(packages)).toEqual([
+    'b: root_dir/etc/x.conf has other contents in a, and so have 1 more files: a host with both has those of the last stage',
+  ])
+})
+
+test('versions and architectures of one package may differ', () => {
+  expect(messagesOf([packageOf('a', { '/x': '1' }, 'a-1'), packageOf('a', { '/x': '2' }, 'a-2')])).toEqual([])
+})
+
+test('what is no valid package has no files', () => {
+  const invalid: ExaminedPackage = { subject: 'c', kind: 'package', findings: [] }
+  expect(messagesOf([packageOf('a', { '/x': '1' }), invalid])).toEqual([])
+})

@@ -1,0 +1,31 @@
+/** Packages that would be on one host, and the files that they both bring there. */
+import type { Finding } from '../../schemas/finding.ts'
+import type { ExaminedPackage } from './examine.ts'
+
+/** Adds a warning to each package that has a file of `root_dir/` with other contents than an earlier one. */
+export function withSharedFiles(examined: readonly ExaminedPackage[]): readonly ExaminedPackage[] {
+  return examined.map((one, index) => ({
+    ...one,
+    findings: [...one.findings, ...examined.slice(0, index).flatMap((other) => findingOf(one, other) ?? [])],
+  }))
+}
+
+function findingOf(one: ExaminedPackage, other: ExaminedPackage): Finding | undefined {
+  if (one.package === undefined || other.package === undefined || one.package.name === other.package.name)
+    return undefined
+  const { hostFiles } = other.package
+  const paths = [...one.package.hostFiles]
+    .filter(([path, content]) => hostFiles.has(path) && hostFiles.get(path) !== content)
+    .map(([path]) => path)
+  const [path] = paths
+  if (path === undefined) return undefined
+  const others = paths.length === 1 ? '' : `, and so have ${paths.length - 1} more files`
+  return {
+    severity: 'warning',
+    file: one.subject,
+    pointer: '',
+    message: `root_dir${path} has other contents in ${other.subject}${others}: a host with both has those of the last stage`,
+    rule: 'root-dir/conflict',
+    remedy: 'let one package bring the file, or give it another name in each',
+  }
+}
