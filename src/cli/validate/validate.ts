@@ -21,7 +21,8 @@ export async function validateTargets(
   }
   const examined = []
   for (const target of targets) examined.push(...(await examineTarget(ports, target)))
-  const { format } = context
-  context.stdout.write(formatFindings(examined, format === 'json' || format === 'github' ? format : 'text'))
+  const { format, stdout } = context
+  if (format === 'json') stdout.document(formatFindings(examined, format))
+  else stdout.write(formatFindings(examined, format === 'github' ? format : 'text'))
   return hasErrors(examined) ? exitCodes.failed : exitCodes.ok
 }

@@ -1,5 +1,6 @@
 import { isRetrying, openStepsOf, type InterruptRun, type PackageRecord } from '../../schemas/journal.ts'
 import { stageRetryDelayMs } from '../model/backoff.ts'
+import { reasonMessage } from '../model/reason-message.ts'
 import { sha256Hex } from '../../schemas/canonical-json.ts'
 import { type PlanBuilder, setEntry, requeueAt } from '../model/plan-builder.ts'
 import { completeInterrupt, failInterrupt, returnToConfig, startInterrupt } from '../model/transitions.ts'
@@ -218,12 +219,7 @@ function recordCompletedRun(builder: PlanBuilder, run: InterruptRun, restartedRu
   closeInterrupt(builder, run)
 }
 
-function recordFailedRun(
-  builder: PlanBuilder,
-  run: InterruptRun,
-  owners: readonly string[],
-  message: string,
-): undefined {
+function recordFailedRun(builder: PlanBuilder, run: InterruptRun, owners: readonly string[], why: string): undefined {
   const { snapshot, view } = builder
   completeOwners(
     builder,
@@ -233,6 +229,7 @@ function recordFailedRun(
   )
   const isReboot = run.interrupt.type === 'reboot'
   const reason = isReboot ? 'RebootRefused' : 'StepFailed'
+  const message = reasonMessage(why)
   const failure = { reason, message, ...(isReboot && { refusedInBoot: run.bootId }) } as const
   for (const entry of interruptedEntries(builder, owners)) {
     const failures = entry.restarts + 1
