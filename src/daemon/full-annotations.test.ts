@@ -1,14 +1,23 @@
 /** Annotations of an object share 256 KiB. Whoever uses them up holds up no other work, and is named. */
 import { expect, test } from 'vitest'
 import { merge, nodesPath } from '../../test/fleet/api-server/sample-server.ts'
+import { packageImage } from '../../test/fleet/host/package-image.ts'
 import { packageSpec, type SampleLife, startSampleLife } from '../../test/fleet/host/sample-life.ts'
+import { ImageError } from '../packages/oci/errors.ts'
 import { skyhookTypeMeta } from '../schemas/api.ts'
 
 const limitBytes = 256 * 1024
 const interrupted = { tuned: packageSpec('tuned', { type: 'service', services: ['web'] }) }
 
 async function startWithService(isKept = true): Promise<SampleLife> {
-  const life = await startSampleLife({ seed: 1, isKept })
+  const life = await startSampleLife({
+    seed: 1,
+    isKept,
+    registry({ repository, tag = '' }) {
+      if (repository === 'huge') throw new ImageError('unsupported', `the index has ${'plan9/vax, '.repeat(30_000)}`)
+      return packageImage(repository, tag)
+    },
+  })
   life.host.systemd.addService('web.service', { restart: () => ({ durationMs: 400, result: 'done' }) })
   return life
 }
@@ -72,23 +81,38 @@ test('a Node without room is written again as soon as there is some', async () =
   await life.until(() => life.status() === 'complete', 300_000)
 })
 
+/** Beside `s`, which is at work; it comes before it. */
+async function applyAnother({ admin }: SampleLife, packages: object): Promise<void> {
+  const spec = { nodeSelectors: { matchLabels: { pool: 'x' } }, priority: 1, packages }
+  const body = { ...skyhookTypeMeta, metadata: { name: 'other' }, spec }
+  await admin.json('POST', `/apis/${skyhookTypeMeta.apiVersion}/skyhooks`, { body })
+}
+
+async function untilFree(life: SampleLife): Promise<void> {
+  await life.until(() => life.status() === 'complete' && !isCordoned(life), 120_000)
+  await life.until(() => !slots(life).some((name) => name.startsWith('s-')), 60_000)
+}
+
+test('a Skyhook about whose image a registry says 300 KB holds up no other one', async () => {
+  const life = await startWithService()
+  await life.apply(interrupted)
+  await life.until(() => isCordoned(life))
+  await applyAnother(life, { p: packageSpec('huge') })
+  await untilFree(life)
+  await life.until(() => annotationsOf(life)['skyhook.nvidia.com/reason_other']?.includes('plan9/vax') === true, 60_000)
+})
+
 test('a Skyhook whose own state has no room holds up no other one', async () => {
   const life = await startWithService()
   await life.apply(interrupted)
   await life.until(() => isCordoned(life))
-  // as large as the resource definition lets them be: 64 packages with long images
+  await fill(life, 5_000)
+  // as large as the resource definition lets it be: 64 packages with long images
   const image = `registry.test/${'x'.repeat(490)}`
-  const large = Object.fromEntries(
-    Array.from({ length: 64 }, (_, at) => [`p${at}`, { version: `1.0.0-${'y'.repeat(110)}`, image }]),
+  await applyAnother(
+    life,
+    Object.fromEntries(Array.from({ length: 64 }, (_, at) => [`p${at}`, { version: '1.0.0', image }])),
   )
-  for (let n = 0; n < 6; n++)
-    await life.admin.json('POST', `/apis/${skyhookTypeMeta.apiVersion}/skyhooks`, {
-      body: {
-        ...skyhookTypeMeta,
-        metadata: { name: `large-${n}` },
-        spec: { nodeSelectors: { matchLabels: { pool: 'x' } }, packages: large },
-      },
-    })
-  await life.until(() => life.status() === 'complete' && !isCordoned(life), 600_000)
-  await life.until(() => !slots(life).some((name) => name.startsWith('s-')), 120_000)
+  await untilFree(life)
+  await life.until(() => JSON.stringify(life.lines).includes('Too long'), 60_000)
 })
