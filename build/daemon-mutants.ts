@@ -239,13 +239,13 @@ export const mutants: readonly Mutant[] = [
     '&& !(await journal.write(plan.journal)) && false',
   ),
   loop('a failed record is not repeated', 'if (isPlannedOnce(action.do))', 'if (false)'),
+  inReader('live output is not masked', 'mask.mask(output.text.slice(0, cut))', 'output.text.slice(0, cut)'),
+  inReader('half a secret is handed on', 'const start = mask.crossing(text, cut)', 'const start = undefined'),
   inReader(
-    'live output is not masked',
-    'maskText(text.subarray(0, end).toString(), parts)',
-    'text.subarray(0, end).toString()',
+    'a secret that begins before a jump is shown',
+    'if (mask.crossing(output.text, at + 1) !== undefined) continue',
+    '',
   ),
-  inReader('half a secret is handed on', 'const start = crossing(text, cut, parts)', 'const start = undefined'),
-  inReader('a secret that begins before a jump is shown', '&& crossing(text, at + 1, parts) === undefined', ''),
   output('a new agent prints everything again', 'Object.assign(entry.cursors, parsePrinted(printed))', ''),
   output('output has no bound', 'budget = spent(budget,', 'void spent(budget,'),
   ...['failures/book.ts', 'executors/evictions.ts'].map((file) =>

@@ -2,6 +2,7 @@
 import { disableKey, nodeStateKey, pauseKey } from '../schemas/annotations.ts'
 import { apiGroup } from '../schemas/api.ts'
 import type { SkyhookConditionReason } from '../schemas/catalogue/conditions.ts'
+import { plainExcerpt } from '../schemas/plain-text.ts'
 import type { NodeStatus, Skyhook } from '../schemas/skyhook.ts'
 import type { Ledger } from '../lease/ledger.ts'
 import { rolloutProblem } from './compartment-status.ts'
@@ -10,7 +11,7 @@ import { isFailing, type Counts } from './count.ts'
 import type { FinalizerPlan } from './finalizer.ts'
 import type { NodeFact } from './node-facts.ts'
 import { operatorConditions, policyNotFound } from './operator-conditions.ts'
-import { clip, formatNodeNames, formatIncompleteNodes } from './summary-text.ts'
+import { formatNodeNames, formatIncompleteNodes } from './summary-text.ts'
 import { conditionOf, statusOf, type Condition } from './skyhook-status.ts'
 import { problemConditions } from './problem-conditions.ts'
 
@@ -48,7 +49,14 @@ export function nextConditions(input: ConditionsInput): readonly Condition[] {
     const before = conditionOf(previous, type)
     const lastTransitionTime = before?.status === status ? before.lastTransitionTime : now
     const observedGeneration = skyhook.metadata.generation ?? 0
-    return { type, status, observedGeneration, lastTransitionTime, reason, message: clip(message, maxMessageLength) }
+    return {
+      type,
+      status,
+      observedGeneration,
+      lastTransitionTime,
+      reason,
+      message: plainExcerpt(message, maxMessageLength),
+    }
   })
   return [...ours, ...others]
 }

@@ -3,9 +3,10 @@ import type { SkyhookConditionReason } from '../schemas/catalogue/conditions.ts'
 import type { SkyhookSpec } from '../schemas/skyhook.ts'
 import { eventTypeOf, type SkyhookEventReason } from '../schemas/catalogue/events.ts'
 import { isReportedOn } from '../schemas/catalogue/reasons.ts'
+import { clip } from '../schemas/plain-text.ts'
 import type { Counts } from './count.ts'
 import type { FinalizerPlan } from './finalizer.ts'
-import { clip, formatNodeNames } from './summary-text.ts'
+import { formatNodeNames } from './summary-text.ts'
 import { conditionOf, type SkyhookStatus } from './skyhook-status.ts'
 
 export type SkyhookEvent = Pick<EventInput, 'type' | 'reason' | 'message'>

@@ -2,6 +2,7 @@
 import * as keys from '../schemas/annotations.ts'
 import { apiGroup } from '../schemas/api.ts'
 import { isObject, parseJson } from '../schemas/json.ts'
+import { plainExcerpt } from '../schemas/plain-text.ts'
 import { entryStates, nodeStatuses, stageNames, type NodeStatus } from '../schemas/skyhook.ts'
 import { sha256Hex } from '../schemas/canonical-json.ts'
 import { type AgentState, countedStatus } from '../stages/skyhook/counted-status.ts'
@@ -168,7 +169,7 @@ function reasonOf(text: string | undefined): NodeReason | undefined {
   const sinceMs = typeof since === 'string' ? Date.parse(since) : NaN
   return {
     reason,
-    message: message.slice(0, maxReasonMessageLength),
+    message: plainExcerpt(message, maxReasonMessageLength),
     ...(Number.isFinite(sinceMs) && { sinceMs }),
   }
 }

@@ -3,11 +3,12 @@ import type { NodeStateEntry } from '../schemas/annotations.ts'
 import { apiGroup } from '../schemas/api.ts'
 import type { ReasonName } from '../schemas/catalogue/reasons.ts'
 import { formatTime } from '../schemas/time.ts'
+import { clip } from '../schemas/plain-text.ts'
 import type { ConditionContent } from './condition-content.ts'
 import type { Counts } from './count.ts'
 import type { NodeFact } from './node-facts.ts'
 import type { NodeState } from './skyhook-status.ts'
-import { clip, formatNodeNames, maxDetailLength } from './summary-text.ts'
+import { formatNodeNames, maxDetailLength } from './summary-text.ts'
 
 /** Nodes whose drain is blocked, the worst first, and nodes whose uninstall fails. */
 export const problemConditions = (counts: Counts): ConditionContent[] => [

@@ -1,3 +1,4 @@
+import { clip } from '../schemas/plain-text.ts'
 import type { NodeFact } from './node-facts.ts'
 import { statusesByUrgency } from './skyhook-status.ts'
 
@@ -5,10 +6,6 @@ import { statusesByUrgency } from './skyhook-status.ts'
 const maxNames = 20
 /** Of what one node says, in a message about many. */
 export const maxDetailLength = 200
-
-/** The text, or so much of it with an ellipsis. */
-export const clip = (text: string, maxLength: number): string =>
-  text.length <= maxLength ? text : `${text.slice(0, maxLength - 1)}…`
 
 /** `a, b, c`, or the first twenty and how many more. */
 export function formatNodeNames(names: readonly string[], maxCount = maxNames): string {

@@ -7,7 +7,7 @@ import { isatty } from 'node:tty'
 import { setFlagsFromString } from 'node:v8'
 import type { Clock, Random } from '../schemas/clock.ts'
 import { allCommands } from './commands/all.ts'
-import type { TextOutput } from './framework/command.ts'
+import type { TextStream } from './framework/command.ts'
 import type { Machine, TextInput } from './framework/machine.ts'
 import { runCommandLine } from './framework/run.ts'
 
@@ -29,7 +29,7 @@ const random: Random = {
   hex: (bytes) => randomBytes(bytes).toString('hex'),
 }
 
-function outputOf(stream: NodeJS.WriteStream, fd: number): TextOutput {
+function outputOf(stream: NodeJS.WriteStream, fd: number): TextStream {
   const { env } = process
   const isTerminal = isatty(fd)
   return {

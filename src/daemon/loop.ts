@@ -5,6 +5,7 @@ import { decide } from '../stages/decide.ts'
 import { emptyPatch } from '../stages/model/node-patch.ts'
 import { type Action, failureKey, isPlannedOnce, type Plan, type TimedReason } from '../stages/model/plan.ts'
 import type { Snapshot } from '../stages/model/snapshot.ts'
+import { publishFailureKeys } from '../stages/publish/essential-patch.ts'
 import { undecidedPlan } from '../stages/skyhook/undecided.ts'
 import type { FailureBook } from './failures/book.ts'
 import type { ActionOutcome } from './failures/outcome.ts'
@@ -112,7 +113,9 @@ export async function runLoop(ports: LoopPorts): Promise<void> {
 
   /** Forgets failures of actions that no plan asks for any more, after their backoff. */
   function dropFailures(actions: readonly Action[], nowMs: number): void {
-    const requested = new Set(actions.map(failureKey))
+    const requested = new Set(
+      actions.flatMap((action) => (action.do === 'publish' ? [...publishFailureKeys] : [failureKey(action)])),
+    )
     const isRequested = (key: string): boolean => requested.has(key) || underWay.has(key) // under way: its end decides
     for (const [key, { action }] of failures.current())
       if (action !== undefined && !isRequested(key) && failures.notBeforeMs(key) <= nowMs) failures.clear(key)

@@ -107,6 +107,9 @@ export const isAlreadyExists = (error: unknown): boolean =>
 /** 422: the object is not valid, by its schema or as an admission policy sees it. Nothing was done. */
 export const isInvalid = (error: unknown): boolean => hasStatus(error, 422)
 
+/** 413 or 422: what was sent is too large, or not valid; the same again is refused again. */
+export const isContentRefused = (error: unknown): boolean => hasStatus(error, 413) || isInvalid(error)
+
 /** 410: the resourceVersion or continue token is older than what the server still knows. */
 export const isGone = (error: unknown): boolean => hasStatus(error, 410)
 

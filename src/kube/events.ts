@@ -6,6 +6,7 @@
  * Invariant: nothing waits for an Event. What cannot be sent in time is dropped.
  */
 import { sleep, type Clock, type Random } from '../schemas/clock.ts'
+import { plainExcerpt } from '../schemas/plain-text.ts'
 import { formatTime } from '../schemas/time.ts'
 import { isAlreadyExists, isNotFound } from './errors.ts'
 import { metadataOnlyAccept } from './objects.ts'
@@ -181,7 +182,7 @@ function eventBody(
     involvedObject: regarding,
     type,
     reason,
-    message: message.length > maxMessageLength ? `${message.slice(0, maxMessageLength - 1)}…` : message,
+    message: plainExcerpt(message, maxMessageLength),
     source: { component, host },
     reportingComponent: component,
     reportingInstance: host,

@@ -1,4 +1,5 @@
 /** What a validation found, in the forms that people, programs and GitHub read. */
+import { plainLine } from './plain-text.ts'
 import { truncatedJson, type Problem } from './validation.ts'
 
 /** A problem with its place outside of the document. Errors make the thing unusable; warnings do not. */
@@ -55,7 +56,7 @@ function textReport(examined: readonly Examined[]): string {
     const counts = findings.length === 0 ? '' : ` (${count('error', 'error')}, ${count('warning', 'warning')})`
     lines.push(`${subject}: ${kind} is ${verdict}${counts}`)
   }
-  return lines.map((line) => `${line}\n`).join('')
+  return lines.map((line) => `${plainLine(line)}\n`).join('')
 }
 
 /** Many messages end in what to do. */

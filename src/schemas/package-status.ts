@@ -1,4 +1,5 @@
 import { isObject, parseJson } from './json.ts'
+import { clip, plainExcerpt, plainLine } from './plain-text.ts'
 
 /**
  * What a package says about itself between and after its stages: the file `status/<package>.json` in the Skyhook's
@@ -43,14 +44,11 @@ export function parsePackageStatus(text: string, name: string): ParsedStatus {
     return invalid('"requests" must be {"run": true or false, "interrupt": true or false}')
   return {
     outcome: 'valid',
-    status: { bootId, message: oneLine(message), requests: { run: requests['run'], interrupt: requests['interrupt'] } },
+    status: { bootId, message: lineOf(message), requests: { run: requests['run'], interrupt: requests['interrupt'] } },
   }
 }
 
-const invalid = (problem: string): ParsedStatus => ({ outcome: 'invalid', problem })
+const invalid = (problem: string): ParsedStatus => ({ outcome: 'invalid', problem: lineOf(problem) })
 
-function oneLine(text: string): string {
-  const line = text.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ').trim()
-  const clipped = line.length <= maxMessageLength ? line : `${line.slice(0, maxMessageLength - 1)}…`
-  return clipped.toWellFormed() // a cut may halve a character
-}
+const lineOf = (text: string): string =>
+  clip(plainLine(plainExcerpt(text, 4 * maxMessageLength)).trim(), maxMessageLength)

@@ -25,25 +25,27 @@ export function parsePackageConfig(text: string): ParsedPackageConfig {
   try {
     document = JSON.parse(text)
   } catch (error) {
-    return invalid({
-      pointer: '',
-      message: `is not JSON: ${messageOf(error)}`,
-      rule: 'json-syntax',
-      remedy: 'write JSON: names in double quotes, no comments, no comma after the last entry',
-    })
+    return invalid([
+      {
+        pointer: '',
+        message: `is not JSON: ${messageOf(error)}`,
+        rule: 'json-syntax',
+        remedy: 'write JSON: names in double quotes, no comments, no comma after the last entry',
+      },
+    ])
   }
 
   const unsupportedVersion = newerVersion(document)
-  if (unsupportedVersion) return invalid(unsupportedVersion)
-  if (!validatePackageConfig(document)) return invalid(...schemaProblems(validatePackageConfig.errors ?? []))
+  if (unsupportedVersion) return invalid([unsupportedVersion])
+  if (!validatePackageConfig(document)) return invalid(schemaProblems(validatePackageConfig.errors ?? []))
 
   const file = document as PackageConfigFile
   const problems = ruleProblems(file)
-  if (problems.length > 0) return invalid(...problems)
+  if (problems.length > 0) return invalid(problems)
   return { outcome: 'valid', config: configOf(file), warnings: ruleWarnings(file) }
 }
 
-const invalid = (...problems: Problem[]): ParsedPackageConfig => ({ outcome: 'invalid', problems })
+const invalid = (problems: readonly Problem[]): ParsedPackageConfig => ({ outcome: 'invalid', problems })
 
 /** A newer version may mean anything by any field: one clear sentence instead of a list of guesses. */
 function newerVersion(document: unknown): Problem | undefined {

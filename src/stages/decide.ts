@@ -9,6 +9,7 @@ import type { Action, Plan, StageEvent, TimedReason } from './model/plan.ts'
 import type { PodWatch } from './model/pods.ts'
 import type { SkyhookView, Snapshot } from './model/snapshot.ts'
 import { recordBoot } from './package/reapply-on-boot.ts'
+import { publishAction } from './publish/essential-patch.ts'
 import { hostPatch } from './publish/host-annotation.ts'
 import { nextPublished, nodeShowsComplete, removalPatch, skyhookPatch } from './publish/node-annotations.ts'
 import { existingEdit, reconcileAnnotations } from './publish/reconcile-annotations.ts'
@@ -85,9 +86,7 @@ export function decide(snapshot: Snapshot, lastReasons: ReadonlyMap<string, Time
   ]
   const taint = taintCondition(snapshot, !patches.every(isEmptyPatch))
   const patch = mergePatches([...patches, taint.patch])
-  const { uid, resourceVersion } = snapshot.node.metadata
-  const publish: Action = { do: 'publish', key: 'publish', patch, computedFrom: resourceVersion }
-  const unpublished = unpublishedReasons(snapshot, decisions, publish)
+  const unpublished = unpublishedReasons(snapshot, decisions)
   const reasons: readonly (readonly [string, TimedReason])[] = [
     ...unread.reasons,
     ...unpublished.reasons,
@@ -107,14 +106,14 @@ export function decide(snapshot: Snapshot, lastReasons: ReadonlyMap<string, Time
   return {
     journal: {
       v: journalVersion,
-      nodeUid: uid,
+      nodeUid: snapshot.node.metadata.uid,
       bootId: snapshot.bootId,
       ...change.journalFields,
       ...taint.journalFields,
       ...(reboots > 0 && { reboots }),
       skyhooks: journal.skyhooks,
     },
-    actions: [...certain, ...(isEmptyPatch(patch) ? [] : [publish])],
+    actions: [...certain, ...(isEmptyPatch(patch) ? [] : [publishAction(snapshot, patch)])],
     reasons: new Map(reasons),
     events: allEvents,
     needed: new Set(decisions.flatMap(({ needed }) => [...needed])),

@@ -1,5 +1,6 @@
 /** What a command is given, for tests: a transport instead of a kubeconfig, and texts instead of a terminal. */
 import type { Context, OutputFormat } from '../../src/cli/framework/command.ts'
+import { createTextOutput } from '../../src/cli/framework/text-output.ts'
 import type { KubeTransport } from '../../src/kube/transport.ts'
 import type { Clock } from '../../src/schemas/clock.ts'
 import { createSeededRandom } from './virtual-clock.ts'
@@ -19,12 +20,13 @@ export function commandContext(options: {
 }): CommandContext {
   const { transport, clock, format = 'table', isTerminal = false, signal = new AbortController().signal } = options
   const written = { stdout: '', stderr: '' }
-  const output = (name: 'stdout' | 'stderr') => ({
-    write: (text: string): void => void (written[name] += text),
-    isTerminal,
-    hasColor: false,
-    columns: () => (isTerminal ? 100 : undefined),
-  })
+  const output = (name: 'stdout' | 'stderr') =>
+    createTextOutput({
+      write: (text: string): void => void (written[name] += text),
+      isTerminal,
+      hasColor: false,
+      columns: () => (isTerminal ? 100 : undefined),
+    })
   const connection = {
     transport,
     contextName: 'test',

@@ -4,7 +4,7 @@ import type { Clock } from '../../src/schemas/clock.ts'
 import type { KubeRequestOptions, KubeTransport, Method } from '../../src/kube/transport.ts'
 import type { Connection } from '../../src/cli/connection/connection.ts'
 import { allCommands } from '../../src/cli/commands/all.ts'
-import type { TextOutput } from '../../src/cli/framework/command.ts'
+import type { TextStream } from '../../src/cli/framework/command.ts'
 import { findAgentNamespace } from '../../src/cli/connection/agent-namespace.ts'
 import type { Machine } from '../../src/cli/framework/machine.ts'
 import type { GlobalFlags } from '../../src/cli/framework/parse.ts'
@@ -84,7 +84,7 @@ export function commandLine(
       const signal = AbortSignal.any([ending.signal, ...(options.signal ? [options.signal] : [])])
       let stdout = ''
       let stderr = ''
-      const output = (onText: (text: string) => void): TextOutput => ({
+      const output = (onText: (text: string) => void): TextStream => ({
         write: onText,
         isTerminal: answer !== undefined,
         hasColor: false,

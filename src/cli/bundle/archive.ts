@@ -5,6 +5,7 @@ import { gunzip, gzip } from 'node:zlib'
 import { extract, pack } from 'tar-stream'
 import { addEntry } from '../../packages/oci/write/archive.ts'
 import { isObject, type JsonObject, messageOf, parseJson } from '../../schemas/json.ts'
+import { harmlessJson } from '../../schemas/plain-text.ts'
 import { usageError } from '../framework/command-error.ts'
 import { type Bundle, bundleFolder, bundleFormat, type BundleIndex, indexFile } from './bundle.ts'
 import { isName } from './object-name.ts'
@@ -76,7 +77,8 @@ function refuseOtherFormat({ apiVersion, toolVersion }: JsonObject, file: string
   )
 }
 
-export const jsonText = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`
+/** Without effect where somebody prints it. */
+export const jsonText = (value: unknown): string => `${harmlessJson(JSON.stringify(value, null, 2))}\n`
 
 const isIndex = (value: JsonObject): value is JsonObject & BundleIndex =>
   isName(value['namespace']) &&

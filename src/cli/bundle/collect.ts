@@ -206,7 +206,7 @@ function leftOutTexts({ counts }: Redactor, nodesWithoutPods: number): readonly 
     `contents of configuration files of packages: ${configurationValues}; hashes of specs are those of what is left`,
     `last-applied annotations: ${lastApplied}`,
     `managedFields: ${managedFields}`,
-    `texts in which something looked like a secret, or like the value of an environment variable: ${maskedTexts}`,
+    `texts in which something looked like a secret, or like a value or line that is left out: ${maskedTexts}`,
     'Nodes: annotations of others, images, addresses, capacity',
     'pods beside those of the agents: everything but names, labels, owners, tolerations and readiness; pods of nodes ' +
       'that were in service and not named with --node',

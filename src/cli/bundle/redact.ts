@@ -1,11 +1,16 @@
 /** Takes out of objects what a support archive must not have. Pure. */
-import { maskedParts } from '../../packages/step/mask.ts'
+import { createMask } from '../../packages/step/mask.ts'
 import { isObject } from '../../schemas/json.ts'
+import { plainText } from '../../schemas/plain-text.ts'
+import { entryStates, nodeStatuses, slotPhases, stageNames } from '../../schemas/skyhook.ts'
+import { reasons } from '../../schemas/catalogue/reasons.ts'
 import { isSecretField, leftOut, maskLikelySecrets } from './likely-secrets.ts'
 
 const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration'
 /** Shorter ones are words such as `true`, which say nothing and stand everywhere. */
 const minLiteralLength = 6
+/** Of a configuration file: much of what is in one is a word of everybody. */
+const minLineLength = 12
 
 export type Counts = {
   environmentValues: number
@@ -38,17 +43,20 @@ export function createRedactor({ literals, translations = new Map() }: RedactorO
     lastApplied: 0,
     maskedTexts: 0,
   }
-  // each of its lines too: programs print one after the other
-  const parts = maskedParts([...literals]).filter(({ length }) => length >= minLiteralLength)
+  // as they are, and as they stand within a JSON text; each line too: programs print one after the other
+  const lines = [...literals].flatMap((literal) => plainText(literal).split('\n'))
+  const inJson = [...literals, ...lines].map((text) => JSON.stringify(plainText(text).trim()).slice(1, -1))
+  const mask = createMask([...literals, ...inJson], minLiteralLength, leftOut)
 
   function text(original: string): string {
-    let masked = maskLikelySecrets(original)
-    for (const part of parts) {
-      // as it is, and as it stands within a JSON text
-      for (const form of new Set([part, JSON.stringify(part).slice(1, -1)]))
-        if (masked.includes(form)) masked = masked.replaceAll(form, leftOut)
-    }
-    if (masked !== original) counts.maskedTexts++
+    const clean = plainText(original)
+    const masked = mask.mask(maskLikelySecrets(clean))
+    if (masked !== clean) counts.maskedTexts++
+    return translated(masked)
+  }
+
+  function translated(original: string): string {
+    let masked = original
     for (const [from, to] of translations) if (masked.includes(from)) masked = masked.replaceAll(from, to)
     return masked
   }
@@ -107,9 +115,23 @@ export function createRedactor({ literals, translations = new Map() }: RedactorO
 const isConfiguration = (value: Readonly<Record<string, unknown>>): boolean =>
   Object.values(value).every((content) => typeof content === 'string') && !('name' in value && 'defaultMode' in value)
 
-/** Values of environment variables anywhere in the objects. `names`: what objects are called is no secret. */
+/** What agents write into annotations: a value that is the same would make them unreadable. */
+const ownWords: ReadonlySet<string> = new Set([
+  ...stageNames,
+  ...stageNames.map((stage) => `${stage}-check`),
+  ...entryStates,
+  ...nodeStatuses,
+  ...slotPhases,
+  ...Object.keys(reasons),
+])
+
+/**
+ * Values of environment variables, and lines of configuration files, anywhere in the objects. `names`: what objects are
+ * called is no secret.
+ */
 export function literalsOf(objects: readonly unknown[], names: ReadonlySet<string>): ReadonlySet<string> {
   const found = new Set<string>()
+  const isLiteral = (text: string): boolean => !names.has(text) && !ownWords.has(text)
   const visit = (value: unknown): void => {
     if (Array.isArray(value)) for (const one of value) visit(one)
     if (!isObject(value)) return
@@ -117,9 +139,12 @@ export function literalsOf(objects: readonly unknown[], names: ReadonlySet<strin
       if (field === 'env' && Array.isArray(inner)) {
         for (const entry of inner) {
           const literal = isObject(entry) ? entry['value'] : undefined
-          if (typeof literal === 'string' && !names.has(literal)) found.add(literal)
+          if (typeof literal === 'string' && isLiteral(literal)) found.add(literal)
         }
       }
+      if (field === 'configMap' && isObject(inner) && isConfiguration(inner))
+        for (const line of Object.values(inner).flatMap((content) => plainText(String(content)).split('\n')))
+          if (line.trim().length >= minLineLength && isLiteral(line.trim())) found.add(line.trim())
       visit(inner)
     }
   }

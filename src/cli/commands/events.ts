@@ -53,10 +53,9 @@ export const events = defineCommand({
 /** In JSON one per line. */
 function show(context: Context, row: EventRow): void {
   const { format, stdout } = context
-  const isText = format === 'table' || format === 'wide'
-  stdout.write(
-    isText ? withoutHeader(formatTable(columnsOf(context), [row], format === 'wide')) : `${JSON.stringify(row)}\n`,
-  )
+  if (format === 'table' || format === 'wide')
+    stdout.write(withoutHeader(formatTable(columnsOf(context), [row], format === 'wide')))
+  else stdout.document(`${JSON.stringify(row)}\n`)
 }
 
 const withoutHeader = (table: string): string => table.slice(table.indexOf('\n') + 1)

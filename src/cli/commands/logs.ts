@@ -65,6 +65,6 @@ function showText({ stdout }: Context, node: string, isPrefixed: boolean, { line
 }
 
 function showLive(context: Context, node: string, isPrefixed: boolean, logged: LoggedLine): void {
-  if (context.format === 'json') context.stdout.write(`${JSON.stringify(itemOf(node, logged.line, logged.stamp))}\n`)
+  if (context.format === 'json') context.stdout.document(`${JSON.stringify(itemOf(node, logged.line, logged.stamp))}\n`)
   else showText(context, node, isPrefixed, logged)
 }

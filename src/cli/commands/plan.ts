@@ -52,11 +52,8 @@ export const plan = defineCommand({
       isDelete: flags.delete,
       checkEvictions: flags.checkEvictions,
     })
-    stdout.write(
-      format === 'json'
-        ? `${JSON.stringify(filePlanDocument(found), null, 2)}\n`
-        : filePlanText(found, format === 'markdown' ? 'markdown' : 'text'),
-    )
+    if (format === 'json') stdout.document(`${JSON.stringify(filePlanDocument(found), null, 2)}\n`)
+    else stdout.write(filePlanText(found, format === 'markdown' ? 'markdown' : 'text'))
     if (found.isRefused) return exitCodes.refused
     if (!flags.detailedExitcode || found.disrupts === false) return exitCodes.ok
     if (found.disrupts === true) return exitCodes.wouldDisrupt

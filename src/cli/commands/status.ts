@@ -20,8 +20,6 @@ import { watchFleet } from '../status/watch-fleet.ts'
 
 /** Conditions change once every few seconds. */
 const waitPollMs = 1_000
-/** Cursor to the upper left, and clear what is below: no line of the scroll-back is lost. */
-const redraw = '\u001b[H\u001b[J'
 
 export const status = defineCommand({
   name: 'status',
@@ -92,7 +90,7 @@ function drawTo(
   const lines = new Map<string, string>()
   return (view) => {
     const shown = shownIn(view)
-    if (stdout.isTerminal) return stdout.write(`${redraw}${statusText(shown, view.takenAtMs)}`)
+    if (stdout.isTerminal) return stdout.screen(statusText(shown, view.takenAtMs))
     for (const one of shown) {
       const line = statusLine(one)
       if (lines.get(one.name) === line) continue

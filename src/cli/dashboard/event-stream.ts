@@ -1,5 +1,6 @@
 /** Server-sent events: https://html.spec.whatwg.org/multipage/server-sent-events.html */
 import type { ServerResponse } from 'node:http'
+import { pageJson } from './page-json.ts'
 
 /** `E`: the data of each event, by its name. */
 export type EventStream<E> = {
@@ -23,7 +24,7 @@ export function openEventStream<E>(response: ServerResponse, onClose: () => void
     send(event, data) {
       if (response.writableEnded || response.destroyed) return
       // JSON has no line ends of its own
-      response.write(`event: ${event}\ndata: ${JSON.stringify(data ?? null)}\n\n`)
+      response.write(`event: ${event}\ndata: ${pageJson(data ?? null)}\n\n`)
     },
     isBehind: () => response.writableLength > maxUnsentBytes,
     close: () => void response.end(),

@@ -1,5 +1,6 @@
 import { request as httpRequest, type IncomingHttpHeaders } from 'node:http'
 import { expect, onTestFinished, test } from 'vitest'
+import { effectsOf, hostileTexts } from '../../../test/support/hostile-texts.ts'
 import { createSeededRandom } from '../../../test/support/virtual-clock.ts'
 import { known } from '../../stages/model/snapshot.ts'
 import { notFoundError } from '../framework/command-error.ts'
@@ -177,6 +178,16 @@ test('an error names what is wrong and how to mend it', async () => {
   expect(odd.status).toBe(400)
   const large = await ask('/api/plan', { cookie, origin }, 'POST', 'x'.repeat(3_000_000)).catch(() => undefined)
   expect([undefined, 400]).toContain(large?.status)
+})
+
+test('texts of others have no effect in the page', async () => {
+  const { ask, enter, origin } = await startDashboard()
+  const cookie = await enter()
+  for (const text of Object.values(hostileTexts).filter(({ length }) => length < 100_000)) {
+    const body = JSON.stringify({ text })
+    const answer = await ask('/api/plan', { cookie, origin }, 'POST', body)
+    expect([answer.status, effectsOf((JSON.parse(answer.text) as { text: string }).text)]).toEqual([200, []])
+  }
 })
 
 test('the stream begins with whose data it is', async () => {

@@ -11,6 +11,7 @@ import { createAudience } from './audience.ts'
 import { openEventStream } from './event-stream.ts'
 import page from './generated/page.json' with { type: 'json' }
 import type { OutputEvents, PageError, PageEvents } from './page-data.ts'
+import { pageJson } from './page-json.ts'
 import type { DashboardSource, NodeOfSkyhook, OutputListener } from './source.ts'
 
 export type DashboardServer = {
@@ -132,7 +133,7 @@ export async function startDashboardServer(options: {
 function reply(response: ServerResponse, status: number, body: object): void {
   response.statusCode = status
   response.setHeader('content-type', 'application/json; charset=utf-8')
-  response.end(JSON.stringify(body))
+  response.end(pageJson(body))
 }
 
 function replyError(response: ServerResponse, error: unknown): void {

@@ -1,4 +1,5 @@
 /** Checks as text. Nothing is told by color: each verdict is a word. */
+import { shownLine } from '../../schemas/plain-text.ts'
 import { type Check, counted } from './finding.ts'
 
 const checkWidth = 12
@@ -17,7 +18,7 @@ export function reportText(checks: readonly Check[]): string {
       ...unknown.map((why) => `unknown: ${why}`),
     ]
     const [first = '', ...rest] = about === '' ? texts : [about, ...texts]
-    return [`${start} ${printable(first)}`.trimEnd(), ...rest.map((line) => `${indent}${printable(line)}`)]
+    return [`${start} ${shownLine(first)}`.trimEnd(), ...rest.map((line) => `${indent}${shownLine(line)}`)]
   })
   return [...lines, '', summaryOf(checks)].map((line) => `${line}\n`).join('')
 }
@@ -32,6 +33,3 @@ function summaryOf(checks: readonly Check[]): string {
     ...(unknown > 0 ? [`${counted(unknown, 'check')} not or not wholly possible`] : []),
   ].join(', ')
 }
-
-/** Names and messages come from others: a terminal must not obey what is in them. */
-const printable = (text: string): string => text.replaceAll(/\p{Cc}/gu, ' ')

@@ -6,6 +6,7 @@ import { readBlockedDrain } from '../../kube/admission-refusal.ts'
 import { hostKey, reasonKey, reasonsKey, statusKey } from '../../schemas/annotations.ts'
 import { type ReasonName, reasons, statusFor } from '../../schemas/catalogue/reasons.ts'
 import { isObject, parseJson } from '../../schemas/json.ts'
+import { clip } from '../../schemas/plain-text.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { Known } from '../../stages/model/snapshot.ts'
 import type { NodeEvent } from '../fleet-view/node-detail.ts'
@@ -128,12 +129,15 @@ const packageIn = (message: string): string | undefined => /^package ([^ :]+)(?:
 /** The message without the package that it begins with. */
 export const withoutPackage = (message: string): string => message.replace(/^package [^:]+: /, '')
 
+/** Agents write a quarter of it; whoever else may write a Node fills no screen. */
+const maxMessageLength = 4_096
+
 function reasonIn(value: unknown): PublishedReason | undefined {
   if (!isObject(value)) return undefined
   const { reason, message, since } = value
   if (typeof reason !== 'string' || typeof message !== 'string') return undefined
   const sinceMs = Date.parse(typeof since === 'string' ? since : '')
-  return { reason, message, sinceMs: Number.isNaN(sinceMs) ? undefined : sinceMs }
+  return { reason, message: clip(message, maxMessageLength), sinceMs: Number.isNaN(sinceMs) ? undefined : sinceMs }
 }
 
 const escaped = (text: string): string => text.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`)
@@ -157,5 +161,5 @@ function hostFindings(
   const messages = findings.flatMap((one: unknown) =>
     isObject(one) && isMatch(one) && typeof one['message'] === 'string' ? [one['message']] : [],
   )
-  return messages.length === 0 ? undefined : messages.join('; ')
+  return messages.length === 0 ? undefined : clip(messages.join('; '), maxMessageLength)
 }

@@ -1,4 +1,5 @@
 /** Explanations as text. Nothing is told by color: each state has a word of its own. */
+import { plainExcerpt, shownLine } from '../../schemas/plain-text.ts'
 import { durationText } from './duration-text.ts'
 import type { NodeExplanation } from './explain-node.ts'
 import type { NodeGroup } from './node-groups.ts'
@@ -24,7 +25,9 @@ export function explanationText(explanation: NodeExplanation, nowMs: number): st
     ...(disagreement === undefined ? [] : [`Note: ${disagreement}.`]),
     ...(doubt === undefined ? [] : [`Note: what is done on the host is not known for sure: ${doubt}.`]),
   ]
-  return [headline, '', ...rows, ...(notes.length > 0 ? ['', ...notes] : [])].map((line) => `${line}\n`).join('')
+  return [headline, '', ...rows, ...(notes.length > 0 ? ['', ...notes] : [])]
+    .map((line) => `${shownLine(line)}\n`)
+    .join('')
 }
 
 const stateTexts: Readonly<Record<NodeExplanation['state'], string>> = {
@@ -38,7 +41,7 @@ const verdictTexts = { open: 'open', closed: 'CLOSED', unknown: 'unknown', ahead
 
 function findingLines({ message, sinceMs, unblock, command }: Finding, nowMs: number): readonly string[] {
   const since = sinceMs === undefined ? '' : ` (for ${durationText(nowMs - sinceMs)})`
-  const [first = '', ...rest] = printable(message).split('\n')
+  const [first = '', ...rest] = plainExcerpt(message, maxMessageLength).split('\n')
   return [
     rest.length === 0 ? `${first}${since}` : first,
     ...rest.map((line) => `  ${line}`),
@@ -47,9 +50,6 @@ function findingLines({ message, sinceMs, unblock, command }: Finding, nowMs: nu
     `run:     ${command}`,
   ]
 }
-
-/** Log lines and names come from others: a terminal must not obey what is in them. */
-const printable = (text: string): string => text.replaceAll(/[^\P{Cc}\n]/gu, ' ')
 
 /** Nodes with the same cause, for a whole Skyhook. */
 export function groupsText(
@@ -65,7 +65,8 @@ export function groupsText(
     const [first = '', ...rest] = findingLines(finding, nowMs)
     return ['', `${count} held up (${finding.cause}): ${names}`, `  ${first}`, ...rest.map((line) => `  ${line}`)]
   })
-  return [headline, ...blocks].map((line) => `${line}\n`).join('')
+  return [headline, ...blocks].map((line) => `${shownLine(line)}\n`).join('')
 }
 
 const maxNames = 8
+const maxMessageLength = 4_096

@@ -87,14 +87,22 @@ export type Input<A, F> = {
 export type OutputFormat = 'table' | 'wide' | 'json' | 'yaml' | 'name' | 'markdown' | 'github'
 export type DryRun = 'none' | 'client' | 'server'
 
-/** Text that goes to a person or a pipe. */
-export type TextOutput = {
+/** Where text goes, as it is. */
+export type TextStream = {
   write(text: string): void
   readonly isTerminal: boolean
   /** A terminal, and neither NO_COLOR nor TERM=dumb. State is never told by color alone. */
   readonly hasColor: boolean
   /** The terminal's width at the moment; undefined for a pipe. */
   columns(): number | undefined
+}
+
+/** Text that goes to a person or a pipe. Nothing of what others said has an effect on a terminal. */
+export type TextOutput = TextStream & {
+  /** JSON or YAML. Nothing of it is lost: what would have an effect is escaped, so YAML has it in double quotes. */
+  document(text: string): void
+  /** Instead of what is on the terminal. */
+  screen(text: string): void
 }
 
 export type Context = {

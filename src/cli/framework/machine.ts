@@ -1,10 +1,10 @@
 import type { Clock, Random } from '../../schemas/clock.ts'
-import type { TextOutput } from './command.ts'
+import type { TextStream } from './command.ts'
 
 /** What surrounds a run of the tool; the real one is in `main.ts`, tests make their own. */
 export type Machine = {
-  readonly stdout: TextOutput
-  readonly stderr: TextOutput
+  readonly stdout: TextStream
+  readonly stderr: TextStream
   readonly stdin: TextInput
   readonly environment: Readonly<Record<string, string | undefined>>
   readonly clock: Clock

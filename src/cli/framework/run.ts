@@ -7,6 +7,7 @@ import { confirm } from './confirm.ts'
 import { exitCodeOf } from './exit-code-of.ts'
 import { exitCodes, type ExitCode } from './exit-codes.ts'
 import type { Machine } from './machine.ts'
+import { createTextOutput } from './text-output.ts'
 import { type Call, parseCall, type GlobalFlags } from './parse.ts'
 import { describeError } from './describe-error.ts'
 
@@ -27,9 +28,12 @@ const isCompletion = ([first, second]: readonly string[]): boolean =>
 export async function runCommandLine(
   argv: readonly string[],
   commands: readonly Command[],
-  machine: Machine,
+  given: Machine,
   { connect, contextNames }: Ports,
 ): Promise<ExitCode> {
+  const stdout = createTextOutput(given.stdout)
+  const stderr = createTextOutput(given.stderr)
+  const machine = { ...given, stdout, stderr }
   let connection: Promise<Connection> | undefined
   try {
     if (isCompletion(argv)) {
@@ -56,7 +60,11 @@ export async function runCommandLine(
   }
 }
 
-function contextOf({ command, input, globals }: Call, machine: Machine, connect: () => Promise<Connection>): Context {
+function contextOf(
+  { command, input, globals }: Call,
+  machine: Machine & Pick<Context, 'stdout' | 'stderr'>,
+  connect: () => Promise<Connection>,
+): Context {
   const { stdout, stderr, environment, clock, random, signal } = machine
   return {
     stdout,

@@ -18,11 +18,10 @@ export type View<T> = {
 export async function print<T>({ format, stdout, stderr }: Context, view: View<T>): Promise<void> {
   switch (format) {
     case 'json':
-      return stdout.write(`${JSON.stringify(view.document, null, 2)}\n`)
+      return stdout.document(`${JSON.stringify(view.document, null, 2)}\n`)
     case 'yaml': {
-      const { stringify } = await import('yaml')
-      // through JSON: what is undefined is left out in both
-      return stdout.write(stringify(JSON.parse(JSON.stringify(view.document)), { lineWidth: 0 }))
+      const { yamlText } = await import('../framework/yaml-text.ts')
+      return stdout.document(yamlText(view.document))
     }
     case 'name':
       return stdout.write(view.rows.map((row) => `${view.nameOf?.(row) ?? ''}\n`).join(''))

@@ -1,3 +1,5 @@
+import { shownLine } from '../../schemas/plain-text.ts'
+
 export type Column<T> = {
   readonly header: string
   readonly value: (row: T) => string
@@ -10,16 +12,16 @@ const gap = '  '
 /** A table with a header and columns as wide as their longest value; lines end in a newline and without blanks. */
 export function formatTable<T>(columns: readonly Column<T>[], rows: readonly T[], isWide: boolean): string {
   const shown = columns.filter((column) => isWide || column.isWide !== true)
-  const lines = [shown.map(({ header }) => header), ...rows.map((row) => shown.map(({ value }) => oneLine(value(row))))]
+  const lines = [
+    shown.map(({ header }) => header),
+    ...rows.map((row) => shown.map(({ value }) => shownLine(value(row)))),
+  ]
   const widths = shown.map((_, index) => Math.max(...lines.map((line) => widthOf(line[index] ?? ''))))
   return lines
     .map((line) => line.map((text, index) => text + ' '.repeat((widths[index] ?? 0) - widthOf(text))).join(gap))
     .map((line) => `${line.trimEnd()}\n`)
     .join('')
 }
-
-/** Characters that a terminal would obey, and line ends, would break the table or worse. */
-const oneLine = (text: string): string => text.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ')
 
 /** Columns of a terminal; names and messages of Kubernetes have no wide characters. */
 const widthOf = (text: string): number => Array.from(text).length

@@ -1,4 +1,6 @@
 /** How a plan looks on a terminal and in a pull request. Pure. */
+import { shownLine } from '../../schemas/plain-text.ts'
+
 export type TextForm = {
   heading(text: string): string
   /** Facts about the whole. */
@@ -8,18 +10,15 @@ export type TextForm = {
 }
 
 export const plainText: TextForm = {
-  heading: (text) => `${oneLine(text)}\n`,
-  list: (lines) => lines.map((line) => `  ${oneLine(line)}\n`).join(''),
+  heading: (text) => `${shownLine(text)}\n`,
+  list: (lines) => lines.map((line) => `  ${shownLine(line)}\n`).join(''),
   group: (title, lines) =>
-    [`  ${oneLine(title)}`, ...lines.map((line) => `    ${oneLine(line)}`)].map((line) => `${line}\n`).join(''),
+    [`  ${shownLine(title)}`, ...lines.map((line) => `    ${shownLine(line)}`)].map((line) => `${line}\n`).join(''),
 }
-
-/** Messages may come from anybody: what a terminal would obey, and line ends, would break the text or worse. */
-const oneLine = (text: string): string => text.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ')
 
 /** No text is read as markup or mentions anybody. */
 const escaped = (text: string): string =>
-  oneLine(text).replaceAll(/[\\`*_{}[\]<>#|~@]/g, (character) => `\\${character}`)
+  shownLine(text).replaceAll(/[\\`*_{}[\]<>#|~@]/g, (character) => `\\${character}`)
 
 export const markdown: TextForm = {
   heading: (text) => `### ${escaped(text)}\n\n`,

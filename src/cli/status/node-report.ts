@@ -2,6 +2,7 @@
 import { journalKey, nodeStateKey, reasonKey, statusKey } from '../../schemas/annotations.ts'
 import { sha256Hex } from '../../schemas/canonical-json.ts'
 import { isObject, parseJson } from '../../schemas/json.ts'
+import { clip } from '../../schemas/plain-text.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import { type NodeStatus, nodeStatuses } from '../../schemas/skyhook.ts'
 
@@ -58,7 +59,11 @@ export function createNodeReader(): (node: KubernetesNode) => NodeRow {
     const { reason, message, since } = value
     if (typeof reason !== 'string' || typeof message !== 'string') return undefined
     const sinceMs = Date.parse(typeof since === 'string' ? since : '')
-    return { reason: once(reason), message: once(message), sinceMs: Number.isNaN(sinceMs) ? undefined : sinceMs }
+    return {
+      reason: once(reason),
+      message: once(clip(message, maxMessageLength)),
+      sinceMs: Number.isNaN(sinceMs) ? undefined : sinceMs,
+    }
   }
 
   return ({ metadata: { name, uid, labels = {}, annotations = {}, creationTimestamp = '' } }) => {
@@ -80,3 +85,5 @@ export function createNodeReader(): (node: KubernetesNode) => NodeRow {
 }
 
 const statusPrefix = statusKey('')
+/** Agents write a quarter of it; whoever else may write a Node fills no screen. */
+const maxMessageLength = 4_096

@@ -2,6 +2,7 @@
 import type { NodeStatus } from '../../schemas/skyhook.ts'
 import type { Known } from '../../stages/model/snapshot.ts'
 import { durationText } from '../explain/duration-text.ts'
+import { shownLine } from '../../schemas/plain-text.ts'
 import type { BudgetUse, NodeCounts, Pace, ReasonGroup, SkyhookStatus } from './fleet-status.ts'
 
 const barWidth = 30
@@ -29,7 +30,7 @@ function blockText(skyhook: SkyhookStatus, nowMs: number): string {
     `  budget: ${budgetText(budget, nowMs)}`,
     ...(pace ? [`  pace: ${paceText(pace)}`] : []),
   ]
-  return lines.map((line) => `${printable(line)}\n`).join('')
+  return lines.map((line) => `${shownLine(line)}\n`).join('')
 }
 
 /** In the order of the bar. */
@@ -98,14 +99,11 @@ const nodesText = (count: number): string => `${count} ${count === 1 ? 'node' : 
 const named = (names: readonly string[], max: number): string =>
   names.length > max ? `${names.slice(0, max).join(', ')} and ${names.length - max} more` : names.join(', ')
 
-/** Names and messages come from others: a terminal must not obey what is in them. */
-const printable = (text: string): string => text.replaceAll(/\p{Cc}/gu, ' ')
-
 /** One Skyhook in one line without ages, for logs: it is the same while nothing has changed. */
 export function statusLine({ name, nodes, budget, stalled }: SkyhookStatus): string {
   const out = budget.known ? `, ${budget.value.holders.length} out` : ''
   const suffix = stalled === undefined ? '' : `, stalled: ${stalled}`
-  return printable(`${name}: ${nodes.known ? stateCounts(nodes.value) : nodes.why}${out}${suffix}`)
+  return shownLine(`${name}: ${nodes.known ? stateCounts(nodes.value) : nodes.why}${out}${suffix}`)
 }
 
 function stateCounts({ selected, byStatus }: NodeCounts): string {

@@ -23,8 +23,9 @@ export async function validateTargets(
   }
   const examined: ExaminedPackage[] = []
   for (const target of targets) examined.push(...(await examineTarget(ports, target)))
-  const { format } = context
+  const { format, stdout } = context
   const report = withSharedFiles(examined)
-  context.stdout.write(formatFindings(report, format === 'json' || format === 'github' ? format : 'text'))
+  if (format === 'json') stdout.document(formatFindings(report, format))
+  else stdout.write(formatFindings(report, format === 'github' ? format : 'text'))
   return hasErrors(examined) ? exitCodes.failed : exitCodes.ok
 }

@@ -1,5 +1,6 @@
 import { type Backoff, backoffMs } from '../../schemas/backoff.ts'
 import type { Clock, Random } from '../../schemas/clock.ts'
+import { isContentRefused } from '../../kube/errors.ts'
 import type { Action } from '../../stages/model/plan.ts'
 import type { Failure } from '../../stages/model/snapshot.ts'
 import { causeOf } from './reason-of.ts'
@@ -63,7 +64,14 @@ export function createFailureBook({ clock, random }: { readonly clock: Clock; re
         previous?.identity === identity
           ? previous.failure.message
           : [`cannot ${operation}: ${detail}`, remedy].filter((part) => part !== '').join(': ')
-      const failure = { reason, message, sinceMs: previous?.failure.sinceMs ?? nowMs, skyhook, action }
+      const failure: Failure = {
+        reason,
+        message,
+        sinceMs: previous?.failure.sinceMs ?? nowMs,
+        skyhook,
+        action,
+        ...(isContentRefused(error) && { isContentRefused: true }),
+      }
       set(key, { failure, identity, count, notBeforeMs: nowMs + waitMs })
       return failure
     },

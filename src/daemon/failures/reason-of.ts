@@ -3,6 +3,7 @@ import { BusError, describeError, NoReplyError, NotConnectedError } from '../../
 import { UnfitHostError } from '../../host/unfit-host.ts'
 import { ApiError, NoResponseError, WatchBehindError } from '../../kube/errors.ts'
 import { ImageError } from '../../packages/oci/errors.ts'
+import { plainExcerpt } from '../../schemas/plain-text.ts'
 
 /** Why something failed, in the terms of the reasons on a Node. */
 export type FailureCause = {
@@ -85,7 +86,8 @@ const busRemedies: Readonly<Record<string, string>> = {
  */
 export function causeOf(error: unknown): FailureCause {
   const chain = causesOf(error)
-  const detail = [...new Set(chain.map(describe))].join(': ')
+  const details = chain.map((one) => plainExcerpt(describe(one), maxDetailLength))
+  const detail = plainExcerpt([...new Set(details)].join(': '), maxDetailLength)
   for (const cause of chain) {
     const match = matchOf(cause)
     if (match) return { ...match, detail }
@@ -144,6 +146,8 @@ function causeOfErrno(code: string): Match | undefined {
 }
 
 const maxCauses = 5
+/** Leaves room for the operation and the remedy in a reason. */
+const maxDetailLength = 700
 
 function causesOf(error: unknown): readonly unknown[] {
   const causes: unknown[] = []

@@ -1,4 +1,5 @@
 import { pino } from 'pino'
+import { clip, harmlessJson } from '../../schemas/plain-text.ts'
 
 export type Log = {
   debug(fields: object, message: string): void
@@ -7,13 +8,41 @@ export type Log = {
   error(fields: object, message: string): void
 }
 
-/** JSON lines on stdout, written synchronously: a worker thread would cost 17 MB of memory in every agent. */
+/** Container runtimes keep lines of 16 KiB together. */
+const maxFieldLength = 4_096
+
+/**
+ * JSON lines on stdout, written synchronously: a worker thread would cost 17 MB of memory in every agent. Whatever is
+ * in them has no effect on the terminal of who reads them, and its text is kept.
+ */
 export function createLog(level: string, base: Readonly<Record<string, string>>): Log {
-  return pino(
-    { level, base, timestamp: pino.stdTimeFunctions.isoTime, messageKey: 'message' },
-    pino.destination({ dest: 1, sync: true }),
-  )
+  const destination = pino.destination({ dest: 1, sync: true })
+  return createLogTo((line) => void destination.write(line), level, base)
 }
+
+export const createLogTo = (
+  write: (line: string) => void,
+  level: string,
+  base: Readonly<Record<string, string>>,
+): Log =>
+  pino(
+    {
+      level,
+      base,
+      timestamp: pino.stdTimeFunctions.isoTime,
+      messageKey: 'message',
+      formatters: { log: bounded },
+    },
+    { write: (line) => write(harmlessJson(line)) },
+  )
+
+const bounded = (fields: Readonly<Record<string, unknown>>): Record<string, unknown> =>
+  Object.fromEntries(
+    Object.entries(fields).map(([name, value]) => [
+      name,
+      typeof value === 'string' ? clip(value, maxFieldLength) : value,
+    ]),
+  )
 
 /** An error as a log field: its message and those of its causes. */
 export function errorField(error: unknown): { readonly error: string } {
@@ -25,5 +54,5 @@ export function errorField(error: unknown): { readonly error: string } {
   ) {
     messages.push(current instanceof Error ? current.message : JSON.stringify(current))
   }
-  return { error: messages.join(': ') }
+  return { error: clip(messages.map((message) => clip(message, maxFieldLength)).join(': '), maxFieldLength) }
 }

@@ -69,7 +69,8 @@ describe('events', () => {
 
   test.each<StageEvent>([
     { type: 'stageCompleted', skyhook: 's', package: 'p', stage: 'apply' },
-    { type: 'orphaned', skyhook: 's' },
+    { type: 'orphaned', skyhook: 's', leavesFiles: true },
+    { type: 'orphaned', skyhook: 's', leavesFiles: false },
   ])('%o is logged without an Event', (event) => {
     report(event)
     expect([events, lines.length]).toEqual([[], 1])

@@ -117,7 +117,9 @@ export function createEventReporter(options: {
           `${subject}: the host already rebooted for this spec before it lost its disk; it does not reboot again`,
         )
       case 'orphaned':
-        return log.info(line, 'Skyhook deleted without uninstall, its files stay on the host')
+        return event.leavesFiles
+          ? log.info(line, 'Skyhook deleted without uninstall, its files stay on the host')
+          : log.info(line, 'Skyhook deleted, nothing of its packages stays on the host')
     }
   }
 

@@ -1,4 +1,5 @@
 /** What the preflight found, as it is published on the Node. Pure. */
+import { harmlessJson } from '../../schemas/plain-text.ts'
 import type { HostFacts } from './facts.ts'
 import type { Finding } from './findings.ts'
 
@@ -21,7 +22,7 @@ export function hostReport(facts: HostFacts, findings: readonly Finding[]): stri
   for (let shown = findings.length; ; shown--) {
     const omitted = findings.length - shown
     const report = { ...host, findings: findings.slice(0, shown), ...(omitted > 0 && { omittedFindings: omitted }) }
-    const text = JSON.stringify(report)
+    const text = harmlessJson(JSON.stringify(report))
     if (shown === 0 || Buffer.byteLength(text) <= maxReportBytes) return text
   }
 }

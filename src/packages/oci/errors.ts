@@ -1,3 +1,5 @@
+import { plainExcerpt } from '../../schemas/plain-text.ts'
+
 /**
  * Why an image could not be read or written. The set is closed: callers branch on `code`, people read `message`, which
  * carries the registry's own message if it gave one. A failing disk is not in it: those errors keep their errno
@@ -19,6 +21,9 @@ export type ImageErrorCode =
   | 'bad-response' // what the registry said makes no sense
   | 'bad-image' // an archive that cannot be read or would leave its tree
 
+/** A registry may say anything, and much of it. */
+const maxMessageLength = 700
+
 export class ImageError extends Error {
   readonly code: ImageErrorCode
   /** How long the registry asked us to stay away. */
@@ -29,7 +34,7 @@ export class ImageError extends Error {
     message: string,
     options: { cause?: unknown; retryAfterMs?: number | undefined } = {},
   ) {
-    super(message, options.cause === undefined ? undefined : { cause: options.cause })
+    super(plainExcerpt(message, maxMessageLength), options.cause === undefined ? undefined : { cause: options.cause })
     this.name = 'ImageError'
     this.code = code
     this.retryAfterMs = options.retryAfterMs

@@ -22,6 +22,29 @@ const image = (layer: string = ociLayerGzipType, more: object = {}) => ({
 const parse = (document: unknown, contentType?: string) =>
   parseManifest(Buffer.from(JSON.stringify(document)), contentType)
 
+describe('what a registry may make of a message', () => {
+  const long = 'z'.repeat(3_000_000)
+
+  test.each([
+    ['a type of 3 MB', { schemaVersion: 2, mediaType: long }],
+    ['a type of a layer of 3 MB', image(long)],
+    ['a digest of 3 MB', { ...image(), config: { ...descriptor(ociConfigType), digest: long } }],
+  ])('%s is not quoted as a whole', (_, document) => {
+    expect(() => parse(document)).toThrow(/^.{1,1024}$/s)
+  })
+
+  test('an index names a few of its 12,000 platforms', () => {
+    const manifests = Array.from({ length: 12_000 }, (_, at) => ({
+      ...descriptor(ociManifestType),
+      platform: { os: 'plan9', architecture: `vax${at}` },
+    }))
+    const index = parse({ schemaVersion: 2, mediaType: ociIndexType, manifests }) as ImageIndex
+    expect(() => selectPlatform(index, 'amd64')).toThrow(
+      /^no image for linux\/amd64 \(the index has plan9\/vax0, .* and 11990 more\)$/,
+    )
+  })
+})
+
 describe('a manifest', () => {
   test.each([
     ['with an OCI media type of its own', image(ociLayerGzipType, { mediaType: ociManifestType }), undefined],

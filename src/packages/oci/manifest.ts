@@ -90,9 +90,16 @@ export function selectPlatform({ manifests }: ImageIndex, architecture: string):
   )
   throw new ImageError(
     'unsupported',
-    `no image for linux/${architecture} (the index has ${[...new Set(offeredPlatforms)].join(', ') || 'none'})`,
+    `no image for linux/${architecture} (the index has ${someOf([...new Set(offeredPlatforms)]) || 'none'})`,
   )
 }
+
+const maxNamedPlatforms = 10
+
+const someOf = (names: readonly string[]): string =>
+  names.length <= maxNamedPlatforms
+    ? names.join(', ')
+    : `${names.slice(0, maxNamedPlatforms).join(', ')} and ${names.length - maxNamedPlatforms} more`
 
 /** This process's architecture as OCI spells it. */
 export function ociArchitecture(nodeArchitecture: string = process.arch): string {

@@ -2,7 +2,8 @@
 import type { HostRoot } from '../../host/fs/host-root.ts'
 import type { LogFiles } from './log-files.ts'
 import { ignoreNotFound } from '../../host/fs/missing.ts'
-import { maskSecrets } from './mask.ts'
+import { cleanOutput } from './clean-output.ts'
+import { createMask } from './mask.ts'
 
 export type TailLimits = { readonly lines: number; readonly characters: number }
 
@@ -28,11 +29,15 @@ export async function tailOf(
   secrets: readonly string[],
   { lines, characters }: TailLimits = messageTailLimits,
 ): Promise<string> {
-  // Masked before it is cut: half a secret at the edge of what is shown would not be recognised any more.
-  const slackBytes = Math.max(0, ...secrets.map((secret) => Buffer.byteLength(secret)))
-  const end = await readEnd(host, path, 4 * characters + slackBytes) // 4: the longest UTF-8 sequence
-  const clean = maskSecrets(end, secrets).replaceAll(/\p{Cc}\[[0-9;]*[A-Za-z]|[^\P{Cc}\n\t]/gu, '')
-  const tail = clean
+  const mask = createMask(secrets)
+  // what a secret, or a control sequence in it, that began before what was read may have at its start
+  const restChars = mask.longestBytes === 0 ? 0 : mask.longestBytes + longestSequence
+  // 4: the longest UTF-8 sequence; twice: beside each letter there may be a byte of another encoding
+  const bytes = 4 * characters + 2 * restChars
+  const end = (await host.readPart(path, 'end', bytes).catch(ignoreNotFound)) ?? Buffer.alloc(0)
+  // masked before it is cut: half a secret at the edge of what is shown would not be recognised any more
+  const masked = mask.mask(cleanOutput(withoutHalfCharacter(end), true).text)
+  const tail = (end.length < bytes ? masked : masked.slice(restChars))
     .split('\n')
     .map((line) => line.trimEnd())
     .filter((line) => line !== '')
@@ -41,9 +46,13 @@ export async function tailOf(
   return tail.length <= characters ? tail : `…${tail.slice(1 - characters)}`
 }
 
-async function readEnd(host: HostRoot, path: string, bytes: number): Promise<string> {
-  const text = await host.readPart(path, 'end', bytes).catch(ignoreNotFound)
-  if (text === undefined) return ''
-  const firstCharacterStart = text.findIndex((byte) => (byte & 0xc0) !== 0x80) // not in the middle of a character
-  return text.subarray(Math.max(0, firstCharacterStart)).toString()
-}
+/** Of those that programs print. */
+const longestSequence = 64
+
+const withoutHalfCharacter = (bytes: Buffer): Buffer =>
+  bytes.subarray(
+    Math.max(
+      0,
+      bytes.findIndex((byte) => (byte & 0xc0) !== 0x80),
+    ),
+  )

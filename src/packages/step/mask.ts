@@ -1,24 +1,114 @@
 /** Secret values in texts that people read. */
+import { plainText } from '../../schemas/plain-text.ts'
 
 /** Secrets shorter than this are not masked: `1` or `on` would turn every log into stars and is not a secret. */
 const minMaskedSecretChars = 4
 
-/** The text with every secret value, and every line of a secret of several lines, replaced by `***`. */
-export const maskSecrets = (text: string, secrets: readonly string[]): string => maskText(text, maskedParts(secrets))
-
-/**
- * What `maskText` replaces: each secret without the white space around it, and each of its lines. One that would be too
- * short without the white space is replaced with it.
- */
-export function maskedParts(secrets: readonly string[]): readonly string[] {
-  const trimmed = (secret: string): string => (secret.trim().length < minMaskedSecretChars ? secret : secret.trim())
-  const parts = new Set(
-    secrets.flatMap((secret) => [trimmed(secret), ...secret.split('\n').map((line) => line.trim())]),
-  )
-  const maskedParts = [...parts].filter((part) => part.length >= minMaskedSecretChars)
-  return maskedParts.sort((a, b) => b.length - a.length) // a longer one may contain a shorter
+export type Mask = {
+  /** Of the longest part that is masked; 0 without one. */
+  readonly longestBytes: number
+  /** The text, which has to be clean (`plainText`), with every part replaced. */
+  mask(text: string): string
+  /** Where a part begins that is, or may turn out to be, on both sides of the cut. */
+  crossing(text: string, cut: number): number | undefined
 }
 
-/** The text with each of `maskedParts` replaced by `***`. */
-export const maskText = (text: string, parts: readonly string[]): string =>
-  parts.reduce((rest, part) => rest.replaceAll(part, '***'), text)
+/**
+ * Masks each secret and each of its lines, without the white space around them. One that would be too short without the
+ * white space is masked with it. A secret that has control characters is looked for without them, as text has none.
+ */
+export const createMask = (secrets: readonly string[], minChars = minMaskedSecretChars, instead = '***'): Mask =>
+  maskOf(partsOf(secrets.map(plainText), minChars), instead)
+
+/** The text, cleaned and with every secret value, and every line of a secret of several lines, replaced by `***`. */
+export const maskSecrets = (text: string, secrets: readonly string[]): string =>
+  createMask(secrets).mask(plainText(text))
+
+function partsOf(secrets: readonly string[], minChars: number): readonly string[] {
+  const trimmed = (secret: string): string => (secret.trim().length < minChars ? secret : secret.trim())
+  const parts = secrets.flatMap((secret) => [trimmed(secret), ...secret.split('\n').map((line) => line.trim())])
+  return parts.filter((part) => part.length >= minChars)
+}
+
+/** The parts in order, so that those that a text begins with are found in few steps however many there are. */
+function maskOf(parts: readonly string[], instead: string): Mask {
+  const sorted = [...new Set(parts)].toSorted(byUnits)
+  // one that starts with a line break would hold back each line; what follows the break is a part of its own
+  const held = sorted.filter((part) => !part.startsWith('\n'))
+  const longest = sorted.reduce((length, part) => Math.max(length, part.length), 0)
+  const starts = new Set(sorted.map((part) => part.slice(0, startLength)))
+
+  function mask(text: string): string {
+    let masked = ''
+    let copied = 0
+    /** End of the last part that was found. */
+    let end = 0
+    for (const at of placesOf(text, starts)) {
+      const found = longestPrefix(sorted, text.slice(at, at + longest))
+      if (found === 0) continue
+      // those that overlap are one
+      if (at >= end) masked += text.slice(copied, at) + instead
+      end = Math.max(end, at + found)
+      copied = end
+    }
+    return masked + text.slice(copied)
+  }
+
+  return {
+    longestBytes: held.reduce((bytes, part) => Math.max(bytes, Buffer.byteLength(part)), 0),
+    mask,
+    crossing(text, cut) {
+      for (let at = Math.max(0, cut - longest + 1); at < cut; at++) {
+        const rest = text.slice(at, at + longest)
+        const isLong = rest.length >= startLength
+        if (isLong && !starts.has(rest.slice(0, startLength))) continue
+        if (at + longestPrefix(held, rest) > cut || (at + rest.length === text.length && isStart(held, rest))) return at
+      }
+      return undefined
+    },
+  }
+}
+
+const startLength = minMaskedSecretChars
+
+/** Places at which one of the parts may begin. */
+function* placesOf(text: string, starts: ReadonlySet<string>): Iterable<number> {
+  if (starts.size === 0) return
+  for (let at = 0; at + startLength <= text.length; at++) if (starts.has(text.slice(at, at + startLength))) yield at
+}
+
+const byUnits = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
+
+/** How many of the sorted parts come before the text or are equal to it. */
+function rankOf(sorted: readonly string[], text: string): number {
+  let [low, high] = [0, sorted.length]
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if ((sorted[middle] as string) <= text) low = middle + 1
+    else high = middle
+  }
+  return low
+}
+
+/** Length of the longest part that the text begins with; 0 where there is none. */
+function longestPrefix(sorted: readonly string[], text: string): number {
+  for (let rest = text; rest !== ''; ) {
+    const before = sorted[rankOf(sorted, rest) - 1]
+    if (before === undefined) return 0
+    if (rest.startsWith(before)) return before.length
+    rest = rest.slice(0, commonLength(before, rest)) // a shorter one is a start of both
+  }
+  return 0
+}
+
+/** Whether one of the parts begins with the text, and is longer. */
+function isStart(sorted: readonly string[], text: string): boolean {
+  const after = sorted[rankOf(sorted, text)]
+  return after !== undefined && after.startsWith(text)
+}
+
+function commonLength(a: string, b: string): number {
+  const length = Math.min(a.length, b.length)
+  for (let at = 0; at < length; at++) if (a.charCodeAt(at) !== b.charCodeAt(at)) return at
+  return length
+}

@@ -1,15 +1,17 @@
 /**
- * Lines out of the growing file of a step's output, without secrets. Pure: bytes in, lines out.
+ * Lines out of the growing file of a step's output, clean and without secrets. Pure: bytes in, lines out.
  *
- * Text is handed on only up to a line break that no secret crosses. So what is read in pieces is masked as if it had
- * been read at once: a secret in two pieces is held back until its other half is there.
+ * Secrets are looked for in clean text: control characters between their letters hide nothing. Text is handed on only
+ * up to a line break that no secret crosses. So what is read in pieces is masked as if it had been read at once: a
+ * secret in two pieces is held back until its other half is there.
  */
-import { maskedParts, maskText } from './mask.ts'
+import { cleanOutput, type CleanOutput } from './clean-output.ts'
+import { createMask, type Mask } from './mask.ts'
 
 /** Longer lines are handed on in pieces of this size; twice as much fits into what container runtimes keep together. */
-const maxLineBytes = 8 * 1024
-const newline = 0x0a
-const carriageReturn = 0x0d
+const maxLineChars = 8 * 1024
+/** What is held back, in bytes, beside the longest secret: of more than that nobody can say any more that it is one. */
+const maxHeldBytes = 64 * 1024
 
 /** Where the reader is. The bytes of the file before `offset` have been handed on or dropped. */
 export type OutputCursor = {
@@ -31,7 +33,7 @@ export const endOf = ({ offset, pending }: OutputCursor): number => offset + pen
 export type OutputReader = {
   /**
    * The lines that are whole with these bytes, which follow what was read before. `isEnd`: nothing will follow, so the
-   * last line needs no line break. Empty lines are left out, and control characters.
+   * last line needs no line break. Empty lines are left out, and what has an effect where it is printed.
    */
   read(
     cursor: OutputCursor,
@@ -44,86 +46,64 @@ export type OutputReader = {
 
 /** Secrets and each of their lines are replaced by `***`, as at the end of a step's log. */
 export function createOutputReader(secrets: readonly string[]): OutputReader {
-  const parts = maskedParts(secrets)
-  // One that starts with a line break would hold back each line. What follows the break is a part of its own.
-  const heldParts = parts.filter((part) => !/^[\r\n]/.test(part)).map((part) => Buffer.from(part))
-  const longestBytes = Math.max(0, ...heldParts.map(({ length }) => length))
+  const mask = createMask(secrets)
 
   return {
-    jump: (offset) => ({ ...initialCursor(Math.max(0, offset - longestBytes)), dropUntil: offset }),
+    jump: (offset) => ({ ...initialCursor(Math.max(0, offset - mask.longestBytes)), dropUntil: offset }),
 
     read(before, bytes, isEnd = false) {
-      const cursor = dropped(before, Buffer.concat([before.pending, bytes]), heldParts)
-      const { offset, pending: text, dropUntil } = cursor
+      const cursor = dropped(before, Buffer.concat([before.pending, bytes]), mask)
+      const { offset, pending: raw, dropUntil } = cursor
       if (dropUntil !== undefined) return { lines: [], cursor }
-      const end = isEnd ? text.length : cutOf(text, heldParts)
-      const lines = linesOf(maskText(text.subarray(0, end).toString(), parts))
-      return { lines, cursor: { offset: offset + end, pending: Buffer.from(text.subarray(end)) } }
+      const output = cleanOutput(raw, isEnd)
+      const cut = isEnd ? output.text.length : cutOf(output, mask)
+      const end = isEnd ? raw.length : output.byteOf(cut)
+      const lines = linesOf(mask.mask(output.text.slice(0, cut)))
+      return { lines, cursor: { offset: offset + end, pending: Buffer.from(raw.subarray(end)) } }
     },
   }
 }
 
 /** The cursor with what was read, without what a jump drops. */
-function dropped({ offset, dropUntil }: OutputCursor, text: Buffer, parts: readonly Buffer[]): OutputCursor {
-  const longestBytes = Math.max(1, ...parts.map(({ length }) => length))
-  if (dropUntil === undefined) return { offset, pending: text }
-  for (let at = Math.max(0, dropUntil - offset); at < text.length; at++)
-    if (isBreak(text[at]) && crossing(text, at + 1, parts) === undefined)
-      return { offset: offset + at + 1, pending: text.subarray(at + 1) }
-  const kept = text.subarray(-longestBytes) // a secret in it may go on
-  return { offset: offset + text.length - kept.length, pending: kept, dropUntil }
+function dropped({ offset, dropUntil }: OutputCursor, raw: Buffer, mask: Mask): OutputCursor {
+  if (dropUntil === undefined) return { offset, pending: raw }
+  const output = cleanOutput(raw, false)
+  const skipped = cleanOutput(raw.subarray(0, Math.max(0, dropUntil - offset)), false).text.length
+  for (let at = output.text.indexOf('\n', skipped); at >= 0; at = output.text.indexOf('\n', at + 1)) {
+    if (mask.crossing(output.text, at + 1) !== undefined) continue
+    const end = output.byteOf(at + 1)
+    return { offset: offset + end, pending: raw.subarray(end) }
+  }
+  const kept = raw.subarray(-Math.max(1, mask.longestBytes)) // a secret in it may go on
+  return { offset: offset + raw.length - kept.length, pending: kept, dropUntil }
 }
 
 /** How much of the text may be handed on: whole lines, or pieces of a very long one, but no half of a secret. */
-function cutOf(text: Buffer, parts: readonly Buffer[]): number {
+function cutOf({ text, bytes }: CleanOutput, mask: Mask): number {
+  // whoever fills the gaps of a secret with so much does not print it by mistake
+  if (bytes > maxHeldBytes + 2 * mask.longestBytes) return text.length
   let cut = lineStart(text, text.length)
-  const isTooLong = text.length - cut > maxLineBytes
-  if (isTooLong) cut = characterStart(text, text.length)
+  const isTooLong = text.length - cut > maxLineChars
+  if (isTooLong) cut = text.length
   for (;;) {
-    const start = crossing(text, cut, parts)
+    const start = mask.crossing(text, cut)
     if (start === undefined) return cut
-    cut = isTooLong && start > lineStart(text, start) + maxLineBytes ? start : lineStart(text, start)
+    cut = isTooLong && start > lineStart(text, start) + maxLineChars ? start : lineStart(text, start)
   }
 }
-
-/** Where a part begins that is, or may turn out to be, on both sides of the cut. */
-function crossing(text: Buffer, cut: number, parts: readonly Buffer[]): number | undefined {
-  for (const part of parts) {
-    const first = part.subarray(0, 1)
-    const from = Math.max(0, cut - part.length + 1)
-    for (let at = text.indexOf(first, from); at >= 0 && at < cut; at = text.indexOf(first, at + 1)) {
-      const found = text.subarray(at, at + part.length)
-      if (part.subarray(0, found.length).equals(found)) return at
-    }
-  }
-  return undefined
-}
-
-const isBreak = (byte: number | undefined): boolean => byte === newline || byte === carriageReturn
 
 /** After the last line break before `end`. */
-function lineStart(text: Buffer, end: number): number {
-  let start = end
-  while (start > 0 && !isBreak(text[start - 1])) start--
-  return start
-}
+const lineStart = (text: string, end: number): number => (end === 0 ? 0 : text.lastIndexOf('\n', end - 1) + 1)
 
-/** At or before `end`, not in the middle of a character. */
-function characterStart(text: Buffer, end: number): number {
-  let lead = end - 1
-  while (lead > Math.max(0, end - 4) && ((text[lead] ?? 0) & 0xc0) === 0x80) lead--
-  const byte = text[lead] ?? 0
-  const length = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1
-  return lead + length > end ? lead : end
-}
-
-function linesOf(text: string): string[] {
-  const clean = text.replaceAll('\r', '\n').replaceAll(/\p{Cc}\[[0-9;]*[A-Za-z]|[^\P{Cc}\n\t]/gu, '')
-  return clean.split('\n').flatMap((line) => piecesOf(line.trimEnd()))
-}
+const linesOf = (text: string): string[] => text.split('\n').flatMap((line) => piecesOf(line.trimEnd()))
 
 function piecesOf(line: string): string[] {
   const pieces: string[] = []
-  for (let start = 0; start < line.length; start += maxLineBytes) pieces.push(line.slice(start, start + maxLineBytes))
+  for (let start = 0; start < line.length; ) {
+    const isHalved = /[\uD800-\uDBFF]/.test(line.charAt(start + maxLineChars - 1)) && line.length > start + maxLineChars
+    const end = start + maxLineChars - (isHalved ? 1 : 0)
+    pieces.push(line.slice(start, end))
+    start = end
+  }
   return pieces
 }

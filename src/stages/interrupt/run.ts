@@ -1,5 +1,6 @@
 import { isRetrying, openStepsOf, type InterruptRun, type PackageRecord } from '../../schemas/journal.ts'
 import { stageRetryDelayMs } from '../model/backoff.ts'
+import { reasonMessage } from '../model/reason-message.ts'
 import { canonicalJson, sha256Hex } from '../../schemas/canonical-json.ts'
 import { ownValue } from '../../schemas/own-value.ts'
 import { type PlanBuilder, setEntry, requeueAt } from '../model/plan-builder.ts'
@@ -259,7 +260,7 @@ function recordFailedRun(
   builder: PlanBuilder,
   run: InterruptRun,
   owners: readonly string[],
-  { message, reason: why }: { readonly message: string; readonly reason?: ReasonName },
+  { message: text, reason: why }: { readonly message: string; readonly reason?: ReasonName },
 ): undefined {
   const { snapshot, view } = builder
   completeOwners(
@@ -270,6 +271,7 @@ function recordFailedRun(
   )
   const isReboot = run.interrupt.type === 'reboot'
   const reason = why ?? (isReboot ? 'RebootRefused' : 'StepFailed')
+  const message = reasonMessage(text)
   const failure = { reason, message, ...(isReboot && { refusedInBoot: run.bootId }) } as const
   for (const entry of interruptedEntries(builder, owners)) {
     const failures = entry.restarts + 1

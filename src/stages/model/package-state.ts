@@ -31,6 +31,10 @@ export type AdvanceOutcome = PackageState | 'again'
 export const isOnHost = ({ work, config, untouched, adopted }: PackageRecord): boolean =>
   untouched !== true && (work !== undefined || config?.finished !== undefined || adopted === true)
 
+/** It was installed, and no uninstall of it has passed. */
+export const leavesFilesOnHost = (entry: PackageRecord): boolean =>
+  isOnHost(entry) && !(entry.progress.stage === 'uninstall' && entry.progress.state === 'complete')
+
 /** Its uninstall was given up. */
 export const isLeftBehind = ({ progress }: PackageRecord): boolean =>
   progress.state === 'retained' && progress.shownAs === 'unknown'

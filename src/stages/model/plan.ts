@@ -214,7 +214,8 @@ export type StageEvent = { readonly skyhook: string } & (
   | { readonly type: 'edited'; readonly package: string }
   | { readonly type: 'editIgnored'; readonly message: string }
   | { readonly type: 'republished'; readonly message: string }
-  | { readonly type: 'orphaned' }
+  /** `leavesFiles`: a package was not uninstalled. */
+  | { readonly type: 'orphaned'; readonly leavesFiles: boolean }
   | { readonly type: 'startedOver' }
   | { readonly type: 'adopted' }
   | { readonly type: 'rebootNotRepeated' }

@@ -107,6 +107,8 @@ export type Failure = Reason & {
   readonly skyhook?: string | undefined
   /** Undefined for what no plan asks for, such as a watch. */
   readonly action?: Action['do'] | undefined
+  /** The API server does not take what was sent, for its size or its content: the same again changes nothing. */
+  readonly isContentRefused?: true
 }
 
 export type CleanUpResult = { readonly state: 'done' } | { readonly state: 'failed'; readonly message: string }

@@ -16,6 +16,7 @@ import { failureOf } from '../model/failures.ts'
 import { type PlanBuilder, setEntry } from '../model/plan-builder.ts'
 import type { AdvanceOutcome, PackageState, Permission, ReadyPreparation } from '../model/package-state.ts'
 import { hasStarted } from '../model/host-facts.ts'
+import { reasonMessage } from '../model/reason-message.ts'
 import { inputsOfUninstall } from '../model/package-inputs.ts'
 import { failStage, recordSteps, withFacts } from '../model/transitions.ts'
 import { requestStatus, requestIdOf } from '../interrupt/required.ts'
@@ -92,7 +93,7 @@ function endStage(
   }
   recordChecks(builder, entry)
   if (answer.state === 'unusable') {
-    const message = `config passed, but it is unknown whether the interrupt is required: ${answer.why}`
+    const message = reasonMessage(`config passed, but it is unknown whether the interrupt is required: ${answer.why}`)
     recordFailedStage(builder, entry, { reason: 'CheckFailed', message })
     return 'again'
   }

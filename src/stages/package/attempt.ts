@@ -2,6 +2,7 @@ import { type Mode, type PackageConfig, type Stage, type Step, checkOf, isCheck 
 import type { StageAttempt, StepAttempt, StepResult } from '../../schemas/journal.ts'
 import { sha256Hex } from '../../schemas/canonical-json.ts'
 import type { StepEnd } from '../../schemas/step-end.ts'
+import { reasonMessage } from '../model/reason-message.ts'
 import type { AttemptObservation } from '../model/snapshot.ts'
 
 /**
@@ -104,7 +105,7 @@ export function advanceAttempt(before: StageAttempt, context: AttemptContext): A
     if (!next) {
       if (!attempt.failed) return result({ state: 'complete', attempt })
       const failures = attempt.steps.flatMap(({ result }) => (result?.result === 'failed' ? [result.message] : []))
-      return result({ state: 'failed', attempt, reason: 'CheckFailed', message: failures.join('; ') })
+      return result({ state: 'failed', attempt, reason: 'CheckFailed', message: reasonMessage(failures.join('; ')) })
     }
     if (!context.mayStart) return result({ state: 'in-progress', attempt })
     const step = planStep(next, attempt, context)
@@ -150,14 +151,14 @@ function evaluateStep(
       return isSameBoot ? 'start' : { unknown: 'the host went down before the result was durable' }
     case 'ended': {
       const { end } = observed
-      if (end.outcome === 'unknown') return { unknown: end.detail }
+      if (end.outcome === 'unknown') return { unknown: reasonMessage(end.detail) }
       if (end.outcome === 'killed' && !isSameBoot)
         return { unknown: `the host shut down and stopped it with ${end.signal}` }
       const message =
         planned === undefined ? 'the package no longer has this step' : failureMessage(end, planned, observed.logTail)
       if (message === undefined) return { result: 'ok', endedAtMs: context.nowMs }
-      const isUnstarted = end.outcome === 'failed-to-start'
-      return { result: 'failed', endedAtMs: context.nowMs, message, ...(isUnstarted && { unstarted: true }) }
+      const failed = { result: 'failed', endedAtMs: context.nowMs, message: reasonMessage(message) } as const
+      return end.outcome === 'failed-to-start' ? { ...failed, unstarted: true } : failed
     }
   }
 }

@@ -3,6 +3,7 @@ import type { TimedReason } from '../model/plan.ts'
 import { parseObject } from '../model/read-annotations.ts'
 import { isObject } from '../../schemas/json.ts'
 import { ownValue } from '../../schemas/own-value.ts'
+import { clip } from '../../schemas/plain-text.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 import { settleMs } from '../model/write-pace.ts'
 
@@ -74,10 +75,6 @@ function bounded(entries: Entries): string {
 }
 
 const withShortMessages = (entries: Entries, length: number): Entries =>
-  entries.map(([name, reason]) => [name, { ...reason, message: shortened(reason.message, length) }])
+  entries.map(([name, reason]) => [name, { ...reason, message: clip(reason.message, length) }])
 
 const textOf = (entries: Entries): string => JSON.stringify(Object.fromEntries(entries))
-
-/** Half a character would not be valid text. */
-const shortened = (message: string, length: number): string =>
-  message.length <= length ? message : `${message.slice(0, length - 1)}…`.toWellFormed()

@@ -32,6 +32,20 @@ describe('a Skyhook being deleted', () => {
 })
 
 describe('departures', () => {
+  test.each([
+    ['stay on the host', undefined, true],
+    ['are gone', { enabled: true }, false],
+  ])('the files of a deleted Skyhook %s, and its end says so', (_, uninstall, leavesFiles) => {
+    const node = installedNode(uninstall && { uninstall })
+    node.requestDeletion('s')
+    node.settleFor(5_000)
+    node.remove('s')
+    node.settleFor(2_000)
+    expect(node.events.filter(({ type }) => type === 'orphaned')).toEqual([
+      { type: 'orphaned', skyhook: 's', leavesFiles },
+    ])
+  })
+
   test('a deleted Skyhook loses its annotations, label, conditions and slot, and runs nothing', () => {
     const node = installedNode()
     node.views.delete('s')

@@ -1,5 +1,6 @@
 import { openStepOf, openStepsOf, type SkyhookRecord } from '../../schemas/journal.ts'
 import type { Reason } from '../../schemas/catalogue/reasons.ts'
+import { leavesFilesOnHost } from '../model/package-state.ts'
 import { newPlanBuilder, type PlanBuilder } from '../model/plan-builder.ts'
 import { abandonInterrupt, cancelAll, stopCanceledSteps, stopUnstarted } from '../package/cancel.ts'
 import { applyInterruptOutcome } from '../interrupt/run.ts'
@@ -55,8 +56,9 @@ export function planDeleted(snapshot: Snapshot, name: string, record: SkyhookRec
   const slot = ownSlot(snapshot, view)
   if (slot && !remaining) releaseSlot(builder, slot)
   if (!remaining && !record.orphaned) {
+    const leavesFiles = Object.values(builder.record.packages).some(leavesFilesOnHost)
     builder.record = { ...builder.record, lifecycle: undefined, published: undefined, orphaned: true }
-    builder.events.push({ type: 'orphaned', skyhook: name })
+    builder.events.push({ type: 'orphaned', skyhook: name, leavesFiles })
   }
   return departing(builder, remaining)
 }

@@ -3,6 +3,7 @@ import { type Reason, statusFor } from '../../schemas/catalogue/reasons.ts'
 import { openStepsOf, type SkyhookRecord } from '../../schemas/journal.ts'
 import type { NodeStatus } from '../../schemas/skyhook.ts'
 import { type Failing, isWait, worstOf } from '../model/failures.ts'
+import { reasonMessage } from '../model/reason-message.ts'
 import { type Action, failureKey, isPlannedOnce, type TimedReason } from '../model/plan.ts'
 import type { Failure, Snapshot } from '../model/snapshot.ts'
 import type { SkyhookPlan } from './skyhook-plan.ts'
@@ -57,12 +58,18 @@ const holdsWorkUp = (snapshot: Snapshot, record: SkyhookRecord, { action }: Fail
   !isPlannedOnce(action) &&
   openStepsOf(record).every(({ id }) => snapshot.attempts.get(id)?.state !== 'running')
 
-export const timed = ({ reason, message, sinceMs }: Failure): TimedReason => ({ reason, message, sinceMs })
+export const timed = ({ reason, message, sinceMs }: Failure): TimedReason => ({
+  reason,
+  message: reasonMessage(message),
+  sinceMs,
+})
 
 function withSince(reason: Reason, last: TimedReason | undefined, nowMs: number): TimedReason {
-  const isUnchanged = last?.reason === reason.reason && last.message === reason.message
+  const message = reasonMessage(reason.message)
+  const isUnchanged = last?.reason === reason.reason && last.message === message
   return {
     ...reason,
+    message,
     sinceMs: isUnchanged ? last.sinceMs : nowMs,
     firstSinceMs: last?.firstSinceMs ?? last?.sinceMs ?? nowMs,
   }

@@ -4,8 +4,9 @@ import type { Journal } from '../../schemas/journal.ts'
 import type { NodePatch } from '../../schemas/kubernetes.ts'
 import { worstOf } from '../model/failures.ts'
 import { emptyPatch, isEmptyPatch } from '../model/node-patch.ts'
-import { type Action, failureKey, type Plan, type TimedReason } from '../model/plan.ts'
+import type { Plan, TimedReason } from '../model/plan.ts'
 import type { Failure, Snapshot } from '../model/snapshot.ts'
+import { annotationRoom, publishAction, publishFailureKeys } from '../publish/essential-patch.ts'
 import { reasonAnnotation, showsReason } from '../publish/node-annotations.ts'
 import { timed } from './failing.ts'
 import { isSelected } from './gates.ts'
@@ -17,10 +18,9 @@ type TimedReasons = { readonly reasons: ReadonlyMap<string, TimedReason>; readon
 export function undecidedPlan(snapshot: Snapshot, failure: Failure): Plan {
   const reasons = reasonFor(skyhooksOf(snapshot), failure)
   const patch = reasonsPatch(snapshot, reasons)
-  const computedFrom = snapshot.node.metadata.resourceVersion
   return {
     journal: snapshot.journal,
-    actions: isEmptyPatch(patch) ? [] : [{ do: 'publish', key: 'publish', patch, computedFrom }],
+    actions: isEmptyPatch(patch) ? [] : [publishAction(snapshot, patch)],
     reasons,
     events: [],
     needed: new Set(),
@@ -41,9 +41,12 @@ export function unreadReasons(snapshot: Snapshot): TimedReasons {
 export function unpublishedReasons(
   snapshot: Snapshot,
   decisions: readonly { readonly name: string; readonly patch: NodePatch }[],
-  publish: Pick<Action, 'do' | 'key'>,
 ): TimedReasons {
-  const { failure, recheckAtMs } = worstOf(snapshot, (key) => key === failureKey(publish))
+  const { failure: worst, recheckAtMs } = worstOf(snapshot, (key) => publishFailureKeys.has(key))
+  const failure =
+    worst?.isContentRefused === true
+      ? { ...worst, message: `${worst.message}; ${annotationRoom(snapshot.node)}` }
+      : worst
   const changed = decisions.filter(({ patch }) => !isEmptyPatch(patch))
   const concerned = changed.length > 0 ? changed : decisions
   const names = concerned.map(({ name }) => name)

@@ -179,6 +179,13 @@ export const semanticsOfNodes: readonly Step[] = [
     expected: '200',
   },
   { title: 'the Node is gone afterwards', request: `GET ${nodes}/held`, expected: '404 NotFound' },
+  {
+    title: 'annotations of more than 256 KiB together are refused',
+    request: `PATCH ${nodes}/n2/status`,
+    contentType: strategic,
+    body: { metadata: { annotations: { big: '\u00E4'.repeat(131_071) } } },
+    expected: '422 Invalid',
+  },
   { title: 'a Node is deleted', request: `DELETE ${nodes}/n2`, expected: '200' },
   {
     title: 'a page shows its version also after a deletion',

@@ -56,6 +56,7 @@ function insert(context: WriteContext, target: Target, object: SimObject): Versi
       creationTimestamp: formatTime(clock.wallMs()),
     },
   } as unknown as SimObject
+  refuseLargeAnnotations(resource, created.metadata)
   admit(created, undefined, target)
   return store.commit(resource, keyOf(namespace, name), created).version
 }
@@ -127,6 +128,7 @@ function update(context: WriteContext, target: Target, current: Version, sent: S
   const isStatus = subresource === 'status' ? 'status' : undefined
   const next = prepareUpdate(resource, current.object, sent, isStatus, schemas)
   refuseNewFinalizers(resource, current.object.metadata, next.metadata)
+  refuseLargeAnnotations(resource, next.metadata)
   if (isEqual(next, current.object)) return current
   admit(next, current.object, target)
   const key = keyOf(namespace, name)
@@ -153,6 +155,19 @@ function refuseNewFinalizers(resource: Resource, before: SimMeta, after: SimMeta
   const message = `Forbidden: ${why} []string{${list}}`
   const cause = { reason: 'FieldValueForbidden', message, field: 'metadata.finalizers' }
   throw refuse.invalid(resource, before.name, [cause, cause], 'kind')
+}
+
+/** Keys and values together. */
+const maxAnnotationBytes = 256 * 1024
+
+function refuseLargeAnnotations(resource: Resource, { name, annotations = {} }: SimMeta): void {
+  const bytes = Object.entries(annotations)
+    .flat()
+    .reduce((sum, text) => sum + Buffer.byteLength(text), 0)
+  if (bytes <= maxAnnotationBytes) return
+  const message = `Too long: may not be more than ${maxAnnotationBytes} bytes`
+  const cause = { reason: 'FieldValueTooLong', message, field: 'metadata.annotations' }
+  throw refuse.invalid(resource, name, [cause, cause], 'kind')
 }
 
 type DeleteOptions = {

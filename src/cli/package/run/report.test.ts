@@ -6,7 +6,7 @@ test('an act is a word and its name, with the end of the output below, and nothi
   const detail = `${Array.from({ length: 30 }, (_, index) => `line ${index}`).join('\n')}\u001b[31mred\n`
   const lines = actText({ name: 'apply', outcome: 'failed', detail }).split('\n')
   expect(lines.slice(0, 3)).toEqual(['failed      apply', '    …', '    line 10'])
-  expect(lines.at(-2)).toBe('    line 29 [31mred')
+  expect(lines.at(-2)).toBe('    line 29red')
 })
 
 test('the end has what is left behind and the verdict in words', () => {

@@ -1,4 +1,5 @@
 /** What a life was like, as text and as a document. Pure. */
+import { shownLine } from '../../../schemas/plain-text.ts'
 import type { ActReport, LifeReport } from './live.ts'
 
 /** One life, on one host. */
@@ -25,13 +26,10 @@ const maxDetailLines = 20
 export function actText({ name, outcome, detail }: ActReport): string {
   const lines = detail.trimEnd() === '' ? [] : detail.trimEnd().split('\n')
   const shown = lines.length > maxDetailLines ? ['…', ...lines.slice(-maxDetailLines)] : lines
-  return [`${outcomeNames[outcome].padEnd(nameWidth)}  ${name}`, ...shown.map((line) => `    ${printable(line)}`)]
+  return [`${outcomeNames[outcome].padEnd(nameWidth)}  ${name}`, ...shown.map((line) => `    ${shownLine(line)}`)]
     .map((line) => `${line}\n`)
     .join('')
 }
-
-/** Characters that a terminal would obey come from steps of the package. */
-const printable = (line: string): string => line.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ')
 
 export const titleOf = ({ package: name, version, from }: Pick<RunReport, 'package' | 'version' | 'from'>): string =>
   from === undefined ? `life of ${name} ${version}` : `life of ${name} ${version}, upgraded from ${from}`
@@ -39,7 +37,7 @@ export const titleOf = ({ package: name, version, from }: Pick<RunReport, 'packa
 /** What follows the acts: what is left behind, and the verdict. */
 export function endText(report: RunReport): string {
   const { acts, leftBehind, isOk, hasUninstall } = report
-  const remains = leftBehind.map(({ kind, name, change }) => `    ${change.padEnd(7)}  ${kind} ${printable(name)}\n`)
+  const remains = leftBehind.map(({ kind, name, change }) => `    ${change.padEnd(7)}  ${kind} ${shownLine(name)}\n`)
   const notes = hasUninstall ? '' : 'no uninstall stage: nobody looked for what the package leaves behind\n'
   const count = (outcome: ActReport['outcome'], one: string, many: string): string[] => {
     const found = acts.filter((act) => act.outcome === outcome).length

@@ -64,7 +64,7 @@ export async function runPackage(
     reports.push({ ...about, ...report, hasUninstall })
     if (isText) context.stdout.write(endText({ ...about, ...report, hasUninstall }))
   }
-  if (!isText) context.stdout.write(`${JSON.stringify(envelope('PackageLifeList', reports.map(itemOf)), null, 2)}\n`)
+  if (!isText) context.stdout.document(`${JSON.stringify(envelope('PackageLifeList', reports.map(itemOf)), null, 2)}\n`)
   return reports.every(({ isOk }) => isOk) ? exitCodes.ok : exitCodes.failed
 }
 

@@ -32,4 +32,9 @@ describe('WWW-Authenticate', () => {
   ])('the challenges of %s are read', (header, expected) => {
     expect(parseChallenges(header)).toEqual(expected)
   })
+
+  test.each([' ', ',', 'a ', '"', 'a=', '\\'])('a megabyte of %j takes no longer than its length', (part) => {
+    const challenges = parseChallenges(`Basic realm=x ${part.repeat(2 ** 20)}`)
+    expect(challenges[0]).toMatchObject({ scheme: 'basic' })
+  })
 })

@@ -11,7 +11,7 @@ export type Challenge = { readonly scheme: string; readonly params: Readonly<Rec
 /** Reads a `WWW-Authenticate` value, which may hold several challenges after one another. */
 export function parseChallenges(header: string): Challenge[] {
   const challenges: { scheme: string; params: Record<string, string> }[] = []
-  const token = /\s*,?\s*(?:([\w!#$%&'*+.^`|~-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,]*))|([\w!#$%&'*+.^`|~-]+))/gy
+  const token = /[\s,]*(?:([\w!#$%&'*+.^`|~-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,]*))|([\w!#$%&'*+.^`|~-]+))/gy
   for (let match = token.exec(header); match !== null; match = token.exec(header)) {
     const [, name, quoted, unquoted, scheme] = match
     if (scheme !== undefined) challenges.push({ scheme: scheme.toLowerCase(), params: {} })

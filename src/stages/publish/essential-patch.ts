@@ -1,0 +1,102 @@
+/** What is written of a change of the Node that the API server refuses for its content. Pure. */
+import {
+  hostKey,
+  journalKey,
+  nodeStateKey,
+  reasonKey,
+  reasonsKey,
+  statusKey,
+  versionKey,
+} from '../../schemas/annotations.ts'
+import type { KubernetesNode, NodePatch } from '../../schemas/kubernetes.ts'
+import { emptyPatch, isEmptyPatch } from '../model/node-patch.ts'
+import { type Action, failureKey } from '../model/plan.ts'
+import type { Snapshot } from '../model/snapshot.ts'
+
+/** Of all annotations of an object, keys and values together. */
+export const maxAnnotationBytes = 256 * 1024
+
+type PublishAction = Extract<Action, { readonly do: 'publish' }>
+type Annotations = Readonly<Record<string, string | null>>
+
+const whole = 'publish'
+/** Another key: it does not wait for the time at which the whole change is tried again. */
+const essential = 'publish without texts'
+
+/** Names both among the failures. */
+export const publishFailureKeys: ReadonlySet<string> = new Set(
+  [whole, essential].map((key) => failureKey({ do: 'publish', key })),
+)
+
+/**
+ * The action that writes the change; undefined without one. Once the API server has refused it for its content, what
+ * frees capacity and says what is done goes first and by itself.
+ */
+export function publishAction(
+  { node, failures }: Pick<Snapshot, 'node' | 'failures'>,
+  patch: NodePatch,
+): PublishAction {
+  const { resourceVersion: computedFrom } = node.metadata
+  const isRefused = failures.get(failureKey({ do: 'publish', key: whole }))?.isContentRefused === true
+  const rest = isRefused ? essentialPatch(node, patch) : emptyPatch()
+  return isEmptyPatch(rest)
+    ? { do: 'publish', key: whole, patch, computedFrom }
+    : { do: 'publish', key: essential, patch: rest, computedFrom }
+}
+
+/**
+ * The change without texts. Where the annotations would still take more room than there is, the texts that the Node has
+ * go, and then the states of one Skyhook after the other, that which needs most first.
+ */
+export function essentialPatch(node: KubernetesNode, patch: NodePatch): NodePatch {
+  const current = node.metadata.annotations ?? {}
+  const annotations = Object.fromEntries(
+    Object.entries(patch.annotations).filter(([key, value]) => value === null || !isText(key)),
+  )
+  const labels = { ...patch.labels }
+  if (bytesAfter(current, annotations) > maxAnnotationBytes)
+    for (const key of Object.keys(current)) if (isText(key)) annotations[key] = null
+  for (const skyhook of byGrowth(current, annotations)) {
+    if (bytesAfter(current, annotations) <= maxAnnotationBytes) break
+    for (const keyOf of stateKeys) delete annotations[keyOf(skyhook)]
+    delete labels[statusKey(skyhook)]
+  }
+  return { ...patch, annotations, labels }
+}
+
+/** How full the annotations are, and with what, as the end of a sentence. */
+export function annotationRoom({ metadata: { annotations = {} } }: KubernetesNode): string {
+  const sizes = Object.entries(annotations).map(([key, value]) => [key, bytesOf(key, value)] as const)
+  const total = sizes.reduce((sum, [, bytes]) => sum + bytes, 0)
+  const [largest] = sizes.toSorted(([, a], [, b]) => b - a)
+  const what = largest === undefined ? '' : `; the largest is ${largest[0]} with ${largest[1]}`
+  return `the annotations of the Node have ${total} of ${maxAnnotationBytes} bytes${what}`
+}
+
+const textPrefixes = [reasonKey(''), reasonsKey('')]
+const isText = (key: string): boolean => key === hostKey || textPrefixes.some((prefix) => key.startsWith(prefix))
+
+const stateKeys = [nodeStateKey, journalKey, statusKey, versionKey]
+
+const bytesOf = (key: string, value: string): number => Buffer.byteLength(key) + Buffer.byteLength(value)
+
+function bytesAfter(current: Readonly<Record<string, string>>, change: Annotations): number {
+  const after = { ...current, ...change }
+  return Object.entries(after).reduce((sum, [key, value]) => sum + (value === null ? 0 : bytesOf(key, value)), 0)
+}
+
+/** The Skyhooks whose states the change makes longer, those that need most room first. */
+function byGrowth(current: Readonly<Record<string, string>>, change: Annotations): readonly string[] {
+  const growths = new Map<string, number>()
+  for (const keyOf of stateKeys) {
+    const prefix = keyOf('')
+    for (const [key, value] of Object.entries(change)) {
+      if (!key.startsWith(prefix) || value === null) continue
+      const before = current[key]
+      const growth = bytesOf(key, value) - (before === undefined ? 0 : bytesOf(key, before))
+      const skyhook = key.slice(prefix.length)
+      growths.set(skyhook, (growths.get(skyhook) ?? 0) + growth)
+    }
+  }
+  return [...growths].toSorted(([, a], [, b]) => b - a).flatMap(([skyhook, growth]) => (growth > 0 ? [skyhook] : []))
+}
