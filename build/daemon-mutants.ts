@@ -196,6 +196,8 @@ export const mutants: readonly Mutant[] = [
   ),
   interrupts('an outcome is forgotten', "if (latest && latest.state !== 'running') return", ''),
   interrupts('all services fail with one', 'failedServices.push(service)', 'failedServices.push(...services)'),
+  interrupts('a refusal ends no interrupt', 'if (outcome) observations.set(run.id, outcome)', ''),
+  interrupts('a silence ends the interrupt', 'if (passingReasons.has(reason)) return undefined', ''),
   evictions('a forced eviction needs no permission', 'if (isForced && mayDelete)', 'if (isForced)'),
   evictions('every eviction deletes', 'if (isForced && mayDelete)', 'if (mayDelete)'),
   evictions('each refusal starts over', "previous?.state === 'blocked' ? previous.sinceMs : nowMs", 'nowMs'),

@@ -19,11 +19,22 @@ export const environmentSizeProblem = (bytes: number): string | undefined =>
 /** What a variable takes of that. */
 export const environmentBytes = (name: string, value: string): number => Buffer.byteLength(name + value) + 2
 
-/** `$(NAME)` of variables known so far, `$$` for `$`; a reference to anything else stays as written. */
+/** Far above what any host takes: a text of 128 KiB can name a variable of 128 KiB 26,000 times. */
+const maxExpandedLength = 1 << 20
+
+/**
+ * `$(NAME)` of variables known so far, `$$` for `$`; a reference to anything else stays as written. What is longer than
+ * any host takes ends somewhere beyond that.
+ */
 export function expandVariables(text: string, values: ReadonlyMap<string, string>): string {
-  return text.replace(/\$(?:\$|\(([^)]*)\))/g, (written, name: string | undefined) =>
-    name === undefined ? '$' : (values.get(name) ?? written),
-  )
+  let expanded = ''
+  let end = 0
+  for (const { 0: written, 1: name, index } of text.matchAll(/\$(?:\$|\(([^)]*)\))/g)) {
+    expanded += text.slice(end, index) + (name === undefined ? '$' : (values.get(name) ?? written))
+    end = index + written.length
+    if (expanded.length > maxExpandedLength) return expanded
+  }
+  return expanded + text.slice(end)
 }
 
 /** `index`: of the variable; undefined: all of them together. */

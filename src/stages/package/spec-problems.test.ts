@@ -40,6 +40,11 @@ const impossible: readonly (readonly [name: string, spec: PackageSpec, message: 
     /^packages\.a\.env\[1\]\.value: BOTH is 204805 bytes long/,
   ],
   [
+    'a variable that would be gigabytes',
+    env({ name: 'HALF', value: kilobytes(100) }, { name: 'ALL', value: '$(HALF)'.repeat(18_000) }),
+    /^packages\.a\.env\[1\]\.value: ALL is 11\d{5} bytes long/,
+  ],
+  [
     'many long variables',
     env(...Array.from({ length: 12 }, (_, index) => ({ name: `V${index}`, value: kilobytes(120) }))),
     /^packages\.a\.env: is 147\d{4} bytes long in all; at most 1400000 fit/,
