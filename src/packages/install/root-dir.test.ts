@@ -243,7 +243,7 @@ describe('a file of several packages', () => {
     expect(await installOther()).toEqual({
       outcome: 'copied',
       files: 2,
-      disputes: [{ owner: 'demo/tuning', paths: ['/etc/shared.conf'] }],
+      disputes: [{ owner: ['demo', 'tuning'].join('/'), paths: ['/etc/shared.conf'] }],
     })
     expect(await install()).toEqual({ outcome: 'unchanged' })
     expect(await read('etc/shared.conf')).toBe('of the other')
