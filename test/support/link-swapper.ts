@@ -1,7 +1,7 @@
 /**
  * Another user of a host: in folders of its own it exchanges whatever appears for links, as fast as it can, until a
- * file tells it to stop. Arguments: the file, what the links lead to (a file and a folder), and the folders. It prints a
- * line when it starts, and at the end how often it exchanged something.
+ * file tells it to stop. Arguments: the file, what the links lead to (a file and a folder), and the folders. It prints
+ * a line when it starts, and at the end how often it exchanged something.
  */
 import { existsSync, lstatSync, readdirSync, renameSync, rmSync, symlinkSync, linkSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'

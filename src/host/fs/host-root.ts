@@ -237,7 +237,11 @@ function createRoot(root: string, walk: Walk, random: Random): HostRoot {
       return await atEntry(prefix, async (entry, place) => {
         const made = await mkdtemp(entry)
         const folder = await open(made, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW)
-        await folder.chmod(mode).finally(() => folder.close())
+        try {
+          await folder.chmod(mode)
+        } finally {
+          await folder.close()
+        }
         return `${place.path}${made.slice(entry.length)}`
       })
     },

@@ -28,7 +28,8 @@ export function assertTrustedLink(path: string, link: Owned, folder: Owned): voi
     ? `its folder belongs to uid ${folder.uid} and has mode ${modeText(folder)}`
     : `it belongs to uid ${link.uid}`
   throw new UntrustedLinkError(
-    `${path} is a link that other users of the host can make (${owner}): remove it, or give link and folder to root alone`,
+    `${path} is a link that other users of the host can make (${owner}): ` +
+      'remove it, or give link and folder to root alone',
   )
 }
 

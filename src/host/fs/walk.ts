@@ -29,15 +29,15 @@ export type Place = {
   /** Why nothing can be there: a folder above is missing, or is none. */
   readonly missing: NodeJS.ErrnoException | undefined
   /** An error that names the entry as the host does, instead of as this process sees it. */
-  named(error: unknown): unknown
-  close(): Promise<void>
+  readonly named: (error: unknown) => unknown
+  readonly close: () => Promise<void>
 }
 
 export type Walk = {
   /** Rejects with ELOOP, UntrustedLinkError, errors of the disk, and ENOTDIR below what is no folder. */
-  to(path: string, last: Last): Promise<Place>
+  readonly to: (path: string, last: Last) => Promise<Place>
   /** Opens a folder, not through a link, and hands on where it is for this process meanwhile. */
-  inFolder<T>(at: string, use: (at: string) => Promise<T>): Promise<T>
+  readonly inFolder: <T>(at: string, use: (at: string) => Promise<T>) => Promise<T>
 }
 
 /** Follows no link that another user of the host can have made. `root` is where the host's `/` is, without a slash. */

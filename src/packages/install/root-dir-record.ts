@@ -96,7 +96,7 @@ export async function readRootDirRecords(host: HostRoot, exceptFile?: string): P
 }
 
 /** The record that goes on owning what the other one made and this one lists, too. */
-export function inherited(heir: RootDirRecord, left: RootDirRecord): RootDirRecord {
+export function withHeritage(heir: RootDirRecord, left: RootDirRecord): RootDirRecord {
   const made = new Set(left.files.filter(({ wasThere }) => !wasThere).map(({ path }) => path))
   const used = new Set([...heir.folders, ...(heir.foundFolders ?? [])])
   for (const { path } of heir.files)

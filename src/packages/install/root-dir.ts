@@ -19,7 +19,7 @@ import { withLock } from '../keyed-mutex.ts'
 import { areAllThere, type CopyPlan, type CopyStep, planCopy } from './root-dir-plan.ts'
 import {
   disputedPaths,
-  inherited,
+  withHeritage,
   listRootDirRecords,
   newRootDirRecord,
   readRootDirRecords,
@@ -56,7 +56,8 @@ export async function installRootDir(
     try {
       return await install(host, packageDir, recordFile)
     } catch (error) {
-      if (error instanceof UntrustedLinkError) return { outcome: 'conflict', problems: [error.message] } // made meanwhile
+      // made since the plan
+      if (error instanceof UntrustedLinkError) return { outcome: 'conflict', problems: [error.message] }
       throw error
     }
   })
@@ -153,7 +154,7 @@ async function fateOf(host: HostRoot, file: RecordedFile): Promise<'removed' | '
 async function passOn(host: HostRoot, recordFile: string, record: RootDirRecord): Promise<ReadonlyMap<string, string>> {
   const owners = new Map<string, string>()
   for (const { file, owner, record: heir } of await readRootDirRecords(host, recordFile)) {
-    const next = inherited(heir, record)
+    const next = withHeritage(heir, record)
     if (JSON.stringify(next) !== JSON.stringify(heir)) await writeRootDirRecord(host, file, next)
     for (const path of [...next.files.map(({ path }) => path), ...next.folders]) owners.set(path, owner)
   }

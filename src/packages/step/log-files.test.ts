@@ -106,7 +106,7 @@ describe('old logs', () => {
     await mkdir(join(folder, '/var/lib/skyhook/.agent'), { recursive: true })
     const claim = async (name: string, second: number) =>
       await claimLogFiles(host, dir, 'a.sh', at + second * 1000, { skyhook: 'demo', package: name })
-    const quiet = await Promise.all([1, 2].map(async (second) => await claim('quiet', second)))
+    const first = await Promise.all([1, 2].map(async (second) => await claim('quiet', second)))
     for (let second = 10; second < 17; second++) await put(`${dir}/a.sh-${stamp(second)}.log`)
     for (let second = 20; second < 28; second++) {
       await claim('noisy', second)
@@ -114,7 +114,7 @@ describe('old logs', () => {
     }
     const logs = (await list(dir)).filter((name) => name.endsWith('.log'))
     expect(logs).toHaveLength(12)
-    expect(quiet.every(({ stdout }) => logs.includes(stdout.slice(dir.length + 1)))).toBe(true)
+    expect(first.every(({ stdout }) => logs.includes(stdout.slice(dir.length + 1)))).toBe(true)
   })
 
   test('pruning works in the folder of a nested step and where there are no logs', async () => {

@@ -52,8 +52,8 @@ async function assertTrusted(host: HostRoot, folder: string, logRoot: string): P
   const stats = await host.stat(folder)
   if (stats && !isTrustedFolder(stats))
     throw new Error(
-      `other users of the host can change ${folder} (uid ${stats.uid}, mode ${modeText(stats)}), where systemd writes ` +
-        'the output of steps as root: give it to root alone',
+      `other users of the host can change ${folder} (uid ${stats.uid}, mode ${modeText(stats)}), ` +
+        'where systemd writes the output of steps as root: give it to root alone',
     )
   if (folder.length > logRoot.length && logRoot !== '/') await assertTrusted(host, posix.dirname(folder), logRoot)
 }
@@ -87,8 +87,8 @@ export async function removeTemporaryLogs(host: HostRoot, folders: HostFolders, 
 
 /**
  * Removes what is older than the newest five logs of a step path of each package, each with its `.err`, and `.err`
- * files whose log is missing (the operator leaves them). Logs that nobody is known to have written count as those of one
- * more package. Call it after a step ended. Files may vanish meanwhile.
+ * files whose log is missing (the operator leaves them). Logs that nobody is known to have written count as those of
+ * one more package. Call it after a step ended. Files may vanish meanwhile.
  */
 export async function pruneLogs(host: HostRoot, dir: string, stepPath: string): Promise<void> {
   const slash = stepPath.lastIndexOf('/')

@@ -17,7 +17,8 @@ test('packages that bring different contents for a file are told so, the later o
     packageOf('b', { '/etc/x.conf': '2', '/etc/y.conf': 'link x.conf', '/etc/same': '1' }),
   ]
   expect(messagesOf(packages)).toEqual([
-    'b: root_dir/etc/x.conf has other contents in a, and so have 1 more files: a host with both has those of the last stage',
+    'b: root_dir/etc/x.conf has other contents in a, and so have 1 more files: ' +
+      'a host with both has those of the last stage',
   ])
 })
 

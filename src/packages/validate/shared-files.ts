@@ -24,7 +24,9 @@ function findingOf(one: ExaminedPackage, other: ExaminedPackage): Finding | unde
     severity: 'warning',
     file: one.subject,
     pointer: '',
-    message: `root_dir${path} has other contents in ${other.subject}${others}: a host with both has those of the last stage`,
+    message:
+      `root_dir${path} has other contents in ${other.subject}${others}: ` +
+      'a host with both has those of the last stage',
     rule: 'root-dir/conflict',
     remedy: 'let one package bring the file, or give it another name in each',
   }

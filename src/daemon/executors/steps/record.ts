@@ -139,13 +139,13 @@ export function createStepRecords(ports: RecordPorts): StepRecords {
         'files of root_dir stay on the host: changed, there before, or of another package',
       )
     await publishChecks(skyhook, 'uninstall-check', checks)
-    if (hasTwin(skyhook, name, config)) return // flags and history are of both
+    if (hasSibling(skyhook, name, config)) return // flags and history are of both
     await removeStepFlags(root, dir, config)
     await recordVersion(root, dir, config.packageName, 'uninstalled', passedAtWallMs)
   }
 
   /** Another package of the Skyhook that is made from the same image, and is installed. */
-  function hasTwin(skyhook: string, name: string, { packageName, packageVersion }: PackageConfig): boolean {
+  function hasSibling(skyhook: string, name: string, { packageName, packageVersion }: PackageConfig): boolean {
     const { packages = {}, installedVersions = {} } = ownValue(ports.journal().skyhooks, skyhook) ?? {}
     return Object.values(packages).some(
       ({ name: other, work }) =>
