@@ -34,8 +34,8 @@ export type CordonChange = {
 }
 
 /**
- * What the journal knows of `before` for a Node that lost it. Undefined where the Node says by itself whether it would be
- * cordoned without us: another Node of this name, one whose cordon is lost too, and one that somebody cordoned since.
+ * What the journal knows of `before` for a Node that lost it. Undefined where the Node says by itself whether it would
+ * be cordoned without us: another Node of this name, one that lost its cordon too, one that somebody cordoned since.
  */
 export function recalledBefore(
   { unschedulable }: CordonState,
