@@ -34,17 +34,15 @@ export type CordonChange = {
 }
 
 /**
- * The state of a Node that lost `before`, with what the journal remembers of it. Another Node of this name, and one
- * that somebody cordoned since we saw it schedulable, say by themselves whether they would be cordoned without us.
+ * What the journal knows of `before` for a Node that lost it. Undefined where the Node says by itself whether it would
+ * be cordoned without us: another Node of this name, one that lost its cordon too, one that somebody cordoned since.
  */
-export function recalled(
-  state: CordonState,
+export function recalledBefore(
+  { unschedulable }: CordonState,
   held: HeldCordon | undefined,
   { isSameNode, lastSeen }: { readonly isSameNode: boolean; readonly lastSeen: boolean | undefined },
-): CordonState {
-  const isCordonedSince = lastSeen === false && state.unschedulable
-  if (state.before !== undefined || held?.before === undefined || !isSameNode || isCordonedSince) return state
-  return { ...state, before: held.before }
+): boolean | undefined {
+  return isSameNode && unschedulable && lastSeen !== false ? held?.before : undefined
 }
 
 /**

@@ -167,7 +167,7 @@ describe('what is written for a cordon, by what the Node shows and the journal r
       { uid: 'other' },
       'on',
       { unschedulable: true, [mark]: 'true', [cordonedBeforeKey]: 'false' },
-      held,
+      { skyhooks: ['s'] },
     ],
     [
       'a lost cordon that stays comes back',
@@ -175,7 +175,7 @@ describe('what is written for a cordon, by what the Node shows and the journal r
       { uid: 'other' },
       'as-is',
       { unschedulable: true, [mark]: 'true', [cordonedBeforeKey]: 'false' },
-      held,
+      { skyhooks: ['s'] },
     ],
     ['a lost cordon that goes is forgotten', held, { uid: 'other' }, 'off', {}, undefined],
     [
@@ -216,7 +216,7 @@ describe('what is written for a cordon, by what the Node shows and the journal r
       { uid: 'other', unschedulable: true },
       'on',
       { [mark]: 'true', [cordonedBeforeKey]: 'true' },
-      heldOfAdministrator,
+      { skyhooks: ['s'] },
     ],
     [
       'a cordon that is given back is forgotten',

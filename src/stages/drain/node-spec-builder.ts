@@ -4,7 +4,7 @@ import type { Journal } from '../../schemas/journal.ts'
 import {
   cordonAfterExternalChange,
   cordonFor,
-  recalled,
+  recalledBefore,
   uncordonFor,
   type CordonChange,
   type CordonState,
@@ -36,6 +36,8 @@ export class NodeSpecBuilder {
   readonly #isPending: boolean
   /** Skyhooks whose work has the cordon: the Node showed their marks, and they have not given it back. */
   readonly #held: Set<string>
+  /** `before` of a Node that may have lost it. */
+  readonly #recalled: boolean | undefined
   #state: CordonState
   #isTaintUntouched = false
   #cordonRetriesMs: readonly number[]
@@ -45,7 +47,9 @@ export class NodeSpecBuilder {
     const { nodeUid, cordon: held, lastSeenUnschedulable, cordonPending } = snapshot.journal
     const isSameNode = snapshot.node.metadata.uid === nodeUid
     this.#held = new Set(held?.skyhooks)
-    this.#state = recalled(cordonState(snapshot.node), held, { isSameNode, lastSeen: lastSeenUnschedulable })
+    const shown = cordonState(snapshot.node)
+    this.#recalled = recalledBefore(shown, held, { isSameNode, lastSeen: lastSeenUnschedulable })
+    this.#state = { ...shown, before: shown.before ?? this.#recalled }
     this.#hadMarks = this.#state.marks.size > 0
     this.#cordonRetriesMs = snapshot.journal.cordonRetriesAtMs ?? []
     const { unschedulable, marks } = this.#state
@@ -130,13 +134,15 @@ export class NodeSpecBuilder {
       ...(this.#state.unschedulable !== wasUnschedulable && { unschedulable: this.#state.unschedulable }),
       ...(taint && { taints: taint.taints }),
     }
+    // of a Node without marks, nothing that is only about to be written: somebody may cordon it before
+    const heldBefore = this.#hadMarks ? before : this.#recalled
     const retries = hasMarks ? this.#recentCordonRetries() : []
     const journalFields = {
       ...(hasMarks && { lastSeenUnschedulable: this.#state.unschedulable }),
       ...(hasMarks && this.#state.unschedulable !== wasUnschedulable && { cordonPending: true as const }),
       ...(retries.length > 0 && { cordonRetriesAtMs: retries }),
       ...(this.#held.size > 0 && {
-        cordon: { skyhooks: [...this.#held].toSorted(), ...(before !== undefined && { before }) },
+        cordon: { skyhooks: [...this.#held].toSorted(), ...(heldBefore !== undefined && { before: heldBefore }) },
       }),
       ...((this.#required.length > 0 || isTaintDue) && { runtimeRequired: true as const }),
     }
