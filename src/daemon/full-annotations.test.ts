@@ -68,6 +68,7 @@ test('the largest annotation is named in the log where the Node cannot be writte
   await life.apply(interrupted)
   const isNamed = (): boolean => life.lines.some((line) => JSON.stringify(line).includes('example.com/huge'))
   await life.until(isNamed, 120_000)
+  expect(bytesOf(annotationsOf(life))).toBeLessThanOrEqual(limitBytes)
 })
 
 test('a Node without room is written again as soon as there is some', async () => {
@@ -79,6 +80,7 @@ test('a Node without room is written again as soon as there is some', async () =
   const body = { metadata: { annotations: { 'example.com/huge': null } } }
   await life.admin.json('PATCH', `${nodesPath}/n1`, { body, contentType: merge })
   await life.until(() => life.status() === 'complete', 300_000)
+  expect(life.steps()).toContain('tuned apply')
 })
 
 /** Beside `s`, which is at work; it comes before it. */
@@ -88,9 +90,12 @@ async function applyAnother({ admin }: SampleLife, packages: object): Promise<vo
   await admin.json('POST', `/apis/${skyhookTypeMeta.apiVersion}/skyhooks`, { body })
 }
 
-async function untilFree(life: SampleLife): Promise<void> {
+/** Its slots that are left. */
+async function untilFree(life: SampleLife): Promise<readonly string[]> {
   await life.until(() => life.status() === 'complete' && !isCordoned(life), 120_000)
-  await life.until(() => !slots(life).some((name) => name.startsWith('s-')), 60_000)
+  const own = (): readonly string[] => slots(life).filter((name) => name.startsWith('s-'))
+  await life.until(() => own().length === 0, 60_000)
+  return own()
 }
 
 test('a Skyhook about whose image a registry says 300 KB holds up no other one', async () => {
@@ -98,7 +103,7 @@ test('a Skyhook about whose image a registry says 300 KB holds up no other one',
   await life.apply(interrupted)
   await life.until(() => isCordoned(life))
   await applyAnother(life, { p: packageSpec('huge') })
-  await untilFree(life)
+  expect(await untilFree(life)).toEqual([])
   await life.until(() => annotationsOf(life)['skyhook.nvidia.com/reason_other']?.includes('plan9/vax') === true, 60_000)
 })
 
@@ -113,6 +118,6 @@ test('a Skyhook whose own state has no room holds up no other one', async () => 
     life,
     Object.fromEntries(Array.from({ length: 64 }, (_, at) => [`p${at}`, { version: '1.0.0', image }])),
   )
-  await untilFree(life)
+  expect(await untilFree(life)).toEqual([])
   await life.until(() => JSON.stringify(life.lines).includes('Too long'), 60_000)
 })

@@ -6,15 +6,17 @@
  * a secret must not keep it from being found: secrets are looked for in text that is clean.
  */
 
-/** Of seven bits: cursor, color and the like; titles, links and the clipboard, with their end; character sets. */
-const sequence = String.raw`\u001B(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\u0007\u001B\u0080-\u009F\r\n]*(?:\u0007|\u001B\\)|[()][0-2AB])`
+/** Of titles, links and the clipboard, without their end. */
+const openString = String.raw`[\]PX^_][^\u0007\u001B\u0080-\u009F\r\n]*`
+/** Of seven bits: cursor, color and the like; strings with their end; character sets. */
+const sequence = String.raw`\u001B(?:\[[0-?]*[ -/]*[@-~]|${openString}(?:\u0007|\u001B\\)|[()][0-2AB])`
 /** C0 but tabs and line ends, C1, direction, without a shape, halves of characters. */
 const single = String.raw`(?![\t\n\r])[\p{Cc}\p{Cf}\p{Cs}\p{Default_Ignorable_Code_Point}]`
 /** Of a carriage return before a line feed one line end remains. */
 const removedPattern = new RegExp(`${sequence}|${single}|\\r(?=(?:${sequence}|${single})*\\n)`, 'gu')
 const harmlessPattern = /^[\t\n -~]*$/
 /** Begins a sequence whose end may follow in the next piece of a text. */
-const openSequencePattern = /\u001B(?:\[[0-?]*[ -/]*|[\]PX^_][^\u0007\u001B\u0080-\u009F\r\n]*\u001B?|[()])?$/
+const openSequencePattern = new RegExp(String.raw`\u001B(?:\[[0-?]*[ -/]*|${openString}\u001B?|[()])?$`)
 
 /** What `plainText` removes of a text, in order. Everything else keeps its place. */
 export const removedFrom = (text: string): Iterable<RegExpExecArray> =>

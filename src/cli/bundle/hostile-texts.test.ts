@@ -23,9 +23,9 @@ test('contents of configuration files are left out of messages that quote them',
 })
 
 test('words of the agents stay where a variable has the same value', () => {
-  const words = [...stageNames, ...nodeStatuses, 'StepFailed']
-  const env = words.map((value, at) => ({ name: `V${at}`, value }))
+  const values = [...stageNames, ...nodeStatuses, 'StepFailed']
+  const env = values.map((value, at) => ({ name: `V${at}`, value }))
   const spec = { packages: { p: { env } } }
   const { text } = createRedactor({ literals: literalsOf([{ spec }], new Set()) })
-  for (const word of words) expect(text(`{"stage":"${word}"}`)).toBe(`{"stage":"${word}"}`)
+  for (const value of values) expect(text(`{"stage":"${value}"}`)).toBe(`{"stage":"${value}"}`)
 })

@@ -116,7 +116,7 @@ const isConfiguration = (value: Readonly<Record<string, unknown>>): boolean =>
   Object.values(value).every((content) => typeof content === 'string') && !('name' in value && 'defaultMode' in value)
 
 /** What agents write into annotations: a value that is the same would make them unreadable. */
-const ownWords: ReadonlySet<string> = new Set([
+const ownValues: ReadonlySet<string> = new Set([
   ...stageNames,
   ...stageNames.map((stage) => `${stage}-check`),
   ...entryStates,
@@ -131,7 +131,7 @@ const ownWords: ReadonlySet<string> = new Set([
  */
 export function literalsOf(objects: readonly unknown[], names: ReadonlySet<string>): ReadonlySet<string> {
   const found = new Set<string>()
-  const isLiteral = (text: string): boolean => !names.has(text) && !ownWords.has(text)
+  const isLiteral = (text: string): boolean => !names.has(text) && !ownValues.has(text)
   const visit = (value: unknown): void => {
     if (Array.isArray(value)) for (const one of value) visit(one)
     if (!isObject(value)) return

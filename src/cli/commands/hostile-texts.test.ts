@@ -135,19 +135,19 @@ const textLines = [
 /** What fits on some screens. */
 const maxOutputLength = 96 * 1024
 
-describe.each(textLines)('the text of "%s"', (line) => {
-  test('has no effect on a terminal', async () => {
+describe.each(textLines)('"%s" as text', (line) => {
+  test(`the text of "${line}" has no effect on a terminal`, async () => {
     const { stdout, stderr } = await (await hostileCluster(controls)).run(`kubectl skyhook ${line}`)
     expect(effectsOf(stdout + stderr)).toEqual([])
     expect(stdout + stderr).not.toBe('')
   })
 
-  test('is bounded', async () => {
+  test(`the text of "${line}" is bounded`, async () => {
     const { stdout, stderr } = await (await hostileCluster(endless)).run(`kubectl skyhook ${line}`)
     expect((stdout + stderr).length).toBeLessThan(maxOutputLength)
   })
 
-  test('has no effect where the API server answers with an error', async () => {
+  test(`the text of "${line}" has no effect where the API server answers with an error`, async () => {
     const cluster = await exampleCluster()
     cluster.tool.answer(
       () => true,
@@ -161,17 +161,20 @@ describe.each(textLines)('the text of "%s"', (line) => {
   })
 })
 
-describe.each(['events', 'logs tuning --node n2', 'history tuning --node n2', 'explain tuning n2'])('"%s"', (line) => {
-  test('keeps each character in a document, in a form without effect', async () => {
-    const cluster = await hostileCluster(controls)
-    for (const format of ['json', 'yaml'] as const) {
-      const { stdout } = await cluster.run(`kubectl skyhook ${line} -o ${format}`)
-      expect(effectsOf(stdout)).toEqual([])
-      const document: unknown = format === 'json' ? JSON.parse(stdout) : parse(stdout)
-      expect(JSON.stringify(document)).toContain(JSON.stringify(controls).slice(1, -1))
-    }
-  })
-})
+describe.each(['events', 'logs tuning --node n2', 'history tuning --node n2', 'explain tuning n2'])(
+  '"%s" as a document',
+  (line) => {
+    test(`the document of "${line}" keeps each character, in a form without effect`, async () => {
+      const cluster = await hostileCluster(controls)
+      for (const format of ['json', 'yaml'] as const) {
+        const { stdout } = await cluster.run(`kubectl skyhook ${line} -o ${format}`)
+        expect(effectsOf(stdout)).toEqual([])
+        const document: unknown = format === 'json' ? JSON.parse(stdout) : parse(stdout)
+        expect(JSON.stringify(document)).toContain(JSON.stringify(controls).slice(1, -1))
+      }
+    })
+  },
+)
 
 test('what completes a name has no effect on a terminal', async () => {
   const cluster = await hostileCluster(controls)

@@ -18,19 +18,19 @@ function outputOf(write: (output: ReturnType<typeof createTextOutput>) => void):
 }
 
 test.each(Object.entries(hostileTexts))('text reaches a terminal without effect, in lines that end: %s', (_, text) => {
-  const written = outputOf(({ write }) => write(`${text}\n`))
+  const written = outputOf((output) => output.write(`${text}\n`))
   expect(effectsOf(written)).toEqual([])
   expect(Math.max(...written.split('\n').map(({ length }) => length))).toBeLessThanOrEqual(16 * 1024)
 })
 
 test('a screen begins with a terminal that is cleared, and nothing else of it has an effect', () => {
-  const written = outputOf(({ screen }) => screen('a\u001B[2Jb\n'))
+  const written = outputOf((output) => output.screen('a\u001B[2Jb\n'))
   expect(written).toBe('\u001B[H\u001B[Jab\n')
 })
 
 test('a document keeps all characters', () => {
   const text = Object.values(controls).join('x')
-  const written = outputOf(({ document }) => document(`${JSON.stringify({ text })}\n`))
+  const written = outputOf((output) => output.document(`${JSON.stringify({ text })}\n`))
   expect([effectsOf(written), JSON.parse(written)]).toEqual([[], { text }])
 })
 

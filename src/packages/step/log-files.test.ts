@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { systemRandom } from '../../daemon/platform/system-clock.ts'
 import { createHostRoot, type HostRoot } from '../../host/fs/host-root.ts'
 import { failureTail, tailOf } from './log-tail.ts'
-import { maskSecrets } from './mask.ts'
+import { createMask } from './mask.ts'
 import { claimLogFiles, packageLogDir, pruneLogs } from './log-files.ts'
 
 const config = { packageName: 'shellscript', packageVersion: '1.1.1', expectedConfigFiles: [], modes: {} }
@@ -189,6 +189,6 @@ describe('masking', () => {
     ['1 on true', ['1', 'on', ''], '1 on true'],
     ['nothing', [], 'nothing'],
   ])('masking turns %j with the secrets %j into %j', (text, secrets, masked) => {
-    expect(maskSecrets(text, secrets)).toBe(masked)
+    expect(createMask(secrets).mask(text)).toBe(masked)
   })
 })

@@ -20,10 +20,6 @@ export type Mask = {
 export const createMask = (secrets: readonly string[], minChars = minMaskedSecretChars, instead = '***'): Mask =>
   maskOf(partsOf(secrets.map(plainText), minChars), instead)
 
-/** The text, cleaned and with every secret value, and every line of a secret of several lines, replaced by `***`. */
-export const maskSecrets = (text: string, secrets: readonly string[]): string =>
-  createMask(secrets).mask(plainText(text))
-
 function partsOf(secrets: readonly string[], minChars: number): readonly string[] {
   const trimmed = (secret: string): string => (secret.trim().length < minChars ? secret : secret.trim())
   const parts = secrets.flatMap((secret) => [trimmed(secret), ...secret.split('\n').map((line) => line.trim())])

@@ -76,8 +76,8 @@ const saysAnything: readonly (readonly [who: string, arrange: (node: NodeSimulat
   ],
 ]
 
-describe.each(saysAnything)('%s', (_, arrange) => {
-  test.each(Object.entries(hostileTexts))('may say %s', (_, text) => {
+describe.each(saysAnything)('what %s says', (who, arrange) => {
+  test.each(Object.entries(hostileTexts))(`${who} may say %s, and the Node has room`, (_, text) => {
     const node = new NodeSimulator()
     node.apply('s', { packages: { a: pkg('1.0.0') } })
     arrange(node, text)

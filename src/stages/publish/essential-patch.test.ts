@@ -67,12 +67,12 @@ describe('the action that writes a change', () => {
     expect(action).toEqual({ do: 'publish', key: 'publish', patch, computedFrom: '7' })
   })
 
-  test('after a refusal what matters goes under another key, which does not wait', () => {
+  test('what matters goes under another key after a refusal, and does not wait', () => {
     const action = publishAction({ node: nodeWith({}), failures: new Map([['publish publish', refused]]) }, patch)
     expect(action).toMatchObject({ key: 'publish without texts', patch: { annotations: {}, unschedulable: false } })
   })
 
-  test('after a refusal the whole is tried again where nothing but texts is left', () => {
+  test('the whole is tried again after a refusal where nothing but texts is left', () => {
     const texts = patchOf({ [reasonKey('s')]: 'why' })
     const action = publishAction({ node: nodeWith({}), failures: new Map([['publish publish', refused]]) }, texts)
     expect(action).toMatchObject({ key: 'publish', patch: texts })
