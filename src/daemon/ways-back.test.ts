@@ -398,8 +398,8 @@ function isLasting(life: SampleLife): boolean {
 const ofInterrupts = /\/interrupts|\/pods|^bus (?!.*step)/
 
 /**
- * A thorough search (`SEARCH=all`) takes all of them, in minutes. A sample has each call of an interrupt, every tenth of
- * the others, and of the kinds of errors one by turns.
+ * A thorough search (`SEARCH=all`) takes all of them, in minutes. A sample has each call of an interrupt, every tenth
+ * of the others, and of the kinds of errors one by turns.
  */
 function casesOf(calls: readonly Omit<Case, 'kind'>[]): readonly Case[] {
   const isOfInterrupt = ({ phase, call }: (typeof calls)[number]): boolean =>
