@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { maskSecrets } from './mask.ts'
+import { createMask } from './mask.ts'
 import { createOutputReader, endOf, initialCursor, type OutputCursor } from './output-reader.ts'
 
 /** The lines of each read, and at last those of the end. */
@@ -70,7 +70,8 @@ describe('long lines', () => {
 test('output is masked the same in every two and three pieces as at once', () => {
   const secrets = ['token1', key, 'n1\nto', 'aaab']
   const text = `a token1 b\n${key}aaaab tok${'token1'.repeat(2)}\n-----BEGIN KEY-----\nab\n\nn1\ntoken1\nend token`
-  const atOnce = maskSecrets(text, secrets)
+  const atOnce = createMask(secrets)
+    .mask(text)
     .split('\n')
     .map((line) => line.trimEnd())
     .filter((line) => line !== '')
