@@ -78,10 +78,16 @@ function dropped({ offset, dropUntil }: OutputCursor, raw: Buffer, mask: Mask): 
   return { offset: offset + raw.length - kept.length, pending: kept, dropUntil }
 }
 
-/** How much of the text may be handed on: whole lines, or pieces of a very long one, but no half of a secret. */
-function cutOf({ text, bytes }: CleanOutput, mask: Mask): number {
+/** How much of the text may be handed on. */
+function cutOf(output: CleanOutput, mask: Mask): number {
+  const cut = wholeTo(output.text, mask)
   // whoever fills the gaps of a secret with so much does not print it by mistake
-  if (bytes > maxHeldBytes + 2 * mask.longestBytes) return text.length
+  const isTooMuch = output.bytes - output.byteOf(cut) > maxHeldBytes + 2 * mask.longestBytes
+  return isTooMuch ? output.text.length : cut
+}
+
+/** Whole lines, or pieces of a very long one, but no half of a secret. */
+function wholeTo(text: string, mask: Mask): number {
   let cut = lineStart(text, text.length)
   const isTooLong = text.length - cut > maxLineChars
   if (isTooLong) cut = text.length
