@@ -55,14 +55,18 @@ const ownNamespace = {
   metadata: { name: namespace, labels: { 'pod-security.kubernetes.io/enforce': 'privileged' } },
 }
 
-/** Labels by which helm finds its own objects. */
+/** Labels by which helm finds its own objects, and what it is told about them. */
 function withoutHelm(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutHelm)
   if (typeof value !== 'object' || value === null) return value
   const kept = Object.entries(value).filter(
-    ([key]) => key !== 'helm.sh/chart' && key !== 'app.kubernetes.io/managed-by',
+    ([key]) => !key.startsWith('helm.sh/') && key !== 'app.kubernetes.io/managed-by',
   )
-  return Object.fromEntries(kept.map(([key, item]) => [key, withoutHelm(item)]))
+  return Object.fromEntries(
+    kept
+      .map(([key, item]) => [key, withoutHelm(item)] as const)
+      .filter(([key, item]) => key !== 'annotations' || Object.keys(item as object).length > 0),
+  )
 }
 
 const header = (content: string): string => `\
