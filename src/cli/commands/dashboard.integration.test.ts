@@ -27,18 +27,18 @@ test('an archive is served without a kubeconfig and without any request to a clu
   const entered = await fetch(href)
   const cookie = entered.headers.get('set-cookie')?.split(';')[0] ?? ''
   const ask = async (path: string, rest: RequestInit = {}) =>
-    await fetch(`${origin}${path}`, { ...rest, headers: { cookie, origin } })
-  const events = (await ask('/api/events')).body?.getReader()
+    await fetch(new URL(path, href), { ...rest, headers: { cookie, origin } })
+  const events = (await ask('api/events')).body?.getReader()
   let text = ''
   while (!text.includes('event: nodes')) text += Buffer.from((await events?.read())?.value ?? []).toString()
   await events?.cancel()
   expect(text).toContain(`"isLive":false,"file":${JSON.stringify(file)},"takenAtMs":1772366400000`)
   expect(text).toContain('"changed":[{"node":"n1","status":"unknown","reason":"AgentNotReady"')
-  expect(await (await ask('/api/node?skyhook=tuning&node=n1')).json()).toMatchObject({ nowMs: 1772366400000 })
+  expect(await (await ask('api/node?skyhook=tuning&node=n1')).json()).toMatchObject({ nowMs: 1772366400000 })
   const body = JSON.stringify({
-    text: ((await (await ask('/api/manifest?skyhook=tuning')).json()) as { text: string }).text,
+    text: ((await (await ask('api/manifest?skyhook=tuning')).json()) as { text: string }).text,
   })
-  expect(await (await ask('/api/plan', { method: 'POST', body })).json()).toMatchObject({ isRefused: false })
+  expect(await (await ask('api/plan', { method: 'POST', body })).json()).toMatchObject({ isRefused: false })
   ending.abort(new DOMException('ctrl-C', 'AbortError'))
   expect(await run).toBe(0)
 })
