@@ -87,8 +87,8 @@ export async function removeTemporaryLogs(host: HostRoot, folders: HostFolders, 
 
 /**
  * Removes what is older than the newest five logs of a step path of each package, each with its `.err`, and `.err`
- * files whose log is missing (the operator leaves them). Logs that nobody is known to have written count as those of
- * one more package. Call it after a step ended. Files may vanish meanwhile.
+ * files whose log is missing (the operator leaves them). A log of which no package is known, such as the operator's,
+ * stays while it is among the newest five of all. Call it after a step ended. Files may vanish meanwhile.
  */
 export async function pruneLogs(host: HostRoot, dir: string, stepPath: string): Promise<void> {
   const slash = stepPath.lastIndexOf('/')
@@ -97,13 +97,15 @@ export async function pruneLogs(host: HostRoot, dir: string, stepPath: string): 
   const logs = files.flatMap((file) => parseLogName(file, stepPath.slice(slash + 1)) ?? []).sort(newestFirst)
   const owners = await readLogOwners(host)
   const keptOrders = new Set<string>()
-  const counts = new Map<string | undefined, number>()
+  const counts = new Map<string, number>()
+  let newer = 0
   for (const { file, order, isError } of logs) {
     if (isError) continue
     const owner = owners.get(`${folder}/${file}`)
-    const count = (counts.get(owner) ?? 0) + 1
-    counts.set(owner, count)
-    if (count <= maxLogsPerStep) keptOrders.add(order)
+    const newerOfOwner = owner === undefined ? newer : (counts.get(owner) ?? 0)
+    if (newerOfOwner < maxLogsPerStep) keptOrders.add(order)
+    if (owner !== undefined) counts.set(owner, newerOfOwner + 1)
+    newer++
   }
   const gone = logs.filter(({ order }) => !keptOrders.has(order))
   for (const { file } of gone) await host.remove(`${folder}/${file}`)
