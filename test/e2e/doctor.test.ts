@@ -125,7 +125,7 @@ describe('doctor', () => {
     const before = await host.list('/var/lib/skyhook')
     const start = ['env', 'LD_LIBRARY_PATH=/var/tmp', '/var/tmp/node', '/var/tmp/kubectl-skyhook']
     const ended = { code: 0, stdout: await host.exec(...start, 'doctor', '--host', '-o', 'json'), stderr: '' }
-    expect(itemsOf(ended).map(({ check }) => check)).toEqual(['host', 'bus', 'memory', 'disk', 'journal'])
+    expect(itemsOf(ended).map(({ check }) => check)).toEqual(['host', 'bus', 'memory', 'disk', 'journal', 'files'])
     expect(findingsOf(ended)).toEqual([])
     expect(itemsOf(ended).find(({ check }) => check === 'host')?.about).toMatch(/^node-1, Debian .*, systemd \d+/)
     expect(itemsOf(ended).find(({ check }) => check === 'journal')?.about).toBe('readable')

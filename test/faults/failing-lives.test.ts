@@ -30,6 +30,8 @@ const unreportedFiles: Readonly<Record<string, RegExp>> = {
   'a published record that nothing reads: the log says it': /flags\/START$/,
   'how earlier steps ended, which only people read: the log says it':
     /^(readText|writeFile) .*\/\.agent\/ended-steps\.json$/,
+  'whose a log is, which only the pruning of logs reads: it counts as the log of no known package':
+    /^writeFile .*\/\.agent\/step-logs\.json$/,
   'steady time of the next agent, whose waits start over without it: the log says it':
     /^(readText|writeFile) \/run\/skyhook\/steady-time$|^makeFolder \/run\/skyhook$/,
   'the count of crashes, without which the agent does not stand down: the log says it':
