@@ -11,7 +11,11 @@ const metadata = (name: string, resourceVersion: number) => ({
   uid: name,
   resourceVersion: String(resourceVersion),
 })
-const labels = { 'skyhook.nvidia.com/name': 'demo', 'skyhook.nvidia.com/slot-kind': 'slot' }
+const labels = {
+  'skyhook.nvidia.com/name': 'demo',
+  'skyhook.nvidia.com/scope': '01234567',
+  'skyhook.nvidia.com/slot-kind': 'slot',
+}
 
 function slot(type: Version['type'], index: number, resourceVersion: number): Version {
   const object = {
