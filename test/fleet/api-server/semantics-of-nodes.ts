@@ -186,6 +186,13 @@ export const semanticsOfNodes: readonly Step[] = [
     body: { metadata: { annotations: { big: '\u00E4'.repeat(131_071) } } },
     expected: '422 Invalid',
   },
+  {
+    title: 'they are refused beside a change of the spec as well',
+    request: `PATCH ${nodes}/n2`,
+    contentType: strategic,
+    body: { metadata: { annotations: { big: '\u00E4'.repeat(131_071) } } },
+    expected: '422 Invalid',
+  },
   { title: 'a Node is deleted', request: `DELETE ${nodes}/n2`, expected: '200' },
   {
     title: 'a page shows its version also after a deletion',
