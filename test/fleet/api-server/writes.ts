@@ -168,7 +168,12 @@ function refuseLargeAnnotations(resource: Resource, { name, annotations = {} }: 
   if (bytes <= maxAnnotationBytes) return
   const message = `Too long: may not be more than ${maxAnnotationBytes} bytes`
   const cause = { reason: 'FieldValueTooLong', message, field: 'metadata.annotations' }
-  throw refuse.invalid(resource, name, Array<typeof cause>(isStatus ? 3 : 4).fill(cause), 'kind')
+  throw refuse.invalid(
+    resource,
+    name,
+    Array.from({ length: isStatus ? 3 : 4 }, () => cause),
+    'kind',
+  )
 }
 
 type DeleteOptions = {
