@@ -56,11 +56,11 @@ if [[ ${1:-} == --static ]]; then
   exit
 fi
 static_checks &
-run 'unit tests' vitest run --project unit --project integration --project model --reporter=default --maxWorkers=2 || failed=1
+run 'unit tests' env SKIP_LONG=1 vitest run --project unit --project integration --project model --reporter=default --maxWorkers=2 || failed=1
 wait $! || failed=1
 ((shellcheck_found == 0)) || echo 'skipped: shell scripts: shellcheck is missing (as root: apt-get install shellcheck)'
 # src/packages/operator-compat/python-repr.integration.test.ts
 python3 -c '' 2>/dev/null || echo 'skipped: one test that compares names of flags with Python: python3 is missing'
-echo 'skipped: whole searches, and tests on real parts: make test runs them, as root'
+echo 'skipped: whole searches, long unit tests, and tests on real parts: make test runs them, as root'
 echo "checked in $((SECONDS - started)) s"
 exit $failed

@@ -16,6 +16,9 @@ export const searchTests = [
   'test/takeover/replay.test.ts',
 ]
 
+/** Left out of `make check`, which has a minute. */
+const longUnitTests = ['src/**/hostile-*.test.ts', 'src/daemon/ways-back.test.ts']
+
 /** They know no real time; build/checks/unit-tests.ts holds them to it. */
 export const unitTests = {
   include: [
@@ -33,5 +36,10 @@ export const unitTests = {
     'test/support/*.test.ts',
     'test/takeover/*.test.ts',
   ],
-  exclude: [...modelTests, ...searchTests, ...integrationTests],
+  exclude: [
+    ...modelTests,
+    ...searchTests,
+    ...integrationTests,
+    ...(process.env['SKIP_LONG'] === '1' ? longUnitTests : []),
+  ],
 }
