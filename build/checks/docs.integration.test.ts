@@ -3,9 +3,10 @@ import { wrongNames } from './docs.ts'
 import { repositoryOf } from '../../test/support/repository-of.ts'
 import { workingTree } from './working-tree.ts'
 
+const real = workingTree()
+
 /** A page of this text in the real repository, whose Makefile, definitions and sources it is held against. */
 function problemsOf(text: string): string[] {
-  const real = workingTree()
   const other = repositoryOf({ 'docs/usage/some.md': text })
   return wrongNames({
     paths: [...real.paths.filter((path) => !path.endsWith('.md')), 'README.md', 'docs/usage/some.md'],

@@ -17,7 +17,13 @@ export const searchTests = [
 ]
 
 /** Left out of `make check`, which has a minute. */
-const longUnitTests = ['src/**/hostile-*.test.ts', 'src/daemon/ways-back.test.ts']
+const longUnitTests = [
+  'src/**/hostile-*.test.ts',
+  'src/daemon/{full-annotations,ways-back}.test.ts',
+  'src/packages/install/root-dir-power-cut.test.ts',
+  'src/packages/step/log-limit.test.ts',
+  'test/fleet/run/runs.test.ts',
+]
 
 /** They know no real time; build/checks/unit-tests.ts holds them to it. */
 export const unitTests = {

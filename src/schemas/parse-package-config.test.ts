@@ -190,9 +190,9 @@ test.each(['', '{', 'null', '[]', '"v1"', '\ufeff{}'])('the text %j is an error,
   expect(parsePackageConfig(text).outcome).toBe('invalid')
 })
 
-test('a file with 300,000 problems is an error, not an exception', () => {
-  const text = JSON.stringify({ ...base, expected_config_files: Array.from({ length: 300_000 }, () => 7) })
-  expect(problems(parsePackageConfig(text))).toHaveLength(300_000)
+test('a file with 150,000 problems is an error, not an exception', () => {
+  const text = JSON.stringify({ ...base, expected_config_files: Array.from({ length: 150_000 }, () => 7) })
+  expect(problems(parsePackageConfig(text))).toHaveLength(150_000)
 })
 
 test('the parser never throws', () => {

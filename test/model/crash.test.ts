@@ -101,7 +101,7 @@ function firstDifference(decideUnderTest: Decide, specs: readonly SkyhookSpec[])
   const onRound = (): void => decisions.beginRound()
   const baseline = runToCompletion(decisions.recording(decideUnderTest), specs, { onRound })
   for (let atRound = 0; atRound < baseline.rounds; atRound += roundStep)
-    for (const of of ['agent', 'host'] as const)
+    for (const victim of ['agent', 'host'] as const)
       for (const [afterActions, losesWrites] of [
         [0, false],
         [1, false],
@@ -109,11 +109,11 @@ function firstDifference(decideUnderTest: Decide, specs: readonly SkyhookSpec[])
         [9, false],
         [9, true],
       ] as const) {
-        const crash = { atRound, afterActions, of, losesWrites }
+        const crash = { atRound, afterActions, of: victim, losesWrites }
         const run = runToCompletion(decisions.replaying(decideUnderTest, atRound), specs, { crash })
         if (run.state !== baseline.state) return `${JSON.stringify(crash)}: ${run.state}`
         const repeated = run.executedSteps.length - baseline.executedSteps.length
-        if (repeated > run.unknown || (of === 'agent' && repeated !== 0))
+        if (repeated > run.unknown || (victim === 'agent' && repeated !== 0))
           return `${JSON.stringify(crash)}: ran ${run.executedSteps.join('; ')}`
       }
   return undefined

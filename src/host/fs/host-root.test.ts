@@ -262,10 +262,10 @@ describe('links of other users', () => {
   })
 })
 
-test('nothing stays open after a thousand walks', async () => {
+test('nothing stays open after hundreds of walks', async () => {
   const open = (): number => readdirSync('/proc/self/fd').length
   const before = open()
-  for (let round = 0; round < 1_000; round++) {
+  for (let round = 0; round < 100; round++) {
     await root.readText('/var/log/../../etc/name')
     await root.stat('/nothing/here')
     await root.readFile('/var/log/nothing').catch(() => undefined)

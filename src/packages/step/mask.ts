@@ -67,10 +67,27 @@ function maskOf(parts: readonly string[], instead: string): Mask {
 
 const startLength = minMaskedSecretChars
 
-/** Places at which one of the parts may begin. */
+/** As many are looked for one by one: the engine finds each in a fraction of the time that a look at every place takes. */
+const maxSearched = 64
+
+/** Places at which one of the parts may begin, in order. */
 function* placesOf(text: string, starts: ReadonlySet<string>): Iterable<number> {
-  if (starts.size === 0) return
-  for (let at = 0; at + startLength <= text.length; at++) if (starts.has(text.slice(at, at + startLength))) yield at
+  if (starts.size > maxSearched) {
+    for (let at = 0; at + startLength <= text.length; at++) if (starts.has(text.slice(at, at + startLength))) yield at
+    return
+  }
+  const next = new Map<string, number>()
+  const search = (start: string, from: number): void => {
+    const at = text.indexOf(start, from)
+    if (at < 0) next.delete(start)
+    else next.set(start, at)
+  }
+  for (const start of starts) search(start, 0)
+  while (next.size > 0) {
+    const at = Math.min(...next.values())
+    yield at
+    search(text.slice(at, at + startLength), at + 1)
+  }
 }
 
 const byUnits = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)

@@ -22,6 +22,7 @@ const searches: Readonly<Record<string, Expected>> = {
   'two nodes with a budget of 1 and any fault': {
     search: { nodes: 2, budgets: [1], ...oneFault },
     states: 11_330,
+    thorough: true,
   },
   'two nodes of the control plane that interrupt late': {
     search: { nodes: 2, budgets: [2], ...calm, isControlPlane: true, spec: interruptingLater },
