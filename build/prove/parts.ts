@@ -6,7 +6,8 @@ import { suites } from '../../test/machine/machine.ts'
 import { openPassed, recordOf } from '../campaigns.ts'
 import { mutantId, mutants as daemonBugs } from '../daemon-mutants.ts'
 import { type OpenSeed, readOpenSeeds } from '../../test/support/open-seeds.ts'
-import { changedSearches, type Searches, thorough } from '../test/searches.ts'
+import { sampledTests } from '../test/projects.ts'
+import { changedSearches, searchFiles, type Searches, thorough } from '../test/searches.ts'
 import { chaosRuns } from './chaos-runs.ts'
 import { isSame, recordedRuns } from '../../test/support/host-runs.ts'
 
@@ -72,19 +73,21 @@ const openSeeds: Part = {
     }),
 }
 
+const allSearches = async (): Promise<Searches> => await changedSearches([...searchFiles(), ...sampledTests])
+
 const searches: Part = {
   name: 'searches',
   isShort: true,
   needsRoot: false,
   async state() {
-    const { run, known, sources } = await changedSearches()
+    const { run, known, sources } = await allSearches()
     return { proven: known.length, of: run.length + known.length, sources }
   },
   async run(run, minutes) {
-    const changed = await changedSearches()
+    const changed = await allSearches()
     await eachWithin(changed.run, minutes, async (file) => {
-      if (await run(['vitest', 'run', '--project', 'model', '--project', 'search', file], thorough))
-        changed.markPassed([file])
+      const projects = ['model', 'search', 'unit'].flatMap((name) => ['--project', name])
+      if (await run(['vitest', 'run', ...projects, file], thorough)) changed.markPassed([file])
     })
   },
 }

@@ -16,10 +16,14 @@ export const searchTests = [
   'test/takeover/replay.test.ts',
 ]
 
+/** Unit tests that take a sample; `make prove` searches everything. */
+export const sampledTests = ['src/daemon/ways-back.test.ts']
+
 /** Left out of `make check`, which has a minute. */
 const longUnitTests = [
   'src/**/hostile-*.test.ts',
-  'src/daemon/{full-annotations,ways-back}.test.ts',
+  ...sampledTests,
+  'src/daemon/full-annotations.test.ts',
   'src/packages/install/root-dir-power-cut.test.ts',
   'src/packages/step/log-limit.test.ts',
   'test/fleet/run/runs.test.ts',

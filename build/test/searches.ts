@@ -22,7 +22,7 @@ export type Searches = {
   markPassed(files: Iterable<string>): void
 }
 
-const searchFiles = (): string[] =>
+export const searchFiles = (): string[] =>
   globSync([...modelTests, ...searchTests], { cwd: join(import.meta.dirname, '../..') }).toSorted()
 
 /** Of thorough searches. */
