@@ -97,6 +97,7 @@ async function walk(root: string, path: string, last: Last, isTrusting: boolean)
   }
 
   try {
+    if (isTrusting) await leap(way, remaining)
     for (let name = remaining.pop(); name !== undefined; name = remaining.pop()) {
       if (name === '..') {
         await startAgain(way.names.slice(0, -1))
@@ -132,6 +133,21 @@ async function walk(root: string, path: string, last: Last, isTrusting: boolean)
     await handle?.close()
     throw withPath(error, handle ? pathOf(handle) : root, hostPath(way.names))
   }
+}
+
+/**
+ * Enters all folders but the last name at once, where no link is among them: a quarter of the system calls. What was
+ * opened is where the kernel says that it is, so the way there has no links, whatever was there before.
+ */
+async function leap(way: Way, remaining: string[]): Promise<void> {
+  const names = remaining.slice(1).toReversed()
+  if (names.length < 2 || names.includes('..')) return
+  const path = `${way.at}${hostPath(names)}`
+  const handle = await open(path, folderFlags).catch(() => undefined)
+  if (handle === undefined) return
+  if ((await readlink(pathOf(handle)).catch(() => undefined)) !== path) return await handle.close()
+  remaining.length = 1
+  Object.assign(way, { names, at: pathOf(handle), handle } satisfies Partial<Way>)
 }
 
 type Entered =
