@@ -149,6 +149,8 @@ export type Published = {
   readonly atMs: number
 }
 
+export type StaticPod = { readonly namespace: string; readonly name: string; readonly containerIds: readonly string[] }
+
 export type Lifecycle = {
   readonly startedAtMs: number
   /** Generation of the Skyhook when the work began. */
@@ -159,6 +161,8 @@ export type Lifecycle = {
   readonly interruptedAtMs?: number
   /** The interrupt restarted the kubelet or the container runtime: Ready must hold for a while to be believed. */
   readonly restartedRuntime?: boolean
+  /** Of a control-plane node: those that were Ready before an interrupt, and in which boot that was. */
+  readonly staticPods?: { readonly bootId: string; readonly pods: readonly StaticPod[] }
   /** DaemonSets that had a Ready pod here when the work began; absent where `spec.pace` did not ask for them. */
   readonly readyDaemonSets?: readonly DaemonSetReference[]
 }

@@ -274,6 +274,7 @@ const attacks: readonly Attack[] = [
   attack('get configmaps', 'any ConfigMap there', () =>
     agents.a('GET', `/api/v1/namespaces/${namespace}/configmaps/theirs`),
   ),
+  attack('get /readyz', 'the API server', () => agents.a('GET', '/readyz')),
 ]
 
 /** Rows of the page: what the table says of one verb. */
@@ -300,7 +301,7 @@ async function documentedRows(): Promise<readonly Row[]> {
 type Role = {
   kind: string
   metadata: { name: string; namespace?: string }
-  rules: { resources: string[]; verbs: string[] }[]
+  rules: { resources?: string[]; nonResourceURLs?: string[]; verbs: string[] }[]
 }
 
 /** `verb resource in scope` of every rule that the chart renders for agents. */
@@ -312,8 +313,8 @@ async function grantedRights(...values: string[]): Promise<readonly string[]> {
   const granted = roles.flatMap((role) => {
     const place = role?.kind === 'ClusterRole' ? 'cluster' : (role?.metadata.namespace ?? '')
     const scope = place === namespace ? 'release' : place
-    return (role?.rules ?? []).flatMap(({ resources, verbs }) =>
-      resources.flatMap((resource) => verbs.map((verb) => `${verb} ${resource} in ${scope}`)),
+    return (role?.rules ?? []).flatMap(({ resources, nonResourceURLs = [], verbs }) =>
+      (resources ?? nonResourceURLs).flatMap((resource) => verbs.map((verb) => `${verb} ${resource} in ${scope}`)),
     )
   })
   return granted.sort()

@@ -69,6 +69,19 @@ test('a pod shows whether it is Ready, and no other condition', async () => {
   expect(found?.status).toEqual({ phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] })
 })
 
+test('a static pod, and no other, shows which containers it has', async () => {
+  const containerStatuses = [{ name: 'etcd', containerID: 'containerd://1', image: 'etcd' }, { name: 'waits' }]
+  const status = { phase: 'Running', containerStatuses }
+  const annotations = { 'kubernetes.io/config.mirror': 'x' }
+  api.put(podsPath, { metadata: { name: 'static', annotations }, spec: { nodeName: 'n' }, status })
+  api.put(podsPath, { metadata: { name: 'usual' }, spec: { nodeName: 'n' }, status })
+  const found = await source.listNow(stopping.signal)
+  expect(found.map((pod) => pod.status?.containerStatuses)).toEqual([
+    [{ containerID: 'containerd://1' }, {}],
+    undefined,
+  ])
+})
+
 test('pods that come and go are seen', async () => {
   source.follow('any')
   await api.eventually(() => expect(podNames()).toEqual([]))

@@ -4,7 +4,7 @@ import { type ReflectorFact, startReflector } from '../../kube/reflector.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
 import type { Clock, Random } from '../../schemas/clock.ts'
 import { skyhookOfPackagePod } from '../../stages/model/package-pods.ts'
-import type { Pod, PodWatch } from '../../stages/model/pods.ts'
+import { isMirrorPod, type Pod, type PodWatch } from '../../stages/model/pods.ts'
 import { type Known, known, unknown, type WatchedPods } from '../../stages/model/snapshot.ts'
 
 type PodObject = Pod & KubeObject
@@ -105,6 +105,10 @@ const stripPod = (pod: PodObject): PodObject => {
           .filter(({ type }) => type === 'Ready')
           .map(({ type, status: value }) => ({ type, status: value })),
       }),
+      ...(status?.containerStatuses &&
+        isMirrorPod(pod) && {
+          containerStatuses: status.containerStatuses.map(({ containerID }) => (containerID ? { containerID } : {})),
+        }),
       ...(status?.initContainerStatuses &&
         skyhookOfPackagePod(pod) !== undefined && {
           initContainerStatuses: status.initContainerStatuses.map(({ restartCount, state }) => ({

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { NodeSimulator } from '../../../test/support/node-simulator/node-simulator.ts'
-import { pkg } from '../../../test/support/node-simulator-dsl.ts'
+import { cron, pkg } from '../../../test/support/node-simulator-dsl.ts'
 import type { Interrupt, PackageSpec } from '../../schemas/skyhook.ts'
 import type { Action } from '../model/plan.ts'
+import type { Pod } from '../model/pods.ts'
 import type { OwnSlot } from '../model/snapshot.ts'
 
 const reboot: Interrupt = { type: 'reboot' }
@@ -293,6 +294,75 @@ describe('a node of the control plane', () => {
     node.finishHanging('a')
     node.settleFor(20_000)
     expect([node.executedInterrupts, node.status(), node.slots]).toEqual([['reboot'], 'complete', []])
+  })
+
+  const staticPod = (name: string, containerID: string, isReady = true): Pod => ({
+    metadata: {
+      name,
+      namespace: 'kube-system',
+      uid: `uid-${name}`,
+      resourceVersion: '1',
+      annotations: { 'kubernetes.io/config.mirror': 'x' },
+    },
+    status: {
+      phase: 'Running',
+      conditions: [{ type: 'Ready', status: isReady ? 'True' : 'False' }],
+      containerStatuses: [{ containerID }],
+    },
+  })
+  const stateOf = (node: NodeSimulator): unknown[] => [scopes(node), node.node.spec?.unschedulable ?? false]
+  const outOfService = [['control-plane', 'skyhook'], true]
+
+  test.each(['control-plane', 'master', 'etcd'])(
+    'a node with the role %s is out of service until its static pods are Ready in the new boot',
+    (role) => {
+      const node = new NodeSimulator({ [`node-role.kubernetes.io/${role}`]: '' })
+      node.pods = [staticPod('etcd', 'old'), staticPod('broken', 'other', false)]
+      node.apply('s', { packages: rebooting() })
+      node.settleFor(60_000)
+      expect([node.executedInterrupts, ...stateOf(node)]).toEqual([['reboot'], ...outOfService])
+      expect(JSON.parse(node.annotation('reason_s') ?? '{}')).toMatchObject({
+        reason: 'NodeNotReady',
+        message: 'waiting for static pods to be Ready: kube-system/etcd',
+      })
+      node.pods = [staticPod('etcd', 'new', false)]
+      expect(stateOf(node.settleFor(600_000))).toEqual(outOfService)
+      node.restartAgent()
+      node.pods = [staticPod('etcd', 'new')]
+      node.settleFor(20_000)
+      expect([node.status(), ...stateOf(node)]).toEqual(['complete', [], false])
+    },
+  )
+
+  test('a static pod that is gone after the boot is waited for five minutes', () => {
+    const node = new NodeSimulator({ [label]: '' })
+    node.pods = [staticPod('etcd', 'old')]
+    node.apply('s', { packages: rebooting() })
+    node.settleFor(20_000)
+    node.pods = []
+    expect(stateOf(node.settleFor(270_000))).toEqual(outOfService)
+    expect([node.settleFor(20_000).status(), ...stateOf(node)]).toEqual(['complete', [], false])
+  })
+
+  test('a restart of services leaves the containers of static pods as they are', () => {
+    const node = new NodeSimulator({ [label]: '' })
+    node.pods = [staticPod('etcd', 'old')]
+    node.apply('s', { packages: { a: pkg('1.0.0', { interrupt: cron }) } })
+    node.settleFor(20_000)
+    expect([node.executedInterrupts, node.status(), ...stateOf(node)]).toEqual([
+      ['service cron'],
+      'complete',
+      [],
+      false,
+    ])
+  })
+
+  test('a worker waits for no static pods', () => {
+    const node = new NodeSimulator()
+    node.pods = [staticPod('proxy', 'old')]
+    node.apply('s', { packages: rebooting() })
+    node.settleFor(20_000)
+    expect([node.executedInterrupts, node.status()]).toEqual([['reboot'], 'complete'])
   })
 
   test('a control-plane node that is never interrupted needs no second slot', () => {

@@ -1,6 +1,6 @@
 import type { LabelSelector } from '../../schemas/kubernetes.ts'
 import { isEmptySelector, selects, tolerates } from '../../schemas/selectors.ts'
-import type { Pod } from '../model/pods.ts'
+import { isMirrorPod, type Pod } from '../model/pods.ts'
 
 export type PodGroups = {
   /** Must end by themselves (podNonInterruptLabels): they count regardless of their owner and are never evicted. */
@@ -29,8 +29,9 @@ export function groupPods(
   }
 }
 
-function isEvictable({ metadata, spec }: Pod, skipNamespaces: readonly string[]): boolean {
-  if (metadata.annotations?.['kubernetes.io/config.mirror'] !== undefined) return false
+function isEvictable(pod: Pod, skipNamespaces: readonly string[]): boolean {
+  const { metadata, spec } = pod
+  if (isMirrorPod(pod)) return false
   if (metadata.ownerReferences?.some(({ kind, controller }) => kind === 'DaemonSet' && controller === true))
     return false
   if (skipNamespaces.includes(metadata.namespace)) return false

@@ -13,6 +13,7 @@ import type { Reason, ReasonName } from '../../schemas/catalogue/reasons.ts'
 import { mayBeRunning } from '../model/host-facts.ts'
 import type { InterruptObservation } from '../model/snapshot.ts'
 import { otherWork } from './other-work.ts'
+import { recordStaticPods } from './static-pods.ts'
 import { awaitShutdown, countReboot, isAnnounced, maxReboots, rebootKeyOf, rebootPending } from './reboots.ts'
 
 /** Failed attempts of a sibling that an interrupt waits for; after them it goes without. */
@@ -105,6 +106,7 @@ function beginInterrupt(builder: PlanBuilder, owners: readonly string[]): Interr
   }
   for (const entry of entries) setEntry(builder, startInterrupt(entry))
   builder.record = { ...builder.record, interrupt: run }
+  recordStaticPods(builder)
   return requestInterrupt(builder, run)
 }
 

@@ -14,7 +14,8 @@ import type { OwnSlot, Snapshot } from '../model/snapshot.ts'
 import type { DrainStatus } from './drain-status.ts'
 import { bestSlot, createRecoverySlot, isOwned, isRequestDue, renewWhenDue } from './slot.ts'
 
-const controlPlaneLabels = ['node-role.kubernetes.io/control-plane', 'node-role.kubernetes.io/master']
+/** Nodes that run etcd alone are part of it: they share its quorum. */
+const controlPlaneLabels = ['control-plane', 'master', 'etcd'].map((role) => `node-role.kubernetes.io/${role}`)
 
 export const isControlPlaneNode = ({ metadata }: KubernetesNode): boolean =>
   controlPlaneLabels.some((label) => Object.hasOwn(metadata.labels ?? {}, label))

@@ -7,7 +7,7 @@ import type { DaemonSetReference, Soak } from '../../schemas/journal.ts'
 import { isPastWork, type SkyhookSpec } from '../../schemas/skyhook.ts'
 import { isReadyFromThisBoot } from '../interrupt/node-ready.ts'
 import { requeueAt, type PlanBuilder } from '../model/plan-builder.ts'
-import type { Pod } from '../model/pods.ts'
+import { isReadyPod, type Pod } from '../model/pods.ts'
 import type { OwnSlot, SkyhookView, Snapshot } from '../model/snapshot.ts'
 
 /**
@@ -31,7 +31,7 @@ export function readyDaemonSets(
   view: SkyhookView,
 ): { readonly readyDaemonSets?: readonly DaemonSetReference[] } {
   if (!needsDaemonSets(view) || !pods.known) return {}
-  const found = pods.value.pods.filter(isReady).flatMap((pod) => daemonSetOf(pod) ?? [])
+  const found = pods.value.pods.filter(isReadyPod).flatMap((pod) => daemonSetOf(pod) ?? [])
   return { readyDaemonSets: [...new Map(found.map((reference) => [reference.uid, reference])).values()] }
 }
 
@@ -121,7 +121,7 @@ function readinessOf(builder: PlanBuilder, daemonSets: readonly DaemonSetReferen
   const absentUntilMs = sinceMs + maxAbsentMs
   const isMissing = ({ uid }: DaemonSetReference): boolean => {
     const found = podsOf.get(uid)
-    return found === undefined ? snapshot.nowMs < absentUntilMs : !found.some(isReady)
+    return found === undefined ? snapshot.nowMs < absentUntilMs : !found.some(isReadyPod)
   }
   const missing = daemonSets.filter(isMissing).map(({ namespace, name }) => `${namespace}/${name}`)
   if (missing.length === 0) return { state: 'ready' }
@@ -134,7 +134,3 @@ function daemonSetOf({ metadata }: Pod): DaemonSetReference | undefined {
   const owner = metadata.ownerReferences?.find(({ kind, controller }) => kind === 'DaemonSet' && controller === true)
   return owner && { uid: owner.uid, namespace: metadata.namespace, name: owner.name }
 }
-
-const isReady = ({ metadata, status }: Pod): boolean =>
-  metadata.deletionTimestamp === undefined &&
-  status?.conditions?.some((condition) => condition.type === 'Ready' && condition.status === 'True') === true

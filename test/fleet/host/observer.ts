@@ -38,6 +38,8 @@ export type HostEvent =
   | { readonly event: 'shutdownStarted'; readonly bootId: string }
   | { readonly event: 'wentDown'; readonly bootId: string; readonly how: 'shutdown' | 'power cut' }
   | { readonly event: 'booted'; readonly bootId: string }
+  /** Of a control-plane host: what the kubelet runs from files runs again since the boot. */
+  | { readonly event: 'staticPodsRun' }
   | { readonly event: 'wiped' }
   | { readonly event: 'imageStored'; readonly digest: string }
   /** Something that outlives the process has just happened; its name is that of the failpoint. */

@@ -18,7 +18,7 @@ import { requiredTaint } from '../run/fleet-host.ts'
 import type { HostView, WorldView } from '../run/world-view.ts'
 
 const markPrefix = cordonKey('')
-const controlPlaneLabels = ['node-role.kubernetes.io/control-plane', 'node-role.kubernetes.io/master']
+const controlPlaneLabels = ['control-plane', 'master', 'etcd'].map((role) => `node-role.kubernetes.io/${role}`)
 
 export const nodeOf = ({ server }: WorldView, host: HostView): KubernetesNode | undefined =>
   server.object('nodes', undefined, host.nodeName()) as KubernetesNode | undefined

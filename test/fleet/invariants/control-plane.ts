@@ -1,6 +1,6 @@
 /**
  * Of the Nodes that carry a label of the control plane, at most one is being cordoned, drained or interrupted, by
- * whichever Skyhook. One that gets the label meanwhile breaks nothing, and counts once its agent holds the slot: for
+ * whichever Skyhook. One that went down meanwhile is out until its static pods run again. One that gets the label meanwhile breaks nothing, and counts once its agent holds the slot: for
  * those that are admitted by a LIST from after that.
  */
 import { hostOfClient, isControlPlane, isOfControlPlane, marksOf, nodeOf, slotsOf } from './cluster.ts'
@@ -19,6 +19,8 @@ export const controlPlane: Invariant = {
      * was there before the mark, else from their slot.
      */
     const disturbed = new Map<string, { countsFromOrder: number }>()
+    /** Went down while they were out, and do not run their static pods again: members of etcd that are missing. */
+    const missing = new Set<string>()
     /** Of hosts that were disturbed: the slot is still theirs. */
     const keepsSlot = new Set<string>()
     let checks = 0
@@ -36,7 +38,7 @@ export const controlPlane: Invariant = {
     function look(host: string): void {
       const view = world.hosts.get(host)
       const node = view && nodeOf(world, view)
-      const isDisturbed = isControlPlane(node) && marksOf(node).length > 0
+      const isDisturbed = isControlPlane(node) && (marksOf(node).length > 0 || missing.has(host))
       if (isDisturbed === disturbed.has(host)) return
       if (!isDisturbed) {
         disturbed.delete(host)
@@ -66,6 +68,10 @@ export const controlPlane: Invariant = {
         if (event.kind === 'restored') for (const host of world.hosts.keys()) look(host)
         if (event.kind === 'answered' && event.entry.verb === 'list' && event.entry.resource === 'leases')
           lastList.set(hostOfClient(event.entry.client, 'agent') ?? '', evidence.order())
+        if (event.kind === 'host' && event.event.event === 'wentDown' && disturbed.has(event.host))
+          missing.add(event.host)
+        if (event.kind === 'host' && event.event.event === 'staticPodsRun' && missing.delete(event.host))
+          look(event.host)
         if (event.kind !== 'commit') return
         const { resource, version, previous, type } = event.change
         if (resource.plural === 'nodes') {

@@ -16,6 +16,7 @@ import { type Conditions, createConditions, type HostConditions } from './host-c
 import { createHostNetwork, type HostNetwork } from './host-network.ts'
 import { registry } from './package-images.ts'
 import { isLastStep } from './last-step.ts'
+import { startStaticPod } from './static-pod.ts'
 import { type AgentVersion, journalVersionOf } from './journal-versions.ts'
 import type { NodePlan } from './plan.ts'
 import type { FleetEvent, HostView } from './world-view.ts'
@@ -103,6 +104,13 @@ export function startFleetHost(
     })
   let kubelet = connectKubelet()
   const pod = startAgentPod(server, { clock, host: name, nodeName: () => nodeName, isCut: network.isCut })
+  const staticPod = isControlPlane
+    ? startStaticPod(server, { clock, host, nodeName: () => nodeName, isCut: network.isCut })
+    : undefined
+  const createPods = (): void => {
+    pod.create()
+    staticPod?.create()
+  }
   const supervisor = superviseAgents(host, {
     clock,
     nodeName: () => nodeName,
@@ -115,11 +123,11 @@ export function startFleetHost(
   })
 
   let hasJoined = joinsAtMs === 0
-  if (hasJoined) pod.create()
+  if (hasJoined) createPods()
   host.observe(({ event }) => {
     if (event !== 'booted' || hasJoined) return
     hasJoined = true
-    pod.create()
+    createPods()
   })
 
   return {
@@ -142,13 +150,13 @@ export function startFleetHost(
     restartKubelet: () => kubelet.restart(),
     restore() {
       kubelet.restart()
-      if (hasJoined) pod.create()
+      if (hasJoined) createPods()
     },
     rename(next) {
       kubelet.stop()
       nodeName = next
       kubelet = connectKubelet()
-      if (hasJoined) pod.create()
+      if (hasJoined) createPods()
     },
   }
 }
