@@ -12,6 +12,7 @@ export type Pod = {
   readonly status?: {
     readonly phase?: string
     readonly conditions?: readonly { readonly type: string; readonly status: string; readonly reason?: string }[]
+    readonly containerStatuses?: readonly { readonly containerID?: string }[]
   }
 }
 export type KubeEvent = {

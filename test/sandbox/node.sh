@@ -6,7 +6,7 @@ node_provision() { # node_provision HOST
   folder=$(host_folder "$1") number=$(<"$folder/number") registry=127.0.0.1:$(port_of registry)
   disk=$folder/disk kube=$folder/disk/etc/kubernetes
   realpath "$BIN/kubelet" >"$folder/kubelet-program"
-  mkdir -p "$kube" "$disk/$certs/$registry" "$disk/etc/cni/net.d" "$disk/etc/systemd/system/multi-user.target.wants"
+  mkdir -p "$kube/manifests" "$disk/$certs/$registry" "$disk/etc/cni/net.d" "$disk/etc/systemd/system/multi-user.target.wants"
 
   make_certificate "$PKI" "$kube/node" "/O=system:nodes/CN=system:node:$1" extendedKeyUsage=clientAuth
   make_kubeconfig "$kube/kubeconfig" "https://$HUB_ADDRESS:$APISERVER_PORT" "$PKI" "$kube/node"
@@ -21,6 +21,7 @@ apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 authentication: {anonymous: {enabled: false}, webhook: {enabled: true}, x509: {clientCAFile: /etc/kubernetes/ca.crt}}
 authorization: {mode: Webhook}
+staticPodPath: /etc/kubernetes/manifests
 containerRuntimeEndpoint: unix:///run/containerd/containerd.sock
 # what a host of the sandbox cannot provide: cgroup v2, kernel settings, disabled swap, its own disk
 failCgroupV1: false
