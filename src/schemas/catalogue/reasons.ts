@@ -76,8 +76,8 @@ export const reasons = {
     ...passing,
     eventOn: ['Node'],
     meaning:
-      'The node has not reported Ready since its interrupt, or static pods of a control-plane node, which the message ' +
-      'names, are not Ready again.',
+      'The node has not reported Ready since its interrupt, or the static pods of a control-plane node, which the ' +
+      'message names, are not Ready again.',
     remedy: 'If it lasts, look at the kubelet on the host, and at the containers of the static pods.',
   },
   ApiServerUnavailable: {

@@ -5,9 +5,9 @@
  */
 import type { Reason } from '../../schemas/catalogue/reasons.ts'
 import type { StaticPod } from '../../schemas/journal.ts'
+import { isControlPlaneNode } from '../model/node-roles.ts'
 import { type PlanBuilder, requeueAt } from '../model/plan-builder.ts'
 import { isMirrorPod, isReadyPod, type Pod } from '../model/pods.ts'
-import { isControlPlaneNode } from '../skyhook/control-plane.ts'
 
 /** One that the API server shows no more is waited for this long: somebody may have removed its manifest. */
 const maxAbsentMs = 300_000

@@ -6,19 +6,13 @@
  * plane's never waits for a Skyhook's: it gives the control plane's back.
  */
 import type { Reason } from '../../schemas/catalogue/reasons.ts'
-import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { SlotPhase } from '../../schemas/skyhook.ts'
 import { hasCordon } from '../drain/drain.ts'
+import { isControlPlaneNode } from '../model/node-roles.ts'
 import type { PlanBuilder } from '../model/plan-builder.ts'
 import type { OwnSlot, Snapshot } from '../model/snapshot.ts'
 import type { DrainStatus } from './drain-status.ts'
 import { bestSlot, createRecoverySlot, isOwned, isRequestDue, renewWhenDue } from './slot.ts'
-
-/** Nodes that run etcd alone are part of it: they share its quorum. */
-const controlPlaneLabels = ['control-plane', 'master', 'etcd'].map((role) => `node-role.kubernetes.io/${role}`)
-
-export const isControlPlaneNode = ({ metadata }: KubernetesNode): boolean =>
-  controlPlaneLabels.some((label) => Object.hasOwn(metadata.labels ?? {}, label))
 
 export const controlPlaneSlot = ({ slots }: Snapshot): OwnSlot | undefined =>
   slots.known ? bestSlot(slots.value.filter(({ scope }) => scope === 'control-plane')) : undefined

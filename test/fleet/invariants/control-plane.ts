@@ -1,7 +1,8 @@
 /**
  * Of the Nodes that carry a label of the control plane, at most one is being cordoned, drained or interrupted, by
- * whichever Skyhook. One that went down meanwhile is out until its static pods run again. One that gets the label meanwhile breaks nothing, and counts once its agent holds the slot: for
- * those that are admitted by a LIST from after that.
+ * whichever Skyhook. One that went down meanwhile is out until its static pods run again. One that gets the label
+ * meanwhile breaks nothing, and counts once its agent holds the slot: for those that are admitted by a LIST from after
+ * that.
  */
 import { hostOfClient, isControlPlane, isOfControlPlane, marksOf, nodeOf, slotsOf } from './cluster.ts'
 import { evidenceOf } from './evidence.ts'

@@ -164,6 +164,7 @@ export function followDisruption(
       case 'agentEnded':
       case 'shutdownStarted':
       case 'wentDown':
+      case 'staticPodsRun':
       case 'imageStored':
       case 'effect':
         return false

@@ -1,0 +1,7 @@
+import type { KubernetesNode } from '../../schemas/kubernetes.ts'
+
+/** Nodes that run etcd alone are of the control plane, too: they share its quorum. */
+const controlPlaneLabels = ['control-plane', 'master', 'etcd'].map((role) => `node-role.kubernetes.io/${role}`)
+
+export const isControlPlaneNode = ({ metadata }: KubernetesNode): boolean =>
+  controlPlaneLabels.some((label) => Object.hasOwn(metadata.labels ?? {}, label))
