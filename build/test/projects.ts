@@ -26,7 +26,7 @@ const longUnitTests = [
   'src/daemon/full-annotations.test.ts',
   'src/packages/install/root-dir-power-cut.test.ts',
   'src/packages/step/log-limit.test.ts',
-  'test/fleet/run/runs.test.ts',
+  'test/fleet/run/{lives,runs}.test.ts',
 ]
 
 /** They know no real time; build/checks/unit-tests.ts holds them to it. */

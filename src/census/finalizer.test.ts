@@ -2,7 +2,8 @@ import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { disableKey, pauseKey } from '../schemas/annotations.ts'
 import type { PackageSpec, Skyhook } from '../schemas/skyhook.ts'
-import { finalizerName, finalizersAfter, planFinalizer, type FinalizerPlan } from './finalizer.ts'
+import { finalizerName } from '../schemas/finalizer.ts'
+import { finalizersAfter, type HolderLook, lookedAt, planFinalizer, type FinalizerPlan } from './finalizer.ts'
 import type { CensusNode } from './node-facts.ts'
 import { countsOf, entry, nodeReporting, skyhookWith } from '../../test/support/census-objects.ts'
 
@@ -14,17 +15,30 @@ const packageWith = (uninstall?: PackageSpec['uninstall']): PackageSpec => ({
 const specWith = (uninstall?: PackageSpec['uninstall']) => ({ packages: { tuning: packageWith(uninstall) } })
 const enabled = specWith({ enabled: true })
 
-type Scenario = { dead?: readonly string[]; deletionObservedAtMs?: number; nowMs?: number }
+type Scenario = {
+  dead?: readonly string[]
+  deletionObservedAtMs?: number
+  /** Null: nobody has looked. */
+  look?: HolderLook | null
+  nowMs?: number
+}
+const nobody: HolderLook = { slots: [], looks: 1, atMs: 0 }
+const held = (...holders: string[]): HolderLook => ({
+  slots: holders.map((holder) => ({ uid: `slot of ${holder}`, holder })),
+  looks: 1,
+  atMs: 59_500,
+})
 function plan(
   skyhook: Skyhook,
   nodes: readonly CensusNode[],
-  { dead = [], deletionObservedAtMs = 0, nowMs = 60_000 }: Scenario = {},
+  { dead = [], deletionObservedAtMs = 0, look = nobody, nowMs = 60_000 }: Scenario = {},
 ): FinalizerPlan {
   return planFinalizer({
     skyhook,
     counts: countsOf(skyhook, nodes),
     isDead: (name) => dead.includes(name),
     deletionObservedAtMs,
+    look: look ?? undefined,
     nowMs,
   })
 }
@@ -78,6 +92,7 @@ describe('a Skyhook being deleted', () => {
     nodes,
     skipped: [],
     recheckAtMs: Infinity,
+    looksAtMs: Infinity,
     ...more,
   })
 
@@ -191,11 +206,46 @@ describe('a Skyhook being deleted', () => {
       { action: 'remove', skipped: [] },
     ],
     [
-      'gives a step that has just started time to be observed',
+      'is kept until somebody has looked who holds its slots',
       deleting(),
       [clean('a')],
-      { deletionObservedAtMs: 59_000 },
+      { look: null },
+      waits([], { looksAtMs: 60_000 }),
+    ],
+    [
+      'gives what a node wrote before it gave its slot back time to be observed',
+      deleting(),
+      [clean('a')],
+      { look: { ...nobody, atMs: 59_000 } },
       waits([], { recheckAtMs: 61_000 }),
+    ],
+    [
+      'waits for a node that holds a slot and shows nothing yet, and looks again',
+      deleting(),
+      [clean('a')],
+      { look: held('a'), dead: [] },
+      waits(['a'], { recheckAtMs: 61_500, looksAtMs: 60_500 }),
+    ],
+    [
+      'looks for slots again only when no Node has anything left',
+      deleting(),
+      [installed('a'), clean('b')],
+      { look: { ...held('a', 'b'), atMs: 0 } },
+      waits(['a', 'b']),
+    ],
+    [
+      'does not wait for the slot of a dead node',
+      deleting(),
+      [clean('a')],
+      { look: { ...held('a'), atMs: 0 }, dead: ['a'] },
+      { action: 'remove', skipped: [] },
+    ],
+    [
+      'goes without a look where no package asks to be uninstalled',
+      deleting(specWith()),
+      [clean('a')],
+      { look: null },
+      { action: 'remove', skipped: [] },
     ],
   ])('a Skyhook being deleted %s', (_, skyhook, nodes, scenario, expected) => {
     expect(plan(skyhook, nodes, scenario)).toEqual(expected)
@@ -222,4 +272,17 @@ test('finalizers of others stay in their order', () => {
   expect(finalizersAfter('add', [finalizerName, 'a'])).toEqual(['a', finalizerName])
   expect(finalizersAfter('remove', ['b', finalizerName, 'a'])).toEqual(['b', 'a'])
   expect(finalizersAfter('add')).toEqual([finalizerName])
+})
+
+test('a slot that is taken after the first look does not keep a Skyhook', () => {
+  const [before, later] = [
+    { uid: '1', holder: 'a' },
+    { uid: '2', holder: 'b' },
+  ]
+  const first = lookedAt(undefined, [before], 1_000)
+  const second = lookedAt(first, [before, later], 2_000)
+  expect([second, lookedAt(second, [later], 5_000)]).toEqual([
+    { slots: [before], looks: 2, atMs: 2_000 },
+    { slots: [], looks: 3, atMs: 5_000 },
+  ])
 })

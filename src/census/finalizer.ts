@@ -1,13 +1,14 @@
 /**
  * The finalizer keeps a Skyhook while nodes still have to uninstall. It exists only if a package requests an uninstall,
- * and is removed when no live node has such a package left.
+ * and is removed when no live node has such a package left, and none works that was admitted before the deletion: what
+ * a node has just begun may not be on its Node yet, but its slot is there.
  */
-import { apiGroup } from '../schemas/api.ts'
-import type { PackageSpec, Skyhook } from '../schemas/skyhook.ts'
+import type { Slot } from '../lease/slot.ts'
+import { type Backoff, backoffMs } from '../schemas/backoff.ts'
+import { finalizerName, packagesToUninstall } from '../schemas/finalizer.ts'
+import type { Skyhook } from '../schemas/skyhook.ts'
 import type { Counts } from './count.ts'
 import type { NodeFact } from './node-facts.ts'
-
-export const finalizerName = `${apiGroup}/skyhook`
 
 export type DeletionInput = {
   readonly skyhook: Skyhook
@@ -15,7 +16,17 @@ export type DeletionInput = {
   readonly isDead: (node: string) => boolean
   /** When this census first saw the Skyhook being deleted. */
   readonly deletionObservedAtMs: number | undefined
+  /** Who held slots when the census looked; undefined: it has not looked since it saw the deletion. */
+  readonly look: HolderLook | undefined
   readonly nowMs: number
+}
+
+/** Slots of the Skyhook, of any scope, that were held at the first look and have not gone since. */
+export type HolderLook = {
+  readonly slots: readonly Pick<Slot, 'uid' | 'holder'>[]
+  readonly looks: number
+  /** Monotonic ms, of the last look. */
+  readonly atMs: number
 }
 
 export type FinalizerPlan =
@@ -30,16 +41,33 @@ export type FinalizerPlan =
       readonly skipped: readonly string[]
       readonly blockedBy?: 'pause' | 'disable'
       readonly recheckAtMs: number
+      /** When to list the slots; Infinity: that would say nothing new. */
+      readonly looksAtMs: number
     }
 
-/** A step that started just before the deletion was observed has published its entry by then. */
+/** What a node wrote before it gave its slot back is observed by then. */
 const settleMs = 2_000
+const lookBackoff: Backoff = { initialMs: 1_000, maxMs: 30_000 }
+
+/** What is known after a LIST. Whoever takes a slot later knows of the deletion: its work is to uninstall. */
+export const lookedAt = (
+  before: HolderLook | undefined,
+  slots: readonly Pick<Slot, 'uid' | 'holder'>[],
+  atMs: number,
+): HolderLook => ({
+  slots: slots
+    .filter(({ uid }) => before === undefined || before.slots.some((one) => one.uid === uid))
+    .map(({ uid, holder }) => ({ uid, holder })),
+  looks: (before?.looks ?? 0) + 1,
+  atMs,
+})
 
 /** What to do with the finalizer now. */
-export function planFinalizer({ skyhook, counts, isDead, deletionObservedAtMs, nowMs }: DeletionInput): FinalizerPlan {
+export function planFinalizer(input: DeletionInput): FinalizerPlan {
+  const { skyhook, counts, isDead, nowMs } = input
   const { metadata, spec } = skyhook
   const has = metadata.finalizers?.includes(finalizerName) === true
-  const toUninstall = packagesToUninstall(spec.packages ?? {})
+  const toUninstall = packagesToUninstall(spec)
   if (metadata.deletionTimestamp === undefined) {
     if (toUninstall.size > 0 && !has) return { action: 'add' }
     // Not before everything is done: a package taken out of the spec may be uninstalling.
@@ -51,24 +79,36 @@ export function planFinalizer({ skyhook, counts, isDead, deletionObservedAtMs, n
   const remaining = counts.nodes.filter((node) => hasRemainingPackages(node, toUninstall)).map(({ name }) => name)
   const skipped = remaining.filter(isDead)
   const live = remaining.filter((name) => !isDead(name))
-  const settledAtMs = (deletionObservedAtMs ?? nowMs) + settleMs
-  if (live.length === 0 && settledAtMs <= nowMs) return { action: 'remove', skipped }
+  const { holders, looksAtMs, settledAtMs } = atWorkIn(input, {
+    asks: toUninstall.size > 0,
+    isWaiting: live.length > 0,
+  })
+  if (live.length === 0 && holders.length === 0 && settledAtMs <= nowMs) return { action: 'remove', skipped }
+  const nodes = [...live, ...holders.filter((name) => !live.includes(name))]
   const blockedBy =
     live.length === 0 ? undefined : counts.isPaused ? 'pause' : counts.isDisabled ? 'disable' : undefined
   return {
     action: 'wait',
-    nodes: live,
+    nodes,
     skipped,
     ...(blockedBy && { blockedBy }),
     recheckAtMs: settledAtMs > nowMs ? settledAtMs : Infinity,
+    looksAtMs,
   }
 }
 
-/** Names of packages that are uninstalled when the Skyhook is deleted. */
-function packagesToUninstall(packages: Readonly<Record<string, PackageSpec>>): Set<string> {
-  return new Set(
-    Object.entries(packages).flatMap(([name, { uninstall }]) => (uninstall?.enabled === true ? [name] : [])),
-  )
+/** Nodes that work under a slot from before the deletion, when to look for them, and when what they wrote is seen. */
+function atWorkIn(
+  { isDead, deletionObservedAtMs, look, nowMs }: DeletionInput,
+  { asks, isWaiting }: { readonly asks: boolean; readonly isWaiting: boolean },
+): { readonly holders: readonly string[]; readonly looksAtMs: number; readonly settledAtMs: number } {
+  // nothing that has just begun is to be uninstalled
+  if (!asks) return { holders: [], looksAtMs: Infinity, settledAtMs: (deletionObservedAtMs ?? nowMs) + settleMs }
+  if (look === undefined) return { holders: [], looksAtMs: nowMs, settledAtMs: Infinity }
+  const holders = [...new Set(look.slots.map(({ holder }) => holder))].filter((name) => !isDead(name))
+  const isDue = holders.length > 0 && !isWaiting
+  const looksAtMs = isDue ? look.atMs + backoffMs(look.looks, lookBackoff) : Infinity
+  return { holders, looksAtMs, settledAtMs: look.atMs + settleMs }
 }
 
 /** Nothing is left to do once the entry is gone or its uninstall is over. What cannot be read may still be there. */

@@ -3,7 +3,7 @@ import { getIfExists } from '../kube/get.ts'
 import { requestBackoff } from '../kube/retry.ts'
 import { skyhookScope } from '../lease/names.ts'
 import { writeLedger } from '../lease/ledger.ts'
-import { type Leases, listScope } from '../lease/slot-reads.ts'
+import { type Leases, listScope, listSlotsOf } from '../lease/slot-reads.ts'
 import type { Lease } from '../lease/slot.ts'
 import { skyhooksPath } from '../schemas/api.ts'
 import { backoffMs } from '../schemas/backoff.ts'
@@ -16,6 +16,7 @@ import { afterRead } from './ahead-ledger.ts'
 import { countSelectedNodes } from './count.ts'
 import { transitionEvents, type SkyhookEvent } from './events.ts'
 import { skyhookSeries } from './fleet-series.ts'
+import { lookedAt } from './finalizer.ts'
 import { createOwnWrites } from './own-writes.ts'
 import { statusOf } from './skyhook-status.ts'
 import { patchSkyhookMetadata, writeStatus } from './skyhook-writer.ts'
@@ -92,6 +93,11 @@ export function createSkyhookReconciler(options: SkyhookReconcilerOptions): Skyh
         memory.listing = await listScope(leases, skyhookScope(skyhook.metadata), signal)
         return
       }
+      case 'holders': {
+        const slots = await listSlotsOf(leases, skyhook.metadata.name, signal)
+        memory.holderLook = lookedAt(memory.holderLook, slots, clock.monotonicMs())
+        return
+      }
       case 'ledger': {
         const ownWrite = own.ledger.begin()
         const target = { skyhook: skyhook.metadata, found: request.found }
@@ -166,7 +172,9 @@ export function createSkyhookReconciler(options: SkyhookReconcilerOptions): Skyh
       const notBeforeMs = (target: Request['target']): number =>
         Math.max(
           memory.backoffs.get(target)?.untilMs ?? -Infinity,
-          target === 'slots' ? -Infinity : (target === 'ledger' ? own.ledger : own.skyhook).notBeforeMs(),
+          target === 'slots' || target === 'holders'
+            ? -Infinity
+            : (target === 'ledger' ? own.ledger : own.skyhook).notBeforeMs(),
         )
       const { newerLedger: reportedBefore } = memory
       const turn = planTurn(memory, snapshot, counts, { nowMs, wallMs: clock.wallMs(), notBeforeMs })

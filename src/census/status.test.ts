@@ -193,6 +193,7 @@ describe('Ready, Reconciling and Stalled', () => {
     nodes: names,
     skipped: [],
     recheckAtMs: Infinity,
+    looksAtMs: Infinity,
     ...more,
   })
 
@@ -668,7 +669,15 @@ test('the plan of the finalizer reaches the condition', () => {
   })
   const all = [nodeReporting('n1', { of: withUninstall }), nodeReporting('n2', { of: withUninstall, entries: [] })]
   const counts = countsOf(skyhook, all)
-  const finalizer = planFinalizer({ skyhook, counts, isDead: () => false, deletionObservedAtMs: 0, nowMs: 5_000 })
+  const look = { slots: [], looks: 1, atMs: 0 }
+  const finalizer = planFinalizer({
+    skyhook,
+    counts,
+    isDead: () => false,
+    deletionObservedAtMs: 0,
+    look,
+    nowMs: 5_000,
+  })
   const status = nextStatus({ skyhook, counts, finalizer, isSpecPropagating: false, mayFailuresBeOld: false, nowMs })
   expect(conditionOf(status, 'Ready')?.message).toBe('the Skyhook is being deleted; still uninstalling: n1')
 })

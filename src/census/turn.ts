@@ -13,7 +13,7 @@ import { dampedCountDueAtMs } from './damped-count.ts'
 import { type Expectation, looksAfter, looksNow, nextLookAtMs, type SlotLooks } from './slot-looks.ts'
 import type { PolicyKnowledge } from '../schemas/deployment-policy.ts'
 import { imageTagEvents, problemEvents, skippedNodeEvents, type ReportedProblems, type SkyhookEvent } from './events.ts'
-import { planFinalizer } from './finalizer.ts'
+import { type HolderLook, planFinalizer } from './finalizer.ts'
 import { type WorkTimes, nextWorkTimes } from './work-times.ts'
 import { planLedger, type LedgerPlan, type MatchedCounts } from './ledger-plan.ts'
 import type { CensusNode } from './node-facts.ts'
@@ -46,6 +46,8 @@ export type Memory = {
   /** When nodes have seen an edit that this census saw. */
   editPropagatedAtMs: number
   deletionObservedAtMs?: number
+  /** Since the deletion was seen. */
+  holderLook?: HolderLook | undefined
   matched?: MatchedCounts
   ahead?: AheadLedger | undefined
   /** Why the ledger is left as it is: a newer version wrote it. */
@@ -66,6 +68,7 @@ export type Memory = {
 export type Request =
   | { readonly target: 'skyhook'; readonly ahead: AheadLedger; readonly ledger: Ledger }
   | { readonly target: 'slots' }
+  | { readonly target: 'holders' }
   | { readonly target: 'ledger'; readonly found: Lease | undefined; readonly plan: LedgerPlan }
   | { readonly target: 'metadata'; readonly patch: MetadataPatch; readonly events: readonly SkyhookEvent[] }
   | { readonly target: 'status'; readonly status: SkyhookStatus }
@@ -126,7 +129,10 @@ export function planTurn(
   const looksAtMs = Math.max(areBatchesKnown ? nextLookAtMs(memory.looks) : Infinity, notBeforeMs('slots'))
   if (looksAtMs <= nowMs) return { request: { target: 'slots' } }
 
-  const finalizer = planFinalizer({ skyhook, counts, isDead: agents.isDead, deletionObservedAtMs, nowMs })
+  const look = memory.holderLook
+  const finalizer = planFinalizer({ skyhook, counts, isDead: agents.isDead, deletionObservedAtMs, look, nowMs })
+  const holdersAtMs = Math.max(finalizer.action === 'wait' ? finalizer.looksAtMs : Infinity, notBeforeMs('holders'))
+  if (holdersAtMs <= nowMs) return { request: { target: 'holders' } }
   const patch = metadataPatchFor(skyhook, finalizer)
   const metadataAtMs = patch === undefined ? Infinity : notBeforeMs('metadata')
   if (patch !== undefined && metadataAtMs <= nowMs)
@@ -159,6 +165,7 @@ export function planTurn(
       aheadAtMs,
       ledgerAtMs,
       looksAtMs,
+      holdersAtMs,
       countAtMs,
       metadataAtMs,
       statusAtMs,
@@ -223,8 +230,10 @@ export function noteSpecChange(memory: Memory, skyhook: Skyhook, applied: string
     memory.configUpdates = lastCounted === undefined ? known : updatesAfterEdit(known, lastCounted.spec, skyhook.spec)
     memory.lastCounted = { generation, applied, spec: skyhook.spec }
   }
-  if (deletionTimestamp === undefined) delete memory.deletionObservedAtMs
-  else memory.deletionObservedAtMs ??= nowMs
+  if (deletionTimestamp === undefined) {
+    delete memory.deletionObservedAtMs
+    delete memory.holderLook
+  } else memory.deletionObservedAtMs ??= nowMs
 }
 
 /** Events of problems that were not there at the last count. */

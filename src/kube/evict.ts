@@ -1,7 +1,7 @@
 /** One pod, evicted through the Eviction API, which respects PodDisruptionBudgets. */
 import { messageOf } from '../schemas/json.ts'
 import { admissionRefusalOf, admissionRefusalText } from './admission-refusal.ts'
-import { ApiError, isNotFound, isTooManyRequests, retryAfterMsOf } from './errors.ts'
+import { ApiError, isConflict, isNotFound, isTooManyRequests, retryAfterMsOf } from './errors.ts'
 import { listAll } from './list.ts'
 import { metadataOnlyAccept, type KubeObject } from './objects.ts'
 import type { KubeTransport } from './transport.ts'
@@ -22,8 +22,8 @@ export type EvictionOutcome =
     }
 
 /**
- * Asks once. The uid is compared by a GET first: as a precondition of the eviction it would be checked too, but a
- * refusal still charges the budget for two minutes. Throws for everything that is not about disruption budgets or
+ * Asks once. The uid is compared by a GET first, and is a precondition of the eviction: the pod may be replaced in
+ * between. The GET comes first because that refusal still charges the budget, for two minutes. Throws for everything that is not about disruption budgets or
  * admission. `isDryRun`: the server answers as it would and evicts nobody; no budget is charged, so each pod is judged
  * alone.
  */
@@ -38,9 +38,10 @@ export async function evict(
     const pod = await transport.json<KubeObject>('GET', path, { accept: metadataOnlyAccept, signal })
     if (pod.metadata.uid !== uid) return { outcome: 'gone' }
     if (pod.metadata.deletionTimestamp !== undefined) return { outcome: 'requested' }
-    const eviction = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name, namespace } }
+    const deleteOptions = { preconditions: { uid } }
+    const eviction = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name, namespace }, deleteOptions }
     if (isDryRun) {
-      const body = { ...eviction, deleteOptions: { dryRun: ['All'] } }
+      const body = { ...eviction, deleteOptions: { ...deleteOptions, dryRun: ['All'] } }
       await transport.json('POST', `${path}/eviction`, { body, query: { dryRun: 'All' }, signal })
     } else await transport.json('POST', `${path}/eviction`, { body: eviction, signal })
     return { outcome: 'requested' }
@@ -55,6 +56,7 @@ export async function evict(
     })
     const refusal = error instanceof ApiError ? admissionRefusalOf(error.message) : undefined
     if (refusal) return blocked(admissionRefusalText(refusal), 'admission')
+    if (isConflict(error) && /UID in (the )?precondition/.test(messageOf(error))) return { outcome: 'gone' }
     if (isTooManyRequests(error)) return blocked(budgetMessage(namespace, error))
     // Two budgets over one pod: a 500 without a reason, until somebody changes them.
     if (error instanceof ApiError && error.status === 500 && /more than one PodDisruptionBudget/.test(error.message))

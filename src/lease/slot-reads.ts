@@ -3,7 +3,7 @@ import { isNotFound } from '../kube/errors.ts'
 import { listAll, type ListResult } from '../kube/list.ts'
 import type { KubeTransport } from '../kube/transport.ts'
 import type { Clock } from '../schemas/clock.ts'
-import { controlPlaneScope, scopeSelector, selectorWithControlPlane, type Scope } from './names.ts'
+import { controlPlaneScope, labelKeys, scopeSelector, selectorWithControlPlane, type Scope } from './names.ts'
 import { countsTowards, isHeldBy, isLedger, readSlot, type Lease, type NodeIdentity, type Slot } from './slot.ts'
 
 /** The Leases of the agent's namespace. */
@@ -32,6 +32,12 @@ export async function listWithControlPlane(
 ): Promise<{ readonly ofSkyhook: ScopeListing; readonly ofControlPlane: ScopeListing }> {
   const listed = await listLeases(leases, selectorWithControlPlane(scope), signal)
   return { ofSkyhook: listingOf(listed, scope), ofControlPlane: listingOf(listed, controlPlaneScope) }
+}
+
+/** All slots of a Skyhook of this name, of any scope, in one consistent LIST. */
+export async function listSlotsOf(leases: Leases, skyhook: string, signal?: AbortSignal): Promise<readonly Slot[]> {
+  const { items } = await listLeases(leases, `${labelKeys.name}=${skyhook}`, signal)
+  return slotsIn(items)
 }
 
 export type SlotObservation =

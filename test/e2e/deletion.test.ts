@@ -1,6 +1,6 @@
 /** A deleted Skyhook: what is uninstalled with it, what stays, and that nothing of it is left on the cluster. */
 import { describe, expect, test } from 'vitest'
-import { finalizerName } from '../../src/census/finalizer.ts'
+import { finalizerName } from '../../src/schemas/finalizer.ts'
 import { nodeNames, uniqueName, useCluster } from './cluster.ts'
 import { journaled, journalOf, manifest, shellscript, publishedState, withoutTimes } from './skyhooks.ts'
 import { overBudget } from './slots.ts'

@@ -2,7 +2,8 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { SkyhookSpec } from '../../src/schemas/skyhook.ts'
 import { decide } from '../../src/stages/decide.ts'
-import { finalizerName, planFinalizer } from '../../src/census/finalizer.ts'
+import { planFinalizer } from '../../src/census/finalizer.ts'
+import { finalizerName } from '../../src/schemas/finalizer.ts'
 import { countsOf } from '../support/census-objects.ts'
 import type { Decide } from '../support/node-simulator/node-simulator.ts'
 import { isThorough, runsOf, seedOf } from '../support/effort.ts'
@@ -106,7 +107,8 @@ function deletionEnds(scenario: Scenario): void {
   const skyhook = { ...view, metadata: { ...view.metadata, finalizers: [finalizerName] } }
   const counts = countsOf(skyhook, [censusNode(node.node)])
   const { nowMs } = node
-  const plan = planFinalizer({ skyhook, counts, isDead: () => false, deletionObservedAtMs: 0, nowMs })
+  const look = { slots: [], looks: 1, atMs: 0 }
+  const plan = planFinalizer({ skyhook, counts, isDead: () => false, deletionObservedAtMs: 0, look, nowMs })
   expect([plan.action, node.slots]).toEqual(['remove', []])
 }
 

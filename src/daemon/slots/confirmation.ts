@@ -5,6 +5,7 @@
 import { getIfExists } from '../../kube/get.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
 import type { NodeIdentity } from '../../lease/slot.ts'
+import { finalizerName, packagesToUninstall } from '../../schemas/finalizer.ts'
 import { disableKey, pauseKey } from '../../schemas/annotations.ts'
 import { policiesPath, skyhooksPath } from '../../schemas/api.ts'
 import type { Budget } from '../../schemas/budget.ts'
@@ -31,8 +32,17 @@ export function changeSince(
   if ((now.metadata.generation ?? 0) !== generation) return `Skyhook ${name} has changed, waiting to see its new spec`
   if (now.metadata.annotations?.[pauseKey] === 'true') return `Skyhook ${name} was paused`
   if (now.metadata.annotations?.[disableKey] === 'true') return `Skyhook ${name} was disabled`
-  return undefined
+  return missingFinalizer(now)
 }
+
+/**
+ * Why nothing may start before the census has added its finalizer: deleted without it, the Skyhook would be gone at
+ * once, and nobody would uninstall what it asks to uninstall. Undefined where nothing is to be uninstalled.
+ */
+export const missingFinalizer = ({ metadata, spec }: Pick<Skyhook, 'metadata' | 'spec'>): string | undefined =>
+  packagesToUninstall(spec ?? {}).size === 0 || metadata.finalizers?.includes(finalizerName) === true
+    ? undefined
+    : `Skyhook ${metadata.name} asks for an uninstall, waiting for the census to add its finalizer`
 
 /** Why nothing may start by the policy that the decision was made from; undefined if it is still the same. */
 export async function policyChangeSince(

@@ -6,6 +6,7 @@ import { ledgerAnnotation } from '../../lease/ledger.ts'
 import { ledgerLabels, ledgerName } from '../../lease/names.ts'
 import { selectorHash } from '../../lease/selector-hash.ts'
 import { skyhooksPath } from '../../schemas/api.ts'
+import { finalizerName } from '../../schemas/finalizer.ts'
 import type { Budget } from '../../schemas/budget.ts'
 import type { InterruptionBudget } from '../../schemas/skyhook.ts'
 
@@ -100,6 +101,33 @@ test.each<[string, { spec?: object; metadata?: object } | undefined, string]>([
   expect(delays[0]).toBeGreaterThanOrEqual(800)
   expect(delays[3]).toBeGreaterThan(4_000)
   expect(Math.max(...delays)).toBeLessThanOrEqual(60_000)
+})
+
+const uninstalling = {
+  packages: { a: { version: '1.0.0', image: 'registry.test/a', uninstall: { enabled: true } } },
+}
+
+test('no slot is asked for before the Skyhook has the finalizer that its spec asks for', async () => {
+  const { clock, first, putSkyhook, listCount, leaseCount } = await startSlotManagerScene()
+  const before = listCount()
+  await first.acquire(putSkyhook(uninstalling), 'cordoning', false)
+  const message = 'Skyhook s asks for an uninstall, waiting for the census to add its finalizer'
+  expect([listCount() - before, leaseCount(), first.denials().get('s')]).toMatchObject([0, 0, { message }])
+  await clock.advance(1_000)
+  await first.acquire(putSkyhook(uninstalling, { finalizers: [finalizerName] }), 'cordoning', false)
+  expect([leaseCount(), first.denials().size]).toEqual([1, 0])
+})
+
+test('a slot is given back where the Skyhook has lost the finalizer that its spec asks for', async () => {
+  const { first, putSkyhook, leaseCount } = await startSlotManagerScene()
+  const view = putSkyhook(uninstalling, { finalizers: [finalizerName] })
+  await first.acquire(view, 'cordoning', false)
+  putSkyhook(uninstalling, { generation: view.metadata.generation })
+  await first.confirm(heldBy(first), view)
+  expect([leaseCount(), first.denials().get('s')?.message]).toEqual([
+    0,
+    'Skyhook s asks for an uninstall, waiting for the census to add its finalizer',
+  ])
 })
 
 test('a slot that somebody deleted is in doubt, and lost at its confirmation', async () => {

@@ -13,7 +13,14 @@ import { versionsOf } from '../../stages/skyhook/slot.ts'
 import type { Log } from '../telemetry/log.ts'
 import { hasBootstrapBudget } from '../../lease/budget/budget.ts'
 import { batchDenial, findCompartment, uncountedDenial } from './compartment.ts'
-import { changeSince, isAdmissionCurrent, policyChangeSince, readSkyhook, whyInService } from './confirmation.ts'
+import {
+  changeSince,
+  isAdmissionCurrent,
+  missingFinalizer,
+  policyChangeSince,
+  readSkyhook,
+  whyInService,
+} from './confirmation.ts'
 import { type Denial, denied, noDenials, requestNow, waitedMs, withoutDenial } from './denials.ts'
 import { createHeldSlots } from './held-slots.ts'
 import type { OwnSlots } from './own-slots.ts'
@@ -48,6 +55,8 @@ export type SlotManager = {
   grantedAtMs(): readonly number[]
 }
 
+/** Between two looks at what the watch shows, which cost no request. */
+const finalizerLookMs = 1_000
 const lostRetryDelayMs = 200
 /** Why a recovery slot that was created is created again after a pause. */
 const deletedSoonReason = 'the slot was deleted soon after the node took it'
@@ -161,6 +170,9 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
   return {
     async acquire(view, phase, withControlPlane, isJoining = false) {
       const isBootstrap = isJoining && hasBootstrapBudget(view)
+      // the confirmation would refuse: the watch shows soon when that is over
+      const message = missingFinalizer(view)
+      if (message !== undefined) return deny(view, { message, retryInMs: finalizerLookMs, waitsFor: 'spec' })
       const pause = isBootstrap ? undefined : await line.beforeRequest(view, phase !== 'preparing')
       if (pause !== undefined) return deny(view, pause)
       const compartment = await findCompartment(leases, view, signal)

@@ -49,7 +49,7 @@ export function planSkyhook(
     ? pauseReason(view, snapshot)
     : (startGate(view, snapshot, precedingSkyhook) ?? packagePodGate(builder))
   endSoakWithoutSlot(builder, slot)
-  const isFree = gate === undefined && mayWorkUnder(slot, view, hasStarted) && mayBeginUnder(builder, slot)
+  const isFree = gate === undefined && mayWorkUnder(builder, slot, hasStarted) && mayBeginUnder(builder, slot)
   const mayDisrupt = isFree && mayLeaveControlPlane(snapshot)
   builder.depth = preparationDepth(builder, slot)
   const isCancelComplete = stopCanceledSteps(builder)

@@ -12,7 +12,7 @@ import { preparingImages, type SkyhookPlan } from './skyhook-plan.ts'
 import { isControlPlaneNode } from '../model/node-roles.ts'
 import { controlPlaneSlot, keepControlPlaneSlot } from './control-plane.ts'
 import { releaseSlot, renewWhenDue, requestSlot } from './slot.ts'
-import { isSpent, needsDaemonSets } from './soak.ts'
+import { isSpent, mayBeginUnder, needsDaemonSets } from './soak.ts'
 
 /** A package that can be worked on, or could be once its layers are here. */
 type DuePackage = Extract<PackageState, { state: 'ready' | 'checked' | 'drain' | 'interrupt' }>
@@ -81,7 +81,8 @@ function request(builder: PlanBuilder, slot: OwnSlot | undefined, due: readonly 
   if (slot && isMissing && denial?.waitsFor === 'control-plane') return releaseSlot(builder, slot)
   const before = builder.actions.length
   const phase = isPrepared ? 'working' : 'preparing'
-  requestSlot(builder, slot, { phase, withControlPlane, isJoining: membership === 'joining' })
+  const isHeldUp = !mayBeginUnder(builder, slot) || otherInterrupt(builder) !== undefined
+  requestSlot(builder, slot, { phase, withControlPlane, isJoining: membership === 'joining', isHeldUp })
   const isAsking = slot !== undefined || builder.actions.length > before
   if (!withControlPlane || !isAsking) return
   if (slot) keepControlPlaneSlot(builder, { need: 'before-cordon', mayAsk: true }, 'working')

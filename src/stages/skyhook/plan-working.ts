@@ -49,7 +49,7 @@ export type WorkContext = {
  */
 export function planWorking(builder: PlanBuilder, context: WorkContext): SkyhookPlan {
   const { slot, gate, states, disruption, activeInterrupt } = context
-  const isFree = gate === undefined && mayWorkUnder(slot, builder.view, true)
+  const isFree = gate === undefined && mayWorkUnder(builder, slot, true)
   const mayDisrupt = isFree && mayLeaveControlPlane(builder.snapshot)
   const drain = drainStatusOf(builder, states, disruption, mayDisrupt)
   trackDrain(builder, drain.drain === 'draining')

@@ -10,6 +10,8 @@ import { isInServiceUnder } from './joining.ts'
 
 /** A holder reports this often, so that people and the census see that it lives. */
 const renewIntervalMs = 60_000
+/** What was read for a confirmation may have changed since: pause, budget, spec. Watches may be too broken to tell. */
+const confirmationLastsMs = 10_000
 /** A phase that passes sooner is not worth a request. */
 const phaseIntervalMs = 1_000
 
@@ -35,9 +37,19 @@ export const bestSlot = (slots: readonly OwnSlot[]): OwnSlot | undefined =>
         (a.lease < b.lease ? -1 : Number(a.lease > b.lease)),
     )[0]
 
-/** Started work needs to own its slot. Work that has not started needs a confirmation of the spec at hand as well. */
-export const mayWorkUnder = (slot: OwnSlot | undefined, view: SkyhookView, hasStarted: boolean): boolean =>
-  slot !== undefined && (hasStarted ? isOwned(slot) : isConfirmedFor(slot, view))
+/**
+ * Started work needs to own its slot. Work that has not started needs a confirmation of the spec at hand as well, of a
+ * moment ago.
+ */
+export const mayWorkUnder = (
+  { snapshot, view }: PlanBuilder,
+  slot: OwnSlot | undefined,
+  hasStarted: boolean,
+): boolean => slot !== undefined && (hasStarted ? isOwned(slot) : mayStartUnder(slot, view, snapshot.nowMs))
+
+/** Whether the first step may start now. `nowMs`: of the steady clock. */
+export const mayStartUnder = (slot: OwnSlot, view: SkyhookView, nowMs: number): boolean =>
+  isConfirmedFor(slot, view) && nowMs - slot.renewedAtMs < confirmationLastsMs
 
 /** A confirmation is one of the spec and the policy that were read for it, and says nothing about later ones. */
 export const isConfirmedFor = ({ ownership, admittedUnder }: OwnSlot, view: SkyhookView): boolean =>
@@ -59,8 +71,12 @@ export const isOwned = ({ ownership }: OwnSlot): boolean => ownership === 'owned
 export function requestSlot(
   builder: PlanBuilder,
   slot: OwnSlot | undefined,
-  request: Pick<Extract<Action, { do: 'acquireSlot' }>, 'phase' | 'withControlPlane' | 'isJoining'>,
+  request: Pick<Extract<Action, { do: 'acquireSlot' }>, 'phase' | 'withControlPlane' | 'isJoining'> & {
+    /** Something else keeps the work from starting: a confirmation would be too old when that ends. */
+    readonly isHeldUp: boolean
+  },
 ): void {
+  const { isHeldUp, ...asked } = request
   const { snapshot, view, actions } = builder
   const { name } = view.metadata
   builder.asksForSlot = true
@@ -69,14 +85,15 @@ export function requestSlot(
   if (slot?.ownership === 'releasing') return // its end wakes the agent
   if (slot) {
     const dueAtMs = slot.renewedAtMs + renewIntervalMs
-    if (isConfirmedFor(slot, view) && dueAtMs > snapshot.nowMs) requeueAt(builder, dueAtMs)
+    const isCurrent = isHeldUp ? isConfirmedFor(slot, view) : mayStartUnder(slot, view, snapshot.nowMs)
+    if (isCurrent && dueAtMs > snapshot.nowMs) requeueAt(builder, dueAtMs)
     else actions.push({ do: 'confirmSlot', key, slot, view })
     return
   }
   if (!isRequestDue(builder)) return
   // the control plane's comes first: it is not to be given back before the Skyhook's is answered
-  if (request.withControlPlane) builder.usesControlPlane = true
-  actions.push({ do: 'acquireSlot', key, view, ...request })
+  if (asked.withControlPlane) builder.usesControlPlane = true
+  actions.push({ do: 'acquireSlot', key, view, ...asked })
 }
 
 /** No answer asks for patience; else the plan is made again when it is over. */

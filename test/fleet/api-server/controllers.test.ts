@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { evict, type EvictionOutcome } from '../../../src/kube/evict.ts'
 import type { KubeObject } from '../../../src/kube/objects.ts'
+import type { KubeTransport } from '../../../src/kube/transport.ts'
 import { startDisruptionController } from './disruption-controller.ts'
 import { startGarbageCollector } from './garbage-collector.ts'
 import { createSeededRandom } from '../../support/virtual-clock.ts'
@@ -96,6 +97,30 @@ test('a disruption budget lets as many pods go as it allows, and more when other
   await createPod(admin, 'p4')
   await clock.advance(200)
   expect(await evictNamed('p2')).toEqual({ outcome: 'requested' })
+})
+
+test('a pod that has taken the name of the one that was to go is not evicted', async () => {
+  const { server, admin } = sampleServer()
+  await createPod(admin, 'p1')
+  const { metadata } = await admin.json<KubeObject>('GET', `${podsPath}/p1`)
+  const late: KubeTransport = {
+    ...admin,
+    async json<T>(...[method, path, options]: Parameters<KubeTransport['json']>) {
+      const answer = await admin.json<T>(method, path, options)
+      if (method === 'GET') {
+        await admin.json('DELETE', `${podsPath}/p1`, { body: { gracePeriodSeconds: 0 } })
+        await createPod(admin, 'p1')
+      }
+      return answer
+    },
+  }
+  const outcome = await evict(late, { namespace: 'default', name: 'p1', uid: metadata.uid })
+  const [pod] = server.objects('pods')
+  expect([outcome, pod?.metadata.deletionTimestamp, pod?.['status']]).toEqual([
+    { outcome: 'gone' },
+    undefined,
+    expect.not.objectContaining({ conditions: expect.arrayContaining([{ type: 'DisruptionTarget' }]) }),
+  ])
 })
 
 test('a disruption budget forgets an eviction that did not end its pod', async () => {

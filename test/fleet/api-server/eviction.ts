@@ -6,7 +6,14 @@ import { type Fields, fieldsOf, isFields } from './json.ts'
 import { badRequest, notFound, Refusal } from './refusals.ts'
 import { keyOf, resourceNamed } from './resources.ts'
 import type { SimObject } from './versions.ts'
-import { deleteObject, patchObject, type Target, type WriteContext } from './writes.ts'
+import {
+  deleteObject,
+  type DeleteOptions,
+  patchObject,
+  refuseFailedPreconditions,
+  type Target,
+  type WriteContext,
+} from './writes.ts'
 
 const merge = 'application/merge-patch+json'
 
@@ -36,6 +43,8 @@ export function evictPod(context: WriteContext, target: Target, body: unknown): 
     throw badRequest('name in URL does not match name in Eviction object')
   if (pod === undefined) throw notFound(resource, name)
   if (!isUnprotected(pod)) chargeBudget(context, pod)
+  const deleteOptions = isFields(body) ? (body['deleteOptions'] as DeleteOptions | undefined) : undefined
+  refuseFailedPreconditions(resource, pod, deleteOptions?.preconditions ?? {})
   const podTarget = { ...target, subresource: undefined }
   const others = conditionsOf(pod).filter(({ type }) => type !== 'DisruptionTarget')
   const condition = {
@@ -50,7 +59,7 @@ export function evictPod(context: WriteContext, target: Target, body: unknown): 
     const status = { status: { conditions: [...others, condition] } }
     patchObject(context, { ...target, subresource: 'status' }, status, merge, 'kube-apiserver')
   }
-  deleteObject(context, podTarget, isFields(body) ? body['deleteOptions'] : undefined)
+  deleteObject(context, podTarget, deleteOptions)
   return { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 }
 }
 

@@ -176,7 +176,7 @@ function refuseLargeAnnotations(resource: Resource, { name, annotations = {} }: 
   )
 }
 
-type DeleteOptions = {
+export type DeleteOptions = {
   readonly gracePeriodSeconds?: number
   readonly preconditions?: { readonly uid?: string; readonly resourceVersion?: string }
 }
@@ -190,7 +190,7 @@ export function deleteObject(context: WriteContext, target: Target, body: unknow
   const current = store.get(resource, key)
   if (current === undefined) throw refuse.notFound(resource, name)
   const { gracePeriodSeconds, preconditions = {} } = fieldsOf(body) as DeleteOptions
-  refuseFailedPreconditions(resource, current, preconditions)
+  refuseFailedPreconditions(resource, current.object, preconditions)
   const { deletionTimestamp, finalizers = [], generation } = current.object.metadata
   const isPod = resource.plural === 'pods'
   const graceSeconds = isPod ? graceOf(current.object, gracePeriodSeconds) : 0
@@ -224,9 +224,9 @@ function graceOf(pod: SimObject, asked: number | undefined): number {
   return asked ?? deletionGracePeriodSeconds ?? Number(spec['terminationGracePeriodSeconds'] ?? 30)
 }
 
-function refuseFailedPreconditions(
+export function refuseFailedPreconditions(
   resource: Resource,
-  { object: { metadata } }: Version,
+  { metadata }: SimObject,
   { uid, resourceVersion }: NonNullable<DeleteOptions['preconditions']>,
 ): void {
   const differs = (what: string, asked: string, found: string): string =>

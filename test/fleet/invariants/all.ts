@@ -19,6 +19,7 @@ import { slotsKept } from './slots-kept.ts'
 import { slotsOwned } from './slots-owned.ts'
 import { soak } from './soak.ts'
 import { startsRead } from './starts-read.ts'
+import { uninstalled } from './uninstalled.ts'
 
 export const invariants: readonly Invariant[] = [
   budget,
@@ -40,4 +41,5 @@ export const invariants: readonly Invariant[] = [
   ledgerFresh,
   completes,
   seriesTrue,
+  uninstalled,
 ]

@@ -58,6 +58,17 @@ test('the slot of a host that left the selector may go between two steps, and no
   expect(world.violations).toHaveLength(1)
 })
 
+test('the slot of a host may go once its Skyhook is being deleted and asks for no uninstall', () => {
+  const world = sampleWorld(slotsKept)
+  world.take('n1')
+  const end = world.start('n1')
+  world.editSkyhook({ metadata: { finalizers: ['example.com/theirs'] } })
+  world.send('admin', 'DELETE', '/apis/skyhook.nvidia.com/v1alpha1/skyhooks/s')
+  end()
+  world.release('agent:n1')
+  expect(world.violations).toEqual([])
+})
+
 test('the slot of a host whose state a person cleared may go', () => {
   const world = sampleWorld(slotsKept)
   world.annotate('n1', { 'skyhook.nvidia.com/nodeState_s': '{}' })

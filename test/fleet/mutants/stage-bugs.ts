@@ -7,7 +7,11 @@ export const stageBugs: readonly FleetMutant[] = [
     rule: 'budget',
     bug: 'work starts under a slot that was granted and not confirmed',
     changes: [
-      change('stages/skyhook/slot.ts', '(hasStarted ? isOwned(slot) : isConfirmedFor(slot, view))', 'isOwned(slot)'),
+      change(
+        'stages/skyhook/slot.ts',
+        '(hasStarted ? isOwned(slot) : mayStartUnder(slot, view, snapshot.nowMs))',
+        'isOwned(slot)',
+      ),
     ],
   },
   {

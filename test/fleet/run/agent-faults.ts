@@ -1,5 +1,6 @@
 /** Faults of the agent's process, its version, its network and the disk and bus that it uses. */
 import { censusLeaseName } from '../../../src/lease/names.ts'
+import type { RoutedRequest } from '../api-server/request.ts'
 import type { ActionKind } from './action-kind.ts'
 
 /** Faults that only replace the agent. */
@@ -151,6 +152,20 @@ export const censusFaults = {
       const leader = [...world.hosts.values()].find(({ nodeName }) => nodeName() === holderIdentity)
       if (leader === undefined || leader.agents().length === 0) return 'skipped'
       leader.supervisor.kill()
+    },
+  },
+  /** Whoever is elected cannot list the Nodes, and so counts nothing. */
+  'census-blind': {
+    lastsMs: [20_000, 110_000],
+    start({ world: { server } }) {
+      const rule = {
+        name: 'planned',
+        fault: { kind: 'silent' as const },
+        matches: ({ client, verb, location }: RoutedRequest) =>
+          client.startsWith('census:') && verb === 'list' && location?.resource.plural === 'nodes',
+      }
+      server.faults.rules.push(rule)
+      return () => void (server.faults.rules = server.faults.rules.filter((one) => one !== rule))
     },
   },
 } satisfies Readonly<Record<string, ActionKind>>

@@ -111,3 +111,12 @@ export const apiFaults = {
     },
   },
 } satisfies Readonly<Record<string, ActionKind>>
+
+/** Of a few seeds, by plan-lives.ts. */
+export const lifeFaults = {
+  /** An agent works and cannot say so. */
+  'node-writes-refused': requestFault(
+    (chance) => ({ kind: 'refuse', code: 429, reason: 'TooManyRequests', retryAfterSeconds: chance.integer(1, 5) }),
+    { likely: [1], matches: (request) => request.verb === 'patch' && isOf('nodes')(request) },
+  ),
+} satisfies Readonly<Record<string, ActionKind>>

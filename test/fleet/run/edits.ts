@@ -207,3 +207,43 @@ export const policyEdits = {
     },
   },
 } satisfies Readonly<Record<string, ActionKind>>
+
+/** Of a few seeds, by plan-lives.ts. */
+export const lifeEdits = {
+  /** Deleted, and created again under its name as soon as that can be, or a little later. */
+  'skyhook-replaced': {
+    impossible,
+    lastsMs: [60_000, 60_001],
+    draw: (chance) => ({
+      afterMs: chance.pick([0, 0, 100, 1_000, 5_000]),
+      keepsPackages: chance.isHit(0.3),
+      adds: chance.pick(['none', 'none', 'plain', 'reboot']),
+      drops: chance.isHit(0.3),
+    }),
+    start(target) {
+      const { world, skyhook, detail } = target
+      const before = specOf(target)
+      if (before === undefined) return 'skipped'
+      const { keepsPackages, adds, drops } = detail
+      const names = Object.keys(before.packages ?? {})
+      if (keepsPackages === true)
+        patchSpec(target, {
+          packages: Object.fromEntries(names.map((name) => [name, { uninstall: { enabled: false } }])),
+        })
+      const packages = { ...before.packages }
+      if (adds !== 'none') packages['again'] = packageSpec('again', adds === 'reboot' ? { type: 'reboot' } : undefined)
+      if (drops === true && names.length > 1) delete packages[names[0] as string]
+      world.admin.send('DELETE', skyhookPath(skyhook))
+      let isCreated = false
+      const create = (): void => {
+        if (isCreated) return
+        if (world.server.object('skyhooks', undefined, skyhook) !== undefined)
+          return void world.clock.startTimer(100, create, { isBackground: true })
+        isCreated = true
+        world.createSkyhook({ name: skyhook, spec: { ...before, packages } })
+      }
+      world.clock.startTimer(Number(detail['afterMs']), create)
+      return create
+    },
+  },
+} satisfies Readonly<Record<string, ActionKind>>

@@ -3,6 +3,7 @@ import { actionKinds, editKinds, faultKinds } from './action-kinds.ts'
 import { type Chance, createChance } from './chance.ts'
 import { type Phase, phases } from './phase.ts'
 import type { Plan, PlannedAction, SkyhookPlan } from './plan.ts'
+import { planLives } from './plan-lives.ts'
 import { planNodes } from './plan-nodes.ts'
 import { planSkyhooks } from './plan-skyhooks.ts'
 import { firstActionAtMs, healAtMs, rolloutMs, skyhooksAtMs } from './plan-time.ts'
@@ -44,10 +45,18 @@ export function planRun(seed: number): Plan {
     nodes,
     skyhooks,
     hasDaemonSet: needsDaemonSet(skyhooks) || chance.isHit(0.15),
-    actions: overlapped(chance, actions),
+    actions: withLives(overlapped(chance, actions), planLives(seed, names)),
     healsEarly: chance.isHit(0.9),
   }
 }
+
+const withLives = (
+  actions: readonly PlannedAction[],
+  lives: readonly Omit<PlannedAction, 'id'>[],
+): readonly PlannedAction[] => [
+  ...actions,
+  ...lives.map((action, index) => ({ ...action, id: actions.length + index })),
+]
 
 const needsDaemonSet = (skyhooks: readonly SkyhookPlan[]): boolean =>
   skyhooks.some(({ spec }) => (spec.pace?.minReadySeconds ?? 0) > 0)
