@@ -1,12 +1,13 @@
 /** All faults and edits, by name. */
 import type { ActionKind } from './action-kind.ts'
-import { agentFaults, censusFaults } from './agent-faults.ts'
+import { agentFaults } from './agent-faults.ts'
 import { apiFaults } from './api-faults.ts'
+import { censusFaults } from './census-faults.ts'
 import { edits, policyEdits } from './edits.ts'
 import { hostFaults } from './host-faults.ts'
 
 export const faultKinds: Readonly<Record<string, ActionKind>> = { ...agentFaults, ...hostFaults, ...apiFaults }
 export const editKinds: Readonly<Record<string, ActionKind>> = edits
 export const actionKinds: Readonly<Record<string, ActionKind>> = { ...faultKinds, ...editKinds }
-/** Of plans with policies alone: no seed draws them. */
-export const policyKinds: Readonly<Record<string, ActionKind>> = { ...policyEdits, ...censusFaults }
+/** Those that `planRun` does not choose among: of plans with policies alone, and of the census. */
+export const otherKinds: Readonly<Record<string, ActionKind>> = { ...policyEdits, ...censusFaults }

@@ -1,5 +1,6 @@
 /** The plan of a run, from its seed alone. */
 import { actionKinds, editKinds, faultKinds } from './action-kinds.ts'
+import { planCensusFault } from './census-faults.ts'
 import { type Chance, createChance } from './chance.ts'
 import { type Phase, phases } from './phase.ts'
 import type { Plan, PlannedAction, SkyhookPlan } from './plan.ts'
@@ -44,7 +45,14 @@ export function planRun(seed: number): Plan {
     nodes,
     skyhooks,
     hasDaemonSet: needsDaemonSet(skyhooks) || chance.isHit(0.15),
-    actions: overlapped(chance, actions),
+    actions: [
+      ...overlapped(chance, actions),
+      ...planCensusFault(createChance(seed, 9), {
+        firstId: actions.length,
+        node: names.nodes[0] ?? '',
+        skyhooks: names.skyhooks,
+      }),
+    ],
     healsEarly: chance.isHit(0.9),
   }
 }
