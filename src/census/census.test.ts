@@ -65,7 +65,7 @@ test('a census writes the status of a Skyhook and reports nodes, agents and requ
   await eventually(() => expect(status()?.nodesSelected).toBe(2))
   await end(running)
   expect(lines.find(({ kind }) => kind === 'log')).toMatchObject({ level: 'info', message: 'census: counting' })
-  expect(lines.at(-1)).toEqual({ kind: 'heartbeat', nodes: 2, agents: 1, skyhooks: 1, rssBytes: 1 })
+  expect(lines.at(-1)).toMatchObject({ kind: 'heartbeat', nodes: 2, agents: 1, skyhooks: 1, rssBytes: 1 })
   const counts = lines.flatMap((line) => (line.kind === 'requests' ? line.counts : []))
   expect(counts).toContainEqual({ verb: 'WATCH', code: 200, count: 4 })
 })
@@ -89,10 +89,30 @@ test('a census sends the series of each Skyhook, and withdraws those of a delete
   await end(running)
 })
 
+const uncountedMs = (): (number | undefined)[] =>
+  lines.flatMap((line) => (line.kind === 'heartbeat' ? [line.uncountedMs] : []))
+
+test('a census says how long ago it last saw all that it counts', async () => {
+  api.put(nodesPath, { metadata: { name: 'n1' } })
+  const running = run()
+  await eventually(() => expect(uncountedMs().at(-1)).toBe(0))
+  await api.clock.advance(20_000)
+  expect(uncountedMs().slice(-2)).toEqual([0, 0])
+  api.remove(nodesPath, 'n1')
+  await api.clock.advance(30_000)
+  const [before = 0, last = 0] = uncountedMs().slice(-2)
+  expect([last - before, last > 20_000, last <= 30_000]).toEqual([10_000, true, true])
+  api.put(nodesPath, { metadata: { name: 'n1' } })
+  await api.clock.advance(10_000)
+  expect(uncountedMs().at(-1)).toBe(0)
+  await end(running)
+})
+
 test('a census that does not see its own Node counts nothing and warns', async () => {
   api.put(nodesPath, { metadata: { name: 'another' } })
   const running = run()
   await eventually(() => expect(lines.map(({ kind }) => kind)).toContain('heartbeat'))
+  expect(uncountedMs()).toEqual([undefined])
   await end(running)
   expect(lines.find(({ kind }) => kind === 'log')).toMatchObject({ level: 'warn', fields: { node: 'n1', nodes: 1 } })
   expect(status()).toBeUndefined()

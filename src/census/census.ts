@@ -92,9 +92,16 @@ export async function runCensus(settings: CensusSettings, context: CensusContext
   const heartbeat = (): void => {
     const counts = requests.take()
     if (counts.length > 0) emit({ kind: 'requests', counts })
-    const [nodes, skyhooks] = [view.nodes.size, view.skyhooks.size]
+    const [nodes, skyhooks, uncountedMs] = [view.nodes.size, view.skyhooks.size, view.distrustedMs()]
     fleet.refresh()
-    emit({ kind: 'heartbeat', nodes, agents: view.agents().ready, skyhooks, rssBytes: context.rssBytes() })
+    emit({
+      kind: 'heartbeat',
+      ...(uncountedMs !== undefined && { uncountedMs }),
+      nodes,
+      agents: view.agents().ready,
+      skyhooks,
+      rssBytes: context.rssBytes(),
+    })
   }
   const stopHeartbeat = startInterval(clock, heartbeatMs, heartbeat)
   try {

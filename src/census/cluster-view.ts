@@ -34,6 +34,8 @@ export type ClusterView = {
   readonly policyOf: PolicyWatch['of']
   /** Every list is complete and every watch unbroken, and the own Node is among the nodes. Not before `synced`. */
   isTrusted(): boolean
+  /** Since the view could last be trusted; undefined: not yet. */
+  distrustedMs(): number | undefined
   /** Lists what a watch does not show. */
   relist(what: 'skyhook' | 'ledger'): void
   /** Resolves when there is enough to count; rejects when the signal aborts before. */
@@ -69,6 +71,7 @@ export function startClusterView(transport: KubeTransport, options: ClusterViewO
   const { nodeName, podName, namespace } = settings
   const nodes = new Map<string, CensusNode>()
   let wasTrusted = false
+  let trustedAtMs: number | undefined
 
   const areListsTrusted = (): boolean =>
     isHealthy(nodeObjects) && isHealthy(skyhooks) && isHealthy(ledgers) && nodes.has(nodeName)
@@ -156,13 +159,20 @@ export function startClusterView(transport: KubeTransport, options: ClusterViewO
     recheckTrust()
   }
 
+  const isTrusted = (): boolean => {
+    const isNow = monitor.isStarted() && areListsTrusted()
+    if (isNow) trustedAtMs = clock.monotonicMs()
+    return isNow
+  }
+
   return {
     nodes,
     skyhooks: skyhooks.store,
     ledgers: ledgers.store,
     agents: monitor.agents,
     policyOf: (name) => policies.of(name),
-    isTrusted: () => monitor.isStarted() && areListsTrusted(),
+    isTrusted,
+    distrustedMs: () => (isTrusted() ? 0 : trustedAtMs && clock.monotonicMs() - trustedAtMs),
     relist: (what) => (what === 'skyhook' ? skyhooks : ledgers).relist(),
     synced: untilSynced(),
     close: monitor.stop,

@@ -90,9 +90,21 @@ export function rolloutProblem(input: CompartmentInput): Problem | undefined {
   const unfinished = describe(input).filter(({ nodes }) => nodes.some(({ status }) => status !== 'complete'))
   const stopped = unfinished.filter(({ batch }) => batch?.stopped === true)
   if (stopped.length > 0) return { reason: 'RolloutStopped', message: stopped.map(stopMessage).join('; ') }
-  const held = unfinished.filter(isHeldByFailures)
-  if (held.length === 0) return undefined
+  const held = unfinished.filter(isHeld)
+  const unattended = unfinished.filter((one) => holders(one, isSilent).length > 0 && (isHeld(one) || isStill(one)))
+  if (unattended.length > 0)
+    return { reason: 'SilentNodesHoldSlots', message: `${unattended.map(silentMessage).join('; ')}; ${wayOut}` }
+  if (held.length === 0) return silentProblem(counts)
   return { reason: 'FailedNodesHoldBudget', message: held.map(heldMessage).join('; ') }
+}
+
+/** The last nodes of a rollout, also of one without a budget: nobody waits for them, and nothing continues. */
+function silentProblem({ nodes, isPaused, isDisabled }: Counts): Problem | undefined {
+  if (isPaused || isDisabled) return undefined
+  const unfinished = nodes.filter(({ status }) => status !== 'complete')
+  const names = unfinished.filter((node) => isSilent(node) && holdsSlot(node)).map(({ name }) => name)
+  if (names.length === 0 || !unfinished.every(isSilent)) return undefined
+  return { reason: 'SilentNodesHoldSlots', message: `at work and silent: ${formatNodeNames(names)}; ${wayOut}` }
 }
 
 const failing = ({ nodes }: Described): string[] => nodes.filter(isFailing).map(({ name }) => name)
@@ -101,12 +113,25 @@ const failing = ({ nodes }: Described): string[] => nodes.filter(isFailing).map(
 const holdsSlot = ({ entries, isCordoned }: NodeFact): boolean =>
   isCordoned || Object.values(entries).some(({ state }) => state === 'in_progress' || state === 'erroring')
 
-const holders = ({ nodes }: Described): string[] =>
-  nodes.filter((node) => isFailing(node) && holdsSlot(node)).map(({ name }) => name)
+/** Its agent has not been Ready for ten minutes: the host may be gone. */
+const isSilent = ({ agent }: NodeFact): boolean => agent === 'silent'
 
-/** Nodes wait, and none of them can start: a failing node keeps its slot. */
-const isHeldByFailures = (compartment: Described): boolean =>
-  compartment.nodes.some(isInLine) && compartment.ceiling > 0 && holders(compartment).length >= compartment.ceiling
+const holders = ({ nodes }: Described, test: (node: NodeFact) => boolean): string[] =>
+  nodes.filter((node) => test(node) && holdsSlot(node)).map(({ name }) => name)
+
+/** Nodes wait, and none of them can start: a node that fails, or is silent, keeps its slot. */
+const isHeld = (compartment: Described): boolean =>
+  compartment.nodes.some(isInLine) &&
+  compartment.ceiling > 0 &&
+  holders(compartment, (node) => isFailing(node) || isSilent(node)).length >= compartment.ceiling
+
+/** Nodes wait for the end of the batch, and none of the batch is on its way there. */
+const isStill = ({ nodes, batch }: Described): boolean =>
+  batch !== undefined &&
+  nodes.some((node) => isInLine(node) && node.reason?.reason === 'WaitingForBatch') &&
+  nodes.every((node) => node.status !== 'in_progress' || isFailing(node))
+
+const wayOut = 'bring the nodes and their agents back, or delete the Nodes of hosts that are gone'
 
 function stopMessage(compartment: Described): string {
   const { name, batch } = compartment
@@ -121,4 +146,14 @@ function stopMessage(compartment: Described): string {
 
 const heldMessage = (compartment: Described): string =>
   `compartment ${compartment.name}: failing nodes hold the whole budget of ${compartment.ceiling}: ` +
-  formatNodeNames(holders(compartment))
+  formatNodeNames(holders(compartment, isFailing))
+
+function silentMessage(compartment: Described): string {
+  const names = formatNodeNames(holders(compartment, isSilent))
+  const failed = holders(compartment, isFailing)
+  const what = isHeld(compartment) ? `hold the whole budget of ${compartment.ceiling}` : 'keep the batch open'
+  return (
+    `compartment ${compartment.name}: nodes whose agents are silent ${what}: ${names}` +
+    `${failed.length === 0 ? '' : `; failing: ${formatNodeNames(failed)}`}`
+  )
+}

@@ -38,6 +38,8 @@ export type CensusLine =
   /** State of the fleet, and a sign of life. */
   | {
       readonly kind: 'heartbeat'
+      /** Since the census last saw all that it counts: 0 while it does; absent before the first time. */
+      readonly uncountedMs?: number
       readonly nodes: number
       readonly agents: number | undefined
       readonly skyhooks: number

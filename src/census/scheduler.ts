@@ -17,7 +17,7 @@ export type SchedulerOptions = {
   readonly leases: Leases
   readonly random: Random
   /** While it is not trusted, nothing is counted and nothing written. */
-  readonly view: Omit<ClusterView, 'synced' | 'close'>
+  readonly view: Omit<ClusterView, 'synced' | 'distrustedMs' | 'close'>
   readonly defaultBudget: SkyhookReconcilerOptions['defaultBudget']
   readonly isNodeWrightServed?: boolean
   readonly report: SkyhookReconcilerOptions['report']

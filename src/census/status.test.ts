@@ -182,6 +182,89 @@ describe('compartments', () => {
   })
 })
 
+describe('nodes that were at work and whose agents are silent', () => {
+  const down: NodeReport = {
+    status: 'in_progress',
+    entries: [entry({ stage: 'interrupt', state: 'in_progress' })],
+    reason: ['RebootPending', 'the host is shutting down'],
+    annotations: { 'skyhook.nvidia.com/cordon_demo': 'true' },
+  }
+  const silent = allAgents('ready', { n1: 'silent' })
+  const budgetOf = (count: number): Skyhook => skyhookWith({ spec: { ...spec, interruptionBudget: { count } } })
+  const waiting: NodeReport = { status: 'waiting', reason: ['WaitingForSlot', 'the budget is used up'] }
+  const policy: PolicyKnowledge = {
+    state: 'found',
+    uid: 'p',
+    generation: 1,
+    spec: { default: { budget: { count: 3 }, strategy: { fixed: { initialBatch: 1 } } } },
+  }
+  const batch = {
+    epoch: 1,
+    currentBatch: 1,
+    size: 1,
+    completed: 0,
+    failed: 0,
+    consecutiveFailures: 0,
+    stopped: false,
+    lastBatchSize: 0,
+    lastBatchFailed: false,
+  }
+  const ledger = {
+    skyhookUID: 'demo-uid',
+    compartments: { __default__: { matched: 3, completed: 0, batch } },
+  } as unknown as Ledger
+  const inBatch: Scenario = { skyhook: paced, policy, ledger, agents: silent }
+  const nextBatch: NodeReport = { status: 'waiting', reason: ['WaitingForBatch', 'the batch is not finished'] }
+  const wayOut = '; bring the nodes and their agents back, or delete the Nodes of hosts that are gone'
+
+  test.each<[string, CensusNode[], Scenario, string]>([
+    [
+      'hold the whole budget',
+      nodes(down, waiting, waiting),
+      { skyhook: budgetOf(1), agents: silent },
+      'compartment __default__: nodes whose agents are silent hold the whole budget of 1: n1',
+    ],
+    [
+      'hold the whole budget together with failing ones',
+      nodes(down, failing, waiting),
+      { skyhook: budgetOf(2), agents: silent },
+      'compartment __default__: nodes whose agents are silent hold the whole budget of 2: n1; failing: n2',
+    ],
+    [
+      'keep the batch open',
+      nodes(down, nextBatch, nextBatch),
+      inBatch,
+      'compartment __default__: nodes whose agents are silent keep the batch open: n1',
+    ],
+    ['are the last ones', nodes(down, 'complete'), { agents: silent }, 'at work and silent: n1'],
+  ])('stall a rollout if they %s', (_, all, scenario, message) => {
+    const status = statusOf(all, scenario)
+    expect(conditionOf(status, 'Stalled')).toMatchObject({
+      status: 'True',
+      reason: 'SilentNodesHoldSlots',
+      message: `${message}${wayOut}`,
+    })
+    expect(conditionText(status, 'Reconciling')).toBe('False Stalled')
+  })
+
+  test.each<[string, CensusNode[], Scenario]>([
+    ['a slot is left', nodes(down, waiting), { skyhook: budgetOf(2), agents: silent }],
+    ['nobody else is unfinished but a node at work', nodes(down, 'in_progress'), { agents: silent }],
+    ['nobody limits the others', nodes(down, 'waiting'), { agents: silent }],
+    ['they have not been silent for long', nodes(down, waiting), { skyhook: budgetOf(1) }],
+    ['they had not begun', nodes('waiting', waiting), { skyhook: budgetOf(1), agents: silent }],
+    ['another node of the batch goes on', nodes(down, 'in_progress', nextBatch), inBatch],
+    ['the batch has room', nodes(down, waiting), inBatch],
+    [
+      'the Skyhook is paused',
+      nodes(down, 'complete'),
+      { skyhook: skyhookWith({ metadata: { annotations: { [pauseKey]: 'true' } } }), agents: silent },
+    ],
+  ])('do not stall a rollout while %s', (_, all, scenario) => {
+    expect(conditionText(statusOf(all, scenario), 'Stalled')).toBe('False NotStalled')
+  })
+})
+
 describe('Ready, Reconciling and Stalled', () => {
   const annotated = (key: string): Skyhook => skyhookWith({ metadata: { annotations: { [key]: 'true' } } })
   const broken = { packages: { a: { version: '1', image: 'a', dependsOn: { b: '1' } } } }

@@ -179,6 +179,7 @@ export const executorPorts: {
     clock: memory,
     random: memory,
     log: memory,
+    uncountedSince: memory,
     signal: memory,
     onReleased: memory,
     onAcquired: memory,

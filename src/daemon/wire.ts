@@ -98,7 +98,7 @@ export async function wire({ settings, platform, isTimeContinued, signal }: Wire
     oldestSlotAge: () => Math.max(0, toWallMs(clock, clock.steadyMs()) - Math.min(...slots.grantedAtMs())) / 1000,
     rebootsMade: () => journal.current().reboots ?? 0,
     packageRequests: () => countRequests(statuses.current(), host.bootId()),
-    isCensusLeader: () => census.isLeader(),
+    isCensusCounting: () => census.isCounting(),
     fleetSeries: () => census.fleetSeries(),
     reasons: () => reporter.reasonAges(),
     reflectorAges: () =>
@@ -222,6 +222,7 @@ export async function wire({ settings, platform, isTimeContinued, signal }: Wire
     clock,
     random,
     log,
+    uncountedSince: () => census.uncounted(),
     signal,
     onReleased: (phase, seconds) => metrics.slotHeld(phase, seconds),
     onAcquired: (seconds) => metrics.slotWaited(seconds),

@@ -2,12 +2,22 @@
 import { isAlreadyExists, isConflict, isNotFound } from '../kube/errors.ts'
 import { getIfExists } from '../kube/get.ts'
 import { apiGroup, leaseTypeMeta } from '../schemas/api.ts'
+import { formatTime } from '../schemas/time.ts'
 import { censusLeaseName } from './names.ts'
 import { leasesPathOf, type Leases } from './slot-reads.ts'
 import type { Lease } from './slot.ts'
 
 /** Ready agents, as the elected one has counted them: all agents spread their requests by it. */
 const agentsAnnotation = `${apiGroup}/agents`
+
+/** When a census last counted, by the clock of the agent that led then; before the first count, when one was elected. */
+const countedAnnotation = `${apiGroup}/counted-at`
+
+/** What a leader publishes; undefined: its census has not counted yet. */
+export type Published = { readonly agents: number | undefined; readonly countedAtMs: number | undefined }
+
+/** A leader resigns after a minute without a count, and the next one is elected and counts within seconds. */
+const maxUncountedMs = 120_000
 
 /** What one exchange with the API server may take. */
 type Limits = { readonly signal: AbortSignal; readonly timeoutMs?: number }
@@ -17,13 +27,23 @@ export type LeaseChange = {
   readonly isNewTerm: boolean
   readonly renewTime: string
   readonly leaseDurationMs: number
-  readonly countedAgents?: () => number | undefined
+  readonly published?: () => Published
 }
 
 /** As a leader has published them. */
 export function publishedAgents(lease: Lease | undefined): number | undefined {
   const agents = Number(lease?.metadata.annotations?.[agentsAnnotation])
   return Number.isSafeInteger(agents) && agents > 0 ? agents : undefined
+}
+
+/**
+ * Since when nobody has counted, although agents are elected; undefined while somebody counts, and where no agent of this
+ * version has led. Only times of the Lease are compared.
+ */
+export function uncountedSince(lease: Lease | undefined): string | undefined {
+  const countedAt = lease?.metadata.annotations?.[countedAnnotation]
+  const uncountedMs = Date.parse(lease?.spec?.renewTime ?? '') - Date.parse(countedAt ?? '')
+  return uncountedMs >= maxUncountedMs ? countedAt : undefined
 }
 
 /** Candidates read the server's cache: that costs the store nothing, and taking a Lease that was old there fails. */
@@ -53,7 +73,7 @@ export async function writeLease(
 
 function leaseBody(
   found: Lease | undefined,
-  { holder, isNewTerm, renewTime, leaseDurationMs, countedAgents }: LeaseChange,
+  { holder, isNewTerm, renewTime, leaseDurationMs, published }: LeaseChange,
 ): object {
   const spec: Record<string, unknown> = { ...found?.spec, holderIdentity: holder, renewTime }
   spec['leaseDurationSeconds'] = Math.ceil(leaseDurationMs / 1000)
@@ -62,10 +82,13 @@ function leaseBody(
     spec['acquireTime'] = renewTime
     spec['leaseTransitions'] = typeof transitions === 'number' ? transitions + 1 : 0
   }
-  const agents = countedAgents?.()
+  const { agents, countedAtMs } = published?.() ?? {}
+  const before = found?.metadata.annotations
+  const countedAt = countedAtMs === undefined ? (before?.[countedAnnotation] ?? renewTime) : formatTime(countedAtMs)
   const annotations = {
-    ...found?.metadata.annotations,
+    ...before,
     ...(agents !== undefined && { [agentsAnnotation]: `${agents}` }),
+    [countedAnnotation]: countedAt,
   }
   const metadata = { ...(found?.metadata ?? { name: censusLeaseName }), annotations }
   return { ...leaseTypeMeta, metadata, spec }

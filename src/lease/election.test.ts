@@ -35,7 +35,9 @@ afterEach(async () => {
   await Promise.all(agents.map(({ election }) => election.ended))
 })
 
-function campaign(name: string, options: { readonly agents?: number; readonly counted?: number } = {}): Agent {
+type Campaign = { readonly agents?: number; readonly counted?: number; readonly countedAtMs?: () => number | undefined }
+
+function campaign(name: string, options: Campaign = {}): Agent {
   const transport = api.connect({ name })
   const stop = new AbortController()
   const terms: Agent['terms'] = []
@@ -44,7 +46,7 @@ function campaign(name: string, options: { readonly agents?: number; readonly co
     {
       identity: name,
       agents: () => options.agents ?? 3,
-      countedAgents: () => options.counted,
+      published: () => ({ agents: options.counted, countedAtMs: options.countedAtMs?.() }),
       onAgents: (count) => void published.push(count),
       onElected: (signal) => void terms.push({ signal, electedMs: api.clock.monotonicMs() }),
       onLost: (why) => {
@@ -200,6 +202,40 @@ test('a failed request is repeated, and a lost answer does not make two leaders'
   const first = await untilLeader()
   await pass(10_000)
   expect(leadingAgents()).toEqual([first])
+})
+
+test('the Lease says since when nobody has counted, across terms, and all who look know it', async () => {
+  let countedAtMs: number | undefined
+  const first = campaign('a', { countedAtMs: () => countedAtMs })
+  const other = campaign('b')
+  const uncounted = (): unknown[] => [...new Set(agents.map(({ election }) => election.uncounted()))]
+  const since = (ms: number): string => `${new Date(ms).toISOString().slice(0, 19)}Z`
+  await untilLeader()
+  expect(leadingAgents()).toEqual([first])
+  for (let round = 0; round < 30; round++) {
+    countedAtMs = api.clock.wallMs()
+    await pass(10_000)
+    expect(uncounted()).toEqual([undefined])
+  }
+  const lastMs = countedAtMs ?? 0
+  await pass(100_000)
+  expect(uncounted()).toEqual([undefined])
+  await pass(40_000)
+  expect(uncounted()).toEqual([since(lastMs)])
+  first.election.resign(1_800_000, 'has not counted') // b has counted nothing either
+  await pass(40_000)
+  expect(leadingAgents()).toEqual([other])
+  expect(uncounted()).toEqual([since(lastMs)])
+})
+
+test('where nobody has ever counted, the Lease counts from the first election', async () => {
+  const first = campaign('a')
+  await untilLeader()
+  const electedAt = `${lease().spec?.['acquireTime']}`
+  await pass(110_000)
+  expect(first.election.uncounted()).toBeUndefined()
+  await pass(20_000)
+  expect(first.election.uncounted()).toBe(electedAt)
 })
 
 test('the leader publishes how many agents it has counted, and candidates read it', async () => {

@@ -15,7 +15,7 @@ import {
   type ElectionTiming,
   type Observation,
 } from './election-rule.ts'
-import { publishedAgents, readLease, writeLease } from './election-lease.ts'
+import { publishedAgents, type Published, readLease, uncountedSince, writeLease } from './election-lease.ts'
 import type { Leases } from './slot-reads.ts'
 import { microTime, type Lease } from './slot.ts'
 
@@ -30,8 +30,8 @@ export type ElectionOptions = {
   readonly identity: string
   /** About how many agents there are: a few of them are candidates. */
   readonly agents: () => number
-  /** What the leader publishes of it in the Lease; undefined = not counted. */
-  readonly countedAgents: () => number | undefined
+  /** What the leader publishes in the Lease. */
+  readonly published: () => Published
   /** What a leader has published. */
   readonly onAgents: (agents: number) => void
   /** Starts a term; `term` is aborted at its end. Must not throw. */
@@ -48,6 +48,8 @@ export type ElectionOptions = {
 
 export type Election = {
   isLeader(): boolean
+  /** As `uncountedSince` says of the Lease as it was seen last. */
+  uncounted(): string | undefined
   /** Ends a term and leads again, for `ms`, only when nobody else does. */
   resign(ms: number, why: string): void
   /** Looks now whether there is a leader, also an agent that is no candidate. Repeated calls are spread over time. */
@@ -62,9 +64,11 @@ export function startElection(leases: Leases, options: ElectionOptions): Electio
   const { clock } = leases
   const timing = { ...defaultTiming, ...options.timing }
   const { leaseDurationMs, renewDeadlineMs, renewIntervalMs, retryPeriodMs } = timing
-  const ownLease = { holder: identity, leaseDurationMs, countedAgents: options.countedAgents }
+  const ownLease = { holder: identity, leaseDurationMs, published: options.published }
   const acquisitionBackoff: Backoff = { initialMs: retryPeriodMs, maxMs: timing.lookIntervalMs, jitter: 0.5 }
   let term: AbortController | undefined
+  /** The Lease as this leader wrote it last. */
+  let ownTerm: Lease | undefined
   let observation: Observation | undefined
   let resignedUntilMs = -Infinity
   let endSleep = (): void => undefined
@@ -128,6 +132,7 @@ export function startElection(leases: Leases, options: ElectionOptions): Electio
           if (!isOwn(found)) return lostTo(found)
         }
         lease = found
+        ownTerm = found
         if (renewedAtMs !== undefined) {
           lastRenewedAtMs = renewedAtMs
           conflicts = 0
@@ -187,6 +192,7 @@ export function startElection(leases: Leases, options: ElectionOptions): Electio
         const why = await lead(result.lease)
         term?.abort(new Error(why))
         term = undefined
+        ownTerm = undefined
         observation = undefined
         options.onLost(why)
       } catch (error) {
@@ -200,6 +206,7 @@ export function startElection(leases: Leases, options: ElectionOptions): Electio
 
   return {
     isLeader: () => term !== undefined && !term.signal.aborted,
+    uncounted: () => uncountedSince(ownTerm ?? observation?.lease),
     resign(ms, why) {
       resignedUntilMs = clock.monotonicMs() + ms
       term?.abort(new Error(why))

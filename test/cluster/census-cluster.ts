@@ -164,7 +164,7 @@ export async function startCensusCluster(cluster: ChartCluster): Promise<CensusC
         clock: systemClock,
         onLine: (line) => void lines.push(line),
         onExit: (exitReason) => void deaths.push(exitReason),
-        onCrashLoop: () => {}, // these tests have no other census
+        onUnfit: () => {}, // these tests have no other census
       })
       const supervised = supervisor.supervise(term.signal)
       const one: RunningCensus = {

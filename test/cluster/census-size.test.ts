@@ -263,7 +263,7 @@ async function runAgainst(
     clock: systemClock,
     onLine: (line) => void lines.push(line),
     onExit: (how) => lines.push({ kind: 'log', level: 'warn', message: how, fields: {} }),
-    onCrashLoop: () => {},
+    onUnfit: () => {},
   })
   const kept = supervisor.supervise(term.signal)
   const stop = async (): Promise<void> => {

@@ -29,7 +29,7 @@ const election = startElection(
     identity,
     random: systemRandom,
     agents: () => agents,
-    countedAgents: () => agents,
+    published: () => ({ agents, countedAtMs: undefined }),
     onAgents: () => {},
     onElected: () => emit('elected'),
     onLost: (why) => emit('lost', why),

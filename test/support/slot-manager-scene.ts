@@ -58,6 +58,7 @@ export async function startSlotManagerScene({ defaultBudget = {} }: { readonly d
   /** What the managers have logged. */
   const messages: string[] = []
   let wakes = 0
+  let uncountedSince: string | undefined
 
   /** Of this node, as at the start of its agent: it does not know its slots yet. */
   function managerOf(name: string): TestedManager {
@@ -98,6 +99,7 @@ export async function startSlotManagerScene({ defaultBudget = {} }: { readonly d
         info: (_, message) => void messages.push(message),
         warn: (_, message) => void messages.push(message),
       },
+      uncountedSince: () => uncountedSince,
       onReleased: (phase, seconds) => void released.push(`${phase} ${seconds}`),
       onAcquired: (seconds) => void acquired.push(seconds),
     })
@@ -142,6 +144,8 @@ export async function startSlotManagerScene({ defaultBudget = {} }: { readonly d
     wakes: () => wakes,
     managerOf,
     readyManagerOf,
+    /** As the Lease of the election says. */
+    setUncountedSince: (time: string | undefined): void => void (uncountedSince = time),
     /** Undefined: the agent does not know its Node. */
     putNode: (name: string, node: KubernetesNode | undefined): void => void nodes.set(name, node),
     putSkyhook,

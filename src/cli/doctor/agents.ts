@@ -1,4 +1,5 @@
 /** Whether every node has an agent that answers, all agents are of one version, and one of them counts. */
+import { uncountedSince } from '../../lease/election-lease.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import { selects } from '../../schemas/selectors.ts'
 import { silentAfterMs } from '../../stages/skyhook/counted-status.ts'
@@ -115,7 +116,19 @@ export function checkCensus({ election, fleet }: Pick<ClusterFacts, 'election' |
   const { holderIdentity: holder = '', renewTime, leaseDurationSeconds = 0 } = election.value?.spec ?? {}
   const renewedAtMs = Date.parse(renewTime ?? '')
   const isAlive = holder !== '' && takenAtMs - renewedAtMs < 2_000 * leaseDurationSeconds + clockSlackMs
-  if (isAlive) return checkOf('census', { about: `held by ${holder}` })
+  const uncounted = uncountedSince(election.value)
+  if (isAlive && uncounted === undefined) return checkOf('census', { about: `held by ${holder}` })
+  if (isAlive) {
+    const notCounting = finding('census-uncounted', {
+      message: `the agents that are elected have not counted the nodes since ${uncounted}; the current one is ${holder}`,
+      remedy:
+        'an agent that cannot count resigns after a minute, and another one tries: look at their logs for "census". ' +
+        'Each of them has to list Nodes, Skyhooks and Leases, its own Node among them',
+      command: `kubectl -n ${namespace} logs -l app.kubernetes.io/name=skyhookd --prefix --tail=-1 | grep census`,
+      objects: [{ kind: 'Lease', namespace, name: 'skyhookd-census' }],
+    })
+    return checkOf('census', { findings: [notCounting] })
+  }
   if (agents.known && agents.value.length === 0) return checkOf('census', { about: 'nobody: there is no agent' })
   const since = Number.isNaN(renewedAtMs) ? '' : `, the last one ${holder} at ${new Date(renewedAtMs).toISOString()}`
   const silent = finding('census-silent', {

@@ -212,6 +212,22 @@ const rows: readonly [FindingId, string, Partial<ClusterFacts>, RegExp][] = [
     /the last one n9 at 2026-01-01T00:00:00/,
   ],
   [
+    'census-uncounted',
+    'an election whose agents do not count',
+    {
+      election: known({
+        metadata: {
+          name: 'skyhookd-census',
+          uid: 'u',
+          resourceVersion: '1',
+          annotations: { 'skyhook.nvidia.com/counted-at': '2026-01-01T23:50:00Z' },
+        },
+        spec: { holderIdentity: 'n9', renewTime: at(nowMs), leaseDurationSeconds: 15 },
+      }),
+    },
+    /not counted the nodes since 2026-01-01T23:50:00Z; the current one is n9$/,
+  ],
+  [
     'cordon-left-over',
     'a cordon without a slot',
     withFleet({ nodes: known([nodeOf('n1'), nodeOf('n2', { [cordonKey('tuning')]: 'true' })]) }),

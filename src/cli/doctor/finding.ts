@@ -42,6 +42,10 @@ export const catalogue = {
     severity: 'error',
     meaning: 'No agent counts the nodes: batches wait, and percentages use the last count, if there is one.',
   },
+  'census-uncounted': {
+    severity: 'error',
+    meaning: 'Agents are elected to count the nodes, and none has counted for two minutes.',
+  },
   'cordon-left-over': { severity: 'error', meaning: 'A node is cordoned for a Skyhook that has no use for it.' },
   'cordon-note-left-over': {
     severity: 'warning',

@@ -7,6 +7,7 @@ import { cordonedBeforeKey, cordonKey, keepOffBeforeKey } from '../../schemas/an
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import { labelKeys } from '../../lease/names.ts'
 import type { Slot } from '../../lease/slot.ts'
+import { isNotRenewed } from '../explain/slot-view.ts'
 import type { FleetView } from '../fleet-view/fleet-view.ts'
 import { type Check, checkOf, counted, type FindingId, type Finding, finding, named } from './finding.ts'
 
@@ -63,9 +64,6 @@ function slotsOf(fleet: Fleet): readonly Suspicion[] {
   })
 }
 
-/** Holders renew once a minute; a Lease names the time that a reboot or two lost renewals may take. */
-const renewalSlackMs = 300_000
-
 function slotSuspicion(slot: Slot, { nodes, skyhooks, takenAtMs }: Fleet): Suspicion['id'] | undefined {
   const node = nodes.known ? nodes.value.find(({ metadata }) => metadata.name === slot.holder) : undefined
   if (nodes.known && node === undefined) return 'slot-without-node'
@@ -73,9 +71,7 @@ function slotSuspicion(slot: Slot, { nodes, skyhooks, takenAtMs }: Fleet): Suspi
   const skyhook = slot.lease.metadata.labels?.[labelKeys.name] ?? ''
   const isKnown = skyhook === '' || !skyhooks.known || skyhooks.value.some(({ metadata }) => metadata.name === skyhook)
   if (!isKnown) return 'slot-without-skyhook'
-  const { renewTime, leaseDurationSeconds = 0 } = slot.lease.spec ?? {}
-  const renewedAtMs = Date.parse(renewTime ?? '')
-  return takenAtMs - renewedAtMs > 1000 * leaseDurationSeconds + renewalSlackMs ? 'slot-not-renewed' : undefined
+  return isNotRenewed(slot, takenAtMs) ? 'slot-not-renewed' : undefined
 }
 
 /** `node`: only of this one. */

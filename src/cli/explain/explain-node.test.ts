@@ -228,6 +228,16 @@ const scenarios: readonly Scenario[] = [
     ...budgetFull,
   },
   {
+    title: 'a budget of which a host uses all that is gone',
+    ...budgetFull,
+    async reach(scene) {
+      await scene.until(() => scene.annotation('node2', reasonKey('s'))?.includes('WaitingForSlot') === true, 'a wait')
+      scene.host('host1').host.cutPower({ downMs: 100_000_000 })
+      await scene.pass(1_200_000)
+    },
+    says: ['the agents of node1 do not answer: bring them back, or delete Nodes that are gone'],
+  },
+  {
     title: 'a default budget of which other nodes use all',
     ...budgetFull,
     skyhooks: { s: { interruptionBudget: {} } },

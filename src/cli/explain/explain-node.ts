@@ -140,7 +140,7 @@ function findingsOf(context: Context, decision: SkyhookDecision | undefined): re
   const isShut = answer?.known === true && answer.value.verdict.verdict === 'wait'
   const slot =
     !hasStarted && !hasSlot && isShut && answer.known
-      ? [slotFinding({ view, node: context.node, namespace: context.fleet.namespace, answer: answer.value })]
+      ? [slotFinding({ view, node: context.node, fleet: context.fleet, answer: answer.value })]
       : []
   return [...gates.map((gate) => findingOf(context, gate)), ...packages, ...decided, ...slot]
 }
@@ -157,7 +157,7 @@ function findingOf(context: Context, reason: Reason, packageName = packageOf(rea
   const found = !view
     ? undefined
     : isSlotReason(reason) && answer?.known === true
-      ? slotFinding({ view, node, namespace: fleet.namespace, answer: answer.value })
+      ? slotFinding({ view, node, fleet, answer: answer.value })
       : isDrainReason(reason) && detail.pods.known
         ? drainFinding({ view, node, pods: detail.pods.value, budgets, settings, denied: deniedDrain(context) })
         : undefined

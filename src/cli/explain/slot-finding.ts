@@ -4,25 +4,29 @@ import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { Slot } from '../../lease/slot.ts'
 import type { SkyhookView } from '../../stages/model/snapshot.ts'
 import type { Finding, ObjectName } from './finding.ts'
-import type { SlotAnswer } from './slot-view.ts'
+import type { FleetView } from '../fleet-view/fleet-view.ts'
+import { isNotRenewed, type SlotAnswer } from './slot-view.ts'
 
 const maxNames = 5
 
 export type Waiting = {
   readonly view: SkyhookView
   readonly node: KubernetesNode
-  readonly namespace: string
+  readonly fleet: Pick<FleetView<unknown>, 'namespace' | 'takenAtMs'>
   readonly answer: SlotAnswer
 }
 
 /** What it means for a node that is ready to begin. */
-export function slotFinding({ view, node, namespace, answer }: Waiting): Finding {
+export function slotFinding({ view, node, fleet: { namespace, takenAtMs }, answer }: Waiting): Finding {
   const { name } = view.metadata
   const { verdict, limit, holders, batch, waitsFor } = answer
   const isDefault = takesDefaultBudget(view.spec)
   const found = { gate: 'slot', sinceMs: undefined } as const
   const holderNames = [...new Set(holders.map(({ holder }) => holder))]
   const nodes = holderNames.map((holder): ObjectName => ({ kind: 'Node', name: holder }))
+  const silent = named(holders.filter((slot) => isNotRenewed(slot, takenAtMs)).map(({ holder }) => holder))
+  const wayOut =
+    silent === '' ? '' : `; the agents of ${silent} do not answer: bring them back, or delete Nodes that are gone`
   const ledger: ObjectName = { kind: 'Lease', namespace, name: 'skyhookd-census' }
 
   if (verdict.verdict !== 'wait') {
@@ -53,7 +57,7 @@ export function slotFinding({ view, node, namespace, answer }: Waiting): Finding
       objects: [{ kind: 'DeploymentPolicy', name: view.spec.deploymentPolicy ?? '' }, ...nodes],
       unblock: isStopped
         ? 'fix the package, then let the batches start over'
-        : `the nodes of the batch have to end first: ${named(holderNames)}`,
+        : `the nodes of the batch have to end first: ${named(holderNames)}${wayOut}`,
       command: isStopped ? `kubectl skyhook deployment-policy reset ${name}` : `kubectl skyhook status ${name}`,
     }
   }
@@ -84,7 +88,7 @@ export function slotFinding({ view, node, namespace, answer }: Waiting): Finding
     cause: 'budget-full',
     message: `${verdict.reason}: ${named(holders.map(holderText))}`,
     objects: nodes,
-    unblock: `one of these nodes has to complete: ${named(holderNames)}`,
+    unblock: `one of these nodes has to complete: ${named(holderNames)}${wayOut}`,
     command: `kubectl skyhook explain ${name} ${oldest(holders)?.holder ?? ''}`,
   }
 }

@@ -113,3 +113,12 @@ function controlPlaneVerdict(node: KubernetesNode, { slots }: Leased): Admission
 /** Slots of one LIST of the scope. */
 const slotsOfScope = (slots: readonly Slot[], scope: Scope, skyhook: string): readonly Slot[] =>
   slots.filter((slot) => slot.lease.metadata.labels?.[labelKeys.name] === skyhook && countsTowards(slot, scope))
+
+/** Holders renew once a minute; a Lease names the time that a reboot or two lost renewals may take. */
+const renewalSlackMs = 300_000
+
+/** Its holder does not answer, by this machine's clock. */
+export function isNotRenewed({ lease }: Slot, takenAtMs: number): boolean {
+  const { renewTime, leaseDurationSeconds = 0 } = lease.spec ?? {}
+  return takenAtMs - Date.parse(renewTime ?? '') > 1_000 * leaseDurationSeconds + renewalSlackMs
+}

@@ -8,14 +8,17 @@ import { version } from '../../schemas/version.ts'
 import { errorField } from '../telemetry/log.ts'
 import type { FleetSize } from '../state/fleet-size.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
-import { createCensusSupervisor } from './supervisor.ts'
+import { createCensusSupervisor, maxUncountedMs } from './supervisor.ts'
 
 /**
  * The agent's campaign for the census. While it is elected, a child process counts for the whole cluster, without
  * granting anything.
  */
 export type CensusCampaign = {
-  isLeader(): boolean
+  /** It is elected, and has counted within the last minute: by what happened, not by what is due. */
+  isCounting(): boolean
+  /** Since when nobody has counted, by the last look at the Lease; undefined: somebody does, or that is not known. */
+  uncounted(): string | undefined
   /** What the census of this term counted; nothing while another agent leads, and until the first count. */
   fleetSeries(): readonly FleetSeries[]
   /** Looks whether there is a census, because a count is missing. */
@@ -63,14 +66,16 @@ export function createCensusCampaign(options: {
       }
     },
     onExit: (how) => log.warn({ cause: how }, 'census exited'),
-    onCrashLoop: (resignForMs, why) => {
-      log.error({ backoffMs: resignForMs, reason: why }, 'census failed repeatedly, resigning leadership')
+    onUnfit: (resignForMs, why) => {
+      log.error({ backoffMs: resignForMs, reason: why }, 'census failed, resigning leadership')
       election?.resign(resignForMs, why)
     },
   })
   const isLeader = (): boolean => election?.isLeader() === true
+  const uncountedMs = (): number => clock.monotonicMs() - (supervisor.countedAtMs() ?? -Infinity)
   return {
-    isLeader,
+    isCounting: () => isLeader() && uncountedMs() <= maxUncountedMs,
+    uncounted: () => election?.uncounted(),
     fleetSeries: () => (isLeader() ? supervisor.series() : []),
     look: () => election?.look(),
     async run() {
@@ -78,7 +83,10 @@ export function createCensusCampaign(options: {
         identity: nodeName,
         random: platform.random,
         agents: () => fleet.agents(),
-        countedAgents: () => countedAgents,
+        published: () => ({
+          agents: countedAgents,
+          countedAtMs: supervisor.countedAtMs() === undefined ? undefined : clock.wallMs() - uncountedMs(),
+        }),
         onAgents: (agents) => fleet.observe(agents),
         onElected(term) {
           log.info({}, 'elected for the census')

@@ -27,7 +27,7 @@ let clock: VirtualClock
 let term: AbortController
 let lines: CensusLine[]
 let exits: string[]
-let crashLoops: string[]
+let unfit: string[]
 let started: Played[]
 let supervisor: CensusSupervisor
 
@@ -36,7 +36,7 @@ beforeEach(() => {
   term = new AbortController()
   lines = []
   exits = []
-  crashLoops = []
+  unfit = []
   started = []
   supervisor = createCensusSupervisor({
     settings: () => settings,
@@ -61,9 +61,19 @@ beforeEach(() => {
     clock,
     onLine: (line) => void lines.push(line),
     onExit: (how) => void exits.push(how),
-    onCrashLoop: (ms, why) => void crashLoops.push(`${ms / 60_000} min: ${why}`),
+    onUnfit: (ms, why) => void unfit.push(`${ms / 60_000} min: ${why}`),
   })
 })
+/** The census that was started last counts for so long. */
+async function counts(forMs: number): Promise<void> {
+  for (let passedMs = 0; passedMs < forMs; passedMs += heartbeatMs) {
+    await clock.advance(heartbeatMs)
+    started.at(-1)?.says({ kind: 'heartbeat', uncountedMs: 0, nodes: 1, skyhooks: 0, rssBytes: 1 })
+  }
+  await clock.advance(0)
+}
+const heartbeatMs = 10_000
+
 afterEach(() => term.abort(new Error('test is over')))
 
 test('a census gets its settings, and is killed two seconds after its term unless it ends', async () => {
@@ -85,12 +95,12 @@ test('a census that dies is started again, and its second death within ten minut
   const kept = supervisor.supervise(term.signal)
   started[0]?.exit('it ended with code 3')
   await clock.advance(999)
-  expect([exits, crashLoops, started.length]).toEqual([['it ended with code 3'], [], 1])
-  await clock.advance(9 * 60_000)
+  expect([exits, unfit, started.length]).toEqual([['it ended with code 3'], [], 1])
+  await counts(9 * 60_000)
   expect(started).toHaveLength(2)
   started[1]?.exit('it ended with code 3')
   await clock.advance(0)
-  expect(crashLoops).toEqual([
+  expect(unfit).toEqual([
     '30 min: the census exited twice within ten minutes, the last time because it ended with code 3',
   ])
   term.abort(new Error('stands back'))
@@ -109,11 +119,66 @@ test('deaths far apart are no crash loop, and those of an earlier term count', a
   await once()
   await clock.advance(10 * 60_000)
   await once()
-  expect(crashLoops).toEqual([])
+  expect(unfit).toEqual([])
   await clock.advance(9 * 60_000)
   await once()
-  expect(crashLoops).toHaveLength(1)
+  expect(unfit).toHaveLength(1)
   expect(exits).toEqual(Array.from({ length: 3 }, () => 'it was ended by SIGKILL'))
+})
+
+test('a census that falls silent costs the term a minute after its last count, and is killed', async () => {
+  const kept = supervisor.supervise(term.signal)
+  await counts(120_000)
+  await clock.advance(59_999)
+  expect(unfit).toEqual([])
+  await clock.advance(1)
+  expect(unfit).toEqual(['30 min: the census has not counted for 60 s'])
+  term.abort(new Error(unfit[0]))
+  await clock.advance(2_000)
+  expect(started[0]?.met.at(-1)).toBe('kill')
+  started[0]?.exit('it was ended by SIGKILL')
+  await kept
+  expect([clock.pendingTimers, exits, supervisor.countedAtMs()]).toEqual([0, [], undefined])
+})
+
+test('a census that lives and cannot count costs the term, with twice the time in each next one until it counts', async () => {
+  const termWithout = async (seconds: number): Promise<void> => {
+    const one = new AbortController()
+    const kept = supervisor.supervise(one.signal)
+    for (let passed = 0; passed < seconds; passed += 10) {
+      expect(unfit).toEqual([])
+      await clock.advance(10_000)
+      started.at(-1)?.says({ kind: 'heartbeat', nodes: 0, skyhooks: 0, rssBytes: 1 })
+    }
+    expect(unfit.splice(0)).toEqual([`30 min: the census has not counted for ${seconds} s`])
+    one.abort(new Error('resigned'))
+    started.at(-1)?.exit('it ended with code 0')
+    await kept
+  }
+  for (const seconds of [60, 120, 240, 480, 960, 960]) await termWithout(seconds)
+  const counted = new AbortController()
+  const kept = supervisor.supervise(counted.signal)
+  await counts(10_000)
+  expect(supervisor.countedAtMs()).toBe(clock.monotonicMs())
+  counted.abort(new Error('over'))
+  started.at(-1)?.exit('it ended with code 0')
+  await kept
+  await termWithout(60)
+})
+
+test('a census that has not counted for a while costs the term by its own account', async () => {
+  const kept = supervisor.supervise(term.signal)
+  await counts(60_000)
+  const before = clock.monotonicMs()
+  await clock.advance(50_000)
+  started[0]?.says({ kind: 'heartbeat', uncountedMs: 45_000, nodes: 1, skyhooks: 0, rssBytes: 1 })
+  await clock.advance(0)
+  expect([supervisor.countedAtMs(), unfit]).toEqual([before + 5_000, []])
+  await clock.advance(15_000)
+  expect(unfit).toEqual(['30 min: the census has not counted for 60 s'])
+  term.abort(new Error('resigned'))
+  started[0]?.exit('it ended with code 0')
+  await kept
 })
 
 test('what a census counted is there until it exits, and one that is still ending adds nothing to the next', async () => {

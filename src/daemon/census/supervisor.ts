@@ -1,6 +1,6 @@
 /**
  * The agent's side of the census: runs it as a child process for the length of a term, so that no agent carries its
- * memory.
+ * memory. Leadership is earned by counting: a census that says nothing, or cannot count, costs its agent the term.
  */
 import { type CensusLine, type CensusSettings, readCensusLine, type SeriesLine } from '../../census/messages.ts'
 import { readLines } from '../../kube/watch.ts'
@@ -16,15 +16,19 @@ export type CensusSupervisorOptions = {
   readonly onLine: (line: Exclude<CensusLine, SeriesLine>) => void
   /** The census exited by itself. */
   readonly onExit: (exitReason: string) => void
-  /** It exited too often here: others should lead for this long. */
-  readonly onCrashLoop: (resignForMs: number, why: string) => void
+  /** It exited too often here, or did not count: others should lead for this long. */
+  readonly onUnfit: (resignForMs: number, why: string) => void
 }
+
+type Heartbeat = Extract<CensusLine, { kind: 'heartbeat' }>
 
 export type CensusSupervisor = {
   /** Keeps a census running until `term` is aborted. Never throws. */
   supervise(term: AbortSignal): Promise<void>
   /** What the running census counted; nothing once it has exited: the next one counts again. */
   series(): readonly FleetSeries[]
+  /** When the running census last saw all that it counts, in monotonic ms; undefined: it has not yet. */
+  countedAtMs(): number | undefined
   /** Process id while it runs. */
   pid(): number | undefined
 }
@@ -34,41 +38,77 @@ const restartDelayMs = 1_000
 const gracePeriodMs = 2_000
 const deathWindowMs = 10 * 60_000
 const resignMs = 30 * 60_000
+/** Broken watches are back sooner, and so is the first count of a large fleet. */
+export const maxUncountedMs = 60_000
+/** An agent that never counted in its last terms waits longer in the next one: the API server may only be slow. */
+const maxPatienceMs = 16 * maxUncountedMs
 
-/** Remembers exits across terms: what kills a census here does so in the next term as well. */
+/** Remembers exits and patience across terms: what kills a census here does so in the next term as well. */
 export function createCensusSupervisor(options: CensusSupervisorOptions): CensusSupervisor {
   const { clock, settings, onLine } = options
   let deathsMs: number[] = []
   let running: CensusProcess | undefined
   /** By subject. One that is still ending must not add to those of the next. */
   let series = new Map<string, FleetSeries>()
+  /** How long a census may run without counting. */
+  let patienceMs = maxUncountedMs
+  let countedAtMs: number | undefined
 
   async function runOnce(term: AbortSignal): Promise<string> {
     const census = options.start()
     running = census
+    countedAtMs = undefined
     const ownSeries = new Map<string, FleetSeries>()
     series = ownSeries
     let cancelKill = (): void => undefined
+    let cancelDeadline = (): void => undefined
     const stop = (): void => {
+      cancelDeadline()
       census.closeInput()
       cancelKill = clock.startTimer(gracePeriodMs, () => census.kill())
     }
+    const startedAtMs = clock.monotonicMs()
+    const giveTime = (sinceMs: number): void => {
+      cancelDeadline()
+      const delayMs = sinceMs + patienceMs - clock.monotonicMs()
+      cancelDeadline = clock.startTimer(Math.max(0, delayMs), () => endTerm(startedAtMs))
+    }
+    const onHeartbeat = ({ uncountedMs }: Heartbeat): void => {
+      if (uncountedMs === undefined || running !== census || term.aborted) return
+      if (uncountedMs === 0) patienceMs = maxUncountedMs
+      countedAtMs = Math.max(startedAtMs, clock.monotonicMs() - uncountedMs)
+      giveTime(countedAtMs)
+    }
     census.send(JSON.stringify(settings()))
+    giveTime(startedAtMs)
     if (term.aborted) stop()
     else term.addEventListener('abort', stop, { once: true })
-    const [exitReason] = await Promise.all([census.exited, forwardLines(census, ownSeries)])
+    const [exitReason] = await Promise.all([census.exited, forwardLines(census, ownSeries, onHeartbeat)])
+    cancelDeadline()
     cancelKill()
     term.removeEventListener('abort', stop)
-    running = undefined
+    if (running === census) running = undefined
     if (series === ownSeries) series = new Map()
     return exitReason
   }
 
-  async function forwardLines({ output }: CensusProcess, ownSeries: Map<string, FleetSeries>): Promise<void> {
+  function endTerm(startedAtMs: number): void {
+    const nowMs = clock.monotonicMs()
+    const seconds = Math.round((nowMs - (countedAtMs ?? startedAtMs)) / 1_000)
+    if (countedAtMs === undefined) patienceMs = Math.min(maxPatienceMs, 2 * patienceMs)
+    options.onUnfit(resignMs, `the census has not counted for ${seconds} s`)
+  }
+
+  async function forwardLines(
+    { output }: CensusProcess,
+    ownSeries: Map<string, FleetSeries>,
+    onHeartbeat: (line: Heartbeat) => void,
+  ): Promise<void> {
     try {
       for await (const text of readLines(output)) {
         const line = readCensusLine(text)
         if (line === undefined) continue
+        if (line.kind === 'heartbeat') onHeartbeat(line)
         if (line.kind !== 'series') onLine(line)
         else if (line.series === undefined) ownSeries.delete(line.subject)
         else ownSeries.set(line.subject, line.series)
@@ -80,6 +120,7 @@ export function createCensusSupervisor(options: CensusSupervisorOptions): Census
 
   return {
     series: () => [...series.values()],
+    countedAtMs: () => (running === undefined ? undefined : countedAtMs),
     pid: () => running?.pid,
     async supervise(term) {
       while (!term.aborted) {
@@ -90,10 +131,7 @@ export function createCensusSupervisor(options: CensusSupervisorOptions): Census
         deathsMs = [...deathsMs.filter((atMs) => diedMs - atMs < deathWindowMs), diedMs]
         if (deathsMs.length >= 2) {
           deathsMs = []
-          options.onCrashLoop(
-            resignMs,
-            `the census exited twice within ten minutes, the last time because ${exitReason}`,
-          )
+          options.onUnfit(resignMs, `the census exited twice within ten minutes, the last time because ${exitReason}`)
         }
         await sleep(clock, restartDelayMs, term).catch(() => {}) // the loop ends with the term
       }

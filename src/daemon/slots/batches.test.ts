@@ -119,6 +119,7 @@ async function managerOf(name: string): Promise<TestedManager> {
     line,
     runtimeRequiredTaint: { key: 'skyhook.nvidia.com', effect: 'NoSchedule' },
     log: createLog('silent', {}),
+    uncountedSince: () => undefined,
     onReleased: () => undefined,
     onAcquired: () => undefined,
   })

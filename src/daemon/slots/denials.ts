@@ -8,6 +8,10 @@ export const noDenials: Denials = new Map()
 
 export type Denial = Pick<SlotDenial, 'message' | 'waitsFor'> & { readonly retryInMs: number }
 
+/** It takes a count that nobody has made. */
+export const isBudgetUnknown = ({ message }: Pick<Denial, 'message'>): boolean =>
+  message.startsWith('budget unknown: the census ')
+
 /** Not granted; the wait counts from the first denial. */
 export function denied(
   denials: Denials,

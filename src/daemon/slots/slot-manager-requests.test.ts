@@ -165,3 +165,18 @@ describe('an unanswered creation', () => {
     expect(heldBy(first).lease).not.toBe(unanswered.name)
   })
 })
+
+test('a node that waits for a count says since when nobody has counted, and nothing of that otherwise', async () => {
+  const { first, second, putSkyhook, setUncountedSince } = await startSlotManagerScene()
+  const unknown = 'budget unknown: the census has not counted this Skyhook yet'
+  const percent = putSkyhook({ interruptionBudget: { percent: 50 } })
+  await first.acquire(percent, 'cordoning', false)
+  expect(first.denials().get('s')?.message).toBe(unknown)
+  setUncountedSince('2026-01-01T00:00:00Z')
+  await first.acquire(percent, 'cordoning', false)
+  expect(first.denials().get('s')?.message).toBe(`${unknown}; nobody has counted since 2026-01-01T00:00:00Z`)
+  const one = putSkyhook()
+  await first.acquire(one, 'cordoning', false)
+  await second.acquire(one, 'cordoning', false)
+  expect(second.denials().get('s')?.message).toBe('the budget of 1 node is used up')
+})

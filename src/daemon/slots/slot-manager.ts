@@ -21,7 +21,7 @@ import {
   readSkyhook,
   whyInService,
 } from './confirmation.ts'
-import { type Denial, denied, noDenials, requestNow, waitedMs, withoutDenial } from './denials.ts'
+import { type Denial, denied, isBudgetUnknown, noDenials, requestNow, waitedMs, withoutDenial } from './denials.ts'
 import { createHeldSlots } from './held-slots.ts'
 import type { OwnSlots } from './own-slots.ts'
 import { createRecoveryPace } from './recovery-pace.ts'
@@ -77,6 +77,8 @@ export type SlotManagerOptions = SlotRequestSources & {
   readonly clock: Clock
   readonly random: Random
   readonly log: Log
+  /** Since when nobody has counted, if that is so. */
+  readonly uncountedSince: () => string | undefined
   readonly signal: AbortSignal
   readonly onReleased: (phase: string, seconds: number) => void
   readonly onAcquired: (seconds: number) => void
@@ -104,7 +106,9 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
   }
 
   function deny({ metadata }: SkyhookView, denial: Denial): void {
-    denials = denied(denials, metadata.name, denial, clock.steadyMs())
+    const since = isBudgetUnknown(denial) ? options.uncountedSince() : undefined
+    const message = since === undefined ? denial.message : `${denial.message}; nobody has counted since ${since}`
+    denials = denied(denials, metadata.name, { ...denial, message }, clock.steadyMs())
   }
 
   const afterDenial = (answer: Denied, view: SkyhookView, { scope }: SlotRequest): Pause =>

@@ -18,7 +18,7 @@ const sources: MetricSources = {
       ['run', 2],
       ['interrupt', 0],
     ]),
-  isCensusLeader: () => true,
+  isCensusCounting: () => true,
   fleetSeries: () => [],
   reflectorAges: () => new Map([['nodes', 1.5]]),
 }

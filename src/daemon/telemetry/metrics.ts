@@ -35,7 +35,7 @@ export type MetricSources = {
   readonly rebootsMade: () => number
   readonly reasons: () => ReadonlyMap<ReasonName, number>
   readonly packageRequests: () => ReadonlyMap<'run' | 'interrupt', number>
-  readonly isCensusLeader: () => boolean
+  readonly isCensusCounting: () => boolean
   /** Of the census, while this agent is elected. */
   readonly fleetSeries: () => readonly FleetSeries[]
   readonly reflectorAges: () => ReadonlyMap<string, number>
@@ -71,7 +71,7 @@ export function createMetrics(sources: MetricSources): Metrics {
     skyhookd_reason_age_seconds: () => [...sources.reasons()].map(([reason, seconds]) => [{ reason }, seconds]),
     skyhookd_package_requests: () => [...sources.packageRequests()].map(([kind, count]) => [{ kind }, count]),
     skyhookd_reflector_age_seconds: () => [...sources.reflectorAges()].map(([kind, seconds]) => [{ kind }, seconds]),
-    skyhookd_census_leader: () => [[{}, sources.isCensusLeader() ? 1 : 0]],
+    skyhookd_census_leader: () => [[{}, sources.isCensusCounting() ? 1 : 0]],
   }
   for (const [name, samples] of Object.entries(gauges)) registerGauge(name as keyof typeof gauges, samples, registry)
   return {

@@ -109,6 +109,12 @@ export const skyhookEvents = {
     meaning: 'Failing nodes keep their slots, and no slot is left for the nodes that wait.',
     remedy: 'Look at the [reasons](reasons.md) of the named nodes.',
   },
+  SilentNodesHoldSlots: {
+    type: 'Warning',
+    meaning:
+      'Nodes that were at work have had no Ready agent for ten minutes. They keep their slots, and nothing continues.',
+    remedy: 'Bring the nodes in the message back, or [delete their Nodes](operations.md#nodes-and-hosts).',
+  },
   DeploymentPolicyNotFound: {
     type: 'Warning',
     meaning: 'The DeploymentPolicy that the Skyhook names does not exist. No node starts for it.',

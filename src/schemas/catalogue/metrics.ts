@@ -81,7 +81,7 @@ export const metrics = {
   },
   skyhookd_census_leader: {
     type: 'gauge',
-    help: '1 on the agent that counts for the cluster, else 0.',
+    help: '1 on the elected agent if its census has counted for the cluster within the last minute, else 0.',
     labels: {},
   },
   skyhookd_reflector_age_seconds: {

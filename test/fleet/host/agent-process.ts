@@ -11,6 +11,9 @@ export type AgentProcess = {
   readonly clock: Clock
   /** Ends it, with all that it waits for. */
   kill(): void
+  /** SIGSTOP: nothing of it acts until the returned function is called, which is SIGCONT. It can be killed meanwhile. */
+  hang(): () => void
+  readonly isHung: () => boolean
   /** Called once it has ended, with what the kernel does then: sockets and claims go. */
   onEnd(callback: () => void): void
   /** Settles as the promise does, but never after the end. */
@@ -28,8 +31,14 @@ export function startProcess(ports: {
   const timers = new Set<() => void>()
   const endings: (() => void)[] = []
   let isAlive = true
-  const answer = <T>(value: T): T | Promise<T> => (isAlive ? value : new Promise(() => undefined))
+  /** Settles when it no longer hangs. */
+  let hung: PromiseWithResolvers<void> | undefined
+  const answer = <T>(value: T): T | Promise<T> => {
+    if (hung !== undefined) return hung.promise.then(() => answer(value))
+    return isAlive ? value : new Promise(() => undefined)
+  }
   const refuse = (error: unknown): Promise<never> => {
+    if (hung !== undefined) return hung.promise.then(() => refuse(error))
     if (isAlive) throw error as Error
     return new Promise(() => undefined)
   }
@@ -46,12 +55,15 @@ export function startProcess(ports: {
           timers.delete(stop)
           cancel()
         }
+        const fire = (): void => {
+          if (!timers.has(stop)) return
+          if (hung !== undefined) return void hung.promise.then(fire)
+          timers.delete(stop)
+          callback()
+        }
         const cancel = clock.startTimer(
           Math.max(1, Math.trunc(delayMs)), // as setTimeout does: a timer never calls back in the same instant
-          () => {
-            timers.delete(stop)
-            callback()
-          },
+          fire,
           options,
         )
         timers.add(stop)
@@ -64,6 +76,16 @@ export function startProcess(ports: {
       for (const stop of timers) stop()
       for (const end of endings) end()
     },
+    hang() {
+      const current = Promise.withResolvers<void>()
+      hung = current
+      return () => {
+        if (hung !== current) return
+        hung = undefined
+        current.resolve()
+      }
+    },
+    isHung: () => hung !== undefined,
     onEnd: (callback) => void endings.push(callback),
     whileAlive: <T>(promise: Promise<T>) => promise.then<T>(answer, refuse),
   }

@@ -43,7 +43,9 @@ export function startSimulatedCensus(
         () => end('it ended with code 1'),
       )
     },
-    closeInput: () => stopping.abort(new Error('the agent has exited')),
+    closeInput() {
+      if (!process.isHung()) stopping.abort(new Error('the agent has exited'))
+    },
     kill: () => end('it was ended by SIGKILL'),
   }
 }

@@ -4,6 +4,7 @@ import { budget } from './budget.ts'
 import { completeOnce } from './complete-once.ts'
 import { completes } from './completes.ts'
 import { controlPlane } from './control-plane.ts'
+import { counted } from './counted.ts'
 import { cordon } from './cordon.ts'
 import { evictions } from './evictions.ts'
 import { interruptApart } from './interrupt-apart.ts'
@@ -38,6 +39,7 @@ export const invariants: readonly Invariant[] = [
   progress,
   slotsOwned,
   requestRate,
+  counted,
   ledgerFresh,
   completes,
   seriesTrue,

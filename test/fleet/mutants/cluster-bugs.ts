@@ -52,6 +52,13 @@ export const clusterBugs: readonly FleetMutant[] = [
     mayShow: has(['etcd-restored']),
   },
   {
+    name: 'leader-without-a-count',
+    rule: 'counted',
+    bug: 'an elected agent stays so while its census does not count',
+    changes: [change('daemon/census/supervisor.ts', '() => endTerm(startedAtMs)', '() => undefined')],
+    mayShow: has(['census-hung', 'census-lists-silent', 'census-node-deleted']),
+  },
+  {
     name: 'rise-never-published',
     rule: 'ledger-fresh',
     bug: 'the census keeps a lower count when nodes come back',

@@ -26,6 +26,8 @@ export type ActionKind = {
    * What it returns is called once.
    */
   readonly start: (target: Target) => (() => void) | 'skipped' | undefined | void
+  /** Name of the host that it hits, whatever node the plan names; undefined while there is none. */
+  readonly victim?: (world: World) => string | undefined
   /** Phases that it cannot be met in, with the reason. */
   readonly impossible?: Readonly<Partial<Record<Phase, string>>>
 }

@@ -1,6 +1,4 @@
 /** Faults of the agent's process, its version, its network and the disk and bus that it uses. */
-import { censusLeaseName } from '../../../src/lease/names.ts'
-import type { RoutedRequest } from '../api-server/request.ts'
 import type { ActionKind } from './action-kind.ts'
 
 /** Faults that only replace the agent. */
@@ -138,34 +136,6 @@ export const agentFaults = {
         world.chance.isHit(Number(detail['probability'])) ? (detail['fault'] as (typeof transient)[number]) : undefined,
       )
       return () => host.bus.setFault(undefined)
-    },
-  },
-} satisfies Readonly<Record<string, ActionKind>>
-
-/** Of plans that name them: no seed draws them. */
-export const censusFaults = {
-  /** The whole agent that leads it: nothing is given back, and others wait until its Lease has run out. */
-  'census-leader-killed': {
-    start({ world }) {
-      const lease = world.server.objects('leases').find(({ metadata }) => metadata.name === censusLeaseName)
-      const { holderIdentity } = (lease?.['spec'] ?? {}) as { readonly holderIdentity?: string }
-      const leader = [...world.hosts.values()].find(({ nodeName }) => nodeName() === holderIdentity)
-      if (leader === undefined || leader.agents().length === 0) return 'skipped'
-      leader.supervisor.kill()
-    },
-  },
-  /** Whoever is elected cannot list the Nodes, and so counts nothing. */
-  'census-blind': {
-    lastsMs: [20_000, 110_000],
-    start({ world: { server } }) {
-      const rule = {
-        name: 'planned',
-        fault: { kind: 'silent' as const },
-        matches: ({ client, verb, location }: RoutedRequest) =>
-          client.startsWith('census:') && verb === 'list' && location?.resource.plural === 'nodes',
-      }
-      server.faults.rules.push(rule)
-      return () => void (server.faults.rules = server.faults.rules.filter((one) => one !== rule))
     },
   },
 } satisfies Readonly<Record<string, ActionKind>>

@@ -1,5 +1,5 @@
 /** Carries out the actions of a plan at their times and in their phases, and ends all of them when it is time to heal. */
-import { actionKinds, policyKinds } from './action-kinds.ts'
+import { actionKinds, otherKinds } from './action-kinds.ts'
 import { healObjects } from './heal.ts'
 import type { Phase } from './phase.ts'
 import type { PlannedAction } from './plan.ts'
@@ -41,13 +41,13 @@ export function direct(world: World, onHealed: () => void): Director {
   function begin(planned: PlannedAction): void {
     early.delete(planned)
     if (isHealed) return
-    const node = hostFor(planned)
+    const kind = actionKinds[planned.kind] ?? otherKinds[planned.kind]
+    const node = kind?.victim?.(world) ?? hostFor(planned)
     if (node === undefined) return void waiting.add(planned)
     waiting.delete(planned)
     const action = planned.node === node ? planned : { ...planned, node }
     const phase = phaseAt(node)
     const host = world.hosts.get(node)
-    const kind = actionKinds[action.kind] ?? policyKinds[action.kind]
     const skyhook = action.skyhook ?? ''
     if (host === undefined || kind === undefined) return world.tell({ kind: 'action', action, what: 'skipped', phase })
     active.add(action)

@@ -27,6 +27,8 @@ export type FleetHost = Omit<HostView, 'isFaulty' | 'isHindered' | 'phase' | 're
   readonly supervisor: AgentSupervisor
   /** Live processes that count for the cluster. */
   readonly killCensus: () => boolean
+  /** Those that live hang until the returned function is called, and with `isLasting` those that start meanwhile. */
+  readonly hangCensus: (isLasting: boolean) => () => void
   /** As its kubelet starts again: it registers the Node if that is gone. */
   restartKubelet(): void
   /** The cluster may have forgotten what it knew of this host. */
@@ -93,6 +95,7 @@ export function startFleetHost(
     onEndlessLoop: (call) => onBroken('no-endless-loop', `${name} repeats without a pause: ${call}`),
   })
   const censuses = followCensuses((listener) => host.observe(listener))
+  const liveCensuses = () => [...host.processes()].filter(({ id }) => censuses.has(id))
   const connectKubelet = (): Kubelet =>
     startKubelet(host, {
       clock,
@@ -143,9 +146,20 @@ export function startFleetHost(
     supervisor,
     agents: supervisor.agents,
     killCensus() {
-      const live = [...host.processes()].filter(({ id }) => censuses.has(id))
+      const live = liveCensuses()
       for (const process of live) process.kill()
       return live.length > 0
+    },
+    hangCensus(isLasting) {
+      const endings = liveCensuses().map((process) => process.hang())
+      const stop = host.observe(({ event }) => {
+        if (isLasting && event === 'agentStarted')
+          for (const process of liveCensuses()) if (!process.isHung()) endings.push(process.hang())
+      })
+      return () => {
+        stop()
+        for (const end of endings) end()
+      }
     },
     restartKubelet: () => kubelet.restart(),
     restore() {

@@ -1,5 +1,6 @@
 /** The plan of a run, from its seed alone. */
 import { actionKinds, editKinds, faultKinds } from './action-kinds.ts'
+import { planCensusFault } from './census-faults.ts'
 import { type Chance, createChance } from './chance.ts'
 import { type Phase, phases } from './phase.ts'
 import type { Plan, PlannedAction, SkyhookPlan } from './plan.ts'
@@ -40,12 +41,15 @@ export function planRun(seed: number): Plan {
   const actions = [...chosen, ...steered, ...work]
     .toSorted((a, b) => a.atMs - b.atMs)
     .map((action, id) => ({ ...action, id }))
+  const hasDaemonSet = needsDaemonSet(skyhooks) || chance.isHit(0.15)
+  const drawn = withLives(overlapped(chance, actions), planLives(seed, names))
+  const census = { node: names.nodes[0] ?? '', skyhooks: names.skyhooks }
   return {
     seed,
     nodes,
     skyhooks,
-    hasDaemonSet: needsDaemonSet(skyhooks) || chance.isHit(0.15),
-    actions: withLives(overlapped(chance, actions), planLives(seed, names)),
+    hasDaemonSet,
+    actions: [...drawn, ...planCensusFault(createChance(seed, 9), { ...census, firstId: drawn.length })],
     healsEarly: chance.isHit(0.9),
   }
 }

@@ -120,6 +120,7 @@ export async function startWaitingNodes(options: WaitingNodesOptions) {
       line,
       runtimeRequiredTaint: { key: 'skyhook.nvidia.com', effect: 'NoSchedule' },
       log: createLog('silent', {}),
+      uncountedSince: () => undefined,
       onReleased: () => undefined,
       onAcquired: () => undefined,
     })

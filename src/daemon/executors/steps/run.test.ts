@@ -86,7 +86,7 @@ beforeEach(() => {
       fleetSeries: () => [],
       rebootsMade: () => 0,
       packageRequests: () => new Map(),
-      isCensusLeader: () => false,
+      isCensusCounting: () => false,
       reasons: () => new Map(),
       reflectorAges: () => new Map(),
     }),
