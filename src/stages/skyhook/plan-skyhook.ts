@@ -20,6 +20,7 @@ import { bootstrapRecord, recordOfSkyhook } from './bootstrap.ts'
 import { packageReasons } from './drain-status.ts'
 import { pauseReason, startGate } from './gates.ts'
 import { keepControlPlaneSlot, controlPlaneNeed, mayLeaveControlPlane } from './control-plane.ts'
+import { isOfNoUse } from './joining.ts'
 import { resumeLifecycle, startLifecycle } from './lifecycle.ts'
 import { otherOperatorGate } from './other-operator.ts'
 import { packagePodGate } from './operator-pods.ts'
@@ -48,7 +49,8 @@ export function planSkyhook(
     ? pauseReason(view, snapshot)
     : (startGate(view, snapshot, precedingSkyhook) ?? packagePodGate(builder))
   endSoakWithoutSlot(builder, slot)
-  const isFree = gate === undefined && mayWorkUnder(slot, view, hasStarted) && mayBeginUnder(builder, slot)
+  const isOfUse = hasStarted || !isOfNoUse(snapshot, view, slot)
+  const isFree = gate === undefined && isOfUse && mayWorkUnder(slot, view, hasStarted) && mayBeginUnder(builder, slot)
   const mayDisrupt = isFree && mayLeaveControlPlane(snapshot)
   builder.depth = preparationDepth(builder, slot)
   const isCancelComplete = stopCanceledSteps(builder)

@@ -134,6 +134,7 @@ export function startFleetHost(
     network,
     supervisor,
     agents: supervisor.agents,
+    defaultBudgets: supervisor.defaultBudgets,
     killCensus() {
       const live = [...host.processes()].filter(({ id }) => censuses.has(id))
       for (const process of live) process.kill()
