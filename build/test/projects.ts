@@ -27,6 +27,7 @@ const longUnitTests = [
   'src/packages/install/root-dir-power-cut.test.ts',
   'src/packages/step/log-limit.test.ts',
   'test/fleet/run/{lives,runs}.test.ts',
+  'test/promises/budget-runs.test.ts',
 ]
 
 /** They know no real time; build/checks/unit-tests.ts holds them to it. */
@@ -43,6 +44,7 @@ export const unitTests = {
     'test/fleet/**/*.test.ts',
     'test/gitops/*.test.ts',
     'test/monitoring/exposition.test.ts',
+    'test/promises/*.test.ts',
     'test/support/*.test.ts',
     'test/takeover/*.test.ts',
   ],

@@ -3,6 +3,7 @@ import { journalVersion, type Journal, type SkyhookRecord } from '../schemas/jou
 import type { NodePatch } from '../schemas/kubernetes.ts'
 import type { NodeStatus } from '../schemas/skyhook.ts'
 import { ownValue } from '../schemas/own-value.ts'
+import { hasRequiredTaint } from './drain/node-spec.ts'
 import { NodeSpecBuilder } from './drain/node-spec-builder.ts'
 import { isEmptyPatch, mergePatches } from './model/node-patch.ts'
 import type { Action, Plan, StageEvent, TimedReason } from './model/plan.ts'
@@ -69,13 +70,13 @@ export function decide(snapshot: Snapshot, lastReasons: ReadonlyMap<string, Time
   const reconciled = reconcileAnnotations(recordBoot(snapshot.journal, snapshot), snapshot.node)
   const events = [...reconciled.events]
   const spec = new NodeSpecBuilder({ ...snapshot, journal: reconciled.journal }, events)
-  const listed = decideListed(snapshot, { journal: reconciled.journal, decisions: [] }, lastReasons)
+  const listed = decideMember(snapshot, { journal: reconciled.journal, decisions: [] }, lastReasons)
   const { journal, decisions } = decideDeleted(snapshot, listed, lastReasons)
   const cordonAtMs = decisions.map(({ name, cordon }) => spec.cordon(name, cordon))
   for (const { selected } of decisions) if (selected) spec.required(selected)
   for (const mark of marksWithoutOwner(snapshot, journal, spec.marks())) spec.cordon(mark, 'off')
 
-  const change = spec.finish()
+  const change = spec.finish(journal)
   const unread = unreadReasons(snapshot)
   const patches = [
     ...decisions.map((decision) => decision.patch),
@@ -139,7 +140,19 @@ const isRebootMade = (event: StageEvent): boolean => event.type === 'interrupted
  */
 export function decisionsOf(snapshot: Snapshot): readonly SkyhookDecision[] {
   const { journal } = reconcileAnnotations(recordBoot(snapshot.journal, snapshot), snapshot.node)
-  return decideListed(snapshot, { journal, decisions: [] }, new Map()).decisions
+  return decideMember(snapshot, { journal, decisions: [] }, new Map()).decisions
+}
+
+/**
+ * One decision says that the node joins no more and what starts on it: once nothing required is left, the taint goes,
+ * maybe long before the Node shows it, and nothing may start that counts no capacity.
+ */
+function decideMember(snapshot: Snapshot, start: Fold, lastReasons: ReadonlyMap<string, TimedReason>): Fold {
+  const listed = decideListed(snapshot, start, lastReasons)
+  if (!hasRequiredTaint(snapshot.node, snapshot.settings.runtimeRequiredTaint)) return listed
+  const spec = new NodeSpecBuilder({ ...snapshot, journal: start.journal }, [])
+  for (const { selected } of listed.decisions) if (selected) spec.required(selected)
+  return spec.hasJoined() ? decideListed({ ...snapshot, hasJoined: true }, start, lastReasons) : listed
 }
 
 /** By priority: each sees what those before it decided. */

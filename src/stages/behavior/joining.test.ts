@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { NodeSimulator } from '../../../test/support/node-simulator/node-simulator.ts'
+import { disableKey } from '../../schemas/annotations.ts'
 import { pkg, pod, reboot } from '../../../test/support/node-simulator-dsl.ts'
 
 const taint = { key: 'skyhook.nvidia.com', value: 'runtime-required', effect: 'NoSchedule' }
@@ -94,6 +95,40 @@ describe('a node that joins the cluster', () => {
     node.finishHanging('a')
     node.settleFor(30_000)
     expect([node.status(), node.slots]).toEqual(['complete', []])
+  })
+
+  const disabled = { [disableKey]: 'true' }
+
+  /** `later` is at work under its slot for joining nodes, because `first`, which is required, is disabled. */
+  function joiningBesideDisabled(): NodeSimulator {
+    const node = newNode()
+    const packages = { a: pkg('1.0.0') }
+    node.apply('first', { runtimeRequired: true, priority: 100, packages }, disabled)
+    node.hangingPackages.add('b')
+    node.apply('later', { priority: 200, packages: { b: { ...pkg('1.0.0'), interrupt: reboot } } })
+    node.settle()
+    expect(node.slots.map(({ lease }) => lease)).toEqual(['later-uid.bootstrap-0'])
+    return node
+  }
+
+  test.each<[string, (node: NodeSimulator) => void]>([
+    ['is deleted', (node) => node.remove('first')],
+    ['requires nothing any more', (node) => node.apply('first', { packages: { a: pkg('1.0.0') } }, disabled)],
+  ])('a node keeps its taint while it works as a joining node, also if the required Skyhook %s', (_, edit) => {
+    const node = joiningBesideDisabled()
+    edit(node)
+    node.settleFor(5_000)
+    expect([node.node.spec?.taints, node.slots.map(({ lease }) => lease)]).toEqual([[taint], ['later-uid.bootstrap-0']])
+    node.finishHanging('b')
+    node.settleFor(30_000)
+    expect([node.status('later'), node.slots, node.node.spec?.taints]).toEqual(['complete', [], []])
+  })
+
+  test('a later Skyhook counts with the nodes in service once the required one is complete, taint or not', () => {
+    const node = newNode()
+    node.apply('first', { runtimeRequired: true, priority: 100, packages: { a: pkg('1.0.0') } })
+    node.apply('later', { priority: 200, packages: { b: pkg('1.0.0') } })
+    expect(leasesDuring(node, 30_000)).toEqual(['first-uid.bootstrap-0', 'later-uid.slot-0'])
   })
 
   test('a joining node does not soak: nobody misses its capacity', () => {

@@ -41,7 +41,7 @@ describe('the runtime-required taint', () => {
     expect(node.node.spec?.taints).toHaveLength(2)
     change(node)
     node.exitCodes.clear()
-    node.settleFor(2_000)
+    node.settleFor(30_000) // the work under way ends first
     expect(node.node.spec?.taints).toEqual([{ key: 'x', effect: 'PreferNoSchedule' }])
     node.node = { ...node.node, spec: { taints: [taint] } }
     node.settleFor(2_000)

@@ -233,7 +233,7 @@ describe('what is written for a cordon, by what the Node shows and the journal r
     simulator.journal = { ...emptyJournal('node-uid'), ...(cordon && { cordon, lastSeenUnschedulable: true }) }
     const builder = new NodeSpecBuilder(simulator.snapshot(), [])
     builder.cordon('s', desired)
-    const { patch, journalFields } = builder.finish()
+    const { patch, journalFields } = builder.finish(simulator.journal)
     const ofCordon = Object.entries(patch.annotations).filter(([key]) => /cordon/.test(key))
     const unschedulableChange = patch.unschedulable === undefined ? {} : { unschedulable: patch.unschedulable }
     expect({ ...Object.fromEntries(ofCordon), ...unschedulableChange }).toEqual(written)

@@ -13,12 +13,14 @@ import { cordonState, hasMark } from './drain.ts'
 import {
   autoscalerAnnotations,
   hasRequiredTaint,
+  isRequirementOver,
   requiredTaint,
   withCordonChange,
   type RequiredSkyhook,
 } from './node-spec.ts'
 import type { StageEvent } from '../model/plan.ts'
 import type { SkyhookView, Snapshot } from '../model/snapshot.ts'
+import { isJoiningWorkUnderWay } from '../skyhook/joining.ts'
 import { emptyPatch } from '../model/node-patch.ts'
 
 /** After the third time in this span we cordon again only once a minute: somebody means it. */
@@ -105,8 +107,13 @@ export class NodeSpecBuilder {
     else this.#required.push({ complete: isComplete, autoTaint: spec.autoTaintNewNodes === true })
   }
 
-  /** The change of the Node, and what the journal has to remember of it. */
-  finish(): {
+  /** Whether the required Skyhooks are complete: the taints go now, or as soon as they can. */
+  hasJoined(): boolean {
+    return !this.#isTaintUntouched && isRequirementOver(this.#required, this.#snapshot.journal.runtimeRequired === true)
+  }
+
+  /** The change of the Node, and what the journal has to remember of it. `after`: what was decided for Skyhooks. */
+  finish(after: Journal): {
     readonly patch: NodePatch
     readonly journalFields: Pick<
       Journal,
@@ -123,7 +130,11 @@ export class NodeSpecBuilder {
     const taint = requiredTaint(node, settings.runtimeRequiredTaint, this.#required, {
       wasRequired,
       mayLift:
-        !this.#isTaintUntouched && skyhooks.known && !areSkyhooksInDoubt && !skyhooks.value.some(({ stale }) => stale),
+        !this.#isTaintUntouched &&
+        skyhooks.known &&
+        !areSkyhooksInDoubt &&
+        !skyhooks.value.some(({ stale }) => stale) &&
+        !isJoiningWorkUnderWay(this.#snapshot, after),
     })
     const isTaintDue = wasRequired && (!skyhooks.known || hasRequiredTaint(node, settings.runtimeRequiredTaint))
     Object.assign(this.#annotations, taint?.annotations)

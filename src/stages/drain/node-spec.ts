@@ -76,6 +76,10 @@ export const requiredTaints = (configured: Taint): readonly Taint[] => [
 
 export type RequiredSkyhook = { readonly complete: boolean; readonly autoTaint: boolean }
 
+/** Nothing keeps the node from service any more but the taints. */
+export const isRequirementOver = (required: readonly RequiredSkyhook[], wasRequired: boolean): boolean =>
+  (required.length > 0 || wasRequired) && required.every(({ complete }) => complete)
+
 /**
  * The runtime-required taints: all are lifted when every required Skyhook that selects the node is complete on it, or
  * the last one is gone (`wasRequired`); `configured` is put on a node that has none of them and has never been seen by
@@ -90,8 +94,7 @@ export function requiredTaint(
 ): { readonly taints: readonly Taint[]; readonly annotations: Annotations } | undefined {
   const taints = node.spec?.taints ?? []
   const present = hasRequiredTaint(node, configured)
-  const isOver = (required.length > 0 || wasRequired) && required.every(({ complete }) => complete)
-  if (present && isOver && mayLift)
+  if (present && isRequirementOver(required, wasRequired) && mayLift)
     return { taints: taints.filter((one) => !isRequiredTaint(one, configured)), annotations: {} }
   const isUnmanaged = !Object.keys(node.metadata.annotations ?? {}).some(
     (key) => key.startsWith(`${apiGroup}/`) && key !== hostKey, // which stands before any Skyhook is known

@@ -35,6 +35,8 @@ export type Snapshot = {
   readonly isNodeInDoubt?: boolean
   /** The watch of the Skyhooks is broken: edits since then are not known. */
   readonly areSkyhooksInDoubt?: boolean
+  /** Each Skyhook that the node has to complete first is complete: its runtime-required taint goes, if it has one. */
+  readonly hasJoined?: boolean
   readonly journal: Journal
   /** What is known of the step attempts that the journal has open, by attempt id. */
   readonly attempts: ReadonlyMap<string, AttemptObservation>

@@ -21,6 +21,7 @@ import { bootstrapRecord, recordOfSkyhook } from './bootstrap.ts'
 import { packageReasons } from './drain-status.ts'
 import { pauseReason, startGate } from './gates.ts'
 import { keepControlPlaneSlot, controlPlaneNeed, mayLeaveControlPlane } from './control-plane.ts'
+import { isOfNoUse } from './joining.ts'
 import { resumeLifecycle, startLifecycle } from './lifecycle.ts'
 import { otherOperatorGate } from './other-operator.ts'
 import { packagePodGate } from './operator-pods.ts'
@@ -49,7 +50,9 @@ export function planSkyhook(
     ? pauseReason(view, snapshot)
     : (startGate(view, snapshot, precedingSkyhook) ?? packagePodGate(builder))
   endSoakWithoutSlot(builder, slot)
-  const isFree = gate === undefined && mayWorkUnder(builder, slot, hasStarted) && mayBeginUnder(builder, slot)
+  const isOfUse = hasStarted || !isOfNoUse(snapshot, view, slot)
+  const isFree =
+    gate === undefined && isOfUse && mayWorkUnder(builder, slot, hasStarted) && mayBeginUnder(builder, slot)
   const mayDisrupt = isFree && mayLeaveControlPlane(snapshot)
   builder.depth = preparationDepth(builder, slot)
   const isCancelComplete = stopCanceledSteps(builder)

@@ -6,7 +6,7 @@ import type { PackageState } from '../model/package-state.ts'
 import { requeueAt, type PlanBuilder } from '../model/plan-builder.ts'
 import type { OwnSlot, SlotDenial } from '../model/snapshot.ts'
 import { drainBlocker } from './drain-status.ts'
-import { membershipOf } from './joining.ts'
+import { isOfNoUse, membershipOf } from './joining.ts'
 import { mayHavePackagePods } from './operator-pods.ts'
 import { preparingImages, type SkyhookPlan } from './skyhook-plan.ts'
 import { isControlPlaneNode } from '../model/node-roles.ts'
@@ -61,7 +61,7 @@ export function planWaiting(
 
 /** A slot that counts no capacity is of no use to a node that has some by now. */
 function keepWhilePreparing(builder: PlanBuilder, slot: OwnSlot): void {
-  if (slot.isBootstrap && membershipOf(builder.snapshot, builder.view) === 'in-service') releaseSlot(builder, slot)
+  if (isOfNoUse(builder.snapshot, builder.view, slot)) releaseSlot(builder, slot)
   else renewWhenDue(builder, `slot/${builder.view.metadata.name}`, slot, 'preparing')
 }
 
@@ -73,7 +73,7 @@ function request(builder: PlanBuilder, slot: OwnSlot | undefined, due: readonly 
   const { snapshot, view } = builder
   const membership = membershipOf(snapshot, view)
   if (membership === 'unknown') return void (builder.asksForSlot = true)
-  if (slot?.isBootstrap && membership === 'in-service') return releaseSlot(builder, slot)
+  if (slot && isOfNoUse(snapshot, view, slot)) return releaseSlot(builder, slot)
   const isPrepared = due.some(({ state }) => state !== 'checked')
   const withControlPlane = isPrepared && due.some(needsInterrupt) && isControlPlaneNode(snapshot.node)
   const isMissing = withControlPlane && controlPlaneSlot(snapshot) === undefined

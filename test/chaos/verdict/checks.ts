@@ -1,5 +1,6 @@
+import { budget } from '../../promises/budget.ts'
+import { onRecord } from '../../promises/recorded.ts'
 import { judgeBoots } from './boots.ts'
-import { judgeBudget } from './budget.ts'
 import { judgeCordons } from './cordons.ts'
 import type { Check } from './evidence.ts'
 import { judgeEvictions, judgeProtectedPods } from './pods.ts'
@@ -11,7 +12,7 @@ import { judgeSlotsTrue } from './slots-true.ts'
 import { judgeStepsOnce } from './steps-once.ts'
 
 export const checks: readonly Check[] = [
-  { name: 'no node is admitted above the budget', judge: judgeBudget },
+  { name: 'no node is admitted above the budget', judge: onRecord(budget) },
   { name: 'a node gives its slot back only after the uncordon and its work', judge: judgeSlotsKept },
   { name: 'slots say within a minute which nodes are out', judge: judgeSlotsTrue },
   { name: "an administrator's cordon stays, and no other", judge: judgeCordons },

@@ -1,6 +1,7 @@
 /** The rules of a fleet, all of which every run is judged by. */
+import { budget } from '../../promises/budget.ts'
+import { inFleet } from '../../promises/simulated-fleet.ts'
 import { batches } from './batches.ts'
-import { budget } from './budget.ts'
 import { completeOnce } from './complete-once.ts'
 import { completes } from './completes.ts'
 import { controlPlane } from './control-plane.ts'
@@ -23,7 +24,7 @@ import { startsRead } from './starts-read.ts'
 import { uninstalled } from './uninstalled.ts'
 
 export const invariants: readonly Invariant[] = [
-  budget,
+  inFleet(budget),
   startsRead,
   batches,
   controlPlane,

@@ -1,4 +1,5 @@
 /** What rules read from the simulated cluster: Nodes and their hosts, Skyhooks, slots, budgets. */
+import { type Allowed, allowedBy } from '../../promises/allowed.ts'
 import { bootstrapScope, controlPlaneScope, labelKeys, ledgerName, skyhookScope } from '../../../src/lease/names.ts'
 import { ledgerAnnotation } from '../../../src/lease/ledger.ts'
 import { selectorHash } from '../../../src/lease/selector-hash.ts'
@@ -11,7 +12,7 @@ import { hasRequiredTaint } from '../../../src/stages/drain/node-spec.ts'
 import { groupPods } from '../../../src/stages/drain/pods.ts'
 import { perObject } from '../../../src/schemas/per-object.ts'
 import { selects } from '../../../src/schemas/selectors.ts'
-import type { InterruptionBudget, Skyhook } from '../../../src/schemas/skyhook.ts'
+import type { Skyhook } from '../../../src/schemas/skyhook.ts'
 import type { SimulatedApiServer } from '../api-server/server.ts'
 import type { SimObject } from '../api-server/versions.ts'
 import { requiredTaint } from '../run/fleet-host.ts'
@@ -101,21 +102,6 @@ export function isJoining(world: WorldView, host: HostView, skyhook: Skyhook): b
 /** The host whose agent or census a client is, such as `agent:n1`. */
 export function hostOfClient(client: string, kind: 'agent' | 'census'): string | undefined {
   return client.startsWith(`${kind}:`) ? client.slice(kind.length + 1) : undefined
-}
-
-/** What a Skyhook allows to be out; `unknown`: it takes a count that nobody has made for this spec. */
-export type Allowed = number | 'unlimited' | 'unknown'
-
-/** The arithmetic of the promise, written apart from the product's. */
-export function allowedBy(
-  { count, percent, maxCount = Infinity }: InterruptionBudget,
-  matched: number | undefined,
-): Allowed {
-  if (typeof count === 'number') return count
-  if (typeof percent !== 'number') return 'unlimited'
-  if (percent === 0) return 0
-  if (matched === undefined) return 'unknown'
-  return Math.min(maxCount, Math.max(1, Math.floor((percent * matched) / 100 + 1e-9)))
 }
 
 const policyOf = (server: SimulatedApiServer, { spec }: Skyhook): DeploymentPolicySpec | undefined =>

@@ -6,7 +6,7 @@ import { readSlot, type Lease, type Slot } from '../../../src/lease/slot.ts'
 import { hasRequiredTaint } from '../../../src/stages/drain/node-spec.ts'
 import { requiredTaint } from '../run/fleet-host.ts'
 import type { FleetEvent, HostView, WorldView } from '../run/world-view.ts'
-import type { Exemption } from './admissions.ts'
+import type { Exemption } from '../../promises/facts.ts'
 import { hostOfClient, nodeOf } from './cluster.ts'
 import type { Evidence } from './evidence.ts'
 

@@ -107,6 +107,7 @@ export function sampleWorld(
       hasJoined: () => true,
       isHalted: () => view.isBehind,
       phase: () => 'idle',
+      defaultBudgets: () => [],
       page: '',
       isHealthy: true,
       isBehind: false,

@@ -1,8 +1,11 @@
 import { expect, test } from 'vitest'
-import { budget } from './budget.ts'
+import { budget as promised } from '../../promises/budget.ts'
+import { inFleet } from '../../promises/simulated-fleet.ts'
 import type { Invariant } from './invariant.ts'
 import { sampleSpec, sampleWorld } from './sample-world.ts'
 import { soak } from './soak.ts'
+
+const budget = inFleet(promised)
 
 const worldOf = (invariant: Invariant = soak) =>
   sampleWorld(invariant, { spec: sampleSpec({ pace: { pauseSeconds: 20 } }) })

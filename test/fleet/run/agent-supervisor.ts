@@ -22,6 +22,10 @@ export type AgentSupervisor = {
   readonly nextVersion: () => AgentVersion
   /** What a rollout ends with: the newest one there has been, for what it has written stops every other one. */
   readonly finalVersion: () => Exclude<AgentVersion, 'older'>
+  /** The next agents take this budget for Skyhooks without one; those that run are terminated. */
+  setDefault(budget: Budget): void
+  /** Of the agents that live, and of the next one. */
+  readonly defaultBudgets: () => readonly Budget[]
   /** Beside the one that runs. Undefined while the host is down. */
   startSecond(): SimulatedAgent | undefined
 }
@@ -47,7 +51,9 @@ export function superviseAgents(
     readonly onRunning: (isRunning: boolean) => void
   },
 ): AgentSupervisor {
-  const { clock, nodeName, connectApi, firstVersion, defaultBudget = {}, onLog, onDied, onRunning } = ports
+  const { clock, nodeName, connectApi, firstVersion, onLog, onDied, onRunning } = ports
+  const defaults = new WeakMap<SimulatedAgent, Budget>()
+  let defaultBudget = ports.defaultBudget ?? {}
   const agents: SimulatedAgent[] = []
   const versions = new WeakMap<SimulatedAgent, AgentVersion>()
   let version = firstVersion
@@ -63,6 +69,7 @@ export function superviseAgents(
     const agent = startSimulatedAgent(host, { settings, connectApi, onLog, run: programOf(version) })
     agents.push(agent)
     versions.set(agent, version)
+    defaults.set(agent, defaultBudget)
     agent.ended.catch(onDied)
     agent.process.onEnd(() => {
       agents.splice(agents.indexOf(agent), 1)
@@ -119,6 +126,11 @@ export function superviseAgents(
     version: () => (agents[0] === undefined ? undefined : versions.get(agents[0])),
     nextVersion: () => version,
     finalVersion: () => finalVersion,
+    setDefault(budget) {
+      defaultBudget = budget
+      terminate()
+    },
+    defaultBudgets: () => [defaultBudget, ...agents.flatMap((agent) => defaults.get(agent) ?? [])],
     startSecond: () => (host.power() === 'up' ? start() : undefined),
   }
 }

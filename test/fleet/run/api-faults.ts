@@ -8,7 +8,7 @@ import { readSlot } from '../../../src/lease/slot.ts'
 const leasesFolder = '/apis/coordination.k8s.io/v1/namespaces/skyhook/leases'
 
 /** Some requests of agents and censuses meet the fault while it lasts. */
-const requestFault = (
+export const requestFault = (
   faultOf: (chance: Chance) => Fault,
   options: { readonly matches?: (request: RoutedRequest) => boolean; readonly likely?: readonly number[] } = {},
 ): ActionKind => {

@@ -145,6 +145,7 @@ export function startFleetHost(
     network,
     supervisor,
     agents: supervisor.agents,
+    defaultBudgets: supervisor.defaultBudgets,
     killCensus() {
       const live = liveCensuses()
       for (const process of live) process.kill()

@@ -1,4 +1,5 @@
 /** What a judge of a simulated fleet sees: everything that happens, and the truth about each host. */
+import type { Budget } from '../../../src/schemas/budget.ts'
 import type { VirtualClock } from '../../support/virtual-clock.ts'
 import type { AuditEntry } from '../api-server/audit.ts'
 import type { SimulatedApiServer } from '../api-server/server.ts'
@@ -51,6 +52,8 @@ export type HostView = {
   /** Its agent finds a journal that only a newer agent can read. */
   readonly isHalted: () => boolean
   readonly phase: () => Phase
+  /** What the agents that live, and the next one, take for Skyhooks without a budget. */
+  readonly defaultBudgets: () => readonly Budget[]
 }
 
 export type WorldView = {

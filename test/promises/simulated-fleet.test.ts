@@ -1,7 +1,10 @@
 import { expect, test } from 'vitest'
-import { cordonKey } from '../../../src/schemas/annotations.ts'
-import { budget } from './budget.ts'
-import { sampleSpec, sampleWorld } from './sample-world.ts'
+import { cordonKey } from '../../src/schemas/annotations.ts'
+import { sampleSpec, sampleWorld } from '../fleet/invariants/sample-world.ts'
+import { budget as promised } from './budget.ts'
+import { inFleet } from './simulated-fleet.ts'
+
+const budget = inFleet(promised)
 
 const worldWith = (count: number | undefined, hosts = 3) =>
   sampleWorld(budget, { hosts, spec: sampleSpec({ interruptionBudget: count === undefined ? {} : { count } }) })
@@ -300,13 +303,48 @@ test('a host that comes back half changed goes out where the budget allows it', 
   expect([world.violations, world.checks()]).toEqual([[], 2])
 })
 
-test('the budget of a percentage takes the committed count', () => {
-  const world = sampleWorld(budget, { hosts: 2, spec: sampleSpec({ interruptionBudget: { percent: 50 } }) })
-  world.take('n1', 0)
-  world.start('n1')
-  expect(world.violations).toEqual([
-    'n1 went out for s on its read at 0 ms, when the budget was unknown and 0 others were out: ',
-  ])
+const ofPercent = (percent: number) =>
+  sampleWorld(budget, { hosts: 4, spec: sampleSpec({ interruptionBudget: { percent } }) })
+
+/** n1 and n2 go out: half of four nodes, and all of two. */
+function halfGoesOut(world: ReturnType<typeof ofPercent>): readonly string[] {
+  for (const [index, name] of ['n1', 'n2'].entries()) {
+    world.take(name, index)
+    world.start(name)
+  }
+  return world.violations
+}
+
+test('a percentage is of the Nodes that exist', () => {
+  expect(halfGoesOut(ofPercent(50))).toEqual([])
+  expect(halfGoesOut(ofPercent(49))).toEqual([expect.stringContaining('the budget was 1 and 1 others were out')])
+})
+
+test('a percentage is never of Nodes that are gone, whatever has been counted', async () => {
+  const world = ofPercent(50)
+  for (const name of ['n3', 'n4']) world.deleteNode(name)
+  await world.pass(6)
+  expect(halfGoesOut(world)).toEqual([expect.stringContaining('n2 went out')])
+})
+
+test.each([
+  ['may be of Nodes that have just left the selector', 30, 0],
+  ['is not of Nodes that left the selector long ago', 350, 1],
+])('a percentage %s', async (_, seconds, violations) => {
+  const world = ofPercent(50)
+  await world.pass(1)
+  for (const name of ['n3', 'n4']) world.label(name, { pool: 'y' })
+  await world.pass(seconds)
+  expect(halfGoesOut(world)).toHaveLength(violations)
+})
+
+test('a percentage may be of Nodes that left the selector long ago while no agent could count', async () => {
+  const world = ofPercent(50)
+  await world.pass(1)
+  for (const name of ['n3', 'n4']) world.label(name, { pool: 'y' })
+  for (const name of ['n1', 'n2', 'n3', 'n4']) world.setHealthy(name, false)
+  await world.pass(350)
+  expect(halfGoesOut(world)).toEqual([])
 })
 
 test('joining nodes count among themselves', () => {
@@ -348,6 +386,42 @@ test('work under way on a joining node counts once its taint is gone and it has 
   world.take('n3', 2)
   world.start('n3')
   expect(world.violations).toEqual([expect.stringContaining('2 others were out: n1, n2')])
+})
+
+test.each([
+  ['lifts its taint itself is one too many beside a node in service', 1, ['n1 went out for s on its read']],
+  ['may lift its taint where the budget has a place for it', 2, []],
+])('a joining host that %s', (_, count, violations) => {
+  const world = worldWith(count)
+  world.taint('n1', true)
+  world.take('n1', 0, 'bootstrap')
+  world.take('n2')
+  for (const name of ['n1', 'n2']) world.start(name)
+  world.taint('n1', false, 'agent:n1')
+  expect(world.violations).toEqual(violations.map((text) => expect.stringContaining(text)))
+})
+
+test('a joining host that has lifted its taint itself counts at once for the next one', () => {
+  const world = worldWith(1)
+  world.taint('n1', true)
+  world.take('n1', 0, 'bootstrap')
+  world.start('n1')
+  world.taint('n1', false, 'agent:n1')
+  expect(world.violations).toEqual([])
+  world.take('n2')
+  world.start('n2')
+  expect(world.violations).toEqual([expect.stringContaining('1 others were out: n1')])
+})
+
+test('a joining host that was admitted with a place in the budget lifts its taint after the budget fell', () => {
+  const world = worldWith(2)
+  world.taint('n1', true)
+  world.take('n1', 0, 'bootstrap')
+  world.take('n2')
+  for (const name of ['n1', 'n2']) world.start(name)
+  world.editSkyhook({ spec: { interruptionBudget: { count: 1 } } })
+  world.taint('n1', false, 'agent:n1')
+  expect(world.violations).toEqual([])
 })
 
 test('a joining host counts with the nodes in service once its agent has created a slot of their budget', () => {

@@ -2,7 +2,8 @@
  * The arithmetic of promise 1, apart from where its facts come from: which hosts went out on which confirming reads,
  * and whether one of them was admitted beside too many.
  */
-import type { Allowed } from './cluster.ts'
+import type { Allowed } from './allowed.ts'
+import type { Exemption } from './facts.ts'
 
 /** Positions in the order of events. */
 type Order = number
@@ -33,21 +34,22 @@ export type Outing = {
   readonly isJoining?: boolean
 }
 
-/** Moments at which a host does not count for others, for a reason that the promise excepts. */
-export type Exemption = { readonly host: string; readonly fromOrder: Order; untilOrder: Order }
-
 export type Excess = {
   readonly outing: Outing
   readonly reading: Reading
   readonly others: readonly string[]
 }
 
-/** The outing among `outings` that no reading of its own allowed; undefined if all are as promised. */
-export function findExcess(outings: readonly Outing[], exemptions: readonly Exemption[]): Excess | undefined {
+/** The outing among `outings` that no reading of its own allowed beside `all`; undefined if they are as promised. */
+export function findExcess(
+  outings: readonly Outing[],
+  exemptions: readonly Exemption[],
+  all: readonly Outing[] = outings,
+): Excess | undefined {
   for (const outing of outings) {
     let worst: Excess | undefined
     const isAllowed = outing.readings.some((reading) => {
-      const others = othersOut(outing, reading, outings, exemptions)
+      const others = othersOut(outing, reading, all, exemptions)
       if (reading.allowed === 'unlimited') return true
       if (reading.allowed !== 'unknown' && others.length < reading.allowed) return true
       worst = { outing, reading, others }

@@ -1,6 +1,9 @@
 import { expect, test } from 'vitest'
-import { judgeBudget } from './budget.ts'
-import { createSample, skyhook } from './sample-evidence.ts'
+import { createSample, skyhook } from '../chaos/verdict/sample-evidence.ts'
+import { budget } from './budget.ts'
+import { onRecord } from './recorded.ts'
+
+const judgeBudget = onRecord(budget)
 
 const [one, other] = ['node-1', 'node-2'] as const
 
@@ -22,7 +25,7 @@ test('a node that is admitted while another fills the budget violates it', () =>
   sample.node(40, other, { status: 'complete' })
   const { violations, checked } = judgeBudget(sample.evidence())
   expect(checked).toBe(2)
-  expect(violations.map(({ text }) => text)).toEqual([expect.stringContaining('node-2 was admitted')])
+  expect(violations.map(({ text }) => text)).toEqual([expect.stringContaining('node-2 went out')])
 })
 
 test('two nodes may be out with a budget of two', () => {

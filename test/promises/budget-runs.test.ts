@@ -1,0 +1,54 @@
+/** Short runs in which a budget was overdrawn once. All rules judge them. */
+import { expect, test } from 'vitest'
+import { invariants } from '../fleet/invariants/all.ts'
+import type { Plan, PlannedAction } from '../fleet/run/plan.ts'
+import { packageSpec } from '../fleet/run/plan-skyhooks.ts'
+import { runPlan } from '../fleet/run/run-plan.ts'
+
+const nodeSelectors = { matchLabels: { pool: 'a' } }
+const host = { isControlPlane: false, pods: [] }
+
+/** Six nodes join at about the same time. `s1` has to be complete before they are in service, `s2` reboots them. */
+function joiningPlan(actions: readonly PlannedAction[]): Plan {
+  const budgets = { interruptionBudget: { count: 1 }, bootstrap: { count: 10 } }
+  const packages = { pa: { ...packageSpec('pa'), uninstall: { enabled: false } } }
+  return {
+    seed: 1,
+    nodes: Array.from({ length: 6 }, (_, index) => ({
+      ...host,
+      name: `host${index + 1}`,
+      joinsAtMs: 20_000 + index * 200,
+      isTainted: true,
+    })),
+    skyhooks: [
+      { name: 's1', spec: { nodeSelectors, runtimeRequired: true, priority: 100, ...budgets, packages } },
+      {
+        name: 's2',
+        spec: { nodeSelectors, priority: 200, ...budgets, packages: { pb: packageSpec('pb', { type: 'reboot' }) } },
+      },
+    ],
+    actions,
+    healsEarly: true,
+  }
+}
+
+const violationOf = async (plan: Plan) => (await runPlan(plan, { invariants })).violation?.message
+
+const fault = { kind: 'refuse', code: 429, reason: 'TooManyRequests', retryAfterSeconds: 1 }
+const refused = { isEverywhere: true, probability: 0.2, fault }
+const disabled = { id: 1, atMs: 9_500, kind: 'disabled', node: 'host1', skyhook: 's1', forMs: 100_000 }
+const after = { id: 2, atMs: 29_000, node: 'host1', skyhook: 's1', forMs: 60_000 }
+
+test.each<[string, readonly PlannedAction[]]>([
+  [
+    'whose taint goes late',
+    [{ id: 1, atMs: 9_500, kind: 'node-writes-refused', node: 'host1', forMs: 120_000, detail: refused }],
+  ],
+  [
+    'at work while the required Skyhook is deleted',
+    [disabled, { ...after, kind: 'skyhook-deleted', detail: { isCreatedAgain: false } }],
+  ],
+  ['at work while the Skyhook is required no more', [disabled, { ...after, kind: 'runtime-required' }]],
+])('nodes %s are not in service and out for another Skyhook beyond its budget', async (_, actions) => {
+  expect(await violationOf(joiningPlan(actions))).toBeUndefined()
+})
