@@ -16,7 +16,7 @@ import type { FleetView } from '../fleet-view/fleet-view.ts'
 import type { NodeDetail } from '../fleet-view/node-detail.ts'
 import { valueOr } from '../fleet-view/readable.ts'
 import { agentFinding } from './agent-finding.ts'
-import { drainFinding } from './drain-finding.ts'
+import { drainFinding, leftPods } from './drain-finding.ts'
 import { type PublishedReason, publishedReasonOf } from './evidence.ts'
 import { type Finding, type GateName, gateNames } from './finding.ts'
 import { nodeView, type NodeView } from './node-snapshot.ts'
@@ -47,6 +47,8 @@ export type NodeExplanation = {
   readonly disagreement: string | undefined
   /** Why the published journal cannot be trusted; undefined where it can. */
   readonly doubt: string | undefined
+  /** Pods of the cordoned node, as namespace/name, that the interrupt will end; absent where there is none. */
+  readonly left?: readonly string[]
 }
 
 /** `fleet.skyhooks` has to be known: without them nothing is decided. */
@@ -95,6 +97,9 @@ export function explainNode(
     gates: gatesOf(context, findings, verdict),
     disagreement: disagreementOf(context, agent, isComplete ? undefined : reason, isComplete),
     doubt,
+    ...(isComplete || !detail.pods.known
+      ? {}
+      : leftPods({ skyhook, node, pods: detail.pods.value, settings: rebuilt.snapshot.settings })),
   }
 }
 
@@ -147,7 +152,7 @@ function findingsOf(context: Context, decision: SkyhookDecision | undefined): re
 
 /** Slots and pods are explained by those who know them. */
 function findingOf(context: Context, reason: Reason, packageName = packageOf(reason)): Finding {
-  const { fleet, rebuilt, skyhook, node, detail, preceding } = context
+  const { fleet, rebuilt, skyhook, node, detail, preceding, published } = context
   const { name } = skyhook.metadata
   const sinceMs = sinceOf(context, reason)
   const view = rebuilt.views.find(({ metadata }) => metadata.name === name)
@@ -159,7 +164,15 @@ function findingOf(context: Context, reason: Reason, packageName = packageOf(rea
     : isSlotReason(reason) && answer?.known === true
       ? slotFinding({ view, node, namespace: fleet.namespace, answer: answer.value })
       : isDrainReason(reason) && detail.pods.known
-        ? drainFinding({ view, node, pods: detail.pods.value, budgets, settings, denied: deniedDrain(context) })
+        ? drainFinding({
+            view,
+            node,
+            pods: detail.pods.value,
+            budgets,
+            settings,
+            denied: deniedDrain(context),
+            published: published?.message,
+          })
         : undefined
   if (found) return { ...found, sinceMs: found.sinceMs ?? sinceMs }
   const record = rebuilt.records.get(name)?.record

@@ -151,7 +151,7 @@ function afterAction(snapshot: Snapshot, action: Action): Snapshot {
       return { ...snapshot, requestedStatuses: new Map([...snapshot.requestedStatuses, [action.requestId, answer]]) }
     }
     case 'countNodes':
-      return { ...snapshot, singleNode: false }
+      return { ...snapshot, nodeCount: { isSingle: false, atMs: snapshot.nowMs } }
     case 'interrupt':
       return interrupted(snapshot, action)
     case 'publish':

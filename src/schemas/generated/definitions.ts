@@ -295,8 +295,8 @@ export type Skyhook = {
       /** Time limit of the drain, after which onTimeout applies. Without it there is no limit. */
       readonly timeoutSeconds?: number
       readonly onTimeout?: 'wait' | 'release' | 'delete'
-      /** Whether the only node of a cluster is drained, although its pods cannot run elsewhere. */
       readonly singleNode?: 'drain' | 'skip'
+      readonly tolerating?: 'evict' | 'wait' | 'leave'
     }
     readonly pace?: {
       readonly minReadySeconds?: number

@@ -3,7 +3,7 @@
  * capacity is not in use yet, so they have a budget of their own (bootstrap).
  */
 import { hasRequiredTaint } from '../drain/node-spec.ts'
-import { groupPods } from '../drain/pods.ts'
+import { groupPods, podsInTheWay } from '../drain/pods.ts'
 import type { OwnSlot, SkyhookView, Snapshot } from '../model/snapshot.ts'
 
 export type Membership =
@@ -15,8 +15,8 @@ export type Membership =
 export function membershipOf({ node, pods, settings }: Snapshot, { spec }: SkyhookView): Membership {
   if (!hasRequiredTaint(node, settings.runtimeRequiredTaint)) return 'in-service'
   if (!pods.known) return 'unknown'
-  const groups = groupPods(pods.value.pods, spec.podNonInterruptLabels, settings.skipNamespaces)
-  return groups.protected.length + groups.toDrain.length === 0 ? 'joining' : 'in-service'
+  const inTheWay = podsInTheWay(groupPods(pods.value.pods, spec, settings))
+  return inTheWay.length === 0 ? 'joining' : 'in-service'
 }
 
 /**

@@ -103,8 +103,9 @@ const stateTexts: Readonly<Record<NodeAnswer['explanation']['state'], string>> =
 }
 
 function contentOf({ explanation, packages }: NodeAnswer): readonly HTMLElement[] {
-  const { state, verdict, gates, disagreement, doubt } = explanation
-  const notes = [disagreement, doubt && `What is done on the host is not known for sure: ${doubt}`]
+  const { state, verdict, gates, disagreement, doubt, left = [] } = explanation
+  const ends = left.length > 0 && `The interrupt ends pods that tolerate the cordon: ${left.join(', ')}`
+  const notes = [ends, disagreement, doubt && `What is done on the host is not known for sure: ${doubt}`]
   return [
     element('p', {}, element('strong', {}, stateTexts[state]), verdict === undefined ? '' : ` ${verdict.message}.`),
     ...(verdict === undefined
