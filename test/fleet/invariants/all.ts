@@ -5,6 +5,7 @@ import { completeOnce } from './complete-once.ts'
 import { completes } from './completes.ts'
 import { controlPlane } from './control-plane.ts'
 import { cordon } from './cordon.ts'
+import { endedPods } from './ended-pods.ts'
 import { evictions } from './evictions.ts'
 import { interruptApart } from './interrupt-apart.ts'
 import { halts } from './halts.ts'
@@ -29,6 +30,7 @@ export const invariants: readonly Invariant[] = [
   soak,
   cordon,
   evictions,
+  endedPods,
   completeOnce,
   interruptApart,
   readyTrue,
