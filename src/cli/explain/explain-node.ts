@@ -6,6 +6,7 @@
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { Skyhook } from '../../schemas/skyhook.ts'
 import type { Reason } from '../../schemas/catalogue/reasons.ts'
+import { hasRequiredTaint } from '../../stages/drain/node-spec.ts'
 import { completionHash } from '../../stages/model/applied-hash.ts'
 import { companionOf } from '../../stages/model/read-annotations.ts'
 import { decisionsOf, type SkyhookDecision } from '../../stages/decide.ts'
@@ -47,6 +48,8 @@ export type NodeExplanation = {
   readonly disagreement: string | undefined
   /** Why the published journal cannot be trusted; undefined where it can. */
   readonly doubt: string | undefined
+  /** It has the runtime-required taint until this Skyhook, and others that require it, are complete there. */
+  readonly isClosed?: true
   /** Pods of the cordoned node, as namespace/name, that the interrupt will end; absent where there is none. */
   readonly left?: readonly string[]
 }
@@ -97,11 +100,15 @@ export function explainNode(
     gates: gatesOf(context, findings, verdict),
     disagreement: disagreementOf(context, agent, isComplete ? undefined : reason, isComplete),
     doubt,
+    ...(!isComplete && isClosedFor(rebuilt, skyhook) && { isClosed: true as const }),
     ...(isComplete || !detail.pods.known
       ? {}
       : leftPods({ skyhook, node, pods: detail.pods.value, settings: rebuilt.snapshot.settings })),
   }
 }
+
+const isClosedFor = ({ snapshot: { node, settings } }: NodeView, { spec }: Skyhook): boolean =>
+  spec.runtimeRequired === true && hasRequiredTaint(node, settings.runtimeRequiredTaint)
 
 /** Agents of two versions work side by side: where nothing else is in the way, an old one is at work. */
 const isHarmlessAtWork = ({ cause }: Finding): boolean => cause === 'agent-too-old'

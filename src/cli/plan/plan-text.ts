@@ -54,6 +54,8 @@ function groupLines(group: PlanGroup, pods: Known<DrainedPods> | undefined): rea
   return [
     ...steps.flatMap((step): readonly string[] => {
       switch (step.do) {
+        case 'taint':
+          return ['CLOSED FOR NEW PODS until it is complete (autoTaintNewNodes): no Skyhook has worked on it before']
         case 'drain':
           return ['cordon and drain', ...drainLines(pods).map((line) => `  ${line}`)]
         case 'stage':

@@ -285,7 +285,6 @@ export type Skyhook = {
     }[]
     /** Nodes with the runtime-required taint keep it until this Skyhook is complete on them. */
     readonly runtimeRequired?: boolean
-    /** With runtimeRequired, adds the runtime-required taint to new nodes. */
     readonly autoTaintNewNodes?: boolean
     readonly priority?: number
     /** How a node is emptied before an interrupt. */
