@@ -181,7 +181,7 @@ export async function wire({ settings, platform, isTimeContinued, signal }: Wire
     wake,
     signal,
   })
-  const nodeCounter = createNodeCounter(transport, signal)
+  const nodeCounter = createNodeCounter(transport, { clock, signal })
 
   const leases = { transport, namespace, clock }
   const ownSlots = followOwnSlots({
@@ -265,7 +265,8 @@ export async function wire({ settings, platform, isTimeContinued, signal }: Wire
     connection,
     settings,
     journal: journal.current,
-    isSingleNode: nodeCounter.isSingleNode,
+    nodeCounter,
+    evictedOwners: evictor.evictedOwners,
     pods,
     slots,
     clock,
@@ -343,11 +344,12 @@ export async function wire({ settings, platform, isTimeContinued, signal }: Wire
           slotDenials: slots.denials(),
           distantSkyhooks: line.distant(),
           pods: pods.current(),
-          singleNode: nodeCounter.isSingleNode(),
+          nodeCount: nodeCounter.current(),
           hostFolders: host.folders(),
           rolledOutConfigs: rolledOutConfigs.current(),
           otherOperator: otherOperator.current(),
           evictions: evictor.current(),
+          evictedOwners: evictor.evictedOwners(),
           interrupts: interrupter.current(),
           statuses: statuses.current(),
           requestedStatuses: statuses.requested(),

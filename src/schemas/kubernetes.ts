@@ -4,6 +4,7 @@
  */
 export type ObjectMeta = {
   readonly name: string
+  readonly generateName?: string
   readonly uid: string
   readonly resourceVersion: string
   readonly generation?: number

@@ -109,20 +109,24 @@ describe.concurrent('a pod that does not go', () => {
     await cluster.history.eventually('the node is complete', isComplete, 15_000)
   })
 
-  test('the drain waits for a terminating pod as long as it runs, and ignores one that tolerates the cordon', async ({
+  test('the drain waits for a terminating pod as long as it runs, evicts one that tolerates everything, and leaves one that names the cordon', async ({
     onTestFinished,
   }) => {
     const { name, node, shop, apply, reasonHas, isComplete, uidOf } = await scene(onTestFinished, 'node-3')
     // longer than a reason may take: of a shorter wait nothing has to be said
     await shop.pod('slow', node, { arguments: ['stubborn'], graceSeconds: 12 })
-    await shop.pod('tolerant', node, { tolerations: [{ operator: 'Exists' }] })
+    const cordon = 'node.kubernetes.io/unschedulable'
+    await shop.pod('tolerant', node, { tolerations: [{ key: cordon, operator: 'Exists' }] })
+    await shop.pod('everything', node, { tolerations: [{ operator: 'Exists' }] })
     const tolerant = uidOf('tolerant')
     await apply()
     await cluster.history.eventually('the reason names it', reasonHas(`waiting for ${name}/slow to end`), maxReactionMs)
     await cluster.history.eventually('the node is complete', isComplete, 23_000)
     await cluster.history.never('work beside a pod that ends', (view) => {
       const runs = shop.pods(view, 'slow').some(({ status }) => status?.phase === 'Running')
-      return runs && Object.keys(publishedState(view.nodes.get(node), name).state).length > 0 && 'work started'
+      const hasEverything = shop.pods(view, 'everything').length > 0
+      const isAtWork = Object.keys(publishedState(view.nodes.get(node), name).state).length > 0
+      return (runs || hasEverything) && isAtWork && 'work started'
     })
     expect(uidOf('tolerant')).toBe(tolerant)
     expect(shop.pods(cluster.history.now, 'tolerant')[0]?.metadata.deletionTimestamp).toBeUndefined()

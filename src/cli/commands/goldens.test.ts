@@ -3,9 +3,10 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { schemaErrors, schemaOf } from '../../../test/support/document-schemas.ts'
 import { exampleCluster } from '../../../test/support/example-cluster.ts'
-import { pod, startScene } from '../../../test/fleet/people/fleet-scene.ts'
+import { pod, specOf, startScene } from '../../../test/fleet/people/fleet-scene.ts'
 import { commandLine } from '../../../test/support/command-line.ts'
-import { statusKey } from '../../schemas/annotations.ts'
+import { reasonKey, statusKey } from '../../schemas/annotations.ts'
+import { skyhookTypeMeta } from '../../schemas/api.ts'
 import { allCommands } from './all.ts'
 
 /** Files of `goldens`, with the call that gives them. */
@@ -82,6 +83,34 @@ test('a rollout that a budget of pods holds up is shown by status and explain as
     ['rollout-explain-node.txt', 'explain s node1'],
     ['rollout-explain-node.json', 'explain s node1 -o json'],
     ['rollout-explain-waiting-node.txt', 'explain s node3'],
+  ] as const) {
+    const { code, stdout, stderr } = await tool.run(`${line} -n skyhook`)
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    await expectGolden(file, line, stdout)
+  }
+})
+
+test('pods that tolerate the cordon are named before the interrupt, those that it ends and one that came back', async () => {
+  const pods = [pod('log', { toleratesCordon: true }), pod('train', { toleratesAll: true, isOfJob: true })]
+  const scene = startScene({ nodes: [{ name: 'host1', pods }], skyhooks: { s: {} } })
+  const status = (): string | undefined => scene.annotation('node1', statusKey('s'))
+  await scene.until(() => status() === 'complete', 'node1 is complete')
+  const { clock } = scene.simulation
+  const edited = { packages: { p0a: { version: '1.1.0', image: 'registry.test/p0a', interrupt: { type: 'reboot' } } } }
+  const file = JSON.stringify({ ...skyhookTypeMeta, metadata: { name: 's' }, spec: specOf(edited as object) })
+  const tool = commandLine({ clock, client: scene.transport })
+  const { stdout: planned } = await tool.run('plan -f s.json -n skyhook', {
+    readFile: async () => await Promise.resolve(file),
+  })
+  await expectGolden('tolerating-plan.txt', 'plan', planned)
+  scene.editSkyhook('s', { spec: edited })
+  await scene.until(
+    () => scene.annotation('node1', reasonKey('s'))?.includes('evicted once') === true,
+    'a pod came back',
+  )
+  for (const [file, line] of [
+    ['tolerating-explain.txt', 'explain s node1'],
+    ['tolerating-explain.json', 'explain s node1 -o json'],
   ] as const) {
     const { code, stdout, stderr } = await tool.run(`${line} -n skyhook`)
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })

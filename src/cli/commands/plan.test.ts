@@ -208,3 +208,20 @@ test.each([
   const expected = typeof message === 'string' ? message : (expect.stringMatching(message) as string)
   await expect(planned(scene, text)).rejects.toMatchObject({ exitCode: 2, message: expected })
 })
+
+test('a plan of autoTaintNewNodes names the nodes long in service that it closes, and exits with 0', async () => {
+  const scene = startScene({ nodes: [{ name: 'host1', pods: [pod('shop')] }, { name: 'host2' }], skyhooks: {} })
+  await scene.pass(30_000)
+  const { code, stdout } = await planned(
+    scene,
+    skyhook({ ...specOf(), runtimeRequired: true, autoTaintNewNodes: true }),
+  )
+  expect(code).toBe(0)
+  expect(stdout).toContain(
+    [
+      '  2 nodes (node1, node2), newly selected: not disrupted',
+      '    CLOSED FOR NEW PODS until it is complete (autoTaintNewNodes): no Skyhook has worked on it before',
+    ].join('\n'),
+  )
+  expect(stdout).toContain('No node would be disrupted, and 2 would be closed for new pods.')
+})

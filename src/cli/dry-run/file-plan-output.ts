@@ -3,7 +3,7 @@ import { envelope } from '../output/print.ts'
 import { planItem } from '../plan/plan-document.ts'
 import { planText } from '../plan/plan-text.ts'
 import { markdown, named, plainText, type TextForm } from '../plan/text-form.ts'
-import { wouldDisrupt } from '../plan/skyhook-plan.ts'
+import { closedNodes, wouldDisrupt } from '../plan/skyhook-plan.ts'
 import type { FilePlan } from './plan-file.ts'
 import type { RehearsedWrite } from './rehearsed-write.ts'
 
@@ -14,13 +14,16 @@ export function filePlanText(
   const form = how === 'markdown' ? markdown : plainText
   const objects = writes.map((write) => form.heading(headlineOf(write)) + form.list(writeLines(write)))
   const blocks = plans.map((plan) => form.heading(`Nodes of Skyhook ${plan.skyhook}`) + planText(plan, form))
+  const closed = new Set(plans.flatMap(closedNodes)).size
   const verdict = isRefused
     ? 'Refused: nothing would be done.'
     : disrupts === undefined
       ? 'Whether nodes would be disrupted is unknown.'
       : disrupts
         ? 'Nodes would be disrupted.'
-        : 'No node would be disrupted.'
+        : closed > 0
+          ? `No node would be disrupted, and ${closed} would be closed for new pods.`
+          : 'No node would be disrupted.'
   const unplanned =
     others.length === 0 ? '' : form.heading('Not planned') + form.list([`no agent looks at ${named(others)}`])
   return [...objects, ...blocks, unplanned, closing(form, verdict)].join('')

@@ -138,7 +138,7 @@ async function podsOfGroups(
   if (names.length === 0) return new Map()
   const detail = await readPodsOf(transport, names, signal)
   const { skipNamespaces } = valueOr(fleet.settings, defaultSettings)
-  const podNonInterruptLabels = (after ?? before)?.spec.podNonInterruptLabels
+  const rules = (after ?? before)?.spec ?? {}
   const found = new Map<number, Known<DrainedPods>>()
   for (const [index, group] of drained) {
     if (!detail.pods.known || !detail.budgets.known) {
@@ -147,7 +147,7 @@ async function podsOfGroups(
     }
     const onNodes = new Set(group.nodes)
     const pods = detail.pods.value.filter(({ spec }) => onNodes.has(spec?.nodeName ?? ''))
-    const question = { pods, budgets: detail.budgets.value, podNonInterruptLabels, skipNamespaces }
+    const question = { pods, budgets: detail.budgets.value, rules, skipNamespaces }
     const answers = checkEvictions ? await askEvictions(transport, podsToEvict(question), signal) : undefined
     found.set(index, known(drainedPods({ ...question, answers })))
   }

@@ -1,6 +1,7 @@
 /** Which pods keep the node from being drained, and why. */
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import { type AdmissionRefusal, readBlockedDrain } from '../../kube/admission-refusal.ts'
+import { hasMark, readCameBack } from '../../stages/drain/drain.ts'
 import { groupPods } from '../../stages/drain/pods.ts'
 import type { SkyhookView, StageSettings } from '../../stages/model/snapshot.ts'
 import type { Pod } from '../../stages/model/pods.ts'
@@ -18,11 +19,17 @@ export type Drained = {
   readonly settings: StageSettings
   /** What the agent reported of an eviction that admission denies. */
   readonly denied?: string | undefined
+  /** The reason on the Node, which alone tells of pods that came back. */
+  readonly published?: string | undefined
 }
 
 /** Undefined when no pod is in the way. */
-export function drainFinding({ view, pods, budgets, settings, denied }: Drained): Finding | undefined {
-  const groups = groupPods(pods, view.spec.podNonInterruptLabels, settings.skipNamespaces)
+export function drainFinding({ view, pods, budgets, settings, denied, published = '' }: Drained): Finding | undefined {
+  const cameBack = readCameBack(published)
+  const groups = groupPods(pods, view.spec, {
+    skipNamespaces: settings.skipNamespaces,
+    cameBack: (pod) => cameBack.has(nameOf(pod)),
+  })
   const found = { gate: 'drain', sinceMs: undefined } as const
   const [firstProtected] = groups.protected
   if (firstProtected !== undefined)
@@ -44,7 +51,7 @@ export function drainFinding({ view, pods, budgets, settings, denied }: Drained)
   )
   if (report && deniedPod) return admissionFinding(deniedPod, report.refusal)
   const [first] = groups.toDrain
-  if (first === undefined) return undefined
+  if (first === undefined) return toleratingFinding(view, groups.waited)
   const bare = groups.toDrain.filter(isBare)
   const [firstBare] = bare
   if (firstBare !== undefined)
@@ -62,6 +69,43 @@ export function drainFinding({ view, pods, budgets, settings, denied }: Drained)
     message: `the node waits for ${named(groups.toDrain)} to end`,
     objects: groups.toDrain.map(objectOf),
     unblock: 'the pods have been asked to leave and end in their grace periods',
+    command: getPod(first),
+  }
+}
+
+/** Of the node that the Skyhook has cordoned: they tolerate the cordon, nothing waits for them, the interrupt ends them. */
+export function leftPods({
+  skyhook,
+  node,
+  pods,
+  settings,
+}: {
+  readonly skyhook: Pick<SkyhookView, 'metadata' | 'spec'>
+  readonly node: KubernetesNode
+  readonly pods: readonly Pod[]
+  readonly settings: StageSettings
+}): { readonly left?: readonly string[] } {
+  if (!hasMark(node, skyhook.metadata.name)) return {}
+  const { left } = groupPods(pods, skyhook.spec, settings)
+  return left.length === 0 ? {} : { left: left.map(nameOf).toSorted() }
+}
+
+function toleratingFinding({ metadata, spec }: SkyhookView, waited: readonly Pod[]): Finding | undefined {
+  const [first] = waited
+  if (first === undefined) return undefined
+  const isAsked = spec.drain?.tolerating === 'wait'
+  const why = isAsked
+    ? 'spec.drain.tolerating is wait'
+    : 'another one was evicted, and these came to the cordoned node, which they tolerate'
+  return {
+    gate: 'drain',
+    cause: 'tolerating-pod',
+    sinceMs: undefined,
+    message: `the node waits for ${named(waited)} to end: ${why}`,
+    objects: waited.map(objectOf),
+    unblock:
+      'end them when it suits you, let their controller keep them off cordoned nodes, or let the interrupt end them: ' +
+      `kubectl patch skyhook ${metadata.name} --type merge -p '{"spec":{"drain":{"tolerating":"leave"}}}'`,
     command: getPod(first),
   }
 }

@@ -6,6 +6,7 @@
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { Skyhook } from '../../schemas/skyhook.ts'
 import type { Reason } from '../../schemas/catalogue/reasons.ts'
+import { hasRequiredTaint } from '../../stages/drain/node-spec.ts'
 import { completionHash } from '../../stages/model/applied-hash.ts'
 import { companionOf } from '../../stages/model/read-annotations.ts'
 import { decisionsOf, type SkyhookDecision } from '../../stages/decide.ts'
@@ -16,7 +17,7 @@ import type { FleetView } from '../fleet-view/fleet-view.ts'
 import type { NodeDetail } from '../fleet-view/node-detail.ts'
 import { valueOr } from '../fleet-view/readable.ts'
 import { agentFinding } from './agent-finding.ts'
-import { drainFinding } from './drain-finding.ts'
+import { drainFinding, leftPods } from './drain-finding.ts'
 import { type PublishedReason, publishedReasonOf } from './evidence.ts'
 import { type Finding, type GateName, gateNames } from './finding.ts'
 import { nodeView, type NodeView } from './node-snapshot.ts'
@@ -47,6 +48,10 @@ export type NodeExplanation = {
   readonly disagreement: string | undefined
   /** Why the published journal cannot be trusted; undefined where it can. */
   readonly doubt: string | undefined
+  /** It has the runtime-required taint until this Skyhook, and others that require it, are complete there. */
+  readonly isClosed?: true
+  /** Pods of the cordoned node, as namespace/name, that the interrupt will end; absent where there is none. */
+  readonly left?: readonly string[]
 }
 
 /** `fleet.skyhooks` has to be known: without them nothing is decided. */
@@ -95,8 +100,15 @@ export function explainNode(
     gates: gatesOf(context, findings, verdict),
     disagreement: disagreementOf(context, agent, isComplete ? undefined : reason, isComplete),
     doubt,
+    ...(!isComplete && isClosedFor(rebuilt, skyhook) && { isClosed: true as const }),
+    ...(isComplete || !detail.pods.known
+      ? {}
+      : leftPods({ skyhook, node, pods: detail.pods.value, settings: rebuilt.snapshot.settings })),
   }
 }
+
+const isClosedFor = ({ snapshot: { node, settings } }: NodeView, { spec }: Skyhook): boolean =>
+  spec.runtimeRequired === true && hasRequiredTaint(node, settings.runtimeRequiredTaint)
 
 /** Agents of two versions work side by side: where nothing else is in the way, an old one is at work. */
 const isHarmlessAtWork = ({ cause }: Finding): boolean => cause === 'agent-too-old'
@@ -147,7 +159,7 @@ function findingsOf(context: Context, decision: SkyhookDecision | undefined): re
 
 /** Slots and pods are explained by those who know them. */
 function findingOf(context: Context, reason: Reason, packageName = packageOf(reason)): Finding {
-  const { fleet, rebuilt, skyhook, node, detail, preceding } = context
+  const { fleet, rebuilt, skyhook, node, detail, preceding, published } = context
   const { name } = skyhook.metadata
   const sinceMs = sinceOf(context, reason)
   const view = rebuilt.views.find(({ metadata }) => metadata.name === name)
@@ -159,7 +171,15 @@ function findingOf(context: Context, reason: Reason, packageName = packageOf(rea
     : isSlotReason(reason) && answer?.known === true
       ? slotFinding({ view, node, fleet, answer: answer.value })
       : isDrainReason(reason) && detail.pods.known
-        ? drainFinding({ view, node, pods: detail.pods.value, budgets, settings, denied: deniedDrain(context) })
+        ? drainFinding({
+            view,
+            node,
+            pods: detail.pods.value,
+            budgets,
+            settings,
+            denied: deniedDrain(context),
+            published: published?.message,
+          })
         : undefined
   if (found) return { ...found, sinceMs: found.sinceMs ?? sinceMs }
   const record = rebuilt.records.get(name)?.record

@@ -11,7 +11,7 @@ const indent = ' '.repeat(gateWidth + verdictWidth + 2)
 
 /** The chain of gates with the verdict of each, for one node. */
 export function explanationText(explanation: NodeExplanation, nowMs: number): string {
-  const { skyhook, node, state, verdict, gates, disagreement, doubt } = explanation
+  const { skyhook, node, state, verdict, gates, disagreement, doubt, left = [], isClosed } = explanation
   const headline = `Skyhook ${skyhook} on node ${node}: ${stateTexts[state]}${verdict ? ` (${verdict.cause})` : ''}`
   const rows = gates.flatMap(({ gate, verdict: gateVerdict, findings, why }) => {
     const start = `${gate.padEnd(gateWidth)} ${verdictTexts[gateVerdict].padEnd(verdictWidth)}`
@@ -22,6 +22,8 @@ export function explanationText(explanation: NodeExplanation, nowMs: number): st
     })
   })
   const notes = [
+    ...(isClosed ? ['Note: the node takes no new pods until it is complete: it has the runtime-required taint.'] : []),
+    ...(left.length === 0 ? [] : [`Note: the interrupt ends pods that tolerate the cordon: ${left.join(', ')}.`]),
     ...(disagreement === undefined ? [] : [`Note: ${disagreement}.`]),
     ...(doubt === undefined ? [] : [`Note: what is done on the host is not known for sure: ${doubt}.`]),
   ]

@@ -51,6 +51,7 @@ export type Cause =
   | 'protected-pod'
   | 'disruption-budget'
   | 'eviction-denied'
+  | 'tolerating-pod'
   | 'bare-pod'
   | 'pods-ending'
   | 'step-failing'

@@ -20,6 +20,8 @@ const budget = (name: string, matchLabels: Record<string, string>, disruptionsAl
   expectedPods: 1,
 })
 
+const cordonTaint = 'node.kubernetes.io/unschedulable'
+
 const question = {
   pods: [
     pod('cart-1', { app: 'cart' }, owned),
@@ -32,7 +34,7 @@ const question = {
     { ...pod('system'), metadata: { ...pod('system').metadata, namespace: 'kube-system' } },
   ],
   budgets: [budget('free', { app: 'cart' }, 1), budget('db', { tier: 'db' }, 0)],
-  podNonInterruptLabels: { matchLabels: { app: 'train' } },
+  rules: { podNonInterruptLabels: { matchLabels: { app: 'train' } } },
   skipNamespaces: ['kube-system'],
 }
 
@@ -62,4 +64,25 @@ test('answers of dry runs are counted by budget; pods on their way out are not a
     { budget: 'shop/free', pods: 3, allowed: 1, refused: 1 },
   ])
   expect(podsToEvict(question).map(({ metadata }) => metadata.name)).toEqual(['cart-1', 'cart-2', 'both', 'bare'])
+})
+
+test('a drain lists who is waited for and who is left, of those that tolerate the cordon', () => {
+  const [exists] = [{ operator: 'Exists' }] as const
+  const job = {
+    ownerReferences: [{ apiVersion: 'batch/v1', kind: 'Job', name: 'j', uid: 'j', controller: true }],
+  }
+  const pods = [
+    { ...pod('train-1', {}, job), spec: { nodeName: 'n1', tolerations: [exists], restartPolicy: 'Never' } },
+    { ...pod('log', {}, owned), spec: { nodeName: 'n1', tolerations: [{ ...exists, key: cordonTaint }] } },
+  ]
+  const named = (tolerating?: 'evict' | 'wait' | 'leave') => {
+    const drain = tolerating === undefined ? {} : { tolerating }
+    const { leaving, waited, left } = drainedPods({ ...question, pods, rules: { drain } })
+    return { leaving, waited, left }
+  }
+  const [train, log] = ['shop/train-1', 'shop/log']
+  expect(named()).toEqual({ leaving: [train], left: [log] })
+  expect(named('evict')).toEqual({ leaving: [log, train] })
+  expect(named('wait')).toEqual({ leaving: [], waited: [log, train] })
+  expect(named('leave')).toEqual({ leaving: [], left: [log, train] })
 })

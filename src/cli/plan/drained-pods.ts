@@ -1,6 +1,5 @@
 /** Pods that would leave with a drain, and what would hold them up. Pure. */
-import type { LabelSelector } from '../../schemas/kubernetes.ts'
-import { groupPods } from '../../stages/drain/pods.ts'
+import { type DrainRules, groupPods } from '../../stages/drain/pods.ts'
 import type { Pod } from '../../stages/model/pods.ts'
 import { budgetsOf, isBare } from '../explain/drain-view.ts'
 import type { DisruptionBudget } from '../fleet-view/node-detail.ts'
@@ -12,6 +11,10 @@ export type DrainedPods = {
   readonly bare: readonly string[]
   /** Are never evicted: the node waits until they have ended by themselves. */
   readonly protected: readonly string[]
+  /** The same, for they tolerate the cordon (`spec.drain.tolerating`); absent where there is none. */
+  readonly waited?: readonly string[]
+  /** Tolerate the cordon, and end with the interrupt; absent where there is none. */
+  readonly left?: readonly string[]
   /** The budgets that guard some of those that leave. */
   readonly budgets: readonly GuardingBudget[]
   /** Pods that several budgets select: the API server never evicts them. */
@@ -37,7 +40,8 @@ export type EvictionAnswer = { readonly answer: 'granted' | 'refused' | 'unknown
 export type DrainQuestion = {
   readonly pods: readonly Pod[]
   readonly budgets: readonly DisruptionBudget[]
-  readonly podNonInterruptLabels: LabelSelector | undefined
+  /** Of the Skyhook's spec. */
+  readonly rules: DrainRules
   readonly skipNamespaces: readonly string[]
   /** By uid; undefined: nobody asked. */
   readonly answers?: ReadonlyMap<string, EvictionAnswer> | undefined
@@ -45,8 +49,8 @@ export type DrainQuestion = {
 
 /** `pods`: all pods of the nodes that are drained. */
 export function drainedPods(question: DrainQuestion): DrainedPods {
-  const { pods, budgets, podNonInterruptLabels, skipNamespaces, answers } = question
-  const groups = groupPods(pods, podNonInterruptLabels, skipNamespaces)
+  const { pods, budgets, rules, skipNamespaces, answers } = question
+  const groups = groupPods(pods, rules, { skipNamespaces })
   const guarded = groups.toDrain.map((pod) => ({ pod, guards: budgetsOf(pod, budgets) }))
   const byBudget = Map.groupBy(
     guarded.flatMap(({ pod, guards }) => guards.map((guard) => ({ pod, guard }))),
@@ -56,6 +60,8 @@ export function drainedPods(question: DrainQuestion): DrainedPods {
     leaving: namesOf(groups.toDrain),
     bare: namesOf(groups.toDrain.filter(isBare)),
     protected: namesOf(groups.protected),
+    ...(groups.waited.length > 0 && { waited: namesOf(groups.waited) }),
+    ...(groups.left.length > 0 && { left: namesOf(groups.left) }),
     contested: namesOf(guarded.filter(({ guards }) => guards.length > 1).map(({ pod }) => pod)),
     budgets: [...byBudget]
       .map(([{ namespace, name, disruptionsAllowed }, members]): GuardingBudget => {
@@ -80,10 +86,8 @@ function unansweredOf(question: DrainQuestion): Pick<DrainedPods, 'unanswered'> 
 const beyondLimit: EvictionAnswer = { answer: 'unknown', message: 'they are too many to ask about' }
 
 /** Pods that would be evicted: those that dry runs are asked about. */
-export const podsToEvict = ({ pods, podNonInterruptLabels, skipNamespaces }: DrainQuestion): readonly Pod[] =>
-  groupPods(pods, podNonInterruptLabels, skipNamespaces).toDrain.filter(
-    ({ metadata }) => metadata.deletionTimestamp === undefined,
-  )
+export const podsToEvict = ({ pods, rules, skipNamespaces }: DrainQuestion): readonly Pod[] =>
+  groupPods(pods, rules, { skipNamespaces }).toDrain.filter(({ metadata }) => metadata.deletionTimestamp === undefined)
 
 const namesOf = (pods: readonly Pod[]): readonly string[] =>
   pods.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`).toSorted()

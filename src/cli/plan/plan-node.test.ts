@@ -30,8 +30,9 @@ async function planOf(scene: FleetScene, nodeName: string, spec: SkyhookSpec, na
 const stepsOf = ({ steps }: NodePlan): readonly string[] =>
   steps.map((step) => {
     switch (step.do) {
+      case 'taint':
       case 'drain':
-        return 'drain'
+        return step.do
       case 'stage':
         return `${step.package} ${step.version} ${step.stage}`
       case 'interrupt':
@@ -121,4 +122,13 @@ test('a paused Skyhook says so instead of a plan', async () => {
   await scene.pass(1_000)
   const plan = await planOf(scene, 'node1', packages({ version: '2.0.0' }))
   expect(plan).toMatchObject({ steps: [], obstacle: { reason: 'Paused' } })
+})
+
+test('a plan of autoTaintNewNodes names the nodes that it closes, also those long in service', async () => {
+  const scene = startScene({ skyhooks: {} })
+  await scene.pass(60_000)
+  const asking = { ...packages(), runtimeRequired: true, autoTaintNewNodes: true }
+  expect(stepsOf(await planOf(scene, 'node1', asking))).toEqual(['taint', 'p0a 1.0.0 apply', 'p0a 1.0.0 config'])
+  const other = await completed()
+  expect(stepsOf(await planOf(other, 'node1', asking, 'next'))).toEqual(['p0a 1.0.0 apply', 'p0a 1.0.0 config'])
 })

@@ -54,6 +54,8 @@ function groupLines(group: PlanGroup, pods: Known<DrainedPods> | undefined): rea
   return [
     ...steps.flatMap((step): readonly string[] => {
       switch (step.do) {
+        case 'taint':
+          return ['CLOSED FOR NEW PODS until it is complete (autoTaintNewNodes): no Skyhook has worked on it before']
         case 'drain':
           return ['cordon and drain', ...drainLines(pods).map((line) => `  ${line}`)]
         case 'stage':
@@ -78,13 +80,19 @@ function interruptText({ type, services, packages }: RehearsedInterrupt, causes:
 function drainLines(pods: Known<DrainedPods> | undefined): readonly string[] {
   if (pods === undefined) return []
   if (!pods.known) return [`its pods are unknown: ${pods.why}`]
-  const { leaving, bare, protected: kept, budgets, contested, unanswered } = pods.value
+  const { leaving, bare, protected: kept, waited = [], left = [], budgets, contested, unanswered } = pods.value
   return [
     leaving.length === 0
       ? 'no pod has to leave'
       : `${counted(leaving.length, 'pod leaves', 'pods leave')}: ${named(leaving, maxPodNames)}`,
     ...(bare.length === 0 ? [] : [`no controller replaces ${named(bare, maxPodNames)}`]),
     ...(kept.length === 0 ? [] : [`HELD UP until they end: ${named(kept, maxPodNames)} (podNonInterruptLabels)`]),
+    ...(waited.length === 0
+      ? []
+      : [`HELD UP until they end: ${named(waited, maxPodNames)}, which tolerate the cordon (drain.tolerating: wait)`]),
+    ...(left.length === 0
+      ? []
+      : [`END WITH THE INTERRUPT: ${named(left, maxPodNames)}, which tolerate the cordon (drain.tolerating)`]),
     ...(contested.length === 0
       ? []
       : [`HELD UP: several PodDisruptionBudgets select ${named(contested, maxPodNames)}, so they are never evicted`]),

@@ -7,8 +7,10 @@ import type { NodePatch } from '../../schemas/kubernetes.ts'
 import { type Mode, type PackageConfig, stagesWithSteps, type Step } from '../../schemas/package-config.ts'
 import type { Reason } from '../../schemas/catalogue/reasons.ts'
 import { isEqual } from '../../schemas/equal.ts'
+import { selects } from '../../schemas/selectors.ts'
 import { decide } from '../../stages/decide.ts'
 import { hasMark } from '../../stages/drain/drain.ts'
+import { hasRequiredTaint, putsTaints } from '../../stages/drain/node-spec.ts'
 import { type Action, preparationKey } from '../../stages/model/plan.ts'
 import { known, type OwnSlot, type Preparation, type SkyhookView, type Snapshot } from '../../stages/model/snapshot.ts'
 import { versionsOf } from '../../stages/skyhook/slot.ts'
@@ -20,7 +22,10 @@ export type Rehearsal = {
   readonly obstacle: Reason | undefined
 }
 
-export type RehearsedStep = RehearsedDrain | RehearsedStage | RehearsedInterrupt
+export type RehearsedStep = RehearsedTaint | RehearsedDrain | RehearsedStage | RehearsedInterrupt
+
+/** `autoTaintNewNodes` closes the node for new pods until the Skyhook is complete there. */
+export type RehearsedTaint = { readonly do: 'taint' }
 
 /** The node is cordoned, and its pods leave. */
 export type RehearsedDrain = { readonly do: 'drain' }
@@ -63,6 +68,7 @@ export function rehearse(start: Snapshot): (skyhook: string) => Rehearsal {
   for (let round = 0; round < maxRounds; round++) {
     const plan = decide(snapshot, new Map())
     const next = carriedOut({ ...snapshot, journal: plan.journal }, plan.actions)
+    if (isClosed(next) && !isClosed(snapshot)) for (const name of closing(next)) add(name, { do: 'taint' })
     for (const name of names) if (hasMark(next.node, name)) add(name, { do: 'drain' })
     for (const action of plan.actions) {
       if (action.do === 'startStep') {
@@ -81,6 +87,16 @@ export function rehearse(start: Snapshot): (skyhook: string) => Rehearsal {
   }
   return ended(() => ({ reason: 'InternalError', message: 'the rehearsal does not end' }))
 }
+
+const isClosed = ({ node, settings }: Snapshot): boolean => hasRequiredTaint(node, settings.runtimeRequiredTaint)
+
+/** The Skyhooks that put the taint on the node. */
+const closing = ({ node, skyhooks }: Snapshot): readonly string[] =>
+  skyhooks.known
+    ? skyhooks.value
+        .filter((view) => putsTaints(view) && selects(view.spec.nodeSelectors, node.metadata.labels ?? {}))
+        .map(({ metadata }) => metadata.name)
+    : []
 
 /** Renewals go on for as long as a slot is held, and change nothing. */
 const isEffect = ({ do: what }: Action): boolean => what !== 'renewSlot'
@@ -151,7 +167,7 @@ function afterAction(snapshot: Snapshot, action: Action): Snapshot {
       return { ...snapshot, requestedStatuses: new Map([...snapshot.requestedStatuses, [action.requestId, answer]]) }
     }
     case 'countNodes':
-      return { ...snapshot, singleNode: false }
+      return { ...snapshot, nodeCount: { isSingle: false, atMs: snapshot.nowMs } }
     case 'interrupt':
       return interrupted(snapshot, action)
     case 'publish':

@@ -113,3 +113,11 @@ function historyOf(
 /** Undefined where nobody may say it. */
 export const wouldDisrupt = ({ groups }: Pick<SkyhookPlan, 'groups'>): boolean | undefined =>
   groups.known ? groups.value.some(({ isDisruptive }) => isDisruptive) : undefined
+
+/** Nodes that the edit closes for new pods until they are complete. */
+export const closedNodes = ({ groups }: Pick<SkyhookPlan, 'groups'>): readonly string[] =>
+  groups.known
+    ? groups.value.flatMap(({ steps, nodes, isDueAnyway }) =>
+        !isDueAnyway && steps.some((step) => step.do === 'taint') ? nodes : [],
+      )
+    : []

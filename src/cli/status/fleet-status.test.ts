@@ -218,3 +218,18 @@ test('control characters of messages do not reach the terminal', () => {
   const text = statusText([{ ...sample, groups: [{ ...group, message: 'a\u001b[2Jb' }] }], 0)
   expect(text).not.toContain('\u001b')
 })
+
+test('nodes that join beside the budget are not counted as out of it', async () => {
+  const scene = startScene({
+    nodes: threeHosts,
+    skyhooks: { s: { runtimeRequired: true, autoTaintNewNodes: true, bootstrap: { count: 1 } } },
+  })
+  for (const { name } of threeHosts) scene.host(name).conditions.change({ stepMs: 60_000 })
+  const joining = async (): Promise<SkyhookStatus> => await statusIn(scene)
+  await scene.pass(20_000)
+  const status = await joining()
+  const text = statusText([status], scene.simulation.clock.wallMs())
+  expect(text).toMatch(
+    /budget: [01] nodes? out, of 1.*; beside it 1 node closed for new pods by the runtime-required taint: node/,
+  )
+})

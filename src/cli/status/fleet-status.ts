@@ -32,11 +32,17 @@ export type NodeCounts = { readonly selected: number; readonly byStatus: Readonl
 
 export type BudgetUse = {
   readonly limit: Limit
-  /** Those that are out, the longest first. */
+  /** Those that are out, and joining nodes at work beside the budget, the longest first. */
   readonly holders: readonly SlotHolder[]
 }
 
-export type SlotHolder = { readonly node: string; readonly phase: string; readonly sinceMs: number | undefined }
+export type SlotHolder = {
+  readonly node: string
+  readonly phase: string
+  readonly sinceMs: number | undefined
+  /** It has the runtime-required taint and no pods: its slot is of `spec.bootstrap`. */
+  readonly isJoining?: true
+}
 
 /** Nodes that say the same. */
 export type ReasonGroup = {
@@ -123,9 +129,19 @@ function budgetUse(
   return known({ limit: limitOf(view, ledger, own), holders })
 }
 
-function holderOf({ holder, phase, lease }: Slot): SlotHolder {
+function holderOf({ holder, phase, kind, lease }: Slot): SlotHolder {
   const sinceMs = Date.parse(lease.spec?.acquireTime ?? '')
-  return { node: holder, phase, sinceMs: Number.isNaN(sinceMs) ? undefined : sinceMs }
+  const isJoining = kind === 'bootstrap'
+  return { node: holder, phase, sinceMs: Number.isNaN(sinceMs) ? undefined : sinceMs, ...(isJoining && { isJoining }) }
+}
+
+/** Which of the holders take capacity away, and which are joining nodes beside the budget. */
+export function outAndJoining(holders: readonly SlotHolder[]): {
+  readonly out: readonly SlotHolder[]
+  readonly joining: readonly SlotHolder[]
+} {
+  const { true: joining = [], false: out = [] } = Object.groupBy(holders, ({ isJoining = false }) => `${isJoining}`)
+  return { out, joining }
 }
 
 /** Those first that a person has to look at. */

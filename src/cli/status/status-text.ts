@@ -3,7 +3,15 @@ import type { NodeStatus } from '../../schemas/skyhook.ts'
 import type { Known } from '../../stages/model/snapshot.ts'
 import { durationText } from '../explain/duration-text.ts'
 import { shownLine } from '../../schemas/plain-text.ts'
-import type { BudgetUse, NodeCounts, Pace, ReasonGroup, SkyhookStatus } from './fleet-status.ts'
+import {
+  type BudgetUse,
+  type NodeCounts,
+  outAndJoining,
+  type Pace,
+  type ReasonGroup,
+  type SkyhookStatus,
+  type SlotHolder,
+} from './fleet-status.ts'
 
 const barWidth = 30
 const maxNames = 4
@@ -84,11 +92,19 @@ function budgetText(budget: Known<BudgetUse>, nowMs: number): string {
   const { limit, holders } = budget.value
   const allowed =
     limit === 'unlimited' ? 'no limit' : typeof limit === 'number' ? `of ${limit}` : `limit unknown: ${limit.unknown}`
-  const out = holders.map(({ node, phase, sinceMs }) => {
-    const since = sinceMs === undefined ? '' : ` ${durationText(nowMs - sinceMs)}`
-    return `${node} (${phase}${since})`
-  })
-  return `${nodesText(holders.length)} out, ${allowed}${out.length === 0 ? '' : `: ${named(out, maxHolders)}`}`
+  const listed = (some: readonly SlotHolder[]): string => {
+    const texts = some.map(({ node, phase, sinceMs }) => {
+      const since = sinceMs === undefined ? '' : ` ${durationText(nowMs - sinceMs)}`
+      return `${node} (${phase}${since})`
+    })
+    return texts.length === 0 ? '' : `: ${named(texts, maxHolders)}`
+  }
+  const { out, joining } = outAndJoining(holders)
+  const beside =
+    joining.length === 0
+      ? ''
+      : `; beside it ${nodesText(joining.length)} closed for new pods by the runtime-required taint${listed(joining)}`
+  return `${nodesText(out.length)} out, ${allowed}${listed(out)}${beside}`
 }
 
 const paceText = ({ nodesPerHour, restMs, measured }: Pace): string =>
@@ -101,7 +117,7 @@ const named = (names: readonly string[], max: number): string =>
 
 /** One Skyhook in one line without ages, for logs: it is the same while nothing has changed. */
 export function statusLine({ name, nodes, budget, stalled }: SkyhookStatus): string {
-  const out = budget.known ? `, ${budget.value.holders.length} out` : ''
+  const out = budget.known ? `, ${outAndJoining(budget.value.holders).out.length} out` : ''
   const suffix = stalled === undefined ? '' : `, stalled: ${stalled}`
   return shownLine(`${name}: ${nodes.known ? stateCounts(nodes.value) : nodes.why}${out}${suffix}`)
 }

@@ -1,24 +1,32 @@
 import { type KubeObject, metadataOnlyListAccept, type ObjectList } from '../../kube/objects.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
+import type { Clock } from '../../schemas/clock.ts'
+import type { NodeCount } from '../../stages/model/snapshot.ts'
 
 /** Whether this node is the only one, for `spec.drain.singleNode`. */
 export type NodeCounter = {
-  count(): Promise<void>
-  /** Undefined until the first count. */
-  readonly isSingleNode: () => boolean | undefined
+  /** Asks for two nodes at most. */
+  count(): Promise<NodeCount>
+  /** The last count; undefined until the first one. */
+  readonly current: () => NodeCount | undefined
 }
 
-export function createNodeCounter(transport: KubeTransport, signal: AbortSignal): NodeCounter {
-  let isSingleNode: boolean | undefined
+export function createNodeCounter(
+  transport: KubeTransport,
+  { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
+): NodeCounter {
+  let current: NodeCount | undefined
   return {
     async count() {
+      const atMs = clock.steadyMs() // before the answer: a node that joins meanwhile may not be in it
       const { items = [] } = await transport.json<ObjectList<KubeObject>>('GET', '/api/v1/nodes', {
         query: { limit: 2 }, // two are enough
         accept: metadataOnlyListAccept,
         signal,
       })
-      isSingleNode = items.length === 1
+      current = { isSingle: items.length === 1, atMs }
+      return current
     },
-    isSingleNode: () => isSingleNode,
+    current: () => current,
   }
 }

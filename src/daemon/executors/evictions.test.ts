@@ -204,3 +204,25 @@ test.each([
   }
   expect(new Set(results)).toEqual(new Set(['blocked']))
 })
+
+test('owners of evicted pods that tolerate the cordon are known, with the pods that were there then', async () => {
+  const tolerations = [{ operator: 'Exists' }] as const
+  const owned = (uid: string, rest: object = {}): Pod => {
+    const { metadata, ...one } = putPod(`p-${uid}`)
+    const ownerReferences = [{ apiVersion: 'v1', kind: 'Job', name: 'j', uid: 'job', controller: true }]
+    return { ...one, metadata: { ...metadata, ownerReferences }, spec: { tolerations }, ...rest }
+  }
+  const evictor = evictorThat({ mayDelete: false })
+  const [first, second, other] = [owned('a'), owned('b'), owned('c', { spec: {} })]
+  evictor.retain(new Set([first, second].map(({ metadata }) => metadata.uid)))
+  await evictor.evict(other, false)
+  expect(evictor.evictedOwners()).toEqual(new Map())
+  await evictor.evict(first, false)
+  const uids = new Set([first, second].map(({ metadata }) => metadata.uid))
+  expect(evictor.evictedOwners()).toEqual(new Map([['job', { atMs: clock.steadyMs(), uids }]]))
+  const before = clock.steadyMs()
+  await clock.advance(1_000)
+  evictor.retain(new Set(['what-came']))
+  await evictor.evict(second, false)
+  expect(evictor.evictedOwners().get('job')).toEqual({ atMs: before, uids })
+})

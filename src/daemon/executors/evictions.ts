@@ -3,7 +3,8 @@ import { evict } from '../../kube/evict.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
 import type { Clock, Random } from '../../schemas/clock.ts'
 import type { Pod } from '../../stages/model/pods.ts'
-import type { Eviction } from '../../stages/model/snapshot.ts'
+import { ownerKeyOf, toleratesCordon } from '../../stages/drain/pods.ts'
+import type { EvictedOwner, Eviction } from '../../stages/model/snapshot.ts'
 import { retain } from '../state/retain.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { EvictionResult } from '../telemetry/metrics.ts'
@@ -35,6 +36,9 @@ export function evictionRetryMs(refusedForMs: number, refusedPods: number, rando
   return Math.min(maxMs, Math.max(minMs, refusedForMs)) * (0.75 + random / 2)
 }
 
+/** More than a node has pods that tolerate its cordon. */
+const maxOwners = 200
+
 type Requested = Extract<Eviction, { state: 'requested' }>
 type Blocked = Extract<Eviction, { state: 'blocked' }> & {
   /** When its message was formed, in ms by the steady clock. */
@@ -49,7 +53,9 @@ export type Evictor = {
   evict(pod: Pod, isForced: boolean): Promise<void>
   /** By uid of the pod. */
   readonly current: () => ReadonlyMap<string, Eviction>
-  /** Forgets pods that no longer exist. */
+  /** By `ownerKeyOf`: whose pods were evicted and may come back to the cordoned node. */
+  readonly evictedOwners: () => ReadonlyMap<string, EvictedOwner>
+  /** Gets the pods that exist: others are forgotten. */
   retain(uids: ReadonlySet<string>): void
 }
 
@@ -68,6 +74,19 @@ export function createEvictor(options: {
 }): Evictor {
   const { transport, clock, random, log, signal, mayDelete, onDeleted, onEnded } = options
   const evictions = new Map<string, Requested | Blocked>()
+  const evictedOwners = new Map<string, EvictedOwner>()
+  let presentUids: ReadonlySet<string> = new Set()
+
+  /** What was there when the first one of them left is not what came back. */
+  function recordRequested(pod: Pod): void {
+    evictions.set(pod.metadata.uid, { state: 'requested' })
+    if (!toleratesCordon(pod)) return
+    const key = ownerKeyOf(pod)
+    if (evictedOwners.get(key)?.uids.has(pod.metadata.uid)) return
+    evictedOwners.delete(key) // the oldest come first
+    evictedOwners.set(key, { atMs: clock.steadyMs(), uids: new Set([...presentUids, pod.metadata.uid]) })
+    for (const oldest of evictedOwners.keys()) if (evictedOwners.size > maxOwners) evictedOwners.delete(oldest)
+  }
 
   const countBlocked = (): number => [...evictions.values()].filter(({ state }) => state === 'blocked').length
 
@@ -86,13 +105,14 @@ export function createEvictor(options: {
     })
   }
 
-  async function request({ metadata }: Pod, isForced: boolean): Promise<EvictionResult> {
+  async function request(pod: Pod, isForced: boolean): Promise<EvictionResult> {
+    const { metadata } = pod
     const { namespace, name, uid } = metadata
-    const pod = `${namespace}/${name}`
+    const podName = `${namespace}/${name}`
     if (isForced && mayDelete) {
       await deletePod(transport, metadata, signal)
-      evictions.set(uid, { state: 'requested' })
-      onDeleted(pod)
+      recordRequested(pod)
+      onDeleted(podName)
       return 'deleted'
     }
     const result = await evict(transport, { namespace, name, uid }, signal)
@@ -101,8 +121,8 @@ export function createEvictor(options: {
         recordBlocked(uid, 'the API server does not have it any more, and the watch still shows it', () => maxRetryMs)
         return 'gone'
       case 'requested':
-        evictions.set(uid, { state: 'requested' })
-        log.info({ pod }, 'pod evicted')
+        recordRequested(pod)
+        log.info({ pod: podName }, 'pod evicted')
         return 'evicted'
       case 'blocked':
         recordBlocked(
@@ -124,7 +144,11 @@ export function createEvictor(options: {
       }
     },
     current: () => evictions,
-    retain: (uids) => retain(evictions, uids),
+    evictedOwners: () => evictedOwners,
+    retain(uids) {
+      presentUids = uids
+      retain(evictions, uids)
+    },
   }
 }
 

@@ -63,7 +63,7 @@ async function carryOut(
     case 'evict':
       return await evictor.evict(action.pod, action.delete === true)
     case 'countNodes':
-      return await nodeCounter.count()
+      return void (await nodeCounter.count())
     case 'interrupt':
       return await interrupter.interrupt(action)
     case 'recordInterrupt':

@@ -27,6 +27,8 @@ let files: HostFiles
 let pods: Pod[]
 let listPods: () => Promise<readonly Pod[]>
 let isSlotHeld: boolean
+let isSingleNode: boolean
+let counts: number
 let reports: string[]
 let interrupter: Interrupter
 
@@ -48,6 +50,8 @@ beforeEach(() => {
   pods = []
   listPods = async () => pods
   isSlotHeld = true
+  isSingleNode = false
+  counts = 0
   reports = []
   interrupter = start()
 })
@@ -59,7 +63,13 @@ function start(): Interrupter {
     connection: systemd.connection,
     settings: { ...settingsOf('n', '/'), copyDirRoot: '/data/skyhook' }, // the agent's own records do not move
     journal: () => emptyJournal('n-uid'),
-    isSingleNode: () => undefined,
+    nodeCounter: {
+      async count() {
+        counts++
+        return await Promise.resolve({ isSingle: isSingleNode, atMs: 0 })
+      },
+    },
+    evictedOwners: () => new Map(),
     pods: { listNow: async () => await listPods() },
     slots: {
       report: async (skyhookUid, phase) => {
@@ -85,8 +95,8 @@ const runOf = (interrupt: InterruptRun['interrupt'], change: Partial<InterruptRu
   startedAtMs: 0,
   ...change,
 })
-async function interrupt(run: InterruptRun): Promise<InterruptObservation | undefined> {
-  await systemd.settled(interrupter.interrupt({ do: 'interrupt', key: 'k', run, view }), 1_000)
+async function interrupt(run: InterruptRun, of = view): Promise<InterruptObservation | undefined> {
+  await systemd.settled(interrupter.interrupt({ do: 'interrupt', key: 'k', run, view: of }), 1_000)
   return interrupter.current().get(run.id)
 }
 const restarts = (): unknown[] =>
@@ -230,6 +240,22 @@ test('a pod on the node postpones the interrupt', async () => {
   pods = [{ metadata: { namespace: 'd', name: 'p', uid: 'p-uid' }, spec: {}, status: { phase: 'Running' } }] as never
   expect(await interrupt(runOf({ type: 'reboot' }))).toEqual({ state: 'aborted', why: 'pod d/p is on the node' })
   expect([reboots(), reports, files.exists(progressPath)]).toEqual([0, [], false])
+})
+
+test('nodes are counted right before an interrupt, and only where the spec asks for it', async () => {
+  pods = [{ metadata: { namespace: 'd', name: 'p', uid: 'p-uid' }, spec: {}, status: { phase: 'Running' } }] as never
+  isSingleNode = true
+  expect(await interrupt(runOf({ type: 'reboot' }))).toMatchObject({ state: 'aborted' })
+  expect(counts).toBe(0)
+  const skipping: SkyhookView = { ...view, spec: { ...view.spec, drain: { singleNode: 'skip' } } }
+  isSingleNode = false
+  interrupter = start()
+  expect(await interrupt(runOf({ type: 'reboot' }), skipping)).toMatchObject({ state: 'aborted' })
+  expect([counts, reboots()]).toEqual([1, 0])
+  isSingleNode = true
+  interrupter = start()
+  await interrupt(runOf({ type: 'reboot' }), skipping)
+  expect([counts, reboots()]).toEqual([2, 1])
 })
 
 test('a lost slot postpones the interrupt', async () => {

@@ -17,12 +17,15 @@ import type { ReasonName } from '../../schemas/catalogue/reasons.ts'
 import type { InterruptRun, Journal } from '../../schemas/journal.ts'
 import { serviceUnit } from '../../schemas/service-name.ts'
 import { blockingPod } from '../../stages/drain/drain.ts'
+import { drainFacts } from '../../stages/drain/drain-facts.ts'
 import type { Action } from '../../stages/model/plan.ts'
 import type { InterruptObservation, ShutdownObservation } from '../../stages/model/snapshot.ts'
 import { causeOf, isForeseen } from '../failures/reason-of.ts'
 import { errorField, type Log } from '../telemetry/log.ts'
 import type { PodSource } from '../state/pods.ts'
 import type { Settings } from '../settings/settings.ts'
+import type { NodeCounter } from './count-nodes.ts'
+import type { Evictor } from './evictions.ts'
 import { publishInterrupt } from './publish-interrupt.ts'
 import type { SlotManager } from '../slots/slot-manager.ts'
 
@@ -76,7 +79,8 @@ export type InterruptPorts = {
   readonly connection: BusConnection
   readonly settings: Pick<Settings, 'copyDirRoot' | 'agentLogRoot' | 'drain'>
   readonly journal: () => Journal
-  readonly isSingleNode: () => boolean | undefined
+  readonly nodeCounter: Pick<NodeCounter, 'count'>
+  readonly evictedOwners: Evictor['evictedOwners']
   readonly pods: Pick<PodSource, 'listNow'>
   readonly slots: Pick<SlotManager, 'report'>
   readonly clock: Clock
@@ -102,8 +106,11 @@ export function createInterrupter(ports: InterruptPorts): Interrupter {
   /** The last check before the host is disturbed: no pods at this moment, and the slot is still ours. */
   async function findBlocker({ run, view }: InterruptAction): Promise<string | undefined> {
     if (run.abandoned) return 'the interrupt was canceled'
-    const { skipNamespaces } = settings.drain
-    const pod = blockingPod(await pods.listNow(signal), view.spec, { skipNamespaces, singleNode: ports.isSingleNode() })
+    // an earlier count may be of a cluster that has grown since
+    const nodeCount = view.spec.drain?.singleNode === 'skip' ? await ports.nodeCounter.count() : undefined
+    const found = await pods.listNow(signal)
+    const known = { settings: settings.drain, journal: ports.journal(), evictedOwners: ports.evictedOwners() }
+    const pod = blockingPod(found, view.spec, { ...drainFacts(known, view.metadata.name), nodeCount })
     if (pod) return `pod ${pod.metadata.namespace}/${pod.metadata.name} is on the node`
     const isSlotHeld = await slots.report(
       view.metadata.uid,

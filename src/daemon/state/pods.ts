@@ -96,6 +96,7 @@ const stripPod = (pod: PodObject): PodObject => {
     metadata,
     spec: {
       ...(spec?.nodeName !== undefined && { nodeName: spec.nodeName }),
+      ...(spec?.restartPolicy !== undefined && { restartPolicy: spec.restartPolicy }),
       ...(spec?.tolerations && { tolerations: spec.tolerations }),
     },
     status: {

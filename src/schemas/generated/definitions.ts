@@ -285,7 +285,6 @@ export type Skyhook = {
     }[]
     /** Nodes with the runtime-required taint keep it until this Skyhook is complete on them. */
     readonly runtimeRequired?: boolean
-    /** With runtimeRequired, adds the runtime-required taint to new nodes. */
     readonly autoTaintNewNodes?: boolean
     readonly priority?: number
     /** How a node is emptied before an interrupt. */
@@ -295,8 +294,8 @@ export type Skyhook = {
       /** Time limit of the drain, after which onTimeout applies. Without it there is no limit. */
       readonly timeoutSeconds?: number
       readonly onTimeout?: 'wait' | 'release' | 'delete'
-      /** Whether the only node of a cluster is drained, although its pods cannot run elsewhere. */
       readonly singleNode?: 'drain' | 'skip'
+      readonly tolerating?: 'evict' | 'wait' | 'leave'
     }
     readonly pace?: {
       readonly minReadySeconds?: number

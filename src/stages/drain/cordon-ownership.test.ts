@@ -102,6 +102,13 @@ describe('the runtime-required taint', () => {
     node.finishHanging('a')
     node.settleFor(5_000)
     expect(node.node.spec?.taints).toEqual([])
+    const marks = (): readonly string[] =>
+      Object.keys(node.node.metadata.annotations ?? {}).filter((key) => key.includes('/autoTaint_'))
+    expect(marks()).toHaveLength(1)
+    node.apply('other', { packages: { b: packageWith() } })
+    node.remove('s')
+    node.settleFor(5_000)
+    expect([marks(), node.status('other')]).toEqual([[], 'complete'])
   })
 })
 

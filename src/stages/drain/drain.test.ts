@@ -305,6 +305,105 @@ describe('spec.drain', () => {
     node.settleFor(5_000)
     expect([node.evictedPods, node.executedInterrupts, node.status()]).toEqual([[], ['service cron'], 'complete'])
   })
+
+  const single: SkyhookSpec = { drain: { singleNode: 'skip' }, packages: { a: packageWith(cron) } }
+
+  test('nodes are counted again for the next drain of the same agent', () => {
+    const node = new NodeSimulator()
+    node.pods = [pod('cart')]
+    node.apply('s', single)
+    node.settleFor(5_000)
+    node.clusterSize = 2
+    node.apply('s', { ...single, packages: { a: { ...packageWith(cron), version: '2.0.0' } } })
+    node.settleFor(10_000)
+    expect([node.evictedPods, node.executedInterrupts.length, node.status()]).toEqual([['cart'], 2, 'complete'])
+  })
+
+  test('a node that joins after the count has the pods evicted before the interrupt', () => {
+    const node = new NodeSimulator()
+    node.pods = [pod('cart')]
+    node.hangingPackages.add('a')
+    node.apply('s', single)
+    node.settleFor(2_000)
+    expect([node.evictedPods, node.executedSteps.length]).toEqual([[], 1])
+    node.clusterSize = 2
+    node.finishHanging('a')
+    node.settleFor(20_000)
+    expect([node.evictedPods, node.executedInterrupts, node.status()]).toEqual([['cart'], ['service cron'], 'complete'])
+  })
+
+  test('a drain that waits for pods in a cluster that has shrunk to this node is skipped within a minute', () => {
+    const node = new NodeSimulator()
+    node.clusterSize = 2
+    node.pods = [pod('cart')]
+    node.refusingPods.add('cart')
+    node.apply('s', single)
+    node.settleFor(5_000)
+    expect(node.reason()).toBe('DrainBlocked')
+    node.clusterSize = 1
+    node.settleFor(70_000)
+    expect([node.evictedPods, node.executedInterrupts, node.status()]).toEqual([[], ['service cron'], 'complete'])
+  })
+})
+
+describe('pods that tolerate the cordon', () => {
+  const tolerant = (name: string, kind: string, key?: string): Pod => ({
+    ...pod(name),
+    metadata: {
+      ...pod(name).metadata,
+      ownerReferences: [{ apiVersion: 'v1', kind, name: kind, uid: kind, controller: true }],
+    },
+    spec: { tolerations: [{ operator: 'Exists', ...(key !== undefined && { key }) }] },
+  })
+  const reboot = { type: 'reboot' } as const
+
+  test('a pod that comes back to the cordoned node is evicted once, and named while the node waits for it', () => {
+    const node = new NodeSimulator()
+    node.pods = [tolerant('back-1', 'ReplicaSet')]
+    node.hangingPackages.add('a')
+    node.apply('s', { packages: { a: packageWith(cron) } })
+    node.settleFor(2_000)
+    for (const name of ['back-2', 'back-3', 'back-4']) {
+      node.pods = [tolerant(name, 'ReplicaSet')]
+      node.settleFor(10_000)
+    }
+    node.finishHanging('a')
+    node.settleFor(10_000)
+    expect([node.evictedPods, node.executedInterrupts, node.reason()]).toEqual([['back-1'], [], 'DrainBlocked'])
+    expect(JSON.parse(node.annotation('reason_s') ?? '{}')).toMatchObject({
+      message:
+        'waiting for shop/back-4 to end: evicted once, another one came to the cordoned node, which it tolerates; ' +
+        'spec.drain.tolerating: leave lets the interrupt end it',
+    })
+    node.apply('s', { drain: { tolerating: 'leave' }, packages: { a: packageWith(cron) } })
+    node.settleFor(10_000)
+    expect([node.executedInterrupts, node.status()]).toEqual([['service cron'], 'complete'])
+  })
+
+  test('a job that tolerates everything is waited for where the spec says so, and deleted past the timeout', () => {
+    const node = new NodeSimulator()
+    node.pods = [tolerant('train', 'Job')]
+    const drain = { tolerating: 'wait', timeoutSeconds: 60, onTimeout: 'delete' } as const
+    node.apply('s', { drain, packages: { a: packageWith(cron) } })
+    node.settleFor(50_000)
+    expect([node.evictedPods, node.executedInterrupts, node.reason()]).toEqual([[], [], 'DrainBlocked'])
+    node.settleFor(20_000)
+    expect([node.evictedPods, node.status()]).toEqual([['train'], 'complete'])
+  })
+
+  test('what is left is named by the reason before the reboot', () => {
+    const published: string[] = []
+    const observer = { published: (patch: object) => void published.push(JSON.stringify(patch)) }
+    const node = new NodeSimulator(undefined, { observer })
+    node.interruptAnswers.set('reboot', { state: 'running' })
+    node.pods = [tolerant('log', 'ReplicaSet', 'node.kubernetes.io/unschedulable'), pod('web')]
+    node.apply('s', { packages: { a: packageWith(reboot) } })
+    node.settleFor(5_000)
+    expect([node.evictedPods, node.reason()]).toEqual([['web'], 'RebootPending'])
+    expect(published.filter((text) => text.includes('RebootPending'))[0]).toContain(
+      '; shop/log tolerates the cordon and ends with the interrupt',
+    )
+  })
 })
 
 describe('the last look at the pods before an interrupt', () => {
@@ -318,7 +417,8 @@ describe('the last look at the pods before an interrupt', () => {
     ['a new pod where there are other nodes', singleNodeSpec, false, web],
     ['a new pod while the number of nodes is unknown', singleNodeSpec, undefined, web],
   ])('the last look before an interrupt finds %s', (_, spec, singleNode, found) => {
-    const cluster = { skipNamespaces: [], singleNode }
+    const nodeCount = singleNode === undefined ? undefined : { isSingle: singleNode, atMs: 0 }
+    const cluster = { skipNamespaces: [], nodeCount }
     expect(blockingPod([web], spec, cluster)).toBe(found)
     expect(blockingPod([web, training], spec, cluster)).toBe(training) // protected everywhere
     expect(blockingPod([], spec, cluster)).toBeUndefined()

@@ -2,11 +2,12 @@ import { cordonKey, cordonedBeforeKey, keepCordonedKey } from '../../schemas/ann
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { SkyhookSpec, SlotPhase } from '../../schemas/skyhook.ts'
 import type { CordonState } from './cordon-ownership.ts'
-import { groupPods } from './pods.ts'
+import { countsSinceMs, drainFacts, isAlone } from './drain-facts.ts'
+import { type DrainFacts, groupPods, type PodGroups, podsInTheWay } from './pods.ts'
 import { perObject } from '../../schemas/per-object.ts'
 import type { DrainReason, Pod, PodWatch } from '../model/pods.ts'
 import { isEmptySelector } from '../../schemas/selectors.ts'
-import type { Eviction, Snapshot } from '../model/snapshot.ts'
+import type { Eviction, NodeCount, SkyhookView, Snapshot } from '../model/snapshot.ts'
 
 /** How far the node is out of service for one Skyhook. */
 export type Disruption = {
@@ -18,6 +19,8 @@ export type Disruption = {
   readonly reason?: DrainReason
   /** Pods to ask the Eviction API for now. */
   readonly evict: readonly Pod[]
+  /** Pods that are not evicted, and that `onTimeout: delete` may end. */
+  readonly waited: readonly Pod[]
   /** From when the pods of this node have to be followed. */
   readonly watchPods: PodWatch
   /** Ask again then, for evictions that were refused. */
@@ -57,46 +60,45 @@ export const cordonState: (node: KubernetesNode) => CordonState = perObject((nod
  */
 export function disruptionOf(snapshot: Snapshot, skyhook: string, spec: SkyhookSpec): Disruption {
   const isMarked = hasCordon(snapshot, skyhook)
-  const none: Disruption = { isDrained: false, isMarked, evict: [], watchPods: 'no', recheckAtMs: Infinity }
+  const none: Disruption = { isDrained: false, isMarked, evict: [], waited: [], watchPods: 'no', recheckAtMs: Infinity }
   const isVisible = hasMark(snapshot.node, skyhook) && snapshot.node.spec?.unschedulable === true
   if (!isVisible) return { ...none, phase: 'cordoning' }
   if (!snapshot.pods.known || snapshot.pods.value.since !== 'cordoned')
     return { ...none, watchPods: 'cordoned', phase: 'draining' }
 
-  const groups = groupPods(snapshot.pods.value.pods, spec.podNonInterruptLabels, snapshot.settings.skipNamespaces)
+  const groups = groupPods(snapshot.pods.value.pods, spec, drainFacts(snapshot, skyhook))
   if (groups.protected.length > 0)
     return { ...none, watchPods: 'cordoned', phase: 'protected-pods', reason: protectedReason(groups.protected) }
-  if (groups.toDrain.length === 0 || isAlone(spec, snapshot.singleNode))
+  const isEmpty = podsInTheWay(groups).length === 0
+  if (isEmpty || isAlone(spec, snapshot.nodeCount, countsSinceMs(snapshot.journal, skyhook)))
     return { ...none, isDrained: true, watchPods: 'cordoned' }
-  return { ...none, watchPods: 'cordoned', phase: 'draining', ...evictionsDue(snapshot, groups.toDrain) }
+  return { ...none, watchPods: 'cordoned', phase: 'draining', ...evictionsDue(snapshot, groups, spec) }
 }
 
-/** Evicted pods would have nowhere to go. */
-const isAlone = ({ drain }: SkyhookSpec, singleNode: boolean | undefined): boolean =>
-  drain?.singleNode === 'skip' && singleNode === true
+/** Pods of the cordoned node that the interrupt will end; none while its pods are not known. */
+export function leftPods(
+  snapshot: Snapshot,
+  { metadata, spec }: Pick<SkyhookView, 'metadata' | 'spec'>,
+): readonly Pod[] {
+  if (!snapshot.pods.known) return []
+  return groupPods(snapshot.pods.value.pods, spec, drainFacts(snapshot, metadata.name)).left
+}
 
-/** A pod, of those on the node now, beside which it must not be interrupted. */
+/** A pod, of those on the node now, beside which it must not be interrupted. `nodeCount`: of this moment. */
 export function blockingPod(
   pods: readonly Pod[],
   spec: SkyhookSpec,
-  {
-    skipNamespaces,
-    singleNode,
-  }: { readonly skipNamespaces: readonly string[]; readonly singleNode: boolean | undefined },
+  { nodeCount, ...facts }: DrainFacts & { readonly nodeCount: NodeCount | undefined },
 ): Pod | undefined {
-  const groups = groupPods(pods, spec.podNonInterruptLabels, skipNamespaces)
-  return groups.protected[0] ?? (isAlone(spec, singleNode) ? undefined : groups.toDrain[0])
+  const groups = groupPods(pods, spec, facts)
+  return groups.protected[0] ?? (isAlone(spec, nodeCount, 0) ? undefined : podsInTheWay(groups)[0])
 }
 
 /** Protected pods of this moment, for a Skyhook that cordons only when none is left. */
 export function protectedPodsBlocker(snapshot: Snapshot, spec: SkyhookSpec): DrainReason | 'none' | 'unknown' {
   if (!mayPodsBlock(spec)) return 'none'
   if (!snapshot.pods.known) return 'unknown'
-  const found = groupPods(
-    snapshot.pods.value.pods,
-    spec.podNonInterruptLabels,
-    snapshot.settings.skipNamespaces,
-  ).protected
+  const found = groupPods(snapshot.pods.value.pods, spec, snapshot.settings).protected
   return found.length === 0 ? 'none' : protectedReason(found)
 }
 
@@ -111,10 +113,10 @@ function protectedReason(pods: readonly Pod[]): DrainReason {
   }
 }
 
-function evictionsDue(
-  snapshot: Snapshot,
-  toDrain: readonly Pod[],
-): { readonly evict: readonly Pod[]; readonly reason: DrainReason; readonly recheckAtMs: number } {
+type EvictionsDue = Pick<Disruption, 'evict' | 'waited' | 'recheckAtMs'> & { readonly reason: DrainReason }
+
+function evictionsDue(snapshot: Snapshot, groups: PodGroups, spec: SkyhookSpec): EvictionsDue {
+  const { toDrain, waited } = groups
   const evictionOf = (pod: Pod): Eviction | undefined => snapshot.evictions.get(pod.metadata.uid)
   const isTerminating = (pod: Pod): boolean =>
     pod.metadata.deletionTimestamp !== undefined || evictionOf(pod)?.state === 'requested'
@@ -126,25 +128,51 @@ function evictionsDue(
   const due = remaining.filter((pod) => retryAtMs(pod) <= snapshot.nowMs)
   const evict = due.slice(0, Math.max(0, maxEvictions - (toDrain.length - remaining.length)))
   const recheckAtMs = Math.min(...remaining.map(retryAtMs).filter((atMs) => atMs > snapshot.nowMs), Infinity)
+  const blocked = drainBlockedMessage(remaining, groups, evictionOf, spec)
   return {
     evict,
-    reason: { reason: 'DrainBlocked', message: drainBlockedMessage(remaining, toDrain, evictionOf) },
+    waited: waited.filter((pod) => !isTerminating(pod)),
+    reason: { reason: 'DrainBlocked', message: blocked },
     recheckAtMs,
   }
 }
 
-/** The first refused eviction with the server's reason, else the pods that are still ending. */
+/** The first refused eviction with the server's reason, else the pods that are still ending, else those waited for. */
 function drainBlockedMessage(
   remaining: readonly Pod[],
-  toDrain: readonly Pod[],
+  { toDrain, waited, left }: PodGroups,
   evictionOf: (pod: Pod) => Eviction | undefined,
+  { drain }: SkyhookSpec,
 ): string {
   for (const pod of remaining) {
     const eviction = evictionOf(pod)
     if (eviction?.state === 'blocked') return `pod ${podName(pod)} (${eviction.message})`
   }
-  return `waiting for ${formatPodNames(toDrain)} to end`
+  const staying = left.length === 0 ? '' : `; ${leftText(left)}`
+  if (toDrain.length > 0) return `waiting for ${formatPodNames(toDrain)} to end${staying}`
+  return `waiting for ${formatPodNames(waited)} to end: ${waitedWhy[drain?.tolerating ?? 'unset']}${staying}`
 }
+
+/** Why pods are waited for and not evicted, by what the spec says of those that tolerate the cordon. */
+const waitedWhy = {
+  wait: 'spec.drain.tolerating is wait',
+  evict: 'evicted once, another one runs to completion on the cordoned node, which it tolerates',
+  leave: '',
+  unset:
+    'evicted once, another one came to the cordoned node, which it tolerates; ' +
+    'spec.drain.tolerating: leave lets the interrupt end it',
+} as const
+
+/** Back from the reason of a blocked drain: the pods, as namespace/name, that came in the place of evicted ones. */
+export function readCameBack(reason: string): ReadonlySet<string> {
+  const [, names = ''] = /^waiting for (.+) to end: evicted once/.exec(reason) ?? []
+  return new Set(names.split(', '))
+}
+
+/** What a reason says, before the interrupt, of the pods that it will end. */
+export const leftText = (left: readonly Pod[]): string =>
+  `${formatPodNames(left)} ${left.length === 1 ? 'tolerates' : 'tolerate'} the cordon and ` +
+  `${left.length === 1 ? 'ends' : 'end'} with the interrupt`
 
 const podName = ({ metadata }: Pod): string => `${metadata.namespace}/${metadata.name}`
 const byName = (a: Pod, b: Pod): number => (podName(a) < podName(b) ? -1 : 1)

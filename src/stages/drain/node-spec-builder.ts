@@ -12,6 +12,7 @@ import {
 import { cordonState, hasMark } from './drain.ts'
 import {
   autoscalerAnnotations,
+  autoTaintRemoval,
   hasRequiredTaint,
   isRequirementOver,
   requiredTaint,
@@ -120,22 +121,20 @@ export class NodeSpecBuilder {
       'lastSeenUnschedulable' | 'cordonPending' | 'cordonRetriesAtMs' | 'cordon' | 'runtimeRequired'
     >
   } {
-    const { node, settings, journal, skyhooks, areSkyhooksInDoubt = false } = this.#snapshot
+    const { node, settings, journal, skyhooks, otherOperator, areSkyhooksInDoubt = false } = this.#snapshot
     const { marks, before } = this.#state
     const hasMarks = marks.size > 0
     const isBeforeLost = before !== undefined && cordonState(node).before === undefined
     if (hasMarks && isBeforeLost) this.#annotations[cordonedBeforeKey] = String(before)
     Object.assign(this.#annotations, autoscalerAnnotations(node, this.#hadMarks, hasMarks))
     const wasRequired = journal.runtimeRequired === true
-    const taint = requiredTaint(node, settings.runtimeRequiredTaint, this.#required, {
-      wasRequired,
-      mayLift:
-        !this.#isTaintUntouched &&
-        skyhooks.known &&
-        !areSkyhooksInDoubt &&
-        !skyhooks.value.some(({ stale }) => stale) &&
-        !isJoiningWorkUnderWay(this.#snapshot, after),
-    })
+    const isCertain = skyhooks.known && !areSkyhooksInDoubt && !skyhooks.value.some(({ stale }) => stale)
+    const mayTaint = !this.#isTaintUntouched && isCertain
+    const mayLift = mayTaint && !isJoiningWorkUnderWay(this.#snapshot, after)
+    const taint = requiredTaint(node, settings.runtimeRequiredTaint, this.#required, { wasRequired, mayLift })
+    const taints = taint?.taints ?? node.spec?.taints ?? []
+    if (mayTaint && skyhooks.known && !otherOperator.isNodeWrightServed)
+      Object.assign(this.#annotations, autoTaintRemoval(node, taints, settings.runtimeRequiredTaint, skyhooks.value))
     const isTaintDue = wasRequired && (!skyhooks.known || hasRequiredTaint(node, settings.runtimeRequiredTaint))
     Object.assign(this.#annotations, taint?.annotations)
     const wasUnschedulable = node.spec?.unschedulable === true

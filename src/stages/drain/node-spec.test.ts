@@ -1,7 +1,7 @@
 /** Which taints count as the runtime-required one, and what becomes of them. */
 import { describe, expect, test } from 'vitest'
 import type { KubernetesNode, Taint } from '../../schemas/kubernetes.ts'
-import { hasRequiredTaint, requiredTaint, unliftedTaint } from './node-spec.ts'
+import { autoTaintRemoval, hasRequiredTaint, requiredTaint, unliftedTaint } from './node-spec.ts'
 
 const skyhook: Taint = { key: 'skyhook.nvidia.com', value: 'runtime-required', effect: 'NoSchedule' }
 const nodewright: Taint = { ...skyhook, key: 'nodewright.nvidia.com' }
@@ -61,6 +61,20 @@ describe('the runtime-required taint', () => {
     ['none', [gpu], false],
   ])('a node with %s counts as new by its taints alone', (_, taints, isNew) => {
     expect(hasRequiredTaint(nodeWith(...taints), ofValues)).toBe(isNew)
+  })
+
+  test('the annotation of autoTaintNewNodes goes with the taint and the last Skyhook that has the field', () => {
+    const key = 'skyhook.nvidia.com/autoTaint_skyhook.nvidia.com'
+    const asking = { spec: { runtimeRequired: true, autoTaintNewNodes: true } }
+    const [bare] = [nodeWith(gpu)]
+    const node = { ...bare, metadata: { ...bare.metadata, annotations: { [key]: 'true', other: 'true' } } }
+    const removal = (taints: readonly Taint[], skyhooks: readonly (typeof asking)[]) =>
+      autoTaintRemoval(node, taints, skyhook, skyhooks)
+    expect(removal([gpu], [])).toEqual({ [key]: null })
+    expect(removal([gpu], [{ spec: { ...asking.spec, autoTaintNewNodes: false } }])).toEqual({ [key]: null })
+    expect(removal([gpu], [asking])).toEqual({})
+    expect(removal([gpu, skyhook], [])).toEqual({})
+    expect(autoTaintRemoval(bare, [], skyhook, [])).toEqual({})
   })
 
   test('each taint that nobody lifts is named', () => {

@@ -100,9 +100,33 @@ export function requiredTaint(
     (key) => key.startsWith(`${apiGroup}/`) && key !== hostKey, // which stands before any Skyhook is known
   )
   if (!present && isUnmanaged && required.some(({ complete, autoTaint }) => autoTaint && !complete)) {
-    return { taints: [...taints, configured], annotations: { [`${apiGroup}/autoTaint_${configured.key}`]: 'true' } }
+    return { taints: [...taints, configured], annotations: { [`${autoTaintPrefix}${configured.key}`]: 'true' } }
   }
   return undefined
+}
+
+/** Says of a Node that it was given the taint by `autoTaintNewNodes`. */
+const autoTaintPrefix = `${apiGroup}/autoTaint_`
+
+/** Of a Skyhook that selects the node: it closes nodes that no Skyhook has worked on. */
+export const putsTaints = ({ spec }: { readonly spec: SkyhookSpec }): boolean =>
+  spec.runtimeRequired === true && spec.autoTaintNewNodes === true
+
+/**
+ * What `autoTaintNewNodes` left on the Node, where no Skyhook of the cluster has it any more: the next one shall treat
+ * all nodes alike. `taints`: those that the Node will have.
+ */
+export function autoTaintRemoval(
+  { metadata }: KubernetesNode,
+  taints: readonly Taint[],
+  configured: Taint,
+  skyhooks: readonly { readonly spec: SkyhookSpec }[],
+): Annotations {
+  const keys = Object.keys(metadata.annotations ?? {}).filter((key) => key.startsWith(autoTaintPrefix))
+  const isLifted = !taints.some((one) => isRequiredTaint(one, configured))
+  return keys.length > 0 && isLifted && !skyhooks.some(putsTaints)
+    ? Object.fromEntries(keys.map((key) => [key, null]))
+    : {}
 }
 
 /** Whether the Node has the runtime-required taint, by any of its names. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { groupPods } from './pods.ts'
+import { groupPods, ownerKeyOf } from './pods.ts'
 import type { Pod } from '../model/pods.ts'
 
 const pod = (change: Partial<Pod['metadata']> = {}, rest: Omit<Pod, 'metadata'> = {}): Pod => ({
@@ -11,6 +11,8 @@ const owner = (kind: string, controller = true): Partial<Pod['metadata']> => ({
   ownerReferences: [{ apiVersion: 'apps/v1', kind, name: 'o', uid: 'o', controller }],
 })
 const podNonInterrupt = { matchLabels: { workload: 'never-interrupt' } }
+const protecting = { podNonInterruptLabels: podNonInterrupt }
+const facts = { skipNamespaces: ['kube-system'] }
 
 describe('draining a node', () => {
   test.each<[string, Pod, 'drained' | 'left']>([
@@ -28,30 +30,121 @@ describe('draining a node', () => {
       pod({}, { spec: { tolerations: [{ key: 'node.kubernetes.io/unschedulable', operator: 'Exists' }] } }),
       'left',
     ],
-    ['a pod that tolerates everything', pod({}, { spec: { tolerations: [{ operator: 'Exists' }] } }), 'left'],
+    ['a pod that tolerates everything', pod({}, { spec: { tolerations: [{ operator: 'Exists' }] } }), 'drained'],
     [
       'a pod that tolerates another taint',
       pod({}, { spec: { tolerations: [{ key: 'gpu', operator: 'Exists' }] } }),
       'drained',
     ],
   ])('a drain evicts or leaves %s as expected', (_, given, expected) => {
-    expect(groupPods([given], undefined, ['kube-system']).toDrain).toHaveLength(expected === 'drained' ? 1 : 0)
+    expect(groupPods([given], {}, facts).toDrain).toHaveLength(expected === 'drained' ? 1 : 0)
   })
 
   test('protected pods are counted whoever owns them, and never evicted', () => {
     const labels = { workload: 'never-interrupt' }
     const pods = [pod({ labels }), pod({ labels, ...owner('DaemonSet') }), pod({ labels, namespace: 'kube-system' })]
-    expect(groupPods(pods, podNonInterrupt, ['kube-system'])).toEqual({ protected: pods, toDrain: [] })
+    expect(groupPods(pods, protecting, facts)).toEqual({ protected: pods, toDrain: [], waited: [], left: [] })
   })
 
   test('an empty selector protects nothing', () => {
-    expect(groupPods([pod()], {}, []).protected).toEqual([])
+    expect(groupPods([pod()], { podNonInterruptLabels: {} }, facts).protected).toEqual([])
   })
 
   test('a finished protected pod does not hold anything up', () => {
     expect(
-      groupPods([pod({ labels: podNonInterrupt.matchLabels }, { status: { phase: 'Succeeded' } })], podNonInterrupt, [])
+      groupPods([pod({ labels: podNonInterrupt.matchLabels }, { status: { phase: 'Succeeded' } })], protecting, facts)
         .protected,
     ).toEqual([])
+  })
+})
+
+describe('pods that tolerate the cordon', () => {
+  const all = { tolerations: [{ operator: 'Exists' }] } as const
+  const named = { tolerations: [{ key: 'node.kubernetes.io/unschedulable', operator: 'Exists' }] } as const
+  const service = pod(owner('ReplicaSet'), { spec: all })
+  const job = pod(owner('Job'), { spec: all })
+  const log = pod(owner('ReplicaSet'), { spec: named })
+  const namedJob = pod(owner('Job'), { spec: named })
+  const once = pod(owner('PyTorchJob'), { spec: { ...named, restartPolicy: 'Never' } })
+
+  type Group = 'toDrain' | 'waited' | 'left'
+  test.each<['evict' | 'wait' | 'leave' | undefined, 'first' | 'again', readonly [Pod, Group][]]>([
+    [
+      undefined,
+      'first',
+      [
+        [service, 'toDrain'],
+        [job, 'toDrain'],
+        [log, 'left'],
+        [namedJob, 'toDrain'],
+        [once, 'toDrain'],
+      ],
+    ],
+    [
+      undefined,
+      'again',
+      [
+        [service, 'waited'],
+        [job, 'waited'],
+        [log, 'left'],
+        [namedJob, 'waited'],
+        [once, 'waited'],
+      ],
+    ],
+    [
+      'evict',
+      'first',
+      [
+        [service, 'toDrain'],
+        [job, 'toDrain'],
+        [log, 'toDrain'],
+        [once, 'toDrain'],
+      ],
+    ],
+    [
+      'evict',
+      'again',
+      [
+        [service, 'left'],
+        [job, 'waited'],
+        [log, 'left'],
+        [once, 'waited'],
+      ],
+    ],
+    [
+      'wait',
+      'first',
+      [
+        [service, 'waited'],
+        [job, 'waited'],
+        [log, 'waited'],
+      ],
+    ],
+    [
+      'leave',
+      'first',
+      [
+        [service, 'left'],
+        [job, 'left'],
+        [log, 'left'],
+        [once, 'left'],
+      ],
+    ],
+  ])(
+    'under tolerating: %s, seen for the %s time, each pod is in the group that the page names',
+    (tolerating, when, expected) => {
+      const drain = tolerating === undefined ? {} : { tolerating }
+      for (const [given, group] of expected) {
+        const groups = groupPods([given], { drain }, { ...facts, cameBack: () => when === 'again' })
+        expect({ kind: given.metadata.ownerReferences?.[0]?.kind, pods: groups[group] }).toMatchObject({
+          pods: [given],
+        })
+      }
+    },
+  )
+
+  test('whoever comes in the place of a pod has its controller, or its name where it has none', () => {
+    const bare = { generateName: 'train-', name: 'train-x1' }
+    expect([pod(owner('Job')), pod(), pod(bare)].map(ownerKeyOf)).toEqual(['o', 'shop/p', 'shop/train-'])
   })
 })

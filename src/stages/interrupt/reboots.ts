@@ -59,7 +59,9 @@ export const isAnnounced = ({ snapshot, view }: PlanBuilder, { rebootKey, bootId
   rebootKey === undefined ||
   companionOf(snapshot.node, view.metadata.name)?.reboots?.[rebootKey]?.askedInBoot === bootId
 
-export const rebootPending = (message = 'the host is about to reboot'): Reason => ({ reason: 'RebootPending', message })
+export const aboutToReboot = 'the host is about to reboot'
+
+export const rebootPending = (message = aboutToReboot): Reason => ({ reason: 'RebootPending', message })
 
 export type ShutdownWait =
   /** `looks`: it is time to ask the host again. */

@@ -5,6 +5,7 @@ import { canonicalJson, sha256Hex } from '../../schemas/canonical-json.ts'
 import { ownValue } from '../../schemas/own-value.ts'
 import { type PlanBuilder, setEntry, requeueAt } from '../model/plan-builder.ts'
 import { completeInterrupt, failInterrupt, returnToConfig, startInterrupt } from '../model/transitions.ts'
+import { leftPods, leftText } from '../drain/drain.ts'
 import { mergeForRun } from './merge.ts'
 import { pendingForSpec } from './pending.ts'
 import { keyOf } from '../model/package-key.ts'
@@ -14,7 +15,15 @@ import { mayBeRunning } from '../model/host-facts.ts'
 import type { InterruptObservation } from '../model/snapshot.ts'
 import { otherWork } from './other-work.ts'
 import { recordStaticPods } from './static-pods.ts'
-import { awaitShutdown, countReboot, isAnnounced, maxReboots, rebootKeyOf, rebootPending } from './reboots.ts'
+import {
+  aboutToReboot,
+  awaitShutdown,
+  countReboot,
+  isAnnounced,
+  maxReboots,
+  rebootKeyOf,
+  rebootPending,
+} from './reboots.ts'
 
 /** Failed attempts of a sibling that an interrupt waits for; after them it goes without. */
 const maxSiblingAttempts = 3
@@ -136,10 +145,10 @@ function skipReboot(builder: PlanBuilder, entries: readonly PackageRecord[], reb
 
 function requestInterrupt(builder: PlanBuilder, run: InterruptRun): InterruptStatus {
   if (!run.abandoned && !isAnnounced(builder, run))
-    return running(run, rebootPending('the Node has to show the reboot before the agent requests it'))
+    return running(builder, run, 'the Node has to show the reboot before the agent requests it')
   carryOut(builder, run)
   if (run.interrupt.type !== 'reboot') requeueAt(builder, builder.snapshot.nowMs + slowReloadMs)
-  return running(run)
+  return running(builder, run)
 }
 
 /** systemd answers nobody while it reads its unit files. That takes a second, and on some hosts minutes. */
@@ -157,8 +166,11 @@ function slowReload(
 const carryOut = ({ actions, view }: PlanBuilder, run: InterruptRun): void =>
   void actions.push({ do: 'interrupt', key: `interrupt/${view.metadata.name}`, run, view })
 
-function running(run: InterruptRun, rebootReason = rebootPending()): InterruptStatus {
-  return { state: 'running', run, ...(run.interrupt.type === 'reboot' && { reason: rebootReason }) }
+/** A reboot has a reason, which names the pods that end with it. */
+function running({ snapshot, view }: PlanBuilder, run: InterruptRun, why = aboutToReboot): InterruptStatus {
+  if (run.interrupt.type !== 'reboot') return { state: 'running', run }
+  const left = leftPods(snapshot, view)
+  return { state: 'running', run, reason: rebootPending(left.length === 0 ? why : `${why}; ${leftText(left)}`) }
 }
 
 /** Undefined when the run is over and folded. */
@@ -173,15 +185,15 @@ function trackInterrupt(builder: PlanBuilder, run: InterruptRun, mayRequest: boo
   switch (observed?.state) {
     case undefined: {
       const current = currentRun(builder, run)
-      return mayRequest || current.abandoned ? requestInterrupt(builder, current) : running(current)
+      return mayRequest || current.abandoned ? requestInterrupt(builder, current) : running(builder, current)
     }
     case 'running':
-      return { ...running(run), ...slowReload(builder, observed) }
+      return { ...running(builder, run), ...slowReload(builder, observed) }
     case 'unknown': {
       const shutdown = awaitShutdown(builder, observed)
       if (shutdown.wait === 'over') return recordFailedRun(builder, run, run.owners, shutdown)
       if (shutdown.looks) carryOut(builder, run)
-      return running(run, shutdown.reason)
+      return { state: 'running', run, ...(run.interrupt.type === 'reboot' && { reason: shutdown.reason }) }
     }
     case 'aborted':
       closeInterrupt(builder, run)

@@ -4,7 +4,11 @@ import type { ContainerStatus } from './package-pods.ts'
 /** A pod as far as draining and a takeover from the operator look at it. */
 export type Pod = {
   readonly metadata: ObjectMeta & { readonly namespace: string }
-  readonly spec?: { readonly nodeName?: string; readonly tolerations?: readonly Toleration[] }
+  readonly spec?: {
+    readonly nodeName?: string
+    readonly restartPolicy?: string
+    readonly tolerations?: readonly Toleration[]
+  }
   readonly status?: {
     readonly phase?: string
     /** The Ready condition alone. */

@@ -53,10 +53,12 @@ export type Snapshot = {
   readonly distantSkyhooks: ReadonlySet<string>
   /** Pods of this node; followed only while they matter, from a LIST taken after the cordon became visible. */
   readonly pods: Known<WatchedPods>
-  /** The cluster has this node alone; undefined while unknown. */
-  readonly singleNode: boolean | undefined
+  /** Undefined while nobody asked. */
+  readonly nodeCount: NodeCount | undefined
   /** By pod uid. */
   readonly evictions: ReadonlyMap<string, Eviction>
+  /** By `ownerKeyOf` (drain/pods.ts), of evicted pods that tolerate the cordon; this process alone remembers them. */
+  readonly evictedOwners: ReadonlyMap<string, EvictedOwner>
   /** By id of the interrupt. */
   readonly interrupts: ReadonlyMap<string, InterruptObservation>
   /** Names of the folders below copyDirRoot when the agent started: what somebody left on this host. */
@@ -125,6 +127,12 @@ export type StageSettings = {
   /** The record of NodeWright, and of an operator whose keys are gone, does not count. */
   readonly ignoreNodeWright: boolean
 }
+
+/** Whether the cluster has this node alone, and when that was counted. */
+export type NodeCount = { readonly isSingle: boolean; readonly atMs: number }
+
+/** When a pod of the owner was evicted, and which pods were on the node then: others came after it. */
+export type EvictedOwner = { readonly atMs: number; readonly uids: ReadonlySet<string> }
 
 export type WatchedPods = { readonly pods: readonly Pod[]; readonly since: 'any' | 'cordoned' }
 

@@ -2,6 +2,7 @@ import {
   attemptOf,
   isRunning,
   type Journal,
+  type Lifecycle,
   type PackageRecord,
   type SkyhookRecord,
   type Soak,
@@ -48,9 +49,16 @@ function carryRecord(record: SkyhookRecord, base: TimeBase): SkyhookRecord {
     }),
     ...(soak && { soak: carrySoak(soak, base) }),
     ...(published && { published: { ...published, atMs: Math.min(published.atMs, nowMs) } }),
-    ...(lifecycle?.interruptedAtMs !== undefined && {
-      lifecycle: { ...lifecycle, interruptedAtMs: carrySince(lifecycle.interruptedAtMs, base) },
-    }),
+    ...(lifecycle && { lifecycle: carryLifecycle(lifecycle, base) }),
+  }
+}
+
+function carryLifecycle(lifecycle: Lifecycle, base: TimeBase): Lifecycle {
+  const { startedAtMs, interruptedAtMs } = lifecycle
+  return {
+    ...lifecycle,
+    startedAtMs: Math.min(startedAtMs, base.nowMs),
+    ...(interruptedAtMs !== undefined && { interruptedAtMs: carrySince(interruptedAtMs, base) }),
   }
 }
 

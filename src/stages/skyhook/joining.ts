@@ -5,7 +5,7 @@
 import type { Journal } from '../../schemas/journal.ts'
 import { ownValue } from '../../schemas/own-value.ts'
 import { hasRequiredTaint } from '../drain/node-spec.ts'
-import { groupPods } from '../drain/pods.ts'
+import { groupPods, podsInTheWay } from '../drain/pods.ts'
 import type { OwnSlot, SkyhookView, Snapshot } from '../model/snapshot.ts'
 
 export type Membership =
@@ -17,8 +17,8 @@ export type Membership =
 export function membershipOf({ node, pods, settings, hasJoined }: Snapshot, { spec }: SkyhookView): Membership {
   if (hasJoined === true || !hasRequiredTaint(node, settings.runtimeRequiredTaint)) return 'in-service'
   if (!pods.known) return 'unknown'
-  const groups = groupPods(pods.value.pods, spec.podNonInterruptLabels, settings.skipNamespaces)
-  return groups.protected.length + groups.toDrain.length === 0 ? 'joining' : 'in-service'
+  const inTheWay = podsInTheWay(groupPods(pods.value.pods, spec, settings))
+  return inTheWay.length === 0 ? 'joining' : 'in-service'
 }
 
 /** Nothing starts under a slot of the budget for joining nodes on a node that is in service, or is about to be. */

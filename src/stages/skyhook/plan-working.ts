@@ -1,6 +1,7 @@
 import { statusFor, type Reason } from '../../schemas/catalogue/reasons.ts'
 import type { NodeStatus, SlotPhase } from '../../schemas/skyhook.ts'
 import { type Disruption, hasCordon } from '../drain/drain.ts'
+import { countDueAtMs } from '../drain/drain-facts.ts'
 import { drainTimedOut, isDrainOverdue, pauseDrain, trackDrain } from '../drain/drain-timeout.ts'
 import { isOnlyConditionalInterruptPending } from '../interrupt/pending.ts'
 import { otherInterrupt } from '../interrupt/other-work.ts'
@@ -158,15 +159,17 @@ function yieldSlot(builder: PlanBuilder, slot: OwnSlot, why: Reason): SkyhookPla
   return { builder, status: statusFor(why.reason, false), reason: why, complete: false, cordon: 'off', watchPods: 'no' }
 }
 
-function requestEvictions(builder: PlanBuilder, { evict, recheckAtMs }: Disruption): void {
-  const { drain } = builder.view.spec
+function requestEvictions(builder: PlanBuilder, { evict, waited, recheckAtMs, phase }: Disruption): void {
+  const { snapshot, view } = builder
   requeueAt(builder, recheckAtMs)
-  if (drain?.singleNode === 'skip' && builder.snapshot.singleNode === undefined) {
+  const countAtMs = phase === 'draining' ? countDueAtMs(view.spec, snapshot, view.metadata.name) : undefined
+  if (countAtMs !== undefined && countAtMs <= snapshot.nowMs) {
     builder.actions.push({ do: 'countNodes', key: 'countNodes' })
     return
   }
-  const isForced = drain?.onTimeout === 'delete' && isDrainOverdue(builder)
-  for (const pod of evict)
+  if (countAtMs !== undefined) requeueAt(builder, countAtMs)
+  const isForced = view.spec.drain?.onTimeout === 'delete' && isDrainOverdue(builder)
+  for (const pod of isForced ? [...evict, ...waited] : evict)
     builder.actions.push({ do: 'evict', key: `evict/${pod.metadata.uid}`, pod, ...(isForced && { delete: true }) })
 }
 

@@ -7,6 +7,7 @@ import { completes } from './completes.ts'
 import { controlPlane } from './control-plane.ts'
 import { counted } from './counted.ts'
 import { cordon } from './cordon.ts'
+import { endedPods } from './ended-pods.ts'
 import { evictions } from './evictions.ts'
 import { interruptApart } from './interrupt-apart.ts'
 import { halts } from './halts.ts'
@@ -32,6 +33,7 @@ export const invariants: readonly Invariant[] = [
   soak,
   cordon,
   evictions,
+  endedPods,
   completeOnce,
   interruptApart,
   readyTrue,

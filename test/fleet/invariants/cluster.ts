@@ -9,7 +9,6 @@ import { isObject, type JsonObject, parseJson } from '../../../src/schemas/json.
 import type { DeploymentPolicySpec } from '../../../src/schemas/deployment-policy.ts'
 import type { KubernetesNode } from '../../../src/schemas/kubernetes.ts'
 import { hasRequiredTaint } from '../../../src/stages/drain/node-spec.ts'
-import { groupPods } from '../../../src/stages/drain/pods.ts'
 import { perObject } from '../../../src/schemas/per-object.ts'
 import { selects } from '../../../src/schemas/selectors.ts'
 import type { Skyhook } from '../../../src/schemas/skyhook.ts'
@@ -17,6 +16,7 @@ import type { SimulatedApiServer } from '../api-server/server.ts'
 import type { SimObject } from '../api-server/versions.ts'
 import { requiredTaint } from '../run/fleet-host.ts'
 import type { HostView, WorldView } from '../run/world-view.ts'
+import { isRunningOn, mayEnd, type RunningPod } from './may-end.ts'
 
 const markPrefix = cordonKey('')
 const controlPlaneLabels = ['control-plane', 'master', 'etcd'].map((role) => `node-role.kubernetes.io/${role}`)
@@ -82,21 +82,19 @@ export function isFormer(world: WorldView, { nodeUid }: Slot, host: HostView | u
 export const isOfScope = (slot: Slot, { metadata: { name, uid } }: Skyhook): boolean =>
   [skyhookScope, bootstrapScope].some((scopeOf) => slot.scope === scopeOf({ name, uid }, slot.compartmentName).hash)
 
-/** Pods of its Node, as a drain for the Skyhook sees them. */
-export function podsOn(world: WorldView, host: HostView, { spec }: Skyhook): ReturnType<typeof groupPods> {
-  type PodObject = Parameters<typeof groupPods>[0][number]
-  const pods = (world.server.objects('pods') as unknown as readonly PodObject[]).filter(
-    (pod) => pod.spec?.nodeName === host.nodeName(),
+/** Pods of its Node that no interrupt for the Skyhook may end, but for what came back after an eviction. */
+export function podsInTheWay(world: WorldView, host: HostView, { spec }: Skyhook): readonly RunningPod[] {
+  const situation = { isOnlyNode: false, cameBack: false }
+  return (world.server.objects('pods') as readonly RunningPod[]).filter(
+    (pod) => isRunningOn(pod, host.nodeName()) && !mayEnd(pod, spec, situation),
   )
-  return groupPods(pods, spec.podNonInterruptLabels, ['kube-system'])
 }
 
 /** It carries the runtime-required taint and nothing would have to leave it: it takes no capacity away. */
 export function isJoining(world: WorldView, host: HostView, skyhook: Skyhook): boolean {
   const node = nodeOf(world, host)
   if (node === undefined || !hasRequiredTaint(node, requiredTaint)) return false
-  const { protected: kept, toDrain } = podsOn(world, host, skyhook)
-  return kept.length + toDrain.length === 0
+  return podsInTheWay(world, host, skyhook).length === 0
 }
 
 /** The host whose agent or census a client is, such as `agent:n1`. */

@@ -2,17 +2,12 @@
  * Agents end pods by eviction only, of cordoned Nodes only, and none that is protected, belongs to a DaemonSet or a
  * namespace that is never drained. No interrupt while a protected pod runs that the agent's last look could show.
  */
-import { groupPods } from '../../../src/stages/drain/pods.ts'
 import { isEmptySelector, selects } from '../../../src/schemas/selectors.ts'
-import type { SimObject } from '../api-server/versions.ts'
 import type { FleetEvent, HostView } from '../run/world-view.ts'
 import { hostOfClient, marksOf, nodeOf, skyhookOf } from './cluster.ts'
 import { evidenceOf } from './evidence.ts'
 import type { Invariant } from './invariant.ts'
-
-type PodObject = SimObject & Parameters<typeof groupPods>[0][number]
-
-const skipNamespaces = ['kube-system']
+import { isOutOfReach, type RunningPod, toleratesCordon } from './may-end.ts'
 
 export const evictions: Invariant = {
   name: 'evictions',
@@ -22,11 +17,11 @@ export const evictions: Invariant = {
     const lastLook = new Map<string, ReadonlySet<string>>()
     let checks = 0
 
-    const podsOn = (view: HostView): readonly PodObject[] =>
-      (world.server.objects('pods') as readonly PodObject[]).filter(({ spec }) => spec?.nodeName === view.nodeName())
+    const podsOn = (view: HostView): readonly RunningPod[] =>
+      (world.server.objects('pods') as readonly RunningPod[]).filter(({ spec }) => spec?.nodeName === view.nodeName())
 
     /** For every Skyhook that has cordoned the Node: one that does not protect the pod may evict it. */
-    const isProtected = (view: HostView, pod: PodObject): boolean => {
+    const isProtected = (view: HostView, pod: RunningPod): boolean => {
       const marks = marksOf(nodeOf(world, view))
       return marks.every((name) => {
         const selector = skyhookOf(world, name)?.spec.podNonInterruptLabels
@@ -34,7 +29,12 @@ export const evictions: Invariant = {
       })
     }
 
-    function seePod(pod: PodObject, before: PodObject | undefined, host: string): void {
+    /** Every Skyhook that has cordoned the Node leaves those that tolerate the cordon. */
+    const isToStay = (view: HostView, pod: RunningPod): boolean =>
+      (pod.spec?.tolerations ?? []).some(toleratesCordon) &&
+      marksOf(nodeOf(world, view)).every((name) => skyhookOf(world, name)?.spec.drain?.tolerating === 'leave')
+
+    function seePod(pod: RunningPod, before: RunningPod | undefined, host: string): void {
       const view = world.hosts.get(host)
       const isEnded = pod.metadata.deletionTimestamp !== undefined && before?.metadata.deletionTimestamp === undefined
       if (view === undefined || before === undefined || !isEnded) return
@@ -45,7 +45,7 @@ export const evictions: Invariant = {
         // a request that a fault held up may come after the uncordon
         if (!view.isFaulty() && !evidence.isBlind(host)) violate(`${host} evicts ${name} without a cordon`)
       } else if (isProtected(view, before)) violate(`${host} evicts the protected pod ${name}`)
-      else if (groupPods([before], undefined, skipNamespaces).toDrain.length === 0)
+      else if (isOutOfReach(before) || isToStay(view, before))
         violate(`${host} evicts ${name}, which no drain may touch`)
     }
 
@@ -81,7 +81,7 @@ export const evictions: Invariant = {
         else if (event.kind === 'commit' && event.change.resource.plural === 'pods') {
           const { version, previous } = event.change
           const host = hostOfClient(event.client, 'agent')
-          if (host !== undefined) seePod(version.object as PodObject, previous?.object as PodObject | undefined, host)
+          if (host !== undefined) seePod(version.object as RunningPod, previous?.object as RunningPod | undefined, host)
         } else if (event.kind === 'host') {
           const view = world.hosts.get(event.host)
           if (view === undefined) return

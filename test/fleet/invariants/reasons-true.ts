@@ -18,10 +18,11 @@ import {
   isSelected,
   isSlotOf,
   nodeOf,
-  podsOn,
+  podsInTheWay,
   skyhooksOf,
   slotsOf,
 } from './cluster.ts'
+import { isProtected } from './may-end.ts'
 
 export function reasonOf(node: KubernetesNode | undefined, skyhook: string): PublishedReason | undefined {
   const text = node?.metadata.annotations?.[reasonKey(skyhook)]
@@ -57,9 +58,13 @@ export function whyUntrue(
         ? undefined
         : 'every other Skyhook is complete on the node'
     case 'DrainBlocked':
-      return podsOn(world, view, skyhook).toDrain.length > 0 ? undefined : 'no pod is left to drain'
+      return podsInTheWay(world, view, skyhook).some((pod) => !isProtected(pod, skyhook.spec))
+        ? undefined
+        : 'no pod is left to drain'
     case 'ProtectedPods':
-      return podsOn(world, view, skyhook).protected.length > 0 ? undefined : 'no protected pod runs on the node'
+      return podsInTheWay(world, view, skyhook).some((pod) => isProtected(pod, skyhook.spec))
+        ? undefined
+        : 'no protected pod runs on the node'
     case 'NodeNotReady':
       return isReady(node, view) ? 'the node has been Ready since this boot' : undefined
     case 'TaintNotTolerated':

@@ -247,3 +247,15 @@ export const lifeEdits = {
     },
   },
 } satisfies Readonly<Record<string, ActionKind>>
+
+/** Of plans with pods that stay, and of clusters that grow and shrink. */
+export const drainEdits = {
+  tolerating: {
+    impossible,
+    start: (target) => patchSpec(target, { drain: { tolerating: target.detail['tolerating'] } }),
+  },
+  'single-node': {
+    impossible,
+    start: (target) => patchSpec(target, { drain: { singleNode: target.detail['singleNode'] } }),
+  },
+} satisfies Readonly<Record<string, ActionKind>>

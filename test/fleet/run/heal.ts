@@ -12,7 +12,7 @@ export function healObjects(world: World): void {
   const { admin, server, hosts, plan } = world
   for (const { name } of plan.skyhooks) {
     const object = server.object('skyhooks', undefined, name)
-    const { interruptionBudget, nodeSelectors, bootstrap } = (object?.['spec'] ?? {}) as SkyhookSpec
+    const { interruptionBudget, nodeSelectors, bootstrap, drain } = (object?.['spec'] ?? {}) as SkyhookSpec
     const { annotations = {} } = object?.metadata ?? {}
     if (annotations[pauseKey] !== undefined || annotations[disableKey] !== undefined)
       admin.patch(skyhookPath(name), { metadata: { annotations: { [pauseKey]: null, [disableKey]: null } } })
@@ -21,6 +21,8 @@ export function healObjects(world: World): void {
     if (plan.policies !== undefined)
       // a stop is for people
       admin.patch(skyhookPath(name), { metadata: { annotations: { [resetBatchesKey]: 'healed' } } })
+    // pods that tolerate the cordon need not end
+    if (drain?.tolerating === 'wait') admin.patch(skyhookPath(name), { spec: { drain: { tolerating: null } } })
     if (bootstrap?.count === 0) admin.patch(skyhookPath(name), { spec: { bootstrap: null } })
     if (nodeSelectors?.matchLabels?.['pool'] === 'b')
       admin.patch(skyhookPath(name), { spec: { nodeSelectors: { matchLabels: { pool: 'a' } } } })

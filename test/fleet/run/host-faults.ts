@@ -125,3 +125,18 @@ export const hostFaults = {
     },
   },
 } satisfies Readonly<Record<string, ActionKind>>
+
+/** For plans of clusters that grow and shrink. */
+export const sizeFaults = {
+  /** All Nodes but the one that it is about go, and register again. */
+  'cluster-shrunk': {
+    lastsMs: [30_000, 90_000],
+    start(target) {
+      const others = [...target.world.hosts.values()].filter(({ name }) => name !== target.host.name)
+      const endings = others.map((host) => replaceNode({ ...target, host }, (name) => name))
+      return () => {
+        for (const end of endings) end()
+      }
+    },
+  },
+} satisfies Readonly<Record<string, ActionKind>>

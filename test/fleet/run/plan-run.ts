@@ -7,6 +7,7 @@ import type { Plan, PlannedAction, SkyhookPlan } from './plan.ts'
 import { planLives } from './plan-lives.ts'
 import { planNodes } from './plan-nodes.ts'
 import { planSkyhooks } from './plan-skyhooks.ts'
+import { withStayers } from './plan-stayers.ts'
 import { firstActionAtMs, healAtMs, rolloutMs, skyhooksAtMs } from './plan-time.ts'
 import { type Pair, pairsOf } from './steering.ts'
 
@@ -44,14 +45,14 @@ export function planRun(seed: number): Plan {
   const hasDaemonSet = needsDaemonSet(skyhooks) || chance.isHit(0.15)
   const drawn = withLives(overlapped(chance, actions), planLives(seed, names))
   const census = { node: names.nodes[0] ?? '', skyhooks: names.skyhooks }
-  return {
+  return withStayers({
     seed,
     nodes,
     skyhooks,
     hasDaemonSet,
     actions: [...drawn, ...planCensusFault(createChance(seed, 9), { ...census, firstId: drawn.length })],
     healsEarly: chance.isHit(0.9),
-  }
+  })
 }
 
 const withLives = (

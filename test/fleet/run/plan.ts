@@ -42,6 +42,10 @@ export type PodPlan = {
   readonly isGuarded: boolean
   /** It stays on a cordoned Node, and is placed there, too. */
   readonly toleratesCordon?: boolean
+  /** It tolerates every taint, comes back to a cordoned Node at once, and ends by itself. */
+  readonly toleratesAll?: boolean
+  /** A Job owns it: it runs to completion. */
+  readonly isOfJob?: boolean
   /** From its eviction until its containers have ended. */
   readonly graceMs: number
 }

@@ -1,6 +1,7 @@
 /**
  * The pods of a simulated fleet: a scheduler, kubelets and a controller of theirs in one. A pod that is evicted ends
- * after its grace period, and another one takes its place on a Node that takes pods. Protected pods end by themselves.
+ * after its grace period, and another one takes its place on a Node that takes pods. Protected pods, and those
+ * that tolerate everything or belong to Jobs, end by themselves.
  */
 import type { KubernetesNode } from '../../../src/schemas/kubernetes.ts'
 import { hasRequiredTaint } from '../../../src/stages/drain/node-spec.ts'
@@ -25,7 +26,7 @@ const protectedLifeMs = [20_000, 90_000] as const
 export type Workload = {
   /** Places a pod on the Node, or on another one that takes pods. */
   place(pod: PodPlan, nodeName: string): void
-  /** No protected pod is placed from here on. */
+  /** No pod that ends by itself is placed from here on. */
   finish(): void
 }
 
@@ -49,15 +50,21 @@ export function startWorkload(
     const name = `${plan.name}-${++serial}`
     plans.set(name, plan)
     const labels = { ...(plan.isProtected && protectedLabels), ...(plan.isGuarded && guardedLabels) }
+    const tolerations = [
+      ...(plan.toleratesCordon === true ? [cordonToleration] : []),
+      ...(plan.toleratesAll === true ? [{ operator: 'Exists' }] : []),
+    ]
     const spec = {
       nodeName,
       terminationGracePeriodSeconds: Math.ceil(plan.graceMs / 1_000),
-      ...(plan.toleratesCordon === true && { tolerations: [cordonToleration] }),
+      ...(tolerations.length > 0 && { tolerations }),
+      ...(plan.isOfJob === true && { restartPolicy: 'Never' }),
       containers: [{ name: 'main', image: 'none' }],
     }
-    const lifeMs = plan.isProtected ? chance.integer(...protectedLifeMs) : undefined
+    const lifeMs = endsByItself(plan) ? chance.integer(...protectedLifeMs) : undefined
+    const owners = ownersOf(plan)
     // not before: what is reported about a pod that is still to be created is lost
-    writer.send('POST', podsFolder, { metadata: { name, labels }, spec }, () => {
+    writer.send('POST', podsFolder, { metadata: { name, labels, ...owners }, spec }, () => {
       run(name)
       if (lifeMs !== undefined) later(lifeMs, () => remove(name))
     })
@@ -97,16 +104,16 @@ export function startWorkload(
       if (type !== 'DELETED') return look(object)
       ending.delete(object.metadata.uid) // a restored etcd may bring it back
       const plan = plans.get(object.metadata.name)
-      if (plan !== undefined && !(plan.isProtected && isFinished))
-        later(rescheduleMs, () => !(plan.isProtected && isFinished) && place(plan, nodeOf(object)))
+      if (plan !== undefined && !(endsByItself(plan) && isFinished))
+        later(rescheduleMs, () => !(endsByItself(plan) && isFinished) && place(plan, nodeOf(object)))
     },
     restored() {
       for (const pod of podsOf()) {
         look(pod)
         if (!isReadyPod(pod)) run(pod.metadata.name)
         // nobody runs it any more if it had been deleted
-        if (plans.get(pod.metadata.name)?.isProtected === true)
-          later(protectedLifeMs[0], () => remove(pod.metadata.name))
+        const plan = plans.get(pod.metadata.name)
+        if (plan !== undefined && endsByItself(plan)) later(protectedLifeMs[0], () => remove(pod.metadata.name))
       }
     },
   })
@@ -123,9 +130,21 @@ export function startWorkload(
   }
 }
 
-/** Nobody but the DaemonSet tolerates the runtime-required taint. */
-const takes = (node: KubernetesNode, { toleratesCordon = false }: PodPlan): boolean =>
-  isReady(node) && (node.spec?.unschedulable !== true || toleratesCordon) && !hasRequiredTaint(node, requiredTaint)
+/** Only a pod that tolerates every taint, and the DaemonSet, come to a Node with the runtime-required taint. */
+const takes = (node: KubernetesNode, { toleratesCordon = false, toleratesAll = false }: PodPlan): boolean =>
+  isReady(node) &&
+  (toleratesAll || ((node.spec?.unschedulable !== true || toleratesCordon) && !hasRequiredTaint(node, requiredTaint)))
+
+const endsByItself = ({ isProtected, toleratesAll = false, isOfJob = false }: PodPlan): boolean =>
+  isProtected || toleratesAll || isOfJob
+
+/** Plain pods have none: their owner is this workload. */
+function ownersOf({ name, toleratesAll = false, isOfJob = false }: PodPlan): object {
+  if (!toleratesAll && !isOfJob) return {}
+  const kind = isOfJob ? 'Job' : 'ReplicaSet'
+  const apiVersion = isOfJob ? 'batch/v1' : 'apps/v1'
+  return { ownerReferences: [{ apiVersion, kind, name, uid: `uid-of-${name}`, controller: true }] }
+}
 
 const nameOf = ({ metadata }: SimObject): string => metadata.name
 const nodeOf = (pod: SimObject): string => (pod['spec'] as { readonly nodeName?: string }).nodeName ?? ''

@@ -1,5 +1,6 @@
 import type { SkyhookSpec } from '../../../src/schemas/skyhook.ts'
-import { groupPods } from '../../../src/stages/drain/pods.ts'
+import { drainFacts } from '../../../src/stages/drain/drain-facts.ts'
+import { groupPods, podsInTheWay } from '../../../src/stages/drain/pods.ts'
 import type { Snapshot } from '../../../src/stages/model/snapshot.ts'
 import { describeStep, hasUnconditionalInterrupt } from './host-evidence.ts'
 import { type Invariant, violate } from './invariant.ts'
@@ -13,10 +14,11 @@ export const drainComesFirst: Invariant = ({ beginsChange, viewOf }) => ({
   },
 })
 
-function isDrained({ node, pods, settings }: Snapshot, skyhook: string, spec: SkyhookSpec): boolean {
+function isDrained(snapshot: Snapshot, skyhook: string, spec: SkyhookSpec): boolean {
+  const { node, pods } = snapshot
   const isCordoned =
     node.spec?.unschedulable === true && node.metadata.annotations?.[`skyhook.nvidia.com/cordon_${skyhook}`] === 'true'
   if (!isCordoned || !pods.known || pods.value.since !== 'cordoned') return false
-  const groups = groupPods(pods.value.pods, spec.podNonInterruptLabels, settings.skipNamespaces)
-  return groups.protected.length === 0 && (groups.toDrain.length === 0 || spec.drain?.singleNode === 'skip')
+  const groups = groupPods(pods.value.pods, spec, drainFacts(snapshot, skyhook))
+  return groups.protected.length === 0 && (podsInTheWay(groups).length === 0 || spec.drain?.singleNode === 'skip')
 }

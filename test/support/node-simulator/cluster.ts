@@ -1,9 +1,16 @@
-/** What the cluster does for the agent: evictions and patches of the Node. */
+/** What the cluster does for the agent: evictions, patches of the Node, and the number of Nodes. */
 import type { NodeCondition, NodePatch } from '../../../src/schemas/kubernetes.ts'
+import { ownerKeyOf, toleratesCordon } from '../../../src/stages/drain/pods.ts'
 import type { Pod } from '../../../src/stages/model/pods.ts'
 import type { NodeState } from './node-state.ts'
 
-export function evict(simulated: NodeState, { metadata: { uid, name } }: Pod, force: boolean): boolean {
+export function countNodes(simulated: NodeState): true {
+  simulated.nodeCount = { isSingle: simulated.clusterSize === 1, atMs: simulated.nowMs }
+  return true
+}
+
+export function evict(simulated: NodeState, pod: Pod, force: boolean): boolean {
+  const { uid, name } = pod.metadata
   if (!force && simulated.refusingPods.has(name)) {
     const retryAtMs = simulated.nowMs + 5_000
     const message = 'PDB shop/cart: 0 allowed'
@@ -12,6 +19,11 @@ export function evict(simulated: NodeState, { metadata: { uid, name } }: Pod, fo
   }
   simulated.evictions.set(uid, { state: 'requested' })
   simulated.evictedPods.push(name)
+  const owner = ownerKeyOf(pod)
+  if (toleratesCordon(pod) && simulated.evictedOwners.get(owner)?.uids.has(uid) !== true) {
+    const uids = new Set(simulated.pods.map(({ metadata }) => metadata.uid))
+    simulated.evictedOwners.set(owner, { atMs: simulated.nowMs, uids })
+  }
   simulated.terminatingPods.add(uid)
   simulated.pods = simulated.pods.map((pod) =>
     pod.metadata.uid === uid ? { ...pod, metadata: { ...pod.metadata, deletionTimestamp: 'now' } } : pod,

@@ -2,7 +2,9 @@
 import type { InterruptRun, StepAttempt } from '../../../src/schemas/journal.ts'
 import type { StepEnd } from '../../../src/schemas/step-end.ts'
 import { type PackageImage, type StartStep, failureKey, preparationKey } from '../../../src/stages/model/plan.ts'
-import { groupPods } from '../../../src/stages/drain/pods.ts'
+import { blockingPod } from '../../../src/stages/drain/drain.ts'
+import { countNodes } from './cluster.ts'
+import { drainFacts } from '../../../src/stages/drain/drain-facts.ts'
 import {
   type InterruptObservation,
   type Preparation,
@@ -181,9 +183,10 @@ function failedRestart(simulated: NodeState, run: InterruptRun, skyhook: string)
 }
 
 function mayInterrupt(simulated: NodeState, { metadata, spec }: SkyhookView): boolean {
-  const groups = groupPods(simulated.pods, spec.podNonInterruptLabels, ['kube-system'])
-  const isAlone = spec.drain?.singleNode === 'skip' && simulated.singleNode === true
-  const isDrained = groups.protected.length === 0 && (groups.toDrain.length === 0 || isAlone)
+  if (spec.drain?.singleNode === 'skip') countNodes(simulated)
+  const { nodeCount } = simulated
+  const isDrained =
+    blockingPod(simulated.pods, spec, { ...drainFacts(simulated.snapshot(), metadata.name), nodeCount }) === undefined
   const isControlPlane = 'node-role.kubernetes.io/control-plane' in (simulated.node.metadata.labels ?? {})
   simulated.slots = simulated.slots.filter(({ uid }) => !simulated.lostLeases.has(uid)) // the report is a write
   const hasSlot = simulated.slots.some(({ skyhookUid }) => skyhookUid === metadata.uid)

@@ -12,7 +12,7 @@ import {
 import type { OwnSlot, Snapshot } from '../../../src/stages/model/snapshot.ts'
 
 import { NodeState, type NodeObserver } from './node-state.ts'
-import { evict, publish } from './cluster.ts'
+import { countNodes, evict, publish } from './cluster.ts'
 import { exitCodeOf, interrupt, prepare, startStep, stopStep } from './host.ts'
 import { acquireSlot, addForeignSlot, confirmSlot, loseSlot, releaseSlot, updateSlot } from './slots.ts'
 import { Wakes } from './wakes.ts'
@@ -205,7 +205,8 @@ export class NodeSimulator extends NodeState {
       found.clear()
     this.slots = this.slots.map((slot) => ({ ...slot, ownership: 'seen', renewedAtMs: 0 }))
     this.podWatch = 'no'
-    this.singleNode = undefined
+    this.nodeCount = undefined
+    this.evictedOwners.clear()
     this.hasReadStatuses = false
   }
 
@@ -294,8 +295,7 @@ export class NodeSimulator extends NodeState {
       case 'interrupt':
         return interrupt(this, action.run, action.view)
       case 'countNodes':
-        this.singleNode = true
-        return true
+        return countNodes(this)
       case 'evict':
         return evict(this, action.pod, action.delete === true)
       case 'publish':

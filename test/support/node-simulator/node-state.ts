@@ -16,6 +16,7 @@ import {
   type ShutdownObservation,
   type SkyhookView,
   type SlotDenial,
+  type EvictedOwner,
   type Snapshot,
   known,
   unknown,
@@ -84,7 +85,10 @@ export class NodeState {
   readonly failures = new Map<string, Failure>()
   readonly interrupts = new Map<string, InterruptObservation>()
   podWatch: PodWatch = 'no'
-  singleNode: boolean | undefined
+  /** How many Nodes the cluster has. */
+  clusterSize = 1
+  nodeCount: Snapshot['nodeCount']
+  readonly evictedOwners = new Map<string, EvictedOwner>()
   hasReadStatuses = false
   reapplyOnReboot = false
   ignoreNodeWright = false
@@ -200,7 +204,8 @@ export class NodeState {
         this.podWatch === 'no' || this.arePodsUnknown
           ? unknown('not followed')
           : known({ pods: [...this.pods], since: this.podWatch }),
-      singleNode: this.singleNode,
+      nodeCount: this.nodeCount,
+      evictedOwners: new Map(this.evictedOwners),
       evictions: new Map(this.evictions),
       hostFolders: this.hostFolders,
       otherOperator: this.otherOperator,

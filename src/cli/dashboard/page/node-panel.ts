@@ -103,8 +103,11 @@ const stateTexts: Readonly<Record<NodeAnswer['explanation']['state'], string>> =
 }
 
 function contentOf({ explanation, packages }: NodeAnswer): readonly HTMLElement[] {
-  const { state, verdict, gates, disagreement, doubt } = explanation
-  const notes = [disagreement, doubt && `What is done on the host is not known for sure: ${doubt}`]
+  const { state, verdict, gates, disagreement, doubt, left = [], isClosed } = explanation
+  const ends = left.length === 0 ? '' : `The interrupt ends pods that tolerate the cordon: ${left.join(', ')}`
+  const closed =
+    isClosed === undefined ? '' : 'The node takes no new pods until it is complete: it has the runtime-required taint'
+  const notes = [closed, ends, disagreement, doubt && `What is done on the host is not known for sure: ${doubt}`]
   return [
     element('p', {}, element('strong', {}, stateTexts[state]), verdict === undefined ? '' : ` ${verdict.message}.`),
     ...(verdict === undefined

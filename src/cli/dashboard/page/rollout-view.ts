@@ -87,10 +87,17 @@ function budgetText(budget: Rollout['budget']): string {
   const { limit, holders } = budget.value
   const allowed =
     limit === 'unlimited' ? 'no limit' : typeof limit === 'number' ? `of ${limit}` : `limit unknown: ${limit.unknown}`
-  const out = holders.map(({ node, phase, sinceMs }) =>
-    [node, `(${phase}${sinceMs === undefined ? '' : `, ${agoText(sinceMs)}`})`].join(' '),
-  )
-  return `${nodesText(holders.length)} out, ${allowed}${out.length === 0 ? '' : `: ${named(out)}`}`
+  const listed = (some: typeof holders): string => {
+    const texts = some.map(({ node, phase, sinceMs }) =>
+      [node, `(${phase}${sinceMs === undefined ? '' : `, ${agoText(sinceMs)}`})`].join(' '),
+    )
+    return texts.length === 0 ? '' : `: ${named(texts)}`
+  }
+  const out = holders.filter(({ isJoining }) => isJoining !== true)
+  const joining = holders.filter(({ isJoining }) => isJoining === true)
+  const beside =
+    joining.length === 0 ? '' : `; beside it ${nodesText(joining.length)} closed for new pods${listed(joining)}`
+  return `${nodesText(out.length)} out, ${allowed}${listed(out)}${beside}`
 }
 
 const named = (names: readonly string[]): string =>
