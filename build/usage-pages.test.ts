@@ -50,7 +50,11 @@ test('the runbook says of each alert what it means, how to look, what to do and 
   for (const row of rows) expect(row.filter((cell) => cell.length > 5)).toHaveLength(5)
 })
 
-type Rule = { readonly resources: readonly string[]; readonly verbs: readonly string[] }
+type Rule = {
+  readonly resources?: readonly string[]
+  readonly nonResourceURLs?: readonly string[]
+  readonly verbs: readonly string[]
+}
 type Role = {
   readonly kind: string
   readonly metadata: { readonly namespace?: string }
@@ -63,8 +67,8 @@ function rightsOf(template: string): string[] {
   const plain = text.replaceAll('{{ .Release.Namespace }}', 'release').replaceAll(/\{\{[^}]*\}\}/g, 'x')
   return parseAllDocuments(plain).flatMap((document) => {
     const { metadata, rules = [] } = document.toJS() as Role
-    return rules.flatMap(({ resources, verbs }) =>
-      resources.flatMap((resource) => verbs.map((verb) => `${verb} ${resource} in ${metadata.namespace ?? 'cluster'}`)),
+    return rules.flatMap(({ resources, nonResourceURLs = [], verbs }) =>
+      (resources ?? nonResourceURLs).flatMap((resource) => verbs.map((verb) => `${verb} ${resource} in ${metadata.namespace ?? 'cluster'}`)),
     )
   })
 }

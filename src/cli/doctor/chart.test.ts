@@ -13,8 +13,8 @@ type Role = {
   readonly kind: string
   readonly metadata: { readonly namespace?: string }
   readonly rules?: readonly {
-    readonly apiGroups: readonly string[]
-    readonly resources: readonly string[]
+    readonly apiGroups?: readonly string[]
+    readonly resources?: readonly string[]
     readonly verbs: readonly string[]
   }[]
 }
@@ -32,7 +32,7 @@ test('the rights that doctor asks for are those of the chart', () => {
   const scopeOf = ({ kind, metadata }: Role): Scope =>
     kind === 'ClusterRole' ? 'cluster' : metadata.namespace === 'release' ? 'release' : 'default'
   const granted = roles().flatMap((role) =>
-    (role.rules ?? []).flatMap(({ apiGroups, resources, verbs }) =>
+    (role.rules ?? []).flatMap(({ apiGroups = [], resources = [], verbs }) =>
       apiGroups.flatMap((group) =>
         resources.flatMap((resource) => verbs.map((verb) => [scopeOf(role), group, resource, verb].join(' '))),
       ),
