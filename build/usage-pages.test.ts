@@ -67,8 +67,9 @@ function rightsOf(template: string): string[] {
   const plain = text.replaceAll('{{ .Release.Namespace }}', 'release').replaceAll(/\{\{[^}]*\}\}/g, 'x')
   return parseAllDocuments(plain).flatMap((document) => {
     const { metadata, rules = [] } = document.toJS() as Role
+    const place = metadata.namespace ?? 'cluster'
     return rules.flatMap(({ resources, nonResourceURLs = [], verbs }) =>
-      (resources ?? nonResourceURLs).flatMap((resource) => verbs.map((verb) => `${verb} ${resource} in ${metadata.namespace ?? 'cluster'}`)),
+      (resources ?? nonResourceURLs).flatMap((resource) => verbs.map((verb) => `${verb} ${resource} in ${place}`)),
     )
   })
 }
