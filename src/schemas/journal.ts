@@ -25,6 +25,14 @@ export type Journal = {
   readonly runtimeRequired?: true
   /** Since when the Node has had the runtime-required taint without a Skyhook that would lift it, in ms. */
   readonly taintUnliftedSinceMs?: number
+  /** Of a control-plane node: static pods that were Ready before an interrupt, and are not known to be again. */
+  readonly staticPods?:
+    | {
+        readonly pods: readonly StaticPod[]
+        /** When the interrupt was over, in ms. */
+        readonly sinceMs?: number
+      }
+    | undefined
   /** Reboots made for packages since this journal began; only ever grows. */
   readonly reboots?: number
   /** UID of the Node object that this host last published to; another UID means that the node registered again. */
@@ -43,6 +51,14 @@ export type HeldCordon = {
   readonly skyhooks: readonly string[]
   /** Whether this Node would be cordoned without us (`cordoned-before`). */
   readonly before?: boolean
+}
+
+export type StaticPod = {
+  readonly namespace: string
+  readonly name: string
+  /** In which it was Ready, with these containers. */
+  readonly bootId: string
+  readonly containerIds: readonly string[]
 }
 
 export const emptyJournal = (nodeUid: string): Journal => ({ v: journalVersion, nodeUid, skyhooks: {} })
@@ -149,8 +165,6 @@ export type Published = {
   readonly atMs: number
 }
 
-export type StaticPod = { readonly namespace: string; readonly name: string; readonly containerIds: readonly string[] }
-
 export type Lifecycle = {
   readonly startedAtMs: number
   /** Generation of the Skyhook when the work began. */
@@ -161,8 +175,6 @@ export type Lifecycle = {
   readonly interruptedAtMs?: number
   /** The interrupt restarted the kubelet or the container runtime: Ready must hold for a while to be believed. */
   readonly restartedRuntime?: boolean
-  /** Of a control-plane node: those that were Ready before an interrupt, and in which boot that was. */
-  readonly staticPods?: { readonly bootId: string; readonly pods: readonly StaticPod[] }
   /** DaemonSets that had a Ready pod here when the work began; absent where `spec.pace` did not ask for them. */
   readonly readyDaemonSets?: readonly DaemonSetReference[]
 }

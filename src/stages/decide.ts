@@ -23,6 +23,7 @@ import { isOutdated, planOutdated } from './skyhook/outdated.ts'
 import { planSkyhook } from './skyhook/plan-skyhook.ts'
 import type { SkyhookPlan } from './skyhook/skyhook-plan.ts'
 import { sortByPriority } from './skyhook/priority.ts'
+import { followStaticPods } from './interrupt/static-pods.ts'
 import { surplusSlots } from './skyhook/surplus-slots.ts'
 import { reasonsPatch, staleReasonsPatch, unpublishedReasons, unreadReasons } from './skyhook/undecided.ts'
 
@@ -77,6 +78,7 @@ export function decide(snapshot: Snapshot, lastReasons: ReadonlyMap<string, Time
   for (const mark of marksWithoutOwner(snapshot, journal, spec.marks())) spec.cordon(mark, 'off')
 
   const change = spec.finish(journal)
+  const { staticPods, recheckAtMs: staticPodsAtMs } = followStaticPods(snapshot, journal)
   const unread = unreadReasons(snapshot)
   const patches = [
     ...decisions.map((decision) => decision.patch),
@@ -97,7 +99,9 @@ export function decide(snapshot: Snapshot, lastReasons: ReadonlyMap<string, Time
     ...decisions.flatMap((decision) => decision.actions),
     ...surplusSlots(snapshot, {
       journal,
-      needsControlPlane: decisions.some(({ usesControlPlane, cordon }) => usesControlPlane || cordon === 'on'),
+      needsControlPlane:
+        staticPods !== undefined ||
+        decisions.some(({ usesControlPlane, cordon }) => usesControlPlane || cordon === 'on'),
     }),
   ]
   const certain = snapshot.isNodeInDoubt === true ? actions.filter((action) => !needsCertainNode(action)) : actions
@@ -111,6 +115,7 @@ export function decide(snapshot: Snapshot, lastReasons: ReadonlyMap<string, Time
       bootId: snapshot.bootId,
       ...change.journalFields,
       ...taint.journalFields,
+      ...(staticPods && { staticPods }),
       ...(reboots > 0 && { reboots }),
       skyhooks: journal.skyhooks,
     },
@@ -119,12 +124,13 @@ export function decide(snapshot: Snapshot, lastReasons: ReadonlyMap<string, Time
     events: allEvents,
     needed: new Set(decisions.flatMap(({ needed }) => [...needed])),
     slotRequests: new Set(decisions.filter(({ asksForSlot }) => asksForSlot).map(({ name }) => name)),
-    watchPods: strongestWatch(decisions),
+    watchPods: strongestWatch([...decisions.map(({ watchPods }) => watchPods), staticPods ? 'any' : 'no']),
     requeueAtMs: Math.min(
       Infinity,
       unread.recheckAtMs,
       unpublished.recheckAtMs,
       taint.recheckAtMs,
+      staticPodsAtMs,
       ...cordonAtMs,
       ...decisions.map(({ requeueAtMs }) => requeueAtMs),
       ...reportAtMs.filter((atMs) => atMs > snapshot.nowMs),
@@ -306,7 +312,7 @@ function marksWithoutOwner(snapshot: Snapshot, journal: Journal, marks: readonly
 const blocksLowerPriority = (view: SkyhookView, snapshot: Snapshot): boolean =>
   !isSelected(view, snapshot) || (!isDisabled(view) && specProblem(view) === undefined)
 
-function strongestWatch(decisions: readonly SkyhookDecision[]): PodWatch {
-  const watches = new Set(decisions.map(({ watchPods }) => watchPods))
+function strongestWatch(wanted: readonly PodWatch[]): PodWatch {
+  const watches = new Set(wanted)
   return watches.has('cordoned') ? 'cordoned' : watches.has('any') ? 'any' : 'no'
 }

@@ -14,7 +14,6 @@ import type { Reason, ReasonName } from '../../schemas/catalogue/reasons.ts'
 import { mayBeRunning } from '../model/host-facts.ts'
 import type { InterruptObservation } from '../model/snapshot.ts'
 import { otherWork } from './other-work.ts'
-import { recordStaticPods } from './static-pods.ts'
 import {
   aboutToReboot,
   awaitShutdown,
@@ -115,7 +114,6 @@ function beginInterrupt(builder: PlanBuilder, owners: readonly string[]): Interr
   }
   for (const entry of entries) setEntry(builder, startInterrupt(entry))
   builder.record = { ...builder.record, interrupt: run }
-  recordStaticPods(builder)
   return requestInterrupt(builder, run)
 }
 

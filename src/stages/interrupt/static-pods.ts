@@ -1,62 +1,79 @@
 /**
  * Static pods of a control-plane node, such as etcd and kube-apiserver. The kubelet starts them by itself after a boot,
- * and reports the node Ready before they are. The next node of the control plane waits for them: with two members
- * down at once, etcd loses its quorum.
+ * and reports the node Ready before they are. The next node of the control plane waits for them, whatever became of the
+ * Skyhook meanwhile: with two members down at once, etcd loses its quorum.
  */
 import type { Reason } from '../../schemas/catalogue/reasons.ts'
-import type { StaticPod } from '../../schemas/journal.ts'
+import type { Journal, StaticPod } from '../../schemas/journal.ts'
 import { isControlPlaneNode } from '../model/node-roles.ts'
-import { type PlanBuilder, requeueAt } from '../model/plan-builder.ts'
 import { isMirrorPod, isReadyPod, type Pod } from '../model/pods.ts'
+import type { Snapshot } from '../model/snapshot.ts'
 
 /** One that the API server shows no more is waited for this long: somebody may have removed its manifest. */
 const maxAbsentMs = 300_000
 const maxNames = 3
 
+export type StaticPodWait = {
+  /** What the journal remembers from now on. */
+  readonly staticPods: Journal['staticPods']
+  /** When a wait for a pod that is absent ends by itself. */
+  readonly recheckAtMs: number
+}
+
+/**
+ * While an interrupt is under way: those that are Ready. Afterwards: those of them that are not back. `after`: what was
+ * decided for Skyhooks.
+ */
+export function followStaticPods(snapshot: Snapshot, { skyhooks }: Pick<Journal, 'skyhooks'>): StaticPodWait {
+  const { node, journal, nowMs } = snapshot
+  const before = journal.staticPods
+  const isInterrupting = Object.values(skyhooks).some(({ interrupt }) => interrupt !== undefined)
+  if (isInterrupting && isControlPlaneNode(node))
+    return { staticPods: withReady(snapshot, before), recheckAtMs: Infinity }
+  const pods = missingStaticPods(snapshot)
+  if (pods.length === 0) return { staticPods: undefined, recheckAtMs: Infinity }
+  const sinceMs = before?.sinceMs ?? nowMs
+  return {
+    staticPods: { pods, sinceMs },
+    recheckAtMs: sinceMs + maxAbsentMs > nowMs ? sinceMs + maxAbsentMs : Infinity,
+  }
+}
+
+function withReady({ pods, bootId }: Snapshot, before: Journal['staticPods']): Journal['staticPods'] {
+  const all = new Map(before?.pods.map((pod) => [nameOf(pod), pod]))
+  for (const pod of pods.known ? pods.value.pods : []) {
+    const { namespace, name } = pod.metadata
+    const known = all.get(nameOf(pod.metadata))
+    if (!isMirrorPod(pod) || !isReadyPod(pod) || (known && isOld(known, pod, bootId))) continue
+    all.set(nameOf(pod.metadata), { namespace, name, bootId, containerIds: containersOf(pod) })
+  }
+  return all.size === 0 ? undefined : { pods: [...all.values()] }
+}
+
+/** Those that were Ready before an interrupt and are not Ready again, as far as anybody knows. */
+function missingStaticPods({ journal, pods, bootId, nowMs }: Snapshot): readonly StaticPod[] {
+  const { pods: expected = [], sinceMs = nowMs } = journal.staticPods ?? {}
+  if (!pods.known) return expected
+  const shown = new Map(pods.value.pods.filter(isMirrorPod).map((pod) => [nameOf(pod.metadata), pod]))
+  return expected.filter((before) => {
+    const pod = shown.get(nameOf(before))
+    return pod === undefined ? nowMs < sinceMs + maxAbsentMs : isOld(before, pod, bootId) || !isReadyPod(pod)
+  })
+}
+
+/** What the API server shows is of an earlier boot until the kubelet reports containers of this one. */
+const isOld = (before: StaticPod, pod: Pod, bootId: string): boolean =>
+  before.bootId !== bootId && containersOf(pod).some((id) => before.containerIds.includes(id))
+
+/** Why the node may not go back to service yet: what an interrupt stopped does not run again. */
+export function staticPodsReason(snapshot: Snapshot): Reason | undefined {
+  const missing = missingStaticPods(snapshot)
+  if (missing.length === 0) return undefined
+  const names = `${missing.slice(0, maxNames).map(nameOf).join(', ')}${missing.length > maxNames ? ', …' : ''}`
+  return { reason: 'NodeNotReady', message: `waiting for static pods to be Ready: ${names}` }
+}
+
 const nameOf = ({ namespace, name }: Pick<StaticPod, 'namespace' | 'name'>): string => `${namespace}/${name}`
 
 const containersOf = ({ status }: Pod): string[] =>
   (status?.containerStatuses ?? []).flatMap(({ containerID }) => containerID ?? [])
-
-/** Before an interrupt: which static pods are Ready, beside those that have not come back from an earlier one. */
-export function recordStaticPods(builder: PlanBuilder): void {
-  const { record, snapshot } = builder
-  const { lifecycle } = record
-  if (!lifecycle || !isControlPlaneNode(snapshot.node) || !snapshot.pods.known) return
-  const ready = snapshot.pods.value.pods.filter((pod) => isMirrorPod(pod) && isReadyPod(pod))
-  const found = ready.map((pod): StaticPod => {
-    const { namespace, name } = pod.metadata
-    return { namespace, name, containerIds: containersOf(pod) }
-  })
-  const all = new Map([...(lifecycle.staticPods?.pods ?? []), ...found].map((pod) => [nameOf(pod), pod]))
-  if (all.size === 0) return
-  const staticPods = { bootId: snapshot.bootId, pods: [...all.values()] }
-  builder.record = { ...record, lifecycle: { ...lifecycle, staticPods } }
-}
-
-export const awaitsStaticPods = ({ record }: PlanBuilder): boolean =>
-  record.lifecycle?.interruptedAtMs !== undefined && record.lifecycle.staticPods !== undefined
-
-/** Why the node may not go back to service yet: what the interrupt stopped does not run again. */
-export function staticPodsReason(builder: PlanBuilder): Reason | undefined {
-  const { snapshot, record } = builder
-  const { staticPods, interruptedAtMs } = record.lifecycle ?? {}
-  if (staticPods === undefined || interruptedAtMs === undefined) return undefined
-  if (!snapshot.pods.known) return notReady('its static pods are not known yet')
-  const shown = new Map(snapshot.pods.value.pods.filter(isMirrorPod).map((pod) => [nameOf(pod.metadata), pod]))
-  const hasBooted = snapshot.bootId !== staticPods.bootId
-  const absentUntilMs = interruptedAtMs + maxAbsentMs
-  const missing = staticPods.pods.filter((before) => {
-    const pod = shown.get(nameOf(before))
-    if (pod === undefined) return snapshot.nowMs < absentUntilMs
-    // what the API server shows is of before the boot until the kubelet reports containers of this one
-    const isStale = hasBooted && containersOf(pod).some((id) => before.containerIds.includes(id))
-    return isStale || !isReadyPod(pod)
-  })
-  if (missing.length === 0) return undefined
-  if (snapshot.nowMs < absentUntilMs) requeueAt(builder, absentUntilMs)
-  const names = missing.slice(0, maxNames).map(nameOf).join(', ')
-  return notReady(`waiting for static pods to be Ready: ${names}${missing.length > maxNames ? ', …' : ''}`)
-}
-
-const notReady = (message: string): Reason => ({ reason: 'NodeNotReady', message })

@@ -8,7 +8,7 @@ import { disruptionOf, hasCordon } from '../drain/drain.ts'
 import { notReadyReason } from '../interrupt/node-ready.ts'
 import { otherInterrupt } from '../interrupt/other-work.ts'
 import { applyInterruptOutcome } from '../interrupt/run.ts'
-import { awaitsStaticPods, staticPodsReason } from '../interrupt/static-pods.ts'
+import { staticPodsReason } from '../interrupt/static-pods.ts'
 import { appliedHash, completionHash } from '../model/applied-hash.ts'
 import type { PackageState, Permission } from '../model/package-state.ts'
 import { newPlanBuilder, setEntry, type PlanBuilder } from '../model/plan-builder.ts'
@@ -154,12 +154,13 @@ function hasWork(snapshot: Snapshot, builder: PlanBuilder, names: readonly strin
 }
 
 function planComplete(builder: PlanBuilder, slot: OwnSlot | undefined): SkyhookPlan {
-  const notReady = notReadyReason(builder) ?? staticPodsReason(builder)
+  const isOut =
+    builder.record.lifecycle?.interruptedAtMs !== undefined || hasCordon(builder.snapshot, builder.view.metadata.name)
+  const notReady = notReadyReason(builder) ?? (isOut ? staticPodsReason(builder.snapshot) : undefined)
   if (notReady) {
     keepSlot(builder, slot, 'working')
     keepControlPlaneSlot(builder, { need: controlPlaneNeed(builder, { drain: 'none' }), mayAsk: false }, 'working')
-    const watchPods = awaitsStaticPods(builder) ? 'any' : 'no'
-    return { builder, status: 'in_progress', reason: notReady, complete: false, cordon: 'as-is', watchPods }
+    return { builder, status: 'in_progress', reason: notReady, complete: false, cordon: 'as-is', watchPods: 'no' }
   }
   const { lifecycle, reboots, takenOver } = builder.record
   const soak = newSoak(builder, slot)
