@@ -55,6 +55,7 @@ export type HeldCordon = {
 
 export type StaticPod = {
   readonly namespace: string
+  /** That of its manifest, without the name of the Node. */
   readonly name: string
   /** In which it was Ready, with these containers. */
   readonly bootId: string

@@ -5,6 +5,7 @@
  */
 import type { Reason } from '../../schemas/catalogue/reasons.ts'
 import type { Journal, StaticPod } from '../../schemas/journal.ts'
+import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import { isControlPlaneNode } from '../model/node-roles.ts'
 import { isMirrorPod, isReadyPod, type Pod } from '../model/pods.ts'
 import type { Snapshot } from '../model/snapshot.ts'
@@ -39,24 +40,24 @@ export function followStaticPods(snapshot: Snapshot, { skyhooks }: Pick<Journal,
   }
 }
 
-function withReady({ pods, bootId }: Snapshot, before: Journal['staticPods']): Journal['staticPods'] {
-  const all = new Map(before?.pods.map((pod) => [nameOf(pod), pod]))
-  for (const pod of pods.known ? pods.value.pods : []) {
-    const { namespace, name } = pod.metadata
-    const known = all.get(nameOf(pod.metadata))
-    if (!isMirrorPod(pod) || !isReadyPod(pod) || (known && isOld(known, pod, bootId))) continue
-    all.set(nameOf(pod.metadata), { namespace, name, bootId, containerIds: containersOf(pod) })
+function withReady({ node, pods, bootId }: Snapshot, before: Journal['staticPods']): Journal['staticPods'] {
+  const all = new Map(before?.pods.map((pod) => [keyOf(pod), pod]))
+  for (const pod of pods.known ? pods.value.pods.filter(isMirrorPod) : []) {
+    const manifest = manifestOf(pod, node)
+    const known = all.get(keyOf(manifest))
+    if (!isReadyPod(pod) || (known && isOld(known, pod, bootId))) continue
+    all.set(keyOf(manifest), { ...manifest, bootId, containerIds: containersOf(pod) })
   }
   return all.size === 0 ? undefined : { pods: [...all.values()] }
 }
 
 /** Those that were Ready before an interrupt and are not Ready again, as far as anybody knows. */
-function missingStaticPods({ journal, pods, bootId, nowMs }: Snapshot): readonly StaticPod[] {
+function missingStaticPods({ journal, node, pods, bootId, nowMs }: Snapshot): readonly StaticPod[] {
   const { pods: expected = [], sinceMs = nowMs } = journal.staticPods ?? {}
   if (!pods.known) return expected
-  const shown = new Map(pods.value.pods.filter(isMirrorPod).map((pod) => [nameOf(pod.metadata), pod]))
+  const shown = new Map(pods.value.pods.filter(isMirrorPod).map((pod) => [keyOf(manifestOf(pod, node)), pod]))
   return expected.filter((before) => {
-    const pod = shown.get(nameOf(before))
+    const pod = shown.get(keyOf(before))
     return pod === undefined ? nowMs < sinceMs + maxAbsentMs : isOld(before, pod, bootId) || !isReadyPod(pod)
   })
 }
@@ -69,11 +70,20 @@ const isOld = (before: StaticPod, pod: Pod, bootId: string): boolean =>
 export function staticPodsReason(snapshot: Snapshot): Reason | undefined {
   const missing = missingStaticPods(snapshot)
   if (missing.length === 0) return undefined
-  const names = `${missing.slice(0, maxNames).map(nameOf).join(', ')}${missing.length > maxNames ? ', …' : ''}`
+  const names = `${missing.slice(0, maxNames).map(keyOf).join(', ')}${missing.length > maxNames ? ', …' : ''}`
   return { reason: 'NodeNotReady', message: `waiting for static pods to be Ready: ${names}` }
 }
 
-const nameOf = ({ namespace, name }: Pick<StaticPod, 'namespace' | 'name'>): string => `${namespace}/${name}`
+const keyOf = ({ namespace, name }: Pick<StaticPod, 'namespace' | 'name'>): string => `${namespace}/${name}`
+
+/** As its manifest names it: the kubelet adds the name of the Node, which may register under another one. */
+const manifestOf = (
+  { metadata: { namespace, name } }: Pod,
+  node: KubernetesNode,
+): Pick<StaticPod, 'namespace' | 'name'> => ({
+  namespace,
+  name: name.endsWith(`-${node.metadata.name}`) ? name.slice(0, -node.metadata.name.length - 1) : name,
+})
 
 const containersOf = ({ status }: Pod): string[] =>
   (status?.containerStatuses ?? []).flatMap(({ containerID }) => containerID ?? [])

@@ -30,6 +30,9 @@ export const controlPlane: Invariant = {
     const admittedBy = new Map<string, number>()
     const lastList = new Map<string, number>()
 
+    /** One that got the label later runs none. */
+    const hasStaticPods = (host: string): boolean => world.hosts.get(host)?.isControlPlane === true
+
     const isExempt = (host: string, afterOrder = Infinity): boolean =>
       exemptions.all.some((one) => one.host === host && one.untilOrder >= afterOrder)
 
@@ -69,7 +72,12 @@ export const controlPlane: Invariant = {
         if (event.kind === 'restored') for (const host of world.hosts.keys()) look(host)
         if (event.kind === 'answered' && event.entry.verb === 'list' && event.entry.resource === 'leases')
           lastList.set(hostOfClient(event.entry.client, 'agent') ?? '', evidence.order())
-        if (event.kind === 'host' && event.event.event === 'wentDown' && disturbed.has(event.host))
+        if (
+          event.kind === 'host' &&
+          event.event.event === 'wentDown' &&
+          hasStaticPods(event.host) &&
+          disturbed.has(event.host)
+        )
           missing.add(event.host)
         if (event.kind === 'host' && event.event.event === 'staticPodsRun' && missing.delete(event.host))
           look(event.host)

@@ -7,6 +7,7 @@ import {
   statusKey,
   type PublishedReason,
 } from '../../../src/schemas/annotations.ts'
+import { packagesToUninstall } from '../../../src/schemas/finalizer.ts'
 import { parseJson } from '../../../src/schemas/json.ts'
 import type { KubernetesNode } from '../../../src/schemas/kubernetes.ts'
 import type { Skyhook } from '../../../src/schemas/skyhook.ts'
@@ -77,6 +78,7 @@ export function whyUntrue(
 /** Slots that are taken, a budget that lets nobody start, or one that nobody can compute. */
 function whyNotWaitingForSlot(world: WorldView, view: HostView, skyhook: Skyhook, message: string): string | undefined {
   if (skyhook.spec.deploymentPolicy) return undefined // the slots of its own compartment
+  if (message.includes('to add its finalizer')) return whyFinalizerIsNotMissing(skyhook)
   const isForJoining = message.includes(' joining node')
   const allowed = (isForJoining ? allowedJoining : allowedNow)(world.server, skyhook)
   const isDenied = message.startsWith('the API server rejected') || message.startsWith('the slot was deleted')
@@ -88,6 +90,11 @@ function whyNotWaitingForSlot(world: WorldView, view: HostView, skyhook: Skyhook
   const needed = allowed === 'unlimited' ? Infinity : allowed
   return held >= needed ? undefined : `${held} of ${needed} slots are held by other nodes`
 }
+
+const whyFinalizerIsNotMissing = ({ metadata, spec }: Skyhook): string | undefined =>
+  packagesToUninstall(spec).size > 0 && (metadata.finalizers ?? []).length === 0
+    ? undefined
+    : 'the Skyhook has its finalizer, or needs none'
 
 function isReady(node: KubernetesNode | undefined, view: HostView): boolean {
   const ready = node?.status?.conditions?.find(({ type }) => type === 'Ready')
