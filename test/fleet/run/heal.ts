@@ -12,7 +12,7 @@ export function healObjects(world: World): void {
   const { admin, server, hosts, plan } = world
   for (const { name } of plan.skyhooks) {
     const object = server.object('skyhooks', undefined, name)
-    const { interruptionBudget, nodeSelectors, bootstrap } = (object?.['spec'] ?? {}) as SkyhookSpec
+    const { interruptionBudget, nodeSelectors, bootstrap, deploymentPolicy } = (object?.['spec'] ?? {}) as SkyhookSpec
     const { annotations = {} } = object?.metadata ?? {}
     if (annotations[pauseKey] !== undefined || annotations[disableKey] !== undefined)
       admin.patch(skyhookPath(name), { metadata: { annotations: { [pauseKey]: null, [disableKey]: null } } })
@@ -21,6 +21,10 @@ export function healObjects(world: World): void {
     if (plan.policies !== undefined)
       // a stop is for people
       admin.patch(skyhookPath(name), { metadata: { annotations: { [resetBatchesKey]: 'healed' } } })
+    const isPolicyGone =
+      deploymentPolicy && server.object('deploymentpolicies', undefined, deploymentPolicy) === undefined
+    if (isPolicyGone)
+      admin.patch(skyhookPath(name), { spec: { deploymentPolicy: null, interruptionBudget: { count: 1 } } })
     if (bootstrap?.count === 0) admin.patch(skyhookPath(name), { spec: { bootstrap: null } })
     if (nodeSelectors?.matchLabels?.['pool'] === 'b')
       admin.patch(skyhookPath(name), { spec: { nodeSelectors: { matchLabels: { pool: 'a' } } } })

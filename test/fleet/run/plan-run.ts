@@ -3,6 +3,7 @@ import { actionKinds, editKinds, faultKinds } from './action-kinds.ts'
 import { type Chance, createChance } from './chance.ts'
 import { type Phase, phases } from './phase.ts'
 import type { Plan, PlannedAction, SkyhookPlan } from './plan.ts'
+import { withBudgetActions } from './plan-budgets.ts'
 import { planNodes } from './plan-nodes.ts'
 import { planSkyhooks } from './plan-skyhooks.ts'
 import { firstActionAtMs, healAtMs, rolloutMs, skyhooksAtMs } from './plan-time.ts'
@@ -39,14 +40,14 @@ export function planRun(seed: number): Plan {
   const actions = [...chosen, ...steered, ...work]
     .toSorted((a, b) => a.atMs - b.atMs)
     .map((action, id) => ({ ...action, id }))
-  return {
+  return withBudgetActions({
     seed,
     nodes,
     skyhooks,
     hasDaemonSet: needsDaemonSet(skyhooks) || chance.isHit(0.15),
     actions: overlapped(chance, actions),
     healsEarly: chance.isHit(0.9),
-  }
+  })
 }
 
 const needsDaemonSet = (skyhooks: readonly SkyhookPlan[]): boolean =>
