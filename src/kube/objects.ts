@@ -8,7 +8,12 @@ export type KubeObject = {
 }
 
 export type ObjectList<T extends KubeObject> = {
-  readonly metadata: { readonly resourceVersion: string; readonly continue?: string }
+  readonly metadata: {
+    readonly resourceVersion: string
+    readonly continue?: string
+    /** Of a page of a whole collection: so many follow. */
+    readonly remainingItemCount?: number
+  }
   readonly items?: readonly T[]
 }
 

@@ -67,12 +67,23 @@ describe('canAcquire', () => {
 
 describe('nextLookDelayMs', () => {
   const at = Date.parse('2026-11-20T14:00:00Z')
-  const context = { timing: defaultTiming, isCandidate: true, isFirst: false, random: 1, nowMs: 0, wallMs: at + 1_000 }
+  const context = {
+    timing: defaultTiming,
+    isCandidate: true,
+    agents: 1_000,
+    isFirst: false,
+    random: 1,
+    nowMs: 0,
+    wallMs: at + 1_000,
+  }
 
-  test('a candidate looks at least every 10 s, another agent every half hour', () => {
+  test('a candidate looks at least every 10 s, another agent more rarely the more agents there are', () => {
     const observation = observe(undefined, lease('other'), 0)
     expect(nextLookDelayMs(observation, context)).toBe(10_000)
-    expect(nextLookDelayMs(observation, { ...context, isCandidate: false })).toBe(1_800_000)
+    const idle = [1, 9, 40, 900, 5_000].map((agents) =>
+      nextLookDelayMs(observation, { ...context, isCandidate: false, agents }),
+    )
+    expect(idle).toEqual([30_000, 30_000, 80_000, 1_800_000, 1_800_000])
     expect(nextLookDelayMs(observation, { ...context, random: 0 })).toBe(6_000)
   })
 
@@ -82,16 +93,21 @@ describe('nextLookDelayMs', () => {
     expect(nextLookDelayMs(observation, { ...context, isFirst: true })).toBe(10_000)
   })
 
-  test('a thousand agents look less than twice a second, all together', () => {
+  test('agents look two or three times a second, all together, however many they are', () => {
     const observation = observe(undefined, lease('other'), 0)
-    for (const agents of [20, 1_000, 5_000]) {
+    for (const agents of [20, 40, 100, 1_000, 5_000]) {
       let perSecond = 1_000 / defaultTiming.renewIntervalMs
       for (let agent = 0; agent < agents; agent++) {
         const delayMs = (random: number): number =>
-          nextLookDelayMs(observation, { ...context, isCandidate: isCandidate(`node-${agent}`, agents), random })
+          nextLookDelayMs(observation, {
+            ...context,
+            isCandidate: isCandidate(`node-${agent}`, agents),
+            agents,
+            random,
+          })
         perSecond += 1_000 / ((delayMs(0) + delayMs(1)) / 2)
       }
-      expect(perSecond).toBeLessThan(agents > 1_000 ? 2 + agents / 1_400 : 2)
+      expect(perSecond).toBeLessThan(agents > 1_000 ? 2 + agents / 1_400 : 2.5)
     }
   })
 

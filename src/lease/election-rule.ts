@@ -19,8 +19,10 @@ export type ElectionTiming = {
   readonly retryPeriodMs: number
   /** So often a candidate looks at the Lease, on average a little more often. */
   readonly lookIntervalMs: number
-  /** And so often an agent that is none: it takes over when every candidate is dead. */
-  readonly idleLookIntervalMs: number
+  /** And an agent that is none: so long for each agent, within these bounds. It takes over when every candidate is dead. */
+  readonly idleLookMsPerAgent: number
+  readonly minIdleLookMs: number
+  readonly maxIdleLookMs: number
   /** The same after its first look: in a new cluster, only the first agents were counted by then. */
   readonly secondLookDelayMs: number
   /** A candidate that has resigned takes a Lease only when nobody else has wanted it for so long. */
@@ -33,7 +35,9 @@ export const defaultTiming: ElectionTiming = {
   renewIntervalMs: 5_000,
   retryPeriodMs: 2_000,
   lookIntervalMs: 10_000,
-  idleLookIntervalMs: 1_800_000,
+  idleLookMsPerAgent: 2_000,
+  minIdleLookMs: 30_000,
+  maxIdleLookMs: 1_800_000,
   secondLookDelayMs: 120_000,
   resignedDelayMs: 30_000,
 }
@@ -82,6 +86,8 @@ export function canAcquire(
 type LookContext = {
   readonly timing: ElectionTiming
   readonly isCandidate: boolean
+  /** About so many agents there are, as far as this one knows. */
+  readonly agents: number
   /** It was the first look of this agent. */
   readonly isFirst: boolean
   /** At least 0, below 1. */
@@ -94,16 +100,22 @@ type LookContext = {
 /** When to look again. A record that seems to have been left alone is looked at as soon as it could be taken. */
 export function nextLookDelayMs(
   { lease, sinceMs, isRenewed }: Observation,
-  { timing, isCandidate, isFirst, random, nowMs, wallMs }: LookContext,
+  { timing, isCandidate, agents, isFirst, random, nowMs, wallMs }: LookContext,
 ): number {
-  const { lookIntervalMs, idleLookIntervalMs, secondLookDelayMs, renewIntervalMs, leaseDurationMs } = timing
-  const idleDelayMs = isFirst ? secondLookDelayMs : idleLookIntervalMs
+  const { lookIntervalMs, secondLookDelayMs, renewIntervalMs, leaseDurationMs } = timing
+  const idleDelayMs = isFirst ? secondLookDelayMs : idleLookDelayMs(timing, agents)
   const regularDelayMs = (isCandidate ? lookIntervalMs : idleDelayMs) * (0.6 + 0.4 * random)
   const renewedAtMs = Date.parse(lease?.spec?.renewTime ?? '')
   const seemsAbandoned = !isRenewed && (Number.isNaN(renewedAtMs) || wallMs - renewedAtMs > 2 * renewIntervalMs)
   const availableInMs = Math.max(lookIntervalMs / 4, sinceMs + leaseDurationMs - nowMs)
   return seemsAbandoned ? Math.min(regularDelayMs, availableInMs) : regularDelayMs
 }
+
+/** All agents together look about as often, however many they are: of a few, one takes over soon. */
+const idleLookDelayMs = (
+  { idleLookMsPerAgent, minIdleLookMs, maxIdleLookMs }: ElectionTiming,
+  agents: number,
+): number => Math.min(maxIdleLookMs, Math.max(minIdleLookMs, agents * idleLookMsPerAgent))
 
 const requestedLookBackoff: Backoff = { initialMs: 30_000, maxMs: 1_800_000, jitter: 0.5 }
 

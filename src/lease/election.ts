@@ -88,8 +88,9 @@ export function startElection(leases: Leases, options: ElectionOptions): Electio
     if (counted !== undefined) options.onAgents(counted)
     const resignedDelayMs = nowMs < resignedUntilMs ? timing.resignedDelayMs : 0
     if (!canAcquire(observation, { identity, nowMs, leaseDurationMs, resignedDelayMs })) {
-      const [isNear, wallMs] = [isCandidate(identity, agents()), clock.wallMs()]
-      const context = { timing, isCandidate: isNear, isFirst, random: random.number(), nowMs, wallMs }
+      const [fleet, wallMs] = [agents(), clock.wallMs()]
+      const own = { isCandidate: isCandidate(identity, fleet), agents: fleet, isFirst, random: random.number() }
+      const context = { timing, ...own, nowMs, wallMs }
       return { retryInMs: nextLookDelayMs(observation, context) }
     }
     const limits = { signal, timeoutMs: renewDeadlineMs }

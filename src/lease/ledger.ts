@@ -92,7 +92,8 @@ export type CountedCompartment =
 
 /**
  * What the ledger among the Leases of a scope says for the asking node, or why it says nothing. The ledger of another
- * UID does not count. Its age does not matter: without a census the count stays as it was.
+ * UID does not count. Its age does not matter: without a census the count stays as it was, and whoever asks caps it by
+ * the Nodes that there are.
  */
 export function countedScope(ledgers: readonly Lease[], query: LedgerQuery): CountedCompartment {
   const { skyhook, compartment = '' } = query

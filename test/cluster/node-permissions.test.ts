@@ -1,7 +1,8 @@
 /** What an agent's token may change on Nodes, on a real API server with the chart's roles and policies. */
 import { describe, expect, test } from 'vitest'
+import { withNodeCount } from '../../src/daemon/slots/node-count.ts'
 import { patchNode } from '../../src/kube/node-writer.ts'
-import type { KubeObject } from '../../src/kube/objects.ts'
+import type { KubeObject, ObjectList } from '../../src/kube/objects.ts'
 import type { Taint } from '../../src/schemas/kubernetes.ts'
 import { allowed, merge, nodes, refused, strategic, useAgents } from './agents.ts'
 
@@ -242,6 +243,20 @@ test("the policies allow the agents' own patch of annotations, label, cordon, ta
       })),
     })
     expect(written).toMatchObject({ outcome: 'written' })
+  } finally {
+    transport.close()
+  }
+})
+
+test('an agent learns from one small LIST how many Nodes there are', async () => {
+  const transport = await agents.transportOf('node-a')
+  try {
+    const budget = { percent: 10 }
+    const view = { metadata: { name: 's', uid: 'u', resourceVersion: '1' }, spec: {}, budget, stale: false }
+    const { signal } = new AbortController()
+    const { items = [] } = await transport.json<ObjectList<KubeObject>>('GET', nodes)
+    expect(items.length).toBeGreaterThan(1)
+    expect(await withNodeCount(transport, view, { isJoining: false, signal })).toEqual({ ...view, nodes: items.length })
   } finally {
     transport.close()
   }

@@ -7,10 +7,7 @@ import type { InterruptionBudget, Skyhook } from '../../src/schemas/skyhook.ts'
 export type Allowed = number | 'unlimited' | 'unknown'
 
 /** Of so many nodes. */
-export function allowedBy(
-  { count, percent, maxCount = Infinity }: Budget | InterruptionBudget,
-  matched?: number,
-): Allowed {
+function allowedBy({ count, percent, maxCount = Infinity }: Budget | InterruptionBudget, matched?: number): Allowed {
   if (typeof count === 'number') return count
   if (typeof percent !== 'number') return 'unlimited'
   if (percent === 0) return 0
@@ -32,7 +29,7 @@ export type Terms = {
   /** Of Skyhooks without a budget. */
   readonly defaults: readonly Budget[]
   /** Nodes of a compartment; of all without a name. */
-  readonly matched: (compartment?: string) => number
+  readonly matched: (compartment?: string) => number | undefined
 }
 
 /** In one compartment; in all of them together if none is named. */
@@ -70,7 +67,7 @@ export function allowedJoining(terms: Terms, compartment?: string): Allowed {
   if (typeof count === 'number') return isApart ? count : count * compartments
   const allowed = allowedOf(terms, compartment)
   if (typeof allowed !== 'number' || allowed === 0) return allowed
-  return Math.max(allowed, Math.floor(matched(isApart ? compartment : undefined) / 10))
+  return Math.max(allowed, Math.floor((matched(isApart ? compartment : undefined) ?? 0) / 10))
 }
 
 /** The largest. */

@@ -1,5 +1,6 @@
 /** Short runs in which a budget was overdrawn once. All rules judge them. */
 import { expect, test } from 'vitest'
+import { isCandidate } from '../../src/lease/election-rule.ts'
 import { invariants } from '../fleet/invariants/all.ts'
 import type { Plan, PlannedAction } from '../fleet/run/plan.ts'
 import { packageSpec } from '../fleet/run/plan-skyhooks.ts'
@@ -51,4 +52,28 @@ test.each<[string, readonly PlannedAction[]]>([
   ['at work while the Skyhook is required no more', [disabled, { ...after, kind: 'runtime-required' }]],
 ])('nodes %s are not in service and out for another Skyhook beyond its budget', async (_, actions) => {
   expect(await violationOf(joiningPlan(actions))).toBeUndefined()
+})
+
+/** Of 24 nodes under 10 %, the four stay that would be no candidates for the census; ten seconds later there is work. */
+function shrinkingPlan(): Plan {
+  const names = Array.from({ length: 24 }, (_, index) => `host${index + 1}`)
+  const ofNoCensus = (name: string): boolean => !isCandidate(name.replace('host', 'node'), names.length)
+  const sorted = names.toSorted((a, b) => Number(ofNoCensus(b)) - Number(ofNoCensus(a)))
+  const action = { node: sorted[0] as string, skyhook: 's1' }
+  return {
+    seed: 1,
+    nodes: sorted.map((name) => ({ ...host, name })),
+    skyhooks: [
+      { name: 's1', spec: { nodeSelectors, interruptionBudget: { percent: 10 }, packages: { pa: packageSpec('pa') } } },
+    ],
+    actions: [
+      { ...action, id: 1, atMs: 200_000, kind: 'nodes-removed', detail: { keeps: 4, downMs: 100_000 } },
+      { ...action, id: 2, atMs: 210_000, kind: 'package-version', detail: { index: 0 } },
+    ],
+    healsEarly: true,
+  }
+}
+
+test('nodes of a fleet that has become small do not go out by the percentage of a large one', async () => {
+  expect(await violationOf(shrinkingPlan())).toBeUndefined()
 })

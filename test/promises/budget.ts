@@ -100,8 +100,7 @@ export const budget: Promised = {
         if (current.isJoining === true && side.hasRecovered) countFromNow(scope, side, host)
         else current.endOrder = Infinity
       } else {
-        const isExempt = scope.excuses.all.some((one) => one.host === host && one.untilOrder === Infinity)
-        if (side.readings.length === 0 && !isUnasked && !isExempt)
+        if (side.readings.length === 0 && !isUnasked && !isExcused(scope, host))
           return violate(`${host} goes out for ${skyhook} (${cause}) without a confirming read`, atMs)
         const readings = isUnasked ? [] : side.readings
         // the agent may have seen its pods some time before: counted where every read agrees
@@ -212,7 +211,7 @@ export const budget: Promised = {
         const side = sideOf(scope, host)
         const { current } = side
         if (current?.isJoining !== true || current.endOrder !== Infinity) continue
-        if (by === host) countAsAsked(scope, side, { skyhook, atMs })
+        if (by === host && !isExcused(scope, host)) countAsAsked(scope, side, { skyhook, atMs })
         else if (countAsOthers(scope, side)) scope.excuses.begin(host)
       }
     }
@@ -304,6 +303,10 @@ export const budget: Promised = {
     }
   },
 }
+
+/** It has no slot that it could be seen by, and goes on all the same. */
+const isExcused = ({ excuses }: Scope, host: string): boolean =>
+  excuses.all.some((one) => one.host === host && one.untilOrder === Infinity)
 
 function describe({ outing, reading, others }: Excess, skyhook: string): string {
   const where = outing.compartment ? ` in compartment ${outing.compartment}` : ''

@@ -1,6 +1,7 @@
 /**
  * How many Nodes a Skyhook selects, by the Nodes that exist. Whoever counts them is late, by a stated time: until then
- * an earlier number counts as well. The Nodes that there are at all each agent can see for itself: nothing excuses more.
+ * an earlier number counts as well. How many Nodes there are at all, each agent can see for itself: nothing excuses
+ * more.
  */
 import type { DeploymentPolicySpec } from '../../src/schemas/deployment-policy.ts'
 import { isEqual } from '../../src/schemas/equal.ts'
@@ -12,10 +13,10 @@ import type { World } from './facts.ts'
 
 /**
  * In this time of an agent that nothing hinders, a change of the Nodes is counted. In a fleet of fifty nodes that loses
- * its leader and all candidates: 15 s until the Lease has expired, up to 50 s until the next look of one that is left,
+ * its leader and all candidates: 15 s until the Lease has expired, up to 100 s until the next look of one that is left,
  * up to 60 s until a leader that cannot count gives up, and half a minute to list and to write.
  */
-export const countDelayMs = 160_000
+export const countDelayMs = 205_000
 
 /** An agent that asks for a slot has listed the Nodes at most so long before. */
 const ownLookMs = 5_000
@@ -27,8 +28,6 @@ type Count = {
   readonly matched: number
   readonly byCompartment: ReadonlyMap<string, number>
 }
-
-export type Counts = ReturnType<typeof followCounts>
 
 export function followCounts(world: World) {
   const counts = new Map<string, Count[]>()

@@ -413,6 +413,21 @@ test('a joining host that has lifted its taint itself counts at once for the nex
   expect(world.violations).toEqual([expect.stringContaining('1 others were out: n1')])
 })
 
+test('a joining host whose Node was deleted lifts its taint beside a node in service', () => {
+  const world = worldWith(1)
+  world.taint('n1', true)
+  world.take('n1', 0, 'bootstrap')
+  world.start('n1')
+  world.deleteNode('n1')
+  world.release('garbage-collector', 0, 'bootstrap')
+  world.register('n1')
+  world.taint('n1', true)
+  world.take('n2')
+  world.start('n2')
+  world.taint('n1', false, 'agent:n1')
+  expect(world.violations).toEqual([])
+})
+
 test('a joining host that was admitted with a place in the budget lifts its taint after the budget fell', () => {
   const world = worldWith(2)
   world.taint('n1', true)

@@ -60,7 +60,7 @@ export const inFleet = ({ name, start }: Promised): Invariant => ({
         if (atMs - Math.min(...since) >= countDelayMs) countedUntilMs = atMs - countDelayMs
         judge.tick?.(atMs)
       },
-      checks: judge.checks,
+      checks: () => judge.checks(),
     }
   },
 })

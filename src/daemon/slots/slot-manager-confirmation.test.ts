@@ -22,21 +22,18 @@ test('a slot is confirmed by one read of the Skyhook that was admitted', async (
   expect(listCount()).toBe(before)
 })
 
-test.each<[string, { interruptionBudget?: InterruptionBudget }, Budget?]>([
-  ['of an earlier process', {}],
-  ['under a percentage', { interruptionBudget: { percent: 100 } }],
-  ['under a percentage by default', { interruptionBudget: {} }, { percent: 100 }],
-])('a slot %s is confirmed by a second LIST', async (_, spec, defaultBudget = {}) => {
-  const { api, first, putSkyhook, readyManagerOf, listCount } = await startSlotManagerScene({ defaultBudget })
-  const view = putSkyhook(spec)
-  const skyhook = { name: 's', uid: view.metadata.uid }
+type Scene = Awaited<ReturnType<typeof startSlotManagerScene>>
+
+/** What the census has counted of the Skyhook. */
+function putLedger({ api }: Pick<Scene, 'api'>, uid: string, matched: number): void {
+  const skyhook = { name: 's', uid }
   const counted = {
     v: 1,
-    skyhookUID: skyhook.uid,
+    skyhookUID: uid,
     selectorHash: selectorHash(undefined),
     waiters: 0,
     generation: 1,
-    compartments: { '': { matched: 1, completed: 0 } },
+    compartments: { '': { matched, completed: 0 } },
   }
   api.put(leasesPath, {
     metadata: {
@@ -45,11 +42,64 @@ test.each<[string, { interruptionBudget?: InterruptionBudget }, Budget?]>([
       annotations: { [ledgerAnnotation]: JSON.stringify(counted) },
     },
   })
+}
+
+test.each<[string, { interruptionBudget?: InterruptionBudget }, Budget?]>([
+  ['of an earlier process', {}],
+  ['under a percentage', { interruptionBudget: { percent: 100 } }],
+  ['under a percentage by default', { interruptionBudget: {} }, { percent: 100 }],
+])('a slot %s is confirmed by a second LIST', async (_, spec, defaultBudget = {}) => {
+  const { api, first, putSkyhook, readyManagerOf, listCount } = await startSlotManagerScene({ defaultBudget })
+  const view = putSkyhook(spec)
+  putLedger({ api }, view.metadata.uid, 1)
   await first.acquire(view, 'cordoning', false)
   const later = 'interruptionBudget' in spec ? first : await readyManagerOf('n1')
   const before = listCount()
   await later.confirm(heldBy(later), view)
   expect([heldBy(later).ownership, listCount()]).toEqual(['confirmed', before + 1])
+})
+
+/** The census has counted 40 nodes for a tenth of them. */
+async function sceneOfTenth(nodes: number) {
+  const scene = await startSlotManagerScene()
+  const view = scene.putSkyhook({ interruptionBudget: { percent: 10 } })
+  putLedger(scene, view.metadata.uid, 40)
+  for (let index = 1; index <= nodes; index++) scene.api.put('/api/v1/nodes', { metadata: { name: `n${index}` } })
+  return { ...scene, view }
+}
+
+test('a percentage is of the nodes that were counted, and of no more than there are', async () => {
+  const [large, small] = [await sceneOfTenth(40), await sceneOfTenth(4)]
+  for (const { first, second, view } of [large, small]) {
+    await first.acquire(view, 'cordoning', false)
+    await second.acquire(view, 'cordoning', false)
+  }
+  expect([isHolding(large.second), isHolding(small.first), isHolding(small.second)]).toEqual([true, true, false])
+  expect(small.second.denials().get('s')?.message).toBe('the budget of 1 node is used up')
+})
+
+test('a slot is given back if the nodes that its percentage was of are gone before the first step', async () => {
+  const { api, first, second, view } = await sceneOfTenth(40)
+  await first.acquire(view, 'cordoning', false)
+  await second.acquire(view, 'cordoning', false)
+  for (let index = 5; index <= 40; index++) await api.connect().json('DELETE', `/api/v1/nodes/n${index}`)
+  await first.confirm(heldBy(first), view)
+  expect(isHolding(first)).toBe(false)
+  expect(first.denials().get('s')?.message).toBe('the budget fell to 1 while 2 slots were held')
+})
+
+test.each([
+  ['nobody asks how many Nodes there are for a count', { count: 1 }, 0],
+  ['a percentage costs one small LIST at the request and one at the confirmation', { percent: 100 }, 2],
+])('%s', async (_, interruptionBudget, lists) => {
+  const { api, first, putSkyhook } = await startSlotManagerScene()
+  const view = putSkyhook({ interruptionBudget })
+  putLedger({ api }, view.metadata.uid, 1)
+  await first.acquire(view, 'cordoning', false)
+  await first.confirm(heldBy(first), view)
+  expect(api.sent.filter(({ path }) => path === '/api/v1/nodes').map(({ query }) => query)).toEqual(
+    Array.from({ length: lists }, () => ({ limit: '1' })),
+  )
 })
 
 test('a Skyhook that names no budget has that of the defaults, at its admission and at its confirmation', async () => {

@@ -23,6 +23,7 @@ import {
 } from './confirmation.ts'
 import { type Denial, denied, isBudgetUnknown, noDenials, requestNow, waitedMs, withoutDenial } from './denials.ts'
 import { createHeldSlots } from './held-slots.ts'
+import { withNodeCount } from './node-count.ts'
 import type { OwnSlots } from './own-slots.ts'
 import { createRecoveryPace } from './recovery-pace.ts'
 import * as slotBook from './slot-book.ts'
@@ -172,13 +173,14 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
   }
 
   return {
-    async acquire(view, phase, withControlPlane, isJoining = false) {
-      const isBootstrap = isJoining && hasBootstrapBudget(view)
+    async acquire(seen, phase, withControlPlane, isJoining = false) {
+      const isBootstrap = isJoining && hasBootstrapBudget(seen)
       // the confirmation would refuse: the watch shows soon when that is over
-      const message = missingFinalizer(view)
-      if (message !== undefined) return deny(view, { message, retryInMs: finalizerLookMs, waitsFor: 'spec' })
-      const pause = isBootstrap ? undefined : await line.beforeRequest(view, phase !== 'preparing')
-      if (pause !== undefined) return deny(view, pause)
+      const message = missingFinalizer(seen)
+      if (message !== undefined) return deny(seen, { message, retryInMs: finalizerLookMs, waitsFor: 'spec' })
+      const pause = isBootstrap ? undefined : await line.beforeRequest(seen, phase !== 'preparing')
+      if (pause !== undefined) return deny(seen, pause)
+      const view = await withNodeCount(leases.transport, seen, { isJoining: isBootstrap, signal })
       const compartment = await findCompartment(leases, view, signal)
       if (compartment === undefined) return deny(view, uncountedDenial)
       const slotRequest = {
@@ -241,7 +243,9 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
       }
       if (isAdmissionCurrent(entry, skyhook, budgetOf(skyhook.spec, options.defaultBudget))) return accept(entry.slot)
       const target = { compartment: entry.slot.compartmentName, isBootstrap: slot.isBootstrap }
-      const result = await confirm(leases, entry.slot, request(view, slot.phase, target), signal)
+      const isJoining = slot.isBootstrap === true
+      const counted = await withNodeCount(leases.transport, view, { isJoining, signal })
+      const result = await confirm(leases, entry.slot, request(counted, slot.phase, target), signal)
       switch (result.outcome) {
         case 'held':
           return accept(result.slot)

@@ -10,6 +10,7 @@ import { selectorHash } from '../selector-hash.ts'
 import type { ScopeListing } from '../slot-reads.ts'
 import type { Lease, Slot } from '../slot.ts'
 import type { Queue } from '../waiting.ts'
+import type { Budget } from '../../schemas/budget.ts'
 import type { BatchState } from '../../schemas/batch-state.ts'
 import { appliedHash } from '../../stages/model/applied-hash.ts'
 import type { SkyhookView } from '../../stages/model/snapshot.ts'
@@ -142,10 +143,10 @@ function openBatchOf(view: SkyhookView, { ledgers, slots = [] }: Listed): OpenBa
 }
 
 function countedOf(view: SkyhookView, ledgers: readonly Lease[]): CountedCompartment {
-  const { metadata, spec, policy } = view
+  const { metadata, spec, policy, nodes = Infinity } = view
   if (ledgers.length === 0) return countedScope(ledgers, { skyhook: metadata, selectorHash: '' }) // asked each decision
   const compartment = compartmentOf(view, ledgers)
-  return countedScope(ledgers, {
+  const counted = countedScope(ledgers, {
     skyhook: metadata,
     selectorHash: selectorHash(spec.nodeSelectors),
     ...(compartment !== undefined && { compartment }),
@@ -153,7 +154,18 @@ function countedOf(view: SkyhookView, ledgers: readonly Lease[]): CountedCompart
       policy: { uid: policy.uid, generation: policy.generation, applied: appliedHash(spec) },
     }),
   })
+  // the count may be of a larger cluster, and nobody left who counts
+  return 'matched' in counted ? { ...counted, matched: Math.min(counted.matched, nodes) } : counted
 }
+
+/** Whether the answer depends on how many nodes there are. `isJoining`: by the budget for joining nodes. */
+export function isShareOfNodes({ spec, budget, policy }: SkyhookView, isJoining: boolean): boolean {
+  if (isJoining) return spec.bootstrap?.count === undefined
+  if (!spec.deploymentPolicy) return isShare(budget)
+  return policy?.state === 'found' && compartmentsOf(policy.spec).some((compartment) => isShare(compartment.budget))
+}
+
+const isShare = ({ count, percent = 0 }: Budget): boolean => count === undefined && percent > 0
 
 /** Who else wants a slot of the Skyhook; undefined while the census has not counted its nodes. */
 export const queueOf = (view: SkyhookView, ledgers: readonly Lease[]): Queue | undefined =>

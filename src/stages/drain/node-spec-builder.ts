@@ -1,4 +1,5 @@
 import { cordonedBeforeKey } from '../../schemas/annotations.ts'
+import { ownValue } from '../../schemas/own-value.ts'
 import type { NodePatch } from '../../schemas/kubernetes.ts'
 import type { Journal } from '../../schemas/journal.ts'
 import {
@@ -21,7 +22,6 @@ import {
 } from './node-spec.ts'
 import type { StageEvent } from '../model/plan.ts'
 import type { SkyhookView, Snapshot } from '../model/snapshot.ts'
-import { isJoiningWorkUnderWay } from '../skyhook/joining.ts'
 import { emptyPatch } from '../model/node-patch.ts'
 
 /** After the third time in this span we cordon again only once a minute: somebody means it. */
@@ -174,3 +174,11 @@ export class NodeSpecBuilder {
     return recent.length < maxImmediateCordonRetries ? 0 : (recent.at(-1) ?? 0) + cordonRetryPauseMs
   }
 }
+
+/** Work that started under a slot for joining nodes is under way: until it ends, the taint keeps its capacity away. */
+const isJoiningWorkUnderWay = ({ slots }: Snapshot, { skyhooks }: Journal): boolean =>
+  slots.known &&
+  slots.value.some(
+    ({ isBootstrap, isFormer, skyhook }) =>
+      isBootstrap === true && !isFormer && ownValue(skyhooks, skyhook)?.lifecycle !== undefined,
+  )

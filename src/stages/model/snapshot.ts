@@ -168,6 +168,8 @@ export type ShutdownObservation = {
 export type SkyhookView = {
   readonly metadata: ObjectMeta
   readonly spec: SkyhookSpec
+  /** So many Nodes there are, where somebody has just asked: more were never matched. */
+  readonly nodes?: number
   /** What counts without a policy: that of the spec, or the default of the chart (`budgetOf`). */
   readonly budget: Budget
   /** The metadata seen is newer than the spec: the object is being fetched, nothing new may start on the old one. */

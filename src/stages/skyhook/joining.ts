@@ -2,8 +2,6 @@
  * Nodes that join the cluster: they carry the runtime-required taint and have no pods that would have to leave. Their
  * capacity is not in use yet, so they have a budget of their own (bootstrap).
  */
-import type { Journal } from '../../schemas/journal.ts'
-import { ownValue } from '../../schemas/own-value.ts'
 import { hasRequiredTaint } from '../drain/node-spec.ts'
 import { groupPods, podsInTheWay } from '../drain/pods.ts'
 import type { OwnSlot, SkyhookView, Snapshot } from '../model/snapshot.ts'
@@ -24,14 +22,6 @@ export function membershipOf({ node, pods, settings, hasJoined }: Snapshot, { sp
 /** Nothing starts under a slot of the budget for joining nodes on a node that is in service, or is about to be. */
 export const isOfNoUse = (snapshot: Snapshot, view: SkyhookView, slot: OwnSlot | undefined): boolean =>
   slot?.isBootstrap === true && membershipOf(snapshot, view) === 'in-service'
-
-/** Work that started under such a slot is under way: until it ends, the taint keeps the node out of service. */
-export const isJoiningWorkUnderWay = ({ slots }: Snapshot, { skyhooks }: Journal): boolean =>
-  slots.known &&
-  slots.value.some(
-    ({ isBootstrap, isFormer, skyhook }) =>
-      isBootstrap === true && !isFormer && ownValue(skyhooks, skyhook)?.lifecycle !== undefined,
-  )
 
 /**
  * Work under way on a node that joined when it started, and is in service now: somebody removed the taint. The slot

@@ -1,12 +1,11 @@
 /** What rules read from the simulated cluster: Nodes and their hosts, Skyhooks, slots, budgets. */
-import { type Allowed, allowedBy } from '../../promises/allowed.ts'
+import { type Allowed, allowedJoining, allowedOf, type Terms } from '../../promises/allowed.ts'
 import { bootstrapScope, controlPlaneScope, labelKeys, ledgerName, skyhookScope } from '../../../src/lease/names.ts'
 import { ledgerAnnotation } from '../../../src/lease/ledger.ts'
 import { selectorHash } from '../../../src/lease/selector-hash.ts'
 import { readSlot, type Lease, type Slot } from '../../../src/lease/slot.ts'
 import { cordonKey } from '../../../src/schemas/annotations.ts'
 import { isObject, type JsonObject, parseJson } from '../../../src/schemas/json.ts'
-import type { DeploymentPolicySpec } from '../../../src/schemas/deployment-policy.ts'
 import type { KubernetesNode } from '../../../src/schemas/kubernetes.ts'
 import { hasRequiredTaint } from '../../../src/stages/drain/node-spec.ts'
 import { perObject } from '../../../src/schemas/per-object.ts'
@@ -102,60 +101,23 @@ export function hostOfClient(client: string, kind: 'agent' | 'census'): string |
   return client.startsWith(`${kind}:`) ? client.slice(kind.length + 1) : undefined
 }
 
-const policyOf = (server: SimulatedApiServer, { spec }: Skyhook): DeploymentPolicySpec | undefined =>
-  server.object('deploymentpolicies', undefined, spec.deploymentPolicy ?? '')?.['spec'] as
-    | DeploymentPolicySpec
-    | undefined
+/** By the spec as it stands and the count that is committed now: what agents go by. */
+export const allowedNow = (world: WorldView, skyhook: Skyhook): Allowed => allowedOf(termsOf(world, skyhook))
 
-const compartmentsIn = ({ default: { budget }, compartments = [] }: DeploymentPolicySpec) => [
-  ...compartments,
-  { name: '__default__', budget },
-]
+/** Of joining nodes at once. */
+export const allowedOfJoining = (world: WorldView, skyhook: Skyhook): Allowed => allowedJoining(termsOf(world, skyhook))
 
-/** Names of the compartments of its policy; none without one. */
-export function compartmentsOf(server: SimulatedApiServer, skyhook: Skyhook): readonly string[] {
-  const policy = policyOf(server, skyhook)
-  return policy === undefined ? [] : compartmentsIn(policy).map(({ name }) => name)
-}
-
-/** Of one compartment; of all of them together if none is named. */
-function allowedByPolicy(server: SimulatedApiServer, skyhook: Skyhook, compartment: string | undefined): Allowed {
-  const policy = policyOf(server, skyhook)
-  if (policy === undefined) return 'unknown'
-  const judged = compartmentsIn(policy).filter(({ name }) => compartment === undefined || name === compartment)
-  if (judged.length === 0) return 'unknown' // nobody starts in a compartment that is gone
-  const scopes = scopesOf(server, skyhook)
-  let sum = 0
-  for (const { name, budget } of judged) {
-    const allowed = allowedBy(budget, scopes?.[name])
-    if (typeof allowed !== 'number') return allowed
-    sum += allowed
+function termsOf({ server, hosts }: WorldView, skyhook: Skyhook): Terms {
+  const { deploymentPolicy = '', nodeSelectors } = skyhook.spec
+  const [first] = hosts.values()
+  const ledger = ledgerOf(server, skyhook)
+  const matched = ledger?.selectorHash === selectorHash(nodeSelectors) ? ledger.matched : undefined
+  return {
+    skyhook,
+    policy: server.object('deploymentpolicies', undefined, deploymentPolicy)?.['spec'] as Terms['policy'],
+    defaults: first?.defaultBudgets().slice(0, 1) ?? [],
+    matched: (compartment) => (compartment === undefined ? matched : scopesOf(server, skyhook)?.[compartment]),
   }
-  return sum
-}
-
-/** By the spec as it stands and the count that is committed now. */
-export function allowedNow(server: SimulatedApiServer, skyhook: Skyhook, compartment?: string): Allowed {
-  if (skyhook.spec.deploymentPolicy) return allowedByPolicy(server, skyhook, compartment)
-  const ledger = ledgerOf(server, skyhook)
-  const isCurrent = ledger?.selectorHash === selectorHash(skyhook.spec.nodeSelectors)
-  return allowedBy(skyhook.spec.interruptionBudget ?? {}, isCurrent ? ledger?.matched : undefined)
-}
-
-/**
- * Of joining nodes at once: a tenth of all, or as many as others, unless the spec names a number. Each compartment has
- * so many.
- */
-export function allowedJoining(server: SimulatedApiServer, skyhook: Skyhook, compartment?: string): Allowed {
-  const { count } = skyhook.spec.bootstrap ?? {}
-  const isApart = compartment !== undefined && Boolean(skyhook.spec.deploymentPolicy)
-  if (typeof count === 'number') return isApart ? count : count * Math.max(1, compartmentsOf(server, skyhook).length)
-  const allowed = allowedNow(server, skyhook, compartment)
-  if (typeof allowed !== 'number' || allowed === 0) return allowed
-  const ledger = ledgerOf(server, skyhook)
-  const isCurrent = ledger?.selectorHash === selectorHash(skyhook.spec.nodeSelectors)
-  const matched = isApart ? scopesOf(server, skyhook)?.[compartment] : ledger?.matched
-  return isCurrent ? Math.max(allowed, Math.floor((matched ?? 0) / 10)) : allowed
 }
 
 export type PublishedCount = { readonly matched: number; readonly selectorHash: string }

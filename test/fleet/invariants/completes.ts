@@ -32,7 +32,7 @@ export const completes: Invariant = {
     /** The one budget that everybody shares, or the control plane's. */
     function boundMs(skyhook: Skyhook): number {
       const nodes = [...world.hosts.values()].filter((view) => isSelected(skyhook, nodeOf(world, view)))
-      const allowed = allowedNow(world.server, skyhook)
+      const allowed = allowedNow(world, skyhook)
       const batch = skyhook.spec.deploymentPolicy ? 1 : Infinity // of the smallest size
       const width = Math.min(batch, typeof allowed === 'number' && allowed > 0 ? allowed : nodes.length)
       const controlPlanes = nodes.filter(({ isControlPlane }) => isControlPlane).length
@@ -64,7 +64,7 @@ export const completes: Invariant = {
           return skyhooksOf(world).some((other) => other !== skyhook && isStuck(view, other, atMs))
         case 'WaitingForBatch':
         case 'WaitingForSlot':
-          if (allowedNow(world.server, skyhook) === 0) return true
+          if (allowedNow(world, skyhook) === 0) return true
           return [...world.hosts.values()].some(
             (other) => other !== view && skyhooksOf(world).some((one) => isStuck(other, one, atMs)),
           )
@@ -77,7 +77,7 @@ export const completes: Invariant = {
       const reason = reasonOf(nodeOf(world, view), skyhook.metadata.name)?.reason
       if (reason === undefined || reason === 'WaitingForOtherSkyhook') return false
       if (reason === 'WaitingForPriority' || reason === 'WaitingForSlot' || reason === 'WaitingForBatch')
-        return allowedNow(world.server, skyhook) === 0
+        return allowedNow(world, skyhook) === 0
       return isWaitingForPeople(view, skyhook, atMs)
     }
 

@@ -13,7 +13,7 @@ import type { KubernetesNode } from '../../../src/schemas/kubernetes.ts'
 import type { Skyhook } from '../../../src/schemas/skyhook.ts'
 import type { HostView, WorldView } from '../run/world-view.ts'
 import {
-  allowedJoining,
+  allowedOfJoining,
   allowedNow,
   isOfControlPlane,
   isSelected,
@@ -77,10 +77,13 @@ export function whyUntrue(
 
 /** Slots that are taken, a budget that lets nobody start, or one that nobody can compute. */
 function whyNotWaitingForSlot(world: WorldView, view: HostView, skyhook: Skyhook, message: string): string | undefined {
-  if (skyhook.spec.deploymentPolicy) return undefined // the slots of its own compartment
   if (message.includes('to add its finalizer')) return whyFinalizerIsNotMissing(skyhook)
+  const { deploymentPolicy, interruptionBudget = {} } = skyhook.spec
+  if (deploymentPolicy) return undefined // the slots of its own compartment
+  const hasOwn = 'count' in interruptionBudget || 'percent' in interruptionBudget
+  if (!hasOwn && world.plan.defaultBudget !== undefined) return undefined // by whatever its agent was started with
   const isForJoining = message.includes(' joining node')
-  const allowed = (isForJoining ? allowedJoining : allowedNow)(world.server, skyhook)
+  const allowed = (isForJoining ? allowedOfJoining : allowedNow)(world, skyhook)
   const isDenied = message.startsWith('the API server rejected') || message.startsWith('the slot was deleted')
   if (allowed === 'unknown' || allowed === 0 || isDenied) return undefined
   const slots = slotsOf(world).filter(({ holder }) => holder !== view.nodeName())

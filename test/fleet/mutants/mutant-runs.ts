@@ -14,7 +14,16 @@ export type MutantRuns = {
 }
 
 const worker = 'test/fleet/run/worker.ts'
-const copied = ['src', 'test/fleet', 'test/support', 'test/monitoring', 'crds', 'package.json', 'tsconfig.json']
+const copied = [
+  'src',
+  'test/fleet',
+  'test/promises',
+  'test/support',
+  'test/monitoring',
+  'crds',
+  'package.json',
+  'tsconfig.json',
+]
 /** A run of a small fleet takes a tenth of a second; with a bug it may be busy for many seconds, or never end. */
 const maxRunMs = 40_000
 

@@ -8,6 +8,8 @@ import { nodePath, skyhookPath } from './cluster-writer.ts'
 
 const budgets = [{ count: 1 }, { count: 2 }, { percent: 34 }, { percent: 67 }] as const
 
+export const drawBudget = (chance: Chance): (typeof budgets)[number] => chance.pick(budgets)
+
 /** The whole budget: a merge leaves what it does not name. */
 const asWhole = (budget: unknown): object => ({ count: null, percent: null, ...(budget as object) })
 
@@ -21,11 +23,11 @@ function labelAll({ world }: Target, pool: string): void {
 
 /** Two compartments that select the same nodes, beside all others. */
 const drawPolicy = (chance: Chance): DeploymentPolicySpec => ({
-  default: { budget: chance.pick(budgets), strategy: { fixed: { initialBatch: 2 } } },
+  default: { budget: drawBudget(chance), strategy: { fixed: { initialBatch: 2 } } },
   compartments: ['x', 'y'].map((name) => ({
     name,
     selector: { matchLabels: { pool: name === 'x' || chance.isHit(0.7) ? 'a' : 'b' } },
-    budget: chance.pick(budgets),
+    budget: drawBudget(chance),
     strategy: { fixed: { initialBatch: chance.pick([1, 2]) } },
   })),
 })
@@ -74,7 +76,7 @@ export const budgetActions = {
       return () => move('a')
     },
   },
-  /** A policy takes the place of the budget for a while, is edited meanwhile, and goes first or last. */
+  /** A policy takes the place of the budget for a while, is edited or created again, and goes first or last. */
   'policy-for-a-while': {
     lastsMs: [5_000, 60_000],
     draw: (chance) => ({
@@ -82,8 +84,9 @@ export const budgetActions = {
       next: drawPolicy(chance),
       editMs: chance.pick([500, 4_000, 20_000]),
       isEdited: chance.isHit(0.5),
+      isSame: chance.isHit(0.5),
       isDeletedFirst: chance.isHit(0.5),
-      budget: chance.pick(budgets),
+      budget: drawBudget(chance),
     }),
     start(target) {
       const { world, detail, skyhook } = target
@@ -95,8 +98,12 @@ export const budgetActions = {
       patch(target, { interruptionBudget: null, deploymentPolicy: name })
       world.clock.startTimer(Number(detail['editMs']), () => {
         if (policyOf(target) !== name) return
+        const next = detail['next'] as DeploymentPolicySpec
+        const budget = asWhole(next.default.budget)
+        if (detail['isEdited'] === true)
+          return world.admin.patch(path, { spec: { ...next, default: { ...next.default, budget } } })
         world.admin.send('DELETE', path)
-        create(detail[detail['isEdited'] === true ? 'next' : 'first'])
+        create(detail['isSame'] === true ? detail['first'] : next)
       })
       return () => {
         const drop = (): void => world.admin.send('DELETE', path)
@@ -108,7 +115,7 @@ export const budgetActions = {
   },
   /** Agent by agent, as a DaemonSet rolls out. For plans whose Skyhooks name no budget. */
   'default-budget': {
-    draw: (chance) => ({ budget: chance.pick(budgets), everyMs: chance.pick([0, 1_000, 8_000]) }),
+    draw: (chance) => ({ budget: drawBudget(chance), everyMs: chance.pick([0, 1_000, 8_000]) }),
     start({ world, detail }) {
       if (world.plan.defaultBudget === undefined) return 'skipped'
       for (const [index, one] of [...world.hosts.values()].entries())

@@ -12,7 +12,8 @@ export function healObjects(world: World): void {
   const { admin, server, hosts, plan } = world
   for (const { name } of plan.skyhooks) {
     const object = server.object('skyhooks', undefined, name)
-    const { interruptionBudget, nodeSelectors, bootstrap, drain } = (object?.['spec'] ?? {}) as SkyhookSpec
+    const { interruptionBudget, nodeSelectors, bootstrap, drain, deploymentPolicy } = (object?.['spec'] ??
+      {}) as SkyhookSpec
     const { annotations = {} } = object?.metadata ?? {}
     if (annotations[pauseKey] !== undefined || annotations[disableKey] !== undefined)
       admin.patch(skyhookPath(name), { metadata: { annotations: { [pauseKey]: null, [disableKey]: null } } })
@@ -23,6 +24,10 @@ export function healObjects(world: World): void {
       admin.patch(skyhookPath(name), { metadata: { annotations: { [resetBatchesKey]: 'healed' } } })
     // pods that tolerate the cordon need not end
     if (drain?.tolerating === 'wait') admin.patch(skyhookPath(name), { spec: { drain: { tolerating: null } } })
+    const isPolicyGone =
+      deploymentPolicy && server.object('deploymentpolicies', undefined, deploymentPolicy) === undefined
+    if (isPolicyGone)
+      admin.patch(skyhookPath(name), { spec: { deploymentPolicy: null, interruptionBudget: { count: 1 } } })
     if (bootstrap?.count === 0) admin.patch(skyhookPath(name), { spec: { bootstrap: null } })
     if (nodeSelectors?.matchLabels?.['pool'] === 'b')
       admin.patch(skyhookPath(name), { spec: { nodeSelectors: { matchLabels: { pool: 'a' } } } })

@@ -4,6 +4,7 @@ import { planCensusFault } from './census-faults.ts'
 import { type Chance, createChance } from './chance.ts'
 import { type Phase, phases } from './phase.ts'
 import type { Plan, PlannedAction, SkyhookPlan } from './plan.ts'
+import { withBudgetActions } from './plan-budgets.ts'
 import { planLives } from './plan-lives.ts'
 import { planNodes } from './plan-nodes.ts'
 import { planSkyhooks } from './plan-skyhooks.ts'
@@ -45,14 +46,15 @@ export function planRun(seed: number): Plan {
   const hasDaemonSet = needsDaemonSet(skyhooks) || chance.isHit(0.15)
   const drawn = withLives(overlapped(chance, actions), planLives(seed, names))
   const census = { node: names.nodes[0] ?? '', skyhooks: names.skyhooks }
-  return withStayers({
+  const plan: Plan = {
     seed,
     nodes,
     skyhooks,
     hasDaemonSet,
     actions: [...drawn, ...planCensusFault(createChance(seed, 9), { ...census, firstId: drawn.length })],
     healsEarly: chance.isHit(0.9),
-  })
+  }
+  return withBudgetActions(withStayers(plan))
 }
 
 const withLives = (

@@ -12,7 +12,7 @@ const toleratings = [undefined, undefined, 'evict', 'wait', 'leave'] as const
 export const singleNodes = ['drain', 'skip'] as const
 
 export function withStayers(plan: Plan): Plan {
-  const chance = createChance(plan.seed, 9)
+  const chance = createChance(plan.seed, 22)
   const hasStayers = chance.isHit(0.12)
   const isGrowing = chance.isHit(0.06)
   if (!hasStayers && !isGrowing) return plan
