@@ -12,7 +12,7 @@ import type { OwnSlot, SkyhookView, SlotDenial, SpecVersions } from '../../stage
 import { versionsOf } from '../../stages/skyhook/slot.ts'
 import type { Log } from '../telemetry/log.ts'
 import { hasBootstrapBudget } from '../../lease/budget/budget.ts'
-import { batchDenial, findCompartment, uncountedDenial } from './compartment.ts'
+import { batchDenial, findCompartment } from './compartment.ts'
 import { changeSince, isAdmissionCurrent, policyChangeSince, readSkyhook, whyInService } from './confirmation.ts'
 import { type Denial, denied, isBudgetUnknown, noDenials, requestNow, waitedMs, withoutDenial } from './denials.ts'
 import { createHeldSlots } from './held-slots.ts'
@@ -167,8 +167,8 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
       const isBootstrap = isJoining && hasBootstrapBudget(view)
       const pause = isBootstrap ? undefined : await line.beforeRequest(view, phase !== 'preparing')
       if (pause !== undefined) return deny(view, pause)
-      const compartment = await findCompartment(leases, view, signal)
-      if (compartment === undefined) return deny(view, uncountedDenial)
+      const { compartment, ledger } = await findCompartment(leases, view, signal)
+      if (compartment === undefined) return deny(view, line.awaitCompartment(view, ledger))
       const slotRequest = {
         ...request(view, phase, { compartment, isBootstrap }),
         preferredIndex: line.preferredIndex(view),
@@ -190,7 +190,8 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
 
     async createRecovery(view, phase, scope) {
       // one that is in no compartment counts in all of them
-      const slotRequest = request(view, phase, { compartment: (await findCompartment(leases, view, signal)) ?? '' })
+      const { compartment = '' } = await findCompartment(leases, view, signal)
+      const slotRequest = request(view, phase, { compartment })
       const creation = scope === 'control-plane' ? { ...slotRequest, ...controlPlaneAsking } : slotRequest
       const putOff = (message: string): void =>
         deny(view, { message, retryInMs: recoveryPace.pauseMs(creation.scope.hash), waitsFor: 'recovery' })

@@ -1,4 +1,5 @@
 /** The rules of a fleet, all of which every run is judged by. */
+import { backsOff } from './backs-off.ts'
 import { batches } from './batches.ts'
 import { budget } from './budget.ts'
 import { completeOnce } from './complete-once.ts'
@@ -38,6 +39,7 @@ export const invariants: readonly Invariant[] = [
   progress,
   slotsOwned,
   requestRate,
+  backsOff,
   counted,
   ledgerFresh,
   completes,
