@@ -6,7 +6,7 @@ import { hostOfClient } from './cluster.ts'
 import type { Invariant } from './invariant.ts'
 
 /** For so long a client may repeat a request as often as `request-rate` lets it. */
-const patienceMs = 120_000
+const freeMs = 120_000
 /** As often as a request that fails is repeated in the end, with its jitter, and for several reasons at once. */
 const maxPerMinute = 6
 /** What comes so much later is asked for another reason. */
@@ -44,8 +44,7 @@ export const backsOff: Invariant = {
       end(`${resource.plural} ${version.object.metadata.name}`, () => true)
       end(resource.plural, (run) => {
         run.selection ??= selectionOf(resource, run.entry.query)
-        const { matches } = run.selection
-        return matches(version.object) || (previous !== undefined && matches(previous.object))
+        return [version, previous].some((one) => one !== undefined && run.selection?.matches(one.object) === true)
       })
     }
 
@@ -67,10 +66,10 @@ export const backsOff: Invariant = {
       checks++
       known.times = [...known.times.filter((time) => atMs - time < 60_000), atMs]
       const seconds = (atMs - known.startedAtMs) / 1_000
-      if (atMs - known.startedAtMs > patienceMs && known.times.length > maxPerMinute)
+      if (atMs - known.startedAtMs > freeMs && known.times.length > maxPerMinute)
         violate(
-          `${client} repeats ${verb} ${resource} ${name || labelSelector || fieldSelector} ${known.times.length} times in ` +
-            `a minute, after ${Math.round(seconds)} s in which nothing of it has changed`,
+          `${client} repeats ${verb} ${resource} ${name || labelSelector || fieldSelector} ` +
+            `${known.times.length} times in a minute, after ${Math.round(seconds)} s in which nothing of it has changed`,
         )
     }
 

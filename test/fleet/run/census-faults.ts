@@ -74,13 +74,13 @@ export function planCensusFault(
 ): readonly PlannedAction[] {
   if (!chance.isHit(0.04)) return []
   const kind = chance.pick(['census-hung', 'census-hung', 'census-lists-silent', 'census-node-deleted'] as const)
-  const { lastsMs = lastingMs, draw }: ActionKind = censusFaults[kind]
+  const { draw }: ActionKind = censusFaults[kind]
   const fault = {
     id: firstId,
     kind,
     node,
     atMs: chance.isHit(0.5) ? chance.integer(skyhooksAtMs - 3_000, skyhooksAtMs) : chance.integer(...rolloutMs),
-    forMs: chance.integer(...lastsMs),
+    forMs: chance.integer(...lastingMs),
     ...(draw !== undefined && { detail: draw(chance) }),
   }
   const edit = {
