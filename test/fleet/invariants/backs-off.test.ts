@@ -19,7 +19,7 @@ test('a request that is repeated every two seconds is found after two minutes', 
   await repeat(world, 2, 120, () => read(world))
   expect(world.violations).toEqual([])
   await repeat(world, 2, 10, () => read(world))
-  expect(world.violations[0]).toMatch(/^agent:n1 repeats get nodes n1 \d+ times in a minute, after 12\d s in which/)
+  expect(world.violations[0]).toMatch(/^agent:n1 repeats get nodes n1 \d+ times in a minute, after 12\d s without/)
 })
 
 test('one that is repeated every ten seconds or less is not found, nor those of other clients', async () => {

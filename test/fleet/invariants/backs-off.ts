@@ -52,6 +52,7 @@ export const backsOff: Invariant = {
       const { client, verb, resource, namespace, name, query } = entry
       if (hostOfClient(client, 'agent') === undefined && hostOfClient(client, 'census') === undefined) return
       if (verb === 'watch' || entry.isCommitted) return // the change ends what was before
+      if (resource === 'pods/eviction' || (resource === 'pods' && verb === 'get')) return // for ten minutes at most
       const { labelSelector = '', fieldSelector = '' } = query
       const key = [client, verb, resource, namespace, name, labelSelector, fieldSelector, query['continue']].join(' ')
       const known = runs.get(key)
@@ -69,7 +70,7 @@ export const backsOff: Invariant = {
       if (atMs - known.startedAtMs > freeMs && known.times.length > maxPerMinute)
         violate(
           `${client} repeats ${verb} ${resource} ${name || labelSelector || fieldSelector} ` +
-            `${known.times.length} times in a minute, after ${Math.round(seconds)} s in which nothing of it has changed`,
+            `${known.times.length} times in a minute, after ${Math.round(seconds)} s without a change of it`,
         )
     }
 
