@@ -93,7 +93,7 @@ export function rolloutProblem(input: CompartmentInput): Problem | undefined {
   const held = unfinished.filter(isHeld)
   const unattended = unfinished.filter((one) => holders(one, isSilent).length > 0 && (isHeld(one) || isStill(one)))
   if (unattended.length > 0)
-    return { reason: 'SilentNodesHoldSlots', message: `${unattended.map(silentMessage).join('; ')}; ${wayOut}` }
+    return { reason: 'SilentNodesKeepSlots', message: `${unattended.map(silentMessage).join('; ')}; ${wayOut}` }
   if (held.length === 0) return silentProblem(counts)
   return { reason: 'FailedNodesHoldBudget', message: held.map(heldMessage).join('; ') }
 }
@@ -104,7 +104,7 @@ function silentProblem({ nodes, isPaused, isDisabled }: Counts): Problem | undef
   const unfinished = nodes.filter(({ status }) => status !== 'complete')
   const names = unfinished.filter((node) => isSilent(node) && holdsSlot(node)).map(({ name }) => name)
   if (names.length === 0 || !unfinished.every(isSilent)) return undefined
-  return { reason: 'SilentNodesHoldSlots', message: `at work and silent: ${formatNodeNames(names)}; ${wayOut}` }
+  return { reason: 'SilentNodesKeepSlots', message: `at work and silent: ${formatNodeNames(names)}; ${wayOut}` }
 }
 
 const failing = ({ nodes }: Described): string[] => nodes.filter(isFailing).map(({ name }) => name)
@@ -154,6 +154,6 @@ function silentMessage(compartment: Described): string {
   const what = isHeld(compartment) ? `hold the whole budget of ${compartment.ceiling}` : 'keep the batch open'
   return (
     `compartment ${compartment.name}: nodes whose agents are silent ${what}: ${names}` +
-    `${failed.length === 0 ? '' : `; failing: ${formatNodeNames(failed)}`}`
+    (failed.length === 0 ? '' : `; failing: ${formatNodeNames(failed)}`)
   )
 }

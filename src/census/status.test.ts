@@ -237,11 +237,11 @@ describe('nodes that were at work and whose agents are silent', () => {
       'compartment __default__: nodes whose agents are silent keep the batch open: n1',
     ],
     ['are the last ones', nodes(down, 'complete'), { agents: silent }, 'at work and silent: n1'],
-  ])('stall a rollout if they %s', (_, all, scenario, message) => {
+  ])('silent nodes stall a rollout if they %s', (_, all, scenario, message) => {
     const status = statusOf(all, scenario)
     expect(conditionOf(status, 'Stalled')).toMatchObject({
       status: 'True',
-      reason: 'SilentNodesHoldSlots',
+      reason: 'SilentNodesKeepSlots',
       message: `${message}${wayOut}`,
     })
     expect(conditionText(status, 'Reconciling')).toBe('False Stalled')
@@ -260,7 +260,7 @@ describe('nodes that were at work and whose agents are silent', () => {
       nodes(down, 'complete'),
       { skyhook: skyhookWith({ metadata: { annotations: { [pauseKey]: 'true' } } }), agents: silent },
     ],
-  ])('do not stall a rollout while %s', (_, all, scenario) => {
+  ])('silent nodes do not stall a rollout while %s', (_, all, scenario) => {
     expect(conditionText(statusOf(all, scenario), 'Stalled')).toBe('False NotStalled')
   })
 })

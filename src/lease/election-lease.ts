@@ -37,8 +37,8 @@ export function publishedAgents(lease: Lease | undefined): number | undefined {
 }
 
 /**
- * Since when nobody has counted, although agents are elected; undefined while somebody counts, and where no agent of this
- * version has led. Only times of the Lease are compared.
+ * Since when nobody has counted, although agents are elected; undefined while somebody counts, and where no agent of
+ * this version has led. Only times of the Lease are compared.
  */
 export function uncountedSince(lease: Lease | undefined): string | undefined {
   const countedAt = lease?.metadata.annotations?.[countedAnnotation]

@@ -120,7 +120,7 @@ export function checkCensus({ election, fleet }: Pick<ClusterFacts, 'election' |
   if (isAlive && uncounted === undefined) return checkOf('census', { about: `held by ${holder}` })
   if (isAlive) {
     const notCounting = finding('census-uncounted', {
-      message: `the agents that are elected have not counted the nodes since ${uncounted}; the current one is ${holder}`,
+      message: `agents that are elected have not counted the nodes since ${uncounted}; the current one is ${holder}`,
       remedy:
         'an agent that cannot count resigns after a minute, and another one tries: look at their logs for "census". ' +
         'Each of them has to list Nodes, Skyhooks and Leases, its own Node among them',

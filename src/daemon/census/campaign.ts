@@ -1,5 +1,6 @@
 import { defaultAgentPodSelector } from '../../census/messages.ts'
 import { type Election, startElection } from '../../lease/election.ts'
+import { toWallMs } from '../../schemas/clock.ts'
 import type { FleetSeries } from '../../schemas/catalogue/fleet-metrics.ts'
 import type { Leases } from '../../lease/slot-reads.ts'
 import type { Platform } from '../platform/platform.ts'
@@ -85,7 +86,8 @@ export function createCensusCampaign(options: {
         agents: () => fleet.agents(),
         published: () => ({
           agents: countedAgents,
-          countedAtMs: supervisor.countedAtMs() === undefined ? undefined : clock.wallMs() - uncountedMs(),
+          countedAtMs:
+            supervisor.countedAtMs() === undefined ? undefined : toWallMs(clock, clock.steadyMs() - uncountedMs()),
         }),
         onAgents: (agents) => fleet.observe(agents),
         onElected(term) {

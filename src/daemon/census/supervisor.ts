@@ -41,9 +41,9 @@ const resignMs = 30 * 60_000
 /** Broken watches are back sooner, and so is the first count of a large fleet. */
 export const maxUncountedMs = 60_000
 /** An agent that never counted in its last terms waits longer in the next one: the API server may only be slow. */
-const maxPatienceMs = 16 * maxUncountedMs
+const maxCountTimeoutMs = 16 * maxUncountedMs
 
-/** Remembers exits and patience across terms: what kills a census here does so in the next term as well. */
+/** Remembers exits and timeouts across terms: what kills a census here does so in the next term as well. */
 export function createCensusSupervisor(options: CensusSupervisorOptions): CensusSupervisor {
   const { clock, settings, onLine } = options
   let deathsMs: number[] = []
@@ -51,7 +51,7 @@ export function createCensusSupervisor(options: CensusSupervisorOptions): Census
   /** By subject. One that is still ending must not add to those of the next. */
   let series = new Map<string, FleetSeries>()
   /** How long a census may run without counting. */
-  let patienceMs = maxUncountedMs
+  let countTimeoutMs = maxUncountedMs
   let countedAtMs: number | undefined
 
   async function runOnce(term: AbortSignal): Promise<string> {
@@ -70,12 +70,12 @@ export function createCensusSupervisor(options: CensusSupervisorOptions): Census
     const startedAtMs = clock.monotonicMs()
     const giveTime = (sinceMs: number): void => {
       cancelDeadline()
-      const delayMs = sinceMs + patienceMs - clock.monotonicMs()
+      const delayMs = sinceMs + countTimeoutMs - clock.monotonicMs()
       cancelDeadline = clock.startTimer(Math.max(0, delayMs), () => endTerm(startedAtMs))
     }
     const onHeartbeat = ({ uncountedMs }: Heartbeat): void => {
       if (uncountedMs === undefined || running !== census || term.aborted) return
-      if (uncountedMs === 0) patienceMs = maxUncountedMs
+      if (uncountedMs === 0) countTimeoutMs = maxUncountedMs
       countedAtMs = Math.max(startedAtMs, clock.monotonicMs() - uncountedMs)
       giveTime(countedAtMs)
     }
@@ -95,7 +95,7 @@ export function createCensusSupervisor(options: CensusSupervisorOptions): Census
   function endTerm(startedAtMs: number): void {
     const nowMs = clock.monotonicMs()
     const seconds = Math.round((nowMs - (countedAtMs ?? startedAtMs)) / 1_000)
-    if (countedAtMs === undefined) patienceMs = Math.min(maxPatienceMs, 2 * patienceMs)
+    if (countedAtMs === undefined) countTimeoutMs = Math.min(maxCountTimeoutMs, 2 * countTimeoutMs)
     options.onUnfit(resignMs, `the census has not counted for ${seconds} s`)
   }
 

@@ -1,31 +1,21 @@
 /** What a node with a policy finds out about its own compartment, and says about its batch. */
 import { ledgerName, type Scope } from '../../lease/names.ts'
 import type { Leases, ScopeListing } from '../../lease/slot-reads.ts'
+import type { Lease } from '../../lease/slot.ts'
 import type { SkyhookView } from '../../stages/model/snapshot.ts'
 import { batchReason, compartmentOf, stopReason } from '../../lease/budget/budget.ts'
 import type { Denial } from './denials.ts'
 import { readLease } from './lease-watch.ts'
-import { firstCountMs } from './slot-wait.ts'
 
-/**
- * The compartment of this node: by the ledger, where the policy alone does not say it. Undefined while that is not
- * counted either. Throws if the ledger cannot be read.
- */
-export async function findCompartment(
-  leases: Leases,
-  view: SkyhookView,
-  signal: AbortSignal,
-): Promise<string | undefined> {
+/** `ledger`: where the policy alone does not say the compartment. */
+type Found = { readonly compartment: string | undefined; readonly ledger?: Lease | undefined }
+
+/** The compartment of this node; undefined while it takes a count that is missing. Throws if the ledger cannot be read. */
+export async function findCompartment(leases: Leases, view: SkyhookView, signal: AbortSignal): Promise<Found> {
   const compartment = compartmentOf(view, [])
-  if (compartment !== undefined) return compartment
+  if (compartment !== undefined) return { compartment }
   const ledger = await readLease(leases, ledgerName(view.metadata), signal)
-  return ledger && compartmentOf(view, [ledger])
-}
-
-/** Asked for again when the census may have counted. */
-export const uncountedDenial: Denial = {
-  message: 'budget unknown: the census has not counted the compartments yet',
-  retryInMs: firstCountMs,
+  return { compartment: ledger && compartmentOf(view, [ledger]), ledger }
 }
 
 /** What changes in a denial where the node waits for the next batch, or for the end of a stop: joining nodes as well. */

@@ -29,6 +29,8 @@ export type SlotLine = {
   requestBegins(view: SkyhookView): void
   /** The index to ask for, where the release of one was seen. */
   preferredIndex(view: SkyhookView): number | undefined
+  /** Instead of a request, where only a count says which slots are this node's. `ledger`: what was counted so far. */
+  awaitCompartment(view: SkyhookView, ledger: Lease | undefined): Pause
   /** After a request that was not granted. */
   afterDenial(view: SkyhookView, answer: Denied): Pause
   /** The same for the budget of nodes that join: few wait for it, and the line is not theirs. */
@@ -131,6 +133,11 @@ export function createSlotLine(
     requestBegins: ({ metadata }) => waits.get(metadata.uid)?.wait.requestBegins(),
 
     preferredIndex: ({ metadata }) => waits.get(metadata.uid)?.wait.preferredIndex(),
+
+    awaitCompartment: (view, ledger) => ({
+      message: 'budget unknown: the census has not counted the compartments yet',
+      retryInMs: waitOf(view).awaitCompartment(ledger),
+    }),
 
     afterDenial(view, answer) {
       const wait = waitOf(view)

@@ -12,7 +12,7 @@ import type { OwnSlot, SkyhookView, SlotDenial, SpecVersions } from '../../stage
 import { versionsOf } from '../../stages/skyhook/slot.ts'
 import type { Log } from '../telemetry/log.ts'
 import { hasBootstrapBudget } from '../../lease/budget/budget.ts'
-import { batchDenial, findCompartment, uncountedDenial } from './compartment.ts'
+import { batchDenial, findCompartment } from './compartment.ts'
 import {
   changeSince,
   isAdmissionCurrent,
@@ -181,8 +181,8 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
       const pause = isBootstrap ? undefined : await line.beforeRequest(seen, phase !== 'preparing')
       if (pause !== undefined) return deny(seen, pause)
       const view = await withNodeCount(leases.transport, seen, { isJoining: isBootstrap, signal })
-      const compartment = await findCompartment(leases, view, signal)
-      if (compartment === undefined) return deny(view, uncountedDenial)
+      const { compartment, ledger } = await findCompartment(leases, view, signal)
+      if (compartment === undefined) return deny(view, line.awaitCompartment(view, ledger))
       const slotRequest = {
         ...request(view, phase, { compartment, isBootstrap }),
         preferredIndex: line.preferredIndex(view),
@@ -204,7 +204,8 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
 
     async createRecovery(view, phase, scope) {
       // one that is in no compartment counts in all of them
-      const slotRequest = request(view, phase, { compartment: (await findCompartment(leases, view, signal)) ?? '' })
+      const { compartment = '' } = await findCompartment(leases, view, signal)
+      const slotRequest = request(view, phase, { compartment })
       const creation = scope === 'control-plane' ? { ...slotRequest, ...controlPlaneAsking } : slotRequest
       const putOff = (message: string): void =>
         deny(view, { message, retryInMs: recoveryPace.pauseMs(creation.scope.hash), waitsFor: 'recovery' })

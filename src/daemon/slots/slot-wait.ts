@@ -37,6 +37,8 @@ export type SlotWait = {
   takeHeld(): number | undefined
   /** Instead of a first request: follows the ledger until it counts for this spec. Returns when to go on, in ms. */
   awaitCount(): number
+  /** Only a count says in which compartment the node is: follows the ledger. Returns when to look again, in ms. */
+  awaitCompartment(ledger: Lease | undefined): number
   /** The ledger that was awaited, once; undefined where none was, or it says nothing about the budget. */
   takeCount(): Lease | undefined
   /** Begins with what the ledger says instead of a request, for nodes whose turn is far. */
@@ -66,7 +68,7 @@ const staleLedgerMs = 300_000
 /** A sleeping node asks again when its ledger says so; this is for the case that it never does. */
 export const sleepingRetryMs = 1_800_000
 /** A census writes the first count of a Skyhook sooner. */
-export const firstCountMs = 2_000
+const firstCountMs = 2_000
 /** A watch shows a slot that is held sooner. */
 const shownWithinMs = 500
 /** Nothing is asked while the budget is 0 or unknown, except in case its change was not seen. */
@@ -363,6 +365,13 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
       followed.followLedger(unseen)
       schedule(firstCountMs * (1 + random.number()), options.onCountMissing)
       return knowledge.needsLedger() ? nextLookMs() : firstCountMs * (0.5 + random.number() / 2)
+    },
+
+    awaitCompartment(ledger) {
+      knowledge.learn(ledger === undefined ? [] : [ledger])
+      followed.followLedger(unseen)
+      schedule(firstCountMs * (1 + random.number()), options.onCountMissing)
+      return nextLookMs()
     },
 
     takeCount() {

@@ -93,10 +93,10 @@ export const skyhookConditions = {
           'until the annotation `skyhook.nvidia.com/reset-batches` gets another text.',
       ],
       FailedNodesHoldBudget: ['True', 'Failing nodes keep their slots, and no slot is left for the nodes that wait.'],
-      SilentNodesHoldSlots: [
+      SilentNodesKeepSlots: [
         'True',
-        'Nodes that were at work have had no Ready agent for ten minutes, and nothing continues beside them: they hold ' +
-          'the whole budget or the open batch, or are the last ones. Bring them back, or delete their Nodes.',
+        'Nodes that were at work have had no Ready agent for ten minutes, and nothing continues beside them: they ' +
+          'hold the whole budget or the open batch, or are the last ones. Bring them back, or delete their Nodes.',
       ],
       DeploymentPolicyNotFound: ['True', 'The DeploymentPolicy that the spec names does not exist.'],
       DeploymentPolicyUnknown: [

@@ -109,7 +109,7 @@ export const skyhookEvents = {
     meaning: 'Failing nodes keep their slots, and no slot is left for the nodes that wait.',
     remedy: 'Look at the [reasons](reasons.md) of the named nodes.',
   },
-  SilentNodesHoldSlots: {
+  SilentNodesKeepSlots: {
     type: 'Warning',
     meaning:
       'Nodes that were at work have had no Ready agent for ten minutes. They keep their slots, and nothing continues.',

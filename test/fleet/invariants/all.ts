@@ -1,4 +1,5 @@
 /** The rules of a fleet, all of which every run is judged by. */
+import { backsOff } from './backs-off.ts'
 import { budget } from '../../promises/budget.ts'
 import { inFleet } from '../../promises/simulated-fleet.ts'
 import { batches } from './batches.ts'
@@ -42,6 +43,7 @@ export const invariants: readonly Invariant[] = [
   progress,
   slotsOwned,
   requestRate,
+  backsOff,
   counted,
   ledgerFresh,
   completes,

@@ -34,17 +34,18 @@ export const censusFaults = {
     draw: (chance) => ({ hangsAgain: chance.isHit(0.5) }),
     start: ({ host, detail }) => host.hangCensus(detail['hangsAgain'] === true),
   },
-  /** Its way to the API server carries small answers, and no large ones. */
+  /** Its way to the API server carries small answers, and no large ones; `isEverywhere`: that of all. */
   'census-lists-silent': {
     victim: censusLeader,
     lastsMs: lastingMs,
-    start({ world, host }) {
+    start({ world, host, detail }) {
       const { faults } = world.server
-      const client = `census:${host.name}`
+      const isOf = (client: string): boolean =>
+        detail['isEverywhere'] === true ? client.startsWith('census:') : client === `census:${host.name}`
       const rule: FaultRule = {
         name: 'lists-silent',
         fault: { kind: 'silent' },
-        matches: (request) => request.client === client && request.verb === 'list',
+        matches: (request) => request.verb === 'list' && isOf(request.client),
       }
       faults.rules.push(rule)
       host.killCensus() // the next one has to list
@@ -87,13 +88,13 @@ export function planCensusFault(
 ): readonly PlannedAction[] {
   if (!chance.isHit(0.04)) return []
   const kind = chance.pick(['census-hung', 'census-hung', 'census-lists-silent', 'census-node-deleted'] as const)
-  const { lastsMs = lastingMs, draw }: ActionKind = censusFaults[kind]
+  const { draw }: ActionKind = censusFaults[kind]
   const fault = {
     id: firstId,
     kind,
     node,
     atMs: chance.isHit(0.5) ? chance.integer(skyhooksAtMs - 3_000, skyhooksAtMs) : chance.integer(...rolloutMs),
-    forMs: chance.integer(...lastsMs),
+    forMs: chance.integer(...lastingMs),
     ...(draw !== undefined && { detail: draw(chance) }),
   }
   const edit = {
