@@ -201,6 +201,11 @@ export const mutants: readonly Mutant[] = [
   evictions('a forced eviction needs no permission', 'if (isForced && mayDelete)', 'if (isForced)'),
   evictions('every eviction deletes', 'if (isForced && mayDelete)', 'if (mayDelete)'),
   evictions('each refusal starts over', "previous?.state === 'blocked' ? previous.sinceMs : nowMs", 'nowMs'),
+  evictions(
+    'what came back counts as there before',
+    'if (evictedOwners.get(key)?.uids.has(pod.metadata.uid)) return',
+    '',
+  ),
   evictions('another pod of the name is deleted', ', preconditions: { uid } }', ' }'),
   skyhooks(
     'a half-read list counts as known',

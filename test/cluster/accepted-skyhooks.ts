@@ -78,7 +78,14 @@ export const acceptedSkyhooks: readonly [what: string, spec: Record<string, unkn
   [
     'with every field of skyhookd',
     {
-      drain: { cordon: 'late', yieldAfterSeconds: 0, timeoutSeconds: 60, onTimeout: 'delete', singleNode: 'skip' },
+      drain: {
+        cordon: 'late',
+        yieldAfterSeconds: 0,
+        timeoutSeconds: 60,
+        onTimeout: 'delete',
+        singleNode: 'skip',
+        tolerating: 'wait',
+      },
       pace: { minReadySeconds: 5, pauseSeconds: 60 },
       bootstrap: { count: 0 },
       interruptionBudget: { percent: 10, maxCount: 5 },

@@ -76,6 +76,7 @@ export function createEvictor(options: {
   const evictions = new Map<string, Requested | Blocked>()
   const evictedOwners = new Map<string, EvictedOwner>()
   let presentUids: ReadonlySet<string> = new Set()
+  const now = (): number => clock.steadyMs()
 
   /** What was there when the first one of them left is not what came back. */
   function recordRequested(pod: Pod): void {
@@ -84,14 +85,14 @@ export function createEvictor(options: {
     const key = ownerKeyOf(pod)
     if (evictedOwners.get(key)?.uids.has(pod.metadata.uid)) return
     evictedOwners.delete(key) // the oldest come first
-    evictedOwners.set(key, { atMs: clock.steadyMs(), uids: new Set([...presentUids, pod.metadata.uid]) })
+    evictedOwners.set(key, { atMs: now(), uids: new Set([...presentUids, pod.metadata.uid]) })
     for (const oldest of evictedOwners.keys()) if (evictedOwners.size > maxOwners) evictedOwners.delete(oldest)
   }
 
   const countBlocked = (): number => [...evictions.values()].filter(({ state }) => state === 'blocked').length
 
   function recordBlocked(uid: string, message: string, retryAfterMs: (refusedForMs: number) => number): void {
-    const nowMs = clock.steadyMs()
+    const nowMs = now()
     const previous = evictions.get(uid)
     const sinceMs = previous?.state === 'blocked' ? previous.sinceMs : nowMs
     const isAlike = previous?.state === 'blocked' && withoutCounters(previous.message) === withoutCounters(message)

@@ -397,6 +397,18 @@ describe('a node of the control plane', () => {
     expect([node.executedInterrupts, node.status(), node.slots]).toEqual([['reboot'], 'complete', []])
   })
 
+  test('a node that is no longer one of the control plane renews its second slot until it is back in service', () => {
+    const node = nodeAtWork({ [label]: '' })
+    node.node = { ...node.node, metadata: { ...node.node.metadata, labels: {} } }
+    const heldAtMs = (): number | undefined => node.slots.find(({ scope }) => scope === 'control-plane')?.renewedAtMs
+    const before = heldAtMs() ?? Infinity
+    node.settleFor(600_000)
+    expect((heldAtMs() ?? 0) - before).toBeGreaterThan(300_000)
+    node.finishHanging('a')
+    node.settleFor(20_000)
+    expect([node.status(), node.slots]).toEqual(['complete', []])
+  })
+
   test('a node that becomes one of the control plane while it is out of service takes a recovery slot', () => {
     const node = nodeAtWork()
     node.isControlPlaneFree = false

@@ -29,15 +29,19 @@ export type ControlPlaneNeed =
   | 'nothing'
   /** The node is in service, and the next thing is its cordon: it waits for the slot. */
   | 'before-cordon'
-  /** Whether pods are in the way of the cordon is not known yet: a slot that the node has is kept, and none is asked for. */
-  | 'while-unknown'
+  /**
+   * Whether pods are in the way of the cordon is not known yet, or the node lost the label while it is out of service:
+   * a slot that the node has is kept, and none is asked for.
+   */
+  | 'while-held'
   /** The node is out of service already: its capacity is gone whether it counts or not. */
   | 'out-of-service'
 
 export function controlPlaneNeed({ snapshot, view, record }: PlanBuilder, drain: DrainStatus): ControlPlaneNeed {
-  if (!isControlPlaneNode(snapshot.node)) return 'nothing'
-  if (hasCordon(snapshot, view.metadata.name) || record.interrupt) return 'out-of-service'
-  if (drain.drain === 'blocked') return drain.reason === undefined ? 'while-unknown' : 'nothing'
+  const isOut = hasCordon(snapshot, view.metadata.name) || record.interrupt !== undefined
+  if (!isControlPlaneNode(snapshot.node)) return isOut ? 'while-held' : 'nothing'
+  if (isOut) return 'out-of-service'
+  if (drain.drain === 'blocked') return drain.reason === undefined ? 'while-held' : 'nothing'
   return drain.drain === 'waiting' || drain.drain === 'draining' ? 'before-cordon' : 'nothing'
 }
 

@@ -112,11 +112,7 @@ export const slotBugs: readonly FleetMutant[] = [
     bug: 'a slot counts as owned while its DELETE is under way, and goes back while the pods in the way are unknown',
     changes: [
       change('stages/skyhook/slot.ts', "ownership === 'owned' || ownership === 'confirmed'", "ownership !== 'seen'"),
-      change(
-        'stages/skyhook/control-plane.ts',
-        "drain.reason === undefined ? 'while-unknown' : 'nothing'",
-        "'nothing'",
-      ),
+      change('stages/skyhook/control-plane.ts', "drain.reason === undefined ? 'while-held' : 'nothing'", "'nothing'"),
     ],
     mayShow: all(hasControlPlanes(2), ({ skyhooks }) => skyhooks.some(({ spec }) => spec.drain?.cordon === 'late')),
   },

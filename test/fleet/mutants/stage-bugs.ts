@@ -82,11 +82,30 @@ export const stageBugs: readonly FleetMutant[] = [
     name: 'protected-pods-interrupted',
     rule: 'evictions',
     bug: 'protected pods do not hold the interrupt up',
-    changes: [
-      change('stages/drain/drain.ts', 'if (groups.protected.length > 0)', 'if (groups.protected.length < 0)'),
-      change('stages/drain/drain.ts', 'return groups.protected[0] ?? (isAlone', 'return (isAlone'),
-    ],
+    changes: [change('stages/drain/pods.ts', "? 'protected'", '? undefined')],
     mayShow: ({ nodes }) => nodes.some(({ pods }) => pods.some(({ isProtected }) => isProtected)),
+  },
+  {
+    name: 'tolerating-pods-left',
+    rule: 'ended-pods',
+    bug: 'a pod that tolerates everything is neither evicted nor waited for',
+    changes: [
+      change('stages/drain/pods.ts', 'if (namesCordon(pod) && !runsToCompletion(pod)) return', 'if (pod.spec) return'),
+    ],
+    mayShow: ({ nodes }) => nodes.some(({ pods }) => pods.some(({ toleratesAll = false }) => toleratesAll)),
+  },
+  {
+    name: 'nodes-counted-once',
+    rule: 'ended-pods',
+    bug: 'the nodes of a cluster that has grown are not counted again before the next drain',
+    changes: [
+      change(
+        'daemon/executors/count-nodes.ts',
+        'const atMs = clock.steadyMs()',
+        'if (current) return (current = { ...current, atMs: clock.steadyMs() })\n      const atMs = clock.steadyMs()',
+      ),
+    ],
+    mayShow: ({ skyhooks }) => skyhooks.some(({ spec }) => spec.drain?.singleNode === 'skip'),
   },
   {
     name: 'interrupt-beside-a-step',
