@@ -196,6 +196,19 @@ export function newLease(
   }
 }
 
+/** A Lease that has the labels which make it a slot, whatever a person has done to them. */
+export const withSlotLabels = (lease: Lease, labels: Readonly<Record<string, string>>): Lease =>
+  hasSlotLabels(lease, labels)
+    ? lease
+    : { ...lease, metadata: { ...lease.metadata, labels: { ...lease.metadata.labels, ...labels } } }
+
+export const hasSlotLabels = ({ metadata }: Lease, labels: Readonly<Record<string, string>>): boolean =>
+  Object.entries(labels).every(([key, value]) => metadata.labels?.[key] === value)
+
+/** Those that make it a slot; others are of no concern. */
+export const slotLabelsOf = ({ metadata: { labels = {} } }: Lease): Readonly<Record<string, string>> =>
+  Object.fromEntries(Object.values(labelKeys).flatMap((key) => (labels[key] === undefined ? [] : [[key, labels[key]]])))
+
 /** The same slot with its progress. Keeps uid and resourceVersion: a PUT without uid would recreate a deleted slot. */
 export function renewedLease(slot: Slot, node: NodeIdentity, progress: SlotProgress, nowMs: number): Lease {
   const { metadata, spec } = slot.lease

@@ -345,6 +345,16 @@ describe('renew', () => {
     expect(lease(slot)).toMatchObject({ metadata: { labels: slotLabels(scope, 'slot', 'node-1') } })
   })
 
+  test.each(Object.values(labelKeys))('a renewal puts back the label %s that a person has taken off', async (key) => {
+    const slot = await acquireHeld(1, 1)
+    const existing = lease(slot) as SimObject
+    const { [key]: _, ...labels } = existing.metadata.labels as Record<string, string>
+    api.put(leasesPath, { ...existing, metadata: { ...existing.metadata, labels } })
+    expect(await renew(leases, slot, node(1), working)).toMatchObject({ outcome: 'held', slot: { uid: slot.uid } })
+    expect(lease(slot)).toMatchObject({ metadata: { labels: slotLabels(scope, 'slot', 'node-1') } })
+    expect((await listScope(leases, scope)).slots).toHaveLength(1)
+  })
+
   test('a renewal succeeds after a PUT whose answer was lost', async () => {
     const slot = await acquireHeld(1, 1)
     api.fault(({ method }) => method === 'PUT', { kind: 'lose-answer' })
