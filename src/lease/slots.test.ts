@@ -9,6 +9,7 @@ import {
   ledgerLabels,
   ledgerName,
   nodeSlotName,
+  type Scope,
   skyhookScope,
   slotKinds,
   slotLabels,
@@ -197,6 +198,20 @@ describe('acquire', () => {
     expect(await asCpu(['gpu'], 1)).toMatchObject({ outcome: 'waiting', listing: { slots: [{ holder: 'node-2' }] } })
     expect(await acquire(leases, request(3, 2))).toMatchObject({ outcome: 'waiting' }) // the policy is gone
     expect(await asCpu(['gpu', 'an odd name'], 1)).toMatchObject({ outcome: 'held', slot: { index: 0 } })
+  })
+
+  test('a slot counts also in the compartment that its node is in by now', async () => {
+    const [zoneA, zoneB] = ['a', 'b'].map((name) => skyhookScope(demo, name, ['a', 'b', 'c'])) as [Scope, Scope]
+    const got = await acquire(leases, { ...request(1, 1), scope: zoneA })
+    if (got.outcome !== 'held') expect.unreachable(got.outcome)
+    const inB = { ...request(2, 1), scope: zoneB }
+    await renew(leases, got.slot, node(1), { ...working, currentCompartment: 'b' })
+    expect(await acquire(leases, inB)).toMatchObject({ outcome: 'waiting' })
+    expect(await acquire(leases, { ...request(3, 1), scope: zoneA })).toMatchObject({ outcome: 'waiting' })
+    const inC = { ...request(4, 1), scope: skyhookScope(demo, 'c', ['a', 'b', 'c']) }
+    expect(await acquire(leases, inC)).toMatchObject({ outcome: 'held' })
+    await release(leases, got.slot, node(1))
+    expect(await acquire(leases, inB)).toMatchObject({ outcome: 'held' })
   })
 
   test('a node counts once above the indices, whatever scopes its slots name', async () => {

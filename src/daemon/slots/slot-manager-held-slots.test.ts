@@ -40,7 +40,7 @@ test.each([labelKeys.name, labelKeys.node])(
     await first.acquire(putSkyhook(), 'cordoning', false)
     const name = heldBy(first).lease
     const before = api.get(leasesPath, name)
-    const { [key]: _, ...labels } = before?.metadata.labels as Record<string, string>
+    const { [key]: _, ...labels } = (before?.metadata.labels ?? {}) as Record<string, string>
     api.put(leasesPath, { ...before, metadata: { ...before?.metadata, name, labels } })
     await api.eventually(() => expect(heldBy(first)).toMatchObject({ ownership: 'seen', renewedAtMs: 0 }))
     await first.renew(heldBy(first), 'cordoning')
