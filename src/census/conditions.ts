@@ -1,5 +1,5 @@
 /** The conditions of a Skyhook: three in the kstatus convention, those of the operator, and ours. */
-import { disableKey, nodeStateKey, pauseKey } from '../schemas/annotations.ts'
+import { disableKey, ignoreLabel, nodeStateKey, pauseKey } from '../schemas/annotations.ts'
 import { apiGroup } from '../schemas/api.ts'
 import type { SkyhookConditionReason } from '../schemas/catalogue/conditions.ts'
 import { plainExcerpt } from '../schemas/plain-text.ts'
@@ -154,12 +154,17 @@ const readyReason = {
   disabled: 'Disabled',
 } as const satisfies Record<NodeStatus, SkyhookConditionReason<'Ready'>>
 
+const obstacles = {
+  pause: `annotation ${pauseKey}`,
+  disable: `annotation ${disableKey}`,
+  ignore: `label ${ignoreLabel} of the nodes`,
+} as const
+
 function stalledOf(input: ConditionsInput): Pick<ConditionContent<'Stalled'>, 'reason' | 'message'> | undefined {
   const { skyhook, counts, finalizer, mayFailuresBeOld } = input
   if (isDeleting(skyhook) && finalizer.action === 'wait' && finalizer.blockedBy !== undefined) {
-    const annotation = finalizer.blockedBy === 'pause' ? pauseKey : disableKey
     const nodes = formatNodeNames(finalizer.nodes)
-    const message = `remove the annotation ${annotation}; packages must be uninstalled from ${nodes}`
+    const message = `remove the ${obstacles[finalizer.blockedBy]}; packages must be uninstalled from ${nodes}`
     return { reason: 'DeletionBlocked', message }
   }
   if (counts.specProblem !== undefined) return { reason: 'InvalidSpec', message: counts.specProblem }

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { disableKey, pauseKey } from '../schemas/annotations.ts'
+import { disableKey, ignoreLabel, pauseKey } from '../schemas/annotations.ts'
 import type { PackageSpec, Skyhook } from '../schemas/skyhook.ts'
 import { finalizerName } from '../schemas/finalizer.ts'
 import { finalizersAfter, type HolderLook, lookedAt, planFinalizer, type FinalizerPlan } from './finalizer.ts'
@@ -54,6 +54,7 @@ const deleting = (spec: Skyhook['spec'] = enabled, metadata: object = {}): Skyho
     },
   })
 const installed = (name: string, more: object = {}): CensusNode => nodeReporting(name, { of: enabled, ...more })
+const ignoring = { [ignoreLabel]: 'true' }
 const clean = (name: string): CensusNode => nodeReporting(name, { of: enabled, entries: [] })
 
 describe('a live Skyhook', () => {
@@ -163,6 +164,20 @@ describe('a Skyhook being deleted', () => {
     ],
     ['says that a pause holds it', paused, [installed('a')], {}, waits(['a'], { blockedBy: 'pause' })],
     ['says that it is disabled', disabled, [installed('a')], {}, waits(['a'], { blockedBy: 'disable' })],
+    [
+      'says that an ignored node holds it',
+      deleting(),
+      [installed('a', { labels: ignoring }), installed('b', { labels: ignoring })],
+      {},
+      waits(['a', 'b'], { blockedBy: 'ignore' }),
+    ],
+    [
+      'is not held by an ignored node while others uninstall',
+      deleting(),
+      [installed('a', { labels: ignoring }), installed('b')],
+      {},
+      waits(['a', 'b']),
+    ],
     [
       'is released when only dead nodes are left',
       paused,

@@ -39,7 +39,7 @@ export type FinalizerPlan =
       readonly action: 'wait'
       readonly nodes: readonly string[]
       readonly skipped: readonly string[]
-      readonly blockedBy?: 'pause' | 'disable'
+      readonly blockedBy?: 'pause' | 'disable' | 'ignore'
       readonly recheckAtMs: number
       /** When to list the slots; Infinity: that would say nothing new. */
       readonly looksAtMs: number
@@ -85,8 +85,7 @@ export function planFinalizer(input: DeletionInput): FinalizerPlan {
   })
   if (live.length === 0 && holders.length === 0 && settledAtMs <= nowMs) return { action: 'remove', skipped }
   const nodes = [...live, ...holders.filter((name) => !live.includes(name))]
-  const blockedBy =
-    live.length === 0 ? undefined : counts.isPaused ? 'pause' : counts.isDisabled ? 'disable' : undefined
+  const blockedBy = live.length === 0 ? undefined : blockerOf(counts, live)
   return {
     action: 'wait',
     nodes,
@@ -95,6 +94,14 @@ export function planFinalizer(input: DeletionInput): FinalizerPlan {
     recheckAtMs: settledAtMs > nowMs ? settledAtMs : Infinity,
     looksAtMs,
   }
+}
+
+/** What only a person takes away. */
+function blockerOf(counts: Counts, live: readonly string[]): 'pause' | 'disable' | 'ignore' | undefined {
+  if (counts.isPaused) return 'pause'
+  if (counts.isDisabled) return 'disable'
+  const ignored = new Set(counts.nodes.filter(({ isIgnored }) => isIgnored).map(({ name }) => name))
+  return live.every((name) => ignored.has(name)) ? 'ignore' : undefined
 }
 
 /** Nodes that work under a slot from before the deletion, when to look for them, and when what they wrote is seen. */

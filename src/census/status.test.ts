@@ -439,6 +439,15 @@ describe('Ready, Reconciling and Stalled', () => {
       { skyhook: deleting, finalizer: waitsFor(['n1'], { blockedBy: 'pause' }) },
       ['False Deleting', 'False Stalled', 'True DeletionBlocked'],
     ],
+    [
+      'being deleted while the nodes that are left are ignored',
+      nodes('complete'),
+      {
+        skyhook: skyhookWith({ metadata: { deletionTimestamp: 'x' } }),
+        finalizer: waitsFor(['n1'], { blockedBy: 'ignore' }),
+      },
+      ['False Deleting', 'False Stalled', 'True DeletionBlocked'],
+    ],
   ])('Ready, Reconciling and Stalled agree when the Skyhook is %s', (_, all, scenario, expected) => {
     const status = statusOf(all, scenario)
     expect(['Ready', 'Reconciling', 'Stalled'].map((type) => conditionText(status, type))).toEqual(expected)

@@ -23,9 +23,9 @@ export type EvictionOutcome =
 
 /**
  * Asks once. The uid is compared by a GET first, and is a precondition of the eviction: the pod may be replaced in
- * between. The GET comes first because that refusal still charges the budget, for two minutes. Throws for everything that is not about disruption budgets or
- * admission. `isDryRun`: the server answers as it would and evicts nobody; no budget is charged, so each pod is judged
- * alone.
+ * between. The GET comes first because that refusal still charges the budget, for two minutes. Throws for everything
+ * that is not about disruption budgets or admission. `isDryRun`: the server answers as it would and evicts nobody; no
+ * budget is charged, so each pod is judged alone.
  */
 export async function evict(
   transport: KubeTransport,

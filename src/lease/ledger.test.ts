@@ -1,7 +1,8 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { leasesPath, type Sample, sampleServer } from '../../test/fleet/api-server/sample-server.ts'
+import type { SimObject } from '../../test/fleet/api-server/versions.ts'
 import { countedScope, queueIn, agentsIn, ledgerAnnotation, readLedger, writeLedger, type Ledger } from './ledger.ts'
-import { ledgerName, skyhookScope } from './names.ts'
+import { ledgerLabels, ledgerName, skyhookScope } from './names.ts'
 import { effectiveLimit } from './rule.ts'
 import { listScope, type Leases } from './slot-reads.ts'
 import type { Lease } from './slot.ts'
@@ -157,6 +158,16 @@ describe('writeLedger', () => {
     api.remove(leasesPath, ledgerName(demo))
     expect(await writeLedger(leases, { skyhook: demo, found }, ledger)).toEqual({ outcome: 'conflict' })
     expect(api.get(leasesPath, ledgerName(demo))).toBeUndefined()
+  })
+
+  test('a ledger that has lost its labels has them again after the next write, and is counted from there', async () => {
+    await written(undefined)
+    const before = api.get(leasesPath, ledgerName(demo)) as SimObject
+    api.put(leasesPath, { ...before, metadata: { ...before.metadata, labels: {} } })
+    expect(await writeLedger(leases, { skyhook: demo, found: undefined }, ledger)).toEqual({ outcome: 'conflict' })
+    const { metadata } = api.get(leasesPath, ledgerName(demo)) as SimObject
+    expect([metadata.labels, metadata.annotations]).toEqual([ledgerLabels(demo), before.metadata.annotations])
+    expect((await listScope(leases, skyhookScope(demo))).ledgers).toHaveLength(1)
   })
 
   test('a write throws a refusal', async () => {

@@ -4,8 +4,10 @@
  * has no number and nodes wait.
  */
 import { isAlreadyExists, isConflict, isNotFound } from '../kube/errors.ts'
+import { getIfExists } from '../kube/get.ts'
 import { apiGroup, leaseTypeMeta, skyhookTypeMeta } from '../schemas/api.ts'
 import type { BatchState } from '../schemas/batch-state.ts'
+import { isEqual } from '../schemas/equal.ts'
 import { isObject, parseJson } from '../schemas/json.ts'
 import type { ObjectMeta } from '../schemas/kubernetes.ts'
 import { ownValue } from '../schemas/own-value.ts'
@@ -186,8 +188,23 @@ export async function writeLedger(
     const lease = await leases.transport.json<Lease>(found === undefined ? 'POST' : 'PUT', path, { body, signal })
     return { outcome: 'written', lease }
   } catch (error) {
+    if (isAlreadyExists(error)) await showLedger(leases, skyhook, signal)
     if (isConflict(error) || isAlreadyExists(error) || isNotFound(error)) return { outcome: 'conflict' }
     throw error
+  }
+}
+
+/** One whose labels a person has taken off is found by nobody, and keeps its name: it gets them back, as it is. */
+async function showLedger(leases: Leases, skyhook: SkyhookIdentity, signal: AbortSignal | undefined): Promise<void> {
+  const path = `${leasesPathOf(leases)}/${ledgerName(skyhook)}`
+  const found = await getIfExists<Lease>(leases.transport, path, { signal })
+  const labels = { ...found?.metadata.labels, ...ledgerLabels(skyhook) }
+  if (found === undefined || isEqual(found.metadata.labels, labels)) return
+  const body = { ...found, metadata: { ...found.metadata, labels } }
+  try {
+    await leases.transport.json('PUT', path, { body, signal })
+  } catch (error) {
+    if (!isConflict(error) && !isNotFound(error)) throw error
   }
 }
 

@@ -4,7 +4,16 @@ import { listAll, type ListResult } from '../kube/list.ts'
 import type { KubeTransport } from '../kube/transport.ts'
 import type { Clock } from '../schemas/clock.ts'
 import { controlPlaneScope, labelKeys, scopeSelector, selectorWithControlPlane, type Scope } from './names.ts'
-import { countsTowards, isHeldBy, isLedger, readSlot, type Lease, type NodeIdentity, type Slot } from './slot.ts'
+import {
+  countsTowards,
+  isHeldBy,
+  isLedger,
+  readSlot,
+  withSlotLabels,
+  type Lease,
+  type NodeIdentity,
+  type Slot,
+} from './slot.ts'
 
 /** The Leases of the agent's namespace. */
 export type Leases = { readonly transport: KubeTransport; readonly namespace: string; readonly clock: Clock }
@@ -48,10 +57,13 @@ export type SlotObservation =
   | { readonly is: 'foreign'; readonly reason: string }
   | { readonly is: 'unknown'; readonly error: unknown }
 
-/** Who has the name now? With a uid given, only that very Lease is ours. */
+/**
+ * Who has the name now? With a uid given, only that very Lease is ours. `labels`: what it had as a slot, and gets back
+ * with the next write.
+ */
 export async function observeSlot(
   leases: Leases,
-  target: { readonly name: string; readonly uid?: string },
+  target: { readonly name: string; readonly uid?: string; readonly labels?: Readonly<Record<string, string>> },
   node: NodeIdentity,
   signal: AbortSignal | undefined,
 ): Promise<SlotObservation> {
@@ -62,7 +74,8 @@ export async function observeSlot(
     signal?.throwIfAborted()
     return isNotFound(error) ? { is: 'gone', reason: `Lease ${target.name} was deleted` } : { is: 'unknown', error }
   }
-  const slot = readSlot(lease)
+  const isSame = target.uid === lease.metadata.uid
+  const slot = readSlot(isSame && target.labels ? withSlotLabels(lease, target.labels) : lease)
   if (slot === undefined || (target.uid !== undefined && slot.uid !== target.uid) || slot.holder !== node.name)
     return { is: 'foreign', reason: `Lease ${target.name} is held by ${lease.spec?.holderIdentity ?? 'nobody'} now` }
   if (isHeldBy(slot, node)) return { is: 'ours', slot }

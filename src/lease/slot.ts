@@ -25,6 +25,8 @@ export type SlotProgress = {
   readonly generation: number
   /** Of the ledger that admitted it; absent without batches. */
   readonly epoch?: number | undefined
+  /** Of its node, by the policy as it is now; absent without a policy, or where a count would decide it. */
+  readonly currentCompartment?: string | undefined
   /** `name:version` of what is being worked on, for people. */
   readonly packages: readonly string[]
 }
@@ -53,6 +55,8 @@ export type Slot = {
   readonly compartment: string
   /** Name of the compartment, which may be no label value. */
   readonly compartmentName: string
+  /** The compartment that its node was in at the last renewal, where that is or was another one. */
+  readonly currentCompartment?: string | undefined
   /** Infinity for slots without an index. */
   readonly index: number
   /** Name of the node. */
@@ -75,6 +79,7 @@ const keys = {
   generation: `${apiGroup}/generation`,
   epoch: `${apiGroup}/epoch`,
   compartment: `${apiGroup}/compartment`,
+  currentCompartment: `${apiGroup}/current-compartment`,
   bootId: `${apiGroup}/boot-id`,
   nodeUid: `${apiGroup}/node-uid`,
   packages: `${apiGroup}/packages`,
@@ -101,6 +106,9 @@ export function readSlot(lease: Lease): Slot | undefined {
     scope: labels[labelKeys.scope] ?? '',
     compartment: labels[labelKeys.compartment] ?? '',
     compartmentName: annotations[keys.compartment] ?? labels[labelKeys.compartment] ?? '',
+    ...(annotations[keys.currentCompartment] !== undefined && {
+      currentCompartment: annotations[keys.currentCompartment],
+    }),
     index: indexed?.kind === kind ? indexed.index : Infinity,
     holder: spec?.holderIdentity ?? '',
     nodeUid: annotations[keys.nodeUid] ?? metadata.ownerReferences?.[0]?.uid ?? '',
@@ -151,12 +159,13 @@ export function heldIndices(slots: readonly Slot[], scope: Scope): number[] {
 
 /**
  * Whether the slot takes capacity from the scope. Slots of a compartment that the policy no longer has take it from
- * every other one: nobody knows any more which of them their nodes are in.
+ * every other one: nobody knows any more which of them their nodes are in. A slot whose node is in another compartment
+ * by now counts in both.
  */
 export function countsTowards(slot: Slot, scope: Scope): boolean {
   if (slot.scope === scope.hash) return true
   if (scope.kind === 'control-plane' || slot.scope === controlPlaneScope.hash) return false
-  if (scope.siblings.includes(slot.compartment)) return false
+  if (scope.siblings.includes(slot.compartment) && slot.currentCompartment !== scope.compartment) return false
   return (slot.kind === 'bootstrap') === (scope.kind === 'bootstrap')
 }
 
@@ -196,6 +205,19 @@ export function newLease(
   }
 }
 
+/** A Lease that has the labels which make it a slot, whatever a person has done to them. */
+export const withSlotLabels = (lease: Lease, labels: Readonly<Record<string, string>>): Lease =>
+  hasSlotLabels(lease, labels)
+    ? lease
+    : { ...lease, metadata: { ...lease.metadata, labels: { ...lease.metadata.labels, ...labels } } }
+
+export const hasSlotLabels = ({ metadata }: Lease, labels: Readonly<Record<string, string>>): boolean =>
+  Object.entries(labels).every(([key, value]) => metadata.labels?.[key] === value)
+
+/** Those that make it a slot; others are of no concern. */
+export const slotLabelsOf = ({ metadata: { labels = {} } }: Lease): Readonly<Record<string, string>> =>
+  Object.fromEntries(Object.values(labelKeys).flatMap((key) => (labels[key] === undefined ? [] : [[key, labels[key]]])))
+
 /** The same slot with its progress. Keeps uid and resourceVersion: a PUT without uid would recreate a deleted slot. */
 export function renewedLease(slot: Slot, node: NodeIdentity, progress: SlotProgress, nowMs: number): Lease {
   const { metadata, spec } = slot.lease
@@ -204,11 +226,21 @@ export function renewedLease(slot: Slot, node: NodeIdentity, progress: SlotProgr
     metadata: {
       ...metadata,
       labels: { ...metadata.labels, ...nodeLabels(node.name) },
-      annotations: { ...metadata.annotations, ...annotationsOf(node, progress) },
+      annotations: {
+        ...metadata.annotations,
+        ...annotationsOf(node, progress),
+        ...currentCompartmentOf(slot, progress),
+      },
     },
     spec: { ...spec, renewTime: microTime(nowMs), leaseDurationSeconds: leaseSecondsOf(progress) },
   }
 }
+
+/** Of most slots it is the one that they were granted in, and is not written. */
+const currentCompartmentOf = (
+  { compartmentName, currentCompartment = compartmentName }: Slot,
+  { currentCompartment: next = currentCompartment }: SlotProgress,
+): Record<string, string> => (next === currentCompartment ? {} : { [keys.currentCompartment]: next })
 
 function annotationsOf(
   node: NodeIdentity,

@@ -9,6 +9,7 @@ import {
   ledgerLabels,
   ledgerName,
   nodeSlotName,
+  type Scope,
   skyhookScope,
   slotKinds,
   slotLabels,
@@ -199,6 +200,20 @@ describe('acquire', () => {
     expect(await asCpu(['gpu', 'an odd name'], 1)).toMatchObject({ outcome: 'held', slot: { index: 0 } })
   })
 
+  test('a slot counts also in the compartment that its node is in by now', async () => {
+    const [zoneA, zoneB] = ['a', 'b'].map((name) => skyhookScope(demo, name, ['a', 'b', 'c'])) as [Scope, Scope]
+    const got = await acquire(leases, { ...request(1, 1), scope: zoneA })
+    if (got.outcome !== 'held') expect.unreachable(got.outcome)
+    const inB = { ...request(2, 1), scope: zoneB }
+    await renew(leases, got.slot, node(1), { ...working, currentCompartment: 'b' })
+    expect(await acquire(leases, inB)).toMatchObject({ outcome: 'waiting' })
+    expect(await acquire(leases, { ...request(3, 1), scope: zoneA })).toMatchObject({ outcome: 'waiting' })
+    const inC = { ...request(4, 1), scope: skyhookScope(demo, 'c', ['a', 'b', 'c']) }
+    expect(await acquire(leases, inC)).toMatchObject({ outcome: 'held' })
+    await release(leases, got.slot, node(1))
+    expect(await acquire(leases, inB)).toMatchObject({ outcome: 'held' })
+  })
+
   test('a node counts once above the indices, whatever scopes its slots name', async () => {
     for (const uid of ['invented-1', 'invented-2', 'invented-3'])
       await acquire(leases, { ...request(1, 9), scope: skyhookScope({ ...demo, uid }) })
@@ -343,6 +358,16 @@ describe('renew', () => {
     const [unlabelled] = (await listScope(leases, scope)).slots.filter((slot) => isHeldBy(slot, node(1)))
     await renew(leases, unlabelled as Slot, node(1), working)
     expect(lease(slot)).toMatchObject({ metadata: { labels: slotLabels(scope, 'slot', 'node-1') } })
+  })
+
+  test.each(Object.values(labelKeys))('a renewal puts back the label %s that a person has taken off', async (key) => {
+    const slot = await acquireHeld(1, 1)
+    const existing = lease(slot) as SimObject
+    const { [key]: _, ...labels } = existing.metadata.labels as Record<string, string>
+    api.put(leasesPath, { ...existing, metadata: { ...existing.metadata, labels } })
+    expect(await renew(leases, slot, node(1), working)).toMatchObject({ outcome: 'held', slot: { uid: slot.uid } })
+    expect(lease(slot)).toMatchObject({ metadata: { labels: slotLabels(scope, 'slot', 'node-1') } })
+    expect((await listScope(leases, scope)).slots).toHaveLength(1)
   })
 
   test('a renewal succeeds after a PUT whose answer was lost', async () => {

@@ -8,7 +8,15 @@
  */
 import { isConflict, isNotFound, isUnknownOutcome } from '../kube/errors.ts'
 import { leasesPathOf, observeSlot, type Leases } from './slot-reads.ts'
-import { readSlot, renewedLease, type Lease, type NodeIdentity, type Slot, type SlotProgress } from './slot.ts'
+import {
+  readSlot,
+  renewedLease,
+  slotLabelsOf,
+  type Lease,
+  type NodeIdentity,
+  type Slot,
+  type SlotProgress,
+} from './slot.ts'
 
 export type Held = { readonly outcome: 'held'; readonly slot: Slot }
 export type Lost = { readonly outcome: 'lost'; readonly reason: string }
@@ -30,7 +38,7 @@ export type ReleaseOutcome =
 /** Conflicts with writers that are not ours (a person's annotation) are few: more than this is a fight. */
 const maxConflicts = 5
 
-/** Reports progress, and proves that the slot is still ours. Only `held` allows the next step; repeat `unknown`. */
+/** Reports progress, and proves that the slot is still ours; its labels are put back. Only `held` allows the next step; repeat `unknown`. */
 export async function renew(
   leases: Leases,
   slot: Slot,
@@ -38,6 +46,7 @@ export async function renew(
   progress: SlotProgress,
   signal?: AbortSignal,
 ): Promise<RenewOutcome> {
+  const target = { name: slot.name, uid: slot.uid, labels: slotLabelsOf(slot.lease) }
   let current = slot
   for (let attempt = 0; ; attempt++) {
     try {
@@ -48,7 +57,7 @@ export async function renew(
       signal?.throwIfAborted()
       if ((!isConflict(error) && !isNotFound(error)) || attempt >= maxConflicts) return { outcome: 'unknown', error }
     }
-    const observed = await observeSlot(leases, slot, node, signal)
+    const observed = await observeSlot(leases, target, node, signal)
     if (observed.is === 'unknown') return { outcome: 'unknown', error: observed.error }
     if (observed.is !== 'ours') return { outcome: 'lost', reason: observed.reason }
     current = observed.slot // somebody else wrote into it, or the answer to a PUT of ours was lost
@@ -62,6 +71,7 @@ export async function release(
   node: NodeIdentity,
   signal?: AbortSignal,
 ): Promise<ReleaseOutcome> {
+  const target = { name: slot.name, uid: slot.uid, labels: slotLabelsOf(slot.lease) }
   let current = slot
   for (let attempt = 0; ; attempt++) {
     let failure: unknown
@@ -77,7 +87,7 @@ export async function release(
         return { outcome: 'unknown', error }
       failure = error
     }
-    const observed = await observeSlot(leases, slot, node, signal)
+    const observed = await observeSlot(leases, target, node, signal)
     if (observed.is === 'unknown') return { outcome: 'unknown', error: failure }
     if (observed.is === 'gone' || (observed.is === 'foreign' && isUnknownOutcome(failure)))
       return { outcome: 'released' }

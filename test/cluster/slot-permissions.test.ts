@@ -136,6 +136,19 @@ describe('slots', () => {
     )
   })
 
+  test('a node puts back the labels that a person has taken off its slot', async () => {
+    const path = `${leases}/${slot(5, '55555555')}`
+    const whole = lease(slot(5, '55555555'), 'slot', 'node-a')
+    await agents.a('POST', leases, whole)
+    const bare = await stored(slot(5, '55555555'), ({ metadata }) => {
+      for (const key of ['name', 'compartment', 'slot-kind']) delete metadata.labels[`skyhook.nvidia.com/${key}`]
+    })
+    expect(await agents.cluster.admin('PUT', path, bare)).toEqual(allowed)
+    const labels = (whole['metadata'] as { labels: Json }).labels
+    const back = await stored(slot(5, '55555555'), ({ metadata }) => Object.assign(metadata.labels, labels))
+    expect(await agents.a('PUT', path, back)).toEqual(allowed)
+  })
+
   test('a node renews a slot from before the label of its node, and cannot put another label there', async () => {
     const labels = { 'skyhook.nvidia.com/node': undefined, 'skyhook.nvidia.com/node-shard': undefined }
     const unlabeled = lease(slot(4, '44444444'), 'slot', 'node-a', { labels })

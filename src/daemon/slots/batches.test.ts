@@ -160,6 +160,23 @@ test('a node takes a slot of its compartment under the open batch, and the next 
   })
 })
 
+test('a renewal says which compartment the node is in by now, and its slot counts there too', async () => {
+  const { manager, slot } = await holder()
+  const currentIn = (): unknown =>
+    api.get(leasesPath, slot.lease)?.metadata.annotations?.['skyhook.nvidia.com/current-compartment']
+  await manager.renew(slot, 'working')
+  expect(currentIn()).toBeUndefined()
+  labels = { gpu: 'true' }
+  await manager.renew(heldBy(manager) as OwnSlot, 'working')
+  expect(currentIn()).toBe('an odd name!')
+  const second = await managerOf('n2')
+  await second.acquire(viewNow(), 'working', false)
+  expect([heldBy(second), second.denials().size]).toEqual([undefined, 1])
+  await manager.release(heldBy(manager) as OwnSlot)
+  await second.acquire(viewNow(), 'working', false)
+  expect(heldBy(second)?.lease).toMatch(/^s\.an-odd-name-/)
+})
+
 test('an agent that starts again knows whose slot it has in a compartment whose name is no label value', async () => {
   labels = { gpu: 'true' }
   const { slot } = await holder()

@@ -1,7 +1,7 @@
 import { type ReflectorFact, startReflector } from '../../kube/reflector.ts'
 import { controlPlaneScope, isScopeOf, labelKeys, ownSlotsSelector, type SkyhookIdentity } from '../../lease/names.ts'
 import { type Leases, leasesPathOf } from '../../lease/slot-reads.ts'
-import { type Lease, readSlot, type Slot } from '../../lease/slot.ts'
+import { hasSlotLabels, type Lease, readSlot, type Slot, slotLabelsOf } from '../../lease/slot.ts'
 import type { Clock, Random } from '../../schemas/clock.ts'
 import type { Journal } from '../../schemas/journal.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
@@ -57,6 +57,7 @@ export function followOwnSlots(options: OwnSlotsOptions): OwnSlots {
       for (const { type, object } of changes) {
         const slot = ownSlotIn(object)
         if (type === 'deleted') book = slotBook.deletionSeen(book, object.metadata.uid)
+        else if (hasLostLabels(object)) book = slotBook.doubted(book, object.metadata.uid)
         else if (slot) book = slotBook.seen(book, slot, clock.steadyMs())
       }
       if (changes.length > 0) wake()
@@ -73,6 +74,14 @@ export function followOwnSlots(options: OwnSlotsOptions): OwnSlots {
     signal,
   })
   reflector.ended.catch(() => undefined) // only the callbacks could make it reject, and they do not throw
+
+  /** Nobody counts it until it is written again. */
+  const hasLostLabels = (lease: Lease): boolean => {
+    const entry = book.held.get(lease.metadata.uid)
+    return (
+      entry !== undefined && entry.ownership !== 'releasing' && !hasSlotLabels(lease, slotLabelsOf(entry.slot.lease))
+    )
+  }
 
   /** The label is only how it is found: the holder counts. */
   const ownSlotIn = (lease: Lease): Slot | undefined => {

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { leasesPath } from '../../../test/fleet/api-server/sample-server.ts'
 import { heldBy, isHolding, nodeOf, startSlotManagerScene } from '../../../test/support/slot-manager-scene.ts'
-import { indexedName, skyhookScope, slotLabels } from '../../lease/names.ts'
+import { indexedName, labelKeys, skyhookScope, slotLabels } from '../../lease/names.ts'
 import { known } from '../../stages/model/snapshot.ts'
 
 test('the held slots are unknown until the Leases are listed', async () => {
@@ -32,6 +32,22 @@ test('an agent that starts again sees its slot, and does not trust it before an 
   expect(restarted.kinds()).toEqual([{ phase: 'cordoning', kind: 'slot' }])
   expect(restarted.grantedAtMs()).toEqual([clock.wallMs()])
 })
+
+test.each([labelKeys.name, labelKeys.node])(
+  'a slot that has lost the label %s is in doubt, and has it again after the next renewal',
+  async (key) => {
+    const { api, first, putSkyhook } = await startSlotManagerScene()
+    await first.acquire(putSkyhook(), 'cordoning', false)
+    const name = heldBy(first).lease
+    const before = api.get(leasesPath, name)
+    const { [key]: _, ...labels } = (before?.metadata.labels ?? {}) as Record<string, string>
+    api.put(leasesPath, { ...before, metadata: { ...before?.metadata, name, labels } })
+    await api.eventually(() => expect(heldBy(first)).toMatchObject({ ownership: 'seen', renewedAtMs: 0 }))
+    await first.renew(heldBy(first), 'cordoning')
+    expect(heldBy(first).ownership).toBe('owned')
+    expect(api.get(leasesPath, heldBy(first).lease)?.metadata.labels).toEqual(before?.metadata.labels)
+  },
+)
 
 test('a renewal writes the phase and the packages that are not complete', async () => {
   const { api, clock, first, putSkyhook } = await startSlotManagerScene()

@@ -7,7 +7,13 @@ import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { SlotPhase } from '../../schemas/skyhook.ts'
 import { ownValue } from '../../schemas/own-value.ts'
 import type { Known, SkyhookView } from '../../stages/model/snapshot.ts'
-import { admissionOf, bootstrapLimitOf, compartmentNames, stopReason } from '../../lease/budget/budget.ts'
+import {
+  admissionOf,
+  bootstrapLimitOf,
+  compartmentNames,
+  compartmentOf,
+  stopReason,
+} from '../../lease/budget/budget.ts'
 import type { UnansweredCreations } from './unanswered-creations.ts'
 
 export type SlotRequestSources = {
@@ -41,6 +47,7 @@ export function createSlotRequests(sources: SlotRequestSources, unanswered: Unan
   const progress = (phase: SlotPhase, generation: number, skyhook: string): SlotProgress => ({
     phase,
     generation,
+    currentCompartment: currentCompartment(sources.skyhooks(), skyhook),
     packages: incompletePackages(sources.skyhooks(), sources.journal(), skyhook),
   })
 
@@ -65,6 +72,12 @@ export function createSlotRequests(sources: SlotRequestSources, unanswered: Unan
 }
 
 export const controlPlaneMessage = 'another node of the control plane is out of service'
+
+/** Where only a count says which of two it is, the slot stays with what it says. */
+function currentCompartment(skyhooks: Known<readonly SkyhookView[]>, skyhook: string): string | undefined {
+  const view = (skyhooks.known ? skyhooks.value : []).find(({ metadata }) => metadata.name === skyhook)
+  return view?.spec.deploymentPolicy ? compartmentOf(view, []) : undefined
+}
 
 /** `name:version` of the incomplete packages, for people who read the Lease. */
 function incompletePackages(skyhooks: Known<readonly SkyhookView[]>, journal: Journal, skyhook: string): string[] {

@@ -103,7 +103,10 @@ export const skyhookConditions = {
         'True',
         'The DeploymentPolicies cannot be read, so no node starts. The message has the answer of the API server.',
       ],
-      DeletionBlocked: ['True', 'The annotation `pause` or `disable` prevents the uninstall; remove it.'],
+      DeletionBlocked: [
+        'True',
+        'The annotation `pause` or `disable`, or the label `ignore` of the nodes, prevents the uninstall; remove it.',
+      ],
     },
   },
   'skyhook.nvidia.com/Converged': {

@@ -127,8 +127,10 @@ export const skyhookEvents = {
   },
   DeletionBlocked: {
     type: 'Warning',
-    meaning: 'The Skyhook is being deleted, and the annotation `pause` or `disable` prevents the uninstall.',
-    remedy: 'Remove the annotation.',
+    meaning:
+      'The Skyhook is being deleted, and the annotation `pause` or `disable`, or the label `ignore` of the nodes, ' +
+      'prevents the uninstall.',
+    remedy: 'Remove what the message names.',
   },
   ImageTagIgnored: {
     type: 'Warning',

@@ -28,6 +28,7 @@ export const reasons = {
     status: 'waiting',
     meaning:
       'The interruption budget is used up, or another node of the control plane is out of service. ' +
+      'Or a package asks for an uninstall, and the census has not added the finalizer yet. ' +
       '`kubectl get leases` shows which nodes hold the slots. A node at work says so, too, if somebody keeps ' +
       'deleting its slot, or the API server rejects it.',
     remedy: 'Look at the reasons of those nodes; see [below](#waiting-for-a-slot).',

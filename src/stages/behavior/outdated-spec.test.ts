@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { NodeSimulator } from '../../../test/support/node-simulator/node-simulator.ts'
-import { cron, install, isCordoned, pkg } from '../../../test/support/node-simulator-dsl.ts'
+import { cron, install, isCordoned, pkg, pod } from '../../../test/support/node-simulator-dsl.ts'
 import type { PackageSpec, SkyhookSpec } from '../../schemas/skyhook.ts'
 
 const taint = { key: 'skyhook.nvidia.com', value: 'runtime-required', effect: 'NoSchedule' }
@@ -165,4 +165,18 @@ describe('a Skyhook that was never worked on and is outdated', () => {
       expect.stringContaining('HTTP 403'),
     ])
   })
+})
+
+test('a node that is being drained follows its pods while a new spec is read', () => {
+  const node = new NodeSimulator({ pool: 'x' })
+  node.pods = [pod('web')]
+  node.apply('s', specFor('x'))
+  node.settleUntil(() => isCordoned(node) && node.podWatch === 'cordoned')
+  outdate(node)
+  const watches = new Set<string>()
+  for (let round = 0; round < 5; round++) {
+    node.step()
+    watches.add(node.podWatch)
+  }
+  expect([...watches]).toEqual(['cordoned'])
 })

@@ -22,7 +22,10 @@ export const specProblem = ({ spec }: SkyhookView): Reason | undefined => invali
 const invalidSpec = (problems: readonly string[]): Reason | undefined =>
   problems.length === 0 ? undefined : { reason: 'InvalidSpec', message: problems.join('; ') }
 
-/** Nobody knows how many nodes may be out: only this Skyhook waits for its policy. */
+/**
+ * Nobody knows how many nodes may be out: the Skyhook waits for its policy, and those after it wait for it. A policy
+ * that is gone for a moment must not change the order of the work.
+ */
 function missingPolicy({ spec, policy }: SkyhookView): Reason | undefined {
   if (policy?.state === 'unknown' && policy.isRefused) return { reason: 'ApiRequestRefused', message: policy.why }
   if (policy?.state !== 'missing') return undefined

@@ -13,8 +13,8 @@ export const isOutdated = (snapshot: Snapshot, view: SkyhookView): boolean =>
   view.stale || (snapshot.areSkyhooksInDoubt === true && !isSelected(view, snapshot))
 
 /**
- * Nothing new is decided until the new spec is read: record, slot and cordon stay, and what is published. Nothing to
- * say about a Skyhook that does not select the node and never did anything here.
+ * Nothing new is decided until the new spec is read: record, slot, cordon and the watch of pods stay, and what is
+ * published. Nothing to say about a Skyhook that does not select the node and never did anything here.
  */
 export function planOutdated(
   snapshot: Snapshot,
@@ -31,6 +31,6 @@ export function planOutdated(
     status: published?.status ?? (selected ? 'waiting' : 'unknown'),
     complete: !selected && lifecycle === undefined,
     cordon: 'as-is',
-    watchPods: 'no',
+    watchPods: snapshot.pods.known ? snapshot.pods.value.since : 'no', // not opened for it, and not closed
   }
 }

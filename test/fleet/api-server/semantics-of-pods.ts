@@ -85,6 +85,13 @@ export const semanticsOfPods: readonly Step[] = [
   },
   { title: 'the pod is gone', request: `GET ${pods}/p3`, expected: '404 NotFound' },
   {
+    title: 'an eviction of an earlier pod of this name is refused',
+    request: `POST ${pods}/p1/eviction`,
+    body: { ...eviction('p1'), deleteOptions: { preconditions: { uid: 'of-an-earlier-pod' } } },
+    expected: '409 Conflict',
+  },
+  { title: 'an eviction that is refused leaves the pod alone', request: `GET ${pods}/p1`, expected: '200' },
+  {
     title: 'a disruption budget is created',
     request: `POST ${budgets}`,
     body: {

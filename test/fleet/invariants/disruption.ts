@@ -86,11 +86,10 @@ export function followDisruption(
     if (isOfAnother || !isSelected(object, nodeOf(world, view)) || state.resets.has(skyhook))
       return !runs(state, (step) => step.skyhook === skyhook)
     // nothing is asked of a Skyhook that is being deleted but its uninstalls
-    const isLet =
-      object?.metadata.deletionTimestamp !== undefined && object.spec.packages?.[name]?.uninstall?.enabled !== true
-    if (isLet) return !runs(state, (step) => keyOf(step) === key)
-    const isGone = !(name in (object?.spec.packages ?? {}))
-    const isOver = kept.has(key) || (state.failedUninstalls.get(key) ?? 0) >= maxUninstallAttempts
+    const isDeleting = object?.metadata.deletionTimestamp !== undefined
+    const isLet = isDeleting && object.spec.packages?.[name]?.uninstall?.enabled !== true
+    const isGone = isDeleting || !(name in (object?.spec.packages ?? {}))
+    const isOver = isLet || kept.has(key) || (state.failedUninstalls.get(key) ?? 0) >= maxUninstallAttempts
     return isGone && isOver && !runs(state, (step) => keyOf(step) === key)
   }
 
