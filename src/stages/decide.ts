@@ -312,7 +312,7 @@ function marksWithoutOwner(snapshot: Snapshot, journal: Journal, marks: readonly
 const blocksLowerPriority = (view: SkyhookView, snapshot: Snapshot): boolean =>
   !isSelected(view, snapshot) || (!isDisabled(view) && specProblem(view) === undefined)
 
-function strongestWatch(wanted: readonly PodWatch[]): PodWatch {
-  const watches = new Set(wanted)
+function strongestWatch(asked: readonly PodWatch[]): PodWatch {
+  const watches = new Set(asked)
   return watches.has('cordoned') ? 'cordoned' : watches.has('any') ? 'any' : 'no'
 }
