@@ -8,14 +8,17 @@ import { gunzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { buildTool, type ToolEnd, type ToolProgram } from '../support/tool-program.ts'
 import { cordonKey } from '../../src/schemas/annotations.ts'
-import { withoutAgents } from './agents.ts'
-import { uniqueName, useCluster } from './cluster.ts'
+import { censusLeaseName } from '../../src/lease/names.ts'
+import { deleteAgent, withoutAgents } from './agents.ts'
+import { type NodeName, nodeNames, uniqueName, useCluster } from './cluster.ts'
+import type { View } from './moments.ts'
 import { patch, paths } from './kube.ts'
 import { manifest, publishedState, shellscript } from './skyhooks.ts'
 
 const run = promisify(execFile)
 const cluster = useCluster()
 const name = uniqueName('doctor')
+const metricsPort = 9475
 const literal = 'literal-of-an-environment'
 let folder: string
 let program: ToolProgram
@@ -133,6 +136,41 @@ describe('doctor', () => {
     const copied = ['node', 'libatomic.so.1', ...program.parts.map((file) => basename(file))]
     await host.exec('rm', ...copied.map((file) => `/var/tmp/${file}`))
   })
+})
+
+describe('a census that hangs', () => {
+  test('a census that hangs is replaced within 90 s, and is not said to count meanwhile', async () => {
+    const leaderIn = ({ leases }: View): string => leases.get(censusLeaseName)?.spec?.holderIdentity ?? ''
+    const census = async (): Promise<Item | undefined> =>
+      itemsOf(await tool('doctor -o json')).find(({ check }) => check === 'census')
+    await cluster.history.eventually('an agent leads', (view) => leaderIn(view) !== '')
+    const former = leaderIn(cluster.history.now) as NodeName
+    const sayCounting = async (node: string): Promise<string> => {
+      const page = await cluster.sandbox.kubectl([
+        'get',
+        '--raw',
+        `${paths.nodes}/${node}:${metricsPort}/proxy/metrics`,
+      ])
+      return /^skyhookd_census_leader (\d)$/m.exec(page)?.[1] ?? ''
+    }
+    expect(await sayCounting(former)).toBe('1')
+    await cluster.host(former).exec('sh', '-c', 'pkill -STOP -f "skyhookd.cjs censu[s]"')
+    await cluster.history.eventually(
+      'another agent leads',
+      (view) => leaderIn(view) !== '' && leaderIn(view) !== former,
+      90_000,
+    )
+    const next = leaderIn(cluster.history.now)
+    await expect.poll(async () => await sayCounting(next), { timeout: 20_000 }).toBe('1')
+    expect(await sayCounting(former)).toBe('0')
+    expect(await census()).toMatchObject({ verdict: 'ok', about: `held by ${next}` })
+    expect(await cluster.host(former).exec('sh', '-c', 'pgrep -f "skyhookd.cjs censu[s]" || true')).toBe('')
+  }, 150_000)
+
+  // its agent lets others lead for half an hour; new agents start fresh
+  afterAll(async () => {
+    await Promise.all(nodeNames.map(async (node) => await deleteAgent(cluster, node)))
+  }, 60_000)
 })
 
 describe('bundle', () => {

@@ -95,7 +95,7 @@ export const slotBugs: readonly FleetMutant[] = [
   },
   {
     name: 'slot-not-read-after-a-conflict',
-    rule: 'slots-owned',
+    rule: 'backs-off',
     bug: 'a renewal whose answer was lost is repeated over the version before it, for ever',
     changes: [
       change(
