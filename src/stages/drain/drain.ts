@@ -3,7 +3,7 @@ import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { SkyhookSpec, SlotPhase } from '../../schemas/skyhook.ts'
 import type { CordonState } from './cordon-ownership.ts'
 import { countsSinceMs, drainFacts, isAlone } from './drain-facts.ts'
-import { type DrainFacts, groupPods, type PodGroups, podsInTheWay } from './pods.ts'
+import { type DrainFacts, groupPods, isOperatorAtWork, type PodGroups, podsInTheWay } from './pods.ts'
 import { perObject } from '../../schemas/per-object.ts'
 import type { DrainReason, Pod, PodWatch } from '../model/pods.ts'
 import { isEmptySelector } from '../../schemas/selectors.ts'
@@ -150,7 +150,8 @@ function drainBlockedMessage(
   }
   const staying = left.length === 0 ? '' : `; ${leftText(left)}`
   if (toDrain.length > 0) return `waiting for ${formatPodNames(toDrain)} to end${staying}`
-  return `waiting for ${formatPodNames(waited)} to end: ${waitedWhy[drain?.tolerating ?? 'unset']}${staying}`
+  const why = waited.every(isOperatorAtWork) ? 'the operator is at work in it' : waitedWhy[drain?.tolerating ?? 'unset']
+  return `waiting for ${formatPodNames(waited)} to end: ${why}${staying}`
 }
 
 /** Why pods are waited for and not evicted, by what the spec says of those that tolerate the cordon. */

@@ -143,6 +143,25 @@ describe('pods that tolerate the cordon', () => {
     },
   )
 
+  test('a package pod of the operator is waited for while it is at work, and evicted once it has ended', () => {
+    const metadata = {
+      labels: { 'skyhook.nvidia.com/name': 's' },
+      annotations: { 'skyhook.nvidia.com/package': '{}' },
+    }
+    const withExit = (exitCode?: number): Pod =>
+      pod(metadata, {
+        spec: { ...named, restartPolicy: 'OnFailure' },
+        status: {
+          phase: 'Running',
+          initContainerStatuses: [{ state: exitCode === undefined ? {} : { terminated: { exitCode } } }],
+        },
+      })
+    const [atWork, ended] = [withExit(), withExit(0)]
+    expect(groupPods([atWork, ended], {}, facts)).toMatchObject({ waited: [atWork], toDrain: [ended] })
+    expect(groupPods([atWork], { drain: { tolerating: 'evict' } }, facts).waited).toEqual([atWork])
+    expect(groupPods([atWork], { drain: { tolerating: 'leave' } }, facts).left).toEqual([atWork])
+  })
+
   test('whoever comes in the place of a pod has its controller, or its name where it has none', () => {
     const bare = { generateName: 'train-', name: 'train-x1' }
     expect([pod(owner('Job')), pod(), pod(bare)].map(ownerKeyOf)).toEqual(['o', 'shop/p', 'shop/train-'])

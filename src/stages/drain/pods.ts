@@ -1,5 +1,6 @@
 import { isEmptySelector, selects, tolerates } from '../../schemas/selectors.ts'
 import type { SkyhookSpec } from '../../schemas/skyhook.ts'
+import { packagePodState, skyhookOfPackagePod } from '../model/package-pods.ts'
 import { isMirrorPod, type Pod } from '../model/pods.ts'
 
 export type PodGroups = {
@@ -62,8 +63,10 @@ function groupOfTolerating(pod: Pod, tolerating: Tolerating, hasComeBack: boolea
     case 'wait':
       return 'waited'
     case 'evict':
+      if (isOperatorAtWork(pod)) return 'waited'
       return !hasComeBack ? 'toDrain' : runsToCompletion(pod) ? 'waited' : 'left'
     case undefined:
+      if (isOperatorAtWork(pod)) return 'waited'
       if (namesCordon(pod) && !runsToCompletion(pod)) return 'left'
       return hasComeBack ? 'waited' : 'toDrain'
   }
@@ -75,6 +78,10 @@ export const podsInTheWay = ({ protected: kept, toDrain, waited }: PodGroups): r
   ...toDrain,
   ...waited,
 ]
+
+/** A package pod of the Skyhook operator that changes the host: nobody knows what it would leave half done. */
+export const isOperatorAtWork = (pod: Pod): boolean =>
+  skyhookOfPackagePod(pod) !== undefined && packagePodState(pod) !== 'ended'
 
 /** The scheduler puts it on a cordoned node, too. */
 export const toleratesCordon = ({ spec }: Pod): boolean => tolerates(spec?.tolerations ?? [], unschedulableTaint)
