@@ -26,7 +26,7 @@ const longUnitTests = [
   'src/daemon/full-annotations.test.ts',
   'src/packages/install/root-dir-power-cut.test.ts',
   'src/packages/step/log-limit.test.ts',
-  'test/fleet/run/{lives,runs}.test.ts',
+  'test/fleet/run/{lives,runs,uncounted}.test.ts',
   'test/promises/budget-runs.test.ts',
 ]
 

@@ -5,7 +5,10 @@ import type { Invariant } from './invariant.ts'
 
 /** Twice what a healthy agent was seen to need; watches and evictions are counted apart. */
 const maxPerMinute = 120
-/** Of a node's blocked pods together one is tried each second at first, with a read of the pod before it. */
+/**
+ * Of a node's blocked pods together one is tried each second at first, with a read of the pod before it. The first try
+ * of each pod does not count: a node drains as many as it has.
+ */
 const maxEvictionsPerMinute = 2 * 60
 const maxInFirstMinute = 240
 /** Requests of one kind for one object in a second. */
@@ -22,6 +25,7 @@ export const requestRate: Invariant = {
     const minutes = new Map<string, Window>()
     const seconds = new Map<string, Window>()
     const startedAtMs = new Map<string, number>()
+    const triedPods = new Set<string>()
     let checks = 0
 
     const countIn = (windows: Map<string, Window>, key: string, atMs: number, lengthMs: number): number => {
@@ -32,6 +36,8 @@ export const requestRate: Invariant = {
       }
       return ++window.count
     }
+
+    const isFirstTry = (request: string): boolean => !triedPods.has(request) && triedPods.add(request) !== undefined
 
     return {
       on(event, atMs) {
@@ -56,6 +62,7 @@ export const requestRate: Invariant = {
         if (host === undefined || isWatch) return
         const isFirst = atMs - (startedAtMs.get(host) ?? 0) < 60_000
         const isEviction = resource === 'pods/eviction' || (resource === 'pods' && verb === 'get')
+        if (isEviction && isFirstTry(`${client} ${verb} ${resource} ${name}`)) return
         const count = countIn(minutes, isEviction ? `${client} evicts` : client, atMs, 60_000)
         const limit = isEviction ? maxEvictionsPerMinute : isFirst ? maxInFirstMinute : maxPerMinute
         if (count > limit)
