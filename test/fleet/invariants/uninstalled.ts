@@ -3,6 +3,8 @@
  * afterwards. No uninstall runs on a host for a package that was never installed there, or that a Skyhook still wants.
  * Judged by the steps that hosts have run and by the history of the Skyhook.
  */
+import { nodeStateKey } from '../../../src/schemas/annotations.ts'
+import { parseJson } from '../../../src/schemas/json.ts'
 import type { PackageSpec, Skyhook } from '../../../src/schemas/skyhook.ts'
 import type { KubernetesNode } from '../../../src/schemas/kubernetes.ts'
 import { readSlot, type Lease } from '../../../src/lease/slot.ts'
@@ -116,6 +118,9 @@ export const uninstalled: Invariant = {
       }
       if (resource.plural === 'nodes') {
         const view = evidence.hostNamed(metadata.name)
+        // the operator had installed it before there were agents
+        if (view !== undefined && hostOfClient(client, 'agent') === undefined)
+          for (const key of packagesShownBy(version.object)) everInstalled.add(`${view.name} ${key}`)
         const isEdited = client === 'admin' && metaOf(version.object) !== metaOf(previous?.object)
         const hasPackages = view !== undefined && installedOn(view.name).size > 0
         if (hasPackages && (isEdited || type !== 'MODIFIED')) unknownUntilMs.set(view.name, atMs + knownMs)
@@ -141,6 +146,18 @@ export const uninstalled: Invariant = {
     }
   },
 }
+
+const statePrefix = nodeStateKey('')
+
+/** `skyhook/package` of the annotations of a Node. */
+const packagesShownBy = ({ metadata: { annotations = {} } }: Pick<KubernetesNode, 'metadata'>): readonly string[] =>
+  Object.entries(annotations)
+    .filter(([key]) => key.startsWith(statePrefix))
+    .flatMap(([key, text]) =>
+      Object.keys((parseJson(text) as object | undefined) ?? {}).map(
+        (entry) => `${key.slice(statePrefix.length)}/${entry.split('|')[0]}`,
+      ),
+    )
 
 const metaOf = (node: Pick<KubernetesNode, 'metadata'> | undefined): string =>
   JSON.stringify([node?.metadata.annotations, node?.metadata.labels])

@@ -280,7 +280,12 @@ export async function startWaitingNodes(options: WaitingNodesOptions) {
     complete: () => complete,
     /** Nodes without a slot under which they work. */
     waiting: () => waiting,
-    setMatched: (next: number) => void (matched = next),
+    /** More Nodes than before register; they run no agent. */
+    setMatched(next: number) {
+      for (let index = matched; index < next; index++)
+        void admin.json('POST', '/api/v1/nodes', { body: { metadata: { name: `silent-${index}` } } })
+      matched = next
+    },
     async editBudget(next: InterruptionBudget) {
       const patched = await admin.json<Skyhook>('PATCH', `${skyhooksPath}/s`, {
         contentType: 'application/merge-patch+json',
