@@ -3,10 +3,10 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Repository } from './repository.ts'
 
-const root = join(import.meta.dirname, '..', '..')
+const repository = join(import.meta.dirname, '..', '..')
 
-/** The working tree without what git ignores. */
-export function workingTree(): Repository {
+/** The working tree without what git ignores, of this repository or another one. */
+export function workingTree(root = repository): Repository {
   const listed = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], {
     cwd: root,
     encoding: 'utf8',

@@ -18,18 +18,26 @@ type Surroundings = {
   readonly env?: NodeJS.ProcessEnv
   /** Registry and path to which everything is pushed. */
   readonly push?: string
+  /** Root of the sources. */
+  readonly from?: string
 }
 
+/** Where those of a release are that was written with `releaseWorkingTree`. */
+export const sourcesOf = (release: string): string => join(dirname(release), 'sources')
+
 /** Writes and returns `folder`/release. @throws Error if the release fails; its output is on standard error */
-export function releaseWorkingTree(folder: string, { umask = 0o022, env = process.env, push }: Surroundings): string {
-  const sources = join(folder, 'sources')
+export function releaseWorkingTree(
+  folder: string,
+  { umask = 0o022, env = process.env, push, from = repository }: Surroundings,
+): string {
   const out = join(folder, 'release')
+  const sources = sourcesOf(out)
   const before = process.umask(umask)
   try {
-    for (const path of workingTree().paths) {
+    for (const path of workingTree(from).paths) {
       if (path === 'node_modules') continue // a link, in some worktrees
       mkdirSync(dirname(join(sources, path)), { recursive: true })
-      cpSync(join(repository, path), join(sources, path))
+      cpSync(join(from, path), join(sources, path))
     }
     symlinkSync(join(repository, 'node_modules'), join(sources, 'node_modules'))
     commitAll(sources)

@@ -79,6 +79,8 @@ export const controlPlane: Invariant = {
           disturbed.has(event.host)
         )
           missing.add(event.host)
+        // with its disk, a host loses its member of etcd for good
+        if (event.kind === 'host' && event.event.event === 'wiped') missing.delete(event.host)
         if (event.kind === 'host' && event.event.event === 'staticPodsRun' && missing.delete(event.host))
           look(event.host)
         if (event.kind !== 'commit') return
