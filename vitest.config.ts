@@ -1,5 +1,5 @@
 import { defineConfig } from 'vitest/config'
-import { integrationTests, modelTests, searchTests, unitTests } from './build/test/projects.ts'
+import { integrationTests, modelTests, searchTests, skippedTests, unitTests } from './build/test/projects.ts'
 
 /**
  * Tests whose result depends on the version of the API server: requests, permissions, definitions, policies, chart. Not
@@ -54,6 +54,7 @@ export default defineConfig({
         test: {
           name: 'integration', // needs no root
           include: integrationTests,
+          exclude: skippedTests,
           environment: 'node',
           isolate: false,
           pool: 'forks',
@@ -65,6 +66,7 @@ export default defineConfig({
         test: {
           name: 'model', // needs nothing real either; `make test` searches everything, with the lowest priority
           include: modelTests,
+          exclude: skippedTests,
           environment: 'node',
           isolate: false,
           pool: 'forks',

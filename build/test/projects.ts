@@ -20,15 +20,21 @@ export const searchTests = [
 export const sampledTests = ['src/daemon/ways-back.test.ts']
 
 /** Left out of `make check`, which has a minute. */
-const longUnitTests = [
+const longTests = [
   'src/**/hostile-*.test.ts',
   ...sampledTests,
   'src/daemon/full-annotations.test.ts',
   'src/packages/install/root-dir-power-cut.test.ts',
   'src/packages/step/log-limit.test.ts',
+  'src/packages/store/unpack-child.integration.test.ts',
+  'test/fleet/host/{host-faults,lives,simulated-root}.test.ts',
   'test/fleet/run/{lives,runs,uncounted}.test.ts',
+  'test/model/batches.test.ts',
+  'test/model/fleet/fleet.test.ts',
   'test/promises/budget-runs.test.ts',
 ]
+
+export const skippedTests = process.env['SKIP_LONG'] === '1' ? longTests : []
 
 /** They know no real time; build/checks/unit-tests.ts holds them to it. */
 export const unitTests = {
@@ -48,10 +54,5 @@ export const unitTests = {
     'test/support/*.test.ts',
     'test/takeover/*.test.ts',
   ],
-  exclude: [
-    ...modelTests,
-    ...searchTests,
-    ...integrationTests,
-    ...(process.env['SKIP_LONG'] === '1' ? longUnitTests : []),
-  ],
+  exclude: [...modelTests, ...searchTests, ...integrationTests, ...skippedTests],
 }
