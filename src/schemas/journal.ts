@@ -25,11 +25,11 @@ export type Journal = {
   readonly runtimeRequired?: true
   /** Since when the Node has had the runtime-required taint without a Skyhook that would lift it, in ms. */
   readonly taintUnliftedSinceMs?: number
-  /** Of a control-plane node: static pods that were Ready before an interrupt, and are not known to be again. */
+  /** Of a control-plane node: static pods that were Ready while it was out, and are not known to be again since. */
   readonly staticPods?:
     | {
         readonly pods: readonly StaticPod[]
-        /** When the interrupt was over, in ms. */
+        /** When it was back, in ms. */
         readonly sinceMs?: number
       }
     | undefined

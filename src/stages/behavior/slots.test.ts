@@ -334,6 +334,20 @@ describe('a node of the control plane', () => {
     },
   )
 
+  test('a node that somebody reboots while it is out waits for its static pods, too', () => {
+    const node = new NodeSimulator({ [label]: '' })
+    node.pods = [staticPod('etcd', 'old')]
+    node.hangingPackages.add('a')
+    node.apply('s', { packages: { a: pkg('1.0.0', { interrupt: cron }) } })
+    node.settleFor(5_000)
+    expect(stateOf(node)).toEqual(outOfService)
+    node.reboot()
+    node.finishHanging('a')
+    expect(stateOf(node.settleFor(60_000))).toEqual(outOfService)
+    node.pods = [staticPod('etcd', 'new')]
+    expect([node.settleFor(20_000).status(), ...stateOf(node)]).toEqual(['complete', [], false])
+  })
+
   test('a static pod that is gone after the boot is waited for five minutes', () => {
     const node = new NodeSimulator({ [label]: '' })
     node.pods = [staticPod('etcd', 'old')]

@@ -6,6 +6,7 @@
 import type { Reason } from '../../schemas/catalogue/reasons.ts'
 import type { Journal, StaticPod } from '../../schemas/journal.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
+import { cordonState } from '../drain/drain.ts'
 import { isControlPlaneNode } from '../model/node-roles.ts'
 import { isMirrorPod, isReadyPod, type Pod } from '../model/pods.ts'
 import type { Snapshot } from '../model/snapshot.ts'
@@ -22,17 +23,20 @@ export type StaticPodWait = {
 }
 
 /**
- * While an interrupt is under way: those that are Ready. Afterwards: those of them that are not back. `after`: what was
- * decided for Skyhooks.
+ * While the node is out of service: those that are Ready. Afterwards: those of them that are not back. `after`: what
+ * was decided for Skyhooks.
  */
 export function followStaticPods(snapshot: Snapshot, { skyhooks }: Pick<Journal, 'skyhooks'>): StaticPodWait {
   const { node, journal, nowMs } = snapshot
   const before = journal.staticPods
   const isInterrupting = Object.values(skyhooks).some(({ interrupt }) => interrupt !== undefined)
-  if (isInterrupting && isControlPlaneNode(node))
-    return { staticPods: withReady(snapshot, before), recheckAtMs: Infinity }
-  const pods = missingStaticPods(snapshot)
+  // whoever reboots it meanwhile
+  const isOut = isControlPlaneNode(node) && (isInterrupting || cordonState(node).marks.size > 0)
+  const missing = missingStaticPods(snapshot)
+  const kept = isInterrupting ? (before?.pods ?? []) : missing
+  const pods = isOut ? withReady(snapshot, kept) : missing
   if (pods.length === 0) return { staticPods: undefined, recheckAtMs: Infinity }
+  if (isInterrupting || missing.length === 0) return { staticPods: { pods }, recheckAtMs: Infinity }
   const sinceMs = before?.sinceMs ?? nowMs
   return {
     staticPods: { pods, sinceMs },
@@ -40,18 +44,18 @@ export function followStaticPods(snapshot: Snapshot, { skyhooks }: Pick<Journal,
   }
 }
 
-function withReady({ node, pods, bootId }: Snapshot, before: Journal['staticPods']): Journal['staticPods'] {
-  const all = new Map(before?.pods.map((pod) => [keyOf(pod), pod]))
+function withReady({ node, pods, bootId }: Snapshot, before: readonly StaticPod[]): readonly StaticPod[] {
+  const all = new Map(before.map((pod) => [keyOf(pod), pod]))
   for (const pod of pods.known ? pods.value.pods.filter(isMirrorPod) : []) {
     const manifest = manifestOf(pod, node)
     const known = all.get(keyOf(manifest))
     if (!isReadyPod(pod) || (known && isOld(known, pod, bootId))) continue
     all.set(keyOf(manifest), { ...manifest, bootId, containerIds: containersOf(pod) })
   }
-  return all.size === 0 ? undefined : { pods: [...all.values()] }
+  return [...all.values()]
 }
 
-/** Those that were Ready before an interrupt and are not Ready again, as far as anybody knows. */
+/** Those that were Ready before, and are not Ready again, as far as anybody knows. */
 function missingStaticPods({ journal, node, pods, bootId, nowMs }: Snapshot): readonly StaticPod[] {
   const { pods: expected = [], sinceMs = nowMs } = journal.staticPods ?? {}
   if (!pods.known) return expected
