@@ -58,7 +58,7 @@ function withReady({ node, pods, bootId }: Snapshot, before: readonly StaticPod[
 /** Those that were Ready before, and are not Ready again, as far as anybody knows. */
 function missingStaticPods({ journal, node, pods, bootId, nowMs }: Snapshot): readonly StaticPod[] {
   const { pods: expected = [], sinceMs = nowMs } = journal.staticPods ?? {}
-  if (!pods.known) return expected
+  if (!pods.known || expected.length === 0) return expected
   const shown = new Map(pods.value.pods.filter(isMirrorPod).map((pod) => [keyOf(manifestOf(pod, node)), pod]))
   return expected.filter((before) => {
     const pod = shown.get(keyOf(before))
