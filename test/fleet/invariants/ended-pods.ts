@@ -8,7 +8,7 @@ import type { FleetEvent, HostView } from '../run/world-view.ts'
 import { hostOfClient, isSelected, marksOf, nodeOf } from './cluster.ts'
 import { evidenceOf } from './evidence.ts'
 import type { Invariant } from './invariant.ts'
-import { isRunningOn, mayEnd, ownerKey, type RunningPod } from './may-end.ts'
+import { interruptIn, isRunningOn, mayEnd, ownerKey, type RunningPod } from './may-end.ts'
 
 /** An edit or a Node that joins reaches the agent within this time, unless a fault is in the way. */
 const newsMs = 5_000
@@ -94,8 +94,8 @@ export const endedPods: Invariant = {
         } else if (event.kind === 'host') {
           const view = world.hosts.get(event.host)
           if (view === undefined) return
-          if (event.event.event === 'restartRequested') seeInterrupt(view, `restarts ${event.event.unit}`)
-          if (event.event.event === 'rebootRequested') seeInterrupt(view, 'asks for a reboot')
+          const what = interruptIn(event.event)
+          if (what !== undefined) seeInterrupt(view, what)
         }
       },
       checks: () => checks,

@@ -7,7 +7,7 @@ import type { FleetEvent, HostView } from '../run/world-view.ts'
 import { hostOfClient, marksOf, nodeOf, skyhookOf } from './cluster.ts'
 import { evidenceOf } from './evidence.ts'
 import type { Invariant } from './invariant.ts'
-import { isOutOfReach, type RunningPod, toleratesCordon } from './may-end.ts'
+import { interruptIn, isOutOfReach, type RunningPod, toleratesCordon } from './may-end.ts'
 
 export const evictions: Invariant = {
   name: 'evictions',
@@ -85,8 +85,8 @@ export const evictions: Invariant = {
         } else if (event.kind === 'host') {
           const view = world.hosts.get(event.host)
           if (view === undefined) return
-          if (event.event.event === 'restartRequested') seeInterrupt(view, `restarts ${event.event.unit}`)
-          if (event.event.event === 'rebootRequested') seeInterrupt(view, 'asks for a reboot')
+          const what = interruptIn(event.event)
+          if (what !== undefined) seeInterrupt(view, what)
         }
       },
       checks: () => checks,

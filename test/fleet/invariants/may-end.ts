@@ -1,4 +1,5 @@
 /** Which pods an interrupt may end, by the spec alone: written apart from the product's. */
+import type { HostEvent } from '../host/observer.ts'
 import { isEmptySelector, selects } from '../../../src/schemas/selectors.ts'
 import type { Toleration } from '../../../src/schemas/kubernetes.ts'
 import type { SkyhookSpec } from '../../../src/schemas/skyhook.ts'
@@ -70,4 +71,10 @@ export function toleratesCordon({ key = '', operator = 'Equal', value = '', effe
   if (effect !== '' && effect !== 'NoSchedule') return false
   if (key === '') return operator === 'Exists'
   return key === cordonTaint && (operator === 'Exists' || value === '')
+}
+
+/** What a host asks for that may end pods; undefined: nothing. */
+export function interruptIn(event: HostEvent): string | undefined {
+  if (event.event === 'restartRequested') return `restarts ${event.unit}`
+  return event.event === 'rebootRequested' ? 'asks for a reboot' : undefined
 }
