@@ -70,6 +70,15 @@ test('a census writes the status of a Skyhook and reports nodes, agents and requ
   expect(counts).toContainEqual({ verb: 'WATCH', code: 200, count: 4 })
 })
 
+test('before any agent is Ready, agents spread their requests by the nodes', async () => {
+  api.put(podsPath, { metadata: { name: 'p1', labels: { app: 'agent' } }, spec: { nodeName: 'n1' }, status: {} })
+  for (const name of ['n1', 'n2']) api.put(nodesPath, { metadata: { name } })
+  const running = run()
+  await eventually(() => expect(status()?.nodesSelected).toBe(2))
+  await end(running)
+  expect(lines.filter(({ kind }) => kind === 'heartbeat').at(-1)).toMatchObject({ nodes: 2, agents: 2 })
+})
+
 test('a census sends the series of each Skyhook, and withdraws those of a deleted one', async () => {
   api.put(nodesPath, { metadata: { name: 'n1' } })
   const running = run()

@@ -93,12 +93,14 @@ export async function runCensus(settings: CensusSettings, context: CensusContext
     const counts = requests.take()
     if (counts.length > 0) emit({ kind: 'requests', counts })
     const [nodes, skyhooks, uncountedMs] = [view.nodes.size, view.skyhooks.size, view.distrustedMs()]
+    const { ready } = view.agents()
     fleet.refresh()
     emit({
       kind: 'heartbeat',
       ...(uncountedMs !== undefined && { uncountedMs }),
       nodes,
-      agents: view.agents().ready,
+      // while all are started anew none is Ready: a count of none would leave nobody to lead after this agent
+      agents: ready === 0 ? nodes : ready,
       skyhooks,
       rssBytes: context.rssBytes(),
     })

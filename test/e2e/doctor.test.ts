@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { buildTool, type ToolEnd, type ToolProgram } from '../support/tool-program.ts'
 import { cordonKey } from '../../src/schemas/annotations.ts'
 import { censusLeaseName } from '../../src/lease/names.ts'
-import { deleteAgent, withoutAgents } from './agents.ts'
+import { deleteAgent, hasReadyAgent, withoutAgents } from './agents.ts'
 import { type NodeName, nodeNames, uniqueName, useCluster } from './cluster.ts'
 import type { View } from './moments.ts'
 import { patch, paths } from './kube.ts'
@@ -173,6 +173,10 @@ describe('a census that hangs', () => {
   // its agent lets others lead for half an hour; new agents start fresh
   afterAll(async () => {
     await Promise.all(nodeNames.map(async (node) => await deleteAgent(cluster, node)))
+    await cluster.history.eventually('every agent is Ready, and one leads', (view) => {
+      const areReady = nodeNames.every((node) => hasReadyAgent(view, node))
+      return areReady && (view.leases.get(censusLeaseName)?.spec?.holderIdentity ?? '') !== ''
+    })
   }, 60_000)
 })
 
