@@ -1,5 +1,6 @@
 /**
- * Unit tests know no real time: their outcome depends on what they say, never on how busy the machine is. Holds every
+ * Unit tests know no real time, and do not measure the process that many of them share: their outcome depends on what
+ * they say, never on how busy the machine is, or on when memory is collected. Holds every
  * file of vitest's projects `unit`, `model` and `search` to that, and every helper that such a file imports, directly
  * or through others. Product code takes its clock and its connections as parameters (build/lint/seams.ts), so it is not
  * searched.
@@ -23,6 +24,10 @@ const sockets: Rule = {
   why: 'opens sockets',
   instead: 'take the simulated API server (test/fleet/api-server) or host (test/fleet/host)',
 }
+const measuring: Rule = {
+  why: 'measures the process that many tests share',
+  instead: 'judge a text of the kernel, or measure a process of its own',
+}
 
 const names = new Map([
   ['systemClock', time],
@@ -36,6 +41,10 @@ const members = new Map([
   ['performance.now', time],
   ['AbortSignal.timeout', time],
   ['expect.poll', waiting],
+  ['process.memoryUsage', measuring],
+  ['process.cpuUsage', measuring],
+  ['process.resourceUsage', measuring],
+  ['process.hrtime', time],
 ])
 const modules = new Map([
   ['timers', time],
@@ -52,6 +61,8 @@ const modules = new Map([
   ['dgram', sockets],
 ])
 
+/** Files of the kernel about the process that reads them. */
+const ownMeasures = /^\/proc\/self\/(?:smaps|stat|io$|sched)/
 /** What modules of sockets have beside sockets. */
 const isConstant = (name: string | null | undefined): boolean => name === 'rootCertificates'
 const matches = (path: string, globs: readonly string[]): boolean => globs.some((glob) => matchesGlob(path, glob))
@@ -59,7 +70,7 @@ const isUnitTest = (path: string): boolean =>
   matches(path, [...unitTests.include, ...modelTests, ...searchTests]) && !matches(path, integrationTests)
 const isProduct = (path: string): boolean => path.startsWith('src/') && !path.endsWith('.test.ts')
 
-/** Each use of real time, of a process or of a socket, as `file:line: what`, with the imports that lead to it. */
+/** Each use of real time, of a process, its measures or a socket, as `file:line: what`, with the imports that lead to it. */
 export function unitTestProblems(repository: Repository): string[] {
   const known = new Set(repository.paths)
   const chains = new Map<string, readonly string[]>()
@@ -103,6 +114,9 @@ function read(path: string, text: string): Module {
   new Visitor({
     ImportExpression({ source, start }) {
       if (source.type === 'Literal' && typeof source.value === 'string') addImport(source.value, start)
+    },
+    Literal({ value, start }) {
+      if (typeof value === 'string' && ownMeasures.test(value)) add(measuring, value, start)
     },
     Identifier({ name, start }) {
       add(names.get(name), name, start)
