@@ -11,6 +11,7 @@ import { known, type Known } from '../../stages/model/snapshot.ts'
 import type { FleetView } from '../fleet-view/fleet-view.ts'
 import { knownBudget } from '../fleet-view/settings.ts'
 import { skyhookViewOf } from '../fleet-view/skyhook-view.ts'
+import { type ClosedNodes, closedNodes } from './closed-nodes.ts'
 import { type AgentStates, agentStates, type NodeFact, nodeFacts } from './node-facts.ts'
 import type { NodeRow } from './node-report.ts'
 
@@ -26,6 +27,8 @@ export type SkyhookStatus = {
   readonly nodes: Known<NodeCounts>
   readonly budget: Known<BudgetUse>
   readonly groups: readonly ReasonGroup[]
+  /** Nodes that take no new pods while nothing is at work on them. */
+  readonly closed: readonly ClosedNodes[]
   readonly pace: Pace | undefined
 }
 
@@ -102,6 +105,7 @@ function skyhookStatus(
     nodes: rows.known ? known(countsOf(rows.value)) : rows,
     budget: budgetUse(fleet, skyhook),
     groups: groupsOf(facts),
+    closed: closedNodes(facts),
     pace: paceOf(own, facts.length - complete, fleet.takenAtMs),
   }
 }
