@@ -128,7 +128,7 @@ test('the spec of Nodes is read only where a Skyhook requires nodes that are not
   expect(await readsOf(required)).toBe(0)
 })
 
-test('of many nodes the first four are named, for each way in which they are closed', () => {
+test('the line names the first four of many nodes, for each way in which they are closed', () => {
   const many = ['n1', 'n2', 'n3', 'n4', 'n5', 'n6']
   const text = closedText([
     { by: 'taint', nodes: many },

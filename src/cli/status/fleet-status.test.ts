@@ -190,7 +190,7 @@ const sample: SkyhookStatus = {
       sinceMs: 0,
     },
   ],
-  closed: [{ by: 'hold', nodes: ['node2'] }],
+  closed: [{ by: 'keep-cordoned', nodes: ['node2'] }],
   pace: { nodesPerHour: 12.345, restMs: 600_000, measured: 5 },
 }
 

@@ -183,7 +183,7 @@ function compartmentsOf(
 
 type PolicyCompartment = NonNullable<DeploymentPolicySpec['compartments']>[number]
 
-/** A node that several compartments select is in the safest: by strategy, by what its budget allows of them, by name. */
+/** A node that several compartments select is in the safest: by strategy, by what its budget allows, by name. */
 function safestFirst(selected: readonly KubernetesNode[]) {
   const rankOf = ({ strategy }: PolicyCompartment): number =>
     strategy?.fixed ? 0 : strategy?.linear ? 1 : strategy?.exponential ? 2 : 3

@@ -1,6 +1,6 @@
 /**
- * Some runs have policies whose compartments select the same nodes, with percentages: in which of them a node is depends
- * on how many nodes each selects. They are drawn apart: the seeds that have none stay as they were.
+ * Some runs have policies whose compartments select the same nodes, with percentages: how many nodes each selects says
+ * in which of them a node is. They are drawn apart: the seeds that have none stay as they were.
  */
 import type { DeploymentPolicySpec } from '../../../src/schemas/deployment-policy.ts'
 import { type Chance, createChance } from './chance.ts'

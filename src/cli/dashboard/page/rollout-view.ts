@@ -86,7 +86,7 @@ function facts({ isPaused, isDisabled, isDeleting, stalled, closed, budget, pace
 const closedTexts = {
   taint: 'closed for new pods by the runtime-required taint, and nothing is at work there',
   cordon: 'cordoned by the Skyhook, and nothing is at work there',
-  hold: 'held, and nothing is at work there',
+  'keep-cordoned': 'held, and nothing is at work there',
 } as const
 
 function budgetText(budget: Rollout['budget']): string {
