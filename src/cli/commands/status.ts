@@ -1,5 +1,4 @@
 /** Rollouts on one screen, kept current if asked for; and waiting for one of them. */
-import { readFleet } from '../fleet-view/read-fleet.ts'
 import type { FleetView } from '../fleet-view/fleet-view.ts'
 import { type Context, defineCommand } from '../framework/command.ts'
 import { CommandError, notFoundError, usageError } from '../framework/command-error.ts'
@@ -12,8 +11,9 @@ import { skyhooksPath } from '../../schemas/api.ts'
 import { sleep } from '../../schemas/clock.ts'
 import type { Skyhook } from '../../schemas/skyhook.ts'
 import { fleetStatus, type SkyhookStatus } from '../status/fleet-status.ts'
-import { createNodeReader, type NodeRow } from '../status/node-report.ts'
+import type { NodeRow } from '../status/node-report.ts'
 import { readCompletions } from '../status/read-completions.ts'
+import { readRollouts } from '../status/read-rollouts.ts'
 import { statusLine, statusText } from '../status/status-text.ts'
 import { type WaitVerdict, waitVerdict } from '../status/wait-verdict.ts'
 import { watchFleet } from '../status/watch-fleet.ts'
@@ -60,7 +60,7 @@ export const status = defineCommand({
     const namespace = await connection.agentNamespace()
     const { clock, random, signal } = context
     const [fleet, completions] = await Promise.all([
-      readFleet(transport, { namespace, clock, signal, nodeOf: createNodeReader(), isMetadataEnough: true }),
+      readRollouts(transport, { namespace, clock, signal }),
       readCompletions(transport, signal),
     ])
     const shownIn = (view: FleetView<NodeRow>): readonly SkyhookStatus[] => {

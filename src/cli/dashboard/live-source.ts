@@ -11,13 +11,13 @@ import type { FleetView } from '../fleet-view/fleet-view.ts'
 import { readNodeDetail } from '../fleet-view/node-detail.ts'
 import { slimNode } from '../fleet-view/project.ts'
 import { readable } from '../fleet-view/readable.ts'
-import { readFleet } from '../fleet-view/read-fleet.ts'
 import { notFoundError } from '../framework/command-error.ts'
 import { nodePath } from '../objects/nodes.ts'
 import { getSkyhook } from '../objects/skyhooks.ts'
 import type { Completion } from '../status/fleet-status.ts'
-import { createNodeReader, type NodeRow } from '../status/node-report.ts'
+import type { NodeRow } from '../status/node-report.ts'
 import { readCompletions } from '../status/read-completions.ts'
+import { readRollouts } from '../status/read-rollouts.ts'
 import { type Freshness, watchFleet } from '../status/watch-fleet.ts'
 import { inContext, nodeActions } from './commands.ts'
 import { planEdit } from './edit-plan.ts'
@@ -50,13 +50,7 @@ export async function openLiveSource(options: LiveSourceOptions): Promise<Dashbo
   const { transport, clock, random, identity } = options
   const { namespace } = identity
   const [first, firstCompletions] = await Promise.all([
-    readFleet(transport, {
-      namespace,
-      clock,
-      signal: options.signal,
-      nodeOf: createNodeReader(),
-      isMetadataEnough: true,
-    }),
+    readRollouts(transport, { namespace, clock, signal: options.signal }),
     readCompletions(transport, options.signal),
   ])
   let fleet: FleetView<NodeRow> = first

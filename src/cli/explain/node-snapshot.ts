@@ -26,6 +26,7 @@ import type { FleetView } from '../fleet-view/fleet-view.ts'
 import type { NodeDetail } from '../fleet-view/node-detail.ts'
 import { valueOr } from '../fleet-view/readable.ts'
 import { defaultSettings, knownBudget } from '../fleet-view/settings.ts'
+import { skyhookViewOf } from '../fleet-view/skyhook-view.ts'
 import { expectedEvictions } from './drain-view.ts'
 import {
   type Evidence,
@@ -132,13 +133,10 @@ export function nodeView(
   return { snapshot, views, records, evidence, slotAnswers }
 }
 
-function viewOf(
-  { policies, settings }: FleetView<KubernetesNode>,
-  { metadata, spec }: Skyhook,
-  node: KubernetesNode,
-): SkyhookView {
-  const name = spec.deploymentPolicy
-  const view: SkyhookView = { metadata, spec, budget: valueOr(knownBudget(spec, settings), {}), stale: false }
+function viewOf(fleet: FleetView<KubernetesNode>, skyhook: Skyhook, node: KubernetesNode): SkyhookView {
+  const { policies } = fleet
+  const name = skyhook.spec.deploymentPolicy
+  const view = skyhookViewOf(fleet, skyhook)
   if (!name) return view
   if (!policies.known) return { ...view, policy: { state: 'unknown', why: policies.why } }
   const found = policies.value.find((policy) => policy.metadata.name === name)

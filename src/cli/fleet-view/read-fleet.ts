@@ -35,7 +35,7 @@ export type FleetRequest<Node> = {
  * what one says of the other is of one moment. Throws for an API server that does not answer.
  */
 export async function readFleet<Node>(transport: KubeTransport, request: FleetRequest<Node>): Promise<FleetView<Node>> {
-  const { namespace, clock, signal, nodeOf } = request
+  const { namespace, clock, signal } = request
   const list = <T extends KubeObject, U>(what: string, path: string, options: ListOptions<T, U>): Promise<Known<U[]>> =>
     readable(
       what,
@@ -46,11 +46,7 @@ export async function readFleet<Node>(transport: KubeTransport, request: FleetRe
   const [skyhooks, policies, nodes, leases, agents, daemonSets, settings] = await Promise.all([
     list<Skyhook, Skyhook>('Skyhooks', skyhooksPath, { transform: slimSkyhook }),
     list<DeploymentPolicy, DeploymentPolicy>('DeploymentPolicies', policiesPath, { transform: slimPolicy }),
-    list<KubernetesNode, Node>('Nodes', '/api/v1/nodes', {
-      transform: nodeOf,
-      pageSize: nodePageSize,
-      ...(request.isMetadataEnough === true && { accept: metadataOnlyListAccept }),
-    }),
+    readNodes(transport, request),
     list<Lease, Lease>(`Leases ${inNamespace}`, leasesPathOf({ namespace }), {
       query: { labelSelector: labelKeys.slotKind },
       transform: slimLease,
@@ -83,6 +79,21 @@ export async function readFleet<Node>(transport: KubeTransport, request: FleetRe
     settings: found ? known(found) : settings.known ? unknown(`no ConfigMap ${inNamespace} has settings`) : settings,
   }
 }
+
+/** The Nodes of a fleet view, in one consistent LIST by pages. Throws for an API server that does not answer. */
+export const readNodes = async <Node>(
+  transport: KubeTransport,
+  { nodeOf, isMetadataEnough, signal }: Pick<FleetRequest<Node>, 'nodeOf' | 'isMetadataEnough' | 'signal'>,
+): Promise<Known<Node[]>> =>
+  await readable(
+    'Nodes',
+    listAll<KubernetesNode & KubeObject, Node>(transport, '/api/v1/nodes', {
+      transform: nodeOf,
+      pageSize: nodePageSize,
+      signal,
+      ...(isMetadataEnough === true && { accept: metadataOnlyListAccept }),
+    }).then(({ items }) => [...items]),
+  )
 
 const slimPolicy = ({ metadata, spec }: DeploymentPolicy): DeploymentPolicy => ({ metadata, spec })
 

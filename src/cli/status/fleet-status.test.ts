@@ -190,6 +190,7 @@ const sample: SkyhookStatus = {
       sinceMs: 0,
     },
   ],
+  closed: [{ by: 'keep-cordoned', nodes: ['node2'] }],
   pace: { nodesPerHour: 12.345, restMs: 600_000, measured: 5 },
 }
 
@@ -198,6 +199,7 @@ test('a rollout is one block of text', () => {
     "tuning  [################!!!!!!!.......] 50% of 4: 2 complete, 1 erroring, 1 waiting
       paused
       1 node StepFailed for 3m: package a 1.0.0: apply apply.sh exited 1 [node3]
+      closed for new pods, nothing at work: 1 node by node hold [node2]
       budget: 1 node out, of 2: node3 (failed 3m)
       pace: 12 nodes per hour by the last 5, about 10m left
     "

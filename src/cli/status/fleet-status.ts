@@ -7,9 +7,11 @@ import { disableKey, pauseKey } from '../../schemas/annotations.ts'
 import { reasons } from '../../schemas/catalogue/reasons.ts'
 import { isObject } from '../../schemas/json.ts'
 import type { NodeStatus, Skyhook } from '../../schemas/skyhook.ts'
-import { known, type Known, type SkyhookView } from '../../stages/model/snapshot.ts'
+import { known, type Known } from '../../stages/model/snapshot.ts'
 import type { FleetView } from '../fleet-view/fleet-view.ts'
 import { knownBudget } from '../fleet-view/settings.ts'
+import { skyhookViewOf } from '../fleet-view/skyhook-view.ts'
+import { type ClosedNodes, closedNodes } from './closed-nodes.ts'
 import { type AgentStates, agentStates, type NodeFact, nodeFacts } from './node-facts.ts'
 import type { NodeRow } from './node-report.ts'
 
@@ -25,6 +27,8 @@ export type SkyhookStatus = {
   readonly nodes: Known<NodeCounts>
   readonly budget: Known<BudgetUse>
   readonly groups: readonly ReasonGroup[]
+  /** Nodes that take no new pods while nothing is at work on them. */
+  readonly closed: readonly ClosedNodes[]
   readonly pace: Pace | undefined
 }
 
@@ -101,6 +105,7 @@ function skyhookStatus(
     nodes: rows.known ? known(countsOf(rows.value)) : rows,
     budget: budgetUse(fleet, skyhook),
     groups: groupsOf(facts),
+    closed: closedNodes(facts),
     pace: paceOf(own, facts.length - complete, fleet.takenAtMs),
   }
 }
@@ -111,10 +116,9 @@ function countsOf(facts: readonly NodeFact[]): NodeCounts {
   return { selected: facts.length, byStatus }
 }
 
-function budgetUse(
-  { slots, ledgers, policies, settings }: FleetView<NodeRow>,
-  { metadata, spec }: Skyhook,
-): Known<BudgetUse> {
+function budgetUse(fleet: FleetView<NodeRow>, skyhook: Skyhook): Known<BudgetUse> {
+  const { slots, ledgers, policies, settings } = fleet
+  const { metadata, spec } = skyhook
   if (!slots.known) return slots
   if (!ledgers.known) return ledgers
   const own = slots.value.filter(({ lease }) => lease.metadata.labels?.[labelKeys.name] === metadata.name)
@@ -125,8 +129,7 @@ function budgetUse(
   if (spec.deploymentPolicy) return known({ limit: { unknown: why }, holders })
   const budget = knownBudget(spec, settings)
   if (!budget.known) return known({ limit: { unknown: budget.why }, holders })
-  const view: SkyhookView = { metadata, spec, budget: budget.value, stale: false }
-  return known({ limit: limitOf(view, ledger, own), holders })
+  return known({ limit: limitOf(skyhookViewOf(fleet, skyhook), ledger, own), holders })
 }
 
 function holderOf({ holder, phase, kind, lease }: Slot): SlotHolder {

@@ -11,6 +11,9 @@ import {
   silentAfterMs,
 } from '../../stages/skyhook/counted-status.ts'
 import type { AgentPod, FleetView } from '../fleet-view/fleet-view.ts'
+import { valueOr } from '../fleet-view/readable.ts'
+import { defaultSettings } from '../fleet-view/settings.ts'
+import { type Closure, closureOf } from './closed-nodes.ts'
 import type { NodeReport, NodeRow } from './node-report.ts'
 
 /** What a screen says of a node that a Skyhook selects. */
@@ -20,6 +23,8 @@ export type NodeFact = {
   readonly report: NodeReport | undefined
   /** Its agent does not answer: what it has published may be old. */
   readonly isSilent: boolean
+  /** What keeps new pods off while nothing is at work there. */
+  readonly closedBy: Closure | undefined
 }
 
 /** In the order of the Nodes; unknown where they may not be read. */
@@ -32,6 +37,7 @@ export function nodeFacts(
   const { metadata, spec } = skyhook
   const idle = idleStatus({ metadata, policy: policyOf(fleet, skyhook) })
   const applied = completionHash({ metadata, spec })
+  const { runtimeRequiredTaint: requiredTaint } = valueOr(fleet.settings, defaultSettings)
   const selected = fleet.nodes.value.filter(({ labels }) => selects(spec.nodeSelectors, labels))
   return known(
     selected.map((row) => {
@@ -41,7 +47,9 @@ export function nodeFacts(
         status: report && (report.status ?? 'unreadable'),
         isCurrent: report?.applied === applied,
       }
-      return { node: row.name, status: countedStatus(reported, agent, idle), report, isSilent: agent === 'silent' }
+      const status = countedStatus(reported, agent, idle)
+      const closedBy = closureOf(row, skyhook, { status, requiredTaint })
+      return { node: row.name, status, report, isSilent: agent === 'silent', closedBy }
     }),
   )
 }

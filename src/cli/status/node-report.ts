@@ -1,9 +1,16 @@
 /** What a Node reports of each Skyhook, in the little that a screen needs: there may be thousands of both. */
-import { journalKey, nodeStateKey, reasonKey, statusKey } from '../../schemas/annotations.ts'
+import {
+  cordonKey,
+  journalKey,
+  keepCordonedKey,
+  nodeStateKey,
+  reasonKey,
+  statusKey,
+} from '../../schemas/annotations.ts'
 import { sha256Hex } from '../../schemas/canonical-json.ts'
 import { isObject, parseJson } from '../../schemas/json.ts'
 import { clip } from '../../schemas/plain-text.ts'
-import type { KubernetesNode } from '../../schemas/kubernetes.ts'
+import type { KubernetesNode, Taint } from '../../schemas/kubernetes.ts'
 import { type NodeStatus, nodeStatuses } from '../../schemas/skyhook.ts'
 
 export type NodeRow = {
@@ -13,6 +20,12 @@ export type NodeRow = {
   readonly createdAtMs: number
   /** By name of the Skyhook. */
   readonly reports: ReadonlyMap<string, NodeReport>
+  /** The Skyhooks that have it cordoned. */
+  readonly cordonedBy: readonly string[]
+  /** It stays cordoned when their work is done. */
+  readonly isHeld: boolean
+  /** Undefined where only the metadata was read. */
+  readonly taints: readonly Taint[] | undefined
 }
 
 export type NodeReport = {
@@ -66,7 +79,8 @@ export function createNodeReader(): (node: KubernetesNode) => NodeRow {
     }
   }
 
-  return ({ metadata: { name, uid, labels = {}, annotations = {}, creationTimestamp = '' } }) => {
+  return ({ metadata: { name, uid, labels = {}, annotations = {}, creationTimestamp = '' }, spec }) => {
+    const cordonedBy = Object.keys(annotations).filter((key) => key.startsWith(cordonPrefix))
     const reports = new Map<string, NodeReport>()
     for (const [key, text] of Object.entries(annotations)) {
       if (!key.startsWith(statusPrefix)) continue
@@ -80,10 +94,19 @@ export function createNodeReader(): (node: KubernetesNode) => NodeRow {
       })
     }
     const ownLabels = Object.entries(labels).map(([key, value]) => [once(key), once(value)] as const)
-    return { name, labels: Object.fromEntries(ownLabels), createdAtMs: Date.parse(creationTimestamp), reports }
+    return {
+      name,
+      labels: Object.fromEntries(ownLabels),
+      createdAtMs: Date.parse(creationTimestamp),
+      reports,
+      cordonedBy: cordonedBy.map((key) => once(key.slice(cordonPrefix.length))),
+      isHeld: annotations[keepCordonedKey] === 'true',
+      taints: spec && (spec.taints ?? []),
+    }
   }
 }
 
 const statusPrefix = statusKey('')
+const cordonPrefix = cordonKey('')
 /** Agents write a quarter of it; whoever else may write a Node fills no screen. */
 const maxMessageLength = 4_096

@@ -3,6 +3,7 @@ import type { NodeStatus } from '../../schemas/skyhook.ts'
 import type { Known } from '../../stages/model/snapshot.ts'
 import { durationText } from '../explain/duration-text.ts'
 import { shownLine } from '../../schemas/plain-text.ts'
+import { closedText } from './closed-nodes.ts'
 import {
   type BudgetUse,
   type NodeCounts,
@@ -24,7 +25,7 @@ export function statusText(skyhooks: readonly SkyhookStatus[], nowMs: number): s
 }
 
 function blockText(skyhook: SkyhookStatus, nowMs: number): string {
-  const { name, nodes, budget, groups, pace, stalled } = skyhook
+  const { name, nodes, budget, groups, closed, pace, stalled } = skyhook
   const flags = [
     ...(skyhook.isDeleting ? ['being deleted'] : []),
     ...(skyhook.isDisabled ? ['disabled'] : []),
@@ -35,6 +36,7 @@ function blockText(skyhook: SkyhookStatus, nowMs: number): string {
     `${name}  ${countsText(nodes)}`,
     ...flags.map((flag) => `  ${flag}`),
     ...groupLines(groups, nowMs),
+    ...(closed.length > 0 ? [`  ${closedText(closed)}`] : []),
     `  budget: ${budgetText(budget, nowMs)}`,
     ...(pace ? [`  pace: ${paceText(pace)}`] : []),
   ]

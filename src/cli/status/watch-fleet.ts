@@ -21,7 +21,7 @@ import { known, type Known, unknown } from '../../stages/model/snapshot.ts'
 import type { FleetView } from '../fleet-view/fleet-view.ts'
 import { agentPodOf, type PodObject, slimSkyhook } from '../fleet-view/project.ts'
 import { agentSelector, slimLease } from '../fleet-view/read-fleet.ts'
-import { whyHidden } from '../fleet-view/readable.ts'
+import { valueOr, whyHidden } from '../fleet-view/readable.ts'
 import { createDepartedAgents } from './departed-agents.ts'
 import { createNodeReader, type NodeRow } from './node-report.ts'
 
@@ -70,7 +70,8 @@ export async function watchFleet(watch: FleetWatch): Promise<never> {
   const nodes = startReflector<NodeEntry>(transport, {
     ...common,
     path: '/api/v1/nodes',
-    metadataOnly: true,
+    // taints are no metadata, and say something only where Skyhooks have nodes closed by them
+    metadataOnly: !valueOr(first.skyhooks, []).some(({ spec }) => spec.runtimeRequired === true),
     transform: (node) => ({ ...identity(node), row: rowOf(node) }),
   })
   const skyhooks = startReflector<Skyhook & KubeObject>(transport, {

@@ -130,7 +130,7 @@ export function autoTaintRemoval(
 }
 
 /** Whether the Node has the runtime-required taint, by any of its names. */
-export const hasRequiredTaint = (node: KubernetesNode, configured: Taint): boolean =>
+export const hasRequiredTaint = (node: Pick<KubernetesNode, 'spec'>, configured: Taint): boolean =>
   (node.spec?.taints ?? []).some((one) => isRequiredTaint(one, configured))
 
 /**

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { journalKey, nodeStateKey, statusKey } from '../../../src/schemas/annotations.ts'
+import { policiesPath } from '../../../src/schemas/api.ts'
 import { entryStates, stageNames } from '../../../src/schemas/skyhook.ts'
 import { appliedHash } from '../../../src/stages/model/applied-hash.ts'
 import { sampleSpec, sampleWorld } from './sample-world.ts'
@@ -49,6 +50,34 @@ test('series that agree with the objects are as promised, and agents that do not
   world.serve('n2', pageOf([]))
   await world.end()
   expect([world.violations, world.checks()]).toEqual([[], 1])
+})
+
+test('nodes that two compartments select are in the one whose percentage allows fewer', async () => {
+  const world = await settledWorld()
+  const of = (name: string, percent: number) => ({
+    name,
+    selector: { matchLabels: { pool: 'x' } },
+    budget: { percent },
+    strategy: { fixed: {} },
+  })
+  const compartments = [of('all', 100), of('half', 50)]
+  world.send('admin', 'POST', policiesPath, {
+    metadata: { name: 'p' },
+    spec: { default: { budget: { count: 1 } }, compartments },
+  })
+  world.editSkyhook({ spec: { interruptionBudget: null, deploymentPolicy: 'p' } })
+  await world.pass(11)
+  const lines = (name: string, matched: number, completed: number): string[] => {
+    const labels = `{skyhook_name="s",policy_name="p",compartment_name="${name}",strategy="fixed"}`
+    return [`skyhook_rollout_matched_nodes${labels} ${matched}`, `skyhook_rollout_completed${labels} ${completed}`]
+  }
+  const others = truth.filter((line) => !line.startsWith('skyhook_rollout_'))
+  const page = (first: string, second: string): string =>
+    pageOf([...others, ...lines(first, 2, 1), ...lines(second, 0, 0), ...lines('__default__', 0, 0)])
+  world.serve('n1', page('half', 'all'))
+  world.serve('n2', page('all', 'half'))
+  await world.end()
+  expect(world.violations).toEqual([expect.stringContaining('the agent of n2')])
 })
 
 test('an agent whose own Node is gone counts nothing, and its series are not judged', async () => {

@@ -123,7 +123,7 @@ function expectedSeries(world: WorldView): Expected {
     add('skyhook_node_target_count', {}, selected.length)
     add('skyhook_node_status_count', {}, selected.length)
     add('skyhook_node_status_count', { status: 'complete' }, complete.length)
-    for (const [policy_name, compartment_name, isMember] of compartmentsOf(world, skyhook)) {
+    for (const [policy_name, compartment_name, isMember] of compartmentsOf(world, skyhook, selected)) {
       const labels = { policy_name, compartment_name }
       add('skyhook_rollout_matched_nodes', labels, selected.filter(isMember).length)
       add('skyhook_rollout_completed', labels, complete.filter(isMember).length)
@@ -162,14 +162,37 @@ function entriesOf({ metadata }: Skyhook, node: KubernetesNode): readonly Entry[
 
 type Compartment = readonly [policy: string, name: string, isMember: (node: KubernetesNode) => boolean]
 
-/** The plans of runs have no compartments that overlap. */
-function compartmentsOf({ server }: WorldView, { spec }: Skyhook): readonly Compartment[] {
-  const named = spec.deploymentPolicy
+function compartmentsOf(
+  { server }: WorldView,
+  skyhook: Skyhook,
+  selected: readonly KubernetesNode[],
+): readonly Compartment[] {
+  const named = skyhook.spec.deploymentPolicy
   if (!named) return [['legacy', '__default__', () => true]]
   const policy = server.object('deploymentpolicies', undefined, named)?.['spec'] as DeploymentPolicySpec | undefined
   if (policy === undefined) return []
-  const own = (policy.compartments ?? []).map(
-    ({ name, selector }): Compartment => [named, name, ({ metadata }) => selects(selector, metadata.labels ?? {})],
-  )
-  return [...own, [named, '__default__', (node) => !own.some(([, , isMember]) => isMember(node))]]
+  const compartments = (policy.compartments ?? []).toSorted(safestFirst(selected))
+  const compartmentOf = ({ metadata }: KubernetesNode): string =>
+    compartments.find(({ selector }) => selects(selector, metadata.labels ?? {}))?.name ?? '__default__'
+  return [...compartments.map(({ name }) => name), '__default__'].map((name) => [
+    named,
+    name,
+    (node) => compartmentOf(node) === name,
+  ])
+}
+
+type PolicyCompartment = NonNullable<DeploymentPolicySpec['compartments']>[number]
+
+/** A node that several compartments select is in the safest: by strategy, by what its budget allows, by name. */
+function safestFirst(selected: readonly KubernetesNode[]) {
+  const rankOf = ({ strategy }: PolicyCompartment): number =>
+    strategy?.fixed ? 0 : strategy?.linear ? 1 : strategy?.exponential ? 2 : 3
+  const ceilingOf = ({ selector, budget: { count, percent, maxCount } }: PolicyCompartment): number => {
+    if (typeof count === 'number') return count
+    if (typeof percent !== 'number') return Infinity
+    const candidates = selected.filter(({ metadata }) => selects(selector, metadata.labels ?? {})).length
+    return percent === 0 ? 0 : Math.min(maxCount ?? Infinity, Math.max(1, Math.floor((percent * candidates) / 100)))
+  }
+  return (one: PolicyCompartment, other: PolicyCompartment): number =>
+    rankOf(one) - rankOf(other) || ceilingOf(one) - ceilingOf(other) || (one.name < other.name ? -1 : 1)
 }

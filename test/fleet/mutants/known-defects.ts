@@ -1,4 +1,5 @@
 /** Defects that the product had: each is put back by the smallest change of the present sources. */
+import type { Plan } from '../run/plan.ts'
 import { all, change, has, hasControlPlanes, type FleetMutant } from './mutant.ts'
 
 const newsLate = ['watches-slow', 'api-reads-stale'] as const
@@ -10,6 +11,9 @@ const specEdits = [
   'priority',
   'interrupt-added',
 ] as const
+
+const hasRequiredBesideOthers = ({ nodes, skyhooks }: Plan): boolean =>
+  nodes.length > 2 && skyhooks.length > 1 && skyhooks.some(({ spec }) => spec.runtimeRequired === true)
 
 export const knownDefects: readonly FleetMutant[] = [
   {
@@ -95,5 +99,29 @@ export const knownDefects: readonly FleetMutant[] = [
     ],
     mayShow: ({ actions }) =>
       actions.some(({ kind, detail }) => kind === 'clock-jumped' && Number(detail?.['byMs']) < -60_000),
+  },
+  {
+    name: 'percentage-of-former-nodes',
+    rule: 'budget',
+    bug: 'a percentage is of the nodes that were counted last, however many of them are left',
+    changes: [
+      change('lease/budget/budget.ts', 'matched: Math.min(counted.matched, nodes)', 'matched: counted.matched'),
+    ],
+    // where one is left, it may always start
+    mayShow: ({ actions }) =>
+      actions.some(({ kind, detail }) => kind === 'nodes-removed' && Number(detail?.['keeps']) > 1),
+  },
+  {
+    name: 'taint-lifted-beside-joining-work',
+    rule: 'budget',
+    bug: 'the runtime-required taint goes while a later Skyhook works under a slot for joining nodes',
+    changes: [
+      change(
+        'stages/drain/node-spec-builder.ts',
+        'mayTaint && !isJoiningWorkUnderWay(this.#snapshot, after)',
+        'mayTaint',
+      ),
+    ],
+    mayShow: hasRequiredBesideOthers,
   },
 ]

@@ -11,7 +11,11 @@ export function withPolicies(plan: Plan): Plan {
   const chance = createChance(plan.seed, 7)
   // fifty nodes one by one would outlast the run
   const scale = plan.nodes.length > 10 ? 10 : 1
-  const draw = (): DeploymentPolicySpec => drawPolicy(chance, scale)
+  return withPoliciesOf(plan, chance, () => drawPolicy(chance, scale))
+}
+
+/** Policies as they are drawn. */
+export function withPoliciesOf(plan: Plan, chance: Chance, draw: () => DeploymentPolicySpec): Plan {
   const policies = plan.skyhooks.map(({ name }): PolicyPlan => ({ name: policyName(name), spec: draw() }))
   return {
     ...plan,
@@ -76,7 +80,7 @@ function drawPolicy(chance: Chance, scale: number): DeploymentPolicySpec {
   }
 }
 
-const drawStrategy = (chance: Chance, scale: number): StrategySpec =>
+export const drawStrategy = (chance: Chance, scale: number): StrategySpec =>
   chance.pick<StrategySpec>([
     { fixed: { initialBatch: scale } },
     { fixed: { initialBatch: 2 * scale } },

@@ -7,6 +7,7 @@ import type { Plan, PlannedAction, SkyhookPlan } from './plan.ts'
 import { withBudgetActions } from './plan-budgets.ts'
 import { planLives } from './plan-lives.ts'
 import { planNodes } from './plan-nodes.ts'
+import { withOverlaps } from './plan-overlaps.ts'
 import { planSkyhooks } from './plan-skyhooks.ts'
 import { withStayers } from './plan-stayers.ts'
 import { firstActionAtMs, healAtMs, rolloutMs, skyhooksAtMs } from './plan-time.ts'
@@ -54,7 +55,7 @@ export function planRun(seed: number): Plan {
     actions: [...drawn, ...planCensusFault(createChance(seed, 9), { ...census, firstId: drawn.length })],
     healsEarly: chance.isHit(0.9),
   }
-  return withBudgetActions(withStayers(plan))
+  return withOverlaps(withBudgetActions(withStayers(plan)))
 }
 
 const withLives = (

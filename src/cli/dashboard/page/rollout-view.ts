@@ -66,12 +66,13 @@ function barParts({ selected, byStatus }: { selected: number; byStatus: Partial<
   })
 }
 
-function facts({ isPaused, isDisabled, isDeleting, stalled, budget, pace }: Rollout): readonly string[] {
+function facts({ isPaused, isDisabled, isDeleting, stalled, closed, budget, pace }: Rollout): readonly string[] {
   return [
     ...(isDeleting ? ['It is being deleted.'] : []),
     ...(isDisabled ? ['It is disabled.'] : []),
     ...(isPaused ? ['It is paused.'] : []),
     ...(stalled === undefined ? [] : [`It is stalled: ${stalled}`]),
+    ...closed.map(({ by, nodes }) => `${nodesText(nodes.length)} ${closedTexts[by]}: ${named(nodes)}`),
     `Budget: ${budgetText(budget)}`,
     ...(pace === undefined
       ? []
@@ -81,6 +82,12 @@ function facts({ isPaused, isDisabled, isDeleting, stalled, budget, pace }: Roll
         ]),
   ]
 }
+
+const closedTexts = {
+  taint: 'closed for new pods by the runtime-required taint, and nothing is at work there',
+  cordon: 'cordoned by the Skyhook, and nothing is at work there',
+  'keep-cordoned': 'held, and nothing is at work there',
+} as const
 
 function budgetText(budget: Rollout['budget']): string {
   if (!budget.known) return `unknown, ${budget.why}`

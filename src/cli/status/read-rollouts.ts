@@ -1,0 +1,33 @@
+/** The fleet view of a screen of rollouts. */
+import type { KubeTransport } from '../../kube/transport.ts'
+import { selects } from '../../schemas/selectors.ts'
+import type { FleetView } from '../fleet-view/fleet-view.ts'
+import { type FleetRequest, readFleet, readNodes } from '../fleet-view/read-fleet.ts'
+import { valueOr } from '../fleet-view/readable.ts'
+import { createNodeReader, type NodeRow } from './node-report.ts'
+
+/**
+ * Reads Nodes without their spec and status, and a second time as a whole where a Skyhook keeps nodes closed by a
+ * taint: nothing else says whether a Node has it. Throws for an API server that does not answer.
+ */
+export async function readRollouts(
+  transport: KubeTransport,
+  request: Pick<FleetRequest<NodeRow>, 'namespace' | 'clock' | 'signal'>,
+): Promise<FleetView<NodeRow>> {
+  const nodeOf = createNodeReader()
+  const fleet = await readFleet(transport, { ...request, nodeOf, isMetadataEnough: true })
+  return needsTaints(fleet) ? { ...fleet, nodes: await readNodes(transport, { ...request, nodeOf }) } : fleet
+}
+
+/** Whether a node that a Skyhook with `runtimeRequired` selects is not complete, as far as it says itself. */
+function needsTaints({ skyhooks, nodes }: FleetView<NodeRow>): boolean {
+  const rows = valueOr(nodes, [])
+  return valueOr(skyhooks, []).some(
+    ({ metadata, spec }) =>
+      spec.runtimeRequired === true &&
+      rows.some(
+        ({ labels, reports }) =>
+          selects(spec.nodeSelectors, labels) && reports.get(metadata.name)?.status !== 'complete',
+      ),
+  )
+}
