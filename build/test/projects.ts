@@ -23,10 +23,11 @@ export const sampledTests = ['src/daemon/ways-back.test.ts']
 const longTests = [
   'src/**/hostile-*.test.ts',
   ...sampledTests,
+  'src/cli/status/closed-nodes.test.ts',
   'src/daemon/full-annotations.test.ts',
   'src/packages/install/root-dir-power-cut.test.ts',
   'src/packages/step/log-limit.test.ts',
-  'src/packages/store/unpack-child.integration.test.ts',
+  'src/packages/store/{slow-registry,unpack-child}.integration.test.ts',
   'test/fleet/host/{host-faults,lives,simulated-root}.test.ts',
   'test/fleet/run/{lives,runs,uncounted}.test.ts',
   'test/model/batches.test.ts',
