@@ -4,7 +4,7 @@ import { commandContext } from '../../../test/support/command-context.ts'
 import { disableKey, ignoreLabel, keepCordonedKey, pauseKey, statusKey } from '../../schemas/annotations.ts'
 import type { SkyhookSpec } from '../../schemas/skyhook.ts'
 import { status } from '../commands/status.ts'
-import { closedText } from './closed-nodes.ts'
+import { closedText } from './status-text.ts'
 
 const hosts = ['host1', 'host2', 'host3']
 const asking = { runtimeRequired: true, autoTaintNewNodes: true }

@@ -24,12 +24,6 @@ export function closureOf(
   return isHeld ? 'keep-cordoned' : undefined
 }
 
-const texts: Readonly<Record<Closure, string>> = {
-  taint: 'by the runtime-required taint',
-  cordon: 'by a cordon of the Skyhook',
-  'keep-cordoned': 'by node hold',
-}
-
 /** Those that a person should know first. */
 export function closedNodes(
   nodes: readonly { readonly node: string; readonly closedBy: Closure | undefined }[],
@@ -38,16 +32,4 @@ export function closedNodes(
     const names = nodes.filter(({ closedBy }) => closedBy === by).map(({ node }) => node)
     return names.length === 0 ? [] : [{ by, nodes: names.toSorted((a, b) => (a < b ? -1 : 1)) }]
   })
-}
-
-const maxNames = 4
-
-/** In one line; `''` where there are none. */
-export function closedText(closed: readonly ClosedNodes[]): string {
-  const parts = closed.map(({ by, nodes }) => {
-    const more = nodes.length > maxNames ? ` and ${nodes.length - maxNames} more` : ''
-    const names = nodes.slice(0, maxNames).join(', ')
-    return `${nodes.length} ${nodes.length === 1 ? 'node' : 'nodes'} ${texts[by]} [${names}${more}]`
-  })
-  return parts.length === 0 ? '' : `closed for new pods, nothing at work: ${parts.join(', ')}`
 }

@@ -3,7 +3,7 @@ import type { NodeStatus } from '../../schemas/skyhook.ts'
 import type { Known } from '../../stages/model/snapshot.ts'
 import { durationText } from '../explain/duration-text.ts'
 import { shownLine } from '../../schemas/plain-text.ts'
-import { closedText } from './closed-nodes.ts'
+import type { ClosedNodes, Closure } from './closed-nodes.ts'
 import {
   type BudgetUse,
   type NodeCounts,
@@ -111,6 +111,20 @@ function budgetText(budget: Known<BudgetUse>, nowMs: number): string {
 
 const paceText = ({ nodesPerHour, restMs, measured }: Pace): string =>
   `${nodesPerHour.toPrecision(2)} nodes per hour by the last ${measured}, about ${durationText(restMs)} left`
+
+const closureTexts: Readonly<Record<Closure, string>> = {
+  taint: 'by the runtime-required taint',
+  cordon: 'by a cordon of the Skyhook',
+  'keep-cordoned': 'by node hold',
+}
+
+/** In one line; `''` where there are none. */
+export function closedText(closed: readonly ClosedNodes[]): string {
+  const parts = closed.map(
+    ({ by, nodes }) => `${nodesText(nodes.length)} ${closureTexts[by]} [${named(nodes, maxNames)}]`,
+  )
+  return parts.length === 0 ? '' : `closed for new pods, nothing at work: ${parts.join(', ')}`
+}
 
 const nodesText = (count: number): string => `${count} ${count === 1 ? 'node' : 'nodes'}`
 
