@@ -57,7 +57,10 @@ export async function startMembers(cluster: Cluster, nodes: readonly NodeName[],
       await cluster.history.eventually('the members are gone', ({ pods }) =>
         nodes.every((node) => components.every((component) => !pods.has(`kube-system/${component}-${node}`))),
       )
-      for (const node of nodes) await cluster.host(node).exec('rm', '-rf', folder, data, dirname(slowBoot))
+      for (const node of nodes) {
+        await cluster.host(node).exec('rm', '-rf', folder, data, dirname(slowBoot))
+        await cluster.host(node).exec('systemctl', 'daemon-reload')
+      }
       rmSync(work, { recursive: true })
     },
   }
@@ -78,9 +81,9 @@ function addressOf({ nodes }: View, node: NodeName): string {
   return found.address
 }
 
-type ReadinessProbe = { readonly port: number; readonly path: string; readonly scheme: 'HTTP' | 'HTTPS' }
+type HttpProbe = { readonly port: number; readonly scheme: 'HTTP' | 'HTTPS' }
 
-function staticPod(image: string, name: string, readiness: ReadinessProbe, flags: Readonly<Record<string, string>>) {
+function staticPod(image: string, name: string, readiness: HttpProbe, flags: Readonly<Record<string, string>>) {
   const paths = { quorum: folder, data }
   return {
     apiVersion: 'v1',
@@ -97,7 +100,11 @@ function staticPod(image: string, name: string, readiness: ReadinessProbe, flags
           image,
           imagePullPolicy: 'Never',
           command: [`/skyhook-package/${name}`, ...Object.entries(flags).map(([flag, value]) => `--${flag}=${value}`)],
-          readinessProbe: { httpGet: { host: '127.0.0.1', ...readiness }, periodSeconds: 1 },
+          readinessProbe: {
+            httpGet: { host: '127.0.0.1', path: '/readyz', ...readiness },
+            initialDelaySeconds: 10, // longer than the kubelet takes to say that the node is Ready
+            periodSeconds: 1,
+          },
           volumeMounts: Object.entries(paths).map(([key, mountPath]) => ({ name: key, mountPath })),
         },
       ],
@@ -111,7 +118,7 @@ const etcd = (image: string, node: NodeName, addresses: ReadonlyMap<NodeName, st
   return staticPod(
     image,
     'etcd',
-    { port: ports.etcd, path: '/readyz', scheme: 'HTTP' },
+    { port: ports.etcd, scheme: 'HTTP' },
     {
       name: node,
       'data-dir': join(data, 'etcd'),
@@ -130,7 +137,7 @@ const apiserver = (image: string, address: string) =>
   staticPod(
     image,
     'kube-apiserver',
-    { port: ports.apiserver, path: '/readyz', scheme: 'HTTPS' },
+    { port: ports.apiserver, scheme: 'HTTPS' },
     {
       'etcd-servers': `http://127.0.0.1:${ports.etcd}`,
       'secure-port': String(ports.apiserver),
