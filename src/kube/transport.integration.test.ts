@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { startFakeApiServer, type FakeApiServer } from '../../test/support/fake-api-server.ts'
+import { type HttpFront, startHttpFront } from '../../test/fleet/api-server/http-front.ts'
 import { turnsUntil } from '../../test/support/event-loop.ts'
 import { staticCredentials } from '../../test/support/static-credentials.ts'
-import { createVirtualClock, type VirtualClock } from '../../test/support/virtual-clock.ts'
+import { createSeededRandom, createVirtualClock, type VirtualClock } from '../../test/support/virtual-clock.ts'
 import type { Credentials } from './credentials.ts'
 import {
   apiErrorFrom,
@@ -13,32 +13,38 @@ import {
   isUnknownOutcome,
   NoResponseError,
 } from './errors.ts'
-import { type CompletedRequest, forEvictions, type KubeRequestOptions, type KubeTransport } from './transport.ts'
+import {
+  type CompletedRequest,
+  createKubeTransport,
+  forEvictions,
+  type KubeRequestOptions,
+  type KubeTransport,
+  type KubeTransportOptions,
+} from './transport.ts'
 
 const nodesPath = '/api/v1/nodes'
 
-let server: FakeApiServer
+let server: HttpFront
 let transport: KubeTransport
 let facts: CompletedRequest[]
 /** Timeouts pass when a test says so. */
 let clock: VirtualClock
 
 beforeEach(async () => {
-  server = await startFakeApiServer([nodesPath])
+  clock = createVirtualClock()
+  server = await startHttpFront({ clock, random: createSeededRandom(1) })
   server.put(nodesPath, { metadata: { name: 'a' }, future: { field: 'kept' } })
   facts = []
-  clock = createVirtualClock()
-  transport = server.connect({
-    version: '1.2.3',
-    clock,
-    onRequest: (fact) => facts.push(fact),
-  })
+  transport = connect({ onRequest: (fact) => facts.push(fact) })
 })
 
 afterEach(async () => {
   transport.close()
   await server.stop()
 })
+
+const connect = (options: Partial<KubeTransportOptions>): KubeTransport =>
+  createKubeTransport({ credentials: staticCredentials({ server: server.url }), version: '1.2.3', clock, ...options })
 
 const errorOf = async (call: Promise<unknown>): Promise<unknown> =>
   await call.then(
@@ -69,8 +75,7 @@ describe('requests', () => {
       accept: 'application/json',
     })
     expect(sentRequest?.headers['accept-encoding']).toBeUndefined()
-    expect(sentRequest?.query.get('fieldManager')).toBe('x y')
-    expect(sentRequest?.query.has('left')).toBe(false)
+    expect(sentRequest).toMatchObject({ manager: 'x y', query: {} })
   })
 
   test('requests reuse their connection', async () => {
@@ -79,7 +84,9 @@ describe('requests', () => {
   })
 
   test('requests share at most 8 connections, and a watch has its own', async () => {
-    const watch = await transport.stream(nodesPath, { query: { watch: 1, resourceVersion: '101' } })
+    const watch = await transport.stream(nodesPath, {
+      query: { watch: 1, resourceVersion: String(server.server.revision()) },
+    })
     await Promise.all(Array.from({ length: 40 }, () => transport.json('GET', `${nodesPath}/a`)))
     expect(server.connections()).toBe(9)
     watch.destroy()
@@ -88,7 +95,7 @@ describe('requests', () => {
   test('onRequest hears verb, code and path of every exchange', async () => {
     await transport.json('GET', `${nodesPath}/a`)
     await errorOf(transport.json('GET', `${nodesPath}/b`))
-    server.fault(() => true, { kind: 'reset' })
+    server.fault(() => true, { kind: 'lose-request' })
     await errorOf(transport.json('DELETE', `${nodesPath}/a`))
     expect(facts.map(({ verb, code, path }) => `${verb} ${code} ${path}`)).toEqual([
       `GET 200 ${nodesPath}/a`,
@@ -103,7 +110,7 @@ test.each(['/k8s/clusters/c-1', '/k8s/clusters/c-1//'])(
   async (prefix) => {
     const credentials = staticCredentials({ server: `${server.url}${prefix}` })
     const heard: string[] = []
-    const client = server.connect({ credentials, onRequest: ({ path }) => heard.push(path) })
+    const client = connect({ credentials, onRequest: ({ path }) => heard.push(path) })
     const error = await errorOf(client.json('GET', `${nodesPath}/a`, { query: { pretty: true } }))
     await errorOf(client.stream(nodesPath, { query: { watch: 1 } }))
     expect(server.requests.map(({ path }) => path)).toEqual([
@@ -122,7 +129,7 @@ describe('refusals', () => {
     { status: 409, reason: 'Conflict', is: isConflict },
     { status: 410, reason: 'Expired', is: isGone },
   ])('$is.name recognizes a $status', async ({ status, reason, is }) => {
-    server.fault(() => true, { kind: 'status', status, reason })
+    server.fault(() => true, { kind: 'refuse', code: status, reason, message: 'injected' })
     const error = await errorOf(transport.json('GET', `${nodesPath}/a`))
     expect(is(error)).toBe(true)
     expect(error).toMatchObject({ status, reason, message: 'injected' })
@@ -130,7 +137,7 @@ describe('refusals', () => {
   })
 
   test('a 429 carries Retry-After and is not repeated', async () => {
-    server.fault(() => true, { kind: 'status', status: 429, retryAfterSeconds: 7 })
+    server.fault(() => true, { kind: 'refuse', code: 429, retryAfterSeconds: 7 })
     const error = await errorOf(transport.json('POST', nodesPath, { body: {} }))
     expect(isTooManyRequests(error)).toBe(true)
     expect(error).toMatchObject({ retryAfterMs: 7000 })
@@ -148,7 +155,7 @@ describe('refusals', () => {
 })
 
 describe('lost answers', () => {
-  test.each(['reset', 'cut', 'lose-answer'] as const)(
+  test.each(['lose-request', 'cut-answer', 'lose-answer'] as const)(
     'a connection with %s leaves the outcome of a write unknown',
     async (kind) => {
       server.fault(() => true, { kind })
@@ -171,12 +178,10 @@ describe('lost answers', () => {
   })
 
   test('a request waits for a slow first byte within the timeout', async () => {
-    const release = Promise.withResolvers<void>()
-    server.fault(() => true, { kind: 'held', until: release.promise })
+    server.fault(() => true, { kind: 'slow', byMs: 1_999 })
     const call = transport.json('GET', `${nodesPath}/a`, { timeoutMs: 2000 })
     await arrivals(1)
-    await clock.advance(1999)
-    release.resolve()
+    await clock.advance(1_999)
     expect(await call).toMatchObject({ metadata: { name: 'a' } })
   })
 
@@ -189,7 +194,7 @@ describe('lost answers', () => {
 
   test('a read survives a kept-alive connection that had died', async () => {
     await transport.json('GET', `${nodesPath}/a`)
-    server.fault(() => true, { kind: 'reset' }) // the server closes just as the next request arrives
+    server.fault(() => true, { kind: 'lose-request' }) // the server closes just as the next request arrives
     expect(await transport.json('GET', `${nodesPath}/a`)).toMatchObject({ metadata: { name: 'a' } })
   })
 
@@ -272,11 +277,11 @@ describe('authentication', () => {
     }
   }
   const refuseOldToken = (): void =>
-    server.fault(({ headers }) => headers.authorization === 'Bearer old', { kind: 'status', status: 401 }, 9)
+    server.fault(({ headers }) => headers.authorization === 'Bearer old', { kind: 'refuse', code: 401 }, 9)
 
   test('a 401 makes the transport read the token again and repeat the request once', async () => {
     refuseOldToken()
-    const client = server.connect({ credentials: rotatingCredentials(true) })
+    const client = connect({ credentials: rotatingCredentials(true) })
     await client.json('POST', nodesPath, { body: { metadata: { name: 'b' } } })
     expect(server.requests.map(({ headers }) => headers.authorization)).toEqual(['Bearer old', 'Bearer new'])
     client.close()
@@ -284,7 +289,7 @@ describe('authentication', () => {
 
   test('a 401 is final with fixed credentials', async () => {
     refuseOldToken()
-    const client = server.connect({ credentials: rotatingCredentials(false) })
+    const client = connect({ credentials: rotatingCredentials(false) })
     expect(await errorOf(client.json('GET', nodesPath))).toMatchObject({ status: 401 })
     expect(server.requests).toHaveLength(1)
     client.close()
@@ -293,9 +298,9 @@ describe('authentication', () => {
 
 test('the rate limit spreads requests beyond the burst', async () => {
   const sentAtMs: number[] = []
-  server.answerFirst(() => void sentAtMs.push(clock.monotonicMs()))
+  server.server.observe({ answered: () => sentAtMs.push(clock.monotonicMs()) })
   let answered = 0
-  const client = server.connect({ clock, rate: { perSecond: 50, burst: 5 }, onRequest: () => answered++ })
+  const client = connect({ clock, rate: { perSecond: 50, burst: 5 }, onRequest: () => answered++ })
   const all = (async () => {
     for (let i = 0; i < 10; i++) await client.json('GET', `${nodesPath}/a`)
   })()

@@ -8,7 +8,7 @@ import { build } from 'esbuild'
 import { afterAll, expect, test, vi } from 'vitest'
 import { createCensusSupervisor } from '../../src/daemon/census/supervisor.ts'
 import { censusFlags, startCensusProcess } from '../../src/daemon/platform/census-process.ts'
-import { systemClock } from '../../src/daemon/platform/system-clock.ts'
+import { systemClock, systemRandom } from '../../src/daemon/platform/system-clock.ts'
 import type { CensusLine } from '../../src/census/messages.ts'
 import { conditionOf, type SkyhookStatus } from '../../src/census/skyhook-status.ts'
 import { policiesPath, skyhookTypeMeta } from '../../src/schemas/api.ts'
@@ -17,7 +17,7 @@ import { appliedHash } from '../../src/stages/model/applied-hash.ts'
 import { sha256Hex } from '../../src/schemas/canonical-json.ts'
 import { slowness } from '../support/machine-speed.ts'
 import { cpuSeconds, memoryMb, startCensusCluster, type CensusCluster } from './census-cluster.ts'
-import { startFakeApiServer, type FakeApiServer } from '../support/fake-api-server.ts'
+import { type HttpFront, startHttpFront } from '../fleet/api-server/http-front.ts'
 import { borrowChartCluster } from './shared-cluster.ts'
 
 const skyhookSpec: SkyhookSpec = { packages: { tuning: { version: '1.0.0', image: 'registry.example.com/tuning' } } }
@@ -153,7 +153,7 @@ test('an object of 1,000 nodes, 5 packages and 64 compartments stays below 256 K
 
 test('5,000 nodes with 60 labels and 5 Skyhooks each fit into the heap of a census', async () => {
   const names = ['a', 'b', 'c', 'd', 'e']
-  const server = await startFakeApiServer()
+  const server = await startHttpFront({ clock: systemClock, random: systemRandom })
   cleanups.push(async () => await server.stop())
   const { hash, text } = {
     hash: appliedHash(skyhookSpec),
@@ -167,6 +167,7 @@ test('5,000 nodes with 60 labels and 5 Skyhooks each fit into the heap of a cens
       },
     }),
   }
+  server.put('/api/v1/namespaces', { metadata: { name: 'skyhook' } })
   for (let at = 0; at < 5_000; at++) {
     const node = server.put('/api/v1/nodes', { metadata: { name: `node-${at}` } })
     const companion = JSON.stringify({
@@ -198,14 +199,12 @@ test('5,000 nodes with 60 labels and 5 Skyhooks each fit into the heap of a cens
     })
     server.put('/api/v1/namespaces/skyhook/pods', {
       metadata: { name: `agent-of-node-${at}`, labels: { 'app.kubernetes.io/name': 'skyhookd' } },
-      spec: { nodeName: `node-${at}` },
+      spec: { nodeName: `node-${at}`, containers: [{ name: 'agent', image: 'skyhookd' }] },
       status: { conditions: [{ type: 'Ready', status: 'True' }] },
     })
   }
   const skyhookCount = '/apis/skyhook.nvidia.com/v1alpha1/skyhooks'
-  server.serve('/apis/coordination.k8s.io/v1/namespaces/skyhook/leases')
-  server.serve('/api/v1/namespaces/default/events')
-  for (const name of names) server.put(skyhookCount, { metadata: { name, generation: 1 }, spec: skyhookSpec })
+  for (const name of names) server.put(skyhookCount, { metadata: { name }, spec: skyhookSpec })
 
   const { lines, pid, stop } = await runAgainst(server)
   const isCounted = (name: string): boolean =>
@@ -219,7 +218,7 @@ test('5,000 nodes with 60 labels and 5 Skyhooks each fit into the heap of a cens
   for (let at = 0; at < 5_000; at++) {
     for (const status of ['in_progress', 'complete']) {
       const node = server.get('/api/v1/nodes', `node-${at}`)
-      const annotations = { ...(node?.metadata['annotations'] as object), 'skyhook.nvidia.com/status_a': status }
+      const annotations = { ...node?.metadata.annotations, 'skyhook.nvidia.com/status_a': status }
       server.put('/api/v1/nodes', { ...node, metadata: { ...node?.metadata, name: `node-${at}`, annotations } })
     }
     if (at % 50 === 0) await new Promise((resolve) => setTimeout(resolve, 100)) // 1,000 events a second
@@ -239,7 +238,7 @@ test('5,000 nodes with 60 labels and 5 Skyhooks each fit into the heap of a cens
 })
 
 async function runAgainst(
-  server: FakeApiServer,
+  server: HttpFront,
 ): Promise<{ lines: CensusLine[]; pid: () => number; stop: () => Promise<void> }> {
   const dir = await mkdtemp(join(tmpdir(), 'skyhookd-census-'))
   const bundle = join(dir, 'census.cjs')

@@ -3,11 +3,10 @@ import type { KubeObject } from '../../../src/kube/objects.ts'
 import type { KubeRequestOptions, KubeTransport, Method } from '../../../src/kube/transport.ts'
 import { createSeededRandom, createVirtualClock, eventually, type VirtualClock } from '../../support/virtual-clock.ts'
 import { type ClientOptions, createClient, type SimClient } from './client.ts'
+import { type Edits, editsOf } from './edits.ts'
 import type { Fault } from './faults.ts'
 import { queryOf, type RoutedRequest } from './request.ts'
-import { locate } from './resources.ts'
 import { createSimulatedApiServer, type SimulatedApiServer } from './server.ts'
-import type { SimObject } from './versions.ts'
 
 export const nodesPath = '/api/v1/nodes'
 export const leasesPath = '/apis/coordination.k8s.io/v1/namespaces/default/leases'
@@ -21,23 +20,13 @@ type SentRequest = Pick<RoutedRequest, 'client' | 'method' | 'path' | 'query' | 
   readonly isWatch: boolean
 }
 
-type PutObject = {
-  readonly metadata: { readonly name: string; readonly [field: string]: unknown }
-  readonly [field: string]: unknown
-}
-
-export type Sample = {
+export type Sample = Edits & {
   readonly clock: VirtualClock
   readonly server: SimulatedApiServer
   readonly admin: KubeTransport
   readonly connect: (options?: Partial<ClientOptions>) => SimClient
   /** Of all clients, oldest first; empty it as you like. */
   readonly sent: SentRequest[]
-  /** Creates or replaces an object at once, status included, whatever faults there are. */
-  readonly put: (collection: string, object: PutObject) => SimObject
-  /** At once, also a pod; finalizers keep what has them. */
-  readonly remove: (collection: string, name: string) => void
-  readonly get: (collection: string, name: string) => SimObject | undefined
   /** One more fault, for the next requests that match and no earlier fault applies to. */
   readonly fault: (matches: (request: RoutedRequest) => boolean, fault: Fault, times?: number) => void
   /** Ends all watches and whatever is under way, as a restart of the server does. */
@@ -69,35 +58,13 @@ export function sampleServer(seed = 1): Sample {
     }
   }
 
-  const get: Sample['get'] = (collection, name) => {
-    const location = locate(`${collection}/${name}`)
-    return location && server.object(location.resource.plural, location.namespace, name)
-  }
-  const write = (method: Method, path: string, body?: unknown): void => {
-    const { code, body: answer } = server.handle({ client: 'admin', manager: 'kubectl', method, path, query: {}, body })
-    if (code >= 300) throw new Error(`${method} ${path}: ${code} ${JSON.stringify(answer)}`)
-  }
-  const replace = (collection: string, subresource: string, object: PutObject): void => {
-    const { name } = object.metadata
-    const { uid, resourceVersion } = get(collection, name)?.metadata ?? {}
-    const metadata = { ...object.metadata, uid, resourceVersion }
-    write('PUT', `${collection}/${name}${subresource}`, { ...object, metadata })
-  }
   return {
     clock,
     server,
     connect,
     admin: connect({ name: 'admin', manager: 'kubectl' }),
     sent,
-    get,
-    put(collection, object) {
-      const { name, resourceVersion: _, ...metadata } = object.metadata
-      if (get(collection, name) !== undefined) replace(collection, '', object)
-      else write('POST', collection, { ...object, metadata: { name, ...metadata } })
-      if (object['status'] !== undefined) replace(collection, '/status', object)
-      return get(collection, name) as SimObject
-    },
-    remove: (collection, name) => write('DELETE', `${collection}/${name}`, { gracePeriodSeconds: 0 }),
+    ...editsOf(server),
     fault: (matches, fault, times = 1) => void server.faults.rules.push({ name: fault.kind, fault, matches, times }),
     breakConnections() {
       server.stop()
