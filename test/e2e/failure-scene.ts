@@ -19,8 +19,11 @@ export type Scene = {
   /** A Skyhook with this package, on the node. */
   apply(work: PackageSpec): Promise<void>
   edit(work: object): Promise<void>
-  /** Within ten seconds from now. */
-  shows(reason: string, ...fragments: readonly string[]): Promise<void>
+  /** Within ten seconds from now. Returns what the Node says then. */
+  shows(
+    reason: string,
+    ...fragments: readonly string[]
+  ): Promise<{ readonly status?: string; readonly message: string }>
   /** The Node says the same after another attempt failed. */
   showsAgain(reason: string, restarts: number): Promise<void>
   /** Nothing of this Skyhook ever held a slot. */
@@ -50,6 +53,8 @@ export async function failureScene(cluster: Cluster, node: NodeName, onTestFinis
         return published?.reason === reason && fragments.every((words) => published.message.includes(words))
       }
       await history.eventually(`${node} shows ${reason}: ${fragments.join(', ')}`, isShown, shownWithinMs)
+      const { status, reason: shown } = now(history.now)
+      return { ...(status !== undefined && { status }), message: shown?.message ?? '' }
     },
     showsAgain: async (reason, restarts) => {
       const isRepeated = (view: View): boolean =>
