@@ -1,10 +1,11 @@
 /** One Skyhook on one node that fails, and what the Node has to show of it. */
+import { join } from 'node:path'
 import type { PackageSpec } from '../../src/schemas/skyhook.ts'
-import { uniqueName, type Cluster, type NodeName } from './cluster.ts'
+import { fixturePackages, uniqueName, type Cluster, type NodeName } from './cluster.ts'
 import type { View } from './moments.ts'
 import { isCompleteOn, isCordoned } from './node-availability.ts'
 import { lockNodes, type OnTestFinished } from './node-locks.ts'
-import { manifest, publishedState } from './skyhooks.ts'
+import { manifest, publishedState, shellscript, type Scripts } from './skyhooks.ts'
 import { slotsOf } from './slots.ts'
 
 const shownWithinMs = 10_000
@@ -80,4 +81,40 @@ export async function failureScene(cluster: Cluster, node: NodeName, onTestFinis
       return [...new Set(reasons)].filter((reason) => !harmless.has(reason))
     },
   }
+}
+
+type Packages = {
+  readonly script: (scripts: Scripts, more?: Partial<PackageSpec>) => PackageSpec
+  /** Nothing is wrong with it. */
+  readonly valid: () => PackageSpec
+  /** Version 1.0.0 of this repository. */
+  readonly image: (repository: string) => PackageSpec
+  /** A folder of the fixtures; returns the reference. */
+  readonly push: (folder: string, to: string) => Promise<string>
+}
+
+export const packagesIn = (cluster: Cluster): Packages => {
+  const script: Packages['script'] = (scripts, more) => shellscript(cluster.registry, scripts, more)
+  return {
+    script,
+    valid: () => script({ apply: 'true' }),
+    image: (repository) => ({ version: '1.0.0', image: `${cluster.registry}/${repository}` }),
+    push: async (folder, to) => await cluster.sandbox.must(['push', join(fixturePackages, folder), to]),
+  }
+}
+
+/** A unit on the host until the test ends. */
+export async function startUnit(
+  { host }: Cluster,
+  node: NodeName,
+  unit: string,
+  onTestFinished: OnTestFinished,
+  ...command: string[]
+): Promise<() => Promise<void>> {
+  await host(node).exec('systemd-run', '--quiet', `--unit=${unit}`, ...command)
+  const stop = async (): Promise<void> => {
+    await host(node).exec('sh', '-c', `systemctl stop ${unit} || true`)
+  }
+  onTestFinished(stop)
+  return stop
 }

@@ -1,133 +1,30 @@
 /**
- * Mistakes and failures that do not end by themselves: each shows its reason on the Node within ten seconds, ends when
- * its cause is corrected, and holds no slot while nothing has begun on the host.
+ * Mistakes that keep work from beginning: each shows its reason on the Node within ten seconds, holds no slot, leaves
+ * nothing on the host, and ends when it is corrected.
  */
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { release, tmpdir } from 'node:os'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { beforeAll, describe, expect, test } from 'vitest'
-import { hostKey } from '../../src/schemas/annotations.ts'
-import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
+import { describe, expect, test } from 'vitest'
 import type { EnvVar, PackageSpec } from '../../src/schemas/skyhook.ts'
 import { fixturePackages, nodeNames, uniqueName, useCluster, type NodeName } from './cluster.ts'
-import { failureScene, type Scene } from './failure-scene.ts'
+import { failureScene, packagesIn, type Scene, startUnit } from './failure-scene.ts'
 import { ignoreNotFound, patch } from './kube.ts'
 import type { View } from './moments.ts'
 import { isCompleteOn } from './node-availability.ts'
 import { lockNodes, type OnTestFinished } from './node-locks.ts'
 import { refuseLogin } from './registry-login.ts'
-import { manifest, publishedState, selectorLabel, shellscript, type Scripts } from './skyhooks.ts'
+import { manifest, publishedState, selectorLabel } from './skyhooks.ts'
 
 const cluster = useCluster()
+const { script, valid, image, push } = packagesIn(cluster)
+const host = (node: NodeName) => cluster.host(node)
+const scene = async (node: NodeName, onTestFinished: OnTestFinished): Promise<Scene> =>
+  await failureScene(cluster, node, onTestFinished)
 const objects = '/api/v1/namespaces/skyhook'
 const copyDirRoot = '/var/lib/skyhook'
 /** For how long the agent waits for an answer of a registry. */
 const silenceMs = 30_000
-const scene = async (node: NodeName, onTestFinished: OnTestFinished): Promise<Scene> =>
-  await failureScene(cluster, node, onTestFinished)
-const script = (scripts: Scripts, more: Partial<PackageSpec> = {}): PackageSpec =>
-  shellscript(cluster.registry, scripts, more)
-const valid = (): PackageSpec => script({ apply: 'true' })
-const image = (repository: string): PackageSpec => ({ version: '1.0.0', image: `${cluster.registry}/${repository}` })
-const host = (node: NodeName) => cluster.host(node)
-const push = async (folder: string, to: string): Promise<string> =>
-  await cluster.sandbox.must(['push', join(fixturePackages, folder), to])
-
-/** A unit on the host until the test ends. */
-async function start(node: NodeName, unit: string, onTestFinished: OnTestFinished, ...command: string[]) {
-  await host(node).exec('systemd-run', '--quiet', `--unit=${unit}`, ...command)
-  const stop = async (): Promise<void> => {
-    await host(node).exec('sh', '-c', `systemctl stop ${unit} || true`)
-  }
-  onTestFinished(stop)
-  return stop
-}
-
-beforeAll(async () => {
-  await push('absent-interpreter', 'test/absent-interpreter:1.0.0')
-})
-
-describe.concurrent('work that fails for ever', () => {
-  test('a step that exits with another code shows it, keeps its slot, and ends when its script is corrected', async ({
-    onTestFinished,
-  }) => {
-    const work = await scene('node-1', onTestFinished)
-    await work.apply(script({ apply: 'echo "no such device" >&2; exit 3' }))
-    await work.shows('StepFailed', 'apply', 'exited 3', 'no such device')
-    await work.showsAgain('StepFailed', 2)
-    await work.holdsSlot()
-    await work.edit({ configMap: { 'apply.sh': 'true' } })
-    expect(await work.ends()).toEqual(['StepFailed'])
-  })
-
-  test('a step whose interpreter is not on the host shows both, and ends when it is installed', async ({
-    onTestFinished,
-  }) => {
-    const work = await scene('node-1', onTestFinished)
-    await work.apply(image('test/absent-interpreter'))
-    await work.shows('StepFailed', 'apply.sh', '/opt/absent/bin/python3', 'not on this host')
-    const install = 'mkdir -p /opt/absent/bin && ln -s /bin/sh /opt/absent/bin/python3'
-    await host(work.node).exec('sh', '-c', install)
-    onTestFinished(async () => void (await host(work.node).exec('rm', '-r', '/opt/absent')))
-    expect(await work.ends()).toEqual(['StepFailed'])
-  })
-
-  test('a check that fails shows its output, keeps its slot, and ends when it is corrected', async ({
-    onTestFinished,
-  }) => {
-    const work = await scene('node-1', onTestFinished)
-    await work.apply(script({ config_check: 'echo "swap is on"; exit 1' }))
-    await work.shows('CheckFailed', 'config-check', 'exited 1', 'swap is on')
-    await work.showsAgain('CheckFailed', 2)
-    await work.holdsSlot()
-    await work.edit({ configMap: { 'config_check.sh': 'true' } })
-    expect(await work.ends()).toEqual(['CheckFailed'])
-  })
-
-  test('an uninstall that fails shows its output, and ends when its script is corrected', async ({
-    onTestFinished,
-  }) => {
-    const work = await scene('node-1', onTestFinished)
-    await work.apply(script({ uninstall: 'echo "still mounted"; exit 32' }, { uninstall: { enabled: true } }))
-    await work.ends()
-    await work.edit({ uninstall: { enabled: true, apply: true } })
-    await work.shows('StepFailed', 'uninstall', 'exited 32', 'still mounted')
-    await work.edit({ configMap: { 'uninstall.sh': 'true' } })
-    expect(await work.ends()).toEqual(['StepFailed'])
-  })
-
-  test('an uninstall of a removed package that fails shows its output, and ends when the package is put back', async ({
-    onTestFinished,
-  }) => {
-    const work = await scene('node-3', onTestFinished)
-    const installed = script({ uninstall: 'echo "still mounted"; exit 32' })
-    await work.apply(installed)
-    await work.ends()
-    await cluster.edit(work.name, { packages: { work: null, other: script({}) } })
-    await work.shows('StepFailed', 'uninstall', 'exited 32', 'still mounted')
-    await work.edit(installed)
-    expect(await work.ends()).toEqual(['StepFailed'])
-  })
-
-  test('a reboot that an inhibitor blocks shows who blocks it, and happens once when the lock is released', async ({
-    onTestFinished,
-  }) => {
-    const work = await scene('node-2', onTestFinished)
-    const before = await host(work.node).bootId()
-    const inhibit = ['systemd-inhibit', '--what=shutdown', '--who=backup', '--why=writing', 'sleep', 'infinity']
-    const unlock = await start(work.node, `${work.name}-inhibitor`, onTestFinished, ...inhibit)
-    await work.apply(script({}, { interrupt: { type: 'reboot' } }))
-    await work.shows('RebootRefused', 'backup', 'writing')
-    await work.showsAgain('RebootRefused', 3) // the limit of reboots that happened
-    await work.holdsSlot()
-    await unlock()
-    expect(await work.ends()).toEqual(['RebootRefused'])
-    await cluster.history.eventually(
-      'the reboot is counted',
-      ({ nodes }) => nodes.get(work.node)?.status?.nodeInfo?.bootID !== before,
-    )
-  })
-})
 
 /** What makes the package usable: an edit of it, or an act elsewhere. */
 type Remedy = () => Promise<void>
@@ -250,7 +147,7 @@ describe.concurrent('work that cannot begin', () => {
   }) => {
     const work = await scene('node-3', onTestFinished)
     const listen = ['socat', '-u', 'TCP-LISTEN:5998,fork', 'OPEN:/dev/null']
-    await start(work.node, `${work.name}-registry`, onTestFinished, ...listen)
+    await startUnit(cluster, work.node, `${work.name}-registry`, onTestFinished, ...listen)
     await work.apply({ version: '1.0.0', image: '127.0.0.1:5998/silent' })
     await work.shows('Preparing')
     const isNamed = ({ nodes }: View): boolean => {
@@ -338,121 +235,6 @@ describe.concurrent('work that cannot begin', () => {
     await cluster.edit(work.name, { packages: { one: { dependsOn: null } } })
     expect(await work.ends()).toEqual(['InvalidSpec'])
   })
-})
-
-/** Ids of what the agent found on its host. */
-function findingsOn(node: KubernetesNode | undefined): readonly string[] {
-  const report = JSON.parse(node?.metadata.annotations?.[hostKey] ?? '{}') as { findings?: { id: string }[] }
-  return (report.findings ?? []).map(({ id }) => id)
-}
-
-describe('a host', () => {
-  test('a host is described on its Node, and control groups of the first version are a warning', async () => {
-    const reportOf = ({ nodes }: View): string => nodes.get('node-1')?.metadata.annotations?.[hostKey] ?? '{}'
-    await cluster.history.eventually('the report', (view) => reportOf(view) !== '{}')
-    const report = JSON.parse(reportOf(cluster.history.now)) as { readonly cgroup: string }
-    expect(report).toEqual({
-      systemd: expect.stringMatching(/^\d{3}/) as string,
-      bus: 'dbus.service',
-      cgroup: expect.stringMatching(/^(hybrid|v1|v2)$/) as string,
-      kernel: release(),
-      container: 'systemd-nspawn',
-      os: expect.stringContaining('Debian') as string,
-      selinux: 'disabled',
-      copyDirRoot: { fileSystem: expect.any(String) as string, flags: expect.stringContaining('rw') as string },
-      findings: report.cgroup === 'v2' ? [] : [expect.objectContaining({ id: 'cgroup-v1', severity: 'warning' })],
-    })
-  })
-
-  const remounted = (flag: string): Pick<Spoiled, 'spoil' | 'mend'> => ({
-    spoil: (folder) => `mount --options bind,${flag} ${folder} ${folder}`,
-    mend: (folder) => `umount --lazy ${folder}`,
-  })
-  const frozen: Pick<Spoiled, 'spoil' | 'mend'> = {
-    spoil: (folder) => `mkdir -p ${folder} && chattr +i ${folder}`,
-    mend: (folder) => `chattr -i ${folder}`,
-  }
-  type Spoiled = {
-    readonly what: string
-    readonly folder?: (name: string) => string
-    readonly spoil: (folder: string) => string
-    readonly mend: (folder: string) => string
-    /** Of the agent's report. */
-    readonly finding?: string
-    readonly message: string
-    /** It shows only when the first files are written. */
-    readonly takesSlot?: true
-  }
-  const spoiled: readonly Spoiled[] = [
-    {
-      what: 'mounts the copy dir noexec',
-      ...remounted('noexec'),
-      finding: 'noexec',
-      message:
-        `${copyDirRoot} is on ${copyDirRoot}, which the host mounts noexec: no step can be executed there. Mount it ` +
-        "with exec, or set the chart's copyDirRoot to a folder where programs may run",
-    },
-    {
-      what: 'mounts the copy dir read-only',
-      ...remounted('ro'),
-      finding: 'read-only',
-      message:
-        `files cannot be created in ${copyDirRoot}, ${copyDirRoot}/.agent (EROFS). Mount it read-write, or set ` +
-        'copyDirRoot and agentLogRoot of the chart elsewhere',
-    },
-    {
-      what: 'mounts the copy dir read-only in all mount namespaces',
-      // a bind mount takes the flags of its source along to other namespaces, a remount does not
-      spoil: (folder) =>
-        `mkdir -p /run/source && mount --bind ${folder} /run/source && mount -o remount,bind,ro /run/source && ` +
-        `mount --bind /run/source ${folder}`,
-      mend: (folder) => `umount --lazy ${folder} /run/source`,
-      message: 'EROFS: read-only file system',
-    },
-    {
-      what: 'made the copy dir immutable',
-      ...frozen,
-      finding: 'immutable',
-      message:
-        `files cannot be created in ${copyDirRoot} (EPERM). Look for an immutable or append-only flag with lsattr -d, ` +
-        'and remove it with chattr',
-    },
-    {
-      what: 'made the folder of the Skyhook immutable',
-      takesSlot: true,
-      folder: (name) => join(copyDirRoot, name),
-      ...frozen,
-      message: copyDirRoot,
-    },
-  ]
-
-  test.for(spoiled)(
-    'a host that $what says so, and continues once that is mended',
-    async ({ folder = () => copyDirRoot, spoil, mend, finding, message, takesSlot }, { onTestFinished, expect }) => {
-      const work = await scene('node-2', onTestFinished)
-      const place = folder(work.name)
-      let isSpoiled = true
-      const mendOnce = async (): Promise<void> => {
-        if (isSpoiled) await host(work.node).exec('sh', '-c', mend(place))
-        isSpoiled = false
-      }
-      onTestFinished(mendOnce)
-      await host(work.node).exec('sh', '-c', spoil(place))
-      await work.apply(valid())
-      const { status } = await work.shows('HostUnusable', message)
-      const shows = async (is: boolean): Promise<void> =>
-        void (await cluster.history.eventually(
-          `the Node ${is ? 'shows' : 'no longer shows'} what was found`,
-          ({ nodes }) => finding === undefined || findingsOn(nodes.get(work.node)).includes(finding) === is,
-        ))
-      await shows(true)
-      if (finding !== undefined) expect(status).toBe('blocked')
-      if (takesSlot === undefined) await work.heldNoSlot()
-      await mendOnce()
-      expect(await work.ends()).toEqual(['HostUnusable'])
-      await shows(false)
-    },
-  )
 })
 
 test('a wrong version takes no node out of service: all three wait, and continue once it is corrected', async ({
