@@ -4,7 +4,6 @@ import { requestBackoff } from '../kube/retry.ts'
 import { skyhookScope } from '../lease/names.ts'
 import { writeLedger } from '../lease/ledger.ts'
 import { type Leases, listScope, listSlotsOf } from '../lease/slot-reads.ts'
-import type { Lease } from '../lease/slot.ts'
 import { skyhooksPath } from '../schemas/api.ts'
 import { backoffMs } from '../schemas/backoff.ts'
 import { type Budget, budgetOf } from '../schemas/budget.ts'
@@ -55,18 +54,16 @@ export type SkyhookReconciler = {
    * (monotonic ms) of the next turn if nothing changes. Never throws for what a server answers.
    */
   reconcile(): Promise<number>
-  /** The watch showed the Skyhook, or its ledger, in this version. */
-  observed(what: 'skyhook' | 'ledger', resourceVersion: string): void
-  /** A LIST was complete: what the watch shows counts, also where it does not show our last write. */
-  listed(): void
+  /** The watch showed the Skyhook or its ledger, or all were listed. True: our last write to it is seen with that. */
+  observed(what: 'skyhook' | 'ledger'): boolean
 }
 
 export function createSkyhookReconciler(options: SkyhookReconcilerOptions): SkyhookReconciler {
   const { leases, random, signal } = options
   const { transport, clock } = leases
   const own = {
-    skyhook: createOwnWrites<Skyhook>(clock, () => options.relist('skyhook')),
-    ledger: createOwnWrites<Lease>(clock, () => options.relist('ledger')),
+    skyhook: createOwnWrites(clock, () => options.relist('skyhook')),
+    ledger: createOwnWrites(clock, () => options.relist('ledger')),
   }
   const memory: Memory = {
     specPropagatedAtMs: -Infinity,
@@ -103,7 +100,7 @@ export function createSkyhookReconciler(options: SkyhookReconcilerOptions): Skyh
         const target = { skyhook: skyhook.metadata, found: request.found }
         const answer = await writeLedger(leases, target, request.plan.ledger, signal)
         if (answer.outcome === 'conflict') return ownWrite.conflicted()
-        ownWrite.written(answer.lease)
+        ownWrite.written()
         memory.matched = request.plan.matched
         memory.ledgerWrittenAtMs = clock.monotonicMs()
         return
@@ -111,15 +108,15 @@ export function createSkyhookReconciler(options: SkyhookReconcilerOptions): Skyh
       case 'metadata': {
         const ownWrite = own.skyhook.begin()
         report(skyhook, request.events)
-        const answer = await patchSkyhookMetadata(transport, skyhook, request.patch, signal)
-        if (answer.outcome === 'conflict') return ownWrite.conflicted()
-        return ownWrite.written(answer.skyhook)
+        const result = await patchSkyhookMetadata(transport, skyhook, request.patch, signal)
+        if (result === 'conflict') return ownWrite.conflicted()
+        return ownWrite.written()
       }
       case 'status': {
         const ownWrite = own.skyhook.begin()
-        const answer = await writeStatus(transport, skyhook, request.status, signal)
-        if (answer.outcome === 'conflict') return ownWrite.conflicted()
-        ownWrite.written(answer.skyhook)
+        const result = await writeStatus(transport, skyhook, request.status, signal)
+        if (result === 'conflict') return ownWrite.conflicted()
+        ownWrite.written()
         memory.statusWrittenAtMs = clock.monotonicMs()
         report(skyhook, transitionEvents(statusOf(skyhook), request.status))
       }
@@ -144,30 +141,27 @@ export function createSkyhookReconciler(options: SkyhookReconcilerOptions): Skyh
   }
 
   return {
-    observed: (what, resourceVersion) => own[what].observed(resourceVersion),
-    listed() {
-      own.skyhook.listed()
-      own.ledger.listed()
-    },
+    observed: (what) => own[what].observed(),
 
     async reconcile() {
       const observed = options.observe()
       if (observed === undefined) return Infinity
-      const skyhook = own.skyhook.latest() ?? observed.skyhook
-      const isNodeWrightServed = options.isNodeWrightServed === true && !ignoresNodeWright(skyhook.metadata.annotations)
-      const ledgerSeen = own.ledger.latest() ?? observed.ledger
-      const snapshot = { ...observed, skyhook, ledger: ledgerSeen, isNodeWrightServed }
+      const nowMs = clock.monotonicMs()
+      const unseenUntilMs = Math.max(own.skyhook.unseenUntilMs(), own.ledger.unseenUntilMs())
+      if (nowMs < unseenUntilMs) return unseenUntilMs
+      const { skyhook } = observed
       const { metadata, spec } = skyhook
+      const isNodeWrightServed = options.isNodeWrightServed === true && !ignoresNodeWright(metadata.annotations)
+      const snapshot = { ...observed, isNodeWrightServed }
       if (metadata.deletionTimestamp !== undefined && (metadata.finalizers ?? []).length === 0) return Infinity // gone
       const counts = countSelectedNodes(
         { metadata, spec, budget: budgetOf(spec, options.defaultBudget), stale: false, policy: observed.policy },
         observed.nodes.values(),
         observed.agents,
       )
-      const nowMs = clock.monotonicMs()
       noteSpecChange(memory, skyhook, counts.applied, nowMs)
       report(skyhook, newProblems(memory, skyhook, counts))
-      const ledger = ledgerIn(snapshot.ledger)
+      const ledger = ledgerIn(observed.ledger)
       options.onCounted(metadata.name, skyhookSeries({ skyhook, counts, ledger, nodes: observed.nodes }))
       const notBeforeMs = (target: Request['target']): number =>
         Math.max(
