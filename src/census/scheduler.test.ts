@@ -247,13 +247,13 @@ describe('a ledger of a later generation than the watch shows', () => {
     const lease = api.get(leasesPath, ledgerName({ name: 'demo', uid: stored()?.metadata.uid ?? '' }))
     return JSON.parse(lease?.metadata.annotations?.[ledgerAnnotation] ?? '{}') as Ledger
   }
-  const reads = (): number =>
-    api.sent.filter(({ method, path }) => method === 'GET' && path === `${skyhooksPath}/demo`).length
-
   /** Another census has counted generation 2; the watch shows generation 1. */
   async function countAhead(): Promise<void> {
+    areSkyhooksWatched = true
     put()
-    await eventually(() => expect(ledger().generation).toBe(1))
+    await pass(2_000)
+    expect(ledger().generation).toBe(1)
+    areSkyhooksWatched = false
     const name = ledgerName({ name: 'demo', uid: stored()?.metadata.uid ?? '' })
     const { metadata, ...rest } = api.get(leasesPath, name) as Lease
     const annotations = { [ledgerAnnotation]: JSON.stringify({ ...ledger(), generation: 2 }) }
@@ -262,21 +262,35 @@ describe('a ledger of a later generation than the watch shows', () => {
     census.ledgersChanged([{ type: 'modified', key: name, object }])
   }
 
-  test('a ledger of a generation that etcd has lost is replaced once the Skyhook was read', async () => {
+  test('a ledger of a generation that etcd has lost is replaced once Skyhooks were listed', async () => {
     await countAhead()
-    await pass(800)
-    expect([ledger().generation, reads()]).toEqual([2, 0]) // the watch may be late
-    await eventually(() => expect(ledger().generation).toBe(1), 10_000)
-    expect(reads()).toBe(1)
+    await pass(1_500)
+    expect([ledger().generation, relisted]).toEqual([2, []]) // the watch may be late
+    await eventually(() => expect(relisted).toEqual(['skyhook']), 1_000)
+    census.listed('ledger')
+    await pass(5_000)
+    expect(ledger().generation).toBe(2)
+    census.listed('skyhook')
+    await eventually(() => expect(ledger().generation).toBe(1), 100)
   })
 
-  test('a ledger of a generation that the watch does not show yet is left alone', async () => {
+  test('a ledger of a generation that the watch does not show yet is left alone, and the LIST asked for again', async () => {
     await countAhead()
     edit({ interruptionBudget: { count: 2 } })
-    await eventually(() => expect(reads()).toBe(1), 10_000)
-    await pass(300)
+    await eventually(() => expect(relisted).toEqual(['skyhook', 'skyhook']), 33_000)
     expect(ledger().generation).toBe(2)
-    expect(relisted).toContain('skyhook')
+    deliver()
+    census.listed('skyhook')
+    await pass(1_000)
+    const ledgerWrites = api.sent.filter(({ method, path }) => method === 'PUT' && path.startsWith(leasesPath))
+    expect(
+      ledgerWrites
+        .map(
+          ({ body }) =>
+            (JSON.parse((body as Lease).metadata.annotations?.[ledgerAnnotation] ?? '') as Ledger).generation,
+        )
+        .filter((generation) => generation < 2),
+    ).toEqual([])
     expect(failed).toEqual([])
   })
 })

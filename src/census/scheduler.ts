@@ -148,8 +148,8 @@ export function startScheduler(options: SchedulerOptions): Scheduler {
     armTimer()
   }
 
-  const observed = (item: QueueItem, what: 'skyhook' | 'ledger'): void => {
-    const isOwnWrite = item.reconciler.observed(what)
+  const observed = (item: QueueItem, what: 'skyhook' | 'ledger', isListed = false): void => {
+    const isOwnWrite = item.reconciler.observed(what, isListed)
     enqueue(item, isOwnWrite ? 0 : debounceMs) // the turns after it wait for nothing else
   }
 
@@ -168,7 +168,7 @@ export function startScheduler(options: SchedulerOptions): Scheduler {
       }
     },
     listed(what) {
-      for (const item of queue.values()) observed(item, what)
+      for (const item of queue.values()) observed(item, what, true)
     },
     nodeChanged(before, after) {
       const change = nodeChange(before, after)

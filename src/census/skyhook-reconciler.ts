@@ -1,17 +1,15 @@
 /** One Skyhook at the census: counted again and again, written when something changed and a write is due. */
-import { getIfExists } from '../kube/get.ts'
 import { requestBackoff } from '../kube/retry.ts'
 import { skyhookScope } from '../lease/names.ts'
 import { writeLedger } from '../lease/ledger.ts'
 import { type Leases, listScope, listSlotsOf } from '../lease/slot-reads.ts'
-import { skyhooksPath } from '../schemas/api.ts'
 import { backoffMs } from '../schemas/backoff.ts'
 import { type Budget, budgetOf } from '../schemas/budget.ts'
 import type { FleetSeries } from '../schemas/catalogue/fleet-metrics.ts'
 import type { Random } from '../schemas/clock.ts'
 import { ignoresNodeWright } from '../schemas/nodewright.ts'
 import type { Skyhook } from '../schemas/skyhook.ts'
-import { afterRead } from './ahead-ledger.ts'
+import { askedAt } from './ahead-ledger.ts'
 import { countSelectedNodes } from './count.ts'
 import { transitionEvents, type SkyhookEvent } from './events.ts'
 import { skyhookSeries } from './fleet-series.ts'
@@ -54,8 +52,8 @@ export type SkyhookReconciler = {
    * (monotonic ms) of the next turn if nothing changes. Never throws for what a server answers.
    */
   reconcile(): Promise<number>
-  /** The watch showed the Skyhook or its ledger, or all were listed. True: our last write to it is seen with that. */
-  observed(what: 'skyhook' | 'ledger'): boolean
+  /** The watch, or a LIST of all, showed the Skyhook or its ledger. True: our last write to it is seen with that. */
+  observed(what: 'skyhook' | 'ledger', isListed?: boolean): boolean
 }
 
 export function createSkyhookReconciler(options: SkyhookReconcilerOptions): SkyhookReconciler {
@@ -66,6 +64,7 @@ export function createSkyhookReconciler(options: SkyhookReconcilerOptions): Skyh
     ledger: createOwnWrites(clock, () => options.relist('ledger')),
   }
   const memory: Memory = {
+    areSkyhooksListed: false,
     specPropagatedAtMs: -Infinity,
     editPropagatedAtMs: -Infinity,
     backoffs: new Map(),
@@ -78,12 +77,9 @@ export function createSkyhookReconciler(options: SkyhookReconcilerOptions): Skyh
 
   const carryOut = async (request: Request, skyhook: Skyhook): Promise<void> => {
     switch (request.target) {
-      case 'skyhook': {
-        const { ahead, ledger } = request
-        const path = `${skyhooksPath}/${skyhook.metadata.name}`
-        const found = await getIfExists<Skyhook>(transport, path, { signal })
-        memory.ahead = afterRead(ahead, ledger, found, clock.monotonicMs())
-        if (!memory.ahead.isLost) options.relist('skyhook')
+      case 'list': {
+        memory.ahead = askedAt(request.ahead, clock.monotonicMs())
+        options.relist('skyhook')
         return
       }
       case 'slots': {
@@ -141,7 +137,10 @@ export function createSkyhookReconciler(options: SkyhookReconcilerOptions): Skyh
   }
 
   return {
-    observed: (what) => own[what].observed(),
+    observed(what, isListed = false) {
+      if (what === 'skyhook') memory.areSkyhooksListed ||= isListed
+      return own[what].observed()
+    },
 
     async reconcile() {
       const observed = options.observe()
@@ -166,7 +165,7 @@ export function createSkyhookReconciler(options: SkyhookReconcilerOptions): Skyh
       const notBeforeMs = (target: Request['target']): number =>
         Math.max(
           memory.backoffs.get(target)?.untilMs ?? -Infinity,
-          target === 'slots' || target === 'holders'
+          target === 'slots' || target === 'holders' || target === 'list'
             ? -Infinity
             : (target === 'ledger' ? own.ledger : own.skyhook).notBeforeMs(),
         )

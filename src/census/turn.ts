@@ -50,6 +50,8 @@ export type Memory = {
   holderLook?: HolderLook | undefined
   matched?: MatchedCounts
   ahead?: AheadLedger | undefined
+  /** Skyhooks were listed since the last turn. */
+  areSkyhooksListed: boolean
   /** Why the ledger is left as it is: a newer version wrote it. */
   newerLedger?: string | undefined
   statusWrittenAtMs?: number
@@ -64,9 +66,9 @@ export type Memory = {
   readonly backoffs: Map<Request['target'], { readonly failures: number; readonly untilMs: number }>
 }
 
-/** One request of a turn: a write, or the read that says whether a ledger may be replaced. */
+/** One request of a turn: a write, a read of slots, or that Skyhooks are listed. */
 export type Request =
-  | { readonly target: 'skyhook'; readonly ahead: AheadLedger; readonly ledger: Ledger }
+  | { readonly target: 'list'; readonly ahead: AheadLedger }
   | { readonly target: 'slots' }
   | { readonly target: 'holders' }
   | { readonly target: 'ledger'; readonly found: Lease | undefined; readonly plan: LedgerPlan }
@@ -98,14 +100,14 @@ export function planTurn(
   const currentLedger = read?.outcome === 'read' ? read.ledger : undefined
   const isNewer = read?.outcome === 'refused' && read.isNewer
   memory.newerLedger = isNewer ? read.reason : undefined
-  const ahead = aheadLedger(memory.ahead, { lease, ledger: currentLedger }, skyhook, nowMs)
+  const isListed = memory.areSkyhooksListed
+  const ahead = aheadLedger(memory.ahead, { lease, ledger: currentLedger, isListed }, skyhook, nowMs)
   memory.ahead = ahead
+  memory.areSkyhooksListed = false
   const ownLedger = currentLedger?.skyhookUID === skyhook.metadata.uid ? currentLedger : undefined
   const lengths = nextWorkTimes(memory.lengths, counts, ownLedger, nowMs)
   memory.lengths = lengths
-  const aheadAtMs = Math.max(ahead?.readAtMs ?? Infinity, notBeforeMs('skyhook'))
-  if (ahead && currentLedger && aheadAtMs <= nowMs)
-    return { request: { target: 'skyhook', ahead, ledger: currentLedger } }
+  if (ahead && ahead.asksAtMs <= nowMs) return { request: { target: 'list', ahead } }
   const batches = batchesOf(memory, skyhook, counts, { lease, currentLedger }, nowMs)
   const plan = planLedger({
     skyhook,
@@ -162,7 +164,7 @@ export function planTurn(
   const countAtMs = Math.min(...Object.values(plan.matched).map(dampedCountDueAtMs))
   return {
     requeueAtMs: Math.min(
-      aheadAtMs,
+      ahead?.asksAtMs ?? Infinity,
       ledgerAtMs,
       looksAtMs,
       holdersAtMs,
