@@ -21,11 +21,11 @@ import {
   ledgerIn,
   newProblems,
   noteSpecChange,
-  planTurn,
+  reconcile,
   type CensusSnapshot,
   type Memory,
   type Request,
-} from './turn.ts'
+} from './reconcile.ts'
 
 export type SkyhookReconcilerOptions = {
   readonly leases: Leases
@@ -170,7 +170,7 @@ export function createSkyhookReconciler(options: SkyhookReconcilerOptions): Skyh
             : (target === 'ledger' ? own.ledger : own.skyhook).notBeforeMs(),
         )
       const { newerLedger: reportedBefore } = memory
-      const turn = planTurn(memory, snapshot, counts, { nowMs, wallMs: clock.wallMs(), notBeforeMs })
+      const turn = reconcile(memory, snapshot, counts, { nowMs, wallMs: clock.wallMs(), notBeforeMs })
       const { newerLedger } = memory
       if (newerLedger !== undefined && newerLedger !== reportedBefore) options.onFailed(new Error(newerLedger))
       return 'request' in turn ? await attempt(turn.request, skyhook) : turn.requeueAtMs

@@ -88,7 +88,7 @@ export type Turn = { readonly request: Request } | { readonly requeueAtMs: numbe
 const specPropagationMs = 1_000
 
 /** The request that is due, the ledger first; without one, when the next may be. */
-export function planTurn(
+export function reconcile(
   memory: Memory,
   { skyhook, nodes, agents, ledger: lease, isNodeWrightServed }: CensusSnapshot,
   counts: Counts,
