@@ -29,7 +29,7 @@ test('a write that the watch shows before the response is seen', () => {
   expect(unseenMs()).toBe(0)
 })
 
-test('after a conflict the next write waits longer each time until the watch shows something', async () => {
+test('the next write after a conflict waits longer each time until the watch shows something', async () => {
   const pausesMs = []
   for (let conflicts = 0; conflicts < 3; conflicts++) {
     own.begin().conflicted()

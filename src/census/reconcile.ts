@@ -1,4 +1,4 @@
-/** One turn of a Skyhook at the census: what is due, by what was counted and what is remembered. No request is sent here. */
+/** What the census does next for a Skyhook, by what it sees, what it has counted and what it remembers. Pure. */
 import type { ConfigUpdates } from '../schemas/config-updates.ts'
 import { readLedger, type Ledger } from '../lease/ledger.ts'
 import type { Lease, Slot } from '../lease/slot.ts'
@@ -30,85 +30,96 @@ export type CensusSnapshot = {
   readonly ledger: Lease | undefined
   /** The policy that the Skyhook names; undefined where it names none. */
   readonly policy: PolicyKnowledge | undefined
-  /** The API server serves the group of NodeWright, and nobody has said that it does not count. */
-  readonly isNodeWrightServed: boolean
 }
 
 /** A consistent LIST of the ledger and of all slots of a Skyhook. */
 export type SlotListing = { readonly ledgers: readonly Lease[]; readonly slots: readonly Slot[] }
 
-/** What the census remembers of a Skyhook from one turn to the next. Times are monotonic ms. */
-export type Memory = {
-  lastCounted?: { readonly generation: number; readonly applied: string; readonly spec: Skyhook['spec'] }
-  /** As the status is to show them. */
-  configUpdates?: ConfigUpdates
-  specPropagatedAtMs: number
-  /** When nodes have seen an edit that this census saw. */
-  editPropagatedAtMs: number
-  deletionObservedAtMs?: number
-  /** Since the deletion was seen. */
-  holderLook?: HolderLook | undefined
-  matched?: MatchedCounts
-  ahead?: AheadLedger | undefined
-  /** Skyhooks were listed since the last turn. */
-  areSkyhooksListed: boolean
-  /** Why the ledger is left as it is: a newer version wrote it. */
-  newerLedger?: string | undefined
-  statusWrittenAtMs?: number
-  ledgerWrittenAtMs?: number
-  problems?: ReportedProblems
-  looks: SlotLooks
-  lengths?: WorkTimes
-  /** Taken since the last turn. */
-  listing?: SlotListing | undefined
-  /** Since when nobody in a compartment could ask for a slot; earlier by what censuses before have waited. */
-  readonly idleSinceMs: Map<string, number>
-  readonly backoffs: Map<Request['target'], { readonly failures: number; readonly untilMs: number }>
+export type ReconcileInputs = Pick<CensusSnapshot, 'skyhook' | 'ledger' | 'agents'> & {
+  readonly counts: Counts
+  /** Nodes of the cluster. */
+  readonly nodeCount: number
+  /** The API server serves the group of NodeWright, and nobody has said that it does not count. */
+  readonly isNodeWrightServed: boolean
+  /** Taken since the last time. */
+  readonly listing: SlotListing | undefined
+  /** Skyhooks were listed since the last time. */
+  readonly areSkyhooksListed: boolean
+  /** Monotonic, as all times of this file but `wallMs`. */
+  readonly nowMs: number
+  readonly wallMs: number
+  /** After failures and conflicts, the earliest time of the next request. */
+  readonly notBeforeMs: (target: Request['target']) => number
 }
 
-/** One request of a turn: a write, a read of slots, or that Skyhooks are listed. */
+/** What the census remembers of a Skyhook. */
+export type CensusState = {
+  readonly lastCounted?: { readonly generation: number; readonly applied: string; readonly spec: Skyhook['spec'] }
+  /** As the status is to show them. */
+  readonly configUpdates?: ConfigUpdates
+  readonly specPropagatedAtMs: number
+  /** When nodes have seen an edit that this census saw. */
+  readonly editPropagatedAtMs: number
+  readonly deletionObservedAtMs?: number | undefined
+  /** Since the deletion was seen. */
+  readonly holderLook?: HolderLook | undefined
+  readonly matched?: MatchedCounts | undefined
+  readonly ahead?: AheadLedger | undefined
+  readonly statusWrittenAtMs?: number
+  readonly ledgerWrittenAtMs?: number
+  readonly problems?: ReportedProblems
+  readonly looks: SlotLooks
+  readonly lengths?: WorkTimes
+  /** Since when nobody in a compartment could ask for a slot; earlier by what censuses before have waited. */
+  readonly idleSinceMs: ReadonlyMap<string, number>
+}
+
+export const initialState: CensusState = {
+  specPropagatedAtMs: -Infinity,
+  editPropagatedAtMs: -Infinity,
+  looks: new Map(),
+  idleSinceMs: new Map(),
+}
+
+/** One request: a write, or a read of slots. */
 export type Request =
-  | { readonly target: 'list'; readonly ahead: AheadLedger }
   | { readonly target: 'slots' }
   | { readonly target: 'holders' }
   | { readonly target: 'ledger'; readonly found: Lease | undefined; readonly plan: LedgerPlan }
   | { readonly target: 'metadata'; readonly patch: MetadataPatch; readonly events: readonly SkyhookEvent[] }
   | { readonly target: 'status'; readonly status: SkyhookStatus }
 
-/** `notBeforeMs`: after failures and conflicts, the earliest time of the next write. */
-type TurnTimes = {
-  readonly nowMs: number
-  readonly wallMs: number
-  readonly notBeforeMs: (target: Request['target']) => number
+export type Reconciled = {
+  readonly state: CensusState
+  /** As it is; undefined where it cannot be read. */
+  readonly ledger: Ledger | undefined
+  /** Of problems that were not there the last time. */
+  readonly events: readonly SkyhookEvent[]
+  /** Why the ledger is left as it is: a newer version wrote it. */
+  readonly newerLedger: string | undefined
+  /** A LIST of Skyhooks says more than the watch. */
+  readonly needsList: boolean
+  /** What is due, or when the next may be if nothing changes. */
+  readonly next: Request | { readonly target: 'nothing'; readonly untilMs: number }
 }
-
-export type Turn = { readonly request: Request } | { readonly requeueAtMs: number }
 
 /** Nodes see an edit within this time and say so; until then a complete one may not have looked yet (A→B→A). */
 const specPropagationMs = 1_000
+/** A LIST that is asked for more often is not made. */
+const listIntervalMs = 30_000
 
 /** The request that is due, the ledger first; without one, when the next may be. */
-export function reconcile(
-  memory: Memory,
-  { skyhook, nodes, agents, ledger: lease, isNodeWrightServed }: CensusSnapshot,
-  counts: Counts,
-  { nowMs, wallMs, notBeforeMs }: TurnTimes,
-): Turn {
-  const { matched, ledgerWrittenAtMs: lastWriteMs, deletionObservedAtMs, specPropagatedAtMs } = memory
-
+export function reconcile(before: CensusState, inputs: ReconcileInputs): Reconciled {
+  const { skyhook, ledger: lease, agents, counts, nowMs, wallMs, areSkyhooksListed: isListed } = inputs
+  const ofSpec = afterSpecChange(before, skyhook, counts.applied, nowMs)
+  const { problems, events } = newProblems(before, skyhook, counts)
   const read = lease && readLedger(lease)
   const currentLedger = read?.outcome === 'read' ? read.ledger : undefined
-  const isNewer = read?.outcome === 'refused' && read.isNewer
-  memory.newerLedger = isNewer ? read.reason : undefined
-  const isListed = memory.areSkyhooksListed
-  const ahead = aheadLedger(memory.ahead, { lease, ledger: currentLedger, isListed }, skyhook, nowMs)
-  memory.ahead = ahead
-  memory.areSkyhooksListed = false
+  const newerLedger = read?.outcome === 'refused' && read.isNewer ? read.reason : undefined
+  const ahead = aheadLedger(before.ahead, { lease, ledger: currentLedger }, skyhook, { nowMs, isListed })
   const ownLedger = currentLedger?.skyhookUID === skyhook.metadata.uid ? currentLedger : undefined
-  const lengths = nextWorkTimes(memory.lengths, counts, ownLedger, nowMs)
-  memory.lengths = lengths
-  if (ahead && ahead.asksAtMs <= nowMs) return { request: { target: 'list', ahead } }
-  const batches = batchesOf(memory, skyhook, counts, { lease, currentLedger }, nowMs)
+  const lengths = nextWorkTimes(before.lengths, counts, ownLedger, nowMs)
+  const { batches, ...ofBatches } = batchesOf(before, inputs, currentLedger)
   const plan = planLedger({
     skyhook,
     counts,
@@ -116,152 +127,163 @@ export function reconcile(
     slotTimes: lengths.slotTimes,
     agents: agents.ready,
     currentLedger,
-    // without the policy nobody can say what its batches are
-    isKept: isNewer || ahead?.isLost === false || (counts.policy !== undefined && counts.policy.state !== 'found'),
-    matched,
-    lastWriteMs,
+    isKept:
+      newerLedger !== undefined ||
+      ahead?.isLost === false ||
+      // without the policy nobody can say what its batches are
+      (counts.policy !== undefined && counts.policy.state !== 'found'),
+    matched: before.matched,
+    lastWriteMs: before.ledgerWrittenAtMs,
     nowMs,
     wallMs,
   })
   // One that differs from the ledger counts once it is written.
-  if (isPublished(currentLedger, plan.matched)) memory.matched = plan.matched
-  const ledgerAtMs = Math.max(plan.writeAtMs, notBeforeMs('ledger'))
-  if (ledgerAtMs <= nowMs) return { request: { target: 'ledger', found: lease, plan } }
-  const areBatchesKnown = batches !== undefined && ahead === undefined && !isNewer
-  const looksAtMs = Math.max(areBatchesKnown ? nextLookAtMs(memory.looks) : Infinity, notBeforeMs('slots'))
-  if (looksAtMs <= nowMs) return { request: { target: 'slots' } }
+  const matched = isPublished(currentLedger, plan.matched) ? plan.matched : before.matched
+  const state: CensusState = { ...before, ...ofSpec, ...ofBatches, problems, ahead, lengths, matched }
+  const listsAtMs = ahead?.asksAtMs ?? Infinity
+  const needsList = listsAtMs <= nowMs
+  const waits = [needsList ? nowMs + listIntervalMs : listsAtMs]
+  const result = (next: Reconciled['next'], after = state): Reconciled => ({
+    state: after,
+    ledger: currentLedger,
+    newerLedger,
+    events,
+    needsList,
+    next,
+  })
+  const isDue = (target: Request['target'], atMs: number): boolean => {
+    const dueAtMs = Math.max(atMs, inputs.notBeforeMs(target))
+    waits.push(dueAtMs)
+    return dueAtMs <= nowMs
+  }
 
-  const look = memory.holderLook
+  if (isDue('ledger', plan.writeAtMs)) return result({ target: 'ledger', found: lease, plan })
+  const areBatchesKnown = batches !== undefined && ahead === undefined && newerLedger === undefined
+  if (isDue('slots', areBatchesKnown ? nextLookAtMs(state.looks) : Infinity)) return result({ target: 'slots' })
+  const { deletionObservedAtMs, holderLook: look } = state
   const finalizer = planFinalizer({ skyhook, counts, isDead: agents.isDead, deletionObservedAtMs, look, nowMs })
-  const holdersAtMs = Math.max(finalizer.action === 'wait' ? finalizer.looksAtMs : Infinity, notBeforeMs('holders'))
-  if (holdersAtMs <= nowMs) return { request: { target: 'holders' } }
+  if (finalizer.action === 'wait') {
+    if (isDue('holders', finalizer.looksAtMs)) return result({ target: 'holders' })
+    waits.push(finalizer.recheckAtMs)
+  }
   const patch = metadataPatchFor(skyhook, finalizer)
-  const metadataAtMs = patch === undefined ? Infinity : notBeforeMs('metadata')
-  if (patch !== undefined && metadataAtMs <= nowMs)
-    return { request: { target: 'metadata', patch, events: skippedNodeEvents(finalizer) } }
+  if (patch !== undefined && isDue('metadata', -Infinity))
+    return result({ target: 'metadata', patch, events: skippedNodeEvents(finalizer) })
 
-  const isSpecPropagating = nowMs < specPropagatedAtMs
+  const isSpecPropagating = nowMs < state.specPropagatedAtMs
+  if (isSpecPropagating) waits.push(state.specPropagatedAtMs)
   const status = nextStatus({
     skyhook,
     counts,
     ledger: currentLedger,
     finalizer,
     isSpecPropagating,
-    mayFailuresBeOld: nowMs < memory.editPropagatedAtMs,
-    configUpdates: memory.configUpdates,
-    isNodeWrightServed,
+    mayFailuresBeOld: nowMs < state.editPropagatedAtMs,
+    configUpdates: state.configUpdates,
+    isNodeWrightServed: inputs.isNodeWrightServed,
     nowMs: wallMs,
   })
-  memory.configUpdates = status.configUpdates ?? {}
-  const statusAtMs = Math.max(
-    statusDueAtMs(memory, statusOf(skyhook), status, agents.ready ?? nodes.size),
-    notBeforeMs('status'),
-  )
-  if (statusAtMs <= nowMs) return { request: { target: 'status', status } }
-
-  const deletionAtMs = finalizer.action === 'wait' ? finalizer.recheckAtMs : Infinity
-  const propagatedAtMs = isSpecPropagating ? specPropagatedAtMs : Infinity
-  const countAtMs = Math.min(...Object.values(plan.matched).map(dampedCountDueAtMs))
-  return {
-    requeueAtMs: Math.min(
-      ahead?.asksAtMs ?? Infinity,
-      ledgerAtMs,
-      looksAtMs,
-      holdersAtMs,
-      countAtMs,
-      metadataAtMs,
-      statusAtMs,
-      deletionAtMs,
-      propagatedAtMs,
-    ),
-  }
+  const after = { ...state, configUpdates: status.configUpdates ?? {} }
+  const statusAtMs = statusDueAtMs(before, statusOf(skyhook), status, agents.ready ?? inputs.nodeCount)
+  if (isDue('status', statusAtMs)) return result({ target: 'status', status }, after)
+  const countAtMs = Object.values(plan.matched).map(dampedCountDueAtMs)
+  return result({ target: 'nothing', untilMs: Math.min(...waits, ...countAtMs) }, after)
 }
 
 const isPublished = (ledger: Ledger | undefined, matched: MatchedCounts): boolean =>
   Object.entries(matched).every(([name, { published }]) => ledger?.compartments[name]?.matched === published)
 
-/** The batches as they are to be, and when to look at the slots; undefined without a policy to go by. */
+/** The batches as they are to be, and when to look at the slots; no batches without a policy to go by. */
 function batchesOf(
-  memory: Memory,
-  skyhook: Skyhook,
-  counts: Counts,
-  { lease, currentLedger }: { readonly lease: Lease | undefined; readonly currentLedger: Ledger | undefined },
-  nowMs: number,
-): BatchPlan | undefined {
-  const { policy } = counts
-  const { listing } = memory
-  memory.listing = undefined
-  if (policy?.state !== 'found') return undefined
-  for (const { name, nodes } of counts.compartments)
-    if (!isIdle(nodes)) memory.idleSinceMs.delete(name)
-    else if (!memory.idleSinceMs.has(name)) {
+  { looks: looksBefore, idleSinceMs: idleBefore }: CensusState,
+  { skyhook, ledger: lease, counts, listing, nowMs }: ReconcileInputs,
+  currentLedger: Ledger | undefined,
+): Pick<CensusState, 'looks' | 'idleSinceMs'> & { readonly batches?: BatchPlan } {
+  const { policy, compartments } = counts
+  if (policy?.state !== 'found') return { looks: looksBefore, idleSinceMs: idleBefore }
+  const idle = compartments.filter(({ nodes }) => isIdle(nodes))
+  const idleSinceMs = new Map(
+    idle.map(({ name }) => {
       const waitedSeconds = currentLedger?.compartments[name]?.batch?.waitedSeconds ?? 0
-      memory.idleSinceMs.set(name, nowMs - waitedSeconds * 1_000)
-    }
+      return [name, idleBefore.get(name) ?? nowMs - waitedSeconds * 1_000]
+    }),
+  )
   const listed = listing?.ledgers.find(({ metadata }) => metadata.uid === lease?.metadata.uid)
   // results go out over exactly the ledger that was listed with the slots
   const isOfListing = listed !== undefined && listed.metadata.resourceVersion === lease?.metadata.resourceVersion
-  const plan = planBatches({
+  const batches = planBatches({
     skyhook,
     policy,
     counts,
     currentLedger,
     slots: isOfListing ? listing?.slots : undefined,
-    idleMs: (name) => nowMs - (memory.idleSinceMs.get(name) ?? nowMs),
+    idleMs: (name) => nowMs - (idleSinceMs.get(name) ?? nowMs),
   })
-  const looks = looksNow(memory.looks, counts.compartments, currentLedger, nowMs)
+  const looks = looksNow(looksBefore, compartments, currentLedger, nowMs)
   const expectationOf = (name: string): Expectation =>
-    isOfListing && plan.atRest.has(name) ? 'nothing' : plan.waiting.has(name) ? 'end' : 'by-status'
-  memory.looks = listing === undefined ? looks : looksAfter(looks, counts.compartments, expectationOf, nowMs)
-  return plan
+    isOfListing && batches.atRest.has(name) ? 'nothing' : batches.waiting.has(name) ? 'end' : 'by-status'
+  return {
+    batches,
+    idleSinceMs,
+    looks: listing === undefined ? looks : looksAfter(looks, compartments, expectationOf, nowMs),
+  }
 }
 
 /** Nodes may not have seen an edit that changes their work: it takes a moment until what they say is about it. */
-export function noteSpecChange(memory: Memory, skyhook: Skyhook, applied: string, nowMs: number): void {
+function afterSpecChange(before: CensusState, skyhook: Skyhook, applied: string, nowMs: number): CensusState {
   const { generation = 0, deletionTimestamp } = skyhook.metadata
-  const { lastCounted } = memory
-  if (lastCounted?.generation !== generation || lastCounted.applied !== applied) {
-    const isNext = lastCounted !== undefined && generation === lastCounted.generation + 1
-    const changesWork =
-      lastCounted === undefined ? !isReadyFor(skyhook, generation) : !isNext || lastCounted.applied !== applied
-    if (changesWork) memory.specPropagatedAtMs = nowMs + specPropagationMs
-    // the census before may have told of failures of this spec, and they do not come and go with the census
-    const isEdit = lastCounted !== undefined || (statusOf(skyhook)?.observedGeneration ?? generation) !== generation
-    if (changesWork && isEdit) memory.editPropagatedAtMs = memory.specPropagatedAtMs
-    const known = memory.configUpdates ?? statusOf(skyhook)?.configUpdates ?? {}
-    memory.configUpdates = lastCounted === undefined ? known : updatesAfterEdit(known, lastCounted.spec, skyhook.spec)
-    memory.lastCounted = { generation, applied, spec: skyhook.spec }
+  const isDeleted = deletionTimestamp !== undefined
+  const state: CensusState = {
+    ...before,
+    deletionObservedAtMs: isDeleted ? (before.deletionObservedAtMs ?? nowMs) : undefined,
+    holderLook: isDeleted ? before.holderLook : undefined,
   }
-  if (deletionTimestamp === undefined) {
-    delete memory.deletionObservedAtMs
-    delete memory.holderLook
-  } else memory.deletionObservedAtMs ??= nowMs
+  const { lastCounted } = before
+  if (lastCounted?.generation === generation && lastCounted.applied === applied) return state
+  const isNext = lastCounted !== undefined && generation === lastCounted.generation + 1
+  const changesWork =
+    lastCounted === undefined ? !isReadyFor(skyhook, generation) : !isNext || lastCounted.applied !== applied
+  const propagatedAtMs = nowMs + specPropagationMs
+  // the census before may have told of failures of this spec, and they do not come and go with the census
+  const isEdit = lastCounted !== undefined || (statusOf(skyhook)?.observedGeneration ?? generation) !== generation
+  const known = before.configUpdates ?? statusOf(skyhook)?.configUpdates ?? {}
+  return {
+    ...state,
+    ...(changesWork && { specPropagatedAtMs: propagatedAtMs }),
+    ...(changesWork && isEdit && { editPropagatedAtMs: propagatedAtMs }),
+    configUpdates: lastCounted === undefined ? known : updatesAfterEdit(known, lastCounted.spec, skyhook.spec),
+    lastCounted: { generation, applied, spec: skyhook.spec },
+  }
 }
 
 /** Events of problems that were not there at the last count. */
-export function newProblems(memory: Memory, skyhook: Skyhook, counts: Counts): readonly SkyhookEvent[] {
-  const isTakenOver =
-    memory.problems === undefined && statusOf(skyhook)?.observedGeneration === skyhook.metadata.generation
-  const known = memory.problems ?? new Set()
+function newProblems(
+  before: CensusState,
+  skyhook: Skyhook,
+  counts: Counts,
+): { readonly problems: ReportedProblems; readonly events: readonly SkyhookEvent[] } {
+  const known = before.problems ?? new Set()
   const ofNodes = problemEvents(counts, known)
   const ofImages = imageTagEvents(skyhook.spec ?? {}, known)
-  memory.problems = new Set([...ofNodes.problems, ...ofImages.problems])
-  return isTakenOver ? [] : [...ofNodes.events, ...ofImages.events] // the census before reported them
+  const isTakenOver =
+    before.problems === undefined && statusOf(skyhook)?.observedGeneration === skyhook.metadata.generation
+  return {
+    problems: new Set([...ofNodes.problems, ...ofImages.problems]),
+    events: isTakenOver ? [] : [...ofNodes.events, ...ofImages.events], // the census before reported them
+  }
 }
 
-function statusDueAtMs(memory: Memory, before: SkyhookStatus | undefined, next: SkyhookStatus, agents: number): number {
-  if (isEqual(next, before)) return Infinity
-  return writeAtMs({ lastWriteMs: memory.statusWrittenAtMs, agents, isUrgent: isUrgent(before, next) })
+function statusDueAtMs(
+  { statusWrittenAtMs: lastWriteMs }: CensusState,
+  before: SkyhookStatus | undefined,
+  next: SkyhookStatus,
+  agents: number,
+): number {
+  return isEqual(next, before) ? Infinity : writeAtMs({ lastWriteMs, agents, isUrgent: isUrgent(before, next) })
 }
 
 /** The last census waited long enough before it said so. */
 function isReadyFor(skyhook: Skyhook, generation: number): boolean {
   const ready = conditionOf(statusOf(skyhook), 'Ready')
   return ready?.status === 'True' && ready.observedGeneration === generation
-}
-
-/** The ledger in its Lease; undefined where it cannot be read. */
-export function ledgerIn(lease: Lease | undefined): Ledger | undefined {
-  const read = lease === undefined ? undefined : readLedger(lease)
-  return read?.outcome === 'read' ? read.ledger : undefined
 }

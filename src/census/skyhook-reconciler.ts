@@ -9,7 +9,6 @@ import type { FleetSeries } from '../schemas/catalogue/fleet-metrics.ts'
 import type { Random } from '../schemas/clock.ts'
 import { ignoresNodeWright } from '../schemas/nodewright.ts'
 import type { Skyhook } from '../schemas/skyhook.ts'
-import { askedAt } from './ahead-ledger.ts'
 import { countSelectedNodes } from './count.ts'
 import { transitionEvents, type SkyhookEvent } from './events.ts'
 import { skyhookSeries } from './fleet-series.ts'
@@ -17,21 +16,13 @@ import { lookedAt } from './finalizer.ts'
 import { createOwnWrites } from './own-writes.ts'
 import { statusOf } from './skyhook-status.ts'
 import { patchSkyhookMetadata, writeStatus } from './skyhook-writer.ts'
-import {
-  ledgerIn,
-  newProblems,
-  noteSpecChange,
-  reconcile,
-  type CensusSnapshot,
-  type Memory,
-  type Request,
-} from './reconcile.ts'
+import { initialState, reconcile, type CensusSnapshot, type Request, type SlotListing } from './reconcile.ts'
 
 export type SkyhookReconcilerOptions = {
   readonly leases: Leases
   readonly random: Random
   /** The current snapshot; undefined = something of it cannot be believed, or the Skyhook is gone. */
-  readonly observe: () => Omit<CensusSnapshot, 'isNodeWrightServed'> | undefined
+  readonly observe: () => CensusSnapshot | undefined
   /** Of Skyhooks that name no budget. */
   readonly defaultBudget: Budget
   /** The API server serves its group; absent: it does not. */
@@ -56,6 +47,12 @@ export type SkyhookReconciler = {
   observed(what: 'skyhook' | 'ledger', isListed?: boolean): boolean
 }
 
+const writtenBy: Partial<Record<Request['target'], 'skyhook' | 'ledger'>> = {
+  ledger: 'ledger',
+  metadata: 'skyhook',
+  status: 'skyhook',
+}
+
 export function createSkyhookReconciler(options: SkyhookReconcilerOptions): SkyhookReconciler {
   const { leases, random, signal } = options
   const { transport, clock } = leases
@@ -63,32 +60,25 @@ export function createSkyhookReconciler(options: SkyhookReconcilerOptions): Skyh
     skyhook: createOwnWrites(clock, () => options.relist('skyhook')),
     ledger: createOwnWrites(clock, () => options.relist('ledger')),
   }
-  const memory: Memory = {
-    areSkyhooksListed: false,
-    specPropagatedAtMs: -Infinity,
-    editPropagatedAtMs: -Infinity,
-    backoffs: new Map(),
-    idleSinceMs: new Map(),
-    looks: new Map(),
-  }
+  const backoffs = new Map<Request['target'], { readonly failures: number; readonly untilMs: number }>()
+  let state = initialState
+  /** Since the last time. */
+  let listing: SlotListing | undefined
+  let areSkyhooksListed = false
+  let reportedLedger: string | undefined
   const report = (skyhook: Skyhook, events: readonly SkyhookEvent[]): void => {
     for (const event of events) options.report(skyhook, event)
   }
 
   const carryOut = async (request: Request, skyhook: Skyhook): Promise<void> => {
     switch (request.target) {
-      case 'list': {
-        memory.ahead = askedAt(request.ahead, clock.monotonicMs())
-        options.relist('skyhook')
-        return
-      }
       case 'slots': {
-        memory.listing = await listScope(leases, skyhookScope(skyhook.metadata), signal)
+        listing = await listScope(leases, skyhookScope(skyhook.metadata), signal)
         return
       }
       case 'holders': {
         const slots = await listSlotsOf(leases, skyhook.metadata.name, signal)
-        memory.holderLook = lookedAt(memory.holderLook, slots, clock.monotonicMs())
+        state = { ...state, holderLook: lookedAt(state.holderLook, slots, clock.monotonicMs()) }
         return
       }
       case 'ledger': {
@@ -97,23 +87,21 @@ export function createSkyhookReconciler(options: SkyhookReconcilerOptions): Skyh
         const answer = await writeLedger(leases, target, request.plan.ledger, signal)
         if (answer.outcome === 'conflict') return ownWrite.conflicted()
         ownWrite.written()
-        memory.matched = request.plan.matched
-        memory.ledgerWrittenAtMs = clock.monotonicMs()
+        state = { ...state, matched: request.plan.matched, ledgerWrittenAtMs: clock.monotonicMs() }
         return
       }
       case 'metadata': {
         const ownWrite = own.skyhook.begin()
         report(skyhook, request.events)
         const result = await patchSkyhookMetadata(transport, skyhook, request.patch, signal)
-        if (result === 'conflict') return ownWrite.conflicted()
-        return ownWrite.written()
+        return result === 'conflict' ? ownWrite.conflicted() : ownWrite.written()
       }
       case 'status': {
         const ownWrite = own.skyhook.begin()
         const result = await writeStatus(transport, skyhook, request.status, signal)
         if (result === 'conflict') return ownWrite.conflicted()
         ownWrite.written()
-        memory.statusWrittenAtMs = clock.monotonicMs()
+        state = { ...state, statusWrittenAtMs: clock.monotonicMs() }
         report(skyhook, transitionEvents(statusOf(skyhook), request.status))
       }
     }
@@ -124,21 +112,29 @@ export function createSkyhookReconciler(options: SkyhookReconcilerOptions): Skyh
     const { target } = request
     try {
       await carryOut(request, skyhook)
-      memory.backoffs.delete(target)
+      backoffs.delete(target)
       return clock.monotonicMs()
     } catch (error) {
       if (signal.aborted) return Infinity
       options.onFailed(error)
-      const failures = (memory.backoffs.get(target)?.failures ?? 0) + 1
+      const failures = (backoffs.get(target)?.failures ?? 0) + 1
       const nowMs = clock.monotonicMs()
-      memory.backoffs.set(target, { failures, untilMs: nowMs + backoffMs(failures, requestBackoff, random.number()) })
+      backoffs.set(target, { failures, untilMs: nowMs + backoffMs(failures, requestBackoff, random.number()) })
       return nowMs
     }
   }
 
+  const notBeforeMs = (target: Request['target']): number => {
+    const what = writtenBy[target]
+    return Math.max(
+      backoffs.get(target)?.untilMs ?? -Infinity,
+      what === undefined ? -Infinity : own[what].notBeforeMs(),
+    )
+  }
+
   return {
     observed(what, isListed = false) {
-      if (what === 'skyhook') memory.areSkyhooksListed ||= isListed
+      if (what === 'skyhook') areSkyhooksListed ||= isListed
       return own[what].observed()
     },
 
@@ -148,32 +144,31 @@ export function createSkyhookReconciler(options: SkyhookReconcilerOptions): Skyh
       const nowMs = clock.monotonicMs()
       const unseenUntilMs = Math.max(own.skyhook.unseenUntilMs(), own.ledger.unseenUntilMs())
       if (nowMs < unseenUntilMs) return unseenUntilMs
-      const { skyhook } = observed
+      const { skyhook, nodes, agents, policy } = observed
       const { metadata, spec } = skyhook
-      const isNodeWrightServed = options.isNodeWrightServed === true && !ignoresNodeWright(metadata.annotations)
-      const snapshot = { ...observed, isNodeWrightServed }
       if (metadata.deletionTimestamp !== undefined && (metadata.finalizers ?? []).length === 0) return Infinity // gone
-      const counts = countSelectedNodes(
-        { metadata, spec, budget: budgetOf(spec, options.defaultBudget), stale: false, policy: observed.policy },
-        observed.nodes.values(),
-        observed.agents,
-      )
-      noteSpecChange(memory, skyhook, counts.applied, nowMs)
-      report(skyhook, newProblems(memory, skyhook, counts))
-      const ledger = ledgerIn(observed.ledger)
-      options.onCounted(metadata.name, skyhookSeries({ skyhook, counts, ledger, nodes: observed.nodes }))
-      const notBeforeMs = (target: Request['target']): number =>
-        Math.max(
-          memory.backoffs.get(target)?.untilMs ?? -Infinity,
-          target === 'slots' || target === 'holders' || target === 'list'
-            ? -Infinity
-            : (target === 'ledger' ? own.ledger : own.skyhook).notBeforeMs(),
-        )
-      const { newerLedger: reportedBefore } = memory
-      const turn = reconcile(memory, snapshot, counts, { nowMs, wallMs: clock.wallMs(), notBeforeMs })
-      const { newerLedger } = memory
-      if (newerLedger !== undefined && newerLedger !== reportedBefore) options.onFailed(new Error(newerLedger))
-      return 'request' in turn ? await attempt(turn.request, skyhook) : turn.requeueAtMs
+      const budget = budgetOf(spec, options.defaultBudget)
+      const counts = countSelectedNodes({ metadata, spec, budget, stale: false, policy }, nodes.values(), agents)
+      const { next, ledger, newerLedger, ...reconciled } = reconcile(state, {
+        ...observed,
+        counts,
+        nodeCount: nodes.size,
+        isNodeWrightServed: options.isNodeWrightServed === true && !ignoresNodeWright(metadata.annotations),
+        listing,
+        areSkyhooksListed,
+        nowMs,
+        wallMs: clock.wallMs(),
+        notBeforeMs,
+      })
+      state = reconciled.state
+      listing = undefined
+      areSkyhooksListed = false
+      report(skyhook, reconciled.events)
+      options.onCounted(metadata.name, skyhookSeries({ skyhook, counts, ledger, nodes }))
+      if (newerLedger !== undefined && newerLedger !== reportedLedger) options.onFailed(new Error(newerLedger))
+      reportedLedger = newerLedger
+      if (reconciled.needsList) options.relist('skyhook')
+      return next.target === 'nothing' ? next.untilMs : await attempt(next, skyhook)
     },
   }
 }
