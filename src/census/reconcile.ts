@@ -1,7 +1,8 @@
 /** What the census does next for a Skyhook, by what it sees, what it has counted and what it remembers. Pure. */
 import type { ConfigUpdates } from '../schemas/config-updates.ts'
 import { readLedger, type Ledger } from '../lease/ledger.ts'
-import type { Lease, Slot } from '../lease/slot.ts'
+import type { ScopeListing } from '../lease/slot-reads.ts'
+import type { Lease } from '../lease/slot.ts'
 import { isEqual } from '../schemas/equal.ts'
 import type { Skyhook } from '../schemas/skyhook.ts'
 import type { Agents } from './agent-liveness.ts'
@@ -32,9 +33,6 @@ export type CensusSnapshot = {
   readonly policy: PolicyKnowledge | undefined
 }
 
-/** A consistent LIST of the ledger and of all slots of a Skyhook. */
-export type SlotListing = { readonly ledgers: readonly Lease[]; readonly slots: readonly Slot[] }
-
 export type ReconcileInputs = Pick<CensusSnapshot, 'skyhook' | 'ledger' | 'agents'> & {
   readonly counts: Counts
   /** Nodes of the cluster. */
@@ -42,7 +40,7 @@ export type ReconcileInputs = Pick<CensusSnapshot, 'skyhook' | 'ledger' | 'agent
   /** The API server serves the group of NodeWright, and nobody has said that it does not count. */
   readonly isNodeWrightServed: boolean
   /** Taken since the last time. */
-  readonly listing: SlotListing | undefined
+  readonly listing: ScopeListing | undefined
   /** Skyhooks were listed since the last time. */
   readonly areSkyhooksListed: boolean
   /** Monotonic, as all times of this file but `wallMs`. */

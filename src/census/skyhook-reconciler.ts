@@ -2,7 +2,7 @@
 import { requestBackoff } from '../kube/retry.ts'
 import { skyhookScope } from '../lease/names.ts'
 import { writeLedger } from '../lease/ledger.ts'
-import { type Leases, listScope, listSlotsOf } from '../lease/slot-reads.ts'
+import { type Leases, listScope, listSlotsOf, type ScopeListing } from '../lease/slot-reads.ts'
 import { backoffMs } from '../schemas/backoff.ts'
 import { type Budget, budgetOf } from '../schemas/budget.ts'
 import type { FleetSeries } from '../schemas/catalogue/fleet-metrics.ts'
@@ -16,7 +16,7 @@ import { lookedAt } from './finalizer.ts'
 import { createOwnWrites } from './own-writes.ts'
 import { statusOf } from './skyhook-status.ts'
 import { patchSkyhookMetadata, writeStatus } from './skyhook-writer.ts'
-import { initialState, reconcile, type CensusSnapshot, type Request, type SlotListing } from './reconcile.ts'
+import { initialState, reconcile, type CensusSnapshot, type Request } from './reconcile.ts'
 
 export type SkyhookReconcilerOptions = {
   readonly leases: Leases
@@ -63,7 +63,7 @@ export function createSkyhookReconciler(options: SkyhookReconcilerOptions): Skyh
   const backoffs = new Map<Request['target'], { readonly failures: number; readonly untilMs: number }>()
   let state = initialState
   /** Since the last time. */
-  let listing: SlotListing | undefined
+  let listing: ScopeListing | undefined
   let areSkyhooksListed = false
   let reportedLedger: string | undefined
   const report = (skyhook: Skyhook, events: readonly SkyhookEvent[]): void => {
