@@ -133,6 +133,8 @@ export class NodeState {
   readonly refusingPods = new Set<string>()
   /** Why what uninstalls leave behind cannot be removed. */
   cleanUpError: string | undefined
+  /** How long the API server takes for a write. */
+  answerMs = 0
   /** Changes of the Node are on their way and not there yet. */
   arePatchesDelayed = false
 
@@ -184,6 +186,7 @@ export class NodeState {
     return {
       nowMs: this.nowMs,
       wallOffsetMs: this.wallOffsetMs,
+      answerMs: this.answerMs,
       bootId: this.bootId,
       node: this.node,
       skyhooks: known([...this.views.values()]),

@@ -1,0 +1,46 @@
+import type { KubeTransport } from '../../kube/transport.ts'
+import type { Clock } from '../../schemas/clock.ts'
+
+/** How long the API server takes for this agent's writes at the moment. */
+export type AnswerTime = {
+  /** The transport whose writes are measured. */
+  readonly transport: KubeTransport
+  /** In ms: the longest of the last half minute, or so far of one that is not answered yet. 0 without any. */
+  currentMs(): number
+}
+
+/** One fast answer among slow ones does not mean that the next one is fast; an old one says nothing about it. */
+const lastsMs = 30_000
+
+export function measureAnswers(transport: KubeTransport, clock: Pick<Clock, 'monotonicMs'>): AnswerTime {
+  /** Not answered yet, the oldest first. */
+  const pending = new Set<{ readonly sentAtMs: number }>()
+  let answered: readonly { readonly atMs: number; readonly tookMs: number }[] = []
+
+  return {
+    transport: {
+      ...transport,
+      async json<T>(...request: Parameters<KubeTransport['json']>): Promise<T> {
+        if (request[0] === 'GET') return await transport.json<T>(...request)
+        const write = { sentAtMs: clock.monotonicMs() }
+        pending.add(write)
+        try {
+          return await transport.json<T>(...request)
+        } finally {
+          pending.delete(write)
+          const atMs = clock.monotonicMs()
+          answered = [...recent(answered, atMs), { atMs, tookMs: atMs - write.sentAtMs }]
+        }
+      },
+    },
+    currentMs() {
+      const nowMs = clock.monotonicMs()
+      const [oldest] = pending
+      answered = recent(answered, nowMs)
+      return Math.max(oldest ? nowMs - oldest.sentAtMs : 0, ...answered.map(({ tookMs }) => tookMs))
+    },
+  }
+}
+
+const recent = <T extends { readonly atMs: number }>(answers: readonly T[], nowMs: number): readonly T[] =>
+  answers.filter(({ atMs }) => nowMs - atMs < lastsMs)
