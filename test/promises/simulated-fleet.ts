@@ -14,10 +14,10 @@ import {
   skyhookOf,
   skyhooksOf,
   slotsOf,
-} from '../fleet/invariants/cluster.ts'
-import { type Evidence, evidenceOf } from '../fleet/invariants/evidence.ts'
-import { type Exemptions, followExemptions } from '../fleet/invariants/exemptions.ts'
-import type { Invariant } from '../fleet/invariants/invariant.ts'
+} from './cluster.ts'
+import { type Evidence, evidenceOf } from './evidence.ts'
+import { type Exemptions, followExemptions } from './exemptions.ts'
+import type { Invariant } from './invariant.ts'
 import { requiredTaint } from '../fleet/run/fleet-host.ts'
 import type { FleetEvent, HostView, WorldView } from '../fleet/run/world-view.ts'
 import { countDelayMs } from './counts.ts'

@@ -1,6 +1,6 @@
 /** One run of a simulated fleet: everything of a plan happens, and rules judge it. */
 import { createHash } from 'node:crypto'
-import type { Invariant, InvariantWatch } from '../invariants/invariant.ts'
+import type { Invariant, InvariantWatch } from '../../promises/invariant.ts'
 import { direct, type Director } from './director.ts'
 import type { Phase } from './phase.ts'
 import type { Plan } from './plan.ts'
