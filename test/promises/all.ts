@@ -1,7 +1,6 @@
 /** The rules of a fleet, all of which every run is judged by. */
 import { backsOff } from './backs-off.ts'
 import { budget } from './budget.ts'
-import { inFleet } from './simulated-fleet.ts'
 import { batches } from './batches.ts'
 import { completeOnce } from './complete-once.ts'
 import { completes } from './completes.ts'
@@ -12,21 +11,41 @@ import { endedPods } from './ended-pods.ts'
 import { evictions } from './evictions.ts'
 import { interruptApart } from './interrupt-apart.ts'
 import { halts } from './halts.ts'
-import type { Invariant } from './invariant.ts'
+import type { Invariant, Promised } from './promised.ts'
 import { joining } from './joining.ts'
 import { ledgerFresh } from './ledger-fresh.ts'
 import { progress } from './progress.ts'
 import { readyTrue } from './ready-true.ts'
+import { reboots } from './reboots.ts'
 import { requestRate } from './request-rate.ts'
 import { seriesTrue } from './series-true.ts'
 import { slotsKept } from './slots-kept.ts'
 import { slotsOwned } from './slots-owned.ts'
+import { slotsTrue } from './slots-true.ts'
 import { soak } from './soak.ts'
 import { startsRead } from './starts-read.ts'
 import { uninstalled } from './uninstalled.ts'
 
+/** What real hosts show as well. */
+export const everywhere: readonly Promised[] = [
+  budget,
+  slotsKept,
+  slotsOwned,
+  slotsTrue,
+  reboots,
+  cordon,
+  evictions,
+  endedPods,
+  completeOnce,
+  interruptApart,
+  progress,
+  requestRate,
+  readyTrue,
+  counted,
+]
+
 export const invariants: readonly Invariant[] = [
-  inFleet(budget),
+  budget,
   startsRead,
   batches,
   controlPlane,
@@ -49,4 +68,6 @@ export const invariants: readonly Invariant[] = [
   completes,
   seriesTrue,
   uninstalled,
+  slotsTrue,
+  reboots,
 ]

@@ -3,7 +3,7 @@ import type { AuditEntry } from '../fleet/api-server/audit.ts'
 import { type Selection, selectionOf } from '../fleet/api-server/selectors.ts'
 import type { Change } from '../fleet/api-server/store.ts'
 import { hostOfClient } from './cluster.ts'
-import type { Invariant } from './invariant.ts'
+import type { Promised } from './promised.ts'
 
 /** For so long a client may repeat a request as often as `request-rate` lets it. */
 const freeMs = 120_000
@@ -22,7 +22,7 @@ type Run = {
   selection?: Selection
 }
 
-export const backsOff: Invariant = {
+export const backsOff: Promised = {
   name: 'backs-off',
   watch(_, violate) {
     const runs = new Map<string, Run>()

@@ -6,12 +6,12 @@
 import { type Ledger, type LedgerScope, readLedger } from '../../src/lease/ledger.ts'
 import { bootstrapScope, skyhookScope } from '../../src/lease/names.ts'
 import { readSlot, type Lease, type Slot } from '../../src/lease/slot.ts'
-import type { FleetEvent } from '../fleet/run/world-view.ts'
+import type { Fact } from './facts.ts'
 import { statusKey } from '../../src/schemas/annotations.ts'
 import { appliedHash } from '../../src/stages/model/applied-hash.ts'
 import { companionOf } from '../../src/stages/model/read-annotations.ts'
 import { hostOfClient, isSelected, isSlotOf, nodeOf, skyhooksOf, slotsOf } from './cluster.ts'
-import type { Invariant } from './invariant.ts'
+import type { Invariant } from './promised.ts'
 
 /** Who is in a batch changes by the hand of a person or with its disk, and an old copy of the store has old slots. */
 const excepted: ReadonlySet<string> = new Set([
@@ -24,7 +24,7 @@ const excepted: ReadonlySet<string> = new Set([
   'skyhook-deleted',
 ])
 
-type Commit = Extract<FleetEvent, { kind: 'commit' }>
+type Commit = Extract<Fact, { kind: 'commit' }>
 
 export const batches: Invariant = {
   name: 'batches',

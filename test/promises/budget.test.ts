@@ -1,10 +1,7 @@
 import { expect, test } from 'vitest'
 import { cordonKey } from '../../src/schemas/annotations.ts'
 import { sampleSpec, sampleWorld } from './sample-world.ts'
-import { budget as promised } from './budget.ts'
-import { inFleet } from './simulated-fleet.ts'
-
-const budget = inFleet(promised)
+import { budget } from './budget.ts'
 
 const worldWith = (count: number | undefined, hosts = 3) =>
   sampleWorld(budget, { hosts, spec: sampleSpec({ interruptionBudget: count === undefined ? {} : { count } }) })

@@ -11,16 +11,15 @@ import { hasRequiredTaint } from '../../src/stages/drain/node-spec.ts'
 import { perObject } from '../../src/schemas/per-object.ts'
 import { selects } from '../../src/schemas/selectors.ts'
 import type { Skyhook } from '../../src/schemas/skyhook.ts'
-import type { SimulatedApiServer } from '../fleet/api-server/server.ts'
 import type { SimObject } from '../fleet/api-server/versions.ts'
 import { requiredTaint } from '../fleet/run/fleet-host.ts'
-import type { HostView, WorldView } from '../fleet/run/world-view.ts'
+import type { Host, World } from './facts.ts'
 import { isRunningOn, mayEnd, type RunningPod } from './may-end.ts'
 
 const markPrefix = cordonKey('')
 const controlPlaneLabels = ['control-plane', 'master', 'etcd'].map((role) => `node-role.kubernetes.io/${role}`)
 
-export const nodeOf = ({ server }: WorldView, host: HostView): KubernetesNode | undefined =>
+export const nodeOf = ({ server }: World, host: Host): KubernetesNode | undefined =>
   server.object('nodes', undefined, host.nodeName()) as KubernetesNode | undefined
 
 /** Names of the Skyhooks whose cordon marks the Node carries. */
@@ -42,17 +41,17 @@ const marksByNode = new WeakMap<KubernetesNode, readonly string[]>()
 export const isControlPlane = (node: KubernetesNode | undefined): boolean =>
   controlPlaneLabels.some((label) => label in (node?.metadata.labels ?? {}))
 
-export const skyhooksOf = ({ server }: WorldView): readonly Skyhook[] =>
+export const skyhooksOf = ({ server }: World): readonly Skyhook[] =>
   server.objects('skyhooks') as unknown as readonly Skyhook[]
 
-export const skyhookOf = ({ server }: WorldView, name: string): Skyhook | undefined =>
+export const skyhookOf = ({ server }: World, name: string): Skyhook | undefined =>
   server.object('skyhooks', undefined, name) as Skyhook | undefined
 
 export const isSelected = (skyhook: Skyhook | undefined, node: KubernetesNode | undefined): boolean =>
   skyhook !== undefined && node !== undefined && selects(skyhook.spec.nodeSelectors, node.metadata.labels ?? {})
 
 /** Slots of all scopes, that of the control plane included. */
-export function slotsOf({ server }: Pick<WorldView, 'server'>): readonly Slot[] {
+export function slotsOf({ server }: Pick<World, 'server'>): readonly Slot[] {
   const leases = server.objects('leases')
   let slots = slotsByList.get(leases)
   if (slots === undefined) {
@@ -72,7 +71,7 @@ export const isSlotOf = (slot: Slot, skyhook: string): boolean =>
 export const isOfControlPlane = ({ scope }: Slot): boolean => scope === controlPlaneScope.hash
 
 /** Its Node has registered again since. The agent gives it back, and creates one for the registration that it has now. */
-export function isFormer(world: WorldView, { nodeUid }: Slot, host: HostView | undefined): boolean {
+export function isFormer(world: World, { nodeUid }: Slot, host: Host | undefined): boolean {
   const node = host && nodeOf(world, host)
   return node !== undefined && node.metadata.uid !== nodeUid
 }
@@ -82,7 +81,7 @@ export const isOfScope = (slot: Slot, { metadata: { name, uid } }: Skyhook): boo
   [skyhookScope, bootstrapScope].some((scopeOf) => slot.scope === scopeOf({ name, uid }, slot.compartmentName).hash)
 
 /** Pods of its Node that no interrupt for the Skyhook may end, but for what came back after an eviction. */
-export function podsInTheWay(world: WorldView, host: HostView, { spec }: Skyhook): readonly RunningPod[] {
+export function podsInTheWay(world: World, host: Host, { spec }: Skyhook): readonly RunningPod[] {
   const situation = { isOnlyNode: false, cameBack: false }
   return (world.server.objects('pods') as readonly RunningPod[]).filter(
     (pod) => isRunningOn(pod, host.nodeName()) && !mayEnd(pod, spec, situation),
@@ -90,7 +89,7 @@ export function podsInTheWay(world: WorldView, host: HostView, { spec }: Skyhook
 }
 
 /** It carries the runtime-required taint and nothing would have to leave it: it takes no capacity away. */
-export function isJoining(world: WorldView, host: HostView, skyhook: Skyhook): boolean {
+export function isJoining(world: World, host: Host, skyhook: Skyhook): boolean {
   const node = nodeOf(world, host)
   if (node === undefined || !hasRequiredTaint(node, requiredTaint)) return false
   return podsInTheWay(world, host, skyhook).length === 0
@@ -102,12 +101,12 @@ export function hostOfClient(client: string, kind: 'agent' | 'census'): string |
 }
 
 /** By the spec as it stands and the count that is committed now: what agents go by. */
-export const allowedNow = (world: WorldView, skyhook: Skyhook): Allowed => allowedOf(termsOf(world, skyhook))
+export const allowedNow = (world: World, skyhook: Skyhook): Allowed => allowedOf(termsOf(world, skyhook))
 
 /** Of joining nodes at once. */
-export const allowedOfJoining = (world: WorldView, skyhook: Skyhook): Allowed => allowedJoining(termsOf(world, skyhook))
+export const allowedOfJoining = (world: World, skyhook: Skyhook): Allowed => allowedJoining(termsOf(world, skyhook))
 
-function termsOf({ server, hosts }: WorldView, skyhook: Skyhook): Terms {
+function termsOf({ server, hosts }: World, skyhook: Skyhook): Terms {
   const { deploymentPolicy = '', nodeSelectors } = skyhook.spec
   const [first] = hosts.values()
   const ledger = ledgerOf(server, skyhook)
@@ -123,14 +122,14 @@ function termsOf({ server, hosts }: WorldView, skyhook: Skyhook): Terms {
 export type PublishedCount = { readonly matched: number; readonly selectorHash: string }
 
 /** Of this very Skyhook; undefined where there is none or it cannot be read. */
-export function ledgerOf(server: SimulatedApiServer, skyhook: Skyhook): PublishedCount | undefined {
+export function ledgerOf(server: World['server'], skyhook: Skyhook): PublishedCount | undefined {
   const scopes = scopesOf(server, skyhook)
   if (scopes === undefined) return undefined
   const matched = Object.values(scopes).reduce((sum, count) => sum + count, 0)
   return { matched, selectorHash: String(currentLedger(server, skyhook)?.['selectorHash']) }
 }
 
-function currentLedger(server: SimulatedApiServer, { metadata }: Skyhook): JsonObject | undefined {
+function currentLedger(server: World['server'], { metadata }: Skyhook): JsonObject | undefined {
   const name = ledgerName(metadata)
   const lease = server.objects('leases').find((one) => one.metadata.name === name)
   const ledger = lease && ledgerIn(lease)
@@ -138,7 +137,7 @@ function currentLedger(server: SimulatedApiServer, { metadata }: Skyhook): JsonO
 }
 
 /** Matched nodes by compartment; undefined where one of them cannot be read. */
-function scopesOf(server: SimulatedApiServer, skyhook: Skyhook): Readonly<Record<string, number>> | undefined {
+function scopesOf(server: World['server'], skyhook: Skyhook): Readonly<Record<string, number>> | undefined {
   const compartments = currentLedger(server, skyhook)?.['compartments']
   if (!isObject(compartments)) return undefined
   const counts = Object.entries(compartments).flatMap(([name, scope]) =>

@@ -4,9 +4,9 @@
  */
 import type { Skyhook } from '../../src/schemas/skyhook.ts'
 import type { HostStep } from '../fleet/host/observer.ts'
-import type { FleetEvent } from '../fleet/run/world-view.ts'
+import type { Fact } from './facts.ts'
 import { evidenceOf } from './evidence.ts'
-import type { Invariant } from './invariant.ts'
+import type { Promised } from './promised.ts'
 
 const packagesIn = (skyhook: object | undefined): string =>
   JSON.stringify((skyhook as Skyhook | undefined)?.spec.packages)
@@ -14,7 +14,7 @@ const packagesIn = (skyhook: object | undefined): string =>
 /** Agents may work by the state before an edit for so long: watches are slow, and networks are cut. */
 const maxLagMs = 120_000
 
-export const completeOnce: Invariant = {
+export const completeOnce: Promised = {
   name: 'complete-once',
   watch(world, violate) {
     const evidence = evidenceOf(world)
@@ -38,7 +38,7 @@ export const completeOnce: Invariant = {
       successes.set(key, step.startedAtMs)
     }
 
-    function seeCommit({ change, client }: Extract<FleetEvent, { kind: 'commit' }>, atMs: number): void {
+    function seeCommit({ change, client }: Extract<Fact, { kind: 'commit' }>, atMs: number): void {
       const { resource, version, previous, type } = change
       const { name, generation, annotations } = version.object.metadata
       if (resource.plural === 'skyhooks') {

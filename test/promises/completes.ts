@@ -10,7 +10,7 @@ import { hasRequiredTaint } from '../../src/stages/drain/node-spec.ts'
 import { requiredTaint } from '../fleet/run/fleet-host.ts'
 import { allowedNow, isSelected, marksOf, nodeOf, skyhooksOf } from './cluster.ts'
 import { evidenceOf } from './evidence.ts'
-import type { Invariant } from './invariant.ts'
+import type { Invariant } from './promised.ts'
 import { reasonOf } from './reasons-true.ts'
 
 /** Of one node that starts at once, with the longest pause between two attempts of the API and of a reboot. */

@@ -7,7 +7,7 @@
 import { hostOfClient, isControlPlane, isOfControlPlane, marksOf, nodeOf, slotsOf } from './cluster.ts'
 import { evidenceOf } from './evidence.ts'
 import { followExemptions } from './exemptions.ts'
-import type { Invariant } from './invariant.ts'
+import type { Invariant } from './promised.ts'
 import { readSlot, type Lease } from '../../src/lease/slot.ts'
 
 export const controlPlane: Invariant = {

@@ -6,7 +6,7 @@ import { keepCordonedKey, cordonedBeforeKey } from '../../src/schemas/annotation
 import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
 import { hostOfClient, marksOf, nodeOf } from './cluster.ts'
 import { evidenceOf } from './evidence.ts'
-import type { Invariant } from './invariant.ts'
+import type { Promised } from './promised.ts'
 import { everyFewSeconds } from './look-interval.ts'
 
 /** An agent that nothing hinders repairs its Node within this time. It cordons at most once a minute in a fight. */
@@ -14,7 +14,7 @@ const maxRepairMs = 90_000
 
 const isCordoned = (node: KubernetesNode | undefined): boolean => node?.spec?.unschedulable === true
 
-export const cordon: Invariant = {
+export const cordon: Promised = {
   name: 'cordon',
   watch(world, violate) {
     const evidence = evidenceOf(world)

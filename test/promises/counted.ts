@@ -5,16 +5,16 @@
 import { selectorHash } from '../../src/lease/selector-hash.ts'
 import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
 import type { Skyhook } from '../../src/schemas/skyhook.ts'
-import type { HostView, WorldView } from '../fleet/run/world-view.ts'
+import type { Host, World } from './facts.ts'
 import { isSelected, ledgerOf, nodeOf, skyhooksOf } from './cluster.ts'
 import { evidenceOf } from './evidence.ts'
-import type { Invariant } from './invariant.ts'
+import type { Promised } from './promised.ts'
 import { everyFewSeconds } from './look-interval.ts'
 
 /** One who cannot count leads for a little more than a minute; another takes over, and an increase waits 30 s. */
 const maxUncountedMs = 180_000
 
-export const counted: Invariant = {
+export const counted: Promised = {
   name: 'counted',
   watch(world, violate) {
     const { health, see, tick } = evidenceOf(world)
@@ -65,11 +65,11 @@ export const counted: Invariant = {
 }
 
 /** Its agent works, and its Node is one of those that it counts. */
-const isAble = (world: WorldView, view: HostView, healthySinceMs: number | undefined): boolean =>
+const isAble = (world: World, view: Host, healthySinceMs: number | undefined): boolean =>
   healthySinceMs !== undefined && !view.isHalted() && nodeOf(world, view) !== undefined
 
 /** What a census would have written and has not; undefined where all is. */
-function missingCount({ server }: WorldView, skyhook: Skyhook, matched: number): string | undefined {
+function missingCount({ server }: World, skyhook: Skyhook, matched: number): string | undefined {
   const { generation } = skyhook.metadata
   const ledger = ledgerOf(server, skyhook)
   const { observedGeneration } =

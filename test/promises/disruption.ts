@@ -1,7 +1,7 @@
 /** Which hosts are out for which Skyhook, by what happens on hosts and by cordon marks on Nodes alone. */
 import { nodeStateKey } from '../../src/schemas/annotations.ts'
 import type { HostEvent, HostStep } from '../fleet/host/observer.ts'
-import type { FleetEvent, HostView, WorldView } from '../fleet/run/world-view.ts'
+import type { Fact, Host, World } from './facts.ts'
 import type { OpenPackages } from './open-packages.ts'
 import { isSelected, marksOf, nodeOf, skyhookOf } from './cluster.ts'
 
@@ -36,9 +36,9 @@ const maxUninstallAttempts = 3
 const keyOf = (step: HostStep): string => `${step.skyhook}/${step.package}`
 
 export function followDisruption(
-  world: WorldView,
+  world: World,
   packages: OpenPackages,
-  hostNamed: (nodeName: string) => HostView | undefined,
+  hostNamed: (nodeName: string) => Host | undefined,
 ) {
   const states = new Map<string, HostState>()
   const skyhooks = new Set<string>()
@@ -64,10 +64,10 @@ export function followDisruption(
     return state
   }
 
-  const keysOf = (view: HostView, skyhook: string): readonly string[] =>
+  const keysOf = (view: Host, skyhook: string): readonly string[] =>
     packages.keysOf(view.name).filter((key) => key.startsWith(`${skyhook}/`))
 
-  const openPackages = (view: HostView, skyhook: string): readonly string[] => {
+  const openPackages = (view: Host, skyhook: string): readonly string[] => {
     const { left } = stateOf(view.name)
     return keysOf(view, skyhook).filter((key) => !left.has(key))
   }
@@ -78,7 +78,7 @@ export function followDisruption(
   }
 
   /** Whether nobody has to finish the change any more. */
-  function isGivenUp(view: HostView, state: HostState, skyhook: string, key: string): boolean {
+  function isGivenUp(view: Host, state: HostState, skyhook: string, key: string): boolean {
     const object = skyhookOf(world, skyhook)
     const name = key.slice(skyhook.length + 1)
     // another Skyhook of the same name starts the work over
@@ -97,7 +97,7 @@ export function followDisruption(
    * For whose sake an interrupt is requested, of the Skyhooks with a mark: one that is finished may only wait to be in
    * service again. After a change of configuration, a package is not open any more when its interrupt comes.
    */
-  function interruptedBy(view: HostView): readonly string[] {
+  function interruptedBy(view: Host): readonly string[] {
     const marks = marksOf(nodeOf(world, view))
     const hasConfigInterrupts = (skyhook: string): boolean =>
       Object.values(skyhookOf(world, skyhook)?.spec.packages ?? {}).some((one) => one.configInterrupts !== undefined)
@@ -105,7 +105,7 @@ export function followDisruption(
     return possible.length > 0 ? possible : marks
   }
 
-  function recompute(view: HostView, cause: string): void {
+  function recompute(view: Host, cause: string): void {
     const state = stateOf(view.name)
     const marks = marksOf(nodeOf(world, view))
     for (const skyhook of new Set([...skyhooks, ...marks])) {
@@ -126,7 +126,7 @@ export function followDisruption(
   }
 
   /** True if it may matter. */
-  function takeIn(view: HostView, state: HostState, event: HostEvent): boolean {
+  function takeIn(view: Host, state: HostState, event: HostEvent): boolean {
     switch (event.event) {
       case 'stepStarted':
         skyhooks.add(event.step.skyhook)
@@ -174,7 +174,7 @@ export function followDisruption(
     }
   }
 
-  function seeCommit({ change, client }: Extract<FleetEvent, { kind: 'commit' }>): void {
+  function seeCommit({ change, client }: Extract<Fact, { kind: 'commit' }>): void {
     const { resource, version, previous, type } = change
     if (resource.plural === 'nodes') {
       const { name } = version.object.metadata
@@ -206,7 +206,7 @@ export function followDisruption(
       return view === undefined ? [] : openPackages(view, skyhook)
     },
     runningSteps: (host: string): readonly HostStep[] => [...(states.get(host)?.running.values() ?? [])],
-    see(event: FleetEvent): void {
+    see(event: Fact): void {
       if (event.kind === 'restored') return recomputeAll('etcd restored')
       if (event.kind === 'commit') return seeCommit(event)
       if (event.kind !== 'host') return

@@ -4,16 +4,16 @@
  * the drain says of it does not.
  */
 import type { Skyhook, SkyhookSpec } from '../../src/schemas/skyhook.ts'
-import type { FleetEvent, HostView } from '../fleet/run/world-view.ts'
+import type { Fact, Host } from './facts.ts'
 import { hostOfClient, isSelected, marksOf, nodeOf } from './cluster.ts'
 import { evidenceOf } from './evidence.ts'
-import type { Invariant } from './invariant.ts'
+import type { Promised } from './promised.ts'
 import { interruptIn, isRunningOn, mayEnd, ownerKey, type RunningPod } from './may-end.ts'
 
 /** An edit or a Node that joins reaches the agent within this time, unless a fault is in the way. */
 const newsMs = 5_000
 
-export const endedPods: Invariant = {
+export const endedPods: Promised = {
   name: 'ended-pods',
   watch(world, violate) {
     const evidence = evidenceOf(world)
@@ -29,11 +29,11 @@ export const endedPods: Invariant = {
     let checks = 0
 
     const nowMs = (): number => world.clock.monotonicMs()
-    const podsOn = (view: HostView): readonly RunningPod[] =>
+    const podsOn = (view: Host): readonly RunningPod[] =>
       (world.server.objects('pods') as readonly RunningPod[]).filter((pod) => isRunningOn(pod, view.nodeName()))
 
     /** Of the Skyhooks that may be interrupting the Node, as they are and as they were when the agent last heard. */
-    function specsFor(view: HostView): readonly SkyhookSpec[] {
+    function specsFor(view: Host): readonly SkyhookSpec[] {
       const node = nodeOf(world, view)
       const skyhooks = world.server.objects('skyhooks') as unknown as readonly Skyhook[]
       const marks = marksOf(node)
@@ -48,8 +48,8 @@ export const endedPods: Invariant = {
       return [...current, ...former.map(({ spec }) => spec)]
     }
 
-    function seeInterrupt(view: HostView, what: string): void {
-      if (evidence.isBlind(view.name)) return
+    function seeInterrupt(view: Host, what: string): void {
+      if (evidence.isBlind(view.name) || nodeOf(world, view) === undefined) return
       checks++
       const specs = specsFor(view)
       const isOnlyNode = world.server.objects('nodes').length <= 1 || nowMs() - wasSingleUntilMs < newsMs
@@ -63,7 +63,7 @@ export const endedPods: Invariant = {
       }
     }
 
-    function seeCommit({ change, client }: Extract<FleetEvent, { kind: 'commit' }>): void {
+    function seeCommit({ change, client }: Extract<Fact, { kind: 'commit' }>): void {
       const { type, resource, version, previous } = change
       const object = version.object as RunningPod
       if (resource.plural === 'nodes' && world.server.objects('nodes').length <= 2) wasSingleUntilMs = nowMs()

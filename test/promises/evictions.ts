@@ -3,13 +3,13 @@
  * namespace that is never drained. No interrupt while a protected pod runs that the agent's last look could show.
  */
 import { isEmptySelector, selects } from '../../src/schemas/selectors.ts'
-import type { FleetEvent, HostView } from '../fleet/run/world-view.ts'
+import type { Fact, Host } from './facts.ts'
 import { hostOfClient, marksOf, nodeOf, skyhookOf } from './cluster.ts'
 import { evidenceOf } from './evidence.ts'
-import type { Invariant } from './invariant.ts'
+import type { Promised } from './promised.ts'
 import { interruptIn, isOutOfReach, type RunningPod, toleratesCordon } from './may-end.ts'
 
-export const evictions: Invariant = {
+export const evictions: Promised = {
   name: 'evictions',
   watch(world, violate) {
     const evidence = evidenceOf(world)
@@ -17,11 +17,11 @@ export const evictions: Invariant = {
     const lastLook = new Map<string, ReadonlySet<string>>()
     let checks = 0
 
-    const podsOn = (view: HostView): readonly RunningPod[] =>
+    const podsOn = (view: Host): readonly RunningPod[] =>
       (world.server.objects('pods') as readonly RunningPod[]).filter(({ spec }) => spec?.nodeName === view.nodeName())
 
     /** For every Skyhook that has cordoned the Node: one that does not protect the pod may evict it. */
-    const isProtected = (view: HostView, pod: RunningPod): boolean => {
+    const isProtected = (view: Host, pod: RunningPod): boolean => {
       const marks = marksOf(nodeOf(world, view))
       return marks.every((name) => {
         const selector = skyhookOf(world, name)?.spec.podNonInterruptLabels
@@ -30,7 +30,7 @@ export const evictions: Invariant = {
     }
 
     /** Every Skyhook that has cordoned the Node leaves those that tolerate the cordon. */
-    const isToStay = (view: HostView, pod: RunningPod): boolean =>
+    const isToStay = (view: Host, pod: RunningPod): boolean =>
       (pod.spec?.tolerations ?? []).some(toleratesCordon) &&
       marksOf(nodeOf(world, view)).every((name) => skyhookOf(world, name)?.spec.drain?.tolerating === 'leave')
 
@@ -49,7 +49,7 @@ export const evictions: Invariant = {
         violate(`${host} evicts ${name}, which no drain may touch`)
     }
 
-    function seeInterrupt(view: HostView, what: string): void {
+    function seeInterrupt(view: Host, what: string): void {
       const seen = lastLook.get(view.name)
       if (marksOf(nodeOf(world, view)).length === 0 || seen === undefined) return
       checks++
@@ -60,7 +60,7 @@ export const evictions: Invariant = {
       }
     }
 
-    function seeAnswer({ entry }: Extract<FleetEvent, { kind: 'answered' }>): void {
+    function seeAnswer({ entry }: Extract<Fact, { kind: 'answered' }>): void {
       const view = world.hosts.get(hostOfClient(entry.client, 'agent') ?? '')
       if (view === undefined || entry.resource !== 'pods') return
       if (entry.verb === 'list' && entry.code === 200 && entry.query['resourceVersion'] === undefined)

@@ -1,5 +1,5 @@
 /** What all rules of one run share: each event is taken in once, whichever rule sees it first. */
-import type { FleetEvent, HostView, WorldView } from '../fleet/run/world-view.ts'
+import type { Fact, Host, World } from './facts.ts'
 import { hostOfClient } from './cluster.ts'
 import { followDisruption, type Disruption } from './disruption.ts'
 import { followWork, type FinishedWork } from './finished-work.ts'
@@ -15,22 +15,22 @@ export type Evidence = {
   /** Of the current event; events of one instant follow each other. */
   readonly order: () => number
   /** The host of a Node of this name, also of a name that it has given up. */
-  readonly hostNamed: (nodeName: string) => HostView | undefined
+  readonly hostNamed: (nodeName: string) => Host | undefined
   /**
    * An older copy of etcd was put in place, and the agent has not written its Node since: it may not know yet. A
    * request that was under way may come a little later.
    */
   readonly isBlind: (host: string) => boolean
-  readonly see: (event: FleetEvent) => void
+  readonly see: (event: Fact) => void
   readonly tick: (atMs: number) => void
 }
 
 /** A request that was decided on before is answered by then. */
 const underWayMs = 1_000
 
-const runs = new WeakMap<WorldView, Evidence>()
+const runs = new WeakMap<World, Evidence>()
 
-export function evidenceOf(world: WorldView): Evidence {
+export function evidenceOf(world: World): Evidence {
   const known = runs.get(world)
   if (known) return known
   const evidence = collect(world)
@@ -38,12 +38,12 @@ export function evidenceOf(world: WorldView): Evidence {
   return evidence
 }
 
-function collect(world: WorldView): Evidence {
+function collect(world: World): Evidence {
   const packages = followPackages(world.server)
   const work = followWork(world, packages)
   const health = followHealth(world)
-  const names = new Map<string, HostView>()
-  const hostNamed = (nodeName: string): HostView | undefined => {
+  const names = new Map<string, Host>()
+  const hostNamed = (nodeName: string): Host | undefined => {
     const known = names.get(nodeName)
     if (known) return known
     for (const view of world.hosts.values()) names.set(view.nodeName(), view)
@@ -54,7 +54,7 @@ function collect(world: WorldView): Evidence {
   /** By host: until when. */
   const blind = new Map<string, number>()
   let order = 0
-  let last: FleetEvent | undefined
+  let last: Fact | undefined
   let tickedAtMs = -1
   return {
     disruption,

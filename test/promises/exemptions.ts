@@ -5,8 +5,8 @@
 import { readSlot, type Lease, type Slot } from '../../src/lease/slot.ts'
 import { hasRequiredTaint } from '../../src/stages/drain/node-spec.ts'
 import { requiredTaint } from '../fleet/run/fleet-host.ts'
-import type { FleetEvent, HostView, WorldView } from '../fleet/run/world-view.ts'
-import type { Exemption } from './facts.ts'
+import type { Fact, Host, World } from './facts.ts'
+import type { Exemption } from './admission-facts.ts'
 import { hostOfClient, nodeOf } from './cluster.ts'
 import type { Evidence } from './evidence.ts'
 
@@ -20,12 +20,12 @@ export type Exemptions = {
   /** A slot that counts is missing, for a reason that the promise excepts. */
   readonly begin: (host: string) => void
   /** True if a new one began. */
-  readonly see: (event: FleetEvent) => void
+  readonly see: (event: Fact) => void
   readonly tick: () => void
 }
 
 /** `isOurs`: slots that the rule is about. */
-export function followExemptions(world: WorldView, evidence: Evidence, isOurs: (slot: Slot) => boolean): Exemptions {
+export function followExemptions(world: World, evidence: Evidence, isOurs: (slot: Slot) => boolean): Exemptions {
   const all: Exemption[] = []
   const open = new Map<string, Open>()
 
@@ -46,13 +46,13 @@ export function followExemptions(world: WorldView, evidence: Evidence, isOurs: (
    * A taint that came back says that the node joins, and its agent has slots of both budgets until it knows: such a
    * host is not judged any more.
    */
-  function seeRestored(view: HostView): void {
+  function seeRestored(view: Host): void {
     begin(view.name)
     const node = nodeOf(world, view)
     if (node !== undefined && hasRequiredTaint(node, requiredTaint)) open.delete(view.name)
   }
 
-  function seeCommit({ change, client }: Extract<FleetEvent, { kind: 'commit' }>): void {
+  function seeCommit({ change, client }: Extract<Fact, { kind: 'commit' }>): void {
     const { resource, type, version } = change
     if (resource.plural === 'nodes' && type === 'DELETED') {
       const host = evidence.hostNamed(version.object.metadata.name)

@@ -2,7 +2,7 @@
 import { canonicalJson } from '../../src/schemas/canonical-json.ts'
 import { perObject } from '../../src/schemas/per-object.ts'
 import type { PackageSpec, Skyhook } from '../../src/schemas/skyhook.ts'
-import type { FleetEvent, WorldView } from '../fleet/run/world-view.ts'
+import type { Fact, World } from './facts.ts'
 import { skyhookOf } from './cluster.ts'
 import type { OpenPackages } from './open-packages.ts'
 
@@ -11,7 +11,7 @@ export type FinishedWork = ReturnType<typeof followWork>
 /** What was last run of a package with success. */
 type Last = { readonly version: string; readonly isUninstall: boolean; content: string | undefined }
 
-export function followWork(world: WorldView, packages: OpenPackages) {
+export function followWork(world: World, packages: OpenPackages) {
   /** By host, then by `skyhook/package`. */
   const hosts = new Map<string, Map<string, Last>>()
   const contentsAtConfig = new Map<string, string>()
@@ -37,7 +37,7 @@ export function followWork(world: WorldView, packages: OpenPackages) {
       Object.entries(spec.packages ?? {}).flatMap(([name, wanted]) =>
         isFinished(host, `${metadata.name}/${name}`, wanted) ? [] : [name],
       ),
-    see(event: FleetEvent): void {
+    see(event: Fact): void {
       if (event.kind !== 'host') return
       const { host, event: what } = event
       if (what.event === 'wiped') hosts.delete(host)

@@ -4,10 +4,11 @@
  */
 import { statusKey } from '../../src/schemas/annotations.ts'
 import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
-import type { FleetEvent, HostView } from '../fleet/run/world-view.ts'
+import type { HostView } from '../fleet/run/world-view.ts'
+import type { Fact } from './facts.ts'
 import { hostOfClient, isSelected, marksOf, nodeOf, skyhooksOf } from './cluster.ts'
 import { evidenceOf } from './evidence.ts'
-import type { Invariant } from './invariant.ts'
+import type { Invariant } from './promised.ts'
 import { reasonOf } from './reasons-true.ts'
 
 const maxSilenceMs = 30_000
@@ -29,7 +30,7 @@ export const halts: Invariant = {
 
     const isLong = (host: string, atMs: number): boolean => atMs - (haltedSinceMs.get(host) ?? Infinity) > underWayMs
 
-    function effectIn(event: FleetEvent): { readonly host: string; readonly what: string } | undefined {
+    function effectIn(event: Fact): { readonly host: string; readonly what: string } | undefined {
       if (event.kind === 'host') {
         const { event: what } = event.event
         const isStart = what === 'stepStarted' || what === 'restartRequested' || what === 'rebootRequested'

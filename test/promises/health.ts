@@ -1,21 +1,21 @@
 /** For how long agents have been able to do what is asked of them: a rule that gives them time counts only that. */
-import type { FleetEvent, HostView, WorldView } from '../fleet/run/world-view.ts'
+import type { Fact, Host, World } from './facts.ts'
 
 export type Health = {
   /** Since when one agent has run there without a break, reached the API server, and had no fault; undefined: not now. */
   readonly sinceMs: (host: string) => number | undefined
   /** All such time of the host until the last tick. */
   readonly totalMs: (host: string) => number
-  readonly see: (event: FleetEvent) => void
+  readonly see: (event: Fact) => void
   readonly tick: (atMs: number) => void
 }
 
 type Record = { sinceMs: number | undefined; totalMs: number; lastMs: number }
 
-export const isHealthy = (view: HostView): boolean =>
+export const isHealthy = (view: Host): boolean =>
   view.host.power() === 'up' && view.agents().length === 1 && view.reachesApi() && !view.isFaulty()
 
-export function followHealth(world: WorldView): Health {
+export function followHealth(world: World): Health {
   const records = new Map<string, Record>()
   const recordOf = (host: string): Record => {
     const record = records.get(host) ?? { sinceMs: undefined, totalMs: 0, lastMs: 0 }

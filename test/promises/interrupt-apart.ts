@@ -1,8 +1,8 @@
 /** No service is restarted and no reboot is asked for while a step runs on the host. */
 import { evidenceOf } from './evidence.ts'
-import type { Invariant } from './invariant.ts'
+import type { Promised } from './promised.ts'
 
-export const interruptApart: Invariant = {
+export const interruptApart: Promised = {
   name: 'interrupt-apart',
   watch(world, violate) {
     const evidence = evidenceOf(world)

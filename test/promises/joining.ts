@@ -7,15 +7,15 @@ import { isEqual } from '../../src/schemas/equal.ts'
 import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
 import { hasRequiredTaint } from '../../src/stages/drain/node-spec.ts'
 import { requiredTaint } from '../fleet/run/fleet-host.ts'
-import type { FleetEvent } from '../fleet/run/world-view.ts'
+import type { Fact } from './facts.ts'
 import { hostOfClient, isSelected, skyhooksOf } from './cluster.ts'
 import { evidenceOf } from './evidence.ts'
-import type { Invariant } from './invariant.ts'
+import type { Promised } from './promised.ts'
 
 /** An agent that nothing hinders knows of an edit after this; from others nothing is expected while it is fresh. */
 const [newsMs, hinderedNewsMs] = [10_000, 120_000]
 
-export const joining: Invariant = {
+export const joining: Promised = {
   name: 'joining',
   watch(world, violate) {
     const evidence = evidenceOf(world)
@@ -29,7 +29,7 @@ export const joining: Invariant = {
       return atMs - sinceMs < hinderedNewsMs && atMs - Math.max(sinceMs, healthySinceMs) < newsMs
     }
 
-    function seeNode({ change, client }: Extract<FleetEvent, { kind: 'commit' }>, atMs: number): void {
+    function seeNode({ change, client }: Extract<Fact, { kind: 'commit' }>, atMs: number): void {
       const before = change.previous?.object as KubernetesNode | undefined
       const node = change.version.object as KubernetesNode
       const view = evidence.hostNamed(node.metadata.name)

@@ -2,14 +2,14 @@
 import { selectorHash } from '../../src/lease/selector-hash.ts'
 import { isSelected, ledgerOf, skyhooksOf } from './cluster.ts'
 import { evidenceOf } from './evidence.ts'
-import type { Invariant } from './invariant.ts'
+import type { Promised } from './promised.ts'
 import { everyFewSeconds } from './look-interval.ts'
 import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
 
 /** Increases are published after 30 s. */
 const maxStaleMs = 120_000
 
-export const ledgerFresh: Invariant = {
+export const ledgerFresh: Promised = {
   name: 'ledger-fresh',
   watch(world, violate) {
     const evidence = evidenceOf(world)

@@ -1,8 +1,7 @@
 /** Which packages of a host are between their first step and their last, by its steps and interrupts alone. */
-import type { SimulatedApiServer } from '../fleet/api-server/server.ts'
 import type { HostStep } from '../fleet/host/observer.ts'
 import type { Skyhook } from '../../src/schemas/skyhook.ts'
-import type { FleetEvent } from '../fleet/run/world-view.ts'
+import type { Fact, World } from './facts.ts'
 
 type Change = {
   readonly version: string
@@ -14,7 +13,7 @@ type Change = {
 export type OpenPackages = ReturnType<typeof followPackages>
 
 /** Where a spec leaves open whether an interrupt follows, the change counts as over: the next step opens it again. */
-export function followPackages(server: SimulatedApiServer) {
+export function followPackages(server: World['server']) {
   const hosts = new Map<string, Map<string, Change>>()
   /** By host, then by `skyhook/package`: the version that was finished last. */
   const installed = new Map<string, Map<string, string>>()
@@ -64,7 +63,7 @@ export function followPackages(server: SimulatedApiServer) {
     /** `skyhook/package`. */
     keysOf: (host: string): readonly string[] => [...(hosts.get(host)?.keys() ?? [])],
     has: (host: string, key: string): boolean => hosts.get(host)?.has(key) ?? false,
-    see(event: FleetEvent): void {
+    see(event: Fact): void {
       if (event.kind === 'commit' && event.change.resource.plural === 'skyhooks') {
         for (const changes of hosts.values())
           for (const [key, change] of changes) if (change.hasPassedConfig && !hasInterrupt(key)) changes.delete(key)

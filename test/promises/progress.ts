@@ -5,18 +5,18 @@
 import { statusKey } from '../../src/schemas/annotations.ts'
 import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
 import type { Skyhook } from '../../src/schemas/skyhook.ts'
-import type { FleetEvent, HostView } from '../fleet/run/world-view.ts'
+import type { Fact, Host } from './facts.ts'
 import { hostOfClient, isSelected, marksOf, nodeOf, skyhooksOf } from './cluster.ts'
 import { evidenceOf } from './evidence.ts'
-import type { Invariant } from './invariant.ts'
+import type { Promised } from './promised.ts'
 import { everyFewSeconds } from './look-interval.ts'
 import { reasonOf, whyUntrue } from './reasons-true.ts'
 
 const maxStandstillMs = 60_000
 
-type Silence = { readonly sinceMs: number; readonly view: HostView; readonly skyhook: Skyhook }
+type Silence = { readonly sinceMs: number; readonly view: Host; readonly skyhook: Skyhook }
 
-export const progress: Invariant = {
+export const progress: Promised = {
   name: 'progress',
   watch(world, violate) {
     const evidence = evidenceOf(world)
@@ -26,7 +26,7 @@ export const progress: Invariant = {
     const isTime = everyFewSeconds()
     let checks = 0
 
-    function progressIn(event: FleetEvent): string | undefined {
+    function progressIn(event: Fact): string | undefined {
       if (event.kind === 'host') {
         const { event: what } = event.event
         return what === 'effect' || what === 'agentStarted' || what === 'agentEnded' ? undefined : event.host
@@ -38,7 +38,7 @@ export const progress: Invariant = {
       return substanceOf(version.object) === substanceOf(previous?.object) ? undefined : host
     }
 
-    function problemOf(view: HostView, node: KubernetesNode, skyhook: Skyhook): string | undefined {
+    function problemOf(view: Host, node: KubernetesNode, skyhook: Skyhook): string | undefined {
       const { name } = skyhook.metadata
       const isMarked = marksOf(node).includes(name)
       const status = node.metadata.annotations?.[statusKey(name)]

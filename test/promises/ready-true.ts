@@ -3,11 +3,11 @@ import { nodeStateKey } from '../../src/schemas/annotations.ts'
 import type { Condition, SkyhookStatus } from '../../src/census/skyhook-status.ts'
 import { isEqual } from '../../src/schemas/equal.ts'
 import type { Skyhook } from '../../src/schemas/skyhook.ts'
-import type { FleetEvent } from '../fleet/run/world-view.ts'
+import type { Fact } from './facts.ts'
 import { isSelected, nodeOf } from './cluster.ts'
 import { evidenceOf } from './evidence.ts'
 import { isHealthy } from './health.ts'
-import type { Invariant } from './invariant.ts'
+import type { Promised } from './promised.ts'
 
 /** What the cluster cannot know at once: a disk that was replaced, a state that a person cleared, a new label. */
 const newsMs = 60_000
@@ -17,7 +17,7 @@ const registrationMs = 20_000
 const readyOf = (skyhook: Skyhook | undefined): Condition | undefined =>
   (skyhook?.status as SkyhookStatus | undefined)?.conditions?.find(({ type }) => type === 'Ready')
 
-export const readyTrue: Invariant = {
+export const readyTrue: Promised = {
   name: 'ready-true',
   watch(world, violate) {
     const evidence = evidenceOf(world)
@@ -25,7 +25,7 @@ export const readyTrue: Invariant = {
     const newsAtMs = new Map<string, number>()
     let checks = 0
 
-    function seeNode({ change, client }: Extract<FleetEvent, { kind: 'commit' }>, atMs: number): void {
+    function seeNode({ change, client }: Extract<Fact, { kind: 'commit' }>, atMs: number): void {
       const { version, previous, type } = change
       const view = evidence.hostNamed(version.object.metadata.name)
       if (view === undefined) return

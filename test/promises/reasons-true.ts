@@ -11,7 +11,7 @@ import { packagesToUninstall } from '../../src/schemas/finalizer.ts'
 import { parseJson } from '../../src/schemas/json.ts'
 import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
 import type { Skyhook } from '../../src/schemas/skyhook.ts'
-import type { HostView, WorldView } from '../fleet/run/world-view.ts'
+import type { Host, World } from './facts.ts'
 import {
   allowedOfJoining,
   allowedNow,
@@ -32,8 +32,8 @@ export function reasonOf(node: KubernetesNode | undefined, skyhook: string): Pub
 
 /** Why the reason is not true, in words; undefined: it is true, or nobody can tell. */
 export function whyUntrue(
-  world: WorldView,
-  view: HostView,
+  world: World,
+  view: Host,
   skyhook: Skyhook,
   { reason, message }: PublishedReason,
 ): string | undefined {
@@ -76,7 +76,7 @@ export function whyUntrue(
 }
 
 /** Slots that are taken, a budget that lets nobody start, or one that nobody can compute. */
-function whyNotWaitingForSlot(world: WorldView, view: HostView, skyhook: Skyhook, message: string): string | undefined {
+function whyNotWaitingForSlot(world: World, view: Host, skyhook: Skyhook, message: string): string | undefined {
   if (message.includes('to add its finalizer')) return whyFinalizerIsNotMissing(skyhook)
   const { deploymentPolicy, interruptionBudget = {} } = skyhook.spec
   if (deploymentPolicy) return undefined // the slots of its own compartment
@@ -99,7 +99,7 @@ const whyFinalizerIsNotMissing = ({ metadata, spec }: Skyhook): string | undefin
     ? undefined
     : 'the Skyhook has its finalizer, or needs none'
 
-function isReady(node: KubernetesNode | undefined, view: HostView): boolean {
+function isReady(node: KubernetesNode | undefined, view: Host): boolean {
   const ready = node?.status?.conditions?.find(({ type }) => type === 'Ready')
   return ready?.status === 'True' && node?.status?.nodeInfo?.bootID === view.host.bootId()
 }

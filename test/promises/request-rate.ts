@@ -1,16 +1,13 @@
 /** An agent asks the API server for so much per minute and no more, also in trouble, and never in a loop. */
 import { evidenceOf } from './evidence.ts'
 import { hostOfClient } from './cluster.ts'
-import type { Invariant } from './invariant.ts'
+import type { Promised } from './promised.ts'
 
-/** Twice what a healthy agent was seen to need; watches and evictions are counted apart. */
-const maxPerMinute = 120
 /**
  * Of a node's blocked pods together one is tried each second at first, with a read of the pod before it. The first try
  * of each pod does not count: a node drains as many as it has.
  */
 const maxEvictionsPerMinute = 2 * 60
-const maxInFirstMinute = 240
 /** Requests of one kind for one object in a second. */
 const maxAlikePerSecond = 50
 /** A watch that ends is opened again after a pause. */
@@ -18,7 +15,7 @@ const maxAlikeWatchesPerSecond = 10
 
 type Window = { startMs: number; count: number }
 
-export const requestRate: Invariant = {
+export const requestRate: Promised = {
   name: 'request-rate',
   watch(world, violate) {
     const evidence = evidenceOf(world)
@@ -64,7 +61,7 @@ export const requestRate: Invariant = {
         const isEviction = resource === 'pods/eviction' || (resource === 'pods' && verb === 'get')
         if (isEviction && isFirstTry(`${client} ${verb} ${resource} ${name}`)) return
         const count = countIn(minutes, isEviction ? `${client} evicts` : client, atMs, 60_000)
-        const limit = isEviction ? maxEvictionsPerMinute : isFirst ? maxInFirstMinute : maxPerMinute
+        const limit = isEviction ? maxEvictionsPerMinute : world.maxRequests[isFirst ? 'inFirstMinute' : 'perMinute']
         if (count > limit)
           violate(`${client} sends more than ${limit} requests in a minute; the last: ${verb} ${resource}`)
       },

@@ -12,10 +12,11 @@ import type { SimulatedAgent } from '../fleet/host/agent.ts'
 import { followTruth } from '../fleet/host/host-truth.ts'
 import type { HostEvent, HostStep } from '../fleet/host/observer.ts'
 import { createSimulatedHost } from '../fleet/host/simulated-host.ts'
-import type { FleetEvent, HostView, WorldView } from '../fleet/run/world-view.ts'
+import { type HostView, simulated, type WorldView } from '../fleet/run/world-view.ts'
+import type { Fact } from './facts.ts'
 import { requiredTaint } from '../fleet/run/fleet-host.ts'
 import type { Plan } from '../fleet/run/plan.ts'
-import type { Invariant } from './invariant.ts'
+import type { Invariant } from './promised.ts'
 
 const merge = 'application/merge-patch+json'
 const namespace = 'skyhook'
@@ -44,9 +45,10 @@ export function sampleWorld(
   const hosts = new Map<string, SampleHost>()
   let faultsEndedAtMs: number | undefined
   let lastUnit = 0
-  const emit = (event: FleetEvent): void => watch.on?.(event, clock.monotonicMs())
+  const emit = (event: Fact): void => watch.on?.(event, clock.monotonicMs())
 
   const world: WorldView = {
+    ...simulated,
     clock,
     server,
     hosts,

@@ -14,7 +14,7 @@ import { parseExposition, type Sample } from '../monitoring/exposition.ts'
 import type { Change } from '../fleet/api-server/store.ts'
 import type { WorldView } from '../fleet/run/world-view.ts'
 import { isSelected, nodeOf, skyhooksOf } from './cluster.ts'
-import type { Invariant } from './invariant.ts'
+import type { Invariant } from './promised.ts'
 
 /** A change, or a census that begins, is on the page well within this. */
 const publishedMs = 10_000

@@ -6,9 +6,9 @@ import { labelKeys } from '../../src/lease/names.ts'
 import { readSlot, type Lease } from '../../src/lease/slot.ts'
 import { hostOfClient, isOfScope, isSlotOf, marksOf, nodeOf, skyhookOf, slotsOf } from './cluster.ts'
 import { evidenceOf } from './evidence.ts'
-import type { Invariant } from './invariant.ts'
+import type { Promised } from './promised.ts'
 
-export const slotsKept: Invariant = {
+export const slotsKept: Promised = {
   name: 'slots-kept',
   watch(world, violate) {
     const evidence = evidenceOf(world)

@@ -6,13 +6,13 @@ import { readSlot, type Lease, type Slot } from '../../src/lease/slot.ts'
 import { hostOfClient, slotsOf } from './cluster.ts'
 import { evidenceOf } from './evidence.ts'
 import { slotKnownMs } from './exemptions.ts'
-import type { Invariant } from './invariant.ts'
+import type { Promised } from './promised.ts'
 import { everyFewSeconds } from './look-interval.ts'
 
 /** The collector of the simulated cluster takes 2 s; it waits for an API server that is away. */
 const maxGarbageMs = 30_000
 
-export const slotsOwned: Invariant = {
+export const slotsOwned: Promised = {
   name: 'slots-owned',
   watch(world, violate) {
     const evidence = evidenceOf(world)

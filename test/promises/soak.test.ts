@@ -1,11 +1,8 @@
 import { expect, test } from 'vitest'
-import { budget as promised } from './budget.ts'
-import { inFleet } from './simulated-fleet.ts'
-import type { Invariant } from './invariant.ts'
+import { budget } from './budget.ts'
+import type { Invariant } from './promised.ts'
 import { sampleSpec, sampleWorld } from './sample-world.ts'
 import { soak } from './soak.ts'
-
-const budget = inFleet(promised)
 
 const worldOf = (invariant: Invariant = soak) =>
   sampleWorld(invariant, { spec: sampleSpec({ pace: { pauseSeconds: 20 } }) })

@@ -6,9 +6,9 @@ import { labelKeys } from '../../src/lease/names.ts'
 import { readSlot, type Lease } from '../../src/lease/slot.ts'
 import { hostOfClient, isOfScope, isSlotOf, marksOf, nodeOf, skyhookOf, slotsOf } from './cluster.ts'
 import { evidenceOf } from './evidence.ts'
-import type { Invariant } from './invariant.ts'
+import type { Promised } from './promised.ts'
 
-export const soak: Invariant = {
+export const soak: Promised = {
   name: 'soak',
   watch(world, violate) {
     const evidence = evidenceOf(world)

@@ -6,7 +6,7 @@ import type { Skyhook } from '../../src/schemas/skyhook.ts'
 import { isEqual } from '../../src/schemas/equal.ts'
 import { readSlot, type Lease } from '../../src/lease/slot.ts'
 import { labelKeys } from '../../src/lease/names.ts'
-import type { FleetEvent, WorldView } from '../fleet/run/world-view.ts'
+import type { Fact, World } from './facts.ts'
 import { hostOfClient, isSelected, isSlotOf, nodeOf, skyhookOf } from './cluster.ts'
 import type { Disruption } from './disruption.ts'
 import type { FinishedWork } from './finished-work.ts'
@@ -14,7 +14,7 @@ import type { FinishedWork } from './finished-work.ts'
 export type Soaks = {
   /** When the slot may go at the earliest; undefined if the host does not soak for the Skyhook. */
   readonly untilMs: (host: string, skyhook: string) => number | undefined
-  readonly see: (event: FleetEvent) => void
+  readonly see: (event: Fact) => void
 }
 
 /** The longer one of both times: DaemonSets may prolong it. */
@@ -22,7 +22,7 @@ const paceMs = ({ spec: { pace = {} } }: Skyhook): number =>
   1_000 * Math.max(pace.pauseSeconds ?? 0, pace.minReadySeconds ?? 0)
 
 export function followSoaks(
-  world: WorldView,
+  world: World,
   disruption: Disruption,
   work: FinishedWork,
   hostNamed: (nodeName: string) => { readonly name: string } | undefined,
@@ -59,7 +59,7 @@ export function followSoaks(
     if (paceMs(skyhook) > 0) soaks.set(key, world.clock.monotonicMs() + paceMs(skyhook))
   })
 
-  function seeCommit({ change, client }: Extract<FleetEvent, { kind: 'commit' }>): void {
+  function seeCommit({ change, client }: Extract<Fact, { kind: 'commit' }>): void {
     const { resource, version, previous, type } = change
     const { metadata } = version.object
     if (resource.plural === 'skyhooks') {

@@ -6,10 +6,10 @@
 import { labelKeys } from '../../src/lease/names.ts'
 import { readSlot, type Lease } from '../../src/lease/slot.ts'
 import type { HostStep } from '../fleet/host/observer.ts'
-import type { FleetEvent } from '../fleet/run/world-view.ts'
+import type { Fact } from './facts.ts'
 import { hostOfClient, isSlotOf, skyhookOf, slotsOf } from './cluster.ts'
 import { evidenceOf } from './evidence.ts'
-import type { Invariant } from './invariant.ts'
+import type { Promised } from './promised.ts'
 
 /** The time under one slot. */
 type Tenure = {
@@ -21,9 +21,9 @@ type Tenure = {
   mayHaveBegun: boolean
 }
 
-type Commit = Extract<FleetEvent, { kind: 'commit' }>
+type Commit = Extract<Fact, { kind: 'commit' }>
 
-export const startsRead: Invariant = {
+export const startsRead: Promised = {
   name: 'starts-read',
   watch(world, violate) {
     const evidence = evidenceOf(world)
@@ -60,7 +60,7 @@ export const startsRead: Invariant = {
       tenuresOf(host).set(skyhook, { read: new Map(), hasStarted, mayHaveBegun: false })
     }
 
-    function seeRead({ entry }: Extract<FleetEvent, { kind: 'answered' }>): void {
+    function seeRead({ entry }: Extract<Fact, { kind: 'answered' }>): void {
       const host = hostOfClient(entry.client, 'agent')
       if (host === undefined || entry.verb !== 'get' || entry.resource !== 'skyhooks') return
       if (entry.code !== 200 || entry.query['resourceVersion'] !== undefined) return

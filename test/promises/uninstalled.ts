@@ -9,10 +9,10 @@ import type { PackageSpec, Skyhook } from '../../src/schemas/skyhook.ts'
 import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
 import { readSlot, type Lease } from '../../src/lease/slot.ts'
 import type { HostStep } from '../fleet/host/observer.ts'
-import type { FleetEvent, HostView } from '../fleet/run/world-view.ts'
+import type { Fact, Host } from './facts.ts'
 import { hostOfClient, isSelected, nodeOf, skyhookOf } from './cluster.ts'
 import { evidenceOf } from './evidence.ts'
-import type { Invariant } from './invariant.ts'
+import type { Promised } from './promised.ts'
 
 /** An agent that is silent for ten minutes counts as dead, and nobody waits for its host. */
 const deadMs = 9.5 * 60_000
@@ -25,7 +25,7 @@ type Installed = { readonly uid: string | undefined; hasFailedUninstall: boolean
 const keyOf = ({ skyhook, package: name }: HostStep): string => `${skyhook}/${name}`
 const asksForUninstall = ({ uninstall }: PackageSpec): boolean => uninstall?.enabled === true
 
-export const uninstalled: Invariant = {
+export const uninstalled: Promised = {
   name: 'uninstalled',
   watch(world, violate) {
     const evidence = evidenceOf(world)
@@ -48,7 +48,7 @@ export const uninstalled: Invariant = {
       return installed
     }
 
-    const isExcepted = (view: HostView, skyhook: Skyhook, atMs: number): boolean =>
+    const isExcepted = (view: Host, skyhook: Skyhook, atMs: number): boolean =>
       isRestored ||
       !isSelected(skyhook, nodeOf(world, view)) ||
       (unknownUntilMs.get(view.name) ?? 0) > atMs ||
@@ -70,7 +70,7 @@ export const uninstalled: Invariant = {
       }
     }
 
-    function seeStart(view: HostView, step: HostStep, atMs: number): void {
+    function seeStart(view: Host, step: HostStep, atMs: number): void {
       const { skyhook, skyhookUid: uid, package: name, mode } = step
       const key = keyOf(step)
       const installed = installedOn(view.name)
@@ -82,7 +82,7 @@ export const uninstalled: Invariant = {
       installed.set(key, { uid, hasFailedUninstall: false })
     }
 
-    function judgeUninstall(view: HostView, step: HostStep, atMs: number): void {
+    function judgeUninstall(view: Host, step: HostStep, atMs: number): void {
       const { skyhook, package: name, version } = step
       checks++
       if (!everInstalled.has(`${view.name} ${keyOf(step)}`))
@@ -96,7 +96,7 @@ export const uninstalled: Invariant = {
       violate(`${view.name} uninstalls ${name} ${version}, which ${skyhook} still wants`)
     }
 
-    function seeHost(event: Extract<FleetEvent, { kind: 'host' }>, atMs: number): void {
+    function seeHost(event: Extract<Fact, { kind: 'host' }>, atMs: number): void {
       const { host, event: what } = event
       const view = world.hosts.get(host)
       if (view === undefined) return
@@ -109,7 +109,7 @@ export const uninstalled: Invariant = {
       else if (!isSuccess && entry) entry.hasFailedUninstall = true
     }
 
-    function seeCommit({ change, client }: Extract<FleetEvent, { kind: 'commit' }>, atMs: number): void {
+    function seeCommit({ change, client }: Extract<Fact, { kind: 'commit' }>, atMs: number): void {
       const { resource, type, version, previous } = change
       const { metadata } = version.object
       if (resource.plural === 'skyhooks') {

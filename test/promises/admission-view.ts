@@ -1,4 +1,4 @@
-/** The facts of a simulated fleet, for promises that are judged while a run goes on. */
+/** What a judge of budgets reads, of the facts and of the world as it goes on. */
 import { labelKeys } from '../../src/lease/names.ts'
 import { readSlot, type Lease } from '../../src/lease/slot.ts'
 import type { DeploymentPolicySpec } from '../../src/schemas/deployment-policy.ts'
@@ -17,14 +17,17 @@ import {
 } from './cluster.ts'
 import { type Evidence, evidenceOf } from './evidence.ts'
 import { type Exemptions, followExemptions } from './exemptions.ts'
-import type { Invariant } from './invariant.ts'
+import type { Promised } from './promised.ts'
 import { requiredTaint } from '../fleet/run/fleet-host.ts'
-import type { FleetEvent, HostView, WorldView } from '../fleet/run/world-view.ts'
+import type { AdmissionFact, AdmissionWorld, Judge } from './admission-facts.ts'
+import type { Fact, Host, World } from './facts.ts'
 import { countDelayMs } from './counts.ts'
-import type { Fact, Promised, World } from './facts.ts'
 
-/** A promise as one of the rules of a run. */
-export const inFleet = ({ name, start }: Promised): Invariant => ({
+/** A promise that a judge of admissions keeps. */
+export const onAdmissions = (
+  name: string,
+  start: (world: AdmissionWorld, violate: (text: string, atMs?: number) => void) => Judge,
+): Promised => ({
   name,
   watch(view, violate) {
     const evidence = evidenceOf(view)
@@ -37,7 +40,7 @@ export const inFleet = ({ name, start }: Promised): Invariant => ({
     let countedUntilMs = 0
     const world = worldOf(view, evidence, { excuses: excusesOf, countedUntilMs: () => countedUntilMs })
     const judge = start(world, violate)
-    const tell = (fact: Fact): void => judge.on(fact)
+    const tell = (fact: AdmissionFact): void => judge.on(fact)
     for (const { name: skyhook } of view.plan.skyhooks) excusesOf(skyhook)
 
     evidence.disruption.onChange((change) => {
@@ -60,12 +63,17 @@ export const inFleet = ({ name, start }: Promised): Invariant => ({
         if (atMs - Math.min(...since) >= countDelayMs) countedUntilMs = atMs - countDelayMs
         judge.tick?.(atMs)
       },
+      end: () => judge.end?.(),
       checks: () => judge.checks(),
     }
   },
 })
 
-function worldOf(view: WorldView, evidence: Evidence, own: Pick<World, 'excuses' | 'countedUntilMs'>): World {
+function worldOf(
+  view: World,
+  evidence: Evidence,
+  own: Pick<AdmissionWorld, 'excuses' | 'countedUntilMs'>,
+): AdmissionWorld {
   const { server, hosts } = view
   return {
     ...own,
@@ -84,18 +92,18 @@ function worldOf(view: WorldView, evidence: Evidence, own: Pick<World, 'excuses'
     },
     defaultBudgets: () => [...hosts.values()].flatMap(({ defaultBudgets }) => defaultBudgets()),
     soaksUntilMs: evidence.soaks.untilMs,
-    slackMs: 0,
+    slackMs: view.slackMs,
   }
 }
 
 /** What is required is finished, and its agent only has to lift the taint. */
-function isWorkedOff(view: WorldView, { work }: Evidence, host: HostView): boolean {
+function isWorkedOff(view: World, { work }: Evidence, host: Host): boolean {
   const node = nodeOf(view, host)
   const required = skyhooksOf(view).filter((one) => one.spec.runtimeRequired === true && isSelected(one, node))
   return required.length > 0 && required.every((one) => work.unfinished(host.name, one).length === 0)
 }
 
-function* restored(view: WorldView, atMs: number): Generator<Fact> {
+function* restored(view: World, atMs: number): Generator<AdmissionFact> {
   yield { kind: 'object', of: 'node', name: '', by: undefined, atMs }
   for (const { metadata } of skyhooksOf(view))
     yield { kind: 'object', of: 'skyhook', name: metadata.name, by: undefined, atMs }
@@ -104,10 +112,10 @@ function* restored(view: WorldView, atMs: number): Generator<Fact> {
 const kinds = { nodes: 'node', skyhooks: 'skyhook', deploymentpolicies: 'policy' } as const
 
 function committed(
-  view: WorldView,
-  { change, client }: Extract<FleetEvent, { kind: 'commit' }>,
+  view: World,
+  { change, client }: Extract<Fact, { kind: 'commit' }>,
   atMs: number,
-): Fact | undefined {
+): AdmissionFact | undefined {
   const { type, resource, version, previous } = change
   const { name } = version.object.metadata
   const by = hostOfClient(client, 'agent')
@@ -123,14 +131,14 @@ function committed(
 }
 
 function slotFact(
-  view: WorldView,
+  view: World,
   {
     by: host,
     type,
     lease,
     atMs,
   }: { readonly by: string | undefined; readonly type: string; readonly lease: Lease; readonly atMs: number },
-): Fact | undefined {
+): AdmissionFact | undefined {
   const slot = readSlot(lease)
   const skyhook = slot?.lease.metadata.labels?.[labelKeys.name]
   if (host === undefined || !slot || skyhook === undefined || type === 'MODIFIED' || !isSlotOf(slot, skyhook))
@@ -154,12 +162,12 @@ function slotFact(
   }
 }
 
-function answered(event: FleetEvent, atMs: number): Fact | undefined {
+function answered(event: Fact, atMs: number): AdmissionFact | undefined {
   if (event.kind !== 'answered') return undefined
   const { client, code, query, verb, resource, name } = event.entry
   const host = hostOfClient(client, 'agent')
   if (host === undefined || code !== 200 || query['resourceVersion'] !== undefined) return undefined
-  const read = { kind: 'read', host, fromMs: atMs, atMs } as const
+  const read = { kind: 'read', host, fromMs: event.fromMs ?? atMs, atMs } as const
   if (verb === 'get' && resource === 'skyhooks') return { ...read, of: 'skyhook', name }
   if (verb === 'get' && resource === 'deploymentpolicies') return { ...read, of: 'policy', name }
   const skyhook = verb === 'list' && resource === 'leases' ? skyhookIn(query['labelSelector']) : undefined

@@ -1,8 +1,8 @@
-/** Everything that a verdict may look at. */
-import type { Moment } from '../../e2e/moments.ts'
-import type { ActionRecord, Deletion } from '../arena.ts'
-import type { AuditedRequest } from '../audit.ts'
-import type { StepLine } from '../steps.ts'
+/** Everything that was recorded, and what a promise found in it. */
+import type { Moment } from '../e2e/moments.ts'
+import type { ActionRecord, Deletion } from './arena.ts'
+import type { AuditedRequest } from './audit.ts'
+import type { StepLine } from './steps.ts'
 
 export type Evidence = {
   /** Every version of every object, in the order of the changes. */
@@ -21,7 +21,5 @@ export type Evidence = {
 
 export type Violation = { readonly atMs: number; readonly text: string }
 
-/** `checked`: how many times there was something to judge; a check of nothing proves nothing. */
-export type Finding = { readonly checked: number; readonly violations: readonly Violation[] }
-
-export type Check = { readonly name: string; readonly judge: (evidence: Evidence) => Finding }
+/** Of one promise. `checked`: how many times there was something to judge; a check of nothing proves nothing. */
+export type Finding = { readonly name: string; readonly checked: number; readonly violations: readonly Violation[] }
