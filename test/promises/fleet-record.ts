@@ -98,7 +98,14 @@ export function recordFleet(seed = 1): Promised & { readonly evidence: () => Evi
         return void downs.delete(node)
       case 'agentEnded':
         return void record(`${event.kind} killed`, node, nowMs)
-      default:
+      case 'agentStarted':
+      case 'effect':
+      case 'imageStored':
+      case 'restartEnded':
+      case 'shutdownStarted':
+      case 'staticPodsRun':
+      case 'stepLost':
+      case 'wiped':
     }
   }
 

@@ -7,8 +7,8 @@ export type Promised<W = World> = {
   /** Prints in counts and traces, such as `budget`. */
   readonly name: string
   /**
-   * Called once per run, before anything happens in it. A violation ends a simulated run after the current fact; `atMs`:
-   * of a violation that came earlier.
+   * Called once per run, before anything happens in it. A violation ends a simulated run after the current fact.
+   * `atMs`: of one that came earlier.
    */
   readonly watch: (world: W, violate: (message: string, atMs?: number) => void) => Watch
 }

@@ -25,6 +25,7 @@ const maxBootMs = 150_000
 const recoveryMs = 10_000
 /** Twice what the busiest minute took of an agent that was elected for the census. */
 const maxRequestsPerMinute = 400
+const tickMs = 1_000
 
 /** At that time the view changes, if there is one, and then this is told. */
 type Told = { readonly atMs: number; readonly fact: Fact; readonly version?: Version }
@@ -41,16 +42,18 @@ export function judgeRecord(evidence: Evidence, promises: readonly Promised[]): 
     }
     return { name, judge: watch(replay.world, violate), violations }
   })
+  let nextTickMs = tickMs
   const tickUntil = (atMs: number): void => {
-    for (let next = replay.nowMs() + 1_000; next <= atMs; next += 1_000) {
-      replay.setNow(next)
-      for (const { judge } of judges) judge.tick?.(next)
+    for (; nextTickMs <= atMs; nextTickMs += tickMs) {
+      replay.setNow(nextTickMs)
+      for (const { judge } of judges) judge.tick?.(nextTickMs)
     }
+    replay.setNow(atMs)
   }
-  for (const { fact, version, atMs } of told) {
-    tickUntil(atMs - startMs)
-    replay.apply(version)
-    for (const { judge } of judges) judge.on?.(fact, Math.max(atMs - startMs, replay.nowMs()))
+  for (const one of told) {
+    tickUntil(one.atMs - startMs)
+    replay.apply(one)
+    for (const { judge } of judges) judge.on?.(one.fact, replay.nowMs())
   }
   tickUntil(evidence.endedMs - startMs)
   return judges.map(({ name, judge, violations }) => {
@@ -66,6 +69,7 @@ function openReplay(evidence: Evidence, startMs: number) {
     tables.set(plural, table)
     return table
   }
+  const down = new Set<string>()
   let nowMs = 0
   const isHit = (node: string): boolean =>
     evidence.actions.some(
@@ -82,7 +86,7 @@ function openReplay(evidence: Evidence, startMs: number) {
     return {
       name,
       nodeName: () => name,
-      host: { power: () => 'up', bootId },
+      host: { power: () => (down.has(name) ? 'down' : 'up'), bootId },
       agents: () => oneAgent,
       reachesApi: () => true,
       isFaulty: () => isHit(name),
@@ -111,7 +115,9 @@ function openReplay(evidence: Evidence, startMs: number) {
     world,
     nowMs: () => nowMs,
     setNow: (atMs: number) => void (nowMs = atMs),
-    apply(version: Version | undefined): void {
+    apply({ fact, version }: Told): void {
+      if (fact.kind === 'host' && fact.event.event === 'wentDown') down.add(fact.host)
+      if (fact.kind === 'host' && fact.event.event === 'booted') down.delete(fact.host)
       if (version === undefined) return
       const table = tableOf(version.kind)
       table.list = undefined
@@ -203,7 +209,7 @@ function stepEvents({ actions }: Evidence, host: string, lines: readonly StepLin
       events.push([atMs, { event: 'stepEnded', step, end: { outcome: 'exited', code: 0 }, isRecorded }])
     }
   }
-  for (const key of [...open.keys()]) lose(key, Infinity)
+  for (const key of open.keys()) lose(key, Infinity)
   return events
 }
 
