@@ -25,8 +25,6 @@ export const slackMs = 1_000
 const maxDelayMs = 10_000
 /** Between the registration of a deletion by hand and its watch event. */
 const maxDeletionMs = 3_000
-/** A watch event may arrive before the answer is logged. */
-const logDelayMs = 50
 
 /** In the order of the changes. */
 export function commitsOf(evidence: Evidence): readonly Commit[] {
@@ -105,7 +103,10 @@ const nameOf = (version: Version): string => `${version.kind} ${keyOf(version)}`
 
 const verbs = { ADDED: ['create'], MODIFIED: ['update', 'patch', 'eviction'], DELETED: ['delete'] }
 
-/** An agent's last one that can have made the version; a creation may be logged without a name. */
+/**
+ * An agent's last one that can have made the version: one before it would say a time at which the version was not there
+ * yet. A creation may be logged without a name.
+ */
 function requestsIn({ audit }: Evidence): (version: Version, node?: string) => AuditedRequest | undefined {
   const writes = Map.groupBy(
     audit.filter(({ status }) => status >= 200 && status < 300),
@@ -118,10 +119,10 @@ function requestsIn({ audit }: Evidence): (version: Version, node?: string) => A
       .filter(
         (request) =>
           request.node === (node ?? request.node) &&
-          request.answeredMs <= atMs + logDelayMs &&
+          request.receivedMs <= atMs &&
           request.answeredMs > atMs - maxDelayMs,
       )
-      .toSorted((a, b) => a.answeredMs - b.answeredMs)
+      .toSorted((a, b) => a.receivedMs - b.receivedMs)
       .at(-1)
 }
 
