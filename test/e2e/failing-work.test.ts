@@ -1,6 +1,6 @@
 /**
- * Failures that do not end by themselves: each shows its reason on the Node within ten seconds, keeps its slot, and ends
- * when its cause is corrected.
+ * Failures that do not end by themselves: each shows its reason on the Node within ten seconds, keeps its slot, and
+ * ends when its cause is corrected.
  */
 import { beforeAll, describe, expect, test } from 'vitest'
 import { useCluster, type NodeName } from './cluster.ts'

@@ -105,15 +105,15 @@ export const packagesIn = (cluster: Cluster): Packages => {
 
 /** A unit on the host until the test ends. */
 export async function startUnit(
-  { host }: Cluster,
+  cluster: Cluster,
   node: NodeName,
   unit: string,
   onTestFinished: OnTestFinished,
   ...command: string[]
 ): Promise<() => Promise<void>> {
-  await host(node).exec('systemd-run', '--quiet', `--unit=${unit}`, ...command)
+  await cluster.host(node).exec('systemd-run', '--quiet', `--unit=${unit}`, ...command)
   const stop = async (): Promise<void> => {
-    await host(node).exec('sh', '-c', `systemctl stop ${unit} || true`)
+    await cluster.host(node).exec('sh', '-c', `systemctl stop ${unit} || true`)
   }
   onTestFinished(stop)
   return stop

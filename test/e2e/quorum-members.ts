@@ -69,7 +69,8 @@ export async function startMembers(cluster: Cluster, nodes: readonly NodeName[],
 /** The kubelet has no login for static pods. The password goes through the standard input. */
 async function pull({ sandbox }: Cluster, node: NodeName, image: string): Promise<void> {
   const { REGISTRY_USER = '', REGISTRY_PASSWORD = '' } = sandbox.env()
-  const command = `read -r login && ctr -n k8s.io images pull --hosts-dir /etc/containerd/certs.d --user "$login" ${image}`
+  const hosts = '--hosts-dir /etc/containerd/certs.d'
+  const command = `read -r login && ctr -n k8s.io images pull ${hosts} --user "$login" ${image}`
   const input = `${REGISTRY_USER}:${REGISTRY_PASSWORD}\n`
   await sandbox.must(['exec', node, '--', 'sh', '-ec', command], { input })
 }

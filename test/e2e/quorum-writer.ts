@@ -1,7 +1,7 @@
 /**
- * Writes ConfigMaps through several API servers in turn until its input ends. Arguments: a folder with ca.crt, admin.crt
- * and admin.key, and the servers' URLs. Prints a line for each write that a server acknowledged. At the end it asks each
- * server for all of them: the last lines are what each has.
+ * Writes ConfigMaps through several API servers in turn until its input ends. Arguments: a folder with ca.crt,
+ * admin.crt and admin.key, and the servers' URLs. Prints a line for each write that a server acknowledged. At the end
+ * it asks each server for all of them: the last lines are what each has.
  */
 import { readFileSync } from 'node:fs'
 import { Agent, request } from 'node:https'
@@ -40,9 +40,9 @@ const say = (line: QuorumLine): void => console.log(JSON.stringify(line))
 
 async function main([folder = '', ...servers]: readonly string[]): Promise<void> {
   const ask = createClient(folder)
-  let isOver = false
-  process.stdin.on('end', () => (isOver = true)).resume()
-  for (let count = 0; !isOver; count++) {
+  const over = new AbortController()
+  process.stdin.on('end', () => over.abort()).resume()
+  for (let count = 0; !over.signal.aborted; count++) {
     const name = `write-${String(count).padStart(6, '0')}`
     const url = `${servers[count % servers.length]}${path}`
     const answer = await ask('POST', url, { metadata: { name } }).catch(() => undefined)

@@ -85,8 +85,8 @@ describe('a host', () => {
       ...frozen,
       finding: 'immutable',
       message:
-        `files cannot be created in ${copyDirRoot} (EPERM). Look for an immutable or append-only flag with lsattr -d, ` +
-        'and remove it with chattr',
+        `files cannot be created in ${copyDirRoot} (EPERM). Look for an immutable or append-only flag with lsattr ` +
+        '-d, and remove it with chattr',
     },
     {
       what: 'made the folder of the Skyhook immutable',

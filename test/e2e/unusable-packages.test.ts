@@ -176,8 +176,8 @@ describe.concurrent('work that cannot begin', () => {
     const { status, message } = await work.shows('ReferenceMissing')
     expect(status).toBe('waiting')
     expect(message).toBe(
-      `package work: env WORD needs Secret skyhook/${work.name}, which does not exist: create what is missing, or mark ` +
-        "the reference optional in the package's env",
+      `package work: env WORD needs Secret skyhook/${work.name}, which does not exist: create what is missing, or ` +
+        "mark the reference optional in the package's env",
     )
     await work.heldNoSlot()
     await create(secrets, work.name, { stringData: { other: 'x' } }, onTestFinished)

@@ -46,19 +46,13 @@ export async function startHttpFront(options: { readonly clock: Clock; readonly 
   }
 
   const disturb = (request: HttpRequest, response: ServerResponse, fault: HttpFault | undefined): void => {
-    switch (fault?.kind) {
-      case 'silent':
-        return
-      case 'lose-request':
-        return void response.socket?.destroy()
-      case 'cut-answer':
-        response.writeHead(200, { 'content-length': '1000' })
-        return void response.write('{"kind":', () => response.socket?.destroy())
-      case 'slow':
-        return void options.clock.startTimer(fault.byMs, () => handle(request, response, undefined))
-      default:
-        handle(request, response, fault)
-    }
+    if (fault?.kind === 'silent') return
+    if (fault?.kind === 'lose-request') return void response.socket?.destroy()
+    if (fault?.kind === 'slow')
+      return void options.clock.startTimer(fault.byMs, () => handle(request, response, undefined))
+    if (fault?.kind !== 'cut-answer') return handle(request, response, fault)
+    response.writeHead(200, { 'content-length': '1000' })
+    response.write('{"kind":', () => response.socket?.destroy())
   }
 
   const http = createServer((incoming, response) => {
