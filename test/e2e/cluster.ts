@@ -46,6 +46,8 @@ const fixtureImages = [
   ['nvssh', 'base/nvssh:2024.05.10'],
 ] as const
 const bootMs = 300_000
+/** Each of two workers has one, and a file may have a dedicated one. */
+const sandboxesAtOnce = 4
 
 /** A sandbox beside the shared one, for what the shared one cannot do; removed at the end of the file. */
 export type DedicatedSandbox = {
@@ -70,7 +72,8 @@ export function useCluster(dedicated?: DedicatedSandbox): Cluster {
   beforeAll(async () => {
     const box = sandbox(dedicated ? `${inject('sandbox')}-${dedicated.name}` : sharedSandbox())
     const up = ['up', String(dedicated?.nodes ?? nodeNames.length)]
-    if (!existsSync(join(box.folder, 'env'))) await box.must(up, dedicated && { env: dedicated.env })
+    const env = { SANDBOXES: String(sandboxesAtOnce), ...dedicated?.env }
+    if (!existsSync(join(box.folder, 'env'))) await box.must(up, { env })
     const opened = await open(box)
     Object.assign(cluster, opened.cluster)
     close = async () => {

@@ -58,12 +58,13 @@ require_disk() { # require_disk GIB FOLDER
     lack "$2 has $((free_kib / 1048576)) GiB free, the sandbox needs $1: free some, or move the cache with SKYHOOKD_CACHE=folder"
 }
 
+# SANDBOXES=n: so many are started at once, as by the tests; each must leave room for the others, which hold nothing yet.
 require_inotify() { # require_inotify HOSTS: systemd, dbus, kubelet and containerd of a host hold 17, the control plane 8
   local limit used needed setting=fs.inotify.max_user_instances
   [[ $EUID -eq 0 ]] || return 0
   limit=$(</proc/sys/fs/inotify/max_user_instances)
   used=$( (find /proc/[0-9]*/fd -lname 'anon_inode:inotify' 2>/dev/null || true) | wc -l) # processes come and go concurrently
-  needed=$((used + $1 * 20 + 8))
+  needed=$((used + ${SANDBOXES:-1} * ($1 * 20 + 8)))
   ((needed > limit)) || return 0
   say "raising $setting from $limit to $((needed + 128)) until the next boot of this machine: $used are in use, $1 hosts need $((needed - used)) more"
   { echo $((needed + 128)) >/proc/sys/fs/inotify/max_user_instances; } 2>/dev/null ||
