@@ -116,7 +116,7 @@ export async function record(
     async turn(seconds) {
       for (let at = 0; at < seconds * turnsPerSecond; at++) {
         await census.reconcile()
-        for (const what of ['skyhook', 'ledger'] as const) census.observed(what)
+        census.listed()
         await clock.advance(1_000 / turnsPerSecond)
       }
     },
