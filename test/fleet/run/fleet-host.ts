@@ -19,8 +19,7 @@ import { isLastStep } from './last-step.ts'
 import { startStaticPod } from './static-pod.ts'
 import { type AgentVersion, journalVersionOf } from './journal-versions.ts'
 import type { NodePlan } from './plan.ts'
-import type { HostView } from './world-view.ts'
-import type { Fact } from '../../promises/facts.ts'
+import type { FleetEvent, HostView } from './world-view.ts'
 
 export type FleetHost = Omit<HostView, 'isFaulty' | 'isHindered' | 'phase' | 'reachesApi'> & {
   readonly conditions: Conditions
@@ -55,7 +54,7 @@ export function startFleetHost(
     readonly seed: number
     /** Of Skyhooks that name none. */
     readonly defaultBudget?: Budget | undefined
-    readonly tell: (event: Fact) => void
+    readonly tell: (event: FleetEvent) => void
     /** The program is broken: an agent ended by itself, or never pauses. */
     readonly onBroken: (rule: string, message: string) => void
   },
