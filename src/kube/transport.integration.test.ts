@@ -85,7 +85,7 @@ describe('requests', () => {
 
   test('requests share at most 8 connections, and a watch has its own', async () => {
     const watch = await transport.stream(nodesPath, {
-      query: { watch: 1, resourceVersion: String(server.server.revision()) },
+      query: { watch: 1, resourceVersion: String(server.simulated.revision()) },
     })
     await Promise.all(Array.from({ length: 40 }, () => transport.json('GET', `${nodesPath}/a`)))
     expect(server.connections()).toBe(9)
@@ -298,7 +298,7 @@ describe('authentication', () => {
 
 test('the rate limit spreads requests beyond the burst', async () => {
   const sentAtMs: number[] = []
-  server.server.observe({ answered: () => sentAtMs.push(clock.monotonicMs()) })
+  server.simulated.observe({ answered: () => sentAtMs.push(clock.monotonicMs()) })
   let answered = 0
   const client = connect({ clock, rate: { perSecond: 50, burst: 5 }, onRequest: () => answered++ })
   const all = (async () => {

@@ -66,7 +66,7 @@ require_inotify() { # require_inotify HOSTS: systemd, dbus, kubelet and containe
   used=$( (find /proc/[0-9]*/fd -lname 'anon_inode:inotify' 2>/dev/null || true) | wc -l) # processes come and go concurrently
   needed=$((used + ${SANDBOXES:-1} * ($1 * 20 + 8)))
   ((needed > limit)) || return 0
-  say "raising $setting from $limit to $((needed + 128)) until the next boot of this machine: $used are in use, $1 hosts need $((needed - used)) more"
+  say "raising $setting from $limit to $((needed + 128)) until the next boot of this machine: $used are in use, ${SANDBOXES:-1} sandboxes of $1 hosts need $((needed - used)) more"
   { echo $((needed + 128)) >/proc/sys/fs/inotify/max_user_instances; } 2>/dev/null ||
     lack "$setting cannot be raised from here: set it to $((needed + 128)) on the machine"
 }

@@ -16,7 +16,7 @@ type HttpFault = Fault | { readonly kind: 'cut-answer' }
 
 export type HttpFront = Edits & {
   readonly url: string
-  readonly server: SimulatedApiServer
+  readonly simulated: SimulatedApiServer
   /** Oldest first. */
   readonly requests: readonly HttpRequest[]
   /** For the next requests that match. Of the simulated server's faults, those that end or delay an answer. */
@@ -73,7 +73,7 @@ export async function startHttpFront(options: { readonly clock: Clock; readonly 
   return {
     ...editsOf(server),
     url: `http://127.0.0.1:${port}`,
-    server,
+    simulated: server,
     requests,
     fault: (matches, fault, times = 1) => void faults.push({ matches, fault, times }),
     connections: () => sockets.size,
