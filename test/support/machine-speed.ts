@@ -27,3 +27,8 @@ export function slowness(): number {
   }
   return (performance.now() - startMs) / quietMs
 }
+
+/** A bound of time, in ms, that is stated for the quiet machine, as it is on this one just now; never a stricter one. */
+export function onThisMachine(quietBoundMs: number): number {
+  return quietBoundMs * Math.max(1, slowness())
+}
