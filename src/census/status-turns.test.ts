@@ -80,7 +80,7 @@ function start(): SkyhookReconciler {
 async function turn(census: SkyhookReconciler, seconds: number): Promise<void> {
   for (let step = 0; step < seconds * 5; step++) {
     await census.reconcile()
-    census.listed()
+    for (const what of ['skyhook', 'ledger'] as const) census.observed(what)
     await api.clock.advance(200)
   }
 }
@@ -213,7 +213,7 @@ test('fifty nodes that fail every other second, each with its own message, cause
       })
     }
     await census.reconcile()
-    census.listed()
+    for (const what of ['skyhook', 'ledger'] as const) census.observed(what)
     await api.clock.advance(1_000)
   }
   expect(new Set(eventTexts())).toEqual(new Set(['Warning StepFailed']))

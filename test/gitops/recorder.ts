@@ -116,7 +116,7 @@ export async function record(
     async turn(seconds) {
       for (let at = 0; at < seconds * turnsPerSecond; at++) {
         await census.reconcile()
-        census.listed()
+        for (const what of ['skyhook', 'ledger'] as const) census.observed(what)
         await clock.advance(1_000 / turnsPerSecond)
       }
     },
