@@ -100,6 +100,10 @@ export function hostOfClient(client: string, kind: 'agent' | 'census'): string |
   return client.startsWith(`${kind}:`) ? client.slice(kind.length + 1) : undefined
 }
 
+/** The Skyhook names a policy that does not exist: no node starts, and nobody can say what to count in which compartment. */
+export const lacksPolicy = ({ server }: World, { spec: { deploymentPolicy } }: Skyhook): boolean =>
+  Boolean(deploymentPolicy) && server.object('deploymentpolicies', undefined, deploymentPolicy ?? '') === undefined
+
 /** By the spec as it stands and the count that is committed now: what agents go by. */
 export const allowedNow = (world: World, skyhook: Skyhook): Allowed => allowedOf(termsOf(world, skyhook))
 

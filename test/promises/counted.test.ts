@@ -79,3 +79,22 @@ test('a Skyhook that selects no Node need not be counted', async () => {
   await world.pass(400)
   expect(world.violations).toEqual([])
 })
+
+test('a Skyhook that names a policy has its status, and a ledger once the policy exists', async () => {
+  const spec = sampleSpec({ deploymentPolicy: 'gone', interruptionBudget: {} })
+  const world = sampleWorld(counted, { spec })
+  world.setStatus({ observedGeneration: world.generation() })
+  await world.pass(400)
+  expect(world.violations).toEqual([])
+  world.createPolicy('gone')
+  await world.pass(175)
+  expect(world.violations).toEqual([])
+  await world.pass(20)
+  expect(world.violations[0]).toMatch(/the ledger says nothing, and 2 Nodes match/)
+})
+
+test('a Skyhook that names a policy that does not exist, and has no status, is found', async () => {
+  const world = sampleWorld(counted, { spec: sampleSpec({ deploymentPolicy: 'gone', interruptionBudget: {} }) })
+  await world.pass(195)
+  expect(world.violations[0]).toMatch(/the status is of generation none, and the spec of 1/)
+})

@@ -6,7 +6,7 @@ import { selectorHash } from '../../src/lease/selector-hash.ts'
 import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
 import type { Skyhook } from '../../src/schemas/skyhook.ts'
 import type { Host, World } from './facts.ts'
-import { isSelected, ledgerOf, nodeOf, skyhooksOf } from './cluster.ts'
+import { isSelected, lacksPolicy, ledgerOf, nodeOf, skyhooksOf } from './cluster.ts'
 import { evidenceOf } from './evidence.ts'
 import type { Promised } from './promised.ts'
 import { everyFewSeconds } from './look-interval.ts'
@@ -69,14 +69,19 @@ const isAble = (world: World, view: Host, healthySinceMs: number | undefined): b
   healthySinceMs !== undefined && !view.isHalted() && nodeOf(world, view) !== undefined
 
 /** What a census would have written and has not; undefined where all is. */
-function missingCount({ server }: World, skyhook: Skyhook, matched: number): string | undefined {
+function missingCount(world: World, skyhook: Skyhook, matched: number): string | undefined {
   const { generation } = skyhook.metadata
-  const ledger = ledgerOf(server, skyhook)
   const { observedGeneration } =
     (skyhook as { readonly status?: { readonly observedGeneration?: number } }).status ?? {}
+  const missing = lacksPolicy(world, skyhook) ? undefined : missingLedger(world, skyhook, matched)
+  if (missing !== undefined || observedGeneration === generation) return missing
+  return `the status is of generation ${observedGeneration ?? 'none'}, and the spec of ${generation}`
+}
+
+function missingLedger({ server }: World, skyhook: Skyhook, matched: number): string | undefined {
+  const ledger = ledgerOf(server, skyhook)
   if (ledger?.matched !== matched) return `the ledger says ${ledger?.matched ?? 'nothing'}, and ${matched} Nodes match`
-  if (ledger.selectorHash !== selectorHash(skyhook.spec.nodeSelectors)) return 'the ledger is of another selector'
-  return observedGeneration === generation
+  return ledger.selectorHash === selectorHash(skyhook.spec.nodeSelectors)
     ? undefined
-    : `the status is of generation ${observedGeneration ?? 'none'}, and the spec of ${generation}`
+    : 'the ledger is of another selector'
 }

@@ -51,3 +51,15 @@ test('a ledger may be old while no census lives', async () => {
   await world.pass(300)
   expect(world.violations).toEqual([])
 })
+
+test('a Skyhook that names a policy has a fresh ledger once the policy exists, and none before', async () => {
+  const world = sampleWorld(ledgerFresh, { spec: sampleSpec({ deploymentPolicy: 'gone', interruptionBudget: {} }) })
+  census(world, 'agentStarted')
+  await world.pass(300)
+  expect(world.violations).toEqual([])
+  world.createPolicy('gone')
+  await world.pass(115)
+  expect(world.violations).toEqual([])
+  await world.pass(20)
+  expect(world.violations[0]).toBe('the ledger of s says nothing, and 2 Nodes match')
+})

@@ -1,6 +1,6 @@
 /** While a census lives and reaches the API server for two minutes, what it has published is what the Nodes are. */
 import { selectorHash } from '../../src/lease/selector-hash.ts'
-import { isSelected, ledgerOf, skyhooksOf } from './cluster.ts'
+import { isSelected, lacksPolicy, ledgerOf, skyhooksOf } from './cluster.ts'
 import { evidenceOf } from './evidence.ts'
 import type { Promised } from './promised.ts'
 import { everyFewSeconds } from './look-interval.ts'
@@ -57,7 +57,8 @@ export const ledgerFresh: Promised = {
             ledger?.matched === matched && ledger.selectorHash === selectorHash(skyhook.spec.nodeSelectors)
           const isMoving = countedLast.get(name) !== matched
           countedLast.set(name, matched)
-          if (isFresh || isMoving || deletionTimestamp !== undefined || sinceMs === Infinity) {
+          const isExpected = deletionTimestamp === undefined && !lacksPolicy(world, skyhook)
+          if (isFresh || isMoving || !isExpected || sinceMs === Infinity) {
             staleSinceMs.delete(name)
             checks++
             continue

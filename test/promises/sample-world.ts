@@ -1,6 +1,6 @@
 /** Hand-made histories for the tests of one rule: a simulated server, hosts that tell what they are told to tell. */
 import { cordonKey, reasonKey } from '../../src/schemas/annotations.ts'
-import { apiGroup, skyhookTypeMeta } from '../../src/schemas/api.ts'
+import { apiGroup, policiesPath, skyhookTypeMeta } from '../../src/schemas/api.ts'
 import { bootstrapScope, indexedName, skyhookScope } from '../../src/lease/names.ts'
 import { newLease } from '../../src/lease/slot.ts'
 import type { ObjectMeta } from '../../src/schemas/kubernetes.ts'
@@ -166,6 +166,9 @@ export function sampleWorld(
     step,
     patchNode,
     register,
+    /** A fault or an edit ends. */
+    ends: (kind: string, node: string, detail: Record<string, unknown> = {}) =>
+      emit({ kind: 'action', what: 'ends', phase: undefined, action: { id: 0, atMs: 0, kind, node, detail } }),
     setHealthy: (name: string, isHealthy: boolean) => void (viewOf(name).isHealthy = isHealthy),
     /** A newer agent has written the journal. */
     setHalted: (name: string, isHalted: boolean) => void (viewOf(name).isBehind = isHalted),
@@ -251,6 +254,11 @@ export function sampleWorld(
     taint: (name: string, isTainted: boolean, client = 'admin') =>
       patchNode(client, name, { spec: { taints: isTainted ? [requiredTaint] : [] } }),
     label: (name: string, labels: object) => patchNode('admin', name, { metadata: { labels } }),
+    createPolicy: (name: string) =>
+      send('admin', 'POST', policiesPath, {
+        metadata: { name },
+        spec: { default: { budget: { count: 1 }, strategy: { fixed: { initialBatch: 1 } } } },
+      }),
     editSkyhook: (patch: object) => send('admin', 'PATCH', `${skyhooksPath}/s`, patch),
     setStatus: (status: object) => send('census:n1', 'PATCH', `${skyhooksPath}/s/status`, { status }),
     generation: () => skyhook()?.metadata.generation ?? 0,
