@@ -52,6 +52,45 @@ test('time in which something hinders the agent does not count', async () => {
   expect(world.violations).toEqual([])
 })
 
+/** The agent has been hindered for 20 s. */
+async function afterFault(kind: string, node = 'n1', detail = {}) {
+  const world = halted()
+  world.setHealthy('n1', false)
+  await world.pass(20)
+  world.setHealthy('n1', true)
+  world.ends(kind, node, detail)
+  return world
+}
+
+test.each([
+  ['network-cut', 'n1', {}],
+  ['api-silent', 'n1', {}],
+  ['api-slow', 'n2', { isEverywhere: true }],
+])('an agent has 30 s more where %s may have lost its last request', async (kind, node, detail) => {
+  const world = await afterFault(kind, node, detail)
+  world.tell('n1', { event: 'agentStarted', process: 8, kind: 'census' })
+  await world.pass(59)
+  expect(world.violations).toEqual([])
+  await world.pass(2)
+  expect(world.violations[0]).toBe('n1 does not say for s that a newer agent wrote its journal, for 30000 ms')
+})
+
+test.each([
+  ['api-errors', 'n1'],
+  ['network-cut', 'n2'],
+])('an agent has no more time after %s of %s', async (kind, node) => {
+  const world = await afterFault(kind, node)
+  await world.pass(32)
+  expect(world.violations).not.toEqual([])
+})
+
+test('an agent that starts after the fault has lost no request', async () => {
+  const world = await afterFault('network-cut')
+  world.tell('n1', { event: 'agentStarted', process: 7, kind: 'agent' })
+  await world.pass(32)
+  expect(world.violations).not.toEqual([])
+})
+
 test('a step that starts under an agent that cannot read its journal is found', async () => {
   const world = halted()
   world.sayReason('n1', 'HostUnusable', newer)

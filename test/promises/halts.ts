@@ -14,6 +14,9 @@ import { reasonOf } from './reasons-true.ts'
 const maxSilenceMs = 30_000
 /** What keeps the node out whatever its agent can do. */
 const settings = ['Paused', 'Disabled', 'Ignored', 'WaitingForPriority', 'InvalidSpec']
+/** Faults that answer no request, or late: one that was sent right before their end holds the agent up until its timeout. */
+const silentFaults = ['network-cut', 'api-silent', 'api-slow']
+const requestTimeoutMs = 30_000
 /** What its predecessor had asked for. */
 const underWayMs = 5_000
 
@@ -26,7 +29,25 @@ export const halts: Invariant = {
     const freeSinceMs = new Map<string, number>()
     /** Of that: since when it has said nothing about some Skyhook. After an edit a reason takes a moment. */
     const silentSinceMs = new Map<string, number>()
+    /** Until when the agent may wait for the answer to a request that was lost. */
+    const heldUpUntilMs = new Map<string, number>()
     let checks = 0
+
+    function seeLostRequests(event: Fact, atMs: number): void {
+      if (event.kind === 'host' && event.event.event === 'agentStarted' && event.event.kind === 'agent')
+        heldUpUntilMs.delete(event.host)
+      if (event.kind !== 'action' || event.what !== 'ends' || !silentFaults.includes(event.action.kind)) return
+      const { node, detail } = event.action
+      for (const name of world.hosts.keys())
+        if (node === name || detail?.['isEverywhere'] === true) heldUpUntilMs.set(name, atMs + requestTimeoutMs)
+    }
+
+    const isFree = (view: HostView, atMs: number): boolean =>
+      view.host.power() === 'up' &&
+      view.agents().length === 1 &&
+      view.reachesApi() &&
+      !view.isHindered() &&
+      atMs >= (heldUpUntilMs.get(view.name) ?? 0)
 
     const isLong = (host: string, atMs: number): boolean => atMs - (haltedSinceMs.get(host) ?? Infinity) > underWayMs
 
@@ -58,6 +79,7 @@ export const halts: Invariant = {
     return {
       on(event, atMs) {
         evidence.see(event)
+        seeLostRequests(event, atMs)
         if (event.kind === 'restored') freeSinceMs.clear()
         const effect = effectIn(event)
         if (effect !== undefined && isLong(effect.host, atMs) && world.hosts.get(effect.host)?.isHalted() === true)
@@ -73,7 +95,7 @@ export const halts: Invariant = {
             continue
           }
           if (!haltedSinceMs.has(name)) haltedSinceMs.set(name, atMs)
-          if (view.host.power() !== 'up' || view.agents().length !== 1 || !view.reachesApi() || view.isHindered()) {
+          if (!isFree(view, atMs)) {
             freeSinceMs.delete(name)
             continue
           }
