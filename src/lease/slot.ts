@@ -37,6 +37,7 @@ export type Lease = KubeObject & {
     readonly acquireTime?: string
     readonly renewTime?: string
     readonly leaseDurationSeconds?: number
+    readonly leaseTransitions?: number
   }
 }
 

@@ -5,7 +5,7 @@ import type { ActionRecord, Arena, Deletion } from './arena.ts'
 import { readAudit } from './audit.ts'
 import { skyhookNames } from './scene.ts'
 import { readSteps } from './steps.ts'
-import type { Evidence } from './verdict/evidence.ts'
+import type { Evidence } from './evidence.ts'
 
 export async function collect(
   { box, history, nodes, ownVersions }: Arena,

@@ -7,8 +7,7 @@ import { Missed, type ActionRecord, type Arena } from './arena.ts'
 import { healEdits, keepBusy, makeEdit } from './edits.ts'
 import { healFaults, injectFault } from './faults.ts'
 import { faultKinds, type ActionKind, type FaultKind, type PlannedAction } from './plan.ts'
-import { incomplete, skyhookNames } from './scene.ts'
-import { isReadyNow } from './verdict/ready-true.ts'
+import { incomplete, isReadyNow, skyhookNames } from './scene.ts'
 
 /** Many times what the last rollouts take on an idle machine. */
 const completionTimeoutMs = 240_000

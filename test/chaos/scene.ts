@@ -1,6 +1,7 @@
 /** The cluster under chaos: two Skyhooks for all nodes, pods with disruption budgets, and a recorded service. */
 import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
 import type { PackageSpec, Skyhook, SkyhookSpec } from '../../src/schemas/skyhook.ts'
+import { conditionOf, type SkyhookStatus } from '../../src/census/skyhook-status.ts'
 import { appliedHash } from '../../src/stages/model/applied-hash.ts'
 import { patch, paths } from '../e2e/kube.ts'
 import type { View } from '../e2e/moments.ts'
@@ -119,4 +120,10 @@ export function incomplete({ nodes, skyhooks }: View, name: string, expected: re
       ? []
       : [`${node} is ${status} for ${name}${reason ? ` (${reason.reason}: ${reason.message})` : ''}`]
   })
+}
+
+/** Its status says so for its current generation. */
+export function isReadyNow(skyhook: Skyhook): boolean {
+  const ready = conditionOf((skyhook.status ?? {}) as SkyhookStatus, 'Ready')
+  return ready?.status === 'True' && ready.observedGeneration === skyhook.metadata.generation
 }

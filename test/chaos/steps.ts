@@ -22,7 +22,7 @@ export type StepLine = {
   readonly what: 'begins' | 'ends'
 }
 
-const modes = ['apply', 'apply_check', 'config', 'config_check', 'post_interrupt', 'post_interrupt_check'] as const
+const modes = ['apply', 'config', 'post_interrupt', 'uninstall'].flatMap((mode) => [mode, `${mode}_check`])
 
 export function scriptsOf(skyhook: string, name: string, version: string, round: number): Scripts {
   const script = (mode: string): string => {

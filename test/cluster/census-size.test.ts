@@ -262,6 +262,7 @@ async function runAgainst(
     clock: systemClock,
     onLine: (line) => void lines.push(line),
     onExit: (how) => lines.push({ kind: 'log', level: 'warn', message: how, fields: {} }),
+    uncountedMs: () => 0,
     onUnfit: () => {},
   })
   const kept = supervisor.supervise(term.signal)

@@ -1,7 +1,7 @@
 /** Short runs in which a budget was overdrawn once. All rules judge them. */
 import { expect, test } from 'vitest'
 import { isCandidate } from '../../src/lease/election-rule.ts'
-import { invariants } from '../fleet/invariants/all.ts'
+import { invariants } from './all.ts'
 import type { Plan, PlannedAction } from '../fleet/run/plan.ts'
 import { packageSpec } from '../fleet/run/plan-skyhooks.ts'
 import { runPlan } from '../fleet/run/run-plan.ts'

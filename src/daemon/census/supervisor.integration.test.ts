@@ -44,6 +44,7 @@ function supervise(command: readonly [string, ...string[]], lineCount = Infinity
       if (lines.length === lineCount) heard.resolve()
     },
     onExit: exited.resolve,
+    uncountedMs: () => 0,
     onUnfit: () => {},
   })
   return { supervisor, kept: supervisor.supervise(term.signal), heard: heard.promise, exited: exited.promise }

@@ -57,7 +57,7 @@ export const knownDefects: readonly FleetMutant[] = [
   },
   {
     name: 'own-slots-read-once',
-    rule: 'slots-owned',
+    rule: 'slots-true',
     bug: 'an agent looks for its slots when it starts and never again',
     changes: [
       change(

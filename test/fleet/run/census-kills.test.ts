@@ -1,7 +1,7 @@
 /** A rollout under a policy beside a census that is killed every five seconds, compared with the same one left alone. */
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { StrategySpec } from '../../../src/schemas/deployment-policy.ts'
-import { invariants } from '../invariants/all.ts'
+import { invariants } from '../../promises/all.ts'
 import { type BatchHistory, type ClosedBatch, recordBatches } from './batch-history.ts'
 import { controlPlaneLabel } from './fleet-host.ts'
 import { packageSpec } from './plan-skyhooks.ts'

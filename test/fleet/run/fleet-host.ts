@@ -19,7 +19,8 @@ import { isLastStep } from './last-step.ts'
 import { startStaticPod } from './static-pod.ts'
 import { type AgentVersion, journalVersionOf } from './journal-versions.ts'
 import type { NodePlan } from './plan.ts'
-import type { FleetEvent, HostView } from './world-view.ts'
+import type { HostView } from './world-view.ts'
+import type { Fact } from '../../promises/facts.ts'
 
 export type FleetHost = Omit<HostView, 'isFaulty' | 'isHindered' | 'phase' | 'reachesApi'> & {
   readonly conditions: Conditions
@@ -54,7 +55,7 @@ export function startFleetHost(
     readonly seed: number
     /** Of Skyhooks that name none. */
     readonly defaultBudget?: Budget | undefined
-    readonly tell: (event: FleetEvent) => void
+    readonly tell: (event: Fact) => void
     /** The program is broken: an agent ended by itself, or never pauses. */
     readonly onBroken: (rule: string, message: string) => void
   },

@@ -1,6 +1,6 @@
 /** Skyhooks that ask for an uninstall and are deleted at a bad moment. */
 import { expect, test } from 'vitest'
-import { invariants } from '../invariants/all.ts'
+import { invariants } from '../../promises/all.ts'
 import { packageSpec } from './plan-skyhooks.ts'
 import type { Plan, PlannedAction } from './plan.ts'
 import { runPlan } from './run-plan.ts'

@@ -3,7 +3,7 @@ import { cordonKey } from '../../../src/schemas/annotations.ts'
 import type { KubernetesNode } from '../../../src/schemas/kubernetes.ts'
 import type { SimulatedApiServer } from '../api-server/server.ts'
 import type { SimObject } from '../api-server/versions.ts'
-import { slotsOf } from '../invariants/cluster.ts'
+import { slotsOf } from '../../promises/cluster.ts'
 import type { FleetHost } from './fleet-host.ts'
 import type { Phase } from './phase.ts'
 

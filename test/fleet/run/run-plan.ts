@@ -1,6 +1,6 @@
 /** One run of a simulated fleet: everything of a plan happens, and rules judge it. */
 import { createHash } from 'node:crypto'
-import type { Invariant, InvariantWatch } from '../invariants/invariant.ts'
+import type { Invariant, Watch } from '../../promises/promised.ts'
 import { direct, type Director } from './director.ts'
 import type { Phase } from './phase.ts'
 import type { Plan } from './plan.ts'
@@ -8,7 +8,7 @@ import { endAtMs, settledMs } from './plan-time.ts'
 import { unsettledReason } from './settled.ts'
 import { eventText } from './trace.ts'
 import { startWorld, type World } from './world.ts'
-import type { FleetEvent } from './world-view.ts'
+import type { Fact } from '../../promises/facts.ts'
 
 export type Violation = { readonly rule: string; readonly message: string; readonly atMs: number }
 
@@ -38,7 +38,7 @@ export async function runPlan(plan: Plan, options: RunOptions): Promise<RunResul
   const trace: string[] = []
   const hash = isHashed ? createHash('sha256') : undefined
   const met: { kind: string; phase: Phase | undefined }[] = []
-  const watches: { readonly name: string; readonly watch: InvariantWatch }[] = []
+  const watches: { readonly name: string; readonly watch: Watch }[] = []
   let violation: Violation | undefined
   let healedAtMs: number | undefined
   let steps = 0
@@ -58,7 +58,7 @@ export async function runPlan(plan: Plan, options: RunOptions): Promise<RunResul
     if (isTraced) trace.push(`${(atMs / 1_000).toFixed(3).padStart(8)} VIOLATION ${rule}: ${message}`)
   }
 
-  const onEvent = (event: FleetEvent, atMs: number): void => {
+  const onEvent = (event: Fact, atMs: number): void => {
     if (violation !== undefined || isEnded) return
     if (isTraced || hash !== undefined) {
       const text = eventText(event, hash !== undefined)

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { invariants } from '../invariants/all.ts'
+import { invariants } from '../../promises/all.ts'
 import { planRun } from './plan-run.ts'
 import { packageSpec } from './plan-skyhooks.ts'
 import type { Plan } from './plan.ts'

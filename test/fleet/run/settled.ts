@@ -4,7 +4,7 @@ import type { KubernetesNode } from '../../../src/schemas/kubernetes.ts'
 import { selects } from '../../../src/schemas/selectors.ts'
 import type { SkyhookSpec } from '../../../src/schemas/skyhook.ts'
 import type { SimObject } from '../api-server/versions.ts'
-import { slotsOf } from '../invariants/cluster.ts'
+import { slotsOf } from '../../promises/cluster.ts'
 import type { World } from './world.ts'
 
 /** Undefined if so, else the first thing that is left to do. */

@@ -1,11 +1,11 @@
 /** What happens in a run, as lines for people. */
 import { objectText } from './object-text.ts'
-import type { FleetEvent } from './world-view.ts'
+import type { Fact } from '../../promises/facts.ts'
 
 /** Undefined for what only fills pages, unless everything is asked for. */
-export function eventText(event: FleetEvent, isWhole: true): string
-export function eventText(event: FleetEvent, isWhole: boolean): string | undefined
-export function eventText(event: FleetEvent, isWhole: boolean): string | undefined {
+export function eventText(event: Fact, isWhole: true): string
+export function eventText(event: Fact, isWhole: boolean): string | undefined
+export function eventText(event: Fact, isWhole: boolean): string | undefined {
   switch (event.kind) {
     case 'host':
       return hostText(event, isWhole)
@@ -36,7 +36,7 @@ export function eventText(event: FleetEvent, isWhole: boolean): string | undefin
   }
 }
 
-function hostText({ host, event }: Extract<FleetEvent, { kind: 'host' }>, isWhole: boolean): string | undefined {
+function hostText({ host, event }: Extract<Fact, { kind: 'host' }>, isWhole: boolean): string | undefined {
   if (isWhole) return `${host} ${JSON.stringify(event)}`
   const { event: what, ...rest } = event
   if (what === 'effect') return event.name.startsWith('api:') ? undefined : `${host} effect ${event.name}`

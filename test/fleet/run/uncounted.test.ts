@@ -1,6 +1,6 @@
 /** A rollout that nobody counts, under a policy of which only a count says in which compartment a node is. */
 import { expect, test } from 'vitest'
-import { invariants } from '../invariants/all.ts'
+import { invariants } from '../../promises/all.ts'
 import { packageSpec } from './plan-skyhooks.ts'
 import type { Plan } from './plan.ts'
 import { runPlan } from './run-plan.ts'

@@ -1,5 +1,5 @@
 /** A process that runs fleets one by one: each message is a seed or a plan, each answer the result. */
-import { invariants } from '../invariants/all.ts'
+import { invariants } from '../../promises/all.ts'
 import type { Plan } from './plan.ts'
 import { planRun } from './plan-run.ts'
 import { runPlan } from './run-plan.ts'

@@ -16,7 +16,8 @@ import type { Plan, PlannedAction, SkyhookPlan } from './plan.ts'
 import { skyhooksAtMs } from './plan-time.ts'
 import { startDaemonSet } from './daemon-set.ts'
 import { startWorkload, type Workload } from './workload.ts'
-import type { FleetEvent, HostView, WorldView } from './world-view.ts'
+import { type HostView, simulated, type WorldView } from './world-view.ts'
+import type { Fact } from '../../promises/facts.ts'
 
 export type WorldHost = FleetHost & HostView
 
@@ -32,7 +33,7 @@ export type World = Omit<WorldView, 'clock' | 'hosts'> & {
   /** The youngest copy of the store that is at least so old. */
   backupFrom(ageMs: number): Backup | undefined
   createSkyhook(plan: SkyhookPlan): void
-  readonly tell: (event: FleetEvent) => void
+  readonly tell: (event: Fact) => void
 }
 
 const schemas = readSchemas()
@@ -46,7 +47,7 @@ const startWallMs = 1_700_000_000_000
 export function startWorld(
   plan: Plan,
   ports: {
-    readonly onEvent: (event: FleetEvent, atMs: number) => void
+    readonly onEvent: (event: Fact, atMs: number) => void
     readonly onBroken: (rule: string, message: string) => void
     readonly faultsEndedAtMs: () => number | undefined
   },
@@ -55,7 +56,7 @@ export function startWorld(
   const clock = createVirtualClock(startWallMs, { settleTurns: 0 })
   const chance = createChance(seed, 2)
   const server = createSimulatedApiServer({ clock, random: createChance(seed, 3).random, schemas })
-  const tell = (event: FleetEvent): void => ports.onEvent(event, clock.monotonicMs())
+  const tell = (event: Fact): void => ports.onEvent(event, clock.monotonicMs())
   const active = new Set<PlannedAction>()
   const backups: { readonly atMs: number; readonly backup: Backup }[] = []
 
@@ -125,6 +126,7 @@ export function startWorld(
   if (plan.actions.some(({ kind }) => kind === 'etcd-restored')) backUp()
 
   return {
+    ...simulated,
     clock,
     server,
     hosts,
