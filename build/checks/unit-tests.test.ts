@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { repositoryOf } from '../../test/support/repository-of.ts'
+import { repositoryOf } from '../../test/kit/pages/repository-of.ts'
 import { unitTestProblems } from './unit-tests.ts'
 
 const file = 'src/kube/some.test.ts'
@@ -61,7 +61,7 @@ test.each(['src/kube/some.integration.test.ts', 'test/e2e/some.test.ts', 'src/ku
 test('a problem says what, why, and what to do instead', () => {
   expect(problems('setTimeout(() => {}, 1)')).toEqual([
     'src/kube/some.test.ts:1: setTimeout knows real time, which a unit test may not: take createVirtualClock of ' +
-      'test/support/virtual-clock.ts, or move the test to src/kube/some.integration.test.ts',
+      'test/kit/virtual-clock.ts, or move the test to src/kube/some.integration.test.ts',
   ])
 })
 
@@ -77,7 +77,7 @@ test('a helper that unit tests import is reported with the shortest chain of imp
   )
   expect(found).toEqual([
     'test/support/inner.ts:1: node:net opens sockets, which a unit test may not (src/kube/b.test.ts > ' +
-      'test/support/near.ts > test/support/inner.ts): take the simulated API server (test/fleet/api-server) or host ' +
+      'test/support/near.ts > test/support/inner.ts): take the simulated API server (test/kit/api-server) or host ' +
       '(test/fleet/host), or move the test to src/kube/b.integration.test.ts',
   ])
 })

@@ -1,9 +1,9 @@
 /** Whole turns of the census for a Skyhook with a policy, against an API server that keeps versions. */
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { allAgents, nodeReporting, spec } from '../../test/support/census-objects.ts'
-import { leasesPath, type Sample, sampleServer } from '../../test/fleet/api-server/sample-server.ts'
-import { seriesLine, seriesText } from '../../test/support/series-text.ts'
-import { createSeededRandom } from '../../test/support/virtual-clock.ts'
+import { allAgents, nodeReporting, spec } from '../../test/kit/objects/census-objects.ts'
+import { leasesPath, type Sample, sampleServer } from '../../test/kit/api-server/sample-server.ts'
+import { seriesLine, seriesText } from '../../test/kit/objects/series-text.ts'
+import { createSeededRandom } from '../../test/kit/virtual-clock.ts'
 import type { KubeTransport } from '../kube/transport.ts'
 import { type Ledger, ledgerAnnotation, readLedger } from '../lease/ledger.ts'
 import { ledgerName, skyhookScope } from '../lease/names.ts'

@@ -6,8 +6,8 @@ import {
   podsPath,
   type Sample,
   sampleServer,
-} from '../../test/fleet/api-server/sample-server.ts'
-import { createSeededRandom } from '../../test/support/virtual-clock.ts'
+} from '../../test/kit/api-server/sample-server.ts'
+import { createSeededRandom } from '../../test/kit/virtual-clock.ts'
 import { skyhooksPath } from '../schemas/api.ts'
 import { runCensus } from './census.ts'
 import { clusterSubject, type CensusLine } from './messages.ts'

@@ -3,7 +3,7 @@ import type { Ledger } from '../lease/ledger.ts'
 import { selectorHash } from '../lease/selector-hash.ts'
 import type { Skyhook } from '../schemas/skyhook.ts'
 import { planLedger, type LedgerPlan } from './ledger-plan.ts'
-import { countsOf, nodeReporting, skyhookWith, spec } from '../../test/support/census-objects.ts'
+import { countsOf, nodeReporting, skyhookWith, spec } from '../../test/kit/objects/census-objects.ts'
 
 type Scenario = {
   skyhook?: Skyhook

@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from 'vitest'
-import { createVirtualClock, type VirtualClock } from '../../test/support/virtual-clock.ts'
+import { createVirtualClock, type VirtualClock } from '../../test/kit/virtual-clock.ts'
 import { createOwnWrites, type OwnWrites } from './own-writes.ts'
 
 let clock: VirtualClock

@@ -1,8 +1,8 @@
 /** All Skyhooks together against a server that misbehaves; the watches are played by hand. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { leasesPath, type Sample, sampleServer } from '../../test/fleet/api-server/sample-server.ts'
-import { allAgents, nodeReporting, spec } from '../../test/support/census-objects.ts'
-import { createSeededRandom } from '../../test/support/virtual-clock.ts'
+import { leasesPath, type Sample, sampleServer } from '../../test/kit/api-server/sample-server.ts'
+import { allAgents, nodeReporting, spec } from '../../test/kit/objects/census-objects.ts'
+import { createSeededRandom } from '../../test/kit/virtual-clock.ts'
 import type { KubeObject } from '../kube/objects.ts'
 import { type Ledger, ledgerAnnotation } from '../lease/ledger.ts'
 import { ledgerName } from '../lease/names.ts'

@@ -1,8 +1,8 @@
 /** Whole turns of the census, from what nodes say to the status and the Events of a Skyhook. */
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { allAgents, nodeReporting, type NodeReport, spec } from '../../test/support/census-objects.ts'
-import { eventsPath, leasesPath, type Sample, sampleServer } from '../../test/fleet/api-server/sample-server.ts'
-import { createSeededRandom } from '../../test/support/virtual-clock.ts'
+import { allAgents, nodeReporting, type NodeReport, spec } from '../../test/kit/objects/census-objects.ts'
+import { eventsPath, leasesPath, type Sample, sampleServer } from '../../test/kit/api-server/sample-server.ts'
+import { createSeededRandom } from '../../test/kit/virtual-clock.ts'
 import { startEventRecorder } from '../kube/events.ts'
 import type { KubeTransport } from '../kube/transport.ts'
 import { type Ledger, ledgerAnnotation } from '../lease/ledger.ts'

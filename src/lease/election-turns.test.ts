@@ -1,7 +1,7 @@
 /** Whose turn it is where agents are elected that cannot count: supervisors resign for half an hour, as those of agents. */
 import { afterEach, expect, test } from 'vitest'
-import { sampleServer } from '../../test/fleet/api-server/sample-server.ts'
-import { createSeededRandom } from '../../test/support/virtual-clock.ts'
+import { sampleServer } from '../../test/kit/api-server/sample-server.ts'
+import { createSeededRandom } from '../../test/kit/virtual-clock.ts'
 import { startElection, type Election } from './election.ts'
 
 const resignForMs = 30 * 60_000

@@ -1,5 +1,5 @@
 /** Everything that was recorded, and what a promise found in it. */
-import type { Moment } from '../e2e/moments.ts'
+import type { Moment } from '../kit/cluster/moments.ts'
 import type { ActionRecord, Deletion } from './arena.ts'
 import type { AuditedRequest } from './audit.ts'
 import type { StepLine } from './steps.ts'

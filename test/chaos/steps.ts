@@ -1,7 +1,7 @@
 /** What the packages do on a host: each step writes when it begins and when it has succeeded. */
 import { readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
-import type { Scripts } from '../e2e/skyhooks.ts'
+import type { Scripts } from '../kit/cluster/skyhooks.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
 
 /** In the kubelet's folder, which is on this machine's disk: no power cut loses a line. */

@@ -16,7 +16,7 @@ import type { Skyhook, SkyhookSpec } from '../../src/schemas/skyhook.ts'
 import { appliedHash } from '../../src/stages/model/applied-hash.ts'
 import { leasesPath, skyhooksPath, startCensusCluster, type CensusCluster } from './census-cluster.ts'
 import { borrowChartCluster } from './shared-cluster.ts'
-import { onThisMachine } from '../support/machine-speed.ts'
+import { onThisMachine } from '../kit/machine-speed.ts'
 
 const skyhookName = 'rollout'
 const seed = Number(process.env['SEED'] ?? 7)

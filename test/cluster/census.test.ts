@@ -18,7 +18,7 @@ import {
   type RunningCensus,
 } from './census-cluster.ts'
 import { borrowChartCluster } from './shared-cluster.ts'
-import { onThisMachine } from '../support/machine-speed.ts'
+import { onThisMachine } from '../kit/machine-speed.ts'
 
 const nodes = ['n1', 'n2', 'n3', 'n4', 'n5', 'n6']
 const specAt = (version: string, more: SkyhookSpec = {}): SkyhookSpec => ({

@@ -7,7 +7,7 @@ import { readLines } from '../../src/kube/watch.ts'
 import type { Lease } from '../../src/lease/slot.ts'
 import type { ApiServer } from './api-server.ts'
 import { borrowChartCluster } from './shared-cluster.ts'
-import { onThisMachine } from '../support/machine-speed.ts'
+import { onThisMachine } from '../kit/machine-speed.ts'
 
 const leasePath = (namespace: string): string =>
   `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases/skyhookd-census`

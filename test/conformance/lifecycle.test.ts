@@ -2,11 +2,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { nodeStateKey } from '../../src/schemas/annotations.ts'
-import { uniqueName } from '../e2e/cluster.ts'
-import { patch, paths } from '../e2e/kube.ts'
-import { releaseFileOf, manifest } from '../e2e/skyhooks.ts'
+import { uniqueName } from '../kit/cluster/cluster.ts'
+import { patch, paths } from '../kit/cluster/kube.ts'
+import { releaseFileOf, manifest } from '../kit/cluster/skyhooks.ts'
 import { entryOf, expectComplete, nodeOf, skyhookOf, statusOf, useConformance } from './conformance.ts'
-import { journalFile, modesOf, ofPackage, summarize, startTimeOf, withChecks } from './journal-lines.ts'
+import { journalFile, modesOf, ofPackage, summarize, startTimeOf, withChecks } from '../kit/files/journal-lines.ts'
 import { row } from './rows.ts'
 
 const cluster = useConformance()

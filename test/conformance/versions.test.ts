@@ -1,11 +1,11 @@
 /** Rows C12 to C14, N10, N12, N14: upgrades, downgrades, removal, deletion, and state of the original. */
 import { expect, test } from 'vitest'
 import { nodeStateKey, statusKey, versionKey } from '../../src/schemas/annotations.ts'
-import { uniqueName } from '../e2e/cluster.ts'
-import { deleteAgent } from '../e2e/agents.ts'
-import { patch, paths } from '../e2e/kube.ts'
-import { manifest, traces } from '../e2e/skyhooks.ts'
-import { slotsOf } from '../e2e/slots.ts'
+import { uniqueName } from '../kit/cluster/cluster.ts'
+import { deleteAgent } from '../kit/cluster/agents.ts'
+import { patch, paths } from '../kit/cluster/kube.ts'
+import { manifest, traces } from '../kit/cluster/skyhooks.ts'
+import { slotsOf } from '../kit/cluster/slots.ts'
 import {
   entryOf,
   expectComplete,
@@ -17,7 +17,7 @@ import {
   failureOf,
   useConformance,
 } from './conformance.ts'
-import { modesOf, ofPackage, recordService, summarize, startsOf, withChecks } from './journal-lines.ts'
+import { modesOf, ofPackage, recordService, summarize, startsOf, withChecks } from '../kit/files/journal-lines.ts'
 import { row } from './rows.ts'
 
 const cluster = useConformance()

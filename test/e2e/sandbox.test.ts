@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { cgroupOf, type Sandbox, sandbox } from '../sandbox/sandbox.ts'
-import { onThisMachine } from '../support/machine-speed.ts'
+import { onThisMachine } from '../kit/machine-speed.ts'
 
 const firstSandbox = sandbox('selftest')
 const secondSandbox = sandbox('selftest-2') // has a node-1, too

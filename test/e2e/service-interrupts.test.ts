@@ -2,12 +2,12 @@
 import { describe, expect, test } from 'vitest'
 import type { NodeStateEntry } from '../../src/schemas/annotations.ts'
 import type { Interrupt, PackageSpec } from '../../src/schemas/skyhook.ts'
-import { startedAgents } from './agents.ts'
-import { uniqueName, useCluster, type NodeName } from './cluster.ts'
-import { lockNodes, type OnTestFinished } from './node-locks.ts'
-import { isCompleteOn, isCordoned, serviceStates, hasEvent, uncordonedStates } from './node-availability.ts'
-import { journalOf, manifest, shellscript, publishedState } from './skyhooks.ts'
-import { slotsOf } from './slots.ts'
+import { startedAgents } from '../kit/cluster/agents.ts'
+import { uniqueName, useCluster, type NodeName } from '../kit/cluster/cluster.ts'
+import { lockNodes, type OnTestFinished } from '../kit/cluster/node-locks.ts'
+import { isCompleteOn, isCordoned, serviceStates, hasEvent, uncordonedStates } from '../kit/cluster/node-availability.ts'
+import { journalOf, manifest, shellscript, publishedState } from '../kit/cluster/skyhooks.ts'
+import { slotsOf } from '../kit/cluster/slots.ts'
 
 const cluster = useCluster()
 const restarting = (...services: string[]): Interrupt => ({ type: 'service', services })

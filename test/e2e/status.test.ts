@@ -2,11 +2,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Skyhook } from '../../src/schemas/skyhook.ts'
 import { appliedHash } from '../../src/stages/model/applied-hash.ts'
-import { deleteAgent, killAgent } from './agents.ts'
-import { nodeNames, uniqueName, useCluster } from './cluster.ts'
-import type { Moment, View } from './moments.ts'
-import { journaled, manifest, selectorLabel, shellscript, publishedState } from './skyhooks.ts'
-import { onThisMachine } from '../support/machine-speed.ts'
+import { deleteAgent, killAgent } from '../kit/cluster/agents.ts'
+import { nodeNames, uniqueName, useCluster } from '../kit/cluster/cluster.ts'
+import type { Moment, View } from '../kit/cluster/moments.ts'
+import { journaled, manifest, selectorLabel, shellscript, publishedState } from '../kit/cluster/skyhooks.ts'
+import { onThisMachine } from '../kit/machine-speed.ts'
 
 const cluster = useCluster()
 const name = uniqueName('status')

@@ -3,9 +3,9 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { deleteAgent, killAgent } from './agents.ts'
-import { uniqueName, useCluster } from './cluster.ts'
-import { manifest, publishedState, shellscript } from './skyhooks.ts'
+import { deleteAgent, killAgent } from '../kit/cluster/agents.ts'
+import { uniqueName, useCluster } from '../kit/cluster/cluster.ts'
+import { manifest, publishedState, shellscript } from '../kit/cluster/skyhooks.ts'
 
 const cluster = useCluster()
 const name = uniqueName('logs')

@@ -18,7 +18,7 @@ import {
 import { type Evidence, evidenceOf } from './evidence.ts'
 import { type Exemptions, followExemptions } from './exemptions.ts'
 import type { Promised } from './promised.ts'
-import { requiredTaint } from '../fleet/run/fleet-host.ts'
+import { requiredTaint } from '../kit/fleet/fleet-host.ts'
 import type { AdmissionFact, AdmissionWorld, Judge } from './admission-facts.ts'
 import type { Fact, Host, World } from './facts.ts'
 import { countDelayMs } from './counts.ts'

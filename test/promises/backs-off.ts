@@ -1,7 +1,7 @@
 /** Whatever a client repeats although nothing has changed that it asks about, it repeats less and less often. */
-import type { AuditEntry } from '../fleet/api-server/audit.ts'
-import { type Selection, selectionOf } from '../fleet/api-server/selectors.ts'
-import type { Change } from '../fleet/api-server/store.ts'
+import type { AuditEntry } from '../kit/api-server/audit.ts'
+import { type Selection, selectionOf } from '../kit/api-server/selectors.ts'
+import type { Change } from '../kit/api-server/store.ts'
 import { hostOfClient } from './cluster.ts'
 import type { Promised } from './promised.ts'
 

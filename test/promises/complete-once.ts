@@ -3,7 +3,7 @@
  * knows, a failure in its package, a person's edit of the state, a lost disk.
  */
 import type { Skyhook } from '../../src/schemas/skyhook.ts'
-import type { HostStep } from '../fleet/host/observer.ts'
+import type { HostStep } from '../kit/host/observer.ts'
 import type { Fact } from './facts.ts'
 import { evidenceOf } from './evidence.ts'
 import type { Promised } from './promised.ts'

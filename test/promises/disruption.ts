@@ -1,6 +1,6 @@
 /** Which hosts are out for which Skyhook, by what happens on hosts and by cordon marks on Nodes alone. */
 import { nodeStateKey } from '../../src/schemas/annotations.ts'
-import type { HostEvent, HostStep } from '../fleet/host/observer.ts'
+import type { HostEvent, HostStep } from '../kit/host/observer.ts'
 import type { Fact, Host, World } from './facts.ts'
 import type { OpenPackages } from './open-packages.ts'
 import { isSelected, marksOf, nodeOf, skyhookOf } from './cluster.ts'

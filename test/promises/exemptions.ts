@@ -4,7 +4,7 @@
  */
 import { readSlot, type Lease, type Slot } from '../../src/lease/slot.ts'
 import { hasRequiredTaint } from '../../src/stages/drain/node-spec.ts'
-import { requiredTaint } from '../fleet/run/fleet-host.ts'
+import { requiredTaint } from '../kit/fleet/fleet-host.ts'
 import type { Fact, Host, World } from './facts.ts'
 import type { Exemption } from './admission-facts.ts'
 import { hostOfClient, nodeOf } from './cluster.ts'

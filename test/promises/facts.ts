@@ -3,14 +3,14 @@
  * record of real hosts. Every promise is judged from these facts and from what the world shows at that moment.
  */
 import type { Budget } from '../../src/schemas/budget.ts'
-import type { AuditEntry } from '../fleet/api-server/audit.ts'
-import type { SimulatedApiServer } from '../fleet/api-server/server.ts'
-import type { Change } from '../fleet/api-server/store.ts'
-import type { LogLine } from '../fleet/host/agent.ts'
-import type { HostEvent } from '../fleet/host/observer.ts'
-import type { SimulatedHost } from '../fleet/host/simulated-host.ts'
-import type { Phase } from '../fleet/run/phase.ts'
-import type { Plan, PlannedAction } from '../fleet/run/plan.ts'
+import type { AuditEntry } from '../kit/api-server/audit.ts'
+import type { SimulatedApiServer } from '../kit/api-server/server.ts'
+import type { Change } from '../kit/api-server/store.ts'
+import type { LogLine } from '../kit/host/agent.ts'
+import type { HostEvent } from '../kit/host/observer.ts'
+import type { SimulatedHost } from '../kit/host/simulated-host.ts'
+import type { Phase } from '../kit/fleet/phase.ts'
+import type { Plan, PlannedAction } from '../kit/fleet/plan.ts'
 
 export type Fact =
   | { readonly kind: 'host'; readonly host: string; readonly event: HostEvent }

@@ -4,7 +4,7 @@
  */
 import { statusKey } from '../../src/schemas/annotations.ts'
 import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
-import type { HostView } from '../fleet/run/world-view.ts'
+import type { HostView } from '../kit/fleet/world-view.ts'
 import type { Fact } from './facts.ts'
 import { hostOfClient, isSelected, marksOf, nodeOf, skyhooksOf } from './cluster.ts'
 import { evidenceOf } from './evidence.ts'

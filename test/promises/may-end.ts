@@ -1,9 +1,9 @@
 /** Which pods an interrupt may end, by the spec alone: written apart from the product's. */
-import type { HostEvent } from '../fleet/host/observer.ts'
+import type { HostEvent } from '../kit/host/observer.ts'
 import { isEmptySelector, selects } from '../../src/schemas/selectors.ts'
 import type { Toleration } from '../../src/schemas/kubernetes.ts'
 import type { SkyhookSpec } from '../../src/schemas/skyhook.ts'
-import type { SimObject } from '../fleet/api-server/versions.ts'
+import type { SimObject } from '../kit/api-server/versions.ts'
 
 export type RunningPod = SimObject & {
   readonly spec?: {

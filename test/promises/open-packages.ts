@@ -1,5 +1,5 @@
 /** Which packages of a host are between their first step and their last, by its steps and interrupts alone. */
-import type { HostStep } from '../fleet/host/observer.ts'
+import type { HostStep } from '../kit/host/observer.ts'
 import type { Skyhook } from '../../src/schemas/skyhook.ts'
 import type { Fact, World } from './facts.ts'
 

@@ -1,5 +1,5 @@
 /** A rule, judged from what happened and not from what agents say. */
-import type { WorldView } from '../fleet/run/world-view.ts'
+import type { WorldView } from '../kit/fleet/world-view.ts'
 import type { Fact, World } from './facts.ts'
 
 /** One that every world can show. */

@@ -4,7 +4,7 @@ import { policiesPath } from '../../src/schemas/api.ts'
 import { entryStates, stageNames } from '../../src/schemas/skyhook.ts'
 import { appliedHash } from '../../src/stages/model/applied-hash.ts'
 import { sampleSpec, sampleWorld } from './sample-world.ts'
-import type { Plan } from '../fleet/run/plan.ts'
+import type { Plan } from '../kit/fleet/plan.ts'
 import { seriesTrue } from './series-true.ts'
 
 const spec = sampleSpec()

@@ -5,7 +5,7 @@
  */
 import { labelKeys } from '../../src/lease/names.ts'
 import { readSlot, type Lease } from '../../src/lease/slot.ts'
-import type { HostStep } from '../fleet/host/observer.ts'
+import type { HostStep } from '../kit/host/observer.ts'
 import type { Fact } from './facts.ts'
 import { hostOfClient, isSlotOf, skyhookOf, slotsOf } from './cluster.ts'
 import { evidenceOf } from './evidence.ts'

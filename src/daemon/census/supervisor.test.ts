@@ -1,6 +1,6 @@
 import { PassThrough } from 'node:stream'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { createVirtualClock, type VirtualClock } from '../../../test/support/virtual-clock.ts'
+import { createVirtualClock, type VirtualClock } from '../../../test/kit/virtual-clock.ts'
 import { readCensusLine, readCensusSettings, type CensusLine, type CensusSettings } from '../../census/messages.ts'
 import type { FleetSeries } from '../../schemas/catalogue/fleet-metrics.ts'
 import { createCensusSupervisor, type CensusSupervisor } from './supervisor.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createVirtualClock } from '../../../test/support/virtual-clock.ts'
+import { createVirtualClock } from '../../../test/kit/virtual-clock.ts'
 import { type Ledger, ledgerAnnotation } from '../../lease/ledger.ts'
 import { ledgerLabels, ledgerName } from '../../lease/names.ts'
 import { firstBatch } from '../../lease/policy/batch-state.ts'

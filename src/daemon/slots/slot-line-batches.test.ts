@@ -8,7 +8,7 @@ import {
   full,
   lost,
   uidAt,
-} from '../../../test/support/slot-line-scene.ts'
+} from '../../../test/kit/slots/slot-line-scene.ts'
 
 /** A node of a thousand, at this place among them. */
 const sceneAt = (place: number) => createSlotLineScene({ agents: 1_000, nodeUid: uidAt(place), view: batched() })

@@ -8,7 +8,7 @@ import {
   slot0,
   slot1,
   uidAt,
-} from '../../../test/support/slot-line-scene.ts'
+} from '../../../test/kit/slots/slot-line-scene.ts'
 
 test('a raised budget is asked for at once, a lowered one is not', async () => {
   const scene = await createSlotLineScene({ agents: 3, view: budgeted({ count: 2 }) })

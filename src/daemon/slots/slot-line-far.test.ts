@@ -8,7 +8,7 @@ import {
   late,
   slot0,
   slotAt,
-} from '../../../test/support/slot-line-scene.ts'
+} from '../../../test/kit/slots/slot-line-scene.ts'
 
 test('a sleeping node hears that its turn is near before it asks', async () => {
   const scene = await createSlotLineScene({ agents: 1_000, nodeUid: late })

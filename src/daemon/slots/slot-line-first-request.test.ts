@@ -1,6 +1,6 @@
 /** What a node does instead of its first request for a slot. */
 import { describe, expect, test } from 'vitest'
-import { budgeted, createSlotLineScene, early, late, slot0 } from '../../../test/support/slot-line-scene.ts'
+import { budgeted, createSlotLineScene, early, late, slot0 } from '../../../test/kit/slots/slot-line-scene.ts'
 
 describe('a node of a small fleet', () => {
   /** A node of ten that the census has counted. */

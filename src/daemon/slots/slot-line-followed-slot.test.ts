@@ -9,7 +9,7 @@ import {
   recoverySlot,
   slot0,
   slot1,
-} from '../../../test/support/slot-line-scene.ts'
+} from '../../../test/kit/slots/slot-line-scene.ts'
 
 test('a denied node follows one held slot by name, without another LIST', async () => {
   const { clock, server, take, deny, requests, turns } = await createSlotLineScene({ agents: 3 })

@@ -12,7 +12,7 @@ import {
   lost,
   slot0,
   slot1,
-} from '../../../test/support/slot-line-scene.ts'
+} from '../../../test/kit/slots/slot-line-scene.ts'
 
 /** A node of four with one request under way. */
 async function sceneOfRequest(atFirst = budgeted({ count: 1 })) {

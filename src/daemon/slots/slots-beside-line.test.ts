@@ -1,7 +1,7 @@
 /** Slots that have no line: that of the control plane, and those of nodes that join. */
 import { expect, test } from 'vitest'
 import type { Pause } from './slot-line.ts'
-import { budgeted, createSlotLineScene, full, lost, slot0 } from '../../../test/support/slot-line-scene.ts'
+import { budgeted, createSlotLineScene, full, lost, slot0 } from '../../../test/kit/slots/slot-line-scene.ts'
 
 test.each(['afterControlPlaneDenial', 'afterBootstrapDenial'] as const)(
   'a slot that the budget does not count is asked for when it is freed, whatever the budget is (%s)',

@@ -2,9 +2,9 @@
 import { expect, test } from 'vitest'
 import { invariants } from '../../promises/all.ts'
 import type { Invariant } from '../../promises/promised.ts'
-import { packageSpec } from './plan-skyhooks.ts'
-import type { Plan } from './plan.ts'
-import { runPlan } from './run-plan.ts'
+import { packageSpec } from '../../kit/fleet/plan-skyhooks.ts'
+import type { Plan } from '../../kit/fleet/plan.ts'
+import { runPlan } from '../../kit/fleet/run-plan.ts'
 
 /** Before the first agent starts. */
 const silentFromMs = 500

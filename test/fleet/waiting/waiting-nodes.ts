@@ -20,9 +20,9 @@ import type { KubernetesNode } from '../../../src/schemas/kubernetes.ts'
 import type { InterruptionBudget, Skyhook } from '../../../src/schemas/skyhook.ts'
 import { appliedHash } from '../../../src/stages/model/applied-hash.ts'
 import { known, type OwnSlot, type SkyhookView } from '../../../src/stages/model/snapshot.ts'
-import { createSeededRandom, createVirtualClock } from '../../support/virtual-clock.ts'
-import { type ClientOptions, createClient } from '../api-server/client.ts'
-import { createSimulatedApiServer } from '../api-server/server.ts'
+import { createSeededRandom, createVirtualClock } from '../../kit/virtual-clock.ts'
+import { type ClientOptions, createClient } from '../../kit/api-server/client.ts'
+import { createSimulatedApiServer } from '../../kit/api-server/server.ts'
 import { readBudget } from '../../../src/schemas/budget.ts'
 
 export type WaitingNodesOptions = {
