@@ -96,7 +96,6 @@ export default defineConfig({
         test: {
           name: 'monitoring', // Debian's Prometheus on recorded series; needs no root
           include: ['test/monitoring/**/*.test.ts'],
-          exclude: ['test/kit/objects/exposition.test.ts'],
           environment: 'node',
           testTimeout: 300_000,
           hookTimeout: 600_000,

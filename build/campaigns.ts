@@ -13,7 +13,7 @@ const sourcesOf = {
     'crds',
   ],
   // The tree that the mutants are put into.
-  mutants: ['build/mutants.ts', 'build/daemon-mutants.ts', 'src', 'test/support', 'test/fleet', 'test/promises'],
+  mutants: ['build/mutants.ts', 'build/daemon-mutants.ts', 'src', 'test/kit', 'test/fleet', 'test/promises'],
   // The agent with its failpoints, and what is done to it.
   faults: ['src/daemon/main.ts', 'test/faults/failpoint-preload.ts', 'test/faults/trial.ts', 'crds'],
   // Each file of tests, and the definitions.

@@ -22,7 +22,7 @@ const waiting: Rule = {
 const processes: Rule = { why: 'starts processes', instead: 'call what the process would run' }
 const sockets: Rule = {
   why: 'opens sockets',
-  instead: 'take the simulated API server (test/kit/api-server) or host (test/fleet/host)',
+  instead: 'take the simulated API server (test/kit/api-server) or host (test/kit/host)',
 }
 const measuring: Rule = {
   why: 'measures the process that many tests share',

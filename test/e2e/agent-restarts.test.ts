@@ -3,7 +3,15 @@
  */
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { hostKey } from '../../src/schemas/annotations.ts'
-import { agentOn, deleteAgent, hasReadyAgent, killAgent, rollAgents, rollBackAgents, withoutAgents } from '../kit/cluster/agents.ts'
+import {
+  agentOn,
+  deleteAgent,
+  hasReadyAgent,
+  killAgent,
+  rollAgents,
+  rollBackAgents,
+  withoutAgents,
+} from '../kit/cluster/agents.ts'
 import { uniqueName, useCluster, type NodeName } from '../kit/cluster/cluster.ts'
 import {
   journaled,

@@ -8,7 +8,15 @@ import { nodeNames, uniqueName, useCluster } from '../kit/cluster/cluster.ts'
 import type { View } from '../kit/cluster/moments.ts'
 import { hasEvent, isCompleteOn, isCordoned } from '../kit/cluster/node-availability.ts'
 import { lockNodes } from '../kit/cluster/node-locks.ts'
-import { journaled, journalOf, manifest, onceEach, publishedState, shellscript, withoutTimes } from '../kit/cluster/skyhooks.ts'
+import {
+  journaled,
+  journalOf,
+  manifest,
+  onceEach,
+  publishedState,
+  shellscript,
+  withoutTimes,
+} from '../kit/cluster/skyhooks.ts'
 import { overBudget, workWithoutSlot } from '../kit/cluster/slots.ts'
 import { createWorkloads } from '../kit/cluster/workloads.ts'
 

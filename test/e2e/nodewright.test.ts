@@ -9,7 +9,15 @@ import { useCluster } from '../kit/cluster/cluster.ts'
 import { patch, paths } from '../kit/cluster/kube.ts'
 import type { View } from '../kit/cluster/moments.ts'
 import { isCompleteOn, isCordoned } from '../kit/cluster/node-availability.ts'
-import { journaled, journalOf, manifest, onceEach, publishedState, shellscript, withoutTimes } from '../kit/cluster/skyhooks.ts'
+import {
+  journaled,
+  journalOf,
+  manifest,
+  onceEach,
+  publishedState,
+  shellscript,
+  withoutTimes,
+} from '../kit/cluster/skyhooks.ts'
 import { slotsOf } from '../kit/cluster/slots.ts'
 
 const cluster = useCluster({ name: 'nodewright', nodes: 2, env: {} })

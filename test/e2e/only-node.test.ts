@@ -2,7 +2,15 @@
 import { expect, test } from 'vitest'
 import { uniqueName, useCluster } from '../kit/cluster/cluster.ts'
 import { isCompleteOn, serviceStates, uncordonedStates } from '../kit/cluster/node-availability.ts'
-import { journaled, journalOf, manifest, onceEach, shellscript, publishedState, withoutTimes } from '../kit/cluster/skyhooks.ts'
+import {
+  journaled,
+  journalOf,
+  manifest,
+  onceEach,
+  shellscript,
+  publishedState,
+  withoutTimes,
+} from '../kit/cluster/skyhooks.ts'
 import { slotsOf } from '../kit/cluster/slots.ts'
 import { createWorkloads, isReady } from '../kit/cluster/workloads.ts'
 

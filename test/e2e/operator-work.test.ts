@@ -6,7 +6,15 @@ import { uniqueName, useCluster } from '../kit/cluster/cluster.ts'
 import { ignoreNotFound, patch, paths } from '../kit/cluster/kube.ts'
 import type { View } from '../kit/cluster/moments.ts'
 import { isCompleteOn } from '../kit/cluster/node-availability.ts'
-import { journaled, journalOf, manifest, onceEach, publishedState, shellscript, withoutTimes } from '../kit/cluster/skyhooks.ts'
+import {
+  journaled,
+  journalOf,
+  manifest,
+  onceEach,
+  publishedState,
+  shellscript,
+  withoutTimes,
+} from '../kit/cluster/skyhooks.ts'
 import { workloadImage } from '../kit/cluster/workloads.ts'
 
 const cluster = useCluster()

@@ -5,7 +5,15 @@
 import { describe, expect, test } from 'vitest'
 import { type Cluster, uniqueName, useCluster } from '../kit/cluster/cluster.ts'
 import { isCompleteOn, isCordoned, serviceStates } from '../kit/cluster/node-availability.ts'
-import { journaled, journalOf, manifest, onceEach, publishedState, shellscript, withoutTimes } from '../kit/cluster/skyhooks.ts'
+import {
+  journaled,
+  journalOf,
+  manifest,
+  onceEach,
+  publishedState,
+  shellscript,
+  withoutTimes,
+} from '../kit/cluster/skyhooks.ts'
 import { slotsOf } from '../kit/cluster/slots.ts'
 
 const node = 'node-1'

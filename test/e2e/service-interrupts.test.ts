@@ -5,7 +5,13 @@ import type { Interrupt, PackageSpec } from '../../src/schemas/skyhook.ts'
 import { startedAgents } from '../kit/cluster/agents.ts'
 import { uniqueName, useCluster, type NodeName } from '../kit/cluster/cluster.ts'
 import { lockNodes, type OnTestFinished } from '../kit/cluster/node-locks.ts'
-import { isCompleteOn, isCordoned, serviceStates, hasEvent, uncordonedStates } from '../kit/cluster/node-availability.ts'
+import {
+  isCompleteOn,
+  isCordoned,
+  serviceStates,
+  hasEvent,
+  uncordonedStates,
+} from '../kit/cluster/node-availability.ts'
 import { journalOf, manifest, shellscript, publishedState } from '../kit/cluster/skyhooks.ts'
 import { slotsOf } from '../kit/cluster/slots.ts'
 
@@ -31,7 +37,9 @@ async function apply(
 
 /** When systemd last saw it started, in whole seconds, as the host says. */
 async function startedAtMs(node: NodeName, unit: string): Promise<number> {
-  const text = await cluster.host(node).exec('systemctl', 'show', '-P', 'ActiveEnterTimestamp', '--timestamp=unix', unit)
+  const text = await cluster
+    .host(node)
+    .exec('systemctl', 'show', '-P', 'ActiveEnterTimestamp', '--timestamp=unix', unit)
   return Number(text.trim().slice(1)) * 1_000
 }
 

@@ -5,7 +5,15 @@ import { patch, paths } from '../kit/cluster/kube.ts'
 import type { View } from '../kit/cluster/moments.ts'
 import { isCompleteOn, isCordoned } from '../kit/cluster/node-availability.ts'
 import { lockNodes } from '../kit/cluster/node-locks.ts'
-import { journaled, journalOf, manifest, publishedState, releaseFileOf, shellscript, withoutTimes } from '../kit/cluster/skyhooks.ts'
+import {
+  journaled,
+  journalOf,
+  manifest,
+  publishedState,
+  releaseFileOf,
+  shellscript,
+  withoutTimes,
+} from '../kit/cluster/skyhooks.ts'
 import { slotsOf } from '../kit/cluster/slots.ts'
 import { createWorkloads } from '../kit/cluster/workloads.ts'
 

@@ -18,7 +18,7 @@ const copied = [
   'src',
   'test/fleet',
   'test/promises',
-  'test/support',
+  'test/kit',
   'test/monitoring',
   'crds',
   'package.json',

@@ -3,7 +3,14 @@
  * census counts only when the test says so.
  */
 import { type Ledger, ledgerAnnotation } from '../../../src/lease/ledger.ts'
-import { indexedName, ledgerLabels, ledgerName, nodeSlotName, skyhookScope, slotLabels } from '../../../src/lease/names.ts'
+import {
+  indexedName,
+  ledgerLabels,
+  ledgerName,
+  nodeSlotName,
+  skyhookScope,
+  slotLabels,
+} from '../../../src/lease/names.ts'
 import { firstBatch } from '../../../src/lease/policy/batch-state.ts'
 import { readStrategy } from '../../../src/lease/policy/strategy.ts'
 import { selectorHash } from '../../../src/lease/selector-hash.ts'
