@@ -237,7 +237,8 @@ test(row('C11'), async () => {
   const order = summarize(lines)
   const restarts = order.flatMap((line, index) => (line.endsWith('started') ? [index] : []))
   expect(restarts).toEqual([8, 9, 10]) // after apply and config of both, before anything of post-interrupt
-  for (const of of ['dax', 'zeb']) expect(modesOf(lines, of)).toEqual(withChecks('apply', 'config', 'post-interrupt'))
+  for (const each of ['dax', 'zeb'])
+    expect(modesOf(lines, each)).toEqual(withChecks('apply', 'config', 'post-interrupt'))
   await cluster.history.never('at work without a cordon', (moment) => {
     const { status, state } = nodeOf(moment, node, name)
     return status === 'in_progress' && Object.keys(state).length > 0 && !isCordoned(moment, name) && 'in_progress'

@@ -45,7 +45,8 @@ test(row('C01'), async () => {
 
   await expectComplete(cluster, name, { 'dexter|1.2.3': 'config', 'foobar|1.2': 'config', 'spencer|3.2.3': 'config' })
   const lines = await cluster.lines(node, name)
-  for (const of of ['dexter', 'spencer', 'foobar']) expect(modesOf(lines, of)).toEqual(withChecks('apply', 'config'))
+  for (const each of ['dexter', 'spencer', 'foobar'])
+    expect(modesOf(lines, each)).toEqual(withChecks('apply', 'config'))
   expect(summarize(lines).slice(0, 4)).toEqual(withChecks('apply', 'config').map((mode) => `dexter ${mode}`))
 
   const { uid } = skyhookOf(cluster.history.now, name)?.metadata ?? {}
@@ -82,7 +83,7 @@ test(row('C02'), async () => {
   })
   const added = (await cluster.lines(node, name)).slice(before.length)
   expect([...new Set(added.map((line) => line.package))].sort()).toEqual(['baxter', 'jackie-chan'])
-  for (const of of ['baxter', 'jackie-chan']) expect(modesOf(added, of)).toEqual(withChecks('apply', 'config'))
+  for (const each of ['baxter', 'jackie-chan']) expect(modesOf(added, each)).toEqual(withChecks('apply', 'config'))
 })
 
 test(row('C03'), async () => {

@@ -72,7 +72,7 @@ test(row('C12'), async () => {
   await expectComplete(cluster, name, {}, [node])
   expect(nodeOf(cluster.history.now, node, name).stateText).toBe('{}')
   const last = (await cluster.lines(node, name)).slice(before + lines.length)
-  for (const of of ['dogs', 'nullptr']) expect(modesOf(last, of)).toEqual(withChecks('uninstall'))
+  for (const each of ['dogs', 'nullptr']) expect(modesOf(last, each)).toEqual(withChecks('uninstall'))
   await cluster.history.never('blocked or erroring', failureOf(node, name))
   await cluster.history.never('a cordon after everything was removed', ({ nodes, skyhooks }) => {
     const isEmpty = Object.keys(skyhooks.get(name)?.spec.packages ?? { some: 1 }).length === 0

@@ -358,10 +358,10 @@ describe.concurrent('a step', () => {
       await cluster.sandbox.kubectl(['-n', 'skyhook', 'logs', '-l', 'app.kubernetes.io/name=skyhookd', '--tail=-1']),
     ).not.toContain(value)
     const filesWithIt = async (...where: string[]): Promise<string> =>
-      await host.exec('sh', '-c', `grep -rl ${value} ${where.join(' ')} 2>/dev/null || true`)
+      await host.exec('sh', '-c', `find ${where.join(' ')} -type f -exec grep -sl ${value} {} + || true`)
     expect(await filesWithIt(state, '/etc')).toBe('')
     // there, for root alone, while an attempt runs: the next one may have begun
-    expect(await host.exec('find', '/run/skyhook', '-type', 'f', '-perm', '/077')).toBe('')
+    expect(await filesWithIt('/run/skyhook', '-perm /077')).toBe('')
     await expect.poll(async () => await filesWithIt('/run/skyhook'), { timeout: 30_000 }).toBe('')
   })
 })

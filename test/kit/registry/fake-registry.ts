@@ -23,7 +23,7 @@ export type FakeRegistry = {
 
 export type FakeLogin = { readonly kind: 'basic' | 'bearer'; readonly username: string; readonly password: string }
 
-const fixture = (name: string) => readFileSync(new URL(`../fixtures/tls/${name}`, import.meta.url), 'utf8')
+const fixture = (name: string) => readFileSync(new URL(`../../fixtures/tls/${name}`, import.meta.url), 'utf8')
 
 /** The authority of every fake registry with TLS. */
 export const fakeCaCert = fixture('ca.crt')
