@@ -40,6 +40,12 @@ const samples: readonly [rule: string, path: string, refused: string, allowed: s
     "test('after a crash of the agent', () => {})",
     "test('after a crash, the agent continues', () => {})",
   ],
+  [
+    'polls',
+    'some.test.ts',
+    "describe.concurrent('a', () => { expect.poll(() => 1).toBe(1) })",
+    "describe('a', () => { expect.poll(() => 1).toBe(1) })",
+  ],
   ['titles', 'some.test.ts', 'test(`with ${1} node`, () => {})', 'test(`${1} node is enough`, () => {})'],
 ]
 

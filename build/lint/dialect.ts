@@ -156,6 +156,25 @@ const titles = {
   },
 }
 
+/** `expect.poll` belongs to the test that began last, so it throws once that has ended, while others go on. */
+const polls = {
+  create(context: Context) {
+    const found: Node[] = []
+    let isConcurrent = false
+    return {
+      MemberExpression(node: Node) {
+        const source = sourceOf(node)
+        if (source === 'expect.poll') found.push(node)
+        if (/^(describe|test)\.concurrent$/.test(source)) isConcurrent = true
+      },
+      'Program:exit'() {
+        if (!isConcurrent) return
+        for (const node of found) context.report({ node, message: 'concurrent tests take vi.waitFor, not expect.poll' })
+      },
+    }
+  },
+}
+
 /** `test.each(…)` as `test.each`. */
 function sourceOf(callee: Node): string {
   if (callee.type === 'CallExpression') return sourceOf(callee['callee'] as Node)
@@ -178,6 +197,7 @@ const rules = {
   starts,
   reexports,
   titles,
+  polls,
 }
 
 // oxlint-disable-next-line import/no-default-export -- the form of a plugin

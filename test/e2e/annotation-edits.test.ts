@@ -1,5 +1,5 @@
 /** The annotation is a control: removing it resets, editing it reruns, whether an agent watches or starts later. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { nodeStateKey, type NodeStateEntry } from '../../src/schemas/annotations.ts'
 import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
 import { withoutAgents } from '../kit/cluster/agents.ts'
@@ -132,7 +132,7 @@ test('removing the annotation during a step stops that step and starts over unde
   await cluster.history.eventually('the Event SkyhookReset', (view) => hasEvent(view, node, 'SkyhookReset', name))
   const begun = async (): Promise<number> =>
     (await host.lines(journalOf(name))).filter((line) => line.endsWith('config begins')).length
-  await expect.poll(begun).toBe(2)
+  await vi.waitFor(async () => expect(await begun()).toBe(2), { timeout: 10_000 })
   await host.write(releaseFileOf(name), '')
   await cluster.history.eventually(
     'it is complete',

@@ -2,7 +2,7 @@
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { afterAll, beforeAll, describe, test } from 'vitest'
+import { afterAll, beforeAll, describe, test, vi } from 'vitest'
 import { setChartValues } from '../kit/cluster/chart-values.ts'
 import { nodeNames, uniqueName, useCluster } from '../kit/cluster/cluster.ts'
 import type { View } from '../kit/cluster/moments.ts'
@@ -100,7 +100,7 @@ describe.concurrent('with drain.allowDelete', () => {
     const reasonIs = (reason: string) => (view: View) =>
       publishedState(view.nodes.get(node), name).reason?.reason === reason
     const protectedSince = await history.eventually('it waits for the protected pod', reasonIs('ProtectedPods'))
-    await expect.poll(() => Date.now() - protectedSince.atMs, { timeout: 10_000 }).toBeGreaterThan(4_000)
+    await vi.waitFor(() => expect(Date.now() - protectedSince.atMs).toBeGreaterThan(4_000), { timeout: 10_000 })
     const untouched = ['training', 'cart'].flatMap((app) => shop.pods(history.now, app))
     expect(untouched.map(({ metadata }) => metadata.deletionTimestamp)).toEqual([undefined, undefined])
 

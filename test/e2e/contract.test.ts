@@ -123,7 +123,7 @@ describe.concurrent('a package', () => {
 
     await host.write(file('edited'), 'by an administrator')
     await change(node, name, { work: null })
-    await expect.poll(list).toEqual(['edited'])
+    await vi.waitFor(async () => expect(await list()).toEqual(['edited']), { timeout: 10_000 })
     await host.remove(file(''))
   })
 
@@ -191,8 +191,10 @@ describe.concurrent('a package', () => {
       await change(node, name, { work: at(version, word) })
     const copies = async (): Promise<number> =>
       (await host.list(`${state}/${name}`)).filter((found) => found.startsWith('work-')).length
-    await expect.poll(copies).toBe(1)
-    await expect.poll(async () => (await images()).length).toBeLessThanOrEqual(before.length)
+    await vi.waitFor(async () => expect(await copies()).toBe(1), { timeout: 10_000 })
+    await vi.waitFor(async () => expect((await images()).length).toBeLessThanOrEqual(before.length), {
+      timeout: 10_000,
+    })
   })
 
   test('a package writes its logs through an absolute symlink of the host', async ({ onTestFinished }) => {
@@ -362,6 +364,6 @@ describe.concurrent('a step', () => {
     expect(await filesWithIt(state, '/etc')).toBe('')
     // there, for root alone, while an attempt runs: the next one may have begun
     expect(await filesWithIt('/run/skyhook', '-perm /077')).toBe('')
-    await expect.poll(async () => await filesWithIt('/run/skyhook'), { timeout: 30_000 }).toBe('')
+    await vi.waitFor(async () => expect(await filesWithIt('/run/skyhook')).toBe(''), { timeout: 30_000 })
   })
 })

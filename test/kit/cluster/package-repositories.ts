@@ -80,7 +80,7 @@ const builtPackages =
  * downloads it.
  */
 export async function packageArchive(name: 'tuned' | 'grub' | 'dnf'): Promise<string> {
-  const { stdout } = await run(join(import.meta.dirname, 'package-archive.sh'), [name])
+  const { stdout } = await run(join(import.meta.dirname, '../../sandbox/package-archive.sh'), [name])
   return stdout.trim()
 }
 
