@@ -25,8 +25,7 @@ const lineTests = [
   'slots/slot-line-budgets.test.ts',
   'slots/slot-line-far.test.ts',
   'slots/slot-line-first-request.test.ts',
-  'slots/slot-line-followed-slot.test.ts',
-  'slots/slot-line-request-under-way.test.ts',
+  'slots/slot-line-near.test.ts',
   'slots/slots-beside-line.test.ts',
 ]
 
@@ -38,8 +37,7 @@ const ownSlots = inFile('slots/own-slots.ts', heldSlotsTest)
 const confirmation = inFile('slots/confirmation.ts', confirmationTest)
 const requests = inFile('slots/slot-requests.ts', requestsTest)
 const wait = inFile('slots/slot-wait.ts', ...lineTests)
-const knowledge = inFile('slots/queue-knowledge.ts', 'slots/queue-knowledge.test.ts')
-const batchWait = inFile('slots/slot-wait.ts', 'slots/batches.test.ts')
+const watch = inFile('slots/lease-watch.ts', ...lineTests)
 const finished = inFile('slots/finished-batches.ts', 'slots/batches.test.ts')
 const policyRead = inFile('slots/confirmation.ts', 'slots/batches.test.ts')
 const line = inFile('slots/slot-line.ts', ...lineTests)
@@ -117,69 +115,40 @@ export const mutants: readonly Mutant[] = [
     '',
   ),
   wait(
-    'a free slot is requested at once',
-    'schedule(waiting.handOverDelayMs(nodeUid(), slots, queue(), random.number(), answerMs), () => {',
-    'schedule(0, () => {',
+    'a node asks before it may',
+    "state.at === 'asked' || kind !== 'slot'",
+    "state.at !== 'turn' || kind !== 'slot'",
   ),
-  wait('a slow API server is not waited for', 'random.number(), answerMs), () => {', 'random.number()), () => {'),
-  wait('a taken slot cancels nothing', '      if (!isTurnForSeveral) cancel()\n', ''),
-  wait('slots that nobody follows stay free', 'return askForOthers(othersFree)', 'return'),
-  wait(
-    'all in line ask for a slot that nobody follows',
-    'if (random.number() >= waiting.otherSlotsShare(free, slots, queue())) return',
-    '',
-  ),
-  wait('one of several free slots is all there is', 'if (!isTurnForSeveral) cancel()', 'cancel()'),
-  wait('the only place of a batch is one of several', 'isAmongNext && now > 1', 'isAmongNext'),
-  wait('one more slot is the only one', 'isAmongNext && now > 1', 'isAmongNext && free > 1'),
-  wait('nodes of the next batch sleep', 'Math.max(slots, knowledge.batches()?.next ?? 0), queue())', 'slots, queue())'),
-  wait(
-    'a batch without all of its nodes is not seen',
-    'raisedBy > 0 || isNextBatch || isAmongNext',
-    'raisedBy > 0 || isNextBatch',
-  ),
-  knowledge('places that were taken are free', 'batch.size) - Math.max(0, taken)', 'batch.size)'),
-  knowledge('batches of before a reset are progress', 'nodes === undefined || nodes < 0', 'nodes === undefined'),
-  knowledge('a stopped rollout is compared with', 'firstAsked = undefined // stopped', '// stopped'),
-  knowledge('batches stay as small as they are', '* mostPerBatch', '* 1'),
-  wait('a slot of those who come first is not seen', "place = 'held'", "place = 'none'"),
-  wait('a slot that was released counts as held', "'released'\n      place = 'none'", "'released'"),
-  wait('a count that is there is not seen', "count = 'there'\n      cancel()\n      options.onTurn()", 'cancel()'),
-  wait('an absence of a slot is not seen', 'schedule(shownWithinMs, () => askSoon(slots))', 'cancel()'),
   wait('a wait that is over is watched on', '      closing.abort()\n', ''),
-  wait('a raised budget is not seen', 'if (free <= 0 || !(', 'if (raisedBy >= 0 || !('),
-  batchWait('the next batch is not seen', 'knowledge.epoch() !== epochBefore', 'knowledge.epoch() === undefined'),
+  wait('a raised budget is not seen', '      view = latest\n', ''),
+  wait('a ledger that stands still is believed', '> staleMs', '> Infinity'),
+  wait('a node that comes near does not make ready', 'if (wasFar && !isFar()) options.onNear()', ''),
+  wait('a new reason is not shown', '    options.onReason()\n', ''),
+  wait(
+    'a node that joins waits for slots of others',
+    "kind === 'bootstrap' ? budget.bootstrapLimitOf",
+    'kind !== kind ? budget.bootstrapLimitOf',
+  ),
+  wait('a count that is missing is awaited for ever', 'isCountAwaited = false // it', 'void 0 // it'),
+  watch(
+    'nodes that are done come first',
+    'else if (before === undefined && after !== undefined) holders',
+    'else if (before === after) holders',
+  ),
+  watch(
+    'a slot that is given back stays held',
+    'if (after === undefined) slots.delete(key)',
+    'if (after === undefined) void key',
+  ),
+  line('a near node asks before it has its layers', 'isPrepared || !isCrowded', 'true || !isCrowded'),
+  line('those who come first are not waited for', '!fleet.isCounted() || isAmongFirst', 'true || isAmongFirst'),
+  line('layers are fetched by the whole fleet', '|| !isCrowded(fleet.agents(), 0)', '|| true'),
   finished('a batch is over while its epoch is open', 'batch.epoch > epoch', 'batch.epoch >= epoch'),
   policyRead(
     'a policy of another generation is believed',
     '(now.metadata.generation ?? 0) === policy.generation',
     'true',
   ),
-  wait('what a request has seen is asked for again', 'requestBegins() {\n      freed = undefined', 'requestBegins() {'),
-  wait('a release beside an older LIST is forgotten', "freed ??= 'released'\n", ''),
-  wait(
-    'a raised budget beside an older LIST is forgotten',
-    'freed = { free, isForSeveral }',
-    'void { free, isForSeveral }',
-  ),
-  wait('a ledger beside an older LIST is forgotten', 'knowledge.learn(isLedgerNewer ?', 'knowledge.learn(false ?'),
-  wait(
-    'a slot that another node took is not followed',
-    'followed.followSlot(lease, { lease: undefined, resourceVersion: listing.resourceVersion }, slotsNow)',
-    'cancel()',
-  ),
-  wait('a budget of 0 that gets a percentage is not seen', 'return before === 0 ? sleepOn(1) : undefined', 'return'),
-  wait(
-    'a raised budget of joining nodes is not seen',
-    '      losses = 0\n      slotsNow = () => countBesideLine(slots, knowledge.view(), listing)\n',
-    '      losses = 0\n      slotsNow = limit\n',
-  ),
-  wait('a ledger that stands still is believed', '> staleLedgerMs', '> Infinity'),
-  line('a far node asks like the others', 'if (!isNextInLine(nodeUid, limit, queue))', 'if (false)'),
-  line('a near node asks before it has its layers', 'if (!isPrepared)', 'if (false)'),
-  line('those who come first are not waited for', '!hasPlace || isAmongFirst', 'true || isAmongFirst'),
-  line('layers are fetched by the whole fleet', '|| !isCrowded(0)', '|| true'),
-  wait('a node that comes near does not make ready', 'options.onNear()\n    followPlace', 'followPlace'),
   interrupts('a canceled interrupt starts', 'if (run.abandoned)', 'if (false)'),
   interrupts('a pod on the node stops nothing', 'if (pod) return', 'if (false) return'),
   interrupts('a lost slot stops nothing', 'return isSlotHeld ? undefined', 'return true ? undefined'),

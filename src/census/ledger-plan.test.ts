@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Ledger } from '../lease/ledger.ts'
 import { selectorHash } from '../lease/selector-hash.ts'
+import { placeKey, readFront } from '../lease/waiting.ts'
 import type { Skyhook } from '../schemas/skyhook.ts'
 import { planLedger, type LedgerPlan } from './ledger-plan.ts'
 import { countsOf, nodeReporting, skyhookWith, spec } from '../../test/support/census-objects.ts'
@@ -159,5 +160,33 @@ describe('the time of a write', () => {
     ).toEqual({
       '': { matched: 1, completed: 0 },
     })
+  })
+})
+
+describe('the front of those who wait', () => {
+  const budgeted = (count: number): Skyhook => {
+    const skyhook = skyhookWith()
+    return { ...skyhook, spec: { ...skyhook.spec, interruptionBudget: { count } } }
+  }
+  const frontIn = ({ ledger }: LedgerPlan) => readFront(ledger.compartments['']?.front)
+
+  test('the ledger names those who wait for a slot, and how many of them have one free', () => {
+    const front = frontIn(plan({ skyhook: budgeted(4), complete: 1, waiters: 4, nodes: 6 })) // one is at work
+    const places = [1, 2, 3, 4].map((at) => placeKey(`n${at}-uid`)).toSorted()
+    expect(front).toEqual({ due: 3, places })
+  })
+
+  test('it is left out where nobody waits, or no budget holds them back', () => {
+    expect(frontIn(plan({ skyhook: budgeted(4), complete: 6 }))).toBeUndefined()
+    expect(frontIn(plan({ waiters: 4 }))).toBeUndefined()
+  })
+
+  test('a ledger with slots for many more is written', () => {
+    const currentLedger = plan({ skyhook: budgeted(1), nodes: 100, waiters: 40 }).ledger
+    const more = plan({ skyhook: budgeted(1), nodes: 100, waiters: 40, currentLedger })
+    expect(more.writeAtMs).toBe(Infinity)
+    const front = { due: 0, places: '' }
+    const without = { ...currentLedger, compartments: { '': { matched: 100, completed: 0, front } } }
+    expect(plan({ skyhook: budgeted(80), nodes: 100, waiters: 40, currentLedger: without }).writeAtMs).toBe(-Infinity)
   })
 })

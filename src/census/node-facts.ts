@@ -23,6 +23,7 @@ export type NodeReason = Pick<keys.PublishedReason, 'reason' | 'message'> & { re
 
 export type NodeFact = {
   readonly name: string
+  readonly uid: string
   /** The status that the node counts with; `complete` refers to the current spec. */
   readonly status: NodeStatus
   readonly agent: AgentState
@@ -95,6 +96,7 @@ export function nodeFact(
   const reason = status === 'complete' ? undefined : reasonOf(annotations[skyhookKeys.reason])
   return {
     name: node.name,
+    uid: node.uid,
     status,
     agent,
     ...(reason && { reason }),

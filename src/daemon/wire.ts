@@ -196,15 +196,17 @@ export async function wire({ settings, platform, isTimeContinued, signal }: Wire
     onFact: onFact('leases'),
     signal,
   })
+  const requestNow = (skyhook: string): void => {
+    if (slots.requestNow(skyhook)) wake()
+  }
   const line = createSlotLine({
     leases,
     nodeUid: () => nodes.current()?.metadata.uid,
     skyhooks: skyhooks.current,
     fleet,
     random,
-    onTurn: (skyhook) => {
-      if (slots.requestNow(skyhook)) wake()
-    },
+    onTurn: requestNow,
+    onReason: requestNow,
     onNear: wake,
     onCountMissing: () => census.look(),
     signal,

@@ -15,7 +15,7 @@ import type { RolloutTimes } from './slot-times.ts'
 import { ledgerLabels, ledgerName, type SkyhookIdentity } from './names.ts'
 import { leasesPathOf, type Leases } from './slot-reads.ts'
 import { microTime, type Lease } from './slot.ts'
-import type { Queue } from './waiting.ts'
+import { readFront, type Queue, type WrittenFront } from './waiting.ts'
 
 /** What was counted in one compartment; `''` is that of a Skyhook without a policy. */
 export type LedgerScope = {
@@ -27,6 +27,8 @@ export type LedgerScope = {
   /** Of a policy alone: selected nodes that the compartment's selector matches, also those of other compartments. */
   readonly candidates?: number
   readonly batch?: BatchState
+  /** Who comes first of those that wait, as `readFront` reads it. Absent where nobody waits for a slot. */
+  readonly front?: WrittenFront
 }
 
 /** The policy that something was counted for. */
@@ -148,10 +150,12 @@ export function queueIn(
   const read = ledgerAmong(ledgers, skyhook)
   if (read?.outcome !== 'read') return undefined
   const { ledger } = read
-  const { matched, waiters = ledger.waiters } = ownValue(ledger.compartments, compartment) ?? {}
+  const { matched, waiters = ledger.waiters, front } = ownValue(ledger.compartments, compartment) ?? {}
   if (matched === undefined || ledger.skyhookUID !== skyhook.uid || ledger.selectorHash !== selectorHash)
     return undefined
-  return { matched, waiters: ledger.applied === applied ? Math.max(1, waiters) : matched }
+  if (ledger.applied !== applied) return { matched, waiters: matched }
+  const named = readFront(front)
+  return { matched, waiters: Math.max(1, waiters), ...(named && { front: named }) }
 }
 
 /** Ready agents in the cluster, as far as a ledger says. */

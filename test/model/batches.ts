@@ -4,11 +4,12 @@
  */
 import { admit, refusalOf } from '../../src/lease/admission.ts'
 import { skyhookScope } from '../../src/lease/names.ts'
+import { admissibleIndices } from '../../src/lease/rule.ts'
 import { batchLimit, type BatchVerdict, judgeBatch, type OpenBatch } from '../../src/lease/policy/batch.ts'
 import { batchOfNextRollout, batchUnder, firstBatch } from '../../src/lease/policy/batch-state.ts'
 import type { Strategy } from '../../src/lease/policy/strategy.ts'
 import type { ScopeListing } from '../../src/lease/slot-reads.ts'
-import type { Slot } from '../../src/lease/slot.ts'
+import { heldIndices, type Slot } from '../../src/lease/slot.ts'
 import type { BatchState } from '../../src/schemas/batch-state.ts'
 import { search, type SearchResult, type Transition } from './breadth-first.ts'
 
@@ -208,17 +209,18 @@ class Model {
     const admissionFrom = (now: ScopeListing) => this.#admission(state, now)
     const spend = (what: Disturbance): State['left'] => ({ ...state.left, [what]: state.left[what] - 1 })
     switch (node.is) {
-      case 'idle':
-        for (let preferredIndex = 0; preferredIndex < this.config.nodes; preferredIndex++) {
-          const verdict = admit(listing, { scope, node: identityOf(who), admissionFrom, preferredIndex })
-          if (verdict.verdict !== 'create' || !('index' in verdict.target)) continue
-          const epoch = state.ledger?.batch.epoch ?? 0
+      case 'idle': {
+        const { verdict } = admit(listing, { scope, node: identityOf(who), admissionFrom })
+        const { limit } = admissionFrom(listing)
+        if (verdict !== 'create' || typeof limit !== 'number') return
+        const epoch = state.ledger?.batch.epoch ?? 0
+        for (const index of admissibleIndices(heldIndices(slots, scope), limit)) // whichever its uid picks
           yield {
-            action: `n${who} lists, picks ${verdict.target.index} in epoch ${epoch}`,
-            to: withNode({ is: 'listed', index: verdict.target.index, epoch }),
+            action: `n${who} lists, picks ${index} in epoch ${epoch}`,
+            to: withNode({ is: 'listed', index, epoch }),
           }
-        }
         return
+      }
       case 'listed': {
         const { index, epoch } = node
         const isTaken = slots.some((slot) => slot.index === index)

@@ -3,13 +3,21 @@
  * census counts only when the test says so.
  */
 import { type Ledger, ledgerAnnotation } from '../../src/lease/ledger.ts'
-import { indexedName, ledgerLabels, ledgerName, nodeSlotName, skyhookScope, slotLabels } from '../../src/lease/names.ts'
+import {
+  bootstrapScope,
+  controlPlaneScope,
+  indexedName,
+  ledgerLabels,
+  ledgerName,
+  nodeSlotName,
+  skyhookScope,
+  slotLabels,
+} from '../../src/lease/names.ts'
 import { firstBatch } from '../../src/lease/policy/batch-state.ts'
 import { readStrategy } from '../../src/lease/policy/strategy.ts'
 import { selectorHash } from '../../src/lease/selector-hash.ts'
 import { type Leases, leasesPathOf, listScope, type ScopeListing } from '../../src/lease/slot-reads.ts'
-import { othersFreeKey } from '../../src/lease/slot.ts'
-import { hashFraction } from '../../src/lease/waiting.ts'
+import { hashFraction, spareRanks, type WrittenFront } from '../../src/lease/waiting.ts'
 import { createSlotLine, type Denied, type Pause } from '../../src/daemon/slots/slot-line.ts'
 import { createFleetSize } from '../../src/daemon/state/fleet-size.ts'
 import { readBudget } from '../../src/schemas/budget.ts'
@@ -29,6 +37,8 @@ export const recoverySlot = nodeSlotName(scope, 'other')
 /** Of the nodes that no compartment of the policy selects. */
 export const batchScope = skyhookScope(skyhook, '__default__', ['__default__'])
 export const batchSlot = indexedName(batchScope, 0)
+export const controlPlaneSlot = indexedName(controlPlaneScope, 0)
+export const joiningSlot = indexedName(bootstrapScope(skyhook), 0)
 
 /** The uid of a node whose place is about there: 0 comes first, 1 comes last. */
 export const uidAt = (fraction: number): string =>
@@ -69,13 +79,22 @@ export const full = (listing?: ScopeListing): Denied => ({
 })
 
 /** The answer to a request whose slot another node was faster to create. */
-export const lost = (lease: string, listing: ScopeListing, othersFree = 0): Denied => ({
+export const lost = (lease: string, listing: ScopeListing): Denied => ({
   outcome: 'lost',
   reason: 'taken',
   lease,
   listing,
-  othersFree,
 })
+
+/** As of nodes whose places are evenly spread. */
+function frontAt(matched: number, waiters: number, due: number): WrittenFront {
+  const placeAt = (index: number): string =>
+    Math.floor(((matched - waiters + index) / matched) * 16 ** 4)
+      .toString(16)
+      .padStart(4, '0')
+  const length = Math.min(waiters, due + spareRanks)
+  return { due, places: Array.from({ length }, (_, index) => placeAt(index)).join('') }
+}
 
 type SceneOptions = {
   readonly agents: number
@@ -107,6 +126,7 @@ export async function createSlotLineScene(options: SceneOptions) {
   let isListed = true
   // when the line said so, in ms
   const turns: number[] = []
+  const reasons: number[] = []
   const nears: number[] = []
   const missingCounts: number[] = []
 
@@ -117,6 +137,7 @@ export async function createSlotLineScene(options: SceneOptions) {
     fleet,
     random: { number: () => options.drawn ?? 0.5, hex: () => '' },
     onTurn: () => void turns.push(clock.monotonicMs()),
+    onReason: () => void reasons.push(clock.monotonicMs()),
     onNear: () => void nears.push(clock.monotonicMs()),
     onCountMissing: () => void missingCounts.push(clock.monotonicMs()),
     signal: new AbortController().signal,
@@ -128,21 +149,28 @@ export async function createSlotLineScene(options: SceneOptions) {
     line.update(new Set(['s']))
   }
 
-  /** Another node creates the slot, while so many others are free. */
-  async function take(slot: string, kind: 'slot' | 'recovery' = 'slot', othersFree = 0): Promise<void> {
-    const annotations = othersFree === 0 ? {} : { [othersFreeKey]: String(othersFree) }
-    const metadata = {
-      name: slot,
-      labels: slotLabels(slot === batchSlot ? batchScope : scope, kind, 'other'),
-      annotations,
-    }
+  /** Another node creates the slot. */
+  async function take(slot: string, kind: 'slot' | 'recovery' = 'slot'): Promise<void> {
+    const ofName = [batchScope, controlPlaneScope, bootstrapScope(skyhook)].find((one) => indexedName(one, 0) === slot)
+    const labels = slotLabels(ofName ?? scope, ofName?.kind ?? kind, 'other')
+    const metadata = { name: slot, labels }
     await admin.json('POST', path, { body: { metadata, spec: { holderIdentity: 'other' } } })
   }
   /** The other node deletes it. */
   const release = async (slot: string): Promise<void> => void (await admin.json('DELETE', `${path}/${slot}`))
 
-  /** The census writes the ledger. `batchSize`: of the open batch, the first one. */
-  async function count(matched: number, waiters: number, batchSize?: number): Promise<void> {
+  /**
+   * The census writes the ledger: the nodes that wait are those with the last places. `batchSize`: of the open batch,
+   * the first one. `due`: without batches; by a census that names nobody: 'not named'.
+   */
+  async function count(
+    matched: number,
+    waiters: number,
+    batchSize?: number,
+    due: number | 'not named' = 0,
+  ): Promise<void> {
+    const free = batchSize === undefined ? due : Math.max(0, batchSize - (matched - waiters))
+    const front = free === 'not named' ? {} : { front: frontAt(matched, waiters, free) }
     const batch =
       batchSize === undefined ? undefined : { ...firstBatch(readStrategy({}), 1), size: batchSize, notWaiting: 0 }
     const ledger: Ledger = {
@@ -156,8 +184,8 @@ export async function createSlotLineScene(options: SceneOptions) {
       countedAt: '2026-11-20T14:00:00Z',
       ...(batch && { policy: { uid: 'policy', generation: 1 } }),
       compartments: batch
-        ? { __default__: { matched, completed: 0, waiters, batch } }
-        : { '': { matched, completed: 0 } },
+        ? { __default__: { matched, completed: 0, waiters, batch, ...front } }
+        : { '': { matched, completed: 0, ...front } },
     }
     const name = ledgerName(skyhook)
     const found = server.object('leases', 'skyhook', name)
@@ -171,28 +199,23 @@ export async function createSlotLineScene(options: SceneOptions) {
 
   /** Returns the LIST that the request goes by. Its answer is for the test to give. */
   async function beginRequest(inScope = scope): Promise<ScopeListing> {
-    line.requestBegins(view)
     return await list(inScope)
   }
 
   /** A request finds no free slot. Returns when to ask again at the latest, in ms. */
   async function deny(inScope = scope): Promise<number> {
     const listing = await beginRequest(inScope)
-    return line.afterDenial(view, full(listing)).retryInMs
+    return line.afterDenial(view, full(listing), 'slot').retryInMs
   }
 
-  const beforeRequest = async (isPrepared = true): Promise<Pause | undefined> =>
-    await line.beforeRequest(view, isPrepared)
+  const beforeRequest = (isPrepared = true): Pause | undefined => line.beforeRequest(view, isPrepared)
 
   /** Before the first request in a large fleet: the node is asked again when it has seen the ledger. */
   async function askByCount(isPrepared = true): Promise<Pause | undefined> {
-    const first = await beforeRequest(isPrepared)
-    await clock.advance(100)
-    if (turns.length === 0) return first
+    beforeRequest(isPrepared)
+    await clock.advance(2_000)
     turns.length = 0
-    const second = beforeRequest(isPrepared)
-    await clock.advance(1_000)
-    return await second
+    return beforeRequest(isPrepared)
   }
 
   /** Requests of the node since the last call, as `watch s-….slot-0`. */
@@ -207,6 +230,7 @@ export async function createSlotLineScene(options: SceneOptions) {
     server,
     line,
     turns,
+    reasons,
     nears,
     missingCounts,
     /** The Skyhook as the node knows it now. */
@@ -237,8 +261,8 @@ export async function createDeniedScene(): Promise<SlotLineScene> {
 }
 
 /** A thousand nodes wait for the only slot, and this one sleeps: about 900 come first. */
-export async function createSleepingScene(): Promise<SlotLineScene> {
-  const scene = await createSlotLineScene({ agents: 1_000, nodeUid: late })
+export async function createSleepingScene({ drawn = 0.5 } = {}): Promise<SlotLineScene> {
+  const scene = await createSlotLineScene({ agents: 1_000, nodeUid: late, drawn })
   await scene.count(1_000, 1_000)
   await scene.askByCount()
   return scene

@@ -109,6 +109,7 @@ async function managerOf(name: string): Promise<TestedManager> {
     nodeUid: () => `${name}-uid`,
     fleet: createFleetSize(2),
     onTurn: () => void turns.push(name),
+    onReason: () => undefined,
     onNear: () => undefined,
     onCountMissing: () => undefined,
   })
@@ -290,22 +291,24 @@ test('the slot of finished work waits for its batch and sees that it is over', a
 })
 
 test('a node that waits for the batch asks when the next one is open', async () => {
-  await holder()
+  const { manager, slot } = await holder()
   const second = await managerOf('n2')
   await second.acquire(viewNow(), 'working', false)
-  await api.eventually(() => expect(api.server.openWatches()).toBe(4)) // its own slots twice, the slot and the ledger
+  await api.eventually(() => expect(api.server.openWatches()).toBe(3)) // own slots of both, and all slots
   putLedger({ epoch: 2 })
+  await manager.release(slot)
   await api.eventually(() => expect(turns).toEqual(['n2']))
 })
 
 test('a node that waits goes by the policy as it is now', async () => {
-  await holder()
+  const { manager, slot } = await holder()
   const second = await managerOf('n2')
   await second.acquire(viewNow(), 'working', false)
-  await api.eventually(() => expect(api.server.openWatches()).toBe(4))
+  await api.eventually(() => expect(api.server.openWatches()).toBe(3))
   policyGeneration = 2
   second.keepWaiting(new Set(['s']))
   putLedger({ epoch: 2 })
+  await manager.release(slot)
   await api.eventually(() => expect(turns).toContain('n2'))
 })
 

@@ -8,88 +8,97 @@ describe('a node of a small fleet', () => {
 
   test('the first request is not held up where the node comes first, or nobody has counted', async () => {
     const first = await sceneOf(early)
-    expect(await first.beforeRequest()).toBeUndefined()
+    expect(first.beforeRequest()).toBeUndefined()
     const uncounted = await createSlotLineScene({ agents: 10, nodeUid: late })
-    expect(await uncounted.beforeRequest()).toBeUndefined()
+    expect(uncounted.beforeRequest()).toBeUndefined()
     expect([...first.requests(), ...uncounted.requests()]).toEqual([])
   })
 
   test('the first request is left out while those who come first hold their slots', async () => {
-    const { clock, take, release, beforeRequest, requests, turns } = await sceneOf(late)
-    expect(await beforeRequest()).toEqual({ message: 'requesting a slot', retryInMs: 150 })
+    const { clock, take, release, beforeRequest, requests, turns, reasons } = await sceneOf(late)
+    expect(beforeRequest()?.message).toBe('requesting a slot')
     await take(slot0)
     await clock.advance(100)
-    expect(turns).toHaveLength(1)
-    const held = await beforeRequest()
-    expect(held?.message).toBe('the budget of 1 node is used up')
-    expect(held?.retryInMs).toBeGreaterThanOrEqual(30_000)
+    expect(reasons).toHaveLength(1)
+    expect(beforeRequest()?.message).toBe('the budget of 1 node is used up')
     await clock.advance(10_000)
-    expect([turns.length, requests()]).toEqual([1, ['watch']])
+    expect([turns.length, requests()]).toEqual([0, ['watch']])
     await release(slot0)
     await clock.advance(1_000)
-    expect([turns.length, await beforeRequest()]).toEqual([2, undefined])
+    expect([turns.length, beforeRequest()]).toEqual([1, undefined])
   })
 
   test('the first request follows soon where nobody comes first', async () => {
-    const { clock, beforeRequest, requests } = await sceneOf(late)
-    const pause = await beforeRequest()
-    await clock.advance(pause?.retryInMs ?? 0)
-    expect([await beforeRequest(), requests()]).toEqual([undefined, ['watch']])
-  })
-
-  test('the first request follows at once where the slot was free again before the node could say that it is held', async () => {
-    const { clock, take, release, beforeRequest, turns } = await sceneOf(late)
-    await beforeRequest()
-    await take(slot0)
-    await release(slot0)
+    const { clock, beforeRequest, requests, turns } = await sceneOf(late)
+    beforeRequest()
     await clock.advance(1_000)
-    expect([turns.length > 0, await beforeRequest()]).toEqual([true, undefined])
+    expect([turns.length > 0, beforeRequest(), requests()]).toEqual([true, undefined, ['watch']])
   })
 })
 
 describe('a node of a large fleet', () => {
   test('the first in a large fleet asks, the others see the ledger once and sleep', async () => {
     const first = await createSlotLineScene({ agents: 1_000 })
-    await first.count(1_000, 1_000)
+    await first.count(1_000, 1_000, undefined, 5)
     expect(await first.askByCount()).toBeUndefined()
     const other = await createSlotLineScene({ agents: 1_000, nodeUid: late })
-    await other.count(1_000, 1_000)
+    await other.count(1_000, 1_000, undefined, 5)
     expect(await other.askByCount()).toMatchObject({ message: 'the budget of 1 node is used up' })
     await other.clock.advance(30_000)
-    expect([other.requests(), other.server.openWatches()]).toEqual([['watch'], 0])
+    expect([other.requests(), other.server.openWatches()]).toEqual([['get s-3f2504e0.ledger'], 0])
   })
 
   test('a node that is near and not prepared makes ready before it asks', async () => {
     const { line, count, askByCount, beforeRequest, requests } = await createSlotLineScene({ agents: 1_000 })
-    await count(1_000, 1_000)
+    await count(1_000, 1_000, undefined, 5)
     expect([...line.distant()]).toEqual(['s']) // nothing was read that says otherwise
     expect(await askByCount(false)).toEqual({ message: 'requesting a slot', retryInMs: 0 })
     expect([...line.distant()]).toEqual([])
-    expect(await beforeRequest()).toBeUndefined()
-    expect(requests()).toEqual(['watch'])
+    expect(beforeRequest()).toBeUndefined()
+    expect(requests()).toEqual(['get s-3f2504e0.ledger'])
   })
 
-  test('nodes wait for the count before they send a request, and ask all the same if it stays missing', async () => {
-    const scene = await createSlotLineScene({ agents: 1_000, nodeUid: late, view: budgeted({ percent: 10 }) })
-    const { clock, line, beforeRequest, requests, turns, missingCounts } = scene
-    const pause = await beforeRequest(false)
-    expect(pause?.message).toBe('budget unknown: the census has not counted this Skyhook yet')
-    expect(pause?.retryInMs).toBeGreaterThan(30_000)
+  test('nodes wait for the count of a percentage, and let somebody look for the census', async () => {
+    const scene = await createSlotLineScene({ agents: 1_000, nodeUid: early, view: budgeted({ percent: 10 }) })
+    const { clock, line, count, beforeRequest, requests, turns, missingCounts } = scene
+    expect(beforeRequest(false)?.message).toBe('budget unknown: the census has not counted this Skyhook yet')
     await clock.advance(10_000)
-    expect([requests(), turns, missingCounts.length, ...line.distant()]).toEqual([['watch'], [], 1, 's'])
-    expect(await beforeRequest(false)).toBeUndefined()
+    expect([turns, missingCounts.length > 0, ...line.distant()]).toEqual([[], true, 's'])
+    expect(requests().filter((one) => one === 'watch')).toHaveLength(1)
+    await count(1_000, 1_000, undefined, 100)
+    await clock.advance(1_000)
+    expect([turns.length > 0, beforeRequest()]).toEqual([true, undefined])
   })
 
-  test('while the count is of earlier work, all nodes are expected to wait', async () => {
-    const { view, edit, count, askByCount } = await createSlotLineScene({ agents: 1_000, nodeUid: late })
+  test('while the count is of earlier work, a node waits for the next one, not for long', async () => {
+    const { view, clock, edit, count, beforeRequest, turns } = await createSlotLineScene({ agents: 1_000 })
     await count(1_000, 3)
     edit({ ...view(), spec: { ...view().spec, packages: { a: { version: '2.0.0', image: 'a' } } } })
-    expect(await askByCount()).toMatchObject({ message: 'the budget of 1 node is used up' })
+    expect(beforeRequest()?.message).toBe('requesting a slot')
+    await clock.advance(1_000)
+    expect(turns).toEqual([])
+    await clock.advance(10_000)
+    expect(turns.length).toBeGreaterThan(0)
   })
 
-  test('a far node without a ledger asks after a second or two', async () => {
-    const { beforeRequest } = await createSlotLineScene({ agents: 1_000, nodeUid: late })
-    expect(await beforeRequest()).toEqual({ message: 'requesting a slot', retryInMs: 1_500 })
-    expect(await beforeRequest()).toBeUndefined()
+  test('nodes without a ledger come forward by lot', async () => {
+    const ask = async (drawn: number) => {
+      const scene = await createSlotLineScene({ agents: 1_000, nodeUid: late, drawn })
+      scene.beforeRequest()
+      await scene.clock.advance(10_000)
+      return [scene.turns.length > 0, scene.missingCounts.length > 0]
+    }
+    expect([await ask(0.01), await ask(0.5)]).toEqual([
+      [true, true],
+      [false, true],
+    ])
+  })
+
+  test('a node goes by its estimated rank where the census names nobody', async () => {
+    const { clock, count, beforeRequest, turns } = await createSlotLineScene({ agents: 1_000, nodeUid: late })
+    await count(1_000, 110, undefined, 'not named')
+    beforeRequest()
+    await clock.advance(10_000)
+    expect([turns.length > 0, beforeRequest()]).toEqual([true, undefined])
   })
 })

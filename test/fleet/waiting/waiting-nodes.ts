@@ -3,6 +3,7 @@
  * virtual time. Hosts and steps are left out: a node that has its slot works for a while and gives it back.
  */
 import { planLedger } from '../../../src/census/ledger-plan.ts'
+import type { NodeFact } from '../../../src/census/node-facts.ts'
 import { createFleetSize } from '../../../src/daemon/state/fleet-size.ts'
 import { followOwnSlots } from '../../../src/daemon/slots/own-slots.ts'
 import { createSlotLine } from '../../../src/daemon/slots/slot-line.ts'
@@ -64,7 +65,7 @@ export async function startWaitingNodes(options: WaitingNodesOptions) {
   let [waiting, complete, waitingWrites] = [0, 0, 0]
   let [fetches, fetchesBeforeFirst] = [0, 0]
   let watchEvents = 0
-  const members: { readonly update: () => void }[] = []
+  const members: { readonly update: () => void; readonly uid: string; readonly state: () => string }[] = []
 
   async function join(name: string): Promise<void> {
     const node = await admin.json<KubernetesNode>('POST', '/api/v1/nodes', { body: { metadata: { name } } })
@@ -84,15 +85,17 @@ export async function startWaitingNodes(options: WaitingNodesOptions) {
     let cancelTimer = (): void => undefined
     const fleet = createFleetSize(nodes)
     if (options.isUncounted !== true) fleet.observe(nodes)
+    const requestNow = (skyhook: string): void => {
+      if (slots.requestNow(skyhook)) pass()
+    }
     const line = createSlotLine({
       leases,
       nodeUid: () => node.metadata.uid,
       skyhooks: () => known([view]),
       fleet,
       random,
-      onTurn: (skyhook) => {
-        if (slots.requestNow(skyhook)) pass()
-      },
+      onTurn: requestNow,
+      onReason: requestNow,
       onNear: () => pass(),
       onCountMissing: () => undefined,
       signal,
@@ -191,7 +194,7 @@ export async function startWaitingNodes(options: WaitingNodesOptions) {
           pass()
         })
     }
-    members.push({ update: pass })
+    members.push({ update: pass, uid: node.metadata.uid, state: () => state })
   }
 
   for (let index = 0; index < nodes; index++) void join(`node-${index}`)
@@ -211,18 +214,23 @@ export async function startWaitingNodes(options: WaitingNodesOptions) {
     const { name, uid } = view.metadata
     const found = server.object('leases', 'skyhook', ledgerName({ name, uid })) as unknown as Lease | undefined
     const read = found === undefined ? undefined : readLedger(found)
+    const facts = Array.from({ length: matched }, (_, index) => {
+      const state = members[index]?.state() ?? 'complete'
+      const status = state === 'wanting' ? 'waiting' : state === 'working' ? 'in_progress' : 'complete'
+      return { uid: members[index]?.uid ?? `silent-${index}`, status } as NodeFact
+    })
     const plan = planLedger({
       skyhook: { metadata: view.metadata, spec: view.spec },
       counts: {
-        nodes: Array.from({ length: matched }, () => undefined) as never,
+        nodes: facts,
         complete,
         waiters: waiting,
         applied: appliedHash(view.spec),
         isPaused: false,
         isDisabled: false,
         specProblem: undefined,
-        compartments: [{ name: '', nodes: Array.from({ length: matched }, () => undefined) as never }],
-        budget: {},
+        compartments: [{ name: '', nodes: facts }],
+        budget: view.budget,
         policy: undefined,
       },
       agents: nodes,

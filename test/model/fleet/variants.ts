@@ -37,7 +37,7 @@ const admitting = (isAdmitted: (index: number, held: readonly number[], limit: n
       const free = [0, 1, 2].filter((one) => !held.includes(one) && isAdmitted(one, held, limit))
       const index = free[asking.node.uid.charCodeAt(0) % free.length]
       if (index === undefined) return { verdict: 'wait', reason: '' }
-      return { verdict: 'create', target: { index }, epoch: undefined, othersFree: free.length - 1 }
+      return { verdict: 'create', target: { index }, epoch: undefined }
     },
   })
 

@@ -1,0 +1,269 @@
+/**
+ * A small fleet in line for slots, by the agent's own transition and outlook. Time goes by in half steps of a hand-over
+ * (src/lease/waiting.ts). Within one, what can happen happens in any order: events reach nodes, requests are answered,
+ * nodes are done, the census writes its ledger, a person edits the budget.
+ */
+import { admissibleIndices } from '../../src/lease/rule.ts'
+import { outlookOf } from '../../src/lease/outlook.ts'
+import {
+  initialWait,
+  nextWait,
+  type Outlook,
+  timerOf,
+  type WaitEvent,
+  type WaitState,
+} from '../../src/lease/wait-state.ts'
+import { type Front, frontOf, handOverStepMs, placeKey } from '../../src/lease/waiting.ts'
+import { search, type SearchResult, type Transition } from './breadth-first.ts'
+
+/** What a node goes by, all of it as it was at some moment. */
+type Seen = {
+  readonly limit: number
+  readonly front: Front | undefined
+  readonly waiters: number
+  /** Of all slots. */
+  readonly held: readonly number[]
+  /** Nodes that have held one since the ledger was written. */
+  readonly holders: readonly number[]
+  readonly areSlotsShown: boolean
+}
+
+type Life =
+  | { readonly is: 'waiting' }
+  /** Between its LIST and its CREATE. */
+  | { readonly is: 'listed'; readonly index: number }
+  | { readonly is: 'holding'; readonly index: number }
+  | { readonly is: 'done' }
+
+type ModelNode = {
+  readonly life: Life
+  readonly wait: WaitState
+  readonly seen: Seen
+  /** Something happened that it has not seen. */
+  readonly hasNews: boolean
+  /** It asks, and has no answer. */
+  readonly isAsking: boolean
+}
+
+type State = {
+  readonly nodes: readonly ModelNode[]
+  readonly limit: number
+  readonly front: Front | undefined
+  readonly waiters: number
+  /** Nodes that have held a slot since the ledger was written. */
+  readonly holders: readonly number[]
+  readonly editsLeft: number
+  readonly countsLeft: number
+  /** For how many half steps a slot was free while somebody waited. */
+  readonly idle: number
+  /** Requests that began in this half step, and slots that were free at some moment of it. */
+  readonly asks: number
+  readonly freed: number
+}
+
+export type WaitRules = {
+  readonly nextWait: typeof nextWait
+  readonly outlookOf: typeof outlookOf
+}
+
+export const waitRules: WaitRules = { nextWait, outlookOf }
+
+export type WaitModelConfig = {
+  readonly nodes: number
+  readonly limits: readonly number[]
+  readonly edits: number
+  /** How often the census writes; the first time at the start. */
+  readonly counts: number
+  /** The node that comes first waits and never asks. */
+  readonly isFirstUnable?: boolean
+  /** Without a census. */
+  readonly isUncounted?: boolean
+  readonly maxIdleHalfSteps: number
+  /** Requests beyond the slots that are free, in one half step. */
+  readonly maxVainAsks: number
+}
+
+const halfStepMs = handOverStepMs(0) / 2
+const uids = Array.from({ length: 8 }, (_, index) => `node-${index}`).toSorted((a, b) =>
+  placeKey(a) < placeKey(b) ? -1 : 1,
+)
+const uidOf = (who: number): string => uids[who] as string
+
+const indicesOf = (nodes: readonly ModelNode[]): number[] =>
+  nodes.flatMap(({ life }) => (life.is === 'holding' ? [life.index] : []))
+
+class WaitModel {
+  readonly rules: WaitRules
+  readonly config: WaitModelConfig
+
+  constructor(rules: WaitRules, config: WaitModelConfig) {
+    this.rules = rules
+    this.config = config
+  }
+
+  initial(): State {
+    const { config } = this
+    const limit = config.limits[0] as number
+    const seen: Seen = { limit, front: undefined, waiters: 0, held: [], holders: [], areSlotsShown: false }
+    const node: ModelNode = { life: { is: 'waiting' }, wait: initialWait, seen, hasNews: true, isAsking: false }
+    const nodes = Array.from({ length: config.nodes }, () => node)
+    const empty = { nodes, limit, front: undefined, waiters: 0, holders: [] }
+    const state = { ...empty, editsLeft: config.edits, countsLeft: config.counts, idle: 0, asks: 0, freed: limit }
+    return config.isUncounted ? state : this.#counted(state)
+  }
+
+  *next(state: State): Generator<Transition<State>> {
+    const waiting = state.nodes.filter((node, who) => node.life.is === 'waiting' && this.#isAble(who))
+    let isQuiet = true
+    for (const [who, node] of state.nodes.entries()) {
+      for (const transition of this.#node(state, who, node)) {
+        isQuiet = false
+        yield transition
+      }
+      if (node.life.is === 'holding') yield { action: `n${who} is done`, to: this.#released(state, who) }
+    }
+    if (state.countsLeft > 0 && !this.config.isUncounted)
+      yield { action: 'the census counts', to: this.#counted(state) }
+    if (state.editsLeft > 0)
+      for (const limit of this.config.limits)
+        if (limit !== state.limit)
+          yield {
+            action: `the budget becomes ${limit}`,
+            to: this.#news({ ...state, limit, editsLeft: state.editsLeft - 1, freed: state.freed + limit }),
+          }
+    if (!isQuiet) return
+    const hasTimer = state.nodes.some(({ life, wait }) => life.is === 'waiting' && timerOf(wait) < Infinity)
+    if (hasTimer) yield this.#timePasses(state, waiting.length)
+    else if (waiting.length > 0 && indicesOf(state.nodes).length === 0 && state.limit > 0)
+      yield { action: 'nothing', to: state, violation: `${waiting.length} nodes wait for nothing` }
+  }
+
+  #isAble(who: number): boolean {
+    return !(this.config.isFirstUnable && who === 0)
+  }
+
+  *#node(state: State, who: number, node: ModelNode): Generator<Transition<State>> {
+    const { life, wait } = node
+    if (life.is === 'done' || life.is === 'holding') return
+    if (node.hasNews && life.is === 'waiting') {
+      const { limit, front, waiters, holders } = state
+      const held = indicesOf(state.nodes)
+      const seen = { limit, front, waiters, held, holders, areSlotsShown: wait.watched === 'slots' }
+      const informed = { ...node, seen, hasNews: seen.areSlotsShown !== (wait.watched === 'slots') }
+      yield { action: `n${who} sees`, to: this.#dispatch(state, who, informed, 'seen') }
+    }
+    const admissible = admissibleIndices(indicesOf(state.nodes), state.limit)
+    if (life.is === 'waiting' && node.isAsking) {
+      if (admissible.length === 0)
+        yield { action: `n${who} lists: full`, to: this.#dispatch(state, who, { ...node, isAsking: false }, 'denied') }
+      for (const index of admissible)
+        yield {
+          action: `n${who} lists, picks ${index}`,
+          to: { ...state, nodes: state.nodes.with(who, { ...node, life: { is: 'listed', index }, isAsking: false }) },
+        }
+    }
+    if (life.is === 'listed') {
+      if (indicesOf(state.nodes).includes(life.index)) {
+        const lost: ModelNode = { ...node, life: { is: 'waiting' } }
+        yield { action: `n${who} creates: 409`, to: this.#dispatch(state, who, lost, 'denied') }
+      } else {
+        const holding: ModelNode = { ...node, life: { is: 'holding', index: life.index }, wait: initialWait }
+        const granted = {
+          ...state,
+          nodes: state.nodes.with(who, holding),
+          holders: [...state.holders, who].toSorted((a, b) => a - b),
+        }
+        yield { action: `n${who} creates ${life.index}`, to: this.#news(granted) }
+      }
+    }
+    if (life.is === 'waiting' && !node.hasNews && timerOf(wait) <= 0)
+      yield { action: `n${who}: timer`, ...this.#withAsks(this.#dispatch(state, who, node, 'timer')) }
+  }
+
+  /** Other nodes hear of it. */
+  #news(state: State): State {
+    return {
+      ...state,
+      nodes: state.nodes.map((node) => ({ ...node, hasNews: node.life.is === 'waiting' || node.hasNews })),
+    }
+  }
+
+  #released(state: State, who: number): State {
+    const node = state.nodes[who] as ModelNode
+    const nodes = state.nodes.with(who, { ...node, life: { is: 'done' }, hasNews: false })
+    return this.#news({ ...state, nodes, freed: state.freed + 1 })
+  }
+
+  #counted(state: State): State {
+    const inLine = state.nodes.flatMap(({ life }, who) => (life.is === 'waiting' || life.is === 'listed' ? [who] : []))
+    const holders = state.nodes.flatMap(({ life }, who) => (life.is === 'holding' ? [who] : []))
+    const front = frontOf(inLine.map(uidOf), state.limit - holders.length)
+    return this.#news({ ...state, front, waiters: inLine.length, holders, countsLeft: state.countsLeft - 1 })
+  }
+
+  #dispatch(state: State, who: number, node: ModelNode, event: WaitEvent['event']): State {
+    const outlook = this.#outlook(node, who)
+    const step = this.rules.nextWait(node.wait, event === 'timer' ? { event } : { event, outlook }, 0, 0)
+    const isSlotsWatchNew = step.state.watched === 'slots' && node.wait.watched !== 'slots'
+    const isAsking = node.isAsking || (step.effects.includes('ask') && this.#isAble(who))
+    const asks = state.asks + (isAsking && !node.isAsking ? 1 : 0)
+    const next: ModelNode = { ...node, wait: step.state, isAsking, hasNews: node.hasNews || isSlotsWatchNew }
+    return { ...state, asks, nodes: state.nodes.with(who, next) }
+  }
+
+  #withAsks(to: State): Pick<Transition<State>, 'to' | 'violation'> {
+    if (to.asks <= to.freed + this.config.maxVainAsks) return { to }
+    return { to, violation: `${to.asks} nodes ask at once for ${to.freed} slots` }
+  }
+
+  #outlook({ seen, wait }: ModelNode, who: number): Outlook {
+    const free = admissibleIndices(seen.held, seen.limit).length
+    const matched = this.config.nodes
+    const outlook = this.rules.outlookOf(
+      {
+        nodeUid: uidOf(who),
+        limit: seen.limit,
+        dependsOnLedger: false,
+        batches: { next: 0, most: 0 },
+        queue: seen.front && { matched, waiters: seen.waiters, front: seen.front },
+        isStale: false,
+        others: matched,
+        isCountAwaited: false,
+        slots:
+          seen.areSlotsShown && wait.watched === 'slots'
+            ? { free, holders: new Set(seen.holders.map((one) => placeKey(uidOf(one)))) }
+            : undefined,
+        lastSleep: undefined,
+        answerMs: 0,
+        lot: 0,
+      },
+      who / matched,
+    )
+    return 'lookMs' in outlook ? { ...outlook, lookMs: Infinity } : outlook // no look is needed
+  }
+
+  #timePasses(state: State, waiting: number): Transition<State> {
+    const free = admissibleIndices(indicesOf(state.nodes), state.limit).length
+    const idle = free > 0 && waiting > 0 ? state.idle + 1 : 0
+    const nodes = state.nodes.map((node) => ({ ...node, wait: earlier(node.wait) }))
+    const to = { ...state, nodes, idle, asks: 0, freed: free }
+    if (idle <= this.config.maxIdleHalfSteps) return { action: 'time passes', to }
+    return { action: 'time passes', to, violation: `a slot is free for more than ${(idle - 1) * halfStepMs} ms` }
+  }
+}
+
+function earlier(wait: WaitState): WaitState {
+  if (wait.at === 'asked') return wait
+  const inMs = Math.max(0, timerOf(wait) - halfStepMs)
+  return wait.at === 'turn' ? { ...wait, askAtMs: inMs } : { ...wait, lookAtMs: inMs }
+}
+
+export function searchWaits(rules: WaitRules, config: WaitModelConfig): SearchResult {
+  const model = new WaitModel(rules, config)
+  return search({
+    initial: model.initial(),
+    next: (state) => model.next(state),
+    canonical: (state) => JSON.stringify(state, (_, value: unknown) => (value === Infinity ? 'never' : value)),
+    maxStates: 2_000_000,
+  })
+}
