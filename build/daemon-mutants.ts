@@ -122,12 +122,19 @@ export const mutants: readonly Mutant[] = [
   wait('a wait that is over is watched on', '      closing.abort()\n', ''),
   wait('a raised budget is not seen', '      view = latest\n', ''),
   wait('a ledger that stands still is believed', '> staleMs', '> Infinity'),
+  {
+    name: 'nobody comes forward while slots are left',
+    file: 'lease/outlook.ts',
+    search: 'known.unchangedMs >= patienceMs',
+    replace: 'false',
+    tests: lineTests.map((test) => `daemon/${test}`),
+  },
   wait('a node that comes near does not make ready', 'if (wasFar && !isFar()) options.onNear()', ''),
-  wait('a new reason is not shown', '    options.onReason()\n', ''),
+  wait('a new reason is not shown', 'if (isReason || effects', 'if (effects'),
   wait(
     'a node that joins waits for slots of others',
-    "kind === 'bootstrap' ? budget.bootstrapLimitOf",
-    'kind !== kind ? budget.bootstrapLimitOf',
+    "kind === 'bootstrap' ? [budget.bootstrapLimitOf",
+    'kind !== kind ? [budget.bootstrapLimitOf',
   ),
   wait('a count that is missing is awaited for ever', 'isCountAwaited = false // it', 'void 0 // it'),
   watch(
@@ -140,8 +147,7 @@ export const mutants: readonly Mutant[] = [
     'if (after === undefined) slots.delete(key)',
     'if (after === undefined) void key',
   ),
-  line('a near node asks before it has its layers', 'isPrepared || !isCrowded', 'true || !isCrowded'),
-  line('those who come first are not waited for', '!fleet.isCounted() || isAmongFirst', 'true || isAmongFirst'),
+  line('a near node asks before it has its layers', 'isPrepared || !isOfMany', 'true || !isOfMany'),
   line('layers are fetched by the whole fleet', '|| !isCrowded(fleet.agents(), 0)', '|| true'),
   finished('a batch is over while its epoch is open', 'batch.epoch > epoch', 'batch.epoch >= epoch'),
   policyRead(

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Ledger } from '../lease/ledger.ts'
 import { selectorHash } from '../lease/selector-hash.ts'
-import { placeKey, readFront } from '../lease/waiting.ts'
+import { placeKey } from '../lease/waiting.ts'
 import type { Skyhook } from '../schemas/skyhook.ts'
 import { planLedger, type LedgerPlan } from './ledger-plan.ts'
 import { countsOf, nodeReporting, skyhookWith, spec } from '../../test/support/census-objects.ts'
@@ -168,16 +168,16 @@ describe('the front of those who wait', () => {
     const skyhook = skyhookWith()
     return { ...skyhook, spec: { ...skyhook.spec, interruptionBudget: { count } } }
   }
-  const frontIn = ({ ledger }: LedgerPlan) => readFront(ledger.compartments['']?.front)
+  const frontIn = ({ ledger }: LedgerPlan) => ledger.compartments['']?.front
 
   test('the ledger names those who wait for a slot, and how many of them have one free', () => {
     const front = frontIn(plan({ skyhook: budgeted(4), complete: 1, waiters: 4, nodes: 6 })) // one is at work
     const places = [1, 2, 3, 4].map((at) => placeKey(`n${at}-uid`)).toSorted()
-    expect(front).toEqual({ due: 3, places })
+    expect(front).toEqual({ due: 3, places: places.join('') })
   })
 
-  test('it is left out where nobody waits, or no budget holds them back', () => {
-    expect(frontIn(plan({ skyhook: budgeted(4), complete: 6 }))).toBeUndefined()
+  test('it is empty where nobody waits, and left out where no budget holds them back', () => {
+    expect(frontIn(plan({ skyhook: budgeted(4), complete: 6 }))).toEqual({ due: 0, places: '' })
     expect(frontIn(plan({ waiters: 4 }))).toBeUndefined()
   })
 

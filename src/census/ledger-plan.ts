@@ -6,7 +6,7 @@ import type { Skyhook } from '../schemas/skyhook.ts'
 import { canonicalJson } from '../schemas/canonical-json.ts'
 import { formatTime } from '../schemas/time.ts'
 import { selectorHash } from '../lease/selector-hash.ts'
-import { frontOf, writeFront } from '../lease/waiting.ts'
+import { frontOf } from '../lease/waiting.ts'
 import type { Budget } from '../schemas/budget.ts'
 import type { BatchState } from '../schemas/batch-state.ts'
 import type { BatchPlan } from './batch-plan.ts'
@@ -94,7 +94,7 @@ function scopeOf(
     batch === undefined ? nodes.length - completed - inLine.length : takenOf(batch, nodes.length - inLine.length)
   const slots = Math.min(budget === undefined ? 0 : ceilingOf(budget, matched), batch?.size ?? Infinity)
   const front = frontOf(
-    inLine.map(({ uid }) => uid),
+    inLine.filter(({ agent }) => agent !== 'unready').map(({ uid }) => uid), // the others cannot ask
     slots - out,
   )
   return {
@@ -103,7 +103,7 @@ function scopeOf(
     ...(name !== '' && { waiters: inLine.length }),
     ...(candidates !== undefined && { candidates }),
     ...(batch && { batch }),
-    ...(inLine.length > 0 && slots < Infinity && { front: writeFront(front) }),
+    ...(slots < Infinity && { front }),
   }
 }
 
@@ -131,14 +131,18 @@ function ledgerDueAtMs(currentLedger: Ledger | undefined, next: Ledger, lastWrit
     differsSignificantly(currentLedger.agents ?? 0, next.agents ?? 0) ||
     differsSignificantly(completed(currentLedger), completed(next)) ||
     (isFinal && completed(currentLedger) !== completed(next))
-  if (!hasMoved) return Infinity
-  return lastWriteMs === undefined ? -Infinity : lastWriteMs + ledgerIntervalMs(next.agents ?? 0)
+  const areSlotsLeft = sumOf(next, dueIn) > 0
+  if (!hasMoved && areSlotsLeft === sumOf(currentLedger, dueIn) > 0) return Infinity
+  return (lastWriteMs ?? -Infinity) + (hasMoved ? ledgerIntervalMs(next.agents ?? 0) : leftSlotsMs)
 }
 
 /** Nodes that sleep go by what it says: it must not be older than the work of a node takes. */
 const maxLedgerIntervalMs = 5_000
 /** Only some of the agents watch a ledger; the others read it when they wake. */
 const ledgerIntervalMs = (agents: number): number => Math.min(maxLedgerIntervalMs, Math.max(1_000, agents))
+
+/** A slot that is handed over is free for a moment: one that nobody takes is said to be free after this time. */
+const leftSlotsMs = 5_000
 
 const dueIn = ({ front }: LedgerScope): number => front?.due ?? 0
 

@@ -196,17 +196,15 @@ export async function wire({ settings, platform, isTimeContinued, signal }: Wire
     onFact: onFact('leases'),
     signal,
   })
-  const requestNow = (skyhook: string): void => {
-    if (slots.requestNow(skyhook)) wake()
-  }
   const line = createSlotLine({
     leases,
     nodeUid: () => nodes.current()?.metadata.uid,
     skyhooks: skyhooks.current,
     fleet,
     random,
-    onTurn: requestNow,
-    onReason: requestNow,
+    onTurn(skyhook) {
+      if (slots.requestNow(skyhook)) wake()
+    },
     onNear: wake,
     onCountMissing: () => census.look(),
     signal,

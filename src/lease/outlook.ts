@@ -8,86 +8,79 @@ export type KnownOfLine = {
   readonly limit: Limit
   /** The limit may change with a count. */
   readonly dependsOnLedger: boolean
-  /** Those of the next batch are in line already; the others go by the largest one. 0 without a policy. */
-  readonly batches: { readonly next: number; readonly most: number }
+  /** Those of the next batch are in line already; the others go by the largest one. Absent without a policy. */
+  readonly batches?: { readonly next: number; readonly most: number } | undefined
   /** As the ledger says; undefined where nobody has counted, or the slots have no line. */
   readonly queue: waiting.Queue | undefined
-  /** It has said so for long: the census may be gone, or those who come first may not be able to come forward. */
-  readonly isStale: boolean
+  /** For how long it has said so. */
+  readonly unchangedMs: number
   /** Agents in the cluster that may want the same slots. */
   readonly others: number
   /** A census may be about to count for this spec. */
   readonly isCountAwaited: boolean
-  /** The slots that are watched; undefined before they are shown. */
-  readonly slots: ShownSlots | undefined
-  /** Of the last sleep: when the node read the ledger before it, and its rank at that time. */
-  readonly lastSleep: { readonly rank: number; readonly ms: number } | undefined
+  /** The slots that are watched: by the admission rule, and places of the nodes that hold one. Undefined until shown. */
+  readonly slots: { readonly free: number; readonly holders: ReadonlySet<string> } | undefined
+  /** Nothing that the node has seen is newer than the count. */
+  readonly goesByCount: boolean
+  readonly asleep: waiting.Asleep
   /** How long the API server took to answer last. */
   readonly answerMs: number
   /** The node's place while the ledger says nothing new: at least 0, below 1, drawn anew for each look. */
   readonly lot: number
 }
 
-export type ShownSlots = {
-  /** By the admission rule. */
-  readonly free: number
-  /** Places of the nodes that hold one. */
-  readonly holders: ReadonlySet<string>
-}
-
 /** A census writes the first count of a Skyhook sooner. */
 const firstCountMs = 2_000
 /** Between two looks for a census that is missing. */
 const missingCountMs = 30_000
-/** Without a ledger, all nodes together read it twenty times a second, each of them every five seconds at most. */
-const lotMsPerNode = 50
+/** Without a front, all nodes together read the ledger forty times a second, each every five seconds at most. */
+const lotMsPerNode = 25
 const minLotMs = 5_000
-/** With one that stands still. */
+/** Nobody takes the slots that are free by the count: those who come first cannot ask. */
+const untakenMs = 15_000
+/** Nothing has changed for so long: the census may be gone. */
+export const staleMs = 300_000
+/** With a ledger that stands still. */
 const staleLotMs = 60_000
-/** What is not heard of by a watch. */
-const recheckMs = 300_000
 
 /** @param random at least 0, below 1 */
 export function outlookOf(known: KnownOfLine, random: number): Outlook {
   const { nodeUid, limit, queue, others, slots, batches } = known
-  const lookMs = recheckMs * (1 + random / 2)
   if (limit === 'unlimited') return { is: 'unlimited' }
   const countMs = known.isCountAwaited ? firstCountMs * (1 + random) : missingCountMs * (1 + random / 2)
-  if (typeof limit === 'object') return { is: 'uncounted', lookMs: countMs }
-  if (limit === 0) return { is: 'closed', lookMs, dependsOnLedger: known.dependsOnLedger }
-  const isCrowded = others > waiting.lineLength(limit, others)
-  if (isCrowded && known.isCountAwaited && queue?.front === undefined) return { is: 'uncounted', lookMs: countMs }
+  if (typeof limit === 'object') return { is: 'uncounted', lookMs: countMs, isFull: false }
+  const front = queue?.front
+  const patienceMs = front !== undefined && front.due > 0 ? untakenMs : staleMs
+  const lookMs = patienceMs * (1 + random / 2)
+  if (limit === 0) return { is: known.dependsOnLedger ? 'uncounted' : 'closed', lookMs, isFull: true }
+  if (front === undefined && known.isCountAwaited && waiting.isCrowded(others, limit))
+    return { is: 'uncounted', lookMs: countMs, isFull: false }
 
-  const matched = queue?.matched ?? others
+  const { matched, waiters } = queue ?? { matched: others, waiters: others }
+  const line = waiting.lineLength(Math.max(limit, batches?.next ?? 0), matched)
+  const isStale = known.unchangedMs >= patienceMs
   // where places say nothing, any of the nodes come forward, about a line of them at a time
-  const line = waiting.lineLength(Math.max(limit, batches.next), matched)
-  const isByLot = matched > line && (queue === undefined || known.isStale)
+  const isByLot = matched > line && (front === undefined || isStale)
+  const lotMs = (front === undefined ? Math.max(minLotMs, lotMsPerNode * others) : staleLotMs) * (1 - random / 2)
   const lotRank = isByLot ? Math.floor(known.lot * matched) : Infinity
-  const lotMs = (queue === undefined ? Math.max(minLotMs, lotMsPerNode * others) : staleLotMs) * (1 - random / 2)
-  const rank = Math.min(lotRank, queue === undefined ? line : waiting.rankOf(nodeUid, queue))
-  const most = Math.max(limit, batches.most)
-  const { ms: lastSleepMs = 0, rank: rankBefore = rank } = known.lastSleep ?? {}
-  const nodesPerMs = queue === undefined || lastSleepMs === 0 ? 0 : Math.max(0, rankBefore - rank) / lastSleepMs
-  const sleepMs = waiting.sleepMs(rank, most, matched, { nodesPerMs, lastSleepMs }, random)
-  if (rank >= line && matched > line) return { is: 'far', lookMs: isByLot ? lotMs : sleepMs, rank }
-  if (slots !== undefined && slots.free > 0) return { is: 'free', askMs: askMs(known, slots, random) }
-  const front = queue?.front
-  if (front !== undefined && slots === undefined && rank < front.due)
-    return { is: 'due', lookMs, askMs: waiting.dueDelayMs(front.due, random) }
-  const isNear = front === undefined || rank === lotRank || rank < Math.max(front.places.length, waiting.spareRanks)
-  const is = isNear ? 'near' : 'in-line'
-  return { is, lookMs: isByLot ? lotMs : lookMs, isFull: slots !== undefined }
-}
-
-function askMs({ nodeUid, queue, others, limit, answerMs }: KnownOfLine, slots: ShownSlots, random: number): number {
-  const { free, holders } = slots
-  const front = queue?.front
-  if (front === undefined) {
-    const { matched, waiters } = queue ?? { matched: others, waiters: others }
-    const line = waiting.lineLength(typeof limit === 'number' ? limit : 1, matched)
-    return waiting.lotDelayMs(Math.min(line, waiters), free, random)
+  const ownRank = front === undefined ? Infinity : waiting.rankOf(nodeUid, front, waiters)
+  const rank = Math.min(lotRank, ownRank)
+  if (matched > line && rank >= line) {
+    const sleepMs = waiting.sleepMs(rank, Math.max(limit, batches?.most ?? 0), matched, known.asleep, random)
+    return { is: 'far', lookMs: isByLot ? lotMs : sleepMs, isFull: false }
   }
-  const place = waiting.placeKey(nodeUid)
-  const before = front.places.filter((one) => one < place && !holders.has(one)).length
-  return waiting.handOverDelayMs(before, free, waiting.handOverStepMs(answerMs))
+  const turnIn = (before: number, free: number, stepMs: number): Outlook => ({
+    is: 'free',
+    askMs: waiting.handOverDelayMs(before, free, stepMs),
+  })
+  if (slots !== undefined && slots.free > 0) {
+    const before =
+      front === undefined
+        ? Math.floor(random * Math.min(line, waiters))
+        : waiting.placesBefore(front, waiting.placeKey(nodeUid)).filter((one) => !slots.holders.has(one)).length
+    return turnIn(before, slots.free, waiting.handOverStepMs(known.answerMs))
+  }
+  if (front !== undefined && known.goesByCount && rank < front.due) return turnIn(rank, front.due, waiting.dueStepMs)
+  const isNear = front === undefined || isStale || rank < front.due + waiting.spareRanks
+  return { is: isNear ? 'near' : 'in-line', lookMs: isByLot ? lotMs : lookMs, isFull: slots !== undefined }
 }

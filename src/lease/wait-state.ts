@@ -4,45 +4,51 @@
  */
 import { lostDelayMs } from './waiting.ts'
 
-/** What the node knows of its turn. Times in ms from now; `lookMs`: when to read the ledger again. */
+type Waiting =
+  /** So many come first that it sleeps. */
+  | 'far'
+  /** Nobody has counted for this spec, or only a count raises the budget. */
+  | 'uncounted'
+  /** The budget is 0. */
+  | 'closed'
+  /** It is time to make ready. */
+  | 'in-line'
+  /** One of the first. */
+  | 'near'
+
+/** What the node knows of its turn. Times in ms from now. */
 export type Outlook =
   /** No budget holds it back. */
   | { readonly is: 'unlimited' }
-  /** The budget is 0. `dependsOnLedger`: a count may change that. */
-  | { readonly is: 'closed'; readonly lookMs: number; readonly dependsOnLedger: boolean }
-  /** Nobody has counted for this spec. */
-  | { readonly is: 'uncounted'; readonly lookMs: number }
-  /** So many come first. */
-  | { readonly is: 'far'; readonly lookMs: number; readonly rank: number }
-  /** It is time to make ready. */
-  | { readonly is: 'in-line'; readonly lookMs: number; readonly isFull: boolean }
-  /** One of the first. `isFull`: it sees all slots, and none is free. */
-  | { readonly is: 'near'; readonly lookMs: number; readonly isFull: boolean }
-  /** The count has a slot for it. */
-  | { readonly is: 'due'; readonly lookMs: number; readonly askMs: number }
-  /** It sees a free slot. */
+  /** It sees a free slot, or the count has one for it. */
   | { readonly is: 'free'; readonly askMs: number }
+  /** `lookMs`: when to read the ledger again. `isFull`: it knows that no slot is free. */
+  | { readonly is: Waiting; readonly lookMs: number; readonly isFull: boolean }
 
 export type Watched = 'nothing' | 'ledger' | 'slots'
 
-type Waiting = 'far' | 'uncounted' | 'closed' | 'in-line' | 'near'
+const watchedAt: Readonly<Record<Waiting, Watched>> = {
+  far: 'nothing',
+  uncounted: 'ledger',
+  closed: 'nothing',
+  'in-line': 'ledger',
+  near: 'slots',
+}
 
 export type WaitState = {
+  /** `turn`: it asks soon, unless others take the slots meanwhile. `asked`: a request is due or under way. */
+  readonly at: Waiting | 'turn' | 'asked'
+  /** When to ask, or to read the ledger again. Infinity: no timer. */
+  readonly timerAtMs: number
   readonly watched: Watched
   /** Requests in a row that were not granted though a slot seemed free. */
   readonly refusals: number
-} & (
-  | { readonly at: Waiting; readonly lookAtMs: number }
-  /** Asks then, unless others take the slots meanwhile. */
-  | { readonly at: 'turn'; readonly askAtMs: number }
-  /** A request is due or under way. */
-  | { readonly at: 'asked' }
-)
+}
 
 export type WaitEvent =
   | { readonly event: 'seen'; readonly outlook: Outlook }
-  /** A request was not granted. */
-  | { readonly event: 'denied'; readonly outlook: Outlook }
+  /** A request was not granted: the node looks anew. */
+  | { readonly event: 'denied' }
   | { readonly event: 'timer' }
 
 /** `count-missing`: somebody should look whether there is a census. */
@@ -51,75 +57,47 @@ export type WaitEffect = 'ask' | 'read-ledger' | 'count-missing'
 export type WaitStep = { readonly state: WaitState; readonly effects: readonly WaitEffect[] }
 
 /** Nothing is known yet. */
-export const initialWait: WaitState = { at: 'uncounted', lookAtMs: Infinity, watched: 'nothing', refusals: 0 }
-
-/** When the next timer is due; Infinity: none. */
-export const timerOf = (state: WaitState): number =>
-  state.at === 'turn' ? state.askAtMs : state.at === 'asked' ? Infinity : state.lookAtMs
+export const initialWait: WaitState = { at: 'uncounted', timerAtMs: Infinity, watched: 'nothing', refusals: 0 }
 
 /** @param random at least 0, below 1 */
 export function nextWait(state: WaitState, event: WaitEvent, nowMs: number, random: number): WaitStep {
   switch (event.event) {
     case 'seen':
       return seen(state, event.outlook, nowMs, random)
-    case 'denied': {
-      const { watched, refusals } = state
-      return seen({ at: 'in-line', lookAtMs: Infinity, watched, refusals: refusals + 1 }, event.outlook, nowMs, random)
-    }
+    case 'denied':
+      return stay({ ...untimed(state, 'in-line'), refusals: state.refusals + 1 })
     case 'timer':
       if (state.at === 'asked') return stay(state)
       if (state.at === 'turn') return ask(state)
       return {
-        state: { ...state, lookAtMs: Infinity },
+        state: untimed(state, state.at),
         effects: state.at === 'uncounted' ? ['read-ledger', 'count-missing'] : ['read-ledger'],
       }
   }
 }
 
+const untimed = (state: WaitState, at: WaitState['at']): WaitState => ({ ...state, at, timerAtMs: Infinity })
 const stay = (state: WaitState): WaitStep => ({ state, effects: [] })
-const ask = ({ watched, refusals }: WaitState): WaitStep => ({
-  state: { at: 'asked', watched, refusals },
-  effects: ['ask'],
-})
+const ask = (state: WaitState): WaitStep => ({ state: untimed(state, 'asked'), effects: ['ask'] })
 
 function seen(state: WaitState, outlook: Outlook, nowMs: number, random: number): WaitStep {
   const { watched, refusals } = state
-  const waitAt = (at: Waiting, lookMs: number, next: Watched, isFull = false): WaitStep => {
-    const isSame = state.at === at && state.lookAtMs !== Infinity
-    const lookAtMs = isSame ? state.lookAtMs : nowMs + lookMs
-    return stay({ at, lookAtMs, watched: next, refusals: isFull ? 0 : refusals })
+  const isFull = 'isFull' in outlook && outlook.isFull
+  // a request that is under way needs no watch, and is only put off where no slot is free
+  if (state.at === 'asked' && !isFull) return stay(state)
+  if (outlook.is === 'unlimited') return ask(state)
+  const timerAt = (at: WaitState['at'], inMs: number): number =>
+    state.at === at ? Math.min(state.timerAtMs, nowMs + inMs) : nowMs + inMs
+  if (outlook.is === 'free') {
+    const askMs = Math.max(outlook.askMs, refusals === 0 ? 0 : lostDelayMs(refusals, random))
+    return stay({ ...state, at: 'turn', timerAtMs: timerAt('turn', askMs) })
   }
-  const askIn = (askMs: number): WaitStep => {
-    if (state.at === 'asked') return stay(state)
-    const askAtMs = nowMs + Math.max(askMs, refusals === 0 ? 0 : lostDelayMs(refusals, random))
-    return stay({
-      at: 'turn',
-      askAtMs: state.at === 'turn' ? Math.min(state.askAtMs, askAtMs) : askAtMs,
-      watched,
-      refusals,
-    })
-  }
-  switch (outlook.is) {
-    case 'unlimited':
-      return state.at === 'asked' ? stay(state) : ask(state)
-    case 'free':
-      return askIn(outlook.askMs)
-    case 'closed':
-      return waitAt('closed', outlook.lookMs, outlook.dependsOnLedger ? 'ledger' : 'nothing')
-    case 'due':
-      // who was refused, or sees the slots, goes by what it sees
-      if (refusals === 0 && watched !== 'slots') return askIn(outlook.askMs)
-      return waitAt('near', outlook.lookMs, 'slots')
-    case 'near':
-    case 'in-line':
-      // a request that is under way needs no watch, and is only put off by what is seen
-      if (state.at === 'asked' && !outlook.isFull) return stay(state)
-      // who watches all slots goes on: to begin again would show all of them once more
-      if (outlook.is === 'near' || watched === 'slots') return waitAt('near', outlook.lookMs, 'slots', outlook.isFull)
-      return waitAt('in-line', outlook.lookMs, 'ledger')
-    case 'far':
-      return state.at === 'asked' ? stay(state) : waitAt('far', outlook.lookMs, 'nothing')
-    case 'uncounted':
-      return state.at === 'asked' ? stay(state) : waitAt('uncounted', outlook.lookMs, 'ledger')
-  }
+  // who watches all slots goes on: to begin again would show all of them once more
+  const at = outlook.is === 'in-line' && watched === 'slots' ? 'near' : outlook.is
+  return stay({
+    at,
+    timerAtMs: timerAt(at, outlook.lookMs),
+    watched: watchedAt[at],
+    refusals: isFull ? 0 : refusals,
+  })
 }

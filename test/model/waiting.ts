@@ -5,14 +5,7 @@
  */
 import { admissibleIndices } from '../../src/lease/rule.ts'
 import { outlookOf } from '../../src/lease/outlook.ts'
-import {
-  initialWait,
-  nextWait,
-  type Outlook,
-  timerOf,
-  type WaitEvent,
-  type WaitState,
-} from '../../src/lease/wait-state.ts'
+import { initialWait, nextWait, type Outlook, type WaitEvent, type WaitState } from '../../src/lease/wait-state.ts'
 import { type Front, frontOf, handOverStepMs, placeKey } from '../../src/lease/waiting.ts'
 import { search, type SearchResult, type Transition } from './breadth-first.ts'
 
@@ -132,7 +125,7 @@ class WaitModel {
             to: this.#news({ ...state, limit, editsLeft: state.editsLeft - 1, freed: state.freed + limit }),
           }
     if (!isQuiet) return
-    const hasTimer = state.nodes.some(({ life, wait }) => life.is === 'waiting' && timerOf(wait) < Infinity)
+    const hasTimer = state.nodes.some(({ life, wait }) => life.is === 'waiting' && wait.timerAtMs < Infinity)
     if (hasTimer) yield this.#timePasses(state, waiting.length)
     else if (waiting.length > 0 && indicesOf(state.nodes).length === 0 && state.limit > 0)
       yield { action: 'nothing', to: state, violation: `${waiting.length} nodes wait for nothing` }
@@ -176,7 +169,7 @@ class WaitModel {
         yield { action: `n${who} creates ${life.index}`, to: this.#news(granted) }
       }
     }
-    if (life.is === 'waiting' && !node.hasNews && timerOf(wait) <= 0)
+    if (life.is === 'waiting' && !node.hasNews && wait.timerAtMs <= 0)
       yield { action: `n${who}: timer`, ...this.#withAsks(this.#dispatch(state, who, node, 'timer')) }
   }
 
@@ -202,8 +195,11 @@ class WaitModel {
   }
 
   #dispatch(state: State, who: number, node: ModelNode, event: WaitEvent['event']): State {
-    const outlook = this.#outlook(node, who)
-    const step = this.rules.nextWait(node.wait, event === 'timer' ? { event } : { event, outlook }, 0, 0)
+    if (event === 'denied') {
+      const { state: wait } = this.rules.nextWait(node.wait, { event }, 0, 0)
+      return this.#dispatch(state, who, { ...node, wait }, 'seen')
+    }
+    const step = this.rules.nextWait(node.wait, event === 'timer' ? { event } : this.#seen(node, who), 0, 0)
     const isSlotsWatchNew = step.state.watched === 'slots' && node.wait.watched !== 'slots'
     const isAsking = node.isAsking || (step.effects.includes('ask') && this.#isAble(who))
     const asks = state.asks + (isAsking && !node.isAsking ? 1 : 0)
@@ -216,7 +212,7 @@ class WaitModel {
     return { to, violation: `${to.asks} nodes ask at once for ${to.freed} slots` }
   }
 
-  #outlook({ seen, wait }: ModelNode, who: number): Outlook {
+  #seen({ seen, wait }: ModelNode, who: number): WaitEvent {
     const free = admissibleIndices(seen.held, seen.limit).length
     const matched = this.config.nodes
     const outlook = this.rules.outlookOf(
@@ -224,22 +220,23 @@ class WaitModel {
         nodeUid: uidOf(who),
         limit: seen.limit,
         dependsOnLedger: false,
-        batches: { next: 0, most: 0 },
         queue: seen.front && { matched, waiters: seen.waiters, front: seen.front },
-        isStale: false,
+        unchangedMs: 0,
         others: matched,
         isCountAwaited: false,
         slots:
           seen.areSlotsShown && wait.watched === 'slots'
             ? { free, holders: new Set(seen.holders.map((one) => placeKey(uidOf(one)))) }
             : undefined,
-        lastSleep: undefined,
+        goesByCount: wait.refusals === 0 && wait.watched !== 'slots',
+        asleep: { ms: 0, done: 0 },
         answerMs: 0,
         lot: 0,
       },
       who / matched,
     )
-    return 'lookMs' in outlook ? { ...outlook, lookMs: Infinity } : outlook // no look is needed
+    // no look is needed
+    return { event: 'seen', outlook: 'lookMs' in outlook ? { ...outlook, lookMs: Infinity } : outlook }
   }
 
   #timePasses(state: State, waiting: number): Transition<State> {
@@ -252,11 +249,7 @@ class WaitModel {
   }
 }
 
-function earlier(wait: WaitState): WaitState {
-  if (wait.at === 'asked') return wait
-  const inMs = Math.max(0, timerOf(wait) - halfStepMs)
-  return wait.at === 'turn' ? { ...wait, askAtMs: inMs } : { ...wait, lookAtMs: inMs }
-}
+const earlier = (wait: WaitState): WaitState => ({ ...wait, timerAtMs: Math.max(0, wait.timerAtMs - halfStepMs) })
 
 export function searchWaits(rules: WaitRules, config: WaitModelConfig): SearchResult {
   const model = new WaitModel(rules, config)

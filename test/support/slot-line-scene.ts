@@ -17,8 +17,9 @@ import { firstBatch } from '../../src/lease/policy/batch-state.ts'
 import { readStrategy } from '../../src/lease/policy/strategy.ts'
 import { selectorHash } from '../../src/lease/selector-hash.ts'
 import { type Leases, leasesPathOf, listScope, type ScopeListing } from '../../src/lease/slot-reads.ts'
-import { hashFraction, spareRanks, type WrittenFront } from '../../src/lease/waiting.ts'
-import { createSlotLine, type Denied, type Pause } from '../../src/daemon/slots/slot-line.ts'
+import { hashFraction, spareRanks, type Front } from '../../src/lease/waiting.ts'
+import { createSlotLine, type Denied } from '../../src/daemon/slots/slot-line.ts'
+import type { Denial } from '../../src/daemon/slots/denials.ts'
 import { createFleetSize } from '../../src/daemon/state/fleet-size.ts'
 import { readBudget } from '../../src/schemas/budget.ts'
 import type { InterruptionBudget } from '../../src/schemas/skyhook.ts'
@@ -87,7 +88,7 @@ export const lost = (lease: string, listing: ScopeListing): Denied => ({
 })
 
 /** As of nodes whose places are evenly spread. */
-function frontAt(matched: number, waiters: number, due: number): WrittenFront {
+function frontAt(matched: number, waiters: number, due: number): Front {
   const placeAt = (index: number): string =>
     Math.floor(((matched - waiters + index) / matched) * 16 ** 4)
       .toString(16)
@@ -100,8 +101,6 @@ type SceneOptions = {
   readonly agents: number
   /** By default the node is one of the first. */
   readonly nodeUid?: string
-  /** The census has counted the agents. Otherwise their number is what the settings estimate. */
-  readonly isCounted?: boolean
   /** What the node knows of the Skyhook at first; by default a budget of one node. */
   readonly view?: SkyhookView
   /** What the node draws each time; by default the middle. */
@@ -121,14 +120,14 @@ export async function createSlotLineScene(options: SceneOptions) {
   }
   const path = leasesPathOf(leases)
   const fleet = createFleetSize(options.agents)
-  if (options.isCounted) fleet.observe(options.agents)
   let view = options.view ?? budgeted({ count: 1 })
   let isListed = true
   // when the line said so, in ms
   const turns: number[] = []
-  const reasons: number[] = []
   const nears: number[] = []
   const missingCounts: number[] = []
+  /** Why no request is worthwhile, each time that it said so. */
+  const reasons: string[] = []
 
   const line = createSlotLine({
     leases,
@@ -136,8 +135,11 @@ export async function createSlotLineScene(options: SceneOptions) {
     skyhooks: () => (isListed ? known([view]) : unknown('not listed')),
     fleet,
     random: { number: () => options.drawn ?? 0.5, hex: () => '' },
-    onTurn: () => void turns.push(clock.monotonicMs()),
-    onReason: () => void reasons.push(clock.monotonicMs()),
+    onTurn() {
+      const why = line.beforeRequest(view, true)
+      if (why === undefined) turns.push(clock.monotonicMs())
+      else reasons.push(why.message)
+    },
     onNear: () => void nears.push(clock.monotonicMs()),
     onCountMissing: () => void missingCounts.push(clock.monotonicMs()),
     signal: new AbortController().signal,
@@ -208,10 +210,10 @@ export async function createSlotLineScene(options: SceneOptions) {
     return line.afterDenial(view, full(listing), 'slot').retryInMs
   }
 
-  const beforeRequest = (isPrepared = true): Pause | undefined => line.beforeRequest(view, isPrepared)
+  const beforeRequest = (isPrepared = true): Denial | undefined => line.beforeRequest(view, isPrepared)
 
   /** Before the first request in a large fleet: the node is asked again when it has seen the ledger. */
-  async function askByCount(isPrepared = true): Promise<Pause | undefined> {
+  async function askByCount(isPrepared = true): Promise<Denial | undefined> {
     beforeRequest(isPrepared)
     await clock.advance(2_000)
     turns.length = 0

@@ -85,7 +85,6 @@ export async function startSlotManagerScene({ defaultBudget = {} }: { readonly d
       fleet: createFleetSize(2),
       random: { number: () => 0, hex: () => '' },
       onTurn: () => undefined,
-      onReason: () => undefined,
       onNear: () => undefined,
       onCountMissing: () => undefined,
     })

@@ -109,7 +109,6 @@ async function managerOf(name: string): Promise<TestedManager> {
     nodeUid: () => `${name}-uid`,
     fleet: createFleetSize(2),
     onTurn: () => void turns.push(name),
-    onReason: () => undefined,
     onNear: () => undefined,
     onCountMissing: () => undefined,
   })
@@ -330,6 +329,7 @@ test('a node of two compartments asks in the one that the counts of the ledger s
   await api.clock.advance(2_000)
   putLedger({}, { compartments: { gpu: counted(8), big: counted(4), __default__: counted(0) } })
   await api.eventually(() => expect(turns).toContain('n1'))
+  await api.clock.advance(1_000)
   await manager.acquire(view, 'working', false)
   expect(heldBy(manager)?.lease).toMatch(/^s\.big-/)
 })

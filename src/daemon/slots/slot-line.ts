@@ -1,32 +1,28 @@
 /** This node in the lines for slots, one per Skyhook: when a request is worthwhile. It grants nothing. */
 import { limitOf } from '../../lease/budget/budget.ts'
 import type { Scope } from '../../lease/names.ts'
-import type { Limit } from '../../lease/rule.ts'
 import type { AcquireOutcome } from '../../lease/slot-creation.ts'
 import type { Lease } from '../../lease/slot.ts'
-import { isAmongFirst } from '../../lease/waiting.ts'
+import { isCrowded } from '../../lease/waiting.ts'
 import type { Known, SkyhookView } from '../../stages/model/snapshot.ts'
 import { batchDenial } from './compartment.ts'
 import type { Denial } from './denials.ts'
-import { isCrowded, requestingReason, type SlotWait, type SlotWaitOptions, startSlotWait } from './slot-wait.ts'
-
-/** Why not now, for people, and when to ask again at the latest. */
-export type Pause = Denial
+import { requestingReason, type SlotWait, type SlotWaitOptions, startSlotWait } from './slot-wait.ts'
 
 export type Denied = Extract<AcquireOutcome, { outcome: 'waiting' | 'lost' }>
 
 export type SlotLine = {
   /**
-   * Asked before each request. Undefined: go on. A node that is not prepared for its turn makes ready first if it is
-   * near.
+   * Asked before each request: why not now, and when to ask again at the latest. Undefined: go on. A node that is not
+   * prepared for its turn makes ready first if it is near.
    */
-  beforeRequest(view: SkyhookView, isPrepared: boolean): Pause | undefined
+  beforeRequest(view: SkyhookView, isPrepared: boolean): Denial | undefined
   /** Names of the Skyhooks for whose slots many other nodes come first, or may do so. */
   distant(): ReadonlySet<string>
   /** Instead of a request, where only a count says which slots are this node's. `ledger`: what was counted so far. */
-  awaitCompartment(view: SkyhookView, ledger: Lease | undefined): Pause
+  awaitCompartment(view: SkyhookView, ledger: Lease | undefined): Denial
   /** After a request for a slot of this kind that was not granted. */
-  afterDenial(view: SkyhookView, answer: Denied, kind: Scope['kind']): Pause
+  afterDenial(view: SkyhookView, answer: Denied, kind: Scope['kind']): Denial
   /** Only these Skyhooks wait for a slot, by name. */
   update(waiting: ReadonlySet<string>): void
 }
@@ -35,12 +31,10 @@ export type SlotLine = {
 const latestMs = 1_800_000
 
 export function createSlotLine(
-  options: Omit<SlotWaitOptions, 'onTurn' | 'onReason'> & {
+  options: Omit<SlotWaitOptions, 'onTurn'> & {
     readonly skyhooks: () => Known<readonly SkyhookView[]>
-    /** A request for a slot of this Skyhook is worthwhile now. */
+    /** A request for a slot of this Skyhook is worthwhile now, or there is another reason why none is. */
     readonly onTurn: (skyhook: string) => void
-    /** There is another reason why none is. */
-    readonly onReason: (skyhook: string) => void
   },
 ): SlotLine {
   const { fleet, signal } = options
@@ -54,38 +48,33 @@ export function createSlotLine(
     const { name, uid } = view.metadata
     const found = waits.get(uid)
     if (found !== undefined) return found.wait
-    const wait = startSlotWait(view, {
-      ...options,
-      onTurn: () => options.onTurn(name),
-      onReason: () => options.onReason(name),
-    })
+    const wait = startSlotWait(view, { ...options, onTurn: () => options.onTurn(name) })
     waits.set(uid, { name, wait })
     return wait
   }
 
-  const isFar = (view: SkyhookView): boolean =>
-    waits.get(view.metadata.uid)?.wait.isFar() ?? isCrowded(fleet.agents(), limitOf(view, []))
-
-  /** Those ask at once for whom the first slots of a small cluster are, and all while nobody has counted the agents. */
-  const asksFirst = (limit: Limit): boolean =>
-    !isCrowded(fleet.agents(), limit) &&
-    (typeof limit !== 'number' || !fleet.isCounted() || isAmongFirst(options.nodeUid() ?? '', limit, fleet.agents()))
+  /** Before anything else is known: so many nodes are there that the ledger has to say whose turn is near. */
+  function isCrowdedFor(view: SkyhookView): boolean {
+    const limit = limitOf(view, [])
+    return limit !== 'unlimited' && isCrowded(fleet.agents(), typeof limit === 'number' ? limit : 1)
+  }
 
   return {
     beforeRequest(view, isPrepared) {
       const limit = limitOf(view, [])
-      const known = waits.get(view.metadata.uid)?.wait
-      if (limit === 'unlimited' || limit === 0 || (known === undefined && asksFirst(limit))) return undefined
+      const [known, isOfMany] = [waits.get(view.metadata.uid), isCrowdedFor(view)]
+      if (limit === 'unlimited' || limit === 0 || (known === undefined && !isOfMany)) return undefined
       const wait = waitOf(view)
       if (known === undefined) wait.begin()
       const why = wait.takeReason()
       if (why !== undefined) return { ...why, retryInMs: latestMs }
-      return isPrepared || !isCrowded(fleet.agents(), limit) ? undefined : { message: requestingReason, retryInMs: 0 }
+      return isPrepared || !isOfMany ? undefined : { message: requestingReason, retryInMs: 0 }
     },
 
     distant() {
       const skyhooks = options.skyhooks()
       if (!skyhooks.known || !isCrowded(fleet.agents(), 0)) return new Set()
+      const isFar = (view: SkyhookView): boolean => waits.get(view.metadata.uid)?.wait.isFar() ?? isCrowdedFor(view)
       return new Set(skyhooks.value.filter(isFar).map(({ metadata }) => metadata.name))
     },
 
@@ -121,7 +110,7 @@ export function createSlotLine(
 const controlPlaneMessage = 'another node of the control plane is out of service'
 
 /** A node that was beaten waits like the others: its text must not tell by whom, or it would change each time. */
-function whyDenied(view: SkyhookView, answer: Denied, kind: Scope['kind']): Omit<Pause, 'retryInMs'> {
+function whyDenied(view: SkyhookView, answer: Denied, kind: Scope['kind']): Omit<Denial, 'retryInMs'> {
   if (kind === 'control-plane') return { message: controlPlaneMessage, waitsFor: kind }
   const message = answer.outcome === 'waiting' ? answer.reason : 'other nodes ask at the same time'
   return { message, ...batchDenial(view, answer.listing, kind) }

@@ -6,17 +6,17 @@ import { fullReason } from '../../lease/admission.ts'
 import * as budget from '../../lease/budget/budget.ts'
 import { agentsIn } from '../../lease/ledger.ts'
 import { bootstrapScope, controlPlaneScope, ledgerName, type Scope, skyhookScope } from '../../lease/names.ts'
-import { type KnownOfLine, outlookOf, type ShownSlots } from '../../lease/outlook.ts'
+import { type KnownOfLine, outlookOf, staleMs } from '../../lease/outlook.ts'
 import { admissibleIndices, type Limit } from '../../lease/rule.ts'
 import type { Leases } from '../../lease/slot-reads.ts'
 import { heldIndices, type Lease } from '../../lease/slot.ts'
-import { initialWait, nextWait, timerOf, type WaitEvent, type Watched } from '../../lease/wait-state.ts'
-import { lineLength } from '../../lease/waiting.ts'
+import { initialWait, nextWait, type WaitEvent } from '../../lease/wait-state.ts'
 import type { Random } from '../../schemas/clock.ts'
+import { isEqual } from '../../schemas/equal.ts'
 import type { SkyhookView } from '../../stages/model/snapshot.ts'
 import type { FleetSize } from '../state/fleet-size.ts'
 import type { Denial } from './denials.ts'
-import { type LeaseWatch, readLease, watchLeases, type WatchedLeases } from './lease-watch.ts'
+import { type LeaseWatch, readLease, watchLeases } from './lease-watch.ts'
 
 export type SlotWait = {
   /** Instead of a first request. */
@@ -37,10 +37,8 @@ export type SlotWaitOptions = {
   readonly nodeUid: () => string | undefined
   readonly fleet: FleetSize
   readonly random: Random
-  /** A request for a slot is worthwhile now. */
+  /** A request is worthwhile now, or there is another reason why none is. */
   readonly onTurn: () => void
-  /** There is another reason why none is. */
-  readonly onReason: () => void
   /** The turn is near: what it needs should be ready by then. */
   readonly onNear: () => void
   /** The census has not counted, or not for long: somebody should look whether there is one. */
@@ -48,14 +46,22 @@ export type SlotWaitOptions = {
   readonly signal: AbortSignal
 }
 
-/** Nobody came forward for so long: the census may be gone, or those who come first may not be able to. */
-const staleMs = 300_000
-
 export const requestingReason = 'requesting a slot'
 
-/** Before anything else is known: so many nodes are there that the ledger has to say whose turn is near. */
-export const isCrowded = (agents: number, limit: Limit): boolean =>
-  limit !== 'unlimited' && agents > lineLength(typeof limit === 'number' ? limit : 1, agents)
+/** What the ledger says of slots of this kind. */
+function lineOf(view: SkyhookView, kind: Scope['kind'], ledgers: readonly Lease[]) {
+  const [limitOf, scopeIn] =
+    kind === 'bootstrap' ? [budget.bootstrapLimitOf, bootstrapScope] : [budget.limitOf, skyhookScope]
+  const compartment = budget.compartmentOf(view, ledgers) ?? ''
+  return {
+    limit: kind === 'control-plane' ? 1 : limitOf(view, ledgers),
+    dependsOnLedger: typeof budget.limitOf(view, []) === 'object',
+    batches: budget.batchesOf(view, ledgers),
+    queue: kind === 'slot' ? budget.queueOf(view, ledgers) : undefined,
+    scope:
+      kind === 'control-plane' ? controlPlaneScope : scopeIn(view.metadata, compartment, budget.compartmentNames(view)),
+  }
+}
 
 export function startSlotWait(first: SkyhookView, options: SlotWaitOptions): SlotWait {
   const { leases, fleet, random } = options
@@ -66,77 +72,57 @@ export function startSlotWait(first: SkyhookView, options: SlotWaitOptions): Slo
   let view = first
   let kind: Scope['kind'] = 'slot'
   let ledgers: readonly Lease[] = []
+  let line = lineOf(view, kind, ledgers)
+  let lineSinceMs = clock.monotonicMs()
   let watch: LeaseWatch | undefined
   let cancelTimer: (() => void) | undefined
   let isCountAwaited = true
   let answerMs = 0
   let lot = random.number()
-  let lastSleep: KnownOfLine['lastSleep']
-  /** What the ledger says of the line, and since when. */
-  let line = { text: '', sinceMs: clock.monotonicMs() }
+  let asleepSince: { readonly ms: number; readonly waiters: number } | undefined
   /** The reason that is shown. */
   let shown: string | undefined
   let isReasonNew = true
-  /** Derived from view and ledgers, which seldom change. */
-  let counted: ReturnType<typeof countedNow> | undefined
 
-  function countedNow() {
-    const batches = budget.batchesOf(view, ledgers)
-    const compartment = budget.compartmentOf(view, ledgers) ?? ''
-    const scopeIn = kind === 'bootstrap' ? bootstrapScope : skyhookScope
-    const queue = kind === 'slot' ? budget.queueOf(view, ledgers) : undefined
-    return {
-      limit: kind === 'bootstrap' ? budget.bootstrapLimitOf(view, ledgers) : budget.limitOf(view, ledgers),
-      dependsOnLedger: typeof budget.limitOf(view, []) === 'object',
-      batches: { next: batches?.next ?? 0, most: batches?.most ?? 0 },
-      queue,
-      scope:
-        kind === 'control-plane'
-          ? controlPlaneScope
-          : scopeIn(view.metadata, compartment, budget.compartmentNames(view)),
-    }
+  /** Of the line as it is now: of view, kind and ledgers. */
+  function learn(found: readonly Lease[] = ledgers): void {
+    const before = line
+    ledgers = found
+    line = lineOf(view, kind, ledgers)
+    fleet.observe(agentsIn(ledgers) ?? 0)
+    if (!isEqual([line.queue, line.batches], [before.queue, before.batches])) lineSinceMs = clock.monotonicMs()
   }
 
   function limitNow(): Limit {
-    counted ??= countedNow()
-    if (kind === 'control-plane') return 1
     const slots = view.spec.deploymentPolicy && kind === 'slot' && watch?.slots()
-    return slots ? budget.limitOf(view, ledgers, slots) : counted.limit
+    return slots ? budget.limitOf(view, ledgers, slots) : line.limit
   }
 
-  function shownSlots(limit: Limit): ShownSlots | undefined {
+  function shownSlots(limit: Limit): KnownOfLine['slots'] {
     const slots = watch?.slots()
-    if (slots === undefined || counted === undefined || typeof limit !== 'number') return undefined
-    const free = admissibleIndices(heldIndices(slots, counted.scope), limit).length
+    if (slots === undefined || typeof limit !== 'number') return undefined
+    const free = admissibleIndices(heldIndices(slots, line.scope), limit).length
     return { free, holders: watch?.holders() ?? new Set() }
   }
 
-  function learn(found: readonly Lease[]): void {
-    if (found[0] === ledgers[0]) return
-    ledgers = found
-    counted = undefined
-    const agents = agentsIn(found)
-    if (agents !== undefined) fleet.observe(agents)
-    const text = JSON.stringify([budget.queueOf(view, found), budget.epochOf(view, found)])
-    if (text !== line.text) line = { text, sinceMs: clock.monotonicMs() }
-  }
+  const unchangedMs = (): number => clock.monotonicMs() - lineSinceMs
 
   function outlook() {
     const watched = watch?.of === 'control-plane' ? undefined : watch?.ledgers()
-    if (watched !== undefined) learn(watched)
+    if (watched !== undefined && watched[0] !== ledgers[0]) learn(watched)
     const limit = limitNow()
-    counted ??= countedNow()
-    const isOfLine = kind === 'slot'
+    const { ms = clock.monotonicMs(), waiters = 0 } = asleepSince ?? {}
     return outlookOf(
       {
-        ...counted,
+        ...line,
         nodeUid: options.nodeUid() ?? '',
         limit,
-        others: isOfLine ? fleet.agents() : 1,
+        unchangedMs: unchangedMs(),
+        others: kind === 'slot' ? fleet.agents() : 1,
         isCountAwaited,
         slots: shownSlots(limit),
-        isStale: isStale(),
-        lastSleep,
+        goesByCount: state.refusals === 0 && state.watched !== 'slots',
+        asleep: { ms: clock.monotonicMs() - ms, done: waiters - (line.queue?.waiters ?? 0) },
         answerMs,
         lot,
       },
@@ -144,54 +130,49 @@ export function startSlotWait(first: SkyhookView, options: SlotWaitOptions): Slo
     )
   }
 
-  const watchedLeases = (watched: Watched): WatchedLeases | undefined =>
-    watched === 'nothing' ? undefined : kind === 'control-plane' ? kind : watched
-
   function dispatch(event: WaitEvent): void {
     if (signal.aborted) return
     const wasFar = isFar()
-    const step = nextWait(state, event, clock.monotonicMs(), random.number())
-    state = step.state
-    const desired = watchedLeases(state.watched)
+    const { state: next, effects } = nextWait(state, event, clock.monotonicMs(), random.number())
+    state = next
+    asleepSince =
+      state.at === 'far' ? (asleepSince ?? { ms: clock.monotonicMs(), waiters: line.queue?.waiters ?? 0 }) : undefined
+    const desired = state.watched === 'nothing' ? undefined : kind === 'control-plane' ? kind : state.watched
     if (desired !== watch?.of) {
       watch?.close()
       watch = desired && watchLeases(leases, desired, { skyhook: view.metadata, random, onChange: look, signal })
     }
     cancelTimer?.()
-    const inMs = timerOf(state) - clock.monotonicMs()
+    const inMs = state.timerAtMs - clock.monotonicMs()
     cancelTimer = inMs === Infinity ? undefined : clock.startTimer(inMs, () => dispatch({ event: 'timer' }))
+    if (effects.includes('count-missing')) options.onCountMissing()
+    if (effects.includes('read-ledger')) void read()
     if (wasFar && !isFar()) options.onNear()
-    for (const effect of step.effects)
-      if (effect === 'ask') options.onTurn()
-      else if (effect === 'count-missing') options.onCountMissing()
-      else void read()
     const reason = whyNot()?.message
-    if (shown === undefined || reason === undefined || reason === requestingReason || reason === shown) return
-    shown = reason
-    isReasonNew = true
-    options.onReason()
+    const isReason = shown !== undefined && reason !== undefined && reason !== requestingReason && reason !== shown
+    isReasonNew ||= isReason
+    if (isReason) options.onTurn()
+    // later: the refusal of another request may not have been entered yet
+    if (effects.includes('ask')) clock.startTimer(0, () => void (!signal.aborted && options.onTurn()))
   }
-
-  const isStale = (): boolean => clock.monotonicMs() - line.sinceMs > staleMs
 
   const look = (): void => dispatch({ event: 'seen', outlook: outlook() })
 
   async function read(): Promise<void> {
     const startedMs = clock.monotonicMs()
     try {
-      const ledger = await readLease(leases, ledgerName(view.metadata), signal)
-      answerMs = clock.monotonicMs() - startedMs
-      learn(ledger === undefined ? [] : [ledger])
-      if (isStale()) options.onCountMissing()
+      if (watch?.ledgers() === undefined) {
+        const ledger = await readLease(leases, ledgerName(view.metadata), signal)
+        answerMs = clock.monotonicMs() - startedMs
+        learn(ledger === undefined ? [] : [ledger])
+      }
+      if (unchangedMs() > staleMs) options.onCountMissing()
     } catch {
       // one that failed is repeated like one that shows nothing new
     }
     if (state.at === 'uncounted' && state.watched === 'ledger') isCountAwaited = false // it was awaited for long enough
-    counted = undefined
     lot = random.number()
-    const seen = outlook()
-    dispatch({ event: 'seen', outlook: seen })
-    lastSleep = seen.is === 'far' ? { rank: seen.rank, ms: seen.lookMs } : undefined
+    look()
   }
 
   const isFar = (): boolean => state.at === 'far' || state.at === 'uncounted' || state.at === 'closed'
@@ -202,16 +183,14 @@ export function startSlotWait(first: SkyhookView, options: SlotWaitOptions): Slo
     if (typeof limit === 'object') return { message: `budget unknown: ${limit.unknown}` }
     const slots = watch?.slots()
     const isSeen = state.watched === 'slots' ? slots !== undefined : ledgers.length > 0
-    if (state.at === 'uncounted' || limit === 'unlimited' || !isSeen) return { message: requestingReason }
+    const isUncounted = state.at === 'uncounted' && limit !== 0
+    if (isUncounted || limit === 'unlimited' || !isSeen) return { message: requestingReason }
     const batch = budget.batchReason(view, { ledgers, ...(slots && { slots }) })
     return batch === undefined ? { message: fullReason(limit) } : { message: batch, waitsFor: 'batch' }
   }
 
   return {
-    begin() {
-      if (isCrowded(fleet.agents(), budget.limitOf(view, []))) void read()
-      else cancelTimer = clock.startTimer(0, look) // later: who calls has not entered yet that it waits
-    },
+    begin: () => void read(),
     isFar,
 
     takeReason() {
@@ -224,18 +203,19 @@ export function startSlotWait(first: SkyhookView, options: SlotWaitOptions): Slo
     update(latest) {
       if (latest.stale || (latest.spec === view.spec && latest.policy === view.policy)) return
       view = latest
-      counted = undefined
       isCountAwaited = true
+      asleepSince = undefined
+      learn()
       look()
     },
 
     denied(asked, message, found) {
-      if (found !== undefined) learn(found)
-      if (kind !== asked) counted = undefined
       kind = asked
       shown = message
       isReasonNew = false
-      dispatch({ event: 'denied', outlook: outlook() })
+      learn(found)
+      dispatch({ event: 'denied' })
+      look()
     },
 
     close() {

@@ -69,7 +69,7 @@ test('a Skyhook without a policy, or without a count, has no batches', () => {
 })
 
 test('those who wait come first as the ledger names them, if it counted this work', () => {
-  const front = { due: 1, places: ['00ff', '1234'] }
+  const front = { due: 1, places: '00ff1234' }
   expect(queueOf(viewOf(exponential), [ledgerOf({})])).toEqual({ matched: 100, waiters: 90, front })
   expect(queueOf(viewOf(exponential), [ledgerOf({}, { applied: 'other' })])).toEqual({ matched: 100, waiters: 100 })
 })

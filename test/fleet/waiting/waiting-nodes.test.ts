@@ -77,6 +77,48 @@ test.each([
   expect(figures.lists).toBeLessThan(1.5) // not by polling
 })
 
+test('slots that those who come first cannot take go to others within half a minute', async () => {
+  const fleet = await startWaitingNodes({
+    nodes: 100,
+    budget: { count: 3 },
+    workMs: aboutMs(5_000),
+    unable: 15,
+    seed: 1,
+  })
+  const longestIdleMs = observeIdleSlots(fleet, 3)
+  await fleet.untilComplete(3_600_000)
+  const { seconds } = fleet.figures()
+  fleet.stop()
+  console.log(`15 of 100 nodes cannot ask, 3 slots: idle for at most ${longestIdleMs().toFixed(0)} ms, ${seconds} s`)
+  expect(longestIdleMs()).toBeLessThan(30_000)
+  expect(seconds).toBeLessThan(3 * (85 / 3) * 5)
+})
+
+test('more nodes than a ledger names begin within seconds where there are slots for all of them', async () => {
+  const fleet = await startWaitingNodes({ nodes: 1_000, budget: { count: 800 }, workMs: aboutMs(600_000), seed: 1 })
+  await fleet.clock.advance(15_000)
+  const [slots, { lists }] = [fleet.slots(), fleet.figures()]
+  fleet.stop()
+  console.log(`1000 nodes, 800 slots: ${slots} are held after 15 s, ${lists.toFixed(2)} LISTs per node`)
+  expect(slots).toBe(800)
+})
+
+test('two hundred nodes that join at once see few events each', async () => {
+  const fleet = await startWaitingNodes({
+    nodes: 200,
+    budget: { count: 1 },
+    workMs: aboutMs(30_000),
+    joining: 20,
+    seed: 1,
+  })
+  await fleet.untilComplete(3_600_000)
+  const figures = fleet.figures()
+  fleet.stop()
+  console.log('200 joining nodes, 20 slots, per node:', figures)
+  expect(figures.watchEvents).toBeLessThan(600)
+  expect(figures.seconds).toBeLessThan(1.2 * 300)
+})
+
 test('a fleet without a census still gets through', async () => {
   const fleet = await startWaitingNodes({
     nodes: 200,

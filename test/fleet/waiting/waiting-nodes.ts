@@ -10,6 +10,7 @@ import { createSlotLine } from '../../../src/daemon/slots/slot-line.ts'
 import { createSlotManager } from '../../../src/daemon/slots/slot-manager.ts'
 import { createLog } from '../../../src/daemon/telemetry/log.ts'
 import { readLedger, writeLedger } from '../../../src/lease/ledger.ts'
+import { placeKey } from '../../../src/lease/waiting.ts'
 import { ledgerName } from '../../../src/lease/names.ts'
 import type { Lease } from '../../../src/lease/slot.ts'
 import { skyhooksPath, skyhookTypeMeta } from '../../../src/schemas/api.ts'
@@ -18,7 +19,7 @@ import { settleMs } from '../../../src/stages/model/write-pace.ts'
 import { sleep } from '../../../src/schemas/clock.ts'
 import { emptyJournal } from '../../../src/schemas/journal.ts'
 import type { KubernetesNode } from '../../../src/schemas/kubernetes.ts'
-import type { InterruptionBudget, Skyhook } from '../../../src/schemas/skyhook.ts'
+import type { InterruptionBudget, Skyhook, SkyhookSpec } from '../../../src/schemas/skyhook.ts'
 import { appliedHash } from '../../../src/stages/model/applied-hash.ts'
 import { known, type OwnSlot, type SkyhookView } from '../../../src/stages/model/snapshot.ts'
 import { createSeededRandom, createVirtualClock } from '../../support/virtual-clock.ts'
@@ -36,8 +37,10 @@ export type WaitingNodesOptions = {
   readonly latencyMs?: number
   /** How long a node fetches layers; 0 if absent. */
   readonly fetchMs?: number
-  /** The agents have not read yet how many they are. */
-  readonly isUncounted?: boolean
+  /** So many of those that come first wait and never ask; the census does not know why. */
+  readonly unable?: number
+  /** All of them join the cluster, and this is the budget for that. */
+  readonly joining?: number
   /** No census counts. */
   readonly isWithoutCensus?: boolean
 }
@@ -47,7 +50,7 @@ export const usualLatencyMs = 10
 
 /** Starts all nodes at once, as after the creation of their Skyhook. */
 export async function startWaitingNodes(options: WaitingNodesOptions) {
-  const { nodes, budget, workMs, seed, latencyMs = usualLatencyMs } = options
+  const { nodes, budget, workMs, seed, latencyMs = usualLatencyMs, joining } = options
   const clock = createVirtualClock(undefined, { settleTurns: 0 })
   const random = createSeededRandom(seed)
   const server = createSimulatedApiServer({ clock, random, historyLength: 20_000 })
@@ -57,7 +60,11 @@ export async function startWaitingNodes(options: WaitingNodesOptions) {
   const admin = connect('admin')
   await admin.json('POST', '/api/v1/namespaces', { body: { metadata: { name: 'skyhook' } } })
   const created = await admin.json<Skyhook>('POST', skyhooksPath, {
-    body: { ...skyhookTypeMeta, metadata: { name: 's' }, spec: { interruptionBudget: budget, packages: {} } },
+    body: {
+      ...skyhookTypeMeta,
+      metadata: { name: 's' },
+      spec: { interruptionBudget: budget, ...bootstrapOf(joining), packages: {} },
+    },
   })
   let view: SkyhookView = { metadata: created.metadata, spec: created.spec, budget: readBudget(budget), stale: false }
   const stopping = new AbortController()
@@ -68,7 +75,12 @@ export async function startWaitingNodes(options: WaitingNodesOptions) {
   const members: { readonly update: () => void; readonly uid: string; readonly state: () => string }[] = []
 
   async function join(name: string): Promise<void> {
-    const node = await admin.json<KubernetesNode>('POST', '/api/v1/nodes', { body: { metadata: { name } } })
+    const node = await admin.json<KubernetesNode>('POST', '/api/v1/nodes', {
+      body: {
+        metadata: { name },
+        ...(joining !== undefined && { spec: { taints: [joiningTaint] } }),
+      },
+    })
     const client = connect(name, { latencyMs: () => latencyMs })
     const transport: typeof client = {
       ...client,
@@ -84,18 +96,16 @@ export async function startWaitingNodes(options: WaitingNodesOptions) {
     let shown = ''
     let cancelTimer = (): void => undefined
     const fleet = createFleetSize(nodes)
-    if (options.isUncounted !== true) fleet.observe(nodes)
-    const requestNow = (skyhook: string): void => {
-      if (slots.requestNow(skyhook)) pass()
-    }
+    fleet.observe(nodes)
     const line = createSlotLine({
       leases,
       nodeUid: () => node.metadata.uid,
       skyhooks: () => known([view]),
       fleet,
       random,
-      onTurn: requestNow,
-      onReason: requestNow,
+      onTurn(skyhook) {
+        if (slots.requestNow(skyhook)) pass()
+      },
       onNear: () => pass(),
       onCountMissing: () => undefined,
       signal,
@@ -121,7 +131,7 @@ export async function startWaitingNodes(options: WaitingNodesOptions) {
       ...sources,
       ownSlots,
       line,
-      runtimeRequiredTaint: { key: 'skyhook.nvidia.com', effect: 'NoSchedule' },
+      runtimeRequiredTaint: joiningTaint,
       log: createLog('silent', {}),
       uncountedSince: () => undefined,
       onReleased: () => undefined,
@@ -187,7 +197,7 @@ export async function startWaitingNodes(options: WaitingNodesOptions) {
       }
       isBusy = true
       void slots
-        .acquire(view, layers === 'here' ? 'working' : 'preparing', false)
+        .acquire(view, layers === 'here' ? 'working' : 'preparing', false, joining !== undefined)
         .then(work)
         .finally(() => {
           isBusy = false
@@ -200,8 +210,10 @@ export async function startWaitingNodes(options: WaitingNodesOptions) {
   for (let index = 0; index < nodes; index++) void join(`node-${index}`)
   await clock.advance(100)
   waiting = nodes
+  const inOrder = members.toSorted((a, b) => (placeKey(a.uid) < placeKey(b.uid) ? -1 : 1))
+  const able = inOrder.slice(options.unable ?? 0)
   // as the agents read an edit
-  for (const { update } of members) clock.startTimer(readDelayMs(nodes, random.number()), update)
+  for (const { update } of able) clock.startTimer(readDelayMs(nodes, random.number()), update)
   server.audit.length = 0
   watchEvents = 0
   const startedAtMs = clock.monotonicMs()
@@ -286,8 +298,8 @@ export async function startWaitingNodes(options: WaitingNodesOptions) {
     /** Nodes that fetched layers. */
     fetches: () => fetches,
     complete: () => complete,
-    /** Nodes without a slot under which they work. */
-    waiting: () => waiting,
+    /** Nodes without a slot under which they work, those aside that never ask. */
+    waiting: () => waiting - (options.unable ?? 0),
     /** More Nodes than before register; they run no agent. */
     setMatched(next: number) {
       for (let index = matched; index < next; index++)
@@ -304,7 +316,7 @@ export async function startWaitingNodes(options: WaitingNodesOptions) {
     },
     async untilComplete(withinMs: number) {
       for (;;) {
-        if (complete >= nodes) return
+        if (complete >= able.length) return
         if (clock.monotonicMs() - startedAtMs > withinMs) throw new Error(`${complete} of ${nodes} are complete`)
         await clock.advance(1_000)
       }
@@ -319,6 +331,11 @@ export async function startWaitingNodes(options: WaitingNodesOptions) {
     return Math.max(0, ...bySecond.values())
   }
 }
+
+const joiningTaint = { key: 'skyhook.nvidia.com', effect: 'NoSchedule' } as const
+
+const bootstrapOf = (count: number | undefined): Partial<SkyhookSpec> =>
+  count === undefined ? {} : { bootstrap: { count } }
 
 /** The same stream; each event on it is counted. */
 function counted<T extends AsyncIterable<Uint8Array>>(stream: T, onEvent: () => void): T {
