@@ -129,8 +129,8 @@ export const mutants: readonly Mutant[] = [
     replace: 'false',
     tests: lineTests.map((test) => `daemon/${test}`),
   },
-  wait('a node that comes near does not make ready', 'if (wasFar && !isFar()) options.onNear()', ''),
-  wait('a new reason is not shown', 'if (isReason || effects', 'if (effects'),
+  wait('a node that comes near does not make ready', 'if (wasFar && !isFar()) soon(options.onNear)', ''),
+  wait('a new reason is not shown', '|| (isReason && !isReasonNew)', ''),
   wait(
     'a node that joins waits for slots of others',
     "kind === 'bootstrap' ? [budget.bootstrapLimitOf",

@@ -14,6 +14,8 @@ export type KnownOfLine = {
   readonly queue: waiting.Queue | undefined
   /** For how long it has said so. */
   readonly unchangedMs: number
+  /** Not so those of the control plane and of joining nodes: who is refused watches them all. */
+  readonly hasLine: boolean
   /** Agents in the cluster that may want the same slots. */
   readonly others: number
   /** A census may be about to count for this spec. */
@@ -40,8 +42,8 @@ const minLotMs = 5_000
 const untakenMs = 15_000
 /** Nothing has changed for so long: the census may be gone. */
 export const staleMs = 300_000
-/** With a ledger that stands still. */
-const staleLotMs = 60_000
+/** With a ledger that stands still: it may do so for hours. */
+const minStaleLotMs = 30_000
 
 /** @param random at least 0, below 1 */
 export function outlookOf(known: KnownOfLine, random: number): Outlook {
@@ -53,19 +55,19 @@ export function outlookOf(known: KnownOfLine, random: number): Outlook {
   const patienceMs = front !== undefined && front.due > 0 ? untakenMs : staleMs
   const lookMs = patienceMs * (1 + random / 2)
   if (limit === 0) return { is: known.dependsOnLedger ? 'uncounted' : 'closed', lookMs, isFull: true }
-  if (front === undefined && known.isCountAwaited && waiting.isCrowded(others, limit))
+  if (front === undefined && known.hasLine && known.isCountAwaited && waiting.isCrowded(others, limit))
     return { is: 'uncounted', lookMs: countMs, isFull: false }
 
   const { matched, waiters } = queue ?? { matched: others, waiters: others }
   const line = waiting.lineLength(Math.max(limit, batches?.next ?? 0), matched)
   const isStale = known.unchangedMs >= patienceMs
   // where places say nothing, any of the nodes come forward, about a line of them at a time
-  const isByLot = matched > line && (front === undefined || isStale)
-  const lotMs = (front === undefined ? Math.max(minLotMs, lotMsPerNode * others) : staleLotMs) * (1 - random / 2)
+  const isByLot = known.hasLine && matched > line && (front === undefined || isStale)
+  const lotMs = Math.max(front === undefined ? minLotMs : minStaleLotMs, lotMsPerNode * others) * (1 - random / 2)
   const lotRank = isByLot ? Math.floor(known.lot * matched) : Infinity
   const ownRank = front === undefined ? Infinity : waiting.rankOf(nodeUid, front, waiters)
   const rank = Math.min(lotRank, ownRank)
-  if (matched > line && rank >= line) {
+  if (known.hasLine && matched > line && rank >= line) {
     const sleepMs = waiting.sleepMs(rank, Math.max(limit, batches?.most ?? 0), matched, known.asleep, random)
     return { is: 'far', lookMs: isByLot ? lotMs : sleepMs, isFull: false }
   }

@@ -222,6 +222,7 @@ class WaitModel {
         dependsOnLedger: false,
         queue: seen.front && { matched, waiters: seen.waiters, front: seen.front },
         unchangedMs: 0,
+        hasLine: true,
         others: matched,
         isCountAwaited: false,
         slots:

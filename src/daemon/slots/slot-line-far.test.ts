@@ -86,6 +86,7 @@ test('a far node looks for a census, and comes forward now and then, when the le
 test('a raised budget brings a far node near', async () => {
   const { clock, line, edit, count, turns, nears } = await createSleepingScene()
   edit(budgeted({ count: 600 }))
+  await clock.advance(0)
   expect([nears.length, line.distant().size]).toEqual([1, 0])
   await count(1_000, 1_000, undefined, 599)
   await clock.advance(5_000)

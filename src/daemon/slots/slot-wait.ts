@@ -46,6 +46,9 @@ export type SlotWaitOptions = {
   readonly signal: AbortSignal
 }
 
+/** In most clusters, or fewer. */
+const controlPlaneNodes = 3
+
 export const requestingReason = 'requesting a slot'
 
 /** What the ledger says of slots of this kind. */
@@ -118,7 +121,8 @@ export function startSlotWait(first: SkyhookView, options: SlotWaitOptions): Slo
         nodeUid: options.nodeUid() ?? '',
         limit,
         unchangedMs: unchangedMs(),
-        others: kind === 'slot' ? fleet.agents() : 1,
+        hasLine: kind === 'slot',
+        others: kind === 'control-plane' ? controlPlaneNodes : fleet.agents(),
         isCountAwaited,
         slots: shownSlots(limit),
         goesByCount: state.refusals === 0 && state.watched !== 'slots',
@@ -147,14 +151,15 @@ export function startSlotWait(first: SkyhookView, options: SlotWaitOptions): Slo
     cancelTimer = inMs === Infinity ? undefined : clock.startTimer(inMs, () => dispatch({ event: 'timer' }))
     if (effects.includes('count-missing')) options.onCountMissing()
     if (effects.includes('read-ledger')) void read()
-    if (wasFar && !isFar()) options.onNear()
+    if (wasFar && !isFar()) soon(options.onNear)
     const reason = whyNot()?.message
     const isReason = shown !== undefined && reason !== undefined && reason !== requestingReason && reason !== shown
+    if (effects.includes('ask') || (isReason && !isReasonNew)) soon(options.onTurn)
     isReasonNew ||= isReason
-    if (isReason) options.onTurn()
-    // later: the refusal of another request may not have been entered yet
-    if (effects.includes('ask')) clock.startTimer(0, () => void (!signal.aborted && options.onTurn()))
   }
+
+  /** Who calls may not have entered yet that the node waits. */
+  const soon = (tell: () => void): void => void clock.startTimer(0, () => void (!signal.aborted && tell()))
 
   const look = (): void => dispatch({ event: 'seen', outlook: outlook() })
 
@@ -184,7 +189,7 @@ export function startSlotWait(first: SkyhookView, options: SlotWaitOptions): Slo
     const slots = watch?.slots()
     const isSeen = state.watched === 'slots' ? slots !== undefined : ledgers.length > 0
     const isUncounted = state.at === 'uncounted' && limit !== 0
-    if (isUncounted || limit === 'unlimited' || !isSeen) return { message: requestingReason }
+    if (isUncounted || state.at === 'turn' || limit === 'unlimited' || !isSeen) return { message: requestingReason }
     const batch = budget.batchReason(view, { ledgers, ...(slots && { slots }) })
     return batch === undefined ? { message: fullReason(limit) } : { message: batch, waitsFor: 'batch' }
   }
