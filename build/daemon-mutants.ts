@@ -123,9 +123,9 @@ export const mutants: readonly Mutant[] = [
   wait('a raised budget is not seen', '      view = latest\n', ''),
   wait('a ledger that stands still is believed', '> staleMs', '> Infinity'),
   {
-    name: 'nobody comes forward while slots are left',
+    name: 'nobody comes forward while the ledger stands still',
     file: 'lease/outlook.ts',
-    search: 'known.unchangedMs >= patienceMs',
+    search: 'known.unchangedMs >= staleMs',
     replace: 'false',
     tests: lineTests.map((test) => `daemon/${test}`),
   },

@@ -6,7 +6,7 @@ import type { Skyhook } from '../schemas/skyhook.ts'
 import { canonicalJson } from '../schemas/canonical-json.ts'
 import { formatTime } from '../schemas/time.ts'
 import { selectorHash } from '../lease/selector-hash.ts'
-import { frontOf } from '../lease/waiting.ts'
+import { frontOf, namedIn } from '../lease/waiting.ts'
 import type { Budget } from '../schemas/budget.ts'
 import type { BatchState } from '../schemas/batch-state.ts'
 import type { BatchPlan } from './batch-plan.ts'
@@ -71,7 +71,7 @@ export function planLedger(input: LedgerInput): LedgerPlan {
     compartments: Object.fromEntries(
       counts.compartments.map((each) => [
         each.name,
-        scopeOf(each, counts, matched[each.name]?.published ?? 0, batches?.batches[each.name]),
+        scopeOf(each, counts, matched[each.name]?.published ?? 0, batches?.batches[each.name], currentLedger),
       ]),
     ),
     ...policyFields(counts, batches),
@@ -85,6 +85,7 @@ function scopeOf(
   counts: Counts,
   matched: number,
   batch: BatchState | undefined,
+  currentLedger: Ledger | undefined,
 ): LedgerScope {
   const { name, nodes, candidates } = compartment
   const completed = nodes.filter(({ status }) => status === 'complete').length
@@ -93,17 +94,19 @@ function scopeOf(
   const out =
     batch === undefined ? nodes.length - completed - inLine.length : takenOf(batch, nodes.length - inLine.length)
   const slots = Math.min(budget === undefined ? 0 : ceilingOf(budget, matched), batch?.size ?? Infinity)
-  const front = frontOf(
-    inLine.filter(({ agent }) => agent !== 'unready').map(({ uid }) => uid), // the others cannot ask
-    slots - out,
-  )
+  const able = inLine.filter(({ agent }) => agent !== 'unready').map(({ uid }) => uid)
+  const front = frontOf(able, slots - out)
+  const before = currentLedger?.compartments[name]
+  // nobody has taken these slots since: those who come first cannot ask, for whatever reason
+  const isStuck = front.due > 0 && before?.front?.due === front.due && before.completed === completed
+  const more = isStuck && before.front !== undefined ? 2 * namedIn(before.front) : 0
   return {
     matched,
     completed,
     ...(name !== '' && { waiters: inLine.length }),
     ...(candidates !== undefined && { candidates }),
     ...(batch && { batch }),
-    ...(slots < Infinity && { front }),
+    ...(slots < Infinity && { front: more > 0 ? frontOf(able, slots - out, more) : front }),
   }
 }
 
@@ -131,8 +134,9 @@ function ledgerDueAtMs(currentLedger: Ledger | undefined, next: Ledger, lastWrit
     differsSignificantly(currentLedger.agents ?? 0, next.agents ?? 0) ||
     differsSignificantly(completed(currentLedger), completed(next)) ||
     (isFinal && completed(currentLedger) !== completed(next))
+  const isWider = sumOf(next, namesIn) > sumOf(currentLedger, namesIn)
   const areSlotsLeft = sumOf(next, dueIn) > 0
-  if (!hasMoved && areSlotsLeft === sumOf(currentLedger, dueIn) > 0) return Infinity
+  if (!hasMoved && !(areSlotsLeft && isWider)) return Infinity
   return (lastWriteMs ?? -Infinity) + (hasMoved ? ledgerIntervalMs(next.agents ?? 0) : leftSlotsMs)
 }
 
@@ -141,10 +145,11 @@ const maxLedgerIntervalMs = 5_000
 /** Only some of the agents watch a ledger; the others read it when they wake. */
 const ledgerIntervalMs = (agents: number): number => Math.min(maxLedgerIntervalMs, Math.max(1_000, agents))
 
-/** A slot that is handed over is free for a moment: one that nobody takes is said to be free after this time. */
+/** A slot that is handed over is free for a moment. One that nobody takes is said to be free after this time. */
 const leftSlotsMs = 5_000
 
 const dueIn = ({ front }: LedgerScope): number => front?.due ?? 0
+const namesIn = ({ front }: LedgerScope): number => (front === undefined ? 0 : namedIn(front))
 
 /** Half of those who see a freed slot at once (src/lease/waiting.ts): they must not all be gone meanwhile. */
 const minMovedWaiters = 5

@@ -38,9 +38,7 @@ const missingCountMs = 30_000
 /** Without a front, all nodes together read the ledger forty times a second, each every five seconds at most. */
 const lotMsPerNode = 25
 const minLotMs = 5_000
-/** Nobody takes the slots that are free by the count: those who come first cannot ask. */
-const untakenMs = 15_000
-/** Nothing has changed for so long: the census may be gone. */
+/** The ledger has said the same for so long: the census may be gone, or those who come first cannot ask. */
 export const staleMs = 300_000
 /** With a ledger that stands still: it may do so for hours. */
 const minStaleLotMs = 30_000
@@ -52,15 +50,14 @@ export function outlookOf(known: KnownOfLine, random: number): Outlook {
   const countMs = known.isCountAwaited ? firstCountMs * (1 + random) : missingCountMs * (1 + random / 2)
   if (typeof limit === 'object') return { is: 'uncounted', lookMs: countMs, isFull: false }
   const front = queue?.front
-  const patienceMs = front !== undefined && front.due > 0 ? untakenMs : staleMs
-  const lookMs = patienceMs * (1 + random / 2)
+  const lookMs = staleMs * (1 + random / 2)
   if (limit === 0) return { is: known.dependsOnLedger ? 'uncounted' : 'closed', lookMs, isFull: true }
   if (front === undefined && known.hasLine && known.isCountAwaited && waiting.isCrowded(others, limit))
     return { is: 'uncounted', lookMs: countMs, isFull: false }
 
   const { matched, waiters } = queue ?? { matched: others, waiters: others }
   const line = waiting.lineLength(Math.max(limit, batches?.next ?? 0), matched)
-  const isStale = known.unchangedMs >= patienceMs
+  const isStale = known.unchangedMs >= staleMs
   // where places say nothing, any of the nodes come forward, about a line of them at a time
   const isByLot = known.hasLine && matched > line && (front === undefined || isStale)
   const lotMs = Math.max(front === undefined ? minLotMs : minStaleLotMs, lotMsPerNode * others) * (1 - random / 2)
@@ -83,6 +80,7 @@ export function outlookOf(known: KnownOfLine, random: number): Outlook {
     return turnIn(before, slots.free, waiting.handOverStepMs(known.answerMs))
   }
   if (front !== undefined && known.goesByCount && rank < front.due) return turnIn(rank, front.due, waiting.dueStepMs)
-  const isNear = front === undefined || isStale || rank < front.due + waiting.spareRanks
+  const isNear =
+    front === undefined || isStale || rank < Math.max(front.due + waiting.spareRanks, waiting.namedIn(front))
   return { is: isNear ? 'near' : 'in-line', lookMs: isByLot ? lotMs : lookMs, isFull: slots !== undefined }
 }

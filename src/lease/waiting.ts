@@ -39,12 +39,17 @@ export const spareRanks = 10
 /** The ledger is read with each request: its front is at most 2 KiB. */
 const maxNamed = 510
 
-/** @param free slots that no node has, by the count */
-export function frontOf(nodeUids: readonly string[], free: number): Front {
+/**
+ * @param free slots that no node has, by the count
+ * @param atLeast so many are named, even if fewer are due
+ */
+export function frontOf(nodeUids: readonly string[], free: number, atLeast = 0): Front {
   const due = Math.max(0, Math.min(free, nodeUids.length))
-  const named = nodeUids.map(placeKey).toSorted()
-  return { due, places: named.slice(0, Math.min(maxNamed, due + spareRanks)).join('') }
+  const inOrder = nodeUids.map(placeKey).toSorted()
+  return { due, places: inOrder.slice(0, Math.min(maxNamed, Math.max(atLeast, due + spareRanks))).join('') }
 }
+
+export const namedIn = ({ places }: Front): number => places.length / placeDigits
 
 /** A person may have edited it. */
 export function isFront(value: unknown): value is Front {
@@ -61,7 +66,7 @@ export const placesBefore = ({ places }: Front, place: string): readonly string[
 /** How many nodes come before this one: exact within the front, about as many elsewhere. */
 export function rankOf(nodeUid: string, front: Front, waiters: number): number {
   const before = placesBefore(front, placeKey(nodeUid)).length
-  if (before < front.places.length / placeDigits) return before
+  if (before < namedIn(front)) return before
   const end = Number.parseInt(front.places.slice(-placeDigits) || '0', 16) / 16 ** placeDigits
   const share = Math.max(0, hashFraction(nodeUid) - end) / (1 - end)
   return before + Math.floor(share * Math.max(0, waiters - before))
