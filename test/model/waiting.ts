@@ -5,7 +5,7 @@
  */
 import { admissibleIndices } from '../../src/lease/rule.ts'
 import { outlookOf } from '../../src/lease/outlook.ts'
-import { initialWait, nextWait, type Outlook, type WaitEvent, type WaitState } from '../../src/lease/wait-state.ts'
+import { initialWait, nextWait, type WaitEvent, type WaitState } from '../../src/lease/wait-state.ts'
 import { type Front, frontOf, handOverStepMs, placeKey } from '../../src/lease/waiting.ts'
 import { search, type SearchResult, type Transition } from './breadth-first.ts'
 

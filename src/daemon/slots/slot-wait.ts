@@ -159,7 +159,7 @@ export function startSlotWait(first: SkyhookView, options: SlotWaitOptions): Slo
   }
 
   /** Who calls may not have entered yet that the node waits. */
-  const soon = (tell: () => void): void => void clock.startTimer(0, () => void (!signal.aborted && tell()))
+  const soon = (report: () => void): void => void clock.startTimer(0, () => void (!signal.aborted && report()))
 
   const look = (): void => dispatch({ event: 'seen', outlook: outlook() })
 
