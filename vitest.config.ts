@@ -46,7 +46,7 @@ export default defineConfig({
           // than the tests. Forks, not threads: a test sets the umask.
           isolate: false,
           pool: 'forks',
-          globalSetup: ['test/support/memory-folder.ts'],
+          globalSetup: ['test/kit/files/memory-folder.ts'],
           testTimeout: 300_000, // against hanging alone: seconds take minutes on a busy machine
         },
       },
@@ -58,7 +58,7 @@ export default defineConfig({
           environment: 'node',
           isolate: false,
           pool: 'forks',
-          globalSetup: ['test/support/memory-folder.ts'],
+          globalSetup: ['test/kit/files/memory-folder.ts'],
           testTimeout: 120_000, // of events that come within seconds, on a busy machine
         },
       },
@@ -96,7 +96,6 @@ export default defineConfig({
         test: {
           name: 'monitoring', // Debian's Prometheus on recorded series; needs no root
           include: ['test/monitoring/**/*.test.ts'],
-          exclude: ['test/monitoring/exposition.test.ts'],
           environment: 'node',
           testTimeout: 300_000,
           hookTimeout: 600_000,

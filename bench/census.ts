@@ -18,7 +18,7 @@ import {
   type RunningCensus,
 } from '../test/cluster/census-cluster.ts'
 import { startInstalledCluster } from '../test/cluster/chart-cluster.ts'
-import { peakRss } from '../test/support/tool-program.ts'
+import { peakRss } from '../test/kit/tool/tool-program.ts'
 import { createFleet, leaseRenewalsPerSecond, type Fleet } from './census-fleet.ts'
 import { meetsTarget, reportOf, type Figure } from './figure.ts'
 

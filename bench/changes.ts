@@ -4,9 +4,9 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { PackageSpec, SkyhookSpec } from '../src/schemas/skyhook.ts'
-import { pushJournalPackages, repository } from '../test/conformance/journal-images.ts'
-import { linesOf, summarize, withChecks } from '../test/conformance/journal-lines.ts'
-import { hostOf } from '../test/e2e/host.ts'
+import { pushJournalPackages, repository } from '../test/kit/files/journal-images.ts'
+import { linesOf, summarize, withChecks } from '../test/kit/files/journal-lines.ts'
+import { hostOf } from '../test/kit/cluster/host.ts'
 import { medianFigure, type Measurement } from './figure.ts'
 import { change, quietNode, withSkyhook, type BenchContext } from './context.ts'
 

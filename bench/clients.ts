@@ -8,7 +8,7 @@ import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { systemClock } from '../src/daemon/platform/system-clock.ts'
-import { staticCredentials } from '../test/support/static-credentials.ts'
+import { staticCredentials } from '../test/kit/tool/static-credentials.ts'
 import { createKubeTransport } from '../src/kube/transport.ts'
 import { type Memory, memoryOf } from './memory.ts'
 

@@ -1,6 +1,6 @@
 /** Measures the CPU time of one decision on a node where everything is complete, the usual state of an agent. */
 import { decide } from '../src/stages/decide.ts'
-import { NodeSimulator } from '../test/support/node-simulator/node-simulator.ts'
+import { NodeSimulator } from '../test/kit/node-simulator/node-simulator.ts'
 import { medianOf } from './memory.ts'
 
 const skyhooks = 50

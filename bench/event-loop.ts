@@ -4,7 +4,7 @@
  */
 import { copyFileSync, writeFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { hostOf } from '../test/e2e/host.ts'
+import { hostOf } from '../test/kit/cluster/host.ts'
 import { quietNode, rollOut, noopPackage, type BenchContext } from './context.ts'
 import { cpuOf } from './container-cpu.ts'
 import { medianFigure, type Measurement } from './figure.ts'

@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { closeSync, cpSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { hostOf } from '../test/e2e/host.ts'
+import { hostOf } from '../test/kit/cluster/host.ts'
 import { quietNode, withSkyhook, type BenchContext } from './context.ts'
 import type { Figure, Measurement } from './figure.ts'
 

@@ -1,7 +1,7 @@
 /** What Skyhooks cost an agent whose node they do not select. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { paths } from '../test/e2e/kube.ts'
-import { manifest } from '../test/e2e/skyhooks.ts'
+import { paths } from '../test/kit/cluster/kube.ts'
+import { manifest } from '../test/kit/cluster/skyhooks.ts'
 import { memoryFigures, memoryOfAgents } from './agent-memory.ts'
 import { type BenchContext, noopPackage } from './context.ts'
 import type { Measurement } from './figure.ts'

@@ -5,9 +5,9 @@
 import { startReflector } from '../src/kube/reflector.ts'
 import type { KubeObject } from '../src/kube/objects.ts'
 import type { KubeTransport } from '../src/kube/transport.ts'
-import { createClient } from '../test/fleet/api-server/client.ts'
-import { createSimulatedApiServer } from '../test/fleet/api-server/server.ts'
-import { createSeededRandom, createVirtualClock } from '../test/support/virtual-clock.ts'
+import { createClient } from '../test/kit/api-server/client.ts'
+import { createSimulatedApiServer } from '../test/kit/api-server/server.ts'
+import { createSeededRandom, createVirtualClock } from '../test/kit/virtual-clock.ts'
 
 const nodes = Number(process.argv[2] ?? 1_000)
 const leasesPath = '/apis/coordination.k8s.io/v1/namespaces/default/leases'

@@ -6,17 +6,17 @@
  */
 import { createHash } from 'node:crypto'
 import { skyhookTypeMeta } from '../src/schemas/api.ts'
-import { createClient, type SimClient } from '../test/fleet/api-server/client.ts'
-import { startDisruptionController } from '../test/fleet/api-server/disruption-controller.ts'
-import { startGarbageCollector } from '../test/fleet/api-server/garbage-collector.ts'
-import { createSimulatedApiServer } from '../test/fleet/api-server/server.ts'
-import { type SimulatedAgent, startSimulatedAgent } from '../test/fleet/host/agent.ts'
-import { startKubelet } from '../test/fleet/host/kubelet.ts'
-import { packageImage } from '../test/fleet/host/package-image.ts'
-import { packageSpec } from '../test/fleet/host/sample-life.ts'
-import { createSimulatedHost } from '../test/fleet/host/simulated-host.ts'
-import { settingsOf } from '../test/support/sample-settings.ts'
-import { createSeededRandom, createVirtualClock } from '../test/support/virtual-clock.ts'
+import { createClient, type SimClient } from '../test/kit/api-server/client.ts'
+import { startDisruptionController } from '../test/kit/api-server/disruption-controller.ts'
+import { startGarbageCollector } from '../test/kit/api-server/garbage-collector.ts'
+import { createSimulatedApiServer } from '../test/kit/api-server/server.ts'
+import { type SimulatedAgent, startSimulatedAgent } from '../test/kit/host/agent.ts'
+import { startKubelet } from '../test/kit/host/kubelet.ts'
+import { packageImage } from '../test/kit/host/package-image.ts'
+import { packageSpec } from '../test/kit/host/sample-life.ts'
+import { createSimulatedHost } from '../test/kit/host/simulated-host.ts'
+import { settingsOf } from '../test/kit/objects/sample-settings.ts'
+import { createSeededRandom, createVirtualClock } from '../test/kit/virtual-clock.ts'
 
 const runs = Number(process.argv[2] ?? 20)
 const hostCount = Number(process.argv[3] ?? 3)

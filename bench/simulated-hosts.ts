@@ -2,7 +2,7 @@
  * CPU that ten virtual minutes of a simulated host take, agent, census and API server included: install, configuration,
  * a service restart and a reboot at the beginning, then nothing: `node bench/simulated-hosts.ts [lives]`.
  */
-import { packageSpec, startSampleLife } from '../test/fleet/host/sample-life.ts'
+import { packageSpec, startSampleLife } from '../test/kit/host/sample-life.ts'
 
 const lives = Number(process.argv[2] ?? 50)
 const warmUpLives = 10

@@ -14,8 +14,8 @@ import { parseReference } from '../src/packages/oci/reference.ts'
 import { type LayerEntry, writeLayer } from '../src/packages/oci/write/layer.ts'
 import { openImageStore } from '../src/packages/store/image-store.ts'
 import { unpackInChild } from '../src/packages/store/unpack-child.ts'
-import { startFakeRegistry } from '../test/support/fake-registry.ts'
-import { fakeSources } from '../test/support/registry-documents.ts'
+import { startFakeRegistry } from '../test/kit/registry/fake-registry.ts'
+import { fakeSources } from '../test/kit/registry/registry-documents.ts'
 import { type Memory, memoryOf } from './memory.ts'
 
 const images = 8

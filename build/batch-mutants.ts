@@ -13,7 +13,7 @@ const compartments = inFile('lease/policy/compartments.ts', 'lease/policy/compar
 const ceiling = inFile('lease/rule.ts', 'census/batch-plan.test.ts')
 const plan = inFile('census/batch-plan.ts', 'census/batch-plan.test.ts')
 const looks = inFile('census/slot-looks.ts', 'census/batches.test.ts')
-const turn = inFile('census/turn.ts', 'census/batches.test.ts')
+const reconcile = inFile('census/reconcile.ts', 'census/batches.test.ts')
 const status = inFile('census/compartment-status.ts', 'census/status.test.ts')
 const conditions = inFile('census/conditions.ts', 'census/status.test.ts')
 const gates = inFile('stages/skyhook/gates.ts', 'stages/behavior/batches.test.ts')
@@ -70,11 +70,11 @@ export const batchMutants: readonly Mutant[] = [
   gates('ignored nodes take places', 'isIgnored(snapshot) ? {', 'false ? {'),
   gates('tainted nodes take places', 'return taints.length > 0', 'return false'),
   ceiling('maxCount caps nothing', 'Math.min(maxCount, percentOf(percent, matched))', 'percentOf(percent, matched)'),
-  turn('the wait of the census before is forgotten', 'nowMs - waitedSeconds * 1_000', 'nowMs'),
+  reconcile('the wait of the census before is forgotten', 'nowMs - waitedSeconds * 1_000', 'nowMs'),
   looks(
     'a census that begins does not look beside work',
     'known !== undefined && isBusy(compartment)',
     'isBusy(compartment)',
   ),
-  turn('the ledger of a newer version is written over', 'isKept: isNewer ||', 'isKept:'),
+  reconcile('the ledger of a newer version is written over', 'newerLedger !== undefined ||', ''),
 ]

@@ -13,7 +13,7 @@ const sourcesOf = {
     'crds',
   ],
   // The tree that the mutants are put into.
-  mutants: ['build/mutants.ts', 'build/daemon-mutants.ts', 'src', 'test/support', 'test/fleet', 'test/promises'],
+  mutants: ['build/mutants.ts', 'build/daemon-mutants.ts', 'src', 'test/kit', 'test/fleet', 'test/promises'],
   // The agent with its failpoints, and what is done to it.
   faults: ['src/daemon/main.ts', 'test/faults/failpoint-preload.ts', 'test/faults/trial.ts', 'crds'],
   // Each file of tests, and the definitions.
@@ -28,7 +28,7 @@ const sourcesOf = {
     'test/sandbox',
   ],
   machine: ['Makefile', 'bin/sandbox', 'build/toolchain.sh', 'crds', 'demo', 'src', 'test/machine', 'test/sandbox'],
-  chaos: ['src/daemon/main.ts', 'test/chaos/run.ts', 'test/chaos/verdict/checks.ts', 'crds'],
+  chaos: ['src/daemon/main.ts', 'test/chaos/campaign.ts', 'crds'],
   // Unit tests read files of all these.
   arm64: ['src', 'build', 'bench', 'test', 'crds', 'chart', 'package-lock.json'],
 } as const satisfies Record<string, readonly string[]>

@@ -137,11 +137,8 @@ export const mutants: readonly Mutant[] = [
     'kind !== kind ? [budget.bootstrapLimitOf',
   ),
   wait('a count that is missing is awaited for ever', 'isCountAwaited = false // it', 'void 0 // it'),
-  watch(
-    'nodes that are done come first',
-    'else if (before === undefined && after !== undefined) holders',
-    'else if (before === after) holders',
-  ),
+  wait('a slot that is seen free is not preferred', 'return free?.[', 'return free && []['),
+  wait('some slots are watched where they do not tell', 'areSomeTooFew = slots', 'areSomeTooFew = false && slots'),
   watch(
     'a slot that is given back stays held',
     'if (after === undefined) slots.delete(key)',

@@ -60,7 +60,7 @@ async function onVirtualTime(): Promise<void> {
 
 async function realParts(): Promise<void> {
   // What these install comes from its folder, not from the checkout.
-  await lane().check('release of the working tree', [process.execPath, 'test/release/working-tree.ts', folder])
+  await lane().check('release of the working tree', [process.execPath, 'test/kit/pages/working-tree.ts', folder])
   process.env['SKYHOOKD_RELEASE'] = join(folder, 'release')
   await onHosts()
   await Promise.all([campaigns(), oneAfterAnother([...onApiServers, ...onTool])])

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
 import { nodeConditions } from '../src/schemas/catalogue/conditions.ts'
 import { reasonRows } from '../src/schemas/catalogue/reasons.ts'
-import { type Block, blocksOf, textOfPage } from '../test/support/page-commands.ts'
+import { type Block, blocksOf, textOfPage } from '../test/kit/pages/page-commands.ts'
 
 const root = join(import.meta.dirname, '..')
 const read = (...path: string[]): string => readFileSync(join(root, ...path), 'utf8')

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { hostOf } from '../test/e2e/host.ts'
+import { hostOf } from '../test/kit/cluster/host.ts'
 import type { Sandbox } from '../test/sandbox/sandbox.ts'
 import type { Boot } from './sights.ts'
 

@@ -4,9 +4,9 @@
  */
 import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
-import { record } from '../test/support/history.ts'
-import { hostOf } from '../test/e2e/host.ts'
-import { adminTransport } from '../test/e2e/kube.ts'
+import { record } from '../test/kit/history.ts'
+import { hostOf } from '../test/kit/cluster/host.ts'
+import { adminTransport } from '../test/kit/cluster/kube.ts'
 import type { Sandbox } from '../test/sandbox/sandbox.ts'
 import { watchBoots } from './boots.ts'
 import { picture } from './picture.ts'

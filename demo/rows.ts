@@ -1,8 +1,8 @@
 /** What the demo shows of a rollout, read from Nodes, slots and pods, as anyone can read them. */
 import type { KubernetesNode } from '../src/schemas/kubernetes.ts'
-import type { Pod, View } from '../test/e2e/moments.ts'
-import { publishedState } from '../test/e2e/skyhooks.ts'
-import { slotsOf } from '../test/e2e/slots.ts'
+import type { Pod, View } from '../test/kit/cluster/moments.ts'
+import { publishedState } from '../test/kit/cluster/skyhooks.ts'
+import { slotsOf } from '../test/kit/cluster/slots.ts'
 
 /** One row for each node and package. */
 export type Row = {

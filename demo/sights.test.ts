@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { emptyView, moments, type Moment, type Version } from '../test/e2e/moments.ts'
+import { emptyView, moments, type Moment, type Version } from '../test/kit/cluster/moments.ts'
 import { statusKey } from '../src/schemas/annotations.ts'
 import { sightsOf, type Boot } from './sights.ts'
 import { summaryOf } from './summary.ts'

@@ -2,10 +2,10 @@
  * What was to be seen of each node at any time of a rollout: on its host, in its Node, and in the pods on it. Only that
  * a node holds a slot and that it is complete are what agents write.
  */
-import { isCordoned, isNodeReady } from '../test/e2e/node-availability.ts'
-import type { Moment, View } from '../test/e2e/moments.ts'
-import { publishedState } from '../test/e2e/skyhooks.ts'
-import { slotsOf } from '../test/e2e/slots.ts'
+import { isCordoned, isNodeReady } from '../test/kit/cluster/node-availability.ts'
+import type { Moment, View } from '../test/kit/cluster/moments.ts'
+import { publishedState } from '../test/kit/cluster/skyhooks.ts'
+import { slotsOf } from '../test/kit/cluster/slots.ts'
 import { shopPods } from './rows.ts'
 import { runtimeRequiredTaint } from './samples.ts'
 

@@ -1,8 +1,8 @@
 /** What the demo saw, in five lines. */
-import type { View } from '../test/e2e/moments.ts'
-import { isCordoned } from '../test/e2e/node-availability.ts'
-import { publishedState } from '../test/e2e/skyhooks.ts'
-import { slotsOf } from '../test/e2e/slots.ts'
+import type { View } from '../test/kit/cluster/moments.ts'
+import { isCordoned } from '../test/kit/cluster/node-availability.ts'
+import { publishedState } from '../test/kit/cluster/skyhooks.ts'
+import { slotsOf } from '../test/kit/cluster/slots.ts'
 import type { Film } from './picture.ts'
 import { shopPods } from './rows.ts'
 import type { Boot } from './sights.ts'

@@ -1,7 +1,7 @@
 /** A process with some of the agents of a measured fleet; `workers.ts` starts it. */
 import { systemClock } from '../../src/daemon/platform/system-clock.ts'
 import { createKubeTransport } from '../../src/kube/transport.ts'
-import { staticCredentials } from '../../test/support/static-credentials.ts'
+import { staticCredentials } from '../../test/kit/tool/static-credentials.ts'
 import { memoryOf } from '../memory.ts'
 import { startCpuProfile, writeCpuProfile } from './cpu-profile.ts'
 import { createFleetNode, type FleetNode } from './fleet-node.ts'

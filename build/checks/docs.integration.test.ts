@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { wrongNames } from './docs.ts'
-import { repositoryOf } from '../../test/support/repository-of.ts'
+import { repositoryOf } from '../../test/kit/pages/repository-of.ts'
 import { workingTree } from './working-tree.ts'
 
 const real = workingTree()

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { repositoryOf } from '../../test/support/repository-of.ts'
+import { repositoryOf } from '../../test/kit/pages/repository-of.ts'
 import { failureModeProblems } from './failure-modes.ts'
 
 const all = Array.from({ length: 34 }, (_, index) => `### ${index + 1}. What fails\n\n* \`a.test.ts\` “it works”\n`)

@@ -1,6 +1,7 @@
-/** What the docs, the comments and the rule for unit tests say about the repository, held against it. */
+/** Whether Node.js can load the sources; what docs, comments and the rule for unit tests say, held against them. */
 import { wrongNames } from './docs.ts'
 import { failureModeProblems } from './failure-modes.ts'
+import { unloadableFiles } from './loadable.ts'
 import { modulePageProblems } from './module-page.ts'
 import { missingFiles } from './named-files.ts'
 import { securityPageProblems } from './security-page.ts'
@@ -9,6 +10,7 @@ import { unitTestProblems } from './unit-tests.ts'
 
 const repository = workingTree()
 const problems = [
+  ...unloadableFiles(repository),
   ...missingFiles(repository),
   ...wrongNames(repository),
   ...modulePageProblems(repository),

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { modulePage, modulePageProblems } from './module-page.ts'
-import { repositoryOf } from '../../test/support/repository-of.ts'
+import { repositoryOf } from '../../test/kit/pages/repository-of.ts'
 
 const page = (...folders: string[]): string => folders.map((folder) => `| \`${folder}\` | some text |\n`).join('')
 const files = { 'src/kube/watch.ts': '', 'src/daemon/executors/steps/run.ts': '', 'test/e2e/setup.ts': '' }

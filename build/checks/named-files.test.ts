@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { missingFiles } from './named-files.ts'
-import { repositoryOf } from '../../test/support/repository-of.ts'
+import { repositoryOf } from '../../test/kit/pages/repository-of.ts'
 
 const other = { 'src/kube/watch.ts': '', 'docs/usage/install.md': '', 'test/model/admission.test.ts': '' }
 

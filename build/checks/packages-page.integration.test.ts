@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { packageRun } from '../../src/cli/commands/package-run.ts'
-import { type FakeRegistry, startFakeRegistry } from '../../test/support/fake-registry.ts'
-import { commandsOn, filesOn, writeFilesOf } from '../../test/support/page-examples.ts'
-import { runTool, type ToolRun } from '../../test/support/run-tool.ts'
+import { type FakeRegistry, startFakeRegistry } from '../../test/kit/registry/fake-registry.ts'
+import { commandsOn, filesOn, writeFilesOf } from '../../test/kit/pages/page-examples.ts'
+import { runTool, type ToolRun } from '../../test/kit/tool/run-tool.ts'
 
 const page = 'usage/packages.md'
 const folder = mkdtempSync(join(tmpdir(), 'packages-page-'))

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { repositoryOf } from '../../test/support/repository-of.ts'
+import { repositoryOf } from '../../test/kit/pages/repository-of.ts'
 import { securityPageProblems } from './security-page.ts'
 
 const problems = (page: string): number[] =>

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { repositoryOf } from '../../test/support/repository-of.ts'
+import { repositoryOf } from '../../test/kit/pages/repository-of.ts'
 import { unitTestProblems } from './unit-tests.ts'
 
 const file = 'src/kube/some.test.ts'
@@ -51,7 +51,7 @@ test.each([
   expect(problems(text)).toEqual([])
 })
 
-test.each(['src/kube/some.integration.test.ts', 'test/e2e/some.test.ts', 'src/kube/some.ts', 'test/support/some.ts'])(
+test.each(['src/kube/some.integration.test.ts', 'test/e2e/some.test.ts', 'src/kube/some.ts', 'test/kit/some.ts'])(
   'real time in %s is not reported without a unit test that imports it',
   (path) => {
     expect(problems('setTimeout(() => {}, 1)', path)).toEqual([])
@@ -61,24 +61,24 @@ test.each(['src/kube/some.integration.test.ts', 'test/e2e/some.test.ts', 'src/ku
 test('a problem says what, why, and what to do instead', () => {
   expect(problems('setTimeout(() => {}, 1)')).toEqual([
     'src/kube/some.test.ts:1: setTimeout knows real time, which a unit test may not: take createVirtualClock of ' +
-      'test/support/virtual-clock.ts, or move the test to src/kube/some.integration.test.ts',
+      'test/kit/virtual-clock.ts, or move the test to src/kube/some.integration.test.ts',
   ])
 })
 
 test('a helper that unit tests import is reported with the shortest chain of imports', () => {
   const found = unitTestProblems(
     repositoryOf({
-      'src/kube/a.test.ts': "import { far } from '../../test/support/far.ts'",
-      'src/kube/b.test.ts': "import { near } from '../../test/support/near.ts'",
-      'test/support/far.ts': "export const far = 1\nimport { near } from './near.ts'",
-      'test/support/near.ts': "import { inner } from './inner.ts'\nexport const near = inner",
-      'test/support/inner.ts': "import { connect } from 'node:net'\nexport const inner = connect",
+      'src/kube/a.test.ts': "import { far } from '../../test/kit/far.ts'",
+      'src/kube/b.test.ts': "import { near } from '../../test/kit/near.ts'",
+      'test/kit/far.ts': "export const far = 1\nimport { near } from './near.ts'",
+      'test/kit/near.ts': "import { inner } from './inner.ts'\nexport const near = inner",
+      'test/kit/inner.ts': "import { connect } from 'node:net'\nexport const inner = connect",
     }),
   )
   expect(found).toEqual([
-    'test/support/inner.ts:1: node:net opens sockets, which a unit test may not (src/kube/b.test.ts > ' +
-      'test/support/near.ts > test/support/inner.ts): take the simulated API server (test/fleet/api-server) or host ' +
-      '(test/fleet/host), or move the test to src/kube/b.integration.test.ts',
+    'test/kit/inner.ts:1: node:net opens sockets, which a unit test may not (src/kube/b.test.ts > ' +
+      'test/kit/near.ts > test/kit/inner.ts): take the simulated API server (test/kit/api-server) or host ' +
+      '(test/kit/host), or move the test to src/kube/b.integration.test.ts',
   ])
 })
 
@@ -86,10 +86,10 @@ test('helpers that only lend a type, and product code, are not searched', () => 
   const found = unitTestProblems(
     repositoryOf({
       'src/kube/a.test.ts':
-        "import type { A } from '../../test/support/a.ts'\n" +
-        "import { type B } from '../../test/support/b.ts'\nimport './c.ts'",
-      'test/support/a.ts': 'setTimeout(() => {}, 1)',
-      'test/support/b.ts': 'setTimeout(() => {}, 1)',
+        "import type { A } from '../../test/kit/a.ts'\n" +
+        "import { type B } from '../../test/kit/b.ts'\nimport './c.ts'",
+      'test/kit/a.ts': 'setTimeout(() => {}, 1)',
+      'test/kit/b.ts': 'setTimeout(() => {}, 1)',
       'src/kube/c.ts': 'setTimeout(() => {}, 1)',
     }),
   )

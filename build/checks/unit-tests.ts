@@ -14,15 +14,15 @@ type Found = { readonly line: number; readonly name: string; readonly why: strin
 type Module = { readonly found: readonly Found[]; readonly imports: readonly string[] }
 type Rule = { readonly why: string; readonly instead: string }
 
-const time: Rule = { why: 'knows real time', instead: 'take createVirtualClock of test/support/virtual-clock.ts' }
+const time: Rule = { why: 'knows real time', instead: 'take createVirtualClock of test/kit/virtual-clock.ts' }
 const waiting: Rule = {
   why: 'waits in real time',
-  instead: 'advance createVirtualClock of test/support/virtual-clock.ts until it is so',
+  instead: 'advance createVirtualClock of test/kit/virtual-clock.ts until it is so',
 }
 const processes: Rule = { why: 'starts processes', instead: 'call what the process would run' }
 const sockets: Rule = {
   why: 'opens sockets',
-  instead: 'take the simulated API server (test/fleet/api-server) or host (test/fleet/host)',
+  instead: 'take the simulated API server (test/kit/api-server) or host (test/kit/host)',
 }
 const measuring: Rule = {
   why: 'measures the process that many tests share',

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { lintFiles } from '../../test/support/lint-files.ts'
+import { lintFiles } from '../../test/kit/pages/lint-files.ts'
 
 const samples: Readonly<Record<string, string>> = {
   'an fsync': "import { open } from 'node:fs/promises'\nexport const f = async () => await (await open('/x')).sync()\n",

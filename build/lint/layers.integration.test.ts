@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { dirname, join, relative } from 'node:path'
 import { expect, test } from 'vitest'
 import { layers, rowOf } from './layers.ts'
-import { lintFiles } from '../../test/support/lint-files.ts'
+import { lintFiles } from '../../test/kit/pages/lint-files.ts'
 
 const repository = join(import.meta.dirname, '..', '..')
 const folders = [
@@ -63,8 +63,8 @@ const cases: readonly [from: string, to: string, isAllowed: boolean][] = [
   ['src/census/count.ts', 'src/stages/model/snapshot.ts', true],
   ['src/daemon/wire.ts', 'src/daemon/slots/slot-manager.ts', true],
   ['src/daemon/state/node.ts', 'src/daemon/slots/slot-manager.ts', false],
-  ['src/daemon/wire.ts', 'test/support/fake-bus.ts', false],
-  ['src/daemon/wire.test.ts', 'test/support/fake-bus.ts', true],
+  ['src/daemon/wire.ts', 'test/kit/bus/fake-bus.ts', false],
+  ['src/daemon/wire.test.ts', 'test/kit/bus/fake-bus.ts', true],
   ['src/unknown/some.ts', 'src/schemas/skyhook.ts', false],
 ]
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { lintFiles } from '../../test/support/lint-files.ts'
+import { lintFiles } from '../../test/kit/pages/lint-files.ts'
 
 const samples: Readonly<Record<string, string>> = {
   'the wall clock': 'export const f = () => Date.now()',

@@ -1,5 +1,7 @@
 /** What the lint rules of this project share: the parts of the syntax tree and of the rule context that they use. */
 
+import { relative } from 'node:path'
+
 export type Node = { readonly type: string; readonly [key: string]: unknown }
 export type Position = { readonly line: number; readonly column: number }
 export type Place = { readonly node: Node } | { readonly loc: { readonly start: Position; readonly end: Position } }
@@ -14,6 +16,9 @@ export function sourcePath(filename: string): string | undefined {
   const start = filename.replaceAll('\\', '/').lastIndexOf('/src/')
   return start === -1 ? undefined : filename.slice(start + 1)
 }
+
+/** The path from the folder that is linted. */
+export const repositoryPath = (filename: string): string => relative(process.cwd(), filename)
 
 /** As `sourcePath`, for product files only: tests may do what the product may not. */
 export function productPath(filename: string): string | undefined {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { lintFiles } from '../../test/support/lint-files.ts'
+import { lintFiles } from '../../test/kit/pages/lint-files.ts'
 
 const deadline = 'export const f = (clock: { wallMs(): number }) => clock.wallMs() + 1_000'
 

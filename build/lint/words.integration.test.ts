@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { glossaryWords } from './glossary.ts'
-import { lintFiles } from '../../test/support/lint-files.ts'
+import { lintFiles } from '../../test/kit/pages/lint-files.ts'
 
 test('a word of the glossary is found as a part of a name only', () => {
   expect(glossaryWords('worldOf')).toEqual(['world'])

@@ -5,11 +5,11 @@ import { plannedHere } from '../../test/host/campaign.ts'
 import { suites } from '../../test/machine/machine.ts'
 import { openPassed, recordOf } from '../campaigns.ts'
 import { mutantId, mutants as daemonBugs } from '../daemon-mutants.ts'
-import { type OpenSeed, readOpenSeeds } from '../../test/support/open-seeds.ts'
+import { type OpenSeed, readOpenSeeds } from '../../test/kit/open-seeds.ts'
 import { sampledTests } from '../test/projects.ts'
 import { changedSearches, searchFiles, type Searches, thorough } from '../test/searches.ts'
 import { chaosRuns } from './chaos-runs.ts'
-import { isSame, recordedRuns } from '../../test/support/host-runs.ts'
+import { isSame, recordedRuns } from '../../test/kit/files/host-runs.ts'
 
 export type State = { readonly proven: number; readonly of: number | undefined; readonly sources: string }
 

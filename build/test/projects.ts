@@ -3,13 +3,13 @@
 /** Beside their sources as unit tests are, but with a process or a socket. Each waits for events, never for a time. */
 export const integrationTests = ['src', 'build', 'bench', 'test'].map((folder) => `${folder}/**/*.integration.test.ts`)
 
-/** `make check` takes a sample of each, `make test` searches everything (test/support/effort.ts). */
+/** `make check` takes a sample of each, `make test` searches everything (test/kit/effort.ts). */
 export const modelTests = ['test/model/**/*.test.ts']
 
 /** They know no real time either, but take too long for `make check`. */
 export const searchTests = [
   'test/faults/failing-lives.test.ts',
-  'test/fleet/host/crashes.test.ts',
+  'test/kit/host/crashes.test.ts',
   'test/fleet/run/census-kills.test.ts',
   'test/fleet/waiting/*.test.ts',
   'test/takeover/nodewright.test.ts',
@@ -28,7 +28,7 @@ const longTests = [
   'src/packages/install/root-dir-power-cut.test.ts',
   'src/packages/step/log-limit.test.ts',
   'src/packages/store/{slow-registry,unpack-child}.integration.test.ts',
-  'test/fleet/host/{host-faults,lives,simulated-root}.test.ts',
+  'test/kit/host/{host-faults,lives,simulated-root}.test.ts',
   'test/fleet/run/{lives,runs,uncounted}.test.ts',
   'test/model/batches.test.ts',
   'test/model/fleet/fleet.test.ts',
@@ -50,9 +50,8 @@ export const unitTests = {
     'test/faults/**/*.test.ts',
     'test/fleet/**/*.test.ts',
     'test/gitops/*.test.ts',
-    'test/monitoring/exposition.test.ts',
     'test/promises/*.test.ts',
-    'test/support/*.test.ts',
+    'test/kit/**/*.test.ts',
     'test/takeover/*.test.ts',
   ],
   exclude: [...modelTests, ...searchTests, ...integrationTests, ...skippedTests],

@@ -94,10 +94,10 @@ export function collectResults(folder: string): Results {
           return []
         }
         passed += report.numPassedTests
-        failed += report.numFailedTests
-        failures.push(...failuresOf(report).map(failureText))
+        const found = failuresOf(report)
+        for (const one of found) fail(failureText(one))
         files.push(...filesOf(report))
-        if (!end.isGood && report.numFailedTests === 0) fail(`${name}: a file could not be loaded`)
+        if (!end.isGood && found.length === 0) fail(`${name} ended badly`)
         return passedFiles(report)
       },
       async campaign(path, ...parameters) {

@@ -9,7 +9,7 @@ import { modelTests, searchTests } from './projects.ts'
 import { hashesOf, hashOfFiles, recordFile } from '../campaign-record.ts'
 import { passedIn } from '../campaigns.ts'
 
-/** Searches of tests end when everything was searched (test/support/effort.ts). */
+/** Searches of tests end when everything was searched (test/kit/effort.ts). */
 export const thorough = { SEARCH: 'all' }
 
 export type Searches = {

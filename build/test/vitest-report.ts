@@ -11,6 +11,8 @@ export type Report = {
     readonly startTime: number
     readonly endTime: number
     readonly status: string
+    /** Of a file that could not be loaded or set up. */
+    readonly message?: string
     readonly assertionResults: readonly TestResult[]
   }[]
 }
@@ -39,16 +41,14 @@ export function readReport(file: string): Report | undefined {
   }
 }
 
-/** A failed test, and its first message. */
+/** A failed test, or a file of which no test could run, and the first message. */
 export type Failure = { readonly file: string; readonly fullName: string; readonly message: string }
 
 export const failuresOf = ({ testResults }: Report): readonly Failure[] =>
-  testResults.flatMap(({ name, assertionResults }) =>
-    assertionResults
-      .filter(({ status }) => status === 'failed')
-      .map(({ fullName, failureMessages: [message = ''] = [] }) => ({
-        file: relative(process.cwd(), name),
-        fullName,
-        message,
-      })),
-  )
+  testResults.flatMap(({ name, status, message = '', assertionResults }) => {
+    const file = relative(process.cwd(), name)
+    const failed = assertionResults
+      .filter((one) => one.status === 'failed')
+      .map(({ fullName, failureMessages: [first = ''] = [] }) => ({ file, fullName, message: first }))
+    return failed.length > 0 || status !== 'failed' ? failed : [{ file, fullName: 'could not begin', message }]
+  })

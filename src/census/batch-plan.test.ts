@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { allAgents, countsOf, nodeReporting, skyhookWith, spec } from '../../test/support/census-objects.ts'
+import { allAgents, countsOf, nodeReporting, skyhookWith, spec } from '../../test/kit/objects/census-objects.ts'
 import type { Ledger, LedgerScope } from '../lease/ledger.ts'
 import { skyhookScope } from '../lease/names.ts'
 import { batchBeside } from '../lease/policy/batch-state.ts'

@@ -1,9 +1,9 @@
 /** Whole turns of the census for a Skyhook with a policy, against an API server that keeps versions. */
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { allAgents, nodeReporting, spec } from '../../test/support/census-objects.ts'
-import { leasesPath, type Sample, sampleServer } from '../../test/fleet/api-server/sample-server.ts'
-import { seriesLine, seriesText } from '../../test/support/series-text.ts'
-import { createSeededRandom } from '../../test/support/virtual-clock.ts'
+import { allAgents, nodeReporting, spec } from '../../test/kit/objects/census-objects.ts'
+import { leasesPath, type Sample, sampleServer } from '../../test/kit/api-server/sample-server.ts'
+import { seriesLine, seriesText } from '../../test/kit/objects/series-text.ts'
+import { createSeededRandom } from '../../test/kit/virtual-clock.ts'
 import type { KubeTransport } from '../kube/transport.ts'
 import { type Ledger, ledgerAnnotation, readLedger } from '../lease/ledger.ts'
 import { ledgerName, skyhookScope } from '../lease/names.ts'
@@ -85,11 +85,15 @@ const start = (): SkyhookReconciler =>
     signal: stopping.signal,
   })
 
+const showAll = (census: SkyhookReconciler): void => {
+  for (const what of ['skyhook', 'ledger'] as const) census.observed(what)
+}
+
 /** Turns over so many virtual seconds, with a watch that shows everything at once. */
 async function turn(census: SkyhookReconciler, seconds: number): Promise<void> {
   for (let tenth = 0; tenth < seconds * 10; tenth++) {
     await census.reconcile()
-    census.listed()
+    showAll(census)
     await api.clock.advance(100)
   }
 }
@@ -163,8 +167,7 @@ test('two censuses close a batch once', async () => {
   report('n1', 'complete')
   for (let round = 0; round < 20; round++) {
     await Promise.all([one.reconcile(), other.reconcile()])
-    one.listed()
-    other.listed()
+    for (const census of [one, other]) showAll(census)
     await api.clock.advance(100)
   }
   expect(batchNow()).toMatchObject({ epoch: 2, completed: 1 })

@@ -1,13 +1,7 @@
 /** A whole census inside this process, against a server of the tests. */
 import { beforeEach, expect, test } from 'vitest'
-import {
-  eventsPath,
-  nodesPath,
-  podsPath,
-  type Sample,
-  sampleServer,
-} from '../../test/fleet/api-server/sample-server.ts'
-import { createSeededRandom } from '../../test/support/virtual-clock.ts'
+import { eventsPath, nodesPath, podsPath, type Sample, sampleServer } from '../../test/kit/api-server/sample-server.ts'
+import { createSeededRandom } from '../../test/kit/virtual-clock.ts'
 import { skyhooksPath } from '../schemas/api.ts'
 import { runCensus } from './census.ts'
 import { clusterSubject, type CensusLine } from './messages.ts'

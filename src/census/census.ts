@@ -65,7 +65,7 @@ export async function runCensus(settings: CensusSettings, context: CensusContext
       fleet.skyhooksChanged()
     },
     onLedgers: (changes) => scheduler.ledgersChanged(changes),
-    onListed: () => scheduler.listed(),
+    onListed: (what) => scheduler.listed(what),
     onRecount: () => scheduler.enqueueAll(),
     onOwnNodeMissing: warnOwnNodeMissing,
     onFact: logFailure,

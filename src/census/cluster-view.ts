@@ -52,8 +52,8 @@ export type ClusterViewOptions = {
   readonly onNode: (before: CensusNode | undefined, after: CensusNode | undefined) => void
   readonly onSkyhooks: (changes: readonly Change<Skyhook & KubeObject>[]) => void
   readonly onLedgers: (changes: readonly Change<Lease>[]) => void
-  /** Skyhooks or ledgers were listed: what changed was said before. */
-  readonly onListed: () => void
+  /** They were listed: what changed was said before. */
+  readonly onListed: (what: 'skyhook' | 'ledger') => void
   /** Something changed that concerns every Skyhook. */
   readonly onRecount: () => void
   /** The view was trusted and no longer contains the own Node. */
@@ -121,7 +121,7 @@ export function startClusterView(transport: KubeTransport, options: ClusterViewO
   const skyhooks = follow('skyhooks', updateSkyhooks, {
     path: skyhooksPath,
     transform: slimSkyhook,
-    onListed: options.onListed,
+    onListed: () => options.onListed('skyhook'),
   })
   const updateLedgers = ({ changes }: ReflectorUpdate<Lease>): void => {
     if (changes.length > 0) options.onLedgers(changes)
@@ -130,7 +130,7 @@ export function startClusterView(transport: KubeTransport, options: ClusterViewO
   const ledgers = follow('ledgers', updateLedgers, {
     path: leasesPathOf({ namespace }),
     query: { labelSelector: `${labelKeys.slotKind}=ledger` },
-    onListed: options.onListed,
+    onListed: () => options.onListed('ledger'),
   })
   const pods = follow<PodObject>('pods', () => monitor.refresh(), {
     path: `/api/v1/namespaces/${namespace}/pods`,

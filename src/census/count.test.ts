@@ -15,7 +15,7 @@ import {
   skyhookWith,
   spec,
   type NodeReport,
-} from '../../test/support/census-objects.ts'
+} from '../../test/kit/objects/census-objects.ts'
 
 const demo = skyhookWith()
 

@@ -5,7 +5,7 @@ import type { CensusNode } from './node-facts.ts'
 import type { SkyhookStatus } from './skyhook-status.ts'
 import { nextStatus } from './status.ts'
 import { imageTagEvents, problemEvents, skippedNodeEvents, transitionEvents } from './events.ts'
-import { allAgents, countsOf, nodeReporting, skyhookWith } from '../../test/support/census-objects.ts'
+import { allAgents, countsOf, nodeReporting, skyhookWith } from '../../test/kit/objects/census-objects.ts'
 
 const nowMs = Date.UTC(2026, 10, 20, 14)
 const failing = (name: string, message = 'apply.sh ended with 1'): CensusNode =>

@@ -5,7 +5,7 @@ import type { PackageSpec, Skyhook } from '../schemas/skyhook.ts'
 import { finalizerName } from '../schemas/finalizer.ts'
 import { finalizersAfter, type HolderLook, lookedAt, planFinalizer, type FinalizerPlan } from './finalizer.ts'
 import type { CensusNode } from './node-facts.ts'
-import { countsOf, entry, nodeReporting, skyhookWith } from '../../test/support/census-objects.ts'
+import { countsOf, entry, nodeReporting, skyhookWith } from '../../test/kit/objects/census-objects.ts'
 
 const packageWith = (uninstall?: PackageSpec['uninstall']): PackageSpec => ({
   version: '1.1.0',

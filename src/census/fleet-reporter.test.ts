@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from 'vitest'
-import { skyhookWith } from '../../test/support/census-objects.ts'
-import { createVirtualClock, type VirtualClock } from '../../test/support/virtual-clock.ts'
+import { skyhookWith } from '../../test/kit/objects/census-objects.ts'
+import { createVirtualClock, type VirtualClock } from '../../test/kit/virtual-clock.ts'
 import type { KubeObject } from '../kube/objects.ts'
 import type { FleetSeries } from '../schemas/catalogue/fleet-metrics.ts'
 import type { Skyhook } from '../schemas/skyhook.ts'

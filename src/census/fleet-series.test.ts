@@ -8,8 +8,8 @@ import {
   type NodeReport,
   skyhookWith,
   spec,
-} from '../../test/support/census-objects.ts'
-import { seriesLine, seriesText } from '../../test/support/series-text.ts'
+} from '../../test/kit/objects/census-objects.ts'
+import { seriesLine, seriesText } from '../../test/kit/objects/series-text.ts'
 import type { Ledger } from '../lease/ledger.ts'
 import { cordonKey, statusKey } from '../schemas/annotations.ts'
 import type { FleetMetricName } from '../schemas/catalogue/fleet-metrics.ts'

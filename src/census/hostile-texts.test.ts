@@ -1,7 +1,7 @@
 /** Annotations of Nodes, as a node that is not trusted writes them, in what the census says of a Skyhook. */
 import { expect, test } from 'vitest'
-import { effectsOf, hostileTexts } from '../../test/support/hostile-texts.ts'
-import { countsOf, nodeReporting, skyhookWith } from '../../test/support/census-objects.ts'
+import { effectsOf, hostileTexts } from '../../test/kit/objects/hostile-texts.ts'
+import { countsOf, nodeReporting, skyhookWith } from '../../test/kit/objects/census-objects.ts'
 import { nextConditions } from './conditions.ts'
 
 test.each(Object.entries(hostileTexts))('conditions of a Skyhook are bounded and without effect: %s', (_, text) => {

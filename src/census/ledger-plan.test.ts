@@ -1,10 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import type { Ledger } from '../lease/ledger.ts'
 import { selectorHash } from '../lease/selector-hash.ts'
-import { placeKey } from '../lease/waiting.ts'
 import type { Skyhook } from '../schemas/skyhook.ts'
 import { planLedger, type LedgerPlan } from './ledger-plan.ts'
-import { allAgents, countsOf, nodeReporting, skyhookWith, spec } from '../../test/support/census-objects.ts'
+import { countsOf, nodeReporting, skyhookWith, spec } from '../../test/kit/objects/census-objects.ts'
 
 type Scenario = {
   skyhook?: Skyhook
@@ -15,8 +14,6 @@ type Scenario = {
   nodes?: number
   waiters?: number
   agents?: number
-  /** Name of a node whose agent is not Ready. */
-  unready?: string
   lastWriteMs?: number
   slotTimes?: LedgerPlan['ledger']['slotTimes']
   nowMs?: number
@@ -32,8 +29,7 @@ function plan(scenario: Scenario = {}): LedgerPlan {
         : { status: 'waiting', reason: [at < complete + waiters ? 'WaitingForSlot' : 'WaitingForPriority', 'x'] },
     ),
   )
-  const { unready } = scenario
-  const counts = countsOf(skyhook, all, allAgents('ready', unready === undefined ? {} : { [unready]: 'unready' }))
+  const counts = countsOf(skyhook, all)
   const { currentLedger, isKept = false, matched, lastWriteMs, slotTimes = [] } = scenario
   return planLedger({
     skyhook,
@@ -163,60 +159,5 @@ describe('the time of a write', () => {
     ).toEqual({
       '': { matched: 1, completed: 0 },
     })
-  })
-})
-
-describe('the front of those who wait', () => {
-  const budgeted = (count: number): Skyhook => {
-    const skyhook = skyhookWith()
-    return { ...skyhook, spec: { ...skyhook.spec, interruptionBudget: { count } } }
-  }
-  const frontIn = ({ ledger }: LedgerPlan) => ledger.compartments['']?.front
-
-  test('the ledger names those who wait for a slot, and how many of them have one free', () => {
-    const front = frontIn(plan({ skyhook: budgeted(4), complete: 1, waiters: 4, nodes: 6 })) // one is at work
-    const places = [1, 2, 3, 4].map((at) => placeKey(`n${at}-uid`)).toSorted()
-    expect(front).toEqual({ due: 3, places: places.join('') })
-  })
-
-  test('it is empty where nobody waits, and left out where no budget holds them back', () => {
-    expect(frontIn(plan({ skyhook: budgeted(4), complete: 6 }))).toEqual({ due: 0, places: '' })
-    expect(frontIn(plan({ waiters: 4 }))).toBeUndefined()
-  })
-
-  test('it names no node whose agent is not Ready', () => {
-    const waiting = { skyhook: budgeted(1), complete: 3, waiters: 3 }
-    const unready = ['n3', 'n4', 'n5'].toSorted((a, b) => (placeKey(`${a}-uid`) < placeKey(`${b}-uid`) ? -1 : 1))[0]
-    const places = frontIn(plan(waiting))?.places
-    expect(frontIn(plan({ ...waiting, unready: unready as string }))).toEqual({ due: 1, places: places?.slice(4) })
-  })
-
-  test('more and more nodes are named while nobody takes the slots that are left', () => {
-    const waiting = { skyhook: budgeted(3), nodes: 100, complete: 50, waiters: 50, lastWriteMs: 99_000 }
-    const named = (current: LedgerPlan): number => (frontIn(current)?.places.length ?? 0) / 4
-    const first = plan(waiting)
-    const second = plan({ ...waiting, currentLedger: first.ledger })
-    const third = plan({ ...waiting, currentLedger: second.ledger })
-    expect([first, second, third].map(named)).toEqual([13, 26, 50])
-    expect([second, third].map(({ writeAtMs }) => writeAtMs)).toEqual([104_000, 104_000])
-    expect(plan({ ...waiting, currentLedger: third.ledger }).writeAtMs).toBe(Infinity) // all of them
-    const taken = plan({ ...waiting, waiters: 49, currentLedger: third.ledger })
-    expect([named(taken), taken.writeAtMs]).toEqual([12, Infinity])
-  })
-
-  test('a slot that stays free is in the ledger soon', () => {
-    const full = { skyhook: budgeted(1), nodes: 100, complete: 49, waiters: 50, lastWriteMs: 99_000 } // one is at work
-    const currentLedger = plan(full).ledger
-    const left = plan({ ...full, complete: 50, currentLedger })
-    expect([frontIn(left)?.due, left.writeAtMs]).toEqual([1, 104_000])
-  })
-
-  test('a ledger with slots for many more is written', () => {
-    const currentLedger = plan({ skyhook: budgeted(1), nodes: 100, waiters: 40 }).ledger
-    const more = plan({ skyhook: budgeted(1), nodes: 100, waiters: 40, currentLedger })
-    expect(more.writeAtMs).toBe(Infinity)
-    const front = { due: 0, places: '' }
-    const without = { ...currentLedger, compartments: { '': { matched: 100, completed: 0, front } } }
-    expect(plan({ skyhook: budgeted(80), nodes: 100, waiters: 40, currentLedger: without }).writeAtMs).toBe(-Infinity)
   })
 })

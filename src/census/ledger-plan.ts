@@ -1,13 +1,9 @@
 import type { RolloutTimes } from '../lease/slot-times.ts'
 import type { Ledger, LedgerScope } from '../lease/ledger.ts'
-import { compartmentsOf } from '../lease/policy/compartments.ts'
-import { ceilingOf } from '../lease/rule.ts'
 import type { Skyhook } from '../schemas/skyhook.ts'
 import { canonicalJson } from '../schemas/canonical-json.ts'
 import { formatTime } from '../schemas/time.ts'
 import { selectorHash } from '../lease/selector-hash.ts'
-import { frontOf, namedIn } from '../lease/waiting.ts'
-import type { Budget } from '../schemas/budget.ts'
 import type { BatchState } from '../schemas/batch-state.ts'
 import type { BatchPlan } from './batch-plan.ts'
 import type { CompartmentCount } from './compartments.ts'
@@ -71,7 +67,9 @@ export function planLedger(input: LedgerInput): LedgerPlan {
     compartments: Object.fromEntries(
       counts.compartments.map((each) => [
         each.name,
-        scopeOf(each, counts, matched[each.name]?.published ?? 0, batches?.batches[each.name], currentLedger),
+        each.name === ''
+          ? { matched: matched['']?.published ?? 0, completed: counts.complete }
+          : scopeOf(each, matched[each.name]?.published ?? 0, batches?.batches[each.name]),
       ]),
     ),
     ...policyFields(counts, batches),
@@ -80,42 +78,11 @@ export function planLedger(input: LedgerInput): LedgerPlan {
   return { ledger, matched, writeAtMs: isKept ? Infinity : ledgerDueAtMs(currentLedger, ledger, lastWriteMs) }
 }
 
-function scopeOf(
-  compartment: CompartmentCount,
-  counts: Counts,
-  matched: number,
-  batch: BatchState | undefined,
-  currentLedger: Ledger | undefined,
-): LedgerScope {
-  const { name, nodes, candidates } = compartment
+function scopeOf({ nodes, candidates }: CompartmentCount, matched: number, batch: BatchState | undefined): LedgerScope {
   const completed = nodes.filter(({ status }) => status === 'complete').length
-  const inLine = nodes.filter(isInLine)
-  const budget = budgetOf(name, counts)
-  const out =
-    batch === undefined ? nodes.length - completed - inLine.length : takenOf(batch, nodes.length - inLine.length)
-  const slots = Math.min(budget === undefined ? 0 : ceilingOf(budget, matched), batch?.size ?? Infinity)
-  const able = inLine.filter(({ agent }) => agent !== 'unready').map(({ uid }) => uid)
-  const front = frontOf(able, slots - out)
-  const before = currentLedger?.compartments[name]
-  // nobody has taken these slots since: those who come first cannot ask, for whatever reason
-  const isStuck = front.due > 0 && before?.front?.due === front.due && before.completed === completed
-  const more = isStuck && before.front !== undefined ? 2 * namedIn(before.front) : 0
-  return {
-    matched,
-    completed,
-    ...(name !== '' && { waiters: inLine.length }),
-    ...(candidates !== undefined && { candidates }),
-    ...(batch && { batch }),
-    ...(slots < Infinity && { front: more > 0 ? frontOf(able, slots - out, more) : front }),
-  }
+  const waiters = nodes.filter(isInLine).length
+  return { matched, completed, waiters, ...(candidates !== undefined && { candidates }), ...(batch && { batch }) }
 }
-
-const budgetOf = (compartment: string, { budget, policy }: Counts): Budget | undefined =>
-  policy?.state === 'found' ? compartmentsOf(policy.spec).find(({ name }) => name === compartment)?.budget : budget
-
-/** Places of the batch that nodes have; all of them where nobody starts, or who waited at its start is not known. */
-const takenOf = ({ stopped, notWaiting }: BatchState, notWaitingNow: number): number =>
-  stopped || notWaiting === undefined ? Infinity : Math.max(0, notWaitingNow - notWaiting)
 
 function policyFields({ policy }: Counts, batches: BatchPlan | undefined): Partial<Ledger> {
   if (policy?.state !== 'found') return {}
@@ -130,14 +97,11 @@ function ledgerDueAtMs(currentLedger: Ledger | undefined, next: Ledger, lastWrit
   const hasMoved =
     differsSignificantly(currentLedger.waiters, next.waiters) ||
     Math.abs(currentLedger.waiters - next.waiters) >= minMovedWaiters ||
-    sumOf(next, dueIn) - sumOf(currentLedger, dueIn) >= minMovedWaiters ||
     differsSignificantly(currentLedger.agents ?? 0, next.agents ?? 0) ||
     differsSignificantly(completed(currentLedger), completed(next)) ||
     (isFinal && completed(currentLedger) !== completed(next))
-  const isWider = sumOf(next, namesIn) > sumOf(currentLedger, namesIn)
-  const areSlotsLeft = sumOf(next, dueIn) > 0
-  if (!hasMoved && !(areSlotsLeft && isWider)) return Infinity
-  return (lastWriteMs ?? -Infinity) + (hasMoved ? ledgerIntervalMs(next.agents ?? 0) : leftSlotsMs)
+  if (!hasMoved) return Infinity
+  return lastWriteMs === undefined ? -Infinity : lastWriteMs + ledgerIntervalMs(next.agents ?? 0)
 }
 
 /** Nodes that sleep go by what it says: it must not be older than the work of a node takes. */
@@ -145,13 +109,7 @@ const maxLedgerIntervalMs = 5_000
 /** Only some of the agents watch a ledger; the others read it when they wake. */
 const ledgerIntervalMs = (agents: number): number => Math.min(maxLedgerIntervalMs, Math.max(1_000, agents))
 
-/** A slot that is handed over is free for a moment. One that nobody takes is said to be free after this time. */
-const leftSlotsMs = 5_000
-
-const dueIn = ({ front }: LedgerScope): number => front?.due ?? 0
-const namesIn = ({ front }: LedgerScope): number => (front === undefined ? 0 : namedIn(front))
-
-/** Half of those who see a freed slot at once (src/lease/waiting.ts): they must not all be gone meanwhile. */
+/** Half of what the line of the next nodes has to spare (src/lease/waiting.ts): it must not run empty meanwhile. */
 const minMovedWaiters = 5
 
 /** What a limit depends on. */

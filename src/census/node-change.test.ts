@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { cordonKey, ignoreLabel, statusKey } from '../schemas/annotations.ts'
-import { nodeReporting, skyhookWith, spec } from '../../test/support/census-objects.ts'
+import { nodeReporting, skyhookWith, spec } from '../../test/kit/objects/census-objects.ts'
 import { affectsCount, nodeChange } from './node-change.ts'
 import type { CensusNode } from './node-facts.ts'
 

@@ -23,7 +23,6 @@ export type NodeReason = Pick<keys.PublishedReason, 'reason' | 'message'> & { re
 
 export type NodeFact = {
   readonly name: string
-  readonly uid: string
   /** The status that the node counts with; `complete` refers to the current spec. */
   readonly status: NodeStatus
   readonly agent: AgentState
@@ -96,7 +95,6 @@ export function nodeFact(
   const reason = status === 'complete' ? undefined : reasonOf(annotations[skyhookKeys.reason])
   return {
     name: node.name,
-    uid: node.uid,
     status,
     agent,
     ...(reason && { reason }),

@@ -3,83 +3,68 @@ import type { Clock } from '../schemas/clock.ts'
 
 /**
  * Our writes to an object that the watch has not shown yet. A write succeeds only over the last version that was
- * observed, so our own copy is newer than the watch's until the watch shows our last write or a later one.
+ * observed, so whatever the watch shows after it began is that write or a later one. All times are monotonic ms.
  */
-export type OwnWrites<T> = {
+export type OwnWrites = {
   /** Call it before a write. The watch may be faster than the response. */
-  begin(): OwnWrite<T>
-  /** The watch showed the object in this version. */
-  observed(resourceVersion: string): void
-  /** A LIST shows everything, also that etcd was restored without our write: what the watch shows counts from here on. */
-  listed(): void
-  latest(): T | undefined
-  /** After conflicts, the earliest time of the next write (monotonic ms). */
+  begin(): OwnWrite
+  /**
+   * The watch showed the object, or a LIST was complete: also one that says that etcd was restored without our write.
+   * True if our last write was not seen before.
+   */
+  observed(): boolean
+  /** After a write that the watch has not shown: until then what it shows is old. */
+  unseenUntilMs(): number
+  /** After conflicts, the earliest time of the next write. */
   notBeforeMs(): number
 }
 
 /** How a write ended; neither is called for one that failed. */
-export type OwnWrite<T> = {
-  written(object: T): void
-  /** Somebody else wrote it, or etcd was restored without our last write: our own copy is wrong. */
+export type OwnWrite = {
+  written(): void
+  /** Somebody else wrote it, or the watch is late. */
   conflicted(): void
 }
 
+/** A watch that is later than this is late: the next write over what it shows will be a conflict, and harms nobody. */
+const maxUnseenMs = 1_000
 /** After a conflict the watch brings what is new. Should it bring nothing, the pauses grow, and a LIST is asked for. */
 const conflictBackoff: Backoff = { initialMs: 500, maxMs: 30_000 }
 
 /** The first may be a write that the watch is about to show. */
 const minConflictsOfOldWatch = 2
 
-export function createOwnWrites<T extends { readonly metadata: { readonly resourceVersion: string } }>(
-  clock: Pick<Clock, 'monotonicMs'>,
-  /** Writes conflict again and again, and the watch shows nothing new. */
-  onOldWatch: () => void,
-): OwnWrites<T> {
-  let latest: T | undefined
-  let versions: string[] = []
-  let observedCount = 0
+/** `onOldWatch`: writes conflict again and again, and the watch shows nothing new. */
+export function createOwnWrites(clock: Pick<Clock, 'monotonicMs'>, onOldWatch: () => void): OwnWrites {
+  let observations = 0
   let conflicts = 0
+  let unseenUntilMs = -Infinity
   let notBeforeMs = -Infinity
-
-  function forgetCopy(): void {
-    latest = undefined
-    versions = []
-  }
-  function noteObservation(): void {
-    observedCount++
-    notBeforeMs = -Infinity
-  }
 
   return {
     begin() {
-      const observedBefore = observedCount
+      const before = observations
       return {
-        written(object) {
+        written() {
           conflicts = 0
-          if (observedCount !== observedBefore) return // the watch has already shown this write or a later one
-          latest = object
-          versions.push(object.metadata.resourceVersion)
+          if (observations === before) unseenUntilMs = clock.monotonicMs() + maxUnseenMs
         },
         conflicted() {
-          forgetCopy()
           conflicts++
-          if (observedCount !== observedBefore) return
+          if (observations !== before) return
           notBeforeMs = clock.monotonicMs() + backoffMs(conflicts, conflictBackoff)
           if (conflicts >= minConflictsOfOldWatch) onOldWatch()
         },
       }
     },
-    observed(resourceVersion) {
-      const at = versions.indexOf(resourceVersion)
-      if (at >= 0 && at < versions.length - 1) return // of an earlier write of ours; later ones are still in progress
-      if (at < 0) noteObservation()
-      forgetCopy()
+    observed() {
+      const wasUnseen = unseenUntilMs !== -Infinity
+      observations++
+      unseenUntilMs = -Infinity
+      notBeforeMs = -Infinity
+      return wasUnseen
     },
-    listed() {
-      noteObservation()
-      forgetCopy()
-    },
-    latest: () => latest,
+    unseenUntilMs: () => unseenUntilMs,
     notBeforeMs: () => notBeforeMs,
   }
 }

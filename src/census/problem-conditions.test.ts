@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { allAgents, countsOf, entry, nodeReporting, skyhookWith } from '../../test/support/census-objects.ts'
+import { allAgents, countsOf, entry, nodeReporting, skyhookWith } from '../../test/kit/objects/census-objects.ts'
 import type { NodeStateEntry } from '../schemas/annotations.ts'
 import type { CensusNode } from './node-facts.ts'
 import { problemConditions } from './problem-conditions.ts'

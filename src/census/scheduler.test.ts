@@ -1,8 +1,8 @@
 /** All Skyhooks together against a server that misbehaves; the watches are played by hand. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { leasesPath, type Sample, sampleServer } from '../../test/fleet/api-server/sample-server.ts'
-import { allAgents, nodeReporting, spec } from '../../test/support/census-objects.ts'
-import { createSeededRandom } from '../../test/support/virtual-clock.ts'
+import { leasesPath, type Sample, sampleServer } from '../../test/kit/api-server/sample-server.ts'
+import { allAgents, nodeReporting, spec } from '../../test/kit/objects/census-objects.ts'
+import { createSeededRandom } from '../../test/kit/virtual-clock.ts'
 import type { KubeObject } from '../kube/objects.ts'
 import { type Ledger, ledgerAnnotation } from '../lease/ledger.ts'
 import { ledgerName } from '../lease/names.ts'
@@ -24,6 +24,8 @@ let failed: unknown[]
 let uncounted: unknown[]
 let events: string[]
 let relisted: string[]
+/** Otherwise a test shows them by hand; ledgers are seen as they are written. */
+let areSkyhooksWatched: boolean
 let census: Scheduler
 
 beforeEach(() => {
@@ -37,6 +39,16 @@ beforeEach(() => {
   uncounted = []
   events = []
   relisted = []
+  areSkyhooksWatched = false
+  api.server.observe({
+    committed({ type, resource, version }) {
+      if (resource.plural === 'skyhooks' && areSkyhooksWatched) deliver(version.object.metadata.name)
+      if (resource.plural !== 'leases' || type === 'DELETED') return
+      const object = structuredClone(version.object) as unknown as Lease
+      ledgers.set(object.metadata.name, object)
+      census.ledgersChanged([{ type: 'modified', key: object.metadata.name, object }])
+    },
+  })
   census = startScheduler({
     defaultBudget: {},
     leases: { transport: api.connect(), namespace: 'default', clock: api.clock },
@@ -96,19 +108,22 @@ test('a change during a write is not lost', async () => {
   put()
   await eventually(() => expect(statusWrites()).toBe(1))
   setNode('n1', nodeReporting('n1', { status: 'erroring' }))
+  areSkyhooksWatched = true
   // well before it would be counted again anyway
   await eventually(() => expect(statusesWritten()).toEqual(['in_progress', 'erroring']), 600)
 })
 
-test('an own write counts before the watch shows it, so it is neither a conflict nor written twice', async () => {
+test('the census waits until the watch shows its write, so the next one is neither a conflict nor written twice', async () => {
   setNode('n1', nodeReporting('n1', { status: 'in_progress' }))
   put()
   await eventually(() => expect(status()?.status).toBe('in_progress'))
-  // a condition turns: written at once, over our own unseen write
+  // a condition turns: written as soon as our own write is seen
   setNode('n1', nodeReporting('n1', { status: 'erroring' }))
-  await eventually(() => expect(status()?.status).toBe('erroring'))
-  expect(failed).toEqual([])
-  expect(statusWrites()).toBe(2)
+  await pass(500)
+  expect(statusWrites()).toBe(1)
+  deliver()
+  await eventually(() => expect(status()?.status).toBe('erroring'), 20)
+  expect([failed, relisted, statusWrites()]).toEqual([[], [], 2])
 })
 
 test('bursts are merged, and progress waits for its interval', async () => {
@@ -162,10 +177,10 @@ describe('an edit', () => {
     return `${condition?.status} ${condition?.reason} ${condition?.observedGeneration}`
   }
   beforeEach(async () => {
+    areSkyhooksWatched = true
     setNode('n1', nodeReporting('n1'))
     put()
     await eventually(() => expect(ready()).toBe('True Complete 1'))
-    deliver()
   })
 
   test('an edit that gives no node work leaves the Skyhook Ready', async () => {
@@ -213,7 +228,7 @@ test('a status that etcd lost in a restore is written again after the next LIST'
   api.server.restore(backup)
   await pass(100)
   expect(status()).toBeUndefined()
-  census.listed()
+  census.listed('skyhook')
   await eventually(() => expect(status()?.status).toBe('in_progress'), 1_500)
 })
 
@@ -232,13 +247,13 @@ describe('a ledger of a later generation than the watch shows', () => {
     const lease = api.get(leasesPath, ledgerName({ name: 'demo', uid: stored()?.metadata.uid ?? '' }))
     return JSON.parse(lease?.metadata.annotations?.[ledgerAnnotation] ?? '{}') as Ledger
   }
-  const reads = (): number =>
-    api.sent.filter(({ method, path }) => method === 'GET' && path === `${skyhooksPath}/demo`).length
-
   /** Another census has counted generation 2; the watch shows generation 1. */
   async function countAhead(): Promise<void> {
+    areSkyhooksWatched = true
     put()
-    await eventually(() => expect(ledger().generation).toBe(1))
+    await pass(2_000)
+    expect(ledger().generation).toBe(1)
+    areSkyhooksWatched = false
     const name = ledgerName({ name: 'demo', uid: stored()?.metadata.uid ?? '' })
     const { metadata, ...rest } = api.get(leasesPath, name) as Lease
     const annotations = { [ledgerAnnotation]: JSON.stringify({ ...ledger(), generation: 2 }) }
@@ -247,21 +262,35 @@ describe('a ledger of a later generation than the watch shows', () => {
     census.ledgersChanged([{ type: 'modified', key: name, object }])
   }
 
-  test('a ledger of a generation that etcd has lost is replaced once the Skyhook was read', async () => {
+  test('a ledger of a generation that etcd has lost is replaced once Skyhooks were listed', async () => {
     await countAhead()
-    await pass(800)
-    expect([ledger().generation, reads()]).toEqual([2, 0]) // the watch may be late
-    await eventually(() => expect(ledger().generation).toBe(1), 10_000)
-    expect(reads()).toBe(1)
+    await pass(1_500)
+    expect([ledger().generation, relisted]).toEqual([2, []]) // the watch may be late
+    await eventually(() => expect(relisted).toEqual(['skyhook']), 1_000)
+    census.listed('ledger')
+    await pass(5_000)
+    expect(ledger().generation).toBe(2)
+    census.listed('skyhook')
+    await eventually(() => expect(ledger().generation).toBe(1), 100)
   })
 
-  test('a ledger of a generation that the watch does not show yet is left alone', async () => {
+  test('a ledger of a generation that the watch does not show yet is left alone, and the LIST asked for again', async () => {
     await countAhead()
     edit({ interruptionBudget: { count: 2 } })
-    await eventually(() => expect(reads()).toBe(1), 10_000)
-    await pass(300)
+    await eventually(() => expect(relisted).toEqual(['skyhook', 'skyhook']), 33_000)
     expect(ledger().generation).toBe(2)
-    expect(relisted).toContain('skyhook')
+    deliver()
+    census.listed('skyhook')
+    await pass(1_000)
+    const ledgerWrites = api.sent.filter(({ method, path }) => method === 'PUT' && path.startsWith(leasesPath))
+    expect(
+      ledgerWrites
+        .map(
+          ({ body }) =>
+            (JSON.parse((body as Lease).metadata.annotations?.[ledgerAnnotation] ?? '') as Ledger).generation,
+        )
+        .filter((generation) => generation < 2),
+    ).toEqual([])
     expect(failed).toEqual([])
   })
 })

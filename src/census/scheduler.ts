@@ -31,8 +31,8 @@ export type SchedulerOptions = {
 export type Scheduler = {
   skyhooksChanged(changes: readonly Change<Skyhook & KubeObject>[]): void
   ledgersChanged(changes: readonly Change<Lease>[]): void
-  /** A LIST of Skyhooks or ledgers was complete, and its changes were shown. */
-  listed(): void
+  /** A LIST of Skyhooks or of ledgers was complete, and its changes were shown. */
+  listed(what: 'skyhook' | 'ledger'): void
   /** `before` and `after` are undefined for a node that did not exist, or no longer does. */
   nodeChanged(before: CensusNode | undefined, after: CensusNode | undefined): void
   /** Something that concerns every Skyhook: agents fell silent, or the view can be trusted again. */
@@ -103,8 +103,8 @@ export function startScheduler(options: SchedulerOptions): Scheduler {
     return item
   }
 
-  const enqueue = (item: QueueItem): void => {
-    const dueMs = clock.monotonicMs() + debounceMs
+  const enqueue = (item: QueueItem, delayMs = debounceMs): void => {
+    const dueMs = clock.monotonicMs() + delayMs
     if (dueMs >= item.dueMs) return
     item.dueMs = dueMs
     armTimer()
@@ -148,32 +148,27 @@ export function startScheduler(options: SchedulerOptions): Scheduler {
     armTimer()
   }
 
-  const observed = (skyhook: Skyhook, what: 'skyhook' | 'ledger', resourceVersion: string): void => {
-    const item = queueItemOf(skyhook)
-    item.reconciler.observed(what, resourceVersion)
-    enqueue(item)
+  const observed = (item: QueueItem, what: 'skyhook' | 'ledger', isListed = false): void => {
+    const isOwnWrite = item.reconciler.observed(what, isListed)
+    enqueue(item, isOwnWrite ? 0 : debounceMs) // the turns after it wait for nothing else
   }
 
   return {
     skyhooksChanged(changes) {
       for (const { type, object } of changes) {
         if (type === 'deleted') queue.delete(object.metadata.uid)
-        else observed(object, 'skyhook', object.metadata.resourceVersion)
+        else observed(queueItemOf(object), 'skyhook')
       }
     },
     ledgersChanged(changes) {
       for (const { object } of changes) {
-        const { name, resourceVersion } = object.metadata
         for (const skyhook of skyhooks.values()) {
-          if (ledgerName(skyhook.metadata) === name) observed(skyhook, 'ledger', resourceVersion)
+          if (ledgerName(skyhook.metadata) === object.metadata.name) observed(queueItemOf(skyhook), 'ledger')
         }
       }
     },
-    listed() {
-      for (const item of queue.values()) {
-        item.reconciler.listed()
-        enqueue(item)
-      }
+    listed(what) {
+      for (const item of queue.values()) observed(item, what, true)
     },
     nodeChanged(before, after) {
       const change = nodeChange(before, after)

@@ -1,18 +1,14 @@
 /** One Skyhook at the census: counted again and again, written when something changed and a write is due. */
-import { getIfExists } from '../kube/get.ts'
 import { requestBackoff } from '../kube/retry.ts'
 import { skyhookScope } from '../lease/names.ts'
 import { writeLedger } from '../lease/ledger.ts'
-import { type Leases, listScope, listSlotsOf } from '../lease/slot-reads.ts'
-import type { Lease } from '../lease/slot.ts'
-import { skyhooksPath } from '../schemas/api.ts'
+import { type Leases, listScope, listSlotsOf, type ScopeListing } from '../lease/slot-reads.ts'
 import { backoffMs } from '../schemas/backoff.ts'
 import { type Budget, budgetOf } from '../schemas/budget.ts'
 import type { FleetSeries } from '../schemas/catalogue/fleet-metrics.ts'
 import type { Random } from '../schemas/clock.ts'
 import { ignoresNodeWright } from '../schemas/nodewright.ts'
 import type { Skyhook } from '../schemas/skyhook.ts'
-import { afterRead } from './ahead-ledger.ts'
 import { countSelectedNodes } from './count.ts'
 import { transitionEvents, type SkyhookEvent } from './events.ts'
 import { skyhookSeries } from './fleet-series.ts'
@@ -20,21 +16,13 @@ import { lookedAt } from './finalizer.ts'
 import { createOwnWrites } from './own-writes.ts'
 import { statusOf } from './skyhook-status.ts'
 import { patchSkyhookMetadata, writeStatus } from './skyhook-writer.ts'
-import {
-  ledgerIn,
-  newProblems,
-  noteSpecChange,
-  planTurn,
-  type CensusSnapshot,
-  type Memory,
-  type Request,
-} from './turn.ts'
+import { initialState, reconcile, type CensusSnapshot, type Request } from './reconcile.ts'
 
 export type SkyhookReconcilerOptions = {
   readonly leases: Leases
   readonly random: Random
   /** The current snapshot; undefined = something of it cannot be believed, or the Skyhook is gone. */
-  readonly observe: () => Omit<CensusSnapshot, 'isNodeWrightServed'> | undefined
+  readonly observe: () => CensusSnapshot | undefined
   /** Of Skyhooks that name no budget. */
   readonly defaultBudget: Budget
   /** The API server serves its group; absent: it does not. */
@@ -55,47 +43,42 @@ export type SkyhookReconciler = {
    * (monotonic ms) of the next turn if nothing changes. Never throws for what a server answers.
    */
   reconcile(): Promise<number>
-  /** The watch showed the Skyhook, or its ledger, in this version. */
-  observed(what: 'skyhook' | 'ledger', resourceVersion: string): void
-  /** A LIST was complete: what the watch shows counts, also where it does not show our last write. */
-  listed(): void
+  /** The watch, or a LIST of all, showed the Skyhook or its ledger. True: our last write to it is seen with that. */
+  observed(what: 'skyhook' | 'ledger', isListed?: boolean): boolean
+}
+
+const writtenBy: Partial<Record<Request['target'], 'skyhook' | 'ledger'>> = {
+  ledger: 'ledger',
+  metadata: 'skyhook',
+  status: 'skyhook',
 }
 
 export function createSkyhookReconciler(options: SkyhookReconcilerOptions): SkyhookReconciler {
   const { leases, random, signal } = options
   const { transport, clock } = leases
   const own = {
-    skyhook: createOwnWrites<Skyhook>(clock, () => options.relist('skyhook')),
-    ledger: createOwnWrites<Lease>(clock, () => options.relist('ledger')),
+    skyhook: createOwnWrites(clock, () => options.relist('skyhook')),
+    ledger: createOwnWrites(clock, () => options.relist('ledger')),
   }
-  const memory: Memory = {
-    specPropagatedAtMs: -Infinity,
-    editPropagatedAtMs: -Infinity,
-    backoffs: new Map(),
-    idleSinceMs: new Map(),
-    looks: new Map(),
-  }
+  const backoffs = new Map<Request['target'], { readonly failures: number; readonly untilMs: number }>()
+  let state = initialState
+  /** Since the last time. */
+  let listing: ScopeListing | undefined
+  let areSkyhooksListed = false
+  let reportedLedger: string | undefined
   const report = (skyhook: Skyhook, events: readonly SkyhookEvent[]): void => {
     for (const event of events) options.report(skyhook, event)
   }
 
   const carryOut = async (request: Request, skyhook: Skyhook): Promise<void> => {
     switch (request.target) {
-      case 'skyhook': {
-        const { ahead, ledger } = request
-        const path = `${skyhooksPath}/${skyhook.metadata.name}`
-        const found = await getIfExists<Skyhook>(transport, path, { signal })
-        memory.ahead = afterRead(ahead, ledger, found, clock.monotonicMs())
-        if (!memory.ahead.isLost) options.relist('skyhook')
-        return
-      }
       case 'slots': {
-        memory.listing = await listScope(leases, skyhookScope(skyhook.metadata), signal)
+        listing = await listScope(leases, skyhookScope(skyhook.metadata), signal)
         return
       }
       case 'holders': {
         const slots = await listSlotsOf(leases, skyhook.metadata.name, signal)
-        memory.holderLook = lookedAt(memory.holderLook, slots, clock.monotonicMs())
+        state = { ...state, holderLook: lookedAt(state.holderLook, slots, clock.monotonicMs()) }
         return
       }
       case 'ledger': {
@@ -103,24 +86,22 @@ export function createSkyhookReconciler(options: SkyhookReconcilerOptions): Skyh
         const target = { skyhook: skyhook.metadata, found: request.found }
         const answer = await writeLedger(leases, target, request.plan.ledger, signal)
         if (answer.outcome === 'conflict') return ownWrite.conflicted()
-        ownWrite.written(answer.lease)
-        memory.matched = request.plan.matched
-        memory.ledgerWrittenAtMs = clock.monotonicMs()
+        ownWrite.written()
+        state = { ...state, matched: request.plan.matched, ledgerWrittenAtMs: clock.monotonicMs() }
         return
       }
       case 'metadata': {
         const ownWrite = own.skyhook.begin()
         report(skyhook, request.events)
-        const answer = await patchSkyhookMetadata(transport, skyhook, request.patch, signal)
-        if (answer.outcome === 'conflict') return ownWrite.conflicted()
-        return ownWrite.written(answer.skyhook)
+        const result = await patchSkyhookMetadata(transport, skyhook, request.patch, signal)
+        return result === 'conflict' ? ownWrite.conflicted() : ownWrite.written()
       }
       case 'status': {
         const ownWrite = own.skyhook.begin()
-        const answer = await writeStatus(transport, skyhook, request.status, signal)
-        if (answer.outcome === 'conflict') return ownWrite.conflicted()
-        ownWrite.written(answer.skyhook)
-        memory.statusWrittenAtMs = clock.monotonicMs()
+        const result = await writeStatus(transport, skyhook, request.status, signal)
+        if (result === 'conflict') return ownWrite.conflicted()
+        ownWrite.written()
+        state = { ...state, statusWrittenAtMs: clock.monotonicMs() }
         report(skyhook, transitionEvents(statusOf(skyhook), request.status))
       }
     }
@@ -131,56 +112,63 @@ export function createSkyhookReconciler(options: SkyhookReconcilerOptions): Skyh
     const { target } = request
     try {
       await carryOut(request, skyhook)
-      memory.backoffs.delete(target)
+      backoffs.delete(target)
       return clock.monotonicMs()
     } catch (error) {
       if (signal.aborted) return Infinity
       options.onFailed(error)
-      const failures = (memory.backoffs.get(target)?.failures ?? 0) + 1
+      const failures = (backoffs.get(target)?.failures ?? 0) + 1
       const nowMs = clock.monotonicMs()
-      memory.backoffs.set(target, { failures, untilMs: nowMs + backoffMs(failures, requestBackoff, random.number()) })
+      backoffs.set(target, { failures, untilMs: nowMs + backoffMs(failures, requestBackoff, random.number()) })
       return nowMs
     }
   }
 
+  const notBeforeMs = (target: Request['target']): number => {
+    const what = writtenBy[target]
+    return Math.max(
+      backoffs.get(target)?.untilMs ?? -Infinity,
+      what === undefined ? -Infinity : own[what].notBeforeMs(),
+    )
+  }
+
   return {
-    observed: (what, resourceVersion) => own[what].observed(resourceVersion),
-    listed() {
-      own.skyhook.listed()
-      own.ledger.listed()
+    observed(what, isListed = false) {
+      if (what === 'skyhook') areSkyhooksListed ||= isListed
+      return own[what].observed()
     },
 
     async reconcile() {
       const observed = options.observe()
       if (observed === undefined) return Infinity
-      const skyhook = own.skyhook.latest() ?? observed.skyhook
-      const isNodeWrightServed = options.isNodeWrightServed === true && !ignoresNodeWright(skyhook.metadata.annotations)
-      const ledgerSeen = own.ledger.latest() ?? observed.ledger
-      const snapshot = { ...observed, skyhook, ledger: ledgerSeen, isNodeWrightServed }
+      const nowMs = clock.monotonicMs()
+      const unseenUntilMs = Math.max(own.skyhook.unseenUntilMs(), own.ledger.unseenUntilMs())
+      if (nowMs < unseenUntilMs) return unseenUntilMs
+      const { skyhook, nodes, agents, policy } = observed
       const { metadata, spec } = skyhook
       if (metadata.deletionTimestamp !== undefined && (metadata.finalizers ?? []).length === 0) return Infinity // gone
-      const counts = countSelectedNodes(
-        { metadata, spec, budget: budgetOf(spec, options.defaultBudget), stale: false, policy: observed.policy },
-        observed.nodes.values(),
-        observed.agents,
-      )
-      const nowMs = clock.monotonicMs()
-      noteSpecChange(memory, skyhook, counts.applied, nowMs)
-      report(skyhook, newProblems(memory, skyhook, counts))
-      const ledger = ledgerIn(snapshot.ledger)
-      options.onCounted(metadata.name, skyhookSeries({ skyhook, counts, ledger, nodes: observed.nodes }))
-      const notBeforeMs = (target: Request['target']): number =>
-        Math.max(
-          memory.backoffs.get(target)?.untilMs ?? -Infinity,
-          target === 'slots' || target === 'holders'
-            ? -Infinity
-            : (target === 'ledger' ? own.ledger : own.skyhook).notBeforeMs(),
-        )
-      const { newerLedger: reportedBefore } = memory
-      const turn = planTurn(memory, snapshot, counts, { nowMs, wallMs: clock.wallMs(), notBeforeMs })
-      const { newerLedger } = memory
-      if (newerLedger !== undefined && newerLedger !== reportedBefore) options.onFailed(new Error(newerLedger))
-      return 'request' in turn ? await attempt(turn.request, skyhook) : turn.requeueAtMs
+      const budget = budgetOf(spec, options.defaultBudget)
+      const counts = countSelectedNodes({ metadata, spec, budget, stale: false, policy }, nodes.values(), agents)
+      const { next, ledger, newerLedger, ...reconciled } = reconcile(state, {
+        ...observed,
+        counts,
+        nodeCount: nodes.size,
+        isNodeWrightServed: options.isNodeWrightServed === true && !ignoresNodeWright(metadata.annotations),
+        listing,
+        areSkyhooksListed,
+        nowMs,
+        wallMs: clock.wallMs(),
+        notBeforeMs,
+      })
+      state = reconciled.state
+      listing = undefined
+      areSkyhooksListed = false
+      report(skyhook, reconciled.events)
+      options.onCounted(metadata.name, skyhookSeries({ skyhook, counts, ledger, nodes }))
+      if (newerLedger !== undefined && newerLedger !== reportedLedger) options.onFailed(new Error(newerLedger))
+      reportedLedger = newerLedger
+      if (reconciled.needsList) options.relist('skyhook')
+      return next.target === 'nothing' ? next.untilMs : await attempt(next, skyhook)
     },
   }
 }

@@ -1,5 +1,5 @@
 import { isConflict, isNotFound } from '../kube/errors.ts'
-import { metadataOnlyAccept, type KubeObject } from '../kube/objects.ts'
+import { metadataOnlyAccept } from '../kube/objects.ts'
 import type { KubeTransport } from '../kube/transport.ts'
 import { apiLevel } from '../schemas/annotations.ts'
 import { apiGroup, skyhooksPath, skyhookTypeMeta } from '../schemas/api.ts'
@@ -7,11 +7,8 @@ import type { Skyhook } from '../schemas/skyhook.ts'
 import { finalizersAfter, type FinalizerPlan } from './finalizer.ts'
 import type { SkyhookStatus } from './skyhook-status.ts'
 
-export type SkyhookWriteResult =
-  /** The current version as far as we know it. */
-  | { readonly outcome: 'written'; readonly skyhook: Skyhook }
-  /** Someone wrote since it was read, or it no longer exists: the watch will show it. */
-  | { readonly outcome: 'conflict' }
+/** `conflict`: someone wrote since it was read, or it no longer exists. The watch will show it. */
+export type SkyhookWriteResult = 'written' | 'conflict'
 
 /**
  * Replaces the status of exactly the version that was read, so that it describes that spec. Replaces it as a whole,
@@ -25,11 +22,8 @@ export async function writeStatus(
 ): Promise<SkyhookWriteResult> {
   const { name, uid, resourceVersion } = skyhook.metadata
   const body = { ...skyhookTypeMeta, metadata: { name, uid, resourceVersion }, spec: skyhook.spec, status }
-  return await send(signal, async () => {
-    const request = { body, accept: metadataOnlyAccept, signal }
-    const { metadata } = await transport.json<KubeObject>('PUT', `${skyhooksPath}/${name}/status`, request)
-    return { ...skyhook, metadata: { ...skyhook.metadata, resourceVersion: metadata.resourceVersion }, status }
-  })
+  const request = { body, accept: metadataOnlyAccept, signal }
+  return await resultOf(transport.json('PUT', `${skyhooksPath}/${name}/status`, request), signal)
 }
 
 export type MetadataPatch = { readonly finalizer?: 'add' | 'remove'; readonly version?: string }
@@ -57,26 +51,24 @@ export async function patchSkyhookMetadata(
     ...(metadataPatch.finalizer && { finalizers: finalizersAfter(metadataPatch.finalizer, finalizers) }),
     ...(metadataPatch.version !== undefined && { annotations: { [operatorVersionKey]: metadataPatch.version } }),
   }
-  return await send(signal, async () => {
-    const options = {
-      body: { metadata },
-      contentType: 'application/merge-patch+json',
-      accept: metadataOnlyAccept,
-      signal,
-    } as const
-    const answer = await transport.json<KubeObject>('PATCH', `${skyhooksPath}/${name}`, options)
-    return { ...skyhook, metadata: { ...answer.metadata, name } }
-  })
+  const request = {
+    body: { metadata },
+    contentType: 'application/merge-patch+json',
+    accept: metadataOnlyAccept,
+    signal,
+  } as const
+  return await resultOf(transport.json('PATCH', `${skyhooksPath}/${name}`, request), signal)
 }
 
 const operatorVersionKey = `${apiGroup}/version`
 
-async function send(signal: AbortSignal, request: () => Promise<Skyhook>): Promise<SkyhookWriteResult> {
+async function resultOf(request: Promise<unknown>, signal: AbortSignal): Promise<SkyhookWriteResult> {
   try {
-    return { outcome: 'written', skyhook: await request() }
+    await request
+    return 'written'
   } catch (error) {
     signal.throwIfAborted()
-    if (isConflict(error) || isNotFound(error)) return { outcome: 'conflict' }
+    if (isConflict(error) || isNotFound(error)) return 'conflict'
     throw error
   }
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { countsOf, nodeReporting, skyhookWith } from '../../test/support/census-objects.ts'
+import { countsOf, nodeReporting, skyhookWith } from '../../test/kit/objects/census-objects.ts'
 import type { CompartmentCount } from './compartments.ts'
 import { type Expectation, looksAfter, looksNow, nextLookAtMs, type SlotLooks } from './slot-looks.ts'
 

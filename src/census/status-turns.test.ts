@@ -1,8 +1,8 @@
 /** Whole turns of the census, from what nodes say to the status and the Events of a Skyhook. */
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { allAgents, nodeReporting, type NodeReport, spec } from '../../test/support/census-objects.ts'
-import { eventsPath, leasesPath, type Sample, sampleServer } from '../../test/fleet/api-server/sample-server.ts'
-import { createSeededRandom } from '../../test/support/virtual-clock.ts'
+import { allAgents, nodeReporting, type NodeReport, spec } from '../../test/kit/objects/census-objects.ts'
+import { eventsPath, leasesPath, type Sample, sampleServer } from '../../test/kit/api-server/sample-server.ts'
+import { createSeededRandom } from '../../test/kit/virtual-clock.ts'
 import { startEventRecorder } from '../kube/events.ts'
 import type { KubeTransport } from '../kube/transport.ts'
 import { type Ledger, ledgerAnnotation } from '../lease/ledger.ts'
@@ -80,7 +80,7 @@ function start(): SkyhookReconciler {
 async function turn(census: SkyhookReconciler, seconds: number): Promise<void> {
   for (let step = 0; step < seconds * 5; step++) {
     await census.reconcile()
-    census.listed()
+    for (const what of ['skyhook', 'ledger'] as const) census.observed(what)
     await api.clock.advance(200)
   }
 }
@@ -213,7 +213,7 @@ test('fifty nodes that fail every other second, each with its own message, cause
       })
     }
     await census.reconcile()
-    census.listed()
+    for (const what of ['skyhook', 'ledger'] as const) census.observed(what)
     await api.clock.advance(1_000)
   }
   expect(new Set(eventTexts())).toEqual(new Set(['Warning StepFailed']))

@@ -17,7 +17,7 @@ import {
   skyhookWith,
   spec,
   type NodeReport,
-} from '../../test/support/census-objects.ts'
+} from '../../test/kit/objects/census-objects.ts'
 
 const nowMs = Date.UTC(2026, 10, 20, 14, 0, 0, 500)
 const nothing: FinalizerPlan = { action: 'nothing' }

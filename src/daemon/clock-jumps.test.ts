@@ -1,6 +1,6 @@
 /** Each wait of the daemon, with a wall clock that jumps in the middle of it. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { createNode, createPod, podsPath, sampleServer } from '../../test/fleet/api-server/sample-server.ts'
+import { createNode, createPod, podsPath, sampleServer } from '../../test/kit/api-server/sample-server.ts'
 import { startEventRecorder } from '../kube/events.ts'
 import { toWallMs } from '../schemas/clock.ts'
 import type { TimedReason } from '../stages/model/plan.ts'

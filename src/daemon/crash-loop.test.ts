@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { packageSpec, startSampleLife } from '../../test/fleet/host/sample-life.ts'
-import { filesOf } from '../../test/support/host-files.ts'
+import { packageSpec, startSampleLife } from '../../test/kit/host/sample-life.ts'
+import { filesOf } from '../../test/kit/files/host-files.ts'
 import { journalPath } from '../host/fs/journal-file.ts'
 import { emptyJournal, type SkyhookRecord } from '../schemas/journal.ts'
 

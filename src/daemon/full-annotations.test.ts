@@ -1,8 +1,8 @@
 /** Annotations of an object share 256 KiB. Whoever uses them up holds up no other work, and is named. */
 import { expect, test } from 'vitest'
-import { merge, nodesPath } from '../../test/fleet/api-server/sample-server.ts'
-import { packageImage } from '../../test/fleet/host/package-image.ts'
-import { packageSpec, type SampleLife, startSampleLife } from '../../test/fleet/host/sample-life.ts'
+import { merge, nodesPath } from '../../test/kit/api-server/sample-server.ts'
+import { packageImage } from '../../test/kit/host/package-image.ts'
+import { packageSpec, type SampleLife, startSampleLife } from '../../test/kit/host/sample-life.ts'
 import { ImageError } from '../packages/oci/errors.ts'
 import { skyhookTypeMeta } from '../schemas/api.ts'
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { createVirtualClock, type VirtualClock } from '../../test/support/virtual-clock.ts'
+import { createVirtualClock, type VirtualClock } from '../../test/kit/virtual-clock.ts'
 import { emptyJournal, type Journal } from '../schemas/journal.ts'
 import type { Action } from '../stages/model/plan.ts'
 import { noOtherOperator, known, takeSnapshot, unknown, type Observations } from '../stages/model/snapshot.ts'

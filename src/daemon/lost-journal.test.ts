@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { packageSpec, type SampleLife, startSampleLife } from '../../test/fleet/host/sample-life.ts'
-import { filesOf } from '../../test/support/host-files.ts'
+import { packageSpec, type SampleLife, startSampleLife } from '../../test/kit/host/sample-life.ts'
+import { filesOf } from '../../test/kit/files/host-files.ts'
 import { agentFolder, journalPath } from '../host/fs/journal-file.ts'
 import { emptyJournal } from '../schemas/journal.ts'
 

@@ -5,9 +5,9 @@
  * the spec, and the node has to give back cordon and slot, although the call would still be rejected.
  */
 import { describe, expect, test } from 'vitest'
-import { type PortCall, rejectingPlatform } from '../../test/fleet/host/rejecting-platform.ts'
-import { type SampleLife, startSampleLife } from '../../test/fleet/host/sample-life.ts'
-import { isThorough } from '../../test/support/effort.ts'
+import { type PortCall, rejectingPlatform } from '../../test/kit/host/rejecting-platform.ts'
+import { type SampleLife, startSampleLife } from '../../test/kit/host/sample-life.ts'
+import { isThorough } from '../../test/kit/effort.ts'
 import { BusError, NoReplyError, NotConnectedError } from '../host/dbus/errors.ts'
 import type { HostRoot } from '../host/fs/host-root.ts'
 import type { Units } from '../host/systemd/units.ts'

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { createSeededRandom } from '../../test/support/virtual-clock.ts'
+import { createSeededRandom } from '../../test/kit/virtual-clock.ts'
 import { readBootId } from './identity.ts'
 import { createHostRoot, type HostRoot } from './fs/host-root.ts'
 

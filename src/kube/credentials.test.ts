@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { createVirtualClock, type VirtualClock } from '../../test/support/virtual-clock.ts'
+import { createVirtualClock, type VirtualClock } from '../../test/kit/virtual-clock.ts'
 import { serviceAccountFiles } from '../daemon/platform/service-account.ts'
 import { inClusterCredentials, type Credentials } from './credentials.ts'
 

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { eventsPath, type Sample, sampleServer } from '../../test/fleet/api-server/sample-server.ts'
-import { recordClient, type SentRequest } from '../../test/fleet/api-server/sent-requests.ts'
-import { createSeededRandom } from '../../test/support/virtual-clock.ts'
+import { eventsPath, type Sample, sampleServer } from '../../test/kit/api-server/sample-server.ts'
+import { recordClient, type SentRequest } from '../../test/kit/api-server/sent-requests.ts'
+import { createSeededRandom } from '../../test/kit/virtual-clock.ts'
 import { startEventRecorder, type EventInput, type EventRecorder, type EventTiming } from './events.ts'
 import type { KubeTransport } from './transport.ts'
 

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest'
-import { merge, nodesPath, type Sample, sampleServer } from '../../test/fleet/api-server/sample-server.ts'
-import { recordClient, type SentRequest } from '../../test/fleet/api-server/sent-requests.ts'
+import { merge, nodesPath, type Sample, sampleServer } from '../../test/kit/api-server/sample-server.ts'
+import { recordClient, type SentRequest } from '../../test/kit/api-server/sent-requests.ts'
 import type { KubeObject } from './objects.ts'
 import { patchNode } from './node-writer.ts'
 import type { KubeTransport } from './transport.ts'

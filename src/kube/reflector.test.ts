@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import type { SimClient } from '../../test/fleet/api-server/client.ts'
-import type { Fault } from '../../test/fleet/api-server/faults.ts'
-import type { RoutedRequest } from '../../test/fleet/api-server/request.ts'
+import type { SimClient } from '../../test/kit/api-server/client.ts'
+import type { Fault } from '../../test/kit/api-server/faults.ts'
+import type { RoutedRequest } from '../../test/kit/api-server/request.ts'
 import {
   createLease,
   createNode,
@@ -10,15 +10,15 @@ import {
   nodesPath,
   type Sample,
   sampleServer,
-} from '../../test/fleet/api-server/sample-server.ts'
+} from '../../test/kit/api-server/sample-server.ts'
 import {
   type RecordedClient,
   recordClient,
   type SentRequest,
   silence,
-} from '../../test/fleet/api-server/sent-requests.ts'
-import type { SimStream } from '../../test/fleet/api-server/stream.ts'
-import { createSeededRandom } from '../../test/support/virtual-clock.ts'
+} from '../../test/kit/api-server/sent-requests.ts'
+import type { SimStream } from '../../test/kit/api-server/stream.ts'
+import { createSeededRandom } from '../../test/kit/virtual-clock.ts'
 import type { KubeObject } from './objects.ts'
 import {
   startReflector,

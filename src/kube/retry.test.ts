@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { createVirtualClock } from '../../test/support/virtual-clock.ts'
+import { createVirtualClock } from '../../test/kit/virtual-clock.ts'
 import { backoffMs } from '../schemas/backoff.ts'
 import { ApiError, NoResponseError } from './errors.ts'
 import { requestBackoff, retryTransient } from './retry.ts'

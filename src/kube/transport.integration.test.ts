@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { type HttpFront, startHttpFront } from '../../test/fleet/api-server/http-front.ts'
-import { turnsUntil } from '../../test/support/event-loop.ts'
-import { staticCredentials } from '../../test/support/static-credentials.ts'
-import { createSeededRandom, createVirtualClock, type VirtualClock } from '../../test/support/virtual-clock.ts'
+import { type HttpFront, startHttpFront } from '../../test/kit/api-server/http-front.ts'
+import { turnsUntil } from '../../test/kit/event-loop.ts'
+import { staticCredentials } from '../../test/kit/tool/static-credentials.ts'
+import { createSeededRandom, createVirtualClock, type VirtualClock } from '../../test/kit/virtual-clock.ts'
 import type { Credentials } from './credentials.ts'
 import {
   apiErrorFrom,

@@ -19,6 +19,8 @@ export type Asking = {
   readonly admissionFrom: (listing: ScopeListing) => Admission
   /** Index of a CREATE whose answer is missing: it may still be carried out. */
   readonly unansweredIndex?: number | undefined
+  /** Taken before other free indices: one that the node has seen free. */
+  readonly preferredIndex?: number | undefined
 }
 
 /** Why work that has ended grants nothing. */
@@ -40,7 +42,7 @@ export type AdmissionVerdict =
  */
 export function admit(
   listing: ScopeListing,
-  { scope, node, admissionFrom, unansweredIndex }: Asking,
+  { scope, node, admissionFrom, unansweredIndex, preferredIndex }: Asking,
 ): AdmissionVerdict {
   const { slots } = listing
   const [slot, ...duplicates] = ownSlotsIn(slots, scope, node)
@@ -56,7 +58,7 @@ export function admit(
     return free.includes(unansweredIndex)
       ? { verdict: 'create', target: { index: unansweredIndex }, epoch }
       : { verdict: 'wait', reason: 'the API server has not answered whether it created the slot' }
-  const index = pickIndex(free, node.uid)
+  const index = pickIndex(free, node.uid, preferredIndex)
   if (index !== undefined) return { verdict: 'create', target: { index }, epoch }
   return { verdict: 'wait', reason: fullReason(limit, scope) }
 }

@@ -36,14 +36,24 @@ export function publishedAgents(lease: Lease | undefined): number | undefined {
   return Number.isSafeInteger(agents) && agents > 0 ? agents : undefined
 }
 
+/** How many terms began between two versions of the Lease; undefined: it was created again, or a person wrote it. */
+export function termsBetween(earlier: Lease | undefined, later: Lease | undefined): number | undefined {
+  const [from, to] = [earlier, later].map((lease) => lease?.spec?.leaseTransitions)
+  return typeof from === 'number' && typeof to === 'number' && to >= from ? to - from : undefined
+}
+
 /**
  * Since when nobody has counted, although agents are elected; undefined while somebody counts, and where no agent of
  * this version has led. Only times of the Lease are compared.
  */
 export function uncountedSince(lease: Lease | undefined): string | undefined {
+  return uncountedMs(lease) >= maxUncountedMs ? lease?.metadata.annotations?.[countedAnnotation] : undefined
+}
+
+/** For how long nobody had counted when the Lease was written; 0 where it does not say. */
+export function uncountedMs(lease: Lease | undefined): number {
   const countedAt = lease?.metadata.annotations?.[countedAnnotation]
-  const uncountedMs = Date.parse(lease?.spec?.renewTime ?? '') - Date.parse(countedAt ?? '')
-  return uncountedMs >= maxUncountedMs ? countedAt : undefined
+  return Math.max(0, Date.parse(lease?.spec?.renewTime ?? '') - Date.parse(countedAt ?? '') || 0)
 }
 
 /** Candidates read the server's cache: that costs the store nothing, and taking a Lease that was old there fails. */

@@ -1,6 +1,14 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { canAcquire, type Candidate, defaultTiming, isCandidate, nextLookDelayMs, observe } from './election-rule.ts'
+import {
+  canAcquire,
+  type Candidate,
+  defaultTiming,
+  delayAfterResigning,
+  isCandidate,
+  nextLookDelayMs,
+  observe,
+} from './election-rule.ts'
 import type { Lease } from './slot.ts'
 
 const lease = (holder: string, renewTime = '2026-11-20T14:00:00.000000Z', uid = 'u1'): Lease => ({
@@ -27,6 +35,12 @@ describe('canAcquire', () => {
     [
       'that has resigned waits longer for a dead leader too',
       lease('other'),
+      { nowMs: 44_999, resignedDelayMs: 30_000 },
+      false,
+    ],
+    [
+      'that has resigned waits for a Lease that it could not give back as for that of another',
+      lease('me'),
       { nowMs: 44_999, resignedDelayMs: 30_000 },
       false,
     ],
@@ -62,6 +76,25 @@ describe('canAcquire', () => {
         }
       }),
     )
+  })
+})
+
+describe('delayAfterResigning', () => {
+  test.each([
+    [0, 1, 60_000],
+    [0, 8, 60_000],
+    [1, 2, 30_000],
+    [1, 3, 45_000],
+    [2, 3, 30_000],
+    [30, 8, 30_000],
+    [undefined, 8, 30_000],
+  ])('a candidate that resigned %s terms ago, one of %d, waits %d ms', (terms, agents, delayMs) => {
+    expect(delayAfterResigning(defaultTiming, terms, agents)).toBe(delayMs)
+  })
+
+  test('a turn is longer than what candidates can see the end of a term apart', () => {
+    const { lookIntervalMs, resignedTurnMs } = defaultTiming
+    expect(resignedTurnMs).toBeGreaterThan(lookIntervalMs + lookIntervalMs / 4)
   })
 })
 

@@ -27,6 +27,8 @@ export type ElectionTiming = {
   readonly secondLookDelayMs: number
   /** A candidate that has resigned takes a Lease only when nobody else has wanted it for so long. */
   readonly resignedDelayMs: number
+  /** So much later for each turn that it lets others have first: longer than two candidates' looks can be apart. */
+  readonly resignedTurnMs: number
 }
 
 export const defaultTiming: ElectionTiming = {
@@ -40,6 +42,7 @@ export const defaultTiming: ElectionTiming = {
   maxIdleLookMs: 1_800_000,
   secondLookDelayMs: 120_000,
   resignedDelayMs: 30_000,
+  resignedTurnMs: 15_000,
 }
 
 /** About so many agents are candidates: enough that one lives, few enough that their looks cost nothing. */
@@ -79,8 +82,25 @@ export function canAcquire(
 ): boolean {
   const holder = lease?.spec?.holderIdentity ?? ''
   const unchangedMs = nowMs - sinceMs
-  if (holder === '' || holder === identity) return unchangedMs >= resignedDelayMs
+  // one that could not give its Lease back when it resigned waits for it as the others do
+  if (holder === '' || (holder === identity && resignedDelayMs === 0)) return unchangedMs >= resignedDelayMs
   return unchangedMs >= leaseDurationMs + resignedDelayMs
+}
+
+/**
+ * How long a candidate that has resigned waits for others. The one that has led last sees first that the Lease is free:
+ * without a longer wait it would lead again and again although it cannot count, while another one could by now. Of
+ * three, each has every third turn; of more, the last two wait for the others.
+ * @param terms how many of others there were since its own; undefined: nobody can tell
+ * @param agents about how many there are
+ */
+export function delayAfterResigning(
+  { resignedDelayMs, resignedTurnMs }: ElectionTiming,
+  terms: number | undefined,
+  agents: number,
+): number {
+  const turns = terms === 0 ? 2 : terms === 1 && agents > 2 ? 1 : 0
+  return resignedDelayMs + turns * resignedTurnMs
 }
 
 type LookContext = {

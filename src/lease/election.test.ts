@@ -1,7 +1,7 @@
 /** Election against a server that misbehaves. On a real server: test/cluster/election.test.ts. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { leasesPath, type Sample, sampleServer } from '../../test/fleet/api-server/sample-server.ts'
-import { createSeededRandom } from '../../test/support/virtual-clock.ts'
+import { leasesPath, type Sample, sampleServer } from '../../test/kit/api-server/sample-server.ts'
+import { createSeededRandom } from '../../test/kit/virtual-clock.ts'
 import type { KubeTransport } from '../kube/transport.ts'
 import { microTime, type Lease } from './slot.ts'
 import { defaultTiming, isCandidate } from './election-rule.ts'

@@ -8,6 +8,7 @@ import { messageOf } from '../schemas/json.ts'
 import {
   defaultTiming,
   canAcquire,
+  delayAfterResigning,
   isCandidate,
   nextLookDelayMs,
   observe,
@@ -15,7 +16,15 @@ import {
   type ElectionTiming,
   type Observation,
 } from './election-rule.ts'
-import { publishedAgents, type Published, readLease, uncountedSince, writeLease } from './election-lease.ts'
+import {
+  publishedAgents,
+  type Published,
+  readLease,
+  termsBetween,
+  uncountedMs,
+  uncountedSince,
+  writeLease,
+} from './election-lease.ts'
 import type { Leases } from './slot-reads.ts'
 import { microTime, type Lease } from './slot.ts'
 
@@ -50,6 +59,8 @@ export type Election = {
   isLeader(): boolean
   /** As `uncountedSince` says of the Lease as it was seen last. */
   uncounted(): string | undefined
+  /** As `uncountedMs` says of it. */
+  uncountedMs(): number
   /** Ends a term and leads again, for `ms`, only when nobody else does. */
   resign(ms: number, why: string): void
   /** Looks now whether there is a leader, also an agent that is no candidate. Repeated calls are spread over time. */
@@ -71,6 +82,8 @@ export function startElection(leases: Leases, options: ElectionOptions): Electio
   let ownTerm: Lease | undefined
   let observation: Observation | undefined
   let resignedUntilMs = -Infinity
+  /** As this agent took it the last time. */
+  let lastAcquired: Lease | undefined
   let endSleep = (): void => undefined
   let requestedLooks = 0
   let nextRequestedLookAtMs = -Infinity
@@ -86,7 +99,8 @@ export function startElection(leases: Leases, options: ElectionOptions): Electio
     observation = observe(observation, found, nowMs)
     const counted = publishedAgents(found)
     if (counted !== undefined) options.onAgents(counted)
-    const resignedDelayMs = nowMs < resignedUntilMs ? timing.resignedDelayMs : 0
+    const terms = termsBetween(lastAcquired, found)
+    const resignedDelayMs = nowMs < resignedUntilMs ? delayAfterResigning(timing, terms, agents()) : 0
     if (!canAcquire(observation, { identity, nowMs, leaseDurationMs, resignedDelayMs })) {
       const [fleet, wallMs] = [agents(), clock.wallMs()]
       const own = { isCandidate: isCandidate(identity, fleet), agents: fleet, isFirst, random: random.number() }
@@ -114,6 +128,7 @@ export function startElection(leases: Leases, options: ElectionOptions): Electio
     /** When each renewal without an answer was sent, by the time that it writes. One found in the Lease took effect. */
     const unanswered = new Map<string, number>()
     term = current
+    ownTerm = acquiredLease
     options.onElected(current.signal)
     for (;;) {
       await sleep(clock, waitMs, endSignal).catch(() => {}) // the term ends: so does this loop
@@ -190,6 +205,7 @@ export function startElection(leases: Leases, options: ElectionOptions): Electio
           await untilNextLook(result.retryInMs)
           continue
         }
+        lastAcquired = result.lease
         const why = await lead(result.lease)
         term?.abort(new Error(why))
         term = undefined
@@ -208,6 +224,7 @@ export function startElection(leases: Leases, options: ElectionOptions): Electio
   return {
     isLeader: () => term !== undefined && !term.signal.aborted,
     uncounted: () => uncountedSince(ownTerm ?? observation?.lease),
+    uncountedMs: () => uncountedMs(ownTerm ?? observation?.lease),
     resign(ms, why) {
       resignedUntilMs = clock.monotonicMs() + ms
       term?.abort(new Error(why))

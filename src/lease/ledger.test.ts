@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest'
-import { leasesPath, type Sample, sampleServer } from '../../test/fleet/api-server/sample-server.ts'
-import type { SimObject } from '../../test/fleet/api-server/versions.ts'
+import { leasesPath, type Sample, sampleServer } from '../../test/kit/api-server/sample-server.ts'
+import type { SimObject } from '../../test/kit/api-server/versions.ts'
 import { countedScope, queueIn, agentsIn, ledgerAnnotation, readLedger, writeLedger, type Ledger } from './ledger.ts'
 import { ledgerLabels, ledgerName, skyhookScope } from './names.ts'
 import { effectiveLimit } from './rule.ts'

@@ -15,7 +15,7 @@ import type { RolloutTimes } from './slot-times.ts'
 import { ledgerLabels, ledgerName, type SkyhookIdentity } from './names.ts'
 import { leasesPathOf, type Leases } from './slot-reads.ts'
 import { microTime, type Lease } from './slot.ts'
-import { type Front, isFront, type Queue } from './waiting.ts'
+import type { Queue } from './waiting.ts'
 
 /** What was counted in one compartment; `''` is that of a Skyhook without a policy. */
 export type LedgerScope = {
@@ -27,8 +27,6 @@ export type LedgerScope = {
   /** Of a policy alone: selected nodes that the compartment's selector matches, also those of other compartments. */
   readonly candidates?: number
   readonly batch?: BatchState
-  /** Who comes first of those that wait for a slot. Absent where there is no budget. */
-  readonly front?: Front
 }
 
 /** The policy that something was counted for. */
@@ -150,11 +148,10 @@ export function queueIn(
   const read = ledgerAmong(ledgers, skyhook)
   if (read?.outcome !== 'read') return undefined
   const { ledger } = read
-  const { matched, waiters = ledger.waiters, front } = ownValue(ledger.compartments, compartment) ?? {}
+  const { matched, waiters = ledger.waiters } = ownValue(ledger.compartments, compartment) ?? {}
   if (matched === undefined || ledger.skyhookUID !== skyhook.uid || ledger.selectorHash !== selectorHash)
     return undefined
-  if (ledger.applied !== applied) return { matched, waiters: matched }
-  return { matched, waiters: Math.max(1, waiters), ...(isFront(front) && { front }) }
+  return { matched, waiters: ledger.applied === applied ? Math.max(1, waiters) : matched }
 }
 
 /** Ready agents in the cluster, as far as a ledger says. */

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { type Sample, sampleServer } from '../../test/fleet/api-server/sample-server.ts'
-import { createSeededRandom } from '../../test/support/virtual-clock.ts'
+import { type Sample, sampleServer } from '../../test/kit/api-server/sample-server.ts'
+import { createSeededRandom } from '../../test/kit/virtual-clock.ts'
 import { policiesPath } from '../schemas/api.ts'
 import { createPolicyWatch, type PolicyWatch } from './policy-watch.ts'
 

@@ -41,9 +41,12 @@ export function isStillAdmissible(ownIndex: number, otherIndices: HeldIndices, l
   return ownIndex + otherIndices.filter((other) => other > ownIndex).length < limit
 }
 
-/** Spreads racing nodes over the free indices; a node tries the same one again while the free ones stay the same. */
-export const pickIndex = (free: readonly number[], nodeUid: string): number | undefined =>
-  free[fnv1a(nodeUid) % free.length]
+/**
+ * Spreads racing nodes over the free indices; a node tries the same one again while the free ones stay the same.
+ * @param preferred taken if it is free: one that few others have seen free
+ */
+export const pickIndex = (free: readonly number[], nodeUid: string, preferred?: number): number | undefined =>
+  free.find((index) => index === preferred) ?? free[fnv1a(nodeUid) % free.length]
 
 /** What the census published for this scope, or why it cannot be used: absent, of another Skyhook, of an older spec. */
 export type CountedScope = { readonly matched: number } | { readonly unknown: string }

@@ -6,6 +6,7 @@ import type { SlotPhase } from '../schemas/skyhook.ts'
 import {
   controlPlaneScope,
   indexedName,
+  indexLabels,
   isSlotName,
   labelKeys,
   nodeLabels,
@@ -37,6 +38,7 @@ export type Lease = KubeObject & {
     readonly acquireTime?: string
     readonly renewTime?: string
     readonly leaseDurationSeconds?: number
+    readonly leaseTransitions?: number
   }
 }
 
@@ -178,7 +180,10 @@ export function newLease(
     ...leaseTypeMeta,
     metadata: {
       name: 'index' in target ? indexedName(scope, target.index) : nodeSlotName(scope, node.name),
-      labels: slotLabels(scope, 'index' in target ? scope.kind : target.kind, node.name),
+      labels: {
+        ...slotLabels(scope, 'index' in target ? scope.kind : target.kind, node.name),
+        ...('index' in target && indexLabels(target.index)),
+      },
       annotations: {
         ...annotationsOf(node, progress),
         ...(scope.compartment !== '' && { [keys.compartment]: scope.compartment }),
@@ -214,7 +219,7 @@ export function renewedLease(slot: Slot, node: NodeIdentity, progress: SlotProgr
     ...slot.lease,
     metadata: {
       ...metadata,
-      labels: { ...metadata.labels, ...nodeLabels(node.name) },
+      labels: { ...metadata.labels, ...nodeLabels(node.name), ...indexLabels(slot.index) },
       annotations: {
         ...metadata.annotations,
         ...annotationsOf(node, progress),

@@ -1,8 +1,8 @@
 import * as fc from 'fast-check'
 import { beforeEach, describe, expect, test } from 'vitest'
-import type { Fault } from '../../test/fleet/api-server/faults.ts'
-import { leasesPath, type Sample, sampleServer } from '../../test/fleet/api-server/sample-server.ts'
-import type { SimObject } from '../../test/fleet/api-server/versions.ts'
+import type { Fault } from '../../test/kit/api-server/faults.ts'
+import { leasesPath, type Sample, sampleServer } from '../../test/kit/api-server/sample-server.ts'
+import type { SimObject } from '../../test/kit/api-server/versions.ts'
 import {
   indexedName,
   labelKeys,

@@ -11,33 +11,28 @@ type Waiting =
   | 'uncounted'
   /** The budget is 0. */
   | 'closed'
-  /** It is time to make ready. */
-  | 'in-line'
-  /** One of the first. */
-  | 'near'
 
 /** What the node knows of its turn. Times in ms from now. */
 export type Outlook =
   /** No budget holds it back. */
   | { readonly is: 'unlimited' }
-  /** It sees a free slot, or the count has one for it. */
+  /** It sees a free slot. */
   | { readonly is: 'free'; readonly askMs: number }
   /** `lookMs`: when to read the ledger again. `isFull`: it knows that no slot is free. */
   | { readonly is: Waiting; readonly lookMs: number; readonly isFull: boolean }
+  /** One of the next. */
+  | { readonly is: 'in-line'; readonly watched: Slots; readonly lookMs: number; readonly isFull: boolean }
 
-export type Watched = 'nothing' | 'ledger' | 'slots'
+/** Those of these indices or all of them, and the ledger. */
+type Slots = readonly number[] | 'all'
 
-const watchedAt: Readonly<Record<Waiting, Watched>> = {
-  far: 'nothing',
-  uncounted: 'ledger',
-  closed: 'nothing',
-  'in-line': 'ledger',
-  near: 'slots',
-}
+export type Watched = 'nothing' | 'ledger' | Slots
+
+const watchedAt: Readonly<Record<Waiting, Watched>> = { far: 'nothing', uncounted: 'ledger', closed: 'nothing' }
 
 export type WaitState = {
   /** `turn`: it asks soon, unless others take the slots meanwhile. `asked`: a request is due or under way. */
-  readonly at: Waiting | 'turn' | 'asked'
+  readonly at: Waiting | 'in-line' | 'turn' | 'asked'
   /** When to ask, or to read the ledger again. Infinity: no timer. */
   readonly timerAtMs: number
   readonly watched: Watched
@@ -81,23 +76,21 @@ const stay = (state: WaitState): WaitStep => ({ state, effects: [] })
 const ask = (state: WaitState): WaitStep => ({ state: untimed(state, 'asked'), effects: ['ask'] })
 
 function seen(state: WaitState, outlook: Outlook, nowMs: number, random: number): WaitStep {
-  const { watched, refusals } = state
+  const { refusals } = state
   const isFull = 'isFull' in outlook && outlook.isFull
   // a request that is under way needs no watch, and is only put off where no slot is free
   if (state.at === 'asked' && !isFull) return stay(state)
   if (outlook.is === 'unlimited') return ask(state)
-  const timerAt = (at: WaitState['at'], inMs: number): number =>
-    state.at === at ? Math.min(state.timerAtMs, nowMs + inMs) : nowMs + inMs
   if (outlook.is === 'free') {
+    if (state.at === 'turn') return stay(state) // it has drawn already
     const askMs = Math.max(outlook.askMs, refusals === 0 ? 0 : lostDelayMs(refusals, random))
-    return stay({ ...state, at: 'turn', timerAtMs: timerAt('turn', askMs) })
+    return stay({ ...state, at: 'turn', timerAtMs: nowMs + askMs })
   }
-  // who watches all slots goes on: to begin again would show all of them once more
-  const at = outlook.is === 'in-line' && watched === 'slots' ? 'near' : outlook.is
+  const lookAtMs = nowMs + outlook.lookMs
   return stay({
-    at,
-    timerAtMs: timerAt(at, outlook.lookMs),
-    watched: watchedAt[at],
+    at: outlook.is,
+    timerAtMs: state.at === outlook.is ? Math.min(state.timerAtMs, lookAtMs) : lookAtMs,
+    watched: outlook.is === 'in-line' ? outlook.watched : watchedAt[outlook.is],
     refusals: isFull ? 0 : refusals,
   })
 }

@@ -1,22 +1,19 @@
 import { describe, expect, test } from 'vitest'
 import {
-  dueStepMs,
-  frontOf,
   handOverDelayMs,
   handOverStepMs,
   hashFraction,
   isCrowded,
-  isFront,
   lineLength,
   lostDelayMs,
-  placeKey,
   rankOf,
   sleepMs,
-  spareRanks,
+  watchedIndices,
 } from './waiting.ts'
 
 const uids = Array.from({ length: 1_000 }, (_, index) => `node-${index}`)
-const inOrder = uids.toSorted((a, b) => (placeKey(a) < placeKey(b) ? -1 : 1))
+const inOrder = uids.toSorted((a, b) => hashFraction(a) - hashFraction(b))
+
 describe('ranks', () => {
   test('the places of a thousand nodes are spread evenly', () => {
     for (let tenth = 0; tenth < 10; tenth++) {
@@ -26,72 +23,58 @@ describe('ranks', () => {
     }
   })
 
-  test('the rank of a node that the ledger names is exact, and about right beyond', () => {
-    const waiting = inOrder.filter((_, index) => index % 3 > 0)
-    const front = frontOf(waiting, 20)
-    const errors = waiting.map((uid, index) => Math.abs(rankOf(uid, front, waiting.length) - index))
-    expect(Math.max(...errors.slice(0, 20 + spareRanks))).toBe(0)
+  test('a rank is about the number of waiting nodes that come before', () => {
+    const waiting = inOrder.slice(300)
+    const queue = { matched: 1_000, waiters: 700 }
+    const errors = waiting.map((uid, index) => Math.abs(rankOf(uid, queue) - index))
     expect(Math.max(...errors)).toBeLessThan(50)
-    expect(errors.findIndex((error) => error > 0)).toBeGreaterThanOrEqual(20 + spareRanks)
-  })
-
-  test('a node that begins to wait is ranked among those that the ledger names', () => {
-    const [newcomer, ...others] = inOrder as [string, ...string[]]
-    expect(rankOf(newcomer, frontOf(others, 0), 999)).toBe(0)
-    const last = inOrder.at(-1) as string
-    expect(rankOf(last, frontOf(inOrder.slice(0, 3), 0), 3)).toBe(3)
-    expect(rankOf(last, { due: 0, places: '' }, 1)).toBeLessThanOrEqual(1)
+    expect(rankOf(inOrder[0] as string, queue)).toBe(0) // one that begins to wait
+    expect(rankOf(inOrder[0] as string, { matched: 1_000, waiters: 1_001 })).toBe(0)
   })
 })
 
-describe('the front in a ledger', () => {
-  test('it says how many are due, and names them and the next ones', () => {
-    const front = frontOf(uids, 3)
-    expect([front.due, front.places.length / 4]).toEqual([3, 3 + spareRanks])
-    expect([isFront(front), isFront(frontOf([], 3)), frontOf([], 3).due, frontOf(uids, -2).due]).toEqual([
-      true,
-      true,
-      0,
-      0,
-    ])
+describe('what a node in line watches', () => {
+  const watchersOf = (nodes: readonly string[], limit: number): number[] => {
+    const watched = nodes.map((uid) => watchedIndices(uid, limit, nodes.length))
+    return Array.from({ length: limit }, (_, index) => watched.filter((one) => one.includes(index as never)).length)
+  }
+
+  test('each of many slots has watchers, and none has many', () => {
+    const line = lineLength(100, 1_000)
+    const counts = watchersOf(uids.slice(0, line), 100)
+    expect(counts.reduce((sum, count) => sum + count, 0) / 100).toBeGreaterThan(7)
+    expect(Math.min(...counts)).toBeGreaterThan(0)
+    expect(Math.max(...counts)).toBeLessThan(20)
   })
 
-  test.each([
-    undefined,
-    null,
-    'front',
-    {},
-    { due: 1 },
-    { due: -1, places: '' },
-    { due: 1.5, places: '' },
-    { due: 0, places: 'xyz0' },
-    { due: 0, places: '12345' },
-  ])('%j is no front', (value) => {
-    expect(isFront(value)).toBe(false)
+  test('a few slots in order and no index twice, the same for as long as nothing changes', () => {
+    const watched = watchedIndices('node-1', 40, 90)
+    expect(watched).toEqual(watchedIndices('node-1', 40, 85))
+    expect(watched).toEqual([...new Set(watched as number[])].toSorted((a, b) => a - b))
+    expect(watched.length).toBeLessThanOrEqual(4)
+    expect((watched as number[]).every((index) => index >= 0 && index < 40)).toBe(true)
   })
 
-  test('it stays small, however many slots are free', () => {
-    const many = Array.from({ length: 5_000 }, (_, index) => `uid-${index}`)
-    const front = frontOf(many, 2_000)
-    expect([front.due, front.places.length]).toEqual([2_000, 2_040])
-    const ranks = many.map((uid) => rankOf(uid, front, many.length))
-    const due = ranks.filter((rank) => rank < front.due).length
-    expect(Math.abs(due - 2_000)).toBeLessThan(100) // those that it has no room for go by their estimated ranks
+  test('all of few slots, and more of them the fewer nodes are left', () => {
+    expect([1, 16].map((limit) => watchedIndices('node-1', limit, 50))).toEqual(['all', 'all'])
+    const left = [90, 40, 20].map((rivals) => watchedIndices('node-1', 40, rivals).length)
+    expect(left).toEqual(left.toSorted((a, b) => a - b))
+    expect([15, 0].map((rivals) => watchedIndices('node-1', 40, rivals))).toEqual(['all', 'all'])
   })
 })
 
 describe('delays', () => {
-  test('as many nodes as slots are free ask one after the other, the next ones give them time', () => {
-    expect([0, 1, 2, 3, 4].map((rank) => handOverDelayMs(rank, 3, 50))).toEqual([0, 25, 50, 100, 150])
-    expect([0, 1, 2].map((rank) => handOverDelayMs(rank, 1, 50))).toEqual([0, 50, 100])
+  test('those who see a slot draw, about one for each step', () => {
+    expect([0, 0.5, 0.99].map((random) => handOverDelayMs(8, 1, 50, random))).toEqual([0, 200, 396])
+    expect(handOverDelayMs(0.1, 3, 50, 0.5)).toBe(25)
+  })
+
+  test('many free slots are asked for at a rate that an API server can bear', () => {
+    expect(handOverDelayMs(2, 100, 50, 0.5)).toBe(400)
   })
 
   test('the next node asks later where the API server is slow, but within seconds', () => {
-    expect([0, 10, 100, 25_000].map(handOverStepMs)).toEqual([50, 50, 400, 1_000])
-  })
-
-  test('those who are due by the count ask within a second for each hundred of them', () => {
-    expect([0, 50, 99].map((rank) => handOverDelayMs(rank, 100, dueStepMs))).toEqual([0, 400, 792])
+    expect([0, 10, 100, 25_000].map(handOverStepMs)).toEqual([40, 40, 400, 1_000])
   })
 
   test('losses pause longer and longer', () => {

@@ -1,21 +1,12 @@
 /**
- * Who comes first among the nodes that wait for a slot. Pure.
+ * Who comes first among the nodes that wait for a slot, and what they watch. Pure.
  *
- * Nodes go in the order of their places, which are the hashes of their uids. The ledger names the places of those that
- * come next; beyond them a rank is an estimate. Nothing here grants anything or guards the budget: a wrong rank costs
- * requests or time.
+ * Every node has a place among the selected nodes, by the hash of its uid. Those whose turn is near are in line and
+ * watch a few slots each; the others sleep and read the ledger. Nothing here grants anything or guards the budget: a
+ * wrong rank costs requests or time.
  */
 import { type Backoff, backoffMs } from '../schemas/backoff.ts'
 import { sha256Hex } from '../schemas/canonical-json.ts'
-import { isObject } from '../schemas/json.ts'
-
-/** The first nodes that wait, as the ledger names them. */
-export type Front = {
-  /** So many nodes have a slot free by the count, and need not see it first. */
-  readonly due: number
-  /** Of those and of the next ones, as far as there is room: ascending, without anything between them. */
-  readonly places: string
-}
 
 /** As the ledger says, at some moment. */
 export type Queue = {
@@ -23,54 +14,22 @@ export type Queue = {
   readonly matched: number
   /** Those of them that wait for a slot. */
   readonly waiters: number
-  /** Absent where the count is of other work, or by a census that names nobody. */
-  readonly front?: Front
 }
 
 /** At least 0, below 1, evenly spread over all ids. */
 export const hashFraction = (id: string): number => Number.parseInt(sha256Hex(id).slice(0, 12), 16) / 2 ** 48
 
-const placeDigits = 4
-/** The node's place among all nodes, as the front has it. Two nodes of a large fleet may share one. */
-export const placeKey = (nodeUid: string): string => sha256Hex(nodeUid).slice(0, placeDigits)
-
-/** So many nodes that wait see a freed slot at once. Of few ranks, so many more leave hardly any range without a node. */
-export const spareRanks = 10
-/** The ledger is read with each request: its front is at most 2 KiB. */
-const maxNamed = 510
-
 /**
- * @param free slots that no node has, by the count
- * @param atLeast so many are named, even if fewer are due
+ * About how many nodes come before this one. Nodes go about in the order of their places, so that all places before the
+ * first waiting one are done.
  */
-export function frontOf(nodeUids: readonly string[], free: number, atLeast = 0): Front {
-  const due = Math.max(0, Math.min(free, nodeUids.length))
-  const inOrder = nodeUids.map(placeKey).toSorted()
-  return { due, places: inOrder.slice(0, Math.min(maxNamed, Math.max(atLeast, due + spareRanks))).join('') }
+export function rankOf(nodeUid: string, { matched, waiters }: Queue): number {
+  const place = Math.floor(hashFraction(nodeUid) * matched)
+  return Math.max(0, place - Math.max(0, matched - waiters))
 }
 
-export const namedIn = ({ places }: Front): number => places.length / placeDigits
-
-/** A person may have edited it. */
-export function isFront(value: unknown): value is Front {
-  if (!isObject(value)) return false
-  const { due, places } = value
-  const isCount = Number.isSafeInteger(due) && (due as number) >= 0
-  return isCount && typeof places === 'string' && /^(?:[0-9a-f]{4})*$/.test(places)
-}
-
-/** Those that the front names and that come before a node of this place. */
-export const placesBefore = ({ places }: Front, place: string): readonly string[] =>
-  (places.match(/.{4}/g) ?? []).filter((one) => one < place)
-
-/** How many nodes come before this one: exact within the front, about as many elsewhere. */
-export function rankOf(nodeUid: string, front: Front, waiters: number): number {
-  const before = placesBefore(front, placeKey(nodeUid)).length
-  if (before < namedIn(front)) return before
-  const end = Number.parseInt(front.places.slice(-placeDigits) || '0', 16) / 16 ** placeDigits
-  const share = Math.max(0, hashFraction(nodeUid) - end) / (1 - end)
-  return before + Math.floor(share * Math.max(0, waiters - before))
-}
+/** Of few ranks, so many more leave hardly any range without a node. */
+const spareRanks = 10
 
 /**
  * Nodes with a lower rank are in line: two for each slot and some. Ranks are guesses: of n hashes, those below some
@@ -82,26 +41,49 @@ export const lineLength = (limit: number, matched: number): number =>
 /** So many nodes are there that most of them are far from their turn. */
 export const isCrowded = (nodes: number, limit: number): boolean => nodes > lineLength(limit, nodes)
 
+/** So many nodes in line watch a slot: few enough that events stay few, and hardly a slot is without one. */
+const watchersPerSlot = 8
+/** Who watches fewer than that sees no free slot while these are held for long. */
+const minWatched = 4
+/** So few are all watched: of a short line, some slots would soon have no watcher. */
+const fewSlots = 16
+
+/**
+ * Which slots a node in line watches: of many, a few that its uid picks. Any two nodes share hardly more than one, so
+ * that no group of slots runs out of watchers while others have some.
+ * @param rivals nodes in line
+ */
+export function watchedIndices(nodeUid: string, limit: number, rivals: number): readonly number[] | 'all' {
+  const desired = Math.max(minWatched, (watchersPerSlot * limit) / Math.max(1, rivals))
+  const count = 2 ** Math.ceil(Math.log2(desired)) // changes seldom: each change opens a watch
+  if (limit <= fewSlots || 2 * count > limit) return 'all'
+  const picked = Array.from({ length: count }, (_, at) => Math.floor(hashFraction(`${nodeUid}/${at}`) * limit))
+  return [...new Set(picked)].toSorted((a, b) => a - b)
+}
+
 /** Within this the others have seen that a node took a slot: LIST, CREATE and the event take about half of it. */
-const handOverMs = 50
+const handOverMs = 40
 /** The same, as a multiple of the time of one answer, where the API server is slow. */
 const handOverAnswers = 4
 /** One answer may take very long, as when an API server restarts; the next ones need not. */
 const maxHandOverMs = 1_000
-/** Where the count has slots for many: so long that few of the CREATEs name the same one. */
-export const dueStepMs = 16
+
+/** Where many slots are free at once, so much for each: they are LISTed as fast as an API server can. */
+const msPerFree = 8
 
 /** @param answerMs how long the API server took to answer this node last */
 export const handOverStepMs = (answerMs: number): number =>
   Math.min(maxHandOverMs, Math.max(handOverMs, handOverAnswers * answerMs))
 
 /**
- * How long a node for which there may be a slot waits before it asks: as many as are free go one after the other, the
- * next ones only where those do not come. The others see within half a step that a slot is taken.
- * @param before nodes that come before this one and have no slot yet
+ * How long a node that sees free slots waits before it asks: those who see the same slot draw, about one for each step.
+ * Who sees meanwhile that it is taken does not ask.
+ * @param watchers nodes for each free slot
+ * @param free slots in all, about
+ * @param random at least 0, below 1
  */
-export const handOverDelayMs = (before: number, free: number, stepMs: number): number =>
-  (Math.min(before, free - 1) / 2 + Math.max(0, before - free + 1)) * stepMs
+export const handOverDelayMs = (watchers: number, free: number, stepMs: number, random: number): number =>
+  Math.max(stepMs * Math.max(1, watchers), msPerFree * free) * random
 
 /** Another node was faster, or the slot was not free. */
 const lostBackoff: Backoff = { initialMs: 200, maxMs: 30_000, jitter: 0.5 }

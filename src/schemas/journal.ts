@@ -359,7 +359,7 @@ export type InterruptRun = {
   readonly interrupt: MergedInterrupt
   /** Keys of the packages whose interrupt this is. */
   readonly owners: readonly string[]
-  /** Hash of what the spec said of them then; absent in journals of earlier agents. */
+  /** Hash of what the spec said of them then; absent where it is read from a Node. */
   readonly inputs?: string
   /** Its outcome no longer matters: it does not start, but what has started is waited for. */
   readonly abandoned?: boolean

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { controls, effectsOf, hostileTexts } from '../../test/support/hostile-texts.ts'
+import { controls, effectsOf, hostileTexts } from '../../test/kit/objects/hostile-texts.ts'
 import { clip, harmlessJson, openSequenceStart, plainExcerpt, plainLine, plainText } from './plain-text.ts'
 
 const anything = fc

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { NodeSimulator } from '../../test/support/node-simulator/node-simulator.ts'
-import { guardedStep, plainStep, simplePackage } from '../../test/support/node-simulator/package-content.ts'
-import { install, installedNode, pkg } from '../../test/support/node-simulator-dsl.ts'
+import { NodeSimulator } from '../../test/kit/node-simulator/node-simulator.ts'
+import { guardedStep, plainStep, simplePackage } from '../../test/kit/node-simulator/package-content.ts'
+import { install, installedNode, pkg } from '../../test/kit/node-simulator/node-simulator-dsl.ts'
 
 describe('a first install', () => {
   test('a first install runs apply and config with their checks, publishes completion and releases the slot', () => {

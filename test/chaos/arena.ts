@@ -1,9 +1,9 @@
 /** What the actions of a campaign work on: the sandbox, the administrator's API server, and who is busy with what. */
 import type { KubeTransport } from '../../src/kube/transport.ts'
-import { patch } from '../e2e/kube.ts'
-import { processesOf } from '../faults/agent-process.ts'
+import { patch } from '../kit/cluster/kube.ts'
+import { processesOf } from '../kit/cluster/agent-process.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
-import type { History } from '../support/history.ts'
+import type { History } from '../kit/history.ts'
 
 /** One fault or edit that was carried out, or failed to find its object. */
 export type ActionRecord = {

@@ -8,16 +8,17 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { openPassed } from '../../build/campaigns.ts'
-import { adminTransport } from '../e2e/kube.ts'
+import { adminTransport } from '../kit/cluster/kube.ts'
+import { everywhere } from '../promises/all.ts'
+import { judgeRecord } from './recorded.ts'
 import { sandbox, type Sandbox } from '../sandbox/sandbox.ts'
-import { record } from '../support/history.ts'
+import { record } from '../kit/history.ts'
 import type { Arena, Deletion } from './arena.ts'
 import { collect } from './collect.ts'
 import { planOf } from './plan.ts'
 import { countsOf, print, writeReport } from './report.ts'
 import { awaitCompletion, runPlan } from './run.ts'
 import { setUpScene } from './scene.ts'
-import { checks } from './verdict/checks.ts'
 
 const usage = `usage: node test/chaos/campaign.ts [--minutes N] [--seed N] [--record] [--keep]
 
@@ -73,12 +74,14 @@ async function main(): Promise<number> {
     const open = await awaitCompletion(arena)
     log('judging')
     const evidence = await collect(arena, actions, deletions)
-    const findings = checks.map(({ name, judge }) => ({ name, ...judge(evidence) }))
-    findings.push({
-      name: 'everything completes when the faults have ended',
-      checked: 1,
-      violations: open.map((text) => ({ atMs: evidence.endedMs, text })),
-    })
+    const findings = [
+      ...judgeRecord(evidence, everywhere),
+      {
+        name: 'completes',
+        checked: 1,
+        violations: open.map((text) => ({ atMs: evidence.endedMs, text })),
+      },
+    ]
     const [passed, failed] = print(actions, findings)
     if (failed > 0 || values.record)
       log(`the record is in ${await writeReport(arena, seed, actions, findings, evidence)}`)

@@ -1,11 +1,11 @@
 /** Gathers the evidence of a campaign. */
 import { join } from 'node:path'
-import type { Moment } from '../e2e/moments.ts'
+import type { Moment } from '../kit/cluster/moments.ts'
 import type { ActionRecord, Arena, Deletion } from './arena.ts'
 import { readAudit } from './audit.ts'
 import { skyhookNames } from './scene.ts'
 import { readSteps } from './steps.ts'
-import type { Evidence } from './verdict/evidence.ts'
+import type { Evidence } from './evidence.ts'
 
 export async function collect(
   { box, history, nodes, ownVersions }: Arena,

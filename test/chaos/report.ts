@@ -1,12 +1,10 @@
 /** What a campaign prints, and the record that it leaves after a failure. */
 import { copyFileSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { agentLogs } from '../e2e/agents.ts'
+import { agentLogs } from '../kit/cluster/agents.ts'
 import type { ActionRecord, Arena } from './arena.ts'
 import { editKinds, faultKinds } from './plan.ts'
-import type { Evidence, Finding } from './verdict/evidence.ts'
-
-export type NamedFinding = Finding & { readonly name: string }
+import type { Evidence, Finding } from './evidence.ts'
 
 /** More are in the record. */
 const maxShown = 8
@@ -17,7 +15,7 @@ export function countsOf(actions: readonly ActionRecord[]): { readonly done: num
 }
 
 /** Returns how many checks passed and failed; one that had nothing to judge failed. */
-export function print(actions: readonly ActionRecord[], findings: readonly NamedFinding[]): [number, number] {
+export function print(actions: readonly ActionRecord[], findings: readonly Finding[]): [number, number] {
   for (const [title, kinds] of [
     ['FAULT', faultKinds],
     ['EDIT', [...editKinds, 'next rollout']],
@@ -43,7 +41,7 @@ export async function writeReport(
   { box, history, nodes }: Arena,
   seed: number,
   actions: readonly ActionRecord[],
-  findings: readonly NamedFinding[],
+  findings: readonly Finding[],
   evidence: Evidence,
 ): Promise<string> {
   const folder = join(import.meta.dirname, '../../dist', `chaos-${seed}`)

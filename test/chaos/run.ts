@@ -1,14 +1,13 @@
 /** Carries out a plan, keeps the Skyhooks at work meanwhile, and heals everything at the end. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { readSlot } from '../../src/lease/slot.ts'
-import { traces } from '../e2e/skyhooks.ts'
-import type { View } from '../e2e/moments.ts'
+import { traces } from '../kit/cluster/skyhooks.ts'
+import type { View } from '../kit/cluster/moments.ts'
 import { Missed, type ActionRecord, type Arena } from './arena.ts'
 import { healEdits, keepBusy, makeEdit } from './edits.ts'
 import { healFaults, injectFault } from './faults.ts'
 import { faultKinds, type ActionKind, type FaultKind, type PlannedAction } from './plan.ts'
-import { incomplete, skyhookNames } from './scene.ts'
-import { isReadyNow } from './verdict/ready-true.ts'
+import { incomplete, isReadyNow, skyhookNames } from './scene.ts'
 
 /** Many times what the last rollouts take on an idle machine. */
 const completionTimeoutMs = 240_000

@@ -1,12 +1,13 @@
 /** The cluster under chaos: two Skyhooks for all nodes, pods with disruption budgets, and a recorded service. */
 import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
 import type { PackageSpec, Skyhook, SkyhookSpec } from '../../src/schemas/skyhook.ts'
+import { conditionOf, type SkyhookStatus } from '../../src/census/skyhook-status.ts'
 import { appliedHash } from '../../src/stages/model/applied-hash.ts'
-import { patch, paths } from '../e2e/kube.ts'
-import type { View } from '../e2e/moments.ts'
-import { publishedState, type Scripts } from '../e2e/skyhooks.ts'
-import { createWorkloads } from '../e2e/workloads.ts'
-import { hostOf } from '../e2e/host.ts'
+import { patch, paths } from '../kit/cluster/kube.ts'
+import type { View } from '../kit/cluster/moments.ts'
+import { publishedState, type Scripts } from '../kit/cluster/skyhooks.ts'
+import { createWorkloads } from '../kit/cluster/workloads.ts'
+import { hostOf } from '../kit/cluster/host.ts'
 import type { Arena } from './arena.ts'
 import { namespace, protectedLabels } from './protected-pods.ts'
 import { scriptsOf, serviceUnit, stepsPath } from './steps.ts'
@@ -119,4 +120,10 @@ export function incomplete({ nodes, skyhooks }: View, name: string, expected: re
       ? []
       : [`${node} is ${status} for ${name}${reason ? ` (${reason.reason}: ${reason.message})` : ''}`]
   })
+}
+
+/** Its status says so for its current generation. */
+export function isReadyNow(skyhook: Skyhook): boolean {
+  const ready = conditionOf((skyhook.status ?? {}) as SkyhookStatus, 'Ready')
+  return ready?.status === 'True' && ready.observedGeneration === skyhook.metadata.generation
 }

@@ -1,7 +1,7 @@
 /** What the packages do on a host: each step writes when it begins and when it has succeeded. */
 import { readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
-import type { Scripts } from '../e2e/skyhooks.ts'
+import type { Scripts } from '../kit/cluster/skyhooks.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
 
 /** In the kubelet's folder, which is on this machine's disk: no power cut loses a line. */
@@ -22,7 +22,7 @@ export type StepLine = {
   readonly what: 'begins' | 'ends'
 }
 
-const modes = ['apply', 'apply_check', 'config', 'config_check', 'post_interrupt', 'post_interrupt_check'] as const
+const modes = ['apply', 'config', 'post_interrupt', 'uninstall'].flatMap((mode) => [mode, `${mode}_check`])
 
 export function scriptsOf(skyhook: string, name: string, version: string, round: number): Scripts {
   const script = (mode: string): string => {

@@ -6,7 +6,7 @@ import { systemClock } from '../../src/daemon/platform/system-clock.ts'
 import { indexedName, skyhookScope } from '../../src/lease/names.ts'
 import { newLease } from '../../src/lease/slot.ts'
 import { createKubeTransport, type KubeTransport } from '../../src/kube/transport.ts'
-import { staticCredentials } from '../support/static-credentials.ts'
+import { staticCredentials } from '../kit/tool/static-credentials.ts'
 import {
   namespace,
   startInstalledCluster,

@@ -8,13 +8,13 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { evict, type EvictionOutcome } from '../../src/kube/evict.ts'
 import type { KubeObject } from '../../src/kube/objects.ts'
 import { nodeWrightDefinition, nodeWrightGroup, nodeWrightGroupPath } from '../../src/schemas/nodewright.ts'
-import { inNormalForm } from '../fleet/api-server/semantics-normal-form.ts'
-import { runSemantics } from '../fleet/api-server/semantics-script.ts'
-import type { Wire, WireRequest } from '../fleet/api-server/semantics-step.ts'
-import { simulatedWire } from '../fleet/api-server/simulated-wire.ts'
+import { inNormalForm } from '../kit/api-server/semantics-normal-form.ts'
+import { runSemantics } from '../kit/api-server/semantics-script.ts'
+import type { Wire, WireRequest } from '../kit/api-server/semantics-step.ts'
+import { simulatedWire } from '../kit/api-server/simulated-wire.ts'
 import { startApiServer, type ApiServer } from './api-server.ts'
 import { until } from './chart-cluster.ts'
-import { createAuthority } from './pki.ts'
+import { createAuthority } from '../kit/cluster/pki.ts'
 
 let cluster: ApiServer
 let agent: Agent

@@ -12,9 +12,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { systemClock } from '../../src/daemon/platform/system-clock.ts'
 import type { Credentials } from '../../src/kube/credentials.ts'
-import { staticCredentials } from '../support/static-credentials.ts'
+import { staticCredentials } from '../kit/tool/static-credentials.ts'
 import { createKubeTransport, type KubeTransport } from '../../src/kube/transport.ts'
-import { createAuthority } from './pki.ts'
+import { createAuthority } from '../kit/cluster/pki.ts'
 
 const run = promisify(execFile)
 

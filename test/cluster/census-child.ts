@@ -1,5 +1,5 @@
 /** The census as the agent starts it, but with the credentials of a test: `{server, ca, token}` in the environment. */
-import { staticCredentials } from '../support/static-credentials.ts'
+import { staticCredentials } from '../kit/tool/static-credentials.ts'
 import { runCensusProcess } from '../../src/daemon/census/process.ts'
 
 const { server, ca, token } = JSON.parse(process.env['CENSUS_CREDENTIALS'] ?? '{}') as {

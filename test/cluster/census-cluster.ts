@@ -164,6 +164,7 @@ export async function startCensusCluster(cluster: ChartCluster): Promise<CensusC
         clock: systemClock,
         onLine: (line) => void lines.push(line),
         onExit: (exitReason) => void deaths.push(exitReason),
+        uncountedMs: () => 0,
         onUnfit: () => {}, // these tests have no other census
       })
       const supervised = supervisor.supervise(term.signal)

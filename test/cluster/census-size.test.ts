@@ -15,9 +15,9 @@ import { policiesPath, skyhookTypeMeta } from '../../src/schemas/api.ts'
 import type { NodeStatus, SkyhookSpec } from '../../src/schemas/skyhook.ts'
 import { appliedHash } from '../../src/stages/model/applied-hash.ts'
 import { sha256Hex } from '../../src/schemas/canonical-json.ts'
-import { slowness } from '../support/machine-speed.ts'
+import { slowness } from '../kit/machine-speed.ts'
 import { cpuSeconds, memoryMb, startCensusCluster, type CensusCluster } from './census-cluster.ts'
-import { type HttpFront, startHttpFront } from '../fleet/api-server/http-front.ts'
+import { type HttpFront, startHttpFront } from '../kit/api-server/http-front.ts'
 import { borrowChartCluster } from './shared-cluster.ts'
 
 const skyhookSpec: SkyhookSpec = { packages: { tuning: { version: '1.0.0', image: 'registry.example.com/tuning' } } }
@@ -262,6 +262,7 @@ async function runAgainst(
     clock: systemClock,
     onLine: (line) => void lines.push(line),
     onExit: (how) => lines.push({ kind: 'log', level: 'warn', message: how, fields: {} }),
+    uncountedMs: () => 0,
     onUnfit: () => {},
   })
   const kept = supervisor.supervise(term.signal)

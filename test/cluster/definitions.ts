@@ -1,7 +1,7 @@
 /** A real API server with the chart installed, to check what its resource definitions accept. */
 import { afterAll, beforeAll } from 'vitest'
 import { isOldest } from './api-server.ts'
-import { withPackage } from './sample-specs.ts'
+import { withPackage } from '../kit/objects/sample-specs.ts'
 import { until, type Answer, type ChartCluster, type Json } from './chart-cluster.ts'
 import { borrowChartCluster } from './shared-cluster.ts'
 

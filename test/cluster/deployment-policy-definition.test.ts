@@ -1,7 +1,7 @@
 /** Which DeploymentPolicies a real API server accepts, and its answers to the others. */
 import { describe, expect, test } from 'vitest'
 import { useDefinitions, wording } from './definitions.ts'
-import { group, pace, refusedPolicies } from './refused-policies.ts'
+import { group, pace, refusedPolicies } from '../kit/objects/refused-policies.ts'
 
 const definitions = useDefinitions()
 

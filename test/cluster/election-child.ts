@@ -1,6 +1,6 @@
 /** One candidate as its own process: reports `elected` and `lost` with the time, and exits cleanly on SIGTERM. */
 import { systemClock, systemRandom } from '../../src/daemon/platform/system-clock.ts'
-import { staticCredentials } from '../support/static-credentials.ts'
+import { staticCredentials } from '../kit/tool/static-credentials.ts'
 import { createKubeTransport } from '../../src/kube/transport.ts'
 import { startElection } from '../../src/lease/election.ts'
 

@@ -7,6 +7,7 @@ import { readLines } from '../../src/kube/watch.ts'
 import type { Lease } from '../../src/lease/slot.ts'
 import type { ApiServer } from './api-server.ts'
 import { borrowChartCluster } from './shared-cluster.ts'
+import { onThisMachine } from '../kit/machine-speed.ts'
 
 const leasePath = (namespace: string): string =>
   `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases/skyhookd-census`
@@ -89,7 +90,7 @@ describe.concurrent('an API server that answers', () => {
     first.process.kill('SIGTERM')
     const { tookMs } = await takeover(first, startedMs)
     console.log(`takeover after SIGTERM among five candidates: ${tookMs} ms`)
-    expect(tookMs).toBeLessThan(10_500) // the longest interval between two looks
+    expect(tookMs).toBeLessThan(onThisMachine(10_500)) // the longest interval between two looks
     expect(first.reports.at(-1)).toMatchObject({ what: 'lost', why: 'SIGTERM' })
   })
 
@@ -101,7 +102,7 @@ describe.concurrent('an API server that answers', () => {
     const { next, tookMs } = await takeover(first, startedMs)
     console.log(`takeover after SIGKILL among five candidates: ${tookMs} ms`)
     expect(tookMs).toBeGreaterThan(9_000) // up to 5 s of its 15 s have passed since its last renewal
-    expect(tookMs).toBeLessThan(20_000)
+    expect(tookMs).toBeLessThan(onThisMachine(20_000))
     await sleep(3_000)
     expect(leading(first.namespace)).toEqual([next])
     const lease = await cluster.admin.json<Lease & { spec: { leaseTransitions: number } }>(
@@ -129,7 +130,7 @@ describe.concurrent('an API server that answers', () => {
     await vi.waitFor(() => expect(first.reports.at(-1)?.what).toBe('lost'), { timeout: 10_000, interval: 10 })
     const tookMs = (first.reports.at(-1)?.atMs ?? 0) - wokenMs
     console.log(`frozen leader resigned ${tookMs} ms after it woke: ${first.reports.at(-1)?.why}`)
-    expect(tookMs).toBeLessThan(1_000)
+    expect(tookMs).toBeLessThan(onThisMachine(1_000))
     await sleep(1_000)
     expect(leading(first.namespace)).toEqual([next])
   })
@@ -141,7 +142,7 @@ test('the leader stops in time when the API server is away for 20 s, and one can
   const awayMs = Date.now()
   await vi.waitFor(() => expect(first.reports.at(-1)?.what).toBe('lost'), { timeout: 20_000, interval: 10 })
   const tookMs = (first.reports.at(-1)?.atMs ?? 0) - awayMs
-  expect(tookMs).toBeLessThan(10_500)
+  expect(tookMs).toBeLessThan(onThisMachine(10_500))
   expect(leading(first.namespace)).toEqual([])
   await sleep(Math.max(0, 20_000 - (Date.now() - awayMs)))
   await cluster.restart()

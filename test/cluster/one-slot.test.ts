@@ -9,8 +9,8 @@ import { newLease, type NodeIdentity, type SlotTarget } from '../../src/lease/sl
 import { acquire, type SlotRequest } from '../../src/lease/slot-acquisition.ts'
 import { createRecoverySlot } from '../../src/lease/slot-creation.ts'
 import { release } from '../../src/lease/slots.ts'
-import { oneSlotPerHolder } from '../fleet/api-server/one-slot-rule.ts'
-import { leasesPath as simulatedLeases, sampleServer } from '../fleet/api-server/sample-server.ts'
+import { oneSlotPerHolder } from '../kit/api-server/one-slot-rule.ts'
+import { leasesPath as simulatedLeases, sampleServer } from '../kit/api-server/sample-server.ts'
 import { useAgents } from './agents.ts'
 import { namespace } from './chart-cluster.ts'
 

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
-import { filesOn } from '../support/page-examples.ts'
+import { filesOn } from '../kit/pages/page-examples.ts'
 import { isOldest, startApiServer } from './api-server.ts'
 import { chart, installChart, startChartCluster, until, type ChartCluster, type Json } from './chart-cluster.ts'
 

@@ -2,7 +2,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { systemClock, systemRandom } from '../../src/daemon/platform/system-clock.ts'
 import type { Credentials } from '../../src/kube/credentials.ts'
-import { staticCredentials } from '../support/static-credentials.ts'
+import { staticCredentials } from '../kit/tool/static-credentials.ts'
 import type { KubeObject } from '../../src/kube/objects.ts'
 import {
   startReflector,

@@ -9,7 +9,7 @@ import { serviceAccountFiles } from '../../src/daemon/platform/service-account.t
 import { systemClock } from '../../src/daemon/platform/system-clock.ts'
 import { inClusterCredentials } from '../../src/kube/credentials.ts'
 import { createKubeTransport, type CompletedRequest, type KubeTransport } from '../../src/kube/transport.ts'
-import { createAuthority } from './pki.ts'
+import { createAuthority } from '../kit/cluster/pki.ts'
 
 type Pair = { readonly ca: string; readonly cert: string; readonly key: string }
 

@@ -1,9 +1,9 @@
 /** Which Skyhooks a real API server accepts, and how it treats their status. */
 import { describe, expect, test } from 'vitest'
-import { acceptedSkyhooks } from './accepted-skyhooks.ts'
+import { acceptedSkyhooks } from '../kit/objects/accepted-skyhooks.ts'
 import type { Json } from './chart-cluster.ts'
 import { useDefinitions } from './definitions.ts'
-import { withPackage } from './sample-specs.ts'
+import { withPackage } from '../kit/objects/sample-specs.ts'
 
 const skyhooks = '/apis/skyhook.nvidia.com/v1alpha1/skyhooks'
 

@@ -1,7 +1,7 @@
 /** A real API server's answers to invalid Skyhooks, which should not reach a node. */
 import { describe, expect, test } from 'vitest'
 import { useDefinitions, wording } from './definitions.ts'
-import { refusedSkyhooks } from './refused-skyhooks.ts'
+import { refusedSkyhooks } from '../kit/objects/refused-skyhooks.ts'
 
 const definitions = useDefinitions()
 

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { writeChartPackage } from '../../build/release/chart-package.ts'
-import { blocksOf } from '../support/page-commands.ts'
+import { blocksOf } from '../kit/pages/page-commands.ts'
 import { startApiServer } from './api-server.ts'
 import { chart, startChartCluster, type ChartCluster } from './chart-cluster.ts'
 

@@ -1,11 +1,11 @@
 /** Rows C26 to C28 and N15: the operator's scenarios of its command-line tool, with ours as it is shipped. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ignoreLabel, nodeStateKey, pauseKey, disableKey, statusKey } from '../../src/schemas/annotations.ts'
-import { uniqueName } from '../e2e/cluster.ts'
-import { paths } from '../e2e/kube.ts'
-import type { View } from '../e2e/moments.ts'
-import { manifest, shellscript } from '../e2e/skyhooks.ts'
-import { buildTool, type ToolProgram } from '../support/tool-program.ts'
+import { uniqueName } from '../kit/cluster/cluster.ts'
+import { paths } from '../kit/cluster/kube.ts'
+import type { View } from '../kit/cluster/moments.ts'
+import { manifest, shellscript } from '../kit/cluster/skyhooks.ts'
+import { buildTool, type ToolProgram } from '../kit/tool/tool-program.ts'
 import { awaitReady, entryOf, expectComplete, nodeOf, useConformance } from './conformance.ts'
 import { row } from './rows.ts'
 

@@ -4,13 +4,13 @@ import { type SkyhookStatus, conditionOf } from '../../src/census/skyhook-status
 import { apiLevel, cordonKey, cordonedBeforeKey } from '../../src/schemas/annotations.ts'
 import type { KubernetesNode, Taint } from '../../src/schemas/kubernetes.ts'
 import type { Interrupt, PackageSpec, Skyhook, SkyhookSpec } from '../../src/schemas/skyhook.ts'
-import { useCluster, type Cluster, type DedicatedSandbox, type NodeName } from '../e2e/cluster.ts'
-import { patch, paths } from '../e2e/kube.ts'
-import type { Moment, View } from '../e2e/moments.ts'
-import { manifest, selectorLabel, publishedState, type Manifest, type PublishedState } from '../e2e/skyhooks.ts'
-import { workWithoutSlot } from '../e2e/slots.ts'
-import { pushJournalPackages, repository } from './journal-images.ts'
-import { linesOf, type Line } from './journal-lines.ts'
+import { useCluster, type Cluster, type DedicatedSandbox, type NodeName } from '../kit/cluster/cluster.ts'
+import { patch, paths } from '../kit/cluster/kube.ts'
+import type { Moment, View } from '../kit/cluster/moments.ts'
+import { manifest, selectorLabel, publishedState, type Manifest, type PublishedState } from '../kit/cluster/skyhooks.ts'
+import { workWithoutSlot } from '../kit/cluster/slots.ts'
+import { pushJournalPackages, repository } from '../kit/files/journal-images.ts'
+import { linesOf, type Line } from '../kit/files/journal-lines.ts'
 
 export type Conformance = Cluster & {
   /** The journal package at one of its versions. `image` is written without tag unless `more` says otherwise. */

@@ -1,8 +1,8 @@
 /** Rows C36 to C39: what a real package of the original leaves on the host. */
 import { expect, test } from 'vitest'
 import type { SkyhookSpec } from '../../src/schemas/skyhook.ts'
-import { uniqueName, type NodeName } from '../e2e/cluster.ts'
-import { manifest, shellscript, type Scripts } from '../e2e/skyhooks.ts'
+import { uniqueName, type NodeName } from '../kit/cluster/cluster.ts'
+import { manifest, shellscript, type Scripts } from '../kit/cluster/skyhooks.ts'
 import { awaitReady, skyhookOf, useConformance } from './conformance.ts'
 import { row } from './rows.ts'
 

@@ -2,9 +2,9 @@
 import { expect, test } from 'vitest'
 import type { PackageSpec } from '../../src/schemas/skyhook.ts'
 import { cordonKey } from '../../src/schemas/annotations.ts'
-import { uniqueName } from '../e2e/cluster.ts'
-import type { View } from '../e2e/moments.ts'
-import { releaseFileOf, manifest } from '../e2e/skyhooks.ts'
+import { uniqueName } from '../kit/cluster/cluster.ts'
+import type { View } from '../kit/cluster/moments.ts'
+import { releaseFileOf, manifest } from '../kit/cluster/skyhooks.ts'
 import {
   entryOf,
   expectComplete,
@@ -16,7 +16,7 @@ import {
   failureOf,
   useConformance,
 } from './conformance.ts'
-import { modesOf, recordService, summarize, startsOf, withChecks } from './journal-lines.ts'
+import { modesOf, recordService, summarize, startsOf, withChecks } from '../kit/files/journal-lines.ts'
 import { deletePod, isRunning, isThere, isUntouched, startPod } from './pods.ts'
 import { row } from './rows.ts'
 
@@ -237,7 +237,8 @@ test(row('C11'), async () => {
   const order = summarize(lines)
   const restarts = order.flatMap((line, index) => (line.endsWith('started') ? [index] : []))
   expect(restarts).toEqual([8, 9, 10]) // after apply and config of both, before anything of post-interrupt
-  for (const of of ['dax', 'zeb']) expect(modesOf(lines, of)).toEqual(withChecks('apply', 'config', 'post-interrupt'))
+  for (const each of ['dax', 'zeb'])
+    expect(modesOf(lines, each)).toEqual(withChecks('apply', 'config', 'post-interrupt'))
   await cluster.history.never('at work without a cordon', (moment) => {
     const { status, state } = nodeOf(moment, node, name)
     return status === 'in_progress' && Object.keys(state).length > 0 && !isCordoned(moment, name) && 'in_progress'

@@ -2,11 +2,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { nodeStateKey } from '../../src/schemas/annotations.ts'
-import { uniqueName } from '../e2e/cluster.ts'
-import { patch, paths } from '../e2e/kube.ts'
-import { releaseFileOf, manifest } from '../e2e/skyhooks.ts'
+import { uniqueName } from '../kit/cluster/cluster.ts'
+import { patch, paths } from '../kit/cluster/kube.ts'
+import { releaseFileOf, manifest } from '../kit/cluster/skyhooks.ts'
 import { entryOf, expectComplete, nodeOf, skyhookOf, statusOf, useConformance } from './conformance.ts'
-import { journalFile, modesOf, ofPackage, summarize, startTimeOf, withChecks } from './journal-lines.ts'
+import { journalFile, modesOf, ofPackage, summarize, startTimeOf, withChecks } from '../kit/files/journal-lines.ts'
 import { row } from './rows.ts'
 
 const cluster = useConformance()
@@ -45,7 +45,8 @@ test(row('C01'), async () => {
 
   await expectComplete(cluster, name, { 'dexter|1.2.3': 'config', 'foobar|1.2': 'config', 'spencer|3.2.3': 'config' })
   const lines = await cluster.lines(node, name)
-  for (const of of ['dexter', 'spencer', 'foobar']) expect(modesOf(lines, of)).toEqual(withChecks('apply', 'config'))
+  for (const each of ['dexter', 'spencer', 'foobar'])
+    expect(modesOf(lines, each)).toEqual(withChecks('apply', 'config'))
   expect(summarize(lines).slice(0, 4)).toEqual(withChecks('apply', 'config').map((mode) => `dexter ${mode}`))
 
   const { uid } = skyhookOf(cluster.history.now, name)?.metadata ?? {}
@@ -82,7 +83,7 @@ test(row('C02'), async () => {
   })
   const added = (await cluster.lines(node, name)).slice(before.length)
   expect([...new Set(added.map((line) => line.package))].sort()).toEqual(['baxter', 'jackie-chan'])
-  for (const of of ['baxter', 'jackie-chan']) expect(modesOf(added, of)).toEqual(withChecks('apply', 'config'))
+  for (const each of ['baxter', 'jackie-chan']) expect(modesOf(added, each)).toEqual(withChecks('apply', 'config'))
 })
 
 test(row('C03'), async () => {

@@ -1,8 +1,8 @@
 /** Workloads on the nodes. */
 import type { KubeTransport } from '../../src/kube/transport.ts'
-import type { NodeName } from '../e2e/cluster.ts'
-import { ignoreNotFound } from '../e2e/kube.ts'
-import type { View } from '../e2e/moments.ts'
+import type { NodeName } from '../kit/cluster/cluster.ts'
+import { ignoreNotFound } from '../kit/cluster/kube.ts'
+import type { View } from '../kit/cluster/moments.ts'
 
 const pods = '/api/v1/namespaces/default/pods'
 

@@ -5,12 +5,12 @@
 import { join } from 'node:path'
 import { beforeAll, describe, test } from 'vitest'
 import type { PackageSpec } from '../../src/schemas/skyhook.ts'
-import { fixturePackages, uniqueName, useCluster, type NodeName } from '../e2e/cluster.ts'
-import type { View } from '../e2e/moments.ts'
-import { hasEvent, isCompleteOn, isCordoned, serviceStates } from '../e2e/node-availability.ts'
-import { lockNodes, type OnTestFinished } from '../e2e/node-locks.ts'
-import { journalOf, manifest, publishedState } from '../e2e/skyhooks.ts'
-import { slotsOf } from '../e2e/slots.ts'
+import { fixturePackages, uniqueName, useCluster, type NodeName } from '../kit/cluster/cluster.ts'
+import type { View } from '../kit/cluster/moments.ts'
+import { hasEvent, isCompleteOn, isCordoned, serviceStates } from '../kit/cluster/node-availability.ts'
+import { lockNodes, type OnTestFinished } from '../kit/cluster/node-locks.ts'
+import { journalOf, manifest, publishedState } from '../kit/cluster/skyhooks.ts'
+import { slotsOf } from '../kit/cluster/slots.ts'
 
 const cluster = useCluster()
 const bootsWithinMs = 90_000

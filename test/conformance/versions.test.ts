@@ -1,11 +1,11 @@
 /** Rows C12 to C14, N10, N12, N14: upgrades, downgrades, removal, deletion, and state of the original. */
 import { expect, test } from 'vitest'
 import { nodeStateKey, statusKey, versionKey } from '../../src/schemas/annotations.ts'
-import { uniqueName } from '../e2e/cluster.ts'
-import { deleteAgent } from '../e2e/agents.ts'
-import { patch, paths } from '../e2e/kube.ts'
-import { manifest, traces } from '../e2e/skyhooks.ts'
-import { slotsOf } from '../e2e/slots.ts'
+import { uniqueName } from '../kit/cluster/cluster.ts'
+import { deleteAgent } from '../kit/cluster/agents.ts'
+import { patch, paths } from '../kit/cluster/kube.ts'
+import { manifest, traces } from '../kit/cluster/skyhooks.ts'
+import { slotsOf } from '../kit/cluster/slots.ts'
 import {
   entryOf,
   expectComplete,
@@ -17,7 +17,7 @@ import {
   failureOf,
   useConformance,
 } from './conformance.ts'
-import { modesOf, ofPackage, recordService, summarize, startsOf, withChecks } from './journal-lines.ts'
+import { modesOf, ofPackage, recordService, summarize, startsOf, withChecks } from '../kit/files/journal-lines.ts'
 import { row } from './rows.ts'
 
 const cluster = useConformance()
@@ -72,7 +72,7 @@ test(row('C12'), async () => {
   await expectComplete(cluster, name, {}, [node])
   expect(nodeOf(cluster.history.now, node, name).stateText).toBe('{}')
   const last = (await cluster.lines(node, name)).slice(before + lines.length)
-  for (const of of ['dogs', 'nullptr']) expect(modesOf(last, of)).toEqual(withChecks('uninstall'))
+  for (const each of ['dogs', 'nullptr']) expect(modesOf(last, each)).toEqual(withChecks('uninstall'))
   await cluster.history.never('blocked or erroring', failureOf(node, name))
   await cluster.history.never('a cordon after everything was removed', ({ nodes, skyhooks }) => {
     const isEmpty = Object.keys(skyhooks.get(name)?.spec.packages ?? { some: 1 }).length === 0

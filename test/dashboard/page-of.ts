@@ -4,7 +4,7 @@ import type { Browser, Page } from 'puppeteer-core'
 import { dashboard } from '../../src/cli/commands/dashboard.ts'
 import { systemClock } from '../../src/daemon/platform/system-clock.ts'
 import type { KubeTransport } from '../../src/kube/transport.ts'
-import { type CommandContext, commandContext } from '../support/command-context.ts'
+import { type CommandContext, commandContext } from '../kit/tool/command-context.ts'
 import { openPage } from './browser.ts'
 
 export type DashboardPage = {

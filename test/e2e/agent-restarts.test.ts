@@ -3,8 +3,16 @@
  */
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { hostKey } from '../../src/schemas/annotations.ts'
-import { agentOn, deleteAgent, hasReadyAgent, killAgent, rollAgents, rollBackAgents, withoutAgents } from './agents.ts'
-import { uniqueName, useCluster, type NodeName } from './cluster.ts'
+import {
+  agentOn,
+  deleteAgent,
+  hasReadyAgent,
+  killAgent,
+  rollAgents,
+  rollBackAgents,
+  withoutAgents,
+} from '../kit/cluster/agents.ts'
+import { uniqueName, useCluster, type NodeName } from '../kit/cluster/cluster.ts'
 import {
   journaled,
   journalOf,
@@ -15,10 +23,10 @@ import {
   publishedState,
   type Scripts,
   withoutTimes,
-} from './skyhooks.ts'
-import type { View } from './moments.ts'
-import { slotsOf } from './slots.ts'
-import { createWorkloads } from './workloads.ts'
+} from '../kit/cluster/skyhooks.ts'
+import type { View } from '../kit/cluster/moments.ts'
+import { slotsOf } from '../kit/cluster/slots.ts'
+import { createWorkloads } from '../kit/cluster/workloads.ts'
 
 const cluster = useCluster()
 

@@ -2,12 +2,12 @@
 import { describe, expect, test } from 'vitest'
 import { nodeStateKey, type NodeStateEntry } from '../../src/schemas/annotations.ts'
 import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
-import { withoutAgents } from './agents.ts'
-import { uniqueName, useCluster, type NodeName } from './cluster.ts'
-import { patch, paths } from './kube.ts'
-import { lockNodes, type OnTestFinished } from './node-locks.ts'
-import type { View } from './moments.ts'
-import { isCompleteOn, isCordoned, hasEvent } from './node-availability.ts'
+import { withoutAgents } from '../kit/cluster/agents.ts'
+import { uniqueName, useCluster, type NodeName } from '../kit/cluster/cluster.ts'
+import { patch, paths } from '../kit/cluster/kube.ts'
+import { lockNodes, type OnTestFinished } from '../kit/cluster/node-locks.ts'
+import type { View } from '../kit/cluster/moments.ts'
+import { isCompleteOn, isCordoned, hasEvent } from '../kit/cluster/node-availability.ts'
 import {
   journaled,
   journalOf,
@@ -17,8 +17,8 @@ import {
   shellscript,
   publishedState,
   withoutTimes,
-} from './skyhooks.ts'
-import { slotsOf } from './slots.ts'
+} from '../kit/cluster/skyhooks.ts'
+import { slotsOf } from '../kit/cluster/slots.ts'
 
 const cluster = useCluster()
 const once = onceEach('apply', 'apply_check', 'config', 'config_check')

@@ -3,8 +3,8 @@
  * restarts.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { nodeNames, uniqueName, useCluster } from './cluster.ts'
-import type { View } from './moments.ts'
+import { nodeNames, uniqueName, useCluster } from '../kit/cluster/cluster.ts'
+import type { View } from '../kit/cluster/moments.ts'
 import {
   isCompleteOn,
   isCordoned,
@@ -12,10 +12,10 @@ import {
   serviceStates,
   hasEvent,
   uncordonedStates,
-} from './node-availability.ts'
-import { manifest, shellscript, publishedState } from './skyhooks.ts'
-import { overBudget, slotsOf, workWithoutSlot } from './slots.ts'
-import { createWorkloads, tooFewReady, type Workloads } from './workloads.ts'
+} from '../kit/cluster/node-availability.ts'
+import { manifest, shellscript, publishedState } from '../kit/cluster/skyhooks.ts'
+import { overBudget, slotsOf, workWithoutSlot } from '../kit/cluster/slots.ts'
+import { createWorkloads, tooFewReady, type Workloads } from '../kit/cluster/workloads.ts'
 
 const cluster = useCluster()
 const name = uniqueName('budget')

@@ -3,14 +3,22 @@ import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, test } from 'vitest'
-import { setChartValues } from './chart-values.ts'
-import { nodeNames, uniqueName, useCluster } from './cluster.ts'
-import type { View } from './moments.ts'
-import { hasEvent, isCompleteOn, isCordoned } from './node-availability.ts'
-import { lockNodes } from './node-locks.ts'
-import { journaled, journalOf, manifest, onceEach, publishedState, shellscript, withoutTimes } from './skyhooks.ts'
-import { overBudget, workWithoutSlot } from './slots.ts'
-import { createWorkloads } from './workloads.ts'
+import { setChartValues } from '../kit/cluster/chart-values.ts'
+import { nodeNames, uniqueName, useCluster } from '../kit/cluster/cluster.ts'
+import type { View } from '../kit/cluster/moments.ts'
+import { hasEvent, isCompleteOn, isCordoned } from '../kit/cluster/node-availability.ts'
+import { lockNodes } from '../kit/cluster/node-locks.ts'
+import {
+  journaled,
+  journalOf,
+  manifest,
+  onceEach,
+  publishedState,
+  shellscript,
+  withoutTimes,
+} from '../kit/cluster/skyhooks.ts'
+import { overBudget, workWithoutSlot } from '../kit/cluster/slots.ts'
+import { createWorkloads } from '../kit/cluster/workloads.ts'
 
 const cluster = useCluster()
 const bootsWithinMs = 90_000

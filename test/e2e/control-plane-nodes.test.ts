@@ -1,11 +1,11 @@
 /** Only one control-plane node at a time, whatever the budget: the cluster needs the others. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { uniqueName, useCluster, type NodeName } from './cluster.ts'
-import { patch, paths } from './kube.ts'
-import type { View } from './moments.ts'
-import { isCompleteOn, outOfService } from './node-availability.ts'
-import { journaled, manifest, shellscript } from './skyhooks.ts'
-import { slotsOf, workWithoutSlot } from './slots.ts'
+import { uniqueName, useCluster, type NodeName } from '../kit/cluster/cluster.ts'
+import { patch, paths } from '../kit/cluster/kube.ts'
+import type { View } from '../kit/cluster/moments.ts'
+import { isCompleteOn, outOfService } from '../kit/cluster/node-availability.ts'
+import { journaled, manifest, shellscript } from '../kit/cluster/skyhooks.ts'
+import { slotsOf, workWithoutSlot } from '../kit/cluster/slots.ts'
 
 const cluster = useCluster()
 const role = 'node-role.kubernetes.io/control-plane'

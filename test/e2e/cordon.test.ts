@@ -2,12 +2,12 @@
 import { describe, expect, test } from 'vitest'
 import { cordonedBeforeKey, cordonKey, keepCordonedKey } from '../../src/schemas/annotations.ts'
 import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
-import { uniqueName, useCluster, type NodeName } from './cluster.ts'
-import { patch, paths } from './kube.ts'
-import type { OnTestFinished } from './node-locks.ts'
-import { isCompleteOn, isCordoned, hasEvent } from './node-availability.ts'
-import { journaled, journalOf, releaseFileOf, manifest, shellscript } from './skyhooks.ts'
-import { slotsOf } from './slots.ts'
+import { uniqueName, useCluster, type NodeName } from '../kit/cluster/cluster.ts'
+import { patch, paths } from '../kit/cluster/kube.ts'
+import type { OnTestFinished } from '../kit/cluster/node-locks.ts'
+import { isCompleteOn, isCordoned, hasEvent } from '../kit/cluster/node-availability.ts'
+import { journaled, journalOf, releaseFileOf, manifest, shellscript } from '../kit/cluster/skyhooks.ts'
+import { slotsOf } from '../kit/cluster/slots.ts'
 
 const cluster = useCluster()
 const keepOff = ['cluster-autoscaler.kubernetes.io/scale-down-disabled', 'karpenter.sh/do-not-disrupt']

@@ -1,9 +1,9 @@
 /** A deleted Skyhook: what is uninstalled with it, what stays, and that nothing of it is left on the cluster. */
 import { describe, expect, test } from 'vitest'
 import { finalizerName } from '../../src/schemas/finalizer.ts'
-import { nodeNames, uniqueName, useCluster } from './cluster.ts'
-import { journaled, journalOf, manifest, shellscript, publishedState, withoutTimes } from './skyhooks.ts'
-import { overBudget } from './slots.ts'
+import { nodeNames, uniqueName, useCluster } from '../kit/cluster/cluster.ts'
+import { journaled, journalOf, manifest, shellscript, publishedState, withoutTimes } from '../kit/cluster/skyhooks.ts'
+import { overBudget } from '../kit/cluster/slots.ts'
 
 const cluster = useCluster()
 

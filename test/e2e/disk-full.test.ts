@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { PackageSpec } from '../../src/schemas/skyhook.ts'
-import { fixturePackages, uniqueName, useCluster } from './cluster.ts'
-import { isCompleteOn } from './node-availability.ts'
+import { fixturePackages, uniqueName, useCluster } from '../kit/cluster/cluster.ts'
+import { isCompleteOn } from '../kit/cluster/node-availability.ts'
 import {
   journalOf,
   journaled,
@@ -15,8 +15,8 @@ import {
   shellscript,
   publishedState,
   withoutTimes,
-} from './skyhooks.ts'
-import { slotsOf } from './slots.ts'
+} from '../kit/cluster/skyhooks.ts'
+import { slotsOf } from '../kit/cluster/slots.ts'
 
 const cluster = useCluster()
 const node = 'node-2'

@@ -2,13 +2,13 @@
 import { describe, expect, test } from 'vitest'
 import type { PublishedReason } from '../../src/schemas/annotations.ts'
 import type { SkyhookSpec } from '../../src/schemas/skyhook.ts'
-import { uniqueName, useCluster, type NodeName } from './cluster.ts'
-import { lockNodes, type OnTestFinished } from './node-locks.ts'
-import type { View } from './moments.ts'
-import { isCompleteOn, isCordoned, hasEvent } from './node-availability.ts'
-import { manifest, shellscript, publishedState } from './skyhooks.ts'
-import { slotsOf } from './slots.ts'
-import { createWorkloads, type Workloads } from './workloads.ts'
+import { uniqueName, useCluster, type NodeName } from '../kit/cluster/cluster.ts'
+import { lockNodes, type OnTestFinished } from '../kit/cluster/node-locks.ts'
+import type { View } from '../kit/cluster/moments.ts'
+import { isCompleteOn, isCordoned, hasEvent } from '../kit/cluster/node-availability.ts'
+import { manifest, shellscript, publishedState } from '../kit/cluster/skyhooks.ts'
+import { slotsOf } from '../kit/cluster/slots.ts'
+import { createWorkloads, type Workloads } from '../kit/cluster/workloads.ts'
 
 const cluster = useCluster()
 /** The promise: a blocked drain is reported within this time. */

@@ -4,9 +4,9 @@ import { expect } from 'vitest'
 import { defaultTiming } from '../../src/lease/election-rule.ts'
 import { microTime } from '../../src/lease/slot.ts'
 import { censusLeaseName } from '../../src/lease/names.ts'
-import { agentOn } from './agents.ts'
-import type { Cluster } from './cluster.ts'
-import { patch, paths } from './kube.ts'
+import { agentOn } from '../kit/cluster/agents.ts'
+import type { Cluster } from '../kit/cluster/cluster.ts'
+import { patch, paths } from '../kit/cluster/kube.ts'
 
 /**
  * Takes the Lease of the census from the agents, and renews it until `release` gives it back: nobody counts meanwhile,

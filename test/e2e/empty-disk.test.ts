@@ -1,9 +1,17 @@
 /** A host that was reinstalled under its old name: all packages run again, but no reboot is repeated. */
 import { expect, test } from 'vitest'
-import { uniqueName, useCluster } from './cluster.ts'
-import { isCompleteOn, isCordoned, serviceStates, hasEvent } from './node-availability.ts'
-import { journaled, journalOf, manifest, onceEach, shellscript, publishedState, withoutTimes } from './skyhooks.ts'
-import { slotsOf } from './slots.ts'
+import { uniqueName, useCluster } from '../kit/cluster/cluster.ts'
+import { isCompleteOn, isCordoned, serviceStates, hasEvent } from '../kit/cluster/node-availability.ts'
+import {
+  journaled,
+  journalOf,
+  manifest,
+  onceEach,
+  shellscript,
+  publishedState,
+  withoutTimes,
+} from '../kit/cluster/skyhooks.ts'
+import { slotsOf } from '../kit/cluster/slots.ts'
 
 const cluster = useCluster()
 const node = 'node-3'

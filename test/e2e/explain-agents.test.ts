@@ -1,11 +1,11 @@
 /** `kubectl skyhook explain` where the agents themselves are the trouble: none, dead, too old. */
 import { expect, test, vi } from 'vitest'
-import { agentOn, deleteAgent, startedAgents, withoutAgents } from './agents.ts'
-import { nodeNames, type NodeName, useCluster } from './cluster.ts'
+import { agentOn, deleteAgent, startedAgents, withoutAgents } from '../kit/cluster/agents.ts'
+import { nodeNames, type NodeName, useCluster } from '../kit/cluster/cluster.ts'
 import { explainedWithinMs, explainScene, type ExplainScene } from './explain-scene.ts'
-import { patch } from './kube.ts'
-import type { Pod, View } from './moments.ts'
-import type { OnTestFinished } from './node-locks.ts'
+import { patch } from '../kit/cluster/kube.ts'
+import type { Pod, View } from '../kit/cluster/moments.ts'
+import type { OnTestFinished } from '../kit/cluster/node-locks.ts'
 
 const cluster = useCluster()
 const daemonSet = '/apis/apps/v1/namespaces/skyhook/daemonsets/skyhookd'

@@ -1,8 +1,8 @@
 /** A failing check: anyone can see why, the slot stays, and a corrected Skyhook is all it needs. */
 import { describe, expect, test } from 'vitest'
-import { uniqueName, useCluster } from './cluster.ts'
-import { journalOf, manifest, shellscript, publishedState, withoutTimes } from './skyhooks.ts'
-import { slotsOf } from './slots.ts'
+import { uniqueName, useCluster } from '../kit/cluster/cluster.ts'
+import { journalOf, manifest, shellscript, publishedState, withoutTimes } from '../kit/cluster/skyhooks.ts'
+import { slotsOf } from '../kit/cluster/slots.ts'
 
 const cluster = useCluster()
 const node = 'node-1'

@@ -3,9 +3,9 @@
  * ends when its cause is corrected.
  */
 import { beforeAll, describe, expect, test } from 'vitest'
-import { useCluster, type NodeName } from './cluster.ts'
+import { useCluster, type NodeName } from '../kit/cluster/cluster.ts'
 import { failureScene, packagesIn, type Scene, startUnit } from './failure-scene.ts'
-import type { OnTestFinished } from './node-locks.ts'
+import type { OnTestFinished } from '../kit/cluster/node-locks.ts'
 
 const cluster = useCluster()
 const { script, image, push } = packagesIn(cluster)

@@ -1,12 +1,12 @@
 /** One Skyhook on one node that fails, and what the Node has to show of it. */
 import { join } from 'node:path'
 import type { PackageSpec } from '../../src/schemas/skyhook.ts'
-import { fixturePackages, uniqueName, type Cluster, type NodeName } from './cluster.ts'
-import type { View } from './moments.ts'
-import { isCompleteOn, isCordoned } from './node-availability.ts'
-import { lockNodes, type OnTestFinished } from './node-locks.ts'
-import { manifest, publishedState, shellscript, type Scripts } from './skyhooks.ts'
-import { slotsOf } from './slots.ts'
+import { fixturePackages, uniqueName, type Cluster, type NodeName } from '../kit/cluster/cluster.ts'
+import type { View } from '../kit/cluster/moments.ts'
+import { isCompleteOn, isCordoned } from '../kit/cluster/node-availability.ts'
+import { lockNodes, type OnTestFinished } from '../kit/cluster/node-locks.ts'
+import { manifest, publishedState, shellscript, type Scripts } from '../kit/cluster/skyhooks.ts'
+import { slotsOf } from '../kit/cluster/slots.ts'
 
 const shownWithinMs = 10_000
 /** The longest pause of the failures here, and a reboot. */

@@ -3,11 +3,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ApiError } from '../../src/kube/errors.ts'
 import type { Lease } from '../../src/lease/slot.ts'
 import type { KubeTransport } from '../../src/kube/transport.ts'
-import { agentOn } from './agents.ts'
-import { uniqueName, useCluster } from './cluster.ts'
-import { paths, tokenTransport } from './kube.ts'
-import { journaled, journalOf, releaseFileOf, manifest, shellscript, publishedState } from './skyhooks.ts'
-import { slotsOf } from './slots.ts'
+import { agentOn } from '../kit/cluster/agents.ts'
+import { uniqueName, useCluster } from '../kit/cluster/cluster.ts'
+import { paths, tokenTransport } from '../kit/cluster/kube.ts'
+import { journaled, journalOf, releaseFileOf, manifest, shellscript, publishedState } from '../kit/cluster/skyhooks.ts'
+import { slotsOf } from '../kit/cluster/slots.ts'
 
 const cluster = useCluster()
 const [own, other] = ['node-1', 'node-2'] as const

@@ -3,14 +3,22 @@
  * of that name begins nothing on any node until a person has said that the record does not count.
  */
 import { expect, onTestFinished, test } from 'vitest'
-import { buildTool } from '../support/tool-program.ts'
-import { withoutAgents } from './agents.ts'
-import { useCluster } from './cluster.ts'
-import { patch, paths } from './kube.ts'
-import type { View } from './moments.ts'
-import { isCompleteOn, isCordoned } from './node-availability.ts'
-import { journaled, journalOf, manifest, onceEach, publishedState, shellscript, withoutTimes } from './skyhooks.ts'
-import { slotsOf } from './slots.ts'
+import { buildTool } from '../kit/tool/tool-program.ts'
+import { withoutAgents } from '../kit/cluster/agents.ts'
+import { useCluster } from '../kit/cluster/cluster.ts'
+import { patch, paths } from '../kit/cluster/kube.ts'
+import type { View } from '../kit/cluster/moments.ts'
+import { isCompleteOn, isCordoned } from '../kit/cluster/node-availability.ts'
+import {
+  journaled,
+  journalOf,
+  manifest,
+  onceEach,
+  publishedState,
+  shellscript,
+  withoutTimes,
+} from '../kit/cluster/skyhooks.ts'
+import { slotsOf } from '../kit/cluster/slots.ts'
 
 const cluster = useCluster({ name: 'nodewright', nodes: 2, env: {} })
 const nodes = ['node-1', 'node-2'] as const

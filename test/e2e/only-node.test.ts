@@ -1,10 +1,18 @@
 /** The only node of a cluster, whose kubelet delays a shutdown until the pods have ended in order. */
 import { expect, test } from 'vitest'
-import { uniqueName, useCluster } from './cluster.ts'
-import { isCompleteOn, serviceStates, uncordonedStates } from './node-availability.ts'
-import { journaled, journalOf, manifest, onceEach, shellscript, publishedState, withoutTimes } from './skyhooks.ts'
-import { slotsOf } from './slots.ts'
-import { createWorkloads, isReady } from './workloads.ts'
+import { uniqueName, useCluster } from '../kit/cluster/cluster.ts'
+import { isCompleteOn, serviceStates, uncordonedStates } from '../kit/cluster/node-availability.ts'
+import {
+  journaled,
+  journalOf,
+  manifest,
+  onceEach,
+  shellscript,
+  publishedState,
+  withoutTimes,
+} from '../kit/cluster/skyhooks.ts'
+import { slotsOf } from '../kit/cluster/slots.ts'
+import { createWorkloads, isReady } from '../kit/cluster/workloads.ts'
 
 const cluster = useCluster({ name: 'only', nodes: 1, env: { KUBELET_SHUTDOWN_GRACE: '10s' } })
 const node = 'node-1'

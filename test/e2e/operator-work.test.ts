@@ -1,13 +1,21 @@
 /** Agents that start on a host where the operator was at work: its pod ends first, and nothing complete runs again. */
 import { expect, onTestFinished, test } from 'vitest'
 import { nodeStateKey } from '../../src/schemas/annotations.ts'
-import { withoutAgents } from './agents.ts'
-import { uniqueName, useCluster } from './cluster.ts'
-import { ignoreNotFound, patch, paths } from './kube.ts'
-import type { View } from './moments.ts'
-import { isCompleteOn } from './node-availability.ts'
-import { journaled, journalOf, manifest, onceEach, publishedState, shellscript, withoutTimes } from './skyhooks.ts'
-import { workloadImage } from './workloads.ts'
+import { withoutAgents } from '../kit/cluster/agents.ts'
+import { uniqueName, useCluster } from '../kit/cluster/cluster.ts'
+import { ignoreNotFound, patch, paths } from '../kit/cluster/kube.ts'
+import type { View } from '../kit/cluster/moments.ts'
+import { isCompleteOn } from '../kit/cluster/node-availability.ts'
+import {
+  journaled,
+  journalOf,
+  manifest,
+  onceEach,
+  publishedState,
+  shellscript,
+  withoutTimes,
+} from '../kit/cluster/skyhooks.ts'
+import { workloadImage } from '../kit/cluster/workloads.ts'
 
 const cluster = useCluster()
 const core = '/api/v1/namespaces/skyhook'

@@ -3,11 +3,11 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { parse } from 'yaml'
-import { buildPackages, publishPackages } from '../host/package-repositories.ts'
-import { nodeNames, uniqueName, useCluster } from './cluster.ts'
-import { exceedsOutOfService, isCompleteOn, serviceStates } from './node-availability.ts'
-import { manifest, type Manifest } from './skyhooks.ts'
-import { overBudget, slotsOf } from './slots.ts'
+import { buildPackages, publishPackages } from '../kit/cluster/package-repositories.ts'
+import { nodeNames, uniqueName, useCluster } from '../kit/cluster/cluster.ts'
+import { exceedsOutOfService, isCompleteOn, serviceStates } from '../kit/cluster/node-availability.ts'
+import { manifest, type Manifest } from '../kit/cluster/skyhooks.ts'
+import { overBudget, slotsOf } from '../kit/cluster/slots.ts'
 
 const cluster = useCluster()
 const folder = join(import.meta.dirname, '../../packages/os-update')

@@ -2,11 +2,17 @@
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { packageCondition } from '../../src/schemas/annotations.ts'
-import { buildPackages, publishPackages } from '../host/package-repositories.ts'
-import { uniqueName, useCluster } from './cluster.ts'
-import { isCompleteOn, isCordoned, serviceStates, hasEvent, uncordonedStates } from './node-availability.ts'
-import { manifest, publishedState } from './skyhooks.ts'
-import { slotsOf } from './slots.ts'
+import { buildPackages, publishPackages } from '../kit/cluster/package-repositories.ts'
+import { uniqueName, useCluster } from '../kit/cluster/cluster.ts'
+import {
+  isCompleteOn,
+  isCordoned,
+  serviceStates,
+  hasEvent,
+  uncordonedStates,
+} from '../kit/cluster/node-availability.ts'
+import { manifest, publishedState } from '../kit/cluster/skyhooks.ts'
+import { slotsOf } from '../kit/cluster/slots.ts'
 
 const cluster = useCluster()
 const node = 'node-1'

@@ -3,10 +3,18 @@
  * container, which is not. HOST_OS names one alone.
  */
 import { describe, expect, test } from 'vitest'
-import { type Cluster, uniqueName, useCluster } from './cluster.ts'
-import { isCompleteOn, isCordoned, serviceStates } from './node-availability.ts'
-import { journaled, journalOf, manifest, onceEach, publishedState, shellscript, withoutTimes } from './skyhooks.ts'
-import { slotsOf } from './slots.ts'
+import { type Cluster, uniqueName, useCluster } from '../kit/cluster/cluster.ts'
+import { isCompleteOn, isCordoned, serviceStates } from '../kit/cluster/node-availability.ts'
+import {
+  journaled,
+  journalOf,
+  manifest,
+  onceEach,
+  publishedState,
+  shellscript,
+  withoutTimes,
+} from '../kit/cluster/skyhooks.ts'
+import { slotsOf } from '../kit/cluster/slots.ts'
 
 const node = 'node-1'
 const completeWithinMs = 90_000

@@ -1,11 +1,11 @@
 /** How fast a rollout goes from node to node: the pace after each of them, and new nodes beside the others. */
 import { describe, expect, test } from 'vitest'
-import { nodeNames, uniqueName, useCluster } from './cluster.ts'
-import { patch, paths } from './kube.ts'
-import type { View } from './moments.ts'
-import { isCompleteOn, isCordoned } from './node-availability.ts'
-import { journaled, manifest, releaseFileOf, shellscript } from './skyhooks.ts'
-import { overBudget, slotsOf } from './slots.ts'
+import { nodeNames, uniqueName, useCluster } from '../kit/cluster/cluster.ts'
+import { patch, paths } from '../kit/cluster/kube.ts'
+import type { View } from '../kit/cluster/moments.ts'
+import { isCompleteOn, isCordoned } from '../kit/cluster/node-availability.ts'
+import { journaled, manifest, releaseFileOf, shellscript } from '../kit/cluster/skyhooks.ts'
+import { overBudget, slotsOf } from '../kit/cluster/slots.ts'
 
 const cluster = useCluster()
 const runtimeRequiredTaint = { key: 'skyhook.nvidia.com', value: 'runtime-required', effect: 'NoSchedule' }

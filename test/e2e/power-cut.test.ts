@@ -1,6 +1,6 @@
 /** The power fails during a step. Its progress is unknown, so that is reported and the step is repeated. */
 import { expect, test } from 'vitest'
-import { uniqueName, useCluster } from './cluster.ts'
+import { uniqueName, useCluster } from '../kit/cluster/cluster.ts'
 import {
   journaled,
   journalOf,
@@ -10,8 +10,8 @@ import {
   shellscript,
   publishedState,
   withoutTimes,
-} from './skyhooks.ts'
-import { slotsOf } from './slots.ts'
+} from '../kit/cluster/skyhooks.ts'
+import { slotsOf } from '../kit/cluster/slots.ts'
 
 const cluster = useCluster()
 const node = 'node-2'

@@ -2,9 +2,9 @@
 import { copyFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { createAuthority } from '../cluster/pki.ts'
-import type { Cluster, NodeName } from './cluster.ts'
-import type { View } from './moments.ts'
+import { createAuthority } from '../kit/cluster/pki.ts'
+import type { Cluster, NodeName } from '../kit/cluster/cluster.ts'
+import type { View } from '../kit/cluster/moments.ts'
 
 const folder = '/etc/kubernetes/quorum'
 const manifests = '/etc/kubernetes/manifests'

@@ -1,9 +1,9 @@
 /** Reboots as interrupts, with agents and hosts that crash at the worst moments. */
 import { describe, expect, test } from 'vitest'
-import { deleteAgent, killAgent, withoutAgents } from './agents.ts'
-import { nodeNames, uniqueName, useCluster, type NodeName } from './cluster.ts'
-import { lockNodes, type OnTestFinished } from './node-locks.ts'
-import { isCompleteOn, isCordoned, serviceStates, uncordonedStates } from './node-availability.ts'
+import { deleteAgent, killAgent, withoutAgents } from '../kit/cluster/agents.ts'
+import { nodeNames, uniqueName, useCluster, type NodeName } from '../kit/cluster/cluster.ts'
+import { lockNodes, type OnTestFinished } from '../kit/cluster/node-locks.ts'
+import { isCompleteOn, isCordoned, serviceStates, uncordonedStates } from '../kit/cluster/node-availability.ts'
 import {
   journaled,
   journalOf,
@@ -14,8 +14,8 @@ import {
   publishedState,
   withoutTimes,
   type Scripts,
-} from './skyhooks.ts'
-import { slotsOf } from './slots.ts'
+} from '../kit/cluster/skyhooks.ts'
+import { slotsOf } from '../kit/cluster/slots.ts'
 
 const cluster = useCluster()
 const bootsWithinMs = 90_000

@@ -1,6 +1,6 @@
 /** The pull Secret of the agents. */
-import type { Cluster } from './cluster.ts'
-import { patch } from './kube.ts'
+import type { Cluster } from '../kit/cluster/cluster.ts'
+import { patch } from '../kit/cluster/kube.ts'
 
 const secret = '/api/v1/namespaces/skyhook/secrets/registry'
 const file = '.dockerconfigjson'

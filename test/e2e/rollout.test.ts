@@ -5,10 +5,10 @@
 import { isDeepStrictEqual } from 'node:util'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { sha256Hex } from '../../src/schemas/canonical-json.ts'
-import { nodeNames, uniqueName, useCluster, type NodeName } from './cluster.ts'
-import type { View } from './moments.ts'
-import { fixture, journaled, releaseFileOf, manifest, shellscript, publishedState } from './skyhooks.ts'
-import { overBudget, slotsOf, workWithoutSlot } from './slots.ts'
+import { nodeNames, uniqueName, useCluster, type NodeName } from '../kit/cluster/cluster.ts'
+import type { View } from '../kit/cluster/moments.ts'
+import { fixture, journaled, releaseFileOf, manifest, shellscript, publishedState } from '../kit/cluster/skyhooks.ts'
+import { overBudget, slotsOf, workWithoutSlot } from '../kit/cluster/slots.ts'
 
 const cluster = useCluster()
 const demo = uniqueName('demo')

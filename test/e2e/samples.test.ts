@@ -5,8 +5,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { runtimeRequiredCondition } from '../../src/schemas/annotations.ts'
 import type { KubernetesNode, Taint } from '../../src/schemas/kubernetes.ts'
-import { nodeNames, uniqueName, useCluster, type NodeName } from './cluster.ts'
-import { patch, paths } from './kube.ts'
+import { nodeNames, uniqueName, useCluster, type NodeName } from '../kit/cluster/cluster.ts'
+import { patch, paths } from '../kit/cluster/kube.ts'
 import {
   isCompleteOn,
   isCordoned,
@@ -14,10 +14,10 @@ import {
   serviceStates,
   hasEvent,
   uncordonedStates,
-} from './node-availability.ts'
-import { fixture, publishedState } from './skyhooks.ts'
-import { overBudget, slotsOf, workWithoutSlot } from './slots.ts'
-import { createWorkloads, tooFewReady, type Workloads } from './workloads.ts'
+} from '../kit/cluster/node-availability.ts'
+import { fixture, publishedState } from '../kit/cluster/skyhooks.ts'
+import { overBudget, slotsOf, workWithoutSlot } from '../kit/cluster/slots.ts'
+import { createWorkloads, tooFewReady, type Workloads } from '../kit/cluster/workloads.ts'
 
 const cluster = useCluster()
 const isTainted = (name: NodeName, key: string): boolean =>

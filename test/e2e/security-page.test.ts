@@ -1,7 +1,7 @@
 /** What docs/usage/security.md promises of the agent's process and of what other users of a host can reach. */
 import { beforeAll, describe, expect, test } from 'vitest'
-import { uniqueName, useCluster } from './cluster.ts'
-import { manifest, publishedState, shellscript } from './skyhooks.ts'
+import { uniqueName, useCluster } from '../kit/cluster/cluster.ts'
+import { manifest, publishedState, shellscript } from '../kit/cluster/skyhooks.ts'
 
 const cluster = useCluster()
 const node = 'node-1'

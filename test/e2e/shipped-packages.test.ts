@@ -1,9 +1,9 @@
 /** The packages of this repository, installed from the registry by the agent, and uninstalled again. */
 import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
-import { uniqueName, useCluster } from './cluster.ts'
-import { isCompleteOn } from './node-availability.ts'
-import { manifest, publishedState } from './skyhooks.ts'
+import { uniqueName, useCluster } from '../kit/cluster/cluster.ts'
+import { isCompleteOn } from '../kit/cluster/node-availability.ts'
+import { manifest, publishedState } from '../kit/cluster/skyhooks.ts'
 
 const cluster = useCluster()
 const node = 'node-3'

@@ -3,8 +3,8 @@ import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { nodeNames, useCluster } from './cluster.ts'
-import { overBudget } from './slots.ts'
+import { nodeNames, useCluster } from '../kit/cluster/cluster.ts'
+import { overBudget } from '../kit/cluster/slots.ts'
 
 const cluster = useCluster()
 const root = join(import.meta.dirname, '..', '..')

@@ -1,13 +1,21 @@
 /** Fields of the spec whose effect shows only on a real host or with a real scheduler. */
 import { describe, test } from 'vitest'
-import { uniqueName, useCluster } from './cluster.ts'
-import { patch, paths } from './kube.ts'
-import type { View } from './moments.ts'
-import { isCompleteOn, isCordoned } from './node-availability.ts'
-import { lockNodes } from './node-locks.ts'
-import { journaled, journalOf, manifest, publishedState, releaseFileOf, shellscript, withoutTimes } from './skyhooks.ts'
-import { slotsOf } from './slots.ts'
-import { createWorkloads } from './workloads.ts'
+import { uniqueName, useCluster } from '../kit/cluster/cluster.ts'
+import { patch, paths } from '../kit/cluster/kube.ts'
+import type { View } from '../kit/cluster/moments.ts'
+import { isCompleteOn, isCordoned } from '../kit/cluster/node-availability.ts'
+import { lockNodes } from '../kit/cluster/node-locks.ts'
+import {
+  journaled,
+  journalOf,
+  manifest,
+  publishedState,
+  releaseFileOf,
+  shellscript,
+  withoutTimes,
+} from '../kit/cluster/skyhooks.ts'
+import { slotsOf } from '../kit/cluster/slots.ts'
+import { createWorkloads } from '../kit/cluster/workloads.ts'
 
 const cluster = useCluster()
 const runtimeRequiredTaint = 'skyhook.nvidia.com'

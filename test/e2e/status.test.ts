@@ -2,10 +2,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Skyhook } from '../../src/schemas/skyhook.ts'
 import { appliedHash } from '../../src/stages/model/applied-hash.ts'
-import { deleteAgent, killAgent } from './agents.ts'
-import { nodeNames, uniqueName, useCluster } from './cluster.ts'
-import type { Moment, View } from './moments.ts'
-import { journaled, manifest, selectorLabel, shellscript, publishedState } from './skyhooks.ts'
+import { deleteAgent, killAgent } from '../kit/cluster/agents.ts'
+import { nodeNames, uniqueName, useCluster } from '../kit/cluster/cluster.ts'
+import type { Moment, View } from '../kit/cluster/moments.ts'
+import { journaled, manifest, selectorLabel, shellscript, publishedState } from '../kit/cluster/skyhooks.ts'
+import { onThisMachine } from '../kit/machine-speed.ts'
 
 const cluster = useCluster()
 const name = uniqueName('status')
@@ -67,7 +68,7 @@ describe('the status of a Skyhook', () => {
         moment.nodes.size === nodeNames.length,
     )
     const ready = await cluster.history.first((moment) => isReady(skyhookIn(moment)))
-    expect((ready?.atMs ?? 0) - (done?.atMs ?? 0)).toBeLessThan(1_500)
+    expect((ready?.atMs ?? 0) - (done?.atMs ?? 0)).toBeLessThan(onThisMachine(1_500))
   })
 
   test('the status of a Skyhook has the counts and names that tools of the original operator read', () => {

@@ -3,9 +3,9 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { deleteAgent, killAgent } from './agents.ts'
-import { uniqueName, useCluster } from './cluster.ts'
-import { manifest, publishedState, shellscript } from './skyhooks.ts'
+import { deleteAgent, killAgent } from '../kit/cluster/agents.ts'
+import { uniqueName, useCluster } from '../kit/cluster/cluster.ts'
+import { manifest, publishedState, shellscript } from '../kit/cluster/skyhooks.ts'
 
 const cluster = useCluster()
 const name = uniqueName('logs')
@@ -134,8 +134,8 @@ test('the steps of several nodes are followed at once, each line with its node',
   both.kill('SIGINT')
   expect(await ended).toBe(130)
   expect(text.split('\n').filter((line) => !/^(\[node-[12]\] .*)?$/.test(line))).toEqual([])
-  for (const of of [node, other]) {
-    const numbers = ticksOf(of)
+  for (const each of [node, other]) {
+    const numbers = ticksOf(each)
     expect(numbers).toEqual(numbers.map((_, index) => (numbers[0] ?? 0) + index))
   }
 })
@@ -147,7 +147,7 @@ test('ctrl-C ends following with 130', async () => {
 })
 
 test('the history has each step with its exit code, also after the agent was replaced again', async () => {
-  for (const of of [node, other] as const) await cluster.host(of).exec('touch', `/var/tmp/${name}.go`)
+  for (const each of [node, other] as const) await cluster.host(each).exec('touch', `/var/tmp/${name}.go`)
   await cluster.history.eventually(
     'the node is complete',
     ({ nodes }) => publishedState(nodes.get(node), name).status === 'complete',

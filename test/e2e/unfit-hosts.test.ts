@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { hostKey } from '../../src/schemas/annotations.ts'
 import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
-import { useCluster } from './cluster.ts'
+import { useCluster } from '../kit/cluster/cluster.ts'
 import { failureScene, packagesIn } from './failure-scene.ts'
-import type { View } from './moments.ts'
+import type { View } from '../kit/cluster/moments.ts'
 
 const cluster = useCluster()
 const copyDirRoot = '/var/lib/skyhook'

@@ -7,12 +7,12 @@ import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Block, blocksOf, replaced } from '../support/page-commands.ts'
-import { buildTool, type ToolProgram } from '../support/tool-program.ts'
-import { nodeNames, uniqueName, useCluster } from './cluster.ts'
-import { isCompleteOn, isCordoned } from './node-availability.ts'
-import { manifest, publishedState, shellscript } from './skyhooks.ts'
-import { slotsOf } from './slots.ts'
+import { type Block, blocksOf, replaced } from '../kit/pages/page-commands.ts'
+import { buildTool, type ToolProgram } from '../kit/tool/tool-program.ts'
+import { nodeNames, uniqueName, useCluster } from '../kit/cluster/cluster.ts'
+import { isCompleteOn, isCordoned } from '../kit/cluster/node-availability.ts'
+import { manifest, publishedState, shellscript } from '../kit/cluster/skyhooks.ts'
+import { slotsOf } from '../kit/cluster/slots.ts'
 
 const cluster = useCluster()
 const root = join(import.meta.dirname, '..', '..')

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { seedOf } from '../support/effort.ts'
-import type { Fault } from '../fleet/api-server/faults.ts'
-import { FaultyLives, type Finding, type FaultPlan, type LivesOptions } from '../support/faulty-lives.ts'
+import { seedOf } from '../kit/effort.ts'
+import type { Fault } from '../kit/api-server/faults.ts'
+import { FaultyLives, type Finding, type FaultPlan, type LivesOptions } from '../kit/faulty-lives.ts'
 
 /** What the file system of a host may answer. ENOENT and ENOTDIR are left out: they say that nothing is there. */
 const errnos = (

@@ -1,8 +1,8 @@
 /** Injects faults. Each returns when it is over and the host is up again. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { hostOf } from '../e2e/host.ts'
+import { hostOf } from '../kit/cluster/host.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
-import { waitUntil, type AgentProcess } from './agent-process.ts'
+import { waitUntil, type AgentProcess } from '../kit/cluster/agent-process.ts'
 import type { FaultName } from './fault-names.ts'
 
 /** Whether the fault ends everything on the host, which allows more deviations. */

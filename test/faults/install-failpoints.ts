@@ -3,7 +3,7 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { build } from 'esbuild'
 import type { Sandbox } from '../sandbox/sandbox.ts'
-import { commandsFile } from './agent-process.ts'
+import { commandsFile } from '../kit/cluster/agent-process.ts'
 
 const hostRoot = '/host' // where the chart mounts the host's root in the agent's container
 const preloadName = 'failpoint-preload.cjs'

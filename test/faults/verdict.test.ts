@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { Line } from '../conformance/journal-lines.ts'
+import type { Line } from '../kit/files/journal-lines.ts'
 import { deviationsOf, normalize, type Outcome } from './verdict.ts'
 
 let atMs = 0

@@ -1,8 +1,8 @@
 /** The outcome of a workload without what differs from run to run, and the comparison of two outcomes. */
 import { cordonedBeforeKey, cordonKey } from '../../src/schemas/annotations.ts'
 import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
-import type { Line } from '../conformance/journal-lines.ts'
-import { publishedState } from '../e2e/skyhooks.ts'
+import type { Line } from '../kit/files/journal-lines.ts'
+import { publishedState } from '../kit/cluster/skyhooks.ts'
 
 export type Outcome = {
   /** What the Node shows. */

@@ -9,7 +9,7 @@ import { disableKey, pauseKey } from '../../src/schemas/annotations.ts'
 import { skyhookTypeMeta } from '../../src/schemas/api.ts'
 import type { DeploymentPolicySpec, PolicyKnowledge } from '../../src/schemas/deployment-policy.ts'
 import type { PackageSpec, SkyhookSpec } from '../../src/schemas/skyhook.ts'
-import { entry, type NodeReport } from '../support/census-objects.ts'
+import { entry, type NodeReport } from '../kit/objects/census-objects.ts'
 import { record, type RecordedObject, type Recording } from './recorder.ts'
 
 const tuning: PackageSpec = { version: '1.1.0', image: 'registry.example.com/tuning', configMap: { a: '1' } }

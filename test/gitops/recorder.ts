@@ -8,11 +8,11 @@ import { type Lease, newLease } from '../../src/lease/slot.ts'
 import { skyhooksPath, skyhookTypeMeta } from '../../src/schemas/api.ts'
 import { defaultCompartment, type PolicyKnowledge } from '../../src/schemas/deployment-policy.ts'
 import type { Skyhook, SkyhookSpec, SlotPhase } from '../../src/schemas/skyhook.ts'
-import { createClient } from '../fleet/api-server/client.ts'
-import { readSchemas } from '../fleet/api-server/definitions.ts'
-import { createSimulatedApiServer } from '../fleet/api-server/server.ts'
-import { allAgents, nodeReporting, type NodeReport } from '../support/census-objects.ts'
-import { createSeededRandom, createVirtualClock } from '../support/virtual-clock.ts'
+import { createClient } from '../kit/api-server/client.ts'
+import { readSchemas } from '../kit/api-server/definitions.ts'
+import { createSimulatedApiServer } from '../kit/api-server/server.ts'
+import { allAgents, nodeReporting, type NodeReport } from '../kit/objects/census-objects.ts'
+import { createSeededRandom, createVirtualClock } from '../kit/virtual-clock.ts'
 
 const name = 'demo'
 const path = `${skyhooksPath}/${name}`
@@ -116,7 +116,7 @@ export async function record(
     async turn(seconds) {
       for (let at = 0; at < seconds * turnsPerSecond; at++) {
         await census.reconcile()
-        census.listed()
+        for (const what of ['skyhook', 'ledger'] as const) census.observed(what)
         await clock.advance(1_000 / turnsPerSecond)
       }
     },

@@ -16,7 +16,7 @@ import {
   recordText,
   skippedOf,
   withRows,
-} from '../support/host-runs.ts'
+} from '../kit/files/host-runs.ts'
 import { headCommit, isTreeChanged } from '../../build/test/git.ts'
 import { runProgram } from '../../build/test/results.ts'
 import { readReport, reportOptions } from '../../build/test/vitest-report.ts'

@@ -9,7 +9,7 @@ import { parse } from 'yaml'
 import { readVersion } from '../../build/bundle.ts'
 import { goProgram } from '../../build/go-program.ts'
 import { buildCliPackages, type CliPackages } from '../../build/cli-packages.ts'
-import { useHost } from './systemd-host.ts'
+import { useHost } from '../kit/cluster/systemd-host.ts'
 
 const url = 'https://downloads.example.com/skyhook'
 const work = mkdtempSync(join(tmpdir(), 'cli-packages-test-'))

@@ -9,9 +9,9 @@ import { runPlugin, sweepPluginFiles } from '../../src/host/kubelet/run-plugin.t
 import { parseReference } from '../../src/packages/oci/reference.ts'
 import { openImageStore } from '../../src/packages/store/image-store.ts'
 import { runUnpackJob } from '../../src/packages/store/unpack-job.ts'
-import { type FakeRegistry, startFakeRegistry } from '../support/fake-registry.ts'
-import { fakeSources } from '../support/registry-documents.ts'
-import { useHost } from './systemd-host.ts'
+import { type FakeRegistry, startFakeRegistry } from '../kit/registry/fake-registry.ts'
+import { fakeSources } from '../kit/registry/registry-documents.ts'
+import { useHost } from '../kit/cluster/systemd-host.ts'
 
 const { host, sh } = useHost()
 

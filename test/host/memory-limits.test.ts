@@ -1,6 +1,6 @@
 /** What the kernel and systemd make of the memory limits of a step on cgroup v2. `steps.test.ts` has what both versions do. */
 import { beforeAll, expect, test, type TestContext } from 'vitest'
-import { shell, useHost } from './systemd-host.ts'
+import { shell, useHost } from '../kit/cluster/systemd-host.ts'
 
 const { host, agent, sh } = useHost()
 const mebibyte = 2 ** 20

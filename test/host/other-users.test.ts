@@ -39,7 +39,7 @@ import { readPackageStatus } from '../../src/packages/step/status-file.ts'
 import type { PackageConfig, Step } from '../../src/schemas/package-config.ts'
 
 const nobody = 65534
-const swapper = new URL('../support/link-swapper.ts', import.meta.url).pathname
+const swapper = new URL('../kit/files/link-swapper.ts', import.meta.url).pathname
 const secret = 'the-hash-of-a-password'
 const store = '/var/lib/skyhook/.agent/packages/abc'
 const record = rootDirRecordFile('demo', 'tuning')

@@ -18,8 +18,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { bundleCli } from '../../build/bundle.ts'
 import { cacheFolder } from '../../build/cache.ts'
 import { hasBus, hostOs } from '../sandbox/host-os.ts'
-import { schemaErrors, schemaOf } from '../support/document-schemas.ts'
-import { commandsOn, writeFilesOf } from '../support/page-examples.ts'
+import { schemaErrors, schemaOf } from '../kit/pages/document-schemas.ts'
+import { commandsOn, writeFilesOf } from '../kit/pages/page-examples.ts'
 import { packageRun } from '../../src/cli/commands/package-run.ts'
 
 const repository = join(import.meta.dirname, '../..')

@@ -15,7 +15,7 @@ import { copyDir, type HostFolders, type PackageInstance, scriptsDir, stateDir }
 import { claimLogFiles, packageLogDir } from '../../src/packages/step/log-files.ts'
 import { stepUnitRequest } from '../../src/packages/step/unit-request.ts'
 import { isCheck, type Mode } from '../../src/schemas/package-config.ts'
-import type { SystemdHost, TestAgent } from './systemd-host.ts'
+import type { SystemdHost, TestAgent } from '../kit/cluster/systemd-host.ts'
 
 const packagesFolder = join(import.meta.dirname, '../../packages')
 const folders: HostFolders = { copyDirRoot: '/var/lib/skyhook', agentLogRoot: '/var/log/skyhook' }

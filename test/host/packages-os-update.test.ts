@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { hostFile, type PackageRunner, preparePackage } from './package-runner.ts'
-import { buildPackages, installDnf, publishPackages, useSuites } from './package-repositories.ts'
-import { useHost } from './systemd-host.ts'
+import { buildPackages, installDnf, publishPackages, useSuites } from '../kit/cluster/package-repositories.ts'
+import { useHost } from '../kit/cluster/systemd-host.ts'
 
 const { host, agent, sh, reboot, restartAgent } = useHost()
 

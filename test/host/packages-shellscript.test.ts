@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { hostFile, type PackageRunner, preparePackage } from './package-runner.ts'
-import { useHost } from './systemd-host.ts'
+import { useHost } from '../kit/cluster/systemd-host.ts'
 
 const { host, agent } = useHost()
 

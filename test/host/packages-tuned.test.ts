@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
 import { hostFile, type PackageRunner, preparePackage } from './package-runner.ts'
-import { publishPackages, packageArchive } from './package-repositories.ts'
+import { publishPackages, packageArchive } from '../kit/cluster/package-repositories.ts'
 import { hasBus, tunedRunsScripts } from '../sandbox/host-os.ts'
-import { useHost } from './systemd-host.ts'
+import { useHost } from '../kit/cluster/systemd-host.ts'
 
 const { host, agent, sh } = useHost()
 

@@ -1,8 +1,8 @@
 /** Kernel arguments through the real update-grub, which needs a host whose / is a disk. */
 import { beforeAll, expect, test } from 'vitest'
 import { preparePackage, type PackageRunner } from './package-runner.ts'
-import { installGrub } from './package-repositories.ts'
-import { useHost } from './systemd-host.ts'
+import { installGrub } from '../kit/cluster/package-repositories.ts'
+import { useHost } from '../kit/cluster/systemd-host.ts'
 
 const { host, agent, sh } = useHost({ diskMib: 1_000, rootOnDisk: true })
 beforeAll(async () => await installGrub(host))

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { hostFile, type PackageRunner, preparePackage } from './package-runner.ts'
 import { hasBus } from '../sandbox/host-os.ts'
-import { useHost } from './systemd-host.ts'
+import { useHost } from '../kit/cluster/systemd-host.ts'
 
 const { host, agent, sh, reboot } = useHost()
 

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { systemClock } from '../../src/daemon/platform/system-clock.ts'
 import { openJournalFile } from '../../src/host/fs/journal-file.ts'
-import { bootHost, type SystemdHost } from './systemd-host.ts'
+import { bootHost, type SystemdHost } from '../kit/cluster/systemd-host.ts'
 
 let host: SystemdHost
 beforeAll(async () => (host = await bootHost({ diskMib: 64 })))

@@ -7,7 +7,7 @@ import {
   type RestartRequest,
 } from '../../src/host/systemd/service-restart.ts'
 import { hasBus } from '../sandbox/host-os.ts'
-import { useHost } from './systemd-host.ts'
+import { useHost } from '../kit/cluster/systemd-host.ts'
 
 const services: Readonly<Record<string, string>> = {
   good: '[Service]\nExecStart=/bin/sleep infinity\n',

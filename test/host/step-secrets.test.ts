@@ -4,7 +4,7 @@ import { stepUnitRequest } from '../../src/packages/step/unit-request.ts'
 import type { Step } from '../../src/schemas/package-config.ts'
 import { unitPath } from '../../src/host/systemd/unit-properties.ts'
 import { hasBus } from '../sandbox/host-os.ts'
-import { useHost } from './systemd-host.ts'
+import { useHost } from '../kit/cluster/systemd-host.ts'
 
 const { host, agent, sh } = useHost()
 

@@ -9,9 +9,9 @@ import { observeStepUnit } from '../../src/host/step/observe.ts'
 import { forgetStepUnit, startStepUnit } from '../../src/host/step/start.ts'
 import { command, flag, text } from '../../src/host/systemd/unit-properties.ts'
 import { systemdValueProblem } from '../../src/schemas/environment-variable.ts'
-import { slowness } from '../support/machine-speed.ts'
+import { slowness } from '../kit/machine-speed.ts'
 import { hasBus } from '../sandbox/host-os.ts'
-import { shell, stepRequest, useHost } from './systemd-host.ts'
+import { shell, stepRequest, useHost } from '../kit/cluster/systemd-host.ts'
 
 const { host, agent } = useHost()
 beforeAll(async () => await host.root.mkdirp('/var/log/steps'))

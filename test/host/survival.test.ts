@@ -6,7 +6,7 @@ import { observeStepUnit } from '../../src/host/step/observe.ts'
 import { forgetStepUnit } from '../../src/host/step/start.ts'
 import { command, text } from '../../src/host/systemd/unit-properties.ts'
 import { hasBus } from '../sandbox/host-os.ts'
-import { bootHost, shell, startAgent, type SystemdHost, type TestAgent } from './systemd-host.ts'
+import { bootHost, shell, startAgent, type SystemdHost, type TestAgent } from '../kit/cluster/systemd-host.ts'
 
 let host: SystemdHost
 let agent: TestAgent

@@ -9,8 +9,8 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { repository } from '../../build/mutant-tree.ts'
 import { failuresOf, readReport, reportOptions } from '../../build/test/vitest-report.ts'
-import { addOpenSeed, isOpen, type OpenSeed, openSeedsPath } from '../support/open-seeds.ts'
-import { copySourcesBefore } from '../support/sources-before.ts'
+import { addOpenSeed, isOpen, type OpenSeed, openSeedsPath } from '../kit/open-seeds.ts'
+import { copySourcesBefore } from '../kit/sources-before.ts'
 
 const usage = `usage: node test/model/campaign.ts --seed N [--open] [FILE…]
 

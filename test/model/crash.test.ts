@@ -3,10 +3,10 @@ import { isRunning } from '../../src/schemas/journal.ts'
 import type { SkyhookSpec } from '../../src/schemas/skyhook.ts'
 import { decide } from '../../src/stages/decide.ts'
 import { dropAttempt } from '../../src/stages/model/transitions.ts'
-import { pkg } from '../support/node-simulator-dsl.ts'
-import { roundStep } from '../support/effort.ts'
+import { pkg } from '../kit/node-simulator/node-simulator-dsl.ts'
+import { roundStep } from '../kit/effort.ts'
 import { WatchedNode } from './invariants/index.ts'
-import type { Decide } from '../support/node-simulator/node-simulator.ts'
+import type { Decide } from '../kit/node-simulator/node-simulator.ts'
 import { ReplayedDecisions } from './replayed-decisions.ts'
 
 /**

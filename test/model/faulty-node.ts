@@ -1,6 +1,6 @@
 import type { StartStep } from '../../src/stages/model/plan.ts'
-import { type Decide, NodeSimulator } from '../support/node-simulator/node-simulator.ts'
-import type { NodeObserver } from '../support/node-simulator/node-state.ts'
+import { type Decide, NodeSimulator } from '../kit/node-simulator/node-simulator.ts'
+import type { NodeObserver } from '../kit/node-simulator/node-state.ts'
 
 export type { Decide }
 

@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { decide } from '../../src/stages/decide.ts'
-import { runsOf, seedOf } from '../support/effort.ts'
+import { runsOf, seedOf } from '../kit/effort.ts'
 import { Scenario, scenarioEvent } from './scenario.ts'
-import type { Decide } from '../support/node-simulator/node-simulator.ts'
+import type { Decide } from '../kit/node-simulator/node-simulator.ts'
 
 /** Anyone can write annotations; whatever they hold, the outcome must be a decision. */
 const hostileText = fc.oneof(

@@ -22,7 +22,7 @@ import {
 import { versionsOf } from '../../src/stages/skyhook/slot.ts'
 import { isSelected } from '../../src/stages/skyhook/gates.ts'
 import type { Features } from './scenario.ts'
-import type { Decide } from '../support/node-simulator/node-simulator.ts'
+import type { Decide } from '../kit/node-simulator/node-simulator.ts'
 
 /** Decisions that look right and are not: each is the real one with one fault, in what it sees or in its plan. */
 type Mutant = { readonly mutant: Decide; readonly expectedViolation: RegExp; readonly needs?: Partial<Features> }

@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { decide } from '../../src/stages/decide.ts'
-import { isThorough, runsOf, seedOf } from '../support/effort.ts'
+import { isThorough, runsOf, seedOf } from '../kit/effort.ts'
 import { type Features, runScenario, skyhookSpec, scenarioEvent } from './scenario.ts'
 import { mutants } from './mutants.ts'
-import type { Decide } from '../support/node-simulator/node-simulator.ts'
+import type { Decide } from '../kit/node-simulator/node-simulator.ts'
 
 /**
  * Random lives of one node: specs change, agent and host crash at any point, slots are lost, pods appear and refuse

@@ -1,5 +1,5 @@
 import type { Plan } from '../../src/stages/model/plan.ts'
-import type { Decide } from '../support/node-simulator/node-simulator.ts'
+import type { Decide } from '../kit/node-simulator/node-simulator.ts'
 
 /**
  * Decisions of one run, to be repeated in runs that differ from it only later: what was decided and judged once need

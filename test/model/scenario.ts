@@ -8,9 +8,9 @@ import { WatchedNode } from './invariants/index.ts'
 import type { Invariant } from './invariants/invariant.ts'
 import { controlPlaneLabel } from './invariants/control-plane-is-guarded.ts'
 import type { Disturbance } from './faulty-node.ts'
-import type { Decide } from '../support/node-simulator/node-simulator.ts'
-import { guardedStep, plainStep, simplePackage } from '../support/node-simulator/package-content.ts'
-import { Wakes } from '../support/node-simulator/wakes.ts'
+import type { Decide } from '../kit/node-simulator/node-simulator.ts'
+import { guardedStep, plainStep, simplePackage } from '../kit/node-simulator/package-content.ts'
+import { Wakes } from '../kit/node-simulator/wakes.ts'
 
 /** What can happen to a node, as data: a list of these is a scenario that a search can shrink. */
 export type ScenarioEvent =

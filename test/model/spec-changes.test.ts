@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import type { PackageSpec, SkyhookSpec } from '../../src/schemas/skyhook.ts'
 import { decide } from '../../src/stages/decide.ts'
-import { pkg } from '../support/node-simulator-dsl.ts'
-import { isThorough, roundStep } from '../support/effort.ts'
+import { pkg } from '../kit/node-simulator/node-simulator-dsl.ts'
+import { isThorough, roundStep } from '../kit/effort.ts'
 import { WatchedNode } from './invariants/index.ts'
-import type { Decide } from '../support/node-simulator/node-simulator.ts'
+import type { Decide } from '../kit/node-simulator/node-simulator.ts'
 import { mutants } from './mutants.ts'
 import { ReplayedDecisions } from './replayed-decisions.ts'
 

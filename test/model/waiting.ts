@@ -6,18 +6,16 @@
 import { admissibleIndices } from '../../src/lease/rule.ts'
 import { outlookOf } from '../../src/lease/outlook.ts'
 import { initialWait, nextWait, type WaitEvent, type WaitState } from '../../src/lease/wait-state.ts'
-import { type Front, frontOf, handOverStepMs, placeKey } from '../../src/lease/waiting.ts'
+import { handOverStepMs, hashFraction } from '../../src/lease/waiting.ts'
 import { search, type SearchResult, type Transition } from './breadth-first.ts'
 
 /** What a node goes by, all of it as it was at some moment. */
 type Seen = {
   readonly limit: number
-  readonly front: Front | undefined
-  readonly waiters: number
+  /** As the ledger says; undefined without one. */
+  readonly waiters: number | undefined
   /** Of all slots. */
   readonly held: readonly number[]
-  /** Nodes that have held one since the ledger was written. */
-  readonly holders: readonly number[]
   readonly areSlotsShown: boolean
 }
 
@@ -41,10 +39,7 @@ type ModelNode = {
 type State = {
   readonly nodes: readonly ModelNode[]
   readonly limit: number
-  readonly front: Front | undefined
-  readonly waiters: number
-  /** Nodes that have held a slot since the ledger was written. */
-  readonly holders: readonly number[]
+  readonly waiters: number | undefined
   readonly editsLeft: number
   readonly countsLeft: number
   /** For how many half steps a slot was free while somebody waited. */
@@ -78,7 +73,7 @@ export type WaitModelConfig = {
 
 const halfStepMs = handOverStepMs(0) / 2
 const uids = Array.from({ length: 8 }, (_, index) => `node-${index}`).toSorted((a, b) =>
-  placeKey(a) < placeKey(b) ? -1 : 1,
+  Math.sign(hashFraction(a) - hashFraction(b)),
 )
 const uidOf = (who: number): string => uids[who] as string
 
@@ -97,10 +92,10 @@ class WaitModel {
   initial(): State {
     const { config } = this
     const limit = config.limits[0] as number
-    const seen: Seen = { limit, front: undefined, waiters: 0, held: [], holders: [], areSlotsShown: false }
+    const seen: Seen = { limit, waiters: undefined, held: [], areSlotsShown: false }
     const node: ModelNode = { life: { is: 'waiting' }, wait: initialWait, seen, hasNews: true, isAsking: false }
     const nodes = Array.from({ length: config.nodes }, () => node)
-    const empty = { nodes, limit, front: undefined, waiters: 0, holders: [] }
+    const empty = { nodes, limit, waiters: undefined }
     const state = { ...empty, editsLeft: config.edits, countsLeft: config.counts, idle: 0, asks: 0, freed: limit }
     return config.isUncounted ? state : this.#counted(state)
   }
@@ -127,7 +122,7 @@ class WaitModel {
     if (!isQuiet) return
     const hasTimer = state.nodes.some(({ life, wait }) => life.is === 'waiting' && wait.timerAtMs < Infinity)
     if (hasTimer) yield this.#timePasses(state, waiting.length)
-    else if (waiting.length > 0 && indicesOf(state.nodes).length === 0 && state.limit > 0)
+    else if (waiting.length > 0 && admissibleIndices(indicesOf(state.nodes), state.limit).length > 0)
       yield { action: 'nothing', to: state, violation: `${waiting.length} nodes wait for nothing` }
   }
 
@@ -139,10 +134,9 @@ class WaitModel {
     const { life, wait } = node
     if (life.is === 'done' || life.is === 'holding') return
     if (node.hasNews && life.is === 'waiting') {
-      const { limit, front, waiters, holders } = state
-      const held = indicesOf(state.nodes)
-      const seen = { limit, front, waiters, held, holders, areSlotsShown: wait.watched === 'slots' }
-      const informed = { ...node, seen, hasNews: seen.areSlotsShown !== (wait.watched === 'slots') }
+      const { limit, waiters } = state
+      const seen = { limit, waiters, held: indicesOf(state.nodes), areSlotsShown: areSlotsWatched(wait) }
+      const informed = { ...node, seen, hasNews: false }
       yield { action: `n${who} sees`, to: this.#dispatch(state, who, informed, 'seen') }
     }
     const admissible = admissibleIndices(indicesOf(state.nodes), state.limit)
@@ -161,11 +155,7 @@ class WaitModel {
         yield { action: `n${who} creates: 409`, to: this.#dispatch(state, who, lost, 'denied') }
       } else {
         const holding: ModelNode = { ...node, life: { is: 'holding', index: life.index }, wait: initialWait }
-        const granted = {
-          ...state,
-          nodes: state.nodes.with(who, holding),
-          holders: [...state.holders, who].toSorted((a, b) => a - b),
-        }
+        const granted = { ...state, nodes: state.nodes.with(who, holding) }
         yield { action: `n${who} creates ${life.index}`, to: this.#news(granted) }
       }
     }
@@ -188,10 +178,8 @@ class WaitModel {
   }
 
   #counted(state: State): State {
-    const inLine = state.nodes.flatMap(({ life }, who) => (life.is === 'waiting' || life.is === 'listed' ? [who] : []))
-    const holders = state.nodes.flatMap(({ life }, who) => (life.is === 'holding' ? [who] : []))
-    const front = frontOf(inLine.map(uidOf), state.limit - holders.length)
-    return this.#news({ ...state, front, waiters: inLine.length, holders, countsLeft: state.countsLeft - 1 })
+    const inLine = state.nodes.filter(({ life }) => life.is === 'waiting' || life.is === 'listed')
+    return this.#news({ ...state, waiters: inLine.length, countsLeft: state.countsLeft - 1 })
   }
 
   #dispatch(state: State, who: number, node: ModelNode, event: WaitEvent['event']): State {
@@ -200,7 +188,7 @@ class WaitModel {
       return this.#dispatch(state, who, { ...node, wait }, 'seen')
     }
     const step = this.rules.nextWait(node.wait, event === 'timer' ? { event } : this.#seen(node, who), 0, 0)
-    const isSlotsWatchNew = step.state.watched === 'slots' && node.wait.watched !== 'slots'
+    const isSlotsWatchNew = areSlotsWatched(step.state) && !areSlotsWatched(node.wait)
     const isAsking = node.isAsking || (step.effects.includes('ask') && this.#isAble(who))
     const asks = state.asks + (isAsking && !node.isAsking ? 1 : 0)
     const next: ModelNode = { ...node, wait: step.state, isAsking, hasNews: node.hasNews || isSlotsWatchNew }
@@ -213,23 +201,23 @@ class WaitModel {
   }
 
   #seen({ seen, wait }: ModelNode, who: number): WaitEvent {
-    const free = admissibleIndices(seen.held, seen.limit).length
+    const { watched } = wait
+    const free = admissibleIndices(seen.held, seen.limit).filter(
+      (one) => typeof watched === 'string' || watched.includes(one),
+    )
     const matched = this.config.nodes
     const outlook = this.rules.outlookOf(
       {
         nodeUid: uidOf(who),
         limit: seen.limit,
         dependsOnLedger: false,
-        queue: seen.front && { matched, waiters: seen.waiters, front: seen.front },
+        queue: seen.waiters === undefined ? undefined : { matched, waiters: seen.waiters },
         unchangedMs: 0,
         hasLine: true,
         others: matched,
         isCountAwaited: false,
-        slots:
-          seen.areSlotsShown && wait.watched === 'slots'
-            ? { free, holders: new Set(seen.holders.map((one) => placeKey(uidOf(one)))) }
-            : undefined,
-        goesByCount: wait.refusals === 0 && wait.watched !== 'slots',
+        needsAllSlots: false,
+        free: seen.areSlotsShown && areSlotsWatched(wait) ? free.length : undefined,
         asleep: { ms: 0, done: 0 },
         answerMs: 0,
         lot: 0,
@@ -249,6 +237,8 @@ class WaitModel {
     return { action: 'time passes', to, violation: `a slot is free for more than ${(idle - 1) * halfStepMs} ms` }
   }
 }
+
+const areSlotsWatched = ({ watched }: WaitState): boolean => watched !== 'nothing' && watched !== 'ledger'
 
 const earlier = (wait: WaitState): WaitState => ({ ...wait, timerAtMs: Math.max(0, wait.timerAtMs - halfStepMs) })
 

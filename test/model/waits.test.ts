@@ -2,9 +2,9 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { Interrupt, SkyhookSpec } from '../../src/schemas/skyhook.ts'
 import { decide } from '../../src/stages/decide.ts'
-import { runsOf, seedOf } from '../support/effort.ts'
-import type { Decide } from '../support/node-simulator/node-simulator.ts'
-import { cron, reboot } from '../support/node-simulator-dsl.ts'
+import { runsOf, seedOf } from '../kit/effort.ts'
+import type { Decide } from '../kit/node-simulator/node-simulator.ts'
+import { cron, reboot } from '../kit/node-simulator/node-simulator-dsl.ts'
 import { Scenario, type ScenarioEvent } from './scenario.ts'
 
 /** What holds a node up, or no longer does, with much time in between. */

@@ -3,7 +3,7 @@
  * trouble is over plus `lingerMs`; shorter interruptions do not count.
  */
 import type { Skyhook } from '../../src/schemas/skyhook.ts'
-import type { Labels } from './exposition.ts'
+import type { Labels } from '../kit/objects/exposition.ts'
 import { censusNode, type Moment, nodesFor, skyhooksOf } from './history.ts'
 
 const minuteMs = 60_000

@@ -1,7 +1,7 @@
 /** What each query of the dashboard has to show, by the recorded history of the objects alone. */
 import { readSlot, type Lease } from '../../src/lease/slot.ts'
 import { nodeStatuses, type Skyhook } from '../../src/schemas/skyhook.ts'
-import { formatLabels, type Labels } from './exposition.ts'
+import { formatLabels, type Labels } from '../kit/objects/exposition.ts'
 import { type Moment, nodesFor, skyhooksOf } from './history.ts'
 
 /** Values by labels, as `key` writes them. */

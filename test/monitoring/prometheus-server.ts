@@ -4,7 +4,7 @@ import { writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Labels } from './exposition.ts'
+import type { Labels } from '../kit/objects/exposition.ts'
 import { programs, promtool } from './prometheus.ts'
 
 const startsWithinMs = 120_000

@@ -8,7 +8,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { zstdCompressSync, zstdDecompressSync } from 'node:zlib'
 import type { KubeObject } from '../../src/kube/objects.ts'
-import { formatLabels, formatValue, type Labels, parseExposition } from './exposition.ts'
+import { formatLabels, formatValue, type Labels, parseExposition } from '../kit/objects/exposition.ts'
 
 /** Of the series, beside their own labels, as the PodMonitor of the chart adds them. */
 export type Target = { readonly node: string; readonly instance: string }

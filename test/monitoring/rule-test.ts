@@ -1,6 +1,6 @@
 /** Recorded series and expectations as a file for `promtool test rules`. */
 import { stringify } from 'yaml'
-import { formatLabels, formatValue, type Labels } from './exposition.ts'
+import { formatLabels, formatValue, type Labels } from '../kit/objects/exposition.ts'
 import type { Recording, Series } from './recording.ts'
 
 export type AlertState = 'pending' | 'firing'

@@ -2,8 +2,8 @@
 import { nodeStateKey } from '../../src/schemas/annotations.ts'
 import { policiesPath } from '../../src/schemas/api.ts'
 import type { KubeObject } from '../../src/kube/objects.ts'
-import { nodePath, skyhookPath } from '../fleet/run/cluster-writer.ts'
-import { type World, type WorldHost, startWorld } from '../fleet/run/world.ts'
+import { nodePath, skyhookPath } from '../kit/fleet/cluster-writer.ts'
+import { type World, type WorldHost, startWorld } from '../kit/fleet/world.ts'
 import { createRecorder, type RecordedKind, type Recorder, type Recording, type Target } from './recording.ts'
 import { type Actors, wholePlay, withInterrupt } from './troubles.ts'
 

@@ -3,7 +3,7 @@
  * and whether one of them was admitted beside too many.
  */
 import type { Allowed } from './allowed.ts'
-import type { Exemption } from './facts.ts'
+import type { Exemption } from './admission-facts.ts'
 
 /** Positions in the order of events. */
 type Order = number
@@ -14,6 +14,8 @@ export type Reading = {
   /** The LIST of slots that the admission goes by: who had no slot then through the hand of a person is not in it. */
   readonly listOrder: Order
   readonly atMs: number
+  /** What happened until then may have been before it. */
+  readonly untilMs: number
   readonly allowed: Allowed
   /** The host was joining the cluster then: `allowed` is the budget of joining nodes, and only they count. */
   readonly isJoining?: boolean
@@ -28,6 +30,8 @@ export type Outing = {
   compartment?: string | undefined
   readonly startOrder: Order
   endOrder: Order
+  /** When it ended, where times are not exact: that may have been before the read. */
+  endMs?: number
   /** Those that may have let it go out, oldest first; empty: it needed none. */
   readonly readings: readonly Reading[]
   /** It counts for joining nodes only. */
@@ -63,13 +67,14 @@ export function findExcess(
 /** Hosts that were out at the reading, or went out later on an earlier one. */
 function othersOut(
   { host }: Outing,
-  { order, listOrder, isJoining = false, siblings = [] }: Reading,
+  { order, untilMs, listOrder, isJoining = false, siblings = [] }: Reading,
   outings: readonly Outing[],
   exemptions: readonly Exemption[],
 ): readonly string[] {
   const others = new Set<string>()
   for (const other of outings) {
     if (other.host === host || other.endOrder <= order || (other.isJoining ?? false) !== isJoining) continue
+    if (other.endOrder !== Infinity && (other.endMs ?? Infinity) <= untilMs) continue
     if (siblings.includes(other.compartment ?? '')) continue
     const admittedAt = other.startOrder <= order ? other.startOrder : (other.readings.at(-1)?.order ?? Infinity)
     if (admittedAt > order) continue

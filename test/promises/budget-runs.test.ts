@@ -1,10 +1,10 @@
 /** Short runs in which a budget was overdrawn once. All rules judge them. */
 import { expect, test } from 'vitest'
 import { isCandidate } from '../../src/lease/election-rule.ts'
-import { invariants } from '../fleet/invariants/all.ts'
-import type { Plan, PlannedAction } from '../fleet/run/plan.ts'
-import { packageSpec } from '../fleet/run/plan-skyhooks.ts'
-import { runPlan } from '../fleet/run/run-plan.ts'
+import { invariants } from './all.ts'
+import type { Plan, PlannedAction } from '../kit/fleet/plan.ts'
+import { packageSpec } from '../kit/fleet/plan-skyhooks.ts'
+import { runPlan } from '../kit/fleet/run-plan.ts'
 
 const nodeSelectors = { matchLabels: { pool: 'a' } }
 const host = { isControlPlane: false, pods: [] }

@@ -9,7 +9,7 @@ import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
 import { selects } from '../../src/schemas/selectors.ts'
 import type { Skyhook } from '../../src/schemas/skyhook.ts'
 import { compartmentsIn } from './allowed.ts'
-import type { World } from './facts.ts'
+import type { AdmissionWorld } from './admission-facts.ts'
 
 /**
  * In this time of an agent that nothing hinders, a change of the Nodes is counted. In a fleet of fifty nodes that loses
@@ -29,7 +29,7 @@ type Count = {
   readonly byCompartment: ReadonlyMap<string, number>
 }
 
-export function followCounts(world: World) {
+export function followCounts(world: AdmissionWorld) {
   const counts = new Map<string, Count[]>()
   const totals: { readonly sinceMs: number; readonly total: number }[] = []
 
@@ -71,12 +71,12 @@ export function followCounts(world: World) {
   }
 }
 
-export const policyOf = (world: World, { spec }: Skyhook): DeploymentPolicySpec | undefined =>
+export const policyOf = (world: AdmissionWorld, { spec }: Skyhook): DeploymentPolicySpec | undefined =>
   spec.deploymentPolicy ? world.policy(spec.deploymentPolicy) : undefined
 
 /** A node that several compartments match counts in each of them. */
 function countOf(
-  world: World,
+  world: AdmissionWorld,
   { spec }: Skyhook,
   policy: DeploymentPolicySpec | undefined,
 ): Pick<Count, 'matched' | 'byCompartment'> {

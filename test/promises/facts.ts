@@ -1,102 +1,69 @@
 /**
- * What happened, in words that do not depend on where it happened: a simulated fleet and chaos on real hosts tell it by
- * adapters (simulated-fleet.ts, recorded.ts). A judge reads facts and asks the world; it never asks a ledger, a journal
- * or a slot how many nodes there are or who is out.
+ * What happened, in words that do not depend on where: a simulated fleet tells it while it runs, `recorded.ts` from the
+ * record of real hosts. Every promise is judged from these facts and from what the world shows at that moment.
  */
 import type { Budget } from '../../src/schemas/budget.ts'
-import type { DeploymentPolicySpec } from '../../src/schemas/deployment-policy.ts'
-import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
-import type { Skyhook } from '../../src/schemas/skyhook.ts'
+import type { AuditEntry } from '../kit/api-server/audit.ts'
+import type { SimulatedApiServer } from '../kit/api-server/server.ts'
+import type { Change } from '../kit/api-server/store.ts'
+import type { LogLine } from '../kit/host/agent.ts'
+import type { HostEvent } from '../kit/host/observer.ts'
+import type { SimulatedHost } from '../kit/host/simulated-host.ts'
+import type { Phase } from '../kit/fleet/phase.ts'
+import type { Plan, PlannedAction } from '../kit/fleet/plan.ts'
 
-/** `atMs`: of one clock for the whole history. */
-export type Fact = {
-  readonly atMs: number
-} /** The API server has another version. `by`: the host whose agent wrote it; undefined: somebody else. */ & (
-  | {
-      readonly kind: 'object'
-      readonly of: 'node' | 'skyhook' | 'policy'
-      readonly name: string
-      readonly by: string | undefined
-      readonly before?: KubernetesNode | undefined
-      readonly after?: KubernetesNode | undefined
-    }
-  /** A consistent read of an agent that was answered. `fromMs`: what it shows is not older. */
-  | {
-      readonly kind: 'read'
-      readonly host: string
-      readonly of: 'skyhook' | 'policy' | 'slots'
-      readonly name: string
-      readonly fromMs: number
-    }
+export type Fact =
+  | { readonly kind: 'host'; readonly host: string; readonly event: HostEvent }
   /**
-   * A host went out of service for a Skyhook or is back, by its steps, services and boots and by our cordon.
-   * `isUnasked`: no agent could ask before. `cause`: what was seen.
+   * `client`: `agent:<host>`, `census:<host>`, `kubelet:<host>`, `admin`, `workload` (owners of pods),
+   * `garbage-collector`, `disruption-controller`.
    */
+  | { readonly kind: 'commit'; readonly change: Change; readonly client: string }
+  /**
+   * A request that reached the server; its change, if it made one, was told before. `fromMs`: what it read is not
+   * older, where that is not the moment itself.
+   */
+  | { readonly kind: 'answered'; readonly entry: AuditEntry; readonly fromMs?: number }
+  /** The API server has an older copy of its store. */
+  | { readonly kind: 'restored' }
+  /** A fault or an edit. `skipped`: it had no object, or its phase did not come. */
   | {
-      readonly kind: 'out'
-      readonly host: string
-      readonly skyhook: string
-      readonly isOut: boolean
-      readonly cause: string
-      readonly isUnasked?: boolean
+      readonly kind: 'action'
+      readonly action: PlannedAction
+      readonly what: 'begins' | 'ends' | 'skipped'
+      /** Of the node that it is about. */
+      readonly phase: Phase | undefined
     }
-  /** A slot that an agent took or gave back: what it asks before belongs to it, and no more than that. */
-  | {
-      readonly kind: 'slot'
-      readonly host: string
-      readonly skyhook: string
-      readonly change: 'created' | 'deleted'
-      readonly isRecovery?: boolean
-      readonly compartment?: string | undefined
-      /** Of an earlier registration of its Node. */
-      readonly isFormer?: boolean
-      /** The agent has another one for the Skyhook. */
-      readonly hasOther?: boolean
-    }
-)
+  | { readonly kind: 'log'; readonly host: string; readonly line: LogLine }
 
-/** Moments at which a host does not count for others, for a reason that the promise excepts. */
-export type Exemption = { readonly host: string; readonly fromOrder: number; untilOrder: number }
-
-/** Hosts whose slots nobody can see, through the hand of a person or an older etcd. */
-export type Excuses = { readonly all: readonly Exemption[]; readonly begin: (host: string) => void }
-
-/** What a judge may ask, of the moment of the current fact. */
-export type World = {
-  /** Position of the current fact. */
-  readonly order: () => number
-  readonly skyhook: (name: string) => Skyhook | undefined
-  readonly policy: (name: string) => DeploymentPolicySpec | undefined
-  readonly nodes: () => readonly KubernetesNode[]
-  /** The host of a Node of this name. */
-  readonly hostOf: (node: string) => string | undefined
-  readonly isOut: (host: string, skyhook: string) => boolean
-  readonly isTainted: (node: KubernetesNode) => boolean
-  /** Its Node waits for required work, and nothing on it would have to leave; undefined: there is no such host. */
-  readonly isJoining: (host: string, skyhook: string) => boolean | undefined
-  /** What agents that run now take for a Skyhook without a budget; none: nobody counts. */
-  readonly defaultBudgets: () => readonly Budget[]
-  /** When the slot may go at the earliest, as `spec.pace` asks; undefined: the host does not soak. */
-  readonly soaksUntilMs: (host: string, skyhook: string) => number | undefined
-  readonly excuses: (skyhook: string) => Excuses
-  /** What happened before this has been counted: some agent has had the time (`countDelayMs`). */
-  readonly countedUntilMs: () => number
-  /** The times of facts are exact to so much: what was in force so long before or after a read counts in favor. */
-  readonly slackMs: number
-}
-
-export type Judge = {
-  on(fact: Fact): void
-  /** Each second, where time passes between facts. */
-  tick?(atMs: number): void
-  /** The history is over. */
-  end?(): void
-  /** How often there was something to judge. */
-  checks(): number
-}
-
-/** One promise. `violate`: it was broken, at the time of a fact. */
-export type Promised = {
+/** A host as every world can show it. */
+export type Host = {
   readonly name: string
-  readonly start: (world: World, violate: (text: string, atMs: number) => void) => Judge
+  /** It changes when the host is registered under a new one. */
+  readonly nodeName: () => string
+  readonly host: Pick<SimulatedHost, 'power' | 'bootId'>
+  /** Those that live, oldest first. More than one for a while when a second one was started beside the first. */
+  readonly agents: () => readonly object[]
+  /** Neither its network nor the API server is away. */
+  readonly reachesApi: () => boolean
+  /** A fault of this host or of all hosts is active. */
+  readonly isFaulty: () => boolean
+  /** Its agent finds a journal that only a newer agent can read. */
+  readonly isHalted: () => boolean
+  /** What the agents that live, and the next one, take for Skyhooks without a budget. */
+  readonly defaultBudgets: () => readonly Budget[]
+}
+
+/** What a promise may ask, of the moment of the current fact. */
+export type World = {
+  /** No fault changes it. */
+  readonly clock: { monotonicMs(): number }
+  readonly server: Pick<SimulatedApiServer, 'object' | 'objects' | 'isAway'>
+  /** By name of the host. */
+  readonly hosts: ReadonlyMap<string, Host>
+  readonly plan: Pick<Plan, 'skyhooks' | 'defaultBudget'>
+  /** The times of facts are exact to so much: what was in force so long before or after counts in favor. */
+  readonly slackMs: number
+  /** Of one client, watches and evictions aside: in the first minute of an agent, and in any other. */
+  readonly maxRequests: { readonly inFirstMinute: number; readonly perMinute: number }
 }

@@ -24,8 +24,8 @@ import { cacheFolder } from '../../build/cache.ts'
 import { emulated } from '../../build/emulator.ts'
 import { entrypoint } from '../../build/image.ts'
 import { filesBelow, sha256OfFile } from '../../build/release/checksums.ts'
-import { blocksOf } from '../support/page-commands.ts'
-import { releaseWorkingTree, sourcesOf } from './working-tree.ts'
+import { blocksOf } from '../kit/pages/page-commands.ts'
+import { releaseWorkingTree, sourcesOf } from '../kit/pages/working-tree.ts'
 
 const repository = join(import.meta.dirname, '..', '..')
 const version = readVersion()

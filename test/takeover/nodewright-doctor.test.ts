@@ -2,9 +2,9 @@
 import { expect, test } from 'vitest'
 import { takeoverReport } from '../../src/cli/doctor/takeover/report.ts'
 import { known } from '../../src/stages/model/snapshot.ts'
-import { readMoment } from './moments.ts'
+import { readMoment } from '../kit/takeover/moments.ts'
 import { takenOver, worlds } from './nodewright-worlds.ts'
-import { factsOf } from './takeover-facts.ts'
+import { factsOf } from '../kit/takeover/takeover-facts.ts'
 
 /** What is only on hosts does not show in the API. */
 const onHostsOnly: readonly string[] = ['D, its definitions and all keys deleted', 'A, all keys lost']

@@ -4,10 +4,10 @@
  */
 import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
 import { parseJson } from '../../src/schemas/json.ts'
-import type { HostView } from '../fleet/run/world-view.ts'
-import { filesOf } from '../support/host-files.ts'
+import type { HostView } from '../kit/fleet/world-view.ts'
+import { filesOf } from '../kit/files/host-files.ts'
 import { hostOf, operatorEntries } from './simulation.ts'
-import type { Moment, RecordedSkyhook } from './moments.ts'
+import type { Moment, RecordedSkyhook } from '../kit/takeover/moments.ts'
 
 const oldPrefix = 'skyhook.nvidia.com/'
 const newPrefix = 'nodewright.nvidia.com/'

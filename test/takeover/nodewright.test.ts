@@ -6,10 +6,10 @@ import { expect, test, vi } from 'vitest'
 import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
 import { selects } from '../../src/schemas/selectors.ts'
 import type { Skyhook } from '../../src/schemas/skyhook.ts'
-import { slotsOf } from '../fleet/invariants/cluster.ts'
-import { startWorld, type World } from '../fleet/run/world.ts'
+import { slotsOf } from '../promises/cluster.ts'
+import { startWorld, type World } from '../kit/fleet/world.ts'
 import { worlds, leaveFiles, shownReason, takenOver, type World as Cluster } from './nodewright-worlds.ts'
-import type { Moment } from './moments.ts'
+import type { Moment } from '../kit/takeover/moments.ts'
 import { hostOf, operatorEntries, operatorLeft, simulatedMoment } from './simulation.ts'
 
 vi.setConfig({ testTimeout: 120_000 }) // seconds of a processor, more where others have it

@@ -11,13 +11,13 @@ import { isEqual } from '../../src/schemas/equal.ts'
 import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
 import type { Skyhook } from '../../src/schemas/skyhook.ts'
 import { selects } from '../../src/schemas/selectors.ts'
-import type { SimObject } from '../fleet/api-server/versions.ts'
-import type { SimulatedApiServer } from '../fleet/api-server/server.ts'
-import { invariants } from '../fleet/invariants/all.ts'
-import type { Invariant } from '../fleet/invariants/invariant.ts'
-import { runPlan, type RunResult } from '../fleet/run/run-plan.ts'
-import type { WorldView } from '../fleet/run/world-view.ts'
-import { type Moment, momentNames } from './moments.ts'
+import type { SimObject } from '../kit/api-server/versions.ts'
+import type { SimulatedApiServer } from '../kit/api-server/server.ts'
+import { invariants } from '../promises/all.ts'
+import type { Invariant } from '../promises/promised.ts'
+import { runPlan, type RunResult } from '../kit/fleet/run-plan.ts'
+import type { WorldView } from '../kit/fleet/world-view.ts'
+import { type Moment, momentNames } from '../kit/takeover/moments.ts'
 import { type OperatorCluster, operatorWork } from './operator-rules.ts'
 import {
   administrator,
@@ -29,7 +29,7 @@ import {
   type PackageWork,
   simulatedMoment,
 } from './simulation.ts'
-import { factsOf, withEndedPods } from './takeover-facts.ts'
+import { factsOf, withEndedPods } from '../kit/takeover/takeover-facts.ts'
 
 /** When what only a person ends has been waited for long enough. */
 const resumedAtMs = 40_000

@@ -5,14 +5,14 @@
 import { policiesPath, skyhooksPath } from '../../src/schemas/api.ts'
 import { isObject, parseJson } from '../../src/schemas/json.ts'
 import { nodeStateKey } from '../../src/schemas/annotations.ts'
-import type { SimObject } from '../fleet/api-server/versions.ts'
-import type { SimRequest } from '../fleet/api-server/request.ts'
-import type { HostEvent, HostStep } from '../fleet/host/observer.ts'
-import { evidenceOf } from '../fleet/invariants/evidence.ts'
-import type { Invariant } from '../fleet/invariants/invariant.ts'
-import { nodePath, skyhookPath } from '../fleet/run/cluster-writer.ts'
-import type { HostView, WorldView } from '../fleet/run/world-view.ts'
-import { type Moment, readMoment, withUids } from './moments.ts'
+import type { SimObject } from '../kit/api-server/versions.ts'
+import type { SimRequest } from '../kit/api-server/request.ts'
+import type { HostEvent, HostStep } from '../kit/host/observer.ts'
+import { evidenceOf } from '../promises/evidence.ts'
+import type { Invariant } from '../promises/promised.ts'
+import { nodePath, skyhookPath } from '../kit/fleet/cluster-writer.ts'
+import type { HostView, WorldView } from '../kit/fleet/world-view.ts'
+import { type Moment, readMoment, withUids } from '../kit/takeover/moments.ts'
 
 /** In the words of the simulation: its selector, its package with all stages, and a service that its hosts have. */
 const inSimulation = (text: string): string =>

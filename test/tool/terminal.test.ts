@@ -7,8 +7,8 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { allCommands } from '../../src/cli/commands/all.ts'
-import { tuningFile } from '../support/example-cluster.ts'
-import { buildTool, type ToolProgram } from '../support/tool-program.ts'
+import { tuningFile } from '../kit/tool/example-cluster.ts'
+import { buildTool, type ToolProgram } from '../kit/tool/tool-program.ts'
 
 let tool: ToolProgram
 const folder = mkdtempSync(join(tmpdir(), 'terminal-'))

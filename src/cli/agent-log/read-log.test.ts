@@ -1,6 +1,6 @@
 import { PassThrough } from 'node:stream'
 import { beforeEach, expect, test } from 'vitest'
-import { createVirtualClock, type VirtualClock } from '../../../test/support/virtual-clock.ts'
+import { createVirtualClock, type VirtualClock } from '../../../test/kit/virtual-clock.ts'
 import { ApiError, NoResponseError } from '../../kube/errors.ts'
 import type { KubeRequestOptions, KubeTransport } from '../../kube/transport.ts'
 import type { AgentPod } from './agent-pods.ts'

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { createVirtualClock } from '../../../test/support/virtual-clock.ts'
+import { createVirtualClock } from '../../../test/kit/virtual-clock.ts'
 import type { KubeTransport, Method } from '../../kube/transport.ts'
 import { cordonKey, journalKey, nodeStateKey } from '../../schemas/annotations.ts'
 import { packBundle, unpackBundle } from './archive.ts'

@@ -1,6 +1,6 @@
 /** What a support archive says of texts that others have written. */
 import { expect, test } from 'vitest'
-import { controls, effectsOf, hostileTexts, secret, split } from '../../../test/support/hostile-texts.ts'
+import { controls, effectsOf, hostileTexts, secret, split } from '../../../test/kit/objects/hostile-texts.ts'
 import { nodeStatuses, stageNames } from '../../schemas/skyhook.ts'
 import { jsonText } from './archive.ts'
 import { createRedactor, literalsOf } from './redact.ts'

@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest'
 import { ApiError } from '../../kube/errors.ts'
 import { skyhooksPath } from '../../schemas/api.ts'
 import { nodeStateKey, statusKey } from '../../schemas/annotations.ts'
-import { type CommandLine, commandLine } from '../../../test/support/command-line.ts'
-import { passUntil } from '../../../test/support/event-loop.ts'
+import { type CommandLine, commandLine } from '../../../test/kit/tool/command-line.ts'
+import { passUntil } from '../../../test/kit/event-loop.ts'
 
 type Fields = {
   readonly metadata: { readonly annotations?: Record<string, string>; readonly labels?: Record<string, string> }

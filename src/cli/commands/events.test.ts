@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { eventsPath, merge, type Sample, sampleServer } from '../../../test/fleet/api-server/sample-server.ts'
-import type { Fault } from '../../../test/fleet/api-server/faults.ts'
-import { commandLine, type Ended } from '../../../test/support/command-line.ts'
+import { eventsPath, merge, type Sample, sampleServer } from '../../../test/kit/api-server/sample-server.ts'
+import type { Fault } from '../../../test/kit/api-server/faults.ts'
+import { commandLine, type Ended } from '../../../test/kit/tool/command-line.ts'
 
 const minuteMs = 60_000
 

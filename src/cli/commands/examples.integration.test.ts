@@ -1,10 +1,10 @@
 /** As examples.test.ts and refusals.test.ts, of commands that open sockets. */
 import { expect, onTestFinished, test } from 'vitest'
-import { schemaErrors, schemaOf, writesJson } from '../../../test/support/document-schemas.ts'
-import { commandsWithSockets, exampleCluster } from '../../../test/support/example-cluster.ts'
-import { startFakeRegistry } from '../../../test/support/fake-registry.ts'
+import { schemaErrors, schemaOf, writesJson } from '../../../test/kit/pages/document-schemas.ts'
+import { commandsWithSockets, exampleCluster } from '../../../test/kit/tool/example-cluster.ts'
+import { startFakeRegistry } from '../../../test/kit/registry/fake-registry.ts'
 import { allCommands } from './all.ts'
-import { faultsOf, forbidden, kindOf } from '../../../test/support/refusals.ts'
+import { faultsOf, forbidden, kindOf } from '../../../test/kit/objects/refusals.ts'
 
 const named = allCommands
   .filter(({ name }) => commandsWithSockets.includes(name))

@@ -1,8 +1,8 @@
 /** Every command, with a text in every field of others that a terminal would obey, or that would fill it. */
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
-import { effectsOf, hostileTexts } from '../../../test/support/hostile-texts.ts'
-import { exampleCluster, type ExampleCluster } from '../../../test/support/example-cluster.ts'
+import { effectsOf, hostileTexts } from '../../../test/kit/objects/hostile-texts.ts'
+import { exampleCluster, type ExampleCluster } from '../../../test/kit/tool/example-cluster.ts'
 import { skyhooksPath } from '../../schemas/api.ts'
 import { hostKey, nodeStateKey, reasonKey, reasonsKey, statusKey } from '../../schemas/annotations.ts'
 import { ApiError } from '../../kube/errors.ts'

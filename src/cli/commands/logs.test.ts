@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import type { CommandLine } from '../../../test/support/command-line.ts'
-import { exampleCluster } from '../../../test/support/example-cluster.ts'
+import type { CommandLine } from '../../../test/kit/tool/command-line.ts'
+import { exampleCluster } from '../../../test/kit/tool/example-cluster.ts'
 import { ApiError } from '../../kube/errors.ts'
 
 const of = {

@@ -3,8 +3,8 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { type FakeLogin, type FakeRegistry, startFakeRegistry } from '../../../test/support/fake-registry.ts'
-import { runTool } from '../../../test/support/run-tool.ts'
+import { type FakeLogin, type FakeRegistry, startFakeRegistry } from '../../../test/kit/registry/fake-registry.ts'
+import { runTool } from '../../../test/kit/tool/run-tool.ts'
 
 let folder = ''
 let registry: FakeRegistry | undefined

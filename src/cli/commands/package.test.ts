@@ -2,7 +2,7 @@ import { chmodSync, cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, r
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { runTool } from '../../../test/support/run-tool.ts'
+import { runTool } from '../../../test/kit/tool/run-tool.ts'
 
 let folder = ''
 

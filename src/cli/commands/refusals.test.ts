@@ -1,7 +1,7 @@
 /** What a caller may not read is unknown or refused in words, whatever the command: never a crash, never a zero. */
 import { describe, expect, test } from 'vitest'
-import { commandsWithSockets, exampleCluster } from '../../../test/support/example-cluster.ts'
-import { faultsOf, forbidden, kindOf } from '../../../test/support/refusals.ts'
+import { commandsWithSockets, exampleCluster } from '../../../test/kit/tool/example-cluster.ts'
+import { faultsOf, forbidden, kindOf } from '../../../test/kit/objects/refusals.ts'
 import { ApiError } from '../../kube/errors.ts'
 import type { Command } from '../framework/command.ts'
 import { exitCodesOf } from '../framework/help.ts'

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { pod, startScene } from '../../../test/fleet/people/fleet-scene.ts'
-import { commandContext } from '../../../test/support/command-context.ts'
+import { pod, startScene } from '../../../test/kit/fleet/fleet-scene.ts'
+import { commandContext } from '../../../test/kit/tool/command-context.ts'
 import { statusKey } from '../../schemas/annotations.ts'
 import { explain } from './explain.ts'
 import { status } from './status.ts'

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { type FakeRegistry, startFakeRegistry } from '../../../test/support/fake-registry.ts'
-import { runTool } from '../../../test/support/run-tool.ts'
+import { type FakeRegistry, startFakeRegistry } from '../../../test/kit/registry/fake-registry.ts'
+import { runTool } from '../../../test/kit/tool/run-tool.ts'
 
 const source = join(import.meta.dirname, '../../../test/fixtures/packages/shellscript')
 let registry: FakeRegistry

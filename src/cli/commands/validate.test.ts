@@ -2,7 +2,7 @@ import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { runTool } from '../../../test/support/run-tool.ts'
+import { runTool } from '../../../test/kit/tool/run-tool.ts'
 
 const fixtures = join(import.meta.dirname, '../../../test/fixtures/packages')
 let folder = ''

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { ApiError } from '../../kube/errors.ts'
 import { skyhooksPath } from '../../schemas/api.ts'
 import { nodeStateKey } from '../../schemas/annotations.ts'
-import { commandLine } from '../../../test/support/command-line.ts'
+import { commandLine } from '../../../test/kit/tool/command-line.ts'
 
 const entry = (name: string, stage: string, state: string, more: object = {}) => ({
   [`${name}|1.0.0`]: { name, version: '1.0.0', image: `registry/${name}`, stage, state, ...more },

@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { configOf, files, folder, machineWith } from '../../../test/support/kubeconfig-files.ts'
+import { configOf, files, folder, machineWith } from '../../../test/kit/tool/kubeconfig-files.ts'
 import { CommandError } from '../framework/command-error.ts'
 import { parseGlobals } from '../framework/parse.ts'
 import { resolveAccess } from './kubeconfig.ts'

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { type FleetScene, startScene } from '../../../test/fleet/people/fleet-scene.ts'
-import { createSeededRandom } from '../../../test/support/virtual-clock.ts'
+import { type FleetScene, startScene } from '../../../test/kit/fleet/fleet-scene.ts'
+import { createSeededRandom } from '../../../test/kit/virtual-clock.ts'
 import { statusKey } from '../../schemas/annotations.ts'
 import { known, unknown } from '../../stages/model/snapshot.ts'
 import { createAudience } from './audience.ts'

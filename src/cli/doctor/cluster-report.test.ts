@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { agentOn, at, fitCluster, nodeOf, nowMs, skyhookOf, slotOf } from '../../../test/support/doctor-facts.ts'
-import { takeoverFindings } from '../../../test/takeover/takeover-facts.ts'
+import { agentOn, at, fitCluster, nodeOf, nowMs, skyhookOf, slotOf } from '../../../test/kit/tool/doctor-facts.ts'
+import { takeoverFindings } from '../../../test/kit/takeover/takeover-facts.ts'
 import { defaultSettings } from '../fleet-view/settings.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import { cordonKey, hostKey, keepOffBeforeKey } from '../../schemas/annotations.ts'

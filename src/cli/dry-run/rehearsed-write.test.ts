@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { sampleServer } from '../../../test/fleet/api-server/sample-server.ts'
+import { sampleServer } from '../../../test/kit/api-server/sample-server.ts'
 import { ApiError } from '../../kube/errors.ts'
 import type { KubeTransport, Method } from '../../kube/transport.ts'
 import { skyhooksPath, skyhookTypeMeta } from '../../schemas/api.ts'

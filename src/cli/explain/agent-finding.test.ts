@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { agentOn, fitCluster, nodeOf } from '../../../test/support/doctor-facts.ts'
+import { agentOn, fitCluster, nodeOf } from '../../../test/kit/tool/doctor-facts.ts'
 import { known, unknown } from '../../stages/model/snapshot.ts'
 import type { AgentPod } from '../fleet-view/fleet-view.ts'
 import { agentFinding } from './agent-finding.ts'

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { Refusal } from '../../../test/fleet/api-server/refusals.ts'
-import { type FleetScene, pod, type SceneOptions, startScene } from '../../../test/fleet/people/fleet-scene.ts'
-import { protectedLabels } from '../../../test/fleet/run/workload.ts'
+import { Refusal } from '../../../test/kit/api-server/refusals.ts'
+import { type FleetScene, pod, type SceneOptions, startScene } from '../../../test/kit/fleet/fleet-scene.ts'
+import { protectedLabels } from '../../../test/kit/fleet/workload.ts'
 import {
   disableKey,
   ignoreLabel,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { nodesPath, type Sample, sampleServer } from '../../../test/fleet/api-server/sample-server.ts'
+import { nodesPath, type Sample, sampleServer } from '../../../test/kit/api-server/sample-server.ts'
 import { withNodeCount } from '../../daemon/slots/node-count.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
 import { bootstrapLimitOf, limitOf } from '../../lease/budget/budget.ts'

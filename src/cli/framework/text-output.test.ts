@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
-import { controls, effectsOf, hostileTexts } from '../../../test/support/hostile-texts.ts'
+import { controls, effectsOf, hostileTexts } from '../../../test/kit/objects/hostile-texts.ts'
 import { createTextOutput } from './text-output.ts'
 import { yamlText } from './yaml-text.ts'
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { type FleetScene, pod, type SceneOptions, specOf, startScene } from '../../../test/fleet/people/fleet-scene.ts'
+import { type FleetScene, pod, type SceneOptions, specOf, startScene } from '../../../test/kit/fleet/fleet-scene.ts'
 import { statusKey } from '../../schemas/annotations.ts'
 import type { Skyhook, SkyhookSpec } from '../../schemas/skyhook.ts'
 import { readNodeDetail } from '../fleet-view/node-detail.ts'

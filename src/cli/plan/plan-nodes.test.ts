@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { pod, specOf, startScene } from '../../../test/fleet/people/fleet-scene.ts'
+import { pod, specOf, startScene } from '../../../test/kit/fleet/fleet-scene.ts'
 import { journalKey, statusKey } from '../../schemas/annotations.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { Skyhook } from '../../schemas/skyhook.ts'

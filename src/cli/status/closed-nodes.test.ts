@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { type FleetScene, type SceneOptions, pod, startScene } from '../../../test/fleet/people/fleet-scene.ts'
-import { commandContext } from '../../../test/support/command-context.ts'
+import { type FleetScene, type SceneOptions, pod, startScene } from '../../../test/kit/fleet/fleet-scene.ts'
+import { commandContext } from '../../../test/kit/tool/command-context.ts'
 import { disableKey, ignoreLabel, keepCordonedKey, pauseKey, statusKey } from '../../schemas/annotations.ts'
 import type { SkyhookSpec } from '../../schemas/skyhook.ts'
 import { status } from '../commands/status.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { type FleetScene, startScene } from '../../../test/fleet/people/fleet-scene.ts'
+import { type FleetScene, startScene } from '../../../test/kit/fleet/fleet-scene.ts'
 import { nodeStateKey, statusKey } from '../../schemas/annotations.ts'
 import { skyhooksPath } from '../../schemas/api.ts'
 import type { NodeStatus, Skyhook } from '../../schemas/skyhook.ts'

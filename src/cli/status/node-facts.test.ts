@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { nodeReporting, skyhookWith, type NodeReport } from '../../../test/support/census-objects.ts'
+import { nodeReporting, skyhookWith, type NodeReport } from '../../../test/kit/objects/census-objects.ts'
 import { countSelectedNodes } from '../../census/count.ts'
 import { disableKey, journalKey, nodeStateKey, pauseKey } from '../../schemas/annotations.ts'
 import type { DeploymentPolicySpec, PolicyKnowledge } from '../../schemas/deployment-policy.ts'

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { createNode, merge, sampleServer } from '../../../test/fleet/api-server/sample-server.ts'
-import { createSeededRandom } from '../../../test/support/virtual-clock.ts'
+import { createNode, merge, sampleServer } from '../../../test/kit/api-server/sample-server.ts'
+import { createSeededRandom } from '../../../test/kit/virtual-clock.ts'
 import { readFleet } from '../fleet-view/read-fleet.ts'
 import { agentStates } from './node-facts.ts'
 import { createNodeReader } from './node-report.ts'

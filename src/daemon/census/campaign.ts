@@ -67,6 +67,7 @@ export function createCensusCampaign(options: {
       }
     },
     onExit: (how) => log.warn({ cause: how }, 'census exited'),
+    uncountedMs: () => election?.uncountedMs() ?? 0,
     onUnfit: (resignForMs, why) => {
       log.error({ backoffMs: resignForMs, reason: why }, 'census failed, resigning leadership')
       election?.resign(resignForMs, why)

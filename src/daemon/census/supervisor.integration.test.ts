@@ -1,6 +1,6 @@
 /** The agent's side with small programs in the census's place. */
 import { beforeEach, expect, test } from 'vitest'
-import { createVirtualClock, type VirtualClock } from '../../../test/support/virtual-clock.ts'
+import { createVirtualClock, type VirtualClock } from '../../../test/kit/virtual-clock.ts'
 import type { CensusLine, CensusSettings } from '../../census/messages.ts'
 import { startCensusProcess } from '../platform/census-process.ts'
 import { createCensusSupervisor } from './supervisor.ts'
@@ -44,6 +44,7 @@ function supervise(command: readonly [string, ...string[]], lineCount = Infinity
       if (lines.length === lineCount) heard.resolve()
     },
     onExit: exited.resolve,
+    uncountedMs: () => 0,
     onUnfit: () => {},
   })
   return { supervisor, kept: supervisor.supervise(term.signal), heard: heard.promise, exited: exited.promise }

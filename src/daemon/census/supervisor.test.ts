@@ -1,6 +1,6 @@
 import { PassThrough } from 'node:stream'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { createVirtualClock, type VirtualClock } from '../../../test/support/virtual-clock.ts'
+import { createVirtualClock, type VirtualClock } from '../../../test/kit/virtual-clock.ts'
 import { readCensusLine, readCensusSettings, type CensusLine, type CensusSettings } from '../../census/messages.ts'
 import type { FleetSeries } from '../../schemas/catalogue/fleet-metrics.ts'
 import { createCensusSupervisor, type CensusSupervisor } from './supervisor.ts'
@@ -30,6 +30,7 @@ let exits: string[]
 let unfit: string[]
 let started: Played[]
 let supervisor: CensusSupervisor
+let uncountedMs: number
 
 beforeEach(() => {
   clock = createVirtualClock()
@@ -38,6 +39,7 @@ beforeEach(() => {
   exits = []
   unfit = []
   started = []
+  uncountedMs = Infinity
   supervisor = createCensusSupervisor({
     settings: () => settings,
     start() {
@@ -61,6 +63,7 @@ beforeEach(() => {
     clock,
     onLine: (line) => void lines.push(line),
     onExit: (how) => void exits.push(how),
+    uncountedMs: () => uncountedMs,
     onUnfit: (ms, why) => void unfit.push(`${ms / 60_000} min: ${why}`),
   })
 })
@@ -141,21 +144,24 @@ test('a census that falls silent costs the term a minute after its last count, a
   expect([clock.pendingTimers, exits, supervisor.countedAtMs()]).toEqual([0, [], undefined])
 })
 
-test('a census that lives and cannot count costs the term, with twice the time in each next one until it counts', async () => {
-  const termWithout = async (seconds: number): Promise<void> => {
-    const one = new AbortController()
-    const kept = supervisor.supervise(one.signal)
-    for (let passed = 0; passed < seconds; passed += 10) {
-      expect(unfit).toEqual([])
-      await clock.advance(10_000)
-      started.at(-1)?.says({ kind: 'heartbeat', nodes: 0, skyhooks: 0, rssBytes: 1 })
-    }
-    expect(unfit.splice(0)).toEqual([`30 min: the census has not counted for ${seconds} s`])
-    one.abort(new Error('resigned'))
-    started.at(-1)?.exit('it ended with code 0')
-    await kept
+/** A whole term in which the census lives and counts nothing; why it is over. */
+async function termWithout(seconds: number): Promise<string[]> {
+  const one = new AbortController()
+  const kept = supervisor.supervise(one.signal)
+  for (let passed = 0; passed < seconds; passed += 10) {
+    expect(unfit).toEqual([])
+    await clock.advance(10_000)
+    started.at(-1)?.says({ kind: 'heartbeat', nodes: 0, skyhooks: 0, rssBytes: 1 })
   }
-  for (const seconds of [60, 120, 240, 480, 960, 960]) await termWithout(seconds)
+  one.abort(new Error('resigned'))
+  started.at(-1)?.exit('it ended with code 0')
+  await kept
+  return unfit.splice(0)
+}
+const uncountedFor = (seconds: number): string[] => [`30 min: the census has not counted for ${seconds} s`]
+
+test('a census that lives and cannot count costs the term, with twice the time in each next one until it counts', async () => {
+  for (const seconds of [60, 120, 240, 480, 960, 960]) expect(await termWithout(seconds)).toEqual(uncountedFor(seconds))
   const counted = new AbortController()
   const kept = supervisor.supervise(counted.signal)
   await counts(10_000)
@@ -163,7 +169,18 @@ test('a census that lives and cannot count costs the term, with twice the time i
   counted.abort(new Error('over'))
   started.at(-1)?.exit('it ended with code 0')
   await kept
-  await termWithout(60)
+  expect(await termWithout(60)).toEqual(uncountedFor(60))
+})
+
+test.each([
+  [0, 60],
+  [200, 60],
+  [400, 100],
+  [9_999, 480],
+])('a census has a quarter of the time for which nobody has counted, of %d s %d', async (uncounted, seconds) => {
+  for (const first of [60, 120, 240]) await termWithout(first)
+  uncountedMs = uncounted * 1_000
+  expect(await termWithout(seconds)).toEqual(uncountedFor(seconds))
 })
 
 test('a census that has not counted for a while costs the term by its own account', async () => {

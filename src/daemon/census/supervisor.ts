@@ -16,6 +16,8 @@ export type CensusSupervisorOptions = {
   readonly onLine: (line: Exclude<CensusLine, SeriesLine>) => void
   /** The census exited by itself. */
   readonly onExit: (exitReason: string) => void
+  /** Asked when a census starts: for how long nobody has counted by then, as far as the Lease says. */
+  readonly uncountedMs: () => number
   /** It exited too often here, or did not count: others should lead for this long. */
   readonly onUnfit: (resignForMs: number, why: string) => void
 }
@@ -42,6 +44,8 @@ const resignMs = 30 * 60_000
 export const maxUncountedMs = 60_000
 /** An agent that never counted in its last terms waits longer in the next one: the API server may only be slow. */
 const maxCountTimeoutMs = 16 * maxUncountedMs
+/** But no longer than a quarter of the time without a count: another agent, whose turn is next, may be able to by now. */
+const maxUncountedShare = 1 / 4
 
 /** Remembers exits and timeouts across terms: what kills a census here does so in the next term as well. */
 export function createCensusSupervisor(options: CensusSupervisorOptions): CensusSupervisor {
@@ -50,8 +54,8 @@ export function createCensusSupervisor(options: CensusSupervisorOptions): Census
   let running: CensusProcess | undefined
   /** By subject. One that is still ending must not add to those of the next. */
   let series = new Map<string, FleetSeries>()
-  /** How long a census may run without counting. */
-  let countTimeoutMs = maxUncountedMs
+  /** How long a census may run without counting, if nobody else could count either. */
+  let ownTimeoutMs = maxUncountedMs
   let countedAtMs: number | undefined
 
   async function runOnce(term: AbortSignal): Promise<string> {
@@ -68,6 +72,7 @@ export function createCensusSupervisor(options: CensusSupervisorOptions): Census
       cancelKill = clock.startTimer(gracePeriodMs, () => census.kill())
     }
     const startedAtMs = clock.monotonicMs()
+    let countTimeoutMs = Math.max(maxUncountedMs, Math.min(ownTimeoutMs, options.uncountedMs() * maxUncountedShare))
     const giveTime = (sinceMs: number): void => {
       cancelDeadline()
       const delayMs = sinceMs + countTimeoutMs - clock.monotonicMs()
@@ -75,7 +80,7 @@ export function createCensusSupervisor(options: CensusSupervisorOptions): Census
     }
     const onHeartbeat = ({ uncountedMs }: Heartbeat): void => {
       if (uncountedMs === undefined || running !== census || term.aborted) return
-      if (uncountedMs === 0) countTimeoutMs = maxUncountedMs
+      if (uncountedMs === 0) countTimeoutMs = ownTimeoutMs = maxUncountedMs
       countedAtMs = Math.max(startedAtMs, clock.monotonicMs() - uncountedMs)
       giveTime(countedAtMs)
     }
@@ -95,7 +100,7 @@ export function createCensusSupervisor(options: CensusSupervisorOptions): Census
   function endTerm(startedAtMs: number): void {
     const nowMs = clock.monotonicMs()
     const seconds = Math.round((nowMs - (countedAtMs ?? startedAtMs)) / 1_000)
-    if (countedAtMs === undefined) countTimeoutMs = Math.min(maxCountTimeoutMs, 2 * countTimeoutMs)
+    if (countedAtMs === undefined) ownTimeoutMs = Math.min(maxCountTimeoutMs, 2 * ownTimeoutMs)
     options.onUnfit(resignMs, `the census has not counted for ${seconds} s`)
   }
 

@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from 'vitest'
-import { podsPath, type Sample, sampleServer } from '../../../test/fleet/api-server/sample-server.ts'
-import type { VirtualClock } from '../../../test/support/virtual-clock.ts'
+import { podsPath, type Sample, sampleServer } from '../../../test/kit/api-server/sample-server.ts'
+import type { VirtualClock } from '../../../test/kit/virtual-clock.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
 import type { Pod } from '../../stages/model/pods.ts'
 import { createLog } from '../telemetry/log.ts'

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { nodesPath, type Sample, sampleServer } from '../../../test/fleet/api-server/sample-server.ts'
-import { createSeededRandom } from '../../../test/support/virtual-clock.ts'
+import { nodesPath, type Sample, sampleServer } from '../../../test/kit/api-server/sample-server.ts'
+import { createSeededRandom } from '../../../test/kit/virtual-clock.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
 import { followNode, type NodeSource } from '../state/node.ts'
 import { WatchBehindError } from '../../kube/errors.ts'

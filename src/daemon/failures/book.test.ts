@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createVirtualClock } from '../../../test/support/virtual-clock.ts'
+import { createVirtualClock } from '../../../test/kit/virtual-clock.ts'
 import { ApiError, NoResponseError } from '../../kube/errors.ts'
 import { createFailureBook } from './book.ts'
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { onFailpoint } from '../../../test/support/on-failpoint.ts'
+import { onFailpoint } from '../../../test/kit/on-failpoint.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
 import { withFailpoints } from './api-failpoints.ts'
 

@@ -1,8 +1,8 @@
 /** Slots of a Skyhook with a DeploymentPolicy, on a simulated API server; the ledger is written by hand. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createLog } from '../telemetry/log.ts'
-import { leasesPath, nodesPath, type Sample, sampleServer } from '../../../test/fleet/api-server/sample-server.ts'
-import { createSeededRandom } from '../../../test/support/virtual-clock.ts'
+import { leasesPath, nodesPath, type Sample, sampleServer } from '../../../test/kit/api-server/sample-server.ts'
+import { createSeededRandom } from '../../../test/kit/virtual-clock.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
 import { ledgerAnnotation } from '../../lease/ledger.ts'
 import { labelKeys, ledgerLabels, ledgerName } from '../../lease/names.ts'

@@ -1,22 +1,27 @@
 import { getIfExists } from '../../kube/get.ts'
 import { startReflector } from '../../kube/reflector.ts'
-import { controlPlaneScope, ledgerName, scopeSelector, skyhookScope, type SkyhookIdentity } from '../../lease/names.ts'
+import { indexSelector, ledgerName, type Scope, scopeSelector, type SkyhookIdentity } from '../../lease/names.ts'
 import { type Leases, leasesPathOf } from '../../lease/slot-reads.ts'
-import { isLedger, type Lease, readSlot, type Slot } from '../../lease/slot.ts'
-import { placeKey } from '../../lease/waiting.ts'
+import { type Lease, readSlot, type Slot } from '../../lease/slot.ts'
+import type { Watched } from '../../lease/wait-state.ts'
 import type { Random } from '../../schemas/clock.ts'
 
-/** What is watched: the ledger of a Skyhook alone, with all of its slots, or the control plane's slot. */
-export type WatchedLeases = 'ledger' | 'slots' | 'control-plane'
+export type LeaseQuery = { readonly fieldSelector: string } | { readonly labelSelector: string }
+
+/** Undefined where nothing is watched. */
+export function queryOf(watched: Watched, skyhook: SkyhookIdentity, scope: Scope): LeaseQuery | undefined {
+  if (watched === 'nothing') return undefined
+  if (watched === 'ledger') return { fieldSelector: `metadata.name=${ledgerName(skyhook)}` }
+  return { labelSelector: watched === 'all' ? scopeSelector(scope) : indexSelector(scope, watched) }
+}
 
 /** A hint, never an admission. */
 export type LeaseWatch = {
-  readonly of: WatchedLeases
-  /** These are undefined until there was time to see what is there. */
-  readonly ledgers: () => readonly Lease[] | undefined
+  readonly query: LeaseQuery
+  /** Of this name: that of a former Skyhook may be there as well. Undefined until it was seen. */
+  readonly ledger: (name: string) => Lease | undefined
+  /** Undefined until there was time to see what is there, and where the ledger alone is watched. */
   readonly slots: () => readonly Slot[] | undefined
-  /** Places of the nodes that have held a slot since the ledger was written. */
-  readonly holders: () => ReadonlySet<string>
   close(): void
 }
 
@@ -25,18 +30,16 @@ const shownWithinMs = 50
 
 export function watchLeases(
   leases: Leases,
-  of: WatchedLeases,
+  query: LeaseQuery,
   options: {
-    readonly skyhook: SkyhookIdentity
     readonly random: Random
     readonly onChange: () => void
     readonly signal: AbortSignal
   },
 ): LeaseWatch {
-  const { skyhook } = options
+  const areSlots = 'labelSelector' in query
   const closing = new AbortController()
   const slots = new Map<string, Slot>()
-  let holders = new Set<string>()
   let isShown = false
   let cancelTimer: (() => void) | undefined
   const changed = (): void => void (!closing.signal.aborted && options.onChange())
@@ -44,22 +47,17 @@ export function watchLeases(
     clock: leases.clock,
     random: options.random,
     path: leasesPathOf(leases),
-    query:
-      of === 'ledger'
-        ? { fieldSelector: `metadata.name=${ledgerName(skyhook)}` }
-        : { labelSelector: scopeSelector(of === 'slots' ? skyhookScope(skyhook) : controlPlaneScope) },
+    query,
     initial: { items: [], resourceVersion: '0' },
     onChange({ changes, isListed }) {
       let hasChanged = isListed
       for (const { type, key, object } of changes) {
         const [before, after] = [slots.get(key), type === 'deleted' ? undefined : readSlot(object)]
-        if (isLedger(object)) holders = new Set([...slots.values()].map(({ nodeUid }) => placeKey(nodeUid)))
-        else if (before === undefined && after !== undefined) holders.add(placeKey(after.nodeUid))
         if (after === undefined) slots.delete(key)
         else slots.set(key, after)
         hasChanged ||= before === undefined || after === undefined || !isSameForOthers(before, after)
       }
-      if (of === 'ledger') isShown ||= store.size > 0
+      if (!areSlots) isShown ||= store.size > 0
       if (hasChanged && isShown) changed()
     },
     onFact({ fact }) {
@@ -72,10 +70,9 @@ export function watchLeases(
     signal: AbortSignal.any([options.signal, closing.signal]),
   })
   return {
-    of,
-    ledgers: () => (isShown ? [...store.values()].filter(isLedger) : undefined),
-    slots: () => (isShown && of !== 'ledger' ? [...slots.values()] : undefined),
-    holders: () => holders,
+    query,
+    ledger: (name) => (isShown ? store.get(name) : undefined),
+    slots: () => (isShown && areSlots ? [...slots.values()] : undefined),
     close() {
       cancelTimer?.()
       closing.abort()

@@ -4,12 +4,13 @@ import {
   batched,
   batchScope,
   batchSlot,
+  batchSlotAt,
   controlPlaneSlot,
   createSlotLineScene,
   full,
   lost,
   uidAt,
-} from '../../../test/support/slot-line-scene.ts'
+} from '../../../test/kit/slots/slot-line-scene.ts'
 
 /** A node of a thousand, at this place among them. */
 const sceneAt = (place: number) => createSlotLineScene({ agents: 1_000, nodeUid: uidAt(place), view: batched() })
@@ -37,14 +38,16 @@ test('a node asks when the next batch opens, which has places for more nodes', a
   expect(turns).toHaveLength(1)
 })
 
-test('a node in line for the next batch watches the ledger alone, and asks when it opens', async () => {
-  const { clock, count, askByCount, requests, turns } = await sceneAt(0.1)
+test('a node in line for the next batch sees in one watch that it opens, and asks', async () => {
+  const { clock, take, count, askByCount, requests, turns } = await sceneAt(0.1)
+  for (let index = 0; index < 64; index++) await take(batchSlotAt(index))
   await count(1_000, 1_000, 64)
   await askByCount()
   requests()
+  turns.length = 0
   await count(1_000, 936, 128)
-  await clock.advance(1_000)
-  expect([requests(), turns.length]).toEqual([[], 1])
+  await clock.advance(2_000)
+  expect([requests(), turns.length]).toEqual([['watch'], 1]) // of other indices, for there are more
 })
 
 test('a node that waits for the slot of the control plane does not ask for places of the batch', async () => {

@@ -6,7 +6,7 @@ import {
   createSlotLineScene,
   slot0,
   slot1,
-} from '../../../test/support/slot-line-scene.ts'
+} from '../../../test/kit/slots/slot-line-scene.ts'
 
 test('a raised budget is asked for at once, a lowered one is not', async () => {
   const scene = await createSlotLineScene({ agents: 3, view: budgeted({ count: 2 }) })

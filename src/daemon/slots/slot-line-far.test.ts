@@ -1,14 +1,16 @@
 /** A node for whose slot many others come first: it sleeps, and reads the ledger now and then. */
 import { expect, test } from 'vitest'
+import { lineLength, watchedIndices } from '../../lease/waiting.ts'
 import type { InterruptionBudget } from '../../schemas/skyhook.ts'
 import {
   budgeted,
   createSleepingScene,
   createSlotLineScene,
+  full,
   late,
   slot0,
   slotAt,
-} from '../../../test/support/slot-line-scene.ts'
+} from '../../../test/kit/slots/slot-line-scene.ts'
 
 test('a sleeping node hears that its turn is near before it asks', async () => {
   const scene = await createSlotLineScene({ agents: 1_000, nodeUid: late })
@@ -35,42 +37,51 @@ test.each<[string, number, InterruptionBudget, readonly string[]]>([
   expect([...line.distant()]).toEqual(distant)
 })
 
-test('a node sleeps, then follows the ledger in line, then watches the slots', async () => {
-  const scene = await createSlotLineScene({ agents: 1_000, nodeUid: late, view: budgeted({ count: 10 }) })
-  const { clock, server, take, release, count, askByCount, requests, turns } = scene
-  for (let index = 0; index < 10; index++) await take(slotAt(index))
+test('a node sleeps, then watches a few slots and the ledger in line, and asks for one that it sees free', async () => {
+  const scene = await createSlotLineScene({ agents: 1_000, nodeUid: late, view: budgeted({ count: 40 }) })
+  const { clock, server, line, view, take, release, count, askByCount, requests, turns } = scene
+  for (let index = 0; index < 40; index++) await take(slotAt(index))
   await count(1_000, 1_000)
   await askByCount()
   requests()
   expect(server.openWatches()).toBe(0)
-  for (let waiters = 1_000; waiters > 130; waiters -= 10) {
+  for (let waiters = 1_000; waiters > 160; waiters -= 10) {
     await count(1_000, waiters)
     await clock.advance(1_000)
   }
   const ofLine = requests()
   expect([server.openWatches(), ofLine.filter((one) => one === 'watch').length]).toEqual([1, 1])
   expect(ofLine.length).toBeLessThan(10)
-  await release(slotAt(0))
+  const watched = watchedIndices(late, 40, lineLength(40, 1_000)) as readonly number[]
+  const [seen, unseen] = [
+    watched[0] as number,
+    Array.from({ length: 40 }, (_, at) => at).find((at) => !watched.includes(at)),
+  ]
+  await release(slotAt(unseen as number))
   await clock.advance(5_000)
-  expect([requests(), turns]).toEqual([[], []]) // it does not see that
-  await take(slotAt(0))
-  await count(1_000, 102)
+  expect([requests(), turns]).toEqual([[], []]) // others see that
+  await release(slotAt(seen))
   await clock.advance(1_000)
-  expect([requests(), server.openWatches(), turns]).toEqual([['watch'], 1, []])
-  await release(slotAt(3))
-  await clock.advance(1_000)
-  expect(turns).toHaveLength(1)
+  expect([turns.length, line.preferredIndex(view())]).toEqual([1, seen])
 })
 
-test('a node in line asks without a look at the slots when the count has one for it', async () => {
+test('a node watches all slots once those that it watches do not show why its request was in vain', async () => {
   const scene = await createSlotLineScene({ agents: 1_000, nodeUid: late, view: budgeted({ count: 40 }) })
-  const { clock, count, askByCount, requests, turns } = scene
-  await count(1_000, 150)
+  const { clock, line, view, take, release, count, askByCount, list, turns } = scene
+  for (let index = 0; index < 80; index++) await take(slotAt(index))
+  await count(1_000, 130)
   await askByCount()
-  requests()
-  await count(1_000, 130, undefined, 35)
+  for (let index = 0; index < 40; index++) await release(slotAt(index)) // the budget has been cut by half
+  await clock.advance(5_000)
+  expect(turns.length).toBeGreaterThan(0)
+  line.afterDenial(view(), full(await list()), 'slot')
   await clock.advance(1_000)
-  expect([turns.length, requests()]).toEqual([1, []])
+  turns.length = 0
+  await clock.advance(60_000)
+  expect(turns).toEqual([])
+  await release(slotAt(70))
+  await clock.advance(5_000)
+  expect(turns).toHaveLength(1)
 })
 
 test('a far node looks for a census, and comes forward now and then, when the ledger stands still', async () => {
@@ -84,15 +95,11 @@ test('a far node looks for a census, and comes forward now and then, when the le
 })
 
 test('a raised budget brings a far node near', async () => {
-  const { clock, line, edit, count, turns, nears } = await createSleepingScene()
+  const { clock, line, edit, turns, nears } = await createSleepingScene()
   edit(budgeted({ count: 600 }))
   await clock.advance(0)
   expect([nears.length, line.distant().size]).toEqual([1, 0])
-  await count(1_000, 1_000, undefined, 599)
-  await clock.advance(5_000)
-  expect(turns).toEqual([]) // about three hundred others come first
-  await count(1_000, 650, undefined, 599)
-  await clock.advance(5_000)
+  await clock.advance(10_000)
   expect(turns).toHaveLength(1)
 })
 

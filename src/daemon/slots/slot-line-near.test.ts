@@ -1,4 +1,4 @@
-/** A node whose turn is near watches all slots, and asks when it sees a free one. */
+/** A node in line for few slots watches all of them, and asks when it sees a free one. */
 import { describe, expect, test } from 'vitest'
 import {
   budgeted,
@@ -12,7 +12,7 @@ import {
   slot0,
   slot1,
   slotAt,
-} from '../../../test/support/slot-line-scene.ts'
+} from '../../../test/kit/slots/slot-line-scene.ts'
 
 test('a denied node watches all slots, without another LIST', async () => {
   const { clock, server, take, deny, requests, turns } = await createSlotLineScene({ agents: 3 })
@@ -59,46 +59,35 @@ test('any free slot of several is asked for', async () => {
   expect(turns).toHaveLength(1)
 })
 
-describe('of those that the ledger names', () => {
-  /** A node of a thousand before which so many others wait, the only slot of which is held. */
-  async function sceneOf(before: number) {
-    const scene = await createSlotLineScene({ agents: 1_000, nodeUid: late })
-    await scene.take(slot0)
-    await scene.count(1_000, 101 + before)
-    await scene.askByCount()
-    scene.turns.length = 0
-    return scene
-  }
-
-  test.each([
-    [1, 0, 120],
-    [4, 150, 320],
-  ])('a node with %d before it gives them time', async (before, atLeastMs, atMostMs) => {
-    const { clock, release, turns } = await sceneOf(before)
-    const releasedAtMs = clock.monotonicMs()
-    await release(slot0)
-    await clock.advance(5_000)
-    const askedAfterMs = (turns[0] ?? Infinity) - releasedAtMs
-    expect(askedAfterMs).toBeGreaterThanOrEqual(atLeastMs)
-    expect(askedAfterMs).toBeLessThanOrEqual(atMostMs)
-  })
-
-  test('a node that is further behind asks later where the API server is slow', async () => {
-    const scene = await createSlotLineScene({ agents: 1_000, nodeUid: late })
+describe('of those who see the same slot', () => {
+  /** When a node that has drawn so asks for the only slot, of a thousand nodes 50 of which still wait, in ms. */
+  async function askedAfterMs(drawn: number, answerMs = 0): Promise<number> {
+    const scene = await createSlotLineScene({ agents: 1_000, nodeUid: late, drawn })
     const { clock, server, take, count, askByCount, release, turns } = scene
     server.faults.rules.push({
       name: 'slow',
-      fault: { kind: 'slow', byMs: 100 },
+      fault: { kind: 'slow', byMs: answerMs },
       matches: ({ verb }) => verb === 'get',
     })
     await take(slot0)
-    await count(1_000, 105)
+    await count(1_000, 50)
     await askByCount()
     turns.length = 0
     const releasedAtMs = clock.monotonicMs()
     await release(slot0)
-    await clock.advance(10_000)
-    expect((turns[0] ?? Infinity) - releasedAtMs).toBeGreaterThan(800)
+    await clock.advance(60_000)
+    return (turns[0] ?? Infinity) - releasedAtMs
+  }
+
+  test('each asks at a time of its own', async () => {
+    expect(await askedAfterMs(0)).toBeLessThan(50)
+    const middleMs = await askedAfterMs(0.5)
+    expect(middleMs).toBeGreaterThanOrEqual(50 * 20)
+    expect(middleMs).toBeLessThan(50 * 20 + 100)
+  })
+
+  test('they take more time where the API server is slow', async () => {
+    expect(await askedAfterMs(0.5, 100)).toBeGreaterThan(50 * 150)
   })
 })
 

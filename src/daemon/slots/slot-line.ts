@@ -17,6 +17,8 @@ export type SlotLine = {
    * prepared for its turn makes ready first if it is near.
    */
   beforeRequest(view: SkyhookView, isPrepared: boolean): Denial | undefined
+  /** The index to ask for, where the node sees one that is free. */
+  preferredIndex(view: SkyhookView): number | undefined
   /** Names of the Skyhooks for whose slots many other nodes come first, or may do so. */
   distant(): ReadonlySet<string>
   /** Instead of a request, where only a count says which slots are this node's. `ledger`: what was counted so far. */
@@ -71,6 +73,8 @@ export function createSlotLine(
       return isPrepared || !isOfMany ? undefined : { message: requestingReason, retryInMs: 0 }
     },
 
+    preferredIndex: ({ metadata }) => waits.get(metadata.uid)?.wait.preferredIndex(),
+
     distant() {
       const skyhooks = options.skyhooks()
       if (!skyhooks.known || !isCrowded(fleet.agents(), 0)) return new Set()
@@ -80,13 +84,13 @@ export function createSlotLine(
 
     awaitCompartment(view, ledger) {
       const message = 'budget unknown: the census has not counted the compartments yet'
-      waitOf(view).denied('slot', message, ledger && [ledger])
+      waitOf(view).denied('slot', message, ledger && { ledgers: [ledger] })
       return { message, retryInMs: latestMs }
     },
 
     afterDenial(view, answer, kind) {
       const why = whyDenied(view, answer, kind)
-      waitOf(view).denied(kind, why.message, answer.listing?.ledgers)
+      waitOf(view).denied(kind, why.message, answer.listing)
       return { ...why, retryInMs: latestMs }
     },
 

@@ -1,7 +1,7 @@
 /** Before the first step, a granted slot is confirmed for the spec of this moment, or given back. */
 import { expect, test } from 'vitest'
-import { leasesPath } from '../../../test/fleet/api-server/sample-server.ts'
-import { heldBy, isHolding, startSlotManagerScene } from '../../../test/support/slot-manager-scene.ts'
+import { leasesPath } from '../../../test/kit/api-server/sample-server.ts'
+import { heldBy, isHolding, startSlotManagerScene } from '../../../test/kit/slots/slot-manager-scene.ts'
 import { ledgerAnnotation } from '../../lease/ledger.ts'
 import { ledgerLabels, ledgerName } from '../../lease/names.ts'
 import { selectorHash } from '../../lease/selector-hash.ts'

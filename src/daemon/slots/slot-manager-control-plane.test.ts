@@ -1,6 +1,6 @@
 /** The slot of the control plane, which a control-plane node holds beside that of the Skyhook. */
 import { expect, test } from 'vitest'
-import { nodeOf, startSlotManagerScene, type TestedManager } from '../../../test/support/slot-manager-scene.ts'
+import { nodeOf, startSlotManagerScene, type TestedManager } from '../../../test/kit/slots/slot-manager-scene.ts'
 import type { OwnSlot } from '../../stages/model/snapshot.ts'
 
 /** Both nodes are of the control plane. */

@@ -1,7 +1,7 @@
 /** What a node knows of the slots that it holds, and how it renews, reports and releases them. */
 import { describe, expect, test } from 'vitest'
-import { leasesPath } from '../../../test/fleet/api-server/sample-server.ts'
-import { heldBy, isHolding, nodeOf, startSlotManagerScene } from '../../../test/support/slot-manager-scene.ts'
+import { leasesPath } from '../../../test/kit/api-server/sample-server.ts'
+import { heldBy, isHolding, nodeOf, startSlotManagerScene } from '../../../test/kit/slots/slot-manager-scene.ts'
 import { indexedName, labelKeys, skyhookScope, slotLabels } from '../../lease/names.ts'
 import { known } from '../../stages/model/snapshot.ts'
 

@@ -1,13 +1,13 @@
 /** Slots of nodes that join the cluster, which have a budget of their own. */
 import { expect, test } from 'vitest'
-import { nodesPath } from '../../../test/fleet/api-server/sample-server.ts'
+import { nodesPath } from '../../../test/kit/api-server/sample-server.ts'
 import {
   heldBy,
   isHolding,
   runtimeRequiredTaint,
   startSlotManagerScene,
   type TestedManager,
-} from '../../../test/support/slot-manager-scene.ts'
+} from '../../../test/kit/slots/slot-manager-scene.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 
 /** The Node n1 has the taint of nodes that join. */

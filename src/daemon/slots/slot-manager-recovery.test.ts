@@ -1,7 +1,7 @@
 /** The recovery slot of a node that is mid-change without a slot. */
 import { expect, test } from 'vitest'
-import { leasesPath } from '../../../test/fleet/api-server/sample-server.ts'
-import { heldBy, isHolding, startSlotManagerScene } from '../../../test/support/slot-manager-scene.ts'
+import { leasesPath } from '../../../test/kit/api-server/sample-server.ts'
+import { heldBy, isHolding, startSlotManagerScene } from '../../../test/kit/slots/slot-manager-scene.ts'
 
 /** Somebody deletes each slot of the first node, whose next renewal finds that out. Returns how many there were. */
 async function loseSlots({ api, first }: Awaited<ReturnType<typeof startSlotManagerScene>>): Promise<number> {

@@ -1,12 +1,12 @@
 /** Requests for a slot, and what their answers mean for the next one. */
 import { describe, expect, test } from 'vitest'
-import { leasesPath } from '../../../test/fleet/api-server/sample-server.ts'
+import { leasesPath } from '../../../test/kit/api-server/sample-server.ts'
 import {
   heldBy,
   isHolding,
   startSlotManagerScene,
   type TestedManager,
-} from '../../../test/support/slot-manager-scene.ts'
+} from '../../../test/kit/slots/slot-manager-scene.ts'
 
 test('a node without a Node object requests nothing', async () => {
   const { api, first, putSkyhook, putNode } = await startSlotManagerScene()

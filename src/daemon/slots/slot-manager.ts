@@ -172,7 +172,8 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
       const view = await withNodeCount(leases.transport, seen, { isJoining: isBootstrap, signal })
       const { compartment, ledger } = await findCompartment(leases, view, signal)
       if (compartment === undefined) return deny(view, line.awaitCompartment(view, ledger))
-      const slotRequest = request(view, phase, { compartment, isBootstrap })
+      const preferredIndex = isBootstrap ? undefined : line.preferredIndex(view)
+      const slotRequest = { ...request(view, phase, { compartment, isBootstrap }), preferredIndex }
       if (!withControlPlane) return enter(await acquire(leases, slotRequest, signal), view, slotRequest)
       const { controlPlane, answer, missing } = await acquireWithControlPlane(leases, slotRequest, signal)
       if (controlPlane) ownSlots.record((book, nowMs) => slotBook.granted(book, controlPlane, undefined, nowMs))

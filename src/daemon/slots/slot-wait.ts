@@ -6,17 +6,17 @@ import { fullReason } from '../../lease/admission.ts'
 import * as budget from '../../lease/budget/budget.ts'
 import { agentsIn } from '../../lease/ledger.ts'
 import { bootstrapScope, controlPlaneScope, ledgerName, type Scope, skyhookScope } from '../../lease/names.ts'
-import { type KnownOfLine, outlookOf, staleMs } from '../../lease/outlook.ts'
+import { needsAllSlots, outlookOf, staleMs } from '../../lease/outlook.ts'
 import { admissibleIndices, type Limit } from '../../lease/rule.ts'
-import type { Leases } from '../../lease/slot-reads.ts'
+import type { Leases, ScopeListing } from '../../lease/slot-reads.ts'
 import { heldIndices, type Lease } from '../../lease/slot.ts'
-import { initialWait, nextWait, type WaitEvent } from '../../lease/wait-state.ts'
+import { initialWait, nextWait, type WaitEvent, type Watched } from '../../lease/wait-state.ts'
 import type { Random } from '../../schemas/clock.ts'
 import { isEqual } from '../../schemas/equal.ts'
 import type { SkyhookView } from '../../stages/model/snapshot.ts'
 import type { FleetSize } from '../state/fleet-size.ts'
 import type { Denial } from './denials.ts'
-import { type LeaseWatch, readLease, watchLeases } from './lease-watch.ts'
+import { type LeaseWatch, queryOf, readLease, watchLeases } from './lease-watch.ts'
 
 export type SlotWait = {
   /** Instead of a first request. */
@@ -27,8 +27,10 @@ export type SlotWait = {
   isFar(): boolean
   /** Why the next request is left out, for people. Undefined where one is worthwhile, or nothing has said so for long. */
   takeReason(): Pick<Denial, 'message' | 'waitsFor'> | undefined
-  /** A request for a slot of this kind was not granted. `ledgers`: what its LIST has shown. */
-  denied(kind: Scope['kind'], message: string, ledgers: readonly Lease[] | undefined): void
+  /** One that the node sees free. */
+  preferredIndex(): number | undefined
+  /** A request for a slot of this kind was not granted. `listing`: what it went by. */
+  denied(kind: Scope['kind'], message: string, listing: Partial<ScopeListing> | undefined): void
   close(): void
 }
 
@@ -78,7 +80,11 @@ export function startSlotWait(first: SkyhookView, options: SlotWaitOptions): Slo
   let line = lineOf(view, kind, ledgers)
   let lineSinceMs = clock.monotonicMs()
   let watch: LeaseWatch | undefined
+  /** Undefined where all slots are watched, or none. */
+  let watchedIndices: readonly number[] | undefined
   let cancelTimer: (() => void) | undefined
+  /** The slots that the node watched did not show why its request was in vain. */
+  let areSomeTooFew = false
   let isCountAwaited = true
   let answerMs = 0
   let lot = random.number()
@@ -101,18 +107,19 @@ export function startSlotWait(first: SkyhookView, options: SlotWaitOptions): Slo
     return slots ? budget.limitOf(view, ledgers, slots) : line.limit
   }
 
-  function shownSlots(limit: Limit): KnownOfLine['slots'] {
+  /** Of the slots that are watched, by the admission rule; undefined until they are shown, and where they do not tell. */
+  function freeIndices(limit: Limit): readonly number[] | undefined {
     const slots = watch?.slots()
-    if (slots === undefined || typeof limit !== 'number') return undefined
-    const free = admissibleIndices(heldIndices(slots, line.scope), limit).length
-    return { free, holders: watch?.holders() ?? new Set() }
+    if (slots === undefined || typeof limit !== 'number' || (watchedIndices && areSomeTooFew)) return undefined
+    const free = admissibleIndices(heldIndices(slots, line.scope), limit)
+    return free.filter((index) => watchedIndices?.includes(index) ?? true)
   }
 
   const unchangedMs = (): number => clock.monotonicMs() - lineSinceMs
 
   function outlook() {
-    const watched = watch?.of === 'control-plane' ? undefined : watch?.ledgers()
-    if (watched !== undefined && watched[0] !== ledgers[0]) learn(watched)
+    const ledger = watch?.ledger(ledgerName(view.metadata))
+    if (ledger !== undefined && ledger !== ledgers[0]) learn([ledger])
     const limit = limitNow()
     const { ms = clock.monotonicMs(), waiters = 0 } = asleepSince ?? {}
     return outlookOf(
@@ -122,10 +129,10 @@ export function startSlotWait(first: SkyhookView, options: SlotWaitOptions): Slo
         limit,
         unchangedMs: unchangedMs(),
         hasLine: kind === 'slot',
+        needsAllSlots: areSomeTooFew || kind !== 'slot',
         others: kind === 'control-plane' ? controlPlaneNodes : fleet.agents(),
         isCountAwaited,
-        slots: shownSlots(limit),
-        goesByCount: state.refusals === 0 && state.watched !== 'slots',
+        free: freeIndices(limit)?.length,
         asleep: { ms: clock.monotonicMs() - ms, done: waiters - (line.queue?.waiters ?? 0) },
         answerMs,
         lot,
@@ -141,11 +148,7 @@ export function startSlotWait(first: SkyhookView, options: SlotWaitOptions): Slo
     state = next
     asleepSince =
       state.at === 'far' ? (asleepSince ?? { ms: clock.monotonicMs(), waiters: line.queue?.waiters ?? 0 }) : undefined
-    const desired = state.watched === 'nothing' ? undefined : kind === 'control-plane' ? kind : state.watched
-    if (desired !== watch?.of) {
-      watch?.close()
-      watch = desired && watchLeases(leases, desired, { skyhook: view.metadata, random, onChange: look, signal })
-    }
+    follow(state.watched)
     cancelTimer?.()
     const inMs = state.timerAtMs - clock.monotonicMs()
     cancelTimer = inMs === Infinity ? undefined : clock.startTimer(inMs, () => dispatch({ event: 'timer' }))
@@ -158,6 +161,14 @@ export function startSlotWait(first: SkyhookView, options: SlotWaitOptions): Slo
     isReasonNew ||= isReason
   }
 
+  function follow(watched: Watched): void {
+    const query = queryOf(watched, view.metadata, line.scope)
+    if (isEqual(query, watch?.query)) return
+    watch?.close()
+    watch = query && watchLeases(leases, query, { random, onChange: look, signal })
+    watchedIndices = typeof watched === 'object' ? watched : undefined
+  }
+
   /** Who calls may not have entered yet that the node waits. */
   const soon = (report: () => void): void => void clock.startTimer(0, () => void (!signal.aborted && report()))
 
@@ -166,7 +177,7 @@ export function startSlotWait(first: SkyhookView, options: SlotWaitOptions): Slo
   async function read(): Promise<void> {
     const startedMs = clock.monotonicMs()
     try {
-      if (watch?.ledgers() === undefined) {
+      if (watch?.ledger(ledgerName(view.metadata)) === undefined) {
         const ledger = await readLease(leases, ledgerName(view.metadata), signal)
         answerMs = clock.monotonicMs() - startedMs
         learn(ledger === undefined ? [] : [ledger])
@@ -187,7 +198,8 @@ export function startSlotWait(first: SkyhookView, options: SlotWaitOptions): Slo
     const limit = limitNow()
     if (typeof limit === 'object') return { message: `budget unknown: ${limit.unknown}` }
     const slots = watch?.slots()
-    const isSeen = state.watched === 'slots' ? slots !== undefined : ledgers.length > 0
+    const { watched } = state
+    const isSeen = watched === 'nothing' || watched === 'ledger' ? ledgers.length > 0 : slots !== undefined
     const isUncounted = state.at === 'uncounted' && limit !== 0
     if (isUncounted || state.at === 'turn' || limit === 'unlimited' || !isSeen) return { message: requestingReason }
     const batch = budget.batchReason(view, { ledgers, ...(slots && { slots }) })
@@ -214,11 +226,17 @@ export function startSlotWait(first: SkyhookView, options: SlotWaitOptions): Slo
       look()
     },
 
-    denied(asked, message, found) {
+    preferredIndex() {
+      const free = watchedIndices && freeIndices(limitNow())
+      return free?.[Math.floor(random.number() * free.length)]
+    },
+
+    denied(asked, message, { ledgers: found, slots } = {}) {
       kind = asked
       shown = message
       isReasonNew = false
       learn(found)
+      areSomeTooFew = slots !== undefined && needsAllSlots(slots, line.scope, limitNow())
       dispatch({ event: 'denied' })
       look()
     },

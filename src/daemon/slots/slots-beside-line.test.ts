@@ -7,7 +7,7 @@ import {
   full,
   joiningSlot,
   lost,
-} from '../../../test/support/slot-line-scene.ts'
+} from '../../../test/kit/slots/slot-line-scene.ts'
 
 const kinds = [
   ['control-plane', controlPlaneSlot],

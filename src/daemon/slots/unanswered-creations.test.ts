@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createVirtualClock } from '../../../test/support/virtual-clock.ts'
+import { createVirtualClock } from '../../../test/kit/virtual-clock.ts'
 import { skyhookScope } from '../../lease/names.ts'
 import { createUnansweredCreations } from './unanswered-creations.ts'
 

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { createHostFiles, type HostFiles } from '../../../test/support/host-files.ts'
-import { settingsOf } from '../../../test/support/sample-settings.ts'
-import { createScriptedSystemd, type ScriptedSystemd } from '../../../test/support/scripted-systemd.ts'
-import type { VirtualClock } from '../../../test/support/virtual-clock.ts'
+import { createHostFiles, type HostFiles } from '../../../test/kit/files/host-files.ts'
+import { settingsOf } from '../../../test/kit/objects/sample-settings.ts'
+import { createScriptedSystemd, type ScriptedSystemd } from '../../../test/kit/bus/scripted-systemd.ts'
+import type { VirtualClock } from '../../../test/kit/virtual-clock.ts'
 import { type HostSource, openHost } from './host.ts'
 
 let systemd: ScriptedSystemd

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { nodesPath, type Sample, sampleServer } from '../../../test/fleet/api-server/sample-server.ts'
-import { createSeededRandom } from '../../../test/support/virtual-clock.ts'
+import { nodesPath, type Sample, sampleServer } from '../../../test/kit/api-server/sample-server.ts'
+import { createSeededRandom } from '../../../test/kit/virtual-clock.ts'
 import { NoResponseError } from '../../kube/errors.ts'
 import type { KubernetesNode, Taint } from '../../schemas/kubernetes.ts'
 import { followNode, type NodeSource } from './node.ts'

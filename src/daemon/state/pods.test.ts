@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { podsPath, type Sample, sampleServer } from '../../../test/fleet/api-server/sample-server.ts'
-import { createSeededRandom } from '../../../test/support/virtual-clock.ts'
+import { podsPath, type Sample, sampleServer } from '../../../test/kit/api-server/sample-server.ts'
+import { createSeededRandom } from '../../../test/kit/virtual-clock.ts'
 import { createPodSource, type PodSource } from './pods.ts'
 
 let api: Sample

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { NodeSimulator } from '../../../test/support/node-simulator/node-simulator.ts'
-import { pkg } from '../../../test/support/node-simulator-dsl.ts'
+import { NodeSimulator } from '../../../test/kit/node-simulator/node-simulator.ts'
+import { pkg } from '../../../test/kit/node-simulator/node-simulator-dsl.ts'
 import type { Snapshot } from '../../stages/model/snapshot.ts'
 import { createRolledOutConfigs } from './rolled-out-configs.ts'
 

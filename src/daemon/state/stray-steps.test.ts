@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { createScriptedSystemd, type ScriptedSystemd } from '../../../test/support/scripted-systemd.ts'
+import { createScriptedSystemd, type ScriptedSystemd } from '../../../test/kit/bus/scripted-systemd.ts'
 import { emptyJournal } from '../../schemas/journal.ts'
 import type { Log } from '../telemetry/log.ts'
 import { findStraySteps, type StraySteps } from './stray-steps.ts'

@@ -1,6 +1,6 @@
 import { pino } from 'pino'
 import { expect, test } from 'vitest'
-import { createVirtualClock } from '../../../test/support/virtual-clock.ts'
+import { createVirtualClock } from '../../../test/kit/virtual-clock.ts'
 import { ApiError } from '../../kube/errors.ts'
 import { createFailureBook } from '../failures/book.ts'
 import { watchFacts } from './watch-facts.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { countsOf, entry, nodeReporting, skyhookWith } from '../../../test/support/census-objects.ts'
+import { countsOf, entry, nodeReporting, skyhookWith } from '../../../test/kit/objects/census-objects.ts'
 import { skyhookSeries } from '../../census/fleet-series.ts'
 import { fleetMetrics, type FleetSeries } from '../../schemas/catalogue/fleet-metrics.ts'
 import type { Skyhook } from '../../schemas/skyhook.ts'

@@ -1,8 +1,8 @@
 /** What others say, in Events and in the agent's own log. */
 import { expect, test } from 'vitest'
-import { eventsPath, sampleServer } from '../../../test/fleet/api-server/sample-server.ts'
-import { effectsOf, hostileTexts } from '../../../test/support/hostile-texts.ts'
-import { createSeededRandom } from '../../../test/support/virtual-clock.ts'
+import { eventsPath, sampleServer } from '../../../test/kit/api-server/sample-server.ts'
+import { effectsOf, hostileTexts } from '../../../test/kit/objects/hostile-texts.ts'
+import { createSeededRandom } from '../../../test/kit/virtual-clock.ts'
 import { startEventRecorder } from '../../kube/events.ts'
 import { ImageError } from '../../packages/oci/errors.ts'
 import { causeOf } from '../failures/reason-of.ts'

@@ -2,7 +2,7 @@ import { EventEmitter, once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { setImmediate } from 'node:timers/promises'
 import { afterEach, expect, test } from 'vitest'
-import { createVirtualClock, type VirtualClock } from '../../../test/support/virtual-clock.ts'
+import { createVirtualClock, type VirtualClock } from '../../../test/kit/virtual-clock.ts'
 import { maxConnections, requestTimeoutMs, retryListenMs, serveHealth, serveMetrics, type LocalServer } from './http.ts'
 
 const registry = { contentType: 'text/plain', metrics: async () => 'up 1\n' }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { effectsOf, hostileTexts } from '../../../test/support/hostile-texts.ts'
+import { effectsOf, hostileTexts } from '../../../test/kit/objects/hostile-texts.ts'
 import { createLogTo } from './log.ts'
 
 test.each(Object.entries(hostileTexts))('a line of the log is bounded and without effect: %s', (_, text) => {

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest'
-import { createVirtualClock, type VirtualClock } from '../../../test/support/virtual-clock.ts'
+import { createVirtualClock, type VirtualClock } from '../../../test/kit/virtual-clock.ts'
 import type { EventInput } from '../../kube/events.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { StageEvent, TimedReason } from '../../stages/model/plan.ts'

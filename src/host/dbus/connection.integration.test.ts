@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { startFakeBus } from '../../../test/support/fake-bus.ts'
-import { createVirtualClock } from '../../../test/support/virtual-clock.ts'
+import { startFakeBus } from '../../../test/kit/bus/fake-bus.ts'
+import { createVirtualClock } from '../../../test/kit/virtual-clock.ts'
 import { connectSystemBus, type SystemBus } from './connection.ts'
 import { BusError, isOutcomeUnknown, NoReplyError, NotConnectedError } from './errors.ts'
 import { encodeMessage } from './wire.ts'

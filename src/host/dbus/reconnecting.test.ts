@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { startProcess } from '../../../test/fleet/host/agent-process.ts'
-import { createBus } from '../../../test/fleet/host/bus.ts'
-import { createSeededRandom, createVirtualClock } from '../../../test/support/virtual-clock.ts'
+import { startProcess } from '../../../test/kit/host/agent-process.ts'
+import { createBus } from '../../../test/kit/host/bus.ts'
+import { createSeededRandom, createVirtualClock } from '../../../test/kit/virtual-clock.ts'
 import { BusError, NotConnectedError } from './errors.ts'
 import { createBusConnection } from './reconnecting.ts'
 

@@ -19,7 +19,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
-import { createSeededRandom } from '../../../test/support/virtual-clock.ts'
+import { createSeededRandom } from '../../../test/kit/virtual-clock.ts'
 import { createHostRoot, createLocalRoot, type HostRoot } from './host-root.ts'
 import { isTemporary } from './temporary.ts'
 

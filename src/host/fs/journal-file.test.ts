@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, wr
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { createSeededRandom, createVirtualClock } from '../../../test/support/virtual-clock.ts'
+import { createSeededRandom, createVirtualClock } from '../../../test/kit/virtual-clock.ts'
 import { journalPath, openJournalFile } from './journal-file.ts'
 import { createHostRoot, type HostRoot } from './host-root.ts'
 

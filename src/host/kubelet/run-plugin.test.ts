@@ -1,8 +1,8 @@
 import type { Variant } from 'dbus-next/lib/variant.js'
 import { beforeEach, expect, test } from 'vitest'
-import { createHostFiles, type HostFiles } from '../../../test/support/host-files.ts'
-import { createScriptedSystemd, type ScriptedSystemd } from '../../../test/support/scripted-systemd.ts'
-import { createSeededRandom } from '../../../test/support/virtual-clock.ts'
+import { createHostFiles, type HostFiles } from '../../../test/kit/files/host-files.ts'
+import { createScriptedSystemd, type ScriptedSystemd } from '../../../test/kit/bus/scripted-systemd.ts'
+import { createSeededRandom } from '../../../test/kit/virtual-clock.ts'
 import { type PluginRequest, runPlugin, sweepPluginFiles } from './run-plugin.ts'
 
 const secrets = ['hunter2', 'swordfish']

@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { createSeededRandom } from '../../../test/support/virtual-clock.ts'
+import { createSeededRandom } from '../../../test/kit/virtual-clock.ts'
 import { createHostRoot } from '../fs/host-root.ts'
 import { readResultRecord, recorderScript } from './result-record.ts'
 

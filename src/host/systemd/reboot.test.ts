@@ -1,6 +1,6 @@
 import { Variant } from 'dbus-next/lib/variant.js'
 import { describe, expect, test } from 'vitest'
-import { createScriptedSystemd, type ScriptedSystemd } from '../../../test/support/scripted-systemd.ts'
+import { createScriptedSystemd, type ScriptedSystemd } from '../../../test/kit/bus/scripted-systemd.ts'
 import { isShuttingDown, listInhibitors, reboot } from './reboot.ts'
 
 function createLogin(inhibitors: readonly (readonly [what: string, who: string, why: string, mode: string])[] = []) {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { createScriptedSystemd, type FakeUnit, type ScriptedSystemd } from '../../../test/support/scripted-systemd.ts'
+import { createScriptedSystemd, type FakeUnit, type ScriptedSystemd } from '../../../test/kit/bus/scripted-systemd.ts'
 import { sleep } from '../../schemas/clock.ts'
 import { confirmRestart, type RestartRequest, restartService } from './service-restart.ts'
 

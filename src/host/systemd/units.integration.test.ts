@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { startFakeBus } from '../../../test/support/fake-bus.ts'
+import { startFakeBus } from '../../../test/kit/bus/fake-bus.ts'
 import { systemClock, systemRandom } from '../../daemon/platform/system-clock.ts'
 import { type BusConnection, createBusConnection } from '../dbus/reconnecting.ts'
 import { createUnits, type Units } from './units.ts'

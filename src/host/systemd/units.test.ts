@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { createScriptedSystemd } from '../../../test/support/scripted-systemd.ts'
+import { createScriptedSystemd } from '../../../test/kit/bus/scripted-systemd.ts'
 import { flag, text } from './unit-properties.ts'
 import { isLive } from './unit-state.ts'
 

@@ -40,7 +40,6 @@ function ledgerOf(batch: Partial<BatchState>, change: object = {}): Lease {
         matched: 100,
         completed: 0,
         waiters: 90,
-        front: { due: 1, places: '00ff1234' },
         batch: { ...firstBatch(readStrategy(exponential), 1), ...batch },
       },
     },
@@ -68,20 +67,7 @@ test('a Skyhook without a policy, or without a count, has no batches', () => {
   expect(batchesOf(viewOf(exponential), [])).toBeUndefined()
 })
 
-test('those who wait come first as the ledger names them, if it counted this work', () => {
-  const front = { due: 1, places: '00ff1234' }
-  expect(queueOf(viewOf(exponential), [ledgerOf({})])).toEqual({ matched: 100, waiters: 90, front })
+test('those who wait are as many as the ledger says, if it counted this work', () => {
+  expect(queueOf(viewOf(exponential), [ledgerOf({})])).toEqual({ matched: 100, waiters: 90 })
   expect(queueOf(viewOf(exponential), [ledgerOf({}, { applied: 'other' })])).toEqual({ matched: 100, waiters: 100 })
-})
-
-test('a ledger is read whose front somebody has edited', () => {
-  const edited = {
-    matched: 100,
-    completed: 0,
-    waiters: 90,
-    front: { due: 'all' },
-    batch: firstBatch(readStrategy({}), 1),
-  }
-  const ledger = ledgerOf({}, { compartments: { __default__: edited } })
-  expect(queueOf(viewOf(exponential), [ledger])).toEqual({ matched: 100, waiters: 90 })
 })

@@ -17,7 +17,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { systemRandom } from '../../daemon/platform/system-clock.ts'
-import { onFailpoint } from '../../../test/support/on-failpoint.ts'
+import { onFailpoint } from '../../../test/kit/on-failpoint.ts'
 import { createHostRoot, type HostRoot } from '../../host/fs/host-root.ts'
 import { collectCopyDirs, ensureCopyDir, type CopyDirInputs } from './copy-dir.ts'
 

@@ -1,9 +1,9 @@
 /** `root_dir/` on a disk that loses in a power cut what nobody synced. */
 import { posix } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { createDisk } from '../../../test/fleet/host/disk.ts'
-import { createSimulatedRoot } from '../../../test/fleet/host/simulated-root.ts'
-import { createSeededRandom } from '../../../test/support/virtual-clock.ts'
+import { createDisk } from '../../../test/kit/host/disk.ts'
+import { createSimulatedRoot } from '../../../test/kit/host/simulated-root.ts'
+import { createSeededRandom } from '../../../test/kit/virtual-clock.ts'
 import type { HostRoot } from '../../host/fs/host-root.ts'
 import { isTemporary } from '../../host/fs/temporary.ts'
 import { installRootDir, uninstallRootDir } from './root-dir.ts'

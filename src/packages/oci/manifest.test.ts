@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { type Digest, digestOf } from './digest.ts'
-import { fakeIndex } from '../../../test/support/registry-documents.ts'
+import { fakeIndex } from '../../../test/kit/registry/registry-documents.ts'
 import {
   type ImageIndex,
   ociConfigType,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { plainStep } from '../../../test/support/node-simulator/package-content.ts'
+import { plainStep } from '../../../test/kit/node-simulator/package-content.ts'
 import type { Mode, PackageConfig, Step } from '../../schemas/package-config.ts'
 import { composeStep, isSwitchedOn, substituteArguments } from './environment.ts'
 import type { Variable } from './references.ts'

@@ -11,8 +11,8 @@ import {
   splitAtRandom,
   controls,
   wide,
-} from '../../../test/support/hostile-texts.ts'
-import { createSeededRandom } from '../../../test/support/virtual-clock.ts'
+} from '../../../test/kit/objects/hostile-texts.ts'
+import { createSeededRandom } from '../../../test/kit/virtual-clock.ts'
 import { createHostRoot } from '../../host/fs/host-root.ts'
 import { tailOf } from './log-tail.ts'
 import { createOutputReader, initialCursor } from './output-reader.ts'

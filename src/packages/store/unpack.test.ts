@@ -15,7 +15,7 @@ import { gzipSync, zstdCompressSync } from 'node:zlib'
 import * as fc from 'fast-check'
 import { type Header, pack } from 'tar-stream'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { runsOf } from '../../../test/support/effort.ts'
+import { runsOf } from '../../../test/kit/effort.ts'
 import { unpackPackage } from './unpack.ts'
 
 type Entry = Partial<Header> & { name: string; content?: string }

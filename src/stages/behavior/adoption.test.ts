@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { emptyJournal } from '../../schemas/journal.ts'
 import type { Pod } from '../model/pods.ts'
-import { NodeSimulator } from '../../../test/support/node-simulator/node-simulator.ts'
-import { install, installedNode, pkg } from '../../../test/support/node-simulator-dsl.ts'
+import { NodeSimulator } from '../../../test/kit/node-simulator/node-simulator.ts'
+import { install, installedNode, pkg } from '../../../test/kit/node-simulator/node-simulator-dsl.ts'
 
 /** A node on which the operator has left entries of package a, by version: `<stage>/<state>`. */
 const started = (entries: Readonly<Record<string, string>>, status = 'in_progress'): NodeSimulator => {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { NodeSimulator } from '../../../test/support/node-simulator/node-simulator.ts'
-import { isCordoned, pkg, reboot } from '../../../test/support/node-simulator-dsl.ts'
+import { NodeSimulator } from '../../../test/kit/node-simulator/node-simulator.ts'
+import { isCordoned, pkg, reboot } from '../../../test/kit/node-simulator/node-simulator-dsl.ts'
 import { ignoreLabel } from '../../schemas/annotations.ts'
 import type { OwnSlot } from '../model/snapshot.ts'
 

@@ -1,8 +1,8 @@
 /** Names that people may choose, and that every JavaScript object has: they mean nothing before somebody sets them. */
 import { describe, expect, test } from 'vitest'
 import { emptyJournal } from '../../schemas/journal.ts'
-import { NodeSimulator } from '../../../test/support/node-simulator/node-simulator.ts'
-import { pkg } from '../../../test/support/node-simulator-dsl.ts'
+import { NodeSimulator } from '../../../test/kit/node-simulator/node-simulator.ts'
+import { pkg } from '../../../test/kit/node-simulator/node-simulator-dsl.ts'
 
 const name = 'constructor'
 const installed = [`${name} apply run.sh`, `${name} apply-check run_check.sh`]

@@ -1,7 +1,14 @@
 import { describe, expect, test } from 'vitest'
-import { NodeSimulator } from '../../../test/support/node-simulator/node-simulator.ts'
-import { guardedStep, plainStep, simplePackage } from '../../../test/support/node-simulator/package-content.ts'
-import { cron, install, installedNode, pkg, reboot, uninstall } from '../../../test/support/node-simulator-dsl.ts'
+import { NodeSimulator } from '../../../test/kit/node-simulator/node-simulator.ts'
+import { guardedStep, plainStep, simplePackage } from '../../../test/kit/node-simulator/package-content.ts'
+import {
+  cron,
+  install,
+  installedNode,
+  pkg,
+  reboot,
+  uninstall,
+} from '../../../test/kit/node-simulator/node-simulator-dsl.ts'
 import type { PackageSpec } from '../../schemas/skyhook.ts'
 
 const postInterrupt = ['a post-interrupt run.sh', 'a post-interrupt-check run_check.sh']

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { NodeSimulator } from '../../../test/support/node-simulator/node-simulator.ts'
-import { install, installedNode, pkg } from '../../../test/support/node-simulator-dsl.ts'
+import { NodeSimulator } from '../../../test/kit/node-simulator/node-simulator.ts'
+import { install, installedNode, pkg } from '../../../test/kit/node-simulator/node-simulator-dsl.ts'
 
 describe('edits of the annotation', () => {
   test('removing the annotation runs all packages again', () => {

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import type { PackageSpec } from '../../schemas/skyhook.ts'
-import { NodeSimulator } from '../../../test/support/node-simulator/node-simulator.ts'
-import { plainStep, simplePackage } from '../../../test/support/node-simulator/package-content.ts'
-import { pkg } from '../../../test/support/node-simulator-dsl.ts'
+import { NodeSimulator } from '../../../test/kit/node-simulator/node-simulator.ts'
+import { plainStep, simplePackage } from '../../../test/kit/node-simulator/package-content.ts'
+import { pkg } from '../../../test/kit/node-simulator/node-simulator-dsl.ts'
 
 describe('failures', () => {
   test('a failing action stops the attempt, is published and retried after a pause', () => {

@@ -1,8 +1,8 @@
 /** Whatever a registry, a package, a host or another writer says: the Node has room, and its texts do nothing. */
 import { describe, expect, test } from 'vitest'
-import { effectsOf, hostileTexts } from '../../../test/support/hostile-texts.ts'
-import { NodeSimulator } from '../../../test/support/node-simulator/node-simulator.ts'
-import { packageWith, pkg, reboot } from '../../../test/support/node-simulator-dsl.ts'
+import { effectsOf, hostileTexts } from '../../../test/kit/objects/hostile-texts.ts'
+import { NodeSimulator } from '../../../test/kit/node-simulator/node-simulator.ts'
+import { packageWith, pkg, reboot } from '../../../test/kit/node-simulator/node-simulator-dsl.ts'
 import { reasonKey, reasonsKey } from '../../schemas/annotations.ts'
 import { isObject, parseJson } from '../../schemas/json.ts'
 import { parsePackageStatus } from '../../schemas/package-status.ts'

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { NodeSimulator } from '../../../test/support/node-simulator/node-simulator.ts'
-import { guardedStep, plainStep, simplePackage } from '../../../test/support/node-simulator/package-content.ts'
-import { install, installedNode, pkg } from '../../../test/support/node-simulator-dsl.ts'
+import { NodeSimulator } from '../../../test/kit/node-simulator/node-simulator.ts'
+import { guardedStep, plainStep, simplePackage } from '../../../test/kit/node-simulator/package-content.ts'
+import { install, installedNode, pkg } from '../../../test/kit/node-simulator/node-simulator-dsl.ts'
 
 describe('interrupted work', () => {
   test('a step that runs during a restart of the agent is found again and not run twice', () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { NodeSimulator } from '../../../test/support/node-simulator/node-simulator.ts'
+import { NodeSimulator } from '../../../test/kit/node-simulator/node-simulator.ts'
 import { disableKey } from '../../schemas/annotations.ts'
-import { pkg, pod, reboot } from '../../../test/support/node-simulator-dsl.ts'
+import { pkg, pod, reboot } from '../../../test/kit/node-simulator/node-simulator-dsl.ts'
 
 const taint = { key: 'skyhook.nvidia.com', value: 'runtime-required', effect: 'NoSchedule' }
 

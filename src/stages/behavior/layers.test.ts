@@ -1,7 +1,7 @@
 /** Layers are fetched by nodes that are next, and by those that hold a slot. */
 import { beforeEach, expect, test } from 'vitest'
-import { NodeSimulator } from '../../../test/support/node-simulator/node-simulator.ts'
-import { pkg } from '../../../test/support/node-simulator-dsl.ts'
+import { NodeSimulator } from '../../../test/kit/node-simulator/node-simulator.ts'
+import { pkg } from '../../../test/kit/node-simulator/node-simulator-dsl.ts'
 import type { PackageSpec } from '../../schemas/skyhook.ts'
 import type { Action } from '../model/plan.ts'
 

@@ -1,7 +1,7 @@
 /** A confirmation is an answer about one moment: work begins soon after it, or asks again. */
 import { expect, test } from 'vitest'
-import { NodeSimulator } from '../../../test/support/node-simulator/node-simulator.ts'
-import { pkg } from '../../../test/support/node-simulator-dsl.ts'
+import { NodeSimulator } from '../../../test/kit/node-simulator/node-simulator.ts'
+import { pkg } from '../../../test/kit/node-simulator/node-simulator-dsl.ts'
 import type { Action } from '../model/plan.ts'
 
 const isConfirmation = (action: Action): boolean => action.do === 'confirmSlot'

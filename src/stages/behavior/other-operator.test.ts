@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { NodeSimulator } from '../../../test/support/node-simulator/node-simulator.ts'
-import { install, installedNode, pkg } from '../../../test/support/node-simulator-dsl.ts'
+import { NodeSimulator } from '../../../test/kit/node-simulator/node-simulator.ts'
+import { install, installedNode, pkg } from '../../../test/kit/node-simulator/node-simulator-dsl.ts'
 
 const nodeWright = 'nodewright.nvidia.com'
 const served = { isNodeWrightServed: true, files: new Map<string, string>() }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { NodeSimulator } from '../../../test/support/node-simulator/node-simulator.ts'
-import { cron, install, isCordoned, pkg, pod } from '../../../test/support/node-simulator-dsl.ts'
+import { NodeSimulator } from '../../../test/kit/node-simulator/node-simulator.ts'
+import { cron, install, isCordoned, pkg, pod } from '../../../test/kit/node-simulator/node-simulator-dsl.ts'
 import type { PackageSpec, SkyhookSpec } from '../../schemas/skyhook.ts'
 
 const taint = { key: 'skyhook.nvidia.com', value: 'runtime-required', effect: 'NoSchedule' }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { NodeSimulator } from '../../../test/support/node-simulator/node-simulator.ts'
-import { cordonMarks, pkg, reboot } from '../../../test/support/node-simulator-dsl.ts'
+import { NodeSimulator } from '../../../test/kit/node-simulator/node-simulator.ts'
+import { cordonMarks, pkg, reboot } from '../../../test/kit/node-simulator/node-simulator-dsl.ts'
 import type { SkyhookSpec } from '../../schemas/skyhook.ts'
 
 /** Nodes that leave the selector of their Skyhook half changed, and come back. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { NodeSimulator } from '../../../test/support/node-simulator/node-simulator.ts'
-import { cron, pkg } from '../../../test/support/node-simulator-dsl.ts'
+import { NodeSimulator } from '../../../test/kit/node-simulator/node-simulator.ts'
+import { cron, pkg } from '../../../test/kit/node-simulator/node-simulator-dsl.ts'
 import type { Interrupt, PackageSpec } from '../../schemas/skyhook.ts'
 import type { Action } from '../model/plan.ts'
 import type { Pod } from '../model/pods.ts'

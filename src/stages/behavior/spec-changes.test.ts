@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import type { Interrupt, PackageSpec } from '../../schemas/skyhook.ts'
-import { NodeSimulator } from '../../../test/support/node-simulator/node-simulator.ts'
-import { guardedStep, plainStep, simplePackage } from '../../../test/support/node-simulator/package-content.ts'
-import { cron, install, pkg, uninstall, upgrade } from '../../../test/support/node-simulator-dsl.ts'
+import { NodeSimulator } from '../../../test/kit/node-simulator/node-simulator.ts'
+import { guardedStep, plainStep, simplePackage } from '../../../test/kit/node-simulator/package-content.ts'
+import { cron, install, pkg, uninstall, upgrade } from '../../../test/kit/node-simulator/node-simulator-dsl.ts'
 
 /** Brings the node to its end with each spec in turn; what the last one ran. */
 function afterSpecs(...specs: readonly Readonly<Record<string, PackageSpec>>[]): NodeSimulator {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { NodeSimulator } from '../../../test/support/node-simulator/node-simulator.ts'
-import { simplePackage } from '../../../test/support/node-simulator/package-content.ts'
-import { isCordoned, cron, cordonMarks, packageWith, pod } from '../../../test/support/node-simulator-dsl.ts'
+import { NodeSimulator } from '../../../test/kit/node-simulator/node-simulator.ts'
+import { simplePackage } from '../../../test/kit/node-simulator/package-content.ts'
+import { isCordoned, cron, cordonMarks, packageWith, pod } from '../../../test/kit/node-simulator/node-simulator-dsl.ts'
 import { hostKey } from '../../schemas/annotations.ts'
 
 describe('the runtime-required taint', () => {

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { pauseKey } from '../../schemas/annotations.ts'
 import type { SkyhookSpec } from '../../schemas/skyhook.ts'
 import { blockingPod } from './drain.ts'
-import { NodeSimulator } from '../../../test/support/node-simulator/node-simulator.ts'
+import { NodeSimulator } from '../../../test/kit/node-simulator/node-simulator.ts'
 import {
   isCordoned,
   cron,
@@ -10,7 +10,7 @@ import {
   cordonMarks,
   packageWith,
   pod,
-} from '../../../test/support/node-simulator-dsl.ts'
+} from '../../../test/kit/node-simulator/node-simulator-dsl.ts'
 import type { Pod } from '../model/pods.ts'
 
 describe('a package with an interrupt', () => {

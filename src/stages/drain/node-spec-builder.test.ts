@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { NodeSimulator } from '../../../test/support/node-simulator/node-simulator.ts'
-import { cordonMarks, cron, isCordoned, packageWith } from '../../../test/support/node-simulator-dsl.ts'
+import { NodeSimulator } from '../../../test/kit/node-simulator/node-simulator.ts'
+import { cordonMarks, cron, isCordoned, packageWith } from '../../../test/kit/node-simulator/node-simulator-dsl.ts'
 import { cordonedBeforeKey, cordonKey } from '../../schemas/annotations.ts'
 import { emptyJournal, type HeldCordon } from '../../schemas/journal.ts'
 import { NodeSpecBuilder } from './node-spec-builder.ts'

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { StatusReadResult } from '../../schemas/package-status.ts'
 import type { Interrupt, PackageSpec } from '../../schemas/skyhook.ts'
 import { mergeInterrupts } from './merge.ts'
-import { NodeSimulator } from '../../../test/support/node-simulator/node-simulator.ts'
+import { NodeSimulator } from '../../../test/kit/node-simulator/node-simulator.ts'
 
 const rebootIfRequired: Interrupt = { type: 'reboot', when: 'required' }
 const pkg = (change: Partial<PackageSpec> = {}): PackageSpec => ({ version: '1.0.0', image: 'r/pkg', ...change })

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Companion } from '../../schemas/annotations.ts'
-import { NodeSimulator } from '../../../test/support/node-simulator/node-simulator.ts'
+import { NodeSimulator } from '../../../test/kit/node-simulator/node-simulator.ts'
 import {
   cron,
   install,
@@ -9,7 +9,7 @@ import {
   packageWith,
   pkg,
   reboot,
-} from '../../../test/support/node-simulator-dsl.ts'
+} from '../../../test/kit/node-simulator/node-simulator-dsl.ts'
 
 const requested = { state: 'unknown', message: 'logind accepted the request' } as const
 const refused = { state: 'refused', message: 'backup (pid 321) blocks it: nightly' } as const

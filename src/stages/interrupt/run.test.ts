@@ -1,7 +1,14 @@
 import { describe, expect, test } from 'vitest'
 import type { PackageSpec } from '../../schemas/skyhook.ts'
-import { NodeSimulator } from '../../../test/support/node-simulator/node-simulator.ts'
-import { isCordoned, cron, linesOfMode, packageWith, pod, reboot } from '../../../test/support/node-simulator-dsl.ts'
+import { NodeSimulator } from '../../../test/kit/node-simulator/node-simulator.ts'
+import {
+  isCordoned,
+  cron,
+  linesOfMode,
+  packageWith,
+  pod,
+  reboot,
+} from '../../../test/kit/node-simulator/node-simulator-dsl.ts'
 
 describe('interrupts', () => {
   test('a reboot covers all other interrupts', () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { preparedPackage } from '../../../test/support/plan-builder.ts'
+import { preparedPackage } from '../../../test/kit/objects/plan-builder.ts'
 import { nextPreparation } from './next-preparation.ts'
 import type { Preparation, PreparationDepth } from './snapshot.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { builderOf } from '../../../test/support/plan-builder.ts'
+import { builderOf } from '../../../test/kit/objects/plan-builder.ts'
 import type { PackageSpec } from '../../schemas/skyhook.ts'
 import type { PlanBuilder } from '../model/plan-builder.ts'
 import { advancePackage } from './advance-package.ts'

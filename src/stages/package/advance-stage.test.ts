@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { plainStep } from '../../../test/support/node-simulator/package-content.ts'
-import { builderOf, preparedPackage } from '../../../test/support/plan-builder.ts'
+import { plainStep } from '../../../test/kit/node-simulator/package-content.ts'
+import { builderOf, preparedPackage } from '../../../test/kit/objects/plan-builder.ts'
 import type { RunningPackage, StepResult } from '../../schemas/journal.ts'
 import type { Stage } from '../../schemas/package-config.ts'
 import type { PackageSpec } from '../../schemas/skyhook.ts'

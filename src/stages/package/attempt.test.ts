@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { StageAttempt } from '../../schemas/journal.ts'
 import type { PackageConfig } from '../../schemas/package-config.ts'
 import type { AttemptObservation } from '../model/snapshot.ts'
-import { plainStep as step } from '../../../test/support/node-simulator/package-content.ts'
+import { plainStep as step } from '../../../test/kit/node-simulator/package-content.ts'
 import { advanceAttempt, hasRunIn, unitName, type AdvanceResult, type AttemptContext } from './attempt.ts'
 
 const config: PackageConfig = {

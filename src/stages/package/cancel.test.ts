@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import type { PackageSpec, SkyhookSpec } from '../../schemas/skyhook.ts'
-import { NodeSimulator } from '../../../test/support/node-simulator/node-simulator.ts'
-import { plainStep, simplePackage } from '../../../test/support/node-simulator/package-content.ts'
-import { cron, install, pkg, reboot, uninstall, upgrade } from '../../../test/support/node-simulator-dsl.ts'
+import { NodeSimulator } from '../../../test/kit/node-simulator/node-simulator.ts'
+import { plainStep, simplePackage } from '../../../test/kit/node-simulator/package-content.ts'
+import { cron, install, pkg, reboot, uninstall, upgrade } from '../../../test/kit/node-simulator/node-simulator-dsl.ts'
 
 const nodeState = 'skyhook.nvidia.com/nodeState_s'
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { NodeSimulator } from '../../../test/support/node-simulator/node-simulator.ts'
-import { plainStep, simplePackage } from '../../../test/support/node-simulator/package-content.ts'
-import { isCordoned, pkg, reboot } from '../../../test/support/node-simulator-dsl.ts'
+import { NodeSimulator } from '../../../test/kit/node-simulator/node-simulator.ts'
+import { plainStep, simplePackage } from '../../../test/kit/node-simulator/package-content.ts'
+import { isCordoned, pkg, reboot } from '../../../test/kit/node-simulator/node-simulator-dsl.ts'
 import type { PackageConfig } from '../../schemas/package-config.ts'
 import { missingInputs } from './missing-inputs.ts'
 

@@ -3,7 +3,7 @@ import { emptyJournal } from '../../schemas/journal.ts'
 import type { NodeCondition } from '../../schemas/kubernetes.ts'
 import type { StatusReadResult } from '../../schemas/package-status.ts'
 import type { PackageSpec } from '../../schemas/skyhook.ts'
-import { NodeSimulator } from '../../../test/support/node-simulator/node-simulator.ts'
+import { NodeSimulator } from '../../../test/kit/node-simulator/node-simulator.ts'
 
 const day = 24 * 3_600_000
 const pkg = (change: Partial<PackageSpec> = {}): PackageSpec => ({ version: '1.0.0', image: 'r/pkg', ...change })

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { NodeSimulator } from '../../../test/support/node-simulator/node-simulator.ts'
-import { cron, isCordoned, packageWith } from '../../../test/support/node-simulator-dsl.ts'
+import { NodeSimulator } from '../../../test/kit/node-simulator/node-simulator.ts'
+import { cron, isCordoned, packageWith } from '../../../test/kit/node-simulator/node-simulator-dsl.ts'
 import type { PackageSpec } from '../../schemas/skyhook.ts'
 import { specProblems } from './spec-problems.ts'
 

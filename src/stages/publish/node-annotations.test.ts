@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { PackageSpec } from '../../schemas/skyhook.ts'
-import { NodeSimulator } from '../../../test/support/node-simulator/node-simulator.ts'
+import { NodeSimulator } from '../../../test/kit/node-simulator/node-simulator.ts'
 
 const singlePackage: Readonly<Record<string, PackageSpec>> = { a: { version: '1.0.0', image: 'r/a' } }
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { PublishedReason } from '../../schemas/annotations.ts'
-import { NodeSimulator } from '../../../test/support/node-simulator/node-simulator.ts'
-import { packageWith, pkg, reboot } from '../../../test/support/node-simulator-dsl.ts'
+import { NodeSimulator } from '../../../test/kit/node-simulator/node-simulator.ts'
+import { packageWith, pkg, reboot } from '../../../test/kit/node-simulator/node-simulator-dsl.ts'
 
 const shown = (node: NodeSimulator): Record<string, PublishedReason> =>
   JSON.parse(node.annotation('reasons_s') ?? '{}') as Record<string, PublishedReason>

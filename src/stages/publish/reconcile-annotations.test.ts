@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { NodeSimulator } from '../../../test/support/node-simulator/node-simulator.ts'
+import { NodeSimulator } from '../../../test/kit/node-simulator/node-simulator.ts'
 
 const spec = { packages: { a: { version: '1.0.0', image: 'r/pkg' }, b: { version: '1.0.0', image: 'r/pkg' } } }
 const countApplies = (node: NodeSimulator, name: string): number =>

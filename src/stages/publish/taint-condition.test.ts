@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { idleSnapshot, settings, viewOf } from '../../../test/support/plan-builder.ts'
+import { idleSnapshot, settings, viewOf } from '../../../test/kit/objects/plan-builder.ts'
 import { runtimeRequiredCondition, statusKey } from '../../schemas/annotations.ts'
 import type { Journal } from '../../schemas/journal.ts'
 import type { NodeCondition, Taint } from '../../schemas/kubernetes.ts'

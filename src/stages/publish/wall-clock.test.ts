@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { NodeSimulator } from '../../../test/support/node-simulator/node-simulator.ts'
-import { idleSnapshot } from '../../../test/support/plan-builder.ts'
+import { NodeSimulator } from '../../../test/kit/node-simulator/node-simulator.ts'
+import { idleSnapshot } from '../../../test/kit/objects/plan-builder.ts'
 import { reasonKey, statusKey } from '../../schemas/annotations.ts'
 import { undecidedPlan } from '../skyhook/undecided.ts'
 

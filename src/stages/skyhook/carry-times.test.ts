@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { NodeSimulator } from '../../../test/support/node-simulator/node-simulator.ts'
+import { NodeSimulator } from '../../../test/kit/node-simulator/node-simulator.ts'
 import { emptyJournal, type Journal, type PackageRecord, type SkyhookRecord } from '../../schemas/journal.ts'
 import { carryTimes } from './carry-times.ts'
 

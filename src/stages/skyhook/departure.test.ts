@@ -1,6 +1,12 @@
 import { describe, expect, test } from 'vitest'
-import { NodeSimulator } from '../../../test/support/node-simulator/node-simulator.ts'
-import { installedNode, isCordoned, packageWith, pkg, reboot } from '../../../test/support/node-simulator-dsl.ts'
+import { NodeSimulator } from '../../../test/kit/node-simulator/node-simulator.ts'
+import {
+  installedNode,
+  isCordoned,
+  packageWith,
+  pkg,
+  reboot,
+} from '../../../test/kit/node-simulator/node-simulator-dsl.ts'
 
 describe('a Skyhook being deleted', () => {
   const markDeleted = (node: NodeSimulator): void => {

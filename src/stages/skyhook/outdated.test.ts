@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { idleSnapshot, viewOf } from '../../../test/support/plan-builder.ts'
+import { idleSnapshot, viewOf } from '../../../test/kit/objects/plan-builder.ts'
 import { newSkyhookRecord } from '../model/plan-builder.ts'
 import { isOutdated, planOutdated } from './outdated.ts'
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { builderOf, idleSnapshot, viewOf } from '../../../test/support/plan-builder.ts'
+import { builderOf, idleSnapshot, viewOf } from '../../../test/kit/objects/plan-builder.ts'
 import { disableKey, pauseKey } from '../../schemas/annotations.ts'
 import { known, type OwnSlot, type SkyhookView } from '../model/snapshot.ts'
 import { planSkyhook } from './plan-skyhook.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { builderOf, settings } from '../../../test/support/plan-builder.ts'
+import { builderOf, settings } from '../../../test/kit/objects/plan-builder.ts'
 import type { OwnSlot, PreparationDepth } from '../model/snapshot.ts'
 import { preparationDepth } from './preparation-depth.ts'
 

@@ -1,5 +1,5 @@
 /** Bugs in the batches of DeploymentPolicies: src/lease/policy, src/census and the slots of finished work. */
-import type { Plan } from '../run/plan.ts'
+import type { Plan } from '../../kit/fleet/plan.ts'
 import { all, change, type FleetMutant, hasControlPlanes } from './mutant.ts'
 
 /** A first batch of two in the compartment of the control plane, for work without an interrupt: that goes one by one. */

@@ -6,7 +6,7 @@
 import { writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { openPassed } from '../../../build/campaigns.ts'
-import type { Plan } from '../run/plan.ts'
+import type { Plan } from '../../kit/fleet/plan.ts'
 import { mutants } from './all.ts'
 import { keptPlan, planFile } from './kept-plans.ts'
 import type { FleetMutant } from './mutant.ts'

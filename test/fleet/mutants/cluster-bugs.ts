@@ -73,7 +73,7 @@ export const clusterBugs: readonly FleetMutant[] = [
   },
   {
     name: 'finalizer-written-back',
-    rule: 'request-rate',
+    rule: 'backs-off',
     bug: 'the census writes the list of finalizers without taking its own out',
     changes: [
       change(

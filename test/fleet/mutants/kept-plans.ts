@@ -1,7 +1,7 @@
 /** For each deliberate bug the smallest plan that showed it. Seeds give other plans as the generator of plans changes. */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Plan } from '../run/plan.ts'
+import type { Plan } from '../../kit/fleet/plan.ts'
 import type { FleetMutant } from './mutant.ts'
 
 export const planFile = ({ name }: FleetMutant): string => join(import.meta.dirname, 'plans', `${name}.json`)

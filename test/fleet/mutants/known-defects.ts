@@ -1,5 +1,5 @@
 /** Defects that the product had: each is put back by the smallest change of the present sources. */
-import type { Plan } from '../run/plan.ts'
+import type { Plan } from '../../kit/fleet/plan.ts'
 import { all, change, has, hasControlPlanes, type FleetMutant } from './mutant.ts'
 
 const newsLate = ['watches-slow', 'api-reads-stale'] as const
@@ -57,7 +57,7 @@ export const knownDefects: readonly FleetMutant[] = [
   },
   {
     name: 'own-slots-read-once',
-    rule: 'slots-owned',
+    rule: 'slots-true',
     bug: 'an agent looks for its slots when it starts and never again',
     changes: [
       change(

@@ -1,9 +1,9 @@
 /** Runs plans with a deliberate bug, and on the sources as they are. */
 import { join } from 'node:path'
 import { copyTree, repository } from '../../../build/mutant-tree.ts'
-import type { Plan } from '../run/plan.ts'
+import type { Plan } from '../../kit/fleet/plan.ts'
 import { createRunner, type Runner } from '../run/runner.ts'
-import type { Violation } from '../run/run-plan.ts'
+import type { Violation } from '../../kit/fleet/run-plan.ts'
 import type { FleetMutant } from './mutant.ts'
 
 export type MutantRuns = {
@@ -18,7 +18,7 @@ const copied = [
   'src',
   'test/fleet',
   'test/promises',
-  'test/support',
+  'test/kit',
   'test/monitoring',
   'crds',
   'package.json',

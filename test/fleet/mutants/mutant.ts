@@ -1,6 +1,6 @@
 /** A deliberate bug of the product that a simulated fleet must show. */
 import type { Replacement } from '../../../build/mutant-tree.ts'
-import type { Plan } from '../run/plan.ts'
+import type { Plan } from '../../kit/fleet/plan.ts'
 
 export type FleetMutant = {
   /** Also of the file with its plan. */

@@ -1,8 +1,8 @@
 /** Looks for a seed that shows a deliberate bug, and makes its plan small. */
-import type { Plan } from '../run/plan.ts'
-import { withPolicies, withRenamedPolicies } from '../run/plan-policies.ts'
+import type { Plan } from '../../kit/fleet/plan.ts'
+import { withPolicies, withRenamedPolicies } from '../../kit/fleet/plan-policies.ts'
 import { planRun } from '../run/plan-run.ts'
-import type { Violation } from '../run/run-plan.ts'
+import type { Violation } from '../../kit/fleet/run-plan.ts'
 import { shrinkPlan } from '../run/shrink.ts'
 import type { FleetMutant } from './mutant.ts'
 import type { MutantRuns } from './mutant-runs.ts'

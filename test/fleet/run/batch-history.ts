@@ -3,7 +3,7 @@ import { type Ledger, readLedger } from '../../../src/lease/ledger.ts'
 import { skyhookScope } from '../../../src/lease/names.ts'
 import { readSlot, type Lease } from '../../../src/lease/slot.ts'
 import type { BatchState } from '../../../src/schemas/batch-state.ts'
-import type { Invariant } from '../invariants/invariant.ts'
+import type { Invariant } from '../../promises/promised.ts'
 
 /** A batch that is over. */
 export type ClosedBatch = {

@@ -1,13 +1,13 @@
 /** A rollout under a policy beside a census that is killed every five seconds, compared with the same one left alone. */
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { StrategySpec } from '../../../src/schemas/deployment-policy.ts'
-import { invariants } from '../invariants/all.ts'
+import { invariants } from '../../promises/all.ts'
 import { type BatchHistory, type ClosedBatch, recordBatches } from './batch-history.ts'
-import { controlPlaneLabel } from './fleet-host.ts'
-import { packageSpec } from './plan-skyhooks.ts'
-import { skyhooksAtMs } from './plan-time.ts'
-import type { Plan, PlannedAction } from './plan.ts'
-import { runPlan, type RunResult } from './run-plan.ts'
+import { controlPlaneLabel } from '../../kit/fleet/fleet-host.ts'
+import { packageSpec } from '../../kit/fleet/plan-skyhooks.ts'
+import { skyhooksAtMs } from '../../kit/fleet/plan-time.ts'
+import type { Plan, PlannedAction } from '../../kit/fleet/plan.ts'
+import { runPlan, type RunResult } from '../../kit/fleet/run-plan.ts'
 
 const intervalMs = 5_000
 

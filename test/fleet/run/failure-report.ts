@@ -1,7 +1,7 @@
 /** What a failing seed is reported with: the smallest plan that fails alike, and the end of its trace. */
-import { invariants } from '../invariants/all.ts'
-import type { Plan } from './plan.ts'
-import { runPlan } from './run-plan.ts'
+import { invariants } from '../../promises/all.ts'
+import type { Plan } from '../../kit/fleet/plan.ts'
+import { runPlan } from '../../kit/fleet/run-plan.ts'
 import { shrinkPlan } from './shrink.ts'
 
 const tracedLines = 60

@@ -1,9 +1,9 @@
 /** Skyhooks that ask for an uninstall and are deleted at a bad moment. */
 import { expect, test } from 'vitest'
-import { invariants } from '../invariants/all.ts'
-import { packageSpec } from './plan-skyhooks.ts'
-import type { Plan, PlannedAction } from './plan.ts'
-import { runPlan } from './run-plan.ts'
+import { invariants } from '../../promises/all.ts'
+import { packageSpec } from '../../kit/fleet/plan-skyhooks.ts'
+import type { Plan, PlannedAction } from '../../kit/fleet/plan.ts'
+import { runPlan } from '../../kit/fleet/run-plan.ts'
 
 const plan = (hosts: number, actions: readonly PlannedAction[]): Plan => ({
   seed: 1,

@@ -2,11 +2,11 @@
  * Some runs have one more fault or edit that meets budgets. It is drawn apart: all else of a seed stays as it was, and
  * so do the seeds that have none.
  */
-import { budgetActions, drawBudget } from './budget-actions.ts'
-import type { ActionKind } from './action-kind.ts'
-import { type Chance, createChance } from './chance.ts'
-import type { NodePlan, Plan, PlannedAction, SkyhookPlan } from './plan.ts'
-import { healAtMs, rolloutMs } from './plan-time.ts'
+import { budgetActions, drawBudget } from '../../kit/fleet/budget-actions.ts'
+import type { ActionKind } from '../../kit/fleet/action-kind.ts'
+import { type Chance, createChance } from '../../kit/fleet/chance.ts'
+import type { NodePlan, Plan, PlannedAction, SkyhookPlan } from '../../kit/fleet/plan.ts'
+import { healAtMs, rolloutMs } from '../../kit/fleet/plan-time.ts'
 
 type Kind = keyof typeof budgetActions
 

@@ -1,9 +1,9 @@
 /** Skyhooks that come and go: what a few of the seeds have besides all else, drawn apart, so that others stay as they are. */
-import { lifeFaults } from './api-faults.ts'
-import { createChance } from './chance.ts'
-import { lifeEdits } from './edits.ts'
-import type { PlannedAction } from './plan.ts'
-import { firstActionAtMs, rolloutMs, skyhooksAtMs } from './plan-time.ts'
+import { lifeFaults } from '../../kit/fleet/api-faults.ts'
+import { createChance } from '../../kit/fleet/chance.ts'
+import { lifeEdits } from '../../kit/fleet/edits.ts'
+import type { PlannedAction } from '../../kit/fleet/plan.ts'
+import { firstActionAtMs, rolloutMs, skyhooksAtMs } from '../../kit/fleet/plan-time.ts'
 
 const share = 0.08
 

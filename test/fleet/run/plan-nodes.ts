@@ -1,6 +1,6 @@
 /** The hosts of a run, and the pods on them. */
-import type { Chance } from './chance.ts'
-import type { NodePlan, PodPlan } from './plan.ts'
+import type { Chance } from '../../kit/fleet/chance.ts'
+import type { NodePlan, PodPlan } from '../../kit/fleet/plan.ts'
 
 /** What the rest of the plan needs of its nodes. */
 export type NodeNeeds = {

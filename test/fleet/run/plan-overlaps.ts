@@ -3,11 +3,11 @@
  * in which of them a node is. They are drawn apart: the seeds that have none stay as they were.
  */
 import type { DeploymentPolicySpec } from '../../../src/schemas/deployment-policy.ts'
-import { type Chance, createChance } from './chance.ts'
-import { controlPlaneLabel } from './fleet-host.ts'
-import type { Plan, PlannedAction } from './plan.ts'
-import { drawStrategy, policyName, withPoliciesOf } from './plan-policies.ts'
-import { healAtMs, rolloutMs } from './plan-time.ts'
+import { type Chance, createChance } from '../../kit/fleet/chance.ts'
+import { controlPlaneLabel } from '../../kit/fleet/fleet-host.ts'
+import type { Plan, PlannedAction } from '../../kit/fleet/plan.ts'
+import { drawStrategy, policyName, withPoliciesOf } from '../../kit/fleet/plan-policies.ts'
+import { healAtMs, rolloutMs } from '../../kit/fleet/plan-time.ts'
 
 export function withOverlaps(plan: Plan): Plan {
   const chance = createChance(plan.seed, 24)

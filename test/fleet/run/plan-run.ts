@@ -1,16 +1,16 @@
 /** The plan of a run, from its seed alone. */
-import { actionKinds, editKinds, faultKinds } from './action-kinds.ts'
-import { planCensusFault } from './census-faults.ts'
-import { type Chance, createChance } from './chance.ts'
-import { type Phase, phases } from './phase.ts'
-import type { Plan, PlannedAction, SkyhookPlan } from './plan.ts'
+import { actionKinds, editKinds, faultKinds } from '../../kit/fleet/action-kinds.ts'
+import { planCensusFault } from '../../kit/fleet/census-faults.ts'
+import { type Chance, createChance } from '../../kit/fleet/chance.ts'
+import { type Phase, phases } from '../../kit/fleet/phase.ts'
+import type { Plan, PlannedAction, SkyhookPlan } from '../../kit/fleet/plan.ts'
 import { withBudgetActions } from './plan-budgets.ts'
 import { planLives } from './plan-lives.ts'
 import { planNodes } from './plan-nodes.ts'
 import { withOverlaps } from './plan-overlaps.ts'
-import { planSkyhooks } from './plan-skyhooks.ts'
+import { planSkyhooks } from '../../kit/fleet/plan-skyhooks.ts'
 import { withStayers } from './plan-stayers.ts'
-import { firstActionAtMs, healAtMs, rolloutMs, skyhooksAtMs } from './plan-time.ts'
+import { firstActionAtMs, healAtMs, rolloutMs, skyhooksAtMs } from '../../kit/fleet/plan-time.ts'
 import { type Pair, pairsOf } from './steering.ts'
 
 type Names = { readonly nodes: readonly string[]; readonly skyhooks: readonly string[] }

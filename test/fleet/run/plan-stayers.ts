@@ -3,8 +3,8 @@
  * node or shrink to one, and the fields of `spec.drain` for both. Drawn apart: the rest of a plan stays as it was.
  */
 import type { SkyhookSpec } from '../../../src/schemas/skyhook.ts'
-import { type Chance, createChance } from './chance.ts'
-import type { NodePlan, Plan, PlannedAction, PodPlan, SkyhookPlan } from './plan.ts'
+import { type Chance, createChance } from '../../kit/fleet/chance.ts'
+import type { NodePlan, Plan, PlannedAction, PodPlan, SkyhookPlan } from '../../kit/fleet/plan.ts'
 
 type Drain = NonNullable<SkyhookSpec['drain']>
 

@@ -4,7 +4,7 @@
  */
 import { readFile, rename, writeFile } from 'node:fs/promises'
 import { isObject, parseJson } from '../../../src/schemas/json.ts'
-import type { RunResult } from './run-plan.ts'
+import type { RunResult } from '../../kit/fleet/run-plan.ts'
 import { type Counts, createTally } from './tally.ts'
 
 type CampaignRecord = {

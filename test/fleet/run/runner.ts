@@ -1,8 +1,8 @@
 /** Runs fleets in a process of their own: one that dies, or never ends, counts as failed. */
 import { type ChildProcess, fork } from 'node:child_process'
 import { readFileSync } from 'node:fs'
-import type { Plan } from './plan.ts'
-import type { RunResult } from './run-plan.ts'
+import type { Plan } from '../../kit/fleet/plan.ts'
+import type { RunResult } from '../../kit/fleet/run-plan.ts'
 
 /** The unit of /proc/pid/stat on every machine that Node runs on. */
 const clockTickMs = 10

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
-import { invariants } from '../invariants/all.ts'
+import { invariants } from '../../promises/all.ts'
 import { planRun } from './plan-run.ts'
-import { packageSpec } from './plan-skyhooks.ts'
-import type { Plan } from './plan.ts'
-import { runPlan } from './run-plan.ts'
+import { packageSpec } from '../../kit/fleet/plan-skyhooks.ts'
+import type { Plan } from '../../kit/fleet/plan.ts'
+import { runPlan } from '../../kit/fleet/run-plan.ts'
 
 /** A part of its plan: enough for nodes that wait for each other, and for a few faults. */
 function smallPlan(seed: number): Plan {

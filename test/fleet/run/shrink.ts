@@ -1,5 +1,5 @@
 /** Makes a failing plan as small as it still fails by the same rule. */
-import type { Plan, PlannedAction } from './plan.ts'
+import type { Plan, PlannedAction } from '../../kit/fleet/plan.ts'
 
 /**
  * `fails` says whether a plan still fails. Actions, Skyhooks, nodes and pods are taken away, one by one or by halves,

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { actionKinds } from './action-kinds.ts'
-import { phases } from './phase.ts'
+import { actionKinds } from '../../kit/fleet/action-kinds.ts'
+import { phases } from '../../kit/fleet/phase.ts'
 import { planRun } from './plan-run.ts'
 import { pairs, pairsOf } from './steering.ts'
 

@@ -2,8 +2,8 @@
  * Which fault meets which phase in which run: every pair that can exist has its turns, by the number of the seed alone,
  * so that rare ones do not depend on luck.
  */
-import { actionKinds } from './action-kinds.ts'
-import { type Phase, phases } from './phase.ts'
+import { actionKinds } from '../../kit/fleet/action-kinds.ts'
+import { type Phase, phases } from '../../kit/fleet/phase.ts'
 
 export type Pair = { readonly kind: string; readonly phase: Phase }
 

@@ -1,7 +1,7 @@
 /** Counts of a campaign: how often each fault and edit met each phase, how often each rule judged, what failed. */
-import { actionKinds, editKinds, faultKinds } from './action-kinds.ts'
-import { type Phase, phases } from './phase.ts'
-import type { RunResult } from './run-plan.ts'
+import { actionKinds, editKinds, faultKinds } from '../../kit/fleet/action-kinds.ts'
+import { type Phase, phases } from '../../kit/fleet/phase.ts'
+import type { RunResult } from '../../kit/fleet/run-plan.ts'
 import { pairs } from './steering.ts'
 
 export type Counts = {

@@ -1,9 +1,9 @@
 /** A rollout that nobody counts, under a policy of which only a count says in which compartment a node is. */
 import { expect, test } from 'vitest'
-import { invariants } from '../invariants/all.ts'
-import { packageSpec } from './plan-skyhooks.ts'
-import type { Plan } from './plan.ts'
-import { runPlan } from './run-plan.ts'
+import { invariants } from '../../promises/all.ts'
+import { packageSpec } from '../../kit/fleet/plan-skyhooks.ts'
+import type { Plan } from '../../kit/fleet/plan.ts'
+import { runPlan } from '../../kit/fleet/run-plan.ts'
 
 const compartment = (name: string, key: string, percent: number) => ({
   name,

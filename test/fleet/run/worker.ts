@@ -1,8 +1,8 @@
 /** A process that runs fleets one by one: each message is a seed or a plan, each answer the result. */
-import { invariants } from '../invariants/all.ts'
-import type { Plan } from './plan.ts'
+import { invariants } from '../../promises/all.ts'
+import type { Plan } from '../../kit/fleet/plan.ts'
 import { planRun } from './plan-run.ts'
-import { runPlan } from './run-plan.ts'
+import { runPlan } from '../../kit/fleet/run-plan.ts'
 
 process.on('message', (job: number | Plan) => {
   const plan = typeof job === 'number' ? planRun(job) : job

@@ -23,9 +23,9 @@ test('waiting of four hundred nodes for forty slots costs few requests', async (
   const figures = fleet.figures()
   console.log(`${nodes} nodes, ${budget.count} slots, per node:`, figures)
   fleet.stop()
-  expect(figures.lists).toBeLessThanOrEqual(1.1)
+  expect(figures.lists).toBeLessThanOrEqual(1.4)
   expect(figures.gets).toBeLessThanOrEqual(7)
-  expect(figures.watchEvents).toBeLessThanOrEqual(120)
+  expect(figures.watchEvents).toBeLessThanOrEqual(100)
   expect(figures.waitingWrites).toBeLessThanOrEqual(3)
   expect(figures.seconds).toBeLessThan(1.1 * 300) // the slots are hardly ever idle
 })
@@ -42,7 +42,7 @@ test('a slot goes to the next waiting node within 50 ms beside the API server', 
   )
   expect(beside.length).toBe(queue - 1)
   expect(median).toBeLessThanOrEqual(50)
-  expect(p99).toBeLessThanOrEqual(300)
+  expect(p99).toBeLessThanOrEqual(400)
 })
 
 test('fifteen nodes wait with one LIST each and one for their slot', async () => {
@@ -74,7 +74,7 @@ test.each([
   fleet.stop()
   console.log(`${nodes} nodes, ${count} slots, idle for at most ${longestIdleMs().toFixed(0)} ms, per node:`, figures)
   expect(longestIdleMs()).toBeLessThan(1_000)
-  expect(figures.lists).toBeLessThan(1.5) // not by polling
+  expect(figures.lists).toBeLessThan(2) // not by polling
 })
 
 test('slots that those who come first cannot take go to others soon', async () => {
@@ -90,11 +90,11 @@ test('slots that those who come first cannot take go to others soon', async () =
   const { seconds } = fleet.figures()
   fleet.stop()
   console.log(`15 of 100 nodes cannot ask, 3 slots: idle for at most ${longestIdleMs().toFixed(0)} ms, ${seconds} s`)
-  expect(longestIdleMs()).toBeLessThan(45_000)
+  expect(longestIdleMs()).toBeLessThan(10_000)
   expect(seconds).toBeLessThan(3 * (85 / 3) * 5)
 })
 
-test('more nodes than a ledger names begin within seconds where there are slots for all of them', async () => {
+test('hundreds of nodes begin within seconds where there are slots for all of them', async () => {
   const fleet = await startWaitingNodes({ nodes: 1_000, budget: { count: 800 }, workMs: aboutMs(600_000), seed: 1 })
   await fleet.clock.advance(15_000)
   const [slots, { lists }] = [fleet.slots(), fleet.figures()]

@@ -3,14 +3,13 @@
  * virtual time. Hosts and steps are left out: a node that has its slot works for a while and gives it back.
  */
 import { planLedger } from '../../../src/census/ledger-plan.ts'
-import type { NodeFact } from '../../../src/census/node-facts.ts'
 import { createFleetSize } from '../../../src/daemon/state/fleet-size.ts'
 import { followOwnSlots } from '../../../src/daemon/slots/own-slots.ts'
 import { createSlotLine } from '../../../src/daemon/slots/slot-line.ts'
 import { createSlotManager } from '../../../src/daemon/slots/slot-manager.ts'
 import { createLog } from '../../../src/daemon/telemetry/log.ts'
 import { readLedger, writeLedger } from '../../../src/lease/ledger.ts'
-import { placeKey } from '../../../src/lease/waiting.ts'
+import { hashFraction } from '../../../src/lease/waiting.ts'
 import { ledgerName } from '../../../src/lease/names.ts'
 import type { Lease } from '../../../src/lease/slot.ts'
 import { skyhooksPath, skyhookTypeMeta } from '../../../src/schemas/api.ts'
@@ -22,9 +21,9 @@ import type { KubernetesNode } from '../../../src/schemas/kubernetes.ts'
 import type { InterruptionBudget, Skyhook, SkyhookSpec } from '../../../src/schemas/skyhook.ts'
 import { appliedHash } from '../../../src/stages/model/applied-hash.ts'
 import { known, type OwnSlot, type SkyhookView } from '../../../src/stages/model/snapshot.ts'
-import { createSeededRandom, createVirtualClock } from '../../support/virtual-clock.ts'
-import { type ClientOptions, createClient } from '../api-server/client.ts'
-import { createSimulatedApiServer } from '../api-server/server.ts'
+import { createSeededRandom, createVirtualClock } from '../../kit/virtual-clock.ts'
+import { type ClientOptions, createClient } from '../../kit/api-server/client.ts'
+import { createSimulatedApiServer } from '../../kit/api-server/server.ts'
 import { readBudget } from '../../../src/schemas/budget.ts'
 
 export type WaitingNodesOptions = {
@@ -41,6 +40,8 @@ export type WaitingNodesOptions = {
   readonly unable?: number
   /** All of them join the cluster, and this is the budget for that. */
   readonly joining?: number
+  /** How late the census hears what nodes do: they write their Nodes late, and its watch is read late. */
+  readonly countLagMs?: number
   /** No census counts. */
   readonly isWithoutCensus?: boolean
 }
@@ -50,7 +51,7 @@ export const usualLatencyMs = 10
 
 /** Starts all nodes at once, as after the creation of their Skyhook. */
 export async function startWaitingNodes(options: WaitingNodesOptions) {
-  const { nodes, budget, workMs, seed, latencyMs = usualLatencyMs, joining } = options
+  const { nodes, budget, workMs, seed, latencyMs = usualLatencyMs, joining, countLagMs = 3_000 } = options
   const clock = createVirtualClock(undefined, { settleTurns: 0 })
   const random = createSeededRandom(seed)
   const server = createSimulatedApiServer({ clock, random, historyLength: 20_000 })
@@ -72,7 +73,7 @@ export async function startWaitingNodes(options: WaitingNodesOptions) {
   let [waiting, complete, waitingWrites] = [0, 0, 0]
   let [fetches, fetchesBeforeFirst] = [0, 0]
   let watchEvents = 0
-  const members: { readonly update: () => void; readonly uid: string; readonly state: () => string }[] = []
+  const members: { readonly update: () => void; readonly uid: string }[] = []
 
   async function join(name: string): Promise<void> {
     const node = await admin.json<KubernetesNode>('POST', '/api/v1/nodes', {
@@ -204,13 +205,13 @@ export async function startWaitingNodes(options: WaitingNodesOptions) {
           pass()
         })
     }
-    members.push({ update: pass, uid: node.metadata.uid, state: () => state })
+    members.push({ update: pass, uid: node.metadata.uid })
   }
 
   for (let index = 0; index < nodes; index++) void join(`node-${index}`)
-  await clock.advance(100)
+  await clock.advance(3_000)
   waiting = nodes
-  const inOrder = members.toSorted((a, b) => (placeKey(a.uid) < placeKey(b.uid) ? -1 : 1))
+  const inOrder = members.toSorted((a, b) => hashFraction(a.uid) - hashFraction(b.uid))
   const able = inOrder.slice(options.unable ?? 0)
   // as the agents read an edit
   for (const { update } of able) clock.startTimer(readDelayMs(nodes, random.number()), update)
@@ -221,27 +222,30 @@ export async function startWaitingNodes(options: WaitingNodesOptions) {
   let lastWriteMs: number | undefined
   let matchedMemory: Parameters<typeof planLedger>[0]['matched']
   let matched = nodes
+  const past = [{ atMs: -Infinity, complete: 0, waiters: nodes }]
+  /** What the nodes have written of themselves by now. */
+  function published(): { readonly complete: number; readonly waiters: number } {
+    const nowMs = clock.monotonicMs()
+    past.push({ atMs: nowMs, complete, waiters: waiting })
+    const { complete: done, waiters } = past.findLast(({ atMs }) => atMs <= nowMs - countLagMs) as (typeof past)[number]
+    return { complete: done, waiters }
+  }
+
   /** What the census does with its counts. */
   async function count(): Promise<void> {
     const { name, uid } = view.metadata
     const found = server.object('leases', 'skyhook', ledgerName({ name, uid })) as unknown as Lease | undefined
     const read = found === undefined ? undefined : readLedger(found)
-    const facts = Array.from({ length: matched }, (_, index) => {
-      const state = members[index]?.state() ?? 'complete'
-      const status = state === 'wanting' ? 'waiting' : state === 'working' ? 'in_progress' : 'complete'
-      return { uid: members[index]?.uid ?? `silent-${index}`, status } as NodeFact
-    })
     const plan = planLedger({
       skyhook: { metadata: view.metadata, spec: view.spec },
       counts: {
-        nodes: facts,
-        complete,
-        waiters: waiting,
+        nodes: Array.from({ length: matched }, () => undefined) as never,
+        ...published(),
         applied: appliedHash(view.spec),
         isPaused: false,
         isDisabled: false,
         specProblem: undefined,
-        compartments: [{ name: '', nodes: facts }],
+        compartments: [{ name: '', nodes: Array.from({ length: matched }, () => undefined) as never }],
         budget: view.budget,
         policy: undefined,
       },

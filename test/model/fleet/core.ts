@@ -19,8 +19,8 @@ import {
   type SkyhookView,
   type SlotDenial,
 } from '../../../src/stages/model/snapshot.ts'
-import type { Decide } from '../../support/node-simulator/node-simulator.ts'
-import { plainStep, simplePackage } from '../../support/node-simulator/package-content.ts'
+import type { Decide } from '../../kit/node-simulator/node-simulator.ts'
+import { plainStep, simplePackage } from '../../kit/node-simulator/package-content.ts'
 
 export type Core = {
   readonly journal: Journal

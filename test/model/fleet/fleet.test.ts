@@ -5,7 +5,7 @@
  * seen.
  */
 import { describe, expect, test } from 'vitest'
-import { isThorough } from '../../support/effort.ts'
+import { isThorough } from '../../kit/effort.ts'
 import type { FleetResult } from './explore.ts'
 import { allFaults, interruptingLater, run, type Search } from './searches.ts'
 import { variants } from './variants.ts'

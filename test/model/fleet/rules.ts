@@ -3,7 +3,7 @@ import { changeSince, isAdmissionCurrent } from '../../../src/daemon/slots/confi
 import { admit, refusalOf } from '../../../src/lease/admission.ts'
 import type { Slot } from '../../../src/lease/slot.ts'
 import { decide } from '../../../src/stages/decide.ts'
-import type { Decide } from '../../support/node-simulator/node-simulator.ts'
+import type { Decide } from '../../kit/node-simulator/node-simulator.ts'
 
 export type FleetRules = {
   readonly decide: Decide

@@ -8,7 +8,7 @@ import { decide } from '../../../src/stages/decide.ts'
 import { hasMark } from '../../../src/stages/drain/drain.ts'
 import type { Action } from '../../../src/stages/model/plan.ts'
 import type { OwnSlot, SlotOwnership, Snapshot } from '../../../src/stages/model/snapshot.ts'
-import type { Decide } from '../../support/node-simulator/node-simulator.ts'
+import type { Decide } from '../../kit/node-simulator/node-simulator.ts'
 import { masterLabel, poolLabel, skyhook } from './core.ts'
 import { type FleetRules, productRules } from './rules.ts'
 

@@ -4,8 +4,8 @@ import { matchesGlob } from '../../../src/stages/interrupt/glob.ts'
 import { pendingIfRequired } from '../../../src/stages/interrupt/pending.ts'
 import type { Plan, StartStep } from '../../../src/stages/model/plan.ts'
 import type { SkyhookView, Snapshot } from '../../../src/stages/model/snapshot.ts'
-import type { Decide } from '../../support/node-simulator/node-simulator.ts'
-import type { NodeObserver } from '../../support/node-simulator/node-state.ts'
+import type { Decide } from '../../kit/node-simulator/node-simulator.ts'
+import type { NodeObserver } from '../../kit/node-simulator/node-state.ts'
 import type { FaultyNode } from '../faulty-node.ts'
 
 /** What is on the host of one package because its steps ran there. */

@@ -1,6 +1,6 @@
 import type { SkyhookSpec } from '../../../src/schemas/skyhook.ts'
-import type { Decide } from '../../support/node-simulator/node-simulator.ts'
-import type { NodeObserver } from '../../support/node-simulator/node-state.ts'
+import type { Decide } from '../../kit/node-simulator/node-simulator.ts'
+import type { NodeObserver } from '../../kit/node-simulator/node-state.ts'
 import { FaultyNode } from '../faulty-node.ts'
 import { assertComplete, completeIsTrue } from './complete-is-true.ts'
 import { completePackagesRest } from './complete-packages-rest.ts'

@@ -1,4 +1,4 @@
-import type { NodeObserver } from '../../support/node-simulator/node-state.ts'
+import type { NodeObserver } from '../../kit/node-simulator/node-state.ts'
 import type { HostEvidence } from './host-evidence.ts'
 
 /** What must hold of every effect; written from the outside, by what a person may rely on. */

@@ -1,6 +1,6 @@
 import { appliedHash } from '../../../src/stages/model/applied-hash.ts'
-import type { NodeSimulator } from '../../support/node-simulator/node-simulator.ts'
-import type { NodeObserver } from '../../support/node-simulator/node-state.ts'
+import type { NodeSimulator } from '../../kit/node-simulator/node-simulator.ts'
+import type { NodeObserver } from '../../kit/node-simulator/node-state.ts'
 import { violate } from './invariant.ts'
 
 /** A Node shows `complete` with a package that needs a reboot only if the host has booted since it was asked to. */

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { readMoment } from '../../../../test/takeover/moments.ts'
-import { factsOf } from '../../../../test/takeover/takeover-facts.ts'
+import { readMoment } from '../../../../test/kit/takeover/moments.ts'
+import { factsOf } from '../../../../test/kit/takeover/takeover-facts.ts'
 import { ignoreNodeWrightKey, nodeWrightGroup } from '../../../schemas/nodewright.ts'
 import { known, unknown } from '../../../stages/model/snapshot.ts'
 import type { Finding } from '../finding.ts'

@@ -1,8 +1,8 @@
 /** What doctor says of recorded moments of the operator; `vitest -u` writes the files anew. */
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { momentNames, readMoment } from '../../../../test/takeover/moments.ts'
-import { factsOf, takeoverFindings, withEndedPods } from '../../../../test/takeover/takeover-facts.ts'
+import { momentNames, readMoment } from '../../../../test/kit/takeover/moments.ts'
+import { factsOf, takeoverFindings, withEndedPods } from '../../../../test/kit/takeover/takeover-facts.ts'
 import { cordonedBeforeKey, journalKey, nodeStateKey, statusKey } from '../../../schemas/annotations.ts'
 import { sha256Hex } from '../../../schemas/canonical-json.ts'
 import type { KubernetesNode } from '../../../schemas/kubernetes.ts'

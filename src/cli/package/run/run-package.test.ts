@@ -3,9 +3,9 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { commandContext } from '../../../../test/support/command-context.ts'
-import { runTool } from '../../../../test/support/run-tool.ts'
-import { createVirtualClock } from '../../../../test/support/virtual-clock.ts'
+import { commandContext } from '../../../../test/kit/tool/command-context.ts'
+import { runTool } from '../../../../test/kit/tool/run-tool.ts'
+import { createVirtualClock } from '../../../../test/kit/virtual-clock.ts'
 import type { KubeTransport } from '../../../kube/transport.ts'
 import { runPackage, type RunFlags } from './run-package.ts'
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { createHostRoot } from '../../../host/fs/host-root.ts'
-import { createSeededRandom } from '../../../../test/support/virtual-clock.ts'
+import { createSeededRandom } from '../../../../test/kit/virtual-clock.ts'
 import type { Log } from '../../telemetry/log.ts'
 import { createEndedSteps, type EndedStep, type EndedSteps } from './ended-steps.ts'
 

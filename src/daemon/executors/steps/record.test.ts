@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { packageSpec, startSampleLife } from '../../../../test/fleet/host/sample-life.ts'
+import { packageSpec, startSampleLife } from '../../../../test/kit/host/sample-life.ts'
 import { journalPath } from '../../../host/fs/journal-file.ts'
 import { emptyJournal } from '../../../schemas/journal.ts'
 

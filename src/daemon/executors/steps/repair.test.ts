@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { tmpdir } from 'node:os'
 import { dirname, join, relative } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { createSeededRandom } from '../../../../test/support/virtual-clock.ts'
+import { createSeededRandom } from '../../../../test/kit/virtual-clock.ts'
 import { createHostRoot } from '../../../host/fs/host-root.ts'
 import type {
   Journal,

@@ -1,7 +1,7 @@
 import { rootCertificates } from 'node:tls'
 import { describe, expect, test } from 'vitest'
 import { readEndpoints, type RegistryRule } from './endpoints.ts'
-import { fakeSources } from '../../../../test/support/registry-documents.ts'
+import { fakeSources } from '../../../../test/kit/registry/registry-documents.ts'
 
 const certsRoot = '/etc/containerd/certs.d'
 const read = (host: string, files: Record<string, string> = {}, rules: RegistryRule[] = []) =>

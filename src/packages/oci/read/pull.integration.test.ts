@@ -12,8 +12,8 @@ import {
   type FakeLogin,
   type FakeRegistry,
   startFakeRegistry,
-} from '../../../../test/support/fake-registry.ts'
-import { fakeIndex, fakeSources } from '../../../../test/support/registry-documents.ts'
+} from '../../../../test/kit/registry/fake-registry.ts'
+import { fakeIndex, fakeSources } from '../../../../test/kit/registry/registry-documents.ts'
 import { ociIndexType } from '../manifest.ts'
 import { downloadLayers } from '../../store/unpack-download.ts'
 import { type SelectedImage, resolveImage, type ResolvedImage, selectImage } from './pull.ts'

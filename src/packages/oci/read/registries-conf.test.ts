@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { fakeSources } from '../../../../test/support/registry-documents.ts'
+import { fakeSources } from '../../../../test/kit/registry/registry-documents.ts'
 import { readEndpoints } from './endpoints.ts'
 
 const path = '/etc/containers/registries.conf'
