@@ -6,6 +6,7 @@ import { isReportedOn } from '../schemas/catalogue/reasons.ts'
 import { clip } from '../schemas/plain-text.ts'
 import type { Counts } from './count.ts'
 import type { FinalizerPlan } from './finalizer.ts'
+import { named } from '../schemas/wording.ts'
 import { formatNodeNames } from './summary-text.ts'
 import { conditionOf, type SkyhookStatus } from './skyhook-status.ts'
 
@@ -80,7 +81,7 @@ export function problemEvents(
     ([, { reason, message, names }]): SkyhookEvent => ({
       type: 'Warning',
       reason,
-      message: `${formatNodeNames(names, 5)}: ${message}`,
+      message: `${named(names, 5)}: ${message}`,
     }),
   )
   const rest = [...groups.keys()].filter((key) => known.has(key))

@@ -1,17 +1,15 @@
 import { clip } from '../schemas/plain-text.ts'
 import type { NodeFact } from './node-facts.ts'
 import { statusesByUrgency } from './skyhook-status.ts'
+import { named } from '../schemas/wording.ts'
 
 /** More names help nobody, and 700 long ones make the API server refuse the whole status. */
 const maxNames = 20
 /** Of what one node says, in a message about many. */
 export const maxDetailLength = 200
 
-/** `a, b, c`, or the first twenty and how many more. */
-export function formatNodeNames(names: readonly string[], maxCount = maxNames): string {
-  if (names.length <= maxCount) return names.join(', ')
-  return `${names.slice(0, maxCount).join(', ')} and ${names.length - maxCount} more`
-}
+/** In a message about many nodes. */
+export const formatNodeNames = (names: readonly string[]): string => named(names, maxNames)
 
 /** The incomplete nodes, the worst first: `; erroring: n1 (StepFailed: …); waiting: n2, n3 (WaitingForSlot)`. */
 export function formatIncompleteNodes(nodes: readonly NodeFact[]): string {
@@ -21,7 +19,7 @@ export function formatIncompleteNodes(nodes: readonly NodeFact[]): string {
       if (status === 'complete') return []
       const group = nodes.filter((node) => node.status === status)
       if (group.length === 0) return []
-      const names = formatNodeNames(
+      const names = named(
         group.map(({ name }) => name),
         namesLeft,
       )

@@ -4,6 +4,7 @@ import type { Scope } from './names.ts'
 import { admissibleIndices, isStillAdmissible, pickIndex, type Limit } from './rule.ts'
 import type { ScopeListing } from './slot-reads.ts'
 import { heldIndices, isHeldBy, type NodeIdentity, type Slot, type SlotTarget } from './slot.ts'
+import { counted } from '../schemas/wording.ts'
 
 /** What ledger and slots of the same LIST mean for the asking node. */
 export type Admission = {
@@ -70,7 +71,7 @@ export function admit(
 export function fullReason(limit: number, scope?: Pick<Scope, 'kind'>): string {
   const joining = scope?.kind === 'bootstrap' ? 'joining ' : ''
   if (limit === 0) return joining === '' ? 'the budget is 0' : 'the budget for joining nodes is 0'
-  return `the budget of ${limit} ${joining}${limit === 1 ? 'node' : 'nodes'} is used up`
+  return `the budget of ${counted(limit, `${joining}node`)} is used up`
 }
 
 /** Why a holder that has not started any work gives its slot back; undefined if it may keep it. */

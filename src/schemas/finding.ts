@@ -1,6 +1,7 @@
 /** What a validation found, in the forms that people, programs and GitHub read. */
 import { plainLine } from './plain-text.ts'
 import { truncatedJson, type Problem } from './validation.ts'
+import { counted } from './wording.ts'
 
 /** A problem with its place outside of the document. Errors make the thing unusable; warnings do not. */
 export type Finding = Problem & {
@@ -50,7 +51,7 @@ function textReport(examined: readonly Examined[]): string {
   for (const { subject, kind, findings } of examined) {
     const count = (severity: Finding['severity'], noun: string): string => {
       const number = findings.filter((finding) => finding.severity === severity).length
-      return number === 1 ? `1 ${noun}` : `${number} ${noun}s`
+      return counted(number, noun)
     }
     const verdict = findings.some(({ severity }) => severity === 'error') ? 'invalid' : 'valid'
     const counts = findings.length === 0 ? '' : ` (${count('error', 'error')}, ${count('warning', 'warning')})`

@@ -13,7 +13,7 @@ import {
   unmatchedPatterns,
   type NodeMetadata,
 } from '../objects/nodes.ts'
-import { countOf } from './reset.ts'
+import { counted } from '../../schemas/wording.ts'
 
 const nodesArgument = {
   nodes: {
@@ -131,7 +131,7 @@ const nodeReset = defineCommand({
     }
     const names = nodes.map(({ metadata }) => metadata.name).join(', ')
     await context.confirm(
-      `Forget everything that Skyhook "${skyhook}" has done on ${countOf(nodes.length, 'node')} (${names})? Packages ` +
+      `Forget everything that Skyhook "${skyhook}" has done on ${counted(nodes.length, 'node')} (${names})? Packages ` +
         'run again, with their interrupts.',
     )
     return await changeNodes(context, nodes, {

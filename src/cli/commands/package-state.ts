@@ -8,8 +8,8 @@ import { listNodes, publishedPackages, type NodeMetadata, type PublishedPackage 
 import { getSkyhook, noPackage } from '../objects/skyhooks.ts'
 import { print } from '../output/print.ts'
 import { changeNodes, selectNodes } from './node-changes.ts'
-import { countOf } from './reset.ts'
 import { ownValue } from '../../schemas/own-value.ts'
+import { counted } from '../../schemas/wording.ts'
 
 const skyhookFlag = {
   type: 'text',
@@ -110,12 +110,12 @@ export const packageRerun = defineCommand({
     const nodes = selected.filter((node) => entriesOf(node, skyhook, name).some(isIt))
     const skipped = selected.length - nodes.length
     if (skipped > 0)
-      context.stderr.write(`${countOf(skipped, 'node')} left out: no state of package "${name}" ${version} there\n`)
+      context.stderr.write(`${counted(skipped, 'node')} left out: no state of package "${name}" ${version} there\n`)
     const from = stage === undefined ? 'from the start' : `from its stage ${stage}`
     const names = nodes.map(({ metadata }) => metadata.name).join(', ')
     if (nodes.length > 0)
       await context.confirm(
-        `Run package "${name}" ${version} again ${from} on ${countOf(nodes.length, 'node')} (${names})?`,
+        `Run package "${name}" ${version} again ${from} on ${counted(nodes.length, 'node')} (${names})?`,
       )
     return await changeNodes(context, nodes, {
       done: `set to run ${name} again ${from}`,

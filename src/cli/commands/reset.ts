@@ -8,6 +8,7 @@ import { editPackages, isPackage } from '../objects/edit-state.ts'
 import type { Edit, Editable } from '../objects/edit.ts'
 import { listNodes, nodePath, type NodeMetadata, publishedPackages, skyhooksOn } from '../objects/nodes.ts'
 import { getSkyhook, noPackage, noSkyhook, skyhookPath } from '../objects/skyhooks.ts'
+import { counted } from '../../schemas/wording.ts'
 
 export const reset = defineCommand({
   name: 'reset',
@@ -46,7 +47,7 @@ export const reset = defineCommand({
     const what = flags.package === undefined ? 'everything that' : `package ${flags.package} of what`
     if (changes.length > 0)
       await context.confirm(
-        `Forget ${what} Skyhook "${name}" has done on ${countOf(nodes.length, 'node')}? Packages run again, with ` +
+        `Forget ${what} Skyhook "${name}" has done on ${counted(nodes.length, 'node')}? Packages run again, with ` +
           'their interrupts.',
       )
     const missing = flags.package === undefined ? '' : `package "${flags.package}" of `
@@ -108,8 +109,6 @@ async function getIfKnown(context: Context, name: string): Promise<Skyhook | und
     throw error
   }
 }
-
-export const countOf = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`
 
 export const resetBatches = defineCommand({
   name: 'deployment-policy reset',

@@ -7,7 +7,8 @@ import { agentFinding } from '../explain/agent-finding.ts'
 import type { Finding as Explanation } from '../explain/finding.ts'
 import type { AgentPod, FleetView } from '../fleet-view/fleet-view.ts'
 import type { ClusterFacts } from './cluster-facts.ts'
-import { type Check, checkOf, counted, type Finding, finding, named } from './finding.ts'
+import { type Check, checkOf, type Finding, finding, namedSome } from './finding.ts'
+import { counted } from '../../schemas/wording.ts'
 
 type Fleet = FleetView<KubernetesNode>
 
@@ -45,7 +46,7 @@ function missingFinding(group: readonly Troubled[]): readonly Finding[] {
   const nodes = group.map(({ node }) => node)
   return [
     finding('agent-missing', {
-      message: `${counted(nodes.length, 'node')} without an agent: ${named(nodes)}; ${first.found.message}`,
+      message: `${counted(nodes.length, 'node')} without an agent: ${namedSome(nodes)}; ${first.found.message}`,
       remedy: first.found.unblock,
       command: first.found.command,
       objects: [...nodes.map((name) => ({ kind: 'Node', name })), ...first.found.objects.filter(isDaemonSet)],
@@ -62,7 +63,7 @@ function silentFindings(silent: readonly Troubled[], namespace: string): readonl
   return [
     finding('agent-silent', {
       message:
-        `${counted(nodes.length, 'agent')} not Ready for ten minutes or longer, on ${named(nodes)}; ` +
+        `${counted(nodes.length, 'agent')} not Ready for ten minutes or longer, on ${namedSome(nodes)}; ` +
         first.found.message,
       remedy: first.found.unblock,
       command: first.found.command,
@@ -94,7 +95,7 @@ function mixedFindings({ agents, namespace }: Fleet): readonly Finding[] {
   const texts = images.toSorted(([, a], [, b]) => b - a).map(([image, count]) => `${count} run ${image}`)
   return [
     finding('agents-mixed', {
-      message: `agents of different versions: ${named(texts)}`,
+      message: `agents of different versions: ${namedSome(texts)}`,
       remedy:
         'let the rolling update of the DaemonSet end; if it does not move, look at the agents that are not Ready. ' +
         'Agents of both versions work side by side meanwhile',

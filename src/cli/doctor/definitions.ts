@@ -2,7 +2,7 @@
 import { canonicalJson } from '../../schemas/canonical-json.ts'
 import { isObject } from '../../schemas/json.ts'
 import type { ClusterFacts } from './cluster-facts.ts'
-import { type Check, checkOf, type Finding, finding, named } from './finding.ts'
+import { type Check, checkOf, type Finding, finding, namedSome } from './finding.ts'
 
 export type ExpectedDefinition = {
   readonly name: string
@@ -47,7 +47,7 @@ function differences(name: string, ours: object, theirs: object): readonly Findi
   if (outermost.length > 0)
     return [
       finding('definition-lacks-fields', {
-        message: `${kind} ${name} lacks ${named(outermost)}: the API server drops these fields`,
+        message: `${kind} ${name} lacks ${namedSome(outermost)}: the API server drops these fields`,
         remedy: `${upgrade}; where the agents are older than this tool, use the tool of their version`,
         objects,
       }),

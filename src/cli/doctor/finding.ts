@@ -1,5 +1,6 @@
 /** What `doctor` can find. The ids are stable: people and scripts refer to them. */
 import type { ObjectName } from '../explain/finding.ts'
+import { named } from '../../schemas/wording.ts'
 
 export type { ObjectName }
 
@@ -194,10 +195,4 @@ const rank = ({ severity }: Finding): number => (severity === 'error' ? 0 : 1)
 const maxNames = 8
 
 /** Names for a message, the first of many. */
-export const named = (names: readonly string[]): string =>
-  names.length > maxNames
-    ? `${names.slice(0, maxNames).join(', ')} and ${names.length - maxNames} more`
-    : names.join(', ')
-
-/** `1 node`, `3 nodes`. */
-export const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`
+export const namedSome = (names: readonly string[]): string => named(names, maxNames)

@@ -2,7 +2,7 @@
 import type { HostFacts } from '../../host/preflight/facts.ts'
 import { preflight } from '../../host/preflight/findings.ts'
 import type { Known } from '../../stages/model/snapshot.ts'
-import { type Check, checkOf, type Finding, finding, named } from './finding.ts'
+import { type Check, checkOf, type Finding, finding, namedSome } from './finding.ts'
 
 export type LocalHost = {
   /** Such as `linux`. */
@@ -132,7 +132,7 @@ function checkFiles({ disputes, hostname }: LocalHost): Check {
   if (!disputes.known) return checkOf('files', { unknown: [disputes.why] })
   const findings = disputes.value.map(({ owners: [one, other], paths }) =>
     finding('host-files-disputed', {
-      message: `${one} and ${other} bring different contents for ${named(paths)}`,
+      message: `${one} and ${other} bring different contents for ${namedSome(paths)}`,
       remedy: 'let one package bring the file, or give it another name in each',
       objects: [{ kind: 'Host', name: hostname }],
     }),

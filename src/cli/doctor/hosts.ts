@@ -3,7 +3,8 @@ import { hostKey } from '../../schemas/annotations.ts'
 import { isObject, parseJson } from '../../schemas/json.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { Known } from '../../stages/model/snapshot.ts'
-import { type Check, checkOf, counted, type Finding, finding, named } from './finding.ts'
+import { type Check, checkOf, type Finding, finding, namedSome } from './finding.ts'
+import { counted } from '../../schemas/wording.ts'
 
 /** One finding of an agent's look at its host. */
 type Reported = {
@@ -25,7 +26,7 @@ export function checkHosts(nodes: Known<readonly KubernetesNode[]>): Check {
   const [only, ...others] = reports
   return checkOf('hosts', {
     findings: [...groups.values()].flatMap(hostFinding),
-    unknown: silent.length > 0 ? [`no agent has described the hosts of ${named(silent)}`] : [],
+    unknown: silent.length > 0 ? [`no agent has described the hosts of ${namedSome(silent)}`] : [],
     about:
       only?.report !== undefined && others.length === 0
         ? factsText(only.report)
@@ -56,7 +57,7 @@ function hostFinding(group: readonly Reported[]): readonly Finding[] {
   const nodes = group.map(({ node }) => node)
   return [
     finding(first.severity === 'error' ? 'host-error' : 'host-warning', {
-      message: `${first.problem} on ${named(nodes)}: ${first.message}`,
+      message: `${first.problem} on ${namedSome(nodes)}: ${first.message}`,
       remedy: first.remedy,
       command: `kubectl skyhook doctor --node ${nodes[0] ?? ''}`,
       objects: nodes.map((name) => ({ kind: 'Node', name })),

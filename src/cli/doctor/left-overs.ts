@@ -9,7 +9,8 @@ import { labelKeys } from '../../lease/names.ts'
 import type { Slot } from '../../lease/slot.ts'
 import { isNotRenewed } from '../explain/slot-view.ts'
 import type { FleetView } from '../fleet-view/fleet-view.ts'
-import { type Check, checkOf, counted, type FindingId, type Finding, finding, named } from './finding.ts'
+import { type Check, checkOf, type FindingId, type Finding, finding, namedSome } from './finding.ts'
+import { counted } from '../../schemas/wording.ts'
 
 type Fleet = FleetView<KubernetesNode>
 
@@ -92,7 +93,7 @@ export function checkCordons(fleet: Fleet, suspicions: readonly Suspicion[], nod
       finding('cordon-note-left-over', {
         message:
           `${counted(notes.length, 'node')} with cordoned-before or keep-off-before, and no cordon of ours: ` +
-          named(notes),
+          namedSome(notes),
         remedy: 'the next cordon of an agent overwrites them; remove them if no Skyhook works on the node any more',
         command: `kubectl annotate node ${notes[0] ?? ''} ${cordonedBeforeKey}- ${keepOffBeforeKey}-`,
         objects: notes.map((name) => ({ kind: 'Node', name })),
@@ -106,7 +107,7 @@ function cordonFinding(skyhook: string, nodes: readonly string[], { skyhooks }: 
   const exists = !skyhooks.known || skyhooks.value.some(({ metadata }) => metadata.name === skyhook)
   const why = exists ? 'but hold no slot of it' : 'which does not exist'
   return finding('cordon-left-over', {
-    message: `${counted(nodes.length, 'node')} cordoned for Skyhook ${skyhook}, ${why}: ${named(nodes)}`,
+    message: `${counted(nodes.length, 'node')} cordoned for Skyhook ${skyhook}, ${why}: ${namedSome(nodes)}`,
     remedy:
       "a node's agent gives the cordon back as soon as it is Ready. Where no agent will come back, look whether the " +
       'host is as it should be, then remove the mark and uncordon the node',
@@ -149,7 +150,7 @@ export function checkSlots(fleet: Fleet, suspicions: readonly Suspicion[], node?
     const texts = found.map((one) => `${one.lease ?? ''} of ${one.node || 'nobody'}`)
     return [
       finding(id, {
-        message: `${counted(found.length, 'slot')} ${what}: ${named(texts)}`,
+        message: `${counted(found.length, 'slot')} ${what}: ${namedSome(texts)}`,
         remedy,
         command: `kubectl -n ${namespace} get lease ${first.lease ?? ''} -o yaml`,
         objects: found.flatMap((one) => [
@@ -173,7 +174,7 @@ function forgedSlots({ namespace, strays }: Fleet, node: string | undefined): re
   const names = found.map(({ metadata }) => metadata.name)
   return [
     finding('slot-forged', {
-      message: `${counted(found.length, 'Lease')} with labels of a slot under another name: ${named(names)}`,
+      message: `${counted(found.length, 'Lease')} with labels of a slot under another name: ${namedSome(names)}`,
       remedy:
         'somebody who may write Leases there has written them, and the API server may refuse slots beside them: ' +
         'find out who, then delete them',

@@ -1,7 +1,8 @@
 /** Whether the agents have the rights of the chart's roles. */
 import type { Known } from '../../stages/model/snapshot.ts'
 import { agentUser, type ClusterFacts, type Installation } from './cluster-facts.ts'
-import { type Check, checkOf, counted, type Finding, finding, named } from './finding.ts'
+import { type Check, checkOf, type Finding, finding, namedSome } from './finding.ts'
+import { counted } from '../../schemas/wording.ts'
 
 /** `release`: in the namespace of the agents. */
 export type Scope = 'cluster' | 'release' | 'default'
@@ -56,7 +57,7 @@ export function checkPermissions({ access, fleet, installation }: Facts): Check 
   if (missing.length > 0)
     findings.push(
       finding('permission-missing', {
-        message: `the agents may not ${named(missing.map((one) => rightText(one, fleet.namespace)))}`,
+        message: `the agents may not ${namedSome(missing.map((one) => rightText(one, fleet.namespace)))}`,
         remedy: 'apply the chart again: its ClusterRole and its Roles, with their bindings, grant these rights',
         ...(user !== undefined && missing[0] && { command: canCommand(missing[0], user, fleet.namespace) }),
         objects: release
@@ -67,7 +68,7 @@ export function checkPermissions({ access, fleet, installation }: Facts): Check 
   if (!mayDelete && deleting.length > 0)
     findings.push(
       finding('permission-delete-pods', {
-        message: `agents may not delete pods, and drain.onTimeout is "delete" in ${named(deleting)}`,
+        message: `agents may not delete pods, and drain.onTimeout is "delete" in ${namedSome(deleting)}`,
         remedy: "set the chart's drain.allowDelete, or let these Skyhooks only wait",
         command: 'helm upgrade … --reuse-values --set drain.allowDelete=true',
         objects: deleting.map((name) => ({ kind: 'Skyhook', name })),

@@ -1,6 +1,7 @@
 /** Whether the admission policies that confine each agent to its own node are there, bound, and about the agents. */
 import { agentUser, type BindingFacts, type ClusterFacts, type PolicyFacts, type PolicyTrial } from './cluster-facts.ts'
-import { type Check, checkOf, counted, type Finding, finding, type ObjectName } from './finding.ts'
+import { type Check, checkOf, type Finding, finding, type ObjectName } from './finding.ts'
+import { counted } from '../../schemas/wording.ts'
 
 export type ExpectedPolicy = {
   /** What follows the name of the release. */

@@ -1,6 +1,7 @@
 /** Checks as text. Nothing is told by color: each verdict is a word. */
 import { shownLine } from '../../schemas/plain-text.ts'
-import { type Check, counted } from './finding.ts'
+import { type Check } from './finding.ts'
+import { counted } from '../../schemas/wording.ts'
 
 const checkWidth = 12
 const verdictWidth = 8

@@ -5,7 +5,8 @@ import type { Known } from '../../stages/model/snapshot.ts'
 import { defaultSettings } from '../fleet-view/settings.ts'
 import { valueOr } from '../fleet-view/readable.ts'
 import type { FleetView } from '../fleet-view/fleet-view.ts'
-import { type Check, checkOf, counted, finding, named } from './finding.ts'
+import { type Check, checkOf, finding, namedSome } from './finding.ts'
+import { counted } from '../../schemas/wording.ts'
 
 /** `nodes`: those that are looked at. */
 export function checkTaints(
@@ -24,14 +25,14 @@ export function checkTaints(
   const about = counted(nodes.value.length, 'node')
   if (!first) return checkOf('taints', { about })
   const names = found.map(({ name }) => name)
-  const others = first.others.length > 0 ? `, not ${named(first.others)}` : ''
+  const others = first.others.length > 0 ? `, not ${namedSome(first.others)}` : ''
   return checkOf('taints', {
     about,
     findings: [
       finding('taint-without-skyhook', {
         message:
           `${counted(found.length, 'node')} with the taint ${first.text}, and no Skyhook with runtimeRequired ` +
-          `selects them${others}: ${named(names)}`,
+          `selects them${others}: ${namedSome(names)}`,
         remedy: 'apply a Skyhook with runtimeRequired that selects them, or remove the taint',
         command: `kubectl taint node ${first.name} ${removalOf(first.taints)}`,
         objects: names.map((name) => ({ kind: 'Node', name })),

@@ -2,10 +2,13 @@
 import { envelope } from '../output/print.ts'
 import { planItem } from '../plan/plan-document.ts'
 import { planText } from '../plan/plan-text.ts'
-import { markdown, named, plainText, type TextForm } from '../plan/text-form.ts'
+import { markdown, plainText, type TextForm } from '../plan/text-form.ts'
 import { closedNodes, wouldDisrupt } from '../plan/skyhook-plan.ts'
 import type { FilePlan } from './plan-file.ts'
 import type { RehearsedWrite } from './rehearsed-write.ts'
+import { named } from '../../schemas/wording.ts'
+
+const maxOthers = 6
 
 export function filePlanText(
   { writes, plans, others, disrupts, isRefused }: FilePlan,
@@ -25,7 +28,9 @@ export function filePlanText(
           ? `No node would be disrupted, and ${closed} would be closed for new pods.`
           : 'No node would be disrupted.'
   const unplanned =
-    others.length === 0 ? '' : form.heading('Not planned') + form.list([`no agent looks at ${named(others)}`])
+    others.length === 0
+      ? ''
+      : form.heading('Not planned') + form.list([`no agent looks at ${named(others, maxOthers)}`])
   return [...objects, ...blocks, unplanned, closing(form, verdict)].join('')
 }
 

@@ -8,6 +8,7 @@ import type { Pod } from '../../stages/model/pods.ts'
 import type { DisruptionBudget } from '../fleet-view/node-detail.ts'
 import { budgetsOf, isBare } from './drain-view.ts'
 import type { Finding, ObjectName } from './finding.ts'
+import { named } from '../../schemas/wording.ts'
 
 const maxNames = 5
 
@@ -36,7 +37,7 @@ export function drainFinding({ view, pods, budgets, settings, denied, published 
     return {
       ...found,
       cause: 'protected-pod',
-      message: `the node waits for ${named(groups.protected)} to end: protected by podNonInterruptLabels`,
+      message: `the node waits for ${namedPods(groups.protected)} to end: protected by podNonInterruptLabels`,
       objects: groups.protected.map(objectOf),
       unblock: 'end them when it suits you, or set a timeout in spec.drain',
       command: getPod(firstProtected),
@@ -58,7 +59,7 @@ export function drainFinding({ view, pods, budgets, settings, denied, published 
     return {
       ...found,
       cause: 'bare-pod',
-      message: `the node waits for ${named(bare)} to end: no controller puts another one in its place`,
+      message: `the node waits for ${namedPods(bare)} to end: no controller puts another one in its place`,
       objects: bare.map(objectOf),
       unblock: 'the pod has been asked to leave and ends in its grace period; look at it if it does not',
       command: getPod(firstBare),
@@ -66,7 +67,7 @@ export function drainFinding({ view, pods, budgets, settings, denied, published 
   return {
     ...found,
     cause: 'pods-ending',
-    message: `the node waits for ${named(groups.toDrain)} to end`,
+    message: `the node waits for ${namedPods(groups.toDrain)} to end`,
     objects: groups.toDrain.map(objectOf),
     unblock: 'the pods have been asked to leave and end in their grace periods',
     command: getPod(first),
@@ -101,7 +102,7 @@ function toleratingFinding({ metadata, spec }: SkyhookView, waited: readonly Pod
     gate: 'drain',
     cause: 'tolerating-pod',
     sinceMs: undefined,
-    message: `the node waits for ${named(waited)} to end: ${why}`,
+    message: `the node waits for ${namedPods(waited)} to end: ${why}`,
     objects: waited.map(objectOf),
     unblock:
       'end them when it suits you, let their controller keep them off cordoned nodes, or let the interrupt end them: ' +
@@ -174,9 +175,4 @@ const objectOf = ({ metadata }: Pod): ObjectName => ({
 })
 const getPod = ({ metadata }: Pod): string => `kubectl -n ${metadata.namespace} get pod ${metadata.name} -o wide`
 
-function named(pods: readonly Pod[]): string {
-  const names = pods.map(nameOf).toSorted()
-  return names.length > maxNames
-    ? `${names.slice(0, maxNames).join(', ')} and ${names.length - maxNames} more`
-    : names.join(', ')
-}
+const namedPods = (pods: readonly Pod[]): string => named(pods.map(nameOf).toSorted(), maxNames)

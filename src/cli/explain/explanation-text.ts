@@ -4,6 +4,7 @@ import { durationText } from './duration-text.ts'
 import type { NodeExplanation } from './explain-node.ts'
 import type { NodeGroup } from './node-groups.ts'
 import type { Finding } from './finding.ts'
+import { counted, named } from '../../schemas/wording.ts'
 
 const gateWidth = 10
 const verdictWidth = 9
@@ -61,8 +62,8 @@ export function groupsText(
 ): string {
   const headline = `Skyhook ${skyhook}: ${complete} of ${selected} selected nodes are complete`
   const blocks = groups.flatMap(({ nodes, finding, state }) => {
-    const count = `${nodes.length} ${nodes.length === 1 ? 'node' : 'nodes'}`
-    const names = nodes.length > maxNames ? `${nodes.slice(0, maxNames).join(', ')}, …` : nodes.join(', ')
+    const count = counted(nodes.length, 'node')
+    const names = named(nodes, maxNames)
     if (finding === undefined) return ['', `${count} ${stateTexts[state]}: ${names}`]
     const [first = '', ...rest] = findingLines(finding, nowMs)
     return ['', `${count} held up (${finding.cause}): ${names}`, `  ${first}`, ...rest.map((line) => `  ${line}`)]

@@ -6,6 +6,7 @@ import type { SkyhookView } from '../../stages/model/snapshot.ts'
 import type { Finding, ObjectName } from './finding.ts'
 import type { FleetView } from '../fleet-view/fleet-view.ts'
 import { isNotRenewed, type SlotAnswer } from './slot-view.ts'
+import { named } from '../../schemas/wording.ts'
 
 const maxNames = 5
 
@@ -24,7 +25,10 @@ export function slotFinding({ view, node, fleet: { namespace, takenAtMs }, answe
   const found = { gate: 'slot', sinceMs: undefined } as const
   const holderNames = [...new Set(holders.map(({ holder }) => holder))]
   const nodes = holderNames.map((holder): ObjectName => ({ kind: 'Node', name: holder }))
-  const silent = named(holders.filter((slot) => isNotRenewed(slot, takenAtMs)).map(({ holder }) => holder))
+  const silent = named(
+    holders.filter((slot) => isNotRenewed(slot, takenAtMs)).map(({ holder }) => holder),
+    maxNames,
+  )
   const wayOut =
     silent === '' ? '' : `; the agents of ${silent} do not answer: bring them back, or delete Nodes that are gone`
   const ledger: ObjectName = { kind: 'Lease', namespace, name: 'skyhookd-census' }
@@ -57,7 +61,7 @@ export function slotFinding({ view, node, fleet: { namespace, takenAtMs }, answe
       objects: [{ kind: 'DeploymentPolicy', name: view.spec.deploymentPolicy ?? '' }, ...nodes],
       unblock: isStopped
         ? 'fix the package, then let the batches start over'
-        : `the nodes of the batch have to end first: ${named(holderNames)}${wayOut}`,
+        : `the nodes of the batch have to end first: ${named(holderNames, maxNames)}${wayOut}`,
       command: isStopped ? `kubectl skyhook deployment-policy reset ${name}` : `kubectl skyhook status ${name}`,
     }
   }
@@ -86,9 +90,9 @@ export function slotFinding({ view, node, fleet: { namespace, takenAtMs }, answe
   return {
     ...found,
     cause: 'budget-full',
-    message: `${verdict.reason}: ${named(holders.map(holderText))}`,
+    message: `${verdict.reason}: ${named(holders.map(holderText), maxNames)}`,
     objects: nodes,
-    unblock: `one of these nodes has to complete: ${named(holderNames)}${wayOut}`,
+    unblock: `one of these nodes has to complete: ${named(holderNames, maxNames)}${wayOut}`,
     command: `kubectl skyhook explain ${name} ${oldest(holders)?.holder ?? ''}`,
   }
 }
@@ -98,8 +102,3 @@ const holderText = ({ holder, phase, lease }: Slot): string =>
 
 const oldest = (slots: readonly Slot[]): Slot | undefined =>
   slots.toSorted((a, b) => ((a.lease.spec?.acquireTime ?? '') < (b.lease.spec?.acquireTime ?? '') ? -1 : 1))[0]
-
-const named = (names: readonly string[]): string =>
-  names.length > maxNames
-    ? `${names.slice(0, maxNames).join(', ')} and ${names.length - maxNames} more`
-    : names.join(', ')

@@ -7,9 +7,11 @@ import type { InterruptCause } from './interrupt-causes.ts'
 import type { PlanGroup } from './plan-groups.ts'
 import type { RehearsedInterrupt } from './rehearsal.ts'
 import type { Duration, SkyhookPlan } from './skyhook-plan.ts'
-import { named, type TextForm } from './text-form.ts'
+import type { TextForm } from './text-form.ts'
+import { counted, named } from '../../schemas/wording.ts'
 
 const maxPodNames = 10
+const maxNodeNames = 6
 const maxBatchSizes = 6
 
 export function planText(plan: SkyhookPlan, form: TextForm): string {
@@ -21,7 +23,7 @@ export function planText(plan: SkyhookPlan, form: TextForm): string {
     ...(groups.known && groups.value.length === 0 ? ['no node is selected'] : []),
     ...(doubtful.length === 0
       ? []
-      : [`what is done already is not known for sure on ${named(doubtful)}: these may do more or less`]),
+      : [`what is done already is not known for sure on ${named(doubtful, maxNodeNames)}: these may do more or less`]),
   ]
   const blocks = groups.known
     ? groups.value.map((group, index) => form.group(titleOf(group), groupLines(group, plan.pods.get(index))))
@@ -30,7 +32,7 @@ export function planText(plan: SkyhookPlan, form: TextForm): string {
 }
 
 function titleOf({ nodes, steps, mayStart, isDisruptive, isDueAnyway, selection, obstacle, agent }: PlanGroup): string {
-  const count = `${nodes.length} ${nodes.length === 1 ? 'node' : 'nodes'} (${named(nodes)})`
+  const count = `${counted(nodes.length, 'node')} (${named(nodes, maxNodeNames)})`
   const verdict = isDisruptive
     ? 'DISRUPTED'
     : steps.length === 0
@@ -109,8 +111,6 @@ function budgetText({ budget, pods, allowed, refused }: GuardingBudget): string 
     `${counted(allowed, 'disruption')} now${asked}`
   )
 }
-
-const counted = (count: number, one: string, many = `${one}s`): string => `${count} ${count === 1 ? one : many}`
 
 function atOnceText({ compartment, nodes, limit, source, batches }: CompartmentPlan): string {
   const scope = compartment === '' ? '' : `compartment ${compartment}: `

@@ -30,9 +30,3 @@ export const markdown: TextForm = {
     return `**${escaped(title)}**\n\n${items.length === 0 ? '' : `${items.join('')}\n`}`
   },
 }
-
-const maxNames = 6
-
-/** Names, the first few of many. */
-export const named = (names: readonly string[], max = maxNames): string =>
-  names.length > max ? `${names.slice(0, max).join(', ')} and ${names.length - max} more` : names.join(', ')

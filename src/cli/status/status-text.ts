@@ -13,6 +13,7 @@ import {
   type SkyhookStatus,
   type SlotHolder,
 } from './fleet-status.ts'
+import { counted, named } from '../../schemas/wording.ts'
 
 const barWidth = 30
 const maxNames = 4
@@ -59,12 +60,12 @@ function countsText(nodes: Known<NodeCounts>): string {
   if (!nodes.known) return `nodes unknown: ${nodes.why}`
   const { selected, byStatus } = nodes.value
   if (selected === 0) return 'no node is selected'
-  const counted = marks.flatMap(([status]) => {
+  const counts = marks.flatMap(([status]) => {
     const count = byStatus[status] ?? 0
     return status === 'complete' || count > 0 ? [`${count} ${status.replace('_', ' ')}`] : []
   })
   const percent = Math.floor((100 * (byStatus.complete ?? 0)) / selected)
-  return `[${barText(nodes.value)}] ${percent}% of ${selected}: ${counted.join(', ')}`
+  return `[${barText(nodes.value)}] ${percent}% of ${selected}: ${counts.join(', ')}`
 }
 
 /** Each state that has a node has a place, and complete is full only when all are. */
@@ -82,11 +83,11 @@ function groupLines(groups: readonly ReasonGroup[], nowMs: number): readonly str
   const lines = groups.slice(0, maxGroups).map(({ reason, message, nodes, sinceMs }) => {
     const since = sinceMs === undefined ? '' : ` for ${durationText(nowMs - sinceMs)}`
     const [first = ''] = message.split('\n')
-    return `  ${nodesText(nodes.length)} ${reason}${since}: ${first} [${named(nodes, maxNames)}]`
+    return `  ${counted(nodes.length, 'node')} ${reason}${since}: ${first} [${named(nodes, maxNames)}]`
   })
   const rest = groups.slice(maxGroups)
   const restNodes = rest.reduce((sum, { nodes }) => sum + nodes.length, 0)
-  return rest.length === 0 ? lines : [...lines, `  ${nodesText(restNodes)} with ${rest.length} more reasons`]
+  return rest.length === 0 ? lines : [...lines, `  ${counted(restNodes, 'node')} with ${rest.length} more reasons`]
 }
 
 function budgetText(budget: Known<BudgetUse>, nowMs: number): string {
@@ -105,8 +106,9 @@ function budgetText(budget: Known<BudgetUse>, nowMs: number): string {
   const beside =
     joining.length === 0
       ? ''
-      : `; beside it ${nodesText(joining.length)} closed for new pods by the runtime-required taint${listed(joining)}`
-  return `${nodesText(out.length)} out, ${allowed}${listed(out)}${beside}`
+      : `; beside it ${counted(joining.length, 'node')} closed for new pods ` +
+        `by the runtime-required taint${listed(joining)}`
+  return `${counted(out.length, 'node')} out, ${allowed}${listed(out)}${beside}`
 }
 
 const paceText = ({ nodesPerHour, restMs, measured }: Pace): string =>
@@ -121,15 +123,10 @@ const closureTexts: Readonly<Record<Closure, string>> = {
 /** In one line; `''` where there are none. */
 export function closedText(closed: readonly ClosedNodes[]): string {
   const parts = closed.map(
-    ({ by, nodes }) => `${nodesText(nodes.length)} ${closureTexts[by]} [${named(nodes, maxNames)}]`,
+    ({ by, nodes }) => `${counted(nodes.length, 'node')} ${closureTexts[by]} [${named(nodes, maxNames)}]`,
   )
   return parts.length === 0 ? '' : `closed for new pods, nothing at work: ${parts.join(', ')}`
 }
-
-const nodesText = (count: number): string => `${count} ${count === 1 ? 'node' : 'nodes'}`
-
-const named = (names: readonly string[], max: number): string =>
-  names.length > max ? `${names.slice(0, max).join(', ')} and ${names.length - max} more` : names.join(', ')
 
 /** One Skyhook in one line without ages, for logs: it is the same while nothing has changed. */
 export function statusLine({ name, nodes, budget, stalled }: SkyhookStatus): string {
@@ -139,8 +136,8 @@ export function statusLine({ name, nodes, budget, stalled }: SkyhookStatus): str
 }
 
 function stateCounts({ selected, byStatus }: NodeCounts): string {
-  const counted = marks.flatMap(([status]) =>
+  const counts = marks.flatMap(([status]) =>
     byStatus[status] ? [`${byStatus[status]} ${status.replace('_', ' ')}`] : [],
   )
-  return `${byStatus.complete ?? 0}/${selected} complete (${counted.join(', ')})`
+  return `${byStatus.complete ?? 0}/${selected} complete (${counts.join(', ')})`
 }

@@ -4,6 +4,7 @@ import { type Clock, startInterval } from '../../schemas/clock.ts'
 import { type Journal, openSteps } from '../../schemas/journal.ts'
 import { stagesWithSteps } from '../../schemas/package-config.ts'
 import type { Log } from '../telemetry/log.ts'
+import { named } from '../../schemas/wording.ts'
 
 /**
  * Steps that run on this host and that the journal does not know: it was lost or damaged, or another agent's is in its
@@ -76,10 +77,8 @@ export function findStraySteps(ports: {
     ids: () => strays.flatMap((unit) => stepIdOf(unit) ?? []),
     reason() {
       if (strays.length === 0) return undefined
-      const more = strays.length > maxNamedUnits ? ` and ${strays.length - maxNamedUnits} more` : ''
-      const names = strays.slice(0, maxNamedUnits).join(', ')
       return (
-        `waiting for steps that run on the host and that its journal does not know: ${names}${more}; ` +
+        `waiting for steps that run on the host and that its journal does not know: ${named(strays, maxNamedUnits)}; ` +
         'to end one, run `systemctl stop` with its name there'
       )
     },

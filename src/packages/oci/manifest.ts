@@ -1,6 +1,7 @@
 import { isObject, type JsonObject } from '../../schemas/json.ts'
 import { type Digest, isDigest } from './digest.ts'
 import { ImageError } from './errors.ts'
+import { named } from '../../schemas/wording.ts'
 
 export type Descriptor = {
   readonly mediaType: string
@@ -88,18 +89,11 @@ export function selectPlatform({ manifests }: ImageIndex, architecture: string):
   const offeredPlatforms = manifests.map(({ platform }) =>
     platform === undefined ? 'unnamed' : `${platform.os}/${platform.architecture}`,
   )
-  throw new ImageError(
-    'unsupported',
-    `no image for linux/${architecture} (the index has ${someOf([...new Set(offeredPlatforms)]) || 'none'})`,
-  )
+  const offered = named([...new Set(offeredPlatforms)], maxNamedPlatforms) || 'none'
+  throw new ImageError('unsupported', `no image for linux/${architecture} (the index has ${offered})`)
 }
 
 const maxNamedPlatforms = 10
-
-const someOf = (names: readonly string[]): string =>
-  names.length <= maxNamedPlatforms
-    ? names.join(', ')
-    : `${names.slice(0, maxNamedPlatforms).join(', ')} and ${names.length - maxNamedPlatforms} more`
 
 /** This process's architecture as OCI spells it. */
 export function ociArchitecture(nodeArchitecture: string = process.arch): string {

@@ -7,6 +7,7 @@ import { formatTime } from '../../schemas/time.ts'
 import { hasRequiredTaint, unliftedTaint } from '../drain/node-spec.ts'
 import { emptyPatch } from '../model/node-patch.ts'
 import type { SkyhookView, Snapshot } from '../model/snapshot.ts'
+import { named } from '../../schemas/wording.ts'
 
 /** Labels of a cloud provider come after the Node, and with them a Skyhook may select it. */
 const taintSettleMs = 10_000
@@ -77,11 +78,10 @@ function removalOf(snapshot: Snapshot, isDue: boolean): NodePatch {
 }
 
 function messageOf({ text, others }: { readonly text: string; readonly others: readonly string[] }): string {
-  const more = others.length > maxNames ? ` and ${others.length - maxNames} more` : ''
   const verb = others.length === 1 ? 'selects' : 'select'
-  const named = others.length > 0 ? ` (${others.slice(0, maxNames).join(', ')}${more} ${verb} other nodes)` : ''
+  const also = others.length > 0 ? ` (${named(others, maxNames)} ${verb} other nodes)` : ''
   return (
-    `no Skyhook with runtimeRequired selects the node${named}, so nobody lifts the taint ${text}: ` +
+    `no Skyhook with runtimeRequired selects the node${also}, so nobody lifts the taint ${text}: ` +
     'apply one that does, or remove the taint'
   )
 }

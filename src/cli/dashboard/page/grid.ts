@@ -1,7 +1,8 @@
 /** The nodes as squares, and as a table that says the same. */
 import type { NodeChanges, NodeSquare } from '../page-data.ts'
 import { byId, element, setChildren, setText } from './dom.ts'
-import { agoText, describe, nodesText, statuses, statusText } from './texts.ts'
+import { agoText, describe, statuses, statusText } from './texts.ts'
+import { counted } from '../../../schemas/wording.ts'
 
 type Entry = { square: NodeSquare; readonly item: HTMLLIElement; readonly button: HTMLButtonElement }
 type Row = { readonly text: string; readonly row: HTMLTableRowElement }
@@ -164,7 +165,7 @@ const swatch = (status: string): HTMLElement =>
 
 function drawShown(): void {
   const shown = [...entries.values()].filter(({ square }) => isShown(square)).length
-  setText(byId('shown'), filter === '' ? nodesText(entries.size) : `${shown} of ${nodesText(entries.size)}`)
+  setText(byId('shown'), filter === '' ? counted(entries.size, 'node') : `${shown} of ${counted(entries.size, 'node')}`)
 }
 
 function showTable(value: boolean): void {

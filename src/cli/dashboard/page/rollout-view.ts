@@ -2,7 +2,8 @@
 import type { Overview, PageEvents, SkyhookBrief } from '../page-data.ts'
 import { durationText } from '../../explain/duration-text.ts'
 import { byId, element, setChildren, setText } from './dom.ts'
-import { agoText, nodesText, statuses, statusText } from './texts.ts'
+import { agoText, statuses, statusText } from './texts.ts'
+import { counted, named } from '../../../schemas/wording.ts'
 
 type Rollout = NonNullable<PageEvents['rollout']['status']>
 
@@ -33,7 +34,7 @@ function drawReasons(groups: Rollout['groups'], onFilter: (text: string) => void
   setChildren(byId('reasons'), items.length === 0 ? [none] : items.slice(0, maxReasons))
   const rest = items.slice(maxReasons)
   byId('more').hidden = rest.length === 0
-  setText(byId('more-title'), `${rest.length} more ${rest.length === 1 ? 'reason' : 'reasons'}`)
+  setText(byId('more-title'), counted(rest.length, 'more reason'))
   setChildren(byId('more-reasons'), rest)
   if (focused !== undefined) document.querySelector<HTMLElement>(`[data-reason="${CSS.escape(focused)}"]`)?.focus()
 }
@@ -43,7 +44,7 @@ function countsText({ nodes }: Rollout): string {
   const { selected, byStatus } = nodes.value
   if (selected === 0) return 'No node is selected.'
   const complete = byStatus.complete ?? 0
-  return `${complete} of ${nodesText(selected)} complete (${Math.floor((100 * complete) / selected)} %)`
+  return `${complete} of ${counted(selected, 'node')} complete (${Math.floor((100 * complete) / selected)} %)`
 }
 
 /** For what a screen reader says once in a while. */
@@ -72,7 +73,7 @@ function facts({ isPaused, isDisabled, isDeleting, stalled, closed, budget, pace
     ...(isDisabled ? ['It is disabled.'] : []),
     ...(isPaused ? ['It is paused.'] : []),
     ...(stalled === undefined ? [] : [`It is stalled: ${stalled}`]),
-    ...closed.map(({ by, nodes }) => `${nodesText(nodes.length)} ${closedTexts[by]}: ${named(nodes)}`),
+    ...closed.map(({ by, nodes }) => `${counted(nodes.length, 'node')} ${closedTexts[by]}: ${named(nodes, maxNamed)}`),
     `Budget: ${budgetText(budget)}`,
     ...(pace === undefined
       ? []
@@ -98,19 +99,14 @@ function budgetText(budget: Rollout['budget']): string {
     const texts = some.map(({ node, phase, sinceMs }) =>
       [node, `(${phase}${sinceMs === undefined ? '' : `, ${agoText(sinceMs)}`})`].join(' '),
     )
-    return texts.length === 0 ? '' : `: ${named(texts)}`
+    return texts.length === 0 ? '' : `: ${named(texts, maxNamed)}`
   }
   const out = holders.filter(({ isJoining }) => isJoining !== true)
   const joining = holders.filter(({ isJoining }) => isJoining === true)
   const beside =
-    joining.length === 0 ? '' : `; beside it ${nodesText(joining.length)} closed for new pods${listed(joining)}`
-  return `${nodesText(out.length)} out, ${allowed}${listed(out)}${beside}`
+    joining.length === 0 ? '' : `; beside it ${counted(joining.length, 'node')} closed for new pods${listed(joining)}`
+  return `${counted(out.length, 'node')} out, ${allowed}${listed(out)}${beside}`
 }
-
-const named = (names: readonly string[]): string =>
-  names.length > maxNamed
-    ? `${names.slice(0, maxNamed).join(', ')} and ${names.length - maxNamed} more`
-    : names.join(', ')
 
 const sectionTexts = { failing: 'failing', blocked: 'blocked', waiting: 'waiting' } as const
 
@@ -120,7 +116,7 @@ function reasonItem(
   onFilter: (text: string) => void,
 ): HTMLElement {
   const since = sinceMs === undefined ? '' : `, for ${agoText(sinceMs)}`
-  const label = `show ${nodesText(nodes.length)}`
+  const label = `show ${counted(nodes.length, 'node')}`
   const attributes = { type: 'button', class: 'link', 'data-reason': key, 'aria-label': `${label} with ${reason}` }
   const show = element('button', attributes, label)
   show.addEventListener('click', () => onFilter(reason))
@@ -128,10 +124,16 @@ function reasonItem(
     'p',
     {},
     element('strong', {}, reason),
-    ` ${nodesText(nodes.length)} ${sectionTexts[section]}${since} `,
+    ` ${counted(nodes.length, 'node')} ${sectionTexts[section]}${since} `,
     show,
   )
-  return element('li', { 'data-section': section }, head, element('p', {}, message), element('small', {}, named(nodes)))
+  return element(
+    'li',
+    { 'data-section': section },
+    head,
+    element('p', {}, message),
+    element('small', {}, named(nodes, maxNamed)),
+  )
 }
 
 /** All Skyhooks. `onChoose`: somebody wants to see another one. */

@@ -43,5 +43,3 @@ export const timeText = (atMs: number): string => new Date(atMs).toLocaleTimeStr
 /** With the day and the zone, for what may be long ago. */
 export const dateText = (atMs: number): string =>
   new Date(atMs).toLocaleString('en-GB', { dateStyle: 'long', timeStyle: 'long' })
-
-export const nodesText = (count: number): string => `${count} ${count === 1 ? 'node' : 'nodes'}`

@@ -1,7 +1,7 @@
 /** What the operator has left on Nodes and in finalizers. */
 import { cordonedBeforeKey, cordonKey, nodeStateKey, statusKey, versionKey } from '../../../schemas/annotations.ts'
 import type { KubernetesNode } from '../../../schemas/kubernetes.ts'
-import { type Check, checkOf, type Finding, finding, named } from '../finding.ts'
+import { type Check, checkOf, type Finding, finding, namedSome } from '../finding.ts'
 import { isCordonOfPerson, namesWithState } from './adoption.ts'
 import type { OperatorSkyhook, TakeoverFacts } from './facts.ts'
 
@@ -28,8 +28,8 @@ export function checkCordons(facts: TakeoverFacts): Check {
   })
   const others = cordoned.filter((node) => !marked.includes(node))
   const about = [
-    ...(marked.length > 0 ? [`agents take over those of ${named(marked.map(markedText))}`] : []),
-    ...(others.length > 0 ? [`leave those of ${named(others.map(({ metadata }) => metadata.name))} alone`] : []),
+    ...(marked.length > 0 ? [`agents take over those of ${namedSome(marked.map(markedText))}`] : []),
+    ...(others.length > 0 ? [`leave those of ${namedSome(others.map(({ metadata }) => metadata.name))} alone`] : []),
   ]
   return checkOf('cordons', { findings, about: about.length === 0 ? 'none' : about.join(', ') })
 }
@@ -56,7 +56,7 @@ export function checkDeletions({ skyhooks }: TakeoverFacts): Check {
   )
   return checkOf('finalizers', {
     findings,
-    about: held.length === 0 ? 'none' : `agents take them off ${named(held.map(({ metadata }) => metadata.name))}`,
+    about: held.length === 0 ? 'none' : `agents take them off ${namedSome(held.map(({ metadata }) => metadata.name))}`,
   })
 }
 
@@ -64,7 +64,7 @@ function endOf({ spec }: OperatorSkyhook): string {
   const names = Object.entries(spec.packages ?? {}).flatMap(([name, one]) =>
     one.uninstall?.enabled === true ? [name] : [],
   )
-  const first = names.length === 0 ? 'uninstall nothing' : `uninstall ${named(names)}`
+  const first = names.length === 0 ? 'uninstall nothing' : `uninstall ${namedSome(names)}`
   return `${first}, take its cordons and its finalizer off, and it is gone`
 }
 
@@ -83,7 +83,7 @@ export function checkState(facts: TakeoverFacts): Check {
     const keys = [nodeStateKey, statusKey, versionKey].map((keyOf) => `${keyOf(name)}-`)
     return finding('state-of-deleted', {
       message:
-        `${named(names)} still ${names.length === 1 ? 'has' : 'have'} the state of Skyhook ${name}, ` +
+        `${namedSome(names)} still ${names.length === 1 ? 'has' : 'have'} the state of Skyhook ${name}, ` +
         'which does not exist',
       remedy:
         'take it off. A new Skyhook of this name would find its packages complete; agents leave such annotations alone',

@@ -10,9 +10,10 @@ import {
   nodeWrightMarksOn,
 } from '../../../schemas/nodewright.ts'
 import type { Known } from '../../../stages/model/snapshot.ts'
-import { type Check, checkOf, counted, type Finding, finding, named } from '../finding.ts'
+import { type Check, checkOf, type Finding, finding, namedSome } from '../finding.ts'
 import { hasNodeWrightState } from './adoption.ts'
 import type { NodeWrightJob, OperatorSkyhook, TakeoverFacts } from './facts.ts'
+import { counted } from '../../../schemas/wording.ts'
 
 export const isNodeWrightIgnored = (agents: TakeoverFacts['agents']): boolean =>
   agents.known && agents.value.some(({ ignoresNodeWright: one }) => one.known && one.value)
@@ -62,7 +63,7 @@ function servedFinding(objects: Known<readonly string[]>, hasSkyhooks: boolean):
   }
   return [
     finding('nodewright-served', {
-      message: objects.known ? `${message}, with ${counted(names.length, 'NodeWright')}: ${named(names)}` : message,
+      message: objects.known ? `${message}, with ${counted(names.length, 'NodeWright')}: ${namedSome(names)}` : message,
       remedy:
         'agents act on Skyhooks only, and start none until somebody has decided: what NodeWright has done is unknown ' +
         'to them, and runs again. If it is to be so, say it on each Skyhook, or set the value ' +
@@ -88,7 +89,7 @@ function duplicateFindings(skyhooks: readonly OperatorSkyhook[], objects: Readon
     const names = found.map(({ metadata }) => metadata.name)
     return [
       finding('nodewright-duplicate', {
-        message: `${counted(names.length, 'Skyhook')} ${what}: ${named(names)}`,
+        message: `${counted(names.length, 'Skyhook')} ${what}: ${namedSome(names)}`,
         remedy: `agents do not act on them. ${decision}`,
         command: ignoreNodeWrightCommand(names.join(' ')),
         objects: names.map((name) => ({ kind: 'Skyhook', name })),
@@ -107,7 +108,7 @@ function stateFindings(skyhooks: readonly OperatorSkyhook[], nodes: readonly Kub
       finding('nodewright-state', {
         message:
           `state of ${name} under the other prefix, ${nodeWrightGroup}/, on ` +
-          `${counted(names.length, 'node')}: ${named(names)}`,
+          `${counted(names.length, 'node')}: ${namedSome(names)}`,
         remedy: `agents begin nothing of it there. ${decision}`,
         command: ignoreNodeWrightCommand(name),
         objects: [{ kind: 'Skyhook', name }, ...names.map((node) => ({ kind: 'Node', name: node }))],
@@ -130,7 +131,7 @@ export function checkJobs(jobs: Known<readonly NodeWrightJob[]>): Check {
     const names = group.map(({ name }) => name)
     const where = [...new Set(group.map(({ node, rollout }) => `${rollout} on ${node}`))]
     return finding('nodewright-job', {
-      message: `${counted(group.length, 'Job')} of NodeWright not ended: ${named(where)}`,
+      message: `${counted(group.length, 'Job')} of NodeWright not ended: ${namedSome(where)}`,
       remedy:
         'wait for them to end, or delete them when the operator is stopped, with their pods: a pod that is deleted ' +
         'alone is created again. The stage runs again',

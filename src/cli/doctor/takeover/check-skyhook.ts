@@ -2,9 +2,10 @@
 import { disableKey, journalKey, pauseKey } from '../../../schemas/annotations.ts'
 import type { KubernetesNode } from '../../../schemas/kubernetes.ts'
 import { selects } from '../../../schemas/selectors.ts'
-import { type Check, checkOf, counted, type Finding, finding, named } from '../finding.ts'
+import { type Check, checkOf, type Finding, finding, namedSome } from '../finding.ts'
 import { type Adoption, adoptionOf, type AroundSkyhooks, type RepeatedPackage } from './adoption.ts'
 import type { OperatorSkyhook } from './facts.ts'
+import { counted } from '../../../schemas/wording.ts'
 
 type OnNode = Adoption & { readonly node: string }
 
@@ -34,7 +35,7 @@ const outcomes = {
 function aboutOf({ metadata }: OperatorSkyhook, selected: readonly OnNode[]): string {
   const parts = (Object.keys(outcomes) as Adoption['outcome'][]).flatMap((outcome) => {
     const names = selected.filter((one) => one.outcome === outcome).map(({ node }) => node)
-    return names.length === 0 ? [] : [`${outcomes[outcome]} on ${named(names)}`]
+    return names.length === 0 ? [] : [`${outcomes[outcome]} on ${namedSome(names)}`]
   })
   const isTrue = (key: string): boolean => metadata.annotations?.[key] === 'true'
   const held = isTrue(disableKey) ? 'disabled' : isTrue(pauseKey) ? 'paused' : undefined
@@ -51,7 +52,7 @@ function findingsOf(skyhook: string, selected: readonly OnNode[]): readonly Find
   const command = `kubectl get skyhook ${skyhook} -w`
   const stages = grouped(repeated).map(([text, names]) =>
     finding('stage-repeated', {
-      message: `${text}: ${counted(names.length, 'node')} of ${skyhook}, ${named(names)}`,
+      message: `${text}: ${counted(names.length, 'node')} of ${skyhook}, ${namedSome(names)}`,
       remedy:
         'its steps may run twice, so they have to bear it. To avoid that, let the operator finish before you stop ' +
         'it; a paused Skyhook starts nothing until it is resumed',
@@ -69,8 +70,8 @@ function changedFindings(skyhook: string, selected: readonly OnNode[]): readonly
   return [
     finding('journal-outdated', {
       message:
-        `agents were on ${counted(names.length, 'node')} of ${skyhook} before, ${named(names)}, and spec or state ` +
-        'have changed since: each package that changed is applied or configured again',
+        `agents were on ${counted(names.length, 'node')} of ${skyhook} before, ${namedSome(names)}, ` +
+        'and spec or state have changed since: each package that changed is applied or configured again',
       remedy:
         'its steps may run twice, so they have to bear it. To keep what the operator has done, remove first the ' +
         "agents' journal from each of these hosts (the folder /var/lib/skyhook/.agent), and then its trace from the " +

@@ -1,10 +1,11 @@
 /** Whether somebody has to decide first, what a takeover would do to each Skyhook, and what stands against it, in the order in which it is to be done. */
-import { type Check, checkOf, counted, type Finding, finding, named } from '../finding.ts'
+import { type Check, checkOf, type Finding, finding, namedSome } from '../finding.ts'
 import { checkCordons, checkDeletions, checkState } from './check-nodes.ts'
 import { checkJobs, checkNodeWright, isNodeWrightIgnored } from './check-nodewright.ts'
 import { checkSkyhook } from './check-skyhook.ts'
 import type { OperatorDeployment, OperatorWebhook, PackagePod, TakeoverFacts } from './facts.ts'
 import type { Known } from '../../../stages/model/snapshot.ts'
+import { counted } from '../../../schemas/wording.ts'
 
 /** First what only the operator can still finish, then how to stop it, then what it leaves behind. */
 export const takeoverReport = (facts: TakeoverFacts): readonly Check[] => [
@@ -48,7 +49,7 @@ function checkOperator(deployments: Known<readonly OperatorDeployment[]>): Check
       }),
     )
   const stopped = deployments.value.filter(({ replicas }) => replicas === 0).map(({ name }) => name)
-  const about = deployments.value.length === 0 ? 'no Deployment of the operator' : `${named(stopped)} stopped`
+  const about = deployments.value.length === 0 ? 'no Deployment of the operator' : `${namedSome(stopped)} stopped`
   return checkOf('operator', { findings, about: findings.length > 0 ? '' : about })
 }
 
@@ -69,7 +70,7 @@ function webhookFinding({ kind, name, isAsked, unanswered }: OperatorWebhook): r
   const message = `${kind} ${name} is asked about ${about}`
   return [
     finding('operator-webhook', {
-      message: silent.length === 0 ? message : `${message}, and Service ${named(silent)} has no ready endpoint`,
+      message: silent.length === 0 ? message : `${message}, and Service ${namedSome(silent)} has no ready endpoint`,
       remedy: 'delete it when the operator is stopped: nobody answers, and the API server refuses every change',
       command: `kubectl delete ${kind.toLowerCase()} ${name}`,
       objects: [{ kind, name }],
@@ -109,7 +110,7 @@ function checkPods(pods: Known<readonly PackagePod[]>): Check {
       const select = `kubectl -n ${namespace} get pods -l skyhook.nvidia.com/name -w`
       const remove = `kubectl -n ${namespace} delete pod ${names.slice(0, maxPodNames).join(' ')}`
       return finding(id, {
-        message: `${counted(group.length, 'package pod')} ${what}: ${named(where)}`,
+        message: `${counted(group.length, 'package pod')} ${what}: ${namedSome(where)}`,
         remedy,
         command: state === 'running' ? select : remove,
         objects: names.map((name) => ({ kind: 'Pod', namespace, name })),
@@ -128,7 +129,7 @@ function checkRelease({ definitions, agents }: TakeoverFacts): Check {
   const findings = [...Map.groupBy(others, ({ release }) => release)].map(([release, group]) => {
     const [namespace = '', name = ''] = release.split('/')
     return finding('operator-release', {
-      message: `Helm release ${release} has made ${named(group.map((one) => one.name))}`,
+      message: `Helm release ${release} has made ${namedSome(group.map((one) => one.name))}`,
       remedy:
         'never uninstall that release: it would delete the definitions, and all Skyhooks with them. Install the ' +
         'agents with --take-ownership --force-conflicts, and let helm forget the release',
