@@ -62,7 +62,7 @@ const withoutHeader = (table: string): string => table.slice(table.indexOf('\n')
 
 /** Agents name the Skyhook first in their messages. */
 const mentions = (message: string, skyhook: string): boolean =>
-  new RegExp(`(^|[^a-z0-9.-])${skyhook.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')}([^a-z0-9.-]|$)`).test(message)
+  new RegExp(`(^|[^a-z0-9.-])${RegExp.escape(skyhook)}([^a-z0-9.-]|$)`).test(message)
 
 const columnsOf = ({ clock }: Pick<Context, 'clock'>): readonly Column<EventRow>[] => [
   { header: 'LAST SEEN', value: ({ time }) => formatAge(clock.wallMs() - Date.parse(time)) },

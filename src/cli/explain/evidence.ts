@@ -96,7 +96,7 @@ function publishedEvidence(node: KubernetesNode, skyhook: string): readonly Evid
 }
 
 function eventsSinceCompletion(skyhook: string, events: readonly NodeEvent[]): readonly Evidence[] {
-  const own = events.filter(({ message }) => new RegExp(`^Skyhook ${escaped(skyhook)}[,: ]`).test(message))
+  const own = events.filter(({ message }) => new RegExp(`^Skyhook ${RegExp.escape(skyhook)}[,: ]`).test(message))
   const endMs = Math.max(
     -Infinity,
     ...own.filter(({ reason }) => reason === 'SkyhookCompleted').map(({ atMs }) => atMs),
@@ -139,8 +139,6 @@ function reasonIn(value: unknown): PublishedReason | undefined {
   const sinceMs = Date.parse(typeof since === 'string' ? since : '')
   return { reason, message: clip(message, maxMessageLength), sinceMs: Number.isNaN(sinceMs) ? undefined : sinceMs }
 }
-
-const escaped = (text: string): string => text.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`)
 
 /** What the agent found wrong with the host, as the Node shows it: undefined without an error. */
 export const hostErrorOf = (node: KubernetesNode): string | undefined =>

@@ -48,8 +48,7 @@ export function likenessOf(
 }
 
 /** A node may have the name of a package, or a part of it. */
-const wholeWord = (text: string): RegExp =>
-  new RegExp(`(?<![\\w.-])${text.replaceAll(/[^\w-]/g, String.raw`\$&`)}(?![\\w.-])`, 'g')
+const wholeWord = (text: string): RegExp => new RegExp(`(?<![\\w.-])${RegExp.escape(text)}(?![\\w.-])`, 'g')
 
 const busyStatuses: ReadonlySet<string> = new Set(['in_progress', 'erroring'])
 

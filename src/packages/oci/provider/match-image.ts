@@ -39,6 +39,6 @@ function splitImage(text: string): { host: string; port: string; path: string } 
 }
 
 function labelPattern(label: string): RegExp {
-  const literals = label.split('*').map((literal) => literal.replace(/[.+?^${}()|[\]\\]/g, '\\$&'))
+  const literals = label.split('*').map((literal) => RegExp.escape(literal))
   return new RegExp(`^${literals.join('.*')}$`)
 }

@@ -97,7 +97,7 @@ function parseRegistries(text: string, path: string): Registry[] {
 /** How much of the name the prefix covers, whole components only; 0 is no match. */
 function matchLength(prefix: string, name: string): number {
   const isWildcard = prefix.startsWith('*.')
-  const literal = (isWildcard ? prefix.slice(1) : prefix).replace(/[.+?^${}()|[\]\\*]/g, '\\$&')
+  const literal = RegExp.escape(isWildcard ? prefix.slice(1) : prefix)
   return new RegExp(`^${isWildcard ? '[^/]+?' : ''}${literal}(?=/|$)`).exec(name)?.[0].length ?? 0
 }
 
