@@ -484,7 +484,7 @@ export function explore(rules: Rules, config: Config): SearchResult {
       left: { ...noDisturbances, ...config.disturbances },
     },
     next: (state) => model.next(state),
-    canonical: (state) =>
+    keyOf: (state) =>
       JSON.stringify([
         state.nodes.map(text), // results name nodes: they are not interchangeable while a census has them
         state.ledger,

@@ -1,7 +1,8 @@
 /** How large a fleet is searched, what happens to it, and what it works on. */
 import type { SkyhookSpec } from '../../../src/schemas/skyhook.ts'
 import { Cores, masterLabel, poolLabel } from './core.ts'
-import { explore, type FleetResult, initialFleet } from './explore.ts'
+import type { SearchResult } from '../breadth-first.ts'
+import { explore } from './explore.ts'
 import { type FleetRules, productRules } from './rules.ts'
 import type { Fault, World } from './world.ts'
 
@@ -43,7 +44,7 @@ export const allFaults: readonly Fault[] = [
 export function run(
   { nodes, budgets, maxFaults, faults, spec = interrupting, isControlPlane = false }: Search,
   rules: FleetRules = productRules,
-): FleetResult {
+): SearchResult {
   const world: World = {
     cores: new Cores(rules.decide, spec),
     rules,
@@ -51,5 +52,5 @@ export function run(
     faults: new Set(faults),
     labels: { [poolLabel]: '', ...(isControlPlane && { [masterLabel]: '' }) },
   }
-  return explore(world, initialFleet(world, nodes, maxFaults))
+  return explore(world, nodes, maxFaults)
 }

@@ -126,29 +126,22 @@ function textOf(node: FleetNode): string {
   return text
 }
 
-/** The same fleet with its nodes in one order, and the text that names it: nodes are interchangeable. */
-export function canonical(fleet: Fleet): { readonly fleet: Fleet; readonly text: string } {
+/** The same fleet with its nodes in one order: nodes are interchangeable. */
+export function canonical(fleet: Fleet): Fleet {
   const order = fleet.nodes.map((node, index) => ({ index, text: textOf(node) }))
-  if (order.every(({ text }, index) => index === 0 || (order[index - 1]?.text ?? '') <= text))
-    return { fleet, text: textWith(fleet, order) }
   order.sort((a, b) => (a.text < b.text ? -1 : Number(a.text > b.text)))
+  if (order.every(({ index }, place) => index === place)) return fleet
   const places = order.map(({ index }) => index)
   const nodes = places.flatMap((index) => {
     const node = fleet.nodes[index]
     return node ? [withPlaces(node, places)] : []
   })
-  const sorted = { ...fleet, nodes }
-  return {
-    fleet: sorted,
-    text: textWith(
-      sorted,
-      nodes.map((node) => ({ text: textOf(node) })),
-    ),
-  }
+  return { ...fleet, nodes }
 }
 
-const textWith = ({ generation, faultsLeft }: Fleet, order: readonly { readonly text: string }[]): string =>
-  `${order.map(({ text }) => text).join('|')}|${generation}|${faultsLeft}`
+/** Of a canonical fleet. */
+export const keyOf = ({ nodes, generation, faultsLeft }: Fleet): string =>
+  `${nodes.map(textOf).join('|')}|${generation}|${faultsLeft}`
 
 /** The masks of a node when node `places[i]` becomes node i. */
 function withPlaces(node: FleetNode, places: readonly number[]): FleetNode {

@@ -1,5 +1,6 @@
 /** What stays the same during one search. */
 import type { SkyhookView } from '../../../src/stages/model/snapshot.ts'
+import type { Transition } from '../breadth-first.ts'
 import type { Cores } from './core.ts'
 import type { FleetRules } from './rules.ts'
 import type { Fleet } from './state.ts'
@@ -24,12 +25,7 @@ export type World = {
   readonly labels: Readonly<Record<string, string>>
 }
 
-export type Step = {
-  readonly action: string
-  readonly to: Fleet
-  readonly violation?: string | undefined
-  /** Only so many happen in one run, and nothing may depend on them. */
-  readonly isFault?: boolean
+export type Step = Transition<Fleet> & {
   /** Nobody else and no rule of the fleet can tell whether it happened: when it does makes no difference. */
   readonly isLocal?: boolean
 }
