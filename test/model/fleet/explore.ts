@@ -2,13 +2,62 @@
  * Every state that the fleet can reach; and whether each of them still leads to a fleet on which everything is complete
  * and nothing is held, without a further fault.
  */
+import type { SkyhookSpec } from '../../../src/schemas/skyhook.ts'
 import { search, type SearchResult } from '../breadth-first.ts'
 import { agentSteps } from './agent.ts'
-import { hasBegun } from './core.ts'
+import { Cores, hasBegun, masterLabel, poolLabel } from './core.ts'
 import { environmentSteps } from './environment.ts'
-import { noExemption, settled } from './judge.ts'
-import { canonical, type Fleet, type FleetNode, keyOf } from './state.ts'
-import type { Step, World } from './world.ts'
+import { settled } from './judge.ts'
+import { type FleetRules, productRules } from './rules.ts'
+import { canonical, type Fleet, type FleetNode, keyOf, noAnswerMissing } from './state.ts'
+import type { Fault, Step, World } from './world.ts'
+
+export type Search = {
+  readonly nodes: number
+  /** One after the other, each at any moment. */
+  readonly budgets: readonly number[]
+  readonly faults?: readonly Fault[]
+  /** How many of `faults` happen at most, on any nodes, at any moments; one unless it says otherwise. */
+  readonly maxFaults?: number
+  readonly spec?: SkyhookSpec
+  readonly isControlPlane?: boolean
+}
+
+const interrupt = { type: 'service', services: ['cron'] } as const
+const image = { version: '1.0.0', image: 'r/pkg' }
+
+const nodeSelectors = { matchLabels: { [poolLabel]: '' } }
+
+/** The node is cordoned before the first step. */
+const interrupting: SkyhookSpec = { nodeSelectors, packages: { a: { ...image, interrupt } } }
+/** Work is under way for a while when the node has to be cordoned. */
+export const interruptingLater: SkyhookSpec = {
+  nodeSelectors,
+  packages: { a: image, b: { ...image, dependsOn: { a: '1.0.0' }, interrupt } },
+}
+
+/** Walks all states of such a fleet. `rules`: instead of the product's. */
+export function explore(
+  { nodes, budgets, faults = [], maxFaults = Math.min(1, faults.length), spec = interrupting, ...rest }: Search,
+  rules: Partial<FleetRules> = {},
+): SearchResult {
+  const allRules = { ...productRules, ...rules }
+  const world: World = {
+    cores: new Cores(allRules.decide, spec),
+    rules: allRules,
+    budgets,
+    faults: new Set(faults),
+    labels: { [poolLabel]: '', ...(rest.isControlPlane === true && { [masterLabel]: '' }) },
+  }
+  return search<Fleet>({
+    initial: initialFleet(world, nodes, maxFaults),
+    *next(fleet) {
+      for (const step of stepsOf(world, fleet)) yield { ...step, to: canonical(settled(world.cores, step.to)) }
+    },
+    keyOf,
+    isEnd: (fleet) => isOver(world, fleet),
+  })
+}
 
 function initialFleet(world: World, nodes: number, faults: number): Fleet {
   const node: FleetNode = {
@@ -17,12 +66,10 @@ function initialFleet(world: World, nodes: number, faults: number): Fleet {
     generation: 1,
     slots: [],
     isDenied: false,
-    unanswered: {},
+    unanswered: noAnswerMissing,
     late: [],
-    creating: [],
-    creatingUnder: 0,
-    creatingUnseen: 0,
-    isExempt: noExemption,
+    creating: undefined,
+    isExempt: { skyhook: false, 'control-plane': false },
     admission: undefined,
     shouldBeUnschedulable: false,
   }
@@ -46,16 +93,6 @@ function stepsOf(world: World, fleet: Fleet): readonly Step[] {
   return [...steps, ...environmentSteps(world, fleet)]
 }
 
-export const explore = (world: World, nodes: number, faults: number): SearchResult =>
-  search<Fleet>({
-    initial: initialFleet(world, nodes, faults),
-    *next(fleet) {
-      for (const step of stepsOf(world, fleet)) yield { ...step, to: canonical(settled(world.cores, step.to)) }
-    },
-    keyOf,
-    isEnd: (fleet) => isOver(world, fleet),
-  })
-
 /** All nodes are complete and in service, and hold nothing. */
 function isOver(world: World, { nodes, generation }: Fleet): boolean {
   if (generation < world.budgets.length) return false
@@ -63,8 +100,8 @@ function isOver(world: World, { nodes, generation }: Fleet): boolean {
     const { host, node, journal } = world.cores.at(core)
     if (!isAgentUp || !node || host !== 'done') return false
     const isShown = node.metadata.annotations?.['skyhook.nvidia.com/status_s'] === 'complete'
-    const isHeld =
-      slots.length > 0 || late.length > 0 || creating.length > 0 || Object.values(unanswered).some(Number.isInteger)
+    const isAsking = creating !== undefined || Object.values(unanswered).some(Number.isInteger)
+    const isHeld = slots.length > 0 || late.length > 0 || isAsking
     return isShown && !isHeld && !hasBegun(world.cores.at(core)) && journal.skyhooks['s']?.applied !== undefined
   })
 }

@@ -5,15 +5,17 @@ import type { Cores } from './core.ts'
 import type { FleetRules } from './rules.ts'
 import type { Fleet } from './state.ts'
 
-export type Fault =
-  | 'agent killed'
-  | 'answer lost'
-  | 'commit late'
-  | 'Node deleted'
-  | 'slot deleted'
-  | 'cordon by the administrator'
-  | 'control-plane label'
-  | 'selector left'
+export const allFaults = [
+  'agent killed',
+  'answer lost',
+  'commit late',
+  'Node deleted',
+  'slot deleted',
+  'cordon by the administrator',
+  'control-plane label',
+  'selector left',
+] as const
+export type Fault = (typeof allFaults)[number]
 
 export type World = {
   readonly cores: Cores
