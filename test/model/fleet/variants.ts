@@ -44,7 +44,7 @@ const admitting = (
     if (verdict.verdict === 'held' || typeof limit !== 'number') return verdict
     const held = heldIndices(listing.slots, asking.scope)
     const free = [0, 1, 2].filter((one) => !held.includes(one) && isAdmitted(one, held, limit))
-    const index = free[asking.node.uid.charCodeAt(0) % free.length]
+    const index = free.find((one) => one === asking.preferredIndex) ?? free[0]
     if (index === undefined) return { verdict: 'wait', reason: '' }
     return { verdict: 'create', target: { index }, epoch: undefined, othersFree: free.length - 1 }
   },
