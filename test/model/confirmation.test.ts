@@ -6,7 +6,7 @@
  */
 import { describe, expect, test } from 'vitest'
 import { admissibleIndices, isStillAdmissible } from '../../src/lease/rule.ts'
-import { keyOfAlike, search, type SearchResult, type Transition } from './breadth-first.ts'
+import { symmetricKey, search, type SearchResult, type Transition } from './breadth-first.ts'
 
 type ModelNode =
   | { readonly is: 'idle' }
@@ -119,7 +119,7 @@ function explore(rules: Rules, config: Config): SearchResult {
       generation: 0,
     },
     next: (state) => step(seen, config, state),
-    keyOf: keyOfAlike,
+    keyOf: symmetricKey,
   })
 }
 
