@@ -6,7 +6,7 @@
  */
 import { describe, expect, test } from 'vitest'
 import { admissibleIndices, isStillAdmissible } from '../../src/lease/rule.ts'
-import { search, type SearchResult, type Transition } from './breadth-first.ts'
+import { symmetricKey, search, type SearchResult, type Transition } from './breadth-first.ts'
 
 type ModelNode =
   | { readonly is: 'idle' }
@@ -110,8 +110,6 @@ function* step(rules: Rules, config: Config, state: State): Generator<Transition
         yield { action: `the budget becomes ${other}`, to: { ...state, limit: other, generation: generation + 1 } }
 }
 
-const describeNode = (node: ModelNode): string => Object.values(node).map(String).join('/')
-
 function explore(rules: Rules, config: Config): SearchResult {
   const seen = config.isCounted ? { ...rules, needsList: () => rules.needsList(0, 0) } : rules
   return search<State>({
@@ -121,43 +119,37 @@ function explore(rules: Rules, config: Config): SearchResult {
       generation: 0,
     },
     next: (state) => step(seen, config, state),
-    canonical: ({ nodes, limit, generation }) =>
-      `${nodes.map(describeNode).toSorted().join(' ')}|${limit} ${generation}`,
+    keyOf: symmetricKey,
   })
 }
 
 const oneChange: Config = { nodes: 4, limits: [0, 1, 2, 3], changes: 1 }
 
 describe('what the agent asks before its first step', () => {
-  test.each<[string, Config]>([
-    ['one change of the budget', oneChange],
-    ['two changes of the budget', { ...oneChange, nodes: 3, changes: 2 }],
-  ])('with %s, a node that goes out finds fewer nodes out than the budget allows', (_, config) => {
-    const result = explore(agentRules, config)
-    expect(result).toMatchObject({ outcome: 'holds' })
-    expect(result.states).toBeGreaterThan(1_000)
+  test.each<[string, Config, states: number]>([
+    ['one change of the budget', oneChange, 8048],
+    ['two changes of the budget', { ...oneChange, nodes: 3, changes: 2 }, 17_554],
+  ])('with %s, a node that goes out finds fewer nodes out than the budget allows', (_, config, states) => {
+    expect(explore(agentRules, config)).toEqual({ outcome: 'holds', states })
   })
 
   test('a limit that changes without a new generation needs the second LIST', () => {
     const always: Rules = { ...agentRules, needsList: () => true }
-    expect(explore(always, { ...oneChange, isCounted: true })).toMatchObject({ outcome: 'holds' })
+    expect(explore(always, { ...oneChange, isCounted: true })).toEqual({ outcome: 'holds', states: 8466 })
     expect(explore(agentRules, { ...oneChange, isCounted: true })).toMatchObject({ outcome: 'violated' })
   })
 })
 
 describe('mutants', () => {
-  test.each<[string, Rules]>([
-    ['never lists again', { ...agentRules, needsList: () => false }],
+  test.each<[string, Partial<Rules>]>([
+    ['never lists again', { needsList: () => false }],
     [
       'counts the holders below its index',
-      {
-        ...agentRules,
-        isStillAdmissible: (own, others, limit) => own + others.filter((other) => other < own).length < limit,
-      },
+      { isStillAdmissible: (own, others, limit) => own + others.filter((other) => other < own).length < limit },
     ],
-    ['looks at its own index alone', { ...agentRules, isStillAdmissible: (own, _, limit) => own < limit }],
-    ['starts other work than it confirmed', { ...agentRules, mayStart: () => true }],
-  ])('the search catches a node that %s', (_, rules) => {
-    expect(explore(rules, oneChange)).toMatchObject({ outcome: 'violated' })
+    ['looks at its own index alone', { isStillAdmissible: (own, _, limit) => own < limit }],
+    ['starts other work than it confirmed', { mayStart: () => true }],
+  ])('the search catches a node that %s', (_, rule) => {
+    expect(explore({ ...agentRules, ...rule }, oneChange)).toMatchObject({ outcome: 'violated' })
   })
 })

@@ -11,7 +11,9 @@ import { corrected, failBySpec, failingSpec, repaired } from './failing-specs.ts
 import { invariantsOfEffects } from './invariants/index.ts'
 import type { Invariant } from './invariants/invariant.ts'
 import { correctionMutants } from './mutants.ts'
-import { Scenario, scenarioEvent, skyhookSpec, type Features, type ScenarioEvent } from './scenario.ts'
+import { counterexampleOf } from './counterexample.ts'
+import { Scenario } from './played-scenario.ts'
+import { scenarioEvent, skyhookSpec, type Features, type ScenarioEvent } from './scenario.ts'
 import { censusNode } from '../../src/census/projections.ts'
 
 /**
@@ -79,22 +81,16 @@ function live(decideUnderTest: Decide, [first, events, last]: Life, invariants?:
 }
 
 const search = (features: Features): string | undefined =>
-  resultOf(
+  counterexampleOf(
     fc.property(life(features), (one) => live(decide, one)),
-    runs,
+    { numRuns: runs, seed },
   )
 
 const searchMutant = (mutant: Decide): string | undefined =>
-  resultOf(
+  counterexampleOf(
     fc.property(life({ isKeeping: false }), (one) => live(mutant, one, invariantsOfEffects)),
-    1_000,
-    true,
+    { numRuns: 1_000, seed, endOnFailure: true },
   )
-
-function resultOf(property: fc.IProperty<unknown>, numRuns: number, endOnFailure = false): string | undefined {
-  const { failed, counterexample, errorInstance } = fc.check(property, { numRuns, seed, endOnFailure })
-  return failed ? `${String(errorInstance)}\n${JSON.stringify(counterexample)}\nSEARCH_SEED=${seed}` : undefined
-}
 
 /** Whatever fails: once the Skyhook is being deleted, its finalizer goes. */
 function deletionEnds(scenario: Scenario): void {
@@ -125,7 +121,7 @@ describe('a correction', () => {
 test('the deletion of a Skyhook ends from every failing state', () => {
   const features = { isKeeping: true }
   const deleted = fc.property(life(features), ([first, events]) => deletionEnds(failingScenario(decide, first, events)))
-  expect(resultOf(deleted, runs)).toBeUndefined()
+  expect(counterexampleOf(deleted, { numRuns: runs, seed })).toBeUndefined()
 })
 
 describe.skipIf(!isThorough)('mutants', () => {

@@ -2,7 +2,9 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { decide } from '../../src/stages/decide.ts'
 import { isThorough, runsOf, seedOf } from '../kit/effort.ts'
-import { type Features, runScenario, skyhookSpec, scenarioEvent } from './scenario.ts'
+import { counterexampleOf } from './counterexample.ts'
+import { runScenario } from './played-scenario.ts'
+import { type Features, skyhookSpec, scenarioEvent } from './scenario.ts'
 import { mutants } from './mutants.ts'
 import type { Decide } from '../kit/node-simulator/node-simulator.ts'
 
@@ -29,8 +31,7 @@ function search(
       runScenario(decideUnderTest, spec, scenarioEvents)
     },
   )
-  const { failed, counterexample, errorInstance } = fc.check(life, { numRuns, seed: from, endOnFailure })
-  return failed ? `${String(errorInstance)}\n${JSON.stringify(counterexample)}\nSEARCH_SEED=${from}` : undefined
+  return counterexampleOf(life, { numRuns, seed: from, endOnFailure })
 }
 
 describe('random lives', () => {

@@ -1,0 +1,14 @@
+import fc from 'fast-check'
+
+/**
+ * The first life with which a property does not hold, as small as it becomes, and the seed that finds it again;
+ * undefined if it holds with all of them.
+ */
+export function counterexampleOf(
+  property: fc.IProperty<unknown>,
+  options: { readonly numRuns: number; readonly seed: number; readonly endOnFailure?: boolean },
+): string | undefined {
+  const { failed, counterexample, errorInstance } = fc.check(property, options)
+  if (!failed) return undefined
+  return `${String(errorInstance)}\n${JSON.stringify(counterexample)}\nSEARCH_SEED=${options.seed}`
+}
