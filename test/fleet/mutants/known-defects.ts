@@ -92,9 +92,9 @@ export const knownDefects: readonly FleetMutant[] = [
     bug: 'what waits for a retry waits for the wall clock: set back, it has to catch up first',
     changes: [
       change(
-        'daemon/state/steady-time.ts',
-        'steadyMs: () => machine.steadyMs() + offsetMs',
-        'steadyMs: () => machine.wallMs()',
+        'daemon/agent.ts',
+        '  const { clock, log } = platform\n',
+        '  platform = { ...platform, clock: { ...platform.clock, steadyMs: platform.clock.wallMs } }\n  const { clock, log } = platform\n',
       ),
     ],
     mayShow: ({ actions }) =>
