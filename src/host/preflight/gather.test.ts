@@ -1,9 +1,8 @@
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { Variant } from 'dbus-next/lib/variant.js'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { createScriptedSystemd } from '../../../test/kit/bus/scripted-systemd.ts'
+import { connectSystemd } from '../../../test/kit/host/systemd-connection.ts'
 import { createSeededRandom } from '../../../test/kit/virtual-clock.ts'
 import { createHostRoot } from '../fs/host-root.ts'
 import type { HostFacts } from './facts.ts'
@@ -130,17 +129,14 @@ describe('what every host has', () => {
 
 describe('the bus', () => {
   test('systemd tells its version, and which unit the bus is', async () => {
-    const systemd = createScriptedSystemd()
-    systemd.answers('Get', ({ body }) => {
-      const [, property] = body as [string, string]
-      return { signature: 'v', body: [new Variant('s', property === 'Version' ? '255.4' : 'dbus-broker.service')] }
-    })
-    expect(await readBusFacts(systemd.connection)).toEqual({ systemd: '255.4', bus: 'dbus-broker.service' })
+    const systemd = connectSystemd()
+    systemd.setVersion('255.4')
+    expect(await readBusFacts(systemd.connection)).toEqual({ systemd: '255.4', bus: 'dbus.service' })
   })
 
   test('a bus that refuses to tell is no finding', async () => {
-    const systemd = createScriptedSystemd()
-    systemd.answers('Get', { error: 'org.freedesktop.DBus.Error.AccessDenied', text: 'no' })
+    const systemd = connectSystemd()
+    systemd.refuses('Get', 'org.freedesktop.DBus.Error.AccessDenied', 'no')
     expect(await readBusFacts(systemd.connection)).toEqual({ systemd: undefined, bus: undefined })
   })
 })

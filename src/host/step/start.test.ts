@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Variant } from 'dbus-next/lib/variant.js'
 import { describe, expect, test } from 'vitest'
-import { createScriptedSystemd, type FakeUnit } from '../../../test/kit/bus/scripted-systemd.ts'
+import { connectSystemd } from '../../../test/kit/host/systemd-connection.ts'
+import type { Unit } from '../../../test/kit/host/unit.ts'
 import { createSeededRandom } from '../../../test/kit/virtual-clock.ts'
 import { createHostRoot, type HostRoot } from '../fs/host-root.ts'
 import { readStepNote, sweepStepFiles } from './files.ts'
@@ -27,7 +28,7 @@ const request: StepUnitRequest = {
 }
 
 function stepHost() {
-  const systemd = createScriptedSystemd()
+  const systemd = connectSystemd()
   const mount = mkdtempSync(join(tmpdir(), 'step-'))
   const results = join(mount, 'var/lib/skyhook/.agent/results')
   const environmentFolder = join(mount, 'run/skyhook')
@@ -37,9 +38,7 @@ function stepHost() {
     mount,
     results,
     environmentFolder,
-    unit(state: FakeUnit) {
-      systemd.hostUnits.set(unitName, state)
-    },
+    unit: (state: Partial<Unit>) => systemd.setUnit(unitName, state),
     record(changes: Record<string, string> = {}) {
       mkdirSync(results, { recursive: true })
       const record = {
@@ -156,7 +155,7 @@ describe('starting a step', () => {
 
   test('starting a step again finds its unit and keeps it loaded', async () => {
     using fake = stepHost()
-    fake.answers('StartTransientUnit', { error: 'org.freedesktop.systemd1.UnitExists' })
+    fake.unit({ activeState: 'activating' })
     expect(await startStepUnit(fake.host, request)).toEqual({ started: true, found: true })
     expect(fake.calledMembers()).toContain('RefUnit')
     expect(existsSync(join(fake.environmentFolder, 'a1.env'))).toBe(true)
@@ -164,7 +163,7 @@ describe('starting a step', () => {
 
   test('a start that systemd refuses leaves no secret behind', async () => {
     using fake = stepHost()
-    fake.answers('StartTransientUnit', { error: 'org.freedesktop.systemd1.BadUnitSetting', text: 'no' })
+    fake.simulated.systemd.setRefusingSteps(true)
     expect(await startStepUnit(fake.host, request)).toMatchObject({
       started: false,
       error: { kind: 'refused', isUnitNameTaken: true },
@@ -174,10 +173,7 @@ describe('starting a step', () => {
 
   test('a start on a host that is going down does not count against the step', async () => {
     using fake = stepHost()
-    fake.answers('StartTransientUnit', {
-      error: 'org.freedesktop.systemd1.TransactionIsDestructive',
-      text: 'has shutdown in the way',
-    })
+    fake.simulated.reboot()
     expect(await startStepUnit(fake.host, request)).toMatchObject({ started: false, error: { kind: 'stopping' } })
     expect(readdirSync(fake.environmentFolder)).toEqual([])
   })
@@ -216,7 +212,7 @@ describe('starting a step', () => {
 })
 
 describe('a step', () => {
-  test.each<[string, FakeUnit]>([
+  test.each<[string, Partial<Unit>]>([
     ['queued', { activeState: 'inactive', job: 5 }],
     ['at work', { activeState: 'activating', subState: 'start', job: 5, invocationId: unitInvocationId }],
     [
@@ -319,7 +315,7 @@ describe('a step', () => {
     fake.answers('Get', async () => {
       await firstRead.promise
       fake.record()
-      return { signature: 'v', body: [new Variant('ay', Buffer.alloc(0))] }
+      return [new Variant('ay', Buffer.alloc(0))]
     })
     expect(await observeStepUnit({ ...fake.host, root: { ...root, readText } }, step)).toEqual(fromFile)
   })
@@ -328,8 +324,9 @@ describe('a step', () => {
 describe('afterwards', () => {
   test('stopping a step asks systemd, and reports when there was nothing to stop', async () => {
     using fake = stepHost()
+    fake.unit({ activeState: 'activating' })
     expect(await fake.host.units.stop(unitName)).toBe(true)
-    fake.answers('StopUnit', { error: 'org.freedesktop.systemd1.NoSuchUnit' })
+    fake.setUnit(unitName, undefined)
     expect(await fake.host.units.stop(unitName)).toBe(false)
   })
 
