@@ -1,9 +1,9 @@
-import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, statSync, writeFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { beforeEach, expect, test } from 'vitest'
+import { temporaryFolder } from '../../../test/kit/files/temporary-folder.ts'
 import { type FleetScene, pod, startScene } from '../../../test/kit/fleet/fleet-scene.ts'
 import { commandContext } from '../../../test/kit/tool/command-context.ts'
 import { ApiError } from '../../kube/errors.ts'
@@ -13,8 +13,7 @@ import { bundle } from './bundle.ts'
 import { explain } from './explain.ts'
 
 let folder: string
-beforeEach(() => (folder = mkdtempSync(join(tmpdir(), 'bundle-'))))
-afterEach(() => rmSync(folder, { recursive: true }))
+beforeEach(() => (folder = temporaryFolder()))
 
 const file = (name = 'b.tar.gz'): string => join(folder, name)
 const literal = 'literal-of-an-environment'

@@ -1,8 +1,8 @@
 /** A dashboard of an archive that the real code has made of a simulated fleet. */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import { temporaryFolder } from '../../../test/kit/files/temporary-folder.ts'
 import { type FleetScene, pod, startScene } from '../../../test/kit/fleet/fleet-scene.ts'
 import { passUntil } from '../../../test/kit/event-loop.ts'
 import { createSeededRandom, createVirtualClock } from '../../../test/kit/virtual-clock.ts'
@@ -48,8 +48,7 @@ async function startRollout(): Promise<FleetScene> {
 async function archived(scene: FleetScene, transport: KubeTransport = scene.transport): Promise<DashboardSource> {
   const { clock } = scene.simulation
   const request = { namespace: 'skyhook', clock, signal, nodes: [], documents: new Map<string, unknown>() }
-  const folder = await mkdtemp(join(tmpdir(), 'archive-'))
-  onTestFinished(async () => await rm(folder, { recursive: true }))
+  const folder = temporaryFolder()
   const file = join(folder, 'b.tar.gz')
   await writeFile(file, await packBundle(await collectBundle(transport, request)))
   // hours later

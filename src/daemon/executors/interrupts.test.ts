@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest'
+import { viewOf } from '../../../test/kit/objects/plan-builder.ts'
 import { createHostFiles, type HostFiles } from '../../../test/kit/files/host-files.ts'
 import { settingsOf } from '../../../test/kit/objects/sample-settings.ts'
 import { connectSystemd, type SystemdConnection } from '../../../test/kit/host/systemd-connection.ts'
@@ -13,12 +14,7 @@ import type { InterruptObservation, SkyhookView } from '../../stages/model/snaps
 import { createLog } from '../telemetry/log.ts'
 import { createInterrupter, type Interrupter } from './interrupts.ts'
 
-const view: SkyhookView = {
-  metadata: { name: 's', uid: 's-uid', resourceVersion: '1' },
-  spec: {},
-  budget: {},
-  stale: false,
-}
+const view = viewOf({})
 
 let systemd: SystemdConnection
 /** The invocation of a.service before all restarts. */

@@ -1,7 +1,5 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
+import { temporaryFolder } from '../../../test/kit/files/temporary-folder.ts'
 import { createHostRoot } from '../../host/fs/host-root.ts'
 import { ApiError } from '../../kube/errors.ts'
 import { systemRandom } from '../platform/system-clock.ts'
@@ -10,8 +8,7 @@ import { createOtherOperatorSource, type OtherOperatorSource } from './other-ope
 const folders = { copyDirRoot: '/var/lib/skyhook', agentLogRoot: '/var/log/skyhook' }
 
 function sourceOf(answer: () => Promise<unknown>, isIgnored = false): { source: OtherOperatorSource; asked: string[] } {
-  const folder = mkdtempSync(join(tmpdir(), 'other-operator-'))
-  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const folder = temporaryFolder()
   const asked: string[] = []
   const source = createOtherOperatorSource({
     transport: {

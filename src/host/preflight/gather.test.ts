@@ -1,7 +1,7 @@
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { mkdirSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { temporaryFolder, writeBelow } from '../../../test/kit/files/temporary-folder.ts'
 import { connectSystemd } from '../../../test/kit/host/systemd-connection.ts'
 import { createSeededRandom } from '../../../test/kit/virtual-clock.ts'
 import { createHostRoot } from '../fs/host-root.ts'
@@ -10,13 +10,9 @@ import { readBusFacts, readHostFacts } from './gather.ts'
 
 const copyDirRoot = '/var/lib/skyhook'
 let host: string
-beforeEach(() => (host = mkdtempSync(join(tmpdir(), 'preflight-'))))
-afterEach(() => rmSync(host, { recursive: true }))
+beforeEach(() => (host = temporaryFolder()))
 
-function write(path: string, text: string): void {
-  mkdirSync(dirname(join(host, path)), { recursive: true })
-  writeFileSync(join(host, path), text)
-}
+const write = (path: string, text: string): void => writeBelow(host, path, text)
 const gather = async (): Promise<HostFacts> =>
   await readHostFacts(createHostRoot(host, createSeededRandom(1)), { copyDirRoot, agentLogRoot: '/var/log/skyhook' })
 const line = (point: string, options: string, fileSystem = 'ext4'): string =>

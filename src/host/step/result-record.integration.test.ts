@@ -1,17 +1,14 @@
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { beforeEach, expect, test } from 'vitest'
+import { temporaryFolder } from '../../../test/kit/files/temporary-folder.ts'
 import { createSeededRandom } from '../../../test/kit/virtual-clock.ts'
 import { createHostRoot } from '../fs/host-root.ts'
 import { readResultRecord, recorderScript } from './result-record.ts'
 
 let folder: string
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'record-'))
-})
-afterEach(() => rmSync(folder, { recursive: true }))
+beforeEach(() => (folder = temporaryFolder()))
 
 /** Runs the recorder with the shell as systemd would, with the environment that a step could have spoilt. */
 function runRecorder(environment: Record<string, string>, results = folder): void {

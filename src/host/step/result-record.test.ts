@@ -1,16 +1,13 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { temporaryFolder } from '../../../test/kit/files/temporary-folder.ts'
 import { createSeededRandom } from '../../../test/kit/virtual-clock.ts'
 import { createHostRoot } from '../fs/host-root.ts'
 import { ensureRecorder, parseResultRecord, readResultRecord, recorderScript } from './result-record.ts'
 
 let folder: string
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'record-'))
-})
-afterEach(() => rmSync(folder, { recursive: true }))
+beforeEach(() => (folder = temporaryFolder()))
 
 test('the recorder is put on the host once, and repaired when it differs', async () => {
   const root = createHostRoot(folder, createSeededRandom(1))

@@ -1,8 +1,8 @@
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Variant } from 'dbus-next/lib/variant.js'
 import { describe, expect, test } from 'vitest'
+import { temporaryFolder } from '../../../test/kit/files/temporary-folder.ts'
 import { connectSystemd } from '../../../test/kit/host/systemd-connection.ts'
 import type { Unit } from '../../../test/kit/host/unit.ts'
 import { createSeededRandom } from '../../../test/kit/virtual-clock.ts'
@@ -29,7 +29,7 @@ const request: StepUnitRequest = {
 
 function stepHost() {
   const systemd = connectSystemd()
-  const mount = mkdtempSync(join(tmpdir(), 'step-'))
+  const mount = temporaryFolder()
   const results = join(mount, 'var/lib/skyhook/.agent/results')
   const environmentFolder = join(mount, 'run/skyhook')
   return {

@@ -181,11 +181,13 @@ describe('references', () => {
     await systemd.units.ref('found.service')
     await systemd.units.ref('done.service')
     await systemd.units.unref('done.service')
+    await systemd.units.ref('gone.service')
     const refs = () => systemd.calls.filter(({ member }) => member === 'RefUnit').map(({ body }) => body[0])
-    expect(refs()).toEqual(['found.service', 'done.service'])
+    const before = ['found.service', 'done.service', 'gone.service']
+    expect(refs()).toEqual(before)
     systemd.hangUp()
     await systemd.clock.advance(100)
-    expect(refs()).toEqual(['found.service', 'done.service', 'started.service', 'found.service'])
+    expect(refs()).toEqual([...before, 'started.service', 'found.service'])
   })
 
   test.each(['ref', 'unref', 'resetFailed', 'stop'] as const)('%s reports that the unit is gone', async (method) => {

@@ -1,7 +1,7 @@
-import { mkdir, mkdtemp, rm, stat, symlink, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { beforeEach, expect, test } from 'vitest'
+import { temporaryFolder } from '../../../test/kit/files/temporary-folder.ts'
 import { systemRandom } from '../../daemon/platform/system-clock.ts'
 import { createHostRoot } from '../../host/fs/host-root.ts'
 import { packagesWithStatus, readPackageStatus, statusSignature } from './status-file.ts'
@@ -11,12 +11,9 @@ const status = { v: 1, package: 'tool', bootId: 'boot', message: 'well', request
 let folder: string
 let file: string
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'status-'))
+  folder = temporaryFolder()
   await mkdir(join(folder, 'var/lib/skyhook/s/status'), { recursive: true })
   file = join(folder, 'var/lib/skyhook/s/status/tool.json')
-})
-afterEach(async () => {
-  await rm(folder, { recursive: true })
 })
 const read = async (name = 'tool') => await readPackageStatus(createHostRoot(folder, systemRandom), folders, 's', name)
 

@@ -79,7 +79,7 @@ export function connectSystemd(run: StepRun = { durationMs: 60_000 }) {
         '',
       ]),
     /** What the promise brings within `ms`. Throws when it is not settled by then. */
-    async settled<T>(promise: Promise<T>, ms = 0): Promise<T> {
+    settled: async <T>(promise: Promise<T>, ms = 0): Promise<T> => {
       let isSettled = false
       const settle = (): void => void (isSettled = true)
       promise.then(settle, settle)

@@ -83,10 +83,8 @@ export function createSystemd(host: {
     setVersion: (next: string): void => void (version = next),
     get: (name: string): Unit | undefined => units.get(name),
     /** A unit as it is, whoever made it so; undefined: it is gone. */
-    setUnit(name: string, state: Partial<Unit> | undefined): void {
-      if (state === undefined) units.delete(name)
-      else units.set(name, newUnit(name, state))
-    },
+    setUnit: (name: string, state: Partial<Unit> | undefined): void =>
+      void (state === undefined ? units.delete(name) : units.set(name, newUnit(name, state))),
     all: (): Iterable<Unit> => units.values(),
     runningSteps: (): readonly HostStep[] =>
       [...units.values()].flatMap(({ step, activeState }) =>

@@ -1,7 +1,8 @@
 /** The slots of a modeled node as the product's own data: the book, the slots that decisions see, the Leases. */
+import { listedSlot } from '../../kit/slots/listed-slot.ts'
 import type { HeldSlot, SlotBook } from '../../../src/daemon/slots/slot-book.ts'
 import { controlPlaneScope, type Scope, skyhookScope } from '../../../src/lease/names.ts'
-import { newLease, readSlot, type Slot } from '../../../src/lease/slot.ts'
+import type { Slot } from '../../../src/lease/slot.ts'
 import type { OwnSlot } from '../../../src/stages/model/snapshot.ts'
 import { skyhook, skyhookUid } from './core.ts'
 import type { FleetNode, ScopeName, SlotEntry } from './state.ts'
@@ -73,10 +74,7 @@ export function leaseOf({ scope, at }: Pick<SlotEntry, 'scope' | 'at'>, holder: 
   if (slot) return slot
   const target = at === 'recovery' ? ({ kind: at } as const) : { index: at }
   const node = { name: holder, uid: nodeUid, bootId: 'boot' }
-  const lease = newLease(scopes[scope], target, node, { phase: 'working', generation: 1, packages: [] }, 0)
-  const { metadata } = lease
-  slot = readSlot({ ...lease, metadata: { ...metadata, uid: key, resourceVersion: '1' } })
-  if (!slot) throw new Error(`not a slot: ${key}`)
+  slot = listedSlot(scopes[scope], target, node, {}, { uid: key })
   leases.set(key, slot)
   return slot
 }
