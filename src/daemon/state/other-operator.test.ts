@@ -1,14 +1,11 @@
 import { expect, test } from 'vitest'
-import { temporaryFolder } from '../../../test/kit/files/temporary-folder.ts'
-import { createHostRoot } from '../../host/fs/host-root.ts'
+import { temporaryHost } from '../../../test/kit/files/temporary-folder.ts'
 import { ApiError } from '../../kube/errors.ts'
-import { systemRandom } from '../platform/system-clock.ts'
 import { createOtherOperatorSource, type OtherOperatorSource } from './other-operator.ts'
 
 const folders = { copyDirRoot: '/var/lib/skyhook', agentLogRoot: '/var/log/skyhook' }
 
 function sourceOf(answer: () => Promise<unknown>, isIgnored = false): { source: OtherOperatorSource; asked: string[] } {
-  const folder = temporaryFolder()
   const asked: string[] = []
   const source = createOtherOperatorSource({
     transport: {
@@ -17,7 +14,7 @@ function sourceOf(answer: () => Promise<unknown>, isIgnored = false): { source: 
         return (await answer()) as T
       },
     },
-    root: createHostRoot(folder, systemRandom),
+    root: temporaryHost().host,
     folders,
     isIgnored,
     signal: new AbortController().signal,

@@ -2,7 +2,7 @@
 import { appendFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { temporaryFolder } from '../../../test/kit/files/temporary-folder.ts'
+import { temporaryHost } from '../../../test/kit/files/temporary-folder.ts'
 import {
   effectsOf,
   hostileTexts,
@@ -13,7 +13,6 @@ import {
   wide,
 } from '../../../test/kit/objects/hostile-texts.ts'
 import { createSeededRandom } from '../../../test/kit/virtual-clock.ts'
-import { createHostRoot } from '../../host/fs/host-root.ts'
 import { tailOf } from './log-tail.ts'
 import { createOutputReader, initialCursor } from './output-reader.ts'
 
@@ -33,9 +32,9 @@ function linesOf(output: Buffer, secrets: readonly string[], sizeOf: () => numbe
 }
 
 async function tail(output: string, secrets: readonly string[]): Promise<string> {
-  const folder = temporaryFolder()
+  const { folder, host } = temporaryHost()
   await writeFile(join(folder, 'log'), output)
-  return await tailOf(createHostRoot(folder, createSeededRandom(1)), '/log', secrets)
+  return await tailOf(host, '/log', secrets)
 }
 
 const pieces = 7_919
@@ -103,8 +102,8 @@ describe('what a step prints', () => {
   })
 
   test('the tail of a log that ends in megabytes of nothing is short', async () => {
-    const folder = temporaryFolder()
+    const { folder, host } = temporaryHost()
     await appendFile(join(folder, 'log'), Buffer.alloc(3 << 20))
-    expect(await tailOf(createHostRoot(folder, createSeededRandom(1)), '/log', [secret])).toBe('')
+    expect(await tailOf(host, '/log', [secret])).toBe('')
   })
 })
