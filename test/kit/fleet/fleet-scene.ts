@@ -127,7 +127,7 @@ export function startScene(options: SceneOptions = {}): FleetScene {
 }
 
 /** A scene in which node1 is at its drain, held up by a budget of pods, and node2 waits for the slot. */
-export async function startBlockedScene(packages: SkyhookSpec['packages']): Promise<FleetScene> {
+export async function startBlockedScene(packages: NonNullable<SkyhookSpec['packages']>): Promise<FleetScene> {
   const nodes = [{ name: 'host1', pods: [pod('shop')] }, { name: 'host2' }]
   const scene = startScene({ nodes, skyhooks: { s: { packages } } })
   scene.simulation.admin.send('POST', '/apis/policy/v1/namespaces/apps/poddisruptionbudgets', {
