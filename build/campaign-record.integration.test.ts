@@ -1,17 +1,16 @@
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import { temporaryFolder } from '../test/kit/files/temporary-folder.ts'
 import { campaignRecord } from './campaign-record.ts'
 
 test('a record is of the sources that a program is made of, whatever their comments say', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'campaign-'))
+  const folder = temporaryFolder()
   const cache = process.env['SKYHOOKD_CACHE']
   process.env['SKYHOOKD_CACHE'] = join(folder, 'cache')
   onTestFinished(() => {
     if (cache === undefined) delete process.env['SKYHOOKD_CACHE']
     else process.env['SKYHOOKD_CACHE'] = cache
-    rmSync(folder, { recursive: true })
   })
   const [program, part] = ['program', 'part'].map((name) => join(folder, `${name}.ts`)) as [string, string]
   const recordOf = async (text: string): Promise<string> => {

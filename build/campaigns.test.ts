@@ -1,12 +1,10 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
+import { temporaryFolder } from '../test/kit/files/temporary-folder.ts'
 import { passedIn } from './campaigns.ts'
 
 test('a name that passed is known to the next run, once', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'campaigns-'))
-  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const folder = temporaryFolder()
   const file = join(folder, 'sample')
   const first = passedIn(file)
   expect([first.names(), first.total()]).toEqual([[], undefined])

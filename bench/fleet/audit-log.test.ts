@@ -1,7 +1,7 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
+import { temporaryFolder } from '../../test/kit/files/temporary-folder.ts'
 import { countsOf, readAuditLog, sizeOf } from './audit-log.ts'
 
 const at = (second: number): string => `2026-03-01T12:00:0${second}.000000Z`
@@ -16,8 +16,7 @@ const line = (auditID: string, verb: string, second: number, stage = second, obj
   })
 
 async function logOf(...lines: string[]): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'audit-log-'))
-  onTestFinished(async () => await rm(folder, { recursive: true }))
+  const folder = temporaryFolder()
   const file = join(folder, 'audit.log')
   await writeFile(file, lines.map((one) => `${one}\n`).join(''))
   return file

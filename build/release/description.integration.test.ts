@@ -1,8 +1,9 @@
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { temporaryFolder } from '../../test/kit/files/temporary-folder.ts'
 import { bundle } from '../bundle.ts'
 import { readPins } from '../image.ts'
 import type { Artifact } from './artifact.ts'
@@ -13,10 +14,7 @@ import { cleanCommit } from './source.ts'
 
 const repository = join(import.meta.dirname, '..', '..')
 let work = ''
-beforeEach(() => {
-  work = mkdtempSync(join(tmpdir(), 'release-'))
-})
-afterEach(() => rmSync(work, { recursive: true }))
+beforeEach(() => (work = temporaryFolder()))
 
 const sha256 = 'a'.repeat(64)
 const semver = { name: 'semver', version: '7.0.0', license: 'ISC', folder: '../other/node_modules/semver' }

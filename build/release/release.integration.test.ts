@@ -1,9 +1,9 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
+import { temporaryFolder } from '../../test/kit/files/temporary-folder.ts'
 import { systemClock, systemRandom } from '../../src/daemon/platform/system-clock.ts'
 import { createRegistryClient } from '../../src/packages/oci/read/registry.ts'
 import { writeLayer } from '../../src/packages/oci/write/layer.ts'
@@ -23,10 +23,7 @@ const repository = join(import.meta.dirname, '..', '..')
 const image = { repository: 'r.example.com/team/skyhookd', digest: `sha256:${'a'.repeat(64)}` }
 const pinned = `${image.repository}@${image.digest}`
 let work = ''
-beforeEach(() => {
-  work = mkdtempSync(join(tmpdir(), 'release-'))
-})
-afterEach(() => rmSync(work, { recursive: true }))
+beforeEach(() => (work = temporaryFolder()))
 
 describe('the version of a release', () => {
   const stated = { 'version in package.json': '0.1.0', 'appVersion in chart/Chart.yaml': '0.1.0' }

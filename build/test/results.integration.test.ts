@@ -1,20 +1,20 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { getPriority, tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
+import { getPriority } from 'node:os'
 import { join, relative } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
+import { temporaryFolder } from '../../test/kit/files/temporary-folder.ts'
 import { collectResults, type Results } from './results.ts'
 
 const root = join(import.meta.dirname, '../..')
 
 function start(): { readonly folder: string; readonly results: Results; readonly printed: () => string } {
-  const folder = mkdtempSync(join(tmpdir(), 'results-'))
+  const folder = temporaryFolder()
   const lines: string[] = []
   const log = vi.spyOn(console, 'log').mockImplementation((line: string) => void lines.push(`${line}\n`))
   const write = vi.spyOn(process.stdout, 'write').mockImplementation((chunk) => lines.push(String(chunk)) > 0)
   onTestFinished(() => {
     log.mockRestore()
     write.mockRestore()
-    rmSync(folder, { recursive: true })
   })
   return { folder, results: collectResults(folder), printed: () => lines.join('') }
 }

@@ -1,17 +1,16 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import { temporaryFolder } from '../../test/kit/files/temporary-folder.ts'
 import { changedSearches } from './searches.ts'
 
 test('a search runs until it passes, and again when something that it imports has changed', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'searches-'))
+  const folder = temporaryFolder()
   const cache = process.env['SKYHOOKD_CACHE']
   process.env['SKYHOOKD_CACHE'] = join(folder, 'cache')
   onTestFinished(() => {
     if (cache === undefined) delete process.env['SKYHOOKD_CACHE']
     else process.env['SKYHOOKD_CACHE'] = cache
-    rmSync(folder, { recursive: true })
   })
   /** Returns its path from the root. */
   const write = (name: string, text: string): string => {

@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'vitest'
+import { listedSlot } from '../../test/kit/slots/listed-slot.ts'
 import { allAgents, countsOf, nodeReporting, skyhookWith, spec } from '../../test/kit/objects/census-objects.ts'
 import type { Ledger, LedgerScope } from '../lease/ledger.ts'
 import { skyhookScope } from '../lease/names.ts'
 import { batchBeside } from '../lease/policy/batch-state.ts'
-import { newLease, readSlot, type Slot } from '../lease/slot.ts'
+import type { Slot } from '../lease/slot.ts'
 import { ignoreLabel, resetBatchesKey } from '../schemas/annotations.ts'
 import type { BatchState } from '../schemas/batch-state.ts'
 import type { DeploymentPolicySpec, PolicyKnowledge } from '../schemas/deployment-policy.ts'
@@ -80,8 +81,7 @@ function ledgerAfter(scenario: Scenario, batch: Partial<BatchState> = {}): Ledge
 const slotOf = (index: number, phase: SlotPhase, epoch: number, compartment = '__default__'): Slot => {
   const scope = skyhookScope({ name: 'demo', uid: 'demo-uid' }, compartment)
   const node = { name: `n${index}`, uid: `n${index}-uid`, bootId: '' }
-  const lease = newLease(scope, { index }, node, { phase, generation: 3, epoch, packages: [] }, 0)
-  return readSlot({ ...lease, metadata: { ...lease.metadata, uid: `s${index}`, resourceVersion: '1' } }) as Slot
+  return listedSlot(scope, { index }, node, { phase, generation: 3, epoch }, { uid: `s${index}` })
 }
 
 test('the first ledger opens a batch for each compartment and says what the census counted', () => {

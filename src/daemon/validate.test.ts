@@ -1,26 +1,20 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { beforeEach, expect, test } from 'vitest'
+import { temporaryFolder } from '../../test/kit/files/temporary-folder.ts'
 import { systemRandom } from './platform/system-clock.ts'
 import { runValidate } from './validate.ts'
 
 const fixtures = join(import.meta.dirname, '../../test/fixtures/packages')
-let temporaryFolder = ''
+let folder = ''
 
-beforeEach(() => {
-  temporaryFolder = mkdtempSync(join(tmpdir(), 'validate-'))
-})
-afterEach(() => {
-  rmSync(temporaryFolder, { recursive: true })
-})
+beforeEach(() => (folder = temporaryFolder()))
 
 async function validate(...parameters: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
   let [stdout, stderr] = ['', '']
   const code = await runValidate(parameters, {
     random: systemRandom,
     workingDirectory: fixtures,
-    temporaryFolder,
+    temporaryFolder: folder,
     stdout: (text) => (stdout += text),
     stderr: (text) => (stderr += text),
   })

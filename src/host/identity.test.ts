@@ -1,23 +1,13 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
-import { afterEach, beforeEach, expect, test } from 'vitest'
-import { createSeededRandom } from '../../test/kit/virtual-clock.ts'
+import { beforeEach, expect, test } from 'vitest'
+import { temporaryHost, writeBelow } from '../../test/kit/files/temporary-folder.ts'
 import { readBootId } from './identity.ts'
-import { createHostRoot, type HostRoot } from './fs/host-root.ts'
+import type { HostRoot } from './fs/host-root.ts'
 
 let mount: string
 let root: HostRoot
-beforeEach(() => {
-  mount = mkdtempSync(join(tmpdir(), 'identity-'))
-  root = createHostRoot(mount, createSeededRandom(1))
-})
-afterEach(() => rmSync(mount, { recursive: true }))
+beforeEach(() => ({ folder: mount, host: root } = temporaryHost()))
 
-function put(path: string, content: string): void {
-  mkdirSync(dirname(join(mount, path)), { recursive: true })
-  writeFileSync(join(mount, path), content)
-}
+const put = (path: string, content: string): void => writeBelow(mount, path, content)
 
 test('an unreadable boot id is an error', async () => {
   await expect(readBootId(root)).rejects.toThrow('ENOENT')

@@ -1,9 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { temporaryFolder } from '../../test/kit/files/temporary-folder.ts'
 import { createVirtualClock } from '../../test/kit/virtual-clock.ts'
 import { systemRandom } from '../daemon/platform/system-clock.ts'
 import type { Clock } from '../schemas/clock.ts'
@@ -18,13 +18,12 @@ let root: HostRoot
 const claims: SingleAgentClaim[] = []
 const children: ChildProcess[] = []
 beforeEach(() => {
-  mount = mkdtempSync(join(tmpdir(), 'agent-'))
+  mount = temporaryFolder()
   root = counted(createHostRoot(mount, systemRandom))
 })
 afterEach(async () => {
   for (const claim of claims.splice(0)) await claim.release()
   for (const child of children.splice(0)) child.kill('SIGKILL')
-  rmSync(mount, { recursive: true })
 })
 
 function counted(root: HostRoot): HostRoot {

@@ -1,7 +1,7 @@
-import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { beforeEach, expect, test } from 'vitest'
+import { temporaryFolder } from '../../test/kit/files/temporary-folder.ts'
 import { createVirtualClock, type VirtualClock } from '../../test/kit/virtual-clock.ts'
 import { serviceAccountFiles } from '../daemon/platform/service-account.ts'
 import { inClusterCredentials, type Credentials } from './credentials.ts'
@@ -11,11 +11,10 @@ let dir: string
 let clock: VirtualClock
 let generation = 0
 
-beforeEach(async () => {
+beforeEach(() => {
   clock = createVirtualClock()
-  dir = await mkdtemp(join(tmpdir(), 'skyhookd-sa-'))
+  dir = temporaryFolder()
 })
-afterEach(async () => await rm(dir, { recursive: true }))
 
 const credentialsIn = (folder: string, environment: Record<string, string> = env): Credentials =>
   inClusterCredentials({ env: environment, files: serviceAccountFiles(folder), clock })

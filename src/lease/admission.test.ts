@@ -1,17 +1,13 @@
 import { expect, test } from 'vitest'
+import { listedSlot } from '../../test/kit/slots/listed-slot.ts'
 import { refusalOf } from './admission.ts'
 import { skyhookScope } from './names.ts'
-import { newLease, readSlot, type Slot, type SlotTarget } from './slot.ts'
+import type { Slot, SlotTarget } from './slot.ts'
 
 const scope = skyhookScope({ name: 's', uid: 'uid' })
 const node = { name: 'n1', uid: 'n1-uid', bootId: 'boot' }
 
-function slotOf(target: SlotTarget, epoch?: number): Slot {
-  const lease = newLease(scope, target, node, { phase: 'working', generation: 1, epoch, packages: [] }, 0)
-  const slot = readSlot({ ...lease, metadata: { ...lease.metadata, uid: 'lease-uid', resourceVersion: '1' } })
-  if (!slot) throw new Error('not a slot')
-  return slot
-}
+const slotOf = (target: SlotTarget, epoch?: number): Slot => listedSlot(scope, target, node, { epoch })
 
 test.each([
   ['a recovery slot beside a budget', slotOf({ kind: 'recovery' }), { limit: 5 }, recoveryReason()],

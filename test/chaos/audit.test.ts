@@ -1,7 +1,7 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
+import { temporaryFolder } from '../kit/files/temporary-folder.ts'
 import { isConsistentRead, readAudit } from './audit.ts'
 import { parseSteps } from './steps.ts'
 
@@ -19,8 +19,7 @@ const entry = (id: string, second: number, uri: string, username = 'system:servi
   })
 
 test('the audit log is read with its renamed parts, each request once, without a line that a kill has cut', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'chaos-audit-'))
-  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const folder = temporaryFolder()
   const [first, second] = [entry('a', 1, '/skyhooks/kernels?resourceVersion=5'), entry('b', 2, '/skyhooks/kernels')]
   writeFileSync(join(folder, 'audit-2026-01-01.log'), `${first}\n${first}\n${entry('c', 3, '/x', 'admin')}\n`)
   writeFileSync(join(folder, 'audit.log'), `${second}\n${entry('d', 4, '/y').slice(0, -20)}`)

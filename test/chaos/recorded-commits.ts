@@ -3,6 +3,7 @@
  * watch tells of a change later than the API server made it, by seconds when the API server was away. The answer to the
  * request that made it came before that, and no change came after a later one.
  */
+import { isCordoned } from '../kit/cluster/node-availability.ts'
 import { readSlot } from '../../src/lease/slot.ts'
 import { apiGroup } from '../../src/schemas/api.ts'
 import { isEqual } from '../../src/schemas/equal.ts'
@@ -125,8 +126,6 @@ function requestsIn({ audit }: Evidence): (version: Version, node?: string) => A
       .toSorted((a, b) => a.receivedMs - b.receivedMs)
       .at(-1)
 }
-
-const isCordoned = ({ spec }: Partial<KubernetesNode> = {}): boolean => spec?.unschedulable === true
 
 /** A write of the administrator that changes nothing is answered with the version of somebody else. */
 function isOfAgent(

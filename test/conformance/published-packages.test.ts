@@ -5,10 +5,10 @@
 import { join } from 'node:path'
 import { beforeAll, describe, test } from 'vitest'
 import type { PackageSpec } from '../../src/schemas/skyhook.ts'
-import { fixturePackages, uniqueName, useCluster, type NodeName } from '../kit/cluster/cluster.ts'
+import { fixturePackages, useCluster, type NodeName } from '../kit/cluster/cluster.ts'
 import type { View } from '../kit/cluster/moments.ts'
 import { hasEvent, isCompleteOn, isCordoned, serviceStates } from '../kit/cluster/node-availability.ts'
-import { lockNodes, type OnTestFinished } from '../kit/cluster/node-locks.ts'
+import { type OnTestFinished, claimNodes } from '../kit/cluster/node-locks.ts'
 import { journalOf, manifest, publishedState } from '../kit/cluster/skyhooks.ts'
 import { slotsOf } from '../kit/cluster/slots.ts'
 
@@ -39,10 +39,8 @@ type Scene = {
 }
 
 async function scene(node: NodeName, stem: string, onTestFinished: OnTestFinished): Promise<Scene> {
-  await lockNodes(onTestFinished, node)
   const { history } = cluster
-  const name = uniqueName(stem)
-  onTestFinished(async () => await cluster.remove(name))
+  const name = await claimNodes(cluster, onTestFinished, stem, node)
   const at = ({ nodes }: View) => publishedState(nodes.get(node), name)
   let before: string | undefined
   return {

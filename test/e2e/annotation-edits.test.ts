@@ -5,7 +5,7 @@ import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
 import { withoutAgents } from '../kit/cluster/agents.ts'
 import { uniqueName, useCluster, type NodeName } from '../kit/cluster/cluster.ts'
 import { patch, paths } from '../kit/cluster/kube.ts'
-import { lockNodes, type OnTestFinished } from '../kit/cluster/node-locks.ts'
+import { type OnTestFinished, claimNodes } from '../kit/cluster/node-locks.ts'
 import type { View } from '../kit/cluster/moments.ts'
 import { isCompleteOn, isCordoned, hasEvent } from '../kit/cluster/node-availability.ts'
 import {
@@ -28,9 +28,7 @@ type State = Readonly<Record<string, NodeStateEntry>>
 
 /** Two packages, complete on the node; the first restarts a service. Each has its own journal. */
 async function completed(onTestFinished: OnTestFinished, node: NodeName) {
-  await lockNodes(onTestFinished, node)
-  const name = uniqueName('edit')
-  onTestFinished(async () => await cluster.remove(name))
+  const name = await claimNodes(cluster, onTestFinished, 'edit', node)
   const pkg = (of: string, more = {}) => shellscript(cluster.registry, journaled(`${name}-${of}`), more)
   const packages = {
     first: pkg('first', { interrupt: { type: 'service', services: ['foobar'] } }),

@@ -4,10 +4,10 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, test, vi } from 'vitest'
 import { setChartValues } from '../kit/cluster/chart-values.ts'
-import { nodeNames, uniqueName, useCluster } from '../kit/cluster/cluster.ts'
+import { nodeNames, useCluster } from '../kit/cluster/cluster.ts'
 import type { View } from '../kit/cluster/moments.ts'
 import { hasEvent, isCompleteOn, isCordoned } from '../kit/cluster/node-availability.ts'
-import { lockNodes } from '../kit/cluster/node-locks.ts'
+import { claimNodes, claimWithPods } from '../kit/cluster/node-locks.ts'
 import {
   journaled,
   journalOf,
@@ -18,7 +18,6 @@ import {
   withoutTimes,
 } from '../kit/cluster/skyhooks.ts'
 import { overBudget, workWithoutSlot } from '../kit/cluster/slots.ts'
-import { createWorkloads } from '../kit/cluster/workloads.ts'
 
 const cluster = useCluster()
 const bootsWithinMs = 90_000
@@ -40,10 +39,8 @@ describe.concurrent('with reapplyOnReboot', () => {
     expect,
   }) => {
     const node = 'node-1'
-    await lockNodes(onTestFinished, node)
     const { history } = cluster
-    const name = uniqueName('reapply')
-    onTestFinished(async () => await cluster.remove(name))
+    const name = await claimNodes(cluster, onTestFinished, 'reapply', node)
     const work = shellscript(cluster.registry, journaled(name))
     await cluster.apply(manifest(name, { packages: { work } }), node)
     await history.eventually('it is complete', (view) => isCompleteOn(view, name, [node]))
@@ -61,9 +58,7 @@ describe.concurrent('with reapplyOnReboot', () => {
 
   test('with reapplyOnReboot, the reboot of a package applies nothing again', async ({ onTestFinished, expect }) => {
     const node = 'node-2'
-    await lockNodes(onTestFinished, node)
-    const name = uniqueName('own-reboot')
-    onTestFinished(async () => await cluster.remove(name))
+    const name = await claimNodes(cluster, onTestFinished, 'own-reboot', node)
     const before = await cluster.host(node).bootId()
     const work = shellscript(cluster.registry, journaled(name), { interrupt: { type: 'reboot' } })
     await cluster.apply(manifest(name, { packages: { work } }), node)
@@ -82,14 +77,8 @@ describe.concurrent('with drain.allowDelete', () => {
     expect,
   }) => {
     const node = 'node-3'
-    await lockNodes(onTestFinished, node)
     const { history } = cluster
-    const name = uniqueName('delete')
-    const shop = await createWorkloads(cluster, name)
-    onTestFinished(async () => {
-      await cluster.remove(name)
-      await shop.remove()
-    })
+    const { name, shop } = await claimWithPods(cluster, onTestFinished, 'delete', node)
     await shop.pod('training', node, { labels: { keep: name } })
     await shop.pod('cart', node)
     await shop.budget('at-least-one', 'cart', 1)
@@ -131,10 +120,8 @@ describe('with defaults.interruptionBudget', () => {
     onTestFinished,
     expect,
   }) => {
-    await lockNodes(onTestFinished, ...nodeNames)
     const { history } = cluster
-    const name = uniqueName('default-budget')
-    onTestFinished(async () => await cluster.remove(name))
+    const name = await claimNodes(cluster, onTestFinished, 'default-budget', ...nodeNames)
     const work = shellscript(cluster.registry, { apply: 'sleep 1' })
     await cluster.apply(manifest(name, { interruptionBudget: {}, packages: { work } }), ...nodeNames)
     await history.eventually('every node is complete', (view) => isCompleteOn(view, name, nodeNames), 60_000)

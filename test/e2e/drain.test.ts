@@ -2,13 +2,13 @@
 import { describe, expect, test } from 'vitest'
 import type { PublishedReason } from '../../src/schemas/annotations.ts'
 import type { SkyhookSpec } from '../../src/schemas/skyhook.ts'
-import { uniqueName, useCluster, type NodeName } from '../kit/cluster/cluster.ts'
-import { lockNodes, type OnTestFinished } from '../kit/cluster/node-locks.ts'
+import { useCluster, type NodeName } from '../kit/cluster/cluster.ts'
+import { type OnTestFinished, claimWithPods } from '../kit/cluster/node-locks.ts'
 import type { View } from '../kit/cluster/moments.ts'
 import { isCompleteOn, isCordoned, hasEvent } from '../kit/cluster/node-availability.ts'
 import { manifest, shellscript, publishedState } from '../kit/cluster/skyhooks.ts'
 import { slotsOf } from '../kit/cluster/slots.ts'
-import { createWorkloads, type Workloads } from '../kit/cluster/workloads.ts'
+import type { Workloads } from '../kit/cluster/workloads.ts'
 
 const cluster = useCluster()
 /** The promise: a blocked drain is reported within this time. */
@@ -28,13 +28,7 @@ type Scene = {
 
 /** A Skyhook and a separate namespace, on the first of the nodes. */
 async function scene(onTestFinished: OnTestFinished, node: NodeName, ...others: readonly NodeName[]): Promise<Scene> {
-  await lockNodes(onTestFinished, node, ...others)
-  const name = uniqueName('drain')
-  const shop = await createWorkloads(cluster, name)
-  onTestFinished(async () => {
-    await cluster.remove(name)
-    await shop.remove()
-  })
+  const { name, shop } = await claimWithPods(cluster, onTestFinished, 'drain', node, ...others)
   const reason = (view = cluster.history.now): PublishedReason | undefined =>
     publishedState(view.nodes.get(node), name).reason
   return {

@@ -10,9 +10,9 @@ import type { SkyhookSpec } from '../../src/schemas/skyhook.ts'
 import { commandLine } from '../kit/tool/command-line.ts'
 import { systemClock } from '../../src/daemon/platform/system-clock.ts'
 import { withFrozenAgent } from '../kit/cluster/agents.ts'
-import { type Cluster, type NodeName, uniqueName } from '../kit/cluster/cluster.ts'
+import type { Cluster, NodeName } from '../kit/cluster/cluster.ts'
 import { patch, paths } from '../kit/cluster/kube.ts'
-import { lockNodes, type OnTestFinished } from '../kit/cluster/node-locks.ts'
+import { type OnTestFinished, claimNodes } from '../kit/cluster/node-locks.ts'
 import { manifest, shellscript } from '../kit/cluster/skyhooks.ts'
 import { createWorkloads, type Workloads } from '../kit/cluster/workloads.ts'
 
@@ -63,9 +63,7 @@ export async function explainScene(
   node: NodeName,
   ...others: readonly NodeName[]
 ): Promise<ExplainScene> {
-  await lockNodes(onTestFinished, node, ...others)
-  const name = uniqueName('explained')
-  onTestFinished(async () => await cluster.remove(name))
+  const name = await claimNodes(cluster, onTestFinished, 'explained', node, ...others)
   const fill = (text: string): string => text.replace('$node', node).replace('$name', name)
   const tool = async (line: string): Promise<string> => {
     const { code, stdout, stderr } = await commandLine({ client: cluster.api, clock: systemClock }).run(line)

@@ -1,10 +1,10 @@
 /** One Skyhook on one node that fails, and what the Node has to show of it. */
 import { join } from 'node:path'
 import type { PackageSpec } from '../../src/schemas/skyhook.ts'
-import { fixturePackages, uniqueName, type Cluster, type NodeName } from '../kit/cluster/cluster.ts'
+import { fixturePackages, type Cluster, type NodeName } from '../kit/cluster/cluster.ts'
 import type { View } from '../kit/cluster/moments.ts'
 import { isCompleteOn, isCordoned } from '../kit/cluster/node-availability.ts'
-import { lockNodes, type OnTestFinished } from '../kit/cluster/node-locks.ts'
+import { type OnTestFinished, claimNodes } from '../kit/cluster/node-locks.ts'
 import { manifest, publishedState, shellscript, type Scripts } from '../kit/cluster/skyhooks.ts'
 import { slotsOf } from '../kit/cluster/slots.ts'
 
@@ -36,10 +36,8 @@ export type Scene = {
 
 /** With the node locked for this test, and the Skyhook removed after it. */
 export async function failureScene(cluster: Cluster, node: NodeName, onTestFinished: OnTestFinished): Promise<Scene> {
-  await lockNodes(onTestFinished, node)
   const { history } = cluster
-  const name = uniqueName('endless')
-  onTestFinished(async () => await cluster.remove(name))
+  const name = await claimNodes(cluster, onTestFinished, 'endless', node)
   const now = ({ nodes }: View) => publishedState(nodes.get(node), name)
   return {
     name,

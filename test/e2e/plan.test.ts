@@ -10,10 +10,9 @@ import { schemaErrors } from '../kit/pages/document-schemas.ts'
 import { hasReadyAgent } from '../kit/cluster/agents.ts'
 import { uniqueName, useCluster } from '../kit/cluster/cluster.ts'
 import { ignoreNotFound } from '../kit/cluster/kube.ts'
-import { lockNodes } from '../kit/cluster/node-locks.ts'
+import { claimWithPods } from '../kit/cluster/node-locks.ts'
 import { hasEvent, isCompleteOn, serviceStates, uncordonedStates } from '../kit/cluster/node-availability.ts'
 import { journaled, journalOf, type Manifest, manifest, shellscript, withoutTimes } from '../kit/cluster/skyhooks.ts'
-import { createWorkloads } from '../kit/cluster/workloads.ts'
 
 const cluster = useCluster()
 const nodes = ['node-1', 'node-2'] as const
@@ -61,13 +60,7 @@ async function planned(
 test('an apply does on each node what its plan said, and the next plan knows how long that took', async ({
   onTestFinished,
 }) => {
-  await lockNodes(onTestFinished, ...nodes)
-  const name = uniqueName('plan')
-  const shop = await createWorkloads(cluster, name)
-  onTestFinished(async () => {
-    await cluster.remove(name)
-    await shop.remove()
-  })
+  const { name, shop } = await claimWithPods(cluster, onTestFinished, 'plan', ...nodes)
   const { history, registry, sandbox } = cluster
   const files = (tuning: string): Manifest => {
     const work = shellscript(registry, journaled(name), {

@@ -1,8 +1,8 @@
 /** Reboots as interrupts, with agents and hosts that crash at the worst moments. */
 import { describe, expect, test } from 'vitest'
 import { deleteAgent, killAgent, withoutAgents } from '../kit/cluster/agents.ts'
-import { nodeNames, uniqueName, useCluster, type NodeName } from '../kit/cluster/cluster.ts'
-import { lockNodes, type OnTestFinished } from '../kit/cluster/node-locks.ts'
+import { nodeNames, useCluster, type NodeName } from '../kit/cluster/cluster.ts'
+import { type OnTestFinished, claimNodes } from '../kit/cluster/node-locks.ts'
 import { isCompleteOn, isCordoned, serviceStates, uncordonedStates } from '../kit/cluster/node-availability.ts'
 import {
   journaled,
@@ -22,9 +22,7 @@ const bootsWithinMs = 90_000
 
 /** A package that reboots, whose scripts keep a journal; `waiting` names the stage that waits for the release file. */
 async function rebooting(onTestFinished: OnTestFinished, node: NodeName, waiting?: keyof Scripts) {
-  await lockNodes(onTestFinished, node)
-  const name = uniqueName('reboot')
-  onTestFinished(async () => await cluster.remove(name))
+  const name = await claimNodes(cluster, onTestFinished, 'reboot', node)
   const host = cluster.host(node)
   const before = await host.bootId()
   const work = shellscript(cluster.registry, journaled(name, waiting), { interrupt: { type: 'reboot' } })
@@ -131,9 +129,7 @@ test('a host whose power fails during its drain boots, repeats the step, reboots
 test('only the node that needs a reboot leaves service, even if its agent dies before it can request it', async ({
   onTestFinished,
 }) => {
-  await lockNodes(onTestFinished, ...nodeNames)
-  const name = uniqueName('required')
-  onTestFinished(async () => await cluster.remove(name))
+  const name = await claimNodes(cluster, onTestFinished, 'required', ...nodeNames)
   const before = await Promise.all(nodeNames.map((node) => cluster.host(node).bootId()))
   const seen = await Promise.all(nodeNames.map(async (node) => (await serviceStates(cluster.history, node)).length))
   const scripts = journaled(name, 'config_check')

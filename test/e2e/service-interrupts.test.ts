@@ -4,7 +4,7 @@ import type { NodeStateEntry } from '../../src/schemas/annotations.ts'
 import type { Interrupt, PackageSpec } from '../../src/schemas/skyhook.ts'
 import { startedAgents } from '../kit/cluster/agents.ts'
 import { uniqueName, useCluster, type NodeName } from '../kit/cluster/cluster.ts'
-import { lockNodes, type OnTestFinished } from '../kit/cluster/node-locks.ts'
+import { lockNodes, type OnTestFinished, claimNodes } from '../kit/cluster/node-locks.ts'
 import {
   isCompleteOn,
   isCordoned,
@@ -28,9 +28,7 @@ async function apply(
   packages: Record<string, PackageSpec>,
   onTestFinished: OnTestFinished,
 ): Promise<string> {
-  await lockNodes(onTestFinished, node)
-  const name = uniqueName('service')
-  onTestFinished(async () => await cluster.remove(name))
+  const name = await claimNodes(cluster, onTestFinished, 'service', node)
   await cluster.apply(manifest(name, { packages }), node)
   return name
 }

@@ -4,7 +4,7 @@ import { uniqueName, useCluster } from '../kit/cluster/cluster.ts'
 import { patch, paths } from '../kit/cluster/kube.ts'
 import type { View } from '../kit/cluster/moments.ts'
 import { isCompleteOn, isCordoned } from '../kit/cluster/node-availability.ts'
-import { lockNodes } from '../kit/cluster/node-locks.ts'
+import { lockNodes, claimNodes, claimWithPods } from '../kit/cluster/node-locks.ts'
 import {
   journaled,
   journalOf,
@@ -15,7 +15,6 @@ import {
   withoutTimes,
 } from '../kit/cluster/skyhooks.ts'
 import { slotsOf } from '../kit/cluster/slots.ts'
-import { createWorkloads } from '../kit/cluster/workloads.ts'
 
 const cluster = useCluster()
 const runtimeRequiredTaint = 'skyhook.nvidia.com'
@@ -26,9 +25,7 @@ describe.concurrent('a field of the spec', () => {
     expect,
   }) => {
     const node = 'node-1'
-    await lockNodes(onTestFinished, node)
-    const name = uniqueName('serial')
-    onTestFinished(async () => await cluster.remove(name))
+    const name = await claimNodes(cluster, onTestFinished, 'serial', node)
     const mode = (words: string): string => `sleep 0.2; echo "0 ${words}" >>${journalOf(name)}`
     const pack = (own: string, more = {}) =>
       shellscript(
@@ -55,14 +52,8 @@ describe.concurrent('a field of the spec', () => {
     expect,
   }) => {
     const node = 'node-2'
-    await lockNodes(onTestFinished, node)
     const { history } = cluster
-    const name = uniqueName('taint')
-    const shop = await createWorkloads(cluster, name)
-    onTestFinished(async () => {
-      await cluster.remove(name)
-      await shop.remove()
-    })
+    const { name, shop } = await claimWithPods(cluster, onTestFinished, 'taint', node)
     const isTainted = ({ nodes }: View): boolean =>
       nodes.get(node)?.spec?.taints?.some(({ key }) => key === runtimeRequiredTaint) === true
     await forget(node)
@@ -130,14 +121,8 @@ describe.concurrent('a field of the spec', () => {
     onTestFinished,
   }) => {
     const node = 'node-3'
-    await lockNodes(onTestFinished, node)
     const { history } = cluster
-    const name = uniqueName('late')
-    const shop = await createWorkloads(cluster, name)
-    onTestFinished(async () => {
-      await cluster.remove(name)
-      await shop.remove()
-    })
+    const { name, shop } = await claimWithPods(cluster, onTestFinished, 'late', node)
     await shop.pod('training', node, { labels: { keep: name } })
     await shop.pod('ordinary', node)
     const work = shellscript(cluster.registry, {}, { interrupt: { type: 'noop' } })

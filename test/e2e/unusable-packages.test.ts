@@ -12,7 +12,7 @@ import { failureScene, packagesIn, type Scene, startUnit } from './failure-scene
 import { ignoreNotFound, patch } from '../kit/cluster/kube.ts'
 import type { View } from '../kit/cluster/moments.ts'
 import { isCompleteOn } from '../kit/cluster/node-availability.ts'
-import { lockNodes, type OnTestFinished } from '../kit/cluster/node-locks.ts'
+import { type OnTestFinished, claimNodes } from '../kit/cluster/node-locks.ts'
 import { refuseLogin } from './registry-login.ts'
 import { manifest, publishedState, selectorLabel } from '../kit/cluster/skyhooks.ts'
 
@@ -240,9 +240,7 @@ describe.concurrent('work that cannot begin', () => {
 test('a wrong version takes no node out of service: all three wait, and continue once it is corrected', async ({
   onTestFinished,
 }) => {
-  await lockNodes(onTestFinished, ...nodeNames)
-  const name = uniqueName('typo')
-  onTestFinished(async () => await cluster.remove(name))
+  const name = await claimNodes(cluster, onTestFinished, 'typo', ...nodeNames)
   const packages = { work: script({}, { version: '1.1.9' }) }
   await cluster.apply(manifest(name, { interruptionBudget: { count: 1 }, packages }), ...nodeNames)
   const isOnAll = (status: string, reason: string | undefined) => (view: View) =>

@@ -1,18 +1,17 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { temporaryFolder } from '../kit/files/temporary-folder.ts'
 import { bundlePreload } from './install-failpoints.ts'
 
 let folder: string
 let file: string
 
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'skyhookd-failpoints-'))
+  folder = temporaryFolder()
   file = join(folder, 'commands')
 })
-afterEach(() => rmSync(folder, { recursive: true }))
 
 describe('the preloaded program', () => {
   test('a process of another command than the agent ignores the commands', async () => {

@@ -1,7 +1,7 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { temporaryFolder } from '../kit/files/temporary-folder.ts'
 import { followCommands } from './failpoint-commands.ts'
 
 let folder: string
@@ -11,11 +11,10 @@ const follow = (): ((name: string) => void) => followCommands(file, (signal) => 
 const passAll = (pass: (name: string) => void, ...names: string[]): void => names.forEach((name) => pass(name))
 
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'skyhookd-failpoints-'))
+  folder = temporaryFolder()
   file = join(folder, 'commands')
   sentSignals = []
 })
-afterEach(() => rmSync(folder, { recursive: true }))
 
 describe('failpoint commands', () => {
   test('an agent without a command records no passage', () => {

@@ -10,7 +10,6 @@ import {
   lchownSync,
   lstatSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   readlinkSync,
@@ -18,9 +17,9 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { beforeEach, expect, test } from 'vitest'
+import { temporaryFolder } from '../kit/files/temporary-folder.ts'
 import { systemRandom } from '../../src/daemon/platform/system-clock.ts'
 import { createHostRoot, type HostRoot } from '../../src/host/fs/host-root.ts'
 import { collectCopyDirs, ensureCopyDir } from '../../src/packages/install/copy-dir.ts'
@@ -61,7 +60,7 @@ const logs = packageLogDir(folders, 'demo', config)
 let mount: string
 let host: HostRoot
 beforeEach(() => {
-  mount = mkdtempSync(join(tmpdir(), 'other-users-'))
+  mount = temporaryFolder()
   chmodSync(mount, 0o755)
   host = createHostRoot(mount, systemRandom)
   for (const folder of ['etc', 'root', 'usr/lib', 'srv/private', 'var/lib/skyhook/.agent', 'var/log/skyhook', 'run'])
@@ -75,7 +74,6 @@ beforeEach(() => {
     chmodSync(join(mount, path), 0o1777)
   }
 })
-afterEach(() => rmSync(mount, { recursive: true }))
 
 function put(path: string, content: string | Buffer, mode = 0o644): void {
   mkdirSync(dirname(join(mount, path)), { recursive: true })

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
+import { plainStep } from '../kit/node-simulator/package-content.ts'
 import { composeStep } from '../../src/packages/step/environment.ts'
 import { stepUnitRequest } from '../../src/packages/step/unit-request.ts'
-import type { Step } from '../../src/schemas/package-config.ts'
 import { unitPath } from '../../src/host/systemd/unit-properties.ts'
 import { hasBus } from '../sandbox/host-os.ts'
 import { useHost } from '../kit/cluster/systemd-host.ts'
@@ -23,16 +23,10 @@ const names = ['TOKEN', 'ODD', 'EMPTY', 'SPACES', 'EXIT_CODE', 'OWN']
 const copyDir = '/opt/probe'
 
 async function runStep(id: string, isSelinuxEnforcing: boolean): Promise<string> {
-  const step: Step = {
-    name: 'run',
-    path: 'run.sh',
+  const step = plainStep('run.sh', {
     arguments: ['plain', ...names.map((name) => `env:${name}`), '$TOKEN', '${TOKEN}'],
-    returncodes: [0],
-    onHost: true,
     env: { OWN: 'of the step' },
-    idempotence: 'step',
-    upgradeStep: false,
-  }
+  })
   const instance = { skyhook: 's', skyhookUid: 'u', generation: 1, name: 'p', version: '1' }
   const folders = { copyDirRoot: '/var/lib/skyhook', agentLogRoot: '/var/log/skyhook' }
   const config = { packageName: 'p', packageVersion: '1', expectedConfigFiles: [], modes: { apply: [step] } }

@@ -1,7 +1,7 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
+import { temporaryFolder } from './files/temporary-folder.ts'
 import { addOpenSeed, isOpen, type OpenSeed, readOpenSeeds } from './open-seeds.ts'
 
 test.each<[string, string, string | undefined, boolean]>([
@@ -19,8 +19,7 @@ test.each<[string, string, string | undefined, boolean]>([
 })
 
 test('the list of open seeds is in order and has each seed of fleets and of a search once', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'open-seeds-'))
-  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const folder = temporaryFolder()
   const file = join(folder, 'open-seeds.json')
   writeFileSync(file, '[]\n')
   const open = (seed: number, of: OpenSeed['of'], rule = 'budget'): OpenSeed => ({ seed, of, rule, about: 'why' })

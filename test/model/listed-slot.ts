@@ -1,9 +1,10 @@
 import type { Scope } from '../../src/lease/names.ts'
-import { newLease, readSlot, type Slot, type SlotProgress, type SlotTarget } from '../../src/lease/slot.ts'
+import type { Slot, SlotProgress, SlotTarget } from '../../src/lease/slot.ts'
+import * as kit from '../kit/slots/listed-slot.ts'
 
 const slots = new Map<string, Slot>()
 
-/** A slot as a LIST shows it, from the Lease that the product would write. Equal ones are one. */
+/** A slot as a LIST shows it. Equal ones are one: searches compare and read them very often. */
 export function listedSlot(
   scope: Scope,
   target: SlotTarget,
@@ -11,12 +12,8 @@ export function listedSlot(
   { phase = 'working', epoch }: Partial<Pick<SlotProgress, 'phase' | 'epoch'>> = {},
 ): Slot {
   const key = [scope.hash, ...Object.values(target), name, uid, phase, epoch].join(' ')
-  const existing = slots.get(key)
-  if (existing) return existing
-  const progress = { phase, epoch, generation: 1, packages: [] }
-  const { metadata, ...lease } = newLease(scope, target, { name, uid, bootId: 'boot' }, progress, 0)
-  const slot = readSlot({ ...lease, metadata: { ...metadata, uid: key, resourceVersion: '1' } })
-  if (!slot) throw new Error(`not a slot: ${key}`)
+  const slot =
+    slots.get(key) ?? kit.listedSlot(scope, target, { name, uid, bootId: 'boot' }, { phase, epoch }, { uid: key })
   slots.set(key, slot)
   return slot
 }

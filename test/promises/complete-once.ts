@@ -2,6 +2,7 @@
  * No step succeeds twice on a host without a cause: a change of packages in the spec, an attempt whose end nobody
  * knows, a failure in its package, a person's edit of the state, a lost disk.
  */
+import { packageKeyOf } from './open-packages.ts'
 import type { Skyhook } from '../../src/schemas/skyhook.ts'
 import type { HostStep } from '../kit/host/observer.ts'
 import type { Fact } from './facts.ts'
@@ -65,7 +66,7 @@ export const completeOnce: Promised = {
         const isSuccess = what.event === 'stepEnded' && what.end.outcome === 'exited' && what.end.code === 0
         seeEnd(host, step, isSuccess)
         const isRecorded = what.event === 'stepEnded' && what.isRecorded
-        if (!isSuccess || !isRecorded) causeAtMs.set(`${host}/${step.skyhook}/${step.package}`, atMs)
+        if (!isSuccess || !isRecorded) causeAtMs.set(`${host}/${packageKeyOf(step)}`, atMs)
       },
       checks: () => checks,
     }

@@ -2,7 +2,7 @@
 import { nodeStateKey } from '../../src/schemas/annotations.ts'
 import type { HostEvent, HostStep } from '../kit/host/observer.ts'
 import type { Fact, Host, World } from './facts.ts'
-import type { OpenPackages } from './open-packages.ts'
+import { type OpenPackages, packageKeyOf } from './open-packages.ts'
 import { isSelected, marksOf, nodeOf, skyhookOf } from './cluster.ts'
 
 /** A host went out for a Skyhook, or is not any more. `cause`: what was seen. */
@@ -32,8 +32,6 @@ type HostState = {
 
 /** The agent gives up an uninstall of a package that left the spec after so many. */
 const maxUninstallAttempts = 3
-
-const keyOf = (step: HostStep): string => `${step.skyhook}/${step.package}`
 
 export function followDisruption(
   world: World,
@@ -90,7 +88,7 @@ export function followDisruption(
     const isLet = isDeleting && object.spec.packages?.[name]?.uninstall?.enabled !== true
     const isGone = isDeleting || !(name in (object?.spec.packages ?? {}))
     const isOver = isLet || kept.has(key) || (state.failedUninstalls.get(key) ?? 0) >= maxUninstallAttempts
-    return isGone && isOver && !runs(state, (step) => keyOf(step) === key)
+    return isGone && isOver && !runs(state, (step) => packageKeyOf(step) === key)
   }
 
   /**
@@ -131,14 +129,14 @@ export function followDisruption(
       case 'stepStarted':
         skyhooks.add(event.step.skyhook)
         state.running.set(event.step.unit, event.step)
-        state.left.delete(keyOf(event.step))
-        if (event.step.skyhookUid !== undefined) state.begunFor.set(keyOf(event.step), event.step.skyhookUid)
+        state.left.delete(packageKeyOf(event.step))
+        if (event.step.skyhookUid !== undefined) state.begunFor.set(packageKeyOf(event.step), event.step.skyhookUid)
         state.resets.delete(event.step.skyhook)
         return true
       case 'stepEnded': {
         state.running.delete(event.step.unit)
         const isFailed = event.end.outcome !== 'exited' || event.end.code !== 0
-        const key = keyOf(event.step)
+        const key = packageKeyOf(event.step)
         if (event.step.mode.startsWith('uninstall') && isFailed)
           state.failedUninstalls.set(key, (state.failedUninstalls.get(key) ?? 0) + 1)
         else if (!event.step.mode.startsWith('uninstall')) state.failedUninstalls.delete(key)

@@ -4,7 +4,7 @@ import { perObject } from '../../src/schemas/per-object.ts'
 import type { PackageSpec, Skyhook } from '../../src/schemas/skyhook.ts'
 import type { Fact, World } from './facts.ts'
 import { skyhookOf } from './cluster.ts'
-import type { OpenPackages } from './open-packages.ts'
+import { type OpenPackages, packageKeyOf } from './open-packages.ts'
 
 export type FinishedWork = ReturnType<typeof followWork>
 
@@ -43,7 +43,7 @@ export function followWork(world: World, packages: OpenPackages) {
       if (what.event === 'wiped') hosts.delete(host)
       if (what.event !== 'stepStarted' && what.event !== 'stepEnded') return
       const { step } = what
-      const key = `${step.skyhook}/${step.package}`
+      const key = packageKeyOf(step)
       if (what.event === 'stepStarted') {
         const wanted = skyhookOf(world, step.skyhook)?.spec.packages?.[step.package]
         if (step.mode === 'config' && wanted !== undefined) contentsAtConfig.set(`${host}/${key}`, contentOf(wanted))

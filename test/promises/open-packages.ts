@@ -10,6 +10,10 @@ type Change = {
   hasPassedConfig: boolean
 }
 
+/** `skyhook/package` of a step. */
+export const packageKeyOf = ({ skyhook, package: name }: Pick<HostStep, 'skyhook' | 'package'>): string =>
+  `${skyhook}/${name}`
+
 export type OpenPackages = ReturnType<typeof followPackages>
 
 /** Where a spec leaves open whether an interrupt follows, the change counts as over: the next step opens it again. */
@@ -37,7 +41,7 @@ export function followPackages(server: World['server']) {
   }
 
   function started(host: string, { mode, version, ...step }: HostStep): void {
-    const key = `${step.skyhook}/${step.package}`
+    const key = packageKeyOf(step)
     const known = changesOf(host).get(key)
     const change = known?.version === version ? known : { version, awaitsInterrupt: false, hasPassedConfig: false }
     // a package without steps to apply is installed by its configuration
@@ -48,7 +52,7 @@ export function followPackages(server: World['server']) {
   }
 
   function passed(host: string, { mode, version, ...step }: HostStep): void {
-    const key = `${step.skyhook}/${step.package}`
+    const key = packageKeyOf(step)
     const changes = changesOf(host)
     const change = changes.get(key)
     if (mode === 'uninstall-check') installedOn(host).delete(key)

@@ -3,6 +3,7 @@
  * afterwards. No uninstall runs on a host for a package that was never installed there, or that a Skyhook still wants.
  * Judged by the steps that hosts have run and by the history of the Skyhook.
  */
+import { packageKeyOf } from './open-packages.ts'
 import { nodeStateKey } from '../../src/schemas/annotations.ts'
 import { parseJson } from '../../src/schemas/json.ts'
 import type { PackageSpec, Skyhook } from '../../src/schemas/skyhook.ts'
@@ -22,7 +23,6 @@ const knownMs = 120_000
 /** What is on a host of a package. */
 type Installed = { readonly uid: string | undefined; hasFailedUninstall: boolean }
 
-const keyOf = ({ skyhook, package: name }: HostStep): string => `${skyhook}/${name}`
 const asksForUninstall = ({ uninstall }: PackageSpec): boolean => uninstall?.enabled === true
 
 export const uninstalled: Promised = {
@@ -72,7 +72,7 @@ export const uninstalled: Promised = {
 
     function seeStart(view: Host, step: HostStep, atMs: number): void {
       const { skyhook, skyhookUid: uid, package: name, mode } = step
-      const key = keyOf(step)
+      const key = packageKeyOf(step)
       const installed = installedOn(view.name)
       if (mode.startsWith('uninstall')) return judgeUninstall(view, step, atMs)
       if (uid !== undefined && gone.has(uid) && !isRestored && installed.get(key)?.uid !== uid)
@@ -85,7 +85,7 @@ export const uninstalled: Promised = {
     function judgeUninstall(view: Host, step: HostStep, atMs: number): void {
       const { skyhook, package: name, version } = step
       checks++
-      if (!everInstalled.has(`${view.name} ${keyOf(step)}`))
+      if (!everInstalled.has(`${view.name} ${packageKeyOf(step)}`))
         return violate(`${view.name} uninstalls ${name} of ${skyhook}, which was never installed there`)
       const live = skyhookOf(world, skyhook)
       const wanted = live?.metadata.deletionTimestamp === undefined ? live?.spec.packages?.[name] : undefined
@@ -104,8 +104,8 @@ export const uninstalled: Promised = {
       if (what.event === 'stepStarted') return seeStart(view, what.step, atMs)
       if (what.event !== 'stepEnded' || !what.step.mode.startsWith('uninstall')) return
       const isSuccess = what.end.outcome === 'exited' && what.end.code === 0
-      const entry = installedOn(host).get(keyOf(what.step))
-      if (isSuccess && what.step.mode === 'uninstall-check') installedOn(host).delete(keyOf(what.step))
+      const entry = installedOn(host).get(packageKeyOf(what.step))
+      if (isSuccess && what.step.mode === 'uninstall-check') installedOn(host).delete(packageKeyOf(what.step))
       else if (!isSuccess && entry) entry.hasFailedUninstall = true
     }
 

@@ -6,7 +6,7 @@ import { expect, test, vi } from 'vitest'
 import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
 import { selects } from '../../src/schemas/selectors.ts'
 import type { Skyhook } from '../../src/schemas/skyhook.ts'
-import { slotsOf } from '../promises/cluster.ts'
+import { slotsOf, skyhooksOf } from '../promises/cluster.ts'
 import { startWorld, type World } from '../kit/fleet/world.ts'
 import { worlds, leaveFiles, shownReason, takenOver, type World as Cluster } from './nodewright-worlds.ts'
 import type { Moment } from '../kit/takeover/moments.ts'
@@ -83,8 +83,6 @@ async function agentsOn(recorded: Moment, { moment, isServed, agent }: Cluster, 
 
 const nodesOf = ({ server }: World): readonly KubernetesNode[] =>
   server.objects('nodes') as unknown as readonly KubernetesNode[]
-const skyhooksOf = ({ server }: World): readonly Skyhook[] =>
-  server.objects('skyhooks') as unknown as readonly Skyhook[]
 
 /** While one Skyhook has such a status, NodeWright works on nothing. */
 const holding: ReadonlySet<string> = new Set(['in_progress', 'erroring', 'blocked', 'waiting', 'unknown'])

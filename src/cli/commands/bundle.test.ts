@@ -1,10 +1,10 @@
-import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, statSync, writeFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
-import { afterEach, beforeEach, expect, test } from 'vitest'
-import { type FleetScene, pod, startScene } from '../../../test/kit/fleet/fleet-scene.ts'
+import { beforeEach, expect, test } from 'vitest'
+import { temporaryFolder } from '../../../test/kit/files/temporary-folder.ts'
+import { type FleetScene, startScene, startBlockedScene } from '../../../test/kit/fleet/fleet-scene.ts'
 import { commandContext } from '../../../test/kit/tool/command-context.ts'
 import { ApiError } from '../../kube/errors.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
@@ -13,8 +13,7 @@ import { bundle } from './bundle.ts'
 import { explain } from './explain.ts'
 
 let folder: string
-beforeEach(() => (folder = mkdtempSync(join(tmpdir(), 'bundle-'))))
-afterEach(() => rmSync(folder, { recursive: true }))
+beforeEach(() => (folder = temporaryFolder()))
 
 const file = (name = 'b.tar.gz'): string => join(folder, name)
 const literal = 'literal-of-an-environment'
@@ -45,33 +44,17 @@ async function explained(
   return shown.stdout()
 }
 
-/** One node at its drain, the other waits; the package has an environment and a configuration. */
-async function blockedScene(): Promise<FleetScene> {
-  const scene = startScene({
-    nodes: [{ name: 'host1', pods: [pod('shop')] }, { name: 'host2' }],
-    skyhooks: {
-      s: {
-        packages: {
-          p0a: {
-            version: '1.0.0',
-            image: 'registry.test/p0a',
-            interrupt: { type: 'reboot' },
-            env: [{ name: 'PASSPHRASE', value: literal }],
-            configMap: { 'a.conf': content },
-          },
-        },
-      },
+/** Its package has an environment and a configuration. */
+const blockedScene = async (): Promise<FleetScene> =>
+  await startBlockedScene({
+    p0a: {
+      version: '1.0.0',
+      image: 'registry.test/p0a',
+      interrupt: { type: 'reboot' },
+      env: [{ name: 'PASSPHRASE', value: literal }],
+      configMap: { 'a.conf': content },
     },
   })
-  scene.simulation.admin.send('POST', '/apis/policy/v1/namespaces/apps/poddisruptionbudgets', {
-    metadata: { name: 'strict' },
-    spec: { selector: {}, maxUnavailable: 0 },
-  })
-  scene.host('host2').conditions.change({ fetch: { durationMs: 4_000 } })
-  await scene.until(() => scene.annotation('node1', statusKey('s')) === 'in_progress', 'node1 drains')
-  await scene.pass(8_000)
-  return scene
-}
 
 test('explain says the same of a bundle as of the cluster that it is of', async () => {
   const scene = await blockedScene()

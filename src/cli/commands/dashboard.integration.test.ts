@@ -1,7 +1,7 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import { temporaryFolder } from '../../../test/kit/files/temporary-folder.ts'
 import { commandContext } from '../../../test/kit/tool/command-context.ts'
 import { turnsUntil } from '../../../test/kit/event-loop.ts'
 import { sampleBundle } from '../../../test/kit/tool/sample-bundle.ts'
@@ -11,8 +11,7 @@ import { packBundle } from '../bundle/archive.ts'
 import { dashboard } from './dashboard.ts'
 
 test('an archive is served without a kubeconfig and without any request to a cluster', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'dashboard-'))
-  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const folder = temporaryFolder()
   const file = join(folder, 'b.tar.gz')
   writeFileSync(file, await packBundle(await sampleBundle()))
   const ending = new AbortController()

@@ -1,10 +1,10 @@
 /** `dashboard --from`: which archives are refused; dashboard.integration.test.ts serves one. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gunzipSync, gzipSync } from 'node:zlib'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { beforeEach, expect, test } from 'vitest'
+import { temporaryFolder } from '../../../test/kit/files/temporary-folder.ts'
 import { commandContext } from '../../../test/kit/tool/command-context.ts'
 import { commandLine } from '../../../test/kit/tool/command-line.ts'
 import { sampleBundle } from '../../../test/kit/tool/sample-bundle.ts'
@@ -16,8 +16,7 @@ import { openBundle } from '../bundle/open.ts'
 import { dashboard } from './dashboard.ts'
 
 let folder: string
-beforeEach(() => (folder = mkdtempSync(join(tmpdir(), 'dashboard-'))))
-afterEach(() => rmSync(folder, { recursive: true }))
+beforeEach(() => (folder = temporaryFolder()))
 
 const file = (): string => join(folder, 'b.tar.gz')
 

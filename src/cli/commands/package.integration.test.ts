@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { temporaryFolder } from '../../../test/kit/files/temporary-folder.ts'
 import { type FakeLogin, type FakeRegistry, startFakeRegistry } from '../../../test/kit/registry/fake-registry.ts'
 import { runTool } from '../../../test/kit/tool/run-tool.ts'
 
@@ -10,13 +10,12 @@ let folder = ''
 let registry: FakeRegistry | undefined
 
 beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'tool-package-'))
+  folder = temporaryFolder()
   expect(await runTool(['package', 'init', 'my-tuning', join(folder, 'my-tuning')])).toMatchObject({ code: 0 })
 })
 afterEach(async () => {
   await registry?.close()
   registry = undefined
-  rmSync(folder, { recursive: true })
 })
 
 test('the stages of a new package do, check and undo their work', async () => {

@@ -1,15 +1,12 @@
-import { chmodSync, cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { temporaryFolder } from '../../../test/kit/files/temporary-folder.ts'
 import { runTool } from '../../../test/kit/tool/run-tool.ts'
 
 let folder = ''
 
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'tool-package-'))
-})
-afterEach(() => rmSync(folder, { recursive: true }))
+beforeEach(() => (folder = temporaryFolder()))
 
 const init = async (name = 'my-tuning', ...more: string[]) =>
   await runTool(['package', 'init', name, join(folder, name), ...more])

@@ -1,16 +1,13 @@
-import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { cpSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { temporaryFolder } from '../../../test/kit/files/temporary-folder.ts'
 import { runTool } from '../../../test/kit/tool/run-tool.ts'
 
 const fixtures = join(import.meta.dirname, '../../../test/fixtures/packages')
 let folder = ''
 
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'tool-validate-'))
-})
-afterEach(() => rmSync(folder, { recursive: true }))
+beforeEach(() => (folder = temporaryFolder()))
 
 const skyhook = (spec: string): string =>
   `apiVersion: skyhook.nvidia.com/v1alpha1\nkind: Skyhook\nmetadata: {name: demo}\nspec:\n${spec}\n`

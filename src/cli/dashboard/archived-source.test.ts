@@ -1,14 +1,13 @@
 /** A dashboard of an archive that the real code has made of a simulated fleet. */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { type FleetScene, pod, startScene } from '../../../test/kit/fleet/fleet-scene.ts'
+import { temporaryFolder } from '../../../test/kit/files/temporary-folder.ts'
+import { type FleetScene, startBlockedScene } from '../../../test/kit/fleet/fleet-scene.ts'
 import { passUntil } from '../../../test/kit/event-loop.ts'
 import { createSeededRandom, createVirtualClock } from '../../../test/kit/virtual-clock.ts'
 import { ApiError } from '../../kube/errors.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
-import { statusKey } from '../../schemas/annotations.ts'
 import { known } from '../../stages/model/snapshot.ts'
 import { packBundle } from '../bundle/archive.ts'
 import { collectBundle } from '../bundle/collect.ts'
@@ -23,33 +22,21 @@ import type { DashboardSource, FleetMoment } from './source.ts'
 const { signal } = new AbortController()
 const literal = 'literal-of-an-environment'
 
-/** node1 is at its drain, which a budget holds up; node2 waits for the slot. */
-async function startRollout(): Promise<FleetScene> {
-  const work = {
-    version: '1.0.0',
-    image: 'registry.test/p0a',
-    interrupt: { type: 'reboot' as const },
-    env: [{ name: 'PASSPHRASE', value: literal }],
-  }
-  const scene = startScene({
-    nodes: [{ name: 'host1', pods: [pod('shop')] }, { name: 'host2' }],
-    skyhooks: { s: { packages: { p0a: work, p0b: { version: '2.0.0', image: 'registry.test/p0b' } } } },
+const startRollout = async (): Promise<FleetScene> =>
+  await startBlockedScene({
+    p0a: {
+      version: '1.0.0',
+      image: 'registry.test/p0a',
+      interrupt: { type: 'reboot' },
+      env: [{ name: 'PASSPHRASE', value: literal }],
+    },
+    p0b: { version: '2.0.0', image: 'registry.test/p0b' },
   })
-  scene.simulation.admin.send('POST', '/apis/policy/v1/namespaces/apps/poddisruptionbudgets', {
-    metadata: { name: 'strict' },
-    spec: { selector: {}, maxUnavailable: 0 },
-  })
-  scene.host('host2').conditions.change({ fetch: { durationMs: 4_000 } })
-  await scene.until(() => scene.annotation('node1', statusKey('s')) === 'in_progress', 'node1 drains')
-  await scene.pass(8_000)
-  return scene
-}
 
 async function archived(scene: FleetScene, transport: KubeTransport = scene.transport): Promise<DashboardSource> {
   const { clock } = scene.simulation
   const request = { namespace: 'skyhook', clock, signal, nodes: [], documents: new Map<string, unknown>() }
-  const folder = await mkdtemp(join(tmpdir(), 'archive-'))
-  onTestFinished(async () => await rm(folder, { recursive: true }))
+  const folder = temporaryFolder()
   const file = join(folder, 'b.tar.gz')
   await writeFile(file, await packBundle(await collectBundle(transport, request)))
   // hours later

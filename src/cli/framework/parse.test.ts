@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
+import { errorOf } from '../../../test/kit/tool/command-error.ts'
 import { defineCommand } from './command.ts'
-import { CommandError } from './command-error.ts'
 import { exitCodes } from './exit-codes.ts'
 import { parseCall } from './parse.ts'
 
@@ -37,16 +37,6 @@ function callOf(line: string) {
   const result = parseCall(line.split(' ').filter(Boolean), commands)
   if (result.outcome !== 'call') throw new Error(`help:\n${result.text}`)
   return result
-}
-
-const errorOf = (line: string): CommandError => {
-  try {
-    callOf(line)
-  } catch (error) {
-    if (error instanceof CommandError) return error
-    throw error
-  }
-  throw new Error(`accepted: ${line}`)
 }
 
 test('a call names its command and gives arguments and flags their types', () => {
@@ -131,7 +121,7 @@ describe('A wrong call is a usage error that says where its help is:', () => {
     ['package status one --skyhook x --timeout soon', /--timeout must be a duration such as 90s/, undefined],
     ['package status one --skyhook x --stage drain', /--stage must be one of apply, config, got "drain"/, undefined],
   ])('%s', (line, message, remedy) => {
-    const error = errorOf(line)
+    const error = errorOf(() => callOf(line))
     expect(error.exitCode).toBe(exitCodes.usage)
     expect(error.message).toMatch(message)
     if (remedy !== undefined) expect(error.remedy).toBe(remedy)

@@ -1,7 +1,7 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { beforeEach, expect, test } from 'vitest'
+import { temporaryFolder } from '../../../test/kit/files/temporary-folder.ts'
 import { systemRandom } from '../../daemon/platform/system-clock.ts'
 import { createLocalRoot } from '../../host/fs/host-root.ts'
 import { dockerCredentials, type ProgramEnd } from './docker-credentials.ts'
@@ -10,11 +10,8 @@ let folder = ''
 let calls: string[] = []
 
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'credentials-'))
+  folder = temporaryFolder()
   calls = []
-})
-afterEach(() => {
-  rmSync(folder, { recursive: true })
 })
 
 async function credentials(document: object | string | undefined, host: string, end?: ProgramEnd | Error) {

@@ -1,19 +1,11 @@
 /** The agent's side with small programs in the census's place. */
 import { beforeEach, expect, test } from 'vitest'
+import { censusSettings } from '../../../test/kit/objects/census-objects.ts'
 import { createVirtualClock, type VirtualClock } from '../../../test/kit/virtual-clock.ts'
-import type { CensusLine, CensusSettings } from '../../census/messages.ts'
+import type { CensusLine } from '../../census/messages.ts'
 import { startCensusProcess } from '../platform/census-process.ts'
 import { createCensusSupervisor } from './supervisor.ts'
 
-const settings: CensusSettings = {
-  v: 1,
-  version: '1',
-  nodeName: 'n1',
-  podName: 'p1',
-  namespace: 'skyhook',
-  agentPodSelector: 'a=b',
-  defaultBudget: {},
-}
 const heartbeat = (agents: number): string => JSON.stringify({ kind: 'heartbeat', agents })
 /** Says how many nodes after it has read its settings, then runs until its stdin ends. */
 const wellBehaved =
@@ -36,7 +28,7 @@ function supervise(command: readonly [string, ...string[]], lineCount = Infinity
   const heard = Promise.withResolvers<void>()
   const exited = Promise.withResolvers<string>()
   const supervisor = createCensusSupervisor({
-    settings: () => settings,
+    settings: () => censusSettings,
     start: () => startCensusProcess(command),
     clock,
     onLine(line) {

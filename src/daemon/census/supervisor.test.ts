@@ -1,19 +1,10 @@
 import { PassThrough } from 'node:stream'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { censusSettings } from '../../../test/kit/objects/census-objects.ts'
 import { createVirtualClock, type VirtualClock } from '../../../test/kit/virtual-clock.ts'
-import { readCensusLine, readCensusSettings, type CensusLine, type CensusSettings } from '../../census/messages.ts'
+import { readCensusLine, readCensusSettings, type CensusLine } from '../../census/messages.ts'
 import type { FleetSeries } from '../../schemas/catalogue/fleet-metrics.ts'
 import { createCensusSupervisor, type CensusSupervisor } from './supervisor.ts'
-
-const settings: CensusSettings = {
-  v: 1,
-  version: '1',
-  nodeName: 'n1',
-  podName: 'p1',
-  namespace: 'skyhook',
-  agentPodSelector: 'a=b',
-  defaultBudget: {},
-}
 
 /** A census that the test plays. */
 type Played = {
@@ -41,7 +32,7 @@ beforeEach(() => {
   started = []
   uncountedMs = Infinity
   supervisor = createCensusSupervisor({
-    settings: () => settings,
+    settings: () => censusSettings,
     start() {
       const output = new PassThrough()
       const exited = Promise.withResolvers<string>()
@@ -86,7 +77,7 @@ test('a census gets its settings, and is killed two seconds after its term unles
   expect([lines, supervisor.pid()]).toMatchObject([[{ kind: 'heartbeat', agents: 7 }], 1])
   term.abort(new Error('the term is over'))
   await clock.advance(1_999)
-  expect(started[0]?.met).toEqual([JSON.stringify(settings), 'end of input'])
+  expect(started[0]?.met).toEqual([JSON.stringify(censusSettings), 'end of input'])
   await clock.advance(1)
   expect(started[0]?.met.at(-1)).toBe('kill')
   started[0]?.exit('it was ended by SIGKILL')
@@ -243,7 +234,7 @@ describe('the lines between them', () => {
   })
 
   test('settings are read as they were written', () => {
-    expect(readCensusSettings(JSON.stringify(settings))).toEqual(settings)
+    expect(readCensusSettings(JSON.stringify(censusSettings))).toEqual(censusSettings)
   })
 
   test.each(['', '{', 'null', '7', '{"kind":"other"}', '(node:1) Warning: x'])(

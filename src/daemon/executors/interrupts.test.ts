@@ -1,8 +1,9 @@
-import { Variant } from 'dbus-next/lib/variant.js'
 import { beforeEach, describe, expect, test } from 'vitest'
+import { viewOf } from '../../../test/kit/objects/plan-builder.ts'
 import { createHostFiles, type HostFiles } from '../../../test/kit/files/host-files.ts'
 import { settingsOf } from '../../../test/kit/objects/sample-settings.ts'
-import { createScriptedSystemd, type ScriptedSystemd } from '../../../test/kit/bus/scripted-systemd.ts'
+import { connectSystemd, type SystemdConnection } from '../../../test/kit/host/systemd-connection.ts'
+import { BusError } from '../../host/dbus/errors.ts'
 import { ApiError, NoResponseError } from '../../kube/errors.ts'
 import { sleep } from '../../schemas/clock.ts'
 import { emptyJournal, type InterruptRun } from '../../schemas/journal.ts'
@@ -13,16 +14,11 @@ import type { InterruptObservation, SkyhookView } from '../../stages/model/snaps
 import { createLog } from '../telemetry/log.ts'
 import { createInterrupter, type Interrupter } from './interrupts.ts'
 
-const before = 'a'.repeat(32)
-const after = 'b'.repeat(32)
-const view: SkyhookView = {
-  metadata: { name: 's', uid: 's-uid', resourceVersion: '1' },
-  spec: {},
-  budget: {},
-  stale: false,
-}
+const view = viewOf({})
 
-let systemd: ScriptedSystemd
+let systemd: SystemdConnection
+/** The invocation of a.service before all restarts. */
+let before: string
 let files: HostFiles
 let pods: Pod[]
 let listPods: () => Promise<readonly Pod[]>
@@ -33,20 +29,10 @@ let reports: string[]
 let interrupter: Interrupter
 
 beforeEach(() => {
-  systemd = createScriptedSystemd()
+  systemd = connectSystemd()
   files = createHostFiles(systemd.clock)
-  systemd.answers('ListInhibitors', { signature: 'a(ssssuu)', body: [[]] })
-  systemd.answers('RebootWithFlags', {})
-  systemd.answers('RestartUnit', ({ body: [name] }) => {
-    const unit = String(name)
-    if (!systemd.hostUnits.has(unit))
-      return { error: 'org.freedesktop.systemd1.NoSuchUnit', text: `Unit ${unit} not found.` }
-    systemd.hostUnits.set(unit, { ...systemd.hostUnits.get(unit), invocationId: after })
-    systemd.jobRemoved(unit, 'done', '/job/5')
-    return { signature: 'o', body: ['/job/5'] }
-  })
-  for (const name of ['a.service', 'kubelet.service', 'systemd-sysctl.service'])
-    systemd.hostUnits.set(name, { activeState: 'active', invocationId: before })
+  for (const name of ['a.service', 'kubelet.service', 'systemd-sysctl.service']) addService(name)
+  before = systemd.simulated.systemd.get('a.service')?.invocationId ?? ''
   pods = []
   listPods = async () => pods
   isSlotHeld = true
@@ -55,6 +41,9 @@ beforeEach(() => {
   reports = []
   interrupter = start()
 })
+
+const addService = (name: string): void =>
+  systemd.simulated.systemd.addService(name, { restart: () => ({ durationMs: 10, result: 'done' }) })
 
 function start(): Interrupter {
   return createInterrupter({
@@ -120,7 +109,7 @@ describe('a daemon-reload that takes long', () => {
 
   test('a daemon-reload that takes a minute is followed by one restart', async () => {
     const { clock } = systemd
-    systemd.answers('Reload', () => sleep(clock, 60_000).then(() => ({})))
+    systemd.answers('Reload', (_, carryOut) => sleep(clock, 60_000).then(carryOut))
     const outcome = interrupter.interrupt({ do: 'interrupt', key: 'k', run, view })
     await clock.advance(59_999)
     expect(restarts()).toEqual([])
@@ -143,7 +132,7 @@ describe('a daemon-reload that takes long', () => {
 test.each(['kubelet', 'k3s-agent', 'rke2-server', 'containerd.service'])(
   'a restart of %s is part of the outcome',
   async (service) => {
-    systemd.hostUnits.set(serviceUnit(service), { activeState: 'active', invocationId: before })
+    addService(serviceUnit(service))
     expect(await interrupt(runOf({ type: 'service', services: [service] }))).toEqual({
       state: 'done',
       restartedRuntime: true,
@@ -157,8 +146,7 @@ test('a restart of all services reads the kernel settings again and nothing else
 })
 
 test('a service that another agent restarted already is not restarted again', async () => {
-  systemd.hostUnits.set('a.service', { activeState: 'active', invocationId: after })
-  putProgress({ before: { 'a.service': before } })
+  putProgress({ before: { 'a.service': 'f'.repeat(32) } })
   expect(await interrupt(runOf({ type: 'service', services: ['a'] }))).toEqual({ state: 'done' })
   expect([restarts(), reports]).toEqual([[], []])
 })
@@ -183,15 +171,11 @@ describe('what systemd, the host or the API server refuse', () => {
   const services = runOf({ type: 'service', services: ['a', 'cron*'] })
 
   test('a name that is no unit fails its own service, and the others are restarted', async () => {
-    systemd.answers('ListUnitsByNames', ({ body }) => {
+    systemd.answers('ListUnitsByNames', ({ body }, carryOut) => {
       const [names] = body as [string[]]
-      if (names.includes('cron*.service'))
-        return {
-          error: 'org.freedesktop.DBus.Error.InvalidArgs',
-          text: 'Unit name cron*.service is neither a valid invocation ID nor unit name.',
-        }
-      const row = ['a.service', '', 'loaded', 'active', 'running', '', '/', 0, '', '/']
-      return { signature: 'a(ssssssouso)', body: [[row]] }
+      if (!names.includes('cron*.service')) return carryOut()
+      const text = 'Unit name cron*.service is neither a valid invocation ID nor unit name.'
+      throw new BusError('org.freedesktop.DBus.Error.InvalidArgs', text)
     })
     expect(await interrupt(services)).toEqual({
       state: 'failed',
@@ -202,7 +186,7 @@ describe('what systemd, the host or the API server refuse', () => {
   })
 
   test.each(['Reload', 'ListUnitsByNames'])('an interrupt ends as failed where %s is refused', async (member) => {
-    systemd.answers(member, { error: 'org.freedesktop.DBus.Error.AccessDenied', text: 'Permission denied' })
+    systemd.refuses(member, 'org.freedesktop.DBus.Error.AccessDenied', 'Permission denied')
     expect(await interrupt(services)).toMatchObject({ state: 'failed', message: expect.stringContaining('denied') })
   })
 
@@ -273,7 +257,7 @@ test('a reboot is on the disk before it is requested, and its outcome is unknown
   let progressAtRequest: unknown
   systemd.answers('RebootWithFlags', () => {
     progressAtRequest = progress()
-    return {}
+    return undefined
   })
   expect(await interrupt(runOf({ type: 'reboot' }))).toMatchObject({ state: 'unknown' })
   expect([reboots(), progressAtRequest]).toEqual([1, { v: 1, bootId: 'boot', asked: true, before: {} }])
@@ -286,20 +270,16 @@ test('a reboot that was requested before is not requested again', async () => {
 })
 
 test('a reboot that was requested asks at each look whether the host is shutting down', async () => {
-  let systemState = 'running'
-  systemd.answers('Get', ({ body }) => {
-    const isSystemState = body.includes('SystemState')
-    return { signature: 'v', body: [isSystemState ? new Variant('s', systemState) : new Variant('b', false)] }
-  })
+  systemd.simulated.logind.setFate('lost')
   const run = runOf({ type: 'reboot' })
   await interrupt(run)
   expect(await interrupt(run)).toMatchObject({ state: 'unknown', shutdown: { progress: 'none' } })
-  systemState = 'stopping'
+  systemd.simulated.reboot()
   expect(await interrupt(run)).toMatchObject({ shutdown: { progress: 'under-way' } })
   const first = interrupter.current().get(run.id)
   const second = await interrupt(run)
   expect(second).toMatchObject({ shutdown: { sinceMs: sinceOf(first) } })
-  systemd.answers('Get', { error: 'org.freedesktop.DBus.Error.NoReply' })
+  systemd.refuses('Get', 'org.freedesktop.DBus.Error.NoReply')
   expect(await interrupt(run)).toMatchObject({ state: 'unknown', shutdown: { progress: 'no-answer' } })
   expect(reboots()).toBe(1)
 })
@@ -307,10 +287,7 @@ const sinceOf = (observation: InterruptObservation | undefined): number | undefi
   observation?.state === 'unknown' ? observation.shutdown?.sinceMs : undefined
 
 test('a reboot that somebody blocks is refused', async () => {
-  systemd.answers('ListInhibitors', {
-    signature: 'a(ssssuu)',
-    body: [[['shutdown', 'apt', 'upgrade runs', 'block', 0, 321]]],
-  })
+  systemd.simulated.logind.setInhibitors([{ who: 'apt', why: 'upgrade runs' }])
   expect(await interrupt(runOf({ type: 'reboot' }))).toMatchObject({ state: 'refused' })
   expect(await interrupt(runOf({ type: 'reboot' }))).toMatchObject({ state: 'refused' }) // until it is on record
   expect(reboots()).toBe(0)

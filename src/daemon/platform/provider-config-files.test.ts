@@ -1,18 +1,13 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect, test } from 'vitest'
-import { createHostRoot, type HostRoot } from '../../host/fs/host-root.ts'
+import { beforeEach, expect, test } from 'vitest'
+import { temporaryHost } from '../../../test/kit/files/temporary-folder.ts'
+import type { HostRoot } from '../../host/fs/host-root.ts'
 import { parseConfigFile, readConfigFiles } from './provider-config-files.ts'
-import { systemRandom } from './system-clock.ts'
 
 let folder: string
 let root: HostRoot
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'providers-'))
-  root = createHostRoot(folder, systemRandom)
-})
-afterEach(() => rmSync(folder, { recursive: true }))
+beforeEach(() => ({ folder, host: root } = temporaryHost()))
 
 const parsed = async (path: string) => await Promise.all((await readConfigFiles(root, path)).map(parseConfigFile))
 

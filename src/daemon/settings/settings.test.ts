@@ -1,7 +1,7 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { temporaryFolder } from '../../../test/kit/files/temporary-folder.ts'
 import { parseTaint, readSettings, type Settings } from './settings.ts'
 
 const env = { NODE_NAME: 'n', POD_NAME: 'p', POD_NAMESPACE: 'ns' }
@@ -9,10 +9,9 @@ const env = { NODE_NAME: 'n', POD_NAME: 'p', POD_NAMESPACE: 'ns' }
 let folder: string
 let path: string
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'settings-'))
+  folder = temporaryFolder()
   path = join(folder, 'settings.json')
 })
-afterEach(() => rmSync(folder, { recursive: true }))
 
 function read(file: unknown = {}, change: NodeJS.ProcessEnv = {}): Settings {
   writeFileSync(path, JSON.stringify(file))

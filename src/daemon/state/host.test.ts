@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { createHostFiles, type HostFiles } from '../../../test/kit/files/host-files.ts'
 import { settingsOf } from '../../../test/kit/objects/sample-settings.ts'
-import { createScriptedSystemd, type ScriptedSystemd } from '../../../test/kit/bus/scripted-systemd.ts'
+import { connectSystemd, type SystemdConnection } from '../../../test/kit/host/systemd-connection.ts'
 import type { VirtualClock } from '../../../test/kit/virtual-clock.ts'
 import { type HostSource, openHost } from './host.ts'
 
-let systemd: ScriptedSystemd
+let systemd: SystemdConnection
 let clock: VirtualClock
 let files: HostFiles
 let host: HostSource
@@ -14,7 +14,7 @@ let wakes: number
 let shutdown: AbortController
 
 beforeEach(async () => {
-  systemd = createScriptedSystemd()
+  systemd = connectSystemd()
   clock = systemd.clock
   files = createHostFiles(clock)
   files.write('/proc/sys/kernel/random/boot_id', 'b1b1b1b1-0000-4000-8000-b1b1b1b1b1b1\n')
@@ -89,7 +89,7 @@ test('systemd is asked for its version again on every new connection to the bus'
 test('a bus that is away outweighs what was found on the host', async () => {
   files.remove('/bin/sh')
   await host.checkFitness()
-  systemd.stopBus()
+  systemd.simulated.bus.setUp(false)
   await clock.advance(0)
   expect(host.state()).toMatchObject({ reason: 'HostUnreachable' })
 })

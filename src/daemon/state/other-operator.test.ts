@@ -1,17 +1,11 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
-import { createHostRoot } from '../../host/fs/host-root.ts'
+import { expect, test } from 'vitest'
+import { temporaryHost } from '../../../test/kit/files/temporary-folder.ts'
 import { ApiError } from '../../kube/errors.ts'
-import { systemRandom } from '../platform/system-clock.ts'
 import { createOtherOperatorSource, type OtherOperatorSource } from './other-operator.ts'
 
 const folders = { copyDirRoot: '/var/lib/skyhook', agentLogRoot: '/var/log/skyhook' }
 
 function sourceOf(answer: () => Promise<unknown>, isIgnored = false): { source: OtherOperatorSource; asked: string[] } {
-  const folder = mkdtempSync(join(tmpdir(), 'other-operator-'))
-  onTestFinished(() => rmSync(folder, { recursive: true }))
   const asked: string[] = []
   const source = createOtherOperatorSource({
     transport: {
@@ -20,7 +14,7 @@ function sourceOf(answer: () => Promise<unknown>, isIgnored = false): { source: 
         return (await answer()) as T
       },
     },
-    root: createHostRoot(folder, systemRandom),
+    root: temporaryHost().host,
     folders,
     isIgnored,
     signal: new AbortController().signal,

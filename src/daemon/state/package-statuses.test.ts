@@ -1,7 +1,7 @@
-import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { temporaryFolder } from '../../../test/kit/files/temporary-folder.ts'
 import { createSeededRandom, createVirtualClock, type VirtualClock } from '../../../test/kit/virtual-clock.ts'
 import { createHostRoot } from '../../host/fs/host-root.ts'
 import { type Journal, type PackageRecord, type StartedPackage, emptyJournal } from '../../schemas/journal.ts'
@@ -30,7 +30,7 @@ let wakeCount = 0
 const log = createLog('silent', {})
 
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'statuses-'))
+  folder = temporaryFolder()
   await mkdir(join(folder, 's/status'), { recursive: true })
   const idle: PackageRecord = { ...entry('idle'), work: undefined, progress: { state: 'due', stage: 'apply' } }
   const packages = { 'a|1.0.0': entry('a'), 'b|1.0.0': entry('b'), 'idle|1.0.0': idle }
@@ -53,7 +53,6 @@ beforeEach(async () => {
 })
 afterEach(async () => {
   statuses.close()
-  await rm(folder, { recursive: true })
 })
 const write = async (name: string, message: string): Promise<void> =>
   await writeFile(

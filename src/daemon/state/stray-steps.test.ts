@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { createScriptedSystemd, type ScriptedSystemd } from '../../../test/kit/bus/scripted-systemd.ts'
+import { connectSystemd, type SystemdConnection } from '../../../test/kit/host/systemd-connection.ts'
 import { emptyJournal } from '../../schemas/journal.ts'
 import type { Log } from '../telemetry/log.ts'
 import { findStraySteps, type StraySteps } from './stray-steps.ts'
@@ -7,11 +7,11 @@ import { findStraySteps, type StraySteps } from './stray-steps.ts'
 const id = '0123456789abcdef'
 const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }
 
-let systemd: ScriptedSystemd
+let systemd: SystemdConnection
 let strays: StraySteps
 
 beforeEach(() => {
-  systemd = createScriptedSystemd()
+  systemd = connectSystemd()
   strays = findStraySteps({
     systemd: systemd.units,
     connection: systemd.connection,
@@ -23,7 +23,7 @@ beforeEach(() => {
 })
 afterEach(() => strays.close())
 
-const run = (unit: string): unknown => systemd.hostUnits.set(unit, { activeState: 'activating', subState: 'start' })
+const run = (unit: string): unknown => systemd.setUnit(unit, { activeState: 'activating', subState: 'start' })
 
 test.each(['ecr-credential-provider', 'acr', 'gcp-v1-30'])(
   'a run of the credential provider %s that a dead agent left is no step',
@@ -48,7 +48,7 @@ test.each([
 })
 
 test('a step that has ended is no stray one', async () => {
-  systemd.hostUnits.set(`skyhookd-tuned-apply-run.sh-${id}.service`, { activeState: 'failed', subState: 'failed' })
+  systemd.setUnit(`skyhookd-tuned-apply-run.sh-${id}.service`, { activeState: 'failed', subState: 'failed' })
   await strays.find()
   expect([strays.reason(), strays.ids()]).toEqual([undefined, []])
 })

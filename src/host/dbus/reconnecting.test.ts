@@ -63,7 +63,7 @@ describe('a connection that is kept', () => {
   test('a kept connection never repeats a call that was under way when it ended', async () => {
     const kept = keepConnection()
     await kept.call()
-    kept.bus.setFault(() => 'lost-answer')
+    kept.bus.setScript(() => 'lost-answer')
     await expect(kept.call()).rejects.toMatchObject({ name: 'NoReplyError', reason: 'connection-lost' })
     expect(kept.calls).toEqual(['Do', 'Do'])
   })

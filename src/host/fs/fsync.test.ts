@@ -1,15 +1,11 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { rmSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { createSeededRandom } from '../../../test/kit/virtual-clock.ts'
+import { temporaryHost } from '../../../test/kit/files/temporary-folder.ts'
 import { onFailpoint } from '../../../test/kit/on-failpoint.ts'
 import { failpoint } from './failpoint.ts'
-import { createHostRoot } from './host-root.ts'
 
 test('each fsync passes a failpoint named by what became durable', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'skyhookd-fsync-'))
-  const root = createHostRoot(folder, createSeededRandom(1))
+  const { folder, host: root } = temporaryHost()
   await root.mkdirp('/var/lib/skyhook/.agent')
   await root.mkdirp('/var/lib/skyhook/s/flags')
   const names: string[] = []

@@ -9,16 +9,15 @@ import {
   readdirSync,
   readFileSync,
   readlinkSync,
-  rmSync,
   statSync,
   symlinkSync,
   writeFileSync,
   writeSync,
 } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
-import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { temporaryFolder } from '../../../test/kit/files/temporary-folder.ts'
 import { createSeededRandom } from '../../../test/kit/virtual-clock.ts'
 import { createHostRoot, createLocalRoot, type HostRoot } from './host-root.ts'
 import { isTemporary } from './temporary.ts'
@@ -27,7 +26,7 @@ let outside: string
 let mount: string
 let root: HostRoot
 beforeEach(() => {
-  outside = mkdtempSync(join(tmpdir(), 'root-'))
+  outside = temporaryFolder()
   mount = join(outside, 'host')
   for (const folder of ['data/log', 'etc', 'var/lib']) mkdirSync(join(mount, folder), { recursive: true })
   symlinkSync('/data/log', join(mount, 'var/log')) // leaves the root unless it is read as the host reads it
@@ -35,7 +34,6 @@ beforeEach(() => {
   writeFileSync(join(outside, 'secret'), 'not the host')
   root = createHostRoot(mount, createSeededRandom(1))
 })
-afterEach(() => rmSync(outside, { recursive: true }))
 
 const resolveWithin = async (path: string, last?: 'follow' | 'keep') =>
   (await root.resolve(path, last)).slice(mount.length)

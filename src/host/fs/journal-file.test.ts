@@ -1,10 +1,10 @@
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { createSeededRandom, createVirtualClock } from '../../../test/kit/virtual-clock.ts'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { temporaryHost } from '../../../test/kit/files/temporary-folder.ts'
+import { createVirtualClock } from '../../../test/kit/virtual-clock.ts'
 import { journalPath, openJournalFile } from './journal-file.ts'
-import { createHostRoot, type HostRoot } from './host-root.ts'
+import type { HostRoot } from './host-root.ts'
 
 type Document = { readonly v: 1; readonly n: number }
 let mount: string
@@ -12,13 +12,11 @@ let root: HostRoot
 let folder: string
 let file: string
 beforeEach(() => {
-  mount = mkdtempSync(join(tmpdir(), 'journal-'))
-  root = createHostRoot(mount, createSeededRandom(1))
+  ;({ folder: mount, host: root } = temporaryHost())
   file = join(mount, journalPath)
   folder = join(file, '..')
   mkdirSync(folder, { recursive: true })
 })
-afterEach(() => rmSync(mount, { recursive: true }))
 
 const open = (on: HostRoot = root) => openJournalFile<Document>(on, { version: 1, clock: createVirtualClock(1234) })
 

@@ -1,8 +1,9 @@
 import type { Variant } from 'dbus-next/lib/variant.js'
 import { beforeEach, expect, test } from 'vitest'
 import { createHostFiles, type HostFiles } from '../../../test/kit/files/host-files.ts'
-import { createScriptedSystemd, type ScriptedSystemd } from '../../../test/kit/bus/scripted-systemd.ts'
+import { connectSystemd, type SystemdConnection } from '../../../test/kit/host/systemd-connection.ts'
 import { createSeededRandom } from '../../../test/kit/virtual-clock.ts'
+import { BusError } from '../dbus/errors.ts'
 import { type PluginRequest, runPlugin, sweepPluginFiles } from './run-plugin.ts'
 
 const secrets = ['hunter2', 'swordfish']
@@ -16,10 +17,10 @@ const request: PluginRequest = {
 }
 const { signal } = new AbortController()
 
-let systemd: ScriptedSystemd
+let systemd: SystemdConnection
 let host: HostFiles
 beforeEach(() => {
-  systemd = createScriptedSystemd()
+  systemd = connectSystemd()
   host = createHostFiles(systemd.clock)
 })
 
@@ -31,9 +32,9 @@ function carriesOut(plugin: (properties: Properties) => { readonly exitCode: num
     const [unit, , properties] = body as [string, string, [string, Variant][]]
     const { exitCode } = plugin(new Map(properties.map(([name, { value }]) => [name, value])))
     const result = exitCode === 0 ? 'success' : 'exit-code'
-    systemd.hostUnits.set(unit, { activeState: 'inactive', result, execMainCode: 1, execMainStatus: exitCode })
+    systemd.setUnit(unit, { activeState: 'inactive', result, execMainCode: 1, execMainStatus: exitCode })
     systemd.jobRemoved(unit)
-    return { signature: 'o', body: ['/job/1'] }
+    return ['/job/1']
   })
 }
 
@@ -77,7 +78,7 @@ test('a plugin whose unit is gone at its end, without a reference, has succeeded
       const [unit, , properties] = body as [string, string, [string, Variant][]]
       write(new Map(properties.map(([name, { value }]) => [name, value])), 'StandardOutputFileToAppend', 'the answer')
       systemd.jobRemoved(unit, jobResult)
-      return { signature: 'o', body: ['/job/1'] }
+      return ['/job/1']
     })
   endsAs('done')
   expect(await run()).toBe('the answer')
@@ -133,7 +134,7 @@ test('a plugin does not run with a variable that the systemd of the host would d
 
 test('a refusal of systemd is told without the name of the run, so that it is the same each time', async () => {
   systemd.answers('StartTransientUnit', ({ body }) => {
-    return { error: 'org.freedesktop.systemd1.LoadFailed', text: `Unit ${String(body[0])} is bad` }
+    throw new BusError('org.freedesktop.systemd1.LoadFailed', `Unit ${String(body[0])} is bad`)
   })
   await expect(run()).rejects.toThrow(/^systemd: Unit its unit is bad$/)
   expect(files()).toEqual([])

@@ -1,25 +1,20 @@
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
-import { Variant } from 'dbus-next/lib/variant.js'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { createScriptedSystemd } from '../../../test/kit/bus/scripted-systemd.ts'
-import { createSeededRandom } from '../../../test/kit/virtual-clock.ts'
-import { createHostRoot } from '../fs/host-root.ts'
+import { mkdirSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { writeBelow, temporaryHost } from '../../../test/kit/files/temporary-folder.ts'
+import { connectSystemd } from '../../../test/kit/host/systemd-connection.ts'
+import type { HostRoot } from '../fs/host-root.ts'
 import type { HostFacts } from './facts.ts'
 import { readBusFacts, readHostFacts } from './gather.ts'
 
 const copyDirRoot = '/var/lib/skyhook'
-let host: string
-beforeEach(() => (host = mkdtempSync(join(tmpdir(), 'preflight-'))))
-afterEach(() => rmSync(host, { recursive: true }))
+let folder: string
+let host: HostRoot
+beforeEach(() => ({ folder, host } = temporaryHost()))
 
-function write(path: string, text: string): void {
-  mkdirSync(dirname(join(host, path)), { recursive: true })
-  writeFileSync(join(host, path), text)
-}
+const write = (path: string, text: string): void => writeBelow(folder, path, text)
 const gather = async (): Promise<HostFacts> =>
-  await readHostFacts(createHostRoot(host, createSeededRandom(1)), { copyDirRoot, agentLogRoot: '/var/log/skyhook' })
+  await readHostFacts(host, { copyDirRoot, agentLogRoot: '/var/log/skyhook' })
 const line = (point: string, options: string, fileSystem = 'ext4'): string =>
   `25 1 8:1 / ${point} ${options} shared:1 - ${fileSystem} /dev/sda1 rw`
 const mounts = (...lines: readonly string[]): void => write('/proc/1/mountinfo', `${lines.join('\n')}\n`)
@@ -39,8 +34,8 @@ describe('the mount of the copy dir', () => {
   })
 
   test('the mount is found behind a link of the host, and with a blank in its name', async () => {
-    mkdirSync(join(host, 'var/lib'), { recursive: true })
-    symlinkSync('/my data', join(host, copyDirRoot))
+    mkdirSync(join(folder, 'var/lib'), { recursive: true })
+    symlinkSync('/my data', join(folder, copyDirRoot))
     mounts(root, line('/my\\040data', 'rw,noexec', 'xfs'))
     expect(await mountOfRoot()).toEqual({ point: '/my data', fileSystem: 'xfs', options: ['rw', 'noexec'] })
   })
@@ -62,7 +57,7 @@ describe('a container', () => {
   })
 
   test('a host whose file about it cannot be read does not count as a machine', async () => {
-    mkdirSync(join(host, '/run/systemd/container'), { recursive: true })
+    mkdirSync(join(folder, '/run/systemd/container'), { recursive: true })
     mounts(root)
     expect((await gather()).container).toBe('unreadable')
   })
@@ -121,26 +116,20 @@ describe('what every host has', () => {
     expect(otherFolders.filter(({ refusedWith }) => refusedWith !== undefined)).toEqual([
       { path: '/var/log/skyhook', refusedWith: expect.stringMatching(/^E(EXIST|NOTDIR)$/) as unknown },
     ])
-    expect(await createHostRoot(host, createSeededRandom(1)).readTree('/var/lib')).toEqual([
-      'skyhook',
-      'skyhook/.agent',
-    ])
+    expect(await host.readTree('/var/lib')).toEqual(['skyhook', 'skyhook/.agent'])
   })
 })
 
 describe('the bus', () => {
   test('systemd tells its version, and which unit the bus is', async () => {
-    const systemd = createScriptedSystemd()
-    systemd.answers('Get', ({ body }) => {
-      const [, property] = body as [string, string]
-      return { signature: 'v', body: [new Variant('s', property === 'Version' ? '255.4' : 'dbus-broker.service')] }
-    })
-    expect(await readBusFacts(systemd.connection)).toEqual({ systemd: '255.4', bus: 'dbus-broker.service' })
+    const systemd = connectSystemd()
+    systemd.setVersion('255.4')
+    expect(await readBusFacts(systemd.connection)).toEqual({ systemd: '255.4', bus: 'dbus.service' })
   })
 
   test('a bus that refuses to tell is no finding', async () => {
-    const systemd = createScriptedSystemd()
-    systemd.answers('Get', { error: 'org.freedesktop.DBus.Error.AccessDenied', text: 'no' })
+    const systemd = connectSystemd()
+    systemd.refuses('Get', 'org.freedesktop.DBus.Error.AccessDenied', 'no')
     expect(await readBusFacts(systemd.connection)).toEqual({ systemd: undefined, bus: undefined })
   })
 })

@@ -1,17 +1,14 @@
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect, test } from 'vitest'
-import { createSeededRandom } from '../../../test/kit/virtual-clock.ts'
-import { createHostRoot } from '../fs/host-root.ts'
+import { beforeEach, expect, test } from 'vitest'
+import { temporaryHost } from '../../../test/kit/files/temporary-folder.ts'
+import type { HostRoot } from '../fs/host-root.ts'
 import { readResultRecord, recorderScript } from './result-record.ts'
 
 let folder: string
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'record-'))
-})
-afterEach(() => rmSync(folder, { recursive: true }))
+let root: HostRoot
+beforeEach(() => ({ folder, host: root } = temporaryHost()))
 
 /** Runs the recorder with the shell as systemd would, with the environment that a step could have spoilt. */
 function runRecorder(environment: Record<string, string>, results = folder): void {
@@ -26,7 +23,7 @@ const success = { SERVICE_RESULT: 'success', EXIT_CODE: 'exited', EXIT_STATUS: '
 
 test('the recorder writes what systemd passes it, with the boot, without the PATH of the step', async () => {
   runRecorder(success)
-  expect(await readResultRecord(createHostRoot(folder, createSeededRandom(1)), '/', 'a1')).toEqual({
+  expect(await readResultRecord(root, '/', 'a1')).toEqual({
     attempt: 'a1',
     result: 'success',
     code: 'exited',
@@ -45,7 +42,7 @@ test('the recorder writes a file that only root can read', () => {
 test('the recorder replaces the record of an earlier attempt of the same name', async () => {
   writeFileSync(join(folder, 'a1'), 'x'.repeat(5000))
   runRecorder({ ...success, SERVICE_RESULT: 'exit-code', EXIT_STATUS: '3' })
-  expect(await readResultRecord(createHostRoot(folder, createSeededRandom(1)), '/', 'a1')).toMatchObject({
+  expect(await readResultRecord(root, '/', 'a1')).toMatchObject({
     result: 'exit-code',
     status: '3',
   })

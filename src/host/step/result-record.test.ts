@@ -1,19 +1,15 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { createSeededRandom } from '../../../test/kit/virtual-clock.ts'
-import { createHostRoot } from '../fs/host-root.ts'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { temporaryHost } from '../../../test/kit/files/temporary-folder.ts'
+import type { HostRoot } from '../fs/host-root.ts'
 import { ensureRecorder, parseResultRecord, readResultRecord, recorderScript } from './result-record.ts'
 
 let folder: string
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'record-'))
-})
-afterEach(() => rmSync(folder, { recursive: true }))
+let root: HostRoot
+beforeEach(() => ({ folder, host: root } = temporaryHost()))
 
 test('the recorder is put on the host once, and repaired when it differs', async () => {
-  const root = createHostRoot(folder, createSeededRandom(1))
   await ensureRecorder(root, '/agent/record-result', '/agent/results')
   const file = join(folder, 'agent/record-result')
   expect(statSync(file).mode & 0o777).toBe(0o755)
@@ -54,7 +50,6 @@ describe('a record', () => {
   ])('a record of %s does not count', (_, content) => expect(parseResultRecord(content, 'a1')).toBeUndefined())
 
   test('a missing record is undefined, and a folder in its place is an error', async () => {
-    const root = createHostRoot(folder, createSeededRandom(1))
     expect(await readResultRecord(root, '/', 'a1')).toBeUndefined()
     mkdirSync(join(folder, 'a1'))
     await expect(readResultRecord(root, '/', 'a1')).rejects.toThrow('EISDIR')

@@ -1,11 +1,11 @@
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Variant } from 'dbus-next/lib/variant.js'
 import { describe, expect, test } from 'vitest'
-import { createScriptedSystemd, type FakeUnit } from '../../../test/kit/bus/scripted-systemd.ts'
-import { createSeededRandom } from '../../../test/kit/virtual-clock.ts'
-import { createHostRoot, type HostRoot } from '../fs/host-root.ts'
+import { temporaryHost } from '../../../test/kit/files/temporary-folder.ts'
+import { connectSystemd } from '../../../test/kit/host/systemd-connection.ts'
+import type { Unit } from '../../../test/kit/host/unit.ts'
+import type { HostRoot } from '../fs/host-root.ts'
 import { readStepNote, sweepStepFiles } from './files.ts'
 import { observeStepUnit } from './observe.ts'
 import { forgetStepUnit, startStepUnit, type StepUnitRequest } from './start.ts'
@@ -27,19 +27,17 @@ const request: StepUnitRequest = {
 }
 
 function stepHost() {
-  const systemd = createScriptedSystemd()
-  const mount = mkdtempSync(join(tmpdir(), 'step-'))
+  const systemd = connectSystemd()
+  const { folder: mount, host: root } = temporaryHost()
   const results = join(mount, 'var/lib/skyhook/.agent/results')
   const environmentFolder = join(mount, 'run/skyhook')
   return {
     ...systemd,
-    host: { units: systemd.units, root: createHostRoot(mount, createSeededRandom(1)) },
+    host: { units: systemd.units, root },
     mount,
     results,
     environmentFolder,
-    unit(state: FakeUnit) {
-      systemd.hostUnits.set(unitName, state)
-    },
+    unit: (state: Partial<Unit>) => systemd.setUnit(unitName, state),
     record(changes: Record<string, string> = {}) {
       mkdirSync(results, { recursive: true })
       const record = {
@@ -60,13 +58,12 @@ function stepHost() {
       const properties = (call?.body[2] ?? []) as [string, Variant][]
       return Object.fromEntries(properties.map(([name, { value }]) => [name, value]))
     },
-    [Symbol.dispose]: () => rmSync(mount, { recursive: true }),
   }
 }
 
 describe('starting a step', () => {
   test('starting a step requests a unit that leaves a record, with its secrets in their own file', async () => {
-    using fake = stepHost()
+    const fake = stepHost()
     expect(await startStepUnit(fake.host, request)).toEqual({ started: true, found: false })
     expect(fake.started()).toEqual({
       Description: 'Skyhook demo: tuning 1.0.0, apply run.sh',
@@ -98,7 +95,7 @@ describe('starting a step', () => {
   })
 
   test('starting a step passes on further properties and time limits', async () => {
-    using fake = stepHost()
+    const fake = stepHost()
     const properties = { MemoryMax: 1024, MemoryLow: 512, CPUQuotaPerSecUSec: 500_000, CPUWeight: 50, Slice: 'a.slice' }
     await startStepUnit(fake.host, { ...request, properties, timeoutMs: 1500, stopTimeoutMs: 10 })
     expect(fake.started()).toMatchObject({
@@ -123,7 +120,7 @@ describe('starting a step', () => {
     ['number', { properties: { MemoryMax: 0 } }],
     ['text', { properties: { Slice: 'a\nUser=root' } }],
   ])('a bad %s is refused before anything happens on the host', async (_, change) => {
-    using fake = stepHost()
+    const fake = stepHost()
     expect(await startStepUnit(fake.host, { ...request, ...change })).toMatchObject({
       started: false,
       error: { kind: 'invalid' },
@@ -133,7 +130,7 @@ describe('starting a step', () => {
   })
 
   test('a step whose variable systemd would drop leaves nothing on the host, and a newer systemd starts it', async () => {
-    using fake = stepHost()
+    const fake = stepHost()
     fake.setVersion('247.3-7+deb11u5')
     const withControl = { ...request, environment: { PEM: 'secret\r\n' } }
     const refusal = await startStepUnit(fake.host, withControl)
@@ -147,7 +144,7 @@ describe('starting a step', () => {
   })
 
   test('a step whose variable counts on the version of systemd is not requested without a bus', async () => {
-    using fake = stepHost()
+    const fake = stepHost()
     fake.connection.close()
     const start = await startStepUnit(fake.host, { ...request, environment: { PEM: 'secret\r\n' } })
     expect(start).toMatchObject({ started: false, error: { kind: 'not-connected' } })
@@ -155,16 +152,16 @@ describe('starting a step', () => {
   })
 
   test('starting a step again finds its unit and keeps it loaded', async () => {
-    using fake = stepHost()
-    fake.answers('StartTransientUnit', { error: 'org.freedesktop.systemd1.UnitExists' })
+    const fake = stepHost()
+    fake.unit({ activeState: 'activating' })
     expect(await startStepUnit(fake.host, request)).toEqual({ started: true, found: true })
     expect(fake.calledMembers()).toContain('RefUnit')
     expect(existsSync(join(fake.environmentFolder, 'a1.env'))).toBe(true)
   })
 
   test('a start that systemd refuses leaves no secret behind', async () => {
-    using fake = stepHost()
-    fake.answers('StartTransientUnit', { error: 'org.freedesktop.systemd1.BadUnitSetting', text: 'no' })
+    const fake = stepHost()
+    fake.simulated.systemd.setRefusingSteps(true)
     expect(await startStepUnit(fake.host, request)).toMatchObject({
       started: false,
       error: { kind: 'refused', isUnitNameTaken: true },
@@ -173,31 +170,28 @@ describe('starting a step', () => {
   })
 
   test('a start on a host that is going down does not count against the step', async () => {
-    using fake = stepHost()
-    fake.answers('StartTransientUnit', {
-      error: 'org.freedesktop.systemd1.TransactionIsDestructive',
-      text: 'has shutdown in the way',
-    })
+    const fake = stepHost()
+    fake.simulated.reboot()
     expect(await startStepUnit(fake.host, request)).toMatchObject({ started: false, error: { kind: 'stopping' } })
     expect(readdirSync(fake.environmentFolder)).toEqual([])
   })
 
   test('the environment of a step stays when the answer to its start is lost', async () => {
-    using fake = stepHost()
+    const fake = stepHost()
     fake.answers('StartTransientUnit', 'lost-answer')
     expect(await startStepUnit(fake.host, request)).toMatchObject({ started: false, error: { kind: 'unknown' } })
     expect(readdirSync(fake.environmentFolder)).toEqual(['a1.env'])
   })
 
   test('a step is not requested without a bus', async () => {
-    using fake = stepHost()
+    const fake = stepHost()
     fake.connection.close()
     expect(await startStepUnit(fake.host, request)).toMatchObject({ started: false, error: { kind: 'not-connected' } })
     expect(readdirSync(fake.environmentFolder)).toEqual([])
   })
 
   test('a start reports why files of the host cannot be written', async () => {
-    using fake = stepHost()
+    const fake = stepHost()
     writeFileSync(join(fake.mount, 'run'), 'a file where a folder should be')
     expect(await startStepUnit(fake.host, request)).toMatchObject({
       started: false,
@@ -207,7 +201,7 @@ describe('starting a step', () => {
   })
 
   test('a start that cannot prepare the result leaves no secret behind', async () => {
-    using fake = stepHost()
+    const fake = stepHost()
     writeFileSync(join(fake.mount, 'var'), 'a file where a folder should be')
     expect(await startStepUnit(fake.host, request)).toMatchObject({ started: false, error: { kind: 'host' } })
     expect(readdirSync(fake.environmentFolder)).toEqual([])
@@ -216,7 +210,7 @@ describe('starting a step', () => {
 })
 
 describe('a step', () => {
-  test.each<[string, FakeUnit]>([
+  test.each<[string, Partial<Unit>]>([
     ['queued', { activeState: 'inactive', job: 5 }],
     ['at work', { activeState: 'activating', subState: 'start', job: 5, invocationId: unitInvocationId }],
     [
@@ -224,7 +218,7 @@ describe('a step', () => {
       { activeState: 'deactivating', subState: 'stop-post', invocationId: unitInvocationId },
     ],
   ])('a step %s is running, even with a record', async (_, state) => {
-    using fake = stepHost()
+    const fake = stepHost()
     fake.unit(state)
     fake.record()
     expect(await observeStepUnit(fake.host, step)).toEqual({ state: 'running' })
@@ -238,14 +232,14 @@ describe('a step', () => {
   }
 
   test('the record tells the end of a step that nobody watched', async () => {
-    using fake = stepHost()
+    const fake = stepHost()
     fake.record()
     expect(await observeStepUnit(fake.host, { ...step, bootId: currentBootId })).toEqual(fromFile)
     expect(fake.calledMembers()).not.toContain('GetAll') // the cheap way
   })
 
   test('the observation shows that a shutdown stopped the step', async () => {
-    using fake = stepHost()
+    const fake = stepHost()
     fake.record({ result: 'signal', code: 'killed', status: 'TERM', system: 'stopping' })
     expect(await observeStepUnit(fake.host, step)).toMatchObject({
       result: { outcome: 'killed', signal: 'SIGTERM' },
@@ -257,7 +251,7 @@ describe('a step', () => {
     ['another boot', { boot: '00000000-1e8c-4755-b850-3daeeb4791a8' }],
     ['another attempt', { attempt: 'a2' }],
   ])('a record of %s does not tell the end of the step', async (_, changes) => {
-    using fake = stepHost()
+    const fake = stepHost()
     fake.record(changes)
     expect(await observeStepUnit(fake.host, { ...step, bootId: currentBootId })).toEqual({
       state: 'absent',
@@ -265,7 +259,7 @@ describe('a step', () => {
   })
 
   test('a record of an earlier run than the loaded unit does not count', async () => {
-    using fake = stepHost()
+    const fake = stepHost()
     fake.record({ invocation: 'b'.repeat(32) })
     fake.unit({
       activeState: 'failed',
@@ -282,7 +276,7 @@ describe('a step', () => {
   })
 
   test('the unit tells the end of a step whose record could not be written', async () => {
-    using fake = stepHost()
+    const fake = stepHost()
     fake.unit({
       activeState: 'inactive',
       invocationId: unitInvocationId,
@@ -298,12 +292,12 @@ describe('a step', () => {
   })
 
   test('a step without record and unit is absent, never a success', async () => {
-    using fake = stepHost()
+    const fake = stepHost()
     expect(await observeStepUnit(fake.host, step)).toEqual({ state: 'absent' })
   })
 
   test('a step canceled before it ran counts as not started', async () => {
-    using fake = stepHost()
+    const fake = stepHost()
     fake.unit({ activeState: 'inactive' })
     expect(await observeStepUnit(fake.host, step)).toMatchObject({
       state: 'ended',
@@ -312,14 +306,14 @@ describe('a step', () => {
   })
 
   test('a record that appears between two reads is not lost', async () => {
-    using fake = stepHost()
+    const fake = stepHost()
     const { root } = fake.host
     const firstRead = Promise.withResolvers<void>()
     const readText: HostRoot['readText'] = async (path) => await root.readText(path).finally(() => firstRead.resolve())
     fake.answers('Get', async () => {
       await firstRead.promise
       fake.record()
-      return { signature: 'v', body: [new Variant('ay', Buffer.alloc(0))] }
+      return [new Variant('ay', Buffer.alloc(0))]
     })
     expect(await observeStepUnit({ ...fake.host, root: { ...root, readText } }, step)).toEqual(fromFile)
   })
@@ -327,14 +321,15 @@ describe('a step', () => {
 
 describe('afterwards', () => {
   test('stopping a step asks systemd, and reports when there was nothing to stop', async () => {
-    using fake = stepHost()
+    const fake = stepHost()
+    fake.unit({ activeState: 'activating' })
     expect(await fake.host.units.stop(unitName)).toBe(true)
-    fake.answers('StopUnit', { error: 'org.freedesktop.systemd1.NoSuchUnit' })
+    fake.setUnit(unitName, undefined)
     expect(await fake.host.units.stop(unitName)).toBe(false)
   })
 
   test('forgetting a step removes unit, secrets and note, and leaves the record for the sweep', async () => {
-    using fake = stepHost()
+    const fake = stepHost()
     await startStepUnit(fake.host, { ...request, note: 'where it writes' })
     expect(await readStepNote(fake.host, step.id)).toBe('where it writes')
     expect(statSync(join(fake.environmentFolder, 'a1.note')).mode & 0o777).toBe(0o600)
@@ -350,7 +345,7 @@ describe('afterwards', () => {
   })
 
   test('the sweep spares files in use and files of others', async () => {
-    using fake = stepHost()
+    const fake = stepHost()
     await sweepStepFiles(fake.host, new Set()) // a host where nothing ever ran
     mkdirSync(fake.environmentFolder, { recursive: true })
     for (const name of ['a1.env', 'a1.note', 'a2.env', 'a2.note', 'a1.env.0123.tmp', 'agent.sock'])
@@ -360,7 +355,7 @@ describe('afterwards', () => {
   })
 
   test('an id that cannot be the name of a file is an error', async () => {
-    using fake = stepHost()
+    const fake = stepHost()
     await expect(observeStepUnit(fake.host, { ...step, id: '../../etc/passwd' })).rejects.toThrow(
       'is not the id of an attempt',
     )

@@ -1,12 +1,13 @@
 import { describe, expect, test } from 'vitest'
-import { createScriptedSystemd, type FakeUnit, type ScriptedSystemd } from '../../../test/kit/bus/scripted-systemd.ts'
+import { connectSystemd, type SystemdConnection } from '../../../test/kit/host/systemd-connection.ts'
+import type { Unit } from '../../../test/kit/host/unit.ts'
 import { sleep } from '../../schemas/clock.ts'
 import { confirmRestart, type RestartRequest, restartService } from './service-restart.ts'
 
 const previousInvocation = 'a'.repeat(32)
 const nextInvocation = 'b'.repeat(32)
 const unitName = 'kubelet.service'
-const requestOf = ({ units, clock }: ScriptedSystemd): RestartRequest => ({
+const requestOf = ({ units, clock }: SystemdConnection): RestartRequest => ({
   units,
   clock,
   unit: unitName,
@@ -17,25 +18,24 @@ const requestOf = ({ units, clock }: ScriptedSystemd): RestartRequest => ({
 
 /** A systemd whose kubelet runs; a restart makes it `then`, and its job ends so, before or after the answer. */
 function runningService(
-  then: FakeUnit = { activeState: 'active', invocationId: nextInvocation },
+  then: Partial<Unit> = { activeState: 'active', invocationId: nextInvocation },
   job = 'done',
   order: 'signal first' | 'answer first' = 'answer first',
-): ScriptedSystemd {
-  const systemd = createScriptedSystemd()
-  const answer = { signature: 'o', body: ['/job/5'] }
-  systemd.hostUnits.set(unitName, { activeState: 'active', invocationId: previousInvocation })
+): SystemdConnection {
+  const systemd = connectSystemd()
+  systemd.setUnit(unitName, { activeState: 'active', invocationId: previousInvocation })
   systemd.answers('RestartUnit', () => {
-    systemd.hostUnits.set(unitName, then)
+    systemd.setUnit(unitName, then)
     systemd.jobRemoved('other.service', 'failed', '/job/3')
     systemd.jobRemoved(unitName, 'canceled', '/job/4') // somebody else's job
     systemd.jobRemoved('the-real-name-of-kubelet.service', job, '/job/5')
-    return order === 'answer first' ? answer : sleep(systemd.clock, 10).then(() => answer)
+    return order === 'answer first' ? ['/job/5'] : sleep(systemd.clock, 10).then(() => ['/job/5'])
   })
   return systemd
 }
 
 /** The outcome, within two seconds. */
-const restart = async (systemd: ScriptedSystemd, changes: Partial<RestartRequest> = {}) =>
+const restart = async (systemd: SystemdConnection, changes: Partial<RestartRequest> = {}) =>
   await systemd.settled(restartService({ ...requestOf(systemd), ...changes }), 2_000)
 
 describe('a service', () => {
@@ -52,16 +52,16 @@ describe('a service', () => {
   )
 
   test('a service that ends, and of which systemd keeps nothing, needs no more than its job', async () => {
-    expect(await restart(runningService({ activeState: 'inactive', type: 'oneshot' }))).toMatchObject({
+    expect(await restart(runningService({ activeState: 'inactive', isOneshot: true }))).toMatchObject({
       outcome: 'not-needed',
     })
     expect(await restart(runningService({ activeState: 'inactive' }))).toMatchObject({ reason: 'not-active' })
-    expect(await restart(runningService({ activeState: 'inactive', type: 'oneshot' }, 'failed'))).toMatchObject({
+    expect(await restart(runningService({ activeState: 'inactive', isOneshot: true }, 'failed'))).toMatchObject({
       reason: 'job-failed',
     })
   })
 
-  test.each<[string, FakeUnit, string, { reason: string; detail: string }]>([
+  test.each<[string, Partial<Unit>, string, { reason: string; detail: string }]>([
     [
       'whose job failed',
       { activeState: 'failed', result: 'exit-code', execMainCode: 1, execMainStatus: 203 },
@@ -96,7 +96,7 @@ describe('a service', () => {
       'that ends by itself, and badly',
       {
         activeState: 'inactive',
-        type: 'oneshot',
+        isOneshot: true,
         result: 'exit-code',
         execMainCode: 1,
         execMainStatus: 3,
@@ -107,7 +107,7 @@ describe('a service', () => {
     ],
     [
       'that ends by itself, and is as it was',
-      { activeState: 'inactive', type: 'oneshot', result: 'success', invocationId: previousInvocation },
+      { activeState: 'inactive', isOneshot: true, result: 'success', invocationId: previousInvocation },
       'done',
       { reason: 'not-active', detail: 'inactive' },
     ],
@@ -129,7 +129,7 @@ describe('a service', () => {
   test('a oneshot service is restarted when it has ended successfully', async () => {
     const systemd = runningService({
       activeState: 'inactive',
-      type: 'oneshot',
+      isOneshot: true,
       result: 'success',
       invocationId: nextInvocation,
     })
@@ -149,7 +149,7 @@ describe('a service', () => {
   test('a service that dies while it is watched is not restarted', async () => {
     const systemd = runningService()
     systemd.clock.startTimer(50, () =>
-      systemd.hostUnits.set(unitName, {
+      systemd.setUnit(unitName, {
         activeState: 'failed',
         subState: 'failed',
         result: 'exit-code',
@@ -165,10 +165,10 @@ describe('a service', () => {
 
   test.each([0, 100])('a service that somebody else restarts %i ms after is restarted', async (afterMs) => {
     const systemd = runningService()
-    const stopping: FakeUnit = { activeState: 'deactivating', invocationId: nextInvocation, job: 6 }
+    const stopping: Partial<Unit> = { activeState: 'deactivating', invocationId: nextInvocation, job: 6 }
     const invocationId = 'c'.repeat(32)
-    systemd.clock.startTimer(afterMs, () => systemd.hostUnits.set(unitName, stopping))
-    systemd.clock.startTimer(900, () => systemd.hostUnits.set(unitName, { activeState: 'active', invocationId }))
+    systemd.clock.startTimer(afterMs, () => systemd.setUnit(unitName, stopping))
+    systemd.clock.startTimer(900, () => systemd.setUnit(unitName, { activeState: 'active', invocationId }))
     expect(await restart(systemd, { settleMs: 150 })).toEqual({ outcome: 'restarted', invocationId })
   })
 
@@ -179,7 +179,7 @@ describe('a service', () => {
     ['OnlyByDependency', 'refused'],
   ])('a restart is refused with %s', async (error, reason) => {
     const systemd = runningService()
-    systemd.answers('RestartUnit', { error: `org.freedesktop.systemd1.${error}`, text: 'words' })
+    systemd.refuses('RestartUnit', `org.freedesktop.systemd1.${error}`, 'words')
     expect(await restart(systemd)).toEqual({
       outcome: 'failed',
       reason,
@@ -189,7 +189,7 @@ describe('a service', () => {
 
   test('a restart is not requested on a host that is going down', async () => {
     const systemd = runningService()
-    systemd.answers('RestartUnit', { error: 'org.freedesktop.systemd1.TransactionIsDestructive', text: 'words' })
+    systemd.refuses('RestartUnit', 'org.freedesktop.systemd1.TransactionIsDestructive', 'words')
     expect(await restart(systemd)).toMatchObject({
       outcome: 'not-requested',
     })
@@ -197,7 +197,7 @@ describe('a service', () => {
 
   test('a restart that takes too long fails with a reason', async () => {
     const systemd = runningService()
-    systemd.answers('RestartUnit', { signature: 'o', body: ['/job/5'] })
+    systemd.answers('RestartUnit', ['/job/5'])
     expect(await restart(systemd, { timeoutMs: 30 })).toMatchObject({
       outcome: 'failed',
       reason: 'timeout',
@@ -213,7 +213,7 @@ describe('a restart whose end is lost is unknown', () => {
     const systemd = runningService()
     systemd.answers('RestartUnit', () => {
       systemd.clock.startTimer(10, () => systemd.hangUp())
-      return answers ? { signature: 'o', body: ['/job/5'] } : 'silent'
+      return answers ? ['/job/5'] : 'silent'
     })
     expect(await restart(systemd)).toMatchObject({
       outcome: 'unknown',
@@ -224,7 +224,7 @@ describe('a restart whose end is lost is unknown', () => {
     const systemd = runningService()
     systemd.answers('RestartUnit', () => {
       systemd.clock.startTimer(10, systemd.leaveBus)
-      return { signature: 'o', body: ['/job/5'] }
+      return ['/job/5']
     })
     expect(await restart(systemd)).toMatchObject({
       outcome: 'unknown',
@@ -236,7 +236,7 @@ describe('a restart whose end is lost is unknown', () => {
     const abortController = new AbortController()
     systemd.answers('RestartUnit', () => {
       systemd.clock.startTimer(10, () => abortController.abort())
-      return { signature: 'o', body: ['/job/5'] }
+      return ['/job/5']
     })
     expect(await restart(systemd, { signal: abortController.signal })).toMatchObject({
       outcome: 'unknown',
@@ -244,10 +244,10 @@ describe('a restart whose end is lost is unknown', () => {
   })
 
   test('the unit decides the outcome of a restart whose answer was lost', async () => {
-    const systemd = createScriptedSystemd()
-    systemd.hostUnits.set(unitName, { activeState: 'active', invocationId: previousInvocation, job: 5 })
+    const systemd = connectSystemd()
+    systemd.setUnit(unitName, { activeState: 'active', invocationId: previousInvocation, job: 5 })
     systemd.clock.startTimer(80, () =>
-      systemd.hostUnits.set(unitName, { activeState: 'active', invocationId: nextInvocation }),
+      systemd.setUnit(unitName, { activeState: 'active', invocationId: nextInvocation }),
     )
     const confirm = async (changes: Partial<RestartRequest> = {}) =>
       await systemd.settled(confirmRestart({ ...requestOf(systemd), ...changes }), 2_000)
@@ -255,11 +255,11 @@ describe('a restart whose end is lost is unknown', () => {
       outcome: 'restarted',
       invocationId: nextInvocation,
     })
-    systemd.hostUnits.set(unitName, { activeState: 'active', invocationId: previousInvocation })
+    systemd.setUnit(unitName, { activeState: 'active', invocationId: previousInvocation })
     expect(await confirm()).toMatchObject({
       outcome: 'not-requested',
     })
-    systemd.hostUnits.set(unitName, {
+    systemd.setUnit(unitName, {
       activeState: 'failed',
       invocationId: nextInvocation,
       result: 'exit-code',
@@ -270,7 +270,7 @@ describe('a restart whose end is lost is unknown', () => {
       outcome: 'failed',
       reason: 'not-active',
     })
-    systemd.hostUnits.set(unitName, { activeState: 'activating', invocationId: nextInvocation })
+    systemd.setUnit(unitName, { activeState: 'activating', invocationId: nextInvocation })
     expect(await confirm({ timeoutMs: 60 })).toMatchObject({
       outcome: 'failed',
       reason: 'timeout',
@@ -279,7 +279,7 @@ describe('a restart whose end is lost is unknown', () => {
 })
 
 test('a restart without a bus is not requested', async () => {
-  const systemd = createScriptedSystemd()
+  const systemd = connectSystemd()
   systemd.connection.close()
   expect(await restart(systemd)).toMatchObject({
     outcome: 'not-requested',

@@ -1,44 +1,47 @@
 import { describe, expect, test } from 'vitest'
-import { createScriptedSystemd } from '../../../test/kit/bus/scripted-systemd.ts'
-import { flag, text } from './unit-properties.ts'
+import { connectSystemd } from '../../../test/kit/host/systemd-connection.ts'
+import { BusError } from '../dbus/errors.ts'
+import { command, flag, text } from './unit-properties.ts'
 import { isLive } from './unit-state.ts'
 
 const properties = [
   text('Type', 'oneshot'),
   { ...text('CollectMode', 'inactive'), optional: true as const },
   flag('AddRef', true),
+  command('ExecStart', ['/bin/true']),
 ]
 const unitInvocationId = 'c937d30dc04618bcca73153f83757c00'
 
 describe('starting a transient unit', () => {
   test('starting a transient unit returns its job', async () => {
-    const systemd = createScriptedSystemd()
-    expect(await systemd.units.startTransient('a.service', properties)).toEqual({ outcome: 'started', job: '/job/1' })
+    const systemd = connectSystemd()
+    expect(await systemd.units.startTransient('a.service', properties)).toEqual({
+      outcome: 'started',
+      job: '/org/freedesktop/systemd1/job/1',
+    })
   })
 
   test('starting a unit leaves out optional properties that systemd does not know', async () => {
-    const systemd = createScriptedSystemd()
+    const systemd = connectSystemd()
     const sent: string[][] = []
-    systemd.answers('StartTransientUnit', ({ body }) => {
+    systemd.answers('StartTransientUnit', ({ body }, carryOut) => {
       const names = (body[2] as [string, unknown][]).map(([name]) => name)
       sent.push(names)
-      if (!names.includes('CollectMode')) return { signature: 'o', body: ['/job/2'] }
-      return {
-        error: 'org.freedesktop.DBus.Error.PropertyReadOnly',
-        text: 'Cannot set property CollectMode, or unknown property.',
-      }
+      if (!names.includes('CollectMode')) return carryOut()
+      const text = 'Cannot set property CollectMode, or unknown property.'
+      throw new BusError('org.freedesktop.DBus.Error.PropertyReadOnly', text)
     })
     expect(await systemd.units.startTransient('a.service', properties)).toMatchObject({ outcome: 'started' })
     expect(sent).toEqual([
-      ['Type', 'CollectMode', 'AddRef'],
-      ['Type', 'AddRef'],
+      ['Type', 'CollectMode', 'AddRef', 'ExecStart'],
+      ['Type', 'AddRef', 'ExecStart'],
     ])
   })
 
   test('starting a unit is refused when systemd does not know a required property', async () => {
-    const systemd = createScriptedSystemd()
+    const systemd = connectSystemd()
     const error = 'org.freedesktop.DBus.Error.PropertyReadOnly'
-    systemd.answers('StartTransientUnit', { error, text: 'Cannot set property AddRef, or unknown property.' })
+    systemd.refuses('StartTransientUnit', error, 'Cannot set property AddRef, or unknown property.')
     expect(await systemd.units.startTransient('a.service', properties)).toMatchObject({
       outcome: 'refused',
       error,
@@ -53,13 +56,13 @@ describe('starting a transient unit', () => {
     ['org.freedesktop.DBus.Error.InvalidArgs', { outcome: 'refused', isUnitNameTaken: false }],
     ['org.freedesktop.DBus.Error.NoReply', { outcome: 'unknown' }],
   ])('the answer %s decides the outcome of a start', async (error, outcome) => {
-    const systemd = createScriptedSystemd()
-    systemd.answers('StartTransientUnit', { error, text: 'words' })
+    const systemd = connectSystemd()
+    systemd.refuses('StartTransientUnit', error, 'words')
     expect(await systemd.units.startTransient('a.service', properties)).toMatchObject(outcome)
   })
 
   test('a start without an answer is unknown', async () => {
-    const systemd = createScriptedSystemd()
+    const systemd = connectSystemd()
     systemd.answers('StartTransientUnit', 'silent')
     const silent = systemd.units.startTransient('a.service', properties, { timeoutMs: 20 })
     expect(await systemd.settled(silent, 20)).toMatchObject({ outcome: 'unknown' })
@@ -68,7 +71,7 @@ describe('starting a transient unit', () => {
   })
 
   test('starting a unit requires a valid unit name', async () => {
-    const systemd = createScriptedSystemd()
+    const systemd = connectSystemd()
     await expect(systemd.units.startTransient('a/b.service', properties)).rejects.toThrow('is not a unit name')
   })
 })
@@ -78,20 +81,20 @@ test.each([
   ['v254', 254],
   ['252', 252],
 ])('systemd that says %s has the version %d', async (text, version) => {
-  const systemd = createScriptedSystemd()
+  const systemd = connectSystemd()
   systemd.setVersion(text)
   expect(await systemd.units.version()).toBe(version)
 })
 
 test('a version without a number is an error', async () => {
-  const systemd = createScriptedSystemd()
+  const systemd = connectSystemd()
   systemd.setVersion('unknown')
   await expect(systemd.units.version()).rejects.toThrow('systemd names the version "unknown", without a number')
 })
 
 describe('the state of a unit', () => {
   test('the snapshot of a missing unit is not taken for success', async () => {
-    const systemd = createScriptedSystemd()
+    const systemd = connectSystemd()
     expect(await systemd.units.readState('gone.service')).toEqual({
       loadState: 'not-found',
       activeState: 'inactive',
@@ -105,8 +108,8 @@ describe('the state of a unit', () => {
   })
 
   test('the state of a unit includes its invocation', async () => {
-    const systemd = createScriptedSystemd()
-    systemd.hostUnits.set('a.service', {
+    const systemd = connectSystemd()
+    systemd.setUnit('a.service', {
       activeState: 'failed',
       subState: 'failed',
       invocationId: unitInvocationId,
@@ -141,7 +144,7 @@ describe('the state of a unit', () => {
 
 describe('news of jobs', () => {
   test('the end of a job is reported', async () => {
-    const systemd = createScriptedSystemd()
+    const systemd = connectSystemd()
     const received: unknown[] = []
     systemd.units.onJobEnd((job) => received.push(job))
     await systemd.units.readState('a.service')
@@ -151,7 +154,7 @@ describe('news of jobs', () => {
   })
 
   test('the end of the connection is reported as an interruption', async () => {
-    const systemd = createScriptedSystemd()
+    const systemd = connectSystemd()
     const received: string[] = []
     systemd.units.onInterrupted((why) => received.push(why))
     await systemd.units.readState('a.service')
@@ -163,30 +166,32 @@ describe('news of jobs', () => {
 
 describe('references', () => {
   test('a reference requested before the connection exists is taken once', async () => {
-    const systemd = createScriptedSystemd()
+    const systemd = connectSystemd()
+    systemd.setUnit('a.service', {})
     await Promise.all([systemd.units.ref('a.service'), systemd.units.ref('a.service')])
     expect(systemd.calledMembers().filter((member) => member === 'RefUnit')).toHaveLength(1)
   })
 
   test('a reference is taken once and renewed on every connection', async () => {
-    const systemd = createScriptedSystemd()
+    const systemd = connectSystemd()
+    for (const name of ['found.service', 'done.service']) systemd.setUnit(name, {})
     await systemd.units.startTransient('started.service', properties) // with AddRef
     await systemd.units.ref('started.service')
     await systemd.units.ref('found.service')
     await systemd.units.ref('found.service')
     await systemd.units.ref('done.service')
     await systemd.units.unref('done.service')
+    await systemd.units.ref('gone.service')
     const refs = () => systemd.calls.filter(({ member }) => member === 'RefUnit').map(({ body }) => body[0])
-    expect(refs()).toEqual(['found.service', 'done.service'])
+    const before = ['found.service', 'done.service', 'gone.service']
+    expect(refs()).toEqual(before)
     systemd.hangUp()
     await systemd.clock.advance(100)
-    expect(refs()).toEqual(['found.service', 'done.service', 'started.service', 'found.service'])
+    expect(refs()).toEqual([...before, 'started.service', 'found.service'])
   })
 
   test.each(['ref', 'unref', 'resetFailed', 'stop'] as const)('%s reports that the unit is gone', async (method) => {
-    const systemd = createScriptedSystemd()
-    for (const member of ['RefUnit', 'UnrefUnit', 'ResetFailedUnit', 'StopUnit'])
-      systemd.answers(member, { error: 'org.freedesktop.systemd1.NoSuchUnit' })
+    const systemd = connectSystemd()
     expect(await systemd.units[method]('gone.service')).toBe(false)
   })
 })

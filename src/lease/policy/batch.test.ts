@@ -1,8 +1,10 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { listedSlot } from '../../../test/kit/slots/listed-slot.ts'
 import type { StrategySpec } from '../../schemas/deployment-policy.ts'
+import type { SlotPhase } from '../../schemas/skyhook.ts'
 import { skyhookScope } from '../names.ts'
-import { newLease, readSlot, type Slot } from '../slot.ts'
+import type { Slot } from '../slot.ts'
 import { admissibleIndices } from '../rule.ts'
 import { batchLimit, judgeBatch, type OpenBatch } from './batch.ts'
 import { batchAfterCompletion, batchOfNextRollout, batchUnder, firstBatch } from './batch-state.ts'
@@ -11,16 +13,10 @@ import { readStrategy } from './strategy.ts'
 const scope = skyhookScope({ name: 'web', uid: 'uid-web' }, 'prod')
 const other = skyhookScope({ name: 'web', uid: 'uid-web' }, '')
 
-const slotOf = (
-  index: number | 'recovery',
-  phase: Parameters<typeof newLease>[3]['phase'],
-  epoch?: number,
-  ofScope = scope,
-): Slot => {
+const slotOf = (index: number | 'recovery', phase: SlotPhase, epoch?: number, ofScope = scope): Slot => {
   const node = { name: `n${index}`, uid: `u${index}`, bootId: '' }
   const target = index === 'recovery' ? ({ kind: 'recovery' } as const) : { index }
-  const lease = newLease(ofScope, target, node, { phase, generation: 1, epoch, packages: [] }, 0)
-  return readSlot({ ...lease, metadata: { ...lease.metadata, uid: `s${index}`, resourceVersion: '1' } }) as Slot
+  return listedSlot(ofScope, target, node, { phase, epoch }, { uid: `s${index}` })
 }
 
 const linear = readStrategy({ linear: { initialBatch: 2, failureThreshold: 2 } })

@@ -2,7 +2,6 @@ import {
   chmod,
   lstat,
   mkdir,
-  mkdtemp,
   readFile,
   readdir,
   readlink,
@@ -13,12 +12,11 @@ import {
   utimes,
   writeFile,
 } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { systemRandom } from '../../daemon/platform/system-clock.ts'
+import { join } from 'node:path'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { temporaryHost, writeBelow } from '../../../test/kit/files/temporary-folder.ts'
 import { onFailpoint } from '../../../test/kit/on-failpoint.ts'
-import { createHostRoot, type HostRoot } from '../../host/fs/host-root.ts'
+import type { HostRoot } from '../../host/fs/host-root.ts'
 import { collectCopyDirs, ensureCopyDir, type CopyDirInputs } from './copy-dir.ts'
 
 const store = '/var/lib/skyhook/.agent/images/abc'
@@ -28,23 +26,15 @@ let folder: string
 let host: HostRoot
 
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'copy-'))
-  host = createHostRoot(folder, systemRandom)
-  await put(`${store}/config.json`, '{}')
-  await put(`${store}/skyhook_dir/run.sh`, '#!/bin/sh\n')
-  await put(`${store}/skyhook_dir/lib/common.sh`, 'x=1\n')
+  ;({ folder, host } = temporaryHost())
+  put(`${store}/config.json`, '{}')
+  put(`${store}/skyhook_dir/run.sh`, '#!/bin/sh\n')
+  put(`${store}/skyhook_dir/lib/common.sh`, 'x=1\n')
   await symlink('lib/common.sh', join(folder, store, 'skyhook_dir/link.sh'))
-  await put(`${store}/.hidden`, 'h')
-})
-afterEach(async () => {
-  await rm(folder, { recursive: true })
+  put(`${store}/.hidden`, 'h')
 })
 
-async function put(path: string, content: string, mode = 0o644): Promise<void> {
-  await mkdir(dirname(join(folder, path)), { recursive: true })
-  await writeFile(join(folder, path), content)
-  await chmod(join(folder, path), mode)
-}
+const put = (path: string, content: string, mode?: number): void => writeBelow(folder, path, content, mode)
 const read = async (path: string): Promise<string> => (await readFile(join(folder, dir, path))).toString()
 const modeOf = async (path: string): Promise<string> =>
   ((await stat(join(folder, dir, path))).mode & 0o7777).toString(8)
@@ -77,7 +67,7 @@ test('a key of the greatest length becomes a file, and changes', async () => {
 
 describe('the content of the image', () => {
   test('the copy dir gets the whole package: hidden files, links as links, steps executable', async () => {
-    await put(`${store}/skyhook_dir/tool`, 'x', 0o4777)
+    put(`${store}/skyhook_dir/tool`, 'x', 0o4777)
     await ensure()
     expect(await read('skyhook_dir/run.sh')).toBe('#!/bin/sh\n')
     expect(await read('.hidden')).toBe('h')
@@ -100,10 +90,10 @@ describe('the content of the image', () => {
 
   test('the start of a stage restores files that a step changed and keeps those it added', async () => {
     await ensure()
-    await put(`${dir}/skyhook_dir/run.sh`, '#!/bin/bash\nexit 1\n', 0o600)
+    put(`${dir}/skyhook_dir/run.sh`, '#!/bin/bash\nexit 1\n', 0o600)
     await rm(join(folder, dir, 'skyhook_dir/lib'), { recursive: true })
     await symlink('/etc', join(folder, dir, 'skyhook_dir/lib'))
-    await put(`${dir}/downloaded.tar`, 'data')
+    put(`${dir}/downloaded.tar`, 'data')
     await ensure({ repair: false })
     expect(await read('skyhook_dir/run.sh')).toContain('exit 1')
     await ensure()
@@ -124,7 +114,7 @@ describe('the content of the image', () => {
   test('a running script keeps the file it started with', async () => {
     await ensure()
     const before = await identity('skyhook_dir/run.sh')
-    await put(`${store}/skyhook_dir/run.sh`, '#!/bin/sh\necho 2\n')
+    put(`${store}/skyhook_dir/run.sh`, '#!/bin/sh\necho 2\n')
     await ensure({ digest: 'sha256:2' })
     expect(await read('skyhook_dir/run.sh')).toContain('echo 2')
     expect(await identity('skyhook_dir/run.sh')).not.toBe(before)
@@ -143,7 +133,7 @@ describe('after a power cut', () => {
     expect(syncedNames.filter((name) => !name.endsWith('/'))).toHaveLength(files.length)
   })
 
-  const repairs: readonly (readonly [what: string, change: () => Promise<unknown>])[] = [
+  const repairs: readonly (readonly [what: string, change: () => Promise<unknown> | void])[] = [
     ['a file', () => put(`${dir}/skyhook_dir/run.sh`, 'changed')],
     ['a mode', () => chmod(join(folder, dir, 'skyhook_dir/run.sh'), 0o600)],
     ['a link', () => rm(join(folder, dir, 'skyhook_dir/link.sh'))],
@@ -167,21 +157,21 @@ describe('after a power cut', () => {
   test('a file that an older agent did not sync is repaired although its size and time match', async () => {
     await ensure()
     const { mtime } = await stat(join(folder, dir, 'skyhook_dir/run.sh'))
-    await put(`${dir}/skyhook_dir/run.sh`, '\0\0\0\0\0\0\0\0\0\0')
+    put(`${dir}/skyhook_dir/run.sh`, '\0\0\0\0\0\0\0\0\0\0')
     await utimes(join(folder, dir, 'skyhook_dir/run.sh'), mtime, mtime)
     await ensure({ repair: false })
     expect(await read('skyhook_dir/run.sh')).not.toContain('#!') // it was on disk: cannot have happened
     const marker = JSON.parse(await read('.skyhookd.json')) as object
-    await put(`${dir}/.skyhookd.json`, JSON.stringify({ ...marker, v: 1, bootId: 'boot' }))
+    put(`${dir}/.skyhookd.json`, JSON.stringify({ ...marker, v: 1, bootId: 'boot' }))
     await ensure({ repair: false })
     expect(await read('skyhook_dir/run.sh')).toBe('#!/bin/sh\n')
   })
 
   test.each(['', '{"v":1', 'null'])('a marker with the content %j does not count', async (content) => {
     await ensure({ configMap: { 'a.sh': 'one' } })
-    await put(`${dir}/.skyhookd.json`, content)
+    put(`${dir}/.skyhookd.json`, content)
     await truncate(join(folder, dir, 'skyhook_dir/lib/common.sh'))
-    await put(`${dir}/configmaps/a.sh`, '')
+    put(`${dir}/configmaps/a.sh`, '')
     await ensure({ repair: false, configMap: { 'a.sh': 'one' } })
     expect(await read('skyhook_dir/lib/common.sh')).toBe('x=1\n')
     expect(await read('configmaps/a.sh')).toBe('one')
@@ -219,10 +209,10 @@ describe('configuration', () => {
 
   test('files a step wrote beside the configuration stay, and an overwritten key is restored', async () => {
     await ensure({ configMap })
-    await put(`${dir}/configmaps/tuned_profile`, 'made by a step')
+    put(`${dir}/configmaps/tuned_profile`, 'made by a step')
     await writeFile(join(folder, dir, 'configmaps/apply.sh'), 'through the link')
     await rm(join(folder, dir, 'configmaps/data.txt'))
-    await put(`${dir}/configmaps/data.txt`, 'instead of the link')
+    put(`${dir}/configmaps/data.txt`, 'instead of the link')
     await ensure({ configMap })
     expect(await read('configmaps/tuned_profile')).toBe('made by a step')
     expect(await read('configmaps/apply.sh')).toBe('echo 1')
@@ -233,9 +223,9 @@ describe('configuration', () => {
 
   describe('over files of the image', () => {
     beforeEach(async () => {
-      await put(`${store}/configmaps/default.conf`, 'of the image')
-      await put(`${store}/configmaps/data.txt`, 'of the image')
-      await put(`${store}/configmaps/profiles/one.conf`, 'of the image')
+      put(`${store}/configmaps/default.conf`, 'of the image')
+      put(`${store}/configmaps/data.txt`, 'of the image')
+      put(`${store}/configmaps/profiles/one.conf`, 'of the image')
     })
 
     test('keys lie over files of the image, and a key of the same name wins', async () => {
@@ -279,13 +269,13 @@ describe('configuration', () => {
       const before = await Promise.all(['configmaps/data.txt', 'configmaps/default.conf'].map(identity))
       await ensure({ configMap })
       expect(await Promise.all(['configmaps/data.txt', 'configmaps/default.conf'].map(identity))).toEqual(before)
-      await put(`${dir}/configmaps/default.conf`, 'changed by a step')
+      put(`${dir}/configmaps/default.conf`, 'changed by a step')
       await ensure({ configMap })
       expect(await read('configmaps/default.conf')).toBe('of the image')
     })
 
     test('data folders that came into the image with a mounted ConfigMap do not replace those of the keys', async () => {
-      await put(`${store}/configmaps/..2024_05_10_10_00_00.123/old.sh`, 'o')
+      put(`${store}/configmaps/..2024_05_10_10_00_00.123/old.sh`, 'o')
       await symlink('..2024_05_10_10_00_00.123', join(folder, store, 'configmaps/..data'))
       await ensure({ configMap })
       await ensure({ configMap })
@@ -295,8 +285,8 @@ describe('configuration', () => {
   })
 
   test('configuration of the operator is taken over', async () => {
-    await put(`${dir}/configmaps/..2024_05_10_10_00_00.123/old.sh`, 'o')
-    await put(`${dir}/configmaps/..2024_05_11_10_00_00.123/old.sh`, 'o')
+    put(`${dir}/configmaps/..2024_05_10_10_00_00.123/old.sh`, 'o')
+    put(`${dir}/configmaps/..2024_05_11_10_00_00.123/old.sh`, 'o')
     await symlink('..2024_05_11_10_00_00.123', join(folder, dir, 'configmaps/..data'))
     await symlink('..data/old.sh', join(folder, dir, 'configmaps/old.sh'))
     await ensure({ configMap })
@@ -328,9 +318,9 @@ describe('configuration', () => {
 })
 
 test('node metadata replaces the links of the operator by JSON files', async () => {
-  await put(`${dir}/node-metadata/..data/labels.json`, 'old')
+  put(`${dir}/node-metadata/..data/labels.json`, 'old')
   await symlink('..data/labels.json', join(folder, dir, 'node-metadata/labels.json'))
-  await put(`${store}/node-metadata/labels.json`, 'of the image')
+  put(`${store}/node-metadata/labels.json`, 'of the image')
   await ensure({ nodeMetadata: { labels: '{"a":"b"}', annotations: '{}', packages: '{"packages":{}}' } })
   expect(await read('node-metadata/labels.json')).toBe('{"a":"b"}')
   expect(await read('node-metadata/packages.json')).toBe('{"packages":{}}')
@@ -371,7 +361,7 @@ test('unused copy dirs are collected, other folders stay', async () => {
     `b-1.0.0-rc-1-${uid}-2`,
     'notes-1-2',
   ])
-    await put(`${state}/${name}/x`, '')
+    put(`${state}/${name}/x`, '')
   const folders = { copyDirRoot: '/var/lib/skyhook', agentLogRoot: '/var/log/skyhook' }
   const removed = await collectCopyDirs(host, folders, 'demo', (path) => path === `${state}/a-1.0.0-${uid}-2`)
   expect(removed.toSorted()).toEqual([`${state}/a-1.0.0-${uid}-1`, `${state}/b-1.0.0-rc-1-${uid}-2`])

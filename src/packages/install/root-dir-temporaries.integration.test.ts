@@ -1,19 +1,9 @@
 import { execFile } from 'node:child_process'
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { systemRandom } from '../../daemon/platform/system-clock.ts'
-import { createHostRoot, type HostRoot } from '../../host/fs/host-root.ts'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { temporaryHost, writeBelow } from '../../../test/kit/files/temporary-folder.ts'
+import type { HostRoot } from '../../host/fs/host-root.ts'
 import { installRootDir, sweepRootDirs, uninstallRootDir } from './root-dir.ts'
 import { rootDirRecordFile } from './root-dir-record.ts'
 
@@ -22,16 +12,9 @@ const record = rootDirRecordFile('demo', 'tuning')
 
 let folder: string
 let host: HostRoot
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'root-'))
-  host = createHostRoot(folder, systemRandom)
-})
-afterEach(() => rmSync(folder, { recursive: true }))
+beforeEach(() => ({ folder, host } = temporaryHost()))
 
-function put(path: string, content: string): void {
-  mkdirSync(dirname(join(folder, path)), { recursive: true })
-  writeFileSync(join(folder, path), content)
-}
+const put = (path: string, content: string): void => writeBelow(folder, path, content)
 const below = (path: string): string[] => readdirSync(join(folder, path)).sort()
 
 describe('after an agent was killed in the middle of a copy', () => {

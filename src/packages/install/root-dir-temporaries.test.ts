@@ -1,9 +1,8 @@
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
-import { afterEach, beforeEach, expect, test } from 'vitest'
-import { systemRandom } from '../../daemon/platform/system-clock.ts'
-import { createHostRoot, type HostRoot } from '../../host/fs/host-root.ts'
+import { mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { beforeEach, expect, test } from 'vitest'
+import { temporaryHost, writeBelow } from '../../../test/kit/files/temporary-folder.ts'
+import type { HostRoot } from '../../host/fs/host-root.ts'
 import { installRootDir, uninstallRootDir } from './root-dir.ts'
 import { rootDirRecordFile } from './root-dir-record.ts'
 
@@ -12,16 +11,9 @@ const record = rootDirRecordFile('demo', 'tuning')
 
 let folder: string
 let host: HostRoot
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'root-'))
-  host = createHostRoot(folder, systemRandom)
-})
-afterEach(() => rmSync(folder, { recursive: true }))
+beforeEach(() => ({ folder, host } = temporaryHost()))
 
-function put(path: string, content: string): void {
-  mkdirSync(dirname(join(folder, path)), { recursive: true })
-  writeFileSync(join(folder, path), content)
-}
+const put = (path: string, content: string): void => writeBelow(folder, path, content)
 const below = (path: string): string[] => readdirSync(join(folder, path)).sort()
 
 test('a link and a file of root_dir leave what the host has under their names with .tmp alone', async () => {

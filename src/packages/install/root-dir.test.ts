@@ -1,21 +1,8 @@
-import {
-  chmod,
-  lstat,
-  mkdir,
-  mkdtemp,
-  readFile,
-  readdir,
-  readlink,
-  rm,
-  stat,
-  symlink,
-  writeFile,
-} from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { systemRandom } from '../../daemon/platform/system-clock.ts'
-import { createHostRoot, type HostRoot } from '../../host/fs/host-root.ts'
+import { chmod, lstat, mkdir, readFile, readdir, readlink, rm, stat, symlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { temporaryFolder, temporaryHost, writeBelow } from '../../../test/kit/files/temporary-folder.ts'
+import type { HostRoot } from '../../host/fs/host-root.ts'
 import { installRootDir, uninstallRootDir } from './root-dir.ts'
 import { rootDirRecordFile } from './root-dir-record.ts'
 
@@ -25,20 +12,10 @@ const record = rootDirRecordFile('demo', 'tuning')
 let folder: string
 let host: HostRoot
 
-beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'root-'))
-  host = createHostRoot(folder, systemRandom)
-})
-afterEach(async () => {
-  await rm(folder, { recursive: true })
-})
+beforeEach(() => ({ folder, host } = temporaryHost()))
 
-async function put(path: string, content: string, mode = 0o644): Promise<void> {
-  await mkdir(dirname(join(folder, path)), { recursive: true })
-  await writeFile(join(folder, path), content)
-  await chmod(join(folder, path), mode)
-}
-const putInPackage = (path: string, content: string, mode = 0o644): Promise<void> =>
+const put = (path: string, content: string, mode?: number): void => writeBelow(folder, path, content, mode)
+const putInPackage = (path: string, content: string, mode?: number): void =>
   put(`${store}/root_dir/${path}`, content, mode)
 const read = async (path: string): Promise<string> => (await readFile(join(folder, path))).toString()
 const modeOf = async (path: string): Promise<string> => ((await stat(join(folder, path))).mode & 0o7777).toString(8)
@@ -53,8 +30,8 @@ test('a package without root_dir installs and uninstalls nothing', async () => {
 
 describe('installing', () => {
   test('installing writes files, folders and links with their modes', async () => {
-    await putInPackage('etc/demo.d/a.conf', 'a', 0o600)
-    await putInPackage('usr/local/bin/tool', 'x', 0o755)
+    putInPackage('etc/demo.d/a.conf', 'a', 0o600)
+    putInPackage('usr/local/bin/tool', 'x', 0o755)
     await symlink('tool', join(folder, store, 'root_dir/usr/local/bin/alias'))
     await chmod(join(folder, store, 'root_dir/etc/demo.d'), 0o750)
     expect(await install()).toEqual({ outcome: 'copied', files: 3, disputes: [] })
@@ -69,7 +46,7 @@ describe('installing', () => {
     await mkdir(join(folder, 'tmp'))
     await chmod(join(folder, 'tmp'), 0o1777)
     await chmod(folder, 0o755)
-    await putInPackage('tmp/x', 'x')
+    putInPackage('tmp/x', 'x')
     await chmod(join(folder, store, 'root_dir'), 0o700)
     await install()
     expect(await modeOf('tmp')).toBe('1777')
@@ -77,24 +54,24 @@ describe('installing', () => {
   })
 
   test('the same content is installed once, and later edits stay', async () => {
-    await putInPackage('etc/a.conf', 'a')
+    putInPackage('etc/a.conf', 'a')
     await install()
-    await put('etc/a.conf', 'by hand')
+    put('etc/a.conf', 'by hand')
     expect(await install()).toEqual({ outcome: 'unchanged' })
     expect(await read('etc/a.conf')).toBe('by hand')
-    await putInPackage('etc/a.conf', 'b')
+    putInPackage('etc/a.conf', 'b')
     expect(await install()).toMatchObject({ outcome: 'copied' })
     expect(await read('etc/a.conf')).toBe('b')
   })
 
   test('installing follows links of the host inside the host only', async () => {
-    const outside = await mkdtemp(join(tmpdir(), 'outside-'))
+    const outside = temporaryFolder()
     await mkdir(join(folder, 'usr/bin'), { recursive: true })
     await symlink('usr/bin', join(folder, 'bin'))
     await symlink(outside, join(folder, 'abs'))
     await symlink('../../../../../../../../../../etc', join(folder, 'up'))
     await symlink('/run/stub.conf', join(folder, 'resolv.conf'))
-    for (const path of ['bin/tool', 'abs/x', 'up/y', 'resolv.conf']) await putInPackage(path, path)
+    for (const path of ['bin/tool', 'abs/x', 'up/y', 'resolv.conf']) putInPackage(path, path)
     await install()
     expect(await read('usr/bin/tool')).toBe('bin/tool')
     expect(await readdir(outside)).toEqual([])
@@ -102,15 +79,14 @@ describe('installing', () => {
     expect(await read('etc/y')).toBe('up/y')
     expect(await readlink(join(folder, 'resolv.conf'))).toBe('/run/stub.conf')
     expect(await read('run/stub.conf')).toBe('resolv.conf')
-    await rm(outside, { recursive: true })
   })
 
   test('a conflict between file and folder is refused before anything is written', async () => {
-    await putInPackage('a', 'a')
-    await putInPackage('etc', 'file')
-    await putInPackage('var/x/y', 'y')
-    await put('etc/passwd', '')
-    await put('var/x', 'file')
+    putInPackage('a', 'a')
+    putInPackage('etc', 'file')
+    putInPackage('var/x/y', 'y')
+    put('etc/passwd', '')
+    put('var/x', 'file')
     expect(await install()).toEqual({
       outcome: 'conflict',
       problems: [
@@ -126,8 +102,8 @@ describe('installing', () => {
 describe('uninstalling', () => {
   test('uninstalling removes unchanged files and the folders made for them', async () => {
     await mkdir(join(folder, 'etc'))
-    await putInPackage('etc/demo.d/sub/a.conf', 'a')
-    await putInPackage('opt/x', 'x')
+    putInPackage('etc/demo.d/sub/a.conf', 'a')
+    putInPackage('opt/x', 'x')
     await symlink('a.conf', join(folder, store, 'root_dir/etc/demo.d/sub/b.conf'))
     await install()
     expect(await uninstallRootDir(host, record)).toEqual([])
@@ -137,18 +113,18 @@ describe('uninstalling', () => {
   })
 
   test('uninstalling keeps changed files, files that were there before, and folders in use', async () => {
-    await put('etc/motd', 'of the host')
-    await putInPackage('etc/motd', 'of the package')
-    await putInPackage('opt/demo/changed', 'a')
-    await putInPackage('opt/demo/linked', 'a')
-    await putInPackage('opt/demo/gone', 'a')
-    await putInPackage('opt/demo/ours', 'a')
+    put('etc/motd', 'of the host')
+    putInPackage('etc/motd', 'of the package')
+    putInPackage('opt/demo/changed', 'a')
+    putInPackage('opt/demo/linked', 'a')
+    putInPackage('opt/demo/gone', 'a')
+    putInPackage('opt/demo/ours', 'a')
     await install()
-    await put('opt/demo/changed', 'b')
+    put('opt/demo/changed', 'b')
     await rm(join(folder, 'opt/demo/linked'))
     await symlink('changed', join(folder, 'opt/demo/linked'))
     await rm(join(folder, 'opt/demo/gone'))
-    await put('opt/demo/foreign', 'f')
+    put('opt/demo/foreign', 'f')
     expect(await uninstallRootDir(host, record)).toEqual([
       { path: '/etc/motd', why: 'was there before' },
       { path: '/opt/demo/changed', why: 'changed' },
@@ -159,10 +135,10 @@ describe('uninstalling', () => {
   })
 
   test('uninstalling removes the files of earlier versions', async () => {
-    await putInPackage('opt/one', '1')
+    putInPackage('opt/one', '1')
     await install()
     await rm(join(folder, store, 'root_dir/opt/one'))
-    await putInPackage('opt/two', '2')
+    putInPackage('opt/two', '2')
     await install()
     expect(await read('opt/one')).toBe('1')
     await uninstallRootDir(host, record)
@@ -170,10 +146,10 @@ describe('uninstalling', () => {
   })
 
   test('uninstalling copes with a folder that was replaced by a file', async () => {
-    await putInPackage('opt/demo/a', 'a')
+    putInPackage('opt/demo/a', 'a')
     await install()
     await rm(join(folder, 'opt/demo'), { recursive: true })
-    await put('opt/demo', 'file')
+    put('opt/demo', 'file')
     expect(await uninstallRootDir(host, record)).toEqual([])
     expect(await read('opt/demo')).toBe('file')
   })
@@ -185,16 +161,16 @@ describe('a file of several packages', () => {
   const installOther = () => installRootDir(host, otherStore, otherRecord)
   const uninstall = () => uninstallRootDir(host, record)
   const uninstallOther = () => uninstallRootDir(host, otherRecord)
-  const ofBoth = async (path: string, content = 'of both'): Promise<void> => {
-    await put(`${store}/root_dir/${path}`, content)
-    await put(`${otherStore}/root_dir/${path}`, content)
+  const ofBoth = (path: string, content = 'of both'): void => {
+    put(`${store}/root_dir/${path}`, content)
+    put(`${otherStore}/root_dir/${path}`, content)
   }
 
   test.each([
     ['installed it first', uninstall, uninstallOther],
     ['installed it last', uninstallOther, uninstall],
   ])('a file stays when the package that %s is uninstalled, and goes with the other one', async (_, first, second) => {
-    await ofBoth('etc/shared.d/shared.conf')
+    ofBoth('etc/shared.d/shared.conf')
     await install()
     await installOther()
     expect(await first()).toEqual([
@@ -216,19 +192,19 @@ describe('a file of several packages', () => {
   })
 
   test('a file of an earlier version stays while another package has it', async () => {
-    await ofBoth('etc/old.conf')
+    ofBoth('etc/old.conf')
     await install()
     await installOther()
     await rm(join(folder, store, 'root_dir/etc/old.conf'))
-    await putInPackage('etc/new.conf', 'new')
+    putInPackage('etc/new.conf', 'new')
     await install()
     await uninstall()
     expect(await readdir(join(folder, 'etc'))).toEqual(['old.conf'])
   })
 
   test('what the host had before any of them stays to the end', async () => {
-    await put('etc/motd', 'of the host')
-    await ofBoth('etc/motd')
+    put('etc/motd', 'of the host')
+    ofBoth('etc/motd')
     await install()
     await installOther()
     await uninstall()
@@ -236,9 +212,9 @@ describe('a file of several packages', () => {
   })
 
   test('the one that comes second hears of other contents', async () => {
-    await ofBoth('etc/same.conf')
-    await ofBoth('etc/shared.conf')
-    await put(`${otherStore}/root_dir/etc/shared.conf`, 'of the other')
+    ofBoth('etc/same.conf')
+    ofBoth('etc/shared.conf')
+    put(`${otherStore}/root_dir/etc/shared.conf`, 'of the other')
     expect(await install()).toEqual({ outcome: 'copied', files: 2, disputes: [] })
     expect(await installOther()).toEqual({
       outcome: 'copied',
@@ -250,8 +226,8 @@ describe('a file of several packages', () => {
   })
 
   test('an uninstall that ended in the middle hands over once', async () => {
-    await ofBoth('etc/a.conf')
-    await putInPackage('etc/b.conf', 'b')
+    ofBoth('etc/a.conf')
+    putInPackage('etc/b.conf', 'b')
     await install()
     await installOther()
     const broken: HostRoot = { ...host, remove: async () => await Promise.reject(new Error('EIO')) }
@@ -264,10 +240,10 @@ describe('a file of several packages', () => {
 })
 
 test('what is gone from the host is put back, and what was edited stays', async () => {
-  await putInPackage('etc/demo.d/a.conf', 'a')
-  await putInPackage('etc/demo.d/b.conf', 'b')
+  putInPackage('etc/demo.d/a.conf', 'a')
+  putInPackage('etc/demo.d/b.conf', 'b')
   await install()
-  await put('etc/demo.d/b.conf', 'by hand')
+  put('etc/demo.d/b.conf', 'by hand')
   await rm(join(folder, 'etc/demo.d/a.conf'))
   expect(await install()).toEqual({ outcome: 'restored', paths: ['/etc/demo.d/a.conf'], disputes: [] })
   expect([await read('etc/demo.d/a.conf'), await read('etc/demo.d/b.conf')]).toEqual(['a', 'by hand'])
@@ -281,13 +257,13 @@ describe('links that other users can make', () => {
   beforeEach(async () => {
     await mkdir(join(folder, 'shared'))
     await chmod(join(folder, 'shared'), 0o1777)
-    await put('etc/precious', 'of the host')
+    put('etc/precious', 'of the host')
   })
 
   test('installing refuses them with path and remedy, before anything is written', async () => {
     await symlink('../etc/precious', join(folder, 'shared/file'))
     await symlink('../etc', join(folder, 'shared/folder'))
-    for (const path of ['shared/file', 'shared/folder/new', 'opt/a']) await putInPackage(path, 'x')
+    for (const path of ['shared/file', 'shared/folder/new', 'opt/a']) putInPackage(path, 'x')
     const why = 'is a link that other users of the host can make (its folder belongs to uid'
     expect(await install()).toEqual({
       outcome: 'conflict',
@@ -301,11 +277,11 @@ describe('links that other users can make', () => {
   })
 
   test('uninstalling leaves what is behind such a link, and ends', async () => {
-    await putInPackage('shared/folder/a', 'a')
-    await putInPackage('opt/a', 'a')
+    putInPackage('shared/folder/a', 'a')
+    putInPackage('opt/a', 'a')
     await install()
     await rm(join(folder, 'shared/folder'), { recursive: true })
-    await put('etc/a', 'a')
+    put('etc/a', 'a')
     await symlink('../etc', join(folder, 'shared/folder'))
     expect(await uninstallRootDir(host, record)).toEqual([{ path: '/shared/folder/a', why: 'changed' }])
     expect(await readdir(join(folder, 'etc'))).toEqual(['a', 'precious'])
@@ -314,7 +290,7 @@ describe('links that other users can make', () => {
 })
 
 test('installing the next version during an uninstall keeps its files', async () => {
-  for (let file = 0; file < 30; file++) await putInPackage(`etc/demo/${file}.conf`, 'of both')
+  for (let file = 0; file < 30; file++) putInPackage(`etc/demo/${file}.conf`, 'of both')
   await install()
   await Promise.all([uninstallRootDir(host, record), install()])
   expect(await readdir(join(folder, 'etc/demo'))).toHaveLength(30)
@@ -326,8 +302,8 @@ describe('a crash in the middle', () => {
   test.each([1, 2])(
     'after a crash at write %i of the record, the next run completes and knows its own files',
     async (crashAt) => {
-      for (const name of ['a', 'b', 'c']) await putInPackage(`opt/${name}`, name)
-      await put('opt/b', 'of the host')
+      for (const name of ['a', 'b', 'c']) putInPackage(`opt/${name}`, name)
+      put('opt/b', 'of the host')
       let writes = 0
       const crashingHost: HostRoot = {
         ...host,

@@ -1,11 +1,11 @@
-import { mkdtemp, readFile, readdir, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import * as fc from 'fast-check'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { systemRandom } from '../../daemon/platform/system-clock.ts'
-import { createHostRoot, type HostRoot } from '../../host/fs/host-root.ts'
-import type { PackageConfig, Step } from '../../schemas/package-config.ts'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { guardedStep } from '../../../test/kit/node-simulator/package-content.ts'
+import { temporaryHost } from '../../../test/kit/files/temporary-folder.ts'
+import type { HostRoot } from '../../host/fs/host-root.ts'
+import type { PackageConfig } from '../../schemas/package-config.ts'
 import {
   flagMarker,
   flagName,
@@ -18,29 +18,14 @@ import {
   removeStepFlags,
 } from './flags.ts'
 
-const base: Step = {
-  name: 'a',
-  path: 'a.sh',
-  arguments: [],
-  returncodes: [0],
-  onHost: true,
-  env: {},
-  idempotence: 'agent',
-  upgradeStep: false,
-}
+const base = guardedStep('a.sh')
 const config: PackageConfig = { packageName: 'probe', packageVersion: '1.0.0', expectedConfigFiles: [], modes: {} }
 const state = '/var/lib/skyhook/demo'
 
 let folder: string
 let host: HostRoot
 
-beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'flags-'))
-  host = createHostRoot(folder, systemRandom)
-})
-afterEach(async () => {
-  await rm(folder, { recursive: true })
-})
+beforeEach(() => ({ folder, host } = temporaryHost()))
 
 const tree = async (path: string): Promise<string[]> => (await readdir(join(folder, path), { recursive: true })).sort()
 const content = async (path: string): Promise<string> => (await readFile(join(folder, state, path))).toString()

@@ -1,9 +1,8 @@
-import { mkdir, mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, readFile, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { systemRandom } from '../../daemon/platform/system-clock.ts'
-import { createHostRoot, type HostRoot } from '../../host/fs/host-root.ts'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { temporaryHost } from '../../../test/kit/files/temporary-folder.ts'
+import type { HostRoot } from '../../host/fs/host-root.ts'
 import { readHistory, recordVersion } from './history.ts'
 
 const state = '/var/lib/skyhook/demo'
@@ -11,12 +10,8 @@ let folder: string
 let host: HostRoot
 
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'history-'))
-  host = createHostRoot(folder, systemRandom)
+  ;({ folder, host } = temporaryHost())
   await mkdir(join(folder, state, 'history'), { recursive: true })
-})
-afterEach(async () => {
-  await rm(folder, { recursive: true })
 })
 
 const put = (text: string): Promise<void> => writeFile(join(folder, state, 'history/probe.json'), text)

@@ -1,10 +1,9 @@
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { systemRandom } from '../../daemon/platform/system-clock.ts'
-import { createHostRoot, type HostRoot } from '../../host/fs/host-root.ts'
-import type { PackageConfig, Step } from '../../schemas/package-config.ts'
+import { join } from 'node:path'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { guardedStep } from '../../../test/kit/node-simulator/package-content.ts'
+import { temporaryHost, writeBelow } from '../../../test/kit/files/temporary-folder.ts'
+import type { HostRoot } from '../../host/fs/host-root.ts'
+import type { PackageConfig } from '../../schemas/package-config.ts'
 import { publishCheckResults, publishStart, publishStepFlag } from './flags.ts'
 import { recordVersion } from './history.ts'
 import { fileOfOperator } from './last-writer.ts'
@@ -13,18 +12,9 @@ const state = '/var/lib/skyhook/demo'
 let folder: string
 let host: HostRoot
 
-beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'last-writer-'))
-  host = createHostRoot(folder, systemRandom)
-})
-afterEach(async () => {
-  await rm(folder, { recursive: true })
-})
+beforeEach(() => ({ folder, host } = temporaryHost()))
 
-async function put(path: string, text: string): Promise<void> {
-  await mkdir(join(folder, state, dirname(path)), { recursive: true })
-  await writeFile(join(folder, state, path), text)
-}
+const put = (path: string, text: string): void => writeBelow(join(folder, state), path, text)
 const found = async (): Promise<string | undefined> => (await fileOfOperator(host, state))?.slice(state.length + 1)
 
 const olderHistory = (version: string): string =>
@@ -43,16 +33,7 @@ const olderFlag = 'last_run: 2026-11-20T10:32:09.123456\nstep_always_runs: False
 const newerFlag = `flags/probe/1.0.0/a.sh-${'0f'.repeat(32)}.flag`
 
 const config: PackageConfig = { packageName: 'probe', packageVersion: '1.0.0', expectedConfigFiles: [], modes: {} }
-const step: Step = {
-  name: 'a',
-  path: 'a.sh',
-  arguments: [],
-  returncodes: [0],
-  onHost: true,
-  env: {},
-  idempotence: 'agent',
-  upgradeStep: false,
-}
+const step = guardedStep('a.sh')
 
 /** As an agent leaves it when the package is complete. */
 async function workOfAgent(): Promise<void> {
@@ -70,28 +51,28 @@ describe('files of an operator', () => {
     ['a flag of its older program in a folder', 'flags/probe/1.0.0/a.sh_W11f', olderFlag],
     ['a flag of its newer program', newerFlag, 'last_run: 2026-11-20T10:32:09Z\n'],
   ])('%s is its own', async (_, path, text) => {
-    await put(path, text)
+    put(path, text)
     expect(await found()).toBe(path)
   })
 
   test('a flag counts beside a history that a crash has cut off', async () => {
-    await put('history/probe.json', olderHistory('1.0.0').slice(0, 30))
+    put('history/probe.json', olderHistory('1.0.0').slice(0, 30))
     expect(await found()).toBeUndefined()
-    await put('flags/probe/1.0.0/a.sh_W11fWzBd', olderFlag)
+    put('flags/probe/1.0.0/a.sh_W11fWzBd', olderFlag)
     expect(await found()).toBe('flags/probe/1.0.0/a.sh_W11fWzBd')
   })
 
   test('a package that it uninstalled is not on the host', async () => {
-    await put('history/probe.json', olderHistory('uninstalled'))
+    put('history/probe.json', olderHistory('uninstalled'))
     expect(await found()).toBeUndefined()
   })
 
   test('a folder without flags or history, or no folder, tells nothing', async () => {
     expect(await found()).toBeUndefined()
-    await put('flags/START', '')
-    await put('flags/check_results', 'a.sh False')
-    await put('interrupts/flags/demo-1-1_probe_1.0.0/no_op.complete', '1.5')
-    await put('history', 'a file').catch(() => undefined)
+    put('flags/START', '')
+    put('flags/check_results', 'a.sh False')
+    put('interrupts/flags/demo-1-1_probe_1.0.0/no_op.complete', '1.5')
+    put('history', 'a file')
     expect(await found()).toBeUndefined()
   })
 })
@@ -103,11 +84,11 @@ describe('files of an agent', () => {
   })
 
   test('what an agent has continued is the agent’s, and what it has not is the operator’s', async () => {
-    await put(newerFlag, '')
-    await put('history/probe.json', newerHistory)
+    put(newerFlag, '')
+    put('history/probe.json', newerHistory)
     await workOfAgent()
     expect(await found()).toBeUndefined()
-    await put('history/other.json', olderHistory('2.0.0'))
+    put('history/other.json', olderHistory('2.0.0'))
     expect(await found()).toBe('history/other.json')
   })
 })

@@ -1,8 +1,8 @@
 /** Output of steps that is made to get past the masking, or to do something where it is read. */
-import { appendFile, mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { appendFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
+import { temporaryHost } from '../../../test/kit/files/temporary-folder.ts'
 import {
   effectsOf,
   hostileTexts,
@@ -13,7 +13,6 @@ import {
   wide,
 } from '../../../test/kit/objects/hostile-texts.ts'
 import { createSeededRandom } from '../../../test/kit/virtual-clock.ts'
-import { createHostRoot } from '../../host/fs/host-root.ts'
 import { tailOf } from './log-tail.ts'
 import { createOutputReader, initialCursor } from './output-reader.ts'
 
@@ -33,10 +32,9 @@ function linesOf(output: Buffer, secrets: readonly string[], sizeOf: () => numbe
 }
 
 async function tail(output: string, secrets: readonly string[]): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'hostile-'))
-  onTestFinished(async () => await rm(folder, { recursive: true }))
+  const { folder, host } = temporaryHost()
   await writeFile(join(folder, 'log'), output)
-  return await tailOf(createHostRoot(folder, createSeededRandom(1)), '/log', secrets)
+  return await tailOf(host, '/log', secrets)
 }
 
 const pieces = 7_919
@@ -104,9 +102,8 @@ describe('what a step prints', () => {
   })
 
   test('the tail of a log that ends in megabytes of nothing is short', async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'hostile-'))
-    onTestFinished(async () => await rm(folder, { recursive: true }))
+    const { folder, host } = temporaryHost()
     await appendFile(join(folder, 'log'), Buffer.alloc(3 << 20))
-    expect(await tailOf(createHostRoot(folder, createSeededRandom(1)), '/log', [secret])).toBe('')
+    expect(await tailOf(host, '/log', [secret])).toBe('')
   })
 })

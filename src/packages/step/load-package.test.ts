@@ -1,9 +1,8 @@
-import { chmod, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { systemRandom } from '../../daemon/platform/system-clock.ts'
-import { createHostRoot, type HostRoot } from '../../host/fs/host-root.ts'
+import { chmod, mkdir, rm, symlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { temporaryHost, writeBelow } from '../../../test/kit/files/temporary-folder.ts'
+import type { HostRoot } from '../../host/fs/host-root.ts'
 import { loadPackage, missingConfigFiles, stepPaths, whyNotExecutable } from './load-package.ts'
 
 const store = '/var/lib/skyhook/.agent/images/abc'
@@ -30,27 +29,20 @@ let folder: string
 let host: HostRoot
 
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'package-'))
-  host = createHostRoot(folder, systemRandom)
-  await put('skyhook_dir/run.sh', '#!/bin/sh\n')
-})
-afterEach(async () => {
-  await rm(folder, { recursive: true })
+  ;({ folder, host } = temporaryHost())
+  put('skyhook_dir/run.sh', '#!/bin/sh\n')
 })
 
-async function put(path: string, content: string): Promise<void> {
-  await mkdir(dirname(join(folder, store, path)), { recursive: true })
-  await writeFile(join(folder, store, path), content)
-}
+const put = (path: string, content: string): void => writeBelow(join(folder, store), path, content)
 const messageOf = async (): Promise<string> => {
   const loaded = await loadPackage(host, store)
   return loaded.outcome === 'invalid' ? loaded.message : loaded.outcome
 }
 
 test('a package with all its files is ready, with a hash of each', async () => {
-  await put('config.json', document(['run.sh', 'sub/b', './run.sh']))
-  await put('sub/b', '')
-  await put('skyhook_dir/sub/b', '\u007fELF')
+  put('config.json', document(['run.sh', 'sub/b', './run.sh']))
+  put('sub/b', '')
+  put('skyhook_dir/sub/b', '\u007fELF')
   const loaded = await loadPackage(host, store)
   expect(loaded).toMatchObject({ outcome: 'ready', config: { packageName: 'probe' } })
   expect(loaded.outcome === 'ready' && Object.fromEntries(loaded.contentHashes)).toEqual({
@@ -90,19 +82,19 @@ describe('config.json', () => {
   })
 
   test('a config.json that is not JSON is invalid', async () => {
-    await put('config.json', '{')
+    put('config.json', '{')
     expect(await messageOf()).toContain('config.json: is not JSON:')
   })
 
   test('an oversized config.json is invalid', async () => {
-    await put('config.json', ' '.repeat((4 << 20) + 1))
+    put('config.json', ' '.repeat((4 << 20) + 1))
     expect(await messageOf()).toContain('at most 4194304 are read')
   })
 })
 
 describe('a step’s file', () => {
-  test.each<[string, string, () => Promise<void>]>([
-    ['is missing', 'config.json /modes/apply/0/path = "x.sh": is not in skyhook_dir/', async () => {}],
+  test.each<[string, string, () => Promise<void> | void]>([
+    ['is missing', 'config.json /modes/apply/0/path = "x.sh": is not in skyhook_dir/', () => {}],
     ['is a folder', '= "x.sh": is not a regular file', () => put('skyhook_dir/x.sh/y', '')],
     ['has no shebang', '= "x.sh": begins with neither #! nor an ELF header', () => put('skyhook_dir/x.sh', 'echo')],
     ['is empty', '= "x.sh": is empty', () => put('skyhook_dir/x.sh', '')],
@@ -119,26 +111,26 @@ describe('a step’s file', () => {
     ],
   ])('a step file that %s is invalid', async (_, message, make) => {
     await make()
-    await put('config.json', document(['x.sh']))
+    put('config.json', document(['x.sh']))
     expect(await messageOf()).toContain(message)
   })
 
   test('a step file may be a link inside the package', async () => {
-    await put('common/x.sh', '#!/bin/sh\n')
+    put('common/x.sh', '#!/bin/sh\n')
     await symlink('../common/x.sh', join(folder, store, 'skyhook_dir/x.sh'))
-    await put('config.json', document(['x.sh']))
+    put('config.json', document(['x.sh']))
     expect(await messageOf()).toBe('ready')
   })
 
   test('a step file below another file is missing', async () => {
-    await put('config.json', document(['run.sh/x']))
+    put('config.json', document(['run.sh/x']))
     expect(await messageOf()).toContain('is not in skyhook_dir/')
   })
 })
 
 test('all problems are reported, as many as fit into an Event', async () => {
   const paths = Array.from({ length: 40 }, (_, index) => `missing-${index}.sh`)
-  await put('config.json', document(paths))
+  put('config.json', document(paths))
   const loaded = await loadPackage(host, store)
   expect(loaded.outcome === 'invalid' && loaded.problems.length).toBe(40)
   const message = await messageOf()
@@ -174,7 +166,7 @@ describe('right before the unit starts', () => {
 })
 
 test('expected configuration is required in every mode but uninstall', async () => {
-  await put('configmaps/present', '')
+  put('configmaps/present', '')
   const config = {
     packageName: 'p',
     packageVersion: '1.0.0',
@@ -187,14 +179,14 @@ test('expected configuration is required in every mode but uninstall', async () 
 })
 
 test('a configuration file that the package brings along is not expected from the spec', async () => {
-  await put('configmaps/own.conf', '')
-  await put('config.json', document(['run.sh'], { expected_config_files: ['own.conf', 'theirs.conf'] }))
+  put('configmaps/own.conf', '')
+  put('config.json', document(['run.sh'], { expected_config_files: ['own.conf', 'theirs.conf'] }))
   expect(await loadPackage(host, store)).toMatchObject({ config: { expectedConfigFiles: ['theirs.conf'] } })
 })
 
 test('the configuration files that a package ships itself are known', async () => {
-  await put('config.json', document(['run.sh']))
+  put('config.json', document(['run.sh']))
   expect(await loadPackage(host, store)).toMatchObject({ outcome: 'ready', ownConfigFiles: [] })
-  await put('configmaps/defaults.yaml', 'a: b')
+  put('configmaps/defaults.yaml', 'a: b')
   expect(await loadPackage(host, store)).toMatchObject({ outcome: 'ready', ownConfigFiles: ['defaults.yaml'] })
 })

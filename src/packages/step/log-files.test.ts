@@ -1,9 +1,8 @@
-import { appendFile, chmod, mkdir, mkdtemp, readdir, rm, stat, symlink, truncate, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { systemRandom } from '../../daemon/platform/system-clock.ts'
-import { createHostRoot, type HostRoot } from '../../host/fs/host-root.ts'
+import { appendFile, chmod, mkdir, readdir, stat, symlink, truncate, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { temporaryHost, writeBelow } from '../../../test/kit/files/temporary-folder.ts'
+import type { HostRoot } from '../../host/fs/host-root.ts'
 import { failureTail, tailOf } from './log-tail.ts'
 import { createMask } from './mask.ts'
 import { claimLogFiles, packageLogDir, pruneLogs } from './log-files.ts'
@@ -15,18 +14,9 @@ const at = Date.UTC(2026, 10, 20, 10, 32, 9, 999)
 let folder: string
 let host: HostRoot
 
-beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'logs-'))
-  host = createHostRoot(folder, systemRandom)
-})
-afterEach(async () => {
-  await rm(folder, { recursive: true })
-})
+beforeEach(() => ({ folder, host } = temporaryHost()))
 
-const put = async (path: string, text = ''): Promise<void> => {
-  await mkdir(dirname(join(folder, path)), { recursive: true })
-  await writeFile(join(folder, path), text)
-}
+const put = (path: string, text = ''): void => writeBelow(folder, path, text)
 const list = async (path: string): Promise<string[]> => (await readdir(join(folder, path))).sort()
 
 describe('the files of an attempt', () => {
@@ -67,12 +57,12 @@ describe('old logs', () => {
 
   test('pruning keeps the newest five logs of a step path, each with its error log', async () => {
     for (let second = 0; second < 8; second++) {
-      await put(`${dir}/a.sh-${stamp(second)}.log`)
-      await put(`${dir}/a.sh-${stamp(second)}.log.err`)
+      put(`${dir}/a.sh-${stamp(second)}.log`)
+      put(`${dir}/a.sh-${stamp(second)}.log.err`)
     }
-    await put(`${dir}/a.sh-${stamp(7)}-1.log`)
-    await put(`${dir}/a.sh-${stamp(7)}-10.log`)
-    await put(`${dir}/a.sh-${stamp(7)}-2.log`)
+    put(`${dir}/a.sh-${stamp(7)}-1.log`)
+    put(`${dir}/a.sh-${stamp(7)}-10.log`)
+    put(`${dir}/a.sh-${stamp(7)}-2.log`)
     await pruneLogs(host, dir, 'a.sh')
     expect(await list(dir)).toEqual(
       [
@@ -97,7 +87,7 @@ describe('old logs', () => {
       'a.sh-x-2026-11-20-103200.log.err',
       'a.sh-x-2026-11-20-103200.log',
     ]
-    for (const name of [...others, `a.sh-${stamp(1)}.log.err`]) await put(`${dir}/${name}`)
+    for (const name of [...others, `a.sh-${stamp(1)}.log.err`]) put(`${dir}/${name}`)
     await pruneLogs(host, dir, 'a.sh')
     expect(await list(dir)).toEqual(others.toSorted())
   })
@@ -107,7 +97,7 @@ describe('old logs', () => {
     const claim = async (name: string, second: number) =>
       await claimLogFiles(host, dir, 'a.sh', at + second * 1000, { skyhook: 'demo', package: name })
     const first = await Promise.all([1, 2].map(async (second) => await claim('quiet', second)))
-    for (let second = 10; second < 17; second++) await put(`${dir}/a.sh-${stamp(second)}.log`)
+    for (let second = 10; second < 17; second++) put(`${dir}/a.sh-${stamp(second)}.log`)
     for (let second = 20; second < 28; second++) {
       await claim('noisy', second)
       await pruneLogs(host, dir, 'a.sh')
@@ -118,7 +108,7 @@ describe('old logs', () => {
   })
 
   test('pruning works in the folder of a nested step and where there are no logs', async () => {
-    for (let second = 0; second < 7; second++) await put(`${dir}/sub/*.sh-${stamp(second)}.log`)
+    for (let second = 0; second < 7; second++) put(`${dir}/sub/*.sh-${stamp(second)}.log`)
     await pruneLogs(host, dir, 'sub/*.sh')
     expect(await list(`${dir}/sub`)).toHaveLength(5)
     await pruneLogs(host, '/var/log/none', 'a.sh')
@@ -134,7 +124,7 @@ describe('the end of a log', () => {
     ['no newline at the end', 'a\nb', 'a\nb'],
     ['colours and bells', '\u001b[31mred\u001b[0m\u0007\r\n', 'red'],
   ])('the tail of a log has the last lines without control characters: %s', async (_, content, expected) => {
-    await put(path, content)
+    put(path, content)
     expect(await tailOf(host, path, [])).toBe(expected)
   })
 
@@ -148,13 +138,13 @@ describe('the end of a log', () => {
   })
 
   test('an endless line is cut at a character', async () => {
-    await put(path, `${'é'.repeat(50_000)}€`)
+    put(path, `${'é'.repeat(50_000)}€`)
     const tail = await tailOf(host, path, [], { lines: 5, characters: 100 })
     expect(tail).toBe(`…${'é'.repeat(98)}€`)
   })
 
   test('only the end of a large log is read', async () => {
-    await put(path)
+    put(path)
     await truncate(join(folder, path), 2 ** 40) // sparse; no process has memory for all of it
     await appendFile(join(folder, path), `\n${'x'.repeat(1023)}\n`)
     expect((await tailOf(host, path, [])).length).toBe(600)
@@ -162,16 +152,16 @@ describe('the end of a log', () => {
 
   test('a failure is quoted from standard error, or from standard output when that is empty', async () => {
     const logs = { stdout: '/o', stderr: '/e' }
-    await put('/o', 'out\n')
-    await put('/e', '\n')
+    put('/o', 'out\n')
+    put('/e', '\n')
     expect(await failureTail(host, logs, [])).toBe('out')
-    await put('/e', 'err\n')
+    put('/e', 'err\n')
     expect(await failureTail(host, logs, [])).toBe('err')
   })
 
   test('a secret is masked even where the cut goes through it', async () => {
     const secret = 'correct-horse-battery-staple'
-    await put(path, `${'x'.repeat(300)}${secret}${'y'.repeat(80)}`)
+    put(path, `${'x'.repeat(300)}${secret}${'y'.repeat(80)}`)
     for (let characters = 60; characters < 140; characters++) {
       const tail = await tailOf(host, path, [secret], { lines: 1, characters })
       expect(tail).not.toMatch(/stapl|horse|correct|batt/)

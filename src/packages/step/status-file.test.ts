@@ -1,27 +1,23 @@
-import { mkdir, mkdtemp, rm, stat, symlink, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect, test } from 'vitest'
-import { systemRandom } from '../../daemon/platform/system-clock.ts'
-import { createHostRoot } from '../../host/fs/host-root.ts'
+import { beforeEach, expect, test } from 'vitest'
+import { temporaryHost } from '../../../test/kit/files/temporary-folder.ts'
+import type { HostRoot } from '../../host/fs/host-root.ts'
 import { packagesWithStatus, readPackageStatus, statusSignature } from './status-file.ts'
 
 const folders = { copyDirRoot: '/var/lib/skyhook', agentLogRoot: '/var/log/skyhook' }
 const status = { v: 1, package: 'tool', bootId: 'boot', message: 'well', requests: { run: false, interrupt: true } }
 let folder: string
+let host: HostRoot
 let file: string
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'status-'))
+  ;({ folder, host } = temporaryHost())
   await mkdir(join(folder, 'var/lib/skyhook/s/status'), { recursive: true })
   file = join(folder, 'var/lib/skyhook/s/status/tool.json')
 })
-afterEach(async () => {
-  await rm(folder, { recursive: true })
-})
-const read = async (name = 'tool') => await readPackageStatus(createHostRoot(folder, systemRandom), folders, 's', name)
+const read = async (name = 'tool') => await readPackageStatus(host, folders, 's', name)
 
 test('a status file is read, and its signature changes when it is written again', async () => {
-  const host = createHostRoot(folder, systemRandom)
   expect(await statusSignature(host, folders, 's', 'tool')).toBeUndefined()
   await writeFile(file, JSON.stringify(status))
   const before = await statusSignature(host, folders, 's', 'tool')

@@ -1,17 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import type { Step } from '../../schemas/package-config.ts'
+import { plainStep } from '../../../test/kit/node-simulator/package-content.ts'
 import { propertiesOf, stepUnitRequest } from './unit-request.ts'
 
-const step: Step = {
-  name: 'run',
-  path: 'sub/./run.sh',
-  arguments: ['env:A'],
-  returncodes: [0],
-  onHost: true,
-  env: {},
-  idempotence: 'step',
-  upgradeStep: false,
-}
+const step = plainStep('sub/./run.sh', { name: 'run', arguments: ['env:A'] })
 const copyDir = '/var/lib/skyhook/demo/tuning-1.0.0-u-1'
 const inputs = {
   attempt: { id: '0123456789abcdef', unit: 'skyhookd-tuning-apply-run-0123456789abcdef.service', mode: 'apply' },

@@ -1,10 +1,10 @@
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { gzipSync } from 'node:zlib'
 import { pack } from 'tar-stream'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { temporaryFolder } from '../../../test/kit/files/temporary-folder.ts'
 import { createHostRoot, type HostRoot } from '../../host/fs/host-root.ts'
 import { systemClock, systemRandom } from '../../daemon/platform/system-clock.ts'
 import type { Digest } from '../oci/digest.ts'
@@ -37,14 +37,13 @@ const stat: HostRoot['stat'] = async (path) => await root.stat(path).finally(() 
 const ports: StorePorts = { ...systemPorts, root: { ...root, stat }, unpack, architecture: 'amd64' }
 
 beforeEach(async () => {
-  tempDir = mkdtempSync(join(tmpdir(), 'store-'))
+  tempDir = temporaryFolder()
   images = join(tempDir, 'var/images')
   registry = await startFakeRegistry()
   store = openImageStore(images, ports)
 })
 afterEach(async () => {
   await registry.close()
-  rmSync(tempDir, { recursive: true })
 })
 
 async function layer(files: Record<string, string>): Promise<Buffer> {

@@ -1,9 +1,9 @@
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { readFileSync, statSync } from 'node:fs'
 import { get, type IncomingMessage, type ServerResponse } from 'node:http'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { temporaryFolder } from '../../../test/kit/files/temporary-folder.ts'
 import { type FakeRegistry, startFakeRegistry } from '../../../test/kit/registry/fake-registry.ts'
 import { turnsUntil } from '../../../test/kit/event-loop.ts'
 import { fakeSources } from '../../../test/kit/registry/registry-documents.ts'
@@ -29,7 +29,7 @@ let slow: FakeRegistry
 let client: RegistryClient
 
 beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'slow-'))
+  folder = temporaryFolder()
   virtual = createVirtualClock()
   passing = Promise.resolve()
   clock = {
@@ -56,7 +56,6 @@ afterEach(async () => {
   client.close()
   await registry.close()
   await slow.close()
-  rmSync(folder, { recursive: true })
 })
 
 /** One after another: a request that arrives may let time pass, and the client's wait for the next one, too. */

@@ -1,13 +1,13 @@
 import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { createServer, type Socket } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { constants, createZstdCompress } from 'node:zlib'
 import { pack } from 'tar-stream'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { temporaryFolder } from '../../../test/kit/files/temporary-folder.ts'
 import { parseDockerConfig } from '../oci/read/credentials.ts'
 import { digestOf } from '../oci/digest.ts'
 import { readEndpoints } from '../oci/read/endpoints.ts'
@@ -31,13 +31,12 @@ let tempDir = ''
 let registry: FakeRegistry
 
 beforeEach(async () => {
-  tempDir = mkdtempSync(join(tmpdir(), 'child-'))
+  tempDir = temporaryFolder()
   mkdirSync(join(tempDir, 'work'))
   registry = await startFakeRegistry({ tls: true, login: { kind: 'bearer', username: 'lab', password: 'secret' } })
 })
 afterEach(async () => {
   await registry.close()
-  rmSync(tempDir, { recursive: true })
 })
 
 async function job(...entries: LayerEntry[]): Promise<UnpackJob> {

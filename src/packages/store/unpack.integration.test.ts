@@ -1,25 +1,12 @@
 import { spawnSync } from 'node:child_process'
-import {
-  linkSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  readlinkSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
-import { tmpdir } from 'node:os'
+import { linkSync, mkdirSync, readdirSync, readFileSync, readlinkSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { beforeEach, expect, test } from 'vitest'
+import { temporaryFolder } from '../../../test/kit/files/temporary-folder.ts'
 import { unpackPackage } from './unpack.ts'
 
 let tempDir = ''
-beforeEach(() => {
-  tempDir = mkdtempSync(join(tmpdir(), 'unpack-'))
-})
-afterEach(() => rmSync(tempDir, { recursive: true }))
+beforeEach(() => (tempDir = temporaryFolder()))
 
 /** Path → what is there: content, `-> target`, or `dir`. By hand, because Node's recursive readdir follows links. */
 function listing(root: string, below = ''): Record<string, string> {

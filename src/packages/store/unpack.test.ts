@@ -1,20 +1,11 @@
-import {
-  lstatSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  readlinkSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
-import { tmpdir } from 'node:os'
+import { lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { gzipSync, zstdCompressSync } from 'node:zlib'
 import * as fc from 'fast-check'
 import { type Header, pack } from 'tar-stream'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { temporaryFolder } from '../../../test/kit/files/temporary-folder.ts'
 import { runsOf } from '../../../test/kit/effort.ts'
 import { unpackPackage } from './unpack.ts'
 
@@ -22,10 +13,7 @@ type Entry = Partial<Header> & { name: string; content?: string }
 
 let tempDir = ''
 let count = 0
-beforeEach(() => {
-  tempDir = mkdtempSync(join(tmpdir(), 'unpack-'))
-})
-afterEach(() => rmSync(tempDir, { recursive: true }))
+beforeEach(() => (tempDir = temporaryFolder()))
 
 const p = (name: string) => `skyhook-package/${name}`
 const file = (name: string, content = name, more: Partial<Header> = {}): Entry => ({

@@ -1,20 +1,11 @@
 import { createHash } from 'node:crypto'
-import {
-  chmodSync,
-  cpSync,
-  createWriteStream,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, cpSync, createWriteStream, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { pack } from 'tar-stream'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { temporaryFolder } from '../../../test/kit/files/temporary-folder.ts'
 import { systemRandom } from '../../daemon/platform/system-clock.ts'
 import { createHostRoot } from '../../host/fs/host-root.ts'
 import { readFolder, writeLayer } from '../oci/write/layer.ts'
@@ -26,11 +17,8 @@ const root = createHostRoot('/', systemRandom)
 let folder = ''
 
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'examine-'))
+  folder = temporaryFolder()
   mkdirSync(join(folder, 'tmp'))
-})
-afterEach(() => {
-  rmSync(folder, { recursive: true })
 })
 
 const examine = async (path: string, subject = 'subject') =>

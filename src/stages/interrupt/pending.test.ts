@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { isCordoned, linesOfMode, pod } from '../../../test/kit/node-simulator/node-simulator-dsl.ts'
 import type { StatusReadResult } from '../../schemas/package-status.ts'
 import type { Interrupt, PackageSpec } from '../../schemas/skyhook.ts'
 import { mergeInterrupts } from './merge.ts'
@@ -18,19 +19,11 @@ function nodeWith(
   required: Readonly<Record<string, boolean>>,
 ): NodeSimulator {
   const node = new NodeSimulator()
-  node.pods = [
-    {
-      metadata: { name: 'web', namespace: 'shop', uid: 'uid-web', resourceVersion: '1' },
-      status: { phase: 'Running' },
-    },
-  ]
+  node.pods = [pod('web')]
   for (const [name, isRequired] of Object.entries(required)) node.statusFiles.set(`s/${name}`, statusWith(isRequired))
   node.apply('s', { packages })
   return node
 }
-const isCordoned = (node: NodeSimulator): boolean => node.node.spec?.unschedulable === true
-const executedSteps = (node: NodeSimulator, mode: string): number =>
-  node.executedSteps.filter((line) => line.split(' ')[1] === mode).length
 
 describe('a conditional interrupt', () => {
   test('a conditional interrupt that is not required leaves the node in service', () => {
@@ -41,7 +34,7 @@ describe('a conditional interrupt', () => {
       if (isCordoned(node)) cordons++
     }
     node.settleFor(5_000)
-    expect([cordons, node.evictedPods, node.executedInterrupts, executedSteps(node, 'post-interrupt')]).toEqual([
+    expect([cordons, node.evictedPods, node.executedInterrupts, linesOfMode(node, 'post-interrupt').length]).toEqual([
       0,
       [],
       [],
@@ -63,7 +56,7 @@ describe('a conditional interrupt', () => {
     ])
     node.refusingPods.clear()
     node.settleFor(10_000)
-    expect([node.evictedPods, node.executedInterrupts, executedSteps(node, 'post-interrupt')]).toEqual([
+    expect([node.evictedPods, node.executedInterrupts, linesOfMode(node, 'post-interrupt').length]).toEqual([
       ['web'],
       ['reboot'],
       1,
@@ -113,7 +106,7 @@ describe('a conditional interrupt', () => {
       0,
       false,
     ])
-    expect([executedSteps(node, 'config'), node.executedInterrupts]).toEqual([1, []])
+    expect([linesOfMode(node, 'config').length, node.executedInterrupts]).toEqual([1, []])
     node.rebootBarrier = undefined
     node.settleFor(60_000)
     expect([node.executedInterrupts, node.status()]).toEqual([['reboot'], 'complete'])
@@ -140,12 +133,12 @@ describe('a conditional interrupt', () => {
     if (reportedIn === node.bootId) node.reboot()
     node.refusingPods.clear()
     node.settleFor(10_000)
-    expect([node.executedInterrupts, executedSteps(node, 'post-interrupt'), node.status(), isCordoned(node)]).toEqual([
-      [],
-      1,
-      'complete',
-      false,
-    ])
+    expect([
+      node.executedInterrupts,
+      linesOfMode(node, 'post-interrupt').length,
+      node.status(),
+      isCordoned(node),
+    ]).toEqual([[], 1, 'complete', false])
     expect(node.events).toContainEqual({
       type: 'interrupted',
       skyhook: 's',
@@ -159,7 +152,7 @@ describe('a conditional interrupt', () => {
       { a: true },
     )
     node.settleFor(10_000)
-    expect([node.executedInterrupts, executedSteps(node, 'post-interrupt')]).toEqual([['reboot'], 2])
+    expect([node.executedInterrupts, linesOfMode(node, 'post-interrupt').length]).toEqual([['reboot'], 2])
   })
 
   test('a conditional interrupt releases the slot while pods block the drain, because the host is not half changed', () => {

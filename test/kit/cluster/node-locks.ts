@@ -1,5 +1,6 @@
 /** Tests of one file that run at the same time, each with its own nodes. */
-import type { NodeName } from './cluster.ts'
+import { type Cluster, type NodeName, uniqueName } from './cluster.ts'
+import { createWorkloads, type Workloads } from './workloads.ts'
 
 export type OnTestFinished = (cleanUp: () => Promise<void> | void) => void
 
@@ -17,4 +18,34 @@ export async function lockNodes(onTestFinished: OnTestFinished, ...nodes: readon
     onTestFinished(resolve) // clean-ups run in reverse order
     await before
   }
+}
+
+/** Locks the nodes, and returns the name of a Skyhook for them, which is removed when the test is finished. */
+export async function claimNodes(
+  cluster: Cluster,
+  onTestFinished: OnTestFinished,
+  stem: string,
+  ...nodes: readonly NodeName[]
+): Promise<string> {
+  await lockNodes(onTestFinished, ...nodes)
+  const name = uniqueName(stem)
+  onTestFinished(async () => await cluster.remove(name))
+  return name
+}
+
+/** The same with a namespace of the Skyhook's name, whose pods are removed after it. */
+export async function claimWithPods(
+  cluster: Cluster,
+  onTestFinished: OnTestFinished,
+  stem: string,
+  ...nodes: readonly NodeName[]
+): Promise<{ readonly name: string; readonly shop: Workloads }> {
+  await lockNodes(onTestFinished, ...nodes)
+  const name = uniqueName(stem)
+  const shop = await createWorkloads(cluster, name)
+  onTestFinished(async () => {
+    await cluster.remove(name)
+    await shop.remove()
+  })
+  return { name, shop }
 }

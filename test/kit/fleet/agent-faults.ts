@@ -132,10 +132,10 @@ export const agentFaults = {
     lastsMs: [5_000, 40_000],
     draw: (chance) => ({ fault: chance.pick(transient), probability: chance.pick([0.1, 0.5, 1]) }),
     start({ world, host: { host }, detail }) {
-      host.bus.setFault(() =>
+      host.bus.setScript(() =>
         world.chance.isHit(Number(detail['probability'])) ? (detail['fault'] as (typeof transient)[number]) : undefined,
       )
-      return () => host.bus.setFault(undefined)
+      return () => host.bus.setScript(undefined)
     },
   },
 } satisfies Readonly<Record<string, ActionKind>>

@@ -1,5 +1,6 @@
 /** A simulated fleet as a person with a kubeconfig sees it: whole agents work, and a client reads what they publish. */
 import { onTestFinished } from 'vitest'
+import { statusKey } from '../../../src/schemas/annotations.ts'
 import type { KubeTransport } from '../../../src/kube/transport.ts'
 import type { Budget } from '../../../src/schemas/budget.ts'
 import type { DeploymentPolicySpec } from '../../../src/schemas/deployment-policy.ts'
@@ -123,4 +124,18 @@ export function startScene(options: SceneOptions = {}): FleetScene {
       for (let rest = ms; rest > 0; rest -= 100) await world.clock.advance(Math.min(100, rest))
     },
   }
+}
+
+/** A scene in which node1 is at its drain, held up by a budget of pods, and node2 waits for the slot. */
+export async function startBlockedScene(packages: NonNullable<SkyhookSpec['packages']>): Promise<FleetScene> {
+  const nodes = [{ name: 'host1', pods: [pod('shop')] }, { name: 'host2' }]
+  const scene = startScene({ nodes, skyhooks: { s: { packages } } })
+  scene.simulation.admin.send('POST', '/apis/policy/v1/namespaces/apps/poddisruptionbudgets', {
+    metadata: { name: 'strict' },
+    spec: { selector: {}, maxUnavailable: 0 },
+  })
+  scene.host('host2').conditions.change({ fetch: { durationMs: 4_000 } })
+  await scene.until(() => scene.annotation('node1', statusKey('s')) === 'in_progress', 'node1 drains')
+  await scene.pass(8_000)
+  return scene
 }

@@ -20,8 +20,10 @@ export function carryOut({ systemd, logind, isStopping }: BusServices, call: Bus
   const [first, second, third] = body
   const name = String(first)
 
-  const systemdState = (property: string): Variant =>
-    property === 'SystemState' ? new Variant('s', isStopping() ? 'stopping' : 'running') : new Variant('s', '252')
+  const systemdState = (property: string): Variant => {
+    if (property === 'SystemState') return new Variant('s', isStopping() ? 'stopping' : 'running')
+    return new Variant('s', systemd.version())
+  }
 
   const propertyOf = (owner: string, property: string): Variant => {
     if (owner.endsWith('login1.Manager')) return new Variant('b', logind.isPreparing())
@@ -63,7 +65,9 @@ export function carryOut({ systemd, logind, isStopping }: BusServices, call: Bus
     case 'GetAll':
       return [propertiesOf(unitAt(path))]
     case 'ListInhibitors':
-      return [logind.inhibitors().map(({ who, why }) => ['shutdown', who, why, 'block', 0, 1])]
+      return [
+        logind.inhibitors().map(({ what = 'shutdown', who, why, mode = 'block' }) => [what, who, why, mode, 0, 321]),
+      ]
     case 'RebootWithFlags':
     case 'Reboot':
       return (logind.reboot(), [])

@@ -7,6 +7,12 @@ import type { AgentProcess } from './agent-process.ts'
 /** What happens to a call. `lost-answer`: it is carried out, and the connection ends before the answer. */
 export type BusFault = 'lost-call' | 'lost-answer' | 'silent'
 
+/** Decides about each call: a fault, or other values as its answer, now or later. It throws BusError to refuse it. */
+export type BusScript = (
+  call: BusCall,
+  carryOut: () => readonly unknown[],
+) => BusFault | readonly unknown[] | Promise<readonly unknown[]> | undefined
+
 const defaultCallTimeoutMs = 25_000
 
 /** Its methods have effects, all others have none that outlives the connection. */
@@ -14,15 +20,14 @@ const effects = /^(?:StartTransientUnit|StopUnit|RestartUnit|ResetFailedUnit|Rel
 
 export function createBus(ports: {
   readonly clock: Clock
-  /** A promise: the answer comes later, whatever becomes of the connection. */
-  readonly carryOut: (call: BusCall, sender: object) => readonly unknown[] | Promise<readonly unknown[]>
+  readonly carryOut: (call: BusCall, sender: object) => readonly unknown[]
   /** systemd drops what the connection held. */
   readonly onDisconnect: (sender: object) => void
 }) {
   const { clock, carryOut, onDisconnect } = ports
   const connections = new Set<Connection>()
   let isUp = true
-  let fault: ((call: BusCall) => BusFault | undefined) | undefined
+  let script: BusScript | undefined
 
   type Listener = { readonly match: SignalMatch; readonly listener: (signal: BusSignal) => void }
   type Connection = { readonly listeners: Set<Listener>; readonly end: (why: string) => void }
@@ -64,13 +69,15 @@ export function createBus(ports: {
         }
         signal?.addEventListener('abort', onAbort, { once: true })
         pending.add(onLost)
-        const happens = fault?.(call)
-        if (happens === 'silent') return
-        if (happens === 'lost-call') return connection.end('the bus closed the connection')
+        const carriedOut = () => carryOut(call, connection)
         try {
-          const values = carryOut(call, connection)
+          const happens = script?.(call, carriedOut)
+          if (happens === 'silent') return
+          if (happens === 'lost-call') return connection.end('the bus closed the connection')
+          const values = happens === undefined || happens === 'lost-answer' ? carriedOut() : happens
           if (happens === 'lost-answer') return connection.end('the bus closed the connection')
-          settle(() => resolve(values))
+          if (values instanceof Promise) void values.then((late) => settle(() => resolve(late)), onLost)
+          else settle(() => resolve(values))
         } catch (error) {
           settle(() => reject(error as Error))
         }
@@ -97,7 +104,7 @@ export function createBus(ports: {
 
   return {
     connect,
-    setFault: (next: typeof fault) => void (fault = next),
+    setScript: (next: typeof script) => void (script = next),
     isUp: () => isUp,
     /** dbus-daemon ends, or is started again. */
     setUp(next: boolean): void {

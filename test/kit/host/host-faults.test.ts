@@ -131,7 +131,7 @@ test.each(['lost-call', 'lost-answer', 'silent'] as const)(
   async (fault) => {
     const life = await startSampleLife({ seed: 1 })
     let met = 0
-    life.host.bus.setFault(({ member }) => (member === 'StartTransientUnit' && met++ === 0 ? fault : undefined))
+    life.host.bus.setScript(({ member }) => (member === 'StartTransientUnit' && met++ === 0 ? fault : undefined))
     await life.apply(plain)
     await life.until(() => life.status() === 'complete')
     expect(met).toBeGreaterThan(0)
@@ -142,7 +142,7 @@ test.each(['lost-call', 'lost-answer', 'silent'] as const)(
 test('a host whose settings contradict the units of steps is asked again after a pause each time, and says why', async () => {
   const life = await startSampleLife({ seed: 1 })
   let starts = 0
-  life.host.bus.setFault(({ member }) => {
+  life.host.bus.setScript(({ member }) => {
     if (member === 'StartTransientUnit') starts++
     return undefined
   })

@@ -5,7 +5,11 @@ import type { HostEvent } from './observer.ts'
 /** What happens to the next request for a reboot. `lost`: it is accepted, and the host stays up. */
 export type RebootFate = 'carried-out' | 'lost' | 'refused'
 
-export type Inhibitor = { readonly who: string; readonly why: string }
+/** By default it blocks shutdowns. */
+export type Inhibitor = { readonly who: string; readonly why: string; readonly what?: string; readonly mode?: string }
+
+const blocksReboot = ({ what = 'shutdown', mode = 'block' }: Inhibitor): boolean =>
+  what.split(':').includes('shutdown') && mode !== 'delay'
 
 export type Logind = ReturnType<typeof createLogind>
 
@@ -25,7 +29,7 @@ export function createLogind(host: {
     reboot(): void {
       if (host.isStopping())
         throw new BusError('org.freedesktop.login1.OperationInProgress', 'There is already a shutdown in progress')
-      const isRefused = fate === 'refused' || inhibitors.length > 0
+      const isRefused = fate === 'refused' || inhibitors.some(blocksReboot)
       host.tell({ event: 'rebootRequested', answer: isRefused ? 'refused' : 'accepted', isLost: fate === 'lost' })
       if (isRefused) throw new BusError('org.freedesktop.login1.BlockedByInhibitorLock', 'Operation inhibited')
       if (fate === 'carried-out') host.shutDown()

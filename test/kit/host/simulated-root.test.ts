@@ -1,7 +1,7 @@
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { temporaryFolder } from '../files/temporary-folder.ts'
 import { createHostRoot, type HostRoot } from '../../../src/host/fs/host-root.ts'
 import { createSeededRandom } from '../virtual-clock.ts'
 import { createDisk } from './disk.ts'
@@ -27,7 +27,7 @@ const links: Readonly<Record<string, string>> = {
 const folders = ['/data/log', '/var/lib', '/empty']
 
 beforeEach(async () => {
-  mount = mkdtempSync(join(tmpdir(), 'same-root-'))
+  mount = temporaryFolder()
   const disk = createDisk({
     wallMs: () => 0,
     monotonicMs: () => 0,
@@ -51,7 +51,6 @@ beforeEach(async () => {
     await simulated.replaceLink(path, target)
   }
 })
-afterEach(() => rmSync(mount, { recursive: true }))
 
 /** What an operation answers, or the name and the first words of its error. */
 async function outcomeOf(root: HostRoot, use: (root: HostRoot) => Promise<unknown>): Promise<unknown> {

@@ -1,30 +1,17 @@
 import { expect, test } from 'vitest'
-import { createBusConnection } from '../../../src/host/dbus/reconnecting.ts'
 import { observeStepUnit } from '../../../src/host/step/observe.ts'
 import { startStepUnit } from '../../../src/host/step/start.ts'
 import { restartService } from '../../../src/host/systemd/service-restart.ts'
-import { createUnits } from '../../../src/host/systemd/units.ts'
-import { createSeededRandom, createVirtualClock } from '../virtual-clock.ts'
-import { createSimulatedHost } from './simulated-host.ts'
-import { createSimulatedRoot } from './simulated-root.ts'
 import type { StepRun } from './step-processes.ts'
+import { connectSystemd } from './systemd-connection.ts'
 import type { ServiceRestart } from './systemd.ts'
 
 /** The agent's own code for steps and services, on a simulated host. */
 async function startHost(run: StepRun) {
-  const clock = createVirtualClock(undefined, { settleTurns: 0 })
-  const host = createSimulatedHost({ name: 'n1', clock, seed: 1, registry: () => undefined, runStep: () => run })
-  const process = host.startProcess('agent')
-  const random = createSeededRandom(1)
-  const passed = async (): Promise<void> => undefined
-  const connect = async () => host.bus.connect(process, passed)
-  const units = createUnits(createBusConnection({ clock, random, sockets: { bus: '', systemd: '' }, connect }))
-  const root = createSimulatedRoot({ disk: host.disk, random, passed })
+  const { simulated: host, clock, root, units, settled } = connectSystemd(run)
   await root.mkdirp('/opt')
   await root.writeFile('/opt/step.sh', '#!/bin/sh\n', 0o755)
   const step = { id: 'a', unit: 'skyhookd-a.service' }
-  /** Waits, on virtual time, for what needs some. */
-  const settled = async <T>(promise: Promise<T>, ms = 1_000): Promise<T> => (await clock.advance(ms), await promise)
   return {
     clock,
     host,
@@ -120,6 +107,6 @@ test.each([
     const restart = restartService({ units, clock, unit: 'web.service', previousInvocation })
     expect(await settled(restart, 5_000)).toMatchObject(expected)
     const unknown = restartService({ units, clock, unit: 'none.service', previousInvocation: '' })
-    expect(await settled(unknown)).toMatchObject({ outcome: 'failed', reason: 'no-such-unit' })
+    expect(await settled(unknown, 1_000)).toMatchObject({ outcome: 'failed', reason: 'no-such-unit' })
   },
 )

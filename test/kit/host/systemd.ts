@@ -35,6 +35,7 @@ export function createSystemd(host: {
   const restarts = new Map<string, number>()
   let lastJob = 0
   let refusesSteps = false
+  let version = '252'
 
   const newJob = (): number => ++lastJob
   const jobPath = (job: number): string => `/org/freedesktop/systemd1/job/${job}`
@@ -77,7 +78,13 @@ export function createSystemd(host: {
       services.set(name, service)
       units.set(name, newUnit(name, { activeState: 'active', subState: 'running', invocationId: random.hex(16) }))
     },
+    version: () => version,
+    /** As systemd says it. */
+    setVersion: (next: string): void => void (version = next),
     get: (name: string): Unit | undefined => units.get(name),
+    /** A unit as it is, whoever made it so; undefined: it is gone. */
+    setUnit: (name: string, state: Partial<Unit> | undefined): void =>
+      void (state === undefined ? units.delete(name) : units.set(name, newUnit(name, state))),
     all: (): Iterable<Unit> => units.values(),
     runningSteps: (): readonly HostStep[] =>
       [...units.values()].flatMap(({ step, activeState }) =>

@@ -1,4 +1,5 @@
 /** Objects for the tests of the census, as agents and the API server create them. */
+import type { CensusSettings } from '../../../src/census/messages.ts'
 import * as keys from '../../../src/schemas/annotations.ts'
 import type { NodeStateEntry } from '../../../src/schemas/annotations.ts'
 import type { PolicyKnowledge } from '../../../src/schemas/deployment-policy.ts'
@@ -11,6 +12,17 @@ import type { CensusNode } from '../../../src/census/node-facts.ts'
 import type { AgentState } from '../../../src/stages/skyhook/counted-status.ts'
 import type { Agents } from '../../../src/census/agent-liveness.ts'
 import { type Budget, budgetOf } from '../../../src/schemas/budget.ts'
+
+/** What a census is started with. */
+export const censusSettings: CensusSettings = {
+  v: 1,
+  version: '1',
+  nodeName: 'n1',
+  podName: 'p1',
+  namespace: 'skyhook',
+  agentPodSelector: 'a=b',
+  defaultBudget: {},
+}
 
 export const spec: SkyhookSpec = {
   packages: { tuning: { version: '1.1.0', image: 'registry.example.com/tuning', configMap: { a: '1' } } },

@@ -1,4 +1,5 @@
 /** A cluster in which `doctor` finds nothing, for tests that break one thing of it. */
+import { listedSlot } from '../slots/listed-slot.ts'
 import type { ClusterFacts } from '../../../src/cli/doctor/cluster-facts.ts'
 import { agentPermissions } from '../../../src/cli/doctor/permissions.ts'
 import { expectedPolicies } from '../../../src/cli/doctor/policies.ts'
@@ -9,7 +10,7 @@ import { hostKey } from '../../../src/schemas/annotations.ts'
 import type { KubernetesNode } from '../../../src/schemas/kubernetes.ts'
 import type { Skyhook } from '../../../src/schemas/skyhook.ts'
 import { skyhookScope } from '../../../src/lease/names.ts'
-import { newLease, readSlot, type Slot, type SlotTarget } from '../../../src/lease/slot.ts'
+import type { Slot, SlotTarget } from '../../../src/lease/slot.ts'
 import { known } from '../../../src/stages/model/snapshot.ts'
 import { defaultSettings } from '../../../src/cli/fleet-view/settings.ts'
 
@@ -51,11 +52,7 @@ export function slotOf(
   { skyhook = 'tuning', uid = `uid-${node}`, renewedAtMs = nowMs, target = { index: 0 } as SlotTarget } = {},
 ): Slot {
   const scope = skyhookScope({ name: skyhook, uid: `uid-${skyhook}` })
-  const progress = { phase: 'working', generation: 1, packages: [] } as const
-  const lease = newLease(scope, target, { name: node, uid, bootId: 'b' }, progress, renewedAtMs)
-  const slot = readSlot({ ...lease, metadata: { ...lease.metadata, uid: 'u', resourceVersion: '1' } })
-  if (slot === undefined) throw new Error('a new Lease is a slot')
-  return slot
+  return listedSlot(scope, target, { name: node, uid, bootId: 'b' }, {}, { renewedAtMs })
 }
 
 export const fitCluster: ClusterFacts = {

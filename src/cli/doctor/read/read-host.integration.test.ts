@@ -1,13 +1,13 @@
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
-import { platform, tmpdir, totalmem } from 'node:os'
+import { existsSync } from 'node:fs'
+import { platform, totalmem } from 'node:os'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
+import { temporaryFolder } from '../../../../test/kit/files/temporary-folder.ts'
 import { systemClock, systemRandom } from '../../../daemon/platform/system-clock.ts'
 import { readLocalHost } from './read-host.ts'
 
 test('a look at this machine finds its memory and disks, and creates no folder', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'host-'))
-  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const folder = temporaryFolder()
   const folders = { copyDirRoot: join(folder, 'packages'), agentLogRoot: join(folder, 'logs') }
   const host = await readLocalHost({ clock: systemClock, random: systemRandom, folders })
   expect(host).toMatchObject({ platform: platform(), memory: { known: true }, disks: { known: true } })

@@ -1,19 +1,11 @@
 import { describe, expect, test } from 'vitest'
+import { plainStep } from '../../../../test/kit/node-simulator/package-content.ts'
 import type { Mode, PackageConfig, Step } from '../../../schemas/package-config.ts'
 import { lifeOf, nameOf } from './life.ts'
 import { type ActReport, live, type LifeHost } from './live.ts'
 import type { Snapshot } from './remains.ts'
 
-const step = (path: string, idempotence: Step['idempotence'] = 'step'): Step => ({
-  name: path,
-  path,
-  arguments: [],
-  returncodes: [0],
-  onHost: true,
-  env: {},
-  idempotence,
-  upgradeStep: false,
-})
+const step = (path: string, idempotence: Step['idempotence'] = 'step'): Step => plainStep(path, { idempotence })
 const config = (modes: PackageConfig['modes']): PackageConfig => ({
   packageName: 'p',
   packageVersion: '1.0.0',

@@ -1,19 +1,9 @@
 import { expect, test } from 'vitest'
-import { CommandError } from '../../framework/command-error.ts'
+import { errorOf } from '../../../../test/kit/tool/command-error.ts'
 import { exitCodes } from '../../framework/exit-codes.ts'
 import { defaultBase, requireBase, requireMachine, type RunMachine } from './requirements.ts'
 
 const machine: RunMachine = { platform: 'linux', uid: 0, hasProgram: () => true }
-const errorOf = (call: () => void): CommandError => {
-  try {
-    call()
-  } catch (error) {
-    if (error instanceof CommandError) return error
-    throw error
-  }
-  throw new Error('nothing was refused')
-}
-
 test('a machine that is not Linux, a caller who is not root, and missing programs are refused, each with a remedy', () => {
   expect(() => requireMachine(machine)).not.toThrow()
   const cases: readonly [Partial<RunMachine>, RegExp, RegExp][] = [

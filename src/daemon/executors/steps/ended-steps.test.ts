@@ -1,7 +1,7 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { beforeEach, expect, test } from 'vitest'
+import { temporaryFolder } from '../../../../test/kit/files/temporary-folder.ts'
 import { createHostRoot } from '../../../host/fs/host-root.ts'
 import { createSeededRandom } from '../../../../test/kit/virtual-clock.ts'
 import type { Log } from '../../telemetry/log.ts'
@@ -25,11 +25,10 @@ const step = (stepId: string, exitCode = 0): EndedStep => ({
 let folder: string
 let lines: { readonly level: string; readonly fields: object; readonly message: string }[]
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'ended-'))
+  folder = temporaryFolder()
   mkdirSync(join(folder, 'var/lib/skyhook/.agent'), { recursive: true })
   lines = []
 })
-afterEach(() => rmSync(folder, { recursive: true }))
 
 const path = (): string => join(folder, 'var/lib/skyhook/.agent/ended-steps.json')
 

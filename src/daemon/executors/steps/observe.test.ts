@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { createHostFiles, type HostFiles } from '../../../../test/kit/files/host-files.ts'
-import { createScriptedSystemd, type ScriptedSystemd } from '../../../../test/kit/bus/scripted-systemd.ts'
+import { connectSystemd, type SystemdConnection } from '../../../../test/kit/host/systemd-connection.ts'
 import { createSeededRandom } from '../../../../test/kit/virtual-clock.ts'
 import { emptyJournal, type Journal, type StepAttempt } from '../../../schemas/journal.ts'
 import { createFailureBook } from '../../failures/book.ts'
@@ -18,7 +18,7 @@ const step: StepAttempt & { readonly package: string } = {
   startedAtMs: 0,
 }
 
-let systemd: ScriptedSystemd
+let systemd: SystemdConnection
 let files: HostFiles
 let attempts: Attempts
 let bootReads: number
@@ -27,7 +27,7 @@ let journal: Journal
 let observer: StepObserver
 
 beforeEach(() => {
-  systemd = createScriptedSystemd()
+  systemd = connectSystemd()
   files = createHostFiles(systemd.clock)
   const { clock } = systemd
   attempts = createAttempts()
@@ -58,16 +58,16 @@ test('an attempt without a unit is absent, and said to be so once', async () => 
 })
 
 test('the open attempts are looked at together with the boot id', async () => {
-  systemd.hostUnits.set('x.service', running)
+  systemd.setUnit('x.service', running)
   await observer.observeOpen()
   expect([attempts.stateOf('x'), bootReads > 0, wakes > 0]).toEqual(['running', true, true])
 })
 
 test('an end is final', async () => {
-  systemd.hostUnits.set('x.service', failed)
+  systemd.setUnit('x.service', failed)
   await observer.observe(step)
   expect(attempts.current().get('x')).toMatchObject({ state: 'ended', end: { outcome: 'failed-to-start' } })
-  systemd.hostUnits.set('x.service', running)
+  systemd.setUnit('x.service', running)
   await observer.observe(step)
   expect([attempts.stateOf('x'), wakes]).toEqual(['ended', 1])
 })
@@ -77,15 +77,15 @@ test('a failed attempt shows the end of its log', async () => {
   files.write('/out.log', '')
   const note = { files: { stdout: '/out.log', stderr: '/err.log' }, secrets: [] }
   files.write('/run/skyhook/x.note', JSON.stringify(note))
-  systemd.hostUnits.set('x.service', failed)
+  systemd.setUnit('x.service', failed)
   await observer.observe(step)
   expect(attempts.current().get('x')).toMatchObject({ logTail: expect.stringContaining('it broke') as string })
 })
 
 test('a signal of systemd leads to a look at its attempt alone', async () => {
-  systemd.hostUnits.set('x.service', running)
+  systemd.setUnit('x.service', running)
   await observer.observeOpen()
-  systemd.hostUnits.set('x.service', failed)
+  systemd.setUnit('x.service', failed)
   systemd.jobRemoved('other.service')
   systemd.jobRemoved('x.service')
   await systemd.clock.advance(0)
@@ -93,7 +93,7 @@ test('a signal of systemd leads to a look at its attempt alone', async () => {
 })
 
 test('running attempts are polled every ten seconds until the observer is closed', async () => {
-  systemd.hostUnits.set('x.service', running)
+  systemd.setUnit('x.service', running)
   await systemd.clock.advance(10_000)
   expect(attempts.stateOf('x')).toBe('running')
   observer.close()
@@ -101,9 +101,9 @@ test('running attempts are polled every ten seconds until the observer is closed
 })
 
 test('an attempt that was seen running and is gone without a result has an unknown outcome', async () => {
-  systemd.hostUnits.set('x.service', running)
+  systemd.setUnit('x.service', running)
   await observer.observe(step)
-  systemd.hostUnits.delete('x.service')
+  systemd.setUnit('x.service', undefined)
   await observer.observe(step)
   expect(attempts.current().get('x')).toEqual({
     state: 'ended',

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { createHostFiles, type HostFiles } from '../../../../test/kit/files/host-files.ts'
-import { createScriptedSystemd } from '../../../../test/kit/bus/scripted-systemd.ts'
+import { connectSystemd } from '../../../../test/kit/host/systemd-connection.ts'
 import type { VirtualClock } from '../../../../test/kit/virtual-clock.ts'
 import type { HostRoot } from '../../../host/fs/host-root.ts'
 import type { StepHost } from '../../../host/step/files.ts'
@@ -28,7 +28,7 @@ let lines: { readonly fields: Readonly<Record<string, unknown>>; readonly messag
 let output: StepOutput
 
 beforeEach(() => {
-  const systemd = createScriptedSystemd()
+  const systemd = connectSystemd()
   clock = systemd.clock
   files = createHostFiles(clock)
   reads = 0

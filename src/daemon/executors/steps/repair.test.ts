@@ -1,7 +1,7 @@
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { temporaryFolder } from '../../../../test/kit/files/temporary-folder.ts'
 import { createSeededRandom } from '../../../../test/kit/virtual-clock.ts'
 import { createHostRoot } from '../../../host/fs/host-root.ts'
 import type {
@@ -18,11 +18,10 @@ const folders = { copyDirRoot: '/var/lib/skyhook', agentLogRoot: '/var/log/skyho
 const state = 'var/lib/skyhook/demo'
 let mount: string
 beforeEach(() => {
-  mount = mkdtempSync(join(tmpdir(), 'repair-'))
+  mount = temporaryFolder()
   writeHostFile('store/abc/config.json', JSON.stringify(config))
   for (const script of ['one.sh', 'two.sh', 'check.sh']) writeHostFile(`store/abc/skyhook_dir/${script}`, '#!/bin/sh\n')
 })
-afterEach(() => rmSync(mount, { recursive: true }))
 
 const step = (path: string) => ({
   name: path,

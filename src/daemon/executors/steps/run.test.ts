@@ -1,8 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { plainStep } from '../../../../test/kit/node-simulator/package-content.ts'
 import { settingsOf } from '../../../../test/kit/objects/sample-settings.ts'
-import { createHostFiles } from '../../../../test/kit/files/host-files.ts'
-import { createScriptedSystemd, type ScriptedSystemd } from '../../../../test/kit/bus/scripted-systemd.ts'
+import { connectSystemd, type SystemdConnection } from '../../../../test/kit/host/systemd-connection.ts'
 import { createSeededRandom, type VirtualClock } from '../../../../test/kit/virtual-clock.ts'
 import { sleep } from '../../../schemas/clock.ts'
 import { emptyJournal, type RunningPackage, type StepAttempt } from '../../../schemas/journal.ts'
@@ -49,18 +48,18 @@ const action: StartStep = {
   previousVersion: 'unknown',
 }
 
-let systemd: ScriptedSystemd
+let systemd: SystemdConnection
 let clock: VirtualClock
 let runner: StepRunner
 
-beforeEach(() => {
-  systemd = createScriptedSystemd()
+beforeEach(async () => {
+  systemd = connectSystemd({ durationMs: 60_000, stopMs: 500 })
   clock = systemd.clock
-  const files = createHostFiles(clock)
-  for (const path of ['/var/lib/skyhook/s/p-1.0.0-u-1/skyhook_dir/run.sh', '/bin/sh'])
-    files.write(path, '#!/bin/sh\n', 0o755)
+  const folder = '/var/lib/skyhook/s/p-1.0.0-u-1/skyhook_dir'
+  await systemd.root.mkdirp(folder)
+  await systemd.root.writeFile(`${folder}/run.sh`, '#!/bin/sh\n', 0o755)
   runner = startStepRunner({
-    root: files.root,
+    root: systemd.root,
     units: systemd.units,
     connection: systemd.connection,
     hostSource: {
@@ -101,24 +100,8 @@ afterEach(() => runner.close())
 const members = (): (string | undefined)[] =>
   systemd.calledMembers().filter((member) => member === 'StartTransientUnit' || member === 'StopUnit')
 
-/** systemd takes 50 ms with each start; it is carried out at the end of these. */
-function delayStarts(): void {
-  systemd.answers('StartTransientUnit', async () => {
-    await sleep(clock, 50)
-    systemd.hostUnits.set('x.service', { activeState: 'activating', subState: 'start' })
-    return { signature: 'o', body: ['/job/1'] }
-  })
-  systemd.answers('StopUnit', () => {
-    if (!systemd.hostUnits.delete('x.service')) return { error: 'org.freedesktop.systemd1.NoSuchUnit' }
-    return { signature: 'o', body: ['/job/2'] }
-  })
-}
-
 test('a step whose unit systemd refuses has failed to start, and is not started again', async () => {
-  systemd.answers('StartTransientUnit', {
-    error: 'org.freedesktop.systemd1.BadUnitSetting',
-    text: 'Unit x.service has a bad unit file setting.',
-  })
+  systemd.simulated.systemd.setRefusingSteps(true)
   await runner.start(action)
   await runner.start(action)
   expect(members()).toEqual(['StartTransientUnit'])
@@ -129,14 +112,16 @@ test('a step whose unit systemd refuses has failed to start, and is not started 
 })
 
 test('a step that is stopped while its start is under way does not run afterwards', async () => {
-  delayStarts()
+  systemd.answers('StartTransientUnit', (_, carryOut) => sleep(clock, 50).then(carryOut))
   const started = runner.start(action)
   await clock.advance(0)
   expect(members()).toEqual(['StartTransientUnit'])
   const stopped = runner.stop(attempt)
   await systemd.settled(Promise.all([started, stopped]), 100)
   expect(members()).toEqual(['StartTransientUnit', 'StopUnit'])
-  expect([...systemd.hostUnits.keys()]).toEqual([])
+  await clock.advance(1_000)
+  await runner.stop(attempt) // looks at it again
+  expect(systemd.simulated.systemd.runningSteps()).toEqual([])
   expect(runner.attempts().get('x')?.state).toBe('ended')
 })
 
@@ -150,22 +135,21 @@ test('a step that is stopped before its start was sent is not started any more',
 })
 
 test('a step whose start has no answer is stopped before it counts as ended', async () => {
-  systemd.answers('StartTransientUnit', () => {
-    systemd.hostUnits.set('x.service', { activeState: 'activating', subState: 'start' })
-    return 'lost-answer'
-  })
+  systemd.answers('StartTransientUnit', 'lost-answer')
   const started = runner.start(action).catch(() => 'failed')
   await clock.advance(0)
   expect(members()).toEqual(['StartTransientUnit'])
   await systemd.settled(runner.stop(attempt), 100)
   expect(await started).toBe('failed')
   expect(members()).toEqual(['StartTransientUnit', 'StopUnit'])
-  expect(runner.attempts().get('x')?.state).toBe('running') // until systemd says that it is over
+  expect(runner.attempts().get('x')?.state).toBe('running')
+  await clock.advance(1_000)
+  await runner.stop(attempt) // looks at it again
+  expect(runner.attempts().get('x')?.state).toBe('ended')
 })
 
 test('a step that takes time to end is asked to stop once, and again after a minute', async () => {
-  systemd.hostUnits.set('x.service', { activeState: 'deactivating', subState: 'stop-sigterm' })
-  systemd.answers('StopUnit', () => ({ signature: 'o', body: ['/job/2'] }))
+  systemd.setUnit('x.service', { activeState: 'deactivating', subState: 'stop-sigterm' })
   await runner.stop(attempt)
   await runner.stop(attempt)
   await clock.advance(59_000)

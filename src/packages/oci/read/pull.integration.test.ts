@@ -1,8 +1,7 @@
 import { connect, createServer, type AddressInfo } from 'node:net'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { readFile } from 'node:fs/promises'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { temporaryFolder } from '../../../../test/kit/files/temporary-folder.ts'
 import { systemRandom } from '../../../daemon/platform/system-clock.ts'
 import { type Credential, type Login, parseDockerConfig } from './credentials.ts'
 import type { LoginProvider, ProvidedLogins } from './login-provider.ts'
@@ -30,13 +29,12 @@ const opened: { close(): unknown }[] = []
 let directory = ''
 let waits: number[] = []
 
-beforeEach(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'pull-'))
+beforeEach(() => {
+  directory = temporaryFolder()
   waits = []
 })
 afterEach(async () => {
   for (const one of opened.splice(0)) await one.close()
-  await rm(directory, { recursive: true })
 })
 
 async function registry(options: Parameters<typeof startFakeRegistry>[0] = {}): Promise<FakeRegistry> {

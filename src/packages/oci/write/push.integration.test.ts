@@ -1,7 +1,6 @@
 import {
   chmodSync,
   mkdirSync,
-  mkdtempSync,
   readFileSync,
   rmSync,
   symlinkSync,
@@ -9,11 +8,11 @@ import {
   writeFileSync,
   createReadStream,
 } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { extract } from 'tar-stream'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { temporaryFolder } from '../../../../test/kit/files/temporary-folder.ts'
 import { systemClock, systemRandom } from '../../../daemon/platform/system-clock.ts'
 import { unpackPackage } from '../../store/unpack.ts'
 import { parseDockerConfig } from '../read/credentials.ts'
@@ -34,12 +33,11 @@ let tempDir = ''
 const opened: { close(): unknown }[] = []
 
 beforeEach(() => {
-  tempDir = mkdtempSync(join(tmpdir(), 'push-'))
+  tempDir = temporaryFolder()
   makePackage(join(tempDir, 'package'))
 })
 afterEach(async () => {
   for (const one of opened.splice(0)) await one.close()
-  rmSync(tempDir, { recursive: true })
 })
 
 function makePackage(folder: string): void {
