@@ -9,7 +9,7 @@ import { integrationTests, modelTests, searchTests, skippedTests, unitTests } fr
 const apiServer = [
   'attacks',
   'chart',
-  'deployment-policy-definition',
+  'definitions',
   'lease-attacks',
   'leases',
   'node-attacks',
@@ -19,9 +19,7 @@ const apiServer = [
   'optional-policies',
   'reflector',
   'release-life',
-  'skyhook-definition',
   'skyhook-permissions',
-  'skyhook-refusals',
   'slot-permissions',
   'stolen-token',
 ].map((name) => `test/cluster/${name}.test.ts`)
