@@ -3,7 +3,7 @@
  */
 import { afterAll, beforeAll, expect } from 'vitest'
 import { systemClock } from '../../src/daemon/platform/system-clock.ts'
-import { indexedName, skyhookScope } from '../../src/lease/names.ts'
+import { indexedName, nodeLabels, skyhookScope } from '../../src/lease/names.ts'
 import { newLease } from '../../src/lease/slot.ts'
 import { createKubeTransport, type KubeTransport } from '../../src/kube/transport.ts'
 import { staticCredentials } from '../kit/tool/static-credentials.ts'
@@ -94,6 +94,21 @@ export const skyhook = (name: string, spec: Json = {}): Json => ({
   kind: 'Skyhook',
   metadata: { name, labels: { team: 'infra' }, annotations: { theirs: 'kept' }, finalizers: ['example.com/theirs'] },
   spec: { packages: { tuning: { version: '1.0.0', image: 'tuning' } }, ...spec },
+})
+
+/** A slot of the Skyhook `demo`, whose scope is in the name, as the node's agent creates it. */
+export const slotOf = ({ uids }: Agents, node: NodeName, name: string) => ({
+  metadata: {
+    name,
+    labels: {
+      'skyhook.nvidia.com/name': 'demo',
+      'skyhook.nvidia.com/scope': /-([0-9a-f]{8})/.exec(name)?.[1],
+      'skyhook.nvidia.com/slot-kind': 'slot',
+      ...nodeLabels(node),
+    },
+    ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: node, uid: uids[node] }],
+  },
+  spec: { holderIdentity: node },
 })
 
 /**

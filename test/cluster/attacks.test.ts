@@ -14,62 +14,42 @@ import {
   labelKeys,
   ledgerLabels,
   ledgerName,
-  nodeLabels,
   type Scope,
   type SkyhookIdentity,
   skyhookScope,
 } from '../../src/lease/names.ts'
 import { newLease, type SlotTarget } from '../../src/lease/slot.ts'
 import { skyhookTypeMeta } from '../../src/schemas/api.ts'
-import { allowed, createPod, leases, merge, nodes, policies, refused, skyhooks, useAgents } from './agents.ts'
-import { chart, namespace, until, type Answer, type Json } from './chart-cluster.ts'
+import { allowed, createPod, leases, nodes, policies, refused, skyhooks, slotOf, useAgents } from './agents.ts'
+import { chart, namespace, until, type Json } from './chart-cluster.ts'
+import { get, patch, post, put, remove, send, type Wanted } from './request-rows.ts'
 
 const agents = useAgents('drain.allowDelete=true')
 
 const pods = '/api/v1/namespaces/default/pods'
 const events = '/api/v1/namespaces/default/events'
 const budgets = '/apis/policy/v1/namespaces/default/poddisruptionbudgets'
+const ofRelease = `/api/v1/namespaces/${namespace}`
 const slotOfB = 'demo-0a1b2c3d.slot-7'
 const counted = { name: 'demo', uid: '886eeb6f-b77f-45fe-b73e-b3dbbbd1780b' }
 const ledger = ledgerName(counted)
 const annotate = (key: string): Json => ({ metadata: { annotations: { [key]: 'x' } } })
 
-/** A right and what it is tried on, as the page names both; words of the refusal where there is one. */
-type Attack = {
-  readonly right: string
-  readonly on: string
-  readonly refusal?: string
-  readonly status?: 422
-  readonly send: () => Promise<Answer>
-}
-
-const attack = (right: string, on: string, send: Attack['send'], refusal?: string): Attack => ({
-  right,
-  on,
-  send,
-  ...(refusal !== undefined && { refusal }),
-})
+/** A right and what it is tried on, as the page names both; text of the refusal where there is one. */
+type Attack = readonly [right: string, on: string, wanted: Wanted, refusal?: string, status?: 422]
 
 /** Reading one object by its name in three ways. */
 const reads = (resource: string, on: string, collection: string, name: string): Attack[] => [
-  attack(`get ${resource}`, on, () => agents.a('GET', `${collection}/${name}`)),
-  attack(`list ${resource}`, on, () => agents.a('GET', collection)),
-  attack(`watch ${resource}`, on, () =>
-    agents.a('GET', `${collection}?watch=1&timeoutSeconds=1&fieldSelector=metadata.name=${name}`),
-  ),
+  [`get ${resource}`, on, get(`${collection}/${name}`)],
+  [`list ${resource}`, on, get(collection)],
+  [`watch ${resource}`, on, get(`${collection}?watch=1&timeoutSeconds=1&fieldSelector=metadata.name=${name}`)],
 ]
 
-const patch = (path: string, body: unknown) => () => agents.a('PATCH', path, body, merge)
-const put = (path: string, change: (object: Json) => unknown) => async () => {
-  const { body } = await agents.cluster.admin('GET', path)
-  change(body)
-  return await agents.a('PUT', path, body)
-}
-const evict = (place: string) => async () => {
-  const pod = await createPod(agents.cluster, { place, name: 'leaving', node: 'node-b' })
-  return await agents.a('POST', `${pod}/eviction`, eviction('leaving'))
-}
-const eviction = (name: string): Json => ({ apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name } })
+const evict = (place: string): Wanted =>
+  post(`/api/v1/namespaces/${place}/pods/leaving/eviction`, async () => {
+    await createPod(agents.cluster, { place, name: 'leaving', node: 'node-b' })
+    return { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name: 'leaving' } }
+  })
 const event = (name: string): Json => ({
   metadata: { name },
   involvedObject: { apiVersion: 'v1', kind: 'Node', name: 'node-b' },
@@ -77,31 +57,25 @@ const event = (name: string): Json => ({
   message: 'm',
   type: 'Warning',
 })
-const slot = (name: string): Json => ({
-  metadata: {
-    name,
-    labels: {
-      'skyhook.nvidia.com/name': 'demo',
-      'skyhook.nvidia.com/scope': /-([0-9a-f]{8})/.exec(name)?.[1],
-      'skyhook.nvidia.com/slot-kind': 'slot',
-      ...nodeLabels('node-b'),
-    },
-    ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: 'node-b', uid: agents.uids['node-b'] }],
-  },
-  spec: { holderIdentity: 'node-b' },
-})
 /** A slot of node-a, the attacker. */
-const ownSlot = (ofScope: Scope, target: SlotTarget): unknown => {
+const ownSlot = (ofScope: Scope, target: SlotTarget) => {
   const node = { name: 'node-a', uid: agents.uids['node-a'], bootId: '' }
   return newLease(ofScope, target, node, { phase: 'working', generation: 1, packages: [] }, 0)
 }
-const create = (ofScope: Scope, target: SlotTarget) => () => agents.a('POST', leases, ownSlot(ofScope, target))
+const create = (ofScope: Scope, target: SlotTarget): Wanted => post(leases, () => ownSlot(ofScope, target))
 const recovery = { kind: 'recovery' } as const
+/** A recovery slot of node-a with other metadata. */
+const changed = (compartment: string, change: (metadata: { name: string }) => Json): Wanted =>
+  post(leases, () => {
+    const body = ownSlot(skyhookScope(counted, compartment), recovery)
+    return { ...body, metadata: { ...body.metadata, ...change(body.metadata) } }
+  })
 /** A slot of node-b with another name. */
-const forged = (name: string): Json => ({
-  metadata: { ...(slot('demo-66666666.slot-0')['metadata'] as Json), name },
-  spec: { holderIdentity: 'node-b' },
-})
+const forged = (name: string): Wanted =>
+  post(leases, () => {
+    const slot = slotOf(agents, 'node-b', 'demo-66666666.slot-0')
+    return { ...slot, metadata: { ...slot.metadata, name } }
+  })
 const ledgerOf = (skyhook: SkyhookIdentity): Json => ({
   metadata: {
     name: ledgerName(skyhook),
@@ -110,171 +84,130 @@ const ledgerOf = (skyhook: SkyhookIdentity): Json => ({
   },
   spec: { holderIdentity: 'census' },
 })
+const leaseOfA = (name: string): Json => ({ metadata: { name }, spec: { holderIdentity: 'node-a' } })
 const hold = (lease: Json): unknown => Object.assign(lease['spec'] as Json, { holderIdentity: 'node-a' })
 
 /** The policy reads a cache: the refusal comes as soon as the API server has heard of the first slot. */
-const awaitedRefusal = (ofScope: Scope, target: SlotTarget) => async () => {
-  await until(
-    () => agents.a('POST', `${leases}?dryRun=All`, ownSlot(ofScope, target)),
-    ({ status }) => status !== 201,
-  )
-  return await create(ofScope, target)()
-}
+const secondSlot = (target: SlotTarget): Attack => [
+  'create leases',
+  'a second slot of a scope, or a recovery slot beside it',
+  post(leases, async () => {
+    const slot = ownSlot(skyhookScope(counted), target)
+    await until(
+      () => agents.a('POST', `${leases}?dryRun=All`, slot),
+      ({ status }) => status !== 201,
+    )
+    return slot
+  }),
+  'node node-a may not have slot',
+  422,
+]
 
 const shared = 'a ledger, the election'
 const underSharedName = 'a slot under the name of a ledger or the election'
+const anyOther = 'any other Lease, or one with a finalizer'
 const attacks: readonly Attack[] = [
   ...reads('nodes', 'any Node', nodes, 'node-b'),
-  attack(
+  [
     'patch nodes',
     'the other Node',
     patch(`${nodes}/node-b`, { spec: { unschedulable: true } }),
     'the agent of node node-a may not change node node-b',
-  ),
-  attack(
+  ],
+  [
     'patch nodes/status',
     'the other Node',
     patch(`${nodes}/node-b/status`, annotate('skyhook.nvidia.com/x')),
     'the agent of node node-a may not change node node-b',
-  ),
+  ],
   ...reads('pods', 'any pod', pods, 'shop'),
-  attack(
+  [
     'delete pods',
     'a pod of the other node',
-    () => agents.a('DELETE', `${pods}/shop`),
+    remove(`${pods}/shop`),
     'the agent of node node-a may not delete pod shop, which is on node node-b',
-  ),
-  attack('create pods/eviction', 'a pod in `drain.skipNamespaces`', evict('kube-system'), 'may not evict'),
-  attack('create pods/eviction', 'any other pod that its disruption budget lets go', evict('default')),
-  attack('list poddisruptionbudgets', 'any budget', () => agents.a('GET', budgets)),
-  attack('create events', 'an Event about the other Node', () => agents.a('POST', events, event('forged'))),
-  attack('patch events', 'any Event there', patch(`${events}/theirs`, { message: 'changed' })),
+  ],
+  ['create pods/eviction', 'a pod in `drain.skipNamespaces`', evict('kube-system'), 'may not evict'],
+  ['create pods/eviction', 'any other pod that its disruption budget lets go', evict('default')],
+  ['list poddisruptionbudgets', 'any budget', get(budgets)],
+  ['create events', 'an Event about the other Node', post(events, event('forged'))],
+  ['patch events', 'any Event there', patch(`${events}/theirs`, { message: 'changed' })],
   ...reads('skyhooks', 'any Skyhook', skyhooks, 'demo'),
   ...reads('deploymentpolicies', 'any policy', policies, 'careful'),
-  attack(
+  [
     'patch skyhooks',
     'spec, labels, other metadata',
     patch(`${skyhooks}/demo`, { spec: { packages: { tuning: { image: 'evil' } } } }),
     'may not change the spec of Skyhook demo',
-  ),
-  attack(
+  ],
+  [
     'patch skyhooks',
     'our finalizer, `skyhook.nvidia.com/version`',
     patch(`${skyhooks}/demo`, annotate('skyhook.nvidia.com/version')),
-  ),
-  attack(
+  ],
+  [
     'update skyhooks/status',
     'any status',
-    put(`${skyhooks}/demo/status`, (object) => Object.assign(object, { status: { status: 'complete' } })),
-  ),
+    put(agents, `${skyhooks}/demo/status`, (object) => Object.assign(object, { status: { status: 'complete' } })),
+  ],
   ...reads('leases', 'any Lease', leases, slotOfB),
-  attack(
+  [
     'create leases',
     'a slot of the other node',
-    () => agents.a('POST', leases, slot('demo-88888888.slot-8')),
+    post(leases, () => slotOf(agents, 'node-b', 'demo-88888888.slot-8')),
     'may not write slot demo-88888888.slot-8 for node node-b',
-  ),
-  attack('create leases', 'a slot of each Skyhook and the control plane', create(skyhookScope(counted), { index: 0 })),
-  attack('create leases', 'a slot of each Skyhook and the control plane', create(controlPlaneScope, { index: 0 })),
-  {
-    ...attack(
-      'create leases',
-      'a second slot of a scope, or a recovery slot beside it',
-      awaitedRefusal(skyhookScope(counted), { index: 1 }),
-      'node node-a may not have slot',
-    ),
-    status: 422,
-  },
-  {
-    ...attack(
-      'create leases',
-      'a second slot of a scope, or a recovery slot beside it',
-      awaitedRefusal(skyhookScope(counted), recovery),
-      'node node-a may not have slot',
-    ),
-    status: 422,
-  },
-  attack(
+  ],
+  ['create leases', 'a slot of each Skyhook and the control plane', create(skyhookScope(counted), { index: 0 })],
+  ['create leases', 'a slot of each Skyhook and the control plane', create(controlPlaneScope, { index: 0 })],
+  secondSlot({ index: 1 }),
+  secondSlot(recovery),
+  [
     'create leases',
     'a slot with the name of another node',
-    () => {
-      const body = ownSlot(skyhookScope(counted, 'named'), recovery) as { metadata: { name: string } }
-      const metadata = { ...body.metadata, name: body.metadata.name.replace('node-node-a', 'node-node-b') }
-      return agents.a('POST', leases, { ...body, metadata })
-    },
+    changed('named', ({ name }) => ({ name: name.replace('node-node-a', 'node-node-b') })),
     'is no slot',
-  ),
-  attack(
+  ],
+  [
     'create leases',
     'slots of scopes that do not exist',
     create(skyhookScope({ ...counted, uid: 'invented' }), recovery),
-  ),
-  attack('create leases', shared, () =>
-    agents.a('POST', leases, { metadata: { name: censusLeaseName }, spec: { holderIdentity: 'node-a' } }),
-  ),
-  attack('create leases', 'a ledger of a Skyhook that does not exist', () =>
-    agents.a('POST', leases, ledgerOf({ ...counted, uid: '77777777-b77f' })),
-  ),
-  attack(
+  ],
+  ['create leases', shared, post(leases, leaseOfA(censusLeaseName))],
+  [
+    'create leases',
+    'a ledger of a Skyhook that does not exist',
+    post(leases, ledgerOf({ ...counted, uid: '77777777-b77f' })),
+  ],
+  [
     'create leases',
     underSharedName,
-    () => agents.a('POST', leases, forged('x-deadbeef.ledger')),
+    forged('x-deadbeef.ledger'),
     'may not write slot x-deadbeef.ledger for node node-b',
-  ),
-  attack(
-    'create leases',
-    underSharedName,
-    () => agents.a('POST', leases, forged(censusLeaseName)),
-    'only for itself or for nobody',
-  ),
-  attack(
-    'create leases',
-    'any other Lease, or one with a finalizer',
-    () => agents.a('POST', leases, { metadata: { name: 'free-deadbeef.ledger' }, spec: { holderIdentity: 'node-a' } }),
-    'exactly one owner',
-  ),
-  attack(
-    'create leases',
-    'any other Lease, or one with a finalizer',
-    () => {
-      const body = ownSlot(skyhookScope(counted, 'kept'), recovery) as { metadata: Json }
-      return agents.a('POST', leases, { ...body, metadata: { ...body.metadata, finalizers: ['example.com/x'] } })
-    },
-    'may not change finalizers',
-  ),
-  attack(
+  ],
+  ['create leases', underSharedName, forged(censusLeaseName), 'only for itself or for nobody'],
+  ['create leases', anyOther, post(leases, leaseOfA('free-deadbeef.ledger')), 'exactly one owner'],
+  ['create leases', anyOther, changed('kept', () => ({ finalizers: ['example.com/x'] })), 'may not change finalizers'],
+  [
     'update leases',
     underSharedName,
-    put(`${leases}/${ledger}`, ({ metadata }) =>
+    put(agents, `${leases}/${ledger}`, ({ metadata }) =>
       Object.assign((metadata as Json)['labels'] as Json, { [labelKeys.slotKind]: 'slot' }),
     ),
     'may not touch slot',
-  ),
-  attack('update leases', 'a slot of the other node', put(`${leases}/${slotOfB}`, hold), 'held by node node-b'),
-  attack(
+  ],
+  ['update leases', 'a slot of the other node', put(agents, `${leases}/${slotOfB}`, hold), 'held by node node-b'],
+  [
     'update leases',
     shared,
-    put(`${leases}/${ledger}`, ({ metadata }) =>
+    put(agents, `${leases}/${ledger}`, ({ metadata }) =>
       Object.assign(metadata as Json, { annotations: { [ledgerAnnotation]: '' } }),
     ),
-  ),
-  attack(
-    'delete leases',
-    'a slot of the other node',
-    () => agents.a('DELETE', `${leases}/${slotOfB}`),
-    'held by node node-b',
-  ),
-  attack(
-    'delete leases',
-    shared,
-    () => agents.a('DELETE', `${leases}/${ledger}`),
-    `may not delete Lease ${ledger}, which all agents share`,
-  ),
-  attack('get secrets', 'any Secret there', () => agents.a('GET', `/api/v1/namespaces/${namespace}/secrets/theirs`)),
-  attack('get configmaps', 'any ConfigMap there', () =>
-    agents.a('GET', `/api/v1/namespaces/${namespace}/configmaps/theirs`),
-  ),
-  attack('get /readyz', 'the API server', () => agents.a('GET', '/readyz')),
+  ],
+  ['delete leases', 'a slot of the other node', remove(`${leases}/${slotOfB}`), 'held by node node-b'],
+  ['delete leases', shared, remove(`${leases}/${ledger}`), `may not delete Lease ${ledger}, which all agents share`],
+  ['get secrets', 'any Secret there', get(`${ofRelease}/secrets/theirs`)],
+  ['get configmaps', 'any ConfigMap there', get(`${ofRelease}/configmaps/theirs`)],
+  ['get /readyz', 'the API server', get('/readyz')],
 ]
 
 /** Rows of the page: what the table says of one verb. */
@@ -333,12 +266,12 @@ beforeAll(async () => {
   await createPod(agents.cluster, { place: 'default', name: 'shop', node: 'node-b' })
   const theirs = { metadata: { name: 'theirs' } }
   for (const answer of [
-    await agents.b('POST', leases, slot(slotOfB)),
+    await agents.b('POST', leases, slotOf(agents, 'node-b', slotOfB)),
     await agents.b('POST', leases, ledgerOf(counted)),
     await agents.cluster.admin('POST', events, event('theirs')),
     await agents.cluster.admin('POST', policies, policy),
-    await agents.cluster.admin('POST', `/api/v1/namespaces/${namespace}/secrets`, theirs),
-    await agents.cluster.admin('POST', `/api/v1/namespaces/${namespace}/configmaps`, theirs),
+    await agents.cluster.admin('POST', `${ofRelease}/secrets`, theirs),
+    await agents.cluster.admin('POST', `${ofRelease}/configmaps`, theirs),
   ])
     expect(answer).toEqual(allowed)
 })
@@ -355,17 +288,17 @@ test('deleting pods is the one right that a value of the chart adds', async () =
 })
 
 test('every right is attacked, and the page says what comes of it', async () => {
-  const attacked = attacks.map(({ right, on, refusal }) => `${right}: ${on}: ${refusal ? 'refused' : 'reachable'}`)
+  const attacked = attacks.map(([right, on, , refusal]) => `${right}: ${on}: ${refusal ? 'refused' : 'reachable'}`)
   expect(unique(attacked)).toEqual(
     unique((await documentedRows()).map(({ right, on, outcome }) => `${right}: ${on}: ${outcome}`)),
   )
 })
 
 describe("another node's objects", () => {
-  test.each(attacks.map((one) => [one.refusal ? 'is refused' : 'reaches', one.right, one.on, one] as const))(
+  test.each(attacks.map((one) => [one[3] ? 'is refused' : 'reaches', ...one] as const))(
     "a token of another node's agent %s: %s on %s",
-    async (_outcome, _right, _on, { send, refusal, status }) => {
-      expect(await send()).toEqual(refusal === undefined ? allowed : refused(refusal, status))
+    async (_outcome, _right, _on, wanted, refusal, status) => {
+      expect(await send(agents.a, wanted)).toEqual(refusal === undefined ? allowed : refused(refusal, status))
     },
   )
 })

@@ -91,42 +91,26 @@ describe.skipIf(isOldest)('new nodes', () => {
     )
   })
 
-  test('a node that a Skyhook with autoTaintNewNodes selects registers with the taint', async () => {
-    const { metadata, spec } = await register({ labels: { site: 'lab' } })
-    expect(spec.taints).toContainEqual(taint)
-    expect(metadata.annotations).toMatchObject({ [mark]: 'true' })
-  })
-
-  test('a node that two of them select has the taint once, beside its own taints and annotations', async () => {
-    const gpu = { key: 'nvidia.com/gpu', effect: 'NoSchedule' }
-    const registered = await register({ labels: { pool: 'gpu' }, taints: [gpu], annotations: { theirs: 'kept' } })
-    expect(own(registered)).toEqual([taint])
-    expect(registered.spec.taints).toContainEqual(gpu)
-    expect(registered.metadata.annotations).toEqual({ theirs: 'kept', [mark]: 'true' })
-  })
-
-  test('a node that registers with the taint has it once, and no mark', async () => {
-    const registered = await register({ labels: { pool: 'gpu' }, taints: [taint] })
-    expect(own(registered)).toEqual([taint])
-    expect(registered.metadata.annotations?.[mark]).toBeUndefined()
-  })
-
-  test("a node that registers with NodeWright's taint gets no second one, and no mark", async () => {
-    const nodewright = { ...taint, key: 'nodewright.nvidia.com' }
-    const registered = await register({ labels: { pool: 'gpu' }, taints: [nodewright] })
-    expect(registered.spec.taints).toContainEqual(nodewright)
-    expect(own(registered)).toEqual([])
-    expect(registered.metadata.annotations?.[mark]).toBeUndefined()
-  })
-
-  test.each<[string, Registration]>([
-    ['that no Skyhook selects', { labels: { site: 'west' } }],
-    ['whose Skyhook does not ask for it', { labels: { team: 'late' } }],
-    ['that a label of later may deselect', { labels: { shelf: 'a' } }],
-    ['on which no agent will run', { labels: { pool: 'gpu', 'kubernetes.io/os': 'windows' } }],
-    ['that an agent has seen', { labels: { pool: 'gpu' }, annotations: { 'skyhook.nvidia.com/host': '{}' } }],
-  ])('a node %s registers without the taint', async (_, registration) => {
-    expect(own(await register(registration))).toEqual([])
+  const gpu = { labels: { pool: 'gpu' } }
+  const others = { taints: [{ key: 'nvidia.com/gpu', effect: 'NoSchedule' }], annotations: { theirs: 'kept' } }
+  const nodewright = { ...taint, key: 'nodewright.nvidia.com' }
+  const seen = { 'skyhook.nvidia.com/host': '{}' }
+  test.each<[string, 'with the taint and our mark' | 'with the taint' | 'without the taint', Registration]>([
+    ['that a Skyhook with autoTaintNewNodes selects', 'with the taint and our mark', { labels: { site: 'lab' } }],
+    ['that two of them select, beside what is its own,', 'with the taint and our mark', { ...gpu, ...others }],
+    ['that has the taint already', 'with the taint', { ...gpu, taints: [taint] }],
+    ["that has NodeWright's taint", 'without the taint', { ...gpu, taints: [nodewright] }],
+    ['that no Skyhook selects', 'without the taint', { labels: { site: 'west' } }],
+    ['whose Skyhook does not ask for it', 'without the taint', { labels: { team: 'late' } }],
+    ['that a label of later may deselect', 'without the taint', { labels: { shelf: 'a' } }],
+    ['on which no agent will run', 'without the taint', { labels: { pool: 'gpu', 'kubernetes.io/os': 'windows' } }],
+    ['that an agent has seen', 'without the taint', { ...gpu, annotations: seen }],
+  ])('a node %s registers %s', async (_, outcome, registration) => {
+    const registered = await register(registration)
+    const marks = outcome === 'with the taint and our mark' ? { [mark]: 'true' } : {}
+    expect(own(registered)).toEqual(outcome === 'without the taint' ? [] : [taint])
+    expect(registered.metadata.annotations ?? {}).toEqual({ ...registration.annotations, ...marks })
+    expect(registered.spec.taints ?? []).toEqual(expect.arrayContaining([...(registration.taints ?? [])]))
   })
 
   test('the policy is not there where it is not served or not wanted, or where agents do not run everywhere', async () => {

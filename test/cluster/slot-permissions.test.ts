@@ -11,87 +11,68 @@ import { createRecoverySlot, type AcquireOutcome } from '../../src/lease/slot-cr
 import { release, renew } from '../../src/lease/slots.ts'
 import { allowed, leases, refused, useAgents, type NodeName } from './agents.ts'
 import { namespace, type Json } from './chart-cluster.ts'
+import { post, put, send, tryRows, type Wanted } from './request-rows.ts'
 
 const agents = useAgents()
 
-describe('slots', () => {
+describe('a slot', () => {
   const scope = '0a1b2c3d'
-  const lease = (
-    name: string,
-    kind: string,
-    holder: NodeName,
-    change: { owner?: NodeName; owners?: unknown[]; labels?: Json } = {},
-  ): Json => ({
-    metadata: {
-      name,
-      labels: {
-        'skyhook.nvidia.com/name': 'demo',
-        'skyhook.nvidia.com/compartment': '',
-        'skyhook.nvidia.com/scope': /-([0-9a-f]{8})\./.exec(name)?.[1] ?? scope,
-        'skyhook.nvidia.com/slot-kind': kind,
-        ...nodeLabels(holder),
-        ...change.labels,
+  type Change = { owner?: NodeName; owners?: unknown[]; labels?: Json; finalizers?: string[] }
+  const lease = (name: string, kind: string, holder: NodeName, change: Change = {}): Json => {
+    const { owner = holder, labels, finalizers } = change
+    const owners = change.owners ?? [{ apiVersion: 'v1', kind: 'Node', name: owner, uid: agents.uids[owner] }]
+    return {
+      metadata: {
+        name,
+        labels: {
+          'skyhook.nvidia.com/name': 'demo',
+          'skyhook.nvidia.com/compartment': '',
+          'skyhook.nvidia.com/scope': /-([0-9a-f]{8})\./.exec(name)?.[1] ?? scope,
+          'skyhook.nvidia.com/slot-kind': kind,
+          ...nodeLabels(holder),
+          ...labels,
+        },
+        ownerReferences: owners,
+        ...(finalizers && { finalizers }),
       },
-      ownerReferences: change.owners ?? [
-        { apiVersion: 'v1', kind: 'Node', name: change.owner ?? holder, uid: agents.uids[change.owner ?? holder] },
-      ],
-    },
-    spec: { holderIdentity: holder, leaseDurationSeconds: 120 },
-  })
-  const slot = (index: number, ofScope = scope) => `demo-${ofScope}.slot-${index}`
-  const ofControlPlane = { labels: { 'skyhook.nvidia.com/name': '', 'skyhook.nvidia.com/scope': 'control-plane' } }
-  /** The body of a PUT: the stored object with changes. */
-  async function stored(
-    name: string,
-    change: (lease: { metadata: Json & { labels: Json }; spec: Json }) => void,
-  ): Promise<unknown> {
-    const { body } = await agents.cluster.admin('GET', `${leases}/${name}`)
-    change(body as { metadata: Json & { labels: Json }; spec: Json })
-    return body
+      spec: { holderIdentity: holder, leaseDurationSeconds: 120 },
+    }
   }
+  const slot = (index: number, ofScope = scope) => `demo-${ofScope}.slot-${index}`
+  const labelsOf = (object: Json): Json => (object['metadata'] as { labels: Json }).labels
+  /** The stored slot with other labels or another duration. */
+  const changed = (name: string, labels: Json, spec: Json = {}): Wanted =>
+    put(agents, `${leases}/${name}`, (object) => {
+      Object.assign(labelsOf(object), labels)
+      Object.assign(object['spec'] as Json, spec)
+    })
 
+  const ofControlPlane = { labels: { 'skyhook.nvidia.com/name': '', 'skyhook.nvidia.com/scope': 'control-plane' } }
+  const ofCompartment = { labels: { 'skyhook.nvidia.com/compartment': 'GPU_nodes' } }
   // for a moment the policy still sees the slot of the scope that was just released
-  test.each([
-    ['a slot', slot(0), 'slot', {}],
-    [
-      'a slot of a compartment',
-      'demo.gpu-nodes-0a1b2c3e.slot-12',
-      'slot',
-      { labels: { 'skyhook.nvidia.com/compartment': 'GPU_nodes' } },
-    ],
-    ['a slot without limit', 'demo-0a1b2c3f.node-node-a', 'unlimited', {}],
-    ['a recovery slot', 'demo-0a1b2c40.node-node-a', 'recovery', {}],
-    ['a bootstrap slot', 'demo-0a1b2c41.bootstrap-3', 'bootstrap', {}],
+  test.each<[string, string, string, Change?]>([
+    ['a slot', slot(0), 'slot'],
+    ['a slot of a compartment', 'demo.gpu-nodes-0a1b2c3e.slot-12', 'slot', ofCompartment],
+    ['a slot without limit', 'demo-0a1b2c3f.node-node-a', 'unlimited'],
+    ['a recovery slot', 'demo-0a1b2c40.node-node-a', 'recovery'],
+    ['a bootstrap slot', 'demo-0a1b2c41.bootstrap-3', 'bootstrap'],
     ['the slot of the control plane', 'control-plane.slot-0', 'control-plane', ofControlPlane],
     ['a recovery slot of the control plane', 'control-plane.node-node-a', 'recovery', ofControlPlane],
   ])('a node creates, renews and releases %s', async (_, name, kind, change) => {
     await expect.poll(() => agents.a('POST', leases, lease(name, kind, 'node-a', change))).toEqual(allowed)
-    expect(
-      await agents.a(
-        'PUT',
-        `${leases}/${name}`,
-        await stored(name, ({ spec }) => Object.assign(spec, { leaseDurationSeconds: 1800 })),
-      ),
-    ).toEqual(allowed)
+    expect(await send(agents.a, changed(name, {}, { leaseDurationSeconds: 1800 }))).toEqual(allowed)
     expect(await agents.a('DELETE', `${leases}/${name}`)).toEqual(allowed)
   })
 
-  test.each<[string, () => Json, RegExp]>([
+  const ownSlot = (change: Change) => () => lease(slot(1), 'slot', 'node-a', change)
+  const created: [string, () => Json, RegExp][] = [
     [
       'another holder',
       () => lease(slot(1), 'slot', 'node-b', { owner: 'node-a' }),
       /may not write slot demo-.* for node node-b/,
     ],
-    [
-      'another owner',
-      () => lease(slot(1), 'slot', 'node-a', { owner: 'node-b' }),
-      /exactly one owner, Node node-a, and not Node node-b/,
-    ],
-    [
-      'no owner',
-      () => lease(slot(1), 'slot', 'node-a', { owners: [] }),
-      /exactly one owner, Node node-a, and not none/,
-    ],
+    ['another owner', ownSlot({ owner: 'node-b' }), /exactly one owner, Node node-a, and not Node node-b/],
+    ['no owner', ownSlot({ owners: [] }), /exactly one owner, Node node-a, and not none/],
     ['a free name', () => lease('anything', 'slot', 'node-a'), /Lease anything of node node-a is no slot/],
     ['a kind that its name does not have', () => lease(slot(1), 'recovery', 'node-a'), /slot-kind=recovery/],
     [
@@ -104,67 +85,51 @@ describe('slots', () => {
       () => lease('skyhookd-census', 'slot', 'node-a'),
       /skyhookd-census only for itself or for nobody/,
     ],
-    [
-      'a finalizer',
-      () => ({
-        ...lease(slot(1), 'slot', 'node-a'),
-        metadata: { ...(lease(slot(1), 'slot', 'node-a')['metadata'] as Json), finalizers: ['example.com/x'] },
-      }),
-      /may not change finalizers of Lease/,
-    ],
+    ['a finalizer', ownSlot({ finalizers: ['example.com/x'] }), /may not change finalizers of Lease/],
     [
       'the shard of other nodes',
-      () => lease(slot(1), 'slot', 'node-a', { labels: { 'skyhook.nvidia.com/node-shard': '3' } }),
+      ownSlot({ labels: { 'skyhook.nvidia.com/node-shard': '3' } }),
       /must have the label skyhook.nvidia.com\/node-shard=6/,
     ],
     [
       'no label of its node',
-      () => lease(slot(1), 'slot', 'node-a', { labels: { 'skyhook.nvidia.com/node': undefined } }),
+      ownSlot({ labels: { 'skyhook.nvidia.com/node': undefined } }),
       /must have the label skyhook.nvidia.com\/node=node-a and not none/,
     ],
-  ])('a node that creates a slot with %s is told what is wrong', async (_, body, words) => {
-    expect(await agents.a('POST', leases, body())).toEqual(refused(words))
-  })
+  ]
+  tryRows(
+    'a node that creates a slot with %s is told what is wrong',
+    () => agents.a,
+    created.map(([what, body, refusal]) => [what, post(leases, body), refusal]),
+  )
 
   test('a node that makes its slot one of another scope is told so', async () => {
-    await agents.a('POST', leases, lease(slot(3, '33333333'), 'slot', 'node-a'))
-    const body = await stored(slot(3, '33333333'), ({ metadata }) =>
-      Object.assign(metadata.labels, { 'skyhook.nvidia.com/compartment': 'gpu' }),
-    )
-    expect(await agents.a('PUT', `${leases}/${slot(3, '33333333')}`, body)).toEqual(
+    const name = slot(3, '33333333')
+    await agents.a('POST', leases, lease(name, 'slot', 'node-a'))
+    expect(await send(agents.a, changed(name, { 'skyhook.nvidia.com/compartment': 'gpu' }))).toEqual(
       refused(/may not make slot demo-33333333.slot-3 one of another Skyhook, compartment, scope or kind/),
     )
   })
 
   test('a node puts back the labels that a person has taken off its slot', async () => {
-    const path = `${leases}/${slot(5, '55555555')}`
-    const whole = lease(slot(5, '55555555'), 'slot', 'node-a')
+    const name = slot(5, '55555555')
+    const whole = lease(name, 'slot', 'node-a')
     await agents.a('POST', leases, whole)
-    const bare = await stored(slot(5, '55555555'), ({ metadata }) => {
-      for (const key of ['name', 'compartment', 'slot-kind']) delete metadata.labels[`skyhook.nvidia.com/${key}`]
-    })
-    expect(await agents.cluster.admin('PUT', path, bare)).toEqual(allowed)
-    const labels = (whole['metadata'] as { labels: Json }).labels
-    const back = await stored(slot(5, '55555555'), ({ metadata }) => Object.assign(metadata.labels, labels))
-    expect(await agents.a('PUT', path, back)).toEqual(allowed)
+    const none = ['name', 'compartment', 'slot-kind'].map((key) => [`skyhook.nvidia.com/${key}`, undefined])
+    expect(await send(agents.cluster.admin, changed(name, Object.fromEntries(none) as Json))).toEqual(allowed)
+    expect(await send(agents.a, changed(name, labelsOf(whole)))).toEqual(allowed)
   })
 
   test('a node renews a slot from before the label of its node, and cannot put another label there', async () => {
+    const name = slot(4, '44444444')
     const labels = { 'skyhook.nvidia.com/node': undefined, 'skyhook.nvidia.com/node-shard': undefined }
-    const unlabeled = lease(slot(4, '44444444'), 'slot', 'node-a', { labels })
+    const unlabeled = lease(name, 'slot', 'node-a', { labels })
     expect(await agents.cluster.admin('POST', leases, unlabeled)).toEqual(allowed)
-    const renewed = await stored(slot(4, '44444444'), ({ spec }) => Object.assign(spec, { leaseDurationSeconds: 60 }))
-    expect(await agents.a('PUT', `${leases}/${slot(4, '44444444')}`, renewed)).toEqual(allowed)
-    const label = async (node: string) =>
-      await agents.a(
-        'PUT',
-        `${leases}/${slot(4, '44444444')}`,
-        await stored(slot(4, '44444444'), ({ metadata }) =>
-          Object.assign(metadata.labels, { 'skyhook.nvidia.com/node': node }),
-        ),
-      )
-    expect(await label('node-b')).toEqual(refused('must have the label skyhook.nvidia.com/node=node-a and not node-b'))
-    expect(await label('node-a')).toEqual(allowed)
+    expect(await send(agents.a, changed(name, {}, { leaseDurationSeconds: 60 }))).toEqual(allowed)
+    expect(await send(agents.a, changed(name, { 'skyhook.nvidia.com/node': 'node-b' }))).toEqual(
+      refused('must have the label skyhook.nvidia.com/node=node-a and not node-b'),
+    )
+    expect(await send(agents.a, changed(name, { 'skyhook.nvidia.com/node': 'node-a' }))).toEqual(allowed)
   })
 
   test("agents do not list the Leases in the nodes' own namespace", async () => {

@@ -4,6 +4,7 @@ import type { PackageSpec } from '../../src/schemas/skyhook.ts'
 import { cordonKey } from '../../src/schemas/annotations.ts'
 import { uniqueName } from '../kit/cluster/cluster.ts'
 import type { View } from '../kit/cluster/moments.ts'
+import { hasEvent } from '../kit/cluster/node-availability.ts'
 import { releaseFileOf, manifest } from '../kit/cluster/skyhooks.ts'
 import {
   entryOf,
@@ -174,9 +175,16 @@ test(row('C10'), async () => {
       nodeOf(view, node, name).reason?.reason === 'ProtectedPods' &&
       entryOf(view, node, name, 'jason|1.3.2') === 'config/complete',
   )
-  expect(nodeOf(cluster.history.now, node, name).status).toBe('in_progress')
+  expect(nodeOf(cluster.history.now, node, name)).toMatchObject({
+    status: 'in_progress',
+    reason: { message: expect.stringContaining(important) as string },
+  })
   expect(Object.keys(nodeOf(cluster.history.now, node, name).state)).toEqual(['jason|1.3.2'])
   expect(isUntouched(cluster.history.now, ordinary)).toBe(true)
+  expect(isUntouched(cluster.history.now, important)).toBe(true)
+  await cluster.history.eventually('an Event names it', (view) =>
+    hasEvent(view, node, 'ProtectedPods', name, important),
+  )
 
   await deletePod(cluster.api, important)
   const done = {

@@ -73,9 +73,15 @@ test(row('C21'), async () => {
   await cluster.apply(manifest(name, spec), ...nodes)
   await cluster.history.eventually('three nodes are at work', (view) => slotsOf(view, name).length === 3)
   await cluster.history.eventually('the others wait', (view) => {
-    const waiting = nodes.filter((node) => nodeOf(view, node, name).reason?.reason === 'WaitingForSlot')
+    const waiting = nodes.filter((node) => {
+      const { status, reason } = nodeOf(view, node, name)
+      const isSaid = reason?.reason === 'WaitingForSlot' && reason.message === 'the budget of 3 nodes is used up'
+      return status === 'waiting' && isSaid
+    })
     return waiting.length === 3
   })
+  // the oracle is not blind: under a budget of 2 this would be a fault
+  await expect(cluster.history.never('more slots', overBudget(name, 2))).rejects.toThrow(/slots held by node-\d and /)
   await cluster.history.eventually('the status has the one compartment', (view) => {
     const { matched, ceiling, inProgress } = compartmentOf(view, name) ?? {}
     return matched === 6 && ceiling === 3 && inProgress === 3

@@ -391,7 +391,7 @@ export const rows: readonly Row[] = [
     class: 'API',
     claim: 'a reset starts all nodes and the batches over',
     status: 'tested',
-    apart: 'refusals of contradictory uninstalls are in test/cluster/skyhook-refusals.test.ts',
+    apart: 'refusals of contradictory uninstalls are in test/cluster/definitions.test.ts',
   },
 ]
 

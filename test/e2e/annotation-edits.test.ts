@@ -1,5 +1,5 @@
-/** The annotation is a control: removing it resets, editing it reruns, whether an agent watches or starts later. */
-import { describe, expect, test, vi } from 'vitest'
+/** The annotation is a control: removing it resets, editing it reruns, while a step runs and while no agent does. */
+import { expect, test, vi } from 'vitest'
 import { nodeStateKey, type NodeStateEntry } from '../../src/schemas/annotations.ts'
 import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
 import { withoutAgents } from '../kit/cluster/agents.ts'
@@ -79,42 +79,6 @@ async function completed(onTestFinished: OnTestFinished, node: NodeName) {
 
 const without = (state: State, key: string): State =>
   Object.fromEntries(Object.entries(state).filter(([entry]) => entry !== key))
-
-describe.concurrent('edits under a running agent', () => {
-  test('removing the annotation reruns everything, including the interrupt', async ({ onTestFinished }) => {
-    const { journals, edit, completeAgain, reported } = await completed(onTestFinished, 'node-1')
-    await edit(null)
-    await reported('SkyhookReset')
-    await completeAgain()
-    expect(await journals()).toEqual({ first: [...withInterrupt, ...withInterrupt], second: [...once, ...once] })
-  })
-
-  test('removing one entry reruns that package alone', async ({ onTestFinished }) => {
-    const { journals, edit, completeAgain, reported } = await completed(onTestFinished, 'node-2')
-    await edit((state) => without(state, 'second|1.1.0'))
-    await reported('PackageRerun', 'second')
-    await completeAgain()
-    expect(await journals()).toEqual({ first: withInterrupt, second: [...once, ...once] })
-  })
-
-  test('setting a stage reruns the package from there, and an invalid edit is reverted and reported', async ({
-    onTestFinished,
-  }) => {
-    const { journals, edit, completeAgain, reported } = await completed(onTestFinished, 'node-3')
-    await edit((state) => {
-      const [first, second] = [state['first|1.1.0'], state['second|1.1.0']]
-      if (!first || !second) throw new Error('an entry is missing')
-      return {
-        'first|1.1.0': { ...first, stage: 'interrupt', state: 'in_progress' },
-        'second|1.1.0': { ...second, stage: 'lunch' },
-      }
-    })
-    await reported('PackageRerun', 'first')
-    await reported('EditIgnored', 'lunch')
-    await completeAgain()
-    expect(await journals()).toEqual({ first: [...withInterrupt, ...onceEach('post_interrupt')], second: once })
-  })
-})
 
 test('removing the annotation during a step stops that step and starts over under the same slot', async ({
   onTestFinished,

@@ -1,168 +1,45 @@
-/** `kubectl skyhook explain` on real nodes: cause, object and remedy of what holds a node up. */
+/**
+ * `kubectl skyhook explain` of what only real hosts, registries and controllers show, and that its commands help. Every
+ * other cause is in src/cli/explain/explain-node.test.ts, with agents on simulated hosts.
+ */
 import { describe, expect, test } from 'vitest'
-import { policiesPath, skyhookTypeMeta } from '../../src/schemas/api.ts'
-import { disableKey, ignoreLabel, pauseKey } from '../../src/schemas/annotations.ts'
-import type { DeploymentPolicySpec } from '../../src/schemas/deployment-policy.ts'
+import { ignoreLabel, pauseKey } from '../../src/schemas/annotations.ts'
 import type { Interrupt, PackageSpec, SkyhookSpec } from '../../src/schemas/skyhook.ts'
-import { type NodeName, uniqueName, useCluster } from '../kit/cluster/cluster.ts'
-import { holdCensus } from './election.ts'
+import { type NodeName, useCluster } from '../kit/cluster/cluster.ts'
 import { explainedWithinMs, explainScene, type Expected, type ExplainScene } from './explain-scene.ts'
-import { ignoreNotFound, patch, paths } from '../kit/cluster/kube.ts'
-import type { View } from '../kit/cluster/moments.ts'
+import { patch, paths } from '../kit/cluster/kube.ts'
 import { isCompleteOn } from '../kit/cluster/node-availability.ts'
 import type { OnTestFinished } from '../kit/cluster/node-locks.ts'
 import { refuseLogin } from './registry-login.ts'
-import { manifest, publishedState, selectorLabel, shellscript, type Scripts, traces } from '../kit/cluster/skyhooks.ts'
-import { slotsOf } from '../kit/cluster/slots.ts'
+import { shellscript, type Scripts } from '../kit/cluster/skyhooks.ts'
 
 const cluster = useCluster()
-const scene = async (node: NodeName, onTestFinished: OnTestFinished, ...others: NodeName[]): Promise<ExplainScene> =>
-  await explainScene(cluster, onTestFinished, node, ...others)
+const scene = async (node: NodeName, onTestFinished: OnTestFinished): Promise<ExplainScene> =>
+  await explainScene(cluster, onTestFinished, node)
 const script = (scripts: Scripts, more: Partial<PackageSpec> = {}): PackageSpec =>
   shellscript(cluster.registry, scripts, more)
 const interrupt: Interrupt = { type: 'service', services: ['foobar'] }
 const interrupting = (): Record<string, PackageSpec> => ({ work: script({}, { interrupt }) })
 
-/** Removed with the test. Called before the scene: a policy stays as long as its Skyhook. */
-async function createPolicy(spec: DeploymentPolicySpec, onTestFinished: OnTestFinished): Promise<string> {
-  const name = uniqueName('policy')
-  onTestFinished(async () => void (await ignoreNotFound(cluster.api, 'DELETE', `${policiesPath}/${name}`)))
-  const body = { ...skyhookTypeMeta, kind: 'DeploymentPolicy', metadata: { name }, spec }
-  await cluster.api.json('POST', policiesPath, { body })
-  return name
-}
-
-describe.concurrent('settings', () => {
-  test('a node that the selector leaves out is explained by it', async ({ onTestFinished }) => {
-    const { name, node, apply, editNode, differences } = await scene('node-1', onTestFinished)
-    await apply()
-    // the agent takes back only what it knows of: a Skyhook that never selected its node does not concern it
-    await cluster.history.eventually('the node shows the Skyhook', ({ nodes }) => {
-      const shown = nodes.get(node)
-      return shown !== undefined && traces(shown, name).length > 0
-    })
-    const label = (value: string | null) => ({ metadata: { labels: { [selectorLabel]: value } } })
-    await editNode(label('another'), label(null))
-    const expected = { cause: 'not-selected', gate: 'selector', object: 'Node/$node' } as const
-    expect(await differences({ ...expected, unblock: /label|select/, command: /kubectl/ })).toEqual({})
-  })
-
-  test('an ignored node is explained by its label', async ({ onTestFinished }) => {
-    const { apply, editNode, differences } = await scene('node-2', onTestFinished)
-    const label = (value: string | null) => ({ metadata: { labels: { [ignoreLabel]: value } } })
-    await editNode(label('true'), label(null))
-    await apply()
-    const expected = { cause: 'ignored', gate: 'ignored', object: 'Node/$node' } as const
-    expect(
-      await differences({ ...expected, unblock: /remove the label/, command: /skyhook node unignore node-2/ }),
-    ).toEqual({})
-  })
-
-  test.for([
-    ['paused', pauseKey, /resume/],
-    ['disabled', disableKey, /enable/],
-  ] as const)('a %s Skyhook is explained by its annotation', async ([cause, key, verb], { onTestFinished }) => {
-    const { apply, differences } = await scene('node-3', onTestFinished)
-    await apply({}, { [key]: 'true' })
-    expect(await differences({ cause, gate: cause, object: 'Skyhook/$name', unblock: verb, command: verb })).toEqual({})
-  })
-
-  test('an earlier Skyhook that is not complete is named', async ({ onTestFinished }) => {
-    const { name, node, apply, differences } = await scene('node-1', onTestFinished)
-    const first = uniqueName('first')
-    onTestFinished(async () => await cluster.remove(first))
-    const made = manifest(first, { priority: 1, packages: { work: script({}) } })
-    const nodeSelectors = { matchLabels: { [selectorLabel]: name } }
-    await cluster.apply({
-      ...made,
-      metadata: { name: first, annotations: { [pauseKey]: 'true' } },
-      spec: { ...made.spec, nodeSelectors },
-    })
-    await apply({ priority: 2 })
-    const expected = { cause: 'earlier-skyhook', gate: 'priority', object: `Skyhook/${first}` } as const
-    expect(
-      await differences({
-        ...expected,
-        unblock: new RegExp(`${first} has to complete`),
-        command: new RegExp(`explain ${first} ${node}`),
-      }),
-    ).toEqual({})
-  })
-
-  test('a taint that the Skyhook does not tolerate is named', async ({ onTestFinished }) => {
-    const { apply, editNode, differences } = await scene('node-2', onTestFinished)
-    const taints = [{ key: 'example.com/maintenance', effect: 'NoSchedule' }]
-    await editNode({ spec: { taints } }, { spec: { taints: null } })
-    await apply()
-    const expected = {
-      cause: 'taint',
-      gate: 'taint',
-      object: 'Node/$node',
-      message: /example\.com\/maintenance/,
-    } as const
-    expect(
-      await differences({ ...expected, unblock: /additionalTolerations/, command: /describe node node-2/ }),
-    ).toEqual({})
-  })
-
-  test('a budget of 0 is named', async ({ onTestFinished }) => {
-    const { apply, differences } = await scene('node-3', onTestFinished)
-    await apply({ interruptionBudget: { count: 0 } })
-    const expected = { cause: 'budget-zero', gate: 'slot', object: 'Skyhook/$name' } as const
-    expect(await differences({ ...expected, unblock: /budget|interruptionBudget/, command: /kubectl/ })).toEqual({})
-  })
-
-  test('a percentage that nobody counts names the Lease of the election, and is counted once an agent is elected', async ({
-    onTestFinished,
-  }) => {
-    const { name, node, apply, differences } = await scene('node-1', onTestFinished)
-    const census = await holdCensus(cluster, name)
-    onTestFinished(async () => await census.release())
-    await apply({ interruptionBudget: { percent: 50 } })
-    const expected = { cause: 'no-census', gate: 'slot', object: 'Lease/skyhookd-census', message: /census/ } as const
-    expect(await differences({ ...expected, unblock: /elected/, command: /get lease skyhookd-census/ })).toEqual({})
-    await census.release()
-    await cluster.history.eventually('it is complete', (view) => isCompleteOn(view, name, [node]), explainedWithinMs)
-  })
-
-  test('several causes at once are named in order, and the command of each opens its gate', async ({
-    onTestFinished,
-  }) => {
-    const { name, node, apply, editNode, explained, obey } = await scene('node-2', onTestFinished)
-    const taints = [{ key: 'example.com/maintenance', effect: 'NoSchedule' }]
-    const path = `${paths.nodes}/${node}`
-    const label = (value: string | null) => ({ metadata: { labels: { [ignoreLabel]: value } } })
-    await editNode({ ...label('true'), spec: { taints } }, { ...label(null), spec: { taints: null } })
-    await apply({ interruptionBudget: { count: 0 } }, { [pauseKey]: 'true' })
-    const seen: unknown[] = []
-    for (let round = 0; round < 4; round++) {
-      const { verdict, gates } = await explained()
-      seen.push(gates.flatMap(({ findings }) => findings.map(({ cause }) => cause)))
-      if (verdict?.cause === 'taint') await patch(cluster.api, path, { spec: { taints: null } })
-      else await obey(verdict?.command ?? '')
-    }
-    const inOrder = ['ignored', 'paused', 'taint', 'budget-zero']
-    expect(seen).toEqual([0, 1, 2, 3].map((opened) => inOrder.slice(opened)))
-    await cluster.history.eventually('it is complete', (view) => isCompleteOn(view, name, [node]), explainedWithinMs)
-  })
-
-  test('a DeploymentPolicy that does not exist is named', async ({ onTestFinished }) => {
-    const { name, node, differences } = await scene('node-1', onTestFinished)
-    const deploymentPolicy = uniqueName('absent')
-    await cluster.apply(manifest(name, { deploymentPolicy, packages: { work: script({}) } }), node)
-    const expected = {
-      cause: 'policy-missing',
-      gate: 'policy',
-      object: `DeploymentPolicy/${deploymentPolicy}`,
-    } as const
-    expect(
-      await differences({
-        ...expected,
-        unblock: new RegExp(`create the DeploymentPolicy ${deploymentPolicy}`),
-        command: /deploymentpolicies/,
-      }),
-    ).toEqual({})
-  })
+test('several causes at once are named in order, and the command of each opens its gate', async ({
+  onTestFinished,
+}) => {
+  const { name, node, apply, editNode, explained, obey } = await scene('node-2', onTestFinished)
+  const taints = [{ key: 'example.com/maintenance', effect: 'NoSchedule' }]
+  const path = `${paths.nodes}/${node}`
+  const label = (value: string | null) => ({ metadata: { labels: { [ignoreLabel]: value } } })
+  await editNode({ ...label('true'), spec: { taints } }, { ...label(null), spec: { taints: null } })
+  await apply({ interruptionBudget: { count: 0 } }, { [pauseKey]: 'true' })
+  const seen: unknown[] = []
+  for (let round = 0; round < 4; round++) {
+    const { verdict, gates } = await explained()
+    seen.push(gates.flatMap(({ findings }) => findings.map(({ cause }) => cause)))
+    if (verdict?.cause === 'taint') await patch(cluster.api, path, { spec: { taints: null } })
+    else await obey(verdict?.command ?? '')
+  }
+  const inOrder = ['ignored', 'paused', 'taint', 'budget-zero']
+  expect(seen).toEqual([0, 1, 2, 3].map((opened) => inOrder.slice(opened)))
+  await cluster.history.eventually('it is complete', (view) => isCompleteOn(view, name, [node]), explainedWithinMs)
 })
 
 describe.concurrent('packages', () => {
@@ -270,56 +147,9 @@ describe.concurrent('packages', () => {
       await differences({ ...expected, unblock: /fix the package, or drop/, command: /reset .* --package work/ }),
     ).toEqual({})
   })
-
-  test('a host that was rebooted three times for one spec is explained as a loop', async ({ onTestFinished }) => {
-    const { name, node, apply, obey, differences } = await scene('node-1', onTestFinished)
-    await apply({ packages: { work: script({ post_interrupt_check: 'exit 1' }, { interrupt: { type: 'reboot' } }) } })
-    for (const reboots of [1, 2, 3]) {
-      const hasFailed = ({ nodes }: View): boolean => {
-        const { state, companion } = publishedState(nodes.get(node), name)
-        const isFailing = Object.values(state).some((entry) => entry.state === 'erroring')
-        return isFailing && Object.values(companion?.reboots ?? {}).some(({ done }) => done === reboots)
-      }
-      await cluster.history.eventually(`the check fails after reboot ${reboots}`, hasFailed, explainedWithinMs)
-      await obey(`kubectl skyhook package rerun work --skyhook ${name} --node ${node} --stage interrupt`)
-    }
-    const expected = { cause: 'reboot-loop', gate: 'interrupt', object: 'Package/work', message: /3 reboots/ } as const
-    const command = /skyhook logs .* --node node-1 --package work/
-    expect(await differences({ ...expected, unblock: /fix the package/i, command })).toEqual({})
-  })
 })
 
-describe.concurrent('what is out, and what has to leave', () => {
-  test('a budget that another node uses up names that node', async ({ onTestFinished }) => {
-    const { name, apply, differences } = await scene('node-2', onTestFinished, 'node-3')
-    await apply({ packages: { work: script({ apply: 'sleep 20' }) } }, {}, 'node-3')
-    await cluster.history.eventually('node-3 is at work', (view) => slotsOf(view, name)[0]?.holder === 'node-3')
-    await patch(cluster.api, `${paths.nodes}/node-2`, { metadata: { labels: { [selectorLabel]: name } } })
-    const expected = { cause: 'budget-full', gate: 'slot', object: 'Node/node-3', message: /node-3/ } as const
-    expect(await differences({ ...expected, unblock: /node-3/, command: /explain .* node-3/ })).toEqual({})
-  })
-
-  test('a batch that is not finished names its policy and the node at work', async ({ onTestFinished }) => {
-    const fixed = { initialBatch: 1, batchThreshold: 100, failureThreshold: 1, safetyLimit: 50 }
-    const policy = await createPolicy({ default: { budget: { count: 2 }, strategy: { fixed } } }, onTestFinished)
-    const { name, differences } = await scene('node-1', onTestFinished, 'node-2')
-    const work = script({ apply: 'sleep 20' })
-    await cluster.apply(manifest(name, { deploymentPolicy: policy, packages: { work } }), 'node-2')
-    await cluster.history.eventually('node-2 is at work', (view) => slotsOf(view, name)[0]?.holder === 'node-2')
-    await patch(cluster.api, `${paths.nodes}/node-1`, { metadata: { labels: { [selectorLabel]: name } } })
-    const expected = { cause: 'batch', gate: 'slot', object: `DeploymentPolicy/${policy}`, message: /batch/ } as const
-    expect(await differences({ ...expected, unblock: /node-2/, command: /skyhook status explained/ })).toEqual({})
-  })
-
-  test('a protected pod is named', async ({ onTestFinished }) => {
-    const { node, apply, differences, workloads } = await scene('node-1', onTestFinished)
-    const shop = await workloads()
-    await shop.pod('training', node, { labels: { keep: 'yes' } })
-    await apply({ podNonInterruptLabels: { matchLabels: { keep: 'yes' } }, packages: interrupting() })
-    const expected = { cause: 'protected-pod', gate: 'drain', object: 'Pod/training' } as const
-    expect(await differences({ ...expected, unblock: /end them/, command: /training/ })).toEqual({})
-  })
-
+describe.concurrent('what has to leave, and what blocks the reboot', () => {
   test('a PodDisruptionBudget that allows nothing is named with its numbers and its pod', async ({
     onTestFinished,
   }) => {
@@ -334,15 +164,6 @@ describe.concurrent('what is out, and what has to leave', () => {
     expect(
       await differences({ ...expected, message, unblock: /replicas/, command: /describe poddisruptionbudget strict/ }),
     ).toEqual({})
-  })
-
-  test('a pod without a controller that takes its time is named', async ({ onTestFinished }) => {
-    const { node, apply, differences, workloads } = await scene('node-3', onTestFinished)
-    const shop = await workloads()
-    await shop.pod('lonely', node, { graceSeconds: 25, arguments: ['stubborn'] })
-    await apply({ packages: interrupting() })
-    const expected = { cause: 'bare-pod', gate: 'drain', object: 'Pod/lonely' } as const
-    expect(await differences({ ...expected, unblock: /./, command: /lonely/ })).toEqual({})
   })
 
   test('a reboot that an inhibitor blocks names who blocks it', async ({ onTestFinished }) => {

@@ -2,12 +2,11 @@
  * A package rolled out to three nodes, one at a time: what the cluster sees during the rollout, and what stays on Nodes
  * and hosts.
  */
-import { isDeepStrictEqual } from 'node:util'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { sha256Hex } from '../../src/schemas/canonical-json.ts'
 import { nodeNames, uniqueName, useCluster, type NodeName } from '../kit/cluster/cluster.ts'
 import type { View } from '../kit/cluster/moments.ts'
-import { fixture, journaled, releaseFileOf, manifest, shellscript, publishedState } from '../kit/cluster/skyhooks.ts'
+import { fixture, publishedState } from '../kit/cluster/skyhooks.ts'
 import { overBudget, slotsOf, workWithoutSlot } from '../kit/cluster/slots.ts'
 
 const cluster = useCluster()
@@ -138,38 +137,5 @@ describe('a Skyhook that is deleted', () => {
   test('a deleted Skyhook removes what it showed on the Nodes and leaves the hosts as they are', async () => {
     await cluster.remove(demo)
     for (const name of nodeNames) expect(await cluster.host(name).read(greeting)).toContain('hello')
-  })
-})
-
-describe('a budget of 2 for three nodes', () => {
-  const name = uniqueName('two')
-  const work = (node: NodeName): Promise<void> => cluster.host(node).write(releaseFileOf(name), '')
-
-  test('a budget of 2 lets two of three nodes work and tells the third what it waits for', async () => {
-    const packages = { work: shellscript(cluster.registry, journaled(name, 'apply')) }
-    await cluster.apply(manifest(name, { interruptionBudget: { count: 2 }, packages }), ...nodeNames)
-    await cluster.history.eventually('two hold a slot', (view) => slotsOf(view, name).length === 2)
-    const holders = slotsOf(cluster.history.now, name).map(({ holder }) => holder)
-    const third = nodeNames.find((node) => !holders.includes(node)) as NodeName
-    // it may have said before that it asks for a slot
-    const expected = { status: 'waiting', reason: 'WaitingForSlot', message: 'the budget of 2 nodes is used up' }
-    await cluster.history.eventually('the third says why it waits', ({ nodes }) => {
-      const { status, reason } = publishedState(nodes.get(third), name)
-      return isDeepStrictEqual({ status, reason: reason?.reason, message: reason?.message }, expected)
-    })
-    expect(await cluster.host(third).exists(`/var/lib/skyhook/${name}`)).toBe(false)
-    // the oracle is not blind: under a budget of 1 this would be a fault
-    await expect(cluster.history.never('two nodes at once', overBudget(name, 1))).rejects.toThrow(
-      /slots held by node-\d and node-\d/,
-    )
-  })
-
-  test('a budget of 2 gives the third node a slot as soon as one is done', async () => {
-    for (const node of nodeNames) await work(node)
-    await cluster.history.eventually('all are complete', ({ nodes }) =>
-      nodeNames.every((node) => publishedState(nodes.get(node), name).status === 'complete'),
-    )
-    await cluster.history.never('three nodes at once', overBudget(name, 2))
-    await cluster.history.never('work without a slot', workWithoutSlot(name))
   })
 })

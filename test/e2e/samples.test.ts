@@ -79,6 +79,9 @@ describe('rollout.yaml', () => {
     await cluster.history.never('two nodes out of service', exceedsOutOfService(1))
     await cluster.history.never('work without a slot', workWithoutSlot(name))
     await cluster.history.never('a violated budget', tooFewReady(shop, 'cart', 2))
+    const uids = await cluster.history.values((view) => shop.pods(view, 'cart').map(({ metadata }) => metadata.uid))
+    expect(new Set(uids.flat()).size).toBeGreaterThanOrEqual(3 + 3) // each of them had to move
+    for (const node of nodeNames) expect(uncordonedStates(await serviceStates(cluster.history, node))).toHaveLength(1)
   })
 
   test.each(nodeNames)(

@@ -3,50 +3,14 @@ import { describe, test } from 'vitest'
 import { uniqueName, useCluster } from '../kit/cluster/cluster.ts'
 import { patch, paths } from '../kit/cluster/kube.ts'
 import type { View } from '../kit/cluster/moments.ts'
-import { isCompleteOn, isCordoned } from '../kit/cluster/node-availability.ts'
-import { lockNodes, claimNodes, claimWithPods } from '../kit/cluster/node-locks.ts'
-import {
-  journaled,
-  journalOf,
-  manifest,
-  publishedState,
-  releaseFileOf,
-  shellscript,
-  withoutTimes,
-} from '../kit/cluster/skyhooks.ts'
-import { slotsOf } from '../kit/cluster/slots.ts'
+import { isCompleteOn } from '../kit/cluster/node-availability.ts'
+import { claimWithPods, lockNodes } from '../kit/cluster/node-locks.ts'
+import { journaled, manifest, publishedState, releaseFileOf, shellscript } from '../kit/cluster/skyhooks.ts'
 
 const cluster = useCluster()
 const runtimeRequiredTaint = 'skyhook.nvidia.com'
 
 describe.concurrent('a field of the spec', () => {
-  test('with serial, no package begins before the one before it is complete, drain and interrupt included', async ({
-    onTestFinished,
-    expect,
-  }) => {
-    const node = 'node-1'
-    const name = await claimNodes(cluster, onTestFinished, 'serial', node)
-    const mode = (words: string): string => `sleep 0.2; echo "0 ${words}" >>${journalOf(name)}`
-    const pack = (own: string, more = {}) =>
-      shellscript(
-        cluster.registry,
-        { apply: mode(`${own} apply`), config: mode(`${own} config`), post_interrupt: mode(`${own} post-interrupt`) },
-        more,
-      )
-    const packages = { one: pack('one'), two: pack('two', { interrupt: { type: 'noop' } }), three: pack('three') }
-    await cluster.apply(manifest(name, { serial: true, packages }), node)
-    await cluster.history.eventually('it is complete', (view) => isCompleteOn(view, name, [node]))
-    const lines = withoutTimes(await cluster.host(node).lines(journalOf(name)))
-    const order = lines.map((line) => line.split(' ')[0]).filter((own, index, all) => own !== all[index - 1])
-    expect(lines).toHaveLength(7)
-    expect(order).toHaveLength(3)
-    await cluster.history.never('two packages at work', ({ nodes }) => {
-      const { state } = publishedState(nodes.get(node), name)
-      const working = Object.values(state).filter((entry) => entry.state === 'in_progress')
-      return working.length > 1 && working.map((entry) => entry.name).join(' and ')
-    })
-  })
-
   test('with autoTaintNewNodes, a node never seen before takes no ordinary pod until it is complete, and is not tainted again', async ({
     onTestFinished,
     expect,
@@ -115,36 +79,6 @@ describe.concurrent('a field of the spec', () => {
     const [log = '', errors = ''] = await host.list(logs)
     expect([log, errors]).toEqual([expect.stringMatching(/^restart_all_services_0-.*\.log$/), `${log}.err`])
     expect(await host.read(`${logs}/${log}`)).toBe('systemctl restart systemd-sysctl.service\n')
-  })
-
-  test('with cordon late, a node stays in service and takes no slot while a protected pod runs', async ({
-    onTestFinished,
-  }) => {
-    const node = 'node-3'
-    const { history } = cluster
-    const { name, shop } = await claimWithPods(cluster, onTestFinished, 'late', node)
-    await shop.pod('training', node, { labels: { keep: name } })
-    await shop.pod('ordinary', node)
-    const work = shellscript(cluster.registry, {}, { interrupt: { type: 'noop' } })
-    const podNonInterruptLabels = { matchLabels: { keep: name } }
-    await cluster.apply(manifest(name, { podNonInterruptLabels, drain: { cordon: 'late' }, packages: { work } }), node)
-    await history.eventually('the reason names the pod', ({ nodes }) => {
-      const { reason, status } = publishedState(nodes.get(node), name)
-      return status === 'waiting' && reason?.reason === 'ProtectedPods' && reason.message.includes(`${name}/training`)
-    })
-    await shop.endPod('training')
-    await history.eventually('it is complete', (view) => isCompleteOn(view, name, [node]))
-    await history.eventually('the node is in service', ({ nodes }) => !isCordoned(nodes.get(node)))
-    const isRunning = (view: View): boolean =>
-      shop.pods(view, 'training').some(({ status }) => status?.phase === 'Running')
-    await history.never('out of service beside the protected pod', (view) => {
-      const isOut = isCordoned(view.nodes.get(node)) || slotsOf(view, name).length > 0
-      return isRunning(view) && isOut && 'a cordon or a slot'
-    })
-    await history.never('an eviction beside the protected pod', (view) => {
-      const isLeaving = shop.pods(view, 'ordinary').some(({ metadata }) => metadata.deletionTimestamp !== undefined)
-      return isRunning(view) && isLeaving && 'the ordinary pod was evicted'
-    })
   })
 })
 

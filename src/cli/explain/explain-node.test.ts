@@ -18,7 +18,7 @@ import { type NodeDetail, readNodeDetail } from '../fleet-view/node-detail.ts'
 import { slimNode } from '../fleet-view/project.ts'
 import { readFleet } from '../fleet-view/read-fleet.ts'
 import { explainNode, type NodeExplanation } from './explain-node.ts'
-import type { Cause } from './finding.ts'
+import type { Cause, GateName } from './finding.ts'
 
 type Edit = (node: KubernetesNode) => KubernetesNode
 
@@ -80,6 +80,7 @@ const one = [{ name: 'host1' }]
 type Scenario = SceneOptions & {
   readonly title: string
   readonly cause: Cause
+  readonly gate?: GateName
   /** By default node1. */
   readonly node?: string
   readonly prepare?: (scene: FleetScene) => void
@@ -97,6 +98,7 @@ type Scenario = SceneOptions & {
 /** The other node has the slot, and keeps it. */
 const budgetFull = {
   cause: 'budget-full',
+  gate: 'slot',
   node: 'node2',
   prepare(scene: FleetScene): void {
     scene.host('host1').conditions.change({ stepMs: 900_000 })
@@ -156,6 +158,7 @@ const scenarios: readonly Scenario[] = [
   {
     title: 'a node that the selector leaves out',
     cause: 'not-selected',
+    gate: 'selector',
     reach: async (scene) => {
       await scene.pass(6_000)
       scene.editNode('node1', { metadata: { labels: { pool: 'b' } } })
@@ -167,16 +170,19 @@ const scenarios: readonly Scenario[] = [
   {
     title: 'an ignored node',
     cause: 'ignored',
+    gate: 'ignored',
     prepare: (scene) =>
       scene.simulation.clock.startTimer(8_500, () =>
         scene.editNode('node1', { metadata: { labels: { [ignoreLabel]: 'true' } } }),
       ),
     reason: 'Ignored',
-    says: ['kubectl skyhook node unignore node1'],
+    object: 'Node/node1',
+    says: ['remove the label', 'kubectl skyhook node unignore node1'],
   },
   {
     title: 'a paused Skyhook',
     cause: 'paused',
+    gate: 'paused',
     prepare: pauseAtOnce,
     reason: 'Paused',
     object: 'Skyhook/s',
@@ -185,6 +191,7 @@ const scenarios: readonly Scenario[] = [
   {
     title: 'a disabled Skyhook',
     cause: 'disabled',
+    gate: 'disabled',
     prepare: (scene) =>
       scene.simulation.clock.startTimer(9_001, () =>
         scene.editSkyhook('s', { metadata: { annotations: { [disableKey]: 'true' } } }),
@@ -208,20 +215,23 @@ const scenarios: readonly Scenario[] = [
   {
     title: 'a Skyhook behind an earlier one',
     cause: 'earlier-skyhook',
+    gate: 'priority',
     skyhooks: { first: { priority: 1, interruptionBudget: { count: 0 } }, s: { priority: 2 } },
     reason: 'WaitingForPriority',
     object: 'Skyhook/first',
-    says: ['kubectl skyhook explain first node1'],
+    says: ['first has to complete', 'kubectl skyhook explain first node1'],
   },
   {
     title: 'a taint that the Skyhook does not tolerate',
     cause: 'taint',
+    gate: 'taint',
     prepare: (scene) =>
       scene.simulation.clock.startTimer(8_500, () =>
         scene.editNode('node1', { spec: { taints: [{ key: 'gpu', value: 'x', effect: 'NoSchedule' }] } }),
       ),
     reason: 'TaintNotTolerated',
-    says: ['gpu=x:NoSchedule', 'spec.additionalTolerations'],
+    object: 'Node/node1',
+    says: ['gpu=x:NoSchedule', 'spec.additionalTolerations', 'describe node node1'],
   },
   {
     title: 'a budget of which other nodes use all',
@@ -255,6 +265,7 @@ const scenarios: readonly Scenario[] = [
   {
     title: 'a budget of 0',
     cause: 'budget-zero',
+    gate: 'slot',
     skyhooks: { s: { interruptionBudget: { count: 0 } } },
     reason: 'WaitingForSlot',
     object: 'Skyhook/s',
@@ -263,6 +274,7 @@ const scenarios: readonly Scenario[] = [
   {
     title: 'a percentage that no census has counted',
     cause: 'no-census',
+    gate: 'slot',
     skyhooks: { s: { interruptionBudget: { percent: 50 } } },
     prepare: (scene) =>
       scene.simulation.server.admission.push((object, _, { resource }) => {
@@ -271,18 +283,21 @@ const scenarios: readonly Scenario[] = [
       }),
     reason: 'WaitingForSlot',
     object: 'Lease/skyhookd-census',
-    says: ['has not counted', 'lease skyhookd-census'],
+    says: ['has not counted', 'elected', 'get lease skyhookd-census'],
   },
   {
     title: 'a DeploymentPolicy that is missing',
     cause: 'policy-missing',
+    gate: 'policy',
     skyhooks: { s: { deploymentPolicy: 'gone' } },
     reason: 'DeploymentPolicyNotFound',
     object: 'DeploymentPolicy/gone',
+    says: ['create the DeploymentPolicy gone', 'deploymentpolicies'],
   },
   {
     title: 'a batch that is not finished',
     cause: 'batch',
+    gate: 'slot',
     node: 'node2',
     policies: {
       p: { default: { budget: { count: 2 }, strategy: { fixed: { initialBatch: 1, batchThreshold: 100 } } } },
@@ -294,16 +309,17 @@ const scenarios: readonly Scenario[] = [
     },
     reason: 'WaitingForBatch',
     object: 'DeploymentPolicy/p',
-    says: ['node1'],
+    says: ['batch', 'node1', 'skyhook status s'],
   },
   {
     title: 'a protected pod',
     cause: 'protected-pod',
+    gate: 'drain',
     nodes: [{ name: 'host1', pods: [pod('train', { isProtected: true })] }],
     skyhooks: { s: { ...rebooting, podNonInterruptLabels: { matchLabels: protectedLabels } } },
     reason: 'ProtectedPods',
     object: 'Pod/train-1',
-    says: ['apps/train-1', 'podNonInterruptLabels'],
+    says: ['apps/train-1', 'end them', 'podNonInterruptLabels'],
   },
   {
     title: 'a protected pod beside a Skyhook of other nodes with the same package',
@@ -352,11 +368,12 @@ const scenarios: readonly Scenario[] = [
   {
     title: 'a pod without a controller that takes its time',
     cause: 'bare-pod',
+    gate: 'drain',
     nodes: [{ name: 'host1', pods: [pod('alone', { graceMs: 600_000 })] }],
     skyhooks: { s: rebooting },
     reason: 'DrainBlocked',
     object: 'Pod/alone-1',
-    says: ['no controller'],
+    says: ['no controller', 'alone-1'],
   },
   ...(
     [
@@ -463,6 +480,7 @@ const scenarios: readonly Scenario[] = [
   {
     title: 'a host that would reboot again and again',
     cause: 'reboot-loop',
+    gate: 'interrupt',
     nodes: one,
     skyhooks: { s: rebooting },
     prepare: (scene) =>
@@ -479,7 +497,7 @@ const scenarios: readonly Scenario[] = [
       await scene.until(() => scene.annotation('node1', reasonKey('s'))?.includes('RebootLoop') === true, 'the limit')
     },
     object: 'Package/p0a',
-    says: ['3 reboots'],
+    says: ['3 reboots', 'Fix the package', 'skyhook logs s --node node1 --package p0a'],
   },
 ]
 
@@ -493,7 +511,7 @@ function pauseAtOnce(scene: FleetScene): void {
 }
 
 for (const scenario of scenarios) {
-  const { title, cause, node = 'node1', prepare, reason, reach, object, says = [], agrees } = scenario
+  const { title, cause, gate, node = 'node1', prepare, reason, reach, object, says = [], agrees } = scenario
   test(`${title} is named as the cause, whatever became of the published reason`, async () => {
     const scene = startScene(scenario)
     prepare?.(scene)
@@ -512,6 +530,7 @@ for (const scenario of scenarios) {
       ]
       const text = [verdict?.message, verdict?.unblock, verdict?.command].join('\n')
       for (const part of says) expect(text, what).toContain(part)
+      if (gate !== undefined) expect(verdict?.gate, what).toBe(gate)
       expect(verdict?.unblock, what).not.toBe('')
       expect(verdict?.command, what).not.toBe('')
       if (what === 'as published' && reason !== undefined && agrees !== false) {

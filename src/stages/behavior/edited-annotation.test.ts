@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { NodeSimulator } from '../../../test/kit/node-simulator/node-simulator.ts'
-import { install, installedNode, pkg } from '../../../test/kit/node-simulator/node-simulator-dsl.ts'
+import { cron, install, installedNode, pkg } from '../../../test/kit/node-simulator/node-simulator-dsl.ts'
 
 describe('edits of the annotation', () => {
   test('removing the annotation runs all packages again', () => {
@@ -35,6 +35,18 @@ describe('edits of the annotation', () => {
     })
     node.settleFor(5_000)
     expect(node.executedSteps).toEqual(['a config run.sh', 'a config-check run_check.sh'])
+  })
+
+  test('setting the stage of an interrupt repeats the interrupt and what follows it', () => {
+    const node = installedNode({ interrupt: cron })
+    node.edit((annotations) => {
+      const entry = { name: 'a', version: '1.0.0', image: 'r/pkg', stage: 'interrupt', state: 'in_progress' }
+      annotations['skyhook.nvidia.com/nodeState_s'] = JSON.stringify({ 'a|1.0.0': entry })
+    })
+    node.settleFor(5_000)
+    expect(node.executedInterrupts).toEqual(['service cron', 'service cron'])
+    expect(node.executedSteps).toEqual(['a post-interrupt run.sh', 'a post-interrupt-check run_check.sh'])
+    expect(node.events.filter(({ type }) => type === 'edited')).toHaveLength(1)
   })
 
   test.each(['no json', '[]', '{"a|1.0.0":{"stage":"dance"}}'])(

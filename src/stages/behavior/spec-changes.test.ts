@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { Interrupt, PackageSpec } from '../../schemas/skyhook.ts'
 import { NodeSimulator } from '../../../test/kit/node-simulator/node-simulator.ts'
 import { guardedStep, plainStep, simplePackage } from '../../../test/kit/node-simulator/package-content.ts'
-import { cron, install, pkg, uninstall, upgrade } from '../../../test/kit/node-simulator/node-simulator-dsl.ts'
+import { cron, install, pkg, pod, uninstall, upgrade } from '../../../test/kit/node-simulator/node-simulator-dsl.ts'
 
 /** Brings the node to its end with each spec in turn; what the last one ran. */
 function afterSpecs(...specs: readonly Readonly<Record<string, PackageSpec>>[]): NodeSimulator {
@@ -270,6 +270,17 @@ describe('a serial Skyhook', () => {
     node.finishHanging('b')
     node.settleFor(60_000)
     expect(node.status()).toBe('complete')
+  })
+
+  test('a serial Skyhook runs its packages one after the other, also beside the drain and the interrupt of one', () => {
+    const node = new NodeSimulator()
+    node.pods = [pod('web')]
+    const packages = { a: pkg('1.0.0'), b: pkg('1.0.0', { interrupt: cron }), c: pkg('1.0.0') }
+    node.apply('s', { serial: true, packages })
+    node.settleFor(60_000)
+    const order = node.executedSteps.map((step) => step.charAt(0))
+    expect(order.filter((of, index) => of !== order[index - 1]).toSorted()).toEqual(['a', 'b', 'c'])
+    expect([node.executedInterrupts, node.evictedPods, node.status()]).toEqual([['service cron'], ['web'], 'complete'])
   })
 })
 

@@ -263,22 +263,23 @@ describe('spec.drain', () => {
     expect([node.evictedPods, node.status()]).toEqual([['cart'], 'complete'])
   })
 
-  test('cordon late takes no slot and no cordon while a protected pod runs', () => {
+  test('cordon late takes no slot and no cordon, and evicts nothing, while a protected pod runs', () => {
     const node = new NodeSimulator()
-    node.pods = [pod('training', { workload: 'never' })]
+    node.pods = [pod('training', { workload: 'never' }), pod('web')]
     node.apply('s', {
       drain: { cordon: 'late' },
       podNonInterruptLabels: { matchLabels: { workload: 'never' } },
       packages: { a: packageWith(cron) },
     })
     node.settleFor(3_000)
-    expect([isCordoned(node), node.slots.length, node.reason(), node.status()]).toEqual([
+    expect([isCordoned(node), node.slots.length, node.evictedPods, node.reason(), node.status()]).toEqual([
       false,
       0,
+      [],
       'ProtectedPods',
       'waiting',
     ])
-    node.pods = []
+    node.pods = [pod('web')]
     node.settleFor(5_000)
     expect(node.status()).toBe('complete')
   })

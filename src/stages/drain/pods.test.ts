@@ -42,7 +42,13 @@ describe('draining a node', () => {
 
   test('protected pods are counted whoever owns them, and never evicted', () => {
     const labels = { workload: 'never-interrupt' }
-    const pods = [pod({ labels }), pod({ labels, ...owner('DaemonSet') }), pod({ labels, namespace: 'kube-system' })]
+    const tolerating = pod({ labels }, { spec: { tolerations: [{ operator: 'Exists' }] } })
+    const pods = [
+      pod({ labels }),
+      pod({ labels, ...owner('DaemonSet') }),
+      pod({ labels, namespace: 'kube-system' }),
+      tolerating,
+    ]
     expect(groupPods(pods, protecting, facts)).toEqual({ protected: pods, toDrain: [], waited: [], left: [] })
   })
 

@@ -1,4 +1,4 @@
-/** The API server of a sandbox as its administrator sees it, or as the bearer of a token. */
+/** The API server of a sandbox as its administrator sees it. */
 import { readFileSync } from 'node:fs'
 import { parse } from 'yaml'
 import { systemClock } from '../../../src/daemon/platform/system-clock.ts'
@@ -32,16 +32,6 @@ export function adminTransport(kubeconfig: string): KubeTransport {
     key: decoded(user['client-key-data']),
   })
   return createKubeTransport({ credentials, version: 'e2e', clock: systemClock, rate: false })
-}
-
-export function tokenTransport(kubeconfig: string, token: string): KubeTransport {
-  const { server, ca } = read(kubeconfig)
-  return createKubeTransport({
-    credentials: staticCredentials({ server, ca, token }),
-    version: 'e2e',
-    clock: systemClock,
-    rate: false,
-  })
 }
 
 /** Sends a merge patch and returns the new object. */

@@ -4,7 +4,7 @@ import { patch, ignoreNotFound } from './kube.ts'
 import type { Moment, Pod, View } from './moments.ts'
 
 /** In the base disk of the hosts: it runs until it is told to end. */
-export const workloadImage = 'sandbox.local/workload:1'
+const workloadImage = 'sandbox.local/workload:1'
 
 export type PodOptions = {
   readonly labels?: Readonly<Record<string, string>>

@@ -1,7 +1,7 @@
 /** Skyhooks that the API server accepts. The command-line tool is held to the same table. */
 import { manyKeys, manyPackages, tuning, withPackage } from './sample-specs.ts'
 
-export const acceptedSkyhooks: readonly [what: string, spec: Record<string, unknown>][] = [
+export const acceptedSkyhooks: readonly [what: string, spec: Record<string, unknown>, name?: string][] = [
   ['with an empty spec', {}],
   [
     'with one package and its scripts',
@@ -136,4 +136,8 @@ export const acceptedSkyhooks: readonly [what: string, spec: Record<string, unkn
       dependsOn: {},
     }),
   ],
+  ...['1', '1.2', 'v1.2.3', '2024.05.10', '2024.05.10-test', '1.2-rc.1', '0.0.0'].map(
+    (version): [string, Record<string, unknown>] => [`with version ${version}`, withPackage({ version })],
+  ),
+  ['with a name of 53 characters', {}, 'n'.repeat(53)],
 ]

@@ -1,4 +1,4 @@
-/** Specs of Skyhooks, as short as a test wants them. */
+/** Specs of Skyhooks and DeploymentPolicies, as short as a test wants them. */
 
 type Json = Record<string, unknown>
 
@@ -16,3 +16,11 @@ export const manyPackages = (count: number, fields: Json = {}): Json => ({
 })
 export const manyKeys = (count: number): Json =>
   Object.fromEntries(Array.from({ length: count }, (_, index) => [`key-${index}`, '']))
+
+export const pace = { budget: { count: 1 }, strategy: { fixed: {} } }
+export const group = (name: string, fields: Json = {}): Json => ({
+  name,
+  selector: { matchLabels: { zone: name } },
+  budget: { percent: 10 },
+  ...fields,
+})
