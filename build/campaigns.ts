@@ -5,15 +5,8 @@ import { campaignRecord } from './campaign-record.ts'
 /** From the root. The definitions are read by their paths. */
 const sourcesOf = {
   fleet: ['test/fleet/run/worker.ts', 'crds'],
-  'fleet-mutants': [
-    'test/fleet/run/worker.ts',
-    'test/fleet/mutants/all.ts',
-    'test/fleet/mutants/search.ts',
-    'test/fleet/mutants/plans',
-    'crds',
-  ],
   // The tree that the mutants are put into.
-  mutants: ['build/mutants.ts', 'build/daemon-mutants.ts', 'src', 'test/kit', 'test/fleet', 'test/promises'],
+  mutants: ['src', 'test/mutants', 'test/kit', 'test/model', 'test/fleet', 'test/promises', 'crds'],
   // The agent with its failpoints, and what is done to it.
   faults: ['src/daemon/main.ts', 'test/faults/failpoint-preload.ts', 'test/faults/trial.ts', 'crds'],
   // Each file of tests, and the definitions.
