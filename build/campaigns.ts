@@ -5,8 +5,31 @@ import { campaignRecord } from './campaign-record.ts'
 /** From the root. The definitions are read by their paths. */
 const sourcesOf = {
   fleet: ['test/fleet/run/worker.ts', 'crds'],
-  // The tree that the mutants are put into.
-  mutants: ['src', 'test/mutants', 'test/kit', 'test/model', 'test/fleet', 'test/promises', 'crds'],
+  'fleet-mutants': [
+    'test/fleet/run/worker.ts',
+    'test/mutants/catalogue.ts',
+    'test/mutants/judge-fleet.ts',
+    'test/mutants/plans',
+    'crds',
+  ],
+  'model-mutants': [
+    'test/mutants/catalogue.ts',
+    'test/mutants/judge-tests.ts',
+    'test/model/corrections.test.ts',
+    'test/model/fleet/fleet.test.ts',
+    'test/model/random-lives.test.ts',
+    'test/model/spec-changes.test.ts',
+    'crds',
+  ],
+  // Unit tests may read any file of these.
+  'unit-mutants': [
+    'test/mutants/catalogue.ts',
+    'test/mutants/judge-tests.ts',
+    'src',
+    'test/kit',
+    'test/fleet',
+    'test/promises',
+  ],
   // The agent with its failpoints, and what is done to it.
   faults: ['src/daemon/main.ts', 'test/faults/failpoint-preload.ts', 'test/faults/trial.ts', 'crds'],
   // Each file of tests, and the definitions.

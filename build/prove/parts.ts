@@ -3,6 +3,7 @@ import { openRecord } from '../../test/fleet/run/record.ts'
 import { plannedHere } from '../../test/host/campaign.ts'
 import { suites } from '../../test/machine/machine.ts'
 import { mutants, trialId, trialsOf } from '../../test/mutants/catalogue.ts'
+import type { Tier } from '../../test/mutants/mutant.ts'
 import { openPassed, recordOf } from '../campaigns.ts'
 import { type OpenSeed, readOpenSeeds } from '../../test/kit/open-seeds.ts'
 import { sampledTests } from '../test/projects.ts'
@@ -91,19 +92,21 @@ const searches: Part = {
   },
 }
 
-const deliberateBugs: Part = {
-  name: 'mutants',
+const mutantsOf = (tier: Tier): Part => ({
+  name: `mutants, ${tier}`,
   isShort: true,
   needsRoot: false,
   async state() {
-    const record = await openPassed('mutants')
-    const trials = trialsOf(mutants)
+    const record = await openPassed(`${tier}-mutants`)
+    const trials = trialsOf(mutants).filter(({ by }) => by.tier === tier)
     const caught = trials.filter((trial) => record.has(trialId(trial)))
     return { proven: caught.length, of: trials.length, sources: record.sources }
   },
-  run: async (run, minutes) =>
-    void (await run([node, 'test/mutants/campaign.ts', '--rest', '--search', '--shrink', '0', ...limit(minutes)])),
-}
+  async run(run, minutes) {
+    const search = tier === 'fleet' ? ['--search', '--shrink', '0'] : []
+    await run([node, 'test/mutants/campaign.ts', '--tier', tier, '--rest', ...search, ...limit(minutes)])
+  },
+})
 
 const simulatedFleets: Part = {
   name: 'fleets, seeds',
@@ -201,7 +204,9 @@ const unitTestsOnArm64: Part = {
 export const parts: readonly Part[] = [
   openSeeds,
   searches,
-  deliberateBugs,
+  mutantsOf('unit'),
+  mutantsOf('model'),
+  mutantsOf('fleet'),
   unitTestsOnArm64,
   simulatedFleets,
   crashPoints,

@@ -89,14 +89,16 @@ async function main(): Promise<number> {
       edits.some(({ file }) => file.startsWith(`src/${folder}`)),
   )
   const selected = everyNth(trials, Number(every), Number(shift))
-  const record = await openPassed('mutants')
-  const left = selected.filter((trial) => !(rest && record.has(trialId(trial))))
+  const tiers = [...new Set(selected.map(({ by }) => by.tier))]
+  const records = new Map(await Promise.all(tiers.map(async (of) => [of, await openPassed(`${of}-mutants`)] as const)))
+  const isKnown = (trial: Trial): boolean => records.get(trial.by.tier)?.has(trialId(trial)) === true
+  const left = selected.filter((trial) => !(rest && isKnown(trial)))
   const count = { caught: selected.length - left.length, missed: 0, undecided: 0 }
   const onJudgment = (trial: Trial, judgment: Judgment): void => {
     count[judgment.outcome]++
     const { by, mutant } = trial
     if (judgment.outcome === 'caught') {
-      record.add(trialId(trial))
+      records.get(by.tier)?.add(trialId(trial))
       console.log(`caught ${trialId(trial)} (${judgment.how})`)
     }
     if (judgment.outcome === 'missed') {

@@ -1,7 +1,8 @@
 /** Bugs in the protocol of slots: src/lease and src/daemon/slots. */
+import type { Plan } from '../../kit/fleet/plan.ts'
 import { all, edit, fleet, has, hasControlPlanes, inFile, type Mutant, smallFleet } from '../mutant.ts'
 
-const hasPercentage = ({ skyhooks }: Parameters<NonNullable<Mutant['mayShow']>>[0]): boolean =>
+const hasPercentage = ({ skyhooks }: Plan): boolean =>
   skyhooks.some(({ spec }) => spec.interruptionBudget?.percent !== undefined)
 
 const confirmationTest = 'daemon/slots/slot-manager-confirmation.test.ts'

@@ -133,7 +133,7 @@ export const stageBugs: readonly Mutant[] = [
       edit('stages/interrupt/run.ts', "if (reason) return { state: 'waiting', reason }", ''),
     ],
     caughtBy: [
-      randomLives(/while an interrupt is under way|an interrupt runs while/),
+      randomLives(/while an interrupt is under way|an interrupt runs while|differs?/),
       fleet('interrupt-apart', 'interrupt-beside-a-step'),
     ],
   },
