@@ -7,8 +7,8 @@ import { type Features, runScenario, skyhookSpec, scenarioEvent } from './scenar
 /**
  * Random lives of one node: specs change, agent and host crash at any point, slots are lost, pods appear and refuse
  * eviction, people edit, reset, cordon, delete and create again. The invariants judge every effect as it happens, and
- * once nothing disturbs the node any longer, it must end as the last spec asks. What the
- * same search must catch is in test/mutants: else its silence would prove nothing.
+ * once nothing disturbs the node any longer, it must end as the last spec asks. test/mutants has wrong decisions that
+ * these searches must catch: else their silence would prove nothing.
  */
 const seed = seedOf(20_260_102)
 const runs = runsOf(30, 600)
