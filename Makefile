@@ -94,12 +94,12 @@ emulate: deps ## unit tests on arm64, emulated, without root (FILES=src/schemas:
 	@node build/unit-tests-arm64.ts $(FILES)
 
 .PHONY: mutants
-mutants: deps ## put deliberate bugs into the sources, which unit tests must catch
-	@node build/mutants.ts
+mutants: deps ## put deliberate bugs into the sources, which tests must catch (TIER=unit)
+	@node test/mutants/campaign.ts $(if $(TIER),--tier $(TIER))
 
 .PHONY: fleet
 fleet: deps ## simulated fleets by seed (SEEDS=n, FIRST=k; SEED=k: one; MUTANTS=1)
-	@$(if $(MUTANTS),node test/fleet/mutants/campaign.ts $(if $(SEEDS),--seeds $(SEEDS)) $(if $(FIRST),--first $(FIRST)), \
+	@$(if $(MUTANTS),node test/mutants/campaign.ts --tier fleet --search $(if $(SEEDS),--seeds $(SEEDS)) $(if $(FIRST),--first $(FIRST)), \
 	  node test/fleet/run/campaign.ts $(if $(SEED),--seed $(SEED),$(if $(SEEDS),--seeds $(SEEDS)) $(if $(FIRST),--first $(FIRST)) --continue))
 
 .PHONY: faults

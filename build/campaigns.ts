@@ -7,13 +7,29 @@ const sourcesOf = {
   fleet: ['test/fleet/run/worker.ts', 'crds'],
   'fleet-mutants': [
     'test/fleet/run/worker.ts',
-    'test/fleet/mutants/all.ts',
-    'test/fleet/mutants/search.ts',
-    'test/fleet/mutants/plans',
+    'test/mutants/catalogue.ts',
+    'test/mutants/judge-fleet.ts',
+    'test/mutants/plans',
     'crds',
   ],
-  // The tree that the mutants are put into.
-  mutants: ['build/mutants.ts', 'build/daemon-mutants.ts', 'src', 'test/kit', 'test/fleet', 'test/promises'],
+  'model-mutants': [
+    'test/mutants/catalogue.ts',
+    'test/mutants/judge-tests.ts',
+    'test/model/corrections.test.ts',
+    'test/model/fleet/fleet.test.ts',
+    'test/model/random-lives.test.ts',
+    'test/model/spec-changes.test.ts',
+    'crds',
+  ],
+  // Unit tests may read any file of these.
+  'unit-mutants': [
+    'test/mutants/catalogue.ts',
+    'test/mutants/judge-tests.ts',
+    'src',
+    'test/kit',
+    'test/fleet',
+    'test/promises',
+  ],
   // The agent with its failpoints, and what is done to it.
   faults: ['src/daemon/main.ts', 'test/faults/failpoint-preload.ts', 'test/faults/trial.ts', 'crds'],
   // Each file of tests, and the definitions.

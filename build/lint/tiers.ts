@@ -8,6 +8,8 @@ const rows: Readonly<Record<string, readonly string[]>> = {
   fixtures: ['kit'],
   sandbox: [],
   promises: ['kit'],
+  // puts deliberate bugs into the product, which other tiers must catch
+  mutants: ['fleet', 'kit'],
   // a run of the simulated fleet has its judges beside it
   kit: ['fixtures', 'promises', 'sandbox'],
 }

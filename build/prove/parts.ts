@@ -1,10 +1,10 @@
 /** The parts of `make prove`: what each has proven of these sources so far, and how it gets on. */
-import { mutants as productBugs } from '../../test/fleet/mutants/all.ts'
 import { openRecord } from '../../test/fleet/run/record.ts'
 import { plannedHere } from '../../test/host/campaign.ts'
 import { suites } from '../../test/machine/machine.ts'
+import { mutants, trialId, trialsOf } from '../../test/mutants/catalogue.ts'
+import type { Tier } from '../../test/mutants/mutant.ts'
 import { openPassed, recordOf } from '../campaigns.ts'
-import { mutantId, mutants as daemonBugs } from '../daemon-mutants.ts'
 import { type OpenSeed, readOpenSeeds } from '../../test/kit/open-seeds.ts'
 import { sampledTests } from '../test/projects.ts'
 import { changedSearches, searchFiles, type Searches, thorough } from '../test/searches.ts'
@@ -92,30 +92,21 @@ const searches: Part = {
   },
 }
 
-const bugsOfDaemon: Part = {
-  name: 'mutants, unit tests',
+const mutantsOf = (tier: Tier): Part => ({
+  name: `mutants, ${tier}`,
   isShort: true,
   needsRoot: false,
   async state() {
-    const record = await openPassed('mutants')
-    const caught = daemonBugs.filter((mutant) => record.has(mutantId(mutant)))
-    return { proven: caught.length, of: daemonBugs.length, sources: record.sources }
+    const record = await openPassed(`${tier}-mutants`)
+    const trials = trialsOf(mutants).filter(({ by }) => by.tier === tier)
+    const caught = trials.filter((trial) => record.has(trialId(trial)))
+    return { proven: caught.length, of: trials.length, sources: record.sources }
   },
-  run: async (run, minutes) => void (await run([node, 'build/mutants.ts', '--rest', ...limit(minutes)])),
-}
-
-const bugsOfProduct: Part = {
-  name: 'mutants, fleets',
-  isShort: true,
-  needsRoot: false,
-  async state() {
-    const record = await openPassed('fleet-mutants')
-    const shown = productBugs.filter(({ name }) => record.has(name))
-    return { proven: shown.length, of: productBugs.length, sources: record.sources }
+  async run(run, minutes) {
+    const search = tier === 'fleet' ? ['--search', '--shrink', '0'] : []
+    await run([node, 'test/mutants/campaign.ts', '--tier', tier, '--rest', ...search, ...limit(minutes)])
   },
-  run: async (run, minutes) =>
-    void (await run([node, 'test/fleet/mutants/campaign.ts', '--rest', '--shrink', '0', ...limit(minutes)])),
-}
+})
 
 const simulatedFleets: Part = {
   name: 'fleets, seeds',
@@ -213,8 +204,9 @@ const unitTestsOnArm64: Part = {
 export const parts: readonly Part[] = [
   openSeeds,
   searches,
-  bugsOfDaemon,
-  bugsOfProduct,
+  mutantsOf('unit'),
+  mutantsOf('model'),
+  mutantsOf('fleet'),
   unitTestsOnArm64,
   simulatedFleets,
   crashPoints,

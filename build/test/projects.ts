@@ -50,6 +50,7 @@ export const unitTests = {
     'test/faults/**/*.test.ts',
     'test/fleet/**/*.test.ts',
     'test/gitops/*.test.ts',
+    'test/mutants/*.test.ts',
     'test/promises/*.test.ts',
     'test/kit/**/*.test.ts',
     'test/takeover/*.test.ts',

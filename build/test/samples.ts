@@ -21,7 +21,7 @@ const [fixedSeeds, movingSeeds] = [300, 150]
 /** `make prove` runs the seeds before this one. */
 const firstMovingSeed = 20_001
 
-/** Each so many-th of the deliberate bugs of the daemon, and as many others. */
+/** Each so many-th of the deliberate bugs that unit tests catch, and as many others. */
 const everyMutant = 24
 
 /** Beside the seven cases in which the agent once failed. */
@@ -34,14 +34,16 @@ const chaosMinutes = 2
 export function samplesOf(commit: string | undefined): Samples {
   const number = commit === undefined ? undefined : numberOfCommit(commit)
   const fleets = 'test/fleet/run/campaign.ts'
+  const mutants = 'test/mutants/campaign.ts'
   const first = String(firstMovingSeed + (number ?? 0))
   const moving: SampleRun = [fleets, '--seeds', String(movingSeeds), '--first', first, '--open', '--workers', '2']
   const shift = String(number ?? 0)
   return {
     fleets: [[fleets, '--seeds', String(fixedSeeds), '--workers', '2'], ...(number === undefined ? [] : [moving])],
     mutants: [
-      ['build/mutants.ts', '--every', String(everyMutant), '--shift', shift],
-      ['test/fleet/mutants/campaign.ts', '--replay'],
+      [mutants, '--tier', 'unit', '--every', String(everyMutant), '--shift', shift],
+      [mutants, '--tier', 'model', '--rest'],
+      [mutants, '--tier', 'fleet'],
     ],
     crashPoints: [['test/faults/campaign.ts', '--runners', '2', '--sample', String(movingCases), '--shift', shift]],
     chaos: [['test/chaos/campaign.ts', '--minutes', String(chaosMinutes), '--seed', String((number ?? 1) % 100_000)]],

@@ -3,9 +3,10 @@ import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { repository } from '../../build/mutant-tree.ts'
 import { git } from '../../build/test/git.ts'
 import { openSeedsPath } from './open-seeds.ts'
+
+export const repository = join(import.meta.dirname, '../..')
 
 /** What simulated fleets and searches are made of. The list of open seeds is written by these themselves. */
 const parts = ['src', 'crds', 'test', `:(exclude)${openSeedsPath}`]

@@ -5,12 +5,8 @@ import { decide } from '../../src/stages/decide.ts'
 import { planFinalizer } from '../../src/census/finalizer.ts'
 import { finalizerName } from '../../src/schemas/finalizer.ts'
 import { countsOf } from '../kit/objects/census-objects.ts'
-import type { Decide } from '../kit/node-simulator/node-simulator.ts'
-import { isThorough, runsOf, seedOf } from '../kit/effort.ts'
+import { runsOf, seedOf } from '../kit/effort.ts'
 import { corrected, failBySpec, failingSpec, repaired } from './failing-specs.ts'
-import { invariantsOfEffects } from './invariants/index.ts'
-import type { Invariant } from './invariants/invariant.ts'
-import { correctionMutants } from './mutants.ts'
 import { counterexampleOf } from './counterexample.ts'
 import { Scenario } from './played-scenario.ts'
 import { scenarioEvent, skyhookSpec, type Features, type ScenarioEvent } from './scenario.ts'
@@ -34,13 +30,8 @@ const failingLife = (features: Features): fc.Arbitrary<readonly ScenarioEvent[]>
     { maxLength: 30 },
   )
 
-function failingScenario(
-  decideUnderTest: Decide,
-  first: SkyhookSpec,
-  events: readonly ScenarioEvent[],
-  invariants?: readonly Invariant[],
-): Scenario {
-  const scenario = new Scenario(decideUnderTest, first, invariants)
+function failingScenario(first: SkyhookSpec, events: readonly ScenarioEvent[]): Scenario {
+  const scenario = new Scenario(decide, first)
   failBySpec(scenario.node)
   for (const event of events) scenario.play(event)
   return scenario
@@ -75,22 +66,13 @@ const life = (features: Features): fc.Arbitrary<Life> =>
   fc.tuple(failingSpec(features), failingLife(features), fc.option(skyhookSpec(features), { nil: null, freq: 1 }))
 
 /** The last spec is another one, or the current one repaired. */
-function live(decideUnderTest: Decide, [first, events, last]: Life, invariants?: readonly Invariant[]): void {
+function live([first, events, last]: Life): void {
   const specs = events.flatMap((event) => (event.kind === 'spec changed' ? [event.spec] : []))
-  correct(failingScenario(decideUnderTest, first, events, invariants), last ?? repaired(specs.at(-1) ?? first))
+  correct(failingScenario(first, events), last ?? repaired(specs.at(-1) ?? first))
 }
 
 const search = (features: Features): string | undefined =>
-  counterexampleOf(
-    fc.property(life(features), (one) => live(decide, one)),
-    { numRuns: runs, seed },
-  )
-
-const searchMutant = (mutant: Decide): string | undefined =>
-  counterexampleOf(
-    fc.property(life({ isKeeping: false }), (one) => live(mutant, one, invariantsOfEffects)),
-    { numRuns: 1_000, seed, endOnFailure: true },
-  )
+  counterexampleOf(fc.property(life(features), live), { numRuns: runs, seed })
 
 /** Whatever fails: once the Skyhook is being deleted, its finalizer goes. */
 function deletionEnds(scenario: Scenario): void {
@@ -120,15 +102,6 @@ describe('a correction', () => {
 
 test('the deletion of a Skyhook ends from every failing state', () => {
   const features = { isKeeping: true }
-  const deleted = fc.property(life(features), ([first, events]) => deletionEnds(failingScenario(decide, first, events)))
+  const deleted = fc.property(life(features), ([first, events]) => deletionEnds(failingScenario(first, events)))
   expect(counterexampleOf(deleted, { numRuns: runs, seed })).toBeUndefined()
-})
-
-describe.skipIf(!isThorough)('mutants', () => {
-  test.each(Object.entries(correctionMutants))(
-    'the search catches a decision that %s',
-    (_, { mutant, expectedViolation }) => {
-      expect(searchMutant(mutant)).toMatch(expectedViolation)
-    },
-  )
 })

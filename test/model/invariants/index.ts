@@ -54,9 +54,6 @@ const everyInvariant: readonly Invariant[] = [
   completeIsTrue,
 ]
 
-/** For wrong decisions that differ when they are repeated, and are to be caught by what they do. */
-export const invariantsOfEffects = everyInvariant.filter((invariant) => invariant !== decisionsAreLevelTriggered)
-
 /** A node under all invariants: the first effect that breaks one throws. */
 export class WatchedNode extends FaultyNode {
   readonly evidence: HostEvidence
