@@ -242,8 +242,10 @@ export function watchNode(
     interruptStarts({ interrupt: { type, services = ['all'] } }) {
       look()
       tell(answered({ verb: 'list', resource: 'pods', name: '' }))
-      if (type === 'reboot') tellHost({ event: 'rebootRequested', answer: 'accepted', isLost: false })
-      else if (type !== 'noop') for (const unit of services) tellHost({ event: 'restartRequested', unit })
+      if (type === 'reboot') {
+        tellHost({ event: 'rebootRequested', answer: 'accepted', isLost: false })
+        tellHost({ event: 'shutdownStarted', bootId: node.bootId })
+      } else if (type !== 'noop') for (const unit of services) tellHost({ event: 'restartRequested', unit })
     },
     interruptEnds({ interrupt, id }: InterruptRun) {
       look()

@@ -22,9 +22,7 @@ import { pausedSkyhooksRest } from './paused-skyhooks-rest.ts'
 import { rebootsAreMade } from './reboots-are-made.ts'
 import { recoveryFollowsLoss } from './recovery-follows-loss.ts'
 import { serialSkyhooksRunOnePackage } from './serial-skyhooks-run-one-package.ts'
-import { slotsCoverChanges } from './slots-cover-changes.ts'
 import { stagesRunInOrder } from './stages-run-in-order.ts'
-import { stepsAndInterruptsAreApart } from './steps-and-interrupts-are-apart.ts'
 import { stepsKeepTheirCordon } from './steps-keep-their-cordon.ts'
 import { stepsNeedConfirmedSlot } from './steps-need-confirmed-slot.ts'
 import { stepsStartOnce } from './steps-start-once.ts'
@@ -36,7 +34,6 @@ const everyInvariant: readonly Invariant[] = [
   decisionsAreLevelTriggered,
   stepsNeedConfirmedSlot,
   interruptsAreRequired,
-  stepsAndInterruptsAreApart,
   packagesRunOneStep,
   serialSkyhooksRunOnePackage,
   pausedSkyhooksRest,
@@ -50,7 +47,6 @@ const everyInvariant: readonly Invariant[] = [
   completePackagesRest,
   interruptsNeedCordon,
   stepsKeepTheirCordon,
-  slotsCoverChanges,
   recoveryFollowsLoss,
   controlPlaneIsGuarded,
   rebootsAreMade,
