@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { isConsistentRead, readAudit } from './audit.ts'
-import { parseSteps } from './steps.ts'
+import { parseSteps } from './step-lines.ts'
 
 const entry = (id: string, second: number, uri: string, username = 'system:serviceaccount:skyhook:skyhookd'): string =>
   JSON.stringify({
@@ -19,7 +19,7 @@ const entry = (id: string, second: number, uri: string, username = 'system:servi
   })
 
 test('the audit log is read with its renamed parts, each request once, without a line that a kill has cut', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'chaos-audit-'))
+  const folder = mkdtempSync(join(tmpdir(), 'recorded-audit-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
   const [first, second] = [entry('a', 1, '/skyhooks/kernels?resourceVersion=5'), entry('b', 2, '/skyhooks/kernels')]
   writeFileSync(join(folder, 'audit-2026-01-01.log'), `${first}\n${first}\n${entry('c', 3, '/x', 'admin')}\n`)
