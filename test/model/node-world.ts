@@ -26,13 +26,13 @@ const agent = `agent:${name}`
 const tickMs = 5_000
 
 export type NodeWorld = {
-  /** Before the invariants hear of an effect. */
   readonly observer: NodeObserver
   /** Tells what has changed since the last look. */
   look(): void
   /** The agent has carried out its plan; `hasChanged`: something is different for the next one. */
   roundEnds(hasChanged: boolean): void
   agentRestarts(): void
+  runRequested(skyhook: string, name: string): void
   /** How often each promise had something to judge. */
   checks(): ReadonlyMap<string, number>
 }
@@ -157,7 +157,9 @@ export function watchNode(
   function lookAtSlots(): void {
     const { objects } = tableOf('leases')
     const now = new Map(node.slots.filter(({ uid }) => !node.lostLeases.has(uid)).map((slot) => [slot.uid, slot]))
-    const text = [...now.values()].map((slot) => `${slot.uid} ${slot.phase} ${slot.renewedAtMs} ${slot.ownership}`).join()
+    const text = [...now.values()]
+      .map((slot) => `${slot.uid} ${slot.phase} ${slot.renewedAtMs} ${slot.ownership}`)
+      .join()
     if (text === seenSlots) return
     seenSlots = text
     for (const uid of objects.keys()) {
@@ -251,8 +253,7 @@ export function watchNode(
       look()
       const { type, services = ['all'] } = interrupt
       if (type === 'reboot') isShutDown = node.requestedInterrupts.has(id) && !node.interrupting.has(id)
-      else if (type !== 'noop')
-        for (const unit of services) tellHost({ event: 'restartEnded', unit, result: 'done' })
+      else if (type !== 'noop') for (const unit of services) tellHost({ event: 'restartEnded', unit, result: 'done' })
     },
     booted() {
       look()
@@ -285,6 +286,7 @@ export function watchNode(
       look()
       tellHost({ event: 'agentEnded', process: 1, kind: 'agent' })
     },
+    runRequested: (skyhook, name) => tellHost({ event: 'runRequested', skyhook, package: name }),
     checks: () => new Map(judges.map((judge) => [judge.name, judge.checks()])),
   }
 }

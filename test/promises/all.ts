@@ -50,7 +50,6 @@ export const ofOneNode: readonly Promised[] = [
   slotsKept,
   slotsOwned,
   slotsTrue,
-  reboots,
   cordon,
   evictions,
   endedPods,

@@ -1,6 +1,6 @@
 /**
- * Steps and interrupts never overlap on a host: no service is restarted and no reboot is asked for while a step runs, and
- * no step starts before the restart has ended, or while the host goes down for the reboot.
+ * Steps and interrupts never overlap on a host: no service is restarted and no reboot is asked for while a step runs.
+ * No step starts before the restart has ended, or while the host goes down for the reboot.
  */
 import type { HostEvent, HostStep } from '../kit/host/observer.ts'
 import { evidenceOf } from './evidence.ts'
@@ -38,8 +38,7 @@ export const interruptApart: Promised = {
     function takeIn(host: string, event: HostEvent): void {
       if (event.event === 'restartRequested') underWayOn(host).add(`${event.unit} restarts`)
       else if (event.event === 'restartEnded') underWayOn(host).delete(`${event.unit} restarts`)
-      else if (event.event === 'rebootRequested' && event.answer === 'accepted' && !event.isLost)
-        rebooting.add(host)
+      else if (event.event === 'rebootRequested' && event.answer === 'accepted' && !event.isLost) rebooting.add(host)
       else if (event.event === 'shutdownStarted' && rebooting.has(host)) underWayOn(host).add('it goes down')
       else if (event.event === 'booted') {
         rebooting.delete(host)

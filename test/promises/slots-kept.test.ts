@@ -3,8 +3,7 @@ import { sampleSpec, sampleWorld } from './sample-world.ts'
 import { slotsKept } from './slots-kept.ts'
 
 type World = ReturnType<typeof sampleWorld>
-const say = (world: World, status: string): unknown =>
-  world.annotate('n1', { 'skyhook.nvidia.com/status_s': status })
+const say = (world: World, status: string): unknown => world.annotate('n1', { 'skyhook.nvidia.com/status_s': status })
 
 test('a slot that goes back after the package is complete is allowed once the Node says so, or why not', () => {
   const world = sampleWorld(slotsKept)
@@ -40,7 +39,8 @@ test('a slot under which nothing ran may go whatever the Node says', () => {
 test('a slot that goes while a step of a Skyhook that is gone runs is found', () => {
   const world = sampleWorld(slotsKept)
   world.take('n1')
-  world.start('n1')
+  const skyhookUid = world.server.object('skyhooks', undefined, 's')?.metadata.uid
+  world.tell('n1', { event: 'stepStarted', step: world.step('apply', { skyhookUid }) })
   const slot = world.server.objects('leases')[0]?.metadata.name
   world.send('admin', 'DELETE', '/apis/skyhook.nvidia.com/v1alpha1/skyhooks/s')
   world.send('agent:n1', 'DELETE', `/apis/coordination.k8s.io/v1/namespaces/skyhook/leases/${slot}`)

@@ -77,4 +77,4 @@ export const slotsKept: Promised = {
 }
 
 const isOf = (slot: Slot, { name, uid }: { readonly name: string; readonly uid: string | undefined }): boolean =>
-  uid === undefined || isOfScope(slot, { metadata: { name, uid } } as Skyhook)
+  uid !== undefined && isOfScope(slot, { metadata: { name, uid } } as Skyhook)

@@ -102,6 +102,7 @@ export function recordFleet(seed = 1): Promised & { readonly evidence: () => Evi
       case 'effect':
       case 'imageStored':
       case 'restartEnded':
+      case 'runRequested':
       case 'shutdownStarted':
       case 'staticPodsRun':
       case 'stepLost':

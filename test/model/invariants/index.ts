@@ -76,13 +76,19 @@ export class WatchedNode extends FaultyNode {
     this.evidence = new HostEvidence(this, decide)
     this.world = watchNode(this, ofOneNode, violate)
     // judged, then recorded
-    observers.push(this.world.observer, ...invariants.map((invariant) => invariant(this.evidence)), this.evidence)
+    observers.push(...invariants.map((invariant) => invariant(this.evidence)), this.world.observer, this.evidence)
   }
 
   override step(select?: (actions: readonly Action[]) => readonly Action[]): boolean {
     const hasChanged = super.step(select)
     this.world.roundEnds(hasChanged)
     return hasChanged
+  }
+
+  override requestRun(skyhook: string, name: string): void {
+    this.world.look()
+    super.requestRun(skyhook, name)
+    this.world.runRequested(skyhook, name)
   }
 
   override restartAgent(): void {
