@@ -33,6 +33,13 @@ function stepsOf(...steps: readonly string[]): string {
 
 const rest = ['apply-check@13-14', 'config@14-15', 'config-check@15-16']
 
+type Change = readonly [
+  kind: string,
+  type: string,
+  seconds: number,
+  object: { metadata: object; [key: string]: unknown },
+]
+
 type Case = { readonly steps: string; readonly faults?: Evidence['faults']; readonly releasedAt?: number }
 
 function recordOf({ steps, faults = [], releasedAt = 20 }: Case): Evidence {
@@ -50,7 +57,7 @@ function recordOf({ steps, faults = [], releasedAt = 20 }: Case): Evidence {
   const progress = { phase: 'working', generation: 1, packages: [] } as const
   const slot = newLease(skyhookScope(skyhook), { index: 0 }, identity, progress, at(1))
   const lease = { ...slot, metadata: { ...slot.metadata, uid: 'lease-uid' } }
-  const changes: (readonly [kind: string, type: string, seconds: number, object: { readonly metadata: object }])[] = [
+  const changes: readonly Change[] = [
     // nobody may know of a new Node for two minutes
     ['nodes', 'ADDED', -130, nodeObject],
     ['skyhooks', 'ADDED', 0, { ...skyhookTypeMeta, metadata: { ...skyhook, generation: 1 }, spec }],
@@ -67,7 +74,14 @@ function recordOf({ steps, faults = [], releasedAt = 20 }: Case): Evidence {
     atMs: at(seconds),
   })) as unknown as Version[]
   const request = (verb: string, resource: string, name: string, seconds: number): AuditedRequest => ({
-    ...{ node, verb, resource, name, subresource: undefined, namespace: undefined, uri: '/', status: 200 },
+    node,
+    verb,
+    resource,
+    name,
+    subresource: undefined,
+    namespace: undefined,
+    uri: '/',
+    status: 200,
     receivedMs: at(seconds) - 10,
     answeredMs: at(seconds),
   })

@@ -173,6 +173,7 @@ test.each<[what: string, violation: RegExp, decideUnderTest: Decide, arrange?: (
         ? {
             do: 'publish',
             key: 'publish',
+            computedFrom: '',
             patch: { annotations: {}, labels: {}, conditions: [], removedConditions: [], unschedulable: false },
           }
         : undefined,

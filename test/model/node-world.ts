@@ -85,7 +85,8 @@ export function watchNode(
   let isAgentWriting = false
   let isShutDown = false
   let seenPods: readonly Pod[] = []
-  let seenSlots = ''
+  let seenSlots: readonly OwnSlot[] = []
+  let seenLosses = 0
 
   function tableOf(plural: string): Table {
     const table = tables.get(plural) ?? { objects: new Map<string, Seen>(), list: undefined }
@@ -155,13 +156,11 @@ export function watchNode(
   }
 
   function lookAtSlots(): void {
+    if (seenSlots === node.slots && seenLosses === node.lostLeases.size) return
+    seenSlots = node.slots
+    seenLosses = node.lostLeases.size
     const { objects } = tableOf('leases')
     const now = new Map(node.slots.filter(({ uid }) => !node.lostLeases.has(uid)).map((slot) => [slot.uid, slot]))
-    const text = [...now.values()]
-      .map((slot) => `${slot.uid} ${slot.phase} ${slot.renewedAtMs} ${slot.ownership}`)
-      .join()
-    if (text === seenSlots) return
-    seenSlots = text
     for (const uid of objects.keys()) {
       if (now.has(uid)) continue
       commit('leases', uid, released.has(uid) ? agent : 'admin')
@@ -169,7 +168,7 @@ export function watchNode(
     for (const [uid, slot] of now) {
       const seen = objects.get(uid)
       const last = seen?.source as OwnSlot | undefined
-      const isWritten = slot.renewedAtMs > (last?.renewedAtMs ?? 0)
+      const isWritten = slot !== last && slot.ownership !== 'seen'
       if (last === undefined || isWritten) {
         const object = last?.phase === slot.phase ? seen?.object : leaseOf(slot)
         commit('leases', uid, isWritten ? agent : 'admin', slot, object)
@@ -197,6 +196,7 @@ export function watchNode(
 
   /** Rules that give an agent time count only what passes while it waits for something, and knows what there is. */
   function tick(): void {
+    if (tickedMs + tickMs > node.nowMs) return
     const requeueAtMs = node.lastPlan?.requeueAtMs ?? 0
     const isUnderWay = running.size > 0 || node.interrupting.size > 0 || node.terminatingPods.size > 0
     const isUnknown = node.areSkyhooksInDoubt || [...node.views.values()].some(({ stale }) => stale)
