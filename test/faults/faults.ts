@@ -3,38 +3,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { hostOf } from '../kit/cluster/host.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
 import { waitUntil, type AgentProcess } from '../kit/cluster/agent-process.ts'
-import { slackMs } from '../kit/recorded/commits.ts'
-import type { RecordedFault } from '../kit/recorded/evidence.ts'
 import type { FaultName } from './fault-names.ts'
 
 /** Whether the fault ends everything on the host, which allows more deviations. */
 export const terminatesHost = (fault: FaultName): boolean => fault === 'host rebooted' || fault === 'power cut'
-
-/**
- * What a case did to its node. `hitMs`: the agent was at its failpoint; `overMs`: whatever fails has come back;
- * `endedMs`: the node is complete.
- */
-export function faultsOf(
-  fault: FaultName,
-  node: string,
-  { hitMs, overMs, endedMs }: { readonly hitMs: number; readonly overMs: number; readonly endedMs: number },
-): readonly RecordedFault[] {
-  const times = { startedMs: hitMs - slackMs, endedMs: overMs }
-  const recovery = { node, startedMs: overMs, endedMs }
-  switch (fault) {
-    case 'API server down':
-      return [{ node: undefined, ...times }, recovery]
-    case 'host rebooted':
-      return [{ node, ...times, down: 'shutdown' }, recovery]
-    case 'power cut':
-      return [{ node, ...times, down: fault }, recovery]
-    case 'disk full':
-      return [{ node, ...times, isDiskFull: true }, recovery]
-    case 'agent killed':
-    case 'bus restarted':
-      return [{ node, ...times }, recovery]
-  }
-}
 
 const apiServerDownMs = 20_000
 /** Time for the agent to hit the full disk, and to find that it stays full. */

@@ -11,7 +11,7 @@ import { judgeRecord } from '../kit/recorded/judge.ts'
 import { parseSteps } from '../kit/recorded/step-lines.ts'
 import { everywhere } from '../promises/all.ts'
 import { faultNames, type FaultName } from './fault-names.ts'
-import { faultsOf } from './faults.ts'
+import { faultsOf } from './recorded-faults.ts'
 
 const node = 'node-1'
 const skyhook = { name: 'service-1', uid: 'skyhook-uid' }
