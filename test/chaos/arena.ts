@@ -4,6 +4,7 @@ import { patch } from '../kit/cluster/kube.ts'
 import { processesOf } from '../kit/cluster/agent-process.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
 import type { History } from '../kit/history.ts'
+import type { Deletion } from '../kit/recorded/evidence.ts'
 
 /** One fault or edit that was carried out, or failed to find its object. */
 export type ActionRecord = {
@@ -29,9 +30,6 @@ export type Arena = {
   readonly ownVersions: Set<number>
   readonly registerDeletion: (deletion: Deletion) => void
 }
-
-/** Something that an administrator deleted by hand: from then on the node's slot does not count. */
-export type Deletion = { readonly node: string; readonly atMs: number; readonly what: 'slot' | 'Node' }
 
 /** An action that found nothing to work on. */
 export class Missed extends Error {}

@@ -10,12 +10,13 @@ import { parseArgs } from 'node:util'
 import { openPassed } from '../../build/campaigns.ts'
 import { adminTransport } from '../kit/cluster/kube.ts'
 import { everywhere } from '../promises/all.ts'
-import { judgeRecord } from './recorded.ts'
+import { judgeRecord } from '../kit/recorded/judge.ts'
 import { sandbox, type Sandbox } from '../sandbox/sandbox.ts'
 import { record } from '../kit/history.ts'
-import type { Arena, Deletion } from './arena.ts'
-import { collect } from './collect.ts'
-import { planOf } from './plan.ts'
+import type { Arena } from './arena.ts'
+import { collect } from '../kit/recorded/collect.ts'
+import type { Deletion } from '../kit/recorded/evidence.ts'
+import { faultsIn, planOf } from './plan.ts'
 import { countsOf, print, writeReport } from './report.ts'
 import { awaitCompletion, runPlan } from './run.ts'
 import { setUpScene } from './scene.ts'
@@ -73,7 +74,8 @@ async function main(): Promise<number> {
     log('everything heals')
     const open = await awaitCompletion(arena)
     log('judging')
-    const evidence = await collect(arena, actions, deletions)
+    const faults = faultsIn(actions, arena.nodes)
+    const evidence = await collect(arena, { faults, deletions, ownVersions: arena.ownVersions })
     const findings = [
       ...judgeRecord(evidence, everywhere),
       {

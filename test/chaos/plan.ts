@@ -1,4 +1,6 @@
 /** What a campaign does and when, by its seed. Where an action hits depends on what it meets, so it draws numbers only. */
+import type { RecordedFault } from '../kit/recorded/evidence.ts'
+import type { ActionRecord } from './arena.ts'
 import { seededRandom, shuffled } from './random.ts'
 
 export const faultKinds = [
@@ -41,6 +43,15 @@ export const editKinds = [
 export type FaultKind = (typeof faultKinds)[number]
 export type EditKind = (typeof editKinds)[number]
 export type ActionKind = FaultKind | EditKind
+
+/** What the actions were for those whom they hit; an edit is nobody's fault. */
+export const faultsIn = (actions: readonly ActionRecord[], nodes: readonly string[]): readonly RecordedFault[] =>
+  actions.flatMap(({ kind, detail, startedMs, endedMs }): readonly RecordedFault[] => {
+    if (kind.startsWith('API server') || kind === 'census killed') return [{ node: undefined, startedMs, endedMs }]
+    if (!(faultKinds as readonly string[]).includes(kind)) return []
+    const down = kind === 'host rebooted' ? 'shutdown' : kind === 'power cut' ? kind : undefined
+    return nodes.filter((node) => detail.includes(node)).map((node) => ({ node, startedMs, endedMs, down }))
+  })
 
 export type PlannedAction = {
   readonly number: number

@@ -4,10 +4,8 @@ import { join } from 'node:path'
 import { agentLogs } from '../kit/cluster/agents.ts'
 import type { ActionRecord, Arena } from './arena.ts'
 import { editKinds, faultKinds } from './plan.ts'
-import type { Evidence, Finding } from './evidence.ts'
-
-/** More are in the record. */
-const maxShown = 8
+import type { Evidence, Finding } from '../kit/recorded/evidence.ts'
+import { linesOf, notesOf } from '../kit/recorded/findings.ts'
 
 export function countsOf(actions: readonly ActionRecord[]): { readonly done: number; readonly missed: number } {
   const missed = actions.filter(({ hasMissed }) => hasMissed).length
@@ -26,12 +24,7 @@ export function print(actions: readonly ActionRecord[], findings: readonly Findi
       console.log(`${kind.padEnd(44)} ${String(done).padStart(4)}  ${String(missed).padStart(6)}`)
     }
   }
-  console.log(`\n${'CHECK'.padEnd(66)} CHECKED  VIOLATED`)
-  for (const { name, checked, violations } of findings) {
-    console.log(`${name.padEnd(66)} ${String(checked).padStart(7)}  ${String(violations.length).padStart(8)}`)
-    for (const { atMs, text } of violations.slice(0, maxShown))
-      console.log(`    ${new Date(atMs).toISOString()} ${text}`)
-  }
+  console.log(`\n${linesOf(findings).join('\n')}`)
   const good = findings.filter(({ checked, violations }) => checked > 0 && violations.length === 0).length
   return [good, findings.length - good]
 }
@@ -51,17 +44,7 @@ export async function writeReport(
       { atMs: startedMs, text: `==> action ${number}: ${kind}${hasMissed ? ' (missed)' : ''}: ${detail}` },
       ...(endedMs - startedMs > 1_000 ? [{ atMs: endedMs, text: `<== action ${number}: ${kind}` }] : []),
     ]),
-    ...[...evidence.steps].flatMap(([node, lines]) =>
-      lines.map((line) => ({
-        atMs: line.atMs,
-        text:
-          `step on ${node}: ${line.skyhook} ${line.package} ${line.version} ${line.mode} of edit ${line.round} ` +
-          line.what,
-      })),
-    ),
-    ...findings.flatMap(({ name, violations }) =>
-      violations.map(({ atMs, text }) => ({ atMs, text: `!!! ${name}: ${text}` })),
-    ),
+    ...notesOf(evidence, findings),
   ]
   writeFileSync(join(folder, 'timeline.txt'), `${history.format(notes)}\n`)
   writeFileSync(join(folder, 'actions.json'), JSON.stringify(actions, null, 1))

@@ -10,7 +10,8 @@ import { createWorkloads } from '../kit/cluster/workloads.ts'
 import { hostOf } from '../kit/cluster/host.ts'
 import type { Arena } from './arena.ts'
 import { namespace, protectedLabels } from './protected-pods.ts'
-import { scriptsOf, serviceUnit, stepsPath } from './steps.ts'
+import { stepsPath } from '../kit/recorded/step-lines.ts'
+import { scriptsOf, serviceUnit } from './steps.ts'
 
 export const skyhookNames = ['reboots', 'services'] as const
 export type SkyhookName = (typeof skyhookNames)[number]

@@ -12,6 +12,7 @@ import { adminTransport, paths, ignoreNotFound } from '../kit/cluster/kube.ts'
 import { sandbox, type Sandbox } from '../sandbox/sandbox.ts'
 import { agentProcess, waitUntil } from '../kit/cluster/agent-process.ts'
 import { installFailpoints } from './install-failpoints.ts'
+import { openRecording, type Recording } from './recording.ts'
 import { namespace, openRunner, type Runner } from './runner.ts'
 import type { Pack } from './workloads.ts'
 
@@ -21,6 +22,7 @@ export type FaultCluster = {
   readonly box: Sandbox
   readonly api: KubeTransport
   readonly runners: readonly Runner[]
+  readonly recording: Recording
   close(): Promise<void>
 }
 
@@ -28,7 +30,7 @@ export type FaultCluster = {
 export async function openFaultCluster(name: string, runnerCount: number, keep: boolean): Promise<FaultCluster> {
   const box = sandbox(name)
   if (!existsSync(join(box.folder, 'env')))
-    await box.must(['up', String(runnerCount + 1)], { env: { DISK_MIB: String(diskMib) } })
+    await box.must(['up', String(runnerCount + 1)], { env: { DISK_MIB: String(diskMib), RECORDER: '1' } })
   const { KUBECONFIG = '', REGISTRY = '' } = box.env()
   const api = adminTransport(KUBECONFIG)
   await installFailpoints(box)
@@ -44,11 +46,14 @@ export async function openFaultCluster(name: string, runnerCount: number, keep: 
   const counting = await censusNode(api)
   const nodes = items.map(({ metadata }) => metadata.name).filter((node) => node !== counting)
   const runners = await Promise.all(nodes.map(async (node) => await openRunner({ box, api, node, pack })))
+  const recording = await openRecording(box)
   return {
     box,
     api,
     runners,
+    recording,
     async close() {
+      recording.stop()
       api.close()
       if (!keep) await box.must(['down'])
     },

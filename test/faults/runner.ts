@@ -14,6 +14,7 @@ import { patch, paths, ignoreNotFound } from '../kit/cluster/kube.ts'
 import type { KubeEvent, Pod } from '../kit/cluster/moments.ts'
 import { manifest, selectorLabel, publishedState, traces } from '../kit/cluster/skyhooks.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
+import { stepsPath } from '../kit/recorded/step-lines.ts'
 import { agentProcess, waitUntil, type AgentProcess } from '../kit/cluster/agent-process.ts'
 import { workloads, type WorkloadName, type Pack } from './workloads.ts'
 import { normalize, nodeOutcome, type Outcome } from './verdict.ts'
@@ -61,9 +62,10 @@ export async function openRunner({ box, api, node, pack }: RunnerOptions): Promi
   const host = hostOf(box, node)
   const agent = agentProcess(box, node)
   const line = `echo "$$(date +%%s.%%N) %i service - started recorded@%i" >>${journalPath}`
+  const stepLine = `echo "$$(date +%%s.%%N) - service - started - begins" >>${stepsPath}`
   await host.write(
     '/etc/systemd/system/recorded@.service',
-    `[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/sh -c '${line}'\n`,
+    `[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/sh -c '${line}; ${stepLine}'\n`,
   )
   // it costs a second of CPU time in each of many boots
   await host.exec('sh', '-c', 'systemctl mask --now tuned; systemctl daemon-reload; sync')
@@ -74,7 +76,13 @@ export async function openRunner({ box, api, node, pack }: RunnerOptions): Promi
   let boots = 0
 
   const packed: Pack = (version, more) =>
-    pack(version, { env: [{ name: 'JOURNAL_FILE', value: journalPath }], ...more })
+    pack(version, {
+      env: [
+        { name: 'JOURNAL_FILE', value: journalPath },
+        { name: 'STEPS_FILE', value: stepsPath },
+      ],
+      ...more,
+    })
   const budgeted = (spec: SkyhookSpec): SkyhookSpec => ({ interruptionBudget: { count: 1 }, ...spec })
   const podPath = `/api/v1/namespaces/${namespace}/pods`
   const skyhookPath = (): string => `${paths.skyhooks}/${skyhook}`

@@ -1,8 +1,9 @@
 /** One workload on one node with one fault at one failpoint, and the verdict. */
 import { writeFileSync } from 'node:fs'
-import type { Sandbox } from '../sandbox/sandbox.ts'
+import type { FaultCluster } from './fault-cluster.ts'
 import type { FaultName } from './fault-names.ts'
 import { terminatesHost, injectFault } from './faults.ts'
+import { faultsOf } from './recorded-faults.ts'
 import type { Runner } from './runner.ts'
 import type { WorkloadName } from './workloads.ts'
 import type { Case } from './matrix.ts'
@@ -23,6 +24,8 @@ export type PendingTrial = {
   readonly hasHitPoint: boolean
   readonly setupError?: string
   readonly startedMs: number
+  /** The agent was at its failpoint, or the workload was complete. */
+  readonly stoppedMs: number
 }
 
 export type Trials = {
@@ -37,7 +40,7 @@ export type Trials = {
 }
 
 /** `evidence` is the prefix of the files with the evidence of failures. */
-export function createTrials(box: Sandbox, evidence: string): Trials {
+export function createTrials({ box, recording }: Pick<FaultCluster, 'box' | 'recording'>, evidence: string): Trials {
   let run = Math.floor(Date.now() / 1000) % 1_000_000
   const trials: Trials = {
     nextRun: () => ++run,
@@ -48,17 +51,22 @@ export function createTrials(box: Sandbox, evidence: string): Trials {
         await runner.prepare(testCase.workload, number)
         runner.agent.setFailpoint(number, testCase.fault === 'agent killed' ? 'kill' : 'stop', testCase.point)
         await runner.applySpec()
-        return { runner, testCase, hasHitPoint: await runner.waitForPoint(), startedMs }
+        const hasHitPoint = await runner.waitForPoint()
+        return { runner, testCase, hasHitPoint, startedMs, stoppedMs: Date.now() }
       } catch (error) {
-        return { runner, testCase, hasHitPoint: false, setupError: messageOf(error), startedMs }
+        return { runner, testCase, hasHitPoint: false, setupError: messageOf(error), startedMs, stoppedMs: startedMs }
       }
     },
-    async judge({ runner, testCase, hasHitPoint, setupError, startedMs }, expected) {
+    async judge({ runner, testCase, hasHitPoint, setupError, startedMs, stoppedMs }, expected) {
+      const overMs = Date.now()
       const hasHostEnded = hasHitPoint && terminatesHost(testCase.fault)
       const why =
         setupError === undefined
           ? await deviationsAtEnd(runner, expected[testCase.workload].outcome, hasHostEnded)
           : [setupError]
+      const times = { hitMs: stoppedMs, overMs, endedMs: Date.now() }
+      if (hasHitPoint || setupError !== undefined)
+        recording.registerFaults(faultsOf(testCase.fault, runner.node, times))
       const verdict = why.length > 0 ? 'failed' : hasHitPoint ? 'passed' : 'not reached'
       if (verdict === 'failed') {
         const file = `${evidence}.${runner.node}-${run}`

@@ -37,6 +37,11 @@ export class Scenario {
   }
 
   play(event: ScenarioEvent): void {
+    this.#make(event)
+    this.node.world.look()
+  }
+
+  #make(event: ScenarioEvent): void {
     const { node } = this
     switch (event.kind) {
       case 'rounds':

@@ -44,6 +44,21 @@ export const everywhere: readonly Promised[] = [
   counted,
 ]
 
+/** What one node shows that is simulated from its decisions alone: without a budget, a census and requests. */
+export const ofOneNode: readonly Promised[] = [
+  startsRead,
+  slotsKept,
+  slotsOwned,
+  slotsTrue,
+  cordon,
+  evictions,
+  endedPods,
+  completeOnce,
+  interruptApart,
+  progress,
+  uninstalled,
+]
+
 export const invariants: readonly Invariant[] = [
   budget,
   startsRead,

@@ -31,6 +31,7 @@ test.each<[string, (world: World) => void]>([
   ['a change of its package', (world) => world.editSkyhook({ spec: newPackages })],
   ['a failed check', (world) => world.run('n1', 'apply-check', { code: 1 })],
   ['a lost record', (world) => world.run('n1', 'apply-check', { isRecorded: false })],
+  ['a request of its package', (world) => world.tell('n1', { event: 'runRequested', skyhook: 's', package: 'a' })],
   ['a new disk', (world) => world.tell('n1', { event: 'wiped' })],
   ['a power cut', (world) => world.tell('n1', { event: 'wentDown', bootId: 'b', how: 'power cut' })],
   ['a cleared state', (world) => world.annotate('n1', { 'skyhook.nvidia.com/nodeState_s': 'x' }, 'admin')],

@@ -1,6 +1,6 @@
 /**
  * No step succeeds twice on a host without a cause: a change of packages in the spec, an attempt whose end nobody
- * knows, a failure in its package, a person's edit of the state, a lost disk.
+ * knows, a failure in its package, a run that the package requests, a person's edit of the state, a lost disk.
  */
 import { packageKeyOf } from './open-packages.ts'
 import type { Skyhook } from '../../src/schemas/skyhook.ts'
@@ -61,6 +61,7 @@ export const completeOnce: Promised = {
         if (event.kind !== 'host') return
         const { host, event: what } = event
         if (what.event === 'wiped' || (what.event === 'wentDown' && what.how === 'power cut')) causeAtMs.set(host, atMs)
+        if (what.event === 'runRequested') causeAtMs.set(`${host}/${what.skyhook}/${what.package}`, atMs)
         if (what.event !== 'stepLost' && what.event !== 'stepEnded') return
         const { step } = what
         const isSuccess = what.event === 'stepEnded' && what.end.outcome === 'exited' && what.end.code === 0

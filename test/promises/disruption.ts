@@ -161,6 +161,7 @@ export function followDisruption(
       case 'wiped':
         state.left.clear()
         return true
+      case 'runRequested':
       case 'agentStarted':
       case 'agentEnded':
       case 'shutdownStarted':

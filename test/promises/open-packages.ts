@@ -25,7 +25,8 @@ export function followPackages(server: World['server']) {
   const hasInterrupt = (key: string): boolean => {
     const [skyhook = '', name = ''] = key.split('/')
     const { spec } = (server.object('skyhooks', undefined, skyhook) ?? {}) as Partial<Skyhook>
-    return spec?.packages?.[name]?.interrupt !== undefined
+    const interrupt = spec?.packages?.[name]?.interrupt
+    return interrupt !== undefined && interrupt.when !== 'required'
   }
 
   const changesOf = (host: string): Map<string, Change> => {

@@ -2,12 +2,49 @@ import { expect, test } from 'vitest'
 import { sampleSpec, sampleWorld } from './sample-world.ts'
 import { slotsKept } from './slots-kept.ts'
 
-test('a slot that goes back after the package is complete is allowed', () => {
+type World = ReturnType<typeof sampleWorld>
+const say = (world: World, status: string): unknown => world.annotate('n1', { 'skyhook.nvidia.com/status_s': status })
+
+test('a slot that goes back after the package is complete is allowed once the Node says so, or why not', () => {
   const world = sampleWorld(slotsKept)
   world.take('n1')
   world.complete('n1')
+  say(world, 'in_progress')
   world.release('agent:n1')
-  expect([world.violations, world.checks()]).toEqual([[], 1])
+  expect(world.violations).toEqual([expect.stringContaining('its Node says in_progress of s, which is complete')])
+  world.take('n1')
+  world.run('n1', 'config-check')
+  world.sayReason('n1', 'Paused')
+  world.release('agent:n1')
+  world.take('n1')
+  world.run('n1', 'config-check')
+  world.sayNothing('n1')
+  say(world, 'complete')
+  world.release('agent:n1')
+  expect([world.violations.length, world.checks()]).toEqual([1, 3])
+})
+
+test('a slot under which nothing ran may go whatever the Node says', () => {
+  const world = sampleWorld(slotsKept)
+  world.take('n1')
+  world.complete('n1')
+  say(world, 'complete')
+  world.release('agent:n1')
+  world.take('n1')
+  say(world, 'in_progress')
+  world.release('agent:n1')
+  expect([world.violations, world.checks()]).toEqual([[], 2])
+})
+
+test('a slot that goes while a step of a Skyhook that is gone runs is found', () => {
+  const world = sampleWorld(slotsKept)
+  world.take('n1')
+  const skyhookUid = world.server.object('skyhooks', undefined, 's')?.metadata.uid
+  world.tell('n1', { event: 'stepStarted', step: world.step('apply', { skyhookUid }) })
+  const slot = world.server.objects('leases')[0]?.metadata.name
+  world.send('admin', 'DELETE', '/apis/skyhook.nvidia.com/v1alpha1/skyhooks/s')
+  world.send('agent:n1', 'DELETE', `/apis/coordination.k8s.io/v1/namespaces/skyhook/leases/${slot}`)
+  expect(world.violations).toEqual([expect.stringContaining('while it runs a apply of s')])
 })
 
 test('a slot that goes back after the first step is found', () => {
@@ -95,6 +132,7 @@ test('the slot of an installation with an interrupt may go after post-interrupt 
   next.complete('n1')
   next.tell('n1', { event: 'rebootRequested', answer: 'accepted', isLost: false })
   for (const mode of ['post-interrupt', 'post-interrupt-check']) next.run('n1', mode)
+  say(next, 'complete')
   next.release('agent:n1')
   expect(next.violations).toEqual([])
 })
@@ -106,6 +144,7 @@ test('the slot of a new configuration may go after config, also where the packag
   world.tell('n1', { event: 'rebootRequested', answer: 'accepted', isLost: false })
   for (const mode of ['post-interrupt', 'post-interrupt-check']) world.run('n1', mode)
   for (const mode of ['config', 'config-check']) world.run('n1', mode)
+  say(world, 'complete')
   world.release('agent:n1')
   expect(world.violations).toEqual([])
 })

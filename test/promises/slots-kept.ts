@@ -1,47 +1,80 @@
 /**
  * An agent gives no slot back while its host is between a first step and completion, nor while its Node carries the
- * cordon mark: uncordon comes before release. Twins of a slot, and slots of an earlier registration, may go.
+ * cordon mark: uncordon comes before release, and so does the Node's word that the work of the slot is complete. Twins
+ * of a slot, and slots of an earlier registration, may go.
  */
+import { statusKey } from '../../src/schemas/annotations.ts'
+import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
+import type { Skyhook } from '../../src/schemas/skyhook.ts'
 import { labelKeys } from '../../src/lease/names.ts'
-import { readSlot, type Lease } from '../../src/lease/slot.ts'
-import { hostOfClient, isOfScope, isSlotOf, marksOf, nodeOf, skyhookOf, slotsOf } from './cluster.ts'
+import { readSlot, type Lease, type Slot } from '../../src/lease/slot.ts'
+import type { Fact, Host } from './facts.ts'
+import { hostOfClient, isOfScope, isSelected, isSlotOf, marksOf, nodeOf, skyhookOf, slotsOf } from './cluster.ts'
 import { evidenceOf } from './evidence.ts'
 import type { Promised } from './promised.ts'
+import { reasonOf } from './reasons-true.ts'
 
 export const slotsKept: Promised = {
   name: 'slots-kept',
   watch(world, violate) {
     const evidence = evidenceOf(world)
+    /** `host skyhook`: a step has run since its agent last gave a slot back. */
+    const worked = new Set<string>()
     let checks = 0
+
+    /** What of it is not over yet. */
+    function problemOf(view: Host, node: KubernetesNode, slot: Slot, name: string): string | undefined {
+      if (marksOf(node).includes(name) && !evidence.isBlind(view.name))
+        return `its Node carries the cordon mark of ${name}`
+      const object = skyhookOf(world, name)
+      const running = evidence.disruption
+        .runningSteps(view.name)
+        .find(({ skyhook, skyhookUid: uid = object?.metadata.uid }) => skyhook === name && isOf(slot, { name, uid }))
+      if (running !== undefined) return `it runs ${running.package} ${running.mode} of ${name}`
+      if (object === undefined || !isOfScope(slot, object)) return undefined
+      const open = evidence.disruption.openPackages(view.name, name)
+      if (open.length > 0) return `it is half changed: ${open.join(', ')}`
+      const isAsked = isSelected(object, node) && object.metadata.deletionTimestamp === undefined
+      const isFinished = isAsked && evidence.work.unfinished(view.name, object).length === 0
+      if (!isFinished || !worked.has(`${view.name} ${name}`) || evidence.isBlind(view.name)) return undefined
+      const status = node.metadata.annotations?.[statusKey(name)]
+      const isSaid = status === 'complete' || reasonOf(node, name) !== undefined
+      return isSaid ? undefined : `its Node says ${status ?? 'nothing'} of ${name}, which is complete`
+    }
+
+    function seeDeletion({ change, client }: Extract<Fact, { kind: 'commit' }>): void {
+      const host = hostOfClient(client, 'agent')
+      const slot = readSlot(change.version.object as unknown as Lease)
+      const skyhook = slot?.lease.metadata.labels?.[labelKeys.name]
+      const view = host === undefined ? undefined : world.hosts.get(host)
+      if (view === undefined || slot === undefined || skyhook === undefined || !isSlotOf(slot, skyhook)) return
+      const node = nodeOf(world, view)
+      if (node === undefined || node.metadata.uid !== slot.nodeUid) return
+      // the slot of a joining node goes when its work has one that counts
+      const hasTwin = slotsOf(world).some(
+        (one) =>
+          one.holder === slot.holder &&
+          (one.scope === slot.scope || (slot.kind === 'bootstrap' && isSlotOf(one, skyhook))),
+      )
+      if (hasTwin) return
+      checks++
+      const problem = problemOf(view, node, slot, skyhook)
+      if (problem !== undefined) violate(`${view.name} gives back ${slot.name} while ${problem}`)
+      worked.delete(`${view.name} ${skyhook}`)
+    }
+
     return {
       on(event) {
         evidence.see(event)
+        if (event.kind === 'host' && event.event.event === 'stepStarted')
+          worked.add(`${event.host} ${event.event.step.skyhook}`)
         if (event.kind !== 'commit' || event.change.type !== 'DELETED') return
-        if (event.change.resource.plural !== 'leases') return
-        const host = hostOfClient(event.client, 'agent')
-        const slot = readSlot(event.change.version.object as unknown as Lease)
-        const skyhook = slot?.lease.metadata.labels?.[labelKeys.name]
-        const view = host === undefined ? undefined : world.hosts.get(host)
-        if (view === undefined || slot === undefined || skyhook === undefined || !isSlotOf(slot, skyhook)) return
-        const node = nodeOf(world, view)
-        if (node === undefined || node.metadata.uid !== slot.nodeUid) return
-        // the slot of a joining node goes when its work has one that counts
-        const hasTwin = slotsOf(world).some(
-          (one) =>
-            one.holder === slot.holder &&
-            (one.scope === slot.scope || (slot.kind === 'bootstrap' && isSlotOf(one, skyhook))),
-        )
-        if (hasTwin) return
-        checks++
-        if (marksOf(node).includes(skyhook) && !evidence.isBlind(view.name))
-          return violate(`${view.name} gives back ${slot.name} while its Node carries the cordon mark of ${skyhook}`)
-        const object = skyhookOf(world, skyhook)
-        if (object === undefined || !isOfScope(slot, object)) return
-        const open = evidence.disruption.openPackages(view.name, skyhook)
-        if (open.length > 0)
-          violate(`${view.name} gives back ${slot.name} while it is half changed: ${open.join(', ')}`)
+        if (event.change.resource.plural === 'leases') seeDeletion(event)
       },
       checks: () => checks,
     }
   },
 }
+
+const isOf = (slot: Slot, { name, uid }: { readonly name: string; readonly uid: string | undefined }): boolean =>
+  uid !== undefined && isOfScope(slot, { metadata: { name, uid } } as Skyhook)

@@ -31,6 +31,8 @@ export type HostEvent =
   | { readonly event: 'stepEnded'; readonly step: HostStep; readonly end: StepEnd; readonly isRecorded: boolean }
   /** Its process died with the host, and nobody wrote down how. */
   | { readonly event: 'stepLost'; readonly step: HostStep }
+  /** The status that a package wrote asks for another run of it. */
+  | { readonly event: 'runRequested'; readonly skyhook: string; readonly package: string }
   | { readonly event: 'restartRequested'; readonly unit: string }
   | { readonly event: 'restartEnded'; readonly unit: string; readonly result: string }
   /** `isLost`: logind said yes, and nothing will come of it. */

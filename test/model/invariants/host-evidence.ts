@@ -207,7 +207,7 @@ export const describeStep = ({ view, record, attempt }: StartStep): string =>
 
 export const isCheck = ({ attempt }: StartStep): boolean => attempt.mode.endsWith('-check')
 
-export const isHalfChanged = ({ work, progress: { state, stage }, pendingInterrupt }: PackageRecord): boolean =>
+const isHalfChanged = ({ work, progress: { state, stage }, pendingInterrupt }: PackageRecord): boolean =>
   work !== undefined &&
   state !== 'retained' &&
   state !== 'skipped' &&

@@ -1,7 +1,10 @@
 import type { SkyhookSpec } from '../../../src/schemas/skyhook.ts'
 import type { Decide } from '../../kit/node-simulator/node-simulator.ts'
 import type { NodeObserver } from '../../kit/node-simulator/node-state.ts'
+import type { Action } from '../../../src/stages/model/plan.ts'
+import { ofOneNode } from '../../promises/all.ts'
 import { FaultyNode } from '../faulty-node.ts'
+import { type NodeWorld, watchNode } from '../node-world.ts'
 import { assertComplete, completeIsTrue } from './complete-is-true.ts'
 import { completePackagesRest } from './complete-packages-rest.ts'
 import { decisionsAreLevelTriggered } from './decisions-are-level-triggered.ts'
@@ -11,7 +14,7 @@ import { drainComesFirst } from './drain-comes-first.ts'
 import { HostEvidence } from './host-evidence.ts'
 import { interruptsAreRequired } from './interrupts-are-required.ts'
 import { interruptsNeedCordon } from './interrupts-need-cordon.ts'
-import type { Invariant } from './invariant.ts'
+import { type Invariant, violate } from './invariant.ts'
 import { keysNameOneAction } from './keys-name-one-action.ts'
 import { outdatedSpecsDecideNothing } from './outdated-specs-decide-nothing.ts'
 import { packagesRunOneStep } from './packages-run-one-step.ts'
@@ -19,9 +22,7 @@ import { pausedSkyhooksRest } from './paused-skyhooks-rest.ts'
 import { rebootsAreMade } from './reboots-are-made.ts'
 import { recoveryFollowsLoss } from './recovery-follows-loss.ts'
 import { serialSkyhooksRunOnePackage } from './serial-skyhooks-run-one-package.ts'
-import { slotsCoverChanges } from './slots-cover-changes.ts'
 import { stagesRunInOrder } from './stages-run-in-order.ts'
-import { stepsAndInterruptsAreApart } from './steps-and-interrupts-are-apart.ts'
 import { stepsKeepTheirCordon } from './steps-keep-their-cordon.ts'
 import { stepsNeedConfirmedSlot } from './steps-need-confirmed-slot.ts'
 import { stepsStartOnce } from './steps-start-once.ts'
@@ -33,7 +34,6 @@ const everyInvariant: readonly Invariant[] = [
   decisionsAreLevelTriggered,
   stepsNeedConfirmedSlot,
   interruptsAreRequired,
-  stepsAndInterruptsAreApart,
   packagesRunOneStep,
   serialSkyhooksRunOnePackage,
   pausedSkyhooksRest,
@@ -47,16 +47,16 @@ const everyInvariant: readonly Invariant[] = [
   completePackagesRest,
   interruptsNeedCordon,
   stepsKeepTheirCordon,
-  slotsCoverChanges,
   recoveryFollowsLoss,
   controlPlaneIsGuarded,
   rebootsAreMade,
   completeIsTrue,
 ]
 
-/** A node under all invariants: the first effect that breaks one throws. */
+/** A node under all invariants and promises: the first effect that breaks one throws. */
 export class WatchedNode extends FaultyNode {
   readonly evidence: HostEvidence
+  readonly world: NodeWorld
 
   constructor(decide: Decide, invariants: readonly Invariant[] = everyInvariant) {
     const observers: NodeObserver[] = []
@@ -71,7 +71,26 @@ export class WatchedNode extends FaultyNode {
       booted: () => observers.forEach((observer) => observer.booted?.()),
     })
     this.evidence = new HostEvidence(this, decide)
-    observers.push(...invariants.map((invariant) => invariant(this.evidence)), this.evidence) // judged, then recorded
+    this.world = watchNode(this, ofOneNode, violate)
+    // judged, then recorded
+    observers.push(...invariants.map((invariant) => invariant(this.evidence)), this.world.observer, this.evidence)
+  }
+
+  override step(select?: (actions: readonly Action[]) => readonly Action[]): boolean {
+    const hasChanged = super.step(select)
+    this.world.roundEnds(hasChanged)
+    return hasChanged
+  }
+
+  override requestRun(skyhook: string, name: string): void {
+    this.world.look()
+    super.requestRun(skyhook, name)
+    this.world.runRequested(skyhook, name)
+  }
+
+  override restartAgent(): void {
+    super.restartAgent()
+    this.world.agentRestarts()
   }
 
   /** Throws unless the host is what `complete` would claim. */

@@ -3,14 +3,13 @@
  * watch tells of a change later than the API server made it, by seconds when the API server was away. The answer to the
  * request that made it came before that, and no change came after a later one.
  */
-import { isCordoned } from '../kit/cluster/node-availability.ts'
-import { readSlot } from '../../src/lease/slot.ts'
-import { apiGroup } from '../../src/schemas/api.ts'
-import { isEqual } from '../../src/schemas/equal.ts'
-import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
+import { readSlot } from '../../../src/lease/slot.ts'
+import { apiGroup } from '../../../src/schemas/api.ts'
+import { isEqual } from '../../../src/schemas/equal.ts'
+import { isCordoned } from '../cluster/node-availability.ts'
 import type { AuditedRequest } from './audit.ts'
 import type { Evidence } from './evidence.ts'
-import { keyOf, type Version } from '../kit/cluster/moments.ts'
+import { keyOf, type Version } from '../cluster/moments.ts'
 
 export type Commit = {
   readonly atMs: number

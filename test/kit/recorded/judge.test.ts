@@ -1,12 +1,12 @@
 /** Scenes and runs of a simulated fleet, judged by the record that real hosts would leave of them. */
 import { expect, test } from 'vitest'
-import type { PlannedAction } from '../kit/fleet/plan.ts'
-import { packageSpec } from '../kit/fleet/plan-skyhooks.ts'
-import { runPlan } from '../kit/fleet/run-plan.ts'
-import { everywhere } from '../promises/all.ts'
+import type { PlannedAction } from '../fleet/plan.ts'
+import { packageSpec } from '../fleet/plan-skyhooks.ts'
+import { runPlan } from '../fleet/run-plan.ts'
+import { everywhere } from '../../promises/all.ts'
 import { recordFleet } from './fleet-record.ts'
-import { judgeRecord } from './recorded.ts'
-import { sampleSpec, sampleWorld } from '../promises/sample-world.ts'
+import { judgeRecord } from './judge.ts'
+import { sampleSpec, sampleWorld } from '../../promises/sample-world.ts'
 
 type World = ReturnType<typeof sampleWorld>
 

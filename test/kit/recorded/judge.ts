@@ -1,21 +1,19 @@
 /**
  * A campaign on real hosts, told again as facts: what was recorded of the API server, and what the scripts of packages
- * wrote on the hosts' disks. What no record shows, such as the life of an agent's process, is told as a fault of the
- * host for as long as an action hits it.
+ * wrote on the hosts' disks. What no record shows, such as the life of an agent's process, is not there: a fault of the
+ * host excuses what it may cause.
  */
-import type { ActionRecord } from './arena.ts'
 import type { AuditedRequest } from './audit.ts'
-import { faultKinds } from './plan.ts'
-import type { Evidence, Finding, Violation } from './evidence.ts'
-import type { StepLine } from './steps.ts'
-import { readSlot } from '../../src/lease/slot.ts'
-import { keyOf, type Version } from '../kit/cluster/moments.ts'
-import { resources } from '../kit/api-server/resources.ts'
-import { createVersion, type SimObject } from '../kit/api-server/versions.ts'
-import type { HostEvent, HostStep } from '../kit/host/observer.ts'
-import type { Fact, Host, World } from '../promises/facts.ts'
-import type { Promised } from '../promises/promised.ts'
-import { commitsOf, slackMs } from './recorded-commits.ts'
+import type { Evidence, Finding, RecordedFault, Violation } from './evidence.ts'
+import type { StepLine } from './step-lines.ts'
+import { readSlot } from '../../../src/lease/slot.ts'
+import { keyOf, type Version } from '../cluster/moments.ts'
+import { resources } from '../api-server/resources.ts'
+import { createVersion, type SimObject } from '../api-server/versions.ts'
+import type { HostEvent, HostStep } from '../host/observer.ts'
+import type { Fact, Host, World } from '../../promises/facts.ts'
+import type { Promised } from '../../promises/promised.ts'
+import { commitsOf, slackMs } from './commits.ts'
 
 /** A step that was killed writes no end; none of ours takes longer. */
 const maxStepMs = 5_000
@@ -33,16 +31,15 @@ type Told = { readonly atMs: number; readonly fact: Fact; readonly version?: Ver
 /** Of each promise, in their order. */
 export function judgeRecord(evidence: Evidence, promises: readonly Promised[]): readonly Finding[] {
   const told = factsOf(evidence)
-  const startMs = told[0]?.atMs ?? 0
-  const replay = openReplay(evidence, startMs)
+  const replay = openReplay(evidence, told[0]?.atMs ?? evidence.endedMs)
   const judges = promises.map(({ name, watch }) => {
     const violations = new Map<string, Violation>()
     const violate = (text: string, atMs = replay.nowMs()): void => {
-      if (!violations.has(text)) violations.set(text, { text, atMs: startMs + atMs })
+      if (!violations.has(text)) violations.set(text, { text, atMs })
     }
     return { name, judge: watch(replay.world, violate), violations }
   })
-  let nextTickMs = tickMs
+  let nextTickMs = replay.nowMs() + tickMs
   const tickUntil = (atMs: number): void => {
     for (; nextTickMs <= atMs; nextTickMs += tickMs) {
       replay.setNow(nextTickMs)
@@ -51,17 +48,18 @@ export function judgeRecord(evidence: Evidence, promises: readonly Promised[]): 
     replay.setNow(atMs)
   }
   for (const one of told) {
-    tickUntil(one.atMs - startMs)
+    tickUntil(one.atMs)
     replay.apply(one)
     for (const { judge } of judges) judge.on?.(one.fact, replay.nowMs())
   }
-  tickUntil(evidence.endedMs - startMs)
+  tickUntil(evidence.endedMs)
   return judges.map(({ name, judge, violations }) => {
     void judge.end?.(replay.nowMs())
     return { name, checked: judge.checks(), violations: [...violations.values()] }
   })
 }
 
+/** Its clock is that of the machine. */
 function openReplay(evidence: Evidence, startMs: number) {
   const tables = new Map<string, { readonly objects: Map<string, SimObject>; list: readonly SimObject[] | undefined }>()
   const tableOf = (plural: string) => {
@@ -70,13 +68,10 @@ function openReplay(evidence: Evidence, startMs: number) {
     return table
   }
   const down = new Set<string>()
-  let nowMs = 0
+  let nowMs = startMs
   const isHit = (node: string): boolean =>
-    evidence.actions.some(
-      (action) =>
-        isFaultOf(action, node) &&
-        action.startedMs - startMs <= nowMs &&
-        nowMs <= action.endedMs - startMs + recoveryMs,
+    evidence.faults.some(
+      (fault) => isOf(fault, node) && fault.startedMs <= nowMs && nowMs <= fault.endedMs + recoveryMs,
     )
   const hosts = [...evidence.steps.keys()].map((name): Host => {
     const bootId = (): string => {
@@ -129,13 +124,11 @@ function openReplay(evidence: Evidence, startMs: number) {
 
 const oneAgent = [{}]
 
-/** It hits this node, or the API server and so all of them. */
-const isFaultOf = ({ kind, detail }: ActionRecord, node: string): boolean =>
-  kind.startsWith('API server') ||
-  kind === 'census killed' ||
-  ((faultKinds as readonly string[]).includes(kind) && detail.includes(node))
+const isOf = (fault: RecordedFault, node: string): boolean => (fault.node ?? node) === node
 
-const endsHost = ({ kind }: ActionRecord): boolean => kind === 'host rebooted' || kind === 'power cut'
+/** Faults by which this host went down. */
+const cutsOf = ({ faults }: Evidence, host: string): readonly RecordedFault[] =>
+  faults.filter((fault) => fault.down !== undefined && fault.node === host)
 
 function factsOf(evidence: Evidence): readonly Told[] {
   const told: Told[] = commitsOf(evidence).map(({ atMs, client, version, previous }) => {
@@ -177,10 +170,10 @@ function answered({ node, resource, subresource, uri, receivedMs, status, ...req
 type Dated = readonly [atMs: number, event: HostEvent]
 
 /** What a script that was killed left open ends with its host, or with the next one of its package. */
-function stepEvents({ actions }: Evidence, host: string, lines: readonly StepLine[]): readonly Dated[] {
+function stepEvents({ faults }: Evidence, host: string, lines: readonly StepLine[]): readonly Dated[] {
   const events: Dated[] = []
   const open = new Map<string, HostStep>()
-  const cuts = actions.filter((action) => endsHost(action) && action.detail.includes(host))
+  const unrecorded = faults.filter((fault) => isOf(fault, host) && (fault.down !== undefined || fault.isDiskFull))
   const lose = (key: string, atMs: number): void => {
     const step = open.get(key)
     if (step === undefined || !open.delete(key)) return
@@ -204,8 +197,8 @@ function stepEvents({ actions }: Evidence, host: string, lines: readonly StepLin
     } else {
       const step = open.get(key)
       if (step === undefined || !open.delete(key)) continue
-      // a script has ended when its host went down before anything could be written of it
-      const isRecorded = !cuts.some(({ startedMs, endedMs }) => startedMs - slackMs < atMs && atMs < endedMs)
+      // a script may end before anything can be written of it
+      const isRecorded = !unrecorded.some(({ startedMs, endedMs }) => startedMs - slackMs < atMs && atMs < endedMs)
       events.push([atMs, { event: 'stepEnded', step, end: { outcome: 'exited', code: 0 }, isRecorded }])
     }
   }
@@ -214,14 +207,14 @@ function stepEvents({ actions }: Evidence, host: string, lines: readonly StepLin
 }
 
 /** A boot that no fault made was asked for, when a slot said so, or by whoever knows why. */
-function bootEvents({ moments, actions }: Evidence, host: string): readonly Dated[] {
+function bootEvents(evidence: Evidence, host: string): readonly Dated[] {
   const events: Dated[] = []
   let bootId: string | undefined
   let announcedMs = -Infinity
-  const cuts = actions.filter((action) => endsHost(action) && action.detail.includes(host))
-  for (const { kind, startedMs } of cuts)
-    events.push([startedMs, { event: 'wentDown', bootId: '', how: kind === 'power cut' ? 'power cut' : 'shutdown' }])
-  for (const { change } of moments) {
+  const cuts = cutsOf(evidence, host)
+  for (const { down = 'shutdown', startedMs } of cuts)
+    events.push([startedMs, { event: 'wentDown', bootId: '', how: down }])
+  for (const { change } of evidence.moments) {
     const { kind, type, object, atMs } = change
     if (kind === 'leases' && type !== 'DELETED') {
       const slot = readSlot(object)

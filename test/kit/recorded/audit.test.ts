@@ -1,9 +1,9 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { temporaryFolder } from '../kit/files/temporary-folder.ts'
+import { temporaryFolder } from '../files/temporary-folder.ts'
 import { isConsistentRead, readAudit } from './audit.ts'
-import { parseSteps } from './steps.ts'
+import { parseSteps } from './step-lines.ts'
 
 const entry = (id: string, second: number, uri: string, username = 'system:serviceaccount:skyhook:skyhookd'): string =>
   JSON.stringify({

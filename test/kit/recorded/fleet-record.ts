@@ -1,20 +1,20 @@
 /** A run of a simulated fleet, recorded as a campaign on real hosts is: the record has to say what the run said. */
-import type { ActionRecord, Deletion } from './arena.ts'
 import type { AuditedRequest } from './audit.ts'
-import type { Evidence } from './evidence.ts'
-import type { StepLine } from './steps.ts'
-import { emptyView, moments, type Version } from '../kit/cluster/moments.ts'
-import type { HostEvent } from '../kit/host/observer.ts'
-import { faultKinds } from '../kit/fleet/action-kinds.ts'
-import { createChance } from '../kit/fleet/chance.ts'
-import { hostOfClient, skyhookOf } from '../promises/cluster.ts'
-import type { Fact, World } from '../promises/facts.ts'
-import type { Promised } from '../promises/promised.ts'
+import type { Deletion, Evidence, RecordedFault } from './evidence.ts'
+import type { StepLine } from './step-lines.ts'
+import { emptyView, moments, type Version } from '../cluster/moments.ts'
+import type { HostEvent } from '../host/observer.ts'
+import { faultKinds } from '../fleet/action-kinds.ts'
+import { createChance } from '../fleet/chance.ts'
+import { hostOfClient, skyhookOf } from '../../promises/cluster.ts'
+import type { Fact, World } from '../../promises/facts.ts'
+import type { Promised } from '../../promises/promised.ts'
 
 const kinds = ['nodes', 'leases', 'skyhooks', 'pods']
 /** A watch event comes so long after its change. */
 const maxDelayMs = 60
 
+type OpenFault = RecordedFault & { endedMs: number }
 type Of<K extends Fact['kind']> = Extract<Fact, { readonly kind: K }>
 
 export function recordFleet(seed = 1): Promised & { readonly evidence: () => Evidence } {
@@ -22,24 +22,24 @@ export function recordFleet(seed = 1): Promised & { readonly evidence: () => Evi
   const versions: Version[] = []
   const audit: AuditedRequest[] = []
   const steps = new Map<string, StepLine[]>()
-  const actions: ActionRecord[] = []
+  const faults: OpenFault[] = []
   const deletions: Deletion[] = []
   const ownVersions = new Set<number>()
   /** By node: it goes down for it. */
-  const downs = new Map<string, ActionRecord | 'asked'>()
-  const lasting = new Map<number, ActionRecord>()
+  const downs = new Map<string, OpenFault | 'asked'>()
+  const lasting = new Map<number, OpenFault>()
   let world: World
   let nowMs = 0
   let seenMs = 0
 
   const nodeOf = (host = ''): string => world.hosts.get(host)?.nodeName() ?? host
-  const record = (kind: string, detail: string, endedMs = Infinity): ActionRecord => {
-    const action = { number: 1, kind, detail, startedMs: nowMs, endedMs, hasMissed: false }
-    actions.push(action)
-    return action
+  const record = (fault: Pick<RecordedFault, 'node' | 'down'>, endedMs = Infinity): OpenFault => {
+    const open = { ...fault, startedMs: nowMs, endedMs }
+    faults.push(open)
+    return open
   }
-  const end = (action: ActionRecord | 'asked' | undefined): void => {
-    if (typeof action === 'object') action.endedMs = nowMs
+  const end = (fault: OpenFault | 'asked' | undefined): void => {
+    if (typeof fault === 'object') fault.endedMs = nowMs
   }
 
   function seeCommit({ change, client }: Of<'commit'>): void {
@@ -91,17 +91,18 @@ export function recordFleet(seed = 1): Promised & { readonly evidence: () => Evi
       case 'rebootRequested':
         return void downs.set(node, 'asked')
       case 'wentDown':
-        if (!downs.has(node)) downs.set(node, record(event.how === 'shutdown' ? 'host rebooted' : event.how, node))
+        if (!downs.has(node)) downs.set(node, record({ node, down: event.how }))
         return
       case 'booted':
         end(downs.get(node))
         return void downs.delete(node)
       case 'agentEnded':
-        return void record(`${event.kind} killed`, node, nowMs)
+        return void record({ node: event.kind === 'agent' ? node : undefined }, nowMs)
       case 'agentStarted':
       case 'effect':
       case 'imageStored':
       case 'restartEnded':
+      case 'runRequested':
       case 'shutdownStarted':
       case 'staticPodsRun':
       case 'stepLost':
@@ -113,7 +114,7 @@ export function recordFleet(seed = 1): Promised & { readonly evidence: () => Evi
     const { id, kind, node } = action
     const isOfAll = node === undefined || /^(api|watches)/.test(kind)
     if (!(kind in faultKinds)) return
-    if (what === 'begins') lasting.set(id, record(isOfAll ? 'API server paused' : 'network cut', nodeOf(node)))
+    if (what === 'begins') lasting.set(id, record({ node: isOfAll ? undefined : nodeOf(node) }))
     else end(lasting.get(id))
   }
 
@@ -137,7 +138,7 @@ export function recordFleet(seed = 1): Promised & { readonly evidence: () => Evi
       moments: [...moments(emptyView(), versions)],
       audit,
       steps: new Map([...world.hosts.keys()].map((host) => [nodeOf(host), steps.get(nodeOf(host)) ?? []])),
-      actions: actions.map((one) => ({ ...one, endedMs: Math.min(one.endedMs, nowMs) })),
+      faults: faults.map((one) => ({ ...one, endedMs: Math.min(one.endedMs, nowMs) })),
       deletions,
       ownVersions,
       skyhooks: world.plan.skyhooks.map(({ name }) => name),
