@@ -45,6 +45,8 @@ export type RegistryTransport = {
 const maxRedirects = 5 // storage back ends take one, a front door before them another
 const maxSocketsPerHost = 4
 const defaultNoProgressMs = 20_000 // connecting, or between two bytes
+/** A registry that has received a blob says nothing until it has hashed it and moved it to its storage. */
+const storingMs = 300_000
 
 /**
  * HTTP/1.1 over Node's own client with kept connections. Close it when the pull is over: nothing else ends idle
@@ -85,24 +87,26 @@ export function createRegistryTransport(
     new Promise((resolve, reject) => {
       const open = url.protocol === 'http:' ? httpRequest : httpsRequest
       let body: IncomingMessage | undefined
+      let silenceMs = noProgressMs
       const request = open(url, {
         method,
         headers: toWritableHeaders(headers),
         agent: agentFor(url, trust),
         signal,
-        timeout: noProgressMs,
+        timeout: silenceMs,
       })
       request.on('response', (response) => {
         body = response
         resolve({ status: response.statusCode ?? 0, headers: response.headers, url, body: response })
       })
       request.on('timeout', () =>
-        (body ?? request).destroy(new ImageError('unreachable', `${url.host}: silent for ${noProgressMs} ms`)),
+        (body ?? request).destroy(new ImageError('unreachable', `${url.host}: silent for ${silenceMs} ms`)),
       )
       request.on('error', (error) => reject(connectionError(error, url, signal)))
       if (typeof payload === 'function') {
         const source = payload()
         source.on('error', (error) => request.destroy(error))
+        request.on('finish', () => request.setTimeout((silenceMs = storingMs)))
         request.on('close', () => source.destroy()) // a registry may refuse before it has read all
         source.pipe(request)
       } else {

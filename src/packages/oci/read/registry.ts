@@ -19,7 +19,7 @@ export type RegistrySettings = {
   readonly proxy?: ProxyEnvironment
   /** How long a call may be repeated while the registry fails in passing; a download from its last progress on. */
   readonly retryForMs?: number
-  /** Nothing received for so long ends a connection. */
+  /** Nothing received for so long ends a connection, unless the registry stores a blob. */
   readonly noProgressMs?: number
 }
 

@@ -52,12 +52,19 @@ async function layerOf(folder: string, name: string): Promise<BuiltLayer> {
   return await writeLayer(await readFolder(folder, 'skyhook-package'), join(tempDir, name))
 }
 
-async function registry(login?: FakeLogin): Promise<{ fake: FakeRegistry; client: RegistryClient }> {
+async function registry(
+  login?: FakeLogin,
+  noProgressMs?: number,
+): Promise<{ fake: FakeRegistry; client: RegistryClient }> {
   const fake = await startFakeRegistry(login && { login })
   const { username, password } = fakeLogin
   const credentials = parseDockerConfig(JSON.stringify({ auths: { [fake.host]: { username, password } } }), 'test')
   const client = createRegistryClient(
-    { credentials, sources: fakeSources([{ host: fake.host, plainHTTP: true }]) },
+    {
+      credentials,
+      sources: fakeSources([{ host: fake.host, plainHTTP: true }]),
+      ...(noProgressMs !== undefined && { noProgressMs }),
+    },
     systemPorts,
   )
   opened.push(client, fake)
@@ -168,6 +175,21 @@ describe('a push', () => {
     )
     const puts = fake.requests.map(({ line }) => line.replace(/sha256.*/, '…')).filter((line) => line.startsWith('PUT'))
     expect(puts).toEqual(['PUT /v2/pkg/blobs/uploads/1?state=abc&digest=…', 'PUT /v2/pkg/manifests/1'])
+  })
+
+  test('a registry may be silent while it stores a blob that it has received', async () => {
+    const { fake, client } = await registry(undefined, 200)
+    let stored = 0
+    fake.intercept = ({ method, url = '' }, response) => {
+      if (method !== 'PUT' || !url.includes('/blobs/uploads/')) return false
+      stored++
+      setTimeout(() => response.writeHead(201).end(), stored === 2 ? 1_000 : 0)
+      return true
+    }
+    const layer = await layerOf(join(tempDir, 'package'), 'layer')
+    const reference = parseReference(`${fake.host}/pkg:1`)
+    await pushImages(client, reference, [buildImage([layer], { architecture: 'amd64' })], signal)
+    expect(stored).toBe(2) // the configuration and the layer, each sent once
   })
 
   test('a push logs in once for reading and once for writing', async () => {
