@@ -94,7 +94,8 @@ export const knownDefects: readonly FleetMutant[] = [
       change(
         'daemon/agent.ts',
         '  const { clock, log } = platform\n',
-        '  platform = { ...platform, clock: { ...platform.clock, steadyMs: platform.clock.wallMs } }\n  const { clock, log } = platform\n',
+        '  const { log } = platform\n  const clock = { ...platform.clock, steadyMs: () => platform.clock.wallMs() }\n' +
+          '  platform = { ...platform, clock }\n',
       ),
     ],
     mayShow: ({ actions }) =>
