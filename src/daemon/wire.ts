@@ -340,7 +340,7 @@ export async function wire({ settings, platform, signal }: WireOptions) {
         stageSettings,
       ),
     /** All parts forget results that no plan needs. */
-    retain(needed: ReadonlySet<string>) {
+    retain: (needed: ReadonlySet<string>): void => {
       for (const owner of [preparer, statuses, steps]) owner.retain(needed)
     },
     close() {
