@@ -342,7 +342,7 @@ export const mutants: Readonly<Record<string, Mutant>> = {
         return { ...action, patch }
       }),
     })),
-    expectedViolation: /unschedulable should be/,
+    expectedViolation: /unschedulable should be|neither a mark nor an administrator says why/,
   },
   'uncordons a node that an administrator cordoned': {
     mutant: mutateSnapshot((snapshot) => ({

@@ -1,7 +1,7 @@
 /**
  * What happened, in words that do not depend on where: a simulated fleet or node tells it while it runs,
- * `test/kit/recorded/judge.ts` from the record of real hosts. Every promise is judged from these facts and from what the
- * world shows at that moment.
+ * `test/kit/recorded/judge.ts` from the record of real hosts. Every promise is judged from these facts and from what
+ * the world shows at that moment.
  */
 import type { Budget } from '../../src/schemas/budget.ts'
 import type { AuditEntry } from '../kit/api-server/audit.ts'
