@@ -7,7 +7,6 @@ import { type Context, type Node, nameOf, productPath } from './syntax.ts'
 /** Who may ask for it, and what for. A folder ends in a slash. */
 const publishers: Readonly<Record<string, string>> = {
   'src/schemas/clock.ts': 'turns steady time into published time',
-  'src/daemon/state/steady-time.ts': "passes the machine's on",
   'src/lease/slots.ts': 'times in Leases',
   'src/lease/slot-creation.ts': 'times in Leases',
   'src/lease/ledger.ts': 'times in Leases',

@@ -10,7 +10,6 @@ import type { ListenEvents, Platform } from './platform/platform.ts'
 import type { Settings } from './settings/settings.ts'
 import { version } from '../schemas/version.ts'
 import { createStartUp } from './start-up.ts'
-import { openSteadyTime } from './state/steady-time.ts'
 import { errorField, type Log } from './telemetry/log.ts'
 import { wire, type AgentComponents } from './wire.ts'
 
@@ -21,17 +20,14 @@ const staleAfterMs = 400_000
 const collectAfterMs = 2_000
 
 /** Runs the agent of one node until it is stopped. Returns the exit code. */
-export async function runAgent(settings: Settings, machine: Platform): Promise<number> {
-  const steadyTime = await openSteadyTime(machine)
-  const platform = { ...machine, clock: steadyTime.clock }
+export async function runAgent(settings: Settings, platform: Platform): Promise<number> {
   const { clock, log } = platform
   const shutdown = new AbortController()
   const { signal } = shutdown
   platform.onTermination((signalName) => shutdown.abort(new Error(`stopped by ${signalName}`)))
   log.info({ version, pid: platform.processId }, 'agent starting')
 
-  let isTimeContinued = false
-  const components = await wire({ settings, platform, isTimeContinued: () => isTimeContinued, signal })
+  const components = await wire({ settings, platform, signal })
   let isSynced = false
   const closeServers = serve(settings, platform, components, () => isSynced)
 
@@ -47,7 +43,6 @@ export async function runAgent(settings: Settings, machine: Platform): Promise<n
     ),
   )
   if (claim) {
-    isTimeContinued = await steadyTime.keep()
     if (await unlessStopped(signal, async () => (await sync(platform, components, signal), true))) {
       isSynced = true
       log.info({ sinceStartMs: Math.round(clock.monotonicMs()) }, 'synced')

@@ -30,7 +30,7 @@ test('an agent that stands down says so on its Node, keeps a slot, starts no ste
   const files = filesOf(life.host.disk)
   await life.until(() => life.node() !== undefined)
   await life.apply({ tuned: packageSpec('tuned') })
-  const startedAtMs = life.clock.wallMs()
+  const startedAtMs = life.clock.monotonicMs() // the host booted with this clock
   const [skyhook] = life.server.objects('skyhooks')
   const skyhooks = { s: leftWork(skyhook?.metadata.uid ?? '', startedAtMs) }
   files.write(journalPath, JSON.stringify({ ...emptyJournal(life.node()?.metadata.uid ?? ''), skyhooks }))

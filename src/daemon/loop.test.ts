@@ -10,6 +10,8 @@ import { createJournalStore, type JournalStore } from './state/journal.ts'
 import { createWakeup, type Wakeup } from './state/wakeup.ts'
 import { createLog } from './telemetry/log.ts'
 
+const sameTimes = { store: (journal: Journal) => journal, carry: (journal: Journal) => journal }
+
 let clock: VirtualClock
 let wakeup: Wakeup
 let stopping: AbortController
@@ -38,6 +40,7 @@ beforeEach(() => {
       },
     },
     { ...createLog('silent', {}), error: (_, message) => void logged.push(message) },
+    sameTimes,
   )
 })
 afterEach(() => stopping.abort())
@@ -265,6 +268,7 @@ test('a journal that cannot be read counts as empty and is logged', async () => 
   const store = createJournalStore(
     { read: async () => ({ state: 'unreadable', why: 'not JSON' }), write: async () => undefined },
     { ...createLog('silent', {}), error: (fields) => void logged.push(JSON.stringify(fields)) },
+    sameTimes,
   )
   await store.load()
   expect([store.current(), logged]).toEqual([emptyJournal(''), ['{"detail":"not JSON"}']])

@@ -7,7 +7,7 @@ import { forEvictions } from '../kube/transport.ts'
 import { createPolicyWatch } from '../lease/policy-watch.ts'
 import { toWallMs, wallOffsetMs } from '../schemas/clock.ts'
 import type { PolicyKnowledge } from '../schemas/deployment-policy.ts'
-import { isWholeJournal, journalVersion, type Journal } from '../schemas/journal.ts'
+import { isWholeJournal, journalVersion, type StoredJournal } from '../schemas/journal.ts'
 import { takeSnapshot, type Snapshot } from '../stages/model/snapshot.ts'
 import { countRequests } from '../stages/package/run-requests.ts'
 import { carryTimes } from '../stages/skyhook/carry-times.ts'
@@ -76,13 +76,11 @@ export type AgentComponents = {
 export type WireOptions = {
   readonly settings: Settings
   readonly platform: Platform
-  /** Whether the journal's times are of this agent's steady clock; asked when the journal is read. */
-  readonly isTimeContinued: () => boolean
   readonly signal: AbortSignal
 }
 
 /** Connects the parts of an agent. They start to read and watch, and write nothing. */
-export async function wire({ settings, platform, isTimeContinued, signal }: WireOptions): Promise<AgentComponents> {
+export async function wire({ settings, platform, signal }: WireOptions): Promise<AgentComponents> {
   const { clock, random, log, root } = platform
   const { nodeName, namespace } = settings
   const wakeup = createWakeup()
@@ -155,9 +153,13 @@ export async function wire({ settings, platform, isTimeContinued, signal }: Wire
     signal,
   })
   const journal = createJournalStore(
-    openJournalFile<Journal>(root, { version: journalVersion, clock, isWhole: isWholeJournal }),
+    openJournalFile<StoredJournal>(root, { version: journalVersion, clock, isWhole: isWholeJournal }),
     log,
-    (journal) => carryTimes(journal, { nowMs: clock.steadyMs(), isContinued: isTimeContinued() }),
+    {
+      store: (journal) => ({ ...journal, wallOffsetMs: wallOffsetMs(clock) }),
+      carry: (stored) =>
+        carryTimes(stored, { bootId: host.bootId(), nowMs: clock.steadyMs(), wallOffsetMs: wallOffsetMs(clock) }),
+    },
   )
   const straySteps = findStraySteps({ systemd: units, connection, journal: journal.current, clock, log, wake })
   const evictor = createEvictor({

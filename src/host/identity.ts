@@ -10,9 +10,3 @@ export async function readBootId(root: HostRoot): Promise<string> {
     throw new Error(`the host's boot id reads ${JSON.stringify(bootId)}`)
   return bootId
 }
-
-/** Whole milliseconds since the host's kernel booted; undefined where the host does not say. */
-export async function readUptimeMs(root: HostRoot): Promise<number | undefined> {
-  const [seconds = ''] = ((await root.readText('/proc/uptime')) ?? '').split(' ')
-  return /^\d+(\.\d+)?$/.test(seconds) ? Math.round(Number(seconds) * 1_000) : undefined
-}

@@ -6,8 +6,8 @@ export type Clock = {
   /** Milliseconds since 1970 as the host has it now. It jumps: only for what is published, see `toWallMs` (lint). */
   wallMs(): number
   /**
-   * Whole milliseconds since 1970 as the host had it once, plus the time since: never jumps. For every wait, and for
-   * moments that the journal keeps. docs/design/decisions/steady-time.md says how it continues in the next process.
+   * Whole milliseconds since the host booted, the same for all its processes: never jumps. For every wait, and for
+   * moments that the journal keeps (docs/design/decisions/steady-time.md).
    */
   steadyMs(): number
   /** Milliseconds since some moment of this process; never goes back. For durations. */

@@ -9,7 +9,8 @@ export const journalVersion = 2
  * What the agent remembers on the host, written with fsync before and after every effect that cannot be undone.
  * It is the truth about the host; the Node's annotations are its published copy.
  *
- * A field that is undefined is the same as one that is absent.
+ * A field that is undefined is the same as one that is absent. A moment ends in `AtMs`, `SinceMs` or `UntilMs` and is
+ * steady time of the boot `bootId` (stages/skyhook/carry-times.ts), or in `WallMs`.
  */
 export type Journal = {
   readonly v: typeof journalVersion
@@ -41,6 +42,9 @@ export type Journal = {
   readonly bootId?: string
   readonly skyhooks: Readonly<Record<string, SkyhookRecord>>
 }
+
+/** `wallOffsetMs`: by how much the wall clock was ahead of steady time when it was written. */
+export type StoredJournal = Journal & { readonly wallOffsetMs?: number }
 
 /**
  * What the Node remembers of our cordon too, and forgets when it is deleted and registered again, restored from an
@@ -235,9 +239,9 @@ export type PackageFacts = {
   readonly uninstall?: PackageSpec['uninstall'] | undefined
   /**
    * When config or post-interrupt passed last, by the wall clock, which files go by: a status file older than this does
-   * not request a run. All times of the journal but this and `passedAtWallMs` are steady.
+   * not request a run.
    */
-  readonly passedAtMs?: number | undefined
+  readonly passedAtWallMs?: number | undefined
   /** When a run that the host had requested started last. */
   readonly lastRequestedRunAtMs?: number | undefined
 }

@@ -32,10 +32,8 @@ const unreportedFiles: Readonly<Record<string, RegExp>> = {
     /^(readText|writeFile) .*\/\.agent\/ended-steps\.json$/,
   'whose a log is, which only the pruning of logs reads: it counts as the log of no known package':
     /^writeFile .*\/\.agent\/step-logs\.json$/,
-  'steady time of the next agent, whose waits start over without it: the log says it':
-    /^(readText|writeFile) \/run\/skyhook\/steady-time$|^makeFolder \/run\/skyhook$/,
   'the count of crashes, without which the agent does not stand down: the log says it':
-    /^(readText|writeFile|remove) \/run\/skyhook\/crash-loop$/,
+    /^(readText|writeFile|remove) \/run\/skyhook\/crash-loop$|^makeFolder \/run\/skyhook$/,
 }
 const unreportedRequests: Readonly<Record<string, RegExp>> = {
   'without the Node there is only the log': /^(GET|PATCH|WATCH) \/api\/v1\/nodes/,

@@ -1,12 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import type { Clock, Random } from '../../schemas/clock.ts'
 
-const startWallMs = Date.now() - performance.now()
-
 /** The machine's own clock and timers. */
 export const systemClock: Clock = {
   wallMs: () => Date.now(),
-  steadyMs: () => Math.floor(startWallMs + performance.now()),
+  // CLOCK_MONOTONIC, which all processes of a boot share; `performance.now` counts it from the start of this one
+  steadyMs: () => Number(process.hrtime.bigint() / 1_000_000n),
   monotonicMs: () => performance.now(),
   startTimer(delayMs, callback, options) {
     const timer = setTimeout(callback, delayMs)

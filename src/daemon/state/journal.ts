@@ -1,5 +1,5 @@
 import type { JournalFile } from '../../host/fs/journal-file.ts'
-import { emptyJournal, type Journal } from '../../schemas/journal.ts'
+import { emptyJournal, type Journal, type StoredJournal } from '../../schemas/journal.ts'
 import { messageOf } from '../../schemas/json.ts'
 import { errorField, type Log } from '../telemetry/log.ts'
 
@@ -22,12 +22,14 @@ export type JournalStore = {
   write(journal: Journal): Promise<boolean>
 }
 
-/** `adopt` makes the journal of an earlier agent this one's. */
-export function createJournalStore(
-  file: JournalFile<Journal>,
-  log: Log,
-  adopt: (journal: Journal) => Journal = (journal) => journal,
-): JournalStore {
+/** How the times of a journal are stored for another boot. */
+export type StoredTimes = {
+  readonly store: (journal: Journal) => StoredJournal
+  /** Makes the journal of an earlier agent this one's. */
+  readonly carry: (stored: StoredJournal) => Journal
+}
+
+export function createJournalStore(file: JournalFile<StoredJournal>, log: Log, times: StoredTimes): JournalStore {
   let current = emptyJournal('')
   let lastError: string | undefined
   let isComplete = true
@@ -37,7 +39,7 @@ export function createJournalStore(
     isComplete: () => isComplete,
     async load() {
       const found = await file.read()
-      if (found.state === 'read') current = adopt(found.document)
+      if (found.state === 'read') current = times.carry(found.document)
       if (found.state !== 'unreadable') return
       isComplete = false
       if (found.movedTo === undefined) lastError = found.why
@@ -47,7 +49,7 @@ export function createJournalStore(
     },
     async write(journal) {
       try {
-        await file.write(journal)
+        await file.write(times.store(journal))
       } catch (error) {
         const message = messageOf(error)
         if (message !== lastError) log.error(errorField(error), 'journal cannot be written, waiting until it can')

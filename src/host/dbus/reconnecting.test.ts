@@ -10,7 +10,7 @@ const jobs = { sender: 'org.freedesktop.systemd1', interface: 'org.freedesktop.s
 
 function keepConnection() {
   const clock = createVirtualClock(undefined, { settleTurns: 0 })
-  const process = startProcess({ id: 1, clock, wallMs: () => clock.wallMs() })
+  const process = startProcess({ id: 1, clock, wallMs: () => clock.wallMs(), uptimeMs: () => clock.steadyMs() })
   const calls: string[] = []
   let connections = 0
   const bus = createBus({ clock, carryOut: ({ member }) => (calls.push(member), []), onDisconnect: () => undefined })

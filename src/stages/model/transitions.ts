@@ -122,7 +122,7 @@ export function recordSteps(entry: RunningPackage, attempt: StageAttempt): Runni
 }
 
 /** All steps and checks of the stage passed. */
-export function completeStage(entry: RunningPackage, passedAtMs: number): PackageRecord {
+export function completeStage(entry: RunningPackage, passedAtWallMs: number): PackageRecord {
   assertFrom('completeStage', entry)
   const { stage } = entry.progress
   const complete = { ...entry, restarts: 0, untouched: undefined, progress: { state: 'complete', stage } } as const
@@ -136,9 +136,9 @@ export function completeStage(entry: RunningPackage, passedAtMs: number): Packag
     case 'upgrade':
       return { ...complete, installedBy: stage }
     case 'config':
-      return { ...complete, config, passedAtMs }
+      return { ...complete, config, passedAtWallMs }
     case 'post-interrupt': // complete for what it was configured with, even if the spec changed
-      return { ...complete, config: finished(config), passedAtMs }
+      return { ...complete, config: finished(config), passedAtWallMs }
   }
 }
 

@@ -103,6 +103,15 @@ describe('attempt', () => {
     expect(again.progress.attempt.steps[0]?.id).not.toBe(first.progress.attempt.steps[0]?.id)
   })
 
+  test('a step has another id in each boot, though its attempt started at the same time of both', () => {
+    const ids = ['boot-1', 'boot-2', 'boot-1'].map((bootId) => {
+      const { progress } = advanceAttempt(fresh, { ...context, bootId })
+      return progress.attempt.steps[0]?.id
+    })
+    expect(ids[1]).not.toBe(ids[0])
+    expect(ids[2]).toBe(ids[0])
+  })
+
   test('no step starts while nothing may start', () => {
     const result = advanceAttempt(fresh, { ...context, mayStart: false })
     expect(result.progress).toEqual({ state: 'in-progress', attempt: fresh })

@@ -115,7 +115,9 @@ export function advanceAttempt(before: StageAttempt, context: AttemptContext): A
 }
 
 function planStep({ mode, index, step }: PlannedStep, attempt: StageAttempt, context: AttemptContext): StepAttempt {
-  const id = sha256Hex([context.idSeed, mode, index, attempt.number, attempt.repeats ?? 0].join('\n')).slice(0, 16)
+  const { idSeed, bootId } = context
+  // moments are of one boot: without it another one may make the id of a step whose result is still on the disk
+  const id = sha256Hex([idSeed, bootId, mode, index, attempt.number, attempt.repeats ?? 0].join('\n')).slice(0, 16)
   const stepAttempt = {
     id,
     unit: unitName(context.packageName, mode, step.path, id),
@@ -123,7 +125,7 @@ function planStep({ mode, index, step }: PlannedStep, attempt: StageAttempt, con
     index,
     path: step.path,
     returncodes: step.returncodes,
-    bootId: context.bootId,
+    bootId,
     startedAtMs: context.nowMs,
   }
   const isDone =

@@ -23,10 +23,10 @@ export function isRunRequested(builder: PlanBuilder, spec: PackageSpec, entry: P
   if (limitMs === undefined || !entry.config?.finished || entry.progress.stage === 'uninstall') return false
   const found = statusOf(snapshot, view.metadata.name, entry.name)
   if (found?.state !== 'read' || found.status.bootId !== snapshot.bootId) return false
-  const { passedAtMs = 0, lastRequestedRunAtMs = -Infinity } = entry
+  const { passedAtWallMs = 0, lastRequestedRunAtMs = -Infinity } = entry
   // of before the last run, which has seen to it
   const wallMs = snapshot.nowMs + snapshot.wallOffsetMs
-  if (found.writtenAtMs <= passedAtMs && passedAtMs <= wallMs) return false
+  if (found.writtenAtMs <= passedAtWallMs && passedAtWallMs <= wallMs) return false
   const { run, interrupt } = found.status.requests
   const mayInterrupt = spec.interrupt !== undefined && isConditional(spec.interrupt) // else a run would change nothing
   if (!run && !(interrupt && mayInterrupt)) return false

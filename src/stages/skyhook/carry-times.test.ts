@@ -1,110 +1,103 @@
 import { describe, expect, test } from 'vitest'
 import { NodeSimulator } from '../../../test/kit/node-simulator/node-simulator.ts'
-import { emptyJournal, type Journal, type PackageRecord, type SkyhookRecord } from '../../schemas/journal.ts'
+import { emptyJournal, type PackageRecord, type SkyhookRecord, type StoredJournal } from '../../schemas/journal.ts'
 import { carryTimes } from './carry-times.ts'
 
-const nowMs = 1_000_000_000
 const hourMs = 3_600_000
+/** The host has been up for a minute, and its wall clock was right when it booted. */
+const nowMs = 60_000
+const wallOffsetMs = 1_700_000_000_000
+const base = { nowMs, wallOffsetMs, bootId: 'this' }
 const reason = { reason: 'DrainBlocked', message: 'm' } as const
 const work = { digest: 'd', generation: 1, inputs: 'i', packageName: 'p', packageVersion: '1' }
-const facts = { name: 'p', version: '1', image: 'i', restarts: 1, work }
-const attempt = { number: 1, steps: [], inputs: 'x' }
+/** Names that people choose. */
+const config = { sinceMs: '5', steps: '6' }
+const facts = { name: 'p', version: '1', image: 'i', restarts: 1, work, passedAtWallMs: 7 }
+const attempt = { number: 1, inputs: 'x' }
 const failure = { reason: 'StepFailed', message: 'm' } as const
+const staticPod = { namespace: 'n', name: 's', bootId: 'b', containerIds: [] }
 
-/** A journal that has every kind of moment that something waits from, or for: this one. */
-function journalAt(atMs: number): Journal {
+/** Written in the boot before, and not stored yet: every kind of moment is this one, of this boot's steady time. */
+function journalAt(atMs: number) {
+  const step = { id: 's', unit: 'u', mode: 'apply', index: 0, path: 'p', bootId: 'b', startedAtMs: atMs } as const
   const retrying: PackageRecord = {
     ...facts,
+    config: { started: { config, env: [] }, changedKeys: ['atMs'] },
     lastRequestedRunAtMs: atMs,
     progress: { state: 'retrying', stage: 'interrupt', retryAtMs: atMs, failure },
   }
+  const steps = [{ ...step, result: { result: 'ok', endedAtMs: atMs } as const }]
   const running: PackageRecord = {
     ...facts,
-    progress: { state: 'running', stage: 'apply', attempt: { ...attempt, startedAtMs: atMs } },
+    progress: { state: 'running', stage: 'apply', attempt: { ...attempt, startedAtMs: atMs, steps } },
   }
   const record: SkyhookRecord = {
     uid: 'u',
     rev: 1,
     reboots: {},
     flags: {},
-    installedVersions: {},
+    canceling: [{ ...step, package: 'p' }],
+    interrupt: { id: 'i', interrupt: { type: 'reboot' }, owners: [], bootId: 'b', startedAtMs: atMs },
+    installedVersions: { attempt: '1', atMs: '2' },
     lifecycle: { startedAtMs: atMs, generation: 1, interruptedAtMs: atMs },
     published: { rev: 1, state: '{}', status: 'waiting', atMs },
     packages: { 'p|1': retrying, 'q|1': running },
   }
   return {
     ...emptyJournal('n'),
+    bootId: 'before',
     cordonRetriesAtMs: [atMs],
     taintUnliftedSinceMs: atMs,
+    staticPods: { pods: [staticPod], sinceMs: atMs },
     skyhooks: {
-      soaking: { ...record, lifecycle: undefined, soak: { sinceMs: atMs, readySinceMs: atMs, daemonSets: [] } },
+      soaking: { ...record, soak: { sinceMs: atMs, readySinceMs: atMs, daemonSets: [] } },
       waiting: { ...record, drain: { state: 'waiting', yieldCount: 0, sinceMs: atMs } },
       paused: { ...record, drain: { state: 'paused', yieldCount: 1, untilMs: atMs, reason } },
     },
-  }
+  } satisfies StoredJournal
 }
 
-const momentsOf = ({ cordonRetriesAtMs = [], taintUnliftedSinceMs = 0, skyhooks }: Journal) => {
-  const [waiting, paused] = [skyhooks['waiting'], skyhooks['paused']]
-  const retrying = waiting?.packages['p|1']
-  const running = waiting?.packages['q|1']
-  return {
-    cordonRetry: (cordonRetriesAtMs[0] ?? 0) - nowMs,
-    taintUnlifted: taintUnliftedSinceMs - nowMs,
-    waiting: waiting?.drain?.state === 'waiting' && waiting.drain.sinceMs - nowMs,
-    paused: paused?.drain?.state === 'paused' && paused.drain.untilMs - nowMs,
-    published: (waiting?.published?.atMs ?? 0) - nowMs,
-    interrupted: (waiting?.lifecycle?.interruptedAtMs ?? 0) - nowMs,
-    requested: (retrying?.lastRequestedRunAtMs ?? 0) - nowMs,
-    retry: retrying?.progress.state === 'retrying' && retrying.progress.retryAtMs - nowMs,
-    started: running?.progress.state === 'running' && running.progress.attempt.startedAtMs - nowMs,
-  }
+/** What `journalAt` has at this moment, with what does not keep to it. */
+function expectedAt(atMs: number, startedOverMs: number, pausedMs = atMs, retryMs = atMs) {
+  const text = JSON.stringify(journalAt(atMs))
+    .replaceAll(`"readySinceMs":${atMs},`, '')
+    .replaceAll(/"(sinceMs|taintUnliftedSinceMs|interruptedAtMs)":-?\d+/g, `"$1":${startedOverMs}`)
+    .replaceAll(/"startedAtMs":-?\d+,"steps"/g, `"startedAtMs":${startedOverMs},"steps"`)
+    .replaceAll(/"untilMs":-?\d+/g, `"untilMs":${pausedMs}`)
+    .replaceAll(/"retryAtMs":-?\d+/g, `"retryAtMs":${retryMs}`)
+  return JSON.parse(text) as unknown
 }
 
 describe('the journal of an earlier agent', () => {
-  test('a journal keeps its moments when steady time continues', () => {
-    const journal = journalAt(nowMs - 60_000)
-    expect(carryTimes(journal, { nowMs, isContinued: true })).toEqual(journal)
+  test('a journal of the same boot stays as it is, whatever the wall clock shows', () => {
+    const journal = { ...journalAt(nowMs - 1_000), bootId: 'this' }
+    expect(carryTimes({ ...journal, wallOffsetMs: wallOffsetMs + hourMs }, base)).toEqual(journal)
+  })
+
+  test.for<[string, { readonly upMs: number; readonly stored?: number }]>([
+    ['an earlier boot', { upMs: 5 * hourMs, stored: wallOffsetMs - 5 * hourMs }],
+    ['a shorter boot', { upMs: 1_000, stored: wallOffsetMs - 1_000 }],
+    ['an agent that counted by the wall clock', { upMs: wallOffsetMs }],
+  ])('a journal of %s has its moments where the wall clock had them', ([, { upMs, stored }]) => {
+    const journal = journalAt(upMs - 1_000)
+    const carried = carryTimes({ ...journal, ...(stored !== undefined && { wallOffsetMs: stored }) }, base)
+    expect(carried).toEqual(expectedAt(-1_000, nowMs))
   })
 
   test('a journal of the future has no wait that is longer than its limit', () => {
-    const carried = carryTimes(journalAt(nowMs + 24 * hourMs), { nowMs, isContinued: false })
-    expect(momentsOf(carried)).toEqual({
-      cordonRetry: 0,
-      taintUnlifted: 0,
-      waiting: 0,
-      paused: 1_800_000,
-      published: 0,
-      interrupted: 0,
-      requested: 0,
-      retry: 300_000,
-      started: 0,
-    })
-  })
-
-  test('a journal of an earlier boot has no limit that is over by a clock that went forward', () => {
-    const carried = carryTimes(journalAt(nowMs - hourMs), { nowMs, isContinued: false })
-    expect(momentsOf(carried)).toMatchObject({
-      taintUnlifted: 0,
-      waiting: 0,
-      interrupted: 0,
-      started: 0,
-      requested: -hourMs,
-    })
-    // the node has not been seen Ready since
-    expect(carried.skyhooks['soaking']?.soak).toEqual({ sinceMs: nowMs, daemonSets: [] })
+    const journal = { ...journalAt(nowMs), wallOffsetMs: wallOffsetMs + 24 * hourMs }
+    expect(carryTimes(journal, base)).toEqual(expectedAt(nowMs, nowMs, nowMs + 1_800_000, nowMs + 300_000))
   })
 })
 
 test('a node whose clock was set back a day at a boot retries a failed stage within its longest pause', () => {
   const node = new NodeSimulator()
-  node.nowMs = nowMs
   node.exitCodes.set('a apply', 1)
   node.apply('s', { packages: { a: { version: '1.0.0', image: 'r/a' } } })
   node.settleFor(1_000)
   node.exitCodes.clear()
-  node.nowMs -= 24 * hourMs
-  node.journal = carryTimes(node.journal, { nowMs: node.nowMs, isContinued: false })
+  const { nowMs } = node
+  node.journal = carryTimes({ ...node.journal, wallOffsetMs: 24 * hourMs }, { nowMs, wallOffsetMs: 0, bootId: 'next' })
   node.restartAgent()
   node.settleFor(301_000)
   expect(node.status()).toBe('complete')

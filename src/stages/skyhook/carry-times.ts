@@ -1,90 +1,45 @@
-import {
-  attemptOf,
-  isRunning,
-  type Journal,
-  type Lifecycle,
-  type PackageRecord,
-  type SkyhookRecord,
-  type Soak,
-} from '../../schemas/journal.ts'
+import type { Journal, StageAttempt, StoredJournal } from '../../schemas/journal.ts'
+import { isObject } from '../../schemas/json.ts'
 import { maxDrainPauseMs } from '../drain/drain-timeout.ts'
 import { maxStageRetryDelayMs } from '../model/backoff.ts'
 
+/** Steady time of this agent: whole ms since its host booted. */
 export type TimeBase = {
+  readonly bootId: string
   readonly nowMs: number
-  /** The journal was written by the same steady clock; else a wall clock that may have been wrong lies in between. */
-  readonly isContinued: boolean
+  /** By how much the wall clock is ahead of it. */
+  readonly wallOffsetMs: number
 }
+
+/** How the journal names a moment of steady time. */
+const moment = /(?:^at|^since|^until|At|Since|Until)Ms$/
+
+/** What counts from these starts over: how long an earlier boot waited is not known, and a jump must not end it. */
+const startingOver = new Set(['sinceMs', 'interruptedAtMs', 'taintUnliftedSinceMs'])
+
+/** The longest pause that ends at these. All others have passed. */
+const longestPauseMs: Readonly<Record<string, number>> = { retryAtMs: maxStageRetryDelayMs, untilMs: maxDrainPauseMs }
 
 /**
- * The journal of an earlier process for this one. No wait ends later than it could if it began now. What limits work
- * starts over unless the clock is the same: how long an earlier boot waited is not known, and a clock that was set
- * forward must not end it.
+ * The journal of an earlier process for this one. Steady time of another boot counts from elsewhere, so each moment is
+ * moved by way of the wall clock, which may have been wrong: no wait ends later than it could if it began now.
  */
-export function carryTimes(journal: Journal, base: TimeBase): Journal {
-  const { cordonRetriesAtMs, taintUnliftedSinceMs } = journal
-  const skyhooks = Object.entries(journal.skyhooks).map(([name, record]) => [name, carryRecord(record, base)] as const)
-  return {
-    ...journal,
-    ...(cordonRetriesAtMs && { cordonRetriesAtMs: cordonRetriesAtMs.map((atMs) => Math.min(atMs, base.nowMs)) }),
-    ...(taintUnliftedSinceMs !== undefined && { taintUnliftedSinceMs: carrySince(taintUnliftedSinceMs, base) }),
-    skyhooks: Object.fromEntries(skyhooks),
-  }
+export function carryTimes({ wallOffsetMs, ...journal }: StoredJournal, base: TimeBase): Journal {
+  if (journal.bootId === base.bootId && wallOffsetMs !== undefined) return journal
+  const moveMs = (wallOffsetMs ?? 0) - base.wallOffsetMs
+  return JSON.parse(JSON.stringify(journal), (name, value: unknown) =>
+    carry(name, value, moveMs, base.nowMs),
+  ) as Journal
 }
 
-/** A moment from which something is counted. */
-const carrySince = (atMs: number, { nowMs, isContinued }: TimeBase): number =>
-  isContinued ? Math.min(atMs, nowMs) : nowMs
-
-function carryRecord(record: SkyhookRecord, base: TimeBase): SkyhookRecord {
-  const { drain, soak, published, lifecycle, packages } = record
-  const { nowMs } = base
-  const entries = Object.entries(packages).map(([key, entry]) => [key, carryPackage(entry, base)] as const)
-  return {
-    ...record,
-    packages: Object.fromEntries(entries),
-    ...(drain?.state === 'waiting' && { drain: { ...drain, sinceMs: carrySince(drain.sinceMs, base) } }),
-    ...(drain?.state === 'paused' && {
-      drain: { ...drain, untilMs: Math.min(drain.untilMs, nowMs + maxDrainPauseMs) },
-    }),
-    ...(soak && { soak: carrySoak(soak, base) }),
-    ...(published && { published: { ...published, atMs: Math.min(published.atMs, nowMs) } }),
-    ...(lifecycle && { lifecycle: carryLifecycle(lifecycle, base) }),
-  }
+/** Called for the members of an object before the object. Names may be those of packages and of their configuration. */
+function carry(name: string, value: unknown, moveMs: number, nowMs: number): unknown {
+  if (isAttempt(value)) return { ...value, startedAtMs: nowMs } satisfies StageAttempt // its time starts over, too
+  if (Array.isArray(value)) return value.map((element) => carry(name, element, moveMs, nowMs))
+  if (typeof value !== 'number' || !moment.test(name)) return value
+  if (name === 'readySinceMs') return undefined // after a boot the node has to be Ready for the whole time again
+  return startingOver.has(name) ? nowMs : Math.min(value + moveMs, nowMs + (longestPauseMs[name] ?? 0))
 }
 
-function carryLifecycle(lifecycle: Lifecycle, base: TimeBase): Lifecycle {
-  const { startedAtMs, interruptedAtMs } = lifecycle
-  return {
-    ...lifecycle,
-    startedAtMs: Math.min(startedAtMs, base.nowMs),
-    ...(interruptedAtMs !== undefined && { interruptedAtMs: carrySince(interruptedAtMs, base) }),
-  }
-}
-
-/** After a boot the node has to be Ready for the whole time again. */
-function carrySoak({ sinceMs, readySinceMs, daemonSets }: Soak, base: TimeBase): Soak {
-  return {
-    daemonSets,
-    ...(sinceMs !== undefined && { sinceMs: carrySince(sinceMs, base) }),
-    ...(readySinceMs !== undefined && base.isContinued && { readySinceMs: carrySince(readySinceMs, base) }),
-  }
-}
-
-function carryPackage(entry: PackageRecord, base: TimeBase): PackageRecord {
-  const { nowMs, isContinued } = base
-  const { lastRequestedRunAtMs } = entry
-  const carried: PackageRecord =
-    lastRequestedRunAtMs === undefined
-      ? entry
-      : { ...entry, lastRequestedRunAtMs: Math.min(lastRequestedRunAtMs, nowMs) }
-  const { progress } = carried
-  if (progress.state === 'retrying') {
-    const retryAtMs = Math.min(progress.retryAtMs, nowMs + maxStageRetryDelayMs)
-    return { ...carried, progress: { ...progress, retryAtMs } } as PackageRecord
-  }
-  const attempt = attemptOf(progress)
-  // by the same clock it stays: the names of its steps are made from it
-  if (!isRunning(carried) || attempt === undefined || isContinued) return carried
-  return { ...carried, progress: { ...carried.progress, attempt: { ...attempt, startedAtMs: nowMs } } }
-}
+const isAttempt = (value: unknown): value is StageAttempt =>
+  isObject(value) && Array.isArray(value['steps']) && typeof value['startedAtMs'] === 'number'

@@ -92,9 +92,10 @@ export const knownDefects: readonly FleetMutant[] = [
     bug: 'what waits for a retry waits for the wall clock: set back, it has to catch up first',
     changes: [
       change(
-        'daemon/state/steady-time.ts',
-        'steadyMs: () => machine.steadyMs() + offsetMs',
-        'steadyMs: () => machine.wallMs()',
+        'daemon/agent.ts',
+        '  const { clock, log } = platform\n',
+        '  const { log } = platform\n  const clock = { ...platform.clock, steadyMs: () => platform.clock.wallMs() }\n' +
+          '  platform = { ...platform, clock }\n',
       ),
     ],
     mayShow: ({ actions }) =>

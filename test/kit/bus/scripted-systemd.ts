@@ -57,7 +57,7 @@ export function createScriptedSystemd() {
     reply = next
     return undefined
   })
-  const process = startProcess({ id: 1, clock, wallMs: () => clock.wallMs() })
+  const process = startProcess({ id: 1, clock, wallMs: () => clock.wallMs(), uptimeMs: () => clock.steadyMs() })
   const connection = createBusConnection({
     clock,
     random: createSeededRandom(1),

@@ -24,10 +24,11 @@ export function startProcess(ports: {
   readonly id: number
   readonly clock: Clock
   readonly wallMs: () => number
+  /** Since its host booted. */
+  readonly uptimeMs: () => number
 }): AgentProcess {
   const { id, clock } = ports
   const startedAtMs = clock.monotonicMs()
-  const startWallMs = ports.wallMs()
   const timers = new Set<() => void>()
   const endings: (() => void)[] = []
   let isAlive = true
@@ -47,7 +48,7 @@ export function startProcess(ports: {
     isAlive: () => isAlive,
     clock: {
       wallMs: ports.wallMs,
-      steadyMs: () => startWallMs + clock.monotonicMs() - startedAtMs,
+      steadyMs: ports.uptimeMs,
       monotonicMs: () => clock.monotonicMs() - startedAtMs,
       startTimer(delayMs, callback, options) {
         if (!isAlive) return () => undefined

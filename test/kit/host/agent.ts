@@ -76,15 +76,6 @@ export function startSimulatedAgent(host: SimulatedHost, options: AgentOptions):
   }
 }
 
-/** Files with a file that the kernel writes as it is read. */
-const rootOf = (host: SimulatedHost, root: HostRoot): HostRoot => ({
-  ...root,
-  readText: async (path) =>
-    path === '/proc/uptime'
-      ? `${(Math.floor(host.uptimeMs() / 10) / 100).toFixed(2)} 0.00\n`
-      : await root.readText(path),
-})
-
 function platformOf(host: SimulatedHost, process: AgentProcess, options: AgentOptions) {
   const { connectApi, onLog, aroundRoot = (root) => root } = options
   const { disk, bus, claims, registry, fetchFate } = host
@@ -134,7 +125,7 @@ function platformOf(host: SimulatedHost, process: AgentProcess, options: AgentOp
     random,
     log: { debug: logAt('debug'), info: logAt('info'), warn: logAt('warn'), error: logAt('error') },
     processId: process.id,
-    root: mortal(process, aroundRoot(rootOf(host, createSimulatedRoot({ disk, random, passed })))),
+    root: mortal(process, aroundRoot(createSimulatedRoot({ disk, random, passed }))),
     connectBus: () =>
       createBusConnection({
         clock,

@@ -61,6 +61,7 @@ export function createSimulatedHost(options: HostOptions) {
     for (const listener of listeners) listener(event, atMs)
   }
   const wallMs = (): number => clock.wallMs() + wallOffsetMs
+  const uptimeMs = (): number => clock.monotonicMs() - bootedAtMs
   const isStopping = (): boolean => power === 'stopping'
 
   const disk = createDisk({ wallMs, monotonicMs: () => clock.monotonicMs(), random, volatileFolders })
@@ -142,7 +143,6 @@ export function createSimulatedHost(options: HostOptions) {
     fetchFate,
     tell,
     bootId: () => bootId,
-    uptimeMs: () => clock.monotonicMs() - bootedAtMs,
     power: () => power,
     /** A source of chance of its own, that depends on the host's alone. */
     fork: (): Random => createSeededRandom(Math.floor(random.number() * 2 ** 32)),
@@ -157,7 +157,7 @@ export function createSimulatedHost(options: HostOptions) {
     /** Throws on a host that is not up. */
     startProcess(kind: ProcessKind): AgentProcess {
       if (power === 'down') throw new Error(`host ${name} is down`)
-      const process = startProcess({ id: ++lastProcess, clock, wallMs })
+      const process = startProcess({ id: ++lastProcess, clock, wallMs, uptimeMs })
       processes.add(process)
       process.onEnd(() => {
         processes.delete(process)
