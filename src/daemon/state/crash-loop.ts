@@ -54,7 +54,6 @@ export function createCrashLoop(ports: {
     await root.writeFile(crashLoopFile, JSON.stringify(trace), 0o600)
   }
 
-  /** The last process may be older than this one's steady time: a stand-down is never longer than its limit. */
   function pause(trace: Trace, untilMs: number): void {
     message =
       `the agent ended ${trace.crashes} times in a row at the same place of this work; it starts nothing until ` +
@@ -95,8 +94,7 @@ export function createCrashLoop(ports: {
 function traceOf(last: Trace | undefined, place: string, nowMs: number): Trace {
   const fresh = { place, startedAtMs: nowMs, crashes: 0 }
   if (last === undefined || place === '' || last.place !== place) return fresh
-  if (last.untilMs !== undefined && last.untilMs > nowMs)
-    return { ...last, untilMs: Math.min(last.untilMs, nowMs + pauseMs) }
+  if (last.untilMs !== undefined && last.untilMs > nowMs) return last
   if (nowMs - last.startedAtMs > maxIntervalMs) return fresh
   const crashes = last.crashes + 1
   return { ...fresh, crashes, ...(crashes >= maxCrashes && { untilMs: nowMs + pauseMs }) }

@@ -121,15 +121,6 @@ describe('requested runs', () => {
     expect(countConfigs(node)).toBe(2)
   })
 
-  test('a requested run is not prevented by a clock that was set back', () => {
-    const node = completeNode(specWithRunRequests, statusRequesting(run, 1))
-    node.settleFor(10_000)
-    node.nowMs -= 3_000_000
-    write(node, statusRequesting(run, 1))
-    node.settleFor(10_000)
-    expect(countConfigs(node)).toBe(2)
-  })
-
   test('a requested run waits for a slot like other work, and ends when the request does', () => {
     const node = completeNode(specWithRunRequests)
     node.areSlotsGranted = false

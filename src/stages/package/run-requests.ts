@@ -31,7 +31,7 @@ export function isRunRequested(builder: PlanBuilder, spec: PackageSpec, entry: P
   const mayInterrupt = spec.interrupt !== undefined && isConditional(spec.interrupt) // else a run would change nothing
   if (!run && !(interrupt && mayInterrupt)) return false
   const sinceMs = snapshot.nowMs - lastRequestedRunAtMs
-  if (sinceMs < 0 || sinceMs >= limitMs) return true // a clock that was set back must not silence the host
+  if (sinceMs >= limitMs) return true
   requeueAt(builder, snapshot.nowMs + limitMs - sinceMs)
   return false
 }
