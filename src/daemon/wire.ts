@@ -1,6 +1,5 @@
-import type { BusConnection } from '../host/dbus/reconnecting.ts'
 import { openJournalFile } from '../host/fs/journal-file.ts'
-import { createUnits, type Units } from '../host/systemd/units.ts'
+import { createUnits } from '../host/systemd/units.ts'
 import { findCordonManager } from '../kube/cordon-manager.ts'
 import { startEventRecorder } from '../kube/events.ts'
 import { forEvictions } from '../kube/transport.ts'
@@ -8,79 +7,51 @@ import { createPolicyWatch } from '../lease/policy-watch.ts'
 import { toWallMs, wallOffsetMs } from '../schemas/clock.ts'
 import type { PolicyKnowledge } from '../schemas/deployment-policy.ts'
 import { isWholeJournal, journalVersion, type StoredJournal } from '../schemas/journal.ts'
-import { takeSnapshot, type Snapshot } from '../stages/model/snapshot.ts'
+import type { NodePatch } from '../schemas/kubernetes.ts'
+import { takeSnapshot } from '../stages/model/snapshot.ts'
 import { countRequests } from '../stages/package/run-requests.ts'
 import { carryTimes } from '../stages/skyhook/carry-times.ts'
-import { type CensusCampaign, createCensusCampaign } from './census/campaign.ts'
+import { createCensusCampaign } from './census/campaign.ts'
 import { createNodeCounter } from './executors/count-nodes.ts'
 import { createEvictor } from './executors/evictions.ts'
-import type { Executors } from './executors/execute.ts'
 import { createInterrupter } from './executors/interrupts.ts'
 import { createPreparer } from './executors/prepare.ts'
 import { publish } from './executors/publish.ts'
 import { startStepRunner } from './executors/steps/run.ts'
-import { createFailureBook, type FailureBook } from './failures/book.ts'
+import { createFailureBook } from './failures/book.ts'
 import type { Platform } from './platform/platform.ts'
 import type { Settings } from './settings/settings.ts'
 import { version } from '../schemas/version.ts'
 import { createSlotLine } from './slots/slot-line.ts'
-import { followOwnSlots, type OwnSlots } from './slots/own-slots.ts'
+import { followOwnSlots } from './slots/own-slots.ts'
 import { createSlotManager } from './slots/slot-manager.ts'
-import { createOtherOperatorSource, type OtherOperatorSource } from './state/other-operator.ts'
+import { createOtherOperatorSource } from './state/other-operator.ts'
 import { measureAnswers } from './state/answer-time.ts'
-import { type CrashLoop, createCrashLoop } from './state/crash-loop.ts'
+import { createCrashLoop } from './state/crash-loop.ts'
 import { createFleetSize } from './state/fleet-size.ts'
 import { waitReportDelayMs, readDelayMs } from './state/fleet-spread.ts'
-import { type HostSource, openHost } from './state/host.ts'
-import { createJournalStore, type JournalStore } from './state/journal.ts'
-import { followNode, type NodeSource } from './state/node.ts'
+import { openHost } from './state/host.ts'
+import { createJournalStore } from './state/journal.ts'
+import { followNode } from './state/node.ts'
 import { followPackageStatuses } from './state/package-statuses.ts'
-import { createPodSource, type PodSource } from './state/pods.ts'
+import { createPodSource } from './state/pods.ts'
 import { createReferences } from './state/references.ts'
-import { createRolledOutConfigs, readConfigMap, type RolledOutConfigSource } from './state/rolled-out-configs.ts'
-import { followSkyhooks, type SkyhookSource } from './state/skyhooks.ts'
-import { findStraySteps, type StraySteps } from './state/stray-steps.ts'
-import { createWakeup, type Wakeup } from './state/wakeup.ts'
+import { createRolledOutConfigs, readConfigMap } from './state/rolled-out-configs.ts'
+import { followSkyhooks } from './state/skyhooks.ts'
+import { findStraySteps } from './state/stray-steps.ts'
+import { createWakeup } from './state/wakeup.ts'
 import { watchFacts } from './state/watch-facts.ts'
 import { errorField } from './telemetry/log.ts'
-import { createMetrics, type Metrics } from './telemetry/metrics.ts'
-import { createEventReporter, type EventReporter } from './telemetry/reporter.ts'
+import { createMetrics } from './telemetry/metrics.ts'
+import { createEventReporter } from './telemetry/reporter.ts'
 
 /** The parts of a running agent, connected. */
-export type AgentComponents = {
-  readonly wakeup: Wakeup
-  readonly connection: BusConnection
-  readonly units: Units
-  readonly host: HostSource
-  readonly journal: JournalStore
-  readonly straySteps: StraySteps
-  readonly crashLoop: CrashLoop
-  readonly failures: FailureBook
-  readonly nodes: NodeSource
-  readonly skyhooks: SkyhookSource
-  readonly pods: PodSource
-  readonly ownSlots: OwnSlots
-  readonly rolledOutConfigs: RolledOutConfigSource
-  readonly otherOperator: OtherOperatorSource
-  readonly executors: Executors
-  readonly metrics: Metrics
-  readonly reporter: EventReporter
-  readonly census: CensusCampaign
-  /** Undefined while the own Node is not known. */
-  readonly takeSnapshot: (nowMs: number) => Snapshot | undefined
-  /** All parts forget results that no plan needs. */
-  readonly retain: (needed: ReadonlySet<string>) => void
-  close(): void
-}
+export type AgentComponents = Awaited<ReturnType<typeof wire>>
 
-export type WireOptions = {
-  readonly settings: Settings
-  readonly platform: Platform
-  readonly signal: AbortSignal
-}
+type WireOptions = { readonly settings: Settings; readonly platform: Platform; readonly signal: AbortSignal }
 
 /** Connects the parts of an agent. They start to read and watch, and write nothing. */
-export async function wire({ settings, platform, signal }: WireOptions): Promise<AgentComponents> {
+export async function wire({ settings, platform, signal }: WireOptions) {
   const { clock, random, log, root } = platform
   const { nodeName, namespace } = settings
   const wakeup = createWakeup()
@@ -326,9 +297,10 @@ export async function wire({ settings, platform, signal }: WireOptions): Promise
       statuses,
       evictor,
       nodeCounter,
-      publish: (patch, computedFrom) => publish(transport, nodes, patch, computedFrom, signal),
+      publish: (patch: NodePatch, computedFrom: string) => publish(transport, nodes, patch, computedFrom, signal),
     },
-    takeSnapshot: (nowMs) =>
+    /** Undefined while the own Node is not known. */
+    takeSnapshot: (nowMs: number) =>
       takeSnapshot(
         {
           bootId: host.bootId(),
@@ -367,7 +339,8 @@ export async function wire({ settings, platform, signal }: WireOptions): Promise
         nowMs,
         stageSettings,
       ),
-    retain(needed) {
+    /** All parts forget results that no plan needs. */
+    retain: (needed: ReadonlySet<string>): void => {
       for (const owner of [preparer, statuses, steps]) owner.retain(needed)
     },
     close() {
