@@ -18,8 +18,6 @@ export type CensusContext = {
   readonly connectApi: (onRequest: (request: CompletedRequest) => void) => KubeTransport
   /** Sends a line to the agent. */
   readonly emit: (line: CensusLine) => void
-  /** Memory that the census uses. */
-  readonly rssBytes: () => number
 }
 
 const heartbeatMs = 10_000
@@ -92,17 +90,14 @@ export async function runCensus(settings: CensusSettings, context: CensusContext
   const heartbeat = (): void => {
     const counts = requests.take()
     if (counts.length > 0) emit({ kind: 'requests', counts })
-    const [nodes, skyhooks, uncountedMs] = [view.nodes.size, view.skyhooks.size, view.distrustedMs()]
+    const uncountedMs = view.distrustedMs()
     const { ready } = view.agents()
     fleet.refresh()
     emit({
       kind: 'heartbeat',
       ...(uncountedMs !== undefined && { uncountedMs }),
-      nodes,
       // while all are started anew none is Ready: a count of none would leave nobody to lead after this agent
-      agents: ready === 0 ? nodes : ready,
-      skyhooks,
-      rssBytes: context.rssBytes(),
+      agents: ready === 0 ? view.nodes.size : ready,
     })
   }
   const stopHeartbeat = startInterval(clock, heartbeatMs, heartbeat)

@@ -35,15 +35,12 @@ export type CensusLine =
       readonly kind: 'requests'
       readonly counts: readonly { readonly verb: string; readonly code: number; readonly count: number }[]
     }
-  /** State of the fleet, and a sign of life. */
+  /** How many agents there are, and a sign of life. */
   | {
       readonly kind: 'heartbeat'
       /** Since the census last saw all that it counts: 0 while it does; absent before the first time. */
       readonly uncountedMs?: number
-      readonly nodes: number
       readonly agents: number | undefined
-      readonly skyhooks: number
-      readonly rssBytes: number
     }
   | SeriesLine
 

@@ -27,7 +27,6 @@ export async function runCensusProcess(
     random: systemRandom,
     connectApi: (onRequest) => createKubeTransport({ credentials, version: settings.version, clock, onRequest }),
     emit: (line) => void stdout.write(`${JSON.stringify(line)}\n`),
-    rssBytes: () => process.memoryUsage.rss(),
   }
   await runCensus(settings, context, stopping.signal)
 }

@@ -14,7 +14,7 @@ const settings: CensusSettings = {
   agentPodSelector: 'a=b',
   defaultBudget: {},
 }
-const heartbeat = (nodes: number): string => JSON.stringify({ kind: 'heartbeat', nodes, skyhooks: 0, rssBytes: 1 })
+const heartbeat = (agents: number): string => JSON.stringify({ kind: 'heartbeat', agents })
 /** Says how many nodes after it has read its settings, then runs until its stdin ends. */
 const wellBehaved =
   `process.stdin.once('data', (d) => console.log(${JSON.stringify(heartbeat(7))} + '\\nno line ` +
@@ -62,7 +62,7 @@ test('a census gets its settings, is heard line by line, and ends with its term'
   const { supervisor, kept, heard } = supervise([process.execPath, '-e', wellBehaved], 2)
   await heard
   expect(lines).toMatchObject([
-    { kind: 'heartbeat', nodes: 7 },
+    { kind: 'heartbeat', agents: 7 },
     { kind: 'log', message: 'n1' },
   ])
   const pid = supervisor.pid() as number

@@ -71,7 +71,7 @@ beforeEach(() => {
 async function counts(forMs: number): Promise<void> {
   for (let passedMs = 0; passedMs < forMs; passedMs += heartbeatMs) {
     await clock.advance(heartbeatMs)
-    started.at(-1)?.says({ kind: 'heartbeat', uncountedMs: 0, nodes: 1, skyhooks: 0, rssBytes: 1 })
+    started.at(-1)?.says({ kind: 'heartbeat', uncountedMs: 0 })
   }
   await clock.advance(0)
 }
@@ -81,9 +81,9 @@ afterEach(() => term.abort(new Error('test is over')))
 
 test('a census gets its settings, and is killed two seconds after its term unless it ends', async () => {
   const kept = supervisor.supervise(term.signal)
-  started[0]?.says({ kind: 'heartbeat', nodes: 7, skyhooks: 0, rssBytes: 1 })
+  started[0]?.says({ kind: 'heartbeat', agents: 7 })
   await clock.advance(0)
-  expect([lines, supervisor.pid()]).toMatchObject([[{ kind: 'heartbeat', nodes: 7 }], 1])
+  expect([lines, supervisor.pid()]).toMatchObject([[{ kind: 'heartbeat', agents: 7 }], 1])
   term.abort(new Error('the term is over'))
   await clock.advance(1_999)
   expect(started[0]?.met).toEqual([JSON.stringify(settings), 'end of input'])
@@ -151,7 +151,7 @@ async function termWithout(seconds: number): Promise<string[]> {
   for (let passed = 0; passed < seconds; passed += 10) {
     expect(unfit).toEqual([])
     await clock.advance(10_000)
-    started.at(-1)?.says({ kind: 'heartbeat', nodes: 0, skyhooks: 0, rssBytes: 1 })
+    started.at(-1)?.says({ kind: 'heartbeat' })
   }
   one.abort(new Error('resigned'))
   started.at(-1)?.exit('it ended with code 0')
@@ -188,7 +188,7 @@ test('a census that has not counted for a while costs the term by its own accoun
   await counts(60_000)
   const before = clock.monotonicMs()
   await clock.advance(50_000)
-  started[0]?.says({ kind: 'heartbeat', uncountedMs: 45_000, nodes: 1, skyhooks: 0, rssBytes: 1 })
+  started[0]?.says({ kind: 'heartbeat', uncountedMs: 45_000 })
   await clock.advance(0)
   expect([supervisor.countedAtMs(), unfit]).toEqual([before + 5_000, []])
   await clock.advance(15_000)

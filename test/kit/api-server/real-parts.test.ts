@@ -103,7 +103,6 @@ async function startCensus({ clock, connect }: Sample): Promise<{ lines: CensusL
       random: createSeededRandom(2),
       connectApi: (onRequest) => connect({ name: 'census', onRequest }),
       emit: (line) => void lines.push(line),
-      rssBytes: () => 0,
     },
     abort.signal,
   )

@@ -36,7 +36,6 @@ export function startSimulatedCensus(
         random: ports.random,
         connectApi: ports.connectApi,
         emit: (one: object) => lines.push(`${JSON.stringify(one)}\n`),
-        rssBytes: () => 0,
       }
       runCensus(readCensusSettings(line), context, stopping.signal).then(
         () => end('it ended with code 0'),
