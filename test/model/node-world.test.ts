@@ -61,12 +61,12 @@ function restart(snapshot: Snapshot): Action | undefined {
 }
 
 /** Its first step once more, when `isTime`. */
-function startAgain(isTime: (snapshot: Snapshot) => boolean, mode?: string): Decide {
+function startAgain(isTime: (snapshot: Snapshot) => boolean): Decide {
   let first: StartStep | undefined
   return andOnce((snapshot, { actions }) => {
     first ??= actions.find((action) => action.do === 'startStep')
     if (first === undefined || !isTime(snapshot)) return undefined
-    return { ...first, attempt: { ...first.attempt, id: 'again', ...(mode && { mode: mode as 'uninstall' }) } }
+    return { ...first, attempt: { ...first.attempt, id: 'again' } }
   })
 }
 
@@ -86,7 +86,7 @@ test('the real decisions break no promise, and each has something to judge', () 
   node.apply('t', withoutInterrupt)
   for (let round = 0; round < 100; round++) if (!node.reconcile()) node.finish()
   expect([node.status('s'), node.status('t')]).toEqual(['complete', 'complete'])
-  const late = ['evictions', 'progress', 'slots-owned', 'slots-true', 'uninstalled'] // need time, pods or an uninstall
+  const late = ['evictions', 'progress', 'slots-owned', 'slots-true'] // need time or pods
   const unchecked = [...node.world.checks()].filter(([, checks]) => checks === 0).map(([name]) => name)
   expect(unchecked.filter((name) => !late.includes(name))).toEqual([])
   expect(ofOneNode.map(({ name }) => name)).toEqual([...node.world.checks().keys()])
@@ -130,22 +130,6 @@ test.each<[what: string, violation: RegExp, decideUnderTest: Decide, arrange?: (
     (snapshot, reasons) => ({ ...decide(snapshot, reasons), actions: [], requeueAtMs: Infinity }),
   ],
   ['repeats a step that has succeeded', /succeeds a second time/, startAgain(isOver)],
-  [
-    'uninstalls what is not there',
-    /which was never installed there/,
-    (() => {
-      let isDone = false
-      return (snapshot: Snapshot, reasons: Parameters<Decide>[1]) => {
-        const plan = decide(snapshot, reasons)
-        const actions = plan.actions.map((action): Action => {
-          if (isDone || action.do !== 'startStep') return action
-          isDone = true
-          return { ...action, attempt: { ...action.attempt, mode: 'uninstall' } }
-        })
-        return { ...plan, actions }
-      }
-    })(),
-  ],
   [
     'evicts without a cordon',
     /evicts shop\/p without a cordon/,

@@ -56,7 +56,6 @@ export const ofOneNode: readonly Promised[] = [
   completeOnce,
   interruptApart,
   progress,
-  uninstalled,
 ]
 
 export const invariants: readonly Invariant[] = [
