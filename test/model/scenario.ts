@@ -3,7 +3,7 @@ import type { PackageConfig } from '../../src/schemas/package-config.ts'
 import type { Interrupt, PackageSpec, SkyhookSpec } from '../../src/schemas/skyhook.ts'
 import type { OwnSlot } from '../../src/stages/model/snapshot.ts'
 import type { Pod } from '../../src/stages/model/pods.ts'
-import { parseState } from '../../src/stages/model/read-annotations.ts'
+import { parseState } from '../../src/schemas/published.ts'
 import { WatchedNode } from './invariants/index.ts'
 import type { Invariant } from './invariants/invariant.ts'
 import { controlPlaneLabel } from './invariants/control-plane-is-guarded.ts'
@@ -600,7 +600,7 @@ export class Scenario {
     const { node } = this
     const state = parseState(node.annotation('nodeState_s') ?? '')
     if (state === undefined) return
-    const entries = Object.entries(state).filter(([key]) => !key.startsWith(`${name}|`))
+    const entries = [...state].filter(([key]) => !key.startsWith(`${name}|`))
     node.evidence.forgetCompletion('s')
     node.edit((annotations) => {
       annotations['skyhook.nvidia.com/nodeState_s'] = JSON.stringify(Object.fromEntries(entries))
