@@ -39,31 +39,31 @@ const signed = (change: object = {}): Texts => ({ state, companion: JSON.stringi
 const notObjects = ['', '{', 'yes', 'null', '[]', '[{}]', '"x"', '5']
 
 describe('whose words they are', () => {
-  test.each<[facts: string, Texts, Origin]>([
-    ['nothing', {}, 'nobody'],
-    ['a status alone', { status: 'complete' }, 'nobody'],
-    ['a companion that cannot be read, without a state', { companion: 'yes' }, 'nobody'],
-    ['a state and its companion', signed(), 'agent'],
-    ['a state without a companion', { state }, 'unsigned'],
-    ['another state', { ...signed(), state: '{}' }, 'edited'],
-    ['another state that is no JSON', { ...signed(), state: '{' }, 'edited'],
-    ['no state any more', { companion: JSON.stringify(companion) }, 'edited'],
-    ['the uid of an earlier Node', signed({ nodeUID: 'before' }), 'former-node'],
-    ['no uid', signed({ nodeUID: undefined }), 'former-node'],
-    ['a uid that is no text', signed({ nodeUID: 7 }), 'former-node'],
-    ['another state under the uid of an earlier Node', { ...signed({ nodeUID: 'before' }), state: '{}' }, 'edited'],
-    ['no revision', signed({ rev: undefined }), 'unsigned'],
-    ['a revision that is a text', signed({ rev: '4' }), 'unsigned'],
-    ['a revision that is no whole number', signed({ rev: 1.5 }), 'unsigned'],
-    ['a revision beyond all numbers', signed({ rev: 1e300 }), 'unsigned'],
-    ['a hash that is no text', signed({ sha256: 1 }), 'unsigned'],
-    ['a companion that is one by inheritance', { state, companion: '{"__proto__":{"rev":1,"sha256":""}}' }, 'unsigned'],
-    ...notObjects.map((text): [string, Texts, Origin] => [
+  test.each<[facts: string, Origin, Texts]>([
+    ['nothing', 'nobody', {}],
+    ['a status alone', 'nobody', { status: 'complete' }],
+    ['a companion that cannot be read, without a state', 'nobody', { companion: 'yes' }],
+    ['a state and its companion', 'agent', signed()],
+    ['a state without a companion', 'unsigned', { state }],
+    ['another state', 'edited', { ...signed(), state: '{}' }],
+    ['another state that is no JSON', 'edited', { ...signed(), state: '{' }],
+    ['no state any more', 'edited', { companion: JSON.stringify(companion) }],
+    ['the uid of an earlier Node', 'former-node', signed({ nodeUID: 'before' })],
+    ['no uid', 'former-node', signed({ nodeUID: undefined })],
+    ['a uid that is no text', 'former-node', signed({ nodeUID: 7 })],
+    ['another state under the uid of an earlier Node', 'edited', { ...signed({ nodeUID: 'before' }), state: '{}' }],
+    ['no revision', 'unsigned', signed({ rev: undefined })],
+    ['a revision that is a text', 'unsigned', signed({ rev: '4' })],
+    ['a revision that is no whole number', 'unsigned', signed({ rev: 1.5 })],
+    ['a revision beyond all numbers', 'unsigned', signed({ rev: 1e300 })],
+    ['a hash that is no text', 'unsigned', signed({ sha256: 1 })],
+    ['a companion that is one by inheritance', 'unsigned', { state, companion: '{"__proto__":{"rev":1,"sha256":""}}' }],
+    ...notObjects.map((text): [string, Origin, Texts] => [
       `${text} as companion`,
-      { state, companion: text },
       'unsigned',
+      { state, companion: text },
     ]),
-  ])('a Node with %s speaks as %s', (_, texts, origin) => {
+  ])('a Node with %s speaks as %s', (_, origin, texts) => {
     const published = read(texts)
     expect(published.origin).toBe(origin)
     if (origin === 'nobody' || origin === 'unsigned') expect(published.companion).toBeUndefined()
