@@ -82,7 +82,7 @@ describe('whose words they are', () => {
     [{ reboots: { k: null } }, {}],
     [{ reboots: { k: { done: 1, askedInBoot: 5 } } }, {}],
     [{ more: 'x' }, {}],
-  ])('of a companion with %j it takes what is of the right type', (change, differing) => {
+  ])('a companion with %j says what is of the right type', (change, differing) => {
     const { v: _, ...expected } = companion
     expect(read(signed(change)).companion).toEqual({ ...expected, ...differing })
   })
@@ -150,24 +150,24 @@ describe('entries', () => {
 })
 
 describe('reasons', () => {
-  const { since, ...words } = reason
+  const { since, ...fields } = reason
   test.each<[unknown, Published['reason']]>([
-    [reason, { ...words, sinceMs: Date.parse(since) }],
+    [reason, { ...fields, sinceMs: Date.parse(since) }],
     [
       { ...reason, reason: 'OfTomorrow' },
-      { ...words, reason: 'OfTomorrow', sinceMs: Date.parse(since) },
+      { ...fields, reason: 'OfTomorrow', sinceMs: Date.parse(since) },
     ],
     [
       { ...reason, since: undefined },
-      { ...words, sinceMs: undefined },
+      { ...fields, sinceMs: undefined },
     ],
     [
       { ...reason, since: 5 },
-      { ...words, sinceMs: undefined },
+      { ...fields, sinceMs: undefined },
     ],
     [
       { ...reason, since: 'yesterday' },
-      { ...words, sinceMs: undefined },
+      { ...fields, sinceMs: undefined },
     ],
     [{ ...reason, reason: 5 }, undefined],
     [{ ...reason, reason: 'lower' }, undefined],
