@@ -4,11 +4,12 @@ import type { NodeStatus } from '../schemas/skyhook.ts'
 import { appliedHash, completionHash } from '../stages/model/applied-hash.ts'
 import { idleStatus } from '../stages/skyhook/counted-status.ts'
 import { isDisabled, isPaused, specProblem } from '../stages/skyhook/gates.ts'
+import { createPublishedReader } from '../schemas/published.ts'
 import { selects } from '../schemas/selectors.ts'
 import type { SkyhookView } from '../stages/model/snapshot.ts'
 import { divideNodes, type CompartmentCount, type LabelledFact } from './compartments.ts'
 import type { PolicyKnowledge } from '../schemas/deployment-policy.ts'
-import { createStateReader, keysOf, nodeFact, type CensusNode, type NodeFact } from './node-facts.ts'
+import { nodeFact, type CensusNode, type NodeFact } from './node-facts.ts'
 import type { Agents } from './agent-liveness.ts'
 
 /** Everything that is counted for one Skyhook at one moment. */
@@ -36,10 +37,10 @@ export type Counts = {
 export function countSelectedNodes(view: SkyhookView, nodes: Iterable<CensusNode>, agents: Agents): Counts {
   const applied = appliedHash(view.spec)
   const context = {
-    skyhookKeys: keysOf(view.metadata.name),
+    skyhook: view.metadata.name,
     applied: completionHash(view),
     idle: idleStatus(view),
-    readState: createStateReader(),
+    read: createPublishedReader(),
   }
   const labelled: LabelledFact[] = []
   for (const node of nodes)

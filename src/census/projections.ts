@@ -1,10 +1,10 @@
 /** What the census keeps of watched objects: only what it counts from, because it keeps it for every node. */
 import type { KubeObject } from '../kube/objects.ts'
 import type { Reflector } from '../kube/reflector.ts'
-import { statusKey, versionKey } from '../schemas/annotations.ts'
+import { cordonKey, skyhooksWith, statusKey, versionKey } from '../schemas/annotations.ts'
 import { apiGroup } from '../schemas/api.ts'
 import type { Skyhook } from '../schemas/skyhook.ts'
-import { type CensusNode, cordonedSkyhooks } from './node-facts.ts'
+import type { CensusNode } from './node-facts.ts'
 import type { AgentPod } from './agent-liveness.ts'
 import { statusOf } from './skyhook-status.ts'
 
@@ -52,7 +52,7 @@ export function slimNode({ metadata }: KubeObject): KubeObject {
 }
 
 export function censusNode({ metadata: { name, uid, labels = {}, annotations = {} } }: KubeObject): CensusNode {
-  return { name, uid, labels, annotations, cordonedBy: cordonedSkyhooks(annotations) }
+  return { name, uid, labels, annotations, cordonedBy: skyhooksWith(cordonKey, annotations) }
 }
 
 export function slimSkyhook(skyhook: Skyhook & KubeObject): Skyhook & KubeObject {

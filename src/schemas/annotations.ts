@@ -22,6 +22,15 @@ export const disableKey = `${apiGroup}/disable`
 /** Ours, on a Skyhook: another text makes the batches of its DeploymentPolicy start over. */
 export const resetBatchesKey = `${apiGroup}/reset-batches`
 
+/** The Skyhooks of which there is such a key, in no order. */
+export function skyhooksWith(
+  keyOf: (skyhook: string) => string,
+  annotations: Readonly<Record<string, string>> = {},
+): readonly string[] {
+  const prefix = keyOf('')
+  return Object.keys(annotations).flatMap((key) => (key.startsWith(prefix) ? [key.slice(prefix.length)] : []))
+}
+
 export const notReadyCondition = (skyhook: string): string => `${apiGroup}/${skyhook}/NotReady`
 export const erroringCondition = (skyhook: string): string => `${apiGroup}/${skyhook}/Erroring`
 /** Ours: what a package says about itself. Its name has no capitals, so it is none of the two above. */

@@ -1,7 +1,7 @@
 import type { PackageConfig } from '../../src/schemas/package-config.ts'
 import type { SkyhookSpec } from '../../src/schemas/skyhook.ts'
 import type { Pod } from '../../src/stages/model/pods.ts'
-import { parseState } from '../../src/stages/model/read-annotations.ts'
+import { parseState } from '../../src/schemas/published.ts'
 import type { Decide } from '../kit/node-simulator/node-simulator.ts'
 import { guardedStep, plainStep, simplePackage } from '../kit/node-simulator/package-content.ts'
 import { Wakes } from '../kit/node-simulator/wakes.ts'
@@ -324,7 +324,7 @@ export class Scenario {
     const { node } = this
     const state = parseState(node.annotation('nodeState_s') ?? '')
     if (state === undefined) return
-    const entries = Object.entries(state).filter(([key]) => !key.startsWith(`${name}|`))
+    const entries = [...state].filter(([key]) => !key.startsWith(`${name}|`))
     node.evidence.forgetCompletion('s')
     node.edit((annotations) => {
       annotations['skyhook.nvidia.com/nodeState_s'] = JSON.stringify(Object.fromEntries(entries))

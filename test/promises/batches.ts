@@ -7,9 +7,8 @@ import { type Ledger, type LedgerScope, readLedger } from '../../src/lease/ledge
 import { bootstrapScope, skyhookScope } from '../../src/lease/names.ts'
 import { readSlot, type Lease, type Slot } from '../../src/lease/slot.ts'
 import type { Fact } from './facts.ts'
-import { statusKey } from '../../src/schemas/annotations.ts'
 import { appliedHash } from '../../src/stages/model/applied-hash.ts'
-import { companionOf } from '../../src/stages/model/read-annotations.ts'
+import { publishedOf } from '../../src/schemas/published.ts'
 import { hostOfClient, isSelected, isSlotOf, nodeOf, skyhooksOf, slotsOf } from './cluster.ts'
 import type { Invariant } from './promised.ts'
 
@@ -87,8 +86,8 @@ export const batches: Invariant = {
       if (skyhook === undefined || ledger === undefined || node?.metadata.uid !== slot.nodeUid) return
       const applied = appliedHash(skyhook.spec)
       const { name, deletionTimestamp } = skyhook.metadata
-      const isComplete =
-        node.metadata.annotations?.[statusKey(name)] === 'complete' && companionOf(node, name)?.applied === applied
+      const { status, companion } = publishedOf(node, name)
+      const isComplete = status === 'complete' && companion?.applied === applied
       const batch = ledger.compartments[slot.compartmentName]?.batch
       const isOpen = ledger.applied === applied && batch?.epoch === slot.epoch && slot.epoch !== undefined
       if (deletionTimestamp !== undefined || !isSelected(skyhook, node) || !isComplete || !isOpen) return

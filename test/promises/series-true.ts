@@ -2,14 +2,14 @@
  * What the agent of the census serves of the fleet is what the Nodes say: at the end of a run, its series are counted
  * again from the objects, apart from the product's arithmetic. Series of what is gone are gone.
  */
-import { nodeStateKey, statusKey } from '../../src/schemas/annotations.ts'
+import { nodeStateKey } from '../../src/schemas/annotations.ts'
 import type { DeploymentPolicySpec } from '../../src/schemas/deployment-policy.ts'
 import { isObject, parseJson } from '../../src/schemas/json.ts'
 import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
 import { selects } from '../../src/schemas/selectors.ts'
 import { entryStates, type Skyhook, stageNames } from '../../src/schemas/skyhook.ts'
 import { completionHash } from '../../src/stages/model/applied-hash.ts'
-import { companionOf } from '../../src/stages/model/read-annotations.ts'
+import { publishedOf } from '../../src/schemas/published.ts'
 import { parseExposition, type Sample } from '../kit/objects/exposition.ts'
 import type { Change } from '../kit/api-server/store.ts'
 import type { WorldView } from '../kit/fleet/world-view.ts'
@@ -148,9 +148,8 @@ function expectedSeries(world: WorldView): Expected {
 }
 
 function isComplete(skyhook: Skyhook, node: KubernetesNode): boolean {
-  const { name } = skyhook.metadata
-  const { applied } = companionOf(node, name) ?? {}
-  return node.metadata.annotations?.[statusKey(name)] === 'complete' && applied === completionHash(skyhook)
+  const { status, companion } = publishedOf(node, skyhook.metadata.name)
+  return status === 'complete' && companion?.applied === completionHash(skyhook)
 }
 
 type Entry = { readonly name: string; readonly version: string; readonly stage: string; readonly state: string }

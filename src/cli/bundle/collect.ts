@@ -4,11 +4,12 @@ import type { KubeObject } from '../../kube/objects.ts'
 import type { KubeTransport, Query } from '../../kube/transport.ts'
 import { labelKeys } from '../../lease/names.ts'
 import { leasesPathOf } from '../../lease/slot-reads.ts'
-import { cordonKey, journalKey, nodeStateKey } from '../../schemas/annotations.ts'
+import { cordonKey, journalKey, skyhooksWith } from '../../schemas/annotations.ts'
 import { policiesPath, skyhooksPath } from '../../schemas/api.ts'
 import { sha256Hex } from '../../schemas/canonical-json.ts'
 import type { Clock } from '../../schemas/clock.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
+import { publishedOf } from '../../schemas/published.ts'
 import type { Skyhook } from '../../schemas/skyhook.ts'
 import { version as toolVersion } from '../../schemas/version.ts'
 import { appliedHash, completionHash } from '../../stages/model/applied-hash.ts'
@@ -154,9 +155,7 @@ const podsOf = (node: string): Source => ({
   project: podForBundle,
 })
 
-const cordonPrefix = cordonKey('')
-const isCordoned = ({ metadata }: KubernetesNode): boolean =>
-  Object.keys(metadata.annotations ?? {}).some((key) => key.startsWith(cordonPrefix))
+const isCordoned = ({ metadata }: KubernetesNode): boolean => skyhooksWith(cordonKey, metadata.annotations).length > 0
 
 /**
  * Nodes carry hashes of the specs that they completed, and of their own state. Where redaction changes a spec or a
@@ -186,13 +185,11 @@ function redactorFor(
     translations.set(appliedHash(spec), appliedHash(redacted))
     translations.set(completionHash({ metadata, spec }), completionHash({ metadata, spec: redacted }))
   }
-  const statePrefix = nodeStateKey('')
-  for (const { metadata } of nodes)
-    for (const [key, state] of Object.entries(metadata.annotations ?? {})) {
-      const isState =
-        key.startsWith(statePrefix) &&
-        Object.hasOwn(metadata.annotations ?? {}, journalKey(key.slice(statePrefix.length)))
-      if (isState && first.text(state) !== state) translations.set(sha256Hex(state), sha256Hex(first.text(state)))
+  for (const node of nodes)
+    for (const skyhook of skyhooksWith(journalKey, node.metadata.annotations)) {
+      const { state } = publishedOf(node, skyhook)
+      if (state !== undefined && first.text(state) !== state)
+        translations.set(sha256Hex(state), sha256Hex(first.text(state)))
     }
   for (const [from, to] of translations) if (from === to) translations.delete(from)
   return createRedactor({ literals, translations })

@@ -1,26 +1,20 @@
 /** What agents have found on their hosts, by the annotation on each Node. */
-import { hostKey } from '../../schemas/annotations.ts'
-import { isObject, parseJson } from '../../schemas/json.ts'
+import { isObject, type JsonObject } from '../../schemas/json.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
+import { type HostFinding, hostReportOf } from '../../schemas/published.ts'
 import type { Known } from '../../stages/model/snapshot.ts'
 import { type Check, checkOf, type Finding, finding, namedSome } from './finding.ts'
 import { counted } from '../../schemas/wording.ts'
 
-/** One finding of an agent's look at its host. */
-type Reported = {
-  readonly node: string
-  /** Of src/host/preflight/findings.ts, such as `noexec`. */
-  readonly problem: string
-  readonly severity: string
-  readonly message: string
-  readonly remedy: string
-}
+type Reported = HostFinding & { readonly node: string }
 
 export function checkHosts(nodes: Known<readonly KubernetesNode[]>): Check {
   if (!nodes.known) return checkOf('hosts', { unknown: [nodes.why] })
-  const reports = nodes.value.map((node) => ({ node: node.metadata.name, report: reportOf(node) }))
+  const reports = nodes.value.map((node) => ({ node: node.metadata.name, report: hostReportOf(node) }))
   const silent = reports.filter(({ report }) => report === undefined).map(({ node }) => node)
-  const reported = reports.flatMap(({ node, report }) => findingsIn(node, report))
+  const reported = reports.flatMap(({ node, report }) =>
+    (report?.findings ?? []).map((one): Reported => ({ ...one, node })),
+  )
   // hosts with the same problem belong together
   const groups = Map.groupBy(reported, ({ severity, message }) => `${severity}\n${message}`)
   const [only, ...others] = reports
@@ -29,26 +23,9 @@ export function checkHosts(nodes: Known<readonly KubernetesNode[]>): Check {
     unknown: silent.length > 0 ? [`no agent has described the hosts of ${namedSome(silent)}`] : [],
     about:
       only?.report !== undefined && others.length === 0
-        ? factsText(only.report)
+        ? factsText(only.report.facts)
         : `${counted(reports.length - silent.length, 'host')} described by their agents`,
   })
-}
-
-function reportOf({ metadata }: KubernetesNode): Readonly<Record<string, unknown>> | undefined {
-  const report = parseJson(metadata.annotations?.[hostKey] ?? '')
-  return isObject(report) ? report : undefined
-}
-
-function findingsIn(node: string, report: Readonly<Record<string, unknown>> | undefined): readonly Reported[] {
-  const findings = report?.['findings']
-  if (!Array.isArray(findings)) return []
-  return findings.filter(isObject).map((one) => ({
-    node,
-    problem: textOf(one['id']),
-    severity: textOf(one['severity']),
-    message: textOf(one['message']),
-    remedy: textOf(one['remedy']),
-  }))
 }
 
 function hostFinding(group: readonly Reported[]): readonly Finding[] {
@@ -57,7 +34,7 @@ function hostFinding(group: readonly Reported[]): readonly Finding[] {
   const nodes = group.map(({ node }) => node)
   return [
     finding(first.severity === 'error' ? 'host-error' : 'host-warning', {
-      message: `${first.problem} on ${namedSome(nodes)}: ${first.message}`,
+      message: `${first.id} on ${namedSome(nodes)}: ${first.message}`,
       remedy: first.remedy,
       command: `kubectl skyhook doctor --node ${nodes[0] ?? ''}`,
       objects: nodes.map((name) => ({ kind: 'Node', name })),
@@ -65,7 +42,7 @@ function hostFinding(group: readonly Reported[]): readonly Finding[] {
   ]
 }
 
-function factsText(report: Readonly<Record<string, unknown>>): string {
+function factsText(report: JsonObject): string {
   const { os, kernel, systemd, cgroup, selinux, copyDirRoot } = report
   const folder = isObject(copyDirRoot) ? `packages on ${textOf(copyDirRoot['fileSystem'])}` : ''
   const facts = [os, kernel && `kernel ${textOf(kernel)}`, systemd && `systemd ${textOf(systemd)}`]

@@ -3,7 +3,7 @@
  * back. Nodes and Leases come from two LISTs: a node that changes between them looks left over for a moment, so a
  * suspicion counts only when a second look has it too.
  */
-import { cordonedBeforeKey, cordonKey, keepOffBeforeKey } from '../../schemas/annotations.ts'
+import { cordonedBeforeKey, cordonKey, keepOffBeforeKey, skyhooksWith } from '../../schemas/annotations.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import { labelKeys } from '../../lease/names.ts'
 import type { Slot } from '../../lease/slot.ts'
@@ -23,8 +23,6 @@ export type Suspicion = {
   readonly lease?: string
 }
 
-const cordonPrefix = cordonKey('')
-
 /** Everything that looks left over at this moment. */
 export const suspicionsOf = (fleet: Fleet): readonly Suspicion[] => [...cordonsOf(fleet), ...slotsOf(fleet)]
 
@@ -43,9 +41,7 @@ function cordonsOf({ nodes, skyhooks, slots }: Fleet): readonly Suspicion[] {
     ? new Set(slots.value.map(({ holder, lease }) => `${holder}/${lease.metadata.labels?.[labelKeys.name] ?? ''}`))
     : undefined
   return nodes.value.flatMap(({ metadata: { name: node, annotations = {} } }): readonly Suspicion[] => {
-    const marks = Object.keys(annotations)
-      .filter((key) => key.startsWith(cordonPrefix))
-      .map((key) => key.slice(cordonPrefix.length))
+    const marks = skyhooksWith(cordonKey, annotations)
     if (marks.length === 0)
       return Object.hasOwn(annotations, cordonedBeforeKey) || Object.hasOwn(annotations, keepOffBeforeKey)
         ? [{ id: 'cordon-note-left-over', node, skyhook: '' }]

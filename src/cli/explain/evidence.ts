@@ -3,11 +3,16 @@
  * edited or gone: an answer that nothing else contradicts is taken, and one that an Event confirms is taken first.
  */
 import { readBlockedDrain } from '../../kube/admission-refusal.ts'
-import { hostKey, reasonKey, reasonsKey, statusKey } from '../../schemas/annotations.ts'
 import { type ReasonName, reasons, statusFor } from '../../schemas/catalogue/reasons.ts'
-import { isObject, parseJson } from '../../schemas/json.ts'
 import { clip } from '../../schemas/plain-text.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
+import {
+  type HostFinding,
+  hostReportOf,
+  type NodeReason,
+  packageReasonsOf,
+  publishedOf,
+} from '../../schemas/published.ts'
 import type { Known } from '../../stages/model/snapshot.ts'
 import type { NodeEvent } from '../fleet-view/node-detail.ts'
 
@@ -19,17 +24,6 @@ export type Evidence = {
   readonly source: 'annotation' | 'event'
   /** The package that it is about, where it says one. */
   readonly package?: string | undefined
-}
-
-/** The reason that the Node shows for a Skyhook, whatever it says. */
-export type PublishedReason = {
-  readonly reason: string
-  readonly message: string
-  readonly sinceMs: number | undefined
-}
-
-export function publishedReasonOf(node: KubernetesNode, skyhook: string): PublishedReason | undefined {
-  return reasonIn(parseJson(node.metadata.annotations?.[reasonKey(skyhook)] ?? ''))
 }
 
 /** Reasons that nothing but the host's agent can know. */
@@ -69,7 +63,7 @@ export function evidenceOf({ node, skyhook, events, takenAtMs }: EvidenceRequest
   const published = publishedEvidence(node, skyhook)
   if (!events.known) return published
   const reported = eventsSinceCompletion(skyhook, events.value)
-  const status = node.metadata.annotations?.[statusKey(skyhook)]
+  const { status } = publishedOf(node, skyhook)
   const isReported = ({ reason }: Evidence): boolean => reported.some((one) => one.reason === reason)
   const isSilent = ({ reason }: Evidence): boolean => !reasons[reason].eventOn.some((object) => object === 'Node')
   const isNew = ({ sinceMs = 0 }: Evidence): boolean => takenAtMs - sinceMs < reportSlackMs
@@ -82,17 +76,11 @@ export function evidenceOf({ node, skyhook, events, takenAtMs }: EvidenceRequest
 }
 
 function publishedEvidence(node: KubernetesNode, skyhook: string): readonly Evidence[] {
-  const { annotations = {} } = node.metadata
-  const ofNode = publishedReasonOf(node, skyhook)
-  const ofPackages = parseJson(annotations[reasonsKey(skyhook)] ?? '')
-  const rows = isObject(ofPackages) ? Object.entries(ofPackages) : []
+  const { reason: ofNode } = publishedOf(node, skyhook)
   return [
-    ...(ofNode ? [{ published: ofNode, name: packageIn(ofNode.message) }] : []),
-    ...rows.flatMap(([name, value]) => {
-      const published = reasonIn(value)
-      return published ? [{ published, name }] : []
-    }),
-  ].flatMap(({ published, name }) => evidenceFrom(published, 'annotation', name))
+    ...(ofNode ? evidenceFrom(ofNode, 'annotation', packageIn(ofNode.message)) : []),
+    ...[...packageReasonsOf(node, skyhook)].flatMap(([name, reason]) => evidenceFrom(reason, 'annotation', name)),
+  ]
 }
 
 function eventsSinceCompletion(skyhook: string, events: readonly NodeEvent[]): readonly Evidence[] {
@@ -111,7 +99,7 @@ function eventsSinceCompletion(skyhook: string, events: readonly NodeEvent[]): r
 }
 
 const evidenceFrom = (
-  { reason, message, sinceMs }: PublishedReason,
+  { reason, message, sinceMs }: NodeReason,
   source: Evidence['source'],
   name: string | undefined,
 ): readonly Evidence[] =>
@@ -129,35 +117,18 @@ const packageIn = (message: string): string | undefined => /^package ([^ :]+)(?:
 /** The message without the package that it begins with. */
 export const withoutPackage = (message: string): string => message.replace(/^package [^:]+: /, '')
 
-/** Agents write a quarter of it; whoever else may write a Node fills no screen. */
-const maxMessageLength = 4_096
-
-function reasonIn(value: unknown): PublishedReason | undefined {
-  if (!isObject(value)) return undefined
-  const { reason, message, since } = value
-  if (typeof reason !== 'string' || typeof message !== 'string') return undefined
-  const sinceMs = Date.parse(typeof since === 'string' ? since : '')
-  return { reason, message: clip(message, maxMessageLength), sinceMs: Number.isNaN(sinceMs) ? undefined : sinceMs }
-}
-
 /** What the agent found wrong with the host, as the Node shows it: undefined without an error. */
 export const hostErrorOf = (node: KubernetesNode): string | undefined =>
-  hostFindings(node, ({ severity }) => severity === 'error')
+  hostMessages(node, ({ severity }) => severity === 'error')
 
 /** Why the host must not be rebooted, as the Node shows it. */
 export const rebootBarrierOf = (node: KubernetesNode): string | undefined =>
-  hostFindings(node, ({ id }) => id === 'no-reboot')
+  hostMessages(node, ({ id }) => id === 'no-reboot')
 
-/** Their messages; undefined without one. */
-function hostFindings(
-  { metadata }: KubernetesNode,
-  isMatch: (finding: Readonly<Record<string, unknown>>) => boolean,
-): string | undefined {
-  const report = parseJson(metadata.annotations?.[hostKey] ?? '')
-  const findings: unknown = isObject(report) ? report['findings'] : undefined
-  if (!Array.isArray(findings)) return undefined
-  const messages = findings.flatMap((one: unknown) =>
-    isObject(one) && isMatch(one) && typeof one['message'] === 'string' ? [one['message']] : [],
-  )
+/** A report has half of it; whoever else may write a Node fills no screen. */
+const maxMessageLength = 4_096
+
+function hostMessages(node: KubernetesNode, isMatch: (finding: HostFinding) => boolean): string | undefined {
+  const messages = (hostReportOf(node)?.findings ?? []).filter(isMatch).flatMap(({ message }) => message || [])
   return messages.length === 0 ? undefined : clip(messages.join('; '), maxMessageLength)
 }

@@ -6,9 +6,9 @@
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { Skyhook } from '../../schemas/skyhook.ts'
 import type { Reason } from '../../schemas/catalogue/reasons.ts'
+import { type NodeReason, publishedOf } from '../../schemas/published.ts'
 import { hasRequiredTaint } from '../../stages/drain/node-spec.ts'
 import { completionHash } from '../../stages/model/applied-hash.ts'
-import { companionOf } from '../../stages/model/read-annotations.ts'
 import { decisionsOf, type SkyhookDecision } from '../../stages/decide.ts'
 import { closedStartGates, pauseReason } from '../../stages/skyhook/gates.ts'
 import type { Known } from '../../stages/model/snapshot.ts'
@@ -18,7 +18,6 @@ import type { NodeDetail } from '../fleet-view/node-detail.ts'
 import { valueOr } from '../fleet-view/readable.ts'
 import { agentFinding } from './agent-finding.ts'
 import { drainFinding, leftPods } from './drain-finding.ts'
-import { type PublishedReason, publishedReasonOf } from './evidence.ts'
 import { type Finding, type GateName, gateNames } from './finding.ts'
 import { nodeView, type NodeView } from './node-snapshot.ts'
 import { reasonFinding } from './reason-finding.ts'
@@ -43,7 +42,7 @@ export type NodeExplanation = {
   readonly verdict: Finding | undefined
   readonly gates: readonly Gate[]
   /** The reason on the Node. */
-  readonly published: PublishedReason | undefined
+  readonly published: NodeReason | undefined
   /** How the Node's words and the verdict differ; undefined where they agree. */
   readonly disagreement: string | undefined
   /** Why the published journal cannot be trusted; undefined where it can. */
@@ -66,7 +65,7 @@ export function explainNode(
   const index = decisions.findIndex((one) => one.name === name)
   const decision = decisions[index]
   const preceding = decisions.slice(0, Math.max(0, index)).find(({ isBlocking }) => isBlocking)?.name
-  const published = publishedReasonOf(node, name)
+  const { reason: published, companion } = publishedOf(node, name)
   const common = { skyhook: name, node: node.metadata.name, published }
   const trust = rebuilt.records.get(name)?.trust
   const doubt = trust?.known === false ? trust.why : undefined
@@ -83,7 +82,7 @@ export function explainNode(
     }
 
   const reason = decision?.reason
-  const isApplied = companionOf(node, name)?.applied === completionHash(skyhook)
+  const isApplied = companion?.applied === completionHash(skyhook)
   const isComplete = decision?.status === 'complete' && isApplied
   const agent = agentFinding(fleet, node)
   const context: Context = { fleet, rebuilt, skyhook, node, detail, preceding, published }
@@ -120,7 +119,7 @@ type Context = {
   readonly node: KubernetesNode
   readonly detail: NodeDetail
   readonly preceding: string | undefined
-  readonly published: PublishedReason | undefined
+  readonly published: NodeReason | undefined
 }
 
 /** Its agent matters once there is work again; the soak keeps a slot from others. */

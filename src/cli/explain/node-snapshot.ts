@@ -5,6 +5,7 @@
 import { emptyJournal, type Journal } from '../../schemas/journal.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import { type Mode, type PackageConfig, stagesWithSteps, type Step } from '../../schemas/package-config.ts'
+import { publishedOf } from '../../schemas/published.ts'
 import { isPastWork, type PackageSpec, type Skyhook } from '../../schemas/skyhook.ts'
 import { disruptionOf, hasMark } from '../../stages/drain/drain.ts'
 import { preparationKey } from '../../stages/model/plan.ts'
@@ -28,14 +29,7 @@ import { valueOr } from '../fleet-view/readable.ts'
 import { defaultSettings, knownBudget } from '../fleet-view/settings.ts'
 import { skyhookViewOf } from '../fleet-view/skyhook-view.ts'
 import { expectedEvictions } from './drain-view.ts'
-import {
-  type Evidence,
-  evidenceOf,
-  hostErrorOf,
-  publishedReasonOf,
-  rebootBarrierOf,
-  withoutPackage,
-} from './evidence.ts'
+import { type Evidence, evidenceOf, hostErrorOf, rebootBarrierOf, withoutPackage } from './evidence.ts'
 import { type PublishedRecord, publishedRecord } from './published-record.ts'
 import { ownSlotsOf, slotAnswer, type Leased, type SlotAnswer } from './slot-view.ts'
 
@@ -158,8 +152,8 @@ function hostOf(node: KubernetesNode, evidence: readonly Evidence[]): Snapshot['
 function takeoverMessages(node: KubernetesNode, views: readonly SkyhookView[]): ReadonlyMap<string, string> {
   const messages = new Map<string, string>()
   for (const { metadata } of views) {
-    const published = publishedReasonOf(node, metadata.name)
-    if (published?.reason === 'Takeover') messages.set(metadata.name, published.message)
+    const { reason } = publishedOf(node, metadata.name)
+    if (reason?.reason === 'Takeover') messages.set(metadata.name, reason.message)
   }
   return messages
 }

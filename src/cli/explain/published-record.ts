@@ -2,8 +2,7 @@
  * The journal of a Skyhook on a node, as far as its published copy on the Node says it. What the copy leaves out is
  * filled in so that a decision neither starts nor undoes anything because of it.
  */
-import { type Companion, journalKey, statusKey } from '../../schemas/annotations.ts'
-import { sha256Hex } from '../../schemas/canonical-json.ts'
+import { type Companion, journalKey } from '../../schemas/annotations.ts'
 import type {
   PackageFacts,
   PackageRecord,
@@ -14,6 +13,7 @@ import type {
 } from '../../schemas/journal.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import { stagesWithSteps, type Stage } from '../../schemas/package-config.ts'
+import { type Published, type PublishedEntry, publishedOf } from '../../schemas/published.ts'
 import {
   entryStates,
   type EntryState,
@@ -27,7 +27,6 @@ import { completionHash } from '../../stages/model/applied-hash.ts'
 import { attemptInputsHash } from '../../stages/package/start-stage.ts'
 import { immutableInputsHash, inputsHash, inputsOf } from '../../stages/model/package-inputs.ts'
 import { newSkyhookRecord } from '../../stages/model/plan-builder.ts'
-import { type AnnotationEntry, companionOf, nodeStateOf, parseState } from '../../stages/model/read-annotations.ts'
 import { known, type Known, unknown } from '../../stages/model/snapshot.ts'
 import type { Evidence } from './evidence.ts'
 import { ownValue } from '../../schemas/own-value.ts'
@@ -56,14 +55,13 @@ export type WorkFacts = {
 
 export function publishedRecord(node: KubernetesNode, skyhook: Skyhook, facts: WorkFacts): PublishedRecord {
   const { name, uid } = skyhook.metadata
-  const text = nodeStateOf(node, name)
-  const companion = companionOf(node, name)
-  const trust = trustIn(node, name, { text, companion })
-  const entries = parseState(text ?? '{}') ?? {}
-  if (text === undefined && companion === undefined) return { record: undefined, runningSteps: [], trust }
+  const published = publishedOf(node, name)
+  const { state, companion, entries = [] } = published
+  const trust = trustIn(node, name, published)
+  if (published.origin === 'nobody') return { record: undefined, runningSteps: [], trust }
   const isApplied = companion?.applied === completionHash(skyhook)
   const context: EntryContext = { ...facts, isApplied }
-  const built = Object.entries(entries).flatMap(([key, entry]) => entryOf(skyhook, key, entry, context))
+  const built = [...entries].flatMap(([key, entry]) => entryOf(skyhook, key, entry, context))
   const interrupt = interruptOf(companion?.reboots ?? {}, built, facts)
   const record: SkyhookRecord = {
     ...newSkyhookRecord(uid),
@@ -75,55 +73,49 @@ export function publishedRecord(node: KubernetesNode, skyhook: Skyhook, facts: W
     ...(interrupt && { interrupt }),
     published: {
       rev: companion?.rev ?? 0,
-      state: text ?? '{}',
-      status: statusOf(node, name),
+      state: state ?? '{}',
+      status: published.status === undefined || published.status === 'unreadable' ? 'unknown' : published.status,
       atMs: facts.nowMs,
     },
   }
   return { record, runningSteps: built.flatMap(({ step }) => (step === undefined ? [] : [step])), trust }
 }
 
-function trustIn(
-  { metadata }: KubernetesNode,
-  name: string,
-  { text, companion }: { readonly text: string | undefined; readonly companion: Pick<Companion, 'sha256'> | undefined },
-): Known<true> {
-  const companionText = metadata.annotations?.[journalKey(name)]
-  if (text === undefined && companion === undefined) return known(true)
-  if (companion === undefined)
-    return unknown(
-      companionText === undefined
-        ? `the annotation journal_${name} is missing: no agent has written nodeState_${name}`
-        : `the annotation journal_${name} cannot be read`,
-    )
-  if (text === undefined)
-    return unknown(`someone removed the annotation nodeState_${name}, and the agent has not answered`)
-  if (sha256Hex(text) !== companion.sha256)
-    return unknown(`someone edited the annotation nodeState_${name}, and the agent has not answered`)
-  const { nodeUID } = JSON.parse(companionText ?? '{}') as Partial<Companion>
-  if (nodeUID !== metadata.uid) return unknown('the state is of an earlier registration of this Node')
-  return known(true)
+function trustIn({ metadata }: KubernetesNode, name: string, { origin, state }: Published): Known<true> {
+  switch (origin) {
+    case 'agent':
+    case 'nobody':
+      return known(true)
+    case 'unsigned':
+      return unknown(
+        metadata.annotations?.[journalKey(name)] === undefined
+          ? `the annotation journal_${name} is missing: no agent has written nodeState_${name}`
+          : `the annotation journal_${name} cannot be read`,
+      )
+    case 'edited': {
+      const edit = state === undefined ? 'removed' : 'edited'
+      return unknown(`someone ${edit} the annotation nodeState_${name}, and the agent has not answered`)
+    }
+    case 'former-node':
+      return unknown('the state is of an earlier registration of this Node')
+  }
 }
-
-const statusOf = (node: KubernetesNode, name: string) =>
-  (node.metadata.annotations?.[statusKey(name)] ?? 'unknown') as NonNullable<SkyhookRecord['published']>['status']
 
 type EntryContext = WorkFacts & { readonly isApplied: boolean }
 type Entry = { readonly key: string; readonly record: PackageRecord; readonly step?: string }
 
-function entryOf(skyhook: Skyhook, key: string, entry: AnnotationEntry, context: EntryContext): readonly Entry[] {
+function entryOf(skyhook: Skyhook, key: string, entry: PublishedEntry, context: EntryContext): readonly Entry[] {
   const [name = '', version = ''] = key.split('|')
   const stage = stageNames.find((one) => one === entry.stage)
   const state = entryStates.find((one) => one === entry.state) ?? 'in_progress'
   if (stage === undefined || version === '') return []
   const found = ownValue(skyhook.spec.packages, name)
   const spec = found?.version === version ? found : undefined
-  const count = 'restarts' in entry && typeof entry.restarts === 'number' ? entry.restarts : 0
   const facts: PackageFacts = {
     name,
     version,
-    image: typeof entry.image === 'string' ? entry.image : (spec?.image ?? ''),
-    restarts: count,
+    image: entry.image ?? spec?.image ?? '',
+    restarts: entry.restarts ?? 0,
     ...(found?.uninstall && { uninstall: found.uninstall }),
   }
   const asked = skyhook.metadata.deletionTimestamp === undefined ? found : undefined

@@ -1,7 +1,7 @@
 import { nodeStateKey } from '../../schemas/annotations.ts'
-import { isObject } from '../../schemas/json.ts'
+import { isObject, parseObject } from '../../schemas/json.ts'
 import type { Edit, Editable } from './edit.ts'
-import { type PublishedPackage, publishedPackages, stateOf } from './nodes.ts'
+import { type PublishedPackage, publishedPackages } from './nodes.ts'
 
 /** Whether an entry is the package that a person named as NAME or NAME:VERSION. */
 export function isPackage({ name, version }: Pick<PublishedPackage, 'name' | 'version'>, text: string): boolean {
@@ -21,7 +21,7 @@ export function editPackages(
   changeOf: (entry: PublishedPackage) => EntryChange,
 ): Edit | undefined {
   const key = nodeStateKey(skyhook)
-  const state = stateOf(node.metadata.annotations?.[key])
+  const state = parseObject(node.metadata.annotations?.[key])
   const published = publishedPackages(node, skyhook)
   if (state === undefined || published === undefined) return undefined
   let hasChanged = false

@@ -1,6 +1,6 @@
-import { nodeStateKey } from '../../schemas/annotations.ts'
-import { isObject, parseJson } from '../../schemas/json.ts'
+import { nodeStateKey, skyhooksWith } from '../../schemas/annotations.ts'
 import type { ObjectMeta } from '../../schemas/kubernetes.ts'
+import { publishedOf } from '../../schemas/published.ts'
 import { listAll } from '../../kube/list.ts'
 import { metadataOnlyListAccept } from '../../kube/objects.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
@@ -56,42 +56,22 @@ export type PublishedPackage = {
 
 /** What a Skyhook has on a node by the published state; undefined: nothing, or nothing that can be read. */
 export function publishedPackages(
-  { metadata }: NodeMetadata,
+  node: NodeMetadata,
   skyhook: string,
 ): ReadonlyMap<string, PublishedPackage> | undefined {
-  const state = stateOf(metadata.annotations?.[nodeStateKey(skyhook)])
-  if (state === undefined) return undefined
-  const entries = Object.entries(state).flatMap(([key, entry]) => {
-    if (!isObject(entry)) return []
+  const { entries } = publishedOf(node, skyhook)
+  if (entries === undefined) return undefined
+  const packages = [...entries].map(([key, entry]): readonly [string, PublishedPackage] => {
     const [keyName = '', keyVersion = ''] = key.split('|')
     const { name = keyName, version = keyVersion, stage = '', state = '', restarts = 0, image } = entry
-    const published: PublishedPackage = {
-      name: String(name),
-      version: String(version),
-      stage: String(stage),
-      state: String(state),
-      restarts: Number(restarts),
-      ...(typeof image === 'string' && image !== '' && { image }),
-    }
-    return [[key, published] as const]
+    return [key, { name, version, stage, state, restarts, ...(image && { image }) }]
   })
-  return new Map(entries.sort(([a], [b]) => (a < b ? -1 : 1)))
+  return new Map(packages.sort(([a], [b]) => (a < b ? -1 : 1)))
 }
-
-/** The published state as it is written; undefined for what is no JSON object. */
-export function stateOf(text: string | undefined): Readonly<Record<string, unknown>> | undefined {
-  const state = text === undefined ? undefined : parseJson(text)
-  return isObject(state) ? state : undefined
-}
-
-const statePrefix = nodeStateKey('')
 
 /** Skyhooks that have published state on a node, by name. */
 export const skyhooksOn = ({ metadata }: NodeMetadata): readonly string[] =>
-  Object.keys(metadata.annotations ?? {})
-    .filter((key) => key.startsWith(statePrefix))
-    .map((key) => key.slice(statePrefix.length))
-    .sort()
+  skyhooksWith(nodeStateKey, metadata.annotations).toSorted()
 
 export type PackageSummary = {
   readonly status: 'unknown' | 'erroring' | 'complete' | 'in_progress'

@@ -3,13 +3,7 @@ import { selects } from '../../schemas/selectors.ts'
 import type { NodeStatus, Skyhook } from '../../schemas/skyhook.ts'
 import { completionHash } from '../../stages/model/applied-hash.ts'
 import { known, type Known, type SkyhookView } from '../../stages/model/snapshot.ts'
-import {
-  type AgentState,
-  countedStatus,
-  idleStatus,
-  type Reported,
-  silentAfterMs,
-} from '../../stages/skyhook/counted-status.ts'
+import { type AgentState, countedStatus, idleStatus, silentAfterMs } from '../../stages/skyhook/counted-status.ts'
 import type { AgentPod, FleetView } from '../fleet-view/fleet-view.ts'
 import { valueOr } from '../fleet-view/readable.ts'
 import { defaultSettings } from '../fleet-view/settings.ts'
@@ -43,11 +37,8 @@ export function nodeFacts(
     selected.map((row) => {
       const report = row.reports.get(metadata.name)
       const agent = agentOf(row)
-      const reported: Reported = {
-        status: report && (report.status ?? 'unreadable'),
-        isCurrent: report?.applied === applied,
-      }
-      const status = countedStatus(reported, agent, idle)
+      const isCurrent = report?.applied === applied
+      const status = countedStatus({ status: report?.status, isCurrent }, agent, idle)
       const closedBy = closureOf(row, skyhook, { status, requiredTaint })
       return { node: row.name, status, report, isSilent: agent === 'silent', closedBy }
     }),

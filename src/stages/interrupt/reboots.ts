@@ -5,10 +5,10 @@
 import type { RebootCount } from '../../schemas/annotations.ts'
 import type { Reason } from '../../schemas/catalogue/reasons.ts'
 import type { InterruptRun, PackageRecord, SkyhookRecord } from '../../schemas/journal.ts'
+import { publishedOf } from '../../schemas/published.ts'
 import { appliedHash } from '../model/applied-hash.ts'
 import { type PlanBuilder, requeueAt } from '../model/plan-builder.ts'
 import type { InterruptObservation } from '../model/snapshot.ts'
-import { companionOf } from '../model/read-annotations.ts'
 
 /** Of the same merged interrupt: a package that needs more reboots than this to be content will not be content. */
 export const maxReboots = 3
@@ -57,7 +57,7 @@ export function countReboot(record: SkyhookRecord, { rebootKey, abandoned }: Int
 /** The API server has what a lost journal would be missed for. */
 export const isAnnounced = ({ snapshot, view }: PlanBuilder, { rebootKey, bootId }: InterruptRun): boolean =>
   rebootKey === undefined ||
-  companionOf(snapshot.node, view.metadata.name)?.reboots?.[rebootKey]?.askedInBoot === bootId
+  publishedOf(snapshot.node, view.metadata.name).companion?.reboots?.[rebootKey]?.askedInBoot === bootId
 
 export const aboutToReboot = 'the host is about to reboot'
 

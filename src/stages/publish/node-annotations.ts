@@ -4,7 +4,9 @@ import type { NodeConditionReason } from '../../schemas/catalogue/conditions.ts'
 import type { KubernetesNode, NodeCondition, NodePatch } from '../../schemas/kubernetes.ts'
 import type { Published, SkyhookRecord } from '../../schemas/journal.ts'
 import type { NodeStatus } from '../../schemas/skyhook.ts'
+import { parseObject } from '../../schemas/json.ts'
 import { perObject } from '../../schemas/per-object.ts'
+import { publishedOf } from '../../schemas/published.ts'
 import { publishedReboots } from '../interrupt/reboots.ts'
 import { completionHash } from '../model/applied-hash.ts'
 import { sha256Hex } from '../../schemas/canonical-json.ts'
@@ -14,7 +16,6 @@ import { formatTime } from '../../schemas/time.ts'
 import type { SkyhookView, Snapshot } from '../model/snapshot.ts'
 import { emptyPatch, isEmptyPatch } from '../model/node-patch.ts'
 import { settleMs, writePaceMs } from '../model/write-pace.ts'
-import { companionOf, parseObject } from '../model/read-annotations.ts'
 import { conditionsOfSkyhook, packageConditions } from './package-conditions.ts'
 import { packageReasonsText } from './package-reasons.ts'
 
@@ -81,9 +82,8 @@ export function nextPublished(
 
 /** The Node says complete for this very spec, as it does right after a person's reset. */
 export function nodeShowsComplete({ node }: Snapshot, view: SkyhookView): boolean {
-  const { name } = view.metadata
-  const isComplete = node.metadata.annotations?.[keys.statusKey(name)] === 'complete'
-  return isComplete && companionOf(node, name)?.applied === completionHash(view)
+  const { status, companion } = publishedOf(node, view.metadata.name)
+  return status === 'complete' && companion?.applied === completionHash(view)
 }
 
 /** Everything the Node should show for one Skyhook, as differences to what it shows. */

@@ -1,7 +1,6 @@
 import { reasonsKey, type PublishedReason } from '../../schemas/annotations.ts'
 import type { TimedReason } from '../model/plan.ts'
-import { parseObject } from '../model/read-annotations.ts'
-import { isObject } from '../../schemas/json.ts'
+import { isObject, parseObject } from '../../schemas/json.ts'
 import { ownValue } from '../../schemas/own-value.ts'
 import { clip } from '../../schemas/plain-text.ts'
 import type { Snapshot } from '../model/snapshot.ts'

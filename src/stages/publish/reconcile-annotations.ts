@@ -4,11 +4,10 @@ import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import { stagesWithSteps } from '../../schemas/package-config.ts'
 import type { StageName } from '../../schemas/skyhook.ts'
 import { sha256Hex } from '../../schemas/canonical-json.ts'
-import { perObjectAndName } from '../../schemas/per-object.ts'
+import { type PublishedEntries, type PublishedEntry, parseState, publishedOf } from '../../schemas/published.ts'
 import { newSkyhookRecord, withoutFlags } from '../model/plan-builder.ts'
 import { editStage } from '../model/transitions.ts'
 import { abandonInterrupt, cancelAll, cancelPackage } from '../package/cancel.ts'
-import { companionOf, nodeStateOf, parseState, type AnnotationEntry } from '../model/read-annotations.ts'
 import type { StageEvent } from '../model/plan.ts'
 
 export type Reconciled = { readonly journal: Journal; readonly events: readonly StageEvent[] }
@@ -40,8 +39,7 @@ function reconcileOne(
   events: StageEvent[],
 ): SkyhookRecord | undefined {
   if (!record.published) return record // never shown: nothing a person could have changed
-  const text = nodeStateOf(node, name)
-  const companion = companionOf(node, name)
+  const { state, entries, companion, origin } = publishedOf(node, name)
   const isReregistered = node.metadata.uid !== journalNodeUid
   if (isReregistered || companion === undefined) {
     if (isReregistered)
@@ -52,32 +50,27 @@ function reconcileOne(
       })
     return record // the journal wins; publication shows the difference and writes it
   }
-  if (isAsPublished(node, name)) return record
-  const edit = editOf(companion, text)
+  if (origin !== 'edited') return record
+  const edit = editOf(companion, state)
   if (edit === record.edit) return record // our answer to it is not there yet
-  if (text === undefined) {
+  if (state === undefined) {
     events.push({ type: 'reset', skyhook: name })
     return { ...startOver(record), edit }
   }
-  return { ...applyEdit(name, record, text, events), edit }
+  return { ...applyEdit(name, record, entries, events), edit }
 }
-
-/** The companion has the hash of the text beside it: nobody has edited either. */
-const isAsPublished = perObjectAndName((node: KubernetesNode, skyhook: string): boolean => {
-  const text = nodeStateOf(node, skyhook)
-  return text !== undefined && sha256Hex(text) === companionOf(node, skyhook)?.sha256
-})
 
 /** A person who resets a deleted Skyhook, before the agent has taken it off the Node, means the next of that name. */
 function reconcileOrphan(name: string, record: SkyhookRecord, node: KubernetesNode): SkyhookRecord {
-  const isReset = companionOf(node, name) !== undefined && nodeStateOf(node, name) === undefined
+  const { companion, state } = publishedOf(node, name)
+  const isReset = companion !== undefined && state === undefined
   return isReset && Object.keys(record.packages).length > 0 ? { ...startOver(record), orphaned: true } : record
 }
 
 /** A text that was there before we first published, in this life of the host, is not an edit of ours. */
 export function existingEdit(node: KubernetesNode, name: string): { readonly edit?: string } {
-  const companion = companionOf(node, name)
-  return companion ? { edit: editOf(companion, nodeStateOf(node, name)) } : {}
+  const { companion, state } = publishedOf(node, name)
+  return companion ? { edit: editOf(companion, state) } : {}
 }
 
 /** Tells one edit from another: the same text under a later revision is a new one. */
@@ -99,21 +92,25 @@ const isStageName = (value: unknown): value is StageName =>
 /**
  * A person's edit, entry by entry against what was published: gone restarts the package, another stage restarts there.
  */
-function applyEdit(skyhook: string, record: SkyhookRecord, text: string, events: StageEvent[]): SkyhookRecord {
+function applyEdit(
+  skyhook: string,
+  record: SkyhookRecord,
+  edited: PublishedEntries | undefined,
+  events: StageEvent[],
+): SkyhookRecord {
   const ignore = (message: string): void => void events.push({ type: 'editIgnored', skyhook, message })
   const republished = { ...record, published: undefined } // the next publication is a new revision
-  const editedEntries = parseState(text)
-  if (!editedEntries) {
+  if (!edited) {
     ignore('the annotation is not a JSON object; it was restored')
     return republished
   }
-  const publishedEntries = parseState(record.published?.state ?? '{}') ?? {}
+  const published = parseState(record.published?.state ?? '{}')
   const packages: Record<string, PackageRecord> = {}
   let next: SkyhookRecord = republished
   for (const [key, entry] of Object.entries(record.packages)) {
-    const edit = entryEdit(publishedEntries[key], editedEntries[key])
+    const edit = entryEdit(published?.get(key), edited.get(key))
     if (edit.edit === 'unknown-stage')
-      ignore(`${key}: unknown stage ${JSON.stringify(edit.stage)}; the entry was restored`)
+      ignore(`${key}: unknown stage ${JSON.stringify(edit.stage ?? null)}; the entry was restored`)
     if (edit.edit === 'none' || edit.edit === 'unknown-stage') packages[key] = entry
     else {
       if (edit.edit === 'stage') packages[key] = editStage(entry, edit.stage, edit.isComplete)
@@ -121,7 +118,7 @@ function applyEdit(skyhook: string, record: SkyhookRecord, text: string, events:
       events.push({ type: 'edited', skyhook, package: entry.name })
     }
   }
-  for (const key of Object.keys(editedEntries))
+  for (const key of edited.keys())
     if (!Object.hasOwn(record.packages, key))
       ignore(`${key}: this Skyhook has not installed such a package; the entry was removed`)
   return { ...next, packages }
@@ -130,9 +127,9 @@ function applyEdit(skyhook: string, record: SkyhookRecord, text: string, events:
 type EntryEdit =
   | { readonly edit: 'none' | 'removed' }
   | { readonly edit: 'stage'; readonly stage: StageName; readonly isComplete: boolean }
-  | { readonly edit: 'unknown-stage'; readonly stage: unknown }
+  | { readonly edit: 'unknown-stage'; readonly stage: string | undefined }
 
-function entryEdit(published: AnnotationEntry | undefined, edited: AnnotationEntry | undefined): EntryEdit {
+function entryEdit(published: PublishedEntry | undefined, edited: PublishedEntry | undefined): EntryEdit {
   if (!published) return { edit: 'none' }
   if (!edited) return { edit: 'removed' }
   const { stage, state } = edited

@@ -1,6 +1,8 @@
 import type { ConfigRecord, PackageInputs, PackageRecord, PendingInterrupt } from '../../schemas/journal.ts'
 import type { RolledOutConfigs } from '../../schemas/rolled-out-configs.ts'
+import { parseState, type PublishedEntry } from '../../schemas/published.ts'
 import {
+  entryStates,
   type EntryState,
   type PackageSpec,
   type SkyhookSpec,
@@ -11,7 +13,6 @@ import { ownValue } from '../../schemas/own-value.ts'
 import { isConditional, matchedInterrupts, mergeInterrupts } from '../interrupt/merge.ts'
 import { inputsOf } from '../model/package-inputs.ts'
 import { packageKey } from '../model/package-key.ts'
-import { type AnnotationEntry, parseState } from '../model/read-annotations.ts'
 import type { SkyhookView } from '../model/snapshot.ts'
 import { type AdoptedFacts, adoptPackage } from '../model/transitions.ts'
 
@@ -64,11 +65,10 @@ const continuations: Readonly<Record<StageName, Readonly<Record<EntryState, Cont
 }
 
 /** Of an entry as somebody wrote it: without a known stage nothing is known of it; any other state is an unknown one. */
-export function continuationOf({ stage, state }: AnnotationEntry): Continuation {
+export function continuationOf({ stage, state }: PublishedEntry): Continuation {
   const known = stageNames.find((name) => name === stage)
   if (known === undefined) return 'absent'
-  const row: Readonly<Record<string, Continuation>> = continuations[known]
-  return row[String(state)] ?? row['unknown'] ?? 'absent'
+  return continuations[known][entryStates.find((name) => name === state) ?? 'unknown']
 }
 
 /**
@@ -81,12 +81,12 @@ export function adoptEntries(
   { state, status, rolledOut }: OperatorWork,
 ): Record<string, PackageRecord> {
   const records: Record<string, PackageRecord> = {}
-  const entries = parseState(state) ?? {}
-  for (const [annotationKey, entry] of Object.entries(entries)) {
+  const entries = parseState(state) ?? new Map<string, PublishedEntry>()
+  for (const [annotationKey, entry] of entries) {
     const [name = '', version = entry.version] = annotationKey.split('|')
-    if (typeof version !== 'string' || version === '') continue
+    if (!version) continue
     const key = packageKey(name, version)
-    if (key !== annotationKey && Object.hasOwn(entries, key)) continue // there twice, once in the form of before v0.5
+    if (key !== annotationKey && entries.has(key)) continue // there twice, once in the form of before v0.5
     const spec = ownValue(view.spec.packages, name)
     const isCurrent = spec?.version === version
     const facts = adoptedFacts(entry, {
@@ -95,7 +95,7 @@ export function adoptEntries(
       keys: isCurrent ? (ownValue(view.configUpdates, name) ?? []) : [],
       isComplete: status === 'complete',
     })
-    const image = typeof entry.image === 'string' ? entry.image : (spec?.image ?? '')
+    const image = entry.image ?? spec?.image ?? ''
     if (facts) records[key] = adoptPackage({ name, version, image }, facts)
   }
   return records
@@ -106,10 +106,10 @@ export function adoptEntries(
  * edit: what it rolled out is in their ConfigMaps.
  */
 export function configuredPackages({ packages = {} }: SkyhookSpec, { state }: OperatorWork): readonly string[] {
-  const entries = parseState(state) ?? {}
+  const entries = parseState(state)
   return Object.entries(packages).flatMap(([name, { version, configMap = {} }]) => {
-    const entry = entries[packageKey(name, version)] ?? ownValue(entries, name)
-    const isPastApply = entry?.version === version && stagesPastApply.has(String(entry.stage))
+    const entry = entries?.get(packageKey(name, version)) ?? entries?.get(name)
+    const isPastApply = entry?.version === version && stagesPastApply.has(entry.stage ?? '')
     return isPastApply && Object.keys(configMap).length > 0 ? [name] : []
   })
 }
@@ -132,7 +132,7 @@ type AdoptedPackage = {
   readonly isComplete: boolean
 }
 
-function adoptedFacts(entry: AnnotationEntry, adopted: AdoptedPackage): AdoptedFacts | undefined {
+function adoptedFacts(entry: PublishedEntry, adopted: AdoptedPackage): AdoptedFacts | undefined {
   const continuation = continuationOf(entry)
   const stage = entry.stage as StageName
   const { spec, inputs, isComplete } = adopted

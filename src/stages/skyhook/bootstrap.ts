@@ -1,9 +1,8 @@
-import { statusKey } from '../../schemas/annotations.ts'
 import type { SkyhookRecord } from '../../schemas/journal.ts'
+import { publishedOf } from '../../schemas/published.ts'
 import { newSkyhookRecord } from '../model/plan-builder.ts'
 import type { StageEvent } from '../model/plan.ts'
 import { startOver } from '../model/transitions.ts'
-import { companionOf, nodeStateOf } from '../model/read-annotations.ts'
 import { rebootsOfLostJournal } from '../interrupt/reboots.ts'
 import { cancelAll } from '../package/cancel.ts'
 import { isMidChange } from '../package/next-stage.ts'
@@ -18,10 +17,9 @@ export type BootstrapResult = { readonly record: SkyhookRecord; readonly event?:
  */
 export function bootstrapRecord(snapshot: Snapshot, view: SkyhookView): BootstrapResult {
   const { name, uid } = view.metadata
-  const text = nodeStateOf(snapshot.node, name)
-  const companion = companionOf(snapshot.node, name)
+  const { state, companion } = publishedOf(snapshot.node, name)
   const record = { ...newSkyhookRecord(uid), ...(companion && { rev: companion.rev }) }
-  if (text === undefined) return { record } // reset by a person, or never worked on
+  if (state === undefined) return { record } // reset by a person, or never worked on
   if (companion)
     return {
       record: { ...record, ...rebootsOfLostJournal(companion.reboots ?? {}, snapshot.bootId) },
@@ -40,10 +38,9 @@ export function operatorWorkOn(
   { node, journal, hostFolders, rolledOutConfigs }: Snapshot,
   skyhook: string,
 ): OperatorWork | undefined {
-  const state = nodeStateOf(node, skyhook)
-  if (state === undefined || Object.hasOwn(journal.skyhooks, skyhook) || companionOf(node, skyhook)) return undefined
+  const { state, status, companion } = publishedOf(node, skyhook)
+  if (state === undefined || Object.hasOwn(journal.skyhooks, skyhook) || companion) return undefined
   if (!hostFolders.has(skyhook)) return undefined
-  const status = node.metadata.annotations?.[statusKey(skyhook)]
   return { state, status, rolledOut: rolledOutConfigs.get(skyhook) }
 }
 

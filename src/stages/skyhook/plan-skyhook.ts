@@ -1,9 +1,9 @@
 import { statusFor, type Reason } from '../../schemas/catalogue/reasons.ts'
-import { statusKey } from '../../schemas/annotations.ts'
 import { isRunning, type SkyhookRecord } from '../../schemas/journal.ts'
 import { isEqual } from '../../schemas/equal.ts'
 import { isPastWork } from '../../schemas/skyhook.ts'
 import { ownValue } from '../../schemas/own-value.ts'
+import { publishedOf } from '../../schemas/published.ts'
 import { disruptionOf, hasCordon } from '../drain/drain.ts'
 import { notReadyReason } from '../interrupt/node-ready.ts'
 import { otherInterrupt } from '../interrupt/other-work.ts'
@@ -16,7 +16,6 @@ import type { OwnSlot, SkyhookView, Snapshot } from '../model/snapshot.ts'
 import { withFacts } from '../model/transitions.ts'
 import { advancePackage } from '../package/advance-package.ts'
 import { stopCanceledSteps } from '../package/cancel.ts'
-import { companionOf } from '../model/read-annotations.ts'
 import { bootstrapRecord, recordOfSkyhook } from './bootstrap.ts'
 import { packageReasons } from './drain-status.ts'
 import { pauseReason, startGate } from './gates.ts'
@@ -203,6 +202,6 @@ function isPublishedComplete({ record, snapshot, view }: PlanBuilder): boolean {
   const { published } = record
   const { name } = view.metadata
   if (published?.status !== 'complete' || hasCordon(snapshot, name)) return false
-  const isShown = snapshot.node.metadata.annotations?.[statusKey(name)] === 'complete'
-  return isShown && companionOf(snapshot.node, name)?.rev === published.rev
+  const { status, companion } = publishedOf(snapshot.node, name)
+  return status === 'complete' && companion?.rev === published.rev
 }

@@ -1,5 +1,5 @@
 /** Reasons beside the decisions: nothing can be decided, or the Node cannot be written. */
-import { reasonKey, statusKey } from '../../schemas/annotations.ts'
+import { reasonKey, skyhooksWith, statusKey } from '../../schemas/annotations.ts'
 import type { Journal } from '../../schemas/journal.ts'
 import type { NodePatch } from '../../schemas/kubernetes.ts'
 import { worstOf } from '../model/failures.ts'
@@ -73,11 +73,9 @@ export function staleReasonsPatch(snapshot: Snapshot, journal: Journal, decided:
   const outdated = new Set(
     snapshot.skyhooks.value.filter((view) => isOutdated(snapshot, view)).map(({ metadata }) => metadata.name),
   )
-  const prefix = reasonKey('')
-  for (const key of Object.keys(snapshot.node.metadata.annotations ?? {})) {
-    const name = key.slice(prefix.length)
+  for (const name of skyhooksWith(reasonKey, snapshot.node.metadata.annotations)) {
     const isOwned = decided.has(name) || outdated.has(name) || Object.hasOwn(journal.skyhooks, name)
-    if (key.startsWith(prefix) && !isOwned) patch.annotations[key] = null
+    if (!isOwned) patch.annotations[reasonKey(name)] = null
   }
   return patch
 }
@@ -88,10 +86,7 @@ const reasonFor = (names: readonly string[], failure: Failure): ReadonlyMap<stri
 /** Those that the Node shows, and those that select it. */
 function skyhooksOf(snapshot: Snapshot): readonly string[] {
   const { skyhooks, node } = snapshot
-  const prefix = statusKey('')
-  const shown = Object.keys(node.metadata.annotations ?? {}).flatMap((key) =>
-    key.startsWith(prefix) ? [key.slice(prefix.length)] : [],
-  )
+  const shown = skyhooksWith(statusKey, node.metadata.annotations)
   const selecting = skyhooks.known ? skyhooks.value.filter((view) => isSelected(view, snapshot)) : []
   return [...new Set([...shown, ...selecting.map(({ metadata }) => metadata.name)])].toSorted()
 }

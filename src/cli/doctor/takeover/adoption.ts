@@ -2,14 +2,13 @@
  * What agents make of the operator's work on one node, by their own decision: what they leave alone, what they repeat,
  * and what they would not know of.
  */
-import { cordonKey, statusKey } from '../../../schemas/annotations.ts'
-import { sha256Hex } from '../../../schemas/canonical-json.ts'
+import { cordonKey } from '../../../schemas/annotations.ts'
 import { configUpdatesOf } from '../../../schemas/config-updates.ts'
 import type { PackageRecord } from '../../../schemas/journal.ts'
 import type { KubernetesNode } from '../../../schemas/kubernetes.ts'
 import { ignoresNodeWright, nodeWrightKeysOf } from '../../../schemas/nodewright.ts'
+import { type Published, publishedOf } from '../../../schemas/published.ts'
 import { completionHash } from '../../../stages/model/applied-hash.ts'
-import { companionOf, nodeStateOf, parseState } from '../../../stages/model/read-annotations.ts'
 import { dueOf } from '../../../stages/package/next-stage.ts'
 import { adoptEntries, continuationOf } from '../../../stages/skyhook/adoption.ts'
 import type { OperatorSkyhook, PackageConfigMap } from './facts.ts'
@@ -44,11 +43,11 @@ export function adoptionOf(
   { configMaps, hasAgents, isNodeWrightIgnored }: AroundSkyhooks,
 ): Adoption {
   const { metadata, spec } = skyhook
-  if (companionOf(node, metadata.name) !== undefined)
-    return { outcome: hasAgents ? 'ours' : outcomeOfJournal(skyhook, node), repeated: [] }
+  const published = publishedOf(node, metadata.name)
+  const { state = '{}', status, entries = new Map() } = published
+  if (published.companion !== undefined)
+    return { outcome: hasAgents ? 'ours' : outcomeOfJournal(skyhook, published), repeated: [] }
   if (!isNodeWrightIgnored && hasNodeWrightState(skyhook, node)) return { outcome: 'nodewright', repeated: [] }
-  const state = nodeStateOf(node, metadata.name) ?? '{}'
-  const status = node.metadata.annotations?.[statusKey(metadata.name)]
   const configUpdates = configUpdatesOf(skyhook.status)
   const own = configMaps.filter((one) => one.skyhook === metadata.name)
   const rolledOut = Object.fromEntries(
@@ -66,27 +65,23 @@ export function adoptionOf(
       records.filter((record) => record.name === name),
     ),
   )
-  const entries = Object.entries(parseState(state) ?? {})
-  const repeated = entries.flatMap(([key, entry]) => {
-    const [name = '', version = String(entry.version)] = key.split('|')
+  const repeated = [...entries].flatMap(([key, entry]) => {
+    const [name = '', version = entry.version] = key.split('|')
     const record = records.find((one) => one.name === name && one.version === version)
     return record && isRepeated(record, continuationOf(entry))
-      ? [{ package: `${name} ${version}`, stage: String(entry.stage) }]
+      ? [{ package: `${name} ${version}`, stage: entry.stage ?? '' }]
       : []
   })
   const isComplete = dues.every(({ due }) => due === 'nothing')
-  return { outcome: isComplete ? 'complete' : entries.length === 0 ? 'first' : 'continues', repeated }
+  return { outcome: isComplete ? 'complete' : entries.size === 0 ? 'first' : 'continues', repeated }
 }
 
 /** Agents that come back believe their journal on the host. What is in it shows on the Node as two hashes. */
-function outcomeOfJournal(skyhook: OperatorSkyhook, node: KubernetesNode): Adoption['outcome'] {
-  const { name } = skyhook.metadata
-  const companion = companionOf(node, name)
-  const state = nodeStateOf(node, name)
-  if (state === undefined || sha256Hex(state) !== companion?.sha256) return 'changed'
-  if (companion.applied === undefined) return 'continues'
+function outcomeOfJournal(skyhook: OperatorSkyhook, { origin, companion, status }: Published): Adoption['outcome'] {
+  if (origin === 'edited') return 'changed'
+  if (companion?.applied === undefined) return 'continues'
   if (companion.applied !== completionHash(skyhook)) return 'changed'
-  return node.metadata.annotations?.[statusKey(name)] === 'complete' ? 'complete' : 'continues'
+  return status === 'complete' ? 'complete' : 'continues'
 }
 
 /** Agents begin nothing of it here, unless a person has said that NodeWright does not count. */
@@ -111,10 +106,4 @@ export function isCordonOfPerson({ metadata, status }: OperatorSkyhook, node: Ku
   const cordonedAtMs = Date.parse(taint?.timeAdded ?? '')
   const pickedAtMs = Date.parse(status?.nodePriority?.[node.metadata.name] ?? '')
   return cordonedAtMs < pickedAtMs // false where one of them is not known
-}
-
-/** Keys of a Node that belong to a Skyhook which is no longer there. */
-export const namesWithState = ({ metadata: { annotations = {} } }: KubernetesNode): readonly string[] => {
-  const prefix = statusKey('')
-  return Object.keys(annotations).flatMap((key) => (key.startsWith(prefix) ? [key.slice(prefix.length)] : []))
 }

@@ -1,8 +1,15 @@
 /** What the operator has left on Nodes and in finalizers. */
-import { cordonedBeforeKey, cordonKey, nodeStateKey, statusKey, versionKey } from '../../../schemas/annotations.ts'
+import {
+  cordonedBeforeKey,
+  cordonKey,
+  nodeStateKey,
+  skyhooksWith,
+  statusKey,
+  versionKey,
+} from '../../../schemas/annotations.ts'
 import type { KubernetesNode } from '../../../schemas/kubernetes.ts'
 import { type Check, checkOf, type Finding, finding, namedSome } from '../finding.ts'
-import { isCordonOfPerson, namesWithState } from './adoption.ts'
+import { isCordonOfPerson } from './adoption.ts'
 import type { OperatorSkyhook, TakeoverFacts } from './facts.ts'
 
 const unknownOf = ({ skyhooks, nodes }: TakeoverFacts): readonly string[] =>
@@ -36,10 +43,7 @@ export function checkCordons(facts: TakeoverFacts): Check {
 
 const markedText = (node: KubernetesNode): string => `${node.metadata.name} (${marksOf(node).join(', ')})`
 
-const marksOf = ({ metadata: { annotations = {} } }: KubernetesNode): readonly string[] => {
-  const prefix = cordonKey('')
-  return Object.keys(annotations).flatMap((key) => (key.startsWith(prefix) ? [key.slice(prefix.length)] : []))
-}
+const marksOf = ({ metadata }: KubernetesNode): readonly string[] => skyhooksWith(cordonKey, metadata.annotations)
 
 /** Skyhooks whose finalizer nobody takes off while the operator is away. */
 export function checkDeletions({ skyhooks }: TakeoverFacts): Check {
@@ -74,7 +78,7 @@ export function checkState(facts: TakeoverFacts): Check {
   if (!skyhooks.known || !nodes.known) return checkOf('state', { unknown: unknownOf(facts) })
   const present = new Set(skyhooks.value.map(({ metadata }) => metadata.name))
   const left = nodes.value.flatMap((node) =>
-    namesWithState(node)
+    skyhooksWith(statusKey, node.metadata.annotations)
       .filter((name) => !present.has(name))
       .map((name) => ({ name, node: node.metadata.name })),
   )

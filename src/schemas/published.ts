@@ -1,0 +1,188 @@
+/**
+ * What a Node publishes of a Skyhook, in its annotations, and of its host. Whoever may write Nodes may have edited it:
+ * nothing in it is trusted, and this is the only place that reads it. Pure.
+ */
+import * as keys from './annotations.ts'
+import { sha256Hex } from './canonical-json.ts'
+import { isObject, type JsonObject, parseObject } from './json.ts'
+import type { ObjectMeta } from './kubernetes.ts'
+import { perObjectAndName } from './per-object.ts'
+import { plainExcerpt } from './plain-text.ts'
+import { type NodeStatus, nodeStatuses } from './skyhook.ts'
+
+export type Published = {
+  /** `unreadable`: something else stands there. */
+  readonly status: NodeStatus | 'unreadable' | undefined
+  /** Text of the nodeState annotation. */
+  readonly state: string | undefined
+  /** What that text says; undefined where it is no JSON object. */
+  readonly entries: PublishedEntries | undefined
+  /** Undefined where it is absent, or not ours. */
+  readonly companion: PublishedCompanion | undefined
+  readonly origin: Origin
+  /** Why the node is not complete. */
+  readonly reason: NodeReason | undefined
+}
+
+/**
+ * Whose words state and companion are: of the agent on this Node; `edited` or removed since; of the agent on an earlier
+ * registration of the Node; `unsigned`, as the operator leaves them; or there are none.
+ */
+export type Origin = 'agent' | 'edited' | 'former-node' | 'unsigned' | 'nobody'
+
+/** By `name|version`, whatever somebody wrote there. */
+export type PublishedEntries = ReadonlyMap<string, PublishedEntry>
+
+/** What an entry says of the right type. Stages and states may be those of another version, or none. */
+export type PublishedEntry = Partial<keys.NodeStateEntry>
+
+/** `applied` is missing in versions of the companion whose completion means something that nobody knows here. */
+export type PublishedCompanion = Omit<keys.Companion, 'v' | 'nodeUID'> & { readonly nodeUID: string | undefined }
+
+/** A word and a message that harm nobody. `sinceMs` by the wall clock of the host, where it says so. */
+export type NodeReason = Pick<keys.PublishedReason, 'reason' | 'message'> & { readonly sinceMs: number | undefined }
+
+type Publisher = { readonly metadata: Pick<ObjectMeta, 'uid' | 'annotations'> }
+
+/** What a Node publishes of a Skyhook, read once for each version of the Node. */
+export const publishedOf: (node: Publisher, skyhook: string) => Published = perObjectAndName(
+  (node: Publisher, skyhook: string) => published(node, keysOf(skyhook), readState),
+)
+
+/** The same for many Nodes at one moment: a state that they have in common is read and hashed once. */
+export function createPublishedReader(): typeof publishedOf {
+  const [keysOnce, stateOnce] = [perText(keysOf), perText(readState)]
+  return (node, skyhook) => published(node, keysOnce(skyhook), stateOnce)
+}
+
+function perText<V>(compute: (text: string) => V): (text: string) => V {
+  const known = new Map<string, V>()
+  return (text) => {
+    const value = known.get(text) ?? compute(text)
+    known.set(text, value)
+    return value
+  }
+}
+
+const keysOf = (skyhook: string) => ({
+  status: keys.statusKey(skyhook),
+  state: keys.nodeStateKey(skyhook),
+  companion: keys.journalKey(skyhook),
+  reason: keys.reasonKey(skyhook),
+})
+
+type ReadState = { readonly entries: PublishedEntries | undefined; readonly sha256: string }
+
+const readState = (text: string): ReadState => ({ entries: parseState(text), sha256: sha256Hex(text) })
+
+function published(
+  { metadata: { uid, annotations = {} } }: Publisher,
+  key: ReturnType<typeof keysOf>,
+  stateOf: (text: string) => ReadState,
+): Published {
+  const { [key.status]: status, [key.state]: state } = annotations
+  const found = state === undefined ? undefined : stateOf(state)
+  const companion = companionIn(parseObject(annotations[key.companion]))
+  return {
+    status: status === undefined ? undefined : (nodeStatuses.find((one) => one === status) ?? 'unreadable'),
+    state,
+    entries: found?.entries,
+    companion,
+    origin: originOf(companion, found?.sha256, uid),
+    reason: reasonIn(parseObject(annotations[key.reason])),
+  }
+}
+
+function originOf(companion: PublishedCompanion | undefined, sha256: string | undefined, uid: string): Origin {
+  if (companion === undefined) return sha256 === undefined ? 'nobody' : 'unsigned'
+  if (companion.sha256 !== sha256) return 'edited'
+  return companion.nodeUID === uid ? 'agent' : 'former-node'
+}
+
+function companionIn(value: JsonObject = {}): PublishedCompanion | undefined {
+  const { v, rev, sha256, nodeUID, applied, foundComplete, reboots } = value
+  if (typeof sha256 !== 'string' || !isCount(rev)) return undefined
+  return {
+    rev,
+    sha256,
+    nodeUID: textOf(nodeUID),
+    ...(v === 1 && typeof applied === 'string' && { applied }),
+    ...(foundComplete === true && { foundComplete }),
+    ...(isRebootCounts(reboots) && { reboots }),
+  }
+}
+
+const isCount = (value: unknown): value is number => Number.isSafeInteger(value)
+
+const isRebootCounts = (value: unknown): value is NonNullable<keys.Companion['reboots']> =>
+  isObject(value) && Object.values(value).every(isRebootCount)
+
+const isRebootCount = (value: unknown): value is keys.RebootCount =>
+  isObject(value) &&
+  isCount(value['done']) &&
+  (value['askedInBoot'] === undefined || typeof value['askedInBoot'] === 'string')
+
+/** The entries of a nodeState text; undefined where it is no JSON object. */
+export function parseState(text: string): PublishedEntries | undefined {
+  const entries = parseObject(text)
+  return entries && new Map(Object.entries(entries).map(([key, entry]) => [key, entryIn(isObject(entry) ? entry : {})]))
+}
+
+function entryIn(entry: JsonObject): PublishedEntry {
+  const texts = entryTexts.flatMap((field) => (typeof entry[field] === 'string' ? [[field, entry[field]]] : []))
+  const { restarts } = entry
+  return { ...Object.fromEntries(texts), ...(isRestartCount(restarts) && { restarts }) }
+}
+
+const entryTexts = ['name', 'version', 'image', 'containerSHA', 'stage', 'state'] as const
+
+/** As the definition of Skyhooks has it. */
+const isRestartCount = (value: unknown): value is number => isCount(value) && value > 0 && value < 2 ** 31
+
+/** The reasons of packages that have trouble, by the name of the package. */
+export function packageReasonsOf({ metadata }: Publisher, skyhook: string): ReadonlyMap<string, NodeReason> {
+  const reasons = parseObject(metadata.annotations?.[keys.reasonsKey(skyhook)]) ?? {}
+  return new Map(
+    Object.entries(reasons).flatMap(([name, value]) => {
+      const reason = reasonIn(isObject(value) ? value : {})
+      return reason ? [[name, reason] as const] : []
+    }),
+  )
+}
+
+/** An edited one must not make a status or an Event so large that the API server refuses it, nor fill a screen. */
+const reasonForm = /^[A-Z][A-Za-z0-9]{0,63}$/
+const maxMessageLength = 1_024
+
+function reasonIn({ reason, message, since }: JsonObject = {}): NodeReason | undefined {
+  if (typeof reason !== 'string' || !reasonForm.test(reason) || typeof message !== 'string') return undefined
+  const sinceMs = Date.parse(textOf(since) ?? '')
+  return {
+    reason,
+    message: plainExcerpt(message, maxMessageLength),
+    sinceMs: Number.isNaN(sinceMs) ? undefined : sinceMs,
+  }
+}
+
+/** What an agent says of its host: facts, most of them texts, and what stands against working there. */
+export type HostReport = { readonly facts: JsonObject; readonly findings: readonly HostFinding[] }
+
+/** Of src/host/preflight/findings.ts; empty where it does not say it. */
+export type HostFinding = Readonly<Record<'id' | 'severity' | 'message' | 'remedy', string>>
+
+/** Undefined where no agent has described the host. */
+export function hostReportOf({ metadata }: Publisher): HostReport | undefined {
+  const facts = parseObject(metadata.annotations?.[keys.hostKey])
+  if (facts === undefined) return undefined
+  const { findings } = facts
+  return { facts, findings: Array.isArray(findings) ? findings.filter(isObject).map(hostFindingIn) : [] }
+}
+
+const hostFindingIn = ({ id, severity, message, remedy }: JsonObject): HostFinding => ({
+  id: textOf(id) ?? '',
+  severity: textOf(severity) ?? '',
+  message: textOf(message) ?? '',
+  remedy: textOf(remedy) ?? '',
+})
+
+const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined)
