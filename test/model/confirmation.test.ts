@@ -6,7 +6,7 @@
  */
 import { describe, expect, test } from 'vitest'
 import { admissibleIndices, isStillAdmissible } from '../../src/lease/rule.ts'
-import { search, type SearchResult, type Transition } from './breadth-first.ts'
+import { keyOfAlike, search, type SearchResult, type Transition } from './breadth-first.ts'
 
 type ModelNode =
   | { readonly is: 'idle' }
@@ -110,8 +110,6 @@ function* step(rules: Rules, config: Config, state: State): Generator<Transition
         yield { action: `the budget becomes ${other}`, to: { ...state, limit: other, generation: generation + 1 } }
 }
 
-const describeNode = (node: ModelNode): string => Object.values(node).map(String).join('/')
-
 function explore(rules: Rules, config: Config): SearchResult {
   const seen = config.isCounted ? { ...rules, needsList: () => rules.needsList(0, 0) } : rules
   return search<State>({
@@ -121,26 +119,23 @@ function explore(rules: Rules, config: Config): SearchResult {
       generation: 0,
     },
     next: (state) => step(seen, config, state),
-    canonical: ({ nodes, limit, generation }) =>
-      `${nodes.map(describeNode).toSorted().join(' ')}|${limit} ${generation}`,
+    keyOf: keyOfAlike,
   })
 }
 
 const oneChange: Config = { nodes: 4, limits: [0, 1, 2, 3], changes: 1 }
 
 describe('what the agent asks before its first step', () => {
-  test.each<[string, Config]>([
-    ['one change of the budget', oneChange],
-    ['two changes of the budget', { ...oneChange, nodes: 3, changes: 2 }],
-  ])('with %s, a node that goes out finds fewer nodes out than the budget allows', (_, config) => {
-    const result = explore(agentRules, config)
-    expect(result).toMatchObject({ outcome: 'holds' })
-    expect(result.states).toBeGreaterThan(1_000)
+  test.each<[string, Config, states: number]>([
+    ['one change of the budget', oneChange, 8048],
+    ['two changes of the budget', { ...oneChange, nodes: 3, changes: 2 }, 17_554],
+  ])('with %s, a node that goes out finds fewer nodes out than the budget allows', (_, config, states) => {
+    expect(explore(agentRules, config)).toEqual({ outcome: 'holds', states })
   })
 
   test('a limit that changes without a new generation needs the second LIST', () => {
     const always: Rules = { ...agentRules, needsList: () => true }
-    expect(explore(always, { ...oneChange, isCounted: true })).toMatchObject({ outcome: 'holds' })
+    expect(explore(always, { ...oneChange, isCounted: true })).toEqual({ outcome: 'holds', states: 8466 })
     expect(explore(agentRules, { ...oneChange, isCounted: true })).toMatchObject({ outcome: 'violated' })
   })
 })

@@ -4,18 +4,19 @@ import { reasonKey } from '../../../src/schemas/annotations.ts'
 import type { NodePatch } from '../../../src/schemas/kubernetes.ts'
 import { hasMark } from '../../../src/stages/drain/drain.ts'
 import type { Action } from '../../../src/stages/model/plan.ts'
+import { bestSlot } from '../../../src/stages/skyhook/slot.ts'
 import { changeBook, ownSlotsOf, slotAt } from './book.ts'
 import { type Core, hasBegun, isOut, masterLabel, skyhook } from './core.ts'
 import { controlPlaneViolation, cordonViolation, goOut, nodeOf, withNode } from './judge.ts'
 import { confirm, confirmByList, create, createRecovery, list, release, renewed } from './requests.ts'
-import type { Fleet, FleetNode } from './state.ts'
+import { type Fleet, type FleetNode, noAnswerMissing } from './state.ts'
 import { budgetOf, type Step, type World } from './world.ts'
 
 export function* agentSteps(world: World, fleet: Fleet, who: number): Generator<Step> {
   const node = nodeOf(fleet, who)
   yield* observations(world, fleet, who)
   const confirming = node.slots.findIndex((entry) => entry.confirming > 0)
-  if (node.creating.length > 0) yield* create(world, fleet, who)
+  if (node.creating) yield* create(world, fleet, who, node.creating)
   else if (confirming >= 0) yield* confirmByList(world, fleet, who, confirming)
   if (!world.cores.at(node.core).node) return
   const plan = world.cores.plan(node.core, ownSlotsOf(node), node.isDenied)
@@ -28,7 +29,7 @@ export function* agentSteps(world: World, fleet: Fleet, who: number): Generator<
       violation: begins ? beginViolation(node) : undefined,
     }
   }
-  const isAsking = node.creating.length > 0 || confirming >= 0
+  const isAsking = node.creating !== undefined || confirming >= 0
   for (const action of plan.actions) yield* actionSteps(world, fleet, who, action, isAsking)
 }
 
@@ -43,7 +44,10 @@ function* observations(world: World, fleet: Fleet, who: number): Generator<Step>
   }
   const isUnanswered = Object.values(node.unanswered).some((index) => index !== undefined)
   if (isUnanswered && !node.late.some(({ isOfThisAgent }) => isOfThisAgent))
-    yield { action: `n${who} stops waiting for an answer`, to: withNode(fleet, who, { ...node, unanswered: {} }) }
+    yield {
+      action: `n${who} stops waiting for an answer`,
+      to: withNode(fleet, who, { ...node, unanswered: noAnswerMissing }),
+    }
 }
 
 export function followed(node: FleetNode): FleetNode {
@@ -142,8 +146,8 @@ function* interrupt(world: World, fleet: Fleet, who: number, id: string): Genera
   const isGuarded = masterLabel in (core.node?.metadata.labels ?? {})
   let isAllowed = true
   for (const scope of isGuarded ? (['skyhook', 'control-plane'] as const) : (['skyhook'] as const)) {
-    const place = bestPlace(node, scope)
-    const result = place < 0 ? { node, isOurs: false } : renewed(node, place)
+    const slot = bestSlot(ownSlotsOf(node).filter((own) => own.scope === scope))
+    const result = slot ? renewed(node, Number(slot.uid)) : { node, isOurs: false }
     node = result.node
     isAllowed &&= result.isOurs
   }
@@ -153,15 +157,6 @@ function* interrupt(world: World, fleet: Fleet, who: number, id: string): Genera
   const next = withNode(fleet, who, { ...node, core: world.cores.with(node.core, done) })
   const isLocal = isOut(core) === isOut({ ...core, ...done })
   yield { action: `n${who} ${isAllowed ? 'interrupts' : 'must not interrupt'}`, to: next, isLocal }
-}
-
-/** As `bestSlot` does: the one that is known best. */
-function bestPlace({ slots }: FleetNode, wanted: string): number {
-  for (const ownership of ['confirmed', 'owned', 'seen'] as const) {
-    const place = slots.findIndex(({ scope, book, isFormer }) => scope === wanted && book === ownership && !isFormer)
-    if (place >= 0) return place
-  }
-  return -1
 }
 
 /** A step of the host or the Node: where the node goes out by it, its admission is judged. */

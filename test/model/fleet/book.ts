@@ -1,8 +1,9 @@
 /** The slots of a modeled node as the product's own data: the book, the slots that decisions see, the Leases. */
 import type { HeldSlot, SlotBook } from '../../../src/daemon/slots/slot-book.ts'
 import { controlPlaneScope, type Scope, skyhookScope } from '../../../src/lease/names.ts'
-import { newLease, readSlot, type Slot } from '../../../src/lease/slot.ts'
+import type { Slot } from '../../../src/lease/slot.ts'
 import type { OwnSlot } from '../../../src/stages/model/snapshot.ts'
+import { listedSlot } from '../listed-slot.ts'
 import { skyhook, skyhookUid } from './core.ts'
 import type { FleetNode, ScopeName, SlotEntry } from './state.ts'
 
@@ -64,22 +65,9 @@ export const slotAt = (node: FleetNode, place: number): Slot => {
   return { ...leaseOf(entry, 'own', entry.isFormer ? 'former' : 'current'), uid: String(place) }
 }
 
-const leases = new Map<string, Slot>()
-
 /** The Lease of a slot, as a LIST shows it. */
-export function leaseOf({ scope, at }: Pick<SlotEntry, 'scope' | 'at'>, holder: string, nodeUid: string): Slot {
-  const key = `${scope} ${at} ${holder} ${nodeUid}`
-  let slot = leases.get(key)
-  if (slot) return slot
-  const target = at === 'recovery' ? ({ kind: at } as const) : { index: at }
-  const node = { name: holder, uid: nodeUid, bootId: 'boot' }
-  const lease = newLease(scopes[scope], target, node, { phase: 'working', generation: 1, packages: [] }, 0)
-  const { metadata } = lease
-  slot = readSlot({ ...lease, metadata: { ...metadata, uid: key, resourceVersion: '1' } })
-  if (!slot) throw new Error(`not a slot: ${key}`)
-  leases.set(key, slot)
-  return slot
-}
+export const leaseOf = ({ scope, at }: Pick<SlotEntry, 'scope' | 'at'>, name: string, uid: string): Slot =>
+  listedSlot(scopes[scope], at === 'recovery' ? { kind: at } : { index: at }, { name, uid })
 
 /** What the decisions of the node see of its slots. */
 export function ownSlotsOf(node: FleetNode): OwnSlot[] {

@@ -10,7 +10,6 @@ import type { SkyhookSpec } from '../../../src/schemas/skyhook.ts'
 import { hasMark } from '../../../src/stages/drain/drain.ts'
 import { type Action, preparationKey } from '../../../src/stages/model/plan.ts'
 import {
-  noOtherOperator,
   type AttemptObservation,
   type InterruptObservation,
   known,
@@ -20,6 +19,7 @@ import {
   type SlotDenial,
 } from '../../../src/stages/model/snapshot.ts'
 import type { Decide } from '../../kit/node-simulator/node-simulator.ts'
+import { idleSnapshot } from '../../kit/objects/plan-builder.ts'
 import { plainStep, simplePackage } from '../../kit/node-simulator/package-content.ts'
 
 export type Core = {
@@ -125,16 +125,10 @@ export class Cores {
   #computePlan(id: CoreId, slots: readonly OwnSlot[], isDenied: boolean): CorePlan {
     const core = this.at(id)
     if (!core.node) return { next: 'actions', actions: [] }
-    const denied: SlotDenial = {
-      message: 'taken',
-      nextRequestAtMs: 0,
-      sinceMs: 0,
-      waitsFor: 'control-plane',
-    }
+    const denied: SlotDenial = { message: 'taken', nextRequestAtMs: 0, sinceMs: 0, waitsFor: 'control-plane' }
     const plan = this.#decide(
-      {
+      idleSnapshot({
         nowMs,
-        wallOffsetMs: 0,
         bootId: 'boot',
         node: core.node,
         skyhooks: known([this.view()]),
@@ -143,27 +137,8 @@ export class Cores {
         preparations: new Map(this.#preparations),
         slots: known(slots.map((slot) => ({ ...slot, renewedAtMs: slot.renewedAtMs === 0 ? 0 : nowMs }))),
         slotDenials: new Map(isDenied ? [[skyhook, denied]] : []),
-        distantSkyhooks: new Set(),
-        host: { state: 'usable' },
-        pods: known({ pods: [], since: 'cordoned' }),
-        nodeCount: undefined,
-        evictedOwners: new Map(),
-        evictions: new Map(),
-        hostFolders: new Set(),
-        otherOperator: noOtherOperator,
-        rolledOutConfigs: new Map(),
-        statuses: known(new Map()),
-        requestedStatuses: new Map(),
-        cleanUps: new Map(),
-        failures: new Map(),
         interrupts: new Map(Object.entries(core.interrupts)),
-        settings: {
-          runtimeRequiredTaint: { key: 'skyhook.nvidia.com', value: 'runtime-required', effect: 'NoSchedule' },
-          skipNamespaces: [],
-          reapplyOnReboot: false,
-          ignoreNodeWright: false,
-        },
-      },
+      }),
       new Map(),
     )
     const unprepared = plan.actions.filter((action) => action.do === 'prepare')

@@ -5,7 +5,16 @@ import { changeBook, slotAt, withEntry } from './book.ts'
 import { isSelected, masterLabel, newNode, poolLabel } from './core.ts'
 import { nodeOf, releaseViolation, withNode } from './judge.ts'
 import { isTaken, nameOf } from './requests.ts'
-import { bit, type Creation, type Fleet, type FleetNode, type LateCreation, newEntry, type ScopeName } from './state.ts'
+import {
+  bit,
+  type Creation,
+  type Fleet,
+  type FleetNode,
+  type LateCreation,
+  newEntry,
+  noAnswerMissing,
+  type ScopeName,
+} from './state.ts'
 import { afterFault, isPossible, type Step, type World } from './world.ts'
 
 export function* environmentSteps(world: World, fleet: Fleet): Generator<Step> {
@@ -86,9 +95,8 @@ function* faults(world: World, fleet: Fleet, who: number): Generator<Step> {
   if (can('agent killed') && node.isAgentUp) {
     const dead = killed(node)
     yield { action: `the agent of n${who} is killed`, to: withNode(fleet, who, dead) }
-    const [creation] = node.creating
-    if (creation && can('commit late')) {
-      const late: LateCreation = { ...creation, isFormer: false, isOfThisAgent: false }
+    if (node.creating && can('commit late')) {
+      const late: LateCreation = { ...node.creating.slots[0], isFormer: false, isOfThisAgent: false }
       const to = withNode(fleet, who, { ...dead, late: [...dead.late, late] })
       yield { action: `the agent of n${who} is killed during a CREATE`, to }
     }
@@ -100,9 +108,7 @@ function* faults(world: World, fleet: Fleet, who: number): Generator<Step> {
       core: world.cores.with(node.core, { node: undefined }),
       slots: node.slots.map((entry) => ({ ...entry, isFormer: true })),
       late: node.late.map((late) => ({ ...late, isFormer: true })),
-      creating: [],
-      creatingUnder: 0,
-      creatingUnseen: 0,
+      creating: undefined,
       isExempt: { skyhook: true, 'control-plane': true },
       shouldBeUnschedulable: false,
     }
@@ -147,7 +153,7 @@ const withUnseen = (fleet: Fleet, who: number): Fleet => ({
       ? node
       : {
           ...node,
-          creatingUnseen: node.creating.length > 0 ? node.creatingUnseen | bit(who) : 0,
+          creating: node.creating && { ...node.creating, unseen: node.creating.unseen | bit(who) },
           slots: node.slots.map((entry) =>
             entry.book === 'owned' ? { ...entry, unseen: entry.unseen | bit(who) } : entry,
           ),
@@ -174,10 +180,8 @@ export const killed = (node: FleetNode): FleetNode => ({
   isAgentUp: false,
   generation: 0,
   isDenied: false,
-  unanswered: {},
-  creating: [],
-  creatingUnder: 0,
-  creatingUnseen: 0,
+  unanswered: noAnswerMissing,
+  creating: undefined,
   late: node.late.map((late) => ({ ...late, isOfThisAgent: false })),
   slots: node.slots.map((entry) => ({ ...entry, book: undefined, generation: 0, confirming: 0 })),
 })

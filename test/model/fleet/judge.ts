@@ -101,8 +101,6 @@ const withoutDeadSlots = (node: FleetNode): FleetNode => {
   return node.slots.some(isDead) ? { ...node, slots: node.slots.filter((entry) => !isDead(entry)) } : node
 }
 
-export const noExemption = { skyhook: false, 'control-plane': false } as const
-
 /** Why the node must not lose this slot by a request of its own: nothing else holds capacity for what is under way. */
 export function releaseViolation(cores: Cores, node: FleetNode, entry: SlotEntry): string | undefined {
   const { scope } = entry

@@ -5,6 +5,7 @@ import { changeBook, entryAt, heldAt, slotAt, withEntry } from './book.ts'
 import { exemptMask, nodeOf, readLimit, releaseViolation, withNode } from './judge.ts'
 import { isRefused, verdictsFor } from './listing.ts'
 import {
+  type Creating,
   type Creation,
   type Fleet,
   type FleetNode,
@@ -30,50 +31,46 @@ export function* list(world: World, fleet: Fleet, who: number, needed: readonly 
         continue
       }
       let next: FleetNode = node
-      const creating: Creation[] = []
+      const slots: Creation[] = []
       for (const one of [second, verdict]) {
         if (one?.verdict === 'create') {
-          creating.push(one.creation)
+          slots.push(one.creation)
           next = withoutTakenName(next, one.creation)
         }
         if (one?.verdict !== 'held') continue
         next = released(next, one.duplicates)
         next = { ...withAnswer(adopt(next, one.place), entryAt(next, one.place)), isDenied: false }
       }
+      const [first, ...rest] = slots
       const unseen = needed.reduce((mask, one) => mask | exemptMask(fleet, one), 0)
-      next = { ...next, creating, creatingUnder: node.generation, creatingUnseen: creating.length > 0 ? unseen : 0 }
-      const action = `n${who} lists: ${creating.map(nameOf).join(' and ') || 'holds one already'}`
-      yield { action, to: withNode(fleet, who, next) }
+      const creating = first && { slots: [first, ...rest] as const, generation: node.generation, unseen }
+      const action = `n${who} lists: ${slots.map(nameOf).join(' and ') || 'holds one already'}`
+      yield { action, to: withNode(fleet, who, { ...next, creating }) }
     }
 }
 
 /** The first CREATE of those that a LIST admitted. */
-export function* create(world: World, fleet: Fleet, who: number): Generator<Step> {
+export function* create(world: World, fleet: Fleet, who: number, creating: Creating): Generator<Step> {
   const node = nodeOf(fleet, who)
-  const [creation, ...rest] = node.creating
-  if (!creation) return
+  const [creation, second] = creating.slots
   const { scope, at } = creation
   const isRepeated = world.rules.remembersUnanswered && at === node.unanswered[scope]
-  const done = (next: FleetNode, creating: readonly Creation[]): FleetNode => ({
-    ...next,
-    creating,
-    ...(creating.length === 0 && { creatingUnder: 0, creatingUnseen: 0 }),
-  })
-  const answered = withAnswer(node, creation)
+  const answered = { ...withAnswer(node, creation), creating: undefined }
+  const rest = second && { ...creating, slots: [second] as const }
   const action = `n${who} creates ${nameOf(creation)}`
-  const generation = scope === 'skyhook' ? node.creatingUnder : 0
+  const generation = scope === 'skyhook' ? creating.generation : 0
   if (isTaken(fleet, creation)) {
     const place = node.slots.findIndex((entry) => isCurrent(entry, creation))
     const next =
       isRepeated && place >= 0
-        ? done({ ...adopt(answered, place), isDenied: false }, rest)
-        : done({ ...answered, isDenied: scope === 'control-plane' }, [])
+        ? { ...adopt(answered, place), isDenied: false, creating: rest }
+        : { ...answered, isDenied: scope === 'control-plane' }
     return yield { action: `${action}: 409`, to: withNode(fleet, who, next) }
   }
-  const granted = grant(answered, newEntry(creation, { unseen: node.creatingUnseen }), generation)
-  yield { action, to: withNode(fleet, who, done(granted, rest)) }
-  const forgotten = done({ ...node, unanswered: remembered(world, node, creation) }, [])
-  yield* unanswered(world, fleet, who, forgotten, creation, action)
+  const entry = newEntry(creation, { unseen: creating.unseen })
+  yield { action, to: withNode(fleet, who, { ...grant(answered, entry, generation), creating: rest }) }
+  const forgotten = { ...node, unanswered: remembered(world, node, creation), creating: undefined }
+  yield* unanswered(world, fleet, who, forgotten, entry, action)
 }
 
 /** A slot beside the indices, for a node that is out already. */
@@ -84,7 +81,7 @@ export function* createRecovery(world: World, fleet: Fleet, who: number, scope: 
   const place = node.slots.findIndex((entry) => isCurrent(entry, creation))
   if (place >= 0) return yield { action: `${action}: it has it`, to: withNode(fleet, who, adopt(node, place)) }
   yield { action, to: withNode(fleet, who, grant(node, newEntry(creation, {}), 0)) }
-  yield* unanswered(world, fleet, who, node, creation, action)
+  yield* unanswered(world, fleet, who, node, newEntry(creation, {}), action)
 }
 
 /** Before the first step: reads the Skyhook, and the slots if the admission may be out of date. */
@@ -225,16 +222,16 @@ function* unanswered(
   fleet: Fleet,
   who: number,
   forgotten: FleetNode,
-  creation: Creation,
+  entry: SlotEntry,
   action: string,
 ): Generator<Step> {
   if (isPossible(world, fleet, 'answer lost')) {
-    const entry = newEntry(creation, { unseen: nodeOf(fleet, who).creatingUnseen })
-    const to = withNode(fleet, who, withSlot({ ...forgotten, slots: [...forgotten.slots, entry] }, creation.scope))
+    const to = withNode(fleet, who, withSlot({ ...forgotten, slots: [...forgotten.slots, entry] }, entry.scope))
     yield { action: `${action}, no answer`, to: afterFault(to), isFault: true }
   }
   if (isPossible(world, fleet, 'commit late')) {
-    const late: LateCreation = { ...creation, isFormer: false, isOfThisAgent: true }
+    const { scope, at } = entry
+    const late: LateCreation = { scope, at, isFormer: false, isOfThisAgent: true }
     const to = withNode(fleet, who, { ...forgotten, late: [...forgotten.late, late] })
     yield { action: `${action}, later`, to: afterFault(to), isFault: true }
   }

@@ -23,6 +23,14 @@ export type SlotEntry = {
 }
 
 export type Creation = { readonly scope: ScopeName; readonly at: number | 'recovery' }
+/** Between a LIST and the CREATEs that it admitted. */
+export type Creating = {
+  readonly slots: readonly [Creation, ...Creation[]]
+  /** That the node knew at the LIST. */
+  readonly generation: number
+  /** Nodes that were out without a slot at the LIST, one bit each. */
+  readonly unseen: number
+}
 /** Nobody waits for it any more, and the API server may still carry it out. */
 export type LateCreation = Creation & { readonly isFormer: boolean; readonly isOfThisAgent: boolean }
 
@@ -49,12 +57,9 @@ export type FleetNode = {
   /** The control plane's slot is held by another node, by the last answer. */
   readonly isDenied: boolean
   /** Index of the unanswered CREATE that the agent remembers. */
-  readonly unanswered: Readonly<Partial<Record<ScopeName, number>>>
+  readonly unanswered: Readonly<Record<ScopeName, number | undefined>>
   readonly late: readonly LateCreation[]
-  /** Between a LIST and the CREATEs that it admitted. */
-  readonly creating: readonly Creation[]
-  readonly creatingUnder: number
-  readonly creatingUnseen: number
+  readonly creating: Creating | undefined
   /** A person took the slot away: until the next one, the node does not count in the scope. */
   readonly isExempt: Readonly<Record<ScopeName, boolean>>
   readonly admission: Admission | undefined
@@ -68,6 +73,8 @@ export type Fleet = {
   readonly generation: number
   readonly faultsLeft: number
 }
+
+export const noAnswerMissing = { skyhook: undefined, 'control-plane': undefined } as const
 
 export const bit = (index: number): number => 1 << index
 
@@ -84,85 +91,52 @@ export const newEntry = (creation: Creation, change: Partial<SlotEntry>): SlotEn
   ...change,
 })
 
-const entryText = (entry: SlotEntry): string =>
-  [
-    entry.scope[0],
-    entry.at,
-    entry.isFormer ? 'f' : '',
-    entry.isInApi ? 'a' : '',
-    entry.book ?? '',
-    entry.generation,
-    entry.confirming,
-    entry.isDeletionLate ? 'l' : '',
-    entry.unseen,
-  ].join(':')
-
 const texts = new WeakMap<FleetNode, string>()
 
-/** Equal exactly for equal nodes. */
+/** Equal exactly for equal nodes, whose keys are always in one order. */
 function textOf(node: FleetNode): string {
   let text = texts.get(node)
-  if (text === undefined) {
-    const admission = typeof node.admission === 'object' ? Object.values(node.admission).join('/') : node.admission
-    text = [
-      node.core,
-      node.isAgentUp ? 'u' : 'd',
-      node.generation,
-      node.slots.map(entryText).sort().join(','),
-      node.isDenied ? 'd' : '',
-      `${node.unanswered.skyhook ?? ''}:${node.unanswered['control-plane'] ?? ''}`,
-      node.late
-        .map((late) => Object.values(late).join(':'))
-        .sort()
-        .join(','),
-      node.creating.map(({ scope, at }) => `${scope[0]}${at}`).join(','),
-      node.creating.length > 0 ? `${node.creatingUnder}:${node.creatingUnseen}` : '',
-      `${node.isExempt.skyhook ? 's' : ''}${node.isExempt['control-plane'] ? 'c' : ''}`,
-      admission ?? '',
-      node.shouldBeUnschedulable ? 'w' : '',
-    ].join(';')
-    texts.set(node, text)
-  }
+  if (text === undefined) texts.set(node, (text = Object.values(node).map(valueText).join(';')))
   return text
 }
 
-/** The same fleet with its nodes in one order, and the text that names it: nodes are interchangeable. */
-export function canonical(fleet: Fleet): { readonly fleet: Fleet; readonly text: string } {
+/** Lists are sets: which slot the node got first makes no difference. */
+function valueText(value: unknown): string {
+  if (Array.isArray(value)) return value.map(valueText).sort().join(',')
+  if (typeof value === 'object' && value !== null) return Object.values(value).map(valueText).join(':')
+  return value === undefined ? '' : String(value)
+}
+
+/** The same fleet with its nodes in one order: nodes are interchangeable. */
+export function canonical(fleet: Fleet): Fleet {
   const order = fleet.nodes.map((node, index) => ({ index, text: textOf(node) }))
-  if (order.every(({ text }, index) => index === 0 || (order[index - 1]?.text ?? '') <= text))
-    return { fleet, text: textWith(fleet, order) }
   order.sort((a, b) => (a.text < b.text ? -1 : Number(a.text > b.text)))
+  if (order.every(({ index }, place) => index === place)) return fleet
   const places = order.map(({ index }) => index)
   const nodes = places.flatMap((index) => {
     const node = fleet.nodes[index]
     return node ? [withPlaces(node, places)] : []
   })
-  const sorted = { ...fleet, nodes }
-  return {
-    fleet: sorted,
-    text: textWith(
-      sorted,
-      nodes.map((node) => ({ text: textOf(node) })),
-    ),
-  }
+  return { ...fleet, nodes }
 }
 
-const textWith = ({ generation, faultsLeft }: Fleet, order: readonly { readonly text: string }[]): string =>
-  `${order.map(({ text }) => text).join('|')}|${generation}|${faultsLeft}`
+/** Of a canonical fleet. */
+export const keyOf = ({ nodes, generation, faultsLeft }: Fleet): string =>
+  `${nodes.map(textOf).join('|')}|${generation}|${faultsLeft}`
 
 /** The masks of a node when node `places[i]` becomes node i. */
 function withPlaces(node: FleetNode, places: readonly number[]): FleetNode {
   const moved = (mask: number): number =>
     mask === 0 ? 0 : places.reduce((sum, from, to) => sum | (mask & bit(from) ? bit(to) : 0), 0)
-  const { admission } = node
+  const { admission, creating } = node
   const hasMasks =
     (typeof admission === 'object' && admission.pending !== 0) ||
-    node.creatingUnseen !== 0 ||
+    (creating !== undefined && creating.unseen !== 0) ||
     node.slots.some(({ unseen }) => unseen !== 0)
   if (!hasMasks) return node
   return {
     ...node,
-    creatingUnseen: moved(node.creatingUnseen),
+    creating: creating && { ...creating, unseen: moved(creating.unseen) },
     slots: node.slots.map((entry) => ({ ...entry, unseen: moved(entry.unseen) })),
     admission: typeof admission === 'object' ? { ...admission, pending: moved(admission.pending) } : admission,
   }

@@ -1,18 +1,21 @@
 /** What stays the same during one search. */
 import type { SkyhookView } from '../../../src/stages/model/snapshot.ts'
+import type { Transition } from '../breadth-first.ts'
 import type { Cores } from './core.ts'
 import type { FleetRules } from './rules.ts'
 import type { Fleet } from './state.ts'
 
-export type Fault =
-  | 'agent killed'
-  | 'answer lost'
-  | 'commit late'
-  | 'Node deleted'
-  | 'slot deleted'
-  | 'cordon by the administrator'
-  | 'control-plane label'
-  | 'selector left'
+export const allFaults = [
+  'agent killed',
+  'answer lost',
+  'commit late',
+  'Node deleted',
+  'slot deleted',
+  'cordon by the administrator',
+  'control-plane label',
+  'selector left',
+] as const
+export type Fault = (typeof allFaults)[number]
 
 export type World = {
   readonly cores: Cores
@@ -24,12 +27,7 @@ export type World = {
   readonly labels: Readonly<Record<string, string>>
 }
 
-export type Step = {
-  readonly action: string
-  readonly to: Fleet
-  readonly violation?: string | undefined
-  /** Only so many happen in one run, and nothing may depend on them. */
-  readonly isFault?: boolean
+export type Step = Transition<Fleet> & {
   /** Nobody else and no rule of the fleet can tell whether it happened: when it does makes no difference. */
   readonly isLocal?: boolean
 }
