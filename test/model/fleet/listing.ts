@@ -1,6 +1,6 @@
 /** What a consistent LIST of a scope shows a node, and what the product's admission says to it. */
 import { limitOf } from '../../../src/lease/budget/budget.ts'
-import type { Admission, Asking } from '../../../src/lease/admission.ts'
+import { admit, type Admission, type Asking, refusalOf } from '../../../src/lease/admission.ts'
 import { controlPlaneAsking } from '../../../src/lease/control-plane.ts'
 import type { ScopeListing } from '../../../src/lease/slot-reads.ts'
 import type { NodeIdentity, Slot } from '../../../src/lease/slot.ts'
@@ -51,7 +51,7 @@ export function verdictsFor(world: World, fleet: Fleet, who: number, scope: Scop
       admissionFrom: admissionFrom(world, scope, generation),
       unansweredIndex: world.rules.remembersUnanswered ? unanswered[scope] : undefined,
     }
-    const answer = world.rules.admit(listing, asking)
+    const answer = admit(listing, asking)
     switch (answer.verdict) {
       case 'wait':
         return [{ verdict: 'wait' }]
@@ -77,5 +77,5 @@ export function isRefused(world: World, fleet: Fleet, who: number, place: number
   if (!own) throw new Error('the slot is not in the LIST')
   const duplicates = listing.slots.filter((slot) => slot !== own && slot.holder === own.holder && slot.nodeUid === uid)
   const asking = { scope: scopes.skyhook, admissionFrom: admissionFrom(world, 'skyhook', generation) }
-  return world.rules.refusalOf(listing, { own, duplicates }, asking) !== undefined
+  return refusalOf(listing, { own, duplicates }, asking) !== undefined
 }
