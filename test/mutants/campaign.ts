@@ -5,13 +5,12 @@
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { openPassed } from '../../build/campaigns.ts'
-import { repository } from '../kit/sources-before.ts'
 import { everyNth, mutants, type Trial, trialId, trialsOf } from './catalogue.ts'
 import { openRunner } from './fleet-runs.ts'
 import { judgeByFleet, type SeedSearch } from './judge-fleet.ts'
 import { expectPass, judgeByTests } from './judge-tests.ts'
 import type { Judgment } from './judgment.ts'
-import { copyTree } from './tree.ts'
+import { copyTree, repository } from './tree.ts'
 
 const usage = `usage: node test/mutants/campaign.ts [--tier unit|model|fleet] [--only NAME] [--in FOLDER]
                                      [--every N [--shift N]] [--rest] [--minutes N] [--workers N]

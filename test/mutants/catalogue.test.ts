@@ -1,10 +1,9 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { repository } from '../kit/sources-before.ts'
 import { everyNth, mutants, trialId, trialsOf } from './catalogue.ts'
 import { keptPlan } from './kept-plans.ts'
-import { mutatedFiles } from './tree.ts'
+import { mutatedFiles, repository } from './tree.ts'
 
 const trials = trialsOf(mutants)
 

@@ -2,8 +2,9 @@
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { repository } from '../kit/sources-before.ts'
 import type { Edit, Mutant } from './mutant.ts'
+
+export const repository = join(import.meta.dirname, '../..')
 
 /** What tests and simulated fleets need; dependencies are linked. */
 const copied = ['src', 'test', 'crds', 'build', 'package.json', 'tsconfig.json', 'vitest.config.ts']

@@ -244,15 +244,26 @@ export const stageBugs: readonly Mutant[] = [
     caughtBy: [forgetfulLives(/the cordon that the Node lost does not come back|unschedulable should be/)],
   },
   {
-    name: 'the Node shows complete before the work is',
+    name: 'the slot goes before the Node shows completion',
     edits: [
       edit(
-        'stages/publish/node-annotations.ts',
-        '[keys.statusKey(name)]: published.status,',
-        "[keys.statusKey(name)]: 'complete',",
+        'stages/skyhook/plan-skyhook.ts',
+        'if (slot && isInService) releaseSlot(builder, slot)',
+        'if (slot) releaseSlot(builder, slot)',
       ),
     ],
-    caughtBy: [randomLives(/complete is published|before completion|does not settle/)],
+    caughtBy: [randomLives(/before completion is published/)],
+  },
+  {
+    name: 'the work of a Skyhook is complete with its first package',
+    edits: [
+      edit(
+        'stages/skyhook/plan-skyhook.ts',
+        "states.every(({ state }) => state === 'complete')",
+        "states.some(({ state }) => state === 'complete')",
+      ),
+    ],
+    caughtBy: [randomLives(/complete is published/)],
   },
   {
     name: 'each decision increases the revision',
