@@ -5,7 +5,7 @@
  */
 import { describe, expect, test } from 'vitest'
 import { admissibleIndices, type HeldIndices } from '../../src/lease/rule.ts'
-import { keyOfAlike, search, type SearchResult, type Transition } from './breadth-first.ts'
+import { symmetricKey, search, type SearchResult, type Transition } from './breadth-first.ts'
 
 type Rule = (held: HeldIndices, limit: number) => number[]
 
@@ -117,7 +117,7 @@ function explore(rule: Rule, config: ModelConfig): SearchResult {
       unseen: 0,
     },
     next: (state) => step(rule, config, state),
-    keyOf: keyOfAlike,
+    keyOf: symmetricKey,
   })
 }
 

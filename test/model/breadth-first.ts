@@ -84,5 +84,5 @@ function firstStuck(areEnds: readonly boolean[], before: readonly (readonly numb
 type WithNodes = { readonly nodes: readonly unknown[] }
 
 /** The key of a state whose nodes are interchangeable, and which has nothing but plain data. */
-export const keyOfAlike = ({ nodes, ...rest }: WithNodes): string =>
+export const symmetricKey = ({ nodes, ...rest }: WithNodes): string =>
   JSON.stringify([nodes.map((node) => JSON.stringify(node)).toSorted(), rest])

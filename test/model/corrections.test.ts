@@ -5,9 +5,11 @@ import { decide } from '../../src/stages/decide.ts'
 import { planFinalizer } from '../../src/census/finalizer.ts'
 import { finalizerName } from '../../src/schemas/finalizer.ts'
 import { countsOf } from '../kit/objects/census-objects.ts'
-import { isShrinking, runsOf, seedOf } from '../kit/effort.ts'
+import { runsOf, seedOf } from '../kit/effort.ts'
 import { corrected, failBySpec, failingSpec, repaired } from './failing-specs.ts'
-import { Scenario, scenarioEvent, skyhookSpec, type Features, type ScenarioEvent } from './scenario.ts'
+import { counterexampleOf } from './counterexample.ts'
+import { Scenario } from './played-scenario.ts'
+import { scenarioEvent, skyhookSpec, type Features, type ScenarioEvent } from './scenario.ts'
 import { censusNode } from '../../src/census/projections.ts'
 
 /**
@@ -69,16 +71,8 @@ function live([first, events, last]: Life): void {
   correct(failingScenario(first, events), last ?? repaired(specs.at(-1) ?? first))
 }
 
-const search = (features: Features): string | undefined => resultOf(fc.property(life(features), live))
-
-function resultOf(property: fc.IProperty<unknown>): string | undefined {
-  const { failed, counterexample, errorInstance } = fc.check(property, {
-    numRuns: runs,
-    seed,
-    endOnFailure: !isShrinking,
-  })
-  return failed ? `${String(errorInstance)}\n${JSON.stringify(counterexample)}\nSEARCH_SEED=${seed}` : undefined
-}
+const search = (features: Features): string | undefined =>
+  counterexampleOf(fc.property(life(features), live), { numRuns: runs, seed })
 
 /** Whatever fails: once the Skyhook is being deleted, its finalizer goes. */
 function deletionEnds(scenario: Scenario): void {
@@ -109,5 +103,5 @@ describe('a correction', () => {
 test('the deletion of a Skyhook ends from every failing state', () => {
   const features = { isKeeping: true }
   const deleted = fc.property(life(features), ([first, events]) => deletionEnds(failingScenario(first, events)))
-  expect(resultOf(deleted)).toBeUndefined()
+  expect(counterexampleOf(deleted, { numRuns: runs, seed })).toBeUndefined()
 })

@@ -2,7 +2,9 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { decide } from '../../src/stages/decide.ts'
 import { runsOf, seedOf } from '../kit/effort.ts'
-import { Scenario, scenarioEvent } from './scenario.ts'
+import { counterexampleOf } from './counterexample.ts'
+import { Scenario } from './played-scenario.ts'
+import { scenarioEvent } from './scenario.ts'
 import type { Decide } from '../kit/node-simulator/node-simulator.ts'
 
 /** Anyone can write annotations; whatever they hold, the outcome must be a decision. */
@@ -82,25 +84,18 @@ describe('hostile annotations', () => {
     fc.array(fc.oneof({ weight: 2, arbitrary: scenarioEvent() }, { weight: 1, arbitrary: hostileEdit(keys) }), {
       maxLength: 25,
     })
-  const counterexampleOf = (property: fc.IProperty<unknown>): string | undefined => {
-    const { failed, counterexample, errorInstance, seed } = fc.check(property, {
-      numRuns: runsOf(60, 250),
-      seed: seedOf(20_260_103),
-    })
-    return failed ? `${String(errorInstance)}\n${JSON.stringify(counterexample)}\nseed ${seed}` : undefined
-  }
+  const lives = { numRuns: runsOf(60, 250), seed: seedOf(20_260_103) }
 
   test('a node with arbitrary text in its own annotations ends as its spec asks', () => {
-    expect(
-      counterexampleOf(fc.property(scenarioParts(agentKeys), (parts) => runHostileScenario(decide, parts).end())),
-    ).toBeUndefined()
+    const property = fc.property(scenarioParts(agentKeys), (parts) => runHostileScenario(decide, parts).end())
+    expect(counterexampleOf(property, lives)).toBeUndefined()
   })
 
   test('decide stays level-triggered and settles with arbitrary text in all annotations', () => {
     const property = fc.property(scenarioParts([...agentKeys, ...cordonKeys]), (parts) =>
       runHostileScenario(decide, parts).settle(),
     )
-    expect(counterexampleOf(property)).toBeUndefined()
+    expect(counterexampleOf(property, lives)).toBeUndefined()
   })
 
   test('the search catches a decision that trusts annotations', () => {
@@ -108,8 +103,7 @@ describe('hostile annotations', () => {
       JSON.parse(snapshot.node.metadata.annotations?.['skyhook.nvidia.com/nodeState_s'] ?? '{}')
       return decide(snapshot, reasons)
     }
-    expect(
-      counterexampleOf(fc.property(scenarioParts(agentKeys), (parts) => runHostileScenario(trusting, parts).settle())),
-    ).toContain('JSON')
+    const property = fc.property(scenarioParts(agentKeys), (parts) => runHostileScenario(trusting, parts).settle())
+    expect(counterexampleOf(property, lives)).toContain('JSON')
   })
 })

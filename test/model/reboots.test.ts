@@ -7,6 +7,7 @@ import { isCordoned } from '../kit/node-simulator/node-simulator-dsl.ts'
 import type { Decide } from '../kit/node-simulator/node-simulator.ts'
 import type { NodeObserver } from '../kit/node-simulator/node-state.ts'
 import { runsOf, seedOf } from '../kit/effort.ts'
+import { counterexampleOf } from './counterexample.ts'
 import { FaultyNode } from './faulty-node.ts'
 import { rebootsAreMade } from './invariants/reboots-are-made.ts'
 
@@ -131,15 +132,13 @@ const isRebootAnnounced = (node: FaultyNode): boolean => node.annotation('journa
 const isRebootUnanswered = ({ interrupts }: FaultyNode): boolean =>
   [...interrupts.values()].some(({ state }) => state === 'unknown')
 
-function counterexampleOf(decideUnderTest: Decide, numRuns: number): string | undefined {
+function search(decideUnderTest: Decide, numRuns: number): string | undefined {
   const life = fc.property(fc.array(hostEvent, { maxLength: 15 }), (events) => runLife(decideUnderTest, events))
-  const seed = seedOf(20_261_122)
-  const { failed, counterexample, errorInstance } = fc.check(life, { numRuns, seed })
-  return failed ? `${String(errorInstance)}\n${JSON.stringify(counterexample)}\nSEARCH_SEED=${seed}` : undefined
+  return counterexampleOf(life, { numRuns, seed: seedOf(20_261_122) })
 }
 
 test('a package that needs a reboot is never complete without it, and complete once the host reboots', () => {
-  expect(counterexampleOf(decide, runsOf(30, 300))).toBeUndefined()
+  expect(search(decide, runsOf(30, 300))).toBeUndefined()
 })
 
 test('the search catches a decision that takes requested reboots for made ones', () => {
@@ -147,7 +146,7 @@ test('the search catches a decision that takes requested reboots for made ones',
     const isLost = snapshot.journal.skyhooks['s'] === undefined
     return decide(isLost ? { ...snapshot, node: withRequestsCounted(snapshot.node) } : snapshot, reasons)
   }
-  expect(counterexampleOf(counting, 1_000)).toContain('was not rebooted')
+  expect(search(counting, 1_000)).toContain('was not rebooted')
 })
 
 /** As if every reboot that was asked for had been so in an earlier boot. */

@@ -5,7 +5,9 @@ import { decide } from '../../src/stages/decide.ts'
 import { runsOf, seedOf } from '../kit/effort.ts'
 import type { Decide } from '../kit/node-simulator/node-simulator.ts'
 import { cron, reboot } from '../kit/node-simulator/node-simulator-dsl.ts'
-import { Scenario, type ScenarioEvent } from './scenario.ts'
+import { counterexampleOf } from './counterexample.ts'
+import { Scenario } from './played-scenario.ts'
+import type { ScenarioEvent } from './scenario.ts'
 
 /** What holds a node up, or no longer does, with much time in between. */
 const waits: readonly ScenarioEvent[] = [
@@ -56,9 +58,7 @@ function search(decideUnderTest: Decide): string | undefined {
       for (const event of events) scenario.play(event)
     },
   )
-  const from = seedOf(20_260_104)
-  const { failed, counterexample, errorInstance } = fc.check(life, { numRuns: runsOf(20, 500), seed: from })
-  return failed ? `${String(errorInstance)}\n${JSON.stringify(counterexample)}\nSEARCH_SEED=${from}` : undefined
+  return counterexampleOf(life, { numRuns: runsOf(20, 500), seed: seedOf(20_260_104) })
 }
 
 test('a node that waits makes no plan again without a pause or an action', () => {

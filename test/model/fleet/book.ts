@@ -62,12 +62,15 @@ export function entryAt({ slots }: FleetNode, place: number): SlotEntry {
 /** As the book and the watch name a slot. */
 export const slotAt = (node: FleetNode, place: number): Slot => {
   const entry = entryAt(node, place)
-  return { ...leaseOf(entry, 'own', entry.isFormer ? 'former' : 'current'), uid: String(place) }
+  return { ...leaseOf(entry, 'own'), uid: String(place) }
 }
 
 /** The Lease of a slot, as a LIST shows it. */
-export const leaseOf = ({ scope, at }: Pick<SlotEntry, 'scope' | 'at'>, name: string, uid: string): Slot =>
-  listedSlot(scopes[scope], at === 'recovery' ? { kind: at } : { index: at }, { name, uid })
+export const leaseOf = ({ scope, at, isFormer }: SlotEntry, name: string): Slot =>
+  listedSlot(scopes[scope], at === 'recovery' ? { kind: at } : { index: at }, {
+    name,
+    uid: isFormer ? 'former' : 'current',
+  })
 
 /** What the decisions of the node see of its slots. */
 export function ownSlotsOf(node: FleetNode): OwnSlot[] {

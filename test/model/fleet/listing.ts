@@ -3,7 +3,7 @@ import { limitOf } from '../../../src/lease/budget/budget.ts'
 import { admit, type Admission, type Asking, refusalOf } from '../../../src/lease/admission.ts'
 import { controlPlaneAsking } from '../../../src/lease/control-plane.ts'
 import type { ScopeListing } from '../../../src/lease/slot-reads.ts'
-import type { NodeIdentity, Slot } from '../../../src/lease/slot.ts'
+import { isHeldBy, type NodeIdentity, type Slot } from '../../../src/lease/slot.ts'
 import { leaseOf, scopes } from './book.ts'
 import { nodeOf } from './judge.ts'
 import type { Creation, Fleet, ScopeName } from './state.ts'
@@ -15,19 +15,17 @@ export type Verdict =
   | { readonly verdict: 'held'; readonly place: number; readonly duplicates: readonly number[] }
   | { readonly verdict: 'create'; readonly creation: Creation }
 
-const formerUid = 'former'
-/** The choice among free indices hangs on a hash of the uid: with these, every choice happens. */
-const ownUids = ['a', 'b', 'c', 'd', 'e', 'f']
+/** More than any budget of a search: whichever of them is free may be picked. */
+const indices = [0, 1, 2]
 
-const identity = (who: number, uid: string): NodeIdentity => ({ name: `n${who}`, uid, bootId: 'boot' })
+const identity = (who: number): NodeIdentity => ({ name: `n${who}`, uid: 'current', bootId: 'boot' })
 
-export function listingOf(world: World, fleet: Fleet, who: number, scope: ScopeName, ownUid: string): ScopeListing {
+function listingOf(world: World, fleet: Fleet, who: number, scope: ScopeName): ScopeListing {
   const slots: Slot[] = []
   for (const [index, { slots: entries, isAgentUp }] of fleet.nodes.entries()) {
     for (const [place, entry] of entries.entries()) {
       if (!entry.isInApi || entry.scope !== scope) continue
-      const uid = entry.isFormer ? formerUid : index === who ? ownUid : 'other'
-      const slot = leaseOf(entry, `n${index}`, uid)
+      const slot = leaseOf(entry, `n${index}`)
       if (world.rules.isListed(slot, !isAgentUp)) slots.push(index === who ? { ...slot, uid: String(place) } : slot)
     }
   }
@@ -42,16 +40,16 @@ const admissionFrom = (world: World, scope: ScopeName, generation: number): ((li
 /** Everything that the admission may say to the node under the generation that it knows. */
 export function verdictsFor(world: World, fleet: Fleet, who: number, scope: ScopeName): readonly Verdict[] {
   const { generation, unanswered } = nodeOf(fleet, who)
+  const listing = listingOf(world, fleet, who, scope)
+  const asking: Asking = {
+    scope: scopes[scope],
+    node: identity(who),
+    admissionFrom: admissionFrom(world, scope, generation),
+    unansweredIndex: world.rules.remembersUnanswered ? unanswered[scope] : undefined,
+  }
   const verdicts = new Map<string, Verdict>()
-  for (const uid of ownUids) {
-    const listing = listingOf(world, fleet, who, scope, uid)
-    const asking: Asking = {
-      scope: scopes[scope],
-      node: identity(who, uid),
-      admissionFrom: admissionFrom(world, scope, generation),
-      unansweredIndex: world.rules.remembersUnanswered ? unanswered[scope] : undefined,
-    }
-    const answer = admit(listing, asking)
+  for (const preferredIndex of indices) {
+    const answer = admit(listing, { ...asking, preferredIndex })
     switch (answer.verdict) {
       case 'wait':
         return [{ verdict: 'wait' }]
@@ -71,11 +69,10 @@ const placeOf = ({ uid }: Slot): number => Number(uid)
 
 /** Whether the slot would be granted again: by a LIST of now, and the limit of a generation that was read before. */
 export function isRefused(world: World, fleet: Fleet, who: number, place: number, generation: number): boolean {
-  const [uid = ''] = ownUids
-  const listing = listingOf(world, fleet, who, 'skyhook', uid)
+  const listing = listingOf(world, fleet, who, 'skyhook')
   const own = listing.slots.find((slot) => slot.holder === `n${who}` && slot.uid === String(place))
   if (!own) throw new Error('the slot is not in the LIST')
-  const duplicates = listing.slots.filter((slot) => slot !== own && slot.holder === own.holder && slot.nodeUid === uid)
+  const duplicates = listing.slots.filter((slot) => slot !== own && isHeldBy(slot, identity(who)))
   const asking = { scope: scopes.skyhook, admissionFrom: admissionFrom(world, 'skyhook', generation) }
   return refusalOf(listing, { own, duplicates }, asking) !== undefined
 }

@@ -91,20 +91,22 @@ export const newEntry = (creation: Creation, change: Partial<SlotEntry>): SlotEn
   ...change,
 })
 
-const texts = new WeakMap<FleetNode, string>()
+const textsOfNodes = new WeakMap<FleetNode, string>()
 
-/** Equal exactly for equal nodes, whose keys are always in one order. */
+/** Equal exactly for equal nodes: their keys come in one order, and the entries of a list have one shape. */
 function textOf(node: FleetNode): string {
-  let text = texts.get(node)
-  if (text === undefined) texts.set(node, (text = Object.values(node).map(valueText).join(';')))
+  let text = textsOfNodes.get(node)
+  if (text === undefined) textsOfNodes.set(node, (text = Object.values(node).map(valueText).join(';')))
   return text
 }
 
+type Plain = string | number | boolean | undefined | readonly Plain[] | { readonly [key: string]: Plain }
+
 /** Lists are sets: which slot the node got first makes no difference. */
-function valueText(value: unknown): string {
-  if (Array.isArray(value)) return value.map(valueText).sort().join(',')
-  if (typeof value === 'object' && value !== null) return Object.values(value).map(valueText).join(':')
-  return value === undefined ? '' : String(value)
+function valueText(value: Plain): string {
+  if (typeof value !== 'object') return value === undefined ? '' : String(value)
+  const texts = Object.values(value).map(valueText)
+  return Array.isArray(value) ? texts.sort().join(',') : texts.join(':')
 }
 
 /** The same fleet with its nodes in one order: nodes are interchangeable. */

@@ -58,7 +58,7 @@ const everyInvariant: readonly Invariant[] = [
 export class WatchedNode extends FaultyNode {
   readonly evidence: HostEvidence
 
-  constructor(decide: Decide, invariants: readonly Invariant[] = everyInvariant) {
+  constructor(decide: Decide) {
     const observers: NodeObserver[] = []
     super(decide, {
       decided: (...effect) => observers.forEach((observer) => observer.decided?.(...effect)),
@@ -71,7 +71,7 @@ export class WatchedNode extends FaultyNode {
       booted: () => observers.forEach((observer) => observer.booted?.()),
     })
     this.evidence = new HostEvidence(this, decide)
-    observers.push(...invariants.map((invariant) => invariant(this.evidence)), this.evidence) // judged, then recorded
+    observers.push(...everyInvariant.map((invariant) => invariant(this.evidence)), this.evidence) // judged, then recorded
   }
 
   /** Throws unless the host is what `complete` would claim. */
