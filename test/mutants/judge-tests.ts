@@ -9,17 +9,25 @@ type TestRun = {
   readonly tests: readonly string[]
   readonly parameters?: readonly string[]
   readonly env?: Readonly<Record<string, string>>
-  readonly timeoutSeconds: number
+  /** Of processor time, so that a busy machine looks like no bug. */
+  readonly maxCpuSeconds: number
 }
 
 type TestResult = { readonly outcome: 'passed' | 'failed' | 'no end'; readonly output: string }
 
-/** A bug can make a test spin for ever. timeout(1) kills the whole process group, workers included. */
+/** Of a machine with many others at work: what only waits fails by the timeout of its test before. */
+const maxWaits = 20
+
+/**
+ * A bug can make a test spin for ever: its worker is killed, and the test fails. timeout(1) kills the whole process
+ * group, workers included.
+ */
 async function runTests(folder: string, run: TestRun): Promise<TestResult> {
-  const { projects, tests, parameters = [], env = {}, timeoutSeconds } = run
+  const { projects, tests, parameters = [], env = {}, maxCpuSeconds } = run
   const vitest = ['node_modules/vitest/vitest.mjs', 'run', ...projects.flatMap((name) => ['--project', name])]
   const command = [process.execPath, ...vitest, '--bail=1', '--maxWorkers=1', ...parameters, ...tests]
-  const child = spawn('timeout', ['--signal=KILL', String(timeoutSeconds), ...command], {
+  const limits = [`--cpu=${maxCpuSeconds}`, 'timeout', '--signal=KILL', String(maxWaits * maxCpuSeconds)]
+  const child = spawn('prlimit', [...limits, ...command], {
     cwd: folder,
     env: { ...process.env, NO_COLOR: '1', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -30,8 +38,8 @@ async function runTests(folder: string, run: TestRun): Promise<TestResult> {
   return { outcome: status === 0 ? 'passed' : isKilled ? 'no end' : 'failed', output: stdout + stderr }
 }
 
-const runUnitTests = async (folder: string, tests: readonly string[], timeoutSeconds: number): Promise<TestResult> =>
-  await runTests(folder, { projects: ['unit', 'integration'], tests, timeoutSeconds })
+const runUnitTests = async (folder: string, tests: readonly string[], maxCpuSeconds: number): Promise<TestResult> =>
+  await runTests(folder, { projects: ['unit', 'integration'], tests, maxCpuSeconds })
 
 /** Throws if one of the tests fails without a bug: that would look like a bug that is caught. */
 export async function expectPass(folder: string, tests: Iterable<string>): Promise<void> {
@@ -39,10 +47,11 @@ export async function expectPass(folder: string, tests: Iterable<string>): Promi
   if (outcome !== 'passed') throw new Error(`the tests fail without a mutant: ${outcome}\n${output}`)
 }
 
-/** Tests that do not end are a catch. */
 async function judgeByUnitTests(folder: string, { tests }: UnitCatch): Promise<Judgment> {
-  const { outcome } = await runUnitTests(folder, tests, 60)
-  return outcome === 'passed' ? { outcome: 'missed', why: 'the tests pass' } : { outcome: 'caught', how: outcome }
+  const { outcome, output } = await runUnitTests(folder, tests, 60)
+  if (outcome !== 'failed') return { outcome: 'missed', why: `the tests: ${outcome}` }
+  const [how = 'a process that ended'] = /(?<=FAIL +).*/.exec(output) ?? []
+  return { outcome: 'caught', how }
 }
 
 /** The smallest life that shows the bug is not asked for. */
@@ -50,7 +59,7 @@ const searching = { SEARCH: 'all', SEARCH_RUNS: '3000', SEARCH_SHRINK: '0' }
 
 async function judgeBySearch(folder: string, { test, title, says }: ModelCatch): Promise<Judgment> {
   const parameters = ['-t', title]
-  const run = { projects: ['model'], tests: [test], parameters, env: searching, timeoutSeconds: 600 }
+  const run = { projects: ['model'], tests: [test], parameters, env: searching, maxCpuSeconds: 300 }
   const { outcome, output } = await runTests(folder, run)
   // from the first error on: before it stand the titles of tests
   const [error = ''] = /Error: [^]*/.exec(output) ?? []
