@@ -71,7 +71,8 @@ export class WatchedNode extends FaultyNode {
       booted: () => observers.forEach((observer) => observer.booted?.()),
     })
     this.evidence = new HostEvidence(this, decide)
-    observers.push(...everyInvariant.map((invariant) => invariant(this.evidence)), this.evidence) // judged, then recorded
+    // judged, then recorded
+    observers.push(...everyInvariant.map((invariant) => invariant(this.evidence)), this.evidence)
   }
 
   /** Throws unless the host is what `complete` would claim. */
