@@ -16,8 +16,14 @@ const correctionBugs: readonly Mutant[] = [
   },
   {
     name: 'a correction does not reach a failing interrupt',
-    edits: [edit('stages/package/advance-package.ts', 'returnForConfig(builder, entry, spec) || ', '')],
-    caughtBy: [corrections(/complete/)],
+    edits: [
+      edit(
+        'stages/interrupt/refresh-pending.ts',
+        "if (progress.state !== 'retrying' || isSame) return false",
+        'return false',
+      ),
+    ],
+    caughtBy: [corrections(/never complete/)],
   },
   {
     name: 'a correction does not reach a failing uninstall',
