@@ -7,7 +7,7 @@ test('the table has a row for each part, within 100 columns', () => {
     [
       { part: 'fleets, seeds', proven: 1_234, of: 20_000, failed: 0, minutes: 12.34, sources },
       { part: 'crash points', proven: 0, of: undefined, failed: 1, minutes: undefined, sources },
-      { part: 'mutants, unit', proven: 44, of: 44, failed: 0, minutes: 0.5, sources },
+      { part: 'mutants, unit tests', proven: 44, of: 44, failed: 0, minutes: 0.5, sources },
     ],
     'fea63d7+',
   )
