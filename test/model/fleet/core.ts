@@ -7,6 +7,7 @@
 import { emptyJournal, type Journal } from '../../../src/schemas/journal.ts'
 import type { KubernetesNode } from '../../../src/schemas/kubernetes.ts'
 import type { SkyhookSpec } from '../../../src/schemas/skyhook.ts'
+import { decide } from '../../../src/stages/decide.ts'
 import { hasMark } from '../../../src/stages/drain/drain.ts'
 import { type Action, preparationKey } from '../../../src/stages/model/plan.ts'
 import {
@@ -18,7 +19,6 @@ import {
   type SkyhookView,
   type SlotDenial,
 } from '../../../src/stages/model/snapshot.ts'
-import type { Decide } from '../../kit/node-simulator/node-simulator.ts'
 import { idleSnapshot } from '../../kit/objects/plan-builder.ts'
 import { plainStep, simplePackage } from '../../kit/node-simulator/package-content.ts'
 
@@ -59,7 +59,6 @@ export const newNode = (registration: number, labels: Readonly<Record<string, st
 
 /** The nodes of one model share it: all of them work on the same Skyhook. */
 export class Cores {
-  readonly #decide: Decide
   readonly #spec: SkyhookSpec
   readonly #cores: Core[] = []
   readonly #ids = new Map<string, CoreId>()
@@ -67,8 +66,7 @@ export class Cores {
   /** Every image is on every host. */
   readonly #preparations = new Map<string, Preparation>()
 
-  constructor(decide: Decide, spec: SkyhookSpec) {
-    this.#decide = decide
+  constructor(spec: SkyhookSpec) {
     this.#spec = spec
   }
 
@@ -126,7 +124,7 @@ export class Cores {
     const core = this.at(id)
     if (!core.node) return { next: 'actions', actions: [] }
     const denied: SlotDenial = { message: 'taken', nextRequestAtMs: 0, sinceMs: 0, waitsFor: 'control-plane' }
-    const plan = this.#decide(
+    const plan = decide(
       idleSnapshot({
         nowMs,
         bootId: 'boot',

@@ -36,15 +36,14 @@ export const interruptingLater: SkyhookSpec = {
   packages: { a: image, b: { ...image, dependsOn: { a: '1.0.0' }, interrupt } },
 }
 
-/** Walks all states of such a fleet. `rules`: instead of the product's. */
+/** Walks all states of such a fleet. `rules`: instead of those of the model. */
 export function explore(
   { nodes, budgets, faults = [], maxFaults = Math.min(1, faults.length), spec = interrupting, ...rest }: Search,
   rules: Partial<FleetRules> = {},
 ): SearchResult {
-  const allRules = { ...productRules, ...rules }
   const world: World = {
-    cores: new Cores(allRules.decide, spec),
-    rules: allRules,
+    cores: new Cores(spec),
+    rules: { ...productRules, ...rules },
     budgets,
     faults: new Set(faults),
     labels: { [poolLabel]: '', ...(rest.isControlPlane === true && { [masterLabel]: '' }) },

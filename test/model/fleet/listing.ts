@@ -1,6 +1,6 @@
 /** What a consistent LIST of a scope shows a node, and what the product's admission says to it. */
 import { limitOf } from '../../../src/lease/budget/budget.ts'
-import type { Admission, Asking } from '../../../src/lease/admission.ts'
+import { admit, type Admission, type Asking, refusalOf } from '../../../src/lease/admission.ts'
 import { controlPlaneAsking } from '../../../src/lease/control-plane.ts'
 import type { ScopeListing } from '../../../src/lease/slot-reads.ts'
 import { isHeldBy, type NodeIdentity, type Slot } from '../../../src/lease/slot.ts'
@@ -49,7 +49,7 @@ export function verdictsFor(world: World, fleet: Fleet, who: number, scope: Scop
   }
   const verdicts = new Map<string, Verdict>()
   for (const preferredIndex of indices) {
-    const answer = world.rules.admit(listing, { ...asking, preferredIndex })
+    const answer = admit(listing, { ...asking, preferredIndex })
     switch (answer.verdict) {
       case 'wait':
         return [{ verdict: 'wait' }]
@@ -74,5 +74,5 @@ export function isRefused(world: World, fleet: Fleet, who: number, place: number
   if (!own) throw new Error('the slot is not in the LIST')
   const duplicates = listing.slots.filter((slot) => slot !== own && isHeldBy(slot, identity(who)))
   const asking = { scope: scopes.skyhook, admissionFrom: admissionFrom(world, 'skyhook', generation) }
-  return world.rules.refusalOf(listing, { own, duplicates }, asking) !== undefined
+  return refusalOf(listing, { own, duplicates }, asking) !== undefined
 }

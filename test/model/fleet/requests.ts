@@ -1,5 +1,6 @@
 /** The requests of an agent about its slots, in the order and with the answers of src/lease. */
 import type { Skyhook } from '../../../src/schemas/skyhook.ts'
+import { changeSince, isAdmissionCurrent } from '../../../src/daemon/slots/confirmation.ts'
 import * as slotBook from '../../../src/daemon/slots/slot-book.ts'
 import { changeBook, entryAt, heldAt, slotAt, withEntry } from './book.ts'
 import { exemptMask, nodeOf, readLimit, releaseViolation, withNode } from './judge.ts'
@@ -95,9 +96,9 @@ export function* confirm(world: World, fleet: Fleet, who: number, place: number)
   const view = viewOf(world, fleet.generation)
   const now = { ...view, metadata: { ...view.metadata, annotations: {} } } as Skyhook
   const action = `n${who} reads the Skyhook`
-  if (world.rules.changeSince(viewOf(world, node.generation), now) !== undefined)
+  if (changeSince(viewOf(world, node.generation), now) !== undefined)
     return yield* release(world, withNode(fleet, who, node), who, place, `${action}: changed`)
-  if (!world.rules.isAdmissionCurrent(held, now, view.budget))
+  if (!isAdmissionCurrent(held, now, view.budget))
     return yield { action, to: withNode(fleet, who, withEntry(node, place, { confirming: fleet.generation })) }
   const to = withNode(fleet, who, accept(node, place, node.generation))
   const read = readLimit(world.cores, to, who, budgetOf(world, fleet.generation), node.slots[place]?.unseen ?? 0)
