@@ -58,7 +58,7 @@ export class WatchedNode extends FaultyNode {
   readonly evidence: HostEvidence
   readonly world: NodeWorld
 
-  constructor(decide: Decide) {
+  constructor(decide: Decide, invariants: readonly Invariant[] = everyInvariant) {
     const observers: NodeObserver[] = []
     super(decide, {
       decided: (...effect) => observers.forEach((observer) => observer.decided?.(...effect)),
@@ -73,7 +73,7 @@ export class WatchedNode extends FaultyNode {
     this.evidence = new HostEvidence(this, decide)
     this.world = watchNode(this, ofOneNode, violate)
     // judged, then recorded
-    observers.push(...everyInvariant.map((invariant) => invariant(this.evidence)), this.world.observer, this.evidence)
+    observers.push(...invariants.map((invariant) => invariant(this.evidence)), this.world.observer, this.evidence)
   }
 
   override step(select?: (actions: readonly Action[]) => readonly Action[]): boolean {
