@@ -27,7 +27,6 @@ import { createSlotLine } from './slots/slot-line.ts'
 import { followOwnSlots, type OwnSlots } from './slots/own-slots.ts'
 import { createSlotManager } from './slots/slot-manager.ts'
 import { createOtherOperatorSource, type OtherOperatorSource } from './state/other-operator.ts'
-import { measureAnswers } from './state/answer-time.ts'
 import { type CrashLoop, createCrashLoop } from './state/crash-loop.ts'
 import { createFleetSize } from './state/fleet-size.ts'
 import { waitReportDelayMs, readDelayMs } from './state/fleet-spread.ts'
@@ -107,11 +106,7 @@ export async function wire({ settings, platform, isTimeContinued, signal }: Wire
         ['skyhooks', skyhooks.ageMs() / 1000],
       ]),
   })
-  const answers = measureAnswers(
-    platform.connectApi(({ verb, code }) => metrics.apiRequest(verb, code)),
-    clock,
-  )
-  const { transport } = answers
+  const transport = platform.connectApi(({ verb, code }) => metrics.apiRequest(verb, code))
   const recorder = startEventRecorder(transport, { clock, random, component: 'skyhookd', host: nodeName, signal })
   const failures = createFailureBook({ clock, random })
   const onFact = (kind: string) => watchFacts(kind, { failures, log, wake })
@@ -359,7 +354,6 @@ export async function wire({ settings, platform, isTimeContinued, signal }: Wire
           hostReport: host.report(),
           rebootBarrier: host.rebootBarrier(),
           wallOffsetMs: wallOffsetMs(clock),
-          answerMs: answers.currentMs(),
           spreadMs: waitReportDelayMs(fleet.agents(), nodeName),
         },
         nowMs,

@@ -2,10 +2,9 @@
 import { reasons, type Reason } from '../../schemas/catalogue/reasons.ts'
 import { type Action, failureKey } from './plan.ts'
 import type { Failure, Snapshot } from './snapshot.ts'
-import { writePaceMs } from './write-pace.ts'
 
 /** A failure that the next attempts end is not worth a reason. */
-const usualSettleMs = 3_000
+const settleMs = 3_000
 
 export type Failing = {
   /** The worst that lasts. */
@@ -15,10 +14,9 @@ export type Failing = {
 }
 
 export function worstOf(
-  { failures, nowMs, answerMs = 0 }: Pick<Snapshot, 'failures' | 'nowMs' | 'answerMs'>,
+  { failures, nowMs }: Pick<Snapshot, 'failures' | 'nowMs'>,
   isConcerned: (key: string, failure: Failure) => boolean,
 ): Failing {
-  const settleMs = writePaceMs(usualSettleMs, { answerMs })
   const concerned = [...failures].filter(([key, failure]) => isConcerned(key, failure)).map(([, failure]) => failure)
   const settledAtMs = concerned.map(({ sinceMs }) => sinceMs + settleMs)
   const lasting = concerned.filter(({ sinceMs }) => sinceMs + settleMs <= nowMs)

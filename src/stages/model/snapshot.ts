@@ -24,8 +24,6 @@ export type Snapshot = {
   readonly nowMs: number
   /** By how much the host's wall clock is ahead of it: what is published is `nowMs` and this. */
   readonly wallOffsetMs: number
-  /** How long the API server takes for a write at the moment; absent where it answers at once. */
-  readonly answerMs?: number
   /** When this node's turn is where all nodes want to write that they wait, in ms after the wait began. */
   readonly spreadMs?: number
   readonly bootId: string

@@ -63,15 +63,14 @@ describe('what the Node shows', () => {
     expect(node.nowMs - startMs).toBe(800)
   })
 
-  test('A wait is published later while the API server is slow, and a failure at once.', () => {
+  test('A wait is published once it has lasted, and a failure at once.', () => {
     const node = new NodeSimulator()
-    node.answerMs = 400
     node.areSlotsGranted = false
     node.exitCodes.set('a apply', 1)
     node.apply('s', { packages: singlePackage })
     expect(shownDuring(node, 2_500)).toEqual([
       [0, undefined, undefined],
-      [2_000, 'waiting', 'WaitingForSlot'],
+      [700, 'waiting', 'WaitingForSlot'],
     ])
     node.areSlotsGranted = true
     node.slotDenials.clear()

@@ -13,7 +13,7 @@ import { publishedState } from '../model/package-state.ts'
 import { formatTime } from '../../schemas/time.ts'
 import type { SkyhookView, Snapshot } from '../model/snapshot.ts'
 import { emptyPatch, isEmptyPatch } from '../model/node-patch.ts'
-import { settleMs, writePaceMs } from '../model/write-pace.ts'
+import { settleMs } from '../model/write-pace.ts'
 import { companionOf, parseObject } from '../model/read-annotations.ts'
 import { conditionsOfSkyhook, packageConditions } from './package-conditions.ts'
 import { packageReasonsText } from './package-reasons.ts'
@@ -62,7 +62,7 @@ export function nextPublished(
   record: SkyhookRecord,
   status: NodeStatus,
   reason: TimedReason | undefined,
-  snapshot: Pick<Snapshot, 'nowMs' | 'answerMs' | 'spreadMs'>,
+  snapshot: Pick<Snapshot, 'nowMs' | 'spreadMs'>,
   isContradicted: boolean,
 ): { readonly published: Published | undefined; readonly recheckAtMs: number } {
   const { nowMs } = snapshot
@@ -71,7 +71,7 @@ export function nextPublished(
   if (last && last.state === state && last.status === status) return { published: last, recheckAtMs: Infinity }
   const isProgress = last?.status === status && status !== 'complete'
   const dueMs = isProgress
-    ? last.atMs + writePaceMs(progressIntervalMs, snapshot)
+    ? last.atMs + progressIntervalMs
     : status === 'waiting' && reason && !isContradicted
       ? (reason.firstSinceMs ?? reason.sinceMs) + settleMs(snapshot)
       : 0

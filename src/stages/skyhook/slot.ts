@@ -5,7 +5,6 @@ import type { SlotPhase } from '../../schemas/skyhook.ts'
 import type { Reason } from '../../schemas/catalogue/reasons.ts'
 import { isEqual } from '../../schemas/equal.ts'
 import type { OwnSlot, SkyhookView, SlotDenial, SlotOwnership, Snapshot, SpecVersions } from '../model/snapshot.ts'
-import { writePaceMs } from '../model/write-pace.ts'
 import { isInServiceUnder } from './joining.ts'
 
 /** A holder reports this often, so that people and the census see that it lives. */
@@ -148,13 +147,13 @@ export function keepSlot(builder: PlanBuilder, slot: OwnSlot | undefined, phase:
 /** At once where it is in doubt whether the slot is still ours. */
 export function renewWhenDue(builder: PlanBuilder, key: string, slot: OwnSlot, phase: SlotPhase): void {
   if (slot.ownership === 'releasing') return // its end wakes the agent
-  const dueAtMs = slot.ownership === 'seen' ? 0 : slot.renewedAtMs + renewalDelayMs(slot, phase, builder.snapshot)
+  const dueAtMs = slot.ownership === 'seen' ? 0 : slot.renewedAtMs + renewalDelayMs(slot, phase)
   if (dueAtMs <= builder.snapshot.nowMs) builder.actions.push({ do: 'renewSlot', key, slot, phase })
   else requeueAt(builder, dueAtMs)
 }
 
-function renewalDelayMs(slot: OwnSlot, phase: SlotPhase, snapshot: Snapshot): number {
+function renewalDelayMs(slot: OwnSlot, phase: SlotPhase): number {
   if (phase === 'failed' && slot.phase !== 'failed') return 0
   const isWrittenByInterrupt = phase === 'interrupting' || phase === 'rebooting'
-  return slot.phase === phase || isWrittenByInterrupt ? renewIntervalMs : writePaceMs(phaseIntervalMs, snapshot)
+  return slot.phase === phase || isWrittenByInterrupt ? renewIntervalMs : phaseIntervalMs
 }

@@ -133,8 +133,6 @@ export class NodeState {
   readonly refusingPods = new Set<string>()
   /** Why what uninstalls leave behind cannot be removed. */
   cleanUpError: string | undefined
-  /** How long the API server takes for a write. */
-  answerMs = 0
   /** Changes of the Node are on their way and not there yet. */
   arePatchesDelayed = false
 
@@ -186,7 +184,6 @@ export class NodeState {
     return {
       nowMs: this.nowMs,
       wallOffsetMs: this.wallOffsetMs,
-      answerMs: this.answerMs,
       bootId: this.bootId,
       node: this.node,
       skyhooks: known([...this.views.values()]),
