@@ -34,7 +34,7 @@ export const stageBugs: readonly Mutant[] = [
       edit('stages/skyhook/slot.ts', '  if (hasCordon(builder.snapshot, builder.view.metadata.name)) return\n', ''),
     ],
     caughtBy: [
-      randomLives(/the slot of .* goes before|differs?/),
+      randomLives(/gives back .* while its Node carries the cordon mark|differs?/),
       smallFleet(fallingBudget, releasedEarly),
       fleet('slots-kept', 'released-before-uncordoned'),
     ],
@@ -70,7 +70,7 @@ export const stageBugs: readonly Mutant[] = [
     name: 'who wanted the node cordoned before is forgotten when the agent uncordons it',
     edits: [edit('stages/drain/cordon-ownership.ts', 'const isKept = keep || before === true', 'const isKept = keep')],
     caughtBy: [
-      randomLives(/unschedulable should be|differs?|does not settle/),
+      randomLives(/takes off the cordon that an administrator set|unschedulable should be|differs?|does not settle/),
       smallFleet(twoWithFault, /lost the administrator's cordon/),
       fleet('cordon', 'cordon-of-an-administrator-taken-off', { mayShow: has(['cordoned']) }),
     ],
@@ -252,7 +252,7 @@ export const stageBugs: readonly Mutant[] = [
         'if (slot) releaseSlot(builder, slot)',
       ),
     ],
-    caughtBy: [randomLives(/before completion is published/)],
+    caughtBy: [randomLives(/gives back .* while its Node says/)],
   },
   {
     name: 'the work of a Skyhook is complete with its first package',
