@@ -172,7 +172,8 @@ async function main(): Promise<number> {
       log(`${done}/${cases.length} ${result.verdict}: ${caseName(one)} (${seconds} s)`)
       if (result.verdict === 'passed') record.add(caseName(one))
       for (const reason of result.why) log(`      ${reason}`)
-      if (result.verdict === 'failed') console.log(`again: ${commandOf(one)}`)
+      // whoever has only the summary of all tests must see what it was
+      if (result.verdict === 'failed') console.log(`again: ${commandOf(one)} # ${result.why.join('; ')}`)
     }
     const openSecondCluster = async (runnerCount: number): Promise<TrialEnvironment> => {
       const other = await openFaultCluster(`${name}-api`, runnerCount, values.keep)

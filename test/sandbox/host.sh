@@ -94,15 +94,16 @@ host_up() { # host_up HOST: a host without Kubernetes
 host_reboot() { # as an administrator or a package does it; returns when the host is up again
   local old
   old=$(host_leader "$1") || die "$1 is off: bin/sandbox start $1"
-  # the reply is lost if the bus goes down first
-  request() {
+  is_rebooting() { # a host that still boots refuses; the reply is lost if the bus goes down first
+    if [[ $(host_leader "$1") != "$old" ]]; then return; fi
     if has_bus "$1"; then
-      host_bus "$1" call org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.login1.Manager Reboot b false
+      host_bus "$1" call org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.login1.Manager Reboot b false ||
+        [[ $(host_state "$1") == stopping ]]
     else
-      kill -s RTMIN+5 "$(host_leader "$1")" # as `systemctl start reboot.target`
+      kill -s RTMIN+5 "$old" # as `systemctl start reboot.target`
     fi
   }
-  request "$1" || [[ $(host_state "$1") =~ ^(stopping|starting|off)$ ]] || die "$1 refused the reboot"
+  within 20 is_rebooting "$1" || die "$1 refused the reboot"
   host_wait "$1" "$old"
 }
 
