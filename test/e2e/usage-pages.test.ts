@@ -71,6 +71,11 @@ async function run({ place }: Pick<Block, 'place'>, script: string): Promise<End
   })
 }
 
+async function endsWell(block: Block, script: string): Promise<void> {
+  const { code, output } = await run(block, script)
+  expect(code, output).toBe(0)
+}
+
 /** The blocks of a page with its replacements made, each with its title. */
 function casesOf(page: string, ofSections: (section: string) => boolean = () => true): (readonly [string, Block])[] {
   const pairs = replacements[page] ?? []
@@ -89,7 +94,7 @@ describe('getting-started.md', () => {
   const cases = casesOf('getting-started.md')
 
   test.each(cases)('the commands end well: %s', async (_, block) => {
-    expect(await run(block, block.script)).toMatchObject({ code: 0 })
+    await endsWell(block, block.script)
   })
 
   test('the sample has left nothing on the nodes', async () => {
@@ -117,7 +122,7 @@ describe('operations.md', () => {
   })
 
   test.each(cases)('the commands end well beside a failing node: %s', async (_, block) => {
-    expect(await run(block, `${prelude(block)}\n${block.script}`)).toMatchObject({ code: 0 })
+    await endsWell(block, `${prelude(block)}\n${block.script}`)
   })
 
   test('the node completes once its package is corrected, whatever the commands have done', async () => {
@@ -137,7 +142,7 @@ describe('security.md', () => {
   test.each(casesOf('security.md').filter(([, { place }]) => place === 'cluster'))(
     'the commands end well: %s',
     async (_, block) => {
-      expect(await run(block, block.script)).toMatchObject({ code: 0 })
+      await endsWell(block, block.script)
     },
   )
 })
