@@ -5,7 +5,6 @@ import { type Clock, type Random, sleep } from '../../schemas/clock.ts'
 import { messageOf } from '../../schemas/json.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import { known, type Known } from '../../stages/model/snapshot.ts'
-import { podsPathIn } from '../agent-log/agent-pods.ts'
 import { hostFolderOf } from '../agent-log/step-texts.ts'
 import type { FleetView } from '../fleet-view/fleet-view.ts'
 import { readNodeDetail } from '../fleet-view/node-detail.ts'
@@ -120,7 +119,7 @@ export async function openLiveSource(options: LiveSourceOptions): Promise<Dashbo
     follow,
     explain,
     async followOutput(of, listener, signal) {
-      const output = followStepOutput({ transport, podsPath: podsPathIn(namespace), clock, signal }, of, listener)
+      const output = followStepOutput({ transport, namespace, clock, signal }, of, listener)
       const found = await readable(`logs of Pods in namespace ${namespace}`, output)
       if (!found.known) listener.onNote(`${found.why}; output is on the host, in ${hostFolderOf(of)}`)
     },
