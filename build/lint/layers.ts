@@ -80,10 +80,10 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
   // The tool for people, beside the agent: none imports the other.
   ...rows('src/cli', belowCli, {
     framework: ['connection'],
-    connection: ['framework'],
+    connection: ['framework', 'fleet-view'],
     output: ['framework'],
-    objects: ['framework', 'connection', 'output'],
-    'agent-log': ['framework', 'connection', 'objects', 'output'],
+    objects: ['framework', 'connection', 'output', 'fleet-view'],
+    'agent-log': ['framework', 'connection', 'objects', 'output', 'fleet-view'],
     registry: ['framework'],
     validate: ['framework', 'registry', 'validate/generated'],
     package: ['framework', 'registry'],
@@ -116,7 +116,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
 
 /** Without clock, chance, effects or Node's modules, hashing aside. */
 const pure =
-  /^src\/(schemas|stages)\/|^src\/lease\/(rule|names|waiting|wait-state|outlook)\.ts$|^src\/lease\/(policy|budget)\/|^src\/cli\/(explain|plan|doctor(?!\/read))\/|^src\/cli\/bundle\/(likely-secrets|redact|project)\.ts$|^src\/host\/preflight\/(facts|findings|report)\.ts$/
+  /^src\/(schemas|stages)\/|^src\/lease\/(rule|names|waiting|wait-state|outlook)\.ts$|^src\/lease\/(policy|budget)\/|^src\/cli\/(explain|plan|doctor(?!\/read))\/|^src\/cli\/bundle\/(likely-secrets|redact)\.ts$|^src\/host\/preflight\/(facts|findings|report)\.ts$/
 const impureGlobals = /^(setTimeout|setInterval|setImmediate|queueMicrotask|process|performance|fetch|crypto)$/
 
 /** Each folder may import those before it. */

@@ -1,7 +1,7 @@
 import { isForbidden, isNoPrevious, readLog } from '../agent-log/read-log.ts'
 import { logArguments, logExitCodes, logFlags } from '../agent-log/log-flags.ts'
 import { extentNote, openLogs, type OpenedLogs, readSteps } from '../agent-log/node-log.ts'
-import { restartsOf, type AgentPod } from '../agent-log/agent-pods.ts'
+import type { AgentPod } from '../fleet-view/fleet-view.ts'
 import { type PastStep, pastSteps } from '../agent-log/step-history.ts'
 import { elapsed, type StepSelection } from '../agent-log/step-texts.ts'
 import { type Context, defineCommand } from '../framework/command.ts'
@@ -60,7 +60,7 @@ async function stepsOf(
   const lines: StepLine[] = []
   const read = async (isPrevious: boolean) =>
     await readSteps(readLog(ports, pod, { isPrevious }), selection, ({ line }) => lines.push(line))
-  if (restartsOf(pod) > 0)
+  if (pod.restarts > 0)
     await read(true).catch((error: unknown) => {
       if (!isNoPrevious(error)) throw error
     })

@@ -2,7 +2,7 @@
 import type { Lease } from '../../lease/slot.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { Known } from '../../stages/model/snapshot.ts'
-import type { FleetView } from '../fleet-view/fleet-view.ts'
+import type { AgentDaemonSet, FleetView } from '../fleet-view/fleet-view.ts'
 import type { Access } from './permissions.ts'
 
 export type ClusterFacts = {
@@ -11,8 +11,6 @@ export type ClusterFacts = {
   readonly fleet: FleetView<KubernetesNode>
   /** Such as `v1.33.1`. */
   readonly serverVersion: Known<string>
-  /** Undefined: there is none. */
-  readonly installation: Known<Installation | undefined>
   /** By name; undefined for one that is not there. */
   readonly definitions: Known<ReadonlyMap<string, DefinitionFacts | undefined>>
   readonly policies: Known<readonly PolicyFacts[]>
@@ -29,14 +27,7 @@ export type ClusterFacts = {
 }
 
 /** What the DaemonSet says of the chart's release. */
-export type Installation = {
-  /** The chart names everything after it. */
-  readonly name: string
-  readonly namespace: string
-  readonly serviceAccount: string
-  /** Of the agents; undefined without the label. */
-  readonly version: string | undefined
-}
+export type Installation = Pick<AgentDaemonSet, 'name' | 'namespace' | 'serviceAccount' | 'version'>
 
 /** The agents, as the API server names them. */
 export const agentUser = ({ namespace, serviceAccount }: Installation): string =>
