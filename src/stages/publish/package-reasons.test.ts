@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import type { PublishedReason } from '../../schemas/annotations.ts'
+import { type PublishedReason, reasonKey, reasonsKey } from '../../schemas/annotations.ts'
 import { NodeSimulator } from '../../../test/kit/node-simulator/node-simulator.ts'
 import { packageWith, pkg, reboot } from '../../../test/kit/node-simulator/node-simulator-dsl.ts'
+import { decide } from '../decide.ts'
 
 const shown = (node: NodeSimulator): Record<string, PublishedReason> =>
   JSON.parse(node.annotation('reasons_s') ?? '{}') as Record<string, PublishedReason>
@@ -35,8 +36,46 @@ describe('the reasons of packages', () => {
     expect(shown(node)['b']).toEqual({
       reason: 'ImagePull',
       message: expect.stringContaining('manifest unknown') as string,
+      code: 'not-found',
+      package: 'b|1.0.0',
       since: expect.stringMatching(/^\d{4}-.*Z$/) as string,
     })
+  })
+
+  test('the worst reason has its code and its package as well, in the same write', () => {
+    let writes = 0
+    const node = new NodeSimulator(
+      {},
+      {
+        decide(snapshot, lastReasons) {
+          const plan = decide(snapshot, lastReasons)
+          if (plan.actions.some((action) => action.do === 'publish')) writes++
+          return plan
+        },
+      },
+    )
+    node.images.set('r/gone:1.0.0', 'gone')
+    node.apply('s', { packages: { b: pkg('1.0.0', { image: 'r/gone' }) } })
+    node.settleFor(90_000)
+    expect(JSON.parse(node.annotation('reason_s') ?? '{}')).toEqual(shown(node)['b'])
+    expect(shown(node)['b']).toMatchObject({ code: 'not-found', package: 'b|1.0.0' })
+    expect(writes).toBe(1)
+  })
+
+  test('a reason of an agent that wrote no code is written once more, with the code', () => {
+    const node = new NodeSimulator()
+    node.images.set('r/gone:1.0.0', 'gone')
+    node.apply('s', { packages: { b: pkg('1.0.0', { image: 'r/gone' }) } })
+    node.settleFor(2_000)
+    const { code, package: key, ...old } = shown(node)['b'] ?? {}
+    expect([code, key]).toEqual(['not-found', 'b|1.0.0'])
+    node.edit((annotations) => {
+      annotations[reasonKey('s')] = JSON.stringify(old)
+      annotations[reasonsKey('s')] = JSON.stringify({ b: old })
+    })
+    node.settleFor(2_000)
+    expect(shown(node)['b']).toMatchObject({ code, package: key })
+    expect(JSON.parse(node.annotation('reason_s') ?? '{}')).toMatchObject({ code, package: key })
   })
 
   test('packages at work and packages that wait have no reason', () => {
