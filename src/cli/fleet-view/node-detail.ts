@@ -25,7 +25,12 @@ export type DisruptionBudget = {
   readonly expectedPods: number
 }
 
-export type NodeEvent = { readonly reason: string; readonly message: string; readonly atMs: number }
+export type NodeEvent = {
+  readonly reason: string
+  readonly message: string
+  readonly annotations?: Readonly<Record<string, string>>
+  readonly atMs: number
+}
 
 type EventObject = KubeObject & {
   readonly involvedObject?: { readonly kind?: string; readonly name?: string; readonly uid?: string }
@@ -161,5 +166,6 @@ export function slimPod({ metadata, spec, status }: Pod): Pod {
 
 function eventOf({ reason = '', message = '', lastTimestamp, firstTimestamp, metadata }: EventObject): NodeEvent {
   const atMs = Date.parse(lastTimestamp ?? firstTimestamp ?? metadata.creationTimestamp ?? '')
-  return { reason, message, atMs: Number.isNaN(atMs) ? 0 : atMs }
+  const { annotations } = metadata
+  return { reason, message, ...(annotations && { annotations }), atMs: Number.isNaN(atMs) ? 0 : atMs }
 }
