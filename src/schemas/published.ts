@@ -179,7 +179,7 @@ export const subjectOfEvent = ({ [keys.eventCodeKey]: code, [keys.eventPackageKe
 
 type Texts = Readonly<Record<string, string>>
 
-/** As the definition of Skyhooks has names and versions: both become part of commands that people run. */
+/** As the definition of Skyhooks has names and versions. */
 const packageForm = /^(?<name>[a-z]([-a-z0-9]{0,61}[a-z0-9])?)\|(?<version>v?[0-9][-+.0-9A-Za-z]{0,127})$/
 
 function subjectIn(code: unknown, key: unknown): ReasonSubject {

@@ -15,7 +15,7 @@ const addCredentials = 'add credentials for the registry to imagePullSecrets of 
  * Why an image could not be read or written. The set is closed: code branches on it, people read the message. A failing
  * disk is not in it: those errors keep their errno (`ENOSPC`, …).
  */
-export const imageErrors = {
+const imageErrors = {
   'bad-reference': {
     meaning: 'image, version or containerSHA of the package cannot be the name of an image',
     remedy: 'correct image and version of the package as the message says',

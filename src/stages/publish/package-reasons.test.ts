@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { type PublishedReason, reasonKey, reasonsKey } from '../../schemas/annotations.ts'
-import { NodeSimulator } from '../../../test/kit/node-simulator/node-simulator.ts'
+import { type Decide, NodeSimulator } from '../../../test/kit/node-simulator/node-simulator.ts'
 import { packageWith, pkg, reboot } from '../../../test/kit/node-simulator/node-simulator-dsl.ts'
 import { decide } from '../decide.ts'
 
@@ -42,24 +42,21 @@ describe('the reasons of packages', () => {
     })
   })
 
-  test('the worst reason has its code and its package as well, in the same write', () => {
-    let writes = 0
-    const node = new NodeSimulator(
-      {},
-      {
-        decide(snapshot, lastReasons) {
-          const plan = decide(snapshot, lastReasons)
-          if (plan.actions.some((action) => action.do === 'publish')) writes++
-          return plan
-        },
-      },
-    )
+  test('the worst reason has its code and its package as well, and one write brings all of it', () => {
+    const written: Readonly<Record<string, string | null>>[] = []
+    const watched: Decide = (snapshot, lastReasons) => {
+      const plan = decide(snapshot, lastReasons)
+      for (const action of plan.actions) if (action.do === 'publish') written.push(action.patch.annotations)
+      return plan
+    }
+    const node = new NodeSimulator({}, { decide: watched })
     node.images.set('r/gone:1.0.0', 'gone')
     node.apply('s', { packages: { b: pkg('1.0.0', { image: 'r/gone' }) } })
     node.settleFor(90_000)
+    const withReason = written.filter((annotations) => annotations[reasonKey('s')]?.includes('ImagePull') === true)
+    expect(withReason).toEqual([expect.objectContaining({ [reasonsKey('s')]: node.annotation('reasons_s') })])
     expect(JSON.parse(node.annotation('reason_s') ?? '{}')).toEqual(shown(node)['b'])
     expect(shown(node)['b']).toMatchObject({ code: 'not-found', package: 'b|1.0.0' })
-    expect(writes).toBe(1)
   })
 
   test('a reason of an agent that wrote no code is written once more, with the code', () => {
