@@ -25,7 +25,12 @@ export type DisruptionBudget = {
   readonly expectedPods: number
 }
 
-export type NodeEvent = { readonly reason: string; readonly message: string; readonly atMs: number }
+export type NodeEvent = {
+  readonly reason: string
+  readonly message: string
+  readonly annotations?: Readonly<Record<string, string>>
+  readonly atMs: number
+}
 
 type EventObject = KubeObject & {
   readonly involvedObject?: { readonly kind?: string; readonly name?: string; readonly uid?: string }
@@ -158,5 +163,12 @@ function slimPod({ metadata, spec, status }: Pod): Pod {
 function eventOf(event: EventObject): NodeEvent & { readonly node: string } {
   const { reason = '', message = '', lastTimestamp, firstTimestamp, involvedObject, metadata } = event
   const atMs = Date.parse(lastTimestamp ?? firstTimestamp ?? metadata.creationTimestamp ?? '')
-  return { node: involvedObject?.name ?? '', reason, message, atMs: Number.isNaN(atMs) ? 0 : atMs }
+  const { annotations } = metadata
+  return {
+    node: involvedObject?.name ?? '',
+    reason,
+    message,
+    ...(annotations && { annotations }),
+    atMs: Number.isNaN(atMs) ? 0 : atMs,
+  }
 }
