@@ -1,6 +1,6 @@
 /** Lines about steps, for people and for programs. */
 import type { StepLine, StepOfLine } from '../../schemas/step-log.ts'
-import { formatAge } from '../output/age.ts'
+import { elapsed } from '../output/durations.ts'
 
 export type StepSelection = {
   readonly skyhook: string
@@ -39,9 +39,6 @@ export function textOf(line: StepLine): string {
     }
   }
 }
-
-/** `3.2s` below ten seconds, then as ages are shown. */
-export const elapsed = (ms: number): string => (ms < 10_000 ? `${(ms / 1000).toFixed(1)}s` : formatAge(ms))
 
 function nameOf({ mode, step, package: name, version, attempt }: StepOfLine): string {
   const versionText = version === undefined ? '' : ` ${version}`

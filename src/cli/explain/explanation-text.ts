@@ -1,6 +1,6 @@
 /** Explanations as text. Nothing is told by color: each state has a word of its own. */
 import { plainExcerpt, shownLine } from '../../schemas/plain-text.ts'
-import { durationText } from './duration-text.ts'
+import { durationText } from '../output/durations.ts'
 import type { NodeExplanation } from './explain-node.ts'
 import type { NodeGroup } from './node-groups.ts'
 import type { Finding } from './finding.ts'

@@ -1,6 +1,6 @@
 /** The plan of one Skyhook as text for a terminal, or as Markdown for a pull request. Pure. */
 import type { Known } from '../../stages/model/snapshot.ts'
-import { durationText } from '../explain/duration-text.ts'
+import { durationText } from '../output/durations.ts'
 import type { CompartmentPlan } from './at-once.ts'
 import type { DrainedPods, GuardingBudget } from './drained-pods.ts'
 import type { InterruptCause } from './interrupt-causes.ts'

@@ -1,7 +1,7 @@
 /** Rollouts as text: one block for each Skyhook. No state is told by color. */
 import type { NodeStatus } from '../../schemas/skyhook.ts'
 import type { Known } from '../../stages/model/snapshot.ts'
-import { durationText } from '../explain/duration-text.ts'
+import { durationText } from '../output/durations.ts'
 import { shownLine } from '../../schemas/plain-text.ts'
 import type { ClosedNodes, Closure } from './closed-nodes.ts'
 import {

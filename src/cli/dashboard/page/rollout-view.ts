@@ -1,6 +1,6 @@
 /** The rollout that is shown: counts, what nodes wait for, the budget and the pace; and the list of all of them. */
 import type { Overview, PageEvents, SkyhookBrief } from '../page-data.ts'
-import { durationText } from '../../explain/duration-text.ts'
+import { durationText } from '../../output/durations.ts'
 import { byId, element, setChildren, setText } from './dom.ts'
 import { agoText, statuses, statusText } from './texts.ts'
 import { counted, named } from '../../../schemas/wording.ts'

@@ -1,5 +1,5 @@
 /** How states and times are said, and what marks them beside their color. */
-import { durationText } from '../../explain/duration-text.ts'
+import { durationText } from '../../output/durations.ts'
 import type { NodeSquare } from '../page-data.ts'
 
 export type Status = NodeSquare['status']
