@@ -1,7 +1,15 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { controls, effectsOf, hostileTexts } from '../../test/kit/objects/hostile-texts.ts'
-import { clip, harmlessJson, openSequenceStart, plainExcerpt, plainLine, plainText } from './plain-text.ts'
+import {
+  clip,
+  harmlessJson,
+  openSequenceStart,
+  plainExcerpt,
+  plainLine,
+  plainText,
+  shownLines,
+} from './plain-text.ts'
 
 const anything = fc
   .array(fc.oneof(fc.string({ unit: 'grapheme' }), fc.constantFrom(...Object.values(controls))))
@@ -42,6 +50,12 @@ describe('plain text', () => {
     const excerpt = plainExcerpt(text, 100)
     expect(effectsOf(excerpt)).toEqual([])
     expect(excerpt.length).toBeLessThanOrEqual(100)
+  })
+
+  test.each(Object.entries(hostileTexts))('a line of a view stays one, and short: %s', (_, text) => {
+    const shown = shownLines(['before', `  ${text}`, 'after'])
+    expect(effectsOf(shown)).toEqual([])
+    expect(shown.split('\n')).toEqual(['before', expect.stringMatching(/^ {2}.{0,2046}$/u), 'after', ''])
   })
 
   test('a text is cut between characters', () => {

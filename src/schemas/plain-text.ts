@@ -59,6 +59,9 @@ const maxShownLength = 2_048
 /** Text of others as a part of one line of a view. */
 export const shownLine = (text: string): string => plainLine(plainExcerpt(text, maxShownLength))
 
+/** Lines of a view, each of which stays one line, with their line feeds. */
+export const shownLines = (lines: readonly string[]): string => lines.map((line) => `${shownLine(line)}\n`).join('')
+
 /**
  * The same JSON document, in a text that has no effect where it is printed: what `plainText` would remove is escaped.
  */

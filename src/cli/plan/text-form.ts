@@ -1,5 +1,5 @@
 /** How a plan looks on a terminal and in a pull request. Pure. */
-import { shownLine } from '../../schemas/plain-text.ts'
+import { shownLine, shownLines } from '../../schemas/plain-text.ts'
 
 export type TextForm = {
   heading(text: string): string
@@ -10,10 +10,9 @@ export type TextForm = {
 }
 
 export const plainText: TextForm = {
-  heading: (text) => `${shownLine(text)}\n`,
-  list: (lines) => lines.map((line) => `  ${shownLine(line)}\n`).join(''),
-  group: (title, lines) =>
-    [`  ${shownLine(title)}`, ...lines.map((line) => `    ${shownLine(line)}`)].map((line) => `${line}\n`).join(''),
+  heading: (text) => shownLines([text]),
+  list: (lines) => shownLines(lines.map((line) => `  ${line}`)),
+  group: (title, lines) => shownLines([`  ${title}`, ...lines.map((line) => `    ${line}`)]),
 }
 
 /** No text is read as markup or mentions anybody. */
