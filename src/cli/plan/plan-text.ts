@@ -8,7 +8,7 @@ import type { PlanGroup } from './plan-groups.ts'
 import type { RehearsedInterrupt } from './rehearsal.ts'
 import type { Duration, SkyhookPlan } from './skyhook-plan.ts'
 import type { TextForm } from './text-form.ts'
-import { counted, named } from '../../schemas/wording.ts'
+import { counted, named, someOf } from '../../schemas/wording.ts'
 
 const maxPodNames = 10
 const maxNodeNames = 6
@@ -115,10 +115,9 @@ function budgetText({ budget, pods, allowed, refused }: GuardingBudget): string 
 function atOnceText({ compartment, nodes, limit, source, batches }: CompartmentPlan): string {
   const scope = compartment === '' ? '' : `compartment ${compartment}: `
   const of = `of ${counted(nodes.length, 'node')}`
-  const sizes = batches && batches.length > maxBatchSizes ? [...batches.slice(0, maxBatchSizes), '…'] : batches
   const inBatches =
     batches && batches.length > 0
-      ? `, in ${counted(batches.length, 'batch', 'batches')} (${sizes?.join(', ')}) if none fails`
+      ? `, in ${counted(batches.length, 'batch', 'batches')} (${someOf(batches.map(String), maxBatchSizes)}) if none fails`
       : ''
   const text =
     limit === undefined
