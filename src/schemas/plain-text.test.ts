@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { controls, effectsOf, hostileTexts } from '../../test/kit/objects/hostile-texts.ts'
 import {
   clip,
+  clipStart,
   harmlessJson,
   openSequenceStart,
   plainExcerpt,
@@ -61,6 +62,8 @@ describe('plain text', () => {
   test('a text is cut between characters', () => {
     expect(clip('ab\u{1F600}cd', 4)).toBe('ab\uFFFD…')
     expect(clip('abcd', 4)).toBe('abcd')
+    expect(clipStart('ab\u{1F600}cd', 4)).toBe('…\uFFFDcd')
+    expect(clipStart('abcd', 4)).toBe('abcd')
   })
 })
 

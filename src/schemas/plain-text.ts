@@ -49,6 +49,10 @@ export const plainLine = (text: string): string => plainText(text).replaceAll(/[
 export const clip = (text: string, maxLength: number): string =>
   text.length <= maxLength ? text : `${text.slice(0, maxLength - 1)}…`.toWellFormed() // a cut may halve a character
 
+/** The same of its end. */
+export const clipStart = (text: string, maxLength: number): string =>
+  text.length <= maxLength ? text : `…${text.slice(1 - maxLength)}`.toWellFormed()
+
 /** At most `maxLength` characters of a text of any length, cleaned in a time that does not grow with it. */
 export const plainExcerpt = (text: string, maxLength: number): string =>
   clip(plainText(text.length > 16 * maxLength ? text.slice(0, 16 * maxLength) : text), maxLength)
