@@ -217,9 +217,9 @@ test('a problem shows a long value cut', () => {
 })
 
 test('a value is cut between characters', () => {
-  const pointer = { pointer: '', message: 'm', rule: 'r', remedy: 'r' }
+  const problem = { pointer: '', message: 'm', rule: 'r', remedy: 'r' }
   const value = `${'x'.repeat(118)}\u{1F600} and more`
-  expect(problemText('f', { ...pointer, value })).toBe(`f = "${'x'.repeat(118)}\uFFFD…: m`)
+  expect(problemText('f', { ...problem, value })).toBe(`f = "${'x'.repeat(118)}\uFFFD…: m`)
 })
 
 test('the keys of the file become those of the code', () => {

@@ -1,4 +1,5 @@
 /** Lines about steps, for people and for programs. */
+import { plainText } from '../../schemas/plain-text.ts'
 import type { StepLine, StepOfLine } from '../../schemas/step-log.ts'
 import { elapsed } from '../output/durations.ts'
 
@@ -39,6 +40,18 @@ export function textOf(line: StepLine): string {
     }
   }
 }
+
+/**
+ * The text with its line end. Where several nodes are shown, each of its lines begins with the name of its `node`: what
+ * one node writes does not look like the words of another.
+ */
+export const linesFrom = (node: string | undefined, text: string): string =>
+  node === undefined
+    ? `${text}\n`
+    : plainText(text)
+        .split('\n')
+        .map((line) => `[${node}] ${line}\n`)
+        .join('')
 
 function nameOf({ mode, step, package: name, version, attempt }: StepOfLine): string {
   const versionText = version === undefined ? '' : ` ${version}`

@@ -15,9 +15,14 @@ export const plainText: TextForm = {
   group: (title, lines) => shownLines([`  ${title}`, ...lines.map((line) => `    ${line}`)]),
 }
 
-/** No text is read as markup or mentions anybody. */
+/**
+ * No text is read as markup or mentions anybody. Forges look for mentions and numbers of issues in what the Markdown
+ * has become, without its backslashes and with its entities: only something in between keeps them from being found.
+ */
 const escaped = (text: string): string =>
-  shownLine(text).replaceAll(/[\\`*_{}[\]<>#|~@]/g, (character) => `\\${character}`)
+  shownLine(text)
+    .replaceAll(/[\\`*_{}[\]<>#|~@&]/g, (character) => `\\${character}`)
+    .replaceAll(/[@#](?=\w)/g, (character) => `${character}<!-- -->`)
 
 export const markdown: TextForm = {
   heading: (text) => `### ${escaped(text)}\n\n`,
