@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { effectsOf, hostileTexts } from '../../../test/kit/objects/hostile-texts.ts'
-import { markdown, plainText } from './text-form.ts'
+import { markdown, terminal } from './text-form.ts'
 
 test.each([
   ['markup', '**a** `b` [c](d) ![e](f) <g> ~~h~~', '\\*\\*a\\*\\* \\`b\\` \\[c\\](d) !\\[e\\](f) \\<g\\> \\~\\~h\\~\\~'],
@@ -12,9 +12,10 @@ test.each([
 })
 
 test.each(Object.entries(hostileTexts))('a plan has a line for each, and none with an effect: %s', (_, text) => {
-  for (const form of [plainText, markdown]) {
-    const written = form.heading(text) + form.list([text]) + form.group(text, [text, ` ${text}`])
+  for (const form of [terminal, markdown]) {
+    const line = `x ${text}`
+    const written = form.heading(line) + form.list([line]) + form.group(line, [line, ` ${line}`])
     expect(effectsOf(written)).toEqual([])
-    expect(written.split('\n').filter((line) => line !== '')).toHaveLength(5)
+    expect(written.split('\n').filter((one) => one !== '')).toHaveLength(5)
   }
 })

@@ -9,7 +9,7 @@ export type TextForm = {
   group(title: string, lines: readonly string[]): string
 }
 
-export const plainText: TextForm = {
+export const terminal: TextForm = {
   heading: (text) => shownLines([text]),
   list: (lines) => shownLines(lines.map((line) => `  ${line}`)),
   group: (title, lines) => shownLines([`  ${title}`, ...lines.map((line) => `    ${line}`)]),
