@@ -208,7 +208,9 @@ function leftOutTexts({ counts }: Redactor, nodesWithoutPods: number): readonly 
     'Nodes: annotations of others, images, addresses, capacity',
     'pods beside those of the agents: everything but names, labels, owners, tolerations and readiness; pods of nodes ' +
       'that were in service and not named with --node',
-    ...(nodesWithoutPods > 0 ? [`pods of ${counted(nodesWithoutPods, 'more node that is', 'more nodes that are')} out of service`] : []),
+    ...(nodesWithoutPods > 0
+      ? [`pods of ${counted(nodesWithoutPods, 'more node that is', 'more nodes that are')} out of service`]
+      : []),
     'ConfigMaps beside the settings of the agents',
     'logs: see kubectl skyhook logs',
   ]

@@ -17,8 +17,7 @@ export function durationText(ms: number): string {
 }
 
 /** Of what is short: `3.2s` below ten seconds, then as ages are shown. */
-export const elapsed = (ms: number): string =>
-  ms < 10_000 ? `${(Math.max(0, ms) / 1000).toFixed(1)}s` : formatAge(ms)
+export const elapsed = (ms: number): string => (ms < 10_000 ? `${(Math.max(0, ms) / 1000).toFixed(1)}s` : formatAge(ms))
 
 /** The largest unit, and the next one where there is some of it and `isFine` says so of the count of the largest. */
 function inUnits(seconds: number, isFine: (count: number) => boolean): string {

@@ -3,7 +3,11 @@ import { effectsOf, hostileTexts } from '../../../test/kit/objects/hostile-texts
 import { markdown, terminal } from './text-form.ts'
 
 test.each([
-  ['markup', '**a** `b` [c](d) ![e](f) <g> ~~h~~', '\\*\\*a\\*\\* \\`b\\` \\[c\\](d) !\\[e\\](f) \\<g\\> \\~\\~h\\~\\~'],
+  [
+    'markup',
+    '**a** `b` [c](d) ![e](f) <g> ~~h~~',
+    '\\*\\*a\\*\\* \\`b\\` \\[c\\](d) !\\[e\\](f) \\<g\\> \\~\\~h\\~\\~',
+  ],
   ['a mention', 'by @team, of registry/a@sha256:0', 'by \\@<!-- -->team, of registry/a\\@<!-- -->sha256:0'],
   ['the number of an issue', 'see #1 and a/b#2', 'see \\#<!-- -->1 and a/b\\#<!-- -->2'],
   ['a character by its name', '&lt;b&gt; &#64;team', '\\&lt;b\\&gt; \\&\\#<!-- -->64;team'],

@@ -62,7 +62,9 @@ function groupLines(groups: readonly ReasonGroup[], nowMs: number): readonly str
   })
   const rest = groups.slice(maxGroups)
   const restNodes = rest.reduce((sum, { nodes }) => sum + nodes.length, 0)
-  return rest.length === 0 ? lines : [...lines, `  ${counted(restNodes, 'node')} with ${counted(rest.length, 'more reason')}`]
+  return rest.length === 0
+    ? lines
+    : [...lines, `  ${counted(restNodes, 'node')} with ${counted(rest.length, 'more reason')}`]
 }
 
 function budgetText(budget: Known<BudgetUse>, nowMs: number): string {

@@ -20,7 +20,8 @@ function findingOf(one: ExaminedPackage, other: ExaminedPackage): Finding | unde
     .map(([path]) => path)
   const [path, ...more] = paths
   if (path === undefined) return undefined
-  const also = more.length === 0 ? '' : `, and so ${more.length === 1 ? 'has' : 'have'} ${counted(more.length, 'more file')}`
+  const also =
+    more.length === 0 ? '' : `, and so ${more.length === 1 ? 'has' : 'have'} ${counted(more.length, 'more file')}`
   return {
     severity: 'warning',
     file: one.subject,
