@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { nodeStatuses, type NodeStatus } from '../../schemas/skyhook.ts'
-import { barText, completePercent, shownStatuses, statusWords } from './node-states.ts'
+import { barText, completePercent, shownStatuses, statusName } from './node-states.ts'
 
 const bars: readonly (readonly [number, Partial<Record<NodeStatus, number>>, number, string])[] = [
   [10, { complete: 10 }, 100, '##############################'],
@@ -16,5 +16,5 @@ for (const [selected, byStatus, percent, bar] of bars)
 
 test('every state is shown, in words', () => {
   expect(new Set(shownStatuses)).toEqual(new Set(nodeStatuses))
-  expect(shownStatuses.map(statusWords)).toContain('in progress')
+  expect(shownStatuses.map(statusName)).toContain('in progress')
 })

@@ -1,4 +1,4 @@
-/** How the states of nodes are said and marked, in the order of bars and legends. No state is told by color alone. Pure. */
+/** How the states of nodes are shown, in the order of bars and legends: none is told by color alone. Pure. */
 import type { NodeStatus } from '../../schemas/skyhook.ts'
 
 const marks: Readonly<Record<NodeStatus, string>> = {
@@ -14,7 +14,7 @@ const marks: Readonly<Record<NodeStatus, string>> = {
 
 export const shownStatuses = Object.keys(marks) as readonly NodeStatus[]
 
-export const statusWords = (status: NodeStatus): string => status.replace('_', ' ')
+export const statusName = (status: NodeStatus): string => status.replace('_', ' ')
 
 type NodeCounts = { readonly selected: number; readonly byStatus: Readonly<Partial<Record<NodeStatus, number>>> }
 

@@ -2,7 +2,7 @@
 import type { Known } from '../../stages/model/snapshot.ts'
 import { durationText } from '../output/durations.ts'
 import { shownLine, shownLines } from '../../schemas/plain-text.ts'
-import { barText, completePercent, shownStatuses, statusWords } from '../output/node-states.ts'
+import { barText, completePercent, shownStatuses, statusName } from '../output/node-states.ts'
 import type { ClosedNodes, Closure } from './closed-nodes.ts'
 import {
   type BudgetUse,
@@ -49,7 +49,7 @@ function countsText(nodes: Known<NodeCounts>): string {
   if (selected === 0) return 'no node is selected'
   const counts = shownStatuses.flatMap((status) => {
     const count = byStatus[status] ?? 0
-    return status === 'complete' || count > 0 ? [`${count} ${statusWords(status)}`] : []
+    return status === 'complete' || count > 0 ? [`${count} ${statusName(status)}`] : []
   })
   return `[${barText(nodes.value)}] ${completePercent(nodes.value)}% of ${selected}: ${counts.join(', ')}`
 }
@@ -114,7 +114,7 @@ export function statusLine({ name, nodes, budget, stalled }: SkyhookStatus): str
 
 function stateCounts({ selected, byStatus }: NodeCounts): string {
   const counts = shownStatuses.flatMap((status) =>
-    byStatus[status] ? [`${byStatus[status]} ${statusWords(status)}`] : [],
+    byStatus[status] ? [`${byStatus[status]} ${statusName(status)}`] : [],
   )
   return `${byStatus.complete ?? 0}/${selected} complete (${counts.join(', ')})`
 }

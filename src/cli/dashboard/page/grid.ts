@@ -1,6 +1,6 @@
 /** The nodes as squares, and as a table that says the same. */
 import type { NodeChanges, NodeSquare } from '../page-data.ts'
-import { shownStatuses, statusWords } from '../../output/node-states.ts'
+import { shownStatuses, statusName } from '../../output/node-states.ts'
 import { byId, element, setChildren, setText } from './dom.ts'
 import { agoText, describe } from './texts.ts'
 import { counted } from '../../../schemas/wording.ts'
@@ -156,7 +156,7 @@ function drawLegend(): void {
   for (const { square } of entries.values()) counts.set(square.status, (counts.get(square.status) ?? 0) + 1)
   const items = shownStatuses.flatMap((status) => {
     const count = counts.get(status) ?? 0
-    return count === 0 ? [] : [element('li', {}, swatch(status), `${count} ${statusWords(status)}`)]
+    return count === 0 ? [] : [element('li', {}, swatch(status), `${count} ${statusName(status)}`)]
   })
   setChildren(byId('legend'), items)
 }
@@ -238,7 +238,7 @@ function rowOf(square: NodeSquare): HTMLTableRowElement {
     'tr',
     {},
     element('th', { scope: 'row' }, link),
-    element('td', {}, element('span', { class: 'state' }, swatch(status), statusWords(status))),
+    element('td', {}, element('span', { class: 'state' }, swatch(status), statusName(status))),
     element('td', {}, reason),
     element('td', {}, message),
     element('td', {}, sinceMs === undefined ? '' : agoText(sinceMs)),

@@ -1,7 +1,7 @@
 /** The rollout that is shown: counts, what nodes wait for, the budget and the pace; and the list of all of them. */
 import type { Overview, PageEvents, SkyhookBrief } from '../page-data.ts'
 import { durationText } from '../../output/durations.ts'
-import { completePercent, shownStatuses, statusWords } from '../../output/node-states.ts'
+import { completePercent, shownStatuses, statusName } from '../../output/node-states.ts'
 import { byId, element, setChildren, setText } from './dom.ts'
 import { agoText } from './texts.ts'
 import { counted, named } from '../../../schemas/wording.ts'
@@ -53,7 +53,7 @@ export function summaryOf({ name, status }: PageEvents['rollout']): string {
   if (status === undefined || !status.nodes.known) return ''
   const { byStatus } = status.nodes.value
   const troubled = (['erroring', 'blocked', 'unknown'] as const).flatMap((one) =>
-    byStatus[one] ? [`${byStatus[one]} ${statusWords(one)}`] : [],
+    byStatus[one] ? [`${byStatus[one]} ${statusName(one)}`] : [],
   )
   return [`${name}: ${countsText(status)}`, ...troubled].join(', ')
 }

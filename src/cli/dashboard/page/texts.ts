@@ -1,13 +1,13 @@
 /** How a node and times are said. */
 import { durationText } from '../../output/durations.ts'
-import { statusWords } from '../../output/node-states.ts'
+import { statusName } from '../../output/node-states.ts'
 import type { NodeSquare } from '../page-data.ts'
 
 /** One line for a tooltip, a screen reader and the filter. */
 export function describe({ node, status, reason, message, phase }: NodeSquare): string {
   const slot = phase === undefined ? '' : `, has a slot (${phase})`
   const why = reason === undefined ? '' : `, ${reason}: ${(message ?? '').split('\n')[0]}`
-  return `${node}: ${statusWords(status)}${slot}${why}`
+  return `${node}: ${statusName(status)}${slot}${why}`
 }
 
 let clock: () => number = Date.now
