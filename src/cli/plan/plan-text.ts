@@ -115,9 +115,10 @@ function budgetText({ budget, pods, allowed, refused }: GuardingBudget): string 
 function atOnceText({ compartment, nodes, limit, source, batches }: CompartmentPlan): string {
   const scope = compartment === '' ? '' : `compartment ${compartment}: `
   const of = `of ${counted(nodes.length, 'node')}`
+  const sizes = someOf(batches?.map(String) ?? [], maxBatchSizes)
   const inBatches =
     batches && batches.length > 0
-      ? `, in ${counted(batches.length, 'batch', 'batches')} (${someOf(batches.map(String), maxBatchSizes)}) if none fails`
+      ? `, in ${counted(batches.length, 'batch', 'batches')} (${sizes}) if none fails`
       : ''
   const text =
     limit === undefined
