@@ -6,7 +6,7 @@ test.each([
   [['a', 'b'], 2, 'a, b', 'a, b'],
   [['a', 'b', 'c'], 2, 'a, b and 1 more', 'a, b, …'],
   [['a', 'b', 'c', 'd'], 1, 'a and 3 more', 'a, …'],
-])('of the names %j at most %d are said', (names, max, withNumber, without) => {
+])('the names %j are said, at most %d of them', (names, max, withNumber, without) => {
   expect(named(names, max)).toBe(withNumber)
   expect(someOf(names, max)).toBe(without)
 })

@@ -117,9 +117,7 @@ function atOnceText({ compartment, nodes, limit, source, batches }: CompartmentP
   const of = `of ${counted(nodes.length, 'node')}`
   const sizes = someOf(batches?.map(String) ?? [], maxBatchSizes)
   const inBatches =
-    batches && batches.length > 0
-      ? `, in ${counted(batches.length, 'batch', 'batches')} (${sizes}) if none fails`
-      : ''
+    batches && batches.length > 0 ? `, in ${counted(batches.length, 'batch', 'batches')} (${sizes}) if none fails` : ''
   const text =
     limit === undefined
       ? `how many ${of} at once is unknown`

@@ -11,7 +11,7 @@ test.each([
   ['a mention', 'by @team, of registry/a@sha256:0', 'by \\@<!-- -->team, of registry/a\\@<!-- -->sha256:0'],
   ['the number of an issue', 'see #1 and a/b#2', 'see \\#<!-- -->1 and a/b\\#<!-- -->2'],
   ['a character by its name', '&lt;b&gt; &#64;team', '\\&lt;b\\&gt; \\&\\#<!-- -->64;team'],
-])('in a pull request %s is text', (_, text, expected) => {
+])('%s is text in a pull request', (_, text, expected) => {
   expect(markdown.list([text])).toBe(`- ${expected}\n\n`)
 })
 
