@@ -91,10 +91,10 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
     commands: ['**'],
     '.': ['**'],
     'fleet-view': [],
-    explain: ['fleet-view'],
-    status: ['fleet-view', 'explain'],
-    plan: ['fleet-view', 'explain'],
-    doctor: ['fleet-view', 'explain'],
+    explain: ['fleet-view', 'output'],
+    status: ['fleet-view', 'explain', 'output'],
+    plan: ['fleet-view', 'explain', 'output'],
+    doctor: ['fleet-view', 'explain', 'output'],
     'dry-run': ['framework', 'fleet-view', 'explain', 'plan', 'validate', 'validate/generated', 'output'],
     'doctor/takeover': ['doctor'],
     'doctor/read': ['framework', 'fleet-view', 'doctor', 'doctor/takeover', 'validate/generated'],
@@ -110,7 +110,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
       'dashboard/generated',
     ],
     // what runs in the browser: of the tool's modules only those without Node's
-    'dashboard/page': ['dashboard', 'explain'],
+    'dashboard/page': ['dashboard', 'output'],
   }),
 }
 

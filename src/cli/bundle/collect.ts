@@ -8,6 +8,7 @@ import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import { publishedOf } from '../../schemas/published.ts'
 import type { Skyhook } from '../../schemas/skyhook.ts'
 import { version as toolVersion } from '../../schemas/version.ts'
+import { counted } from '../../schemas/wording.ts'
 import { appliedHash, completionHash } from '../../stages/model/applied-hash.ts'
 import type { Known } from '../../stages/model/snapshot.ts'
 import { type Collection, readerOf } from '../fleet-view/collection.ts'
@@ -154,7 +155,9 @@ function leftOutTexts({ counts }: Redactor, nodesWithoutPods: number): readonly 
     'Nodes: annotations of others, images, addresses, capacity',
     'pods beside those of the agents: everything but names, labels, owners, tolerations and readiness; pods of nodes ' +
       'that were in service and not named with --node',
-    ...(nodesWithoutPods > 0 ? [`pods of ${nodesWithoutPods} more nodes that are out of service`] : []),
+    ...(nodesWithoutPods > 0
+      ? [`pods of ${counted(nodesWithoutPods, 'more node that is', 'more nodes that are')} out of service`]
+      : []),
     'ConfigMaps beside the settings of the agents',
     'logs: see kubectl skyhook logs',
   ]

@@ -8,6 +8,7 @@ import type { Skyhook } from '../../schemas/skyhook.ts'
 import { type GateName, gateNames } from '../../schemas/catalogue/gates.ts'
 import type { Reason } from '../../schemas/catalogue/reasons.ts'
 import { type NodeReason, publishedOf } from '../../schemas/published.ts'
+import { formatTime } from '../../schemas/time.ts'
 import { hasRequiredTaint } from '../../stages/drain/node-spec.ts'
 import { completionHash } from '../../stages/model/applied-hash.ts'
 import { decisionsOf, type SkyhookDecision } from '../../stages/decide.ts'
@@ -250,8 +251,7 @@ function disagreementOf(
   isComplete: boolean,
 ): string | undefined {
   if (published?.reason === reason?.reason) return undefined
-  const since =
-    published?.sinceMs === undefined ? '' : ` since ${new Date(published.sinceMs).toISOString().slice(0, 19)}Z`
+  const since = published?.sinceMs === undefined ? '' : ` since ${formatTime(published.sinceMs)}`
   const shows = reason?.reason ?? (isComplete ? 'that it is complete' : 'that it works')
   const isSilent = agent !== undefined && agent.cause !== 'agent-too-old'
   const why = isSilent ? `; its agent does not act, so what the node says is old` : ''

@@ -3,6 +3,7 @@ import type { TimedReason } from '../model/plan.ts'
 import { isObject, parseObject } from '../../schemas/json.ts'
 import { ownValue } from '../../schemas/own-value.ts'
 import { clip } from '../../schemas/plain-text.ts'
+import { counted } from '../../schemas/wording.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 import { settleMs } from '../model/write-pace.ts'
 import { isSameReason, publishedReason } from './published-reason.ts'
@@ -66,7 +67,7 @@ function bounded(entries: Entries): string {
   return (
     short
       .map(([, { reason, since }], kept) => {
-        const omitted = { reason, message: `${short.length - kept} more packages`, since }
+        const omitted = { reason, message: counted(short.length - kept, 'more package'), since }
         return textOf([...short.slice(0, kept), ['…', omitted]])
       })
       .findLast((text) => Buffer.byteLength(text) <= maxBytes) ?? '{}'
