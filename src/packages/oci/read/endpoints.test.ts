@@ -28,6 +28,7 @@ describe('the addresses of a registry', () => {
     // what people write for project caches
     ['[host."https://m/v2/hub/"]', ['https://m/v2/hub', 'https://registry-1.docker.io/v2']],
     ['[host."https://m/api"]\noverride_path = true', ['https://m/api', 'https://registry-1.docker.io/v2']],
+    ['[host."https://m"]\noverride_path = true', ['https://m', 'https://registry-1.docker.io/v2']],
     ['[host."https://registry-1.docker.io"]', ['https://registry-1.docker.io/v2']], // once is enough
   ])('the addresses of hosts.toml %j are taken in order', async (text, expected) => {
     expect(await bases('docker.io', { [`${certsRoot}/docker.io/hosts.toml`]: text })).toEqual(expected)

@@ -76,7 +76,7 @@ export async function readEndpoints(host: string, sources: EndpointSources, repo
       (ca) => ca !== undefined,
     )
     return {
-      base: `${url.protocol}//${url.host}${url.pathname}`,
+      base: `${url.protocol}//${url.host}${url.pathname.replace(/\/$/, '')}`,
       host: url.host,
       // CRI-O names the place at the mirror instead
       namespace: url.host === registryAddress(host) || entry.repository !== undefined ? undefined : host,
