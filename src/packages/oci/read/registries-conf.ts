@@ -1,4 +1,5 @@
 import { ImageError } from '../errors.ts'
+import { matchLength } from '../image-pattern.ts'
 import { type JsonObject, messageOf } from '../../../schemas/json.ts'
 import {
   type Capability,
@@ -45,7 +46,7 @@ export async function readRegistriesConf(
   if (!sockets.some((names) => names?.includes('crio.sock'))) return undefined // podman's alone, or nobody's
   const name = `${image.host}/${image.repository}`
   const matches = (await readRegistries(files))
-    .map((registry) => ({ registry, length: matchLength(registry.prefix, name) }))
+    .map((registry) => ({ registry, length: matchLength(registry.prefix, 'registriesConf', name) }))
     .filter(({ length }) => length > 0)
     .sort((one, other) => other.length - one.length)
   const [best] = matches
@@ -106,13 +107,6 @@ function parsePlace(table: JsonObject, isDigestOnly: boolean): Place {
 
 const readPlaceName = (table: JsonObject, key: string): string | undefined =>
   readString(table, key)?.replace(/\/+$/, '')
-
-/** How much of the name the prefix covers, whole components only; 0 is no match. */
-function matchLength(prefix: string, name: string): number {
-  const isWildcard = prefix.startsWith('*.')
-  const literal = RegExp.escape(isWildcard ? prefix.slice(1) : prefix)
-  return new RegExp(`^${isWildcard ? '[^/]+?' : ''}${literal}(?=/|$)`).exec(name)?.[0].length ?? 0
-}
 
 /** An insecure registry may have any certificate, and where it has no TLS, it is asked without. */
 async function entriesOf(
