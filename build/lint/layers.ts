@@ -57,7 +57,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
     oci: [],
     'oci/read': ['oci'],
     'oci/write': ['oci', 'oci/read'],
-    'oci/provider': ['oci/read', 'store'],
+    'oci/provider': ['oci', 'oci/read', 'store'],
     store: ['.', 'oci', 'oci/read'],
     validate: ['.', 'oci', 'oci/read', 'step', 'store'],
   }),
