@@ -71,11 +71,6 @@ async function run({ place }: Pick<Block, 'place'>, script: string): Promise<End
   })
 }
 
-async function endsWell(block: Block, script: string): Promise<void> {
-  const { code, output } = await run(block, script)
-  expect(code, output).toBe(0)
-}
-
 /** The blocks of a page with its replacements made, each with its title. */
 function casesOf(page: string, ofSections: (section: string) => boolean = () => true): (readonly [string, Block])[] {
   const pairs = replacements[page] ?? []
@@ -94,7 +89,8 @@ describe('getting-started.md', () => {
   const cases = casesOf('getting-started.md')
 
   test.each(cases)('the commands end well: %s', async (_, block) => {
-    await endsWell(block, block.script)
+    const { code, output } = await run(block, block.script)
+    expect(code, output).toBe(0)
   })
 
   test('the sample has left nothing on the nodes', async () => {
@@ -122,7 +118,8 @@ describe('operations.md', () => {
   })
 
   test.each(cases)('the commands end well beside a failing node: %s', async (_, block) => {
-    await endsWell(block, `${prelude(block)}\n${block.script}`)
+    const { code, output } = await run(block, `${prelude(block)}\n${block.script}`)
+    expect(code, output).toBe(0)
   })
 
   test('the node completes once its package is corrected, whatever the commands have done', async () => {
@@ -142,7 +139,8 @@ describe('security.md', () => {
   test.each(casesOf('security.md').filter(([, { place }]) => place === 'cluster'))(
     'the commands end well: %s',
     async (_, block) => {
-      await endsWell(block, block.script)
+      const { code, output } = await run(block, block.script)
+      expect(code, output).toBe(0)
     },
   )
 })
