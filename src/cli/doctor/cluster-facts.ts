@@ -3,7 +3,6 @@ import type { Lease } from '../../lease/slot.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { Known } from '../../stages/model/snapshot.ts'
 import type { AgentDaemonSet, FleetView } from '../fleet-view/fleet-view.ts'
-import type { Access } from './permissions.ts'
 
 export type ClusterFacts = {
   /** Of this tool; `source` when it runs without a bundle. */
@@ -25,6 +24,21 @@ export type ClusterFacts = {
   /** Of the census. Undefined: there is none. */
   readonly election: Known<Lease | undefined>
 }
+
+/** `release`: in the namespace of the agents. */
+export type Scope = 'cluster' | 'release' | 'default'
+
+export type Permission = {
+  readonly scope: Scope
+  readonly group: string
+  /** With its subresource, as in roles: `pods/eviction`. */
+  readonly resource: string
+  readonly verb: string
+  /** Granted by a value of the chart only. */
+  readonly isOptional?: true
+}
+
+export type Access = { readonly permission: Permission; readonly isAllowed: boolean }
 
 /** What the DaemonSet says of the chart's release. */
 export type Installation = Pick<AgentDaemonSet, 'name' | 'namespace' | 'serviceAccount' | 'version'>

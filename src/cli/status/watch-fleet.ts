@@ -52,7 +52,7 @@ export async function watchFleet(watch: FleetWatch): Promise<never> {
   const nowMs = (): number => clock.steadyMs() + clockOffsetMs
   const follow = <T>(collection: Collection<T>, onDeleted?: (kept: T) => void) => {
     const { what, path, query = {}, keep, metadataOnly = false } = collection
-    const { state, synced, store } = startReflector<Entry<T>>(transport, {
+    const reflector = startReflector<Entry<T>>(transport, {
       clock,
       random,
       signal,
@@ -66,7 +66,10 @@ export async function watchFleet(watch: FleetWatch): Promise<never> {
         for (const { type, object } of changes) if (type === 'deleted' && object.kept) onDeleted?.(object.kept)
       },
     })
-    const all = (): readonly T[] => [...store.values()].flatMap(({ kept }) => (kept === undefined ? [] : [kept]))
+    const all = (): readonly T[] =>
+      [...reflector.store.values()].flatMap(({ kept }) => (kept === undefined ? [] : [kept]))
+    const { synced } = reflector
+    const state = (): ReflectorState => reflector.state()
     return { state, synced, values: () => valuesOf(state(), what, all) }
   }
   const collections = fleetCollections(namespace)

@@ -26,7 +26,7 @@ test.each([
   ['r.example/*', 'r.example/team/pkg', false], // nor in paths
   ['[fd00::1]:5000', '[fd00::1]:5000/pkg', true],
   ['', 'r.example/pkg', false],
-])('to the kubelet the pattern %j and the image %s match: %j', (pattern, image, expected) => {
+])('the pattern %j of a kubelet and the image %s match: %j', (pattern, image, expected) => {
   expect(matchLength(pattern, 'matchImages', image) > 0).toBe(expected)
 })
 
@@ -36,7 +36,7 @@ test.each([
   ['reg*.example', 'registry.example/pkg', 'registry.example'],
   ['*.example', 'a.r.example/pkg', ''],
   ['r.example', 'r.example:5000/pkg', ''],
-])('of the image that the key %j is compared with, %s, it covers %j', (pattern, image, expected) => {
+])('the key %j of a pull Secret covers of the image %s: %j', (pattern, image, expected) => {
   expect(image.slice(0, matchLength(pattern, 'dockerConfig', image))).toBe(expected)
 })
 

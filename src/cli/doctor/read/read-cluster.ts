@@ -5,7 +5,6 @@ import type { KubeTransport } from '../../../kube/transport.ts'
 import { censusLeaseName } from '../../../lease/names.ts'
 import { leasesPathOf } from '../../../lease/slot-reads.ts'
 import type { Lease } from '../../../lease/slot.ts'
-import type { Clock } from '../../../schemas/clock.ts'
 import type { KubernetesNode } from '../../../schemas/kubernetes.ts'
 import { version as toolVersion } from '../../../schemas/version.ts'
 import { known, type Known, unknown } from '../../../stages/model/snapshot.ts'
@@ -17,10 +16,9 @@ import { readFleet } from '../../fleet-view/read-fleet.ts'
 import { mapped, readable } from '../../fleet-view/readable.ts'
 import type { ClusterFacts, Installation } from '../cluster-facts.ts'
 import { readAccess } from './read-access.ts'
+import type { ClusterRequest } from './cluster-request.ts'
 import { tryPolicies } from './try-policies.ts'
 import { bindingOf, type DefinitionObject, definitionOf, flowSchemaOf, policyOf } from './project.ts'
-
-export type ClusterRequest = { readonly namespace: string; readonly clock: Clock; readonly signal: AbortSignal }
 
 /** A fleet as doctor looks at it. Throws for an API server that does not answer. */
 export const readDoctorFleet = async (

@@ -7,12 +7,18 @@ import { isObject, type JsonObject } from '../../../schemas/json.ts'
  * @throws Error with the line, without its text: headers may hold tokens
  */
 export function parseToml(text: string): JsonObject {
+  const found = tryParse(text)
+  if (!(found instanceof TomlError)) return found
+  const [reason = ''] = found.message.split('\n') // what follows quotes the file, as the error itself does
+  throw new Error(`line ${found.line}: ${reason.replace(/^Invalid TOML document: /, '')}`)
+}
+
+function tryParse(text: string): JsonObject | TomlError {
   try {
     return parse(text)
   } catch (error) {
-    if (!(error instanceof TomlError)) throw error
-    const [reason = ''] = error.message.split('\n') // what follows quotes the file
-    throw new Error(`line ${error.line}: ${reason.replace(/^Invalid TOML document: /, '')}`)
+    if (error instanceof TomlError) return error
+    throw error
   }
 }
 
