@@ -166,8 +166,8 @@ export const reasons = {
     ...failing,
     status: 'by-slot',
     meaning:
-      "The agent cannot fetch the image; the message has the registry's answer, and the [code](#codes) says what it is" +
-      ' about. A node on whose host nothing is half changed holds no slot meanwhile.',
+      "The agent cannot fetch the image; the message has the registry's answer, and the [code](#codes) says what it" +
+      ' is about. A node on whose host nothing is half changed holds no slot meanwhile.',
     remedy: 'Correct the spec, or `imagePullSecrets` and `registries` of the chart ([install](install.md#registries)).',
     explain: { gate: 'package', cause: 'image-pull', command: 'kubectl edit skyhook "$SKYHOOK"' },
   },
