@@ -24,8 +24,8 @@ export const namespace = 'faults'
 const journalPath = '/var/lib/kubelet/journal'
 const serviceOf = (skyhook: string): string => `recorded@${skyhook}`
 
-/** Far longer than anything takes that is not stuck: a step's third repetition, a restart after two crashes. */
-const completionTimeoutMs = 180_000
+/** Longer than anything takes that is not stuck: a step's third repetition, an agent's restart after two crashes. */
+const completionTimeoutMs = 90_000
 const cleanUpTimeoutMs = 60_000
 /** The kubelet may still be away from the API server, as the fault before left it. */
 const podStartTimeoutMs = 90_000
