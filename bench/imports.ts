@@ -25,6 +25,7 @@ const candidates = [
   },
   { name: 'semver', imports: ['semver/functions/satisfies.js', 'semver/ranges/valid.js'] },
   { name: 'tar-stream', imports: ['tar-stream'] },
+  { name: 'smol-toml', imports: ['smol-toml'] },
   { name: 'ajv', imports: ['ajv/dist/2020.js'] },
 ] as const
 

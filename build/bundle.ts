@@ -6,7 +6,7 @@
 import { chmodSync, cpSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { build, type Metafile, type Plugin } from 'esbuild'
-import { licenseText } from './license-text.ts'
+import { type BundledPackage, licenseText } from './license-text.ts'
 
 const repository = join(import.meta.dirname, '..')
 
@@ -23,14 +23,6 @@ export type Bundle = {
 export type CliBundle = Bundle & {
   /** What a person starts; the program must lie beside it. */
   readonly starter: string
-}
-
-export type BundledPackage = {
-  readonly name: string
-  readonly version: string
-  readonly license: string
-  /** In the repository, as the lock file names it: `node_modules/…`. */
-  readonly folder: string
 }
 
 /** The version that package.json states; also the image's label. */

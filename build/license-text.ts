@@ -1,7 +1,14 @@
 /** Licenses ask that their text goes with what is made of a package, also where its archive does not have it. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { BundledPackage } from './bundle.ts'
+
+export type BundledPackage = {
+  readonly name: string
+  readonly version: string
+  readonly license: string
+  /** In the repository, as the lock file names it: `node_modules/…`. */
+  readonly folder: string
+}
 
 /** Of a package without a license file: what its texts are, by the identifiers in its package.json. */
 const standardTexts: Readonly<Record<string, (repository: string, folder: string) => string | undefined>> = {

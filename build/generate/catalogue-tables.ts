@@ -6,6 +6,7 @@ import { nodeConditions, skyhookConditions } from '../../src/schemas/catalogue/c
 import { nodeEvents, skyhookEvents } from '../../src/schemas/catalogue/events.ts'
 import { fleetMetrics } from '../../src/schemas/catalogue/fleet-metrics.ts'
 import { type MetricRow, metrics } from '../../src/schemas/catalogue/metrics.ts'
+import { reasonCodes } from '../../src/schemas/catalogue/reason-codes.ts'
 import { reasonRows } from '../../src/schemas/catalogue/reasons.ts'
 
 /** What stands between `<!-- generated: NAME -->` and `<!-- end -->`, by page and name. */
@@ -14,7 +15,9 @@ const tables: Readonly<Record<string, Readonly<Record<string, () => string>>>> =
     waiting: () => reasonTable('waiting'),
     failing: () => reasonTable('failing'),
     blocked: () => reasonTable('blocked'),
+    codes: codeTable,
   },
+  'operations.md': { gates: gateTable },
   'events.md': {
     node: () => eventTable(nodeEvents),
     'node reasons': () => reportedReasons('Node'),
@@ -63,6 +66,37 @@ function reasonTable(section: 'waiting' | 'failing' | 'blocked'): string {
     ]),
   )
 }
+
+function gateTable(): string {
+  return table(
+    ['Reason', 'Gate', 'Cause', 'Command'],
+    reasonRows.map(
+      ([
+        name,
+        {
+          explain: { gate, cause, command },
+        },
+      ]) => [`[${name}](#${name.toLowerCase()})`, gate, cause, cell(code(command))],
+    ),
+  )
+}
+
+function codeTable(): string {
+  return table(
+    ['Code', 'Meaning', 'What to do', 'Command'],
+    Object.entries(reasonCodes).map(([name, { meaning, remedy, command }]) => [
+      code(name),
+      sentence(meaning),
+      sentence(remedy),
+      cell(code(command)),
+    ]),
+  )
+}
+
+const sentence = (text: string): string => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}.`
+
+/** A bar would end the cell, also inside of code. */
+const cell = (text: string): string => text.replaceAll('|', String.raw`\|`)
 
 function eventTable(
   events: Readonly<Record<string, { readonly type: string; readonly meaning: string; readonly remedy?: string }>>,

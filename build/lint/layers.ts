@@ -57,7 +57,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
     oci: [],
     'oci/read': ['oci'],
     'oci/write': ['oci', 'oci/read'],
-    'oci/provider': ['oci/read', 'store'],
+    'oci/provider': ['oci', 'oci/read', 'store'],
     store: ['.', 'oci', 'oci/read'],
     validate: ['.', 'oci', 'oci/read', 'step', 'store'],
   }),
@@ -80,10 +80,10 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
   // The tool for people, beside the agent: none imports the other.
   ...rows('src/cli', belowCli, {
     framework: ['connection'],
-    connection: ['framework'],
+    connection: ['framework', 'fleet-view'],
     output: ['framework'],
-    objects: ['framework', 'connection', 'output'],
-    'agent-log': ['framework', 'connection', 'objects', 'output'],
+    objects: ['framework', 'connection', 'output', 'fleet-view'],
+    'agent-log': ['framework', 'connection', 'objects', 'output', 'fleet-view'],
     registry: ['framework'],
     validate: ['framework', 'registry', 'validate/generated'],
     package: ['framework', 'registry'],
@@ -91,10 +91,10 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
     commands: ['**'],
     '.': ['**'],
     'fleet-view': [],
-    explain: ['fleet-view'],
-    status: ['fleet-view', 'explain'],
-    plan: ['fleet-view', 'explain'],
-    doctor: ['fleet-view', 'explain'],
+    explain: ['fleet-view', 'output'],
+    status: ['fleet-view', 'explain', 'output'],
+    plan: ['fleet-view', 'explain', 'output'],
+    doctor: ['fleet-view', 'explain', 'output'],
     'dry-run': ['framework', 'fleet-view', 'explain', 'plan', 'validate', 'validate/generated', 'output'],
     'doctor/takeover': ['doctor'],
     'doctor/read': ['framework', 'fleet-view', 'doctor', 'doctor/takeover', 'validate/generated'],
@@ -110,13 +110,13 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
       'dashboard/generated',
     ],
     // what runs in the browser: of the tool's modules only those without Node's
-    'dashboard/page': ['dashboard', 'explain'],
+    'dashboard/page': ['dashboard', 'output'],
   }),
 }
 
 /** Without clock, chance, effects or Node's modules, hashing aside. */
 const pure =
-  /^src\/(schemas|stages)\/|^src\/lease\/(rule|names|waiting)\.ts$|^src\/lease\/(policy|budget)\/|^src\/cli\/(explain|plan|doctor(?!\/read))\/|^src\/cli\/bundle\/(likely-secrets|redact|project)\.ts$|^src\/host\/preflight\/(facts|findings|report)\.ts$/
+  /^src\/(schemas|stages)\/|^src\/lease\/(rule|names|waiting)\.ts$|^src\/lease\/(policy|budget)\/|^src\/cli\/(explain|plan|doctor(?!\/read))\/|^src\/cli\/bundle\/(likely-secrets|redact)\.ts$|^src\/host\/preflight\/(facts|findings|report)\.ts$/
 const impureGlobals = /^(setTimeout|setInterval|setImmediate|queueMicrotask|process|performance|fetch|crypto)$/
 
 /** Each folder may import those before it. */

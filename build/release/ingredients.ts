@@ -1,7 +1,7 @@
 /** What is in an artifact and was made elsewhere: by name, version, license and digest. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { BundledPackage } from '../bundle.ts'
+import type { BundledPackage } from '../license-text.ts'
 import type { Architecture, DebianPackage } from '../debian-packages.ts'
 import { npmNameOf } from '../node-binary.ts'
 import type { ImagePins } from '../runtime-layer.ts'

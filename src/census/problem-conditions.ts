@@ -4,6 +4,7 @@ import { apiGroup } from '../schemas/api.ts'
 import type { ReasonName } from '../schemas/catalogue/reasons.ts'
 import { formatTime } from '../schemas/time.ts'
 import { clip } from '../schemas/plain-text.ts'
+import { named } from '../schemas/wording.ts'
 import type { ConditionContent } from './condition-content.ts'
 import type { Counts } from './count.ts'
 import type { NodeFact } from './node-facts.ts'
@@ -27,13 +28,12 @@ function drainBlockedCondition({ nodes }: Counts): ConditionContent {
     .filter(({ agent, reason }) => reason?.reason === drainBlocked && agent !== 'silent')
     .toSorted((a, b) => blockedSinceMs(a) - blockedSinceMs(b) || (a.name < b.name ? -1 : 1))
   if (blocked.length === 0) return { type, status: 'False', reason: 'NotBlocked', message: 'no drain is blocked' }
-  const worst = blocked.slice(0, maxDrains).map((node) => {
+  const drains = blocked.map((node) => {
     const sinceMs = blockedSinceMs(node)
     const since = sinceMs === Infinity ? '' : ` since ${formatTime(sinceMs)}`
     return `${node.name}${since} (${clip(node.reason?.message ?? '', maxDetailLength)})`
   })
-  const rest = blocked.length > maxDrains ? ` and ${blocked.length - maxDrains} more` : ''
-  const message = `blocked drains: ${blocked.length}, the longest first: ${worst.join(', ')}${rest}`
+  const message = `blocked drains: ${blocked.length}, the longest first: ${named(drains, maxDrains)}`
   return { type, status: 'True', reason: 'DrainBlocked', message }
 }
 

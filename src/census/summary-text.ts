@@ -1,7 +1,7 @@
 import { clip } from '../schemas/plain-text.ts'
 import type { NodeFact } from './node-facts.ts'
 import { statusesByUrgency } from './skyhook-status.ts'
-import { named } from '../schemas/wording.ts'
+import { counted, named } from '../schemas/wording.ts'
 
 /** More names help nobody, and 700 long ones make the API server refuse the whole status. */
 const maxNames = 20
@@ -26,7 +26,7 @@ export function formatIncompleteNodes(nodes: readonly NodeFact[]): string {
       const isCutOff = namesLeft === 0
       namesLeft -= Math.min(namesLeft, group.length)
       const why = formatReasons(group)
-      return [`; ${status}: ${isCutOff ? `${group.length} nodes` : names}${why === '' ? '' : ` (${why})`}`]
+      return [`; ${status}: ${isCutOff ? counted(group.length, 'node') : names}${why === '' ? '' : ` (${why})`}`]
     })
     .join('')
 }

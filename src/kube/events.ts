@@ -28,6 +28,7 @@ export type EventInput = {
   readonly type: 'Normal' | 'Warning'
   readonly reason: string
   readonly message: string
+  readonly annotations?: Readonly<Record<string, string>>
 }
 
 export type EventRecorder = {
@@ -173,12 +174,12 @@ function eventBody(
   { input, name, firstTimestamp, count }: EventSeries,
   origin: { readonly namespace: string; readonly component: string; readonly host: string; lastTimestamp: string },
 ): unknown {
-  const { regarding, type, reason, message } = input
+  const { regarding, type, reason, message, annotations } = input
   const { namespace, component, host, lastTimestamp } = origin
   return {
     apiVersion: 'v1',
     kind: 'Event',
-    metadata: { name, namespace },
+    metadata: { name, namespace, ...(annotations && { annotations }) },
     involvedObject: regarding,
     type,
     reason,

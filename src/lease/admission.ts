@@ -89,7 +89,7 @@ export function refusalOf(
   const otherIndices = heldIndices(others, scope)
   if (isStillAdmissible(own.index, otherIndices, limit)) return undefined
   const heldCount = otherIndices.length + 1
-  return stop ?? `the budget fell to ${limit} while ${heldCount} ${heldCount === 1 ? 'slot was' : 'slots were'} held`
+  return stop ?? `the budget fell to ${limit} while ${counted(heldCount, 'slot was', 'slots were')} held`
 }
 
 const outsideOfBatch = (own: Slot): string => {

@@ -11,6 +11,9 @@ export const journalKey = (skyhook: string): string => `${apiGroup}/journal_${sk
 export const reasonKey = (skyhook: string): string => `${apiGroup}/reason_${skyhook}`
 /** Ours: the same for each package that has trouble, by its name. */
 export const reasonsKey = (skyhook: string): string => `${apiGroup}/reasons_${skyhook}`
+/** Ours, on Events of a Node: code and package of the reason. */
+export const eventCodeKey = `${apiGroup}/code`
+export const eventPackageKey = `${apiGroup}/package`
 /** Ours: what the agent found on the host, and what stands against working there. */
 export const hostKey = `${apiGroup}/host`
 export const cordonedBeforeKey = `${apiGroup}/cordoned-before`
@@ -70,4 +73,12 @@ export type NodeStateEntry = {
   readonly restarts?: number
 }
 
-export type PublishedReason = { readonly reason: string; readonly message: string; readonly since: string }
+export type PublishedReason = {
+  readonly reason: string
+  readonly message: string
+  /** What exactly it is about, such as the kind of an error with an image. */
+  readonly code?: string
+  /** The package that it is about, by its key in nodeState. */
+  readonly package?: string
+  readonly since: string
+}

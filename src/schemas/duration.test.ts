@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { durationMs } from './duration.ts'
+import { durationMs, formatDuration } from './duration.ts'
 
 test.each([
   ['90s', 90_000],
@@ -17,3 +17,14 @@ test.each([
   ['-5s', undefined],
   ['5s!', undefined],
 ])('the duration %s has %s ms', (text, expected) => expect(durationMs(text)).toBe(expected))
+
+test.each([
+  [0, '0s'],
+  [250, '0.25s'],
+  [90_000, '90s'],
+  [300_000, '5m'],
+  [3_600_000, '60m'],
+])('%s ms are written as %s, and read back', (ms, text) => {
+  expect(formatDuration(ms)).toBe(text)
+  expect(durationMs(text)).toBe(ms)
+})

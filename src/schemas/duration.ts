@@ -24,3 +24,7 @@ export function durationMs(text: string): number | undefined {
   }
   return sum
 }
+
+/** Milliseconds as a person writes them, so that `durationMs` reads the same: whole minutes or seconds. */
+export const formatDuration = (ms: number): string =>
+  ms % 60_000 === 0 && ms > 0 ? `${ms / 60_000}m` : `${ms / 1000}s`

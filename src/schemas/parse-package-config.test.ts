@@ -216,6 +216,12 @@ test('a problem shows a long value cut', () => {
   expect(problems(parseStep({ name: `${'x'.repeat(500)} ` }))[0]?.length).toBeLessThan(300)
 })
 
+test('a value is cut between characters', () => {
+  const problem = { pointer: '', message: 'm', rule: 'r', remedy: 'r' }
+  const value = `${'x'.repeat(118)}\u{1F600} and more`
+  expect(problemText('f', { ...problem, value })).toBe(`f = "${'x'.repeat(118)}\uFFFD…: m`)
+})
+
 test('the keys of the file become those of the code', () => {
   const result = parseStep({ idempotence: false, on_host: true, env: { A: 'b' } })
   expect(result.outcome === 'valid' && result.config).toEqual({

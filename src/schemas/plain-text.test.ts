@@ -1,7 +1,16 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { controls, effectsOf, hostileTexts } from '../../test/kit/objects/hostile-texts.ts'
-import { clip, harmlessJson, openSequenceStart, plainExcerpt, plainLine, plainText } from './plain-text.ts'
+import {
+  clip,
+  clipStart,
+  harmlessJson,
+  openSequenceStart,
+  plainExcerpt,
+  plainLine,
+  plainText,
+  shownLines,
+} from './plain-text.ts'
 
 const anything = fc
   .array(fc.oneof(fc.string({ unit: 'grapheme' }), fc.constantFrom(...Object.values(controls))))
@@ -44,9 +53,17 @@ describe('plain text', () => {
     expect(excerpt.length).toBeLessThanOrEqual(100)
   })
 
+  test.each(Object.entries(hostileTexts))('a line of a view stays one, and short: %s', (_, text) => {
+    const shown = shownLines(['before', `  ${text}`, 'after'])
+    expect(effectsOf(shown)).toEqual([])
+    expect(shown.split('\n')).toEqual(['before', expect.stringMatching(/^ {2}.{0,2046}$/u), 'after', ''])
+  })
+
   test('a text is cut between characters', () => {
     expect(clip('ab\u{1F600}cd', 4)).toBe('ab\uFFFD…')
     expect(clip('abcd', 4)).toBe('abcd')
+    expect(clipStart('ab\u{1F600}cd', 4)).toBe('…\uFFFDcd')
+    expect(clipStart('abcd', 4)).toBe('abcd')
   })
 })
 

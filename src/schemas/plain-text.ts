@@ -49,6 +49,10 @@ export const plainLine = (text: string): string => plainText(text).replaceAll(/[
 export const clip = (text: string, maxLength: number): string =>
   text.length <= maxLength ? text : `${text.slice(0, maxLength - 1)}…`.toWellFormed() // a cut may halve a character
 
+/** The same of its end. */
+export const clipStart = (text: string, maxLength: number): string =>
+  text.length <= maxLength ? text : `…${text.slice(1 - maxLength)}`.toWellFormed()
+
 /** At most `maxLength` characters of a text of any length, cleaned in a time that does not grow with it. */
 export const plainExcerpt = (text: string, maxLength: number): string =>
   clip(plainText(text.length > 16 * maxLength ? text.slice(0, 16 * maxLength) : text), maxLength)
@@ -58,6 +62,9 @@ const maxShownLength = 2_048
 
 /** Text of others as a part of one line of a view. */
 export const shownLine = (text: string): string => plainLine(plainExcerpt(text, maxShownLength))
+
+/** Lines of a view, each of which stays one line, with their line feeds. */
+export const shownLines = (lines: readonly string[]): string => lines.map((line) => `${shownLine(line)}\n`).join('')
 
 /**
  * The same JSON document, in a text that has no effect where it is printed: what `plainText` would remove is escaped.

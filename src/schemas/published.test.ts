@@ -11,6 +11,8 @@ import {
   type Published,
   publishedOf,
   type PublishedEntry,
+  type ReasonSubject,
+  subjectOfEvent,
 } from './published.ts'
 
 const entry = { name: 'a', version: '1.0.0', image: 'registry/a', stage: 'config', state: 'complete' }
@@ -179,6 +181,40 @@ describe('reasons', () => {
     const texts = { reason: JSON.stringify(written), reasons: JSON.stringify({ a: written, b: 'x', c: null }) }
     expect(read(texts).reason).toEqual(found)
     expect([...packageReasonsOf(nodeWith(texts), 's')]).toEqual(found === undefined ? [] : [['a', found]])
+  })
+
+  const about = { name: 'a-b', version: 'v1.2.3-rc.1+x' }
+  test.each<[object, ReasonSubject]>([
+    [{}, {}],
+    [{ code: 'not-found' }, { code: 'not-found' }],
+    [
+      { code: 'other-operator', package: 'a-b|v1.2.3-rc.1+x' },
+      { code: 'other-operator', package: about },
+    ],
+    [{ code: 'of-tomorrow', package: 'a-b|v1.2.3-rc.1+x' }, { package: about }],
+    [{ code: 'constructor' }, {}],
+    [{ code: 'NOT-FOUND' }, {}],
+    [{ code: ['not-found'], package: { name: 'a' } }, {}],
+    [{ code: 5, package: 5 }, {}],
+    [{ package: 'a' }, {}],
+    [{ package: 'a|' }, {}],
+    [{ package: '|1' }, {}],
+    [{ package: 'a|1|2' }, {}],
+    [{ package: 'a|1\n' }, {}],
+    [{ package: '$(reboot)|1' }, {}],
+    [{ package: 'a|1;reboot' }, {}],
+    [{ package: `${'a'.repeat(64)}|1` }, {}],
+    [{ package: `a|1${'0'.repeat(128)}` }, {}],
+  ])('a reason that says %j is about %j, on the Node and in an Event', (written, found) => {
+    const text = JSON.stringify({ ...reason, ...written })
+    const { code, package: key } = read({ reason: text }).reason ?? {}
+    expect({ ...(code && { code }), ...(key && { package: key }) }).toEqual(found)
+    expect(packageReasonsOf(nodeWith({ reasons: `{"a":${text}}` }), 's').get('a')).toMatchObject(found)
+    const annotations = Object.entries(written).map(([field, value]) => [
+      `skyhook.nvidia.com/${field}`,
+      value as string,
+    ])
+    expect(subjectOfEvent(Object.fromEntries(annotations))).toEqual(found)
   })
 
   test.each(notObjects)('the text %s is no reason', (text) => {

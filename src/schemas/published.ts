@@ -4,6 +4,7 @@
  */
 import * as keys from './annotations.ts'
 import { sha256Hex } from './canonical-json.ts'
+import { type ReasonCode, reasonCodes } from './catalogue/reason-codes.ts'
 import { isObject, type JsonObject, parseObject } from './json.ts'
 import type { ObjectMeta } from './kubernetes.ts'
 import { perObjectAndName } from './per-object.ts'
@@ -40,7 +41,14 @@ export type PublishedEntry = Partial<keys.NodeStateEntry>
 export type PublishedCompanion = Omit<keys.Companion, 'v' | 'nodeUID'> & { readonly nodeUID: string | undefined }
 
 /** A word and a message that harm nobody. `sinceMs` by the wall clock of the host, where it says so. */
-export type NodeReason = Pick<keys.PublishedReason, 'reason' | 'message'> & { readonly sinceMs: number | undefined }
+export type NodeReason = Pick<keys.PublishedReason, 'reason' | 'message'> &
+  ReasonSubject & { readonly sinceMs: number | undefined }
+
+/** What a reason is about; undefined where its agent does not say it, or says it in a way that nobody knows here. */
+export type ReasonSubject = {
+  readonly code?: ReasonCode | undefined
+  readonly package?: { readonly name: string; readonly version: string } | undefined
+}
 
 type Publisher = { readonly metadata: Pick<ObjectMeta, 'uid' | 'annotations'> }
 
@@ -154,15 +162,36 @@ export function packageReasonsOf({ metadata }: Publisher, skyhook: string): Read
 const reasonForm = /^[A-Z][A-Za-z0-9]{0,63}$/
 const maxMessageLength = 1_024
 
-function reasonIn({ reason, message, since }: JsonObject = {}): NodeReason | undefined {
+function reasonIn({ reason, message, code, package: key, since }: JsonObject = {}): NodeReason | undefined {
   if (typeof reason !== 'string' || !reasonForm.test(reason) || typeof message !== 'string') return undefined
   const sinceMs = Date.parse(textOf(since) ?? '')
   return {
     reason,
     message: plainExcerpt(message, maxMessageLength),
+    ...subjectIn(code, key),
     sinceMs: Number.isNaN(sinceMs) ? undefined : sinceMs,
   }
 }
+
+/** What the Event of a reason is about. */
+export const subjectOfEvent = ({ [keys.eventCodeKey]: code, [keys.eventPackageKey]: key }: Texts = {}): ReasonSubject =>
+  subjectIn(code, key)
+
+type Texts = Readonly<Record<string, string>>
+
+/** As the definition of Skyhooks has names and versions. */
+const packageForm = /^(?<name>[a-z]([-a-z0-9]{0,61}[a-z0-9])?)\|(?<version>v?[0-9][-+.0-9A-Za-z]{0,127})$/
+
+function subjectIn(code: unknown, key: unknown): ReasonSubject {
+  const { name, version } = packageForm.exec(textOf(key) ?? '')?.groups ?? {}
+  return {
+    ...(isReasonCode(code) && { code }),
+    ...(name !== undefined && version !== undefined && { package: { name, version } }),
+  }
+}
+
+const isReasonCode = (value: unknown): value is ReasonCode =>
+  typeof value === 'string' && Object.hasOwn(reasonCodes, value)
 
 /** What an agent says of its host: facts, most of them texts, and what stands against working there. */
 export type HostReport = { readonly facts: JsonObject; readonly findings: readonly HostFinding[] }

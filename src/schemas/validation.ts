@@ -1,3 +1,5 @@
+import { clip } from './plain-text.ts'
+
 /** The part of a compiled validator's error that we read (ajv's `verbose` form). */
 export type ValidationError = {
   readonly instancePath: string
@@ -74,10 +76,7 @@ export function problemText(file: string, problem: Problem): string {
     : `${location} = ${truncatedJson(problem.value)}: ${problem.message}`
 }
 
-const maxValueLength = 120 // enough to recognise it; messages end up in an Event of at most 1 KiB
+const maxValueLength = 121 // enough to recognise it; messages end up in an Event of at most 1 KiB
 
 /** A value as JSON, its end cut off where it is long. */
-export function truncatedJson(value: unknown): string {
-  const text = JSON.stringify(value) ?? String(value)
-  return text.length <= maxValueLength ? text : `${text.slice(0, maxValueLength)}…`
-}
+export const truncatedJson = (value: unknown): string => clip(JSON.stringify(value) ?? String(value), maxValueLength)

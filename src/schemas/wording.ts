@@ -4,5 +4,9 @@
 export const named = (names: readonly string[], max: number): string =>
   names.length > max ? `${names.slice(0, max).join(', ')} and ${names.length - max} more` : names.join(', ')
 
+/** The same where a number would change again and again, and each change is a write: `a, b, c` or `a, b, …`. */
+export const someOf = (names: readonly string[], max: number): string =>
+  (names.length > max ? [...names.slice(0, max), '…'] : names).join(', ')
+
 /** `1 node`, `3 nodes`. */
 export const counted = (count: number, one: string, many = `${one}s`): string => `${count} ${count === 1 ? one : many}`

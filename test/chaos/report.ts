@@ -1,7 +1,7 @@
 /** What a campaign prints, and the record that it leaves after a failure. */
 import { copyFileSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { agentLogs } from '../kit/cluster/agents.ts'
+import { agentLogs } from '../kit/cluster/agent-logs.ts'
 import type { ActionRecord, Arena } from './arena.ts'
 import { editKinds, faultKinds } from './plan.ts'
 import type { Evidence, Finding } from '../kit/recorded/evidence.ts'

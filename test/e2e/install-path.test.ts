@@ -12,7 +12,7 @@ import { afterAll, afterEach, beforeAll, expect, inject, test } from 'vitest'
 import { readVersion } from '../../build/bundle.ts'
 import { releaseWorkingTree } from '../kit/pages/working-tree.ts'
 import { sandbox, type Sandbox } from '../sandbox/sandbox.ts'
-import { agentLogs } from '../kit/cluster/agents.ts'
+import { agentLogs } from '../kit/cluster/agent-logs.ts'
 
 const readme = readFileSync(join(import.meta.dirname, '../../README.md'), 'utf8')
 const [, install = ''] = /^## Install\n([\s\S]*?)^## /m.exec(readme) ?? []

@@ -4,7 +4,8 @@ import { attackNames } from '../kit/bus/bus-attacker.ts'
 import { connectBusPeer } from '../kit/bus/bus-peer.ts'
 import { startPrivateBus } from '../kit/bus/private-bus.ts'
 import { systemClock } from '../../src/daemon/platform/system-clock.ts'
-import { connectSystemBus, type BusSignal } from '../../src/host/dbus/connection.ts'
+import { connectSystemBus } from '../../src/host/dbus/connection.ts'
+import type { BusSignal } from '../../src/host/dbus/messages.ts'
 import { onThisMachine } from '../kit/machine-speed.ts'
 
 const attacker = new URL('../kit/bus/bus-attacker.ts', import.meta.url).pathname

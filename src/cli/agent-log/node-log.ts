@@ -1,9 +1,10 @@
 /** What the agents of some nodes have logged about steps. */
 import { messageOf, parseJson } from '../../schemas/json.ts'
 import { parseStepLine, type StepLine } from '../../schemas/step-log.ts'
+import type { AgentPod } from '../fleet-view/fleet-view.ts'
 import { notFoundError } from '../framework/command-error.ts'
 import type { Context } from '../framework/command.ts'
-import { podsPathIn, agentPods, type AgentPod, restartsOf, selectNodes } from './agent-pods.ts'
+import { agentPods, selectNodes } from './agent-pods.ts'
 import { followLog, isForbidden, isNoPrevious, type LogPorts, readLog, type StampedLine } from './read-log.ts'
 import { hostFolderOf, isSelected, type StepSelection } from './step-texts.ts'
 
@@ -20,8 +21,8 @@ export type OpenedLogs = {
 export async function openLogs(context: Context, patterns?: readonly string[]): Promise<OpenedLogs> {
   const { transport, agentNamespace } = await context.connect()
   const { clock, signal, stderr } = context
-  const podsPath = podsPathIn(await agentNamespace())
-  const pods = await agentPods(transport, podsPath, signal)
+  const namespace = await agentNamespace()
+  const pods = await agentPods(transport, namespace, signal)
   const { nodes, unmatched } = selectNodes(pods, patterns)
   if (nodes.length === 0 && patterns !== undefined)
     throw notFoundError(
@@ -33,7 +34,7 @@ export async function openLogs(context: Context, patterns?: readonly string[]): 
     const pod = pods.get(node)
     return pod ? [[node, pod] as const] : []
   })
-  return { ports: { transport, podsPath, clock, signal }, pods: new Map(selected) }
+  return { ports: { transport, namespace, clock, signal }, pods: new Map(selected) }
 }
 
 export type LoggedLine = { readonly line: StepLine; readonly stamp: string }
@@ -119,7 +120,7 @@ export async function readNode(
   try {
     const extent = await readSteps(readLog(ports, pod, { isPrevious }), selection, onLine)
     if (extent.isTooShort)
-      stderr.write(`${extentNote(node, selection, extent.firstStamp, isPrevious ? 0 : restartsOf(pod))}\n`)
+      stderr.write(`${extentNote(node, selection, extent.firstStamp, isPrevious ? 0 : pod.restarts)}\n`)
     return true
   } catch (error) {
     signal.throwIfAborted()

@@ -3,25 +3,27 @@ import { beforeEach, expect, test } from 'vitest'
 import { createVirtualClock, type VirtualClock } from '../../../test/kit/virtual-clock.ts'
 import { ApiError, NoResponseError } from '../../kube/errors.ts'
 import type { KubeRequestOptions, KubeTransport } from '../../kube/transport.ts'
-import type { AgentPod } from './agent-pods.ts'
+import { agentPodOf } from '../fleet-view/project.ts'
 import { followLog, type FollowedLine, isNoPrevious, readLog, type StampedLine } from './read-log.ts'
 
 type Opened = { readonly path: string; readonly query: KubeRequestOptions['query']; readonly stream: PassThrough }
 
+type PodObject = Parameters<typeof agentPodOf>[0]
+
 let clock: VirtualClock
-let pods: AgentPod[]
+let pods: PodObject[]
 let opened: Opened[]
 let failure: Error | undefined
 let controller: AbortController
 let received: FollowedLine[]
 let ended: Promise<unknown>
 
-const pod = (name: string, more: object = {}): AgentPod => ({
+const pod = (name: string, more: object = {}): PodObject => ({
   metadata: { name, uid: name, resourceVersion: '1', ...more },
   spec: { nodeName: 'n1' },
 })
 const transport: KubeTransport = {
-  json: async <T>() => ({ items: pods }) as T,
+  json: async <T>() => ({ metadata: { resourceVersion: '1' }, items: pods }) as T,
   async stream(path, { query, signal } = {}) {
     if (failure) throw failure
     const stream = new PassThrough()
@@ -31,7 +33,7 @@ const transport: KubeTransport = {
   },
   close: () => undefined,
 }
-const ports = () => ({ transport, podsPath: '/pods', clock, signal: controller.signal })
+const ports = () => ({ transport, namespace: 'hosts', clock, signal: controller.signal })
 const stamp = (second: number): string => `2026-03-01T12:00:0${second}.000000000Z`
 const texts = (): string[] => received.map((line) => ('note' in line ? `(${line.note})` : line.text))
 const current = (): PassThrough => opened.at(-1)?.stream as PassThrough
@@ -61,7 +63,7 @@ async function write(...lines: string[]): Promise<void> {
 test('a log is read with the time of each line', async () => {
   const read = async (): Promise<StampedLine[]> => {
     const lines: StampedLine[] = []
-    for await (const line of readLog(ports(), pod('a'), { isPrevious: true })) lines.push(line)
+    for await (const line of readLog(ports(), agentPodOf(pod('a')), { isPrevious: true })) lines.push(line)
     return lines
   }
   const reading = read()
@@ -72,7 +74,7 @@ test('a log is read with the time of each line', async () => {
     { stamp: stamp(2), text: 'cut off' },
   ])
   expect(opened[0]).toMatchObject({
-    path: '/pods/a/log',
+    path: '/api/v1/namespaces/hosts/pods/a/log',
     query: { container: 'agent', timestamps: true, previous: true },
   })
 })
@@ -103,8 +105,8 @@ test('the agent that replaces one is followed from its first line', async () => 
   await clock.advance(600)
   await write(`${stamp(4)} from a clock that is behind`)
   expect(opened.map(({ path, query }) => [path, query?.['sinceTime']])).toEqual([
-    ['/pods/a/log', undefined],
-    ['/pods/b/log', undefined],
+    ['/api/v1/namespaces/hosts/pods/a/log', undefined],
+    ['/api/v1/namespaces/hosts/pods/b/log', undefined],
   ])
   expect(texts()).toEqual(['one', 'from a clock that is behind'])
 })

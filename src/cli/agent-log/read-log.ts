@@ -3,7 +3,10 @@ import { ApiError, NoResponseError } from '../../kube/errors.ts'
 import type { ByteStream, KubeTransport } from '../../kube/transport.ts'
 import { readLines } from '../../kube/watch.ts'
 import { type Clock, sleep, startWatchdog } from '../../schemas/clock.ts'
-import { agentContainer, agentPods, type AgentPod } from './agent-pods.ts'
+import { podsPathIn } from '../fleet-view/collections.ts'
+import type { AgentPod } from '../fleet-view/fleet-view.ts'
+import { agentContainer } from '../fleet-view/project.ts'
+import { agentPods } from './agent-pods.ts'
 
 /** A connection that died says nothing, and neither does an idle agent: after this time a new one is opened. */
 const silenceMs = 120_000
@@ -14,7 +17,8 @@ const maxUnreportedRetries = 4
 
 export type LogPorts = {
   readonly transport: KubeTransport
-  readonly podsPath: string
+  /** Of the agents. */
+  readonly namespace: string
   readonly clock: Clock
   readonly signal: AbortSignal
 }
@@ -35,12 +39,12 @@ export type ReadOptions = {
  * `since` on, where that is given. Throws the errors of the transport.
  */
 export async function* readLog(
-  { transport, podsPath, clock, signal }: LogPorts,
+  { transport, namespace, clock, signal }: LogPorts,
   pod: AgentPod,
   options: ReadOptions = {},
 ): AsyncGenerator<StampedLine> {
   const { isPrevious = false, isFollowed = false, since, onOpen } = options
-  const stream = await transport.stream(`${podsPath}/${pod.metadata.name}/log`, {
+  const stream = await transport.stream(`${podsPathIn(namespace)}/${pod.name}/log`, {
     query: {
       container: agentContainer,
       timestamps: true,
@@ -73,9 +77,9 @@ export async function* followLog(ports: LogPorts, node: string): AsyncGenerator<
   let last: { readonly uid: string | undefined; readonly stamp: string } | undefined
   for (let failures = 0; ; failures++) {
     try {
-      const pod = (await agentPods(ports.transport, ports.podsPath, signal)).get(node)
+      const pod = (await agentPods(ports.transport, ports.namespace, signal)).get(node)
       if (pod) {
-        const { uid } = pod.metadata
+        const { uid } = pod
         const since = last?.uid === uid ? last?.stamp : undefined
         const onOpen = (): void => void (failures = 0)
         for await (const line of readLog(ports, pod, { isFollowed: true, since, onOpen })) {

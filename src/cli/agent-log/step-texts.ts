@@ -1,6 +1,7 @@
 /** Lines about steps, for people and for programs. */
+import { plainText } from '../../schemas/plain-text.ts'
 import type { StepLine, StepOfLine } from '../../schemas/step-log.ts'
-import { formatAge } from '../output/age.ts'
+import { elapsed } from '../output/durations.ts'
 
 export type StepSelection = {
   readonly skyhook: string
@@ -40,8 +41,17 @@ export function textOf(line: StepLine): string {
   }
 }
 
-/** `3.2s` below ten seconds, then as ages are shown. */
-export const elapsed = (ms: number): string => (ms < 10_000 ? `${(ms / 1000).toFixed(1)}s` : formatAge(ms))
+/**
+ * The text with its line end. Where several nodes are shown, each of its lines begins with the name of its `node`: what
+ * one node writes does not look like the words of another.
+ */
+export const linesFrom = (node: string | undefined, text: string): string =>
+  node === undefined
+    ? `${text}\n`
+    : plainText(text)
+        .split('\n')
+        .map((line) => `[${node}] ${line}\n`)
+        .join('')
 
 function nameOf({ mode, step, package: name, version, attempt }: StepOfLine): string {
   const versionText = version === undefined ? '' : ` ${version}`

@@ -1,37 +1,31 @@
 /** Reads what a support archive has, and takes out what it must not have. */
-import { listAll } from '../../kube/list.ts'
 import type { KubeObject } from '../../kube/objects.ts'
-import type { KubeTransport, Query } from '../../kube/transport.ts'
-import { labelKeys } from '../../lease/names.ts'
-import { leasesPathOf } from '../../lease/slot-reads.ts'
+import type { KubeTransport } from '../../kube/transport.ts'
 import { cordonKey, journalKey, skyhooksWith } from '../../schemas/annotations.ts'
-import { policiesPath, skyhooksPath } from '../../schemas/api.ts'
 import { sha256Hex } from '../../schemas/canonical-json.ts'
 import type { Clock } from '../../schemas/clock.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import { publishedOf } from '../../schemas/published.ts'
 import type { Skyhook } from '../../schemas/skyhook.ts'
 import { version as toolVersion } from '../../schemas/version.ts'
+import { counted } from '../../schemas/wording.ts'
 import { appliedHash, completionHash } from '../../stages/model/applied-hash.ts'
 import type { Known } from '../../stages/model/snapshot.ts'
-import { agentSelector } from '../fleet-view/read-fleet.ts'
-import { readable } from '../fleet-view/readable.ts'
+import { type Collection, readerOf } from '../fleet-view/collection.ts'
+import { fleetCollections } from '../fleet-view/collections.ts'
+import { budgets, eventsAbout, podsOn } from '../fleet-view/node-detail.ts'
+import { settingsFileOf } from '../fleet-view/settings.ts'
 import { jsonText } from './archive.ts'
 import { type Bundle, bundleFormat, type SourceEntry } from './bundle.ts'
-import { nodeForBundle, podForBundle, settingsForBundle } from './project.ts'
 import { createRedactor, literalsOf, type Redactor } from './redact.ts'
 
 /** Pods of that many nodes are read: with a budget, few are out of service. */
 const maxPodReads = 50
-const nodePageSize = 100
 
-type Source = {
-  readonly what: string
-  readonly path: string
-  readonly query?: Query
+/** A collection that goes into the archive, as the objects that `keep` makes. */
+type Source = Collection<KubeObject> & {
   /** Within the archive. */
   readonly file: string
-  readonly project?: (object: KubeObject) => KubeObject
 }
 
 type ReadSource = Source & { readonly objects: Known<readonly KubeObject[]> }
@@ -50,22 +44,8 @@ export type BundleRequest = {
 export async function collectBundle(transport: KubeTransport, request: BundleRequest): Promise<Bundle> {
   const { namespace, clock, signal } = request
   const takenAtMs = clock.wallMs()
-  const read = async (source: Source): Promise<ReadSource> => {
-    const { what, path, query, project = (object) => object } = source
-    const listed = listAll<KubeObject, KubeObject>(transport, path, {
-      transform: project,
-      signal,
-      ...(query && { query }),
-      ...(what === 'Nodes' && { pageSize: nodePageSize }),
-    })
-    return {
-      ...source,
-      objects: await readable(
-        what,
-        listed.then(({ items }) => items),
-      ),
-    }
-  }
+  const list = readerOf(transport, signal)
+  const read = async (source: Source): Promise<ReadSource> => ({ ...source, objects: await list(source) })
   const sources = await Promise.all(sourcesOf(namespace).map(read))
   const objectsOf = (what: string): readonly KubeObject[] => {
     const found = sources.find((one) => one.what === what)
@@ -98,62 +78,30 @@ export async function collectBundle(transport: KubeTransport, request: BundleReq
 }
 
 function sourcesOf(namespace: string): readonly Source[] {
-  const inNamespace = `in namespace ${namespace}`
-  const ofAgents = { labelSelector: agentSelector }
-  const events = (kind: string): Source => ({
-    what: `Events about ${kind}s`,
-    path: '/api/v1/namespaces/default/events',
-    query: { fieldSelector: `involvedObject.kind=${kind}` },
-    file: `events-${kind.toLowerCase()}s.json`,
-  })
+  const { skyhooks, policies, nodes, leases, agents, daemonSets, settings } = fleetCollections(namespace)
+  const events = { what: `Events in namespace ${namespace}`, path: `/api/v1/namespaces/${namespace}/events` }
   return [
-    { what: 'Skyhooks', path: skyhooksPath, file: 'skyhooks.json' },
-    { what: 'DeploymentPolicies', path: policiesPath, file: 'deploymentpolicies.json' },
-    {
-      what: 'Nodes',
-      path: '/api/v1/nodes',
-      file: 'nodes.json',
-      project: (node) => nodeForBundle(node as KubernetesNode),
-    },
-    {
-      what: `Leases ${inNamespace}`,
-      path: leasesPathOf({ namespace }),
-      query: { labelSelector: labelKeys.slotKind },
-      file: 'leases.json',
-    },
-    {
-      what: `Pods ${inNamespace}`,
-      path: `/api/v1/namespaces/${namespace}/pods`,
-      query: ofAgents,
-      file: 'agents.json',
-    },
-    {
-      what: `DaemonSets ${inNamespace}`,
-      path: `/apis/apps/v1/namespaces/${namespace}/daemonsets`,
-      query: ofAgents,
-      file: 'daemonset.json',
-    },
-    {
-      what: `ConfigMaps ${inNamespace}`,
-      path: `/api/v1/namespaces/${namespace}/configmaps`,
-      query: ofAgents,
-      file: 'settings.json',
-      project: settingsForBundle,
-    },
-    { what: `Events ${inNamespace}`, path: `/api/v1/namespaces/${namespace}/events`, file: 'events-agents.json' },
-    events('Node'),
-    events('Skyhook'),
-    { what: 'PodDisruptionBudgets', path: '/apis/policy/v1/poddisruptionbudgets', file: 'poddisruptionbudgets.json' },
+    whole(skyhooks, 'skyhooks.json'),
+    whole(policies, 'deploymentpolicies.json'),
+    { ...nodes, file: 'nodes.json' },
+    whole(leases, 'leases.json'),
+    whole(agents, 'agents.json'),
+    whole(daemonSets, 'daemonset.json'),
+    { ...settings, file: 'settings.json', keep: settingsFileOf },
+    whole(events, 'events-agents.json'),
+    whole({ ...eventsAbout('Node'), what: 'Events about Nodes' }, 'events-nodes.json'),
+    whole({ ...eventsAbout('Skyhook'), what: 'Events about Skyhooks' }, 'events-skyhooks.json'),
+    whole(budgets, 'poddisruptionbudgets.json'),
   ]
 }
 
-const podsOf = (node: string): Source => ({
-  what: `Pods on node ${node}`,
-  path: '/api/v1/pods',
-  query: { fieldSelector: `spec.nodeName=${node}` },
-  file: `pods/${node}.json`,
-  project: podForBundle,
+const whole = (collection: Omit<Collection<unknown>, 'keep'>, file: string): Source => ({
+  ...collection,
+  file,
+  keep: (object: KubeObject) => object,
 })
+
+const podsOf = (node: string): Source => ({ ...podsOn(node), what: `Pods on node ${node}`, file: `pods/${node}.json` })
 
 const isCordoned = ({ metadata }: KubernetesNode): boolean => skyhooksWith(cordonKey, metadata.annotations).length > 0
 
@@ -207,7 +155,9 @@ function leftOutTexts({ counts }: Redactor, nodesWithoutPods: number): readonly 
     'Nodes: annotations of others, images, addresses, capacity',
     'pods beside those of the agents: everything but names, labels, owners, tolerations and readiness; pods of nodes ' +
       'that were in service and not named with --node',
-    ...(nodesWithoutPods > 0 ? [`pods of ${nodesWithoutPods} more nodes that are out of service`] : []),
+    ...(nodesWithoutPods > 0
+      ? [`pods of ${counted(nodesWithoutPods, 'more node that is', 'more nodes that are')} out of service`]
+      : []),
     'ConfigMaps beside the settings of the agents',
     'logs: see kubectl skyhook logs',
   ]

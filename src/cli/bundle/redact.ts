@@ -3,6 +3,7 @@ import { createMask } from '../../packages/step/mask.ts'
 import { isObject } from '../../schemas/json.ts'
 import { plainText } from '../../schemas/plain-text.ts'
 import { entryStates, nodeStatuses, slotPhases, stageNames } from '../../schemas/skyhook.ts'
+import { reasonCodes } from '../../schemas/catalogue/reason-codes.ts'
 import { reasons } from '../../schemas/catalogue/reasons.ts'
 import { isSecretField, leftOut, maskLikelySecrets } from './likely-secrets.ts'
 
@@ -123,6 +124,7 @@ const ownValues: ReadonlySet<string> = new Set([
   ...nodeStatuses,
   ...slotPhases,
   ...Object.keys(reasons),
+  ...Object.keys(reasonCodes),
 ])
 
 /**

@@ -1,7 +1,7 @@
 import { defineCommand, type Context } from '../framework/command.ts'
 import { exitCodes } from '../framework/exit-codes.ts'
 import { type EventRow, followEvents, inOrder, listEvents } from '../objects/follow-events.ts'
-import { formatAge } from '../output/age.ts'
+import { formatAge } from '../output/durations.ts'
 import { envelope, print } from '../output/print.ts'
 import { type Column, formatTable } from '../output/table.ts'
 

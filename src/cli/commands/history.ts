@@ -1,15 +1,15 @@
 import { isForbidden, isNoPrevious, readLog } from '../agent-log/read-log.ts'
 import { logArguments, logExitCodes, logFlags } from '../agent-log/log-flags.ts'
 import { extentNote, openLogs, type OpenedLogs, readSteps } from '../agent-log/node-log.ts'
-import { restartsOf, type AgentPod } from '../agent-log/agent-pods.ts'
+import type { AgentPod } from '../fleet-view/fleet-view.ts'
 import { type PastStep, pastSteps } from '../agent-log/step-history.ts'
-import { elapsed, type StepSelection } from '../agent-log/step-texts.ts'
+import type { StepSelection } from '../agent-log/step-texts.ts'
 import { type Context, defineCommand } from '../framework/command.ts'
 import { exitCodes } from '../framework/exit-codes.ts'
 import { getSkyhook } from '../objects/skyhooks.ts'
 import { messageOf } from '../../schemas/json.ts'
 import type { StepLine } from '../../schemas/step-log.ts'
-import { formatAge } from '../output/age.ts'
+import { elapsed, formatAge } from '../output/durations.ts'
 import { envelope, print } from '../output/print.ts'
 import type { Column } from '../output/table.ts'
 
@@ -60,7 +60,7 @@ async function stepsOf(
   const lines: StepLine[] = []
   const read = async (isPrevious: boolean) =>
     await readSteps(readLog(ports, pod, { isPrevious }), selection, ({ line }) => lines.push(line))
-  if (restartsOf(pod) > 0)
+  if (pod.restarts > 0)
     await read(true).catch((error: unknown) => {
       if (!isNoPrevious(error)) throw error
     })

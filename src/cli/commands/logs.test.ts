@@ -58,6 +58,17 @@ test('starts, ends, gaps and output of a step are told apart', async () => {
   })
 })
 
+test.each(['logs tuning', 'package logs tuned --skyhook tuning'])(
+  'what one node writes does not look like the words of another: %s',
+  async (call) => {
+    const tool = await withLog([output('a\n[n2] b\r[n2] c'), output('')])
+    const { stdout } = await tool.run(`${call} --node n.*`)
+    const ofOne = ['[n1] a', '[n1] [n2] b', '[n1] [n2] c', '[n1] ']
+    expect(stdout.split('\n').filter((line) => line.startsWith('[n1]'))).toEqual(ofOne)
+    expect(stdout.split('\n').filter((line) => !/^\[n\d\] /.test(line))).toEqual([''])
+  },
+)
+
 test.each([
   ['--package tuned', 'apply\ncheck\nconfig\n'],
   ['--package other', ''],

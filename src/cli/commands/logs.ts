@@ -3,7 +3,7 @@ import { usageError } from '../framework/command-error.ts'
 import { exitCodes } from '../framework/exit-codes.ts'
 import { logArguments, logExitCodes, logFlags } from '../agent-log/log-flags.ts'
 import { followSteps, type LoggedLine, openLogs, readNode } from '../agent-log/node-log.ts'
-import { itemOf, type StepSelection, stepStages, textOf } from '../agent-log/step-texts.ts'
+import { itemOf, linesFrom, type StepSelection, stepStages, textOf } from '../agent-log/step-texts.ts'
 import { getSkyhook } from '../objects/skyhooks.ts'
 import { envelope, print } from '../output/print.ts'
 
@@ -61,7 +61,7 @@ export const logs = defineCommand({
 /** What earlier agents have told is no output. */
 function showText({ stdout }: Context, node: string, isPrefixed: boolean, { line }: LoggedLine): void {
   if (line.what === 'ended' && line.isRepeated) return
-  stdout.write(`${isPrefixed ? `[${node}] ` : ''}${textOf(line)}\n`)
+  stdout.write(linesFrom(isPrefixed ? node : undefined, textOf(line)))
 }
 
 function showLive(context: Context, node: string, isPrefixed: boolean, logged: LoggedLine): void {

@@ -1,6 +1,6 @@
 import { logExitCodes } from '../agent-log/log-flags.ts'
 import { followSteps, type LoggedLine, openLogs, readNode } from '../agent-log/node-log.ts'
-import { type StepSelection, stepStages } from '../agent-log/step-texts.ts'
+import { linesFrom, type StepSelection, stepStages } from '../agent-log/step-texts.ts'
 import { defineCommand } from '../framework/command.ts'
 import { exitCodes } from '../framework/exit-codes.ts'
 import { getSkyhook } from '../objects/skyhooks.ts'
@@ -44,7 +44,7 @@ export const packageLogs = defineCommand({
     const show = (node: string, { line }: LoggedLine): void => {
       if (line.what !== 'output') return
       shown++
-      context.stdout.write(`${nodes.length > 1 ? `[${node}] ` : ''}${line.text}\n`)
+      context.stdout.write(linesFrom(nodes.length > 1 ? node : undefined, line.text))
     }
     if (follow) {
       const { ports } = opened

@@ -10,6 +10,7 @@ import type { KubeTransport } from '../../kube/transport.ts'
 import { skyhooksPath } from '../../schemas/api.ts'
 import { sleep } from '../../schemas/clock.ts'
 import type { Skyhook } from '../../schemas/skyhook.ts'
+import { formatTime } from '../../schemas/time.ts'
 import { fleetStatus, type SkyhookStatus } from '../status/fleet-status.ts'
 import type { NodeRow } from '../status/node-report.ts'
 import { readCompletions } from '../status/read-completions.ts'
@@ -95,7 +96,7 @@ function drawTo(
       const line = statusLine(one)
       if (lines.get(one.name) === line) continue
       lines.set(one.name, line)
-      stdout.write(`${new Date(view.takenAtMs).toISOString().slice(0, 19)}Z ${line}\n`)
+      stdout.write(`${formatTime(view.takenAtMs)} ${line}\n`)
     }
   }
 }

@@ -1,11 +1,9 @@
 import { ApiError } from '../../kube/errors.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
 import type { ObjectMeta } from '../../schemas/kubernetes.ts'
+import { agentSelector } from '../fleet-view/collections.ts'
 import { CommandError, notFoundError, refusedError } from '../framework/command-error.ts'
 import { exitCodes } from '../framework/exit-codes.ts'
-
-/** The chart gives it to the agents' DaemonSet and its pods; it is no setting. */
-export const agentSelector = 'app.kubernetes.io/name=skyhookd'
 
 export type AgentDaemonSets = { readonly items?: readonly { readonly metadata: ObjectMeta }[] }
 

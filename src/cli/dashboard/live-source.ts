@@ -1,18 +1,12 @@
 /** A cluster as the data of a dashboard: watches, and requests for what a click asks. */
-import { isNotFound, isTransient } from '../../kube/errors.ts'
+import { isTransient } from '../../kube/errors.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
 import { type Clock, type Random, sleep } from '../../schemas/clock.ts'
 import { messageOf } from '../../schemas/json.ts'
-import type { KubernetesNode } from '../../schemas/kubernetes.ts'
-import { known, type Known } from '../../stages/model/snapshot.ts'
-import { podsPathIn } from '../agent-log/agent-pods.ts'
 import { hostFolderOf } from '../agent-log/step-texts.ts'
 import type { FleetView } from '../fleet-view/fleet-view.ts'
-import { readNodeDetail } from '../fleet-view/node-detail.ts'
-import { slimNode } from '../fleet-view/project.ts'
 import { readable } from '../fleet-view/readable.ts'
 import { notFoundError } from '../framework/command-error.ts'
-import { nodePath } from '../objects/nodes.ts'
 import { getSkyhook } from '../objects/skyhooks.ts'
 import type { Completion } from '../status/fleet-status.ts'
 import type { NodeRow } from '../status/node-report.ts'
@@ -22,7 +16,7 @@ import { type Freshness, watchFleet } from '../status/watch-fleet.ts'
 import { inContext, nodeActions } from './commands.ts'
 import { planEdit } from './edit-plan.ts'
 import { manifestOf } from './manifest.ts'
-import { nodeAnswer, skyhookNamed } from './node-answer.ts'
+import { answerAbout } from './node-answer.ts'
 import type { ClusterIdentity, NodeAnswer } from './page-data.ts'
 import type { DashboardSource, FleetMoment, NodeOfSkyhook } from './source.ts'
 import { followStepOutput } from './step-output.ts'
@@ -101,26 +95,25 @@ export async function openLiveSource(options: LiveSourceOptions): Promise<Dashbo
     ])
   }
 
-  async function explain({ skyhook: name, node: nodeName }: NodeOfSkyhook, signal: AbortSignal): Promise<NodeAnswer> {
-    const skyhook = skyhookNamed(fleet.skyhooks, name)
-    const [node, detail] = await Promise.all([
-      getNode(transport, nodeName, signal),
-      readNodeDetail(transport, nodeName, signal),
-    ])
-    const view = { ...fleet, takenAtMs: clock.wallMs(), nodes: namesOnly(fleet.nodes, node) }
-    return nodeAnswer(
-      view,
-      { skyhook, node, detail },
-      { actions: nodeActions(name, nodeName), here: (command) => inContext(command, identity.context) },
+  const explain = async (of: NodeOfSkyhook, signal: AbortSignal): Promise<NodeAnswer> =>
+    await answerAbout(
+      of,
+      { ...fleet, takenAtMs: clock.wallMs() },
+      {
+        transport,
+        actions: nodeActions(of.skyhook, of.node),
+        here: (command) => inContext(command, identity.context),
+        noNode: () => notFoundError(`there is no Node ${of.node}`, 'kubectl get nodes'),
+      },
+      signal,
     )
-  }
 
   return {
     identity,
     follow,
     explain,
     async followOutput(of, listener, signal) {
-      const output = followStepOutput({ transport, podsPath: podsPathIn(namespace), clock, signal }, of, listener)
+      const output = followStepOutput({ transport, namespace, clock, signal }, of, listener)
       const found = await readable(`logs of Pods in namespace ${namespace}`, output)
       if (!found.known) listener.onNote(`${found.why}; output is on the host, in ${hostFolderOf(of)}`)
     },
@@ -141,23 +134,3 @@ async function unansweredBy(transport: KubeTransport, signal: AbortSignal): Prom
     return isTransient(error) ? error : undefined
   }
 }
-
-async function getNode(transport: KubeTransport, name: string, signal: AbortSignal): Promise<KubernetesNode> {
-  try {
-    return slimNode(await transport.json<KubernetesNode>('GET', nodePath(name), { signal }))
-  } catch (error) {
-    if (isNotFound(error)) throw notFoundError(`there is no Node ${name}`, 'kubectl get nodes')
-    throw error
-  }
-}
-
-/** A decision about one node needs of the others only that they are there. */
-const namesOnly = (rows: Known<readonly NodeRow[]>, node: KubernetesNode): Known<readonly KubernetesNode[]> =>
-  rows.known
-    ? known([
-        node,
-        ...rows.value
-          .filter(({ name }) => name !== node.metadata.name)
-          .map(({ name }) => ({ metadata: { name, uid: '', resourceVersion: '' } })),
-      ])
-    : rows

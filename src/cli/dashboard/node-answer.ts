@@ -1,35 +1,67 @@
-/** The answer to a click on a node, from what has been read of it. Pure. */
+/** The answer to a click on a node: it is read as a whole, and explained. */
+import { isNotFound } from '../../kube/errors.ts'
+import type { KubeTransport } from '../../kube/transport.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { Skyhook } from '../../schemas/skyhook.ts'
 import type { Known } from '../../stages/model/snapshot.ts'
 import { explainNode } from '../explain/explain-node.ts'
 import type { FleetView } from '../fleet-view/fleet-view.ts'
-import type { NodeDetail } from '../fleet-view/node-detail.ts'
+import { readNodeDetail } from '../fleet-view/node-detail.ts'
+import { slimNode } from '../fleet-view/project.ts'
+import { mapped, UnreadError } from '../fleet-view/readable.ts'
 import { notFoundError, refusedError } from '../framework/command-error.ts'
-import { publishedPackages } from '../objects/nodes.ts'
+import { nodePath, publishedPackages } from '../objects/nodes.ts'
+import type { NodeRow } from '../status/node-report.ts'
 import type { NodeAction, NodeAnswer } from './page-data.ts'
+import type { NodeOfSkyhook } from './source.ts'
 
-export type NodeQuestion = {
-  readonly skyhook: Skyhook
-  readonly node: KubernetesNode
-  readonly detail: NodeDetail
+/** Where a node is: in a cluster, or in what somebody saved of one. */
+export type NodePlace = {
+  readonly transport: KubeTransport
+  readonly actions: readonly NodeAction[]
+  /** A command for the cluster that the page shows. */
+  readonly here: (command: string) => string
+  readonly noNode: () => Error
 }
 
-/** `here`: a command for the cluster that the page shows. */
-export function nodeAnswer(
-  fleet: FleetView<KubernetesNode>,
-  question: NodeQuestion,
-  { actions, here }: { readonly actions: readonly NodeAction[]; readonly here: (command: string) => string },
-): NodeAnswer {
-  const { skyhook, node } = question
-  const packages = [...(publishedPackages(node, skyhook.metadata.name)?.values() ?? [])]
+/** @throws CommandError for what is not there, or may not be read */
+export async function answerAbout(
+  { skyhook: name, node: nodeName }: NodeOfSkyhook,
+  fleet: FleetView<NodeRow>,
+  { transport, actions, here, noNode }: NodePlace,
+  signal: AbortSignal,
+): Promise<NodeAnswer> {
+  const skyhook = skyhookNamed(fleet.skyhooks, name)
+  const [node, detail] = await Promise.all([
+    readNode(transport, { name: nodeName, noNode, signal }),
+    readNodeDetail(transport, nodeName, signal),
+  ])
+  const view = { ...fleet, nodes: mapped(fleet.nodes, (rows) => [node, ...othersByName(rows, nodeName)]) }
+  const packages = [...(publishedPackages(node, name)?.values() ?? [])]
   return {
     nowMs: fleet.takenAtMs,
-    explanation: withCommands(explainNode(fleet, question), here),
+    explanation: withCommands(explainNode(view, { skyhook, node, detail }), here),
     packages: packages.map(({ name, version, stage, state, restarts }) => ({ name, version, stage, state, restarts })),
     actions: actions.map(({ what, command }) => ({ what, command: here(command) })),
   }
 }
+
+async function readNode(
+  transport: KubeTransport,
+  { name, noNode, signal }: Pick<NodePlace, 'noNode'> & { readonly name: string; readonly signal: AbortSignal },
+): Promise<KubernetesNode> {
+  try {
+    return slimNode(await transport.json<KubernetesNode>('GET', nodePath(name), { signal }))
+  } catch (error) {
+    if (isNotFound(error)) throw noNode()
+    if (error instanceof UnreadError) throw refusedError(error.message)
+    throw error
+  }
+}
+
+/** A decision about one node needs of the others only that they are there. */
+const othersByName = (rows: readonly NodeRow[], name: string): readonly KubernetesNode[] =>
+  rows.filter((row) => row.name !== name).map((row) => ({ metadata: { name: row.name, uid: '', resourceVersion: '' } }))
 
 function withCommands(
   explanation: NodeAnswer['explanation'],

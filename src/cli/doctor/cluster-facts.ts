@@ -2,8 +2,7 @@
 import type { Lease } from '../../lease/slot.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { Known } from '../../stages/model/snapshot.ts'
-import type { FleetView } from '../fleet-view/fleet-view.ts'
-import type { Access } from './permissions.ts'
+import type { AgentDaemonSet, FleetView } from '../fleet-view/fleet-view.ts'
 
 export type ClusterFacts = {
   /** Of this tool; `source` when it runs without a bundle. */
@@ -11,8 +10,6 @@ export type ClusterFacts = {
   readonly fleet: FleetView<KubernetesNode>
   /** Such as `v1.33.1`. */
   readonly serverVersion: Known<string>
-  /** Undefined: there is none. */
-  readonly installation: Known<Installation | undefined>
   /** By name; undefined for one that is not there. */
   readonly definitions: Known<ReadonlyMap<string, DefinitionFacts | undefined>>
   readonly policies: Known<readonly PolicyFacts[]>
@@ -28,15 +25,23 @@ export type ClusterFacts = {
   readonly election: Known<Lease | undefined>
 }
 
-/** What the DaemonSet says of the chart's release. */
-export type Installation = {
-  /** The chart names everything after it. */
-  readonly name: string
-  readonly namespace: string
-  readonly serviceAccount: string
-  /** Of the agents; undefined without the label. */
-  readonly version: string | undefined
+/** `release`: in the namespace of the agents. */
+export type Scope = 'cluster' | 'release' | 'default'
+
+export type Permission = {
+  readonly scope: Scope
+  readonly group: string
+  /** With its subresource, as in roles: `pods/eviction`. */
+  readonly resource: string
+  readonly verb: string
+  /** Granted by a value of the chart only. */
+  readonly isOptional?: true
 }
+
+export type Access = { readonly permission: Permission; readonly isAllowed: boolean }
+
+/** What the DaemonSet says of the chart's release. */
+export type Installation = Pick<AgentDaemonSet, 'name' | 'namespace' | 'serviceAccount' | 'version'>
 
 /** The agents, as the API server names them. */
 export const agentUser = ({ namespace, serviceAccount }: Installation): string =>

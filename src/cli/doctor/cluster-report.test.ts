@@ -21,15 +21,10 @@ function valueOf<T>(fact: Known<T>): T {
   if (!fact.known) throw new Error(fact.why)
   return fact.value
 }
-const installed = (change: object): Partial<ClusterFacts> => ({
-  installation: known({
-    name: 'skyhookd',
-    namespace: 'skyhook',
-    serviceAccount: 'skyhookd',
-    version: '1.0.0',
-    ...change,
-  }),
-})
+const installed = (change: object): Partial<ClusterFacts> => {
+  const daemonSet = valueOf(fitCluster.fleet.daemonSet)
+  return withFleet({ daemonSet: known(daemonSet && { ...daemonSet, ...change }) })
+}
 const policies = valueOf(fitCluster.policies)
 const bindings = valueOf(fitCluster.bindings)
 const [firstSchema, ...otherSchemas] = valueOf(fitCluster.flowSchemas)
@@ -81,7 +76,12 @@ test('nothing is found in a cluster as the chart sets it up', () => {
 const rows: readonly [FindingId, string, Partial<ClusterFacts>, RegExp][] = [
   ['kubernetes-too-old', 'an old API server', { serverVersion: known('v1.29.9+k3s1') }, /v1\.29\.9.*v1\.30 or later/],
   ['tool-version', 'agents of another version', installed({ version: '1.1.0' }), /version 1\.0\.0.*version 1\.1\.0/],
-  ['agents-not-installed', 'no DaemonSet', { installation: known(undefined) }, /namespace skyhook has no DaemonSet/],
+  [
+    'agents-not-installed',
+    'no DaemonSet',
+    withFleet({ daemonSet: known(undefined) }),
+    /namespace skyhook has no DaemonSet/,
+  ],
   [
     'permission-missing',
     'a role without evictions',
@@ -397,7 +397,6 @@ test('what may not be read is unknown, and never taken for missing', () => {
   const facts: ClusterFacts = {
     ...fitCluster,
     serverVersion: no,
-    installation: no,
     definitions: no,
     policies: no,
     bindings: no,

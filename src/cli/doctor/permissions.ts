@@ -1,23 +1,8 @@
 /** Whether the agents have the rights of the chart's roles. */
-import type { Known } from '../../stages/model/snapshot.ts'
-import { agentUser, type ClusterFacts, type Installation } from './cluster-facts.ts'
+import { valueOr } from '../fleet-view/readable.ts'
+import { agentUser, type ClusterFacts, type Permission, type Scope } from './cluster-facts.ts'
 import { type Check, checkOf, type Finding, finding, namedSome } from './finding.ts'
 import { counted } from '../../schemas/wording.ts'
-
-/** `release`: in the namespace of the agents. */
-export type Scope = 'cluster' | 'release' | 'default'
-
-export type Permission = {
-  readonly scope: Scope
-  readonly group: string
-  /** With its subresource, as in roles: `pods/eviction`. */
-  readonly resource: string
-  readonly verb: string
-  /** Granted by a value of the chart only. */
-  readonly isOptional?: true
-}
-
-export type Access = { readonly permission: Permission; readonly isAllowed: boolean }
 
 const rights = (scope: Scope, group: string, resource: string, verbs: readonly string[]): readonly Permission[] =>
   verbs.map((verb) => ({ scope, group, resource, verb }))
@@ -41,11 +26,9 @@ export const agentPermissions: readonly Permission[] = [
   ...rights('default', '', 'events', ['create', 'patch']),
 ]
 
-type Facts = Pick<ClusterFacts, 'access' | 'fleet'> & { readonly installation: Known<Installation | undefined> }
-
-export function checkPermissions({ access, fleet, installation }: Facts): Check {
+export function checkPermissions({ access, fleet }: Pick<ClusterFacts, 'access' | 'fleet'>): Check {
   if (!access.known) return checkOf('permissions', { unknown: [access.why] })
-  const release = installation.known ? installation.value : undefined
+  const release = valueOr(fleet.daemonSet, undefined)
   const user = release && agentUser(release)
   const denied = access.value.filter(({ isAllowed }) => !isAllowed).map(({ permission }) => permission)
   const missing = denied.filter(({ isOptional }) => isOptional !== true)

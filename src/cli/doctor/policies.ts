@@ -28,7 +28,8 @@ export const expectedPolicies: readonly ExpectedPolicy[] = [
 const kind = 'ValidatingAdmissionPolicy'
 const again = 'apply the chart again: without it, the token of one agent reaches what belongs to other nodes'
 
-export function checkPolicies({ policies, bindings, installation, trials }: ClusterFacts): Check {
+export function checkPolicies({ policies, bindings, fleet, trials }: ClusterFacts): Check {
+  const installation = fleet.daemonSet
   const unknown = [
     ...(policies.known ? [] : [policies.why]),
     ...(bindings.known ? [] : [bindings.why]),

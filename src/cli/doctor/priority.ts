@@ -7,7 +7,8 @@ export const levelSuffixes = ['acting', 'waiting'] as const
 
 const remedy = "set the chart's apiPriority.enabled and apply it again"
 
-export function checkPriority({ flowSchemas, priorityLevels, installation }: ClusterFacts): Check {
+export function checkPriority({ flowSchemas, priorityLevels, fleet }: ClusterFacts): Check {
+  const installation = fleet.daemonSet
   const unknown = [
     ...(flowSchemas.known ? [] : [flowSchemas.why]),
     ...(priorityLevels.known ? [] : [priorityLevels.why]),

@@ -1,15 +1,18 @@
 /** Checks as text. Nothing is told by color: each verdict is a word. */
-import { shownLine } from '../../schemas/plain-text.ts'
+import { shownLines } from '../../schemas/plain-text.ts'
+import { besideCells, type Cell } from '../output/beside.ts'
 import { type Check } from './finding.ts'
 import { counted } from '../../schemas/wording.ts'
 
 const checkWidth = 12
 const verdictWidth = 8
-const indent = ' '.repeat(checkWidth + verdictWidth + 2)
 
 export function reportText(checks: readonly Check[]): string {
   const lines = checks.flatMap(({ check, verdict, findings, unknown, about }) => {
-    const start = `${check.padEnd(checkWidth)} ${(verdict === 'error' ? 'ERROR' : verdict).padEnd(verdictWidth)}`
+    const cells: readonly Cell[] = [
+      [check, checkWidth],
+      [verdict === 'error' ? 'ERROR' : verdict, verdictWidth],
+    ]
     const texts = [
       ...findings.flatMap(({ id, severity, message, remedy, command }) => [
         `${severity === 'error' ? 'ERROR' : severity} ${id}: ${message}`,
@@ -18,10 +21,9 @@ export function reportText(checks: readonly Check[]): string {
       ]),
       ...unknown.map((why) => `unknown: ${why}`),
     ]
-    const [first = '', ...rest] = about === '' ? texts : [about, ...texts]
-    return [`${start} ${shownLine(first)}`.trimEnd(), ...rest.map((line) => `${indent}${shownLine(line)}`)]
+    return besideCells(cells, about === '' ? texts : [about, ...texts])
   })
-  return [...lines, '', summaryOf(checks)].map((line) => `${line}\n`).join('')
+  return shownLines([...lines, '', summaryOf(checks)])
 }
 
 function summaryOf(checks: readonly Check[]): string {

@@ -5,7 +5,8 @@ import type { ClusterFacts } from './cluster-facts.ts'
 /** Since then admission policies in CEL are stable, and tokens of pods name their node (kubeVersion of the chart). */
 const minKubernetes = [1, 30] as const
 
-export function checkVersions({ serverVersion, installation, toolVersion, fleet }: ClusterFacts): Check {
+export function checkVersions({ serverVersion, toolVersion, fleet }: ClusterFacts): Check {
+  const installation = fleet.daemonSet
   const findings: Finding[] = []
   const unknown: string[] = []
   const about: string[] = []

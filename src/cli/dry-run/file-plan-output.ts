@@ -2,7 +2,7 @@
 import { envelope } from '../output/print.ts'
 import { planItem } from '../plan/plan-document.ts'
 import { planText } from '../plan/plan-text.ts'
-import { markdown, plainText, type TextForm } from '../plan/text-form.ts'
+import { markdown, terminal, type TextForm } from '../plan/text-form.ts'
 import { closedNodes, wouldDisrupt } from '../plan/skyhook-plan.ts'
 import type { FilePlan } from './plan-file.ts'
 import type { RehearsedWrite } from './rehearsed-write.ts'
@@ -14,7 +14,7 @@ export function filePlanText(
   { writes, plans, others, disrupts, isRefused }: FilePlan,
   how: 'text' | 'markdown',
 ): string {
-  const form = how === 'markdown' ? markdown : plainText
+  const form = how === 'markdown' ? markdown : terminal
   const objects = writes.map((write) => form.heading(headlineOf(write)) + form.list(writeLines(write)))
   const blocks = plans.map((plan) => form.heading(`Nodes of Skyhook ${plan.skyhook}`) + planText(plan, form))
   const closed = new Set(plans.flatMap(closedNodes)).size

@@ -3,6 +3,7 @@
  * edited or gone: an answer that nothing else contradicts is taken, and one that an Event confirms is taken first.
  */
 import { readBlockedDrain } from '../../kube/admission-refusal.ts'
+import type { ReasonCode } from '../../schemas/catalogue/reason-codes.ts'
 import { type ReasonName, reasons, statusFor } from '../../schemas/catalogue/reasons.ts'
 import { clip } from '../../schemas/plain-text.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
@@ -12,6 +13,7 @@ import {
   type NodeReason,
   packageReasonsOf,
   publishedOf,
+  subjectOfEvent,
 } from '../../schemas/published.ts'
 import type { Known } from '../../stages/model/snapshot.ts'
 import type { NodeEvent } from '../fleet-view/node-detail.ts'
@@ -21,9 +23,10 @@ export type Evidence = {
   readonly message: string
   /** Wall clock of who wrote it, in ms since 1970; undefined where it does not say. */
   readonly sinceMs: number | undefined
-  readonly source: 'annotation' | 'event'
-  /** The package that it is about, where it says one. */
+  readonly code?: ReasonCode | undefined
+  /** The package that it is about, where it says one, and its version at that time. */
   readonly package?: string | undefined
+  readonly version?: string | undefined
 }
 
 /** Reasons that nothing but the host's agent can know. */
@@ -78,8 +81,8 @@ export function evidenceOf({ node, skyhook, events, takenAtMs }: EvidenceRequest
 function publishedEvidence(node: KubernetesNode, skyhook: string): readonly Evidence[] {
   const { reason: ofNode } = publishedOf(node, skyhook)
   return [
-    ...(ofNode ? evidenceFrom(ofNode, 'annotation', packageIn(ofNode.message)) : []),
-    ...[...packageReasonsOf(node, skyhook)].flatMap(([name, reason]) => evidenceFrom(reason, 'annotation', name)),
+    ...(ofNode ? evidenceFrom(ofNode) : []),
+    ...[...packageReasonsOf(node, skyhook)].flatMap(([name, reason]) => evidenceFrom(reason, name)),
   ]
 }
 
@@ -91,28 +94,25 @@ function eventsSinceCompletion(skyhook: string, events: readonly NodeEvent[]): r
   )
   return own
     .filter(({ atMs }) => atMs >= endMs)
-    .flatMap(({ reason, message, atMs }) => {
+    .flatMap(({ reason, message, annotations, atMs }) => {
       const [, name, text] = /^Skyhook [^,: ]+(?:, package ([^:]+))?: (.*)$/s.exec(message) ?? []
-      const published = { reason, message: text ?? message, sinceMs: atMs }
-      return evidenceFrom(published, 'event', name ?? packageIn(published.message))
+      return evidenceFrom({ reason, message: text ?? message, sinceMs: atMs, ...subjectOfEvent(annotations) }, name)
     })
 }
 
-const evidenceFrom = (
-  { reason, message, sinceMs }: NodeReason,
-  source: Evidence['source'],
-  name: string | undefined,
-): readonly Evidence[] =>
-  hostReasons.has(reason) || isDeniedDrain(reason, message)
-    ? [{ reason: reason as ReasonName, message, sinceMs, source, package: name }]
-    : []
+/** `name`: of the package that it is about, where its place says it. */
+function evidenceFrom(
+  { reason, message, sinceMs, code, package: about }: NodeReason,
+  name = about?.name,
+): readonly Evidence[] {
+  if (!hostReasons.has(reason) && !isDeniedDrain(reason, message)) return []
+  const version = name === about?.name ? about?.version : undefined
+  return [{ reason: reason as ReasonName, message, sinceMs, code, package: name, version }]
+}
 
 /** What the API server says to an eviction, only who asks for it hears. */
 const isDeniedDrain = (reason: string, message: string): boolean =>
   reason === 'DrainBlocked' && readBlockedDrain(message) !== undefined
-
-/** Reasons of packages begin with the package; the version follows where work has started. */
-const packageIn = (message: string): string | undefined => /^package ([^ :]+)(?: [^:]+)?: /.exec(message)?.[1]
 
 /** The message without the package that it begins with. */
 export const withoutPackage = (message: string): string => message.replace(/^package [^:]+: /, '')

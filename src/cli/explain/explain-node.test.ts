@@ -18,7 +18,8 @@ import { type NodeDetail, readNodeDetail } from '../fleet-view/node-detail.ts'
 import { slimNode } from '../fleet-view/project.ts'
 import { readFleet } from '../fleet-view/read-fleet.ts'
 import { explainNode, type NodeExplanation } from './explain-node.ts'
-import type { Cause, GateName } from './finding.ts'
+import type { GateName } from '../../schemas/catalogue/gates.ts'
+import type { Cause } from './finding.ts'
 
 type Edit = (node: KubernetesNode) => KubernetesNode
 
@@ -571,6 +572,79 @@ test('what only an agent has found of another operator is taken from its reason'
     undefined,
   ])
   expect(verdict?.message).toContain('the API server serves nodewright.nvidia.com')
+})
+
+const misleading = [
+  [
+    'not-found',
+    'manifest unknown; the digest sha256:00 was denied before (HTTP 401, unauthorized)',
+    'correct image and version',
+    'kubectl edit skyhook s',
+  ],
+  [
+    'unauthorized',
+    'log in to read the digest of this tag',
+    'imagePullSecrets',
+    'kubectl -n skyhook get secrets --field-selector type=kubernetes.io/dockerconfigjson',
+  ],
+  [
+    'unreachable',
+    'connection reset after the response 404 NAME_UNKNOWN',
+    'has to reach the registry',
+    'curl -sS https://registry.test/v2/ # on the host',
+  ],
+  ['too-large', 'layers with the certificate of a mirror', 'smaller image', 'kubectl skyhook validate'],
+] as const
+
+test.each(misleading)('an image error is explained by its code %s, whatever the registry says: %s', async (...row) => {
+  const [code, answer, remedy, command] = row
+  const scene = startScene({ nodes: one })
+  scene.host('host1').conditions.change({ fetch: { durationMs: 100, code, answer } })
+  await scene.until(() => scene.annotation('node1', reasonKey('s'))?.includes('"ImagePull"') === true, 'a reason')
+  await scene.pass(4_000)
+  for (const edit of [asPublished, withReasons(() => undefined)]) {
+    const { verdict } = await explain(scene, 'node1', edit)
+    expect([verdict?.cause, verdict?.message]).toEqual(['image-pull', expect.stringContaining(answer)])
+    expect(verdict?.unblock).toContain(remedy)
+    expect(verdict?.command).toContain(command)
+  }
+})
+
+test('an image error without a code, as an older agent has it, is explained without a guess', async () => {
+  const scene = startScene({ nodes: one })
+  scene.host('host1').conditions.change({ fetch: { durationMs: 100, code: 'unauthorized' } })
+  await scene.until(() => scene.annotation('node1', reasonKey('s'))?.includes('"ImagePull"') === true, 'a reason')
+  const withoutCode: Edit = (node) => {
+    const annotations = Object.entries(node.metadata.annotations ?? {}).map(([key, text]) => [
+      key,
+      text.replaceAll(/"(code|package)":"[^"]*",/g, ''),
+    ])
+    return { ...node, metadata: { ...node.metadata, annotations: Object.fromEntries(annotations) } }
+  }
+  const { verdict } = await explain(scene, 'node1', withoutCode, (detail) => ({ ...detail, events: known([]) }))
+  expect(verdict).toMatchObject({
+    cause: 'image-pull',
+    unblock: expect.stringContaining('Correct the spec, or imagePullSecrets and registries of the chart') as string,
+    command: 'kubectl edit skyhook s',
+  })
+})
+
+test('the image error of another version says nothing about the version that is asked for', async () => {
+  const scene = startScene({ nodes: one, skyhooks: { s: { interruptionBudget: { count: 0 } } } })
+  await scene.until(() => scene.annotation('node1', reasonKey('s'))?.includes('"WaitingForSlot"') === true, 'a wait')
+  const stale = {
+    reason: 'ImagePull',
+    message: 'package p0a: registry.test/p0a:1.0.0-rc: not found',
+    code: 'not-found',
+    package: 'p0a|1.0.0-rc',
+    since: minutesAgo(scene, 0),
+  }
+  const { verdict } = await explain(
+    scene,
+    'node1',
+    withReasons(() => JSON.stringify(stale)),
+  )
+  expect(verdict?.cause).toBe('budget-zero')
 })
 
 test('a node at work is held up by nothing, and a complete one neither', async () => {

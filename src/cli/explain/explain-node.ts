@@ -5,8 +5,10 @@
  */
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { Skyhook } from '../../schemas/skyhook.ts'
+import { type GateName, gateNames } from '../../schemas/catalogue/gates.ts'
 import type { Reason } from '../../schemas/catalogue/reasons.ts'
 import { type NodeReason, publishedOf } from '../../schemas/published.ts'
+import { formatTime } from '../../schemas/time.ts'
 import { hasRequiredTaint } from '../../stages/drain/node-spec.ts'
 import { completionHash } from '../../stages/model/applied-hash.ts'
 import { decisionsOf, type SkyhookDecision } from '../../stages/decide.ts'
@@ -18,7 +20,7 @@ import type { NodeDetail } from '../fleet-view/node-detail.ts'
 import { valueOr } from '../fleet-view/readable.ts'
 import { agentFinding } from './agent-finding.ts'
 import { drainFinding, leftPods } from './drain-finding.ts'
-import { type Finding, type GateName, gateNames } from './finding.ts'
+import type { Finding } from './finding.ts'
 import { nodeView, type NodeView } from './node-snapshot.ts'
 import { reasonFinding } from './reason-finding.ts'
 import { selectorFinding } from './selector-finding.ts'
@@ -157,7 +159,7 @@ function findingsOf(context: Context, decision: SkyhookDecision | undefined): re
 }
 
 /** Slots and pods are explained by those who know them. */
-function findingOf(context: Context, reason: Reason, packageName = packageOf(reason)): Finding {
+function findingOf(context: Context, reason: Reason, packageName = reason.package?.split('|')[0]): Finding {
   const { fleet, rebuilt, skyhook, node, detail, preceding, published } = context
   const { name } = skyhook.metadata
   const sinceMs = sinceOf(context, reason)
@@ -190,9 +192,6 @@ const isDrainReason = ({ reason }: Reason): boolean => reason === 'ProtectedPods
 
 const deniedDrain = ({ rebuilt, skyhook }: Context): string | undefined =>
   rebuilt.evidence.get(skyhook.metadata.name)?.find(({ reason }) => reason === 'DrainBlocked')?.message
-
-/** Reasons of packages begin with the package. */
-const packageOf = ({ message }: Reason): string | undefined => /^package ([^ :]+)(?: [^:]+)?: /.exec(message)?.[1]
 
 /** As the Node or an Event says it, where they speak of the same. */
 function sinceOf({ published, rebuilt, skyhook }: Context, { reason }: Reason): number | undefined {
@@ -252,8 +251,7 @@ function disagreementOf(
   isComplete: boolean,
 ): string | undefined {
   if (published?.reason === reason?.reason) return undefined
-  const since =
-    published?.sinceMs === undefined ? '' : ` since ${new Date(published.sinceMs).toISOString().slice(0, 19)}Z`
+  const since = published?.sinceMs === undefined ? '' : ` since ${formatTime(published.sinceMs)}`
   const shows = reason?.reason ?? (isComplete ? 'that it is complete' : 'that it works')
   const isSilent = agent !== undefined && agent.cause !== 'agent-too-old'
   const why = isSilent ? `; its agent does not act, so what the node says is old` : ''

@@ -1,6 +1,7 @@
 /** Explanations as text. Nothing is told by color: each state has a word of its own. */
-import { plainExcerpt, shownLine } from '../../schemas/plain-text.ts'
-import { durationText } from './duration-text.ts'
+import { plainExcerpt, shownLines } from '../../schemas/plain-text.ts'
+import { besideCells, type Cell } from '../output/beside.ts'
+import { durationText } from '../output/durations.ts'
 import type { NodeExplanation } from './explain-node.ts'
 import type { NodeGroup } from './node-groups.ts'
 import type { Finding } from './finding.ts'
@@ -8,19 +9,18 @@ import { counted, named } from '../../schemas/wording.ts'
 
 const gateWidth = 10
 const verdictWidth = 9
-const indent = ' '.repeat(gateWidth + verdictWidth + 2)
 
 /** The chain of gates with the verdict of each, for one node. */
 export function explanationText(explanation: NodeExplanation, nowMs: number): string {
   const { skyhook, node, state, verdict, gates, disagreement, doubt, left = [], isClosed } = explanation
   const headline = `Skyhook ${skyhook} on node ${node}: ${stateTexts[state]}${verdict ? ` (${verdict.cause})` : ''}`
   const rows = gates.flatMap(({ gate, verdict: gateVerdict, findings, why }) => {
-    const start = `${gate.padEnd(gateWidth)} ${verdictTexts[gateVerdict].padEnd(verdictWidth)}`
-    if (findings.length === 0) return [why === undefined ? start.trimEnd() : `${start} ${why}`]
-    return findings.flatMap((finding, index) => {
-      const [first = '', ...rest] = findingLines(finding, nowMs)
-      return [`${index === 0 ? start : ' '.repeat(start.length)} ${first}`, ...rest.map((line) => `${indent}${line}`)]
-    })
+    const cells: readonly Cell[] = [
+      [gate, gateWidth],
+      [verdictTexts[gateVerdict], verdictWidth],
+    ]
+    const lines = findings.flatMap((finding) => findingLines(finding, nowMs))
+    return besideCells(cells, findings.length === 0 && why !== undefined ? [why] : lines)
   })
   const notes = [
     ...(isClosed ? ['Note: the node takes no new pods until it is complete: it has the runtime-required taint.'] : []),
@@ -28,9 +28,7 @@ export function explanationText(explanation: NodeExplanation, nowMs: number): st
     ...(disagreement === undefined ? [] : [`Note: ${disagreement}.`]),
     ...(doubt === undefined ? [] : [`Note: what is done on the host is not known for sure: ${doubt}.`]),
   ]
-  return [headline, '', ...rows, ...(notes.length > 0 ? ['', ...notes] : [])]
-    .map((line) => `${shownLine(line)}\n`)
-    .join('')
+  return shownLines([headline, '', ...rows, ...(notes.length > 0 ? ['', ...notes] : [])])
 }
 
 const stateTexts: Readonly<Record<NodeExplanation['state'], string>> = {
@@ -68,7 +66,7 @@ export function groupsText(
     const [first = '', ...rest] = findingLines(finding, nowMs)
     return ['', `${count} held up (${finding.cause}): ${names}`, `  ${first}`, ...rest.map((line) => `  ${line}`)]
   })
-  return [headline, ...blocks].map((line) => `${shownLine(line)}\n`).join('')
+  return shownLines([headline, ...blocks])
 }
 
 const maxNames = 8

@@ -1,71 +1,23 @@
 /** What keeps a node from being complete, or from going on: one gate that is closed, and how to open it. */
-export type GateName = (typeof gateNames)[number]
-
-/** In the order in which work has to pass them. */
-export const gateNames = [
-  'agent',
-  'selector',
-  'ignored',
-  'disabled',
-  'paused',
-  'spec',
-  'policy',
-  'priority',
-  'host',
-  'taint',
-  'package',
-  'slot',
-  'drain',
-  'work',
-  'interrupt',
-  'ready',
-  'soak',
-] as const
+import type { GateName } from '../../schemas/catalogue/gates.ts'
+import type { ReasonName, reasons } from '../../schemas/catalogue/reasons.ts'
 
 export type Cause =
+  | (typeof reasons)[ReasonName]['explain']['cause']
   | 'no-agent'
   | 'agent-dead'
   | 'agent-too-old'
   | 'not-selected'
-  | 'ignored'
-  | 'disabled'
-  | 'paused'
-  | 'invalid-spec'
-  | 'policy-missing'
-  | 'earlier-skyhook'
-  | 'host-unusable'
-  | 'host-unreachable'
-  | 'crash-loop'
-  | 'taint'
-  | 'preparing'
-  | 'image-pull'
-  | 'invalid-package'
-  | 'reference-missing'
   | 'budget-zero'
   | 'budget-full'
   | 'no-census'
-  | 'batch'
   | 'rollout-stopped'
   | 'control-plane'
-  | 'next-in-line'
-  | 'protected-pod'
   | 'disruption-budget'
   | 'eviction-denied'
   | 'tolerating-pod'
   | 'bare-pod'
-  | 'pods-ending'
-  | 'step-failing'
-  | 'check-failing'
   | 'uninstall-failing'
-  | 'other-skyhook'
-  | 'reboot-pending'
-  | 'reboot-refused'
-  | 'reboot-loop'
-  | 'node-not-ready'
-  | 'api-server'
-  | 'internal-error'
-  | 'soaking'
-  | 'takeover'
 
 export type ObjectName = { readonly kind: string; readonly namespace?: string | undefined; readonly name: string }
 

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import type { NodeExplanation } from './explain-node.ts'
-import type { Cause, Finding, GateName } from './finding.ts'
+import type { GateName } from '../../schemas/catalogue/gates.ts'
+import type { Cause, Finding } from './finding.ts'
 import { nodeGroups } from './node-groups.ts'
 
 function heldUp(node: string, gate: GateName, cause: Cause, pod: string): NodeExplanation {

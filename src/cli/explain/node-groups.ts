@@ -1,6 +1,7 @@
 /** Nodes that are held up by the same thing, as one. */
 import type { NodeExplanation } from './explain-node.ts'
-import { type Finding, gateNames, type ObjectName } from './finding.ts'
+import { gateNames } from '../../schemas/catalogue/gates.ts'
+import type { Finding, ObjectName } from './finding.ts'
 
 export type NodeGroup = {
   readonly nodes: readonly string[]

@@ -252,8 +252,9 @@ function preparationsOf(
   const preparationOf = (name: string, spec: PackageSpec): Preparation => {
     const found = reported.find((one) => one.package === name && isAboutSpec(one, spec))
     if (!found) return ready
+    const { reason, code } = found
     const message = withoutPackage(found.message)
-    return { state: 'failed', reason: found.reason, message, depth: 'layers', retryAtMs: nowMs + 1 }
+    return { state: 'failed', reason, message, ...(code && { code }), depth: 'layers', retryAtMs: nowMs + 1 }
   }
   const packages = Object.entries(view.spec.packages ?? {})
   const ofSpec = packages.flatMap(([name, spec]) => {
@@ -274,9 +275,9 @@ function preparationsOf(
   return [...ofHost, ...ofSpec]
 }
 
-/** A refusal that names an image is about this version of the package, or an earlier one. */
-const isAboutSpec = ({ reason, message }: Evidence, { image, version }: PackageSpec): boolean =>
-  reason !== 'ImagePull' || !message.includes(image) || message.includes(version) || message.includes('sha256:')
+/** It may be about an earlier version of the package. What names none is taken to be about this one. */
+const isAboutSpec = ({ version: about }: Evidence, { version }: PackageSpec): boolean =>
+  about === undefined || about === version
 
 /** A package of which nothing is known: a step in each mode, so that no decision takes a stage for passed. */
 const anyStep: Step = {

@@ -28,7 +28,7 @@ import { attemptInputsHash } from '../../stages/package/start-stage.ts'
 import { immutableInputsHash, inputsHash, inputsOf } from '../../stages/model/package-inputs.ts'
 import { newSkyhookRecord } from '../../stages/model/plan-builder.ts'
 import { known, type Known, unknown } from '../../stages/model/snapshot.ts'
-import type { Evidence } from './evidence.ts'
+import { type Evidence, withoutPackage } from './evidence.ts'
 import { ownValue } from '../../schemas/own-value.ts'
 
 export type PublishedRecord = {
@@ -214,7 +214,7 @@ function failureOf({ name, restarts }: PackageFacts, stage: StageName, { evidenc
       : reason === 'StepFailed' || reason === 'CheckFailed'
   for (const { reason, message, package: about } of evidence) {
     if (!isFailure(reason) || (about !== undefined && about !== name)) continue
-    return { reason, message: message.replace(/^package [^:]+: /, '') }
+    return { reason, message: withoutPackage(message) }
   }
   const times = restarts > 1 ? `${restarts} times` : 'once'
   return { reason: 'StepFailed', message: `stage ${stage} failed ${times}; the node does not say why any more` }

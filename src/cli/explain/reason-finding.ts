@@ -1,12 +1,13 @@
 /** A reason of the decision, as a closed gate: which one, what it is about, and how to open it. */
-import { ignoreLabel } from '../../schemas/annotations.ts'
+import { ImageError } from '../../packages/oci/errors.ts'
+import { parseReference } from '../../packages/oci/reference.ts'
+import type { Remedy } from '../../schemas/catalogue/gates.ts'
+import { reasonCodes } from '../../schemas/catalogue/reason-codes.ts'
 import { type Reason, type ReasonName, reasons } from '../../schemas/catalogue/reasons.ts'
 import type { SkyhookRecord } from '../../schemas/journal.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
-import { ignoreNodeWrightCommand } from '../../schemas/nodewright.ts'
 import type { PackageSpec, Skyhook } from '../../schemas/skyhook.ts'
-import type { Cause, Finding, GateName, ObjectName } from './finding.ts'
-import { imageRemedyOf } from './image-error-kind.ts'
+import type { Cause, Finding, ObjectName } from './finding.ts'
 import { ownValue } from '../../schemas/own-value.ts'
 
 export type ReasonContext = {
@@ -22,178 +23,85 @@ export type ReasonContext = {
   readonly packageName?: string | undefined
 }
 
-type Row = { readonly gate: GateName; readonly cause: Cause; readonly unblock?: string; readonly command?: string }
-
 /** Slots and pods are looked at by those who know them: slot-finding.ts, drain-finding.ts. */
-export function reasonFinding({ reason, message }: Reason, context: ReasonContext): Finding {
-  const { gate, cause, unblock, command } = rowOf(reason, message, context)
+export function reasonFinding({ reason, message, code }: Reason, context: ReasonContext): Finding {
+  const values = valuesOf(context)
+  const { explain, remedy: ofPage } = reasons[reason]
+  const { gate, cause, remedy, command } = {
+    remedy: ofPage,
+    ...explain,
+    ...(code && reasonCodes[code]),
+    ...specialOf(reason, context),
+  }
   return {
     gate,
     cause,
     message,
     objects: objectsOf(cause, context),
     sinceMs: context.sinceMs,
-    unblock: unblock ?? plain(reasons[reason].remedy),
-    command: command ?? `kubectl get skyhook ${context.skyhook.metadata.name} -o yaml`,
+    unblock: filled(plain(remedy), values),
+    command: filled(command, values),
   }
 }
 
-function rowOf(reason: ReasonName, message: string, context: ReasonContext): Row {
-  const { skyhook, node, namespace, preceding } = context
-  const { name } = skyhook.metadata
-  const nodeName = node.metadata.name
-  const logs = logCommand(context)
-  const explainHost = `kubectl skyhook doctor --node ${nodeName}`
-  switch (reason) {
-    case 'Ignored':
-      return {
-        gate: 'ignored',
-        cause: 'ignored',
-        unblock: `remove the label ${ignoreLabel}`,
-        command: `kubectl skyhook node unignore ${nodeName}`,
-      }
-    case 'Disabled':
-      return {
-        gate: 'disabled',
-        cause: 'disabled',
-        unblock: 'enable the Skyhook',
-        command: `kubectl skyhook enable ${name}`,
-      }
-    case 'Paused':
-      return {
-        gate: 'paused',
-        cause: 'paused',
-        unblock: 'resume the Skyhook',
-        command: `kubectl skyhook resume ${name}`,
-      }
-    case 'InvalidSpec':
-      return {
-        gate: context.packageName === undefined ? 'spec' : 'package',
-        cause: 'invalid-spec',
-        command: `kubectl edit skyhook ${name}`,
-      }
-    case 'DeploymentPolicyNotFound':
-      return {
-        gate: 'policy',
-        cause: 'policy-missing',
-        unblock: `create the DeploymentPolicy ${skyhook.spec.deploymentPolicy ?? ''}, or change spec.deploymentPolicy`,
-        command: 'kubectl get deploymentpolicies',
-      }
-    case 'WaitingForPriority':
-      return {
-        gate: 'priority',
-        cause: 'earlier-skyhook',
-        unblock: `Skyhook ${preceding ?? ''} has to complete on this node, or be disabled`,
-        command: `kubectl skyhook explain ${preceding ?? ''} ${nodeName}`,
-      }
-    case 'HostUnusable':
-      return { gate: 'host', cause: 'host-unusable', command: explainHost }
-    case 'HostUnreachable':
-      return { gate: 'host', cause: 'host-unreachable', command: explainHost }
-    case 'CrashLoop':
-      return {
-        gate: 'host',
-        cause: 'crash-loop',
-        command: `kubectl -n ${namespace} get pods -l app.kubernetes.io/name=skyhookd ${onNode(nodeName)}`,
-      }
-    case 'TaintNotTolerated':
-      return { gate: 'taint', cause: 'taint', command: `kubectl describe node ${nodeName} | grep -A5 Taints` }
-    case 'ImagePull':
-      return {
-        gate: 'package',
-        cause: 'image-pull',
-        ...imageRemedyOf(message, { skyhook: name, namespace, image: specOf(context)?.image ?? '' }),
-      }
-    case 'InvalidPackage':
-      return { gate: 'package', cause: 'invalid-package', command: `kubectl skyhook validate ${imageOf(context)}` }
-    case 'ReferenceMissing':
-      return { gate: 'package', cause: 'reference-missing', command: `kubectl -n ${namespace} get secrets,configmaps` }
-    case 'Preparing':
-      return { gate: 'package', cause: 'preparing', command: logs }
-    case 'WaitingForSlot':
-      return {
-        gate: 'slot',
-        cause: 'next-in-line',
-        unblock: 'wait for a slot',
-        command: `kubectl skyhook status ${name}`,
-      }
-    case 'WaitingForBatch':
-      return { gate: 'slot', cause: 'batch', command: `kubectl skyhook status ${name}` }
-    case 'ProtectedPods':
-      return { gate: 'drain', cause: 'protected-pod', command: podsCommand(nodeName) }
-    case 'DrainBlocked':
-      return { gate: 'drain', cause: 'pods-ending', command: podsCommand(nodeName) }
-    case 'StepFailed':
-      return isUninstalling(context) ? uninstallRow(context) : { gate: 'work', cause: 'step-failing', command: logs }
-    case 'CheckFailed':
-      return isUninstalling(context) ? uninstallRow(context) : { gate: 'work', cause: 'check-failing', command: logs }
-    case 'WaitingForOtherSkyhook':
-      return { gate: 'interrupt', cause: 'other-skyhook', command: `kubectl skyhook node status ${nodeName}` }
-    case 'RebootPending':
-      return { gate: 'interrupt', cause: 'reboot-pending', command: `kubectl get node ${nodeName} -w` }
-    case 'RebootRefused':
-      return { gate: 'interrupt', cause: 'reboot-refused', command: 'systemd-inhibit --list # on the host' }
-    case 'RebootLoop':
-      return { gate: 'interrupt', cause: 'reboot-loop', command: logs }
-    case 'NodeNotReady':
-      return { gate: 'ready', cause: 'node-not-ready', command: `kubectl describe node ${nodeName}` }
-    case 'ApiServerUnavailable':
-    case 'ApiRequestRefused':
-      return { gate: 'agent', cause: 'api-server', command: `kubectl -n ${namespace} get events` }
-    case 'InternalError':
-      return { gate: 'agent', cause: 'internal-error', command: logs }
-    case 'Soaking':
-      return { gate: 'soak', cause: 'soaking', command: `kubectl skyhook status ${name}` }
-    case 'Takeover':
-      return { gate: 'agent', cause: 'takeover', ...takeoverRemedyOf(message, context) }
-  }
-}
-
-/** Pods go when they have ended; of another operator's record a person says whether it counts. */
-function takeoverRemedyOf(message: string, { skyhook, node }: ReasonContext): Pick<Row, 'unblock' | 'command'> {
-  const command = ignoreNodeWrightCommand(skyhook.metadata.name)
-  return message.endsWith(command)
-    ? { unblock: 'decide whether what another operator did here counts (docs/usage/takeover.md)', command }
-    : { command: podsCommand(node.metadata.name) }
-}
-
-function uninstallRow(context: ReasonContext): Row {
-  const name = context.packageName ?? failingPackage(context)?.name ?? ''
+/** What the name of the reason leaves open. */
+function specialOf(reason: ReasonName, context: ReasonContext): Partial<Pick<Finding, 'gate' | 'cause'> & Remedy> {
+  if (reason === 'InvalidSpec' && context.packageName !== undefined) return { gate: 'package' }
+  const isStep = reason === 'StepFailed' || reason === 'CheckFailed'
+  if (!isStep || failingPackage(context)?.progress.stage !== 'uninstall') return {}
   return {
-    gate: 'work',
     cause: 'uninstall-failing',
-    unblock: 'fix the package, or drop what is left of it',
-    command: `kubectl skyhook reset ${context.skyhook.metadata.name} --package ${name}`,
+    remedy: 'fix the package, or drop what is left of it',
+    command: 'kubectl skyhook reset "$SKYHOOK" --package "$PACKAGE"',
   }
 }
 
-const onNode = (nodeName: string): string => `--field-selector spec.nodeName=${nodeName}`
-const podsCommand = (nodeName: string): string => `kubectl get pods -A -o wide ${onNode(nodeName)}`
+type Values = Readonly<Record<string, string | undefined>>
 
-function logCommand(context: ReasonContext): string {
-  const { skyhook, node } = context
+/** Of the variables that commands of the catalogue have. */
+function valuesOf(context: ReasonContext): Values {
+  const { skyhook, node, namespace, preceding } = context
   const failing = failingPackage(context)
-  const name = context.packageName ?? failing?.name
-  return [
-    `kubectl skyhook logs ${skyhook.metadata.name} --node ${node.metadata.name}`,
-    ...(name === undefined ? [] : [`--package ${name}`]),
-    ...(failing === undefined ? [] : [`--stage ${failing.progress.stage}`]),
-  ].join(' ')
+  const spec = specOf(context)
+  return {
+    SKYHOOK: skyhook.metadata.name,
+    NODE: node.metadata.name,
+    NAMESPACE: namespace,
+    PACKAGE: context.packageName ?? failing?.name,
+    STAGE: failing?.progress.stage,
+    OTHER: preceding,
+    POLICY: skyhook.spec.deploymentPolicy,
+    IMAGE: spec && `${spec.image}:${spec.version}`,
+    REGISTRY: spec && registryOf(spec),
+  }
 }
+
+/** An option whose value nobody knows is left out; in place of any other one the name of the variable stays. */
+const filled = (text: string, values: Values): string =>
+  text
+    .replaceAll(/ --[a-z]+ "\$([A-Z]+)"/g, (option, name: string) => (values[name] === undefined ? '' : option))
+    .replaceAll(
+      /"([^"$]*)\$([A-Z]+)([^"]*)"/g,
+      (_, before: string, name: string, after: string) => `${before}${values[name] ?? name}${after}`,
+    )
 
 const failingPackage = ({ record, packageName }: ReasonContext) =>
   Object.values(record?.packages ?? {}).find(
     ({ name, progress }) => progress.state === 'retrying' && (packageName === undefined || packageName === name),
   )
 
-const isUninstalling = (context: ReasonContext): boolean => failingPackage(context)?.progress.stage === 'uninstall'
-
 const specOf = ({ skyhook, packageName = '' }: ReasonContext): PackageSpec | undefined =>
   ownValue(skyhook.spec.packages, packageName)
 
-function imageOf(context: ReasonContext): string {
-  const spec = specOf(context)
-  return spec ? `${spec.image}:${spec.version}` : 'IMAGE'
+/** Host of the registry; undefined for what is not the name of an image. */
+function registryOf({ image }: PackageSpec): string | undefined {
+  try {
+    const { host } = parseReference(image)
+    return host === 'docker.io' ? 'registry-1.docker.io' : host
+  } catch (error) {
+    if (error instanceof ImageError) return undefined
+    throw error
+  }
 }
 
 function objectsOf(cause: Cause, context: ReasonContext): readonly ObjectName[] {

@@ -34,6 +34,9 @@ export type FleetView<Node> = {
 /** The pod of an agent. */
 export type AgentPod = {
   readonly name: string
+  readonly uid: string
+  /** In ISO 8601. */
+  readonly createdAt: string
   /** Empty while it is not placed. */
   readonly node: string
   readonly isReady: boolean
@@ -48,7 +51,12 @@ export type AgentPod = {
 }
 
 export type AgentDaemonSet = {
+  /** That of the release: the chart names everything after it. */
   readonly name: string
+  readonly namespace: string
+  readonly serviceAccount: string
+  /** Of the agents; undefined without the chart's label. */
+  readonly version: string | undefined
   readonly image: string
   readonly nodeSelector: Readonly<Record<string, string>>
   /** Affinity is not looked at: what it excludes is not known from here. */

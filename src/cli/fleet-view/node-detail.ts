@@ -1,11 +1,11 @@
 /** What is read of one Node beyond the fleet view: its pods, the budgets that guard them, and Events about it. */
-import { listAll } from '../../kube/list.ts'
 import type { KubeObject } from '../../kube/objects.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
 import type { LabelSelector } from '../../schemas/kubernetes.ts'
-import { known, type Known } from '../../stages/model/snapshot.ts'
+import type { Known } from '../../stages/model/snapshot.ts'
 import type { Pod } from '../../stages/model/pods.ts'
-import { readable } from './readable.ts'
+import { type Collection, listCollection, readerOf } from './collection.ts'
+import { mapped, readable } from './readable.ts'
 
 export type NodeDetail = {
   readonly pods: Known<readonly Pod[]>
@@ -25,7 +25,12 @@ export type DisruptionBudget = {
   readonly expectedPods: number
 }
 
-export type NodeEvent = { readonly reason: string; readonly message: string; readonly atMs: number }
+export type NodeEvent = {
+  readonly reason: string
+  readonly message: string
+  readonly annotations?: Readonly<Record<string, string>>
+  readonly atMs: number
+}
 
 type EventObject = KubeObject & {
   readonly involvedObject?: { readonly kind?: string; readonly name?: string; readonly uid?: string }
@@ -40,25 +45,43 @@ type BudgetObject = KubeObject & {
   readonly status?: Partial<Omit<DisruptionBudget, 'namespace' | 'name' | 'selector'>>
 }
 
+const pods: Collection<Pod> = { what: 'Pods of all namespaces', path: '/api/v1/pods', keep: slimPod }
+
+export const podsOn = (node: string): Collection<Pod> => ({
+  ...pods,
+  query: { fieldSelector: `spec.nodeName=${node}` },
+})
+
+export const budgets: Collection<DisruptionBudget> = {
+  what: 'PodDisruptionBudgets',
+  path: '/apis/policy/v1/poddisruptionbudgets',
+  keep: budgetOf,
+}
+
+/** Of objects without a namespace, which Nodes and Skyhooks are. `terms`: more of a field selector. */
+export const eventsAbout = (
+  kind: 'Node' | 'Skyhook',
+  terms = '',
+): Collection<NodeEvent & { readonly node: string }> => ({
+  what: 'Events in namespace default',
+  path: '/api/v1/namespaces/default/events',
+  query: { fieldSelector: `involvedObject.kind=${kind}${terms}` },
+  keep: eventOf,
+})
+
 /** Throws for an API server that does not answer. */
 export async function readNodeDetail(
   transport: KubeTransport,
   nodeName: string,
   signal?: AbortSignal,
 ): Promise<NodeDetail> {
-  const [pods, budgets, events] = await Promise.all([
-    readable(
-      'Pods of all namespaces',
-      listAll<Pod & KubeObject, Pod>(transport, '/api/v1/pods', {
-        query: { fieldSelector: `spec.nodeName=${nodeName}` },
-        transform: slimPod,
-        signal,
-      }).then(({ items }) => items),
-    ),
-    readable('PodDisruptionBudgets', readBudgets(transport, signal)),
-    readable('Events in namespace default', listEvents(transport, `,involvedObject.name=${nodeName}`, signal)),
+  const read = readerOf(transport, signal)
+  const [found, guards, events] = await Promise.all([
+    read(podsOn(nodeName)),
+    read(budgets),
+    read(eventsAbout('Node', `,involvedObject.name=${nodeName}`)),
   ])
-  return { pods, budgets, events: events.known ? known(newestFirst(events.value)) : events }
+  return { pods: found, budgets: guards, events: mapped(events, newestFirst) }
 }
 
 /** Pods of these nodes and all budgets: one LIST for each of a few nodes, one of all pods where they are many. */
@@ -67,26 +90,20 @@ export async function readPodsOf(
   nodeNames: readonly string[],
   signal?: AbortSignal,
 ): Promise<Pick<NodeDetail, 'pods' | 'budgets'>> {
-  const isFew = nodeNames.length <= maxPodLists
-  const selectors = isFew ? nodeNames.map((name) => `spec.nodeName=${name}`) : [undefined]
   const requested = new Set(nodeNames)
-  const lists = selectors.map(async (fieldSelector) => {
-    const { items } = await listAll<Pod & KubeObject, Pod | undefined>(transport, '/api/v1/pods', {
-      query: { ...(fieldSelector !== undefined && { fieldSelector }) },
-      // pods of other nodes are not kept: a fleet has many
-      transform: (pod) => (requested.has(pod.spec?.nodeName ?? '') ? slimPod(pod) : undefined),
-      signal,
-    })
-    return items.flatMap((pod) => pod ?? [])
-  })
-  const [pods, budgets] = await Promise.all([
+  // pods of other nodes are not kept: a fleet has many
+  const keep = (pod: Pod): Pod | undefined => (requested.has(pod.spec?.nodeName ?? '') ? slimPod(pod) : undefined)
+  const collections: readonly Collection<Pod>[] =
+    nodeNames.length <= maxPodLists ? nodeNames.map(podsOn) : [{ ...pods, keep }]
+  const lists = collections.map((collection) => listCollection(transport, collection, signal))
+  const [found, guards] = await Promise.all([
     readable(
-      'Pods of all namespaces',
-      Promise.all(lists).then((found) => found.flat()),
+      pods.what,
+      Promise.all(lists).then((all) => all.flat()),
     ),
-    readable('PodDisruptionBudgets', readBudgets(transport, signal)),
+    readerOf(transport, signal)(budgets),
   ])
-  return { pods, budgets }
+  return { pods: found, budgets: guards }
 }
 
 const maxPodLists = 10
@@ -96,58 +113,42 @@ export async function readNodeEvents(
   transport: KubeTransport,
   signal?: AbortSignal,
 ): Promise<(nodeName: string) => NodeDetail['events']> {
-  const events = await readable('Events in namespace default', listEvents(transport, '', signal))
-  if (!events.known) return () => events
-  const byNode = Map.groupBy(events.value, ({ node }) => node)
-  return (nodeName) => known(newestFirst(byNode.get(nodeName) ?? []))
-}
-
-const listEvents = async (
-  transport: KubeTransport,
-  selector: string,
-  signal: AbortSignal | undefined,
-): Promise<readonly (NodeEvent & { readonly node: string })[]> => {
-  const { items } = await listAll<EventObject, NodeEvent & { readonly node: string }>(
-    transport,
-    '/api/v1/namespaces/default/events',
-    {
-      query: { fieldSelector: `involvedObject.kind=Node${selector}` },
-      transform: (event) => ({ ...eventOf(event), node: event.involvedObject?.name ?? '' }),
-      signal,
-    },
-  )
-  return items
+  const events = await readerOf(transport, signal)(eventsAbout('Node'))
+  const byNode = mapped(events, (all) => Map.groupBy(all, ({ node }) => node))
+  return (nodeName) => mapped(byNode, (all) => newestFirst(all.get(nodeName) ?? []))
 }
 
 const newestFirst = (events: readonly NodeEvent[]): readonly NodeEvent[] => events.toSorted((a, b) => b.atMs - a.atMs)
 
-const readBudgets = async (
-  transport: KubeTransport,
-  signal: AbortSignal | undefined,
-): Promise<readonly DisruptionBudget[]> => {
-  const { items } = await listAll<BudgetObject, DisruptionBudget>(transport, '/apis/policy/v1/poddisruptionbudgets', {
-    transform: budgetOf,
-    signal,
-  })
-  return items
+function budgetOf({ metadata, spec, status = {} }: BudgetObject): DisruptionBudget {
+  return {
+    namespace: metadata.namespace ?? '',
+    name: metadata.name,
+    selector: spec?.selector,
+    disruptionsAllowed: status.disruptionsAllowed ?? 0,
+    currentHealthy: status.currentHealthy ?? 0,
+    desiredHealthy: status.desiredHealthy ?? 0,
+    expectedPods: status.expectedPods ?? 0,
+  }
 }
 
-const budgetOf = ({ metadata, spec, status = {} }: BudgetObject): DisruptionBudget => ({
-  namespace: metadata.namespace ?? '',
-  name: metadata.name,
-  selector: spec?.selector,
-  disruptionsAllowed: status.disruptionsAllowed ?? 0,
-  currentHealthy: status.currentHealthy ?? 0,
-  desiredHealthy: status.desiredHealthy ?? 0,
-  expectedPods: status.expectedPods ?? 0,
-})
-
-/** A pod with what a drain asks of it. */
-export function slimPod({ metadata, spec, status }: Pod): Pod {
+/** A pod with what a drain asks of it: which one it is, and whether it may leave. Nothing of what runs in it. */
+function slimPod({ metadata, spec, status }: Pod): Pod {
+  const { name, generateName, namespace, uid, resourceVersion, labels, ownerReferences, deletionTimestamp } = metadata
   const mirror = 'kubernetes.io/config.mirror'
   const { [mirror]: mirrored } = metadata.annotations ?? {}
   return {
-    metadata: { ...metadata, annotations: mirrored === undefined ? {} : { [mirror]: mirrored } },
+    metadata: {
+      name,
+      uid,
+      resourceVersion,
+      namespace,
+      annotations: mirrored === undefined ? {} : { [mirror]: mirrored },
+      ...(generateName !== undefined && { generateName }),
+      ...(labels && { labels }),
+      ...(ownerReferences && { ownerReferences }),
+      ...(deletionTimestamp !== undefined && { deletionTimestamp }),
+    },
     spec: {
       ...(spec?.nodeName !== undefined && { nodeName: spec.nodeName }),
       tolerations: spec?.tolerations ?? [],
@@ -159,7 +160,15 @@ export function slimPod({ metadata, spec, status }: Pod): Pod {
   }
 }
 
-function eventOf({ reason = '', message = '', lastTimestamp, firstTimestamp, metadata }: EventObject): NodeEvent {
+function eventOf(event: EventObject): NodeEvent & { readonly node: string } {
+  const { reason = '', message = '', lastTimestamp, firstTimestamp, involvedObject, metadata } = event
   const atMs = Date.parse(lastTimestamp ?? firstTimestamp ?? metadata.creationTimestamp ?? '')
-  return { reason, message, atMs: Number.isNaN(atMs) ? 0 : atMs }
+  const { annotations } = metadata
+  return {
+    node: involvedObject?.name ?? '',
+    reason,
+    message,
+    ...(annotations && { annotations }),
+    atMs: Number.isNaN(atMs) ? 0 : atMs,
+  }
 }

@@ -1,7 +1,9 @@
 /** What is kept of the objects of a fleet view: thousands of Nodes, and only what is shown or decided by. */
 import type { KubeObject } from '../../kube/objects.ts'
+import type { Lease } from '../../lease/slot.ts'
 import { versionKey } from '../../schemas/annotations.ts'
 import { apiGroup } from '../../schemas/api.ts'
+import type { DeploymentPolicy } from '../../schemas/deployment-policy.ts'
 import type { KubernetesNode, Toleration } from '../../schemas/kubernetes.ts'
 import { isNodeWrightKey } from '../../schemas/nodewright.ts'
 import type { Skyhook } from '../../schemas/skyhook.ts'
@@ -16,7 +18,7 @@ type ContainerStatus = {
   }
 }
 
-export type PodObject = KubeObject & {
+type PodObject = KubeObject & {
   readonly spec?: {
     readonly nodeName?: string
     readonly containers?: readonly { readonly name?: string; readonly image?: string }[]
@@ -27,11 +29,12 @@ export type PodObject = KubeObject & {
   }
 }
 
-export type DaemonSetObject = KubeObject & {
+type DaemonSetObject = KubeObject & {
   readonly spec?: {
     readonly template?: {
       readonly spec?: {
         readonly containers?: readonly { readonly name?: string; readonly image?: string }[]
+        readonly serviceAccountName?: string
         readonly nodeSelector?: Readonly<Record<string, string>>
         readonly tolerations?: readonly Toleration[]
         readonly affinity?: object
@@ -40,12 +43,15 @@ export type DaemonSetObject = KubeObject & {
   }
 }
 
-/** A Node with what decisions look at: no images, no capacity, no annotations of others but those that stop work. */
+/**
+ * A Node with what decisions look at, and the versions of what runs there: no images, addresses and capacity, and no
+ * annotations of others but those that stop work.
+ */
 export function slimNode({ metadata, spec, status }: KubernetesNode): KubernetesNode {
   const { name, uid, resourceVersion, labels = {}, annotations = {}, creationTimestamp } = metadata
   const own = Object.entries(annotations).filter(([key]) => isOwnKey(key) || isNodeWrightKey(key))
   const conditions = (status?.conditions ?? []).filter(({ type }) => type === 'Ready' || isOwnKey(type))
-  const bootID = status?.nodeInfo?.bootID
+  const nodeInfo = Object.entries(status?.nodeInfo ?? {}).filter(([key]) => nodeInfoKeys.has(key))
   return {
     metadata: {
       name,
@@ -59,9 +65,18 @@ export function slimNode({ metadata, spec, status }: KubernetesNode): Kubernetes
       ...(spec?.unschedulable !== undefined && { unschedulable: spec.unschedulable }),
       taints: spec?.taints ?? [],
     },
-    status: { conditions, nodeInfo: bootID === undefined ? {} : { bootID } },
+    status: { conditions, nodeInfo: Object.fromEntries(nodeInfo) },
   }
 }
+
+const nodeInfoKeys: ReadonlySet<string> = new Set([
+  'bootID',
+  'kubeletVersion',
+  'kernelVersion',
+  'osImage',
+  'containerRuntimeVersion',
+  'architecture',
+])
 
 const isOwnKey = (key: string): boolean => key.startsWith(`${apiGroup}/`) && !key.startsWith(versionKey(''))
 
@@ -84,12 +99,31 @@ export function slimSkyhook(skyhook: Skyhook): Skyhook {
   }
 }
 
+export const slimPolicy = ({ metadata, spec }: DeploymentPolicy): DeploymentPolicy => ({ metadata, spec })
+
+export function slimLease({ metadata, spec }: Lease): Lease {
+  const { name, uid, resourceVersion, labels, annotations, ownerReferences } = metadata
+  return {
+    metadata: {
+      name,
+      uid,
+      resourceVersion,
+      ...(labels && { labels }),
+      ...(annotations && { annotations }),
+      ...(ownerReferences && { ownerReferences }),
+    },
+    ...(spec && { spec }),
+  }
+}
+
 export function agentPodOf({ metadata, spec, status }: PodObject): AgentPod {
   const ready = status?.conditions?.find(({ type }) => type === 'Ready')
   const since = Date.parse(ready?.lastTransitionTime ?? metadata.creationTimestamp ?? '')
   const states = status?.containerStatuses?.map(({ state }) => state?.waiting?.reason ?? state?.terminated?.reason)
   return {
     name: metadata.name,
+    uid: metadata.uid,
+    createdAt: metadata.creationTimestamp ?? '',
     node: spec?.nodeName ?? '',
     isReady: ready?.status === 'True',
     sinceMs: Number.isNaN(since) ? undefined : since,
@@ -101,9 +135,12 @@ export function agentPodOf({ metadata, spec, status }: PodObject): AgentPod {
 }
 
 export function daemonSetOf({ metadata, spec }: DaemonSetObject): AgentDaemonSet {
-  const { containers, nodeSelector = {}, tolerations = [], affinity } = spec?.template?.spec ?? {}
+  const { serviceAccountName, containers, nodeSelector = {}, tolerations = [], affinity } = spec?.template?.spec ?? {}
   return {
     name: metadata.name,
+    namespace: metadata.namespace ?? '',
+    serviceAccount: serviceAccountName ?? 'default',
+    version: metadata.labels?.['app.kubernetes.io/version'],
     image: imageOf(containers),
     nodeSelector,
     hasAffinity: affinity !== undefined,
@@ -111,7 +148,8 @@ export function daemonSetOf({ metadata, spec }: DaemonSetObject): AgentDaemonSet
   }
 }
 
-const agentContainer = 'agent'
+/** The container of a pod that has the agent's log. */
+export const agentContainer = 'agent'
 
 const imageOf = (containers: readonly { readonly name?: string; readonly image?: string }[] = []): string =>
   (containers.find(({ name }) => name === agentContainer) ?? containers[0])?.image ?? ''

@@ -37,3 +37,7 @@ export function whyHidden(error: unknown, what: string): string | undefined {
 
 /** The value of what is known, else what stands for it. */
 export const valueOr = <T, U>(fact: Known<T>, otherwise: U): T | U => (fact.known ? fact.value : otherwise)
+
+/** What `of` makes of it, where it is known. */
+export const mapped = <T, U>(fact: Known<T>, of: (value: T) => U): Known<U> =>
+  fact.known ? known(of(fact.value)) : fact

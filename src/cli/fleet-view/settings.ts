@@ -22,9 +22,17 @@ export const defaultSettings: FleetSettings = {
   defaultBudget: {},
 }
 
+/** A ConfigMap with nothing but the file that the agents read. */
+export function settingsFileOf({ metadata, data }: ConfigMapObject): ConfigMapObject {
+  const text = data?.[settingsFile]
+  return { metadata, ...(text !== undefined && { data: { [settingsFile]: text } }) }
+}
+
+const settingsFile = 'settings.json'
+
 /** Undefined for a ConfigMap that has no settings, or none that agents start with. */
 export function settingsOf({ data }: ConfigMapObject): FleetSettings | undefined {
-  const file = parseJson(data?.['settings.json'] ?? '')
+  const file = parseJson(data?.[settingsFile] ?? '')
   if (!isObject(file)) return undefined
   const drain = isObject(file['drain']) ? file['drain'] : {}
   const namespaces: unknown = drain['skipNamespaces']

@@ -36,7 +36,3 @@ export function parseFlagValue(
       return flag satisfies never
   }
 }
-
-/** Milliseconds as a person writes them in a flag. */
-export const formatDuration = (ms: number): string =>
-  ms % 60_000 === 0 && ms > 0 ? `${ms / 60_000}m` : `${ms / 1000}s`

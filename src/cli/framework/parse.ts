@@ -1,8 +1,9 @@
 /** From the text of a call to a command with its input. The only file that knows the argument library. */
 import { Command as Parser, CommanderError, Option, Argument as ParserArgument } from 'commander'
+import { formatDuration } from '../../schemas/duration.ts'
 import type { AnyInput, Argument, Command, Flag, Flags, FlagValues } from './command.ts'
 import { usageError } from './command-error.ts'
-import { formatDuration, longName, parseFlagValue } from './flag-values.ts'
+import { longName, parseFlagValue } from './flag-values.ts'
 import { actionFlags, connectionFlags, generalFlags } from './global-flags.ts'
 import { groups } from './groups.ts'
 import { helpAfter, helpConfiguration } from './help.ts'

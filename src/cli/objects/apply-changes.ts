@@ -1,4 +1,5 @@
 import { isNotFound } from '../../kube/errors.ts'
+import { messageOf } from '../../schemas/json.ts'
 import type { Context, OutputFormat } from '../framework/command.ts'
 import { describeError } from '../framework/describe-error.ts'
 import { exitCodes, type ExitCode } from '../framework/exit-codes.ts'
@@ -86,6 +87,6 @@ async function applyOne(
   } catch (caught) {
     const error = isNotFound(caught) && notFound ? notFound() : caught
     onError(error)
-    return { kind, name, result: 'failed', message: error instanceof Error ? error.message : String(error) }
+    return { kind, name, result: 'failed', message: messageOf(error) }
   }
 }

@@ -1,12 +1,11 @@
 import { nodeStateKey, skyhooksWith } from '../../schemas/annotations.ts'
 import type { ObjectMeta } from '../../schemas/kubernetes.ts'
 import { publishedOf } from '../../schemas/published.ts'
-import { listAll } from '../../kube/list.ts'
-import { metadataOnlyListAccept } from '../../kube/objects.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
+import { listCollection } from '../fleet-view/collection.ts'
+import { nodesAs, nodesPath } from '../fleet-view/collections.ts'
 import { usageError } from '../framework/command-error.ts'
 
-export const nodesPath = '/api/v1/nodes'
 export const nodePath = (name: string): string => `${nodesPath}/${encodeURIComponent(name)}`
 
 /** What a Node says about itself to people; its status is not read. */
@@ -14,12 +13,9 @@ export type NodeMetadata = { readonly metadata: ObjectMeta }
 
 /** All Nodes, by name. */
 export async function listNodes(transport: KubeTransport, signal: AbortSignal): Promise<readonly NodeMetadata[]> {
-  const { items } = await listAll<NodeMetadata, NodeMetadata>(transport, nodesPath, {
-    accept: metadataOnlyListAccept,
-    signal,
-    transform: ({ metadata }) => ({ metadata }),
-  })
-  return [...items].sort((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1))
+  const nodes = nodesAs(({ metadata }): NodeMetadata => ({ metadata }), true)
+  const found = await listCollection(transport, nodes, signal)
+  return found.toSorted((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1))
 }
 
 /**

@@ -1,8 +1,8 @@
 import { skyhooksPath } from '../../schemas/api.ts'
 import type { Skyhook } from '../../schemas/skyhook.ts'
 import { isNotFound } from '../../kube/errors.ts'
-import { listAll } from '../../kube/list.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
+import { listCollection } from '../fleet-view/collection.ts'
 import { notFoundError } from '../framework/command-error.ts'
 
 export const skyhookPath = (name: string): string => `${skyhooksPath}/${encodeURIComponent(name)}`
@@ -29,9 +29,6 @@ export function noPackage(name: string, skyhook: string, known: readonly string[
 
 /** Names of all Skyhooks, in order. */
 export async function listSkyhookNames(transport: KubeTransport, signal: AbortSignal): Promise<readonly string[]> {
-  const { items } = await listAll<Skyhook, string>(transport, skyhooksPath, {
-    signal,
-    transform: ({ metadata }) => metadata.name,
-  })
-  return [...items].sort()
+  const names = { what: 'Skyhooks', path: skyhooksPath, keep: ({ metadata }: Skyhook) => metadata.name }
+  return (await listCollection(transport, names, signal)).toSorted()
 }

@@ -44,7 +44,9 @@ test('what kubectl and the API server write for themselves is no change', () => 
   expect(fieldChanges(before, after)).toEqual([{ field: 'metadata.annotations.a', change: 'added', after: 'b' }])
 })
 
-test('long texts are cut', () => {
-  const [change] = fieldChanges(undefined, object({ a: { image: 'x'.repeat(200) } }))
-  expect(change?.after).toHaveLength(81)
+test('long texts are cut, between characters', () => {
+  const changes = fieldChanges(undefined, object({ a: { image: 'x'.repeat(200), version: '\u{1F600}'.repeat(100) } }))
+  expect(changes.map(({ after }) => after)).toEqual([`${'x'.repeat(80)}…`, `${'\u{1F600}'.repeat(40)}…`])
+  const [change] = fieldChanges(undefined, object({ a: { image: `x${'\u{1F600}'.repeat(100)}` } }))
+  expect(change?.after).toBe(`x${'\u{1F600}'.repeat(39)}\uFFFD…`)
 })

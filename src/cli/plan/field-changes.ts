@@ -1,6 +1,7 @@
 /** What differs between two objects, field by field, for people. Pure. */
 import { isEqual } from '../../schemas/equal.ts'
 import { isObject, type JsonObject } from '../../schemas/json.ts'
+import { clip } from '../../schemas/plain-text.ts'
 
 type Scalar = string | number | boolean | null
 
@@ -58,10 +59,9 @@ const fieldOf = ([first = '', ...rest]: readonly string[]): string =>
 const isConfidential = ([root, packages, , field]: readonly string[]): boolean =>
   root === 'spec' && packages === 'packages' && (field === 'env' || field === 'configMap')
 
-const maxShown = 80
+const maxShown = 81
 
 function shown(name: 'before' | 'after', value: unknown): { readonly [K in typeof name]?: Scalar } {
   if (value === undefined || (typeof value === 'object' && value !== null)) return {}
-  const isLong = typeof value === 'string' && value.length > maxShown
-  return { [name]: isLong ? `${value.slice(0, maxShown)}…` : (value as Scalar) }
+  return { [name]: typeof value === 'string' ? clip(value, maxShown) : (value as Scalar) }
 }

@@ -1,6 +1,6 @@
 /** The plan of one Skyhook as text for a terminal, or as Markdown for a pull request. Pure. */
 import type { Known } from '../../stages/model/snapshot.ts'
-import { durationText } from '../explain/duration-text.ts'
+import { durationText } from '../output/durations.ts'
 import type { CompartmentPlan } from './at-once.ts'
 import type { DrainedPods, GuardingBudget } from './drained-pods.ts'
 import type { InterruptCause } from './interrupt-causes.ts'
@@ -8,7 +8,7 @@ import type { PlanGroup } from './plan-groups.ts'
 import type { RehearsedInterrupt } from './rehearsal.ts'
 import type { Duration, SkyhookPlan } from './skyhook-plan.ts'
 import type { TextForm } from './text-form.ts'
-import { counted, named } from '../../schemas/wording.ts'
+import { counted, named, someOf } from '../../schemas/wording.ts'
 
 const maxPodNames = 10
 const maxNodeNames = 6
@@ -115,11 +115,9 @@ function budgetText({ budget, pods, allowed, refused }: GuardingBudget): string 
 function atOnceText({ compartment, nodes, limit, source, batches }: CompartmentPlan): string {
   const scope = compartment === '' ? '' : `compartment ${compartment}: `
   const of = `of ${counted(nodes.length, 'node')}`
-  const sizes = batches && batches.length > maxBatchSizes ? [...batches.slice(0, maxBatchSizes), '…'] : batches
+  const sizes = someOf(batches?.map(String) ?? [], maxBatchSizes)
   const inBatches =
-    batches && batches.length > 0
-      ? `, in ${counted(batches.length, 'batch', 'batches')} (${sizes?.join(', ')}) if none fails`
-      : ''
+    batches && batches.length > 0 ? `, in ${counted(batches.length, 'batch', 'batches')} (${sizes}) if none fails` : ''
   const text =
     limit === undefined
       ? `how many ${of} at once is unknown`

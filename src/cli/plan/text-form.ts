@@ -1,5 +1,5 @@
 /** How a plan looks on a terminal and in a pull request. Pure. */
-import { shownLine } from '../../schemas/plain-text.ts'
+import { shownLine, shownLines } from '../../schemas/plain-text.ts'
 
 export type TextForm = {
   heading(text: string): string
@@ -9,16 +9,20 @@ export type TextForm = {
   group(title: string, lines: readonly string[]): string
 }
 
-export const plainText: TextForm = {
-  heading: (text) => `${shownLine(text)}\n`,
-  list: (lines) => lines.map((line) => `  ${shownLine(line)}\n`).join(''),
-  group: (title, lines) =>
-    [`  ${shownLine(title)}`, ...lines.map((line) => `    ${shownLine(line)}`)].map((line) => `${line}\n`).join(''),
+export const terminal: TextForm = {
+  heading: (text) => shownLines([text]),
+  list: (lines) => shownLines(lines.map((line) => `  ${line}`)),
+  group: (title, lines) => shownLines([`  ${title}`, ...lines.map((line) => `    ${line}`)]),
 }
 
-/** No text is read as markup or mentions anybody. */
+/**
+ * No text is read as markup or mentions anybody. Forges look for mentions and numbers of issues in what the Markdown
+ * has become, without its backslashes and with its entities: only something in between keeps them from being found.
+ */
 const escaped = (text: string): string =>
-  shownLine(text).replaceAll(/[\\`*_{}[\]<>#|~@]/g, (character) => `\\${character}`)
+  shownLine(text)
+    .replaceAll(/[\\`*_{}[\]<>#|~@&]/g, (character) => `\\${character}`)
+    .replaceAll(/[@#](?=\w)/g, (character) => `${character}<!-- -->`)
 
 export const markdown: TextForm = {
   heading: (text) => `### ${escaped(text)}\n\n`,

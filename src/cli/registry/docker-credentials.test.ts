@@ -37,21 +37,21 @@ test('logins in the file are found, and none where there is no file', async () =
   expect(await credentials(undefined, 'r.example')).toEqual([])
   expect(await credentials({}, 'r.example')).toEqual([])
   expect(await credentials({ auths: { 'r.example': lab } }, 'r.example')).toMatchObject([
-    { host: 'r.example', login: { kind: 'password', ...lab } },
+    { images: 'r.example', login: { kind: 'password', ...lab } },
   ])
 })
 
 test('what podman stored is found where docker stored nothing', async () => {
   mkdirSync(join(folder, 'containers'))
   writeFileSync(join(folder, 'containers/auth.json'), JSON.stringify({ auths: { 'r.example': lab } }))
-  expect(await credentials({ auths: {} }, 'r.example')).toMatchObject([{ host: 'r.example' }])
+  expect(await credentials({ auths: {} }, 'r.example')).toMatchObject([{ images: 'r.example' }])
 })
 
 test('a credential helper is asked by its protocol, the one of the host before the common one', async () => {
   const document = { credsStore: 'common', credHelpers: { 'r.example': 'own' } }
   const end = { code: 0, stdout: '{"ServerURL":"x","Username":"lab","Secret":"secret"}', stderr: '' }
   expect(await credentials(document, 'r.example', end)).toMatchObject([{ login: { kind: 'password', ...lab } }])
-  expect(await credentials(document, 'docker.io', end)).toMatchObject([{ host: 'docker.io' }])
+  expect(await credentials(document, 'docker.io', end)).toMatchObject([{ images: 'docker.io' }])
   expect(calls).toEqual([
     'docker-credential-own get <r.example',
     'docker-credential-common get <https://index.docker.io/v1/',

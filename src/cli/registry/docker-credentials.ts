@@ -2,7 +2,7 @@
 import type { HostRoot } from '../../host/fs/host-root.ts'
 import { ImageError } from '../../packages/oci/errors.ts'
 import { type Credential, parseDockerConfig } from '../../packages/oci/read/credentials.ts'
-import { isObject, type JsonObject, parseJson } from '../../schemas/json.ts'
+import { isObject, type JsonObject, messageOf, parseJson } from '../../schemas/json.ts'
 
 export type CredentialPorts = {
   /** Files of this machine. */
@@ -57,7 +57,7 @@ async function askHelper({ runProgram }: CredentialPorts, helper: string, host: 
     new ImageError('misconfigured', `${program} gave no login for ${host}: ${why}; log in again`)
   if (!/^[\w.-]+$/.test(helper)) throw fail('its name is not one of a program')
   const end = await runProgram(program, ['get'], serverName(host)).catch((error: unknown) => {
-    throw fail(error instanceof Error ? error.message : String(error))
+    throw fail(messageOf(error))
   })
   const reported = `${end.stdout}${end.stderr}`
   if (end.code !== 0) {

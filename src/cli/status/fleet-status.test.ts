@@ -7,7 +7,7 @@ import { readFleet } from '../fleet-view/read-fleet.ts'
 import { fleetStatus, paceOf, type SkyhookStatus } from './fleet-status.ts'
 import { createNodeReader } from './node-report.ts'
 import { readCompletions } from './read-completions.ts'
-import { barText, statusLine, statusText } from './status-text.ts'
+import { statusLine, statusText } from './status-text.ts'
 
 async function statusIn({ transport, simulation }: FleetScene, name = 's'): Promise<SkyhookStatus> {
   const { clock } = simulation
@@ -161,17 +161,6 @@ for (const [title, completions, remaining, nowMs, expected] of paces)
     expect(paceOf(completions, remaining, nowMs)).toEqual(expected)
   })
 
-const bars: readonly (readonly [number, Partial<Record<NodeStatus, number>>, string])[] = [
-  [10, { complete: 10 }, '##############################'],
-  [1_000, { complete: 999, erroring: 1 }, '#############################!'],
-  [3, { complete: 1, in_progress: 1, waiting: 1 }, '##########++++++++++..........'],
-  [4, { blocked: 2, unknown: 2 }, 'xxxxxxxxxxxxxxx???????????????'],
-]
-for (const [selected, byStatus, expected] of bars)
-  test(`the bar of ${JSON.stringify(byStatus)} of ${selected} nodes is 30 wide and has a place for each state`, () => {
-    expect(barText({ selected, byStatus })).toBe(expected)
-  })
-
 const sample: SkyhookStatus = {
   name: 'tuning',
   generation: 3,
@@ -219,6 +208,14 @@ test('control characters of messages do not reach the terminal', () => {
   if (group === undefined) throw new Error('the sample has one')
   const text = statusText([{ ...sample, groups: [{ ...group, message: 'a\u001b[2Jb' }] }], 0)
   expect(text).not.toContain('\u001b')
+})
+
+test('a reason beyond those that are shown is one more reason', () => {
+  const [group] = sample.groups
+  if (group === undefined) throw new Error('the sample has one')
+  expect(statusText([{ ...sample, groups: Array.from({ length: 7 }, () => group) }], 0)).toContain(
+    '\n  1 node with 1 more reason\n',
+  )
 })
 
 test('nodes that join beside the budget are not counted as out of it', async () => {

@@ -2,7 +2,9 @@
 import type { KubeTransport } from '../../kube/transport.ts'
 import { selects } from '../../schemas/selectors.ts'
 import type { FleetView } from '../fleet-view/fleet-view.ts'
-import { type FleetRequest, readFleet, readNodes } from '../fleet-view/read-fleet.ts'
+import { readerOf } from '../fleet-view/collection.ts'
+import { nodesAs } from '../fleet-view/collections.ts'
+import { type FleetRequest, readFleet } from '../fleet-view/read-fleet.ts'
 import { valueOr } from '../fleet-view/readable.ts'
 import { createNodeReader, type NodeRow } from './node-report.ts'
 
@@ -16,7 +18,8 @@ export async function readRollouts(
 ): Promise<FleetView<NodeRow>> {
   const nodeOf = createNodeReader()
   const fleet = await readFleet(transport, { ...request, nodeOf, isMetadataEnough: true })
-  return needsTaints(fleet) ? { ...fleet, nodes: await readNodes(transport, { ...request, nodeOf }) } : fleet
+  if (!needsTaints(fleet)) return fleet
+  return { ...fleet, nodes: await readerOf(transport, request.signal)(nodesAs(nodeOf)) }
 }
 
 /** Whether a node that a Skyhook with `runtimeRequired` selects is not complete, as far as it says itself. */

@@ -1,8 +1,8 @@
 /** Rollouts as text: one block for each Skyhook. No state is told by color. */
-import type { NodeStatus } from '../../schemas/skyhook.ts'
 import type { Known } from '../../stages/model/snapshot.ts'
-import { durationText } from '../explain/duration-text.ts'
-import { shownLine } from '../../schemas/plain-text.ts'
+import { durationText } from '../output/durations.ts'
+import { shownLine, shownLines } from '../../schemas/plain-text.ts'
+import { barText, completePercent, shownStatuses, statusName } from '../output/node-states.ts'
 import type { ClosedNodes, Closure } from './closed-nodes.ts'
 import {
   type BudgetUse,
@@ -15,7 +15,6 @@ import {
 } from './fleet-status.ts'
 import { counted, named } from '../../schemas/wording.ts'
 
-const barWidth = 30
 const maxNames = 4
 const maxHolders = 5
 const maxGroups = 6
@@ -41,42 +40,18 @@ function blockText(skyhook: SkyhookStatus, nowMs: number): string {
     `  budget: ${budgetText(budget, nowMs)}`,
     ...(pace ? [`  pace: ${paceText(pace)}`] : []),
   ]
-  return lines.map((line) => `${shownLine(line)}\n`).join('')
+  return shownLines(lines)
 }
-
-/** In the order of the bar. */
-const marks: readonly (readonly [NodeStatus, string])[] = [
-  ['complete', '#'],
-  ['in_progress', '+'],
-  ['erroring', '!'],
-  ['blocked', 'x'],
-  ['unknown', '?'],
-  ['waiting', '.'],
-  ['paused', '.'],
-  ['disabled', '.'],
-]
 
 function countsText(nodes: Known<NodeCounts>): string {
   if (!nodes.known) return `nodes unknown: ${nodes.why}`
   const { selected, byStatus } = nodes.value
   if (selected === 0) return 'no node is selected'
-  const counts = marks.flatMap(([status]) => {
+  const counts = shownStatuses.flatMap((status) => {
     const count = byStatus[status] ?? 0
-    return status === 'complete' || count > 0 ? [`${count} ${status.replace('_', ' ')}`] : []
+    return status === 'complete' || count > 0 ? [`${count} ${statusName(status)}`] : []
   })
-  const percent = Math.floor((100 * (byStatus.complete ?? 0)) / selected)
-  return `[${barText(nodes.value)}] ${percent}% of ${selected}: ${counts.join(', ')}`
-}
-
-/** Each state that has a node has a place, and complete is full only when all are. */
-export function barText({ selected, byStatus }: NodeCounts): string {
-  const present = marks.flatMap(([status, mark]) => {
-    const count = byStatus[status] ?? 0
-    return count > 0 ? [{ mark, count, width: Math.max(1, Math.floor((count * barWidth) / selected)) }] : []
-  })
-  const widest = present.toSorted((a, b) => b.width - a.width)[0]
-  const missing = barWidth - present.reduce((sum, { width }) => sum + width, 0)
-  return present.map((part) => part.mark.repeat(part.width + (part === widest ? missing : 0))).join('')
+  return `[${barText(nodes.value)}] ${completePercent(nodes.value)}% of ${selected}: ${counts.join(', ')}`
 }
 
 function groupLines(groups: readonly ReasonGroup[], nowMs: number): readonly string[] {
@@ -87,7 +62,9 @@ function groupLines(groups: readonly ReasonGroup[], nowMs: number): readonly str
   })
   const rest = groups.slice(maxGroups)
   const restNodes = rest.reduce((sum, { nodes }) => sum + nodes.length, 0)
-  return rest.length === 0 ? lines : [...lines, `  ${counted(restNodes, 'node')} with ${rest.length} more reasons`]
+  return rest.length === 0
+    ? lines
+    : [...lines, `  ${counted(restNodes, 'node')} with ${counted(rest.length, 'more reason')}`]
 }
 
 function budgetText(budget: Known<BudgetUse>, nowMs: number): string {
@@ -136,8 +113,8 @@ export function statusLine({ name, nodes, budget, stalled }: SkyhookStatus): str
 }
 
 function stateCounts({ selected, byStatus }: NodeCounts): string {
-  const counts = marks.flatMap(([status]) =>
-    byStatus[status] ? [`${byStatus[status]} ${status.replace('_', ' ')}`] : [],
+  const counts = shownStatuses.flatMap((status) =>
+    byStatus[status] ? [`${byStatus[status]} ${statusName(status)}`] : [],
   )
   return `${byStatus.complete ?? 0}/${selected} complete (${counts.join(', ')})`
 }

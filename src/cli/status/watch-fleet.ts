@@ -1,27 +1,16 @@
 /** The fleet view of a screen, kept current by watches. */
-import type { KubeObject } from '../../kube/objects.ts'
 import { isTransient, isUnauthorized } from '../../kube/errors.ts'
-import {
-  lastErrorOf,
-  type LastError,
-  type Reflector,
-  type ReflectorState,
-  startReflector,
-} from '../../kube/reflector.ts'
+import type { KubeObject } from '../../kube/objects.ts'
+import { lastErrorOf, type LastError, type ReflectorState, startReflector } from '../../kube/reflector.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
-import { labelKeys } from '../../lease/names.ts'
-import { leasesPathOf } from '../../lease/slot-reads.ts'
-import { isLedger, isStray, type Lease, readSlot } from '../../lease/slot.ts'
-import { skyhooksPath } from '../../schemas/api.ts'
 import { type Clock, type Random, sleep } from '../../schemas/clock.ts'
 import { messageOf } from '../../schemas/json.ts'
-import type { KubernetesNode } from '../../schemas/kubernetes.ts'
-import type { Skyhook } from '../../schemas/skyhook.ts'
 import { known, type Known, unknown } from '../../stages/model/snapshot.ts'
+import type { Collection } from '../fleet-view/collection.ts'
+import { fleetCollections, nodesAs } from '../fleet-view/collections.ts'
 import type { FleetView } from '../fleet-view/fleet-view.ts'
-import { agentPodOf, type PodObject, slimSkyhook } from '../fleet-view/project.ts'
-import { agentSelector, slimLease } from '../fleet-view/read-fleet.ts'
-import { valueOr, whyHidden } from '../fleet-view/readable.ts'
+import { heldLeases } from '../fleet-view/read-fleet.ts'
+import { mapped, valueOr, whyHidden } from '../fleet-view/readable.ts'
 import { createDepartedAgents } from './departed-agents.ts'
 import { createNodeReader, type NodeRow } from './node-report.ts'
 
@@ -32,8 +21,8 @@ const watchedPageSize = 25
 /** Ages move on without any change. */
 const maxDrawIntervalMs = 10_000
 
-type NodeEntry = KubernetesNode & { readonly row?: NodeRow }
-type PodEntry = PodObject & { readonly agent?: ReturnType<typeof agentPodOf> }
+/** Of an object: which one it is, and what is kept of it. */
+type Entry<T> = KubeObject & { readonly kept?: T | undefined }
 
 export type FleetWatch = {
   readonly transport: KubeTransport
@@ -58,68 +47,56 @@ export async function watchFleet(watch: FleetWatch): Promise<never> {
   const { transport, clock, random, signal, first, draw, drawIntervalMs = defaultDrawIntervalMs } = watch
   const { namespace } = first
   let isChanged = true
-  const rowOf = createNodeReader()
   const departed = createDepartedAgents()
   const clockOffsetMs = first.takenAtMs - clock.steadyMs()
   const nowMs = (): number => clock.steadyMs() + clockOffsetMs
-  const timing = { pageSize: watchedPageSize }
-  const common = { clock, random, signal, timing, onChange: () => void (isChanged = true) }
-  const identity = ({ metadata: { name, uid, resourceVersion } }: KubeObject) => ({
-    metadata: { name, uid, resourceVersion },
-  })
-  const nodes = startReflector<NodeEntry>(transport, {
-    ...common,
-    path: '/api/v1/nodes',
-    // taints are no metadata, and say something only where Skyhooks have nodes closed by them
-    metadataOnly: !valueOr(first.skyhooks, []).some(({ spec }) => spec.runtimeRequired === true),
-    transform: (node) => ({ ...identity(node), row: rowOf(node) }),
-  })
-  const skyhooks = startReflector<Skyhook & KubeObject>(transport, {
-    ...common,
-    path: skyhooksPath,
-    transform: slimSkyhook,
-  })
-  const leases = startReflector<Lease>(transport, {
-    ...common,
-    path: leasesPathOf({ namespace }),
-    query: { labelSelector: labelKeys.slotKind },
-    transform: slimLease,
-  })
-  const pods = startReflector<PodEntry>(transport, {
-    ...common,
-    path: `/api/v1/namespaces/${namespace}/pods`,
-    query: { labelSelector: agentSelector },
-    transform: (pod) => ({ ...identity(pod), agent: agentPodOf(pod) }),
-    onChange: ({ changes }) => {
-      isChanged = true
-      for (const { type, object } of changes)
-        if (type === 'deleted' && object.agent) departed.note(object.agent, nowMs())
-    },
-  })
-  const view = (): FleetView<NodeRow> => {
-    const held = valuesOf(leases, `Leases in namespace ${namespace}`)
-    const agents = mapped(valuesOf(pods, `Pods in namespace ${namespace}`), ({ agent }) => agent)
-    return {
-      ...first,
-      takenAtMs: nowMs(),
-      skyhooks: valuesOf(skyhooks, 'Skyhooks'),
-      nodes: mapped(valuesOf(nodes, 'Nodes'), ({ row }) => row),
-      slots: mapped(held, readSlot),
-      ledgers: mapped(held, (lease) => (isLedger(lease) ? lease : undefined)),
-      strays: mapped(held, (lease) => (isStray(lease) ? lease : undefined)),
-      agents: agents.known ? known([...agents.value, ...departed.agents(nowMs())]) : agents,
-    }
+  const follow = <T>(collection: Collection<T>, onDeleted?: (kept: T) => void) => {
+    const { what, path, query = {}, keep, metadataOnly = false } = collection
+    const reflector = startReflector<Entry<T>>(transport, {
+      clock,
+      random,
+      signal,
+      path,
+      query,
+      metadataOnly,
+      timing: { pageSize: watchedPageSize },
+      transform: (object) => ({ metadata: identityOf(object), kept: keep(object as never) }),
+      onChange({ changes }) {
+        isChanged = true
+        for (const { type, object } of changes) if (type === 'deleted' && object.kept) onDeleted?.(object.kept)
+      },
+    })
+    const all = (): readonly T[] =>
+      [...reflector.store.values()].flatMap(({ kept }) => (kept === undefined ? [] : [kept]))
+    const { synced } = reflector
+    const state = (): ReflectorState => reflector.state()
+    return { state, synced, values: () => valuesOf(state(), what, all) }
   }
-  const reflectors = [nodes, skyhooks, leases, pods]
+  const collections = fleetCollections(namespace)
+  // taints are no metadata, and say something only where Skyhooks have nodes closed by them
+  const needsTaints = valueOr(first.skyhooks, []).some(({ spec }) => spec.runtimeRequired === true)
+  const nodes = follow(nodesAs(createNodeReader(), !needsTaints))
+  const skyhooks = follow(collections.skyhooks)
+  const leases = follow(collections.leases)
+  const agents = follow(collections.agents, (agent) => departed.note(agent, nowMs()))
+  const view = (): FleetView<NodeRow> => ({
+    ...first,
+    takenAtMs: nowMs(),
+    skyhooks: skyhooks.values(),
+    nodes: nodes.values(),
+    ...heldLeases(leases.values()),
+    agents: mapped(agents.values(), (present) => [...present, ...departed.agents(nowMs())]),
+  })
+  const followed = [nodes, skyhooks, leases, agents]
   const freshness = (): Freshness => {
-    const lost = reflectors.map((reflector) => reflector.state()).flatMap(lostOf)
+    const lost = followed.flatMap(({ state }) => lostOf(state()))
     const [earliest] = lost.toSorted((a, b) => a.sinceMs - b.sinceMs)
     if (earliest === undefined) return { state: 'live' }
     return { state: 'lost', sinceMs: earliest.sinceMs + clockOffsetMs, why: messageOf(earliest.error) }
   }
   draw(first, { state: 'live' })
   await Promise.race([
-    Promise.allSettled(reflectors.map(({ synced }) => synced)),
+    Promise.allSettled(followed.map(({ synced }) => synced)),
     sleep(clock, maxDrawIntervalMs, signal),
   ])
   for (let drawnAtMs = -Infinity; ; ) {
@@ -140,12 +117,14 @@ function lostOf(state: ReflectorState): LastError[] {
   return isLost ? [lastError] : []
 }
 
-const mapped = <T, U>(values: Known<readonly T[]>, of: (value: T) => U | undefined): Known<readonly U[]> =>
-  values.known ? known(values.value.flatMap((value) => of(value) ?? [])) : values
-
 /** What was listed once stays shown while its watch is broken: the next LIST brings what has changed. */
-function valuesOf<T extends KubeObject>(reflector: Reflector<T>, what: string): Known<readonly T[]> {
-  const found = reflector.state()
-  if (found.state !== 'unknown') return known([...reflector.store.values()])
+function valuesOf<T>(found: ReflectorState, what: string, all: () => readonly T[]): Known<readonly T[]> {
+  if (found.state !== 'unknown') return known(all())
   return unknown(whyHidden(found.lastError?.error, what) ?? `${what} cannot be read at the moment`)
 }
+
+const identityOf = ({ metadata: { name, uid, resourceVersion } }: KubeObject): KubeObject['metadata'] => ({
+  name,
+  uid,
+  resourceVersion,
+})

@@ -2,13 +2,14 @@ import type { HostFiles } from '../../packages/oci/read/certs-directory.ts'
 import { parseDockerConfig, type Credential } from '../../packages/oci/read/credentials.ts'
 import { isDigest } from '../../packages/oci/digest.ts'
 import type { RegistryRule } from '../../packages/oci/read/endpoints.ts'
-import { imageErrorCode, type ImageErrorCode } from '../../packages/oci/errors.ts'
+import { imageErrorCode } from '../../packages/oci/errors.ts'
+import type { ImageErrorCode } from '../../schemas/catalogue/reason-codes.ts'
 import { packageReference } from '../../packages/oci/reference.ts'
 import type { RegistrySettings } from '../../packages/oci/read/registry.ts'
 import type { ReferencePort } from '../../packages/step/references.ts'
 import type { PackageImage } from '../../stages/model/plan.ts'
 import type { PreparationDepth } from '../../stages/model/snapshot.ts'
-import type { ReasonName } from '../../schemas/catalogue/reasons.ts'
+import type { Reason } from '../../schemas/catalogue/reasons.ts'
 import type { ImageStore } from '../../packages/store/image-store.ts'
 import { causeOf } from '../failures/reason-of.ts'
 import type { Platform } from '../platform/platform.ts'
@@ -25,7 +26,7 @@ export type FetchOutcome =
   | { readonly outcome: 'fetched'; readonly digest: string }
   /** It exists, and is not on the host. */
   | { readonly outcome: 'checked' }
-  | { readonly outcome: 'failed'; readonly reason: ReasonName; readonly message: string }
+  | { readonly outcome: 'failed'; readonly why: Reason }
 
 /**
  * Package images as this node gets them: the store on the host, and registries with the cluster's logins and
@@ -84,7 +85,7 @@ export function createImageSource({ platform, settings, references, signal }: Im
         return { outcome: 'fetched', digest: storedImage.digest }
       } catch (error) {
         signal.throwIfAborted()
-        return fetchFailure(image, error, missing)
+        return { outcome: 'failed', why: fetchFailure(image, error, missing) }
       }
     },
     contentOf,
@@ -98,15 +99,14 @@ export function createImageSource({ platform, settings, references, signal }: Im
 /** Secrets named in the chart's values that are missing or invalid. */
 type MissingSecrets = { readonly logins: string[]; readonly authorities: string[] }
 
-function fetchFailure({ image, version, digest }: PackageImage, error: unknown, missing: MissingSecrets): FetchOutcome {
+function fetchFailure({ image, version, digest }: PackageImage, error: unknown, missing: MissingSecrets): Reason {
   const name = digest === undefined ? `${image}:${version}` : `${image}@${digest}`
   const code = imageErrorCode(error)
   const { reason, detail, remedy } = causeOf(error)
-  if (code === undefined)
-    return { outcome: 'failed', reason, message: `cannot fetch and store ${name}: ${detail}: ${remedy}` }
+  if (code === undefined) return { reason, message: `cannot fetch and store ${name}: ${detail}: ${remedy}` }
   const description = detail.includes(image) ? detail : `${name}: ${detail}`
   const hint = hintFor(code, digest !== undefined, missing)
-  return { outcome: 'failed', reason, message: hint === undefined ? description : `${description}. ${hint}` }
+  return { reason, code, message: hint === undefined ? description : `${description}. ${hint}` }
 }
 
 /** What to do, where the registry's message does not say it. */

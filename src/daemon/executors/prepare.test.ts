@@ -99,7 +99,8 @@ test('a prepared package is known by its tag and by its digest', async () => {
 test('a failed pull is retried after 5 s, doubled with each failure', async () => {
   pullError = new ImageError('not-found', 'no such tag')
   await prepare(image, 'layers')
-  expect(found()).toMatchObject({ state: 'failed', reason: 'ImagePull', retryAtMs: clock.wallMs() + 5_000 })
+  const failed = { state: 'failed', reason: 'ImagePull', code: 'not-found' }
+  expect(found()).toMatchObject({ ...failed, retryAtMs: clock.wallMs() + 5_000 })
   await prepare(image, 'layers')
   expect(found()).toMatchObject({ retryAtMs: clock.wallMs() + 10_000 })
   pullError = undefined

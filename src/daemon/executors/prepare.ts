@@ -43,11 +43,11 @@ export function createPreparer(ports: PreparerPorts): Preparer {
   const failureCounts = new Map<string, number>()
   const activeDigests = new Set<readonly string[]>() // an entry per preparation that is under way
 
-  function recordFailure(key: string, depth: PreparationDepth, { reason, message }: Reason): void {
+  function recordFailure(key: string, depth: PreparationDepth, reason: Reason): void {
     const count = (failureCounts.get(key) ?? 0) + 1
     failureCounts.set(key, count)
     const waitMs = backoffMs(count, retryBackoff, random.number())
-    preparations.set(key, { state: 'failed', depth, reason, message, retryAtMs: clock.steadyMs() + waitMs })
+    preparations.set(key, { ...reason, state: 'failed', depth, retryAtMs: clock.steadyMs() + waitMs })
   }
 
   async function prepare(image: PackageImage, depth: PreparationDepth, digests: string[]): Promise<void> {
@@ -56,7 +56,7 @@ export function createPreparer(ports: PreparerPorts): Preparer {
     const unfitness = await ports.whyUnfit()
     if (unfitness !== undefined) return fail('HostUnusable', unfitness)
     const fetched = await source.fetch(image, depth, (digest) => digests.push(digest))
-    if (fetched.outcome === 'failed') return fail(fetched.reason, fetched.message)
+    if (fetched.outcome === 'failed') return recordFailure(key, depth, fetched.why)
     if (fetched.outcome === 'checked') return await conclude(image, depth, { state: 'checked' })
     const loaded = await loadPackage(root, source.contentOf(fetched.digest))
     if (loaded.outcome === 'invalid')

@@ -1,14 +1,23 @@
 import { resourceId, stateDir } from '../../packages/layout.ts'
 import { publishInterruptFlags } from '../../packages/operator-compat/flags.ts'
 import { writeInterruptLogs } from '../../packages/step/interrupt-logs.ts'
-import type { InterruptRun, PackageRecord } from '../../schemas/journal.ts'
+import type { InterruptRun, Journal, PackageRecord } from '../../schemas/journal.ts'
 import { ownValue } from '../../schemas/own-value.ts'
 import type { InterruptObservation } from '../../stages/model/snapshot.ts'
-import type { InterruptPorts } from './interrupts.ts'
+import type { HostRoot } from '../../host/fs/host-root.ts'
+import type { Clock } from '../../schemas/clock.ts'
+import type { Settings } from '../settings/settings.ts'
+
+type PublicationPorts = {
+  readonly root: HostRoot
+  readonly settings: Pick<Settings, 'copyDirRoot' | 'agentLogRoot'>
+  readonly journal: () => Journal
+  readonly clock: Clock
+}
 
 /** The logs and flags of an interrupt of one package, where the operator has them. */
 export async function publishInterrupt(
-  { root, settings, journal, clock }: Pick<InterruptPorts, 'root' | 'settings' | 'journal' | 'clock'>,
+  { root, settings, journal, clock }: PublicationPorts,
   skyhook: string,
   { name, version, work, pendingInterrupt, progress }: PackageRecord,
   run: InterruptRun,

@@ -2,7 +2,8 @@ import { constants } from 'node:os'
 import { describe, expect, test } from 'vitest'
 import { BusError, NoReplyError, NotConnectedError } from '../../host/dbus/errors.ts'
 import { ApiError, NoResponseError, WatchBehindError } from '../../kube/errors.ts'
-import { ImageError, type ImageErrorCode } from '../../packages/oci/errors.ts'
+import { ImageError } from '../../packages/oci/errors.ts'
+import type { ImageErrorCode } from '../../schemas/catalogue/reason-codes.ts'
 import { causeOf } from './reason-of.ts'
 
 const systemError = (code: string): Error =>

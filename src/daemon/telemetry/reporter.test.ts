@@ -124,6 +124,23 @@ describe('reasons', () => {
     expect(lines).toEqual(['info: not complete', 'info: not complete'])
   })
 
+  test('the Event of a reason has its code and its package, each where there is one', async () => {
+    const about = { code: 'not-found', package: 'a|1.0.0' } as const
+    const timed: TimedReason = { reason: 'ImagePull', message: 'why', sinceMs: clock.wallMs() }
+    await clock.advance(2_000)
+    reporter.report(
+      [],
+      new Map([
+        ['s', { ...timed, ...about }],
+        ['t', timed],
+      ]),
+    )
+    expect(events.map(({ annotations }) => annotations)).toEqual([
+      { 'skyhook.nvidia.com/code': 'not-found', 'skyhook.nvidia.com/package': 'a|1.0.0' },
+      undefined,
+    ])
+  })
+
   test('a reason that came back is reported again', async () => {
     const reasons = waiting('InvalidPackage')
     await clock.advance(2_000)

@@ -1,4 +1,4 @@
-import { nodeStateKey } from '../../schemas/annotations.ts'
+import { eventCodeKey, eventPackageKey, nodeStateKey } from '../../schemas/annotations.ts'
 import type { EventRecorder } from '../../kube/events.ts'
 import type { StageEvent, TimedReason } from '../../stages/model/plan.ts'
 import { eventTypeOf, type NodeEventReason } from '../../schemas/catalogue/events.ts'
@@ -32,12 +32,12 @@ export function createEventReporter(options: {
   let currentReasons: ReadonlyMap<string, TimedReason> = new Map()
 
   /** Without a Node there is nothing to record an Event on. */
-  function record(reason: NodeEventReason, message: string): void {
+  function record(reason: NodeEventReason, message: string, annotations?: Readonly<Record<string, string>>): void {
     const node = options.node()
     if (!node) return
     const { name, uid } = node.metadata
     const regarding = { apiVersion: 'v1', kind: 'Node', name, uid }
-    recorder.record({ regarding, type: eventTypeOf(reason), reason, message })
+    recorder.record({ regarding, type: eventTypeOf(reason), reason, message, ...(annotations && { annotations }) })
   }
 
   function reportEvent(event: StageEvent): void {
@@ -125,7 +125,8 @@ export function createEventReporter(options: {
 
   function reportReasons(reasons: ReadonlyMap<string, TimedReason>): void {
     for (const name of reportedReasons.keys()) if (!reasons.has(name)) reportedReasons.delete(name)
-    for (const [skyhook, { reason, message, sinceMs }] of reasons) {
+    for (const [skyhook, timed] of reasons) {
+      const { reason, message, sinceMs } = timed
       const text = `${reason}: ${message}`
       if (reportedReasons.get(skyhook) === text) continue
       if (clock.steadyMs() - sinceMs < reasonReportDelayMs) continue // passes by
@@ -135,7 +136,7 @@ export function createEventReporter(options: {
         log.info({ skyhook, reason, detail: message }, 'not complete')
         // by the failed stage
         const isReported = reason === 'StepFailed' || reason === 'CheckFailed' || reason === 'RebootRefused'
-        if (!isReported) record(reason, `Skyhook ${skyhook}: ${message}`)
+        if (!isReported) record(reason, `Skyhook ${skyhook}: ${message}`, subjectOf(timed))
       }
     }
   }
@@ -158,4 +159,10 @@ export function createEventReporter(options: {
       return ages
     },
   }
+}
+
+/** What the reason is about, for programs; undefined where it is about nothing more. */
+function subjectOf({ code, package: key }: TimedReason): Readonly<Record<string, string>> | undefined {
+  const subject = { ...(code && { [eventCodeKey]: code }), ...(key !== undefined && { [eventPackageKey]: key }) }
+  return Object.keys(subject).length > 0 ? subject : undefined
 }

@@ -11,32 +11,13 @@ import type { Clock } from '../../schemas/clock.ts'
 import { BusError, NotConnectedError } from './errors.ts'
 import { failpoint } from '../fs/failpoint.ts'
 import { createMessageReader, type MessageReaderOptions } from './framing.ts'
+import type { BusCall, BusSignal, SignalMatch } from './messages.ts'
 import { createPendingCalls } from './pending-calls.ts'
 import { type BusSockets, chooseSocket } from './sockets.ts'
 import { busDriver, createPeerSubscriptions, createSubscriptions } from './subscriptions.ts'
 import { authenticationRequest, encodeMessage, messageType, readAuthentication } from './wire.ts'
 
-export type BusCall = {
-  readonly destination: string
-  readonly path: string
-  readonly interface: string
-  readonly member: string
-  readonly signature?: string
-  readonly body?: readonly unknown[]
-}
-
 export type BusCallOptions = { readonly timeoutMs?: number; readonly signal?: AbortSignal | undefined }
-
-/** Which signals to ask the bus for. `sender` may be a well-known name; the signals carry its unique one. */
-export type SignalMatch = {
-  readonly sender: string
-  readonly interface: string
-  readonly member: string
-  readonly path?: string
-  readonly arg0?: string
-}
-
-export type BusSignal = { readonly sender: string; readonly path: string; readonly body: readonly unknown[] }
 
 export type SystemBus = {
   /**

@@ -2,7 +2,8 @@
 import { backoffMs } from '../../schemas/backoff.ts'
 import { type Clock, type Random, sleep } from '../../schemas/clock.ts'
 import { NotConnectedError } from './errors.ts'
-import { connectSystemBus, type BusSignal, type SignalMatch, type SystemBus } from './connection.ts'
+import { connectSystemBus, type SystemBus } from './connection.ts'
+import type { BusSignal, SignalMatch } from './messages.ts'
 import type { BusSockets } from './sockets.ts'
 
 export type BusState = { readonly state: 'connected' } | { readonly state: 'disconnected'; readonly why: string }

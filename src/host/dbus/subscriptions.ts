@@ -1,4 +1,4 @@
-import type { BusCall, BusSignal, SignalMatch } from './connection.ts'
+import type { BusCall, BusSignal, SignalMatch } from './messages.ts'
 import { BusError } from './errors.ts'
 import type { ReceivedMessage } from './framing.ts'
 import type { MessageHeader } from './header.ts'

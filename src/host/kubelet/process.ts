@@ -1,6 +1,6 @@
 /** The kubelet of this host as systemd runs it: its command line and its variables. */
 import type { Variant } from 'dbus-next/lib/variant.js'
-import type { BusCall } from '../dbus/connection.ts'
+import type { BusCall } from '../dbus/messages.ts'
 import { BusError } from '../dbus/errors.ts'
 import type { BusConnection } from '../dbus/reconnecting.ts'
 import type { HostRoot } from '../fs/host-root.ts'

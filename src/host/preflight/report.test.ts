@@ -25,6 +25,11 @@ test('the report has what is known, and nothing for what is not', () => {
   expect(hostReport(unknown, [])).toBe('{"findings":[]}')
 })
 
+test('a long text is seen to be cut, between characters', () => {
+  const report: unknown = JSON.parse(hostReport({ ...facts, os: `x${'\u{1F600}'.repeat(100)}` }, []))
+  expect(report).toMatchObject({ os: `x${'\u{1F600}'.repeat(63)}…` })
+})
+
 test('the report stays within 2 KiB, and counts the findings that it leaves out', () => {
   const long = { ...facts, os: 'x'.repeat(5_000), kernel: 'ü'.repeat(5_000) }
   const findings = [finding('one', 'm'), finding('two', 'é'.repeat(700)), finding('three', 'm')]

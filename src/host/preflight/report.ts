@@ -1,5 +1,5 @@
 /** What the preflight found, as it is published on the Node. Pure. */
-import { harmlessJson } from '../../schemas/plain-text.ts'
+import { clip, harmlessJson } from '../../schemas/plain-text.ts'
 import type { HostFacts } from './facts.ts'
 import type { Finding } from './findings.ts'
 
@@ -27,4 +27,5 @@ export function hostReport(facts: HostFacts, findings: readonly Finding[]): stri
   }
 }
 
-const cut = (text: string | undefined): string | undefined => text?.slice(0, maxTextLength)
+const cut = (text: string | undefined): string | undefined =>
+  text === undefined ? undefined : clip(text, maxTextLength)

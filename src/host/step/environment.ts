@@ -1,7 +1,7 @@
 /** The variables of a step as a file that systemd reads back byte for byte. */
 import { dependsOnSystemd, systemdValueProblem } from '../../schemas/environment-variable.ts'
 import type { Units } from '../systemd/units.ts'
-import { maxStringBytes, UnitValueError, variableNamePattern } from '../systemd/unit-properties.ts'
+import { maxStringBytes, refusedCharacters, UnitValueError, variableNamePattern } from '../systemd/unit-properties.ts'
 
 /** systemd's own PATH lacks /sbin on some hosts, and it sets no HOME without User=. */
 export const defaultEnvironment = {
@@ -11,8 +11,6 @@ export const defaultEnvironment = {
 
 /** All of a process's variables and arguments share 2 MiB (a quarter of the usual stack limit); this leaves room. */
 const maxTotalBytes = 1_500_000
-/** One of these makes systemd drop the whole file, and then the step does not start. */
-const refusedCharacters = /[\0\p{Noncharacter_Code_Point}]|\p{Surrogate}/u
 /** systemd passes these to the recorder of the result (result-record.ts); the file would override them. */
 export const recorderVariables: ReadonlySet<string> = new Set([
   'SERVICE_RESULT',

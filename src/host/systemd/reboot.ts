@@ -1,6 +1,7 @@
 /** Reboot of the host through logind, or systemd where it has none. Both stop services in order. */
 import type { Variant } from 'dbus-next/lib/variant.js'
-import type { BusCall, BusCallOptions } from '../dbus/connection.ts'
+import type { BusCallOptions } from '../dbus/connection.ts'
+import type { BusCall } from '../dbus/messages.ts'
 import type { BusConnection } from '../dbus/reconnecting.ts'
 import { BusError, describeError, isOutcomeUnknown, NotConnectedError } from '../dbus/errors.ts'
 import { isLive, type ListedRow, stateOf } from './unit-state.ts'

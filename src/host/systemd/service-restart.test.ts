@@ -87,6 +87,12 @@ describe('a service', () => {
       { reason: 'not-active', detail: 'restarted by itself 2 times' },
     ],
     [
+      'that has restarted itself',
+      { activeState: 'activating', subState: 'auto-restart', result: 'exit-code', nRestarts: 1 },
+      'done',
+      { reason: 'not-active', detail: 'restarted by itself 1 time)' },
+    ],
+    [
       'whose condition does not hold',
       { activeState: 'inactive', conditionResult: false },
       'done',

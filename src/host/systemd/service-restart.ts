@@ -7,6 +7,7 @@
  * service that did not run before, because a Condition of its unit does not hold on this host, need not be restarted.
  */
 import { type Clock, sleep } from '../../schemas/clock.ts'
+import { counted } from '../../schemas/wording.ts'
 import { BusError, describeError, isOutcomeUnknown, NoReplyError, NotConnectedError } from '../dbus/errors.ts'
 import { endOfUnit } from './unit-end.ts'
 import type { UnitSnapshot } from './unit-state.ts'
@@ -191,7 +192,7 @@ async function untilNobodyRestarts(request: RestartRequest): Promise<UnitSnapsho
 function notActive(unit: string, snapshot: UnitSnapshot): RestartOutcome {
   const { conditionResult, nRestarts, activeState, subState } = snapshot
   if (!conditionResult) return failed('condition', `${unit} was not started: one of its conditions does not hold`)
-  const restartNote = nRestarts > 0 ? `, restarted by itself ${nRestarts} times` : ''
+  const restartNote = nRestarts > 0 ? `, restarted by itself ${counted(nRestarts, 'time')}` : ''
   return failed('not-active', `${unit} is ${activeState}/${subState} (${describeEnd(snapshot)}${restartNote})`)
 }
 

@@ -24,7 +24,8 @@ export class UnitValueError extends Error {
 export const infinityUsec = 0xffff_ffff_ffff_ffffn
 
 const controlCharacters = /\p{Cc}/u
-const invalidBusCharacters = /[\0\p{Noncharacter_Code_Point}]|\p{Surrogate}/u
+/** No bus carries them, and one of them makes systemd drop a whole file of variables. */
+export const refusedCharacters = /[\0\p{Noncharacter_Code_Point}]|\p{Surrogate}/u
 /** Arguments that mean the same before and after a daemon-reload, for commands that start late (ExecStopPost). */
 const plainArgument = /^[A-Za-z0-9_./:@%+=,-]+$/
 export const variableNamePattern = /^[A-Za-z_][A-Za-z0-9_]*$/
@@ -78,7 +79,7 @@ export function command(name: string, [program, ...args]: readonly [string, ...C
   refuseControlCharacters(name, program)
   for (const argument of [program, ...args.map((one) => (typeof one === 'string' ? one : (one.prefix ?? '')))]) {
     const excerpt = JSON.stringify(argument.slice(0, 80))
-    if (invalidBusCharacters.test(argument))
+    if (refusedCharacters.test(argument))
       throw new UnitValueError(`${name}: argument ${excerpt} has a character that systemd refuses`)
     if (Buffer.byteLength(argument) > maxStringBytes)
       throw new UnitValueError(`${name}: argument ${excerpt}… is longer than ${maxStringBytes} bytes`)
@@ -119,7 +120,7 @@ function refuseControlCharacters(name: string, value: string): void {
     throw new UnitValueError(
       `${name}: ${JSON.stringify(value)} has a control character, which could add lines to the unit file`,
     )
-  if (invalidBusCharacters.test(value))
+  if (refusedCharacters.test(value))
     throw new UnitValueError(`${name}: ${JSON.stringify(value)} has a character that systemd refuses`)
 }
 

@@ -1,29 +1,10 @@
+import type { ImageErrorCode } from '../../schemas/catalogue/reason-codes.ts'
 import { plainExcerpt } from '../../schemas/plain-text.ts'
-
-/**
- * Why an image could not be read or written. The set is closed: callers branch on `code`, people read `message`, which
- * carries the registry's own message if it gave one. A failing disk is not in it: those errors keep their errno
- * (`ENOSPC`, …).
- */
-export type ImageErrorCode =
-  | 'bad-reference' // the name in the spec cannot be a reference
-  | 'misconfigured' // credentials, hosts.toml or registry settings that cannot be read
-  | 'not-found'
-  | 'unauthorized' // no credentials, or wrong ones
-  | 'denied' // right credentials, no right to this repository
-  | 'digest-mismatch'
-  | 'unreachable' // no connection, or it broke and stayed broken
-  | 'tls'
-  | 'rate-limited'
-  | 'unavailable' // the registry answers, with 5xx
-  | 'unsupported' // a media type, platform or algorithm that we do not take
-  | 'too-large'
-  | 'bad-response' // what the registry said makes no sense
-  | 'bad-image' // an archive that cannot be read or would leave its tree
 
 /** A registry may say anything, and much of it. */
 const maxMessageLength = 700
 
+/** People read `message`, which carries the registry's own message if it gave one. */
 export class ImageError extends Error {
   readonly code: ImageErrorCode
   /** How long the registry asked us to stay away. */

@@ -13,6 +13,7 @@ export type ImageReference = {
 }
 
 const defaultHost = 'docker.io'
+const hubServer = 'registry-1.docker.io'
 const hostPattern =
   /^(?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?)*\.?|\[[0-9a-fA-F:.]+\])(?::[0-9]{1,5})?$/
 const componentPattern = /^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*$/
@@ -76,6 +77,13 @@ export function packageReference(image: string, version: string, containerSha?: 
 export function formatReference({ host, repository, tag, digest }: ImageReference): string {
   return `${host}/${repository}${tag === undefined ? '' : `:${tag}`}${digest === undefined ? '' : `@${digest}`}`
 }
+
+/** The host in the names of a registry's images: Docker's hub has two others, for logins and for its server. */
+export const imageHost = (host: string): string =>
+  host === 'index.docker.io' || host === hubServer ? defaultHost : host
+
+/** Where a registry answers, by the host in the names of its images. */
+export const serverHost = (host: string): string => (host === defaultHost ? hubServer : host)
 
 function splitTag(nameAndTag: string): { name: string; tag?: string } {
   const colon = nameAndTag.indexOf(':', nameAndTag.lastIndexOf('/') + 1)

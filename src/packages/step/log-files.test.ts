@@ -141,6 +141,9 @@ describe('the end of a log', () => {
     put(path, `${'é'.repeat(50_000)}€`)
     const tail = await tailOf(host, path, [], { lines: 5, characters: 100 })
     expect(tail).toBe(`…${'é'.repeat(98)}€`)
+    put(path, '\u{1F600}'.repeat(500))
+    const halved = await tailOf(host, path, [], { lines: 5, characters: 100 })
+    expect(halved).toBe(`…\uFFFD${'\u{1F600}'.repeat(49)}`)
   })
 
   test('only the end of a large log is read', async () => {

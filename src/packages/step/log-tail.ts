@@ -2,6 +2,7 @@
 import type { HostRoot } from '../../host/fs/host-root.ts'
 import type { LogFiles } from './log-files.ts'
 import { ignoreNotFound } from '../../host/fs/missing.ts'
+import { clipStart } from '../../schemas/plain-text.ts'
 import { cleanOutput } from './clean-output.ts'
 import { createMask } from './mask.ts'
 
@@ -43,7 +44,7 @@ export async function tailOf(
     .filter((line) => line !== '')
     .slice(-lines)
     .join('\n')
-  return tail.length <= characters ? tail : `…${tail.slice(1 - characters)}`
+  return clipStart(tail, characters)
 }
 
 /** Of those that programs print. */

@@ -1,3 +1,4 @@
+import { clip } from '../../schemas/plain-text.ts'
 import { ImageError } from '../oci/errors.ts'
 
 /**
@@ -89,6 +90,6 @@ function packagePath(components: readonly string[]): string {
   return components.slice(1).join('/')
 }
 
-function quote(name: string): string {
-  return JSON.stringify(name.length > 200 ? `${name.slice(0, 200)}…` : name)
-}
+const maxNameLength = 201
+
+const quote = (name: string): string => JSON.stringify(clip(name, maxNameLength))

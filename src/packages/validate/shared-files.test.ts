@@ -11,14 +11,14 @@ const packageOf = (name: string, files: Readonly<Record<string, string>>, subjec
 const messagesOf = (examined: readonly ExaminedPackage[]): readonly string[] =>
   withSharedFiles(examined).flatMap(({ subject, findings }) => findings.map(({ message }) => `${subject}: ${message}`))
 
-test('packages that bring different contents for a file are told so, the later one', () => {
-  const packages = [
-    packageOf('a', { '/etc/x.conf': '1', '/etc/y.conf': '1', '/etc/same': '1' }),
-    packageOf('b', { '/etc/x.conf': '2', '/etc/y.conf': 'link x.conf', '/etc/same': '1' }),
-  ]
-  expect(messagesOf(packages)).toEqual([
-    'b: root_dir/etc/x.conf has other contents in a, and so have 1 more files: ' +
-      'a host with both has those of the last stage',
+test.each([
+  [{ '/etc/x.conf': '2', '/etc/same': '1' }, ''],
+  [{ '/etc/x.conf': '2', '/etc/y.conf': 'link x.conf', '/etc/same': '1' }, ', and so has 1 more file'],
+  [{ '/etc/x.conf': '2', '/etc/y.conf': '2', '/etc/z.conf': '2' }, ', and so have 2 more files'],
+])('packages that bring different contents for a file are told so, the later one: %j', (files, also) => {
+  const earlier = packageOf('a', { '/etc/x.conf': '1', '/etc/y.conf': '1', '/etc/z.conf': '1', '/etc/same': '1' })
+  expect(messagesOf([earlier, packageOf('b', files)])).toEqual([
+    `b: root_dir/etc/x.conf has other contents in a${also}: a host with both has those of the last stage`,
   ])
 })
 

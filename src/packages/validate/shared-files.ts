@@ -1,5 +1,6 @@
 /** Packages that would be on one host, and the files that they both bring there. */
 import type { Finding } from '../../schemas/finding.ts'
+import { counted } from '../../schemas/wording.ts'
 import type { ExaminedPackage } from './examine.ts'
 
 /** Adds a warning to each package that has a file of `root_dir/` with other contents than an earlier one. */
@@ -17,15 +18,16 @@ function findingOf(one: ExaminedPackage, other: ExaminedPackage): Finding | unde
   const paths = [...one.package.hostFiles]
     .filter(([path, content]) => hostFiles.has(path) && hostFiles.get(path) !== content)
     .map(([path]) => path)
-  const [path] = paths
+  const [path, ...more] = paths
   if (path === undefined) return undefined
-  const others = paths.length === 1 ? '' : `, and so have ${paths.length - 1} more files`
+  const also =
+    more.length === 0 ? '' : `, and so ${more.length === 1 ? 'has' : 'have'} ${counted(more.length, 'more file')}`
   return {
     severity: 'warning',
     file: one.subject,
     pointer: '',
     message:
-      `root_dir${path} has other contents in ${other.subject}${others}: ` +
+      `root_dir${path} has other contents in ${other.subject}${also}: ` +
       'a host with both has those of the last stage',
     rule: 'root-dir/conflict',
     remedy: 'let one package bring the file, or give it another name in each',

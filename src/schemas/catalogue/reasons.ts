@@ -1,5 +1,11 @@
-/** Why a node is not complete for a Skyhook. `make generate` writes docs/usage/reasons.md from it. */
+/**
+ * Why a node is not complete for a Skyhook, and what to do. `kubectl skyhook explain` goes by it, and `make generate`
+ * writes the tables of docs/usage/reasons.md and docs/usage/operations.md from it.
+ */
+import { ignoreLabel } from '../annotations.ts'
 import type { NodeStatus } from '../skyhook.ts'
+import type { ClosedGate } from './gates.ts'
+import type { ReasonCode } from './reason-codes.ts'
 
 type ReasonRow = {
   /** Part of the reference page: waits that end by themselves, failures, and settings that keep a node out. */
@@ -10,7 +16,15 @@ type ReasonRow = {
   readonly eventOn: readonly ('Node' | 'Skyhook')[]
   readonly meaning: string
   readonly remedy: string
+  readonly explain: ClosedGate
 }
+
+const ofSkyhook = 'kubectl skyhook status "$SKYHOOK"'
+const ofHost = 'kubectl skyhook doctor --node "$NODE"'
+const describeNode = 'kubectl describe node "$NODE"'
+const onNode = '--field-selector "spec.nodeName=$NODE"'
+const listPods = `kubectl get pods -A -o wide ${onNode}`
+const logs = 'kubectl skyhook logs "$SKYHOOK" --node "$NODE" --package "$PACKAGE" --stage "$STAGE"'
 
 /** The usual columns of each section; rows name their exceptions. */
 const passing = { section: 'waiting', status: 'by-slot', eventOn: [] } as const
@@ -22,6 +36,7 @@ export const reasons = {
     ...passing,
     meaning: 'The agent fetches and checks the package images.',
     remedy: "If it lasts, look at the agent's log on that node and at the registry.",
+    explain: { gate: 'package', cause: 'preparing', command: logs },
   },
   WaitingForSlot: {
     ...passing,
@@ -32,12 +47,19 @@ export const reasons = {
       '`kubectl get leases` shows which nodes hold the slots. A node at work says so, too, if somebody keeps ' +
       'deleting its slot, or the API server rejects it.',
     remedy: 'Look at the reasons of those nodes; see [below](#waiting-for-a-slot).',
+    explain: { gate: 'slot', cause: 'next-in-line', command: ofSkyhook, remedy: 'wait for a slot' },
   },
   WaitingForPriority: {
     ...passing,
     status: 'waiting',
     meaning: 'Another Skyhook with a lower `priority`, or an earlier name, has work on this node.',
     remedy: "Look at that Skyhook's reason on the same node.",
+    explain: {
+      gate: 'priority',
+      cause: 'earlier-skyhook',
+      command: 'kubectl skyhook explain "$OTHER" "$NODE"',
+      remedy: 'Skyhook "$OTHER" has to complete on this node, or be disabled',
+    },
   },
   WaitingForOtherSkyhook: {
     ...passing,
@@ -45,18 +67,21 @@ export const reasons = {
       'Another Skyhook runs steps, restarts services or reboots on this node. No step runs beside an interrupt, and ' +
       'no interrupt beside steps.',
     remedy: "Look at that Skyhook's reason on the same node.",
+    explain: { gate: 'interrupt', cause: 'other-skyhook', command: 'kubectl skyhook node status "$NODE"' },
   },
   WaitingForBatch: {
     ...passing,
     status: 'waiting',
     meaning: 'The current batch of the DeploymentPolicy is not finished.',
     remedy: 'Look at the nodes of the batch.',
+    explain: { gate: 'slot', cause: 'batch', command: ofSkyhook },
   },
   ProtectedPods: {
     ...passing,
     eventOn: ['Node'],
     meaning: 'Pods that match `podNonInterruptLabels` are running. The agent never evicts them.',
     remedy: 'End them when it suits you. No timeout removes them; see [below](#protected-pods).',
+    explain: { gate: 'drain', cause: 'protected-pod', command: listPods },
   },
   DrainBlocked: {
     ...passing,
@@ -67,11 +92,13 @@ export const reasons = {
     remedy:
       "Check the PodDisruptionBudget and the workload's replicas, ask the owner of the webhook or policy, or set a " +
       'timeout in `spec.drain`.',
+    explain: { gate: 'drain', cause: 'pods-ending', command: listPods },
   },
   RebootPending: {
     ...passing,
     meaning: 'The host is about to reboot, for this Skyhook or for the one in the message.',
     remedy: 'Wait: the agent asks the host every 10 s whether it is shutting down, and waits as long as it is.',
+    explain: { gate: 'interrupt', cause: 'reboot-pending', command: 'kubectl get node "$NODE" -w' },
   },
   NodeNotReady: {
     ...passing,
@@ -80,6 +107,7 @@ export const reasons = {
       'The node has not reported Ready since its interrupt, or the static pods of a control-plane node, which the ' +
       'message names, are not Ready again.',
     remedy: 'If it lasts, look at the kubelet on the host, and at the containers of the static pods.',
+    explain: { gate: 'ready', cause: 'node-not-ready', command: describeNode },
   },
   ApiServerUnavailable: {
     ...passing,
@@ -88,6 +116,7 @@ export const reasons = {
     remedy:
       'Wait: the agent tries again after 1 to 15 seconds, or when the API server asks it to. If it lasts, look at ' +
       'the API server and the network.',
+    explain: { gate: 'agent', cause: 'api-server', command: 'kubectl -n "$NAMESPACE" get events' },
   },
   Soaking: {
     ...passing,
@@ -96,6 +125,7 @@ export const reasons = {
       'not wait for it.',
     remedy:
       'Wait. If pods of a DaemonSet do not become Ready, look at them; deleting the Lease of the slot ends the wait.',
+    explain: { gate: 'soak', cause: 'soaking', command: ofSkyhook },
   },
   Takeover: {
     ...passing,
@@ -108,12 +138,14 @@ export const reasons = {
     remedy:
       'Wait until the pod has ended, then delete it ([takeover](takeover.md#there), step 4). For all else the ' +
       'message has the command; look at [what it risks](takeover.md#nodewright) first.',
+    explain: { gate: 'agent', cause: 'takeover', command: listPods },
   },
   StepFailed: {
     ...failing,
     meaning:
       'A step failed, or could not start, or a service of an interrupt did not restart; see [below](#failed-steps).',
     remedy: 'Read the log on the host, then fix the package or its configuration and apply it.',
+    explain: { gate: 'work', cause: 'step-failing', command: logs },
   },
   CheckFailed: {
     ...failing,
@@ -122,19 +154,22 @@ export const reasons = {
     remedy:
       'Read the log on the host, then fix the package. Remove `when: required` from a package that writes no ' +
       '[status file](skyhook.md#what-packages-report).',
+    explain: { gate: 'work', cause: 'check-failing', command: logs },
   },
   InvalidPackage: {
     ...failing,
     meaning: '`config.json` or a step file is invalid; the message names file, place and value. Nothing was run.',
     remedy: 'Build a correct image under a new version or digest.',
+    explain: { gate: 'package', cause: 'invalid-package', command: 'kubectl skyhook validate "$IMAGE"' },
   },
   ImagePull: {
     ...failing,
     status: 'by-slot',
     meaning:
-      "The agent cannot fetch the image; the message has the registry's answer. A node on whose host nothing is half " +
-      'changed holds no slot meanwhile.',
+      "The agent cannot fetch the image; the message has the registry's answer, and the [code](#codes) says what it" +
+      ' is about. A node on whose host nothing is half changed holds no slot meanwhile.',
     remedy: 'Correct the spec, or `imagePullSecrets` and `registries` of the chart ([install](install.md#registries)).',
+    explain: { gate: 'package', cause: 'image-pull', command: 'kubectl edit skyhook "$SKYHOOK"' },
   },
   ReferenceMissing: {
     ...failing,
@@ -143,6 +178,7 @@ export const reasons = {
       "A Secret or ConfigMap that the package's `env` refers to, or its key, does not exist. " +
       'A node on whose host nothing is half changed holds no slot meanwhile.',
     remedy: 'Create what the message names, or mark the reference `optional`.',
+    explain: { gate: 'package', cause: 'reference-missing', command: 'kubectl -n "$NAMESPACE" get secrets,configmaps' },
   },
   RebootRefused: {
     ...failing,
@@ -153,11 +189,13 @@ export const reasons = {
     remedy:
       'Read the message. `systemd-inhibit --list` on the host shows which programs hold an inhibitor lock. Exclude ' +
       'containers from the `nodeSelectors` of Skyhooks that reboot.',
+    explain: { gate: 'interrupt', cause: 'reboot-refused', command: 'systemd-inhibit --list # on the host' },
   },
   RebootLoop: {
     ...failing,
     meaning: 'The host made three reboots for the same packages and spec, and a fourth is due. The agent makes none.',
     remedy: 'Fix the package: rebooting does not make its post-interrupt check pass.',
+    explain: { gate: 'interrupt', cause: 'reboot-loop', command: logs },
   },
   InternalError: {
     ...failing,
@@ -165,11 +203,13 @@ export const reasons = {
       'The agent met an error that it has no name for. Running steps continue, and the agent tries again by the ' +
       'current spec. `skyhookd_decision_failures_total` and `skyhookd_action_errors_total` count them.',
     remedy: "Report the message with the agent's log.",
+    explain: { gate: 'agent', cause: 'internal-error', command: logs },
   },
   TaintNotTolerated: {
     ...blocked,
     meaning: 'The node has a taint that the Skyhook does not tolerate. The message names it.',
     remedy: 'Add it to `spec.additionalTolerations`, or remove the taint.',
+    explain: { gate: 'taint', cause: 'taint', command: `${describeNode} | grep -A5 Taints` },
   },
   Paused: {
     ...blocked,
@@ -178,6 +218,12 @@ export const reasons = {
     meaning:
       'The Skyhook has the annotation `skyhook.nvidia.com/pause: "true"`. Nodes that have started keep their slots.',
     remedy: 'Remove the annotation.',
+    explain: {
+      gate: 'paused',
+      cause: 'paused',
+      command: 'kubectl skyhook resume "$SKYHOOK"',
+      remedy: 'resume the Skyhook',
+    },
   },
   Disabled: {
     ...blocked,
@@ -185,12 +231,24 @@ export const reasons = {
     eventOn: ['Node'],
     meaning: 'The Skyhook has the annotation `skyhook.nvidia.com/disable: "true"`. Nodes that have started finish.',
     remedy: 'Remove the annotation.',
+    explain: {
+      gate: 'disabled',
+      cause: 'disabled',
+      command: 'kubectl skyhook enable "$SKYHOOK"',
+      remedy: 'enable the Skyhook',
+    },
   },
   Ignored: {
     ...blocked,
     eventOn: ['Node'],
     meaning: 'The Node has the label `skyhook.nvidia.com/ignore: "true"`.',
     remedy: 'Remove the label.',
+    explain: {
+      gate: 'ignored',
+      cause: 'ignored',
+      command: 'kubectl skyhook node unignore "$NODE"',
+      remedy: `remove the label ${ignoreLabel}`,
+    },
   },
   InvalidSpec: {
     ...blocked,
@@ -200,11 +258,18 @@ export const reasons = {
       'in `env` that the package expects. A node that has not started holds no slot meanwhile; one at work continues ' +
       'when the spec is correct.',
     remedy: 'Correct the spec as the message says.',
+    explain: { gate: 'spec', cause: 'invalid-spec', command: 'kubectl edit skyhook "$SKYHOOK"' },
   },
   DeploymentPolicyNotFound: {
     ...blocked,
     meaning: 'The DeploymentPolicy that the Skyhook names does not exist.',
     remedy: 'Create it, or remove the name.',
+    explain: {
+      gate: 'policy',
+      cause: 'policy-missing',
+      command: 'kubectl get deploymentpolicies',
+      remedy: 'create the DeploymentPolicy "$POLICY", or change spec.deploymentPolicy',
+    },
   },
   HostUnreachable: {
     ...blocked,
@@ -212,6 +277,7 @@ export const reasons = {
     remedy:
       'Check that dbus and systemd answer on the host (`systemctl list-jobs`), and that one of their sockets is ' +
       'there: `/run/dbus/system_bus_socket`, or `/run/systemd/private` on a host without a bus.',
+    explain: { gate: 'host', cause: 'host-unreachable', command: ofHost },
   },
   HostUnusable: {
     ...blocked,
@@ -220,6 +286,7 @@ export const reasons = {
       'has to do, or steps run that its journal does not know. The message names the operation, the path or unit, ' +
       'and the error.',
     remedy: 'Do what the message says, such as to free space, or to look for mounts and immutable files.',
+    explain: { gate: 'host', cause: 'host-unusable', command: ofHost },
   },
   CrashLoop: {
     ...blocked,
@@ -230,11 +297,17 @@ export const reasons = {
     remedy:
       "Read the log of the agent's previous container (`kubectl logs --previous`) and the reason for which it ended " +
       '(`kubectl describe pod`). Deleting the pod lets the agent try at once.',
+    explain: {
+      gate: 'host',
+      cause: 'crash-loop',
+      command: `kubectl -n "$NAMESPACE" get pods -l app.kubernetes.io/name=skyhookd ${onNode}`,
+    },
   },
   ApiRequestRefused: {
     ...blocked,
     meaning: 'The API server refuses a request of the agent. The message names the request, the status and its answer.',
     remedy: 'Follow the message: most often a right is missing, or an admission policy refuses the request.',
+    explain: { gate: 'agent', cause: 'api-server', command: 'kubectl -n "$NAMESPACE" get events' },
   },
 } as const satisfies Record<string, ReasonRow>
 
@@ -242,7 +315,14 @@ export type ReasonName = keyof typeof reasons
 
 export const reasonRows: readonly (readonly [string, ReasonRow])[] = Object.entries<ReasonRow>(reasons)
 
-export type Reason = { readonly reason: ReasonName; readonly message: string }
+export type Reason = {
+  readonly reason: ReasonName
+  readonly message: string
+  /** What exactly it is about, where that is known. */
+  readonly code?: ReasonCode
+  /** Key of the package that it is about, as in nodeState. */
+  readonly package?: string
+}
 
 /** A reason that lasts this long is reported in the log and as an Event; shorter ones appear on the Node only. */
 export const reasonReportDelayMs = 2_000

@@ -7,6 +7,7 @@ import { type DrainFacts, groupPods, isOperatorAtWork, type PodGroups, podsInThe
 import { perObject } from '../../schemas/per-object.ts'
 import type { DrainReason, Pod, PodWatch } from '../model/pods.ts'
 import { isEmptySelector } from '../../schemas/selectors.ts'
+import { someOf } from '../../schemas/wording.ts'
 import type { Eviction, NodeCount, SkyhookView, Snapshot } from '../model/snapshot.ts'
 
 /** How far the node is out of service for one Skyhook. */
@@ -178,7 +179,4 @@ export const leftText = (left: readonly Pod[]): string =>
 const podName = ({ metadata }: Pod): string => `${metadata.namespace}/${metadata.name}`
 const byName = (a: Pod, b: Pod): number => (podName(a) < podName(b) ? -1 : 1)
 
-function formatPodNames(pods: readonly Pod[]): string {
-  const names = pods.map(podName).sort()
-  return names.length > maxNames ? `${names.slice(0, maxNames).join(', ')}, …` : names.join(', ')
-}
+const formatPodNames = (pods: readonly Pod[]): string => someOf(pods.map(podName).sort(), maxNames)

@@ -72,19 +72,25 @@ export function refreshMet(builder: PlanBuilder, entry: RetryingPackage, spec: P
 /** Pending and not yet under way, or failed and waiting for its next try. */
 export function interruptState(builder: PlanBuilder, entry: PackageRecord): PackageState {
   const { name, version, progress, pendingInterrupt } = entry
-  const refusal = isBeingInterrupted(builder.record, entry) ? undefined : refuseReboot(builder, name, pendingInterrupt)
+  const refusal = isBeingInterrupted(builder.record, entry) ? undefined : refuseReboot(builder, entry, pendingInterrupt)
   if (refusal) return refusal
   if (progress.state !== 'retrying' || progress.retryAtMs <= builder.snapshot.nowMs)
     return { state: 'interrupt', key: keyOf(entry) }
   requeueAt(builder, progress.retryAtMs)
   const { reason, message } = progress.failure
-  return { state: 'blocked', atPreparation: false, reason, message: `package ${name} ${version}: ${message}` }
+  return {
+    state: 'blocked',
+    atPreparation: false,
+    reason,
+    message: `package ${name} ${version}: ${message}`,
+    package: keyOf(entry),
+  }
 }
 
 /** A reboot that the host does not survive as a boot of its own is refused before slot, cordon and drain. */
 export function refuseReboot(
   { snapshot: { rebootBarrier } }: PlanBuilder,
-  name: string,
+  entry: Pick<PackageRecord, 'name' | 'version'>,
   pendingInterrupt: PendingInterrupt | undefined,
 ): PackageState | undefined {
   if (rebootBarrier === undefined || pendingInterrupt?.interrupt.type !== 'reboot') return undefined
@@ -92,6 +98,7 @@ export function refuseReboot(
     state: 'blocked',
     atPreparation: true,
     reason: 'RebootRefused',
-    message: `package ${name} needs a reboot: ${rebootBarrier}`,
+    message: `package ${entry.name} needs a reboot: ${rebootBarrier}`,
+    package: keyOf(entry),
   }
 }

@@ -6,6 +6,7 @@
 import type { Reason } from '../../schemas/catalogue/reasons.ts'
 import type { Journal, StaticPod } from '../../schemas/journal.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
+import { someOf } from '../../schemas/wording.ts'
 import { cordonState } from '../drain/drain.ts'
 import { isControlPlaneNode } from '../model/node-roles.ts'
 import { isMirrorPod, isReadyPod, type Pod } from '../model/pods.ts'
@@ -74,7 +75,7 @@ const isOld = (before: StaticPod, pod: Pod, bootId: string): boolean =>
 export function staticPodsReason(snapshot: Snapshot): Reason | undefined {
   const missing = missingStaticPods(snapshot)
   if (missing.length === 0) return undefined
-  const names = `${missing.slice(0, maxNames).map(keyOf).join(', ')}${missing.length > maxNames ? ', …' : ''}`
+  const names = someOf(missing.map(keyOf), maxNames)
   return { reason: 'NodeNotReady', message: `waiting for static pods to be Ready: ${names}` }
 }
 

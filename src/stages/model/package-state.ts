@@ -17,7 +17,22 @@ export type PackageState =
   /** Prepared and due, but it has a pending interrupt: the node has to be drained before its first stage. */
   | { readonly state: 'drain' }
   | { readonly state: 'interrupt'; readonly key: string }
-  | ({ readonly state: 'blocked'; readonly atPreparation: boolean } & Reason)
+  | BlockedPackage
+
+type BlockedPackage = Reason & {
+  readonly state: 'blocked'
+  readonly atPreparation: boolean
+  /** Its key. */
+  readonly package: string
+}
+
+/** What the node says of it. */
+export const reasonOfBlocked = ({ reason, message, code, package: key }: BlockedPackage): Reason => ({
+  reason,
+  message,
+  ...(code && { code }),
+  package: key,
+})
 
 export type Permission = { readonly mayStart: boolean; readonly isDrained: boolean }
 

@@ -9,7 +9,6 @@ import type { Reason, ReasonName } from '../../schemas/catalogue/reasons.ts'
 import type { RolledOutConfigs } from '../../schemas/rolled-out-configs.ts'
 import type { SkyhookSpec, SlotPhase } from '../../schemas/skyhook.ts'
 import type { StepEnd } from '../../schemas/step-end.ts'
-import type { Action } from './plan.ts'
 import type { Pod } from './pods.ts'
 
 /** A fact with its age, or nothing known: no rule may treat `unknown` as empty. */
@@ -103,6 +102,29 @@ export const noOtherOperator: OtherOperator = { isNodeWrightServed: false, files
 
 export type UnusableReason = 'HostUnusable' | 'HostUnreachable' | 'CrashLoop'
 
+/** What a plan asks for, see plan.ts. */
+export type ActionName =
+  | 'prepare'
+  | 'acquireSlot'
+  | 'acquireControlPlaneSlot'
+  | 'createRecoverySlot'
+  | 'confirmSlot'
+  | 'renewSlot'
+  | 'releaseSlot'
+  | 'startStep'
+  | 'stopStep'
+  | 'forgetStep'
+  | 'recordStep'
+  | 'recordChecks'
+  | 'recordHistory'
+  | 'cleanUp'
+  | 'readStatus'
+  | 'evict'
+  | 'countNodes'
+  | 'interrupt'
+  | 'recordInterrupt'
+  | 'publish'
+
 /** The agent tries it again by itself. Its message stays while the error is the same. */
 export type Failure = Reason & {
   /** Of the first failure in a row. */
@@ -110,7 +132,7 @@ export type Failure = Reason & {
   /** Undefined: all of this node. */
   readonly skyhook?: string | undefined
   /** Undefined for what no plan asks for, such as a watch. */
-  readonly action?: Action['do'] | undefined
+  readonly action?: ActionName | undefined
   /** The API server does not take what was sent, for its size or its content: the same again changes nothing. */
   readonly isContentRefused?: true
 }

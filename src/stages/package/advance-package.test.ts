@@ -50,6 +50,7 @@ describe('advancing a package', () => {
       depth: 'layers',
       reason: 'ImagePull',
       message: 'no such image',
+      code: 'not-found',
       retryAtMs: 5_000,
     } as const
     const builder = builderOf({ packages: { a } }, [], { preparations: new Map([['r/p:1.0.0', failed]]) })
@@ -59,6 +60,8 @@ describe('advancing a package', () => {
       atPreparation: true,
       reason: 'ImagePull',
       message,
+      code: 'not-found',
+      package: `a|${a.version}`,
     })
     expect(builder.requeueAtMs).toBe(5_000)
   })

@@ -29,7 +29,7 @@ import {
   requeueAt,
   setEntry,
 } from '../model/plan-builder.ts'
-import { keyOf } from '../model/package-key.ts'
+import { keyOf, packageKey } from '../model/package-key.ts'
 import type { References } from '../model/plan.ts'
 import type { FailedPreparation } from '../model/snapshot.ts'
 import { dropAttempt, finishPackage, leaveBehind, retainPackage } from '../model/transitions.ts'
@@ -135,12 +135,12 @@ function begin(builder: PlanBuilder, { entry, spec, stage, permission }: Beginni
   const isOfSpec = isNewWork && spec !== undefined && (isInstall || spec.version === entry.version)
   const { image, version, containerSHA: digest } = isOfSpec ? spec : { ...entry, containerSHA: entry.work?.digest }
   const pendingInterrupt = pendingForStage(entry, spec, stage)
-  const refusal = isNewChange ? refuseReboot(builder, name, pendingInterrupt) : undefined
+  const refusal = isNewChange ? refuseReboot(builder, entry, pendingInterrupt) : undefined
   if (refusal) return refusal
   // also of what waits for others: a wrong image is to be known before anything starts
   const requested = { image, version, ...(digest && { digest }), ...(references && { references }) }
   const prepared = requestPreparation(builder, requested, builder.depth)
-  if (prepared.state === 'failed') return blockedBy(name, prepared)
+  if (prepared.state === 'failed') return blockedBy({ name, version }, prepared)
   const isReady = prepared.state === 'ready'
   const missing =
     isReady &&
@@ -149,7 +149,13 @@ function begin(builder: PlanBuilder, { entry, spec, stage, permission }: Beginni
     spec &&
     missingInputs(prepared.config, spec, stage, prepared.ownConfigFiles)
   if (missing)
-    return { state: 'blocked', atPreparation: true, reason: 'InvalidSpec', message: `package ${name}: ${missing}` }
+    return {
+      state: 'blocked',
+      atPreparation: true,
+      reason: 'InvalidSpec',
+      message: `package ${name}: ${missing}`,
+      package: packageKey(name, version),
+    }
   const isChecked = prepared.state === 'checked' && builder.depth === 'manifest'
   // of another version or stage; stopped only now that its successor is prepared
   const superseded = entryWithOpenStep(builder, name)
@@ -184,11 +190,16 @@ function retainOthers(builder: PlanBuilder, { name, version }: PackageRecord): v
   }
 }
 
-const blockedBy = (name: string, { reason, message }: FailedPreparation): PackageState => ({
+const blockedBy = (
+  prepared: Pick<PackageRecord, 'name' | 'version'>,
+  { reason, message, code }: FailedPreparation,
+): PackageState => ({
   state: 'blocked',
   atPreparation: true,
   reason,
-  message: reason === 'HostUnusable' ? message : `package ${name}: ${message}`,
+  message: reason === 'HostUnusable' ? message : `package ${prepared.name}: ${message}`,
+  ...(code && { code }),
+  package: keyOf(prepared),
 })
 
 function continueStage(
@@ -197,9 +208,9 @@ function continueStage(
   spec: PackageSpec | undefined,
   permission: Permission,
 ): AdvanceOutcome {
-  const { name, image, version, work } = entry
+  const { image, version, work } = entry
   const prepared = requestPreparation(builder, { image, version, digest: work.digest }, 'layers')
-  if (prepared.state === 'failed') return blockedBy(name, prepared)
+  if (prepared.state === 'failed') return blockedBy(entry, prepared)
   if (prepared.state !== 'ready') return { state: 'preparing' }
   return advanceStage(builder, entry, spec, prepared, permission)
 }
@@ -218,7 +229,7 @@ function retryWhenDue(
     return { state: 'ready', stage: entry.progress.stage, pendingInterrupt: entry.pendingInterrupt !== undefined }
   if (!isDue || !permission.mayStart) {
     const message = `package ${entry.name} ${entry.version}: ${failure.message}`
-    return { state: 'blocked', atPreparation: false, reason: failure.reason, message }
+    return { state: 'blocked', atPreparation: false, reason: failure.reason, message, package: keyOf(entry) }
   }
   if (isLocked(builder, entry.name)) return { state: 'dependency' }
   retryFailedStage(builder, entry, spec)
@@ -236,7 +247,7 @@ function restartSuperseded(
   const { image, version, containerSHA } = spec
   const successor = { image, version, ...(containerSHA && { digest: containerSHA }) }
   const prepared = requestPreparation(builder, successor, 'layers')
-  if (prepared.state === 'failed') return blockedBy(name, prepared)
+  if (prepared.state === 'failed') return blockedBy({ name, version }, prepared)
   if (prepared.state !== 'ready') return { state: 'preparing' }
   if (openStepOf(progress) && !cancel(builder, entry, permission)) return { state: 'running' }
   const { stage } = progress

@@ -16,6 +16,7 @@ import { failureOf } from '../model/failures.ts'
 import { type PlanBuilder, setEntry } from '../model/plan-builder.ts'
 import type { AdvanceOutcome, PackageState, Permission, ReadyPreparation } from '../model/package-state.ts'
 import { hasStarted } from '../model/host-facts.ts'
+import { keyOf } from '../model/package-key.ts'
 import { reasonMessage } from '../model/reason-message.ts'
 import { inputsOfUninstall } from '../model/package-inputs.ts'
 import { failStage, recordSteps, withFacts } from '../model/transitions.ts'
@@ -163,7 +164,7 @@ function cleanUp(builder: PlanBuilder, entry: RunningPackage, config: PackageCon
   builder.actions.push({ do: 'cleanUp', key, skyhook, name, config, checks, passedAtWallMs, requestId })
   if (!result) return { state: 'running' }
   const message = `package ${name} is uninstalled, but its files cannot be removed from the host: ${result.message}`
-  return { state: 'blocked', atPreparation: false, reason: 'HostUnusable', message }
+  return { state: 'blocked', atPreparation: false, reason: 'HostUnusable', message, package: keyOf(entry) }
 }
 
 const checksOf = ({ steps }: StageAttempt): StepAttempt[] => steps.filter(({ mode }) => isCheck(mode))
@@ -189,7 +190,10 @@ function continueSteps(builder: PlanBuilder, entry: RunningPackage, next: NextSt
   startStep(builder, entry, next)
   const last = attempt.steps.at(-1)
   const failure = next.step && failureOf(builder.snapshot, { do: 'startStep', key: startKey(next.step) })
-  if (failure) return { state: 'blocked', atPreparation: false, reason: failure.reason, message: failure.message }
+  if (failure) {
+    const { reason, message } = failure
+    return { state: 'blocked', atPreparation: false, reason, message, package: keyOf(entry) }
+  }
   if (last && !last.result) return { state: 'running' }
   return { state: 'ready', stage, pendingInterrupt: entry.pendingInterrupt !== undefined }
 }

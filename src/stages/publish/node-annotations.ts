@@ -18,6 +18,7 @@ import { emptyPatch, isEmptyPatch } from '../model/node-patch.ts'
 import { settleMs, writePaceMs } from '../model/write-pace.ts'
 import { conditionsOfSkyhook, packageConditions } from './package-conditions.ts'
 import { packageReasonsText } from './package-reasons.ts'
+import { isSameReason, publishedReason } from './published-reason.ts'
 
 /** Progress inside one status goes out at most this often; a change of status goes at once. */
 const progressIntervalMs = 1_000
@@ -154,7 +155,7 @@ export function removalPatch(snapshot: Snapshot, name: string): NodePatch {
 }
 
 /**
- * The published reason keeps its `since` while reason and message stay; one that comes and goes at once is not written.
+ * The published reason keeps its `since` while all else stays; one that comes and goes at once is not written.
  */
 function reasonText(
   snapshot: Snapshot,
@@ -171,17 +172,11 @@ function reasonText(
   return { text: reasonAnnotation(snapshot, reason), recheckAtMs: Infinity }
 }
 
-/** The annotation has this reason and message; its `since` is older, or by another clock. */
-export function showsReason(text: string | undefined, { reason, message }: TimedReason): boolean {
-  const shown = parseObject(text)
-  return shown?.['reason'] === reason && shown['message'] === message
-}
+export const showsReason = (text: string | undefined, reason: TimedReason): boolean =>
+  isSameReason(parseObject(text) ?? {}, reason)
 
-/** `since` by the wall clock of now: what it said when the wait began may have been wrong. */
-export const reasonAnnotation = (
-  { wallOffsetMs }: Pick<Snapshot, 'wallOffsetMs'>,
-  { reason, message, sinceMs }: TimedReason,
-): string => JSON.stringify({ reason, message, since: new Date(sinceMs + wallOffsetMs).toISOString() })
+export const reasonAnnotation = (snapshot: Pick<Snapshot, 'wallOffsetMs'>, reason: TimedReason): string =>
+  JSON.stringify(publishedReason(reason, snapshot))
 
 /** Differences in the Skyhook's own two conditions. */
 function ownConditions(snapshot: Snapshot, name: string, status: NodeStatus): readonly NodeCondition[] {

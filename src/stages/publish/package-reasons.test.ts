@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import type { PublishedReason } from '../../schemas/annotations.ts'
-import { NodeSimulator } from '../../../test/kit/node-simulator/node-simulator.ts'
+import { type PublishedReason, reasonKey, reasonsKey } from '../../schemas/annotations.ts'
+import { type Decide, NodeSimulator } from '../../../test/kit/node-simulator/node-simulator.ts'
 import { packageWith, pkg, reboot } from '../../../test/kit/node-simulator/node-simulator-dsl.ts'
+import { decide } from '../decide.ts'
 
 const shown = (node: NodeSimulator): Record<string, PublishedReason> =>
   JSON.parse(node.annotation('reasons_s') ?? '{}') as Record<string, PublishedReason>
@@ -35,8 +36,43 @@ describe('the reasons of packages', () => {
     expect(shown(node)['b']).toEqual({
       reason: 'ImagePull',
       message: expect.stringContaining('manifest unknown') as string,
+      code: 'not-found',
+      package: 'b|1.0.0',
       since: expect.stringMatching(/^\d{4}-.*Z$/) as string,
     })
+  })
+
+  test('the worst reason has its code and its package as well, and one write brings all of it', () => {
+    const written: Readonly<Record<string, string | null>>[] = []
+    const watched: Decide = (snapshot, lastReasons) => {
+      const plan = decide(snapshot, lastReasons)
+      for (const action of plan.actions) if (action.do === 'publish') written.push(action.patch.annotations)
+      return plan
+    }
+    const node = new NodeSimulator({}, { decide: watched })
+    node.images.set('r/gone:1.0.0', 'gone')
+    node.apply('s', { packages: { b: pkg('1.0.0', { image: 'r/gone' }) } })
+    node.settleFor(90_000)
+    const withReason = written.filter((annotations) => annotations[reasonKey('s')]?.includes('ImagePull') === true)
+    expect(withReason).toEqual([expect.objectContaining({ [reasonsKey('s')]: node.annotation('reasons_s') })])
+    expect(JSON.parse(node.annotation('reason_s') ?? '{}')).toEqual(shown(node)['b'])
+    expect(shown(node)['b']).toMatchObject({ code: 'not-found', package: 'b|1.0.0' })
+  })
+
+  test('a reason of an agent that wrote no code is written once more, with the code', () => {
+    const node = new NodeSimulator()
+    node.images.set('r/gone:1.0.0', 'gone')
+    node.apply('s', { packages: { b: pkg('1.0.0', { image: 'r/gone' }) } })
+    node.settleFor(2_000)
+    const { code, package: key, ...old } = shown(node)['b'] ?? {}
+    expect([code, key]).toEqual(['not-found', 'b|1.0.0'])
+    node.edit((annotations) => {
+      annotations[reasonKey('s')] = JSON.stringify(old)
+      annotations[reasonsKey('s')] = JSON.stringify({ b: old })
+    })
+    node.settleFor(2_000)
+    expect(shown(node)['b']).toMatchObject({ code, package: key })
+    expect(JSON.parse(node.annotation('reason_s') ?? '{}')).toMatchObject({ code, package: key })
   })
 
   test('packages at work and packages that wait have no reason', () => {

@@ -3,8 +3,10 @@ import type { TimedReason } from '../model/plan.ts'
 import { isObject, parseObject } from '../../schemas/json.ts'
 import { ownValue } from '../../schemas/own-value.ts'
 import { clip } from '../../schemas/plain-text.ts'
+import { counted } from '../../schemas/wording.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 import { settleMs } from '../model/write-pace.ts'
+import { isSameReason, publishedReason } from './published-reason.ts'
 
 /** Annotations of a Node share 256 KiB. */
 const maxBytes = 4_096
@@ -16,7 +18,7 @@ type Entries = readonly (readonly [name: string, reason: PublishedReason])[]
 
 /**
  * Text of the annotation with the reason of every package that has trouble, the worst first; null without any. An entry
- * keeps its `since` while reason and message stay. One that has only just come is written once it has lasted a while,
+ * keeps its `since` while all else stays. One that has only just come is written once it has lasted a while,
  * or with something else.
  */
 export function packageReasonsText(
@@ -30,30 +32,29 @@ export function packageReasonsText(
   const entries: (readonly [string, PublishedReason])[] = []
   let recheckAtMs = Infinity
   for (const [name, reason] of reasons) {
-    const shown = publishedReason(ownValue(current, name))
-    const isShown = shown?.reason === reason.reason && shown.message === reason.message
+    const shown = shownReason(ownValue(current, name))
+    const isShown = shown !== undefined && isSameReason(shown, reason)
     const { sinceMs, firstSinceMs = sinceMs } = reason
     const settledAtMs = (shown ? sinceMs : firstSinceMs) + settleMs(snapshot)
     const isNew = !isShown && settledAtMs > snapshot.nowMs && !isWriting
     if (isNew) recheckAtMs = Math.min(recheckAtMs, settledAtMs)
     if (isNew || isShown) entries.push(...(shown ? [[name, shown] as const] : []))
-    else entries.push([name, publish(reason, snapshot.wallOffsetMs)])
+    else entries.push([name, publishedReason(reason, snapshot)])
   }
   return { text: entries.length === 0 ? null : bounded(entries), recheckAtMs }
 }
 
-const publish = ({ reason, message, sinceMs }: TimedReason, wallOffsetMs: number): PublishedReason => ({
-  reason,
-  message,
-  since: new Date(sinceMs + wallOffsetMs).toISOString(),
-})
-
-function publishedReason(value: unknown): PublishedReason | undefined {
+function shownReason(value: unknown): PublishedReason | undefined {
   if (!isObject(value)) return undefined
-  const { reason, message, since } = value
-  return typeof reason === 'string' && typeof message === 'string' && typeof since === 'string'
-    ? { reason, message, since }
-    : undefined
+  const { reason, message, code, package: key, since } = value
+  if (typeof reason !== 'string' || typeof message !== 'string' || typeof since !== 'string') return undefined
+  return {
+    reason,
+    message,
+    ...(typeof code === 'string' && { code }),
+    ...(typeof key === 'string' && { package: key }),
+    since,
+  }
 }
 
 /** Shortens messages, then leaves out the last packages, and says so. */
@@ -65,8 +66,8 @@ function bounded(entries: Entries): string {
   const short = withShortMessages(entries, shortestMessage)
   return (
     short
-      .map(([, worst], kept) => {
-        const omitted = { ...worst, message: `${short.length - kept} more packages` }
+      .map(([, { reason, since }], kept) => {
+        const omitted = { reason, message: counted(short.length - kept, 'more package'), since }
         return textOf([...short.slice(0, kept), ['…', omitted]])
       })
       .findLast((text) => Buffer.byteLength(text) <= maxBytes) ?? '{}'

@@ -1,7 +1,7 @@
 import type { Reason } from '../../schemas/catalogue/reasons.ts'
 import { type Disruption, mayPodsBlock, protectedPodsBlocker } from '../drain/drain.ts'
 import { drainPause } from '../drain/drain-timeout.ts'
-import type { PackageState } from '../model/package-state.ts'
+import { type PackageState, reasonOfBlocked } from '../model/package-state.ts'
 import type { PlanBuilder } from '../model/plan-builder.ts'
 import type { DrainReason, PodWatch } from '../model/pods.ts'
 
@@ -73,7 +73,7 @@ export const isDrainRequested = (states: readonly PackageState[]): boolean =>
 export function blockedReason(states: readonly PackageState[]): Reason | undefined {
   const blocked = states.filter((state) => state.state === 'blocked')
   const worst = blocked.find(({ atPreparation }) => !atPreparation) ?? blocked[0]
-  return worst && { reason: worst.reason, message: worst.message }
+  return worst && reasonOfBlocked(worst)
 }
 
 /** The same for each package, the worst first; `names` belong to the states. */
@@ -84,8 +84,7 @@ export function packageReasons(
 ): ReadonlyMap<string, Reason> {
   const rows = states.flatMap((state, index): { name: string; rank: number; reason: Reason }[] => {
     const name = names[index] ?? ''
-    if (state.state === 'blocked')
-      return [{ name, rank: state.atPreparation ? 1 : 0, reason: { reason: state.reason, message: state.message } }]
+    if (state.state === 'blocked') return [{ name, rank: state.atPreparation ? 1 : 0, reason: reasonOfBlocked(state) }]
     return state.state === 'interrupt' && reason?.reason === 'RebootLoop' ? [{ name, rank: 0, reason }] : []
   })
   return new Map(rows.toSorted((a, b) => a.rank - b.rank).map((row) => [row.name, row.reason]))

@@ -29,6 +29,7 @@ export function otherOperatorGate({ metadata }: Named, snapshot: Snapshot): Reas
   if (found === undefined) return undefined
   return {
     reason: 'Takeover',
+    code: 'other-operator',
     message: `${found}; if that record does not count: ${ignoreNodeWrightCommand(metadata.name)}`,
   }
 }

@@ -2,7 +2,7 @@ import { statusFor, type Reason } from '../../schemas/catalogue/reasons.ts'
 import { drainPause } from '../drain/drain-timeout.ts'
 import { hasRequiredTaint } from '../drain/node-spec.ts'
 import { otherInterrupt } from '../interrupt/other-work.ts'
-import type { PackageState } from '../model/package-state.ts'
+import { type PackageState, reasonOfBlocked } from '../model/package-state.ts'
 import { requeueAt, type PlanBuilder } from '../model/plan-builder.ts'
 import type { OwnSlot, SlotDenial } from '../model/snapshot.ts'
 import { drainBlocker } from './drain-status.ts'
@@ -101,7 +101,7 @@ function waitingReason({ snapshot, view }: PlanBuilder, states: readonly Package
     }
   }
   const firstBlocked = states.find((state) => state.state === 'blocked')
-  if (firstBlocked) return { reason: firstBlocked.reason, message: firstBlocked.message }
+  if (firstBlocked) return reasonOfBlocked(firstBlocked)
   // a node in line waits for the others, even while it makes ready for its turn
   const isInLine = denial !== undefined && denial.nextRequestAtMs > snapshot.nowMs
   return isInLine ? { reason: waitOf(denial), message: denial.message } : preparingImages

@@ -5,6 +5,7 @@
 import type { Reason } from '../../schemas/catalogue/reasons.ts'
 import type { DaemonSetReference, Soak } from '../../schemas/journal.ts'
 import { isPastWork, type SkyhookSpec } from '../../schemas/skyhook.ts'
+import { someOf } from '../../schemas/wording.ts'
 import { isReadyFromThisBoot } from '../interrupt/node-ready.ts'
 import { requeueAt, type PlanBuilder } from '../model/plan-builder.ts'
 import { isReadyPod, type Pod } from '../model/pods.ts'
@@ -126,8 +127,7 @@ function readinessOf(builder: PlanBuilder, daemonSets: readonly DaemonSetReferen
   const missing = daemonSets.filter(isMissing).map(({ namespace, name }) => `${namespace}/${name}`)
   if (missing.length === 0) return { state: 'ready' }
   if (snapshot.nowMs < absentUntilMs) requeueAt(builder, absentUntilMs)
-  const names = missing.length > maxNames ? `${missing.slice(0, maxNames).join(', ')}, …` : missing.join(', ')
-  return { state: 'not-ready', missing: `the pods of DaemonSets ${names}` }
+  return { state: 'not-ready', missing: `the pods of DaemonSets ${someOf(missing, maxNames)}` }
 }
 
 function daemonSetOf({ metadata }: Pod): DaemonSetReference | undefined {

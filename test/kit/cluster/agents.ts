@@ -1,7 +1,6 @@
 /** The agents' pods: which runs where, and ways to disturb them. */
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
-import type { Sandbox } from '../../sandbox/sandbox.ts'
 import type { Cluster, NodeName } from './cluster.ts'
 import { patch } from './kube.ts'
 import type { Pod, View } from './moments.ts'
@@ -113,23 +112,5 @@ export async function withoutAgents({ api, history }: Cluster, task: () => Promi
   } finally {
     await allow(null)
     await history.eventually('the agents are back', (view) => nodes.every((node) => startedAgents(view).has(node)))
-  }
-}
-
-/** The last log lines of every agent. Never throws: it serves failure reports. */
-export async function agentLogs(sandbox: Sandbox): Promise<string> {
-  const selector = ['-l', 'app.kubernetes.io/name=skyhookd']
-  try {
-    return await sandbox.kubectl([
-      '-n',
-      namespace,
-      'logs',
-      ...selector,
-      '--prefix',
-      '--tail=60',
-      '--max-log-requests=20',
-    ])
-  } catch (error) {
-    return String(error)
   }
 }

@@ -1,9 +1,6 @@
 /** Faults of the agent's process, its version, its network and the disk and bus that it uses. */
 import type { ActionKind } from './action-kind.ts'
 
-/** Faults that only replace the agent. */
-export const otherVersions: Readonly<Record<string, true>> = { 'agent-older': true, 'agent-newer': true }
-
 const noAgent = { down: 'no agent runs on a host that is down' }
 const transient = ['lost-call', 'lost-answer', 'silent'] as const
 

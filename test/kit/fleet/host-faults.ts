@@ -1,5 +1,5 @@
 /** Faults of a host: power, disk, clock, reboots, services, steps, images, kubelet, and its registration as a Node. */
-import type { ImageErrorCode } from '../../../src/packages/oci/errors.ts'
+import type { ImageErrorCode } from '../../../src/schemas/catalogue/reason-codes.ts'
 import { errno } from '../host/inodes.ts'
 import type { ServiceRestart } from '../host/systemd.ts'
 import type { ActionKind, Target } from './action-kind.ts'

@@ -6,7 +6,6 @@ import { startDisruptionController } from '../api-server/disruption-controller.t
 import { startGarbageCollector } from '../api-server/garbage-collector.ts'
 import { createSimulatedApiServer } from '../api-server/server.ts'
 import type { Backup } from '../api-server/store.ts'
-import { otherVersions } from './agent-faults.ts'
 import { type Chance, createChance } from './chance.ts'
 import { type ClusterWriter, createClusterWriter } from './cluster-writer.ts'
 import { type FleetHost, startFleetHost } from './fleet-host.ts'
@@ -18,6 +17,9 @@ import { startDaemonSet } from './daemon-set.ts'
 import { startWorkload, type Workload } from './workload.ts'
 import { type HostView, simulated, type WorldView } from './world-view.ts'
 import type { Fact } from '../../promises/facts.ts'
+
+/** Faults that only replace the agent. */
+const otherVersions: Readonly<Record<string, true>> = { 'agent-older': true, 'agent-newer': true }
 
 export type WorldHost = FleetHost & HostView
 

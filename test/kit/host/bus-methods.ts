@@ -1,6 +1,6 @@
 /** The methods of systemd and logind that the agent calls over the bus, on a simulated host. */
 import { Variant } from 'dbus-next/lib/variant.js'
-import type { BusCall } from '../../../src/host/dbus/connection.ts'
+import type { BusCall } from '../../../src/host/dbus/messages.ts'
 import { BusError } from '../../../src/host/dbus/errors.ts'
 import { unitPath } from '../../../src/host/systemd/unit-properties.ts'
 import type { Logind } from './logind.ts'

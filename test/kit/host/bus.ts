@@ -1,5 +1,6 @@
 /** The system bus of a simulated host: connections that end with it, calls that take time, signals to who listens. */
-import type { BusCall, BusCallOptions, BusSignal, SignalMatch, SystemBus } from '../../../src/host/dbus/connection.ts'
+import type { BusCallOptions, SystemBus } from '../../../src/host/dbus/connection.ts'
+import type { BusCall, BusSignal, SignalMatch } from '../../../src/host/dbus/messages.ts'
 import { NoReplyError, NotConnectedError } from '../../../src/host/dbus/errors.ts'
 import type { Clock } from '../../../src/schemas/clock.ts'
 import type { AgentProcess } from './agent-process.ts'

@@ -1,6 +1,7 @@
 /** Registries and the image store of a simulated host: an image is there after some time, or fails for a while. */
 import { hexOf, type Digest } from '../../../src/packages/oci/digest.ts'
-import { ImageError, type ImageErrorCode } from '../../../src/packages/oci/errors.ts'
+import { ImageError } from '../../../src/packages/oci/errors.ts'
+import type { ImageErrorCode } from '../../../src/schemas/catalogue/reason-codes.ts'
 import { formatReference, type ImageReference } from '../../../src/packages/oci/reference.ts'
 import type { ImageStore } from '../../../src/packages/store/image-store.ts'
 import { type Clock, sleep } from '../../../src/schemas/clock.ts'
@@ -16,10 +17,11 @@ export type SimulatedImage = {
 /** The registries, as all hosts see them. Undefined: no such image. */
 export type Registry = (reference: ImageReference) => SimulatedImage | undefined
 
-/** How a fetch goes: `errno` is one of the disk, `code` one of a registry. */
+/** How a fetch goes: `errno` is one of the disk, `code` one of a registry, with its `answer`. */
 export type FetchFate = {
   readonly durationMs: number
   readonly code?: ImageErrorCode
+  readonly answer?: string
   readonly errno?: NodeJS.ErrnoException
 }
 
@@ -39,9 +41,9 @@ export function openSimulatedStore(
   const isThere = (digest: Digest): boolean => disk.locate(pathOf(digest)).node?.kind === 'folder'
 
   async function fetch(image: SimulatedImage, name: string, signal: AbortSignal): Promise<void> {
-    const { durationMs, code, errno } = fetchFate(image)
+    const { durationMs, code, errno, answer = code } = fetchFate(image)
     await sleep(clock, durationMs, signal)
-    if (code !== undefined) throw new ImageError(code, `${name}: ${code}`)
+    if (code !== undefined) throw new ImageError(code, `${name}: ${answer}`)
     if (errno !== undefined) throw errno
     store(image)
     onStored(image.digest)

@@ -1,4 +1,4 @@
-import type { BusCall } from '../../../src/host/dbus/connection.ts'
+import type { BusCall } from '../../../src/host/dbus/messages.ts'
 import { BusError } from '../../../src/host/dbus/errors.ts'
 import { createMessageReader } from '../../../src/host/dbus/framing.ts'
 import { createBusConnection } from '../../../src/host/dbus/reconnecting.ts'

@@ -25,7 +25,8 @@ export function prepare(
   const content = simulated.images.get(`${image.image}:${image.version}`) ?? simplePackage()
   const retryAtMs = simulated.nowMs + 30_000
   if (typeof content === 'string') {
-    simulated.preparations.set(key, { state: 'failed', depth, reason: 'ImagePull', message: content, retryAtMs })
+    const reason = { reason: 'ImagePull', message: content, code: 'not-found' } as const
+    simulated.preparations.set(key, { ...reason, state: 'failed', depth, retryAtMs })
     return true
   }
   const isReferenceMissing = (references?.env ?? []).some(({ name }) => simulated.missingReferences.has(name))

@@ -31,6 +31,8 @@ export const nodeOf = (name: string, annotations: Readonly<Record<string, string
 
 export const agentOn = (node: string, rest: Partial<AgentPod> = {}): AgentPod => ({
   name: `skyhookd-${node}`,
+  uid: `uid-skyhookd-${node}`,
+  createdAt: at(nowMs - dayMs),
   node,
   isReady: true,
   sinceMs: nowMs - dayMs,
@@ -69,6 +71,9 @@ export const fitCluster: ClusterFacts = {
     agents: known([agentOn('n1'), agentOn('n2')]),
     daemonSet: known({
       name: 'skyhookd',
+      namespace: 'skyhook',
+      serviceAccount: 'skyhookd',
+      version: '1.0.0',
       image: 'registry.test/skyhookd:1.0.0',
       nodeSelector: { 'kubernetes.io/os': 'linux' },
       hasAffinity: false,
@@ -77,7 +82,6 @@ export const fitCluster: ClusterFacts = {
     settings: known(defaultSettings),
   },
   serverVersion: known('v1.33.1'),
-  installation: known({ name: 'skyhookd', namespace: 'skyhook', serviceAccount: 'skyhookd', version: '1.0.0' }),
   definitions: known(
     new Map(expectedDefinitions().map(({ name, schema }) => [name, { schema, isEstablished: true }] as const)),
   ),

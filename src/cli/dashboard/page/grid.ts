@@ -1,7 +1,8 @@
 /** The nodes as squares, and as a table that says the same. */
 import type { NodeChanges, NodeSquare } from '../page-data.ts'
+import { shownStatuses, statusName } from '../../output/node-states.ts'
 import { byId, element, setChildren, setText } from './dom.ts'
-import { agoText, describe, statuses, statusText } from './texts.ts'
+import { agoText, describe } from './texts.ts'
 import { counted } from '../../../schemas/wording.ts'
 
 type Entry = { square: NodeSquare; readonly item: HTMLLIElement; readonly button: HTMLButtonElement }
@@ -153,9 +154,9 @@ function moveFocus(event: KeyboardEvent): void {
 function drawLegend(): void {
   const counts = new Map<string, number>()
   for (const { square } of entries.values()) counts.set(square.status, (counts.get(square.status) ?? 0) + 1)
-  const items = statuses.flatMap((status) => {
+  const items = shownStatuses.flatMap((status) => {
     const count = counts.get(status) ?? 0
-    return count === 0 ? [] : [element('li', {}, swatch(status), `${count} ${statusText(status)}`)]
+    return count === 0 ? [] : [element('li', {}, swatch(status), `${count} ${statusName(status)}`)]
   })
   setChildren(byId('legend'), items)
 }
@@ -199,7 +200,7 @@ function valueIn({ node, status, reason, message, sinceMs, phase }: NodeSquare, 
     case 'node':
       return node
     case 'state':
-      return String(statuses.indexOf(status))
+      return String(shownStatuses.indexOf(status))
     case 'reason':
       return reason ?? ''
     case 'message':
@@ -237,7 +238,7 @@ function rowOf(square: NodeSquare): HTMLTableRowElement {
     'tr',
     {},
     element('th', { scope: 'row' }, link),
-    element('td', {}, element('span', { class: 'state' }, swatch(status), statusText(status))),
+    element('td', {}, element('span', { class: 'state' }, swatch(status), statusName(status))),
     element('td', {}, reason),
     element('td', {}, message),
     element('td', {}, sinceMs === undefined ? '' : agoText(sinceMs)),

@@ -1,6 +1,6 @@
 /** Whose data the page shows: a cluster as it is, or an archive as it was. */
 import type { ArchiveIdentity, Identity } from '../page-data.ts'
-import { durationText } from '../../explain/duration-text.ts'
+import { durationText } from '../../output/durations.ts'
 import { byId, element, setChildren, setText } from './dom.ts'
 import { dateText } from './texts.ts'
 

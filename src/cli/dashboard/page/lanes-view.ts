@@ -1,6 +1,6 @@
 /** One lane per slot over time, and the table that says the same. */
 import type { PageEvents } from '../page-data.ts'
-import { durationText } from '../../explain/duration-text.ts'
+import { durationText } from '../../output/durations.ts'
 import { byId, element, setText } from './dom.ts'
 import { shownArchive } from './identity-view.ts'
 import { nowMs, timeText } from './texts.ts'

@@ -3,7 +3,8 @@ import type { NodeAnswer, OutputEvents, OutputLine } from '../page-data.ts'
 import { byId, commandToCopy, element, setText } from './dom.ts'
 import { markOpened } from './grid.ts'
 import { shownArchive } from './identity-view.ts'
-import { ask, messageOf } from './requests.ts'
+import { ask } from './requests.ts'
+import { messageOf } from '../../../schemas/json.ts'
 import { agoText, timeText } from './texts.ts'
 
 type Shown = {

@@ -2,7 +2,8 @@
 import type { EditPlan } from '../page-data.ts'
 import { byId, setText } from './dom.ts'
 import { shownArchive } from './identity-view.ts'
-import { ask, messageOf } from './requests.ts'
+import { ask } from './requests.ts'
+import { messageOf } from '../../../schemas/json.ts'
 
 export function startPlan(skyhook: () => string | undefined): void {
   const text = byId('plan-text') as HTMLTextAreaElement

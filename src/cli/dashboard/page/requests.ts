@@ -16,5 +16,3 @@ export async function ask<T>(path: string, query: Readonly<Record<string, string
   const { error, remedy } = answer as PageError
   throw new Error(remedy === undefined ? error : `${error}. ${remedy}`)
 }
-
-export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))

@@ -1,8 +1,9 @@
 /** The rollout that is shown: counts, what nodes wait for, the budget and the pace; and the list of all of them. */
 import type { Overview, PageEvents, SkyhookBrief } from '../page-data.ts'
-import { durationText } from '../../explain/duration-text.ts'
+import { durationText } from '../../output/durations.ts'
+import { completePercent, shownStatuses, statusName } from '../../output/node-states.ts'
 import { byId, element, setChildren, setText } from './dom.ts'
-import { agoText, statuses, statusText } from './texts.ts'
+import { agoText } from './texts.ts'
 import { counted, named } from '../../../schemas/wording.ts'
 
 type Rollout = NonNullable<PageEvents['rollout']['status']>
@@ -44,7 +45,7 @@ function countsText({ nodes }: Rollout): string {
   const { selected, byStatus } = nodes.value
   if (selected === 0) return 'No node is selected.'
   const complete = byStatus.complete ?? 0
-  return `${complete} of ${counted(selected, 'node')} complete (${Math.floor((100 * complete) / selected)} %)`
+  return `${complete} of ${counted(selected, 'node')} complete (${completePercent(nodes.value)} %)`
 }
 
 /** For what a screen reader says once in a while. */
@@ -52,13 +53,13 @@ export function summaryOf({ name, status }: PageEvents['rollout']): string {
   if (status === undefined || !status.nodes.known) return ''
   const { byStatus } = status.nodes.value
   const troubled = (['erroring', 'blocked', 'unknown'] as const).flatMap((one) =>
-    byStatus[one] ? [`${byStatus[one]} ${statusText(one)}`] : [],
+    byStatus[one] ? [`${byStatus[one]} ${statusName(one)}`] : [],
   )
   return [`${name}: ${countsText(status)}`, ...troubled].join(', ')
 }
 
 function barParts({ selected, byStatus }: { selected: number; byStatus: Partial<Record<string, number>> }) {
-  return statuses.flatMap((status) => {
+  return shownStatuses.flatMap((status) => {
     const count = byStatus[status] ?? 0
     if (count === 0) return []
     const part = element('span', { class: 'paint', 'data-status': status })

@@ -1,28 +1,13 @@
-/** How states and times are said, and what marks them beside their color. */
-import { durationText } from '../../explain/duration-text.ts'
+/** How a node and times are said. */
+import { durationText } from '../../output/durations.ts'
+import { statusName } from '../../output/node-states.ts'
 import type { NodeSquare } from '../page-data.ts'
-
-export type Status = NodeSquare['status']
-
-/** In the order of the bar and the legend. */
-export const statuses: readonly Status[] = [
-  'complete',
-  'in_progress',
-  'erroring',
-  'blocked',
-  'unknown',
-  'waiting',
-  'paused',
-  'disabled',
-]
-
-export const statusText = (status: Status): string => status.replace('_', ' ')
 
 /** One line for a tooltip, a screen reader and the filter. */
 export function describe({ node, status, reason, message, phase }: NodeSquare): string {
   const slot = phase === undefined ? '' : `, has a slot (${phase})`
   const why = reason === undefined ? '' : `, ${reason}: ${(message ?? '').split('\n')[0]}`
-  return `${node}: ${statusText(status)}${slot}${why}`
+  return `${node}: ${statusName(status)}${slot}${why}`
 }
 
 let clock: () => number = Date.now

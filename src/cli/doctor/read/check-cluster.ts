@@ -9,7 +9,8 @@ import { clusterReport, nodeReport } from '../cluster-report.ts'
 import type { Check } from '../finding.ts'
 import { confirmed, type Suspicion, suspicionsOf } from '../left-overs.ts'
 import { expectedDefinitions } from './expected-definitions.ts'
-import { type ClusterRequest, readCluster, readDoctorFleet } from './read-cluster.ts'
+import type { ClusterRequest } from './cluster-request.ts'
+import { readCluster, readDoctorFleet } from './read-cluster.ts'
 
 /** Agents need less from one step of their work to the next: a slot, a cordon. */
 const secondLookMs = 5_000

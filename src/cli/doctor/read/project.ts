@@ -1,20 +1,7 @@
 /** What the checks keep of objects of the API. */
 import type { KubeObject } from '../../../kube/objects.ts'
 import { skyhookTypeMeta } from '../../../schemas/api.ts'
-import type { BindingFacts, DefinitionFacts, FlowSchemaFacts, Installation, PolicyFacts } from '../cluster-facts.ts'
-
-type InstallationObject = KubeObject & {
-  readonly spec?: { readonly template?: { readonly spec?: { readonly serviceAccountName?: string } } }
-}
-
-export function installationOf({ metadata, spec }: InstallationObject): Installation {
-  return {
-    name: metadata.name,
-    namespace: metadata.namespace ?? '',
-    serviceAccount: spec?.template?.spec?.serviceAccountName ?? 'default',
-    version: metadata.labels?.['app.kubernetes.io/version'],
-  }
-}
+import type { BindingFacts, DefinitionFacts, FlowSchemaFacts, PolicyFacts } from '../cluster-facts.ts'
 
 export type DefinitionObject = KubeObject & {
   readonly spec?: {

@@ -2,8 +2,8 @@
 import { ApiError } from '../../../kube/errors.ts'
 import type { KubeTransport } from '../../../kube/transport.ts'
 import { known, type Known, unknown } from '../../../stages/model/snapshot.ts'
-import { agentUser, type Installation } from '../cluster-facts.ts'
-import { type Access, agentPermissions, namespaceOf, type Permission } from '../permissions.ts'
+import { type Access, agentUser, type Installation, type Permission } from '../cluster-facts.ts'
+import { agentPermissions, namespaceOf } from '../permissions.ts'
 
 const authorization = '/apis/authorization.k8s.io/v1'
 

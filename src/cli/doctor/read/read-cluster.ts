@@ -1,31 +1,43 @@
 /** Reads what the checks of a cluster look at. */
 import { getIfExists } from '../../../kube/get.ts'
-import { listAll } from '../../../kube/list.ts'
 import type { KubeObject } from '../../../kube/objects.ts'
 import type { KubeTransport } from '../../../kube/transport.ts'
 import { censusLeaseName } from '../../../lease/names.ts'
 import { leasesPathOf } from '../../../lease/slot-reads.ts'
 import type { Lease } from '../../../lease/slot.ts'
-import type { Clock } from '../../../schemas/clock.ts'
 import type { KubernetesNode } from '../../../schemas/kubernetes.ts'
 import { version as toolVersion } from '../../../schemas/version.ts'
 import { known, type Known, unknown } from '../../../stages/model/snapshot.ts'
+import { type Collection, readerOf } from '../../fleet-view/collection.ts'
+import { agentSelector, fleetCollections } from '../../fleet-view/collections.ts'
 import type { FleetView } from '../../fleet-view/fleet-view.ts'
 import { slimNode } from '../../fleet-view/project.ts'
-import { agentSelector, readFleet } from '../../fleet-view/read-fleet.ts'
-import { readable } from '../../fleet-view/readable.ts'
+import { readFleet } from '../../fleet-view/read-fleet.ts'
+import { mapped, readable } from '../../fleet-view/readable.ts'
 import type { ClusterFacts, Installation } from '../cluster-facts.ts'
 import { readAccess } from './read-access.ts'
+import type { ClusterRequest } from './cluster-request.ts'
 import { tryPolicies } from './try-policies.ts'
-import { bindingOf, type DefinitionObject, definitionOf, flowSchemaOf, installationOf, policyOf } from './project.ts'
-
-export type ClusterRequest = { readonly namespace: string; readonly clock: Clock; readonly signal: AbortSignal }
+import { bindingOf, type DefinitionObject, definitionOf, flowSchemaOf, policyOf } from './project.ts'
 
 /** A fleet as doctor looks at it. Throws for an API server that does not answer. */
 export const readDoctorFleet = async (
   transport: KubeTransport,
   request: ClusterRequest,
 ): Promise<FleetView<KubernetesNode>> => await readFleet(transport, { ...request, nodeOf: slimNode })
+
+/** What the chart has made for all namespaces. */
+function ofChart<T>(what: string, group: string, keep: Collection<T>['keep']): Collection<T> {
+  const path = `/apis/${group}.k8s.io/v1/${what.toLowerCase()}`
+  return { what, path, query: { labelSelector: agentSelector }, keep }
+}
+
+const admission = 'admissionregistration'
+const flowControl = 'flowcontrol.apiserver'
+const policiesOfChart = ofChart('ValidatingAdmissionPolicies', admission, policyOf)
+const bindingsOfChart = ofChart('ValidatingAdmissionPolicyBindings', admission, bindingOf)
+const flowSchemasOfChart = ofChart('FlowSchemas', flowControl, flowSchemaOf)
+const levelsOfChart = ofChart('PriorityLevelConfigurations', flowControl, ({ metadata }: KubeObject) => metadata.name)
 
 /** `definitionNames`: those that are looked at. Throws for an API server that does not answer. */
 export async function readCluster(
@@ -34,47 +46,30 @@ export async function readCluster(
   definitionNames: readonly string[],
 ): Promise<ClusterFacts> {
   const { namespace, signal } = request
-  const list = async <U>(what: string, path: string, transform: (object: never) => U): Promise<Known<readonly U[]>> => {
-    const query = { labelSelector: agentSelector }
-    return await readable(
-      what,
-      listAll<never, U>(transport, path, { transform, signal, query }).then(({ items }) => items),
-    )
-  }
-  const admission = '/apis/admissionregistration.k8s.io/v1'
-  const flowControl = '/apis/flowcontrol.apiserver.k8s.io/v1'
-  const daemonSets = `/apis/apps/v1/namespaces/${namespace}/daemonsets`
+  const read = readerOf(transport, signal)
   const lease = `${leasesPathOf({ namespace })}/${censusLeaseName}`
-  const [fleet, installations, server, definitions, policies, bindings, flowSchemas, levels, election] =
-    await Promise.all([
-      readDoctorFleet(transport, request),
-      list(`DaemonSets in namespace ${namespace}`, daemonSets, installationOf),
-      readable('the version', transport.json<{ readonly gitVersion?: string }>('GET', '/version', { signal })),
-      readDefinitions(transport, definitionNames, signal),
-      list('ValidatingAdmissionPolicies', `${admission}/validatingadmissionpolicies`, policyOf),
-      list('ValidatingAdmissionPolicyBindings', `${admission}/validatingadmissionpolicybindings`, bindingOf),
-      list('FlowSchemas', `${flowControl}/flowschemas`, flowSchemaOf),
-      list(
-        'PriorityLevelConfigurations',
-        `${flowControl}/prioritylevelconfigurations`,
-        ({ metadata }: KubeObject) => metadata.name,
-      ),
-      readable(`Leases in namespace ${namespace}`, getIfExists<Lease>(transport, lease, { signal })),
-    ])
-  const installation = installations.known ? known(installations.value[0]) : installations
+  const [fleet, server, definitions, policies, bindings, flowSchemas, priorityLevels, election] = await Promise.all([
+    readDoctorFleet(transport, request),
+    readable('the version', transport.json<{ readonly gitVersion?: string }>('GET', '/version', { signal })),
+    readDefinitions(transport, definitionNames, signal),
+    read(policiesOfChart),
+    read(bindingsOfChart),
+    read(flowSchemasOfChart),
+    read(levelsOfChart),
+    readable(fleetCollections(namespace).leases.what, getIfExists<Lease>(transport, lease, { signal })),
+  ])
   return {
     toolVersion,
     fleet,
-    installation,
     serverVersion: server.known ? versionIn(server.value) : server,
     definitions,
     policies,
     bindings,
     flowSchemas,
-    priorityLevels: levels,
+    priorityLevels,
     election,
-    access: await accessOf(transport, installation, signal),
-    trials: await trialsOf(transport, request, { fleet, installation, policies }),
+    access: await accessOf(transport, fleet.daemonSet, signal),
+    trials: await trialsOf(transport, request, { fleet, policies }),
   }
 }
 
@@ -94,8 +89,9 @@ async function accessOf(
 async function trialsOf(
   transport: KubeTransport,
   request: ClusterRequest,
-  { fleet, installation, policies }: Pick<ClusterFacts, 'fleet' | 'installation' | 'policies'>,
+  { fleet, policies }: Pick<ClusterFacts, 'fleet' | 'policies'>,
 ): Promise<ClusterFacts['trials']> {
+  const installation = fleet.daemonSet
   if (!installation.known) return unknown(`trials of the policies: ${installation.why}`)
   if (!policies.known) return unknown(`trials of the policies: ${policies.why}`)
   if (installation.value === undefined) return unknown('there are no agents')
@@ -121,5 +117,5 @@ async function readDefinitions(
       }),
     ),
   )
-  return found.known ? known(new Map(found.value)) : found
+  return mapped(found, (definitions) => new Map(definitions))
 }

@@ -1,34 +1,36 @@
 /** Reads which agents are installed, and which Helm release has made the definitions. */
 import { getIfExists } from '../../../kube/get.ts'
-import { type KubeObject, metadataOnlyListAccept } from '../../../kube/objects.ts'
+import type { KubeObject } from '../../../kube/objects.ts'
 import type { KubeTransport } from '../../../kube/transport.ts'
 import { apiGroup } from '../../../schemas/api.ts'
 import { known, type Known } from '../../../stages/model/snapshot.ts'
-import { agentSelector } from '../../fleet-view/read-fleet.ts'
-import { readable } from '../../fleet-view/readable.ts'
+import { type CollectionReader, readerOf } from '../../fleet-view/collection.ts'
+import { agentSelector, fleetCollections } from '../../fleet-view/collections.ts'
+import { mapped, readable } from '../../fleet-view/readable.ts'
 import { type ConfigMapObject, settingsOf } from '../../fleet-view/settings.ts'
 import type { AgentsInstallation, DefinitionOwner } from '../takeover/facts.ts'
-import { type SomeOf, someOf } from './some-of.ts'
 
 export async function readAgents(
   transport: KubeTransport,
   signal: AbortSignal,
 ): Promise<Known<readonly AgentsInstallation[]>> {
-  const query = { labelSelector: agentSelector }
-  const some = someOf(transport, signal)
-  const found = await some('DaemonSets', '/apis/apps/v1/daemonsets', ({ metadata }: KubeObject) => metadata, { query })
+  const daemonSets = {
+    what: 'DaemonSets',
+    path: '/apis/apps/v1/daemonsets',
+    query: { labelSelector: agentSelector },
+    keep: ({ metadata }: KubeObject) => metadata,
+  }
+  const found = await readerOf(transport, signal)(daemonSets)
   if (!found.known) return found
   return known(
     await Promise.all(
       found.value.map(async ({ namespace = '', name, annotations }) => {
-        const path = `/api/v1/namespaces/${namespace}/configmaps/${name}`
-        const settings = await readable(
-          `ConfigMaps in namespace ${namespace}`,
-          getIfExists<ConfigMapObject>(transport, path, { signal }),
+        const { what, path } = fleetCollections(namespace).settings
+        const settings = await readable(what, getIfExists<ConfigMapObject>(transport, `${path}/${name}`, { signal }))
+        const ignoresNodeWright = mapped(
+          settings,
+          (one) => one !== undefined && settingsOf(one)?.ignoreNodeWright === true,
         )
-        const ignoresNodeWright = settings.known
-          ? known(settings.value !== undefined && settingsOf(settings.value)?.ignoreNodeWright === true)
-          : settings
         return { namespace, name, release: releaseOf(annotations), ignoresNodeWright }
       }),
     ),
@@ -45,29 +47,30 @@ export async function readDefinitions(
   transport: KubeTransport,
   signal: AbortSignal,
 ): Promise<Known<readonly DefinitionOwner[]>> {
-  const some = someOf(transport, signal)
-  const found = await some(
-    'CustomResourceDefinitions',
-    '/apis/apiextensions.k8s.io/v1/customresourcedefinitions',
-    ({ metadata: { name, annotations } }: KubeObject) => {
+  const read = readerOf(transport, signal)
+  const found = await read({
+    what: 'CustomResourceDefinitions',
+    path: '/apis/apiextensions.k8s.io/v1/customresourcedefinitions',
+    keep({ metadata: { name, annotations } }: KubeObject) {
       const release = releaseOf(annotations)
       return name.endsWith(`.${apiGroup}`) && release !== undefined ? { name, release } : undefined
     },
-  )
+  })
   if (!found.known) return found
   const gone = new Map<string, boolean>()
-  for (const { release } of found.value) if (!gone.has(release)) gone.set(release, await isGone(some, release))
+  for (const { release } of found.value) if (!gone.has(release)) gone.set(release, await isGone(read, release))
   return known(found.value.map((one) => ({ ...one, isGone: gone.get(one.release) === true })))
 }
 
 /** Helm keeps a release in Secrets, or in ConfigMaps where it is told to. Only their metadata is asked for. */
-async function isGone(some: SomeOf, release: string): Promise<boolean> {
+async function isGone(read: CollectionReader, release: string): Promise<boolean> {
   const [namespace = '', name = ''] = release.split('/')
-  const options = { query: { labelSelector: `owner=helm,name=${name}` }, accept: metadataOnlyListAccept }
+  const query = { labelSelector: `owner=helm,name=${name}` }
   const lists = await Promise.all(
-    ['secrets', 'configmaps'].map(
-      async (kind) => await some(kind, `/api/v1/namespaces/${namespace}/${kind}`, () => true, options),
-    ),
+    ['secrets', 'configmaps'].map(async (what) => {
+      const path = `/api/v1/namespaces/${namespace}/${what}`
+      return await read({ what, path, query, metadataOnly: true, keep: () => true })
+    }),
   )
   return lists.every((list) => list.known && list.value.length === 0)
 }

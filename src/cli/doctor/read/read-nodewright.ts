@@ -4,21 +4,22 @@ import type { KubeObject } from '../../../kube/objects.ts'
 import type { KubeTransport } from '../../../kube/transport.ts'
 import { nodeWrightGroup, nodeWrightGroupPath } from '../../../schemas/nodewright.ts'
 import { known } from '../../../stages/model/snapshot.ts'
+import { type Collection, readerOf } from '../../fleet-view/collection.ts'
 import { readable } from '../../fleet-view/readable.ts'
 import type { NodeWrightFacts, NodeWrightJob } from '../takeover/facts.ts'
-import { someOf } from './some-of.ts'
 
 /** On its Jobs and their pods. */
 const nodeLabel = `${nodeWrightGroup}/node`
 const nameLabel = `${nodeWrightGroup}/name`
 
 export async function readNodeWright(transport: KubeTransport, signal: AbortSignal): Promise<NodeWrightFacts> {
-  const [objects, jobs] = await Promise.all([
-    readGroup(transport, signal),
-    someOf(transport, signal)<NodeWrightJob>('Jobs', '/apis/batch/v1/jobs', jobOf, {
-      query: { labelSelector: nodeLabel },
-    }),
-  ])
+  const openJobs: Collection<NodeWrightJob> = {
+    what: 'Jobs',
+    path: '/apis/batch/v1/jobs',
+    query: { labelSelector: nodeLabel },
+    keep: jobOf,
+  }
+  const [objects, jobs] = await Promise.all([readGroup(transport, signal), readerOf(transport, signal)(openJobs)])
   return { ...objects, jobs }
 }
 
@@ -36,8 +37,9 @@ async function readGroup(transport: KubeTransport, signal: AbortSignal): Promise
     const served = await readable(groupVersion, transport.json<ApiResources>('GET', path, { signal }))
     if (!served.known) return { isServed, objects: served }
     if (served.value.resources?.some(({ name }) => name === 'nodewrights') !== true) continue
-    const nameOf = ({ metadata }: KubeObject): string => metadata.name
-    return { isServed, objects: await someOf(transport, signal)('NodeWrights', `${path}/nodewrights`, nameOf) }
+    const keep = ({ metadata }: KubeObject): string => metadata.name
+    const nodeWrights = { what: 'NodeWrights', path: `${path}/nodewrights`, keep }
+    return { isServed, objects: await readerOf(transport, signal)(nodeWrights) }
   }
   return { isServed, objects: known([]) }
 }

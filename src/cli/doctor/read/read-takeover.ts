@@ -1,5 +1,4 @@
 /** Reads what a takeover from the Skyhook operator, or from NodeWright, depends on. */
-import { listAll, type ListOptions } from '../../../kube/list.ts'
 import type { KubeObject } from '../../../kube/objects.ts'
 import type { KubeTransport } from '../../../kube/transport.ts'
 import { apiGroup, skyhooksPath } from '../../../schemas/api.ts'
@@ -10,9 +9,9 @@ import {
   packagePodState,
   skyhookOfPackagePod,
 } from '../../../stages/model/package-pods.ts'
-import type { Known } from '../../../stages/model/snapshot.ts'
+import { readerOf } from '../../fleet-view/collection.ts'
+import { nodesAs } from '../../fleet-view/collections.ts'
 import { slimNode } from '../../fleet-view/project.ts'
-import { readable } from '../../fleet-view/readable.ts'
 import { takeoverReport } from '../takeover/report.ts'
 import type {
   OperatorDeployment,
@@ -25,34 +24,21 @@ import type { Check } from '../finding.ts'
 import { readAgents, readDefinitions } from './read-installations.ts'
 import { readNodeWright } from './read-nodewright.ts'
 import { readWebhooks } from './read-webhooks.ts'
-import { someOf } from './some-of.ts'
 
 /** Throws for an API server that does not answer. */
 export const checkTakeover = async (transport: KubeTransport, signal: AbortSignal): Promise<readonly Check[]> =>
   takeoverReport(await readTakeover(transport, signal))
 
 async function readTakeover(transport: KubeTransport, signal: AbortSignal): Promise<TakeoverFacts> {
-  const list = async <T extends KubeObject, U>(
-    what: string,
-    path: string,
-    options: ListOptions<T, U>,
-  ): Promise<Known<readonly U[]>> =>
-    await readable(
-      what,
-      listAll<T, U>(transport, path, { ...options, signal }).then(({ items }) => items),
-    )
-  const some = someOf(transport, signal)
-  const labelled = { query: { labelSelector: operatorNameKey } }
+  const read = readerOf(transport, signal)
+  const query = { labelSelector: operatorNameKey }
   const [skyhooks, nodes, pods, configMaps, deployments, webhooks, definitions, agents, nodeWright] = await Promise.all(
     [
-      list<OperatorSkyhook & KubeObject, OperatorSkyhook>('Skyhooks', skyhooksPath, { transform: (object) => object }),
-      list<KubernetesNode & KubeObject, KubernetesNode>('Nodes', '/api/v1/nodes', {
-        transform: nodeOfTakeover,
-        pageSize: 100,
-      }),
-      some<PackagePod>('Pods', '/api/v1/pods', packagePodOf, labelled),
-      some<PackageConfigMap>('ConfigMaps', '/api/v1/configmaps', configMapOf, labelled),
-      some<OperatorDeployment>('Deployments', '/apis/apps/v1/deployments', deploymentOf),
+      read<OperatorSkyhook>({ what: 'Skyhooks', path: skyhooksPath, keep: (object) => object }),
+      read(nodesAs(nodeOfTakeover)),
+      read<PackagePod>({ what: 'Pods', path: '/api/v1/pods', query, keep: packagePodOf }),
+      read<PackageConfigMap>({ what: 'ConfigMaps', path: '/api/v1/configmaps', query, keep: configMapOf }),
+      read<OperatorDeployment>({ what: 'Deployments', path: '/apis/apps/v1/deployments', keep: deploymentOf }),
       readWebhooks(transport, signal),
       readDefinitions(transport, signal),
       readAgents(transport, signal),

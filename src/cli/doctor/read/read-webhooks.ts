@@ -4,8 +4,8 @@ import type { KubeTransport } from '../../../kube/transport.ts'
 import { apiGroup } from '../../../schemas/api.ts'
 import { nodeWrightGroup } from '../../../schemas/nodewright.ts'
 import { known, type Known } from '../../../stages/model/snapshot.ts'
+import { type CollectionReader, readerOf } from '../../fleet-view/collection.ts'
 import type { OperatorWebhook } from '../takeover/facts.ts'
-import { type SomeOf, someOf } from './some-of.ts'
 
 const kinds = ['ValidatingWebhookConfiguration', 'MutatingWebhookConfiguration'] as const
 
@@ -18,11 +18,11 @@ export async function readWebhooks(
   transport: KubeTransport,
   signal: AbortSignal,
 ): Promise<Known<readonly OperatorWebhook[]>> {
-  const some = someOf(transport, signal)
+  const read = readerOf(transport, signal)
   const lists = await Promise.all(
     kinds.map(async (kind) => {
       const path = `/apis/admissionregistration.k8s.io/v1/${kind.toLowerCase()}s`
-      return await some<Found>(`${kind}s`, path, (object) => webhookOf(kind, object))
+      return await read<Found>({ what: `${kind}s`, path, keep: (object) => webhookOf(kind, object) })
     }),
   )
   const hidden = lists.find((list) => !list.known)
@@ -30,7 +30,7 @@ export async function readWebhooks(
   const found = lists.flatMap((list) => (list.known ? list.value : []))
   return known(
     await Promise.all(
-      found.map(async ({ services, ...webhook }) => ({ ...webhook, unanswered: await unanswered(some, services) })),
+      found.map(async ({ services, ...webhook }) => ({ ...webhook, unanswered: await unanswered(read, services) })),
     ),
   )
 }
@@ -60,12 +60,15 @@ type EndpointSlice = KubeObject & {
   readonly endpoints?: readonly { readonly conditions?: { readonly ready?: boolean } }[]
 }
 
-async function unanswered(some: SomeOf, services: readonly Service[]): Promise<Known<readonly string[]>> {
+async function unanswered(read: CollectionReader, services: readonly Service[]): Promise<Known<readonly string[]>> {
   const silent: string[] = []
   for (const service of services) {
-    const path = `/apis/discovery.k8s.io/v1/namespaces/${service.namespace}/endpointslices`
-    const query = { labelSelector: `kubernetes.io/service-name=${service.name}` }
-    const ready = await some<true>(`EndpointSlices of namespace ${service.namespace}`, path, hasReady, { query })
+    const ready = await read<true>({
+      what: `EndpointSlices of namespace ${service.namespace}`,
+      path: `/apis/discovery.k8s.io/v1/namespaces/${service.namespace}/endpointslices`,
+      query: { labelSelector: `kubernetes.io/service-name=${service.name}` },
+      keep: hasReady,
+    })
     if (!ready.known) return ready
     if (ready.value.length === 0) silent.push(textOf(service))
   }

@@ -14,7 +14,7 @@ import { known, type Known, unknown } from '../../../stages/model/snapshot.ts'
 import type { FleetView } from '../../fleet-view/fleet-view.ts'
 import { valueOr } from '../../fleet-view/readable.ts'
 import { agentUser, type Installation, type PolicyFacts, type PolicyTrial } from '../cluster-facts.ts'
-import type { ClusterRequest } from './read-cluster.ts'
+import type { ClusterRequest } from './cluster-request.ts'
 
 type Trial = {
   readonly suffix: PolicyTrial['suffix']

@@ -1,5 +1,6 @@
 /** What a life was like, as text and as a document. Pure. */
-import { shownLine } from '../../../schemas/plain-text.ts'
+import { shownLines } from '../../../schemas/plain-text.ts'
+import { counted } from '../../../schemas/wording.ts'
 import type { ActReport, LifeReport } from './live.ts'
 
 /** One life, on one host. */
@@ -26,9 +27,7 @@ const maxDetailLines = 20
 export function actText({ name, outcome, detail }: ActReport): string {
   const lines = detail.trimEnd() === '' ? [] : detail.trimEnd().split('\n')
   const shown = lines.length > maxDetailLines ? ['…', ...lines.slice(-maxDetailLines)] : lines
-  return [`${outcomeNames[outcome].padEnd(nameWidth)}  ${name}`, ...shown.map((line) => `    ${shownLine(line)}`)]
-    .map((line) => `${line}\n`)
-    .join('')
+  return shownLines([`${outcomeNames[outcome].padEnd(nameWidth)}  ${name}`, ...shown.map((line) => `    ${line}`)])
 }
 
 export const titleOf = ({ package: name, version, from }: Pick<RunReport, 'package' | 'version' | 'from'>): string =>
@@ -37,19 +36,19 @@ export const titleOf = ({ package: name, version, from }: Pick<RunReport, 'packa
 /** What follows the acts: what is left behind, and the verdict. */
 export function endText(report: RunReport): string {
   const { acts, leftBehind, isOk, hasUninstall } = report
-  const remains = leftBehind.map(({ kind, name, change }) => `    ${change.padEnd(7)}  ${kind} ${shownLine(name)}\n`)
-  const notes = hasUninstall ? '' : 'no uninstall stage: nobody looked for what the package leaves behind\n'
-  const count = (outcome: ActReport['outcome'], one: string, many: string): string[] => {
+  const remains = leftBehind.map(({ kind, name, change }) => `    ${change.padEnd(7)}  ${kind} ${name}`)
+  const notes = hasUninstall ? [] : ['no uninstall stage: nobody looked for what the package leaves behind']
+  const count = (outcome: ActReport['outcome'], one: string, many?: string): string[] => {
     const found = acts.filter((act) => act.outcome === outcome).length
-    return found === 0 ? [] : [`${found} ${found === 1 ? one : many}`]
+    return found === 0 ? [] : [counted(found, one, many)]
   }
   const verdict = [
     isOk ? 'passed' : 'failed',
-    ...count('warning', 'warning', 'warnings'),
+    ...count('warning', 'warning'),
     ...count('not-killed', 'stage too short to be killed', 'stages too short to be killed'),
     ...(leftBehind.length === 0 ? [] : [`${leftBehind.length} left behind`]),
   ]
-  return `${remains.join('')}${notes}${titleOf(report)}: ${verdict.join(', ')}\n`
+  return shownLines([...remains, ...notes, `${titleOf(report)}: ${verdict.join(', ')}`])
 }
 
 /** The same for programs. */

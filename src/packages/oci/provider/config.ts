@@ -1,12 +1,12 @@
 import { durationMs } from '../../../schemas/duration.ts'
 import { isObject, type JsonObject } from '../../../schemas/json.ts'
-import { type ImagePattern, parseImagePattern } from './match-image.ts'
 
 /** One entry of a CredentialProviderConfig: a plugin of the kubelet that knows logins for some images. */
 export type CredentialProvider = {
   /** Of the program in the kubelet's folder of plugins. */
   readonly name: string
-  readonly patterns: readonly ImagePattern[]
+  /** Patterns of the images that it is for. */
+  readonly matchImages: readonly string[]
   /** How long an answer counts that says nothing about it; 0 is not at all. */
   readonly defaultCacheMs: number
   /** What the plugin speaks: `credentialprovider.kubelet.k8s.io/v1` or one before it. */
@@ -63,19 +63,22 @@ function parseProvider(entry: unknown, refuse: (why: string) => never): Credenti
     return refuse('.apiVersion must be credentialprovider.kubelet.k8s.io/v1, v1beta1 or v1alpha1')
   const images = stringsOf(matchImages) ?? refuse('.matchImages must be a list of strings')
   if (images.length === 0) return refuse('.matchImages is empty')
+  const malformed = images.find((one) => !isAddress(one))
+  if (malformed !== undefined) return refuse(`.matchImages: ${malformed} is not the address of images`)
   const defaultCacheMs = typeof defaultCacheDuration === 'string' ? durationMs(defaultCacheDuration) : undefined
   return {
     name,
     apiVersion,
-    patterns: images.map(
-      (one) => parseImagePattern(one) ?? refuse(`.matchImages: ${one} is not the address of images`),
-    ),
+    matchImages: images,
     defaultCacheMs: defaultCacheMs ?? refuse('.defaultCacheDuration must be a duration, such as 12h'),
     args: stringsOf(args ?? []) ?? refuse('.args must be a list of strings'),
     env: variablesOf(env ?? [], refuse),
     needsServiceAccount: isObject(tokenAttributes) && tokenAttributes['requireServiceAccount'] !== false,
   }
 }
+
+/** The kubelet takes what can be the rest of a URL. */
+const isAddress = (pattern: string): boolean => /^(?:https?:\/\/)?[^/\s?#@%\\][^\s?#@%\\]*$/.test(pattern)
 
 function stringsOf(value: unknown): string[] | undefined {
   return Array.isArray(value) && value.every((item) => typeof item === 'string') ? value : undefined

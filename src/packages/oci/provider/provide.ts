@@ -1,9 +1,9 @@
 import type { Clock } from '../../../schemas/clock.ts'
 import { messageOf } from '../../../schemas/json.ts'
 import { createSingleFlight } from '../../store/single-flight.ts'
+import { matchLength } from '../image-pattern.ts'
 import type { LoginProvider, ProvidedLogins } from '../read/login-provider.ts'
 import type { CredentialProvider } from './config.ts'
-import { matchesImage } from './match-image.ts'
 import { cacheKeys, formatRequest, loginsFor, parseResponse, type ProvidedLogin } from './response.ts'
 
 /** The providers of this host as they are configured now. */
@@ -54,7 +54,9 @@ export function createCredentialProviders({ clock, open }: ProviderPorts): Login
   }
 
   async function askAll(source: ProviderSource, image: string, signal: AbortSignal): Promise<ProvidedLogins> {
-    const matching = source.providers.filter(({ patterns }) => patterns.some((pattern) => matchesImage(pattern, image)))
+    const matching = source.providers.filter(({ matchImages }) =>
+      matchImages.some((pattern) => matchLength(pattern, 'matchImages', image) > 0),
+    )
     const asked = matching.filter(({ needsServiceAccount }) => !needsServiceAccount)
     const problems = matching
       .filter(({ needsServiceAccount }) => needsServiceAccount)

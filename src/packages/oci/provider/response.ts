@@ -1,8 +1,8 @@
 import { durationMs } from '../../../schemas/duration.ts'
 import { isObject } from '../../../schemas/json.ts'
+import { matchLength, registryOf } from '../image-pattern.ts'
 import type { Login } from '../read/credentials.ts'
 import type { CredentialProvider } from './config.ts'
-import { matchesImage, parseImagePattern, registryOf } from './match-image.ts'
 
 /** What a plugin answered about an image. */
 export type ProviderResponse = {
@@ -65,10 +65,7 @@ export function cacheKeys(image: string): ReadonlyMap<string, string> {
  */
 export function loginsFor(image: string, provided: readonly ProvidedLogin[]): Login[] {
   return provided
-    .filter(({ key }) => {
-      const pattern = parseImagePattern(key.replace(/\/+$/, ''))
-      return pattern !== undefined && matchesImage(pattern, image)
-    })
+    .filter(({ key }) => matchLength(key.replace(/\/+$/, ''), 'matchImages', image) > 0)
     .sort((one, other) => (one.key === other.key ? 0 : one.key < other.key ? 1 : -1))
     .map(({ login }) => login)
 }

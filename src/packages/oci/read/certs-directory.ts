@@ -1,8 +1,8 @@
 import { isAbsolute, join } from 'node:path'
 import type { HostRoot } from '../../../host/fs/host-root.ts'
 import { ImageError } from '../errors.ts'
-import { parseToml, type TomlTable, type TomlValue } from './hosts-toml.ts'
-import { messageOf } from '../../../schemas/json.ts'
+import { type JsonObject, messageOf } from '../../../schemas/json.ts'
+import { parseToml, readBoolean, readString, readStrings, readTable, wrongType } from './toml.ts'
 
 /**
  * Reads files of the host; links resolve inside its root. Undefined: there is no such file.
@@ -61,32 +61,21 @@ export async function readCertsDirectory(
 }
 
 async function readHostsFile(text: string, directory: string, files: HostFiles): Promise<HostEntry[]> {
-  const path = join(directory, 'hosts.toml')
   try {
-    const [head, ...tables] = parseToml(text)
-    const headersOf = (address: string) =>
-      tables.find((table) => table.path[0] === 'host' && table.path[1] === address && table.path[2] === 'header')
+    const head = parseToml(text)
+    const hosts = readTable(head, 'host')
     const entries: HostEntry[] = []
-    for (const table of tables) {
-      const [kind, address] = table.path
-      if (kind === 'host' && address !== undefined && table.path.length === 2)
-        entries.push(await readEntry(address, table, headersOf(address), directory, files))
-    }
-    const rootHeaders = tables.find((table) => table.path.length === 1 && table.path[0] === 'header')
-    if (head !== undefined)
-      entries.push(
-        await readEntry(readOptionalString(head.values.get('server'), 'server'), head, rootHeaders, directory, files),
-      )
-    return entries
+    for (const address of Object.keys(hosts))
+      entries.push(await readEntry(address, readTable(hosts, address), directory, files))
+    return [...entries, await readEntry(readString(head, 'server'), head, directory, files)]
   } catch (error) {
-    throw new ImageError('misconfigured', `${path}: ${messageOf(error)}`, { cause: error })
+    throw new ImageError('misconfigured', `${join(directory, 'hosts.toml')}: ${messageOf(error)}`, { cause: error })
   }
 }
 
 async function readEntry(
   address: string | undefined,
-  { values }: TomlTable,
-  header: TomlTable | undefined,
+  table: JsonObject,
   directory: string,
   files: HostFiles,
 ): Promise<HostEntry> {
@@ -96,21 +85,20 @@ async function readEntry(
     if (text === undefined) throw new Error(`${absolute} does not exist`)
     return text
   }
-  const capabilities = readStrings(values.get('capabilities'), 'capabilities').map((one) => one.toLowerCase())
+  const capabilities = readStrings(table, 'capabilities').map((one) => one.toLowerCase())
   const unknown = capabilities.find((one) => !allCapabilities.includes(one as Capability))
   if (unknown !== undefined) throw new Error(`unknown capability "${unknown}"`)
+  const header = readTable(table, 'header')
   return {
     address,
     capabilities: capabilities.length === 0 ? allCapabilities : (capabilities as Capability[]),
-    ca: await Promise.all(readStrings(values.get('ca'), 'ca').map(read)),
+    ca: await Promise.all(readStrings(table, 'ca').map(read)),
     client: await Promise.all(
-      readPairs(values.get('client')).map(async ([cert, key]) => ({ cert: await read(cert), key: await read(key) })),
+      readPairs(table).map(async ([cert, key]) => ({ cert: await read(cert), key: await read(key) })),
     ),
-    skipVerify: boolean(values.get('skip_verify'), 'skip_verify'),
-    overridePath: boolean(values.get('override_path'), 'override_path'),
-    headers: Object.fromEntries(
-      [...(header?.values ?? [])].map(([name, value]) => [name.toLowerCase(), readStrings(value, name)]),
-    ),
+    skipVerify: readBoolean(table, 'skip_verify'),
+    overridePath: readBoolean(table, 'override_path'),
+    headers: Object.fromEntries(Object.keys(header).map((name) => [name.toLowerCase(), readStrings(header, name)])),
   }
 }
 
@@ -132,32 +120,13 @@ export async function readLooseCertificates(
   }
 }
 
-function readOptionalString(value: TomlValue | undefined, name: string): string | undefined {
-  if (value === undefined || typeof value === 'string') return value === '' ? undefined : value
-  throw new Error(`${name} is not a string`)
-}
-
-function readStrings(value: TomlValue | undefined, name: string): string[] {
-  if (value === undefined) return []
-  if (typeof value === 'string') return [value]
-  if (Array.isArray(value) && value.every((item) => typeof item === 'string')) return [...value]
-  throw new Error(`${name} is not a string or a list of strings`)
-}
-
-function boolean(value: TomlValue | undefined, name: string): boolean {
-  if (value === undefined || typeof value === 'boolean') return value ?? false
-  throw new Error(`${name} is not true or false`)
-}
-
 /** A file with both halves, a list of those, or a list of pairs. */
-function readPairs(value: TomlValue | undefined): [cert: string, key: string][] {
-  const items = value === undefined ? [] : typeof value === 'string' ? [value] : value
-  if (!Array.isArray(items)) throw new Error('client is not a file or a list')
-  return items.map((item: TomlValue): [string, string] => {
+function readPairs({ client = [] }: JsonObject): [cert: string, key: string][] {
+  const items: readonly unknown[] = Array.isArray(client) ? client : [client]
+  return items.map((item): [string, string] => {
     if (typeof item === 'string') return [item, item]
-    const [cert, key, ...more] = readStrings(item, 'client')
-    if (cert === undefined || key === undefined || more.length > 0)
-      throw new Error('client has an entry that is not a pair')
-    return [cert, key]
+    const [cert, key, ...more]: readonly unknown[] = Array.isArray(item) ? item : []
+    if (typeof cert === 'string' && typeof key === 'string' && more.length === 0) return [cert, key]
+    throw wrongType('client', 'a file, or a list of files or pairs of them', client)
   })
 }

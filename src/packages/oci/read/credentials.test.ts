@@ -13,6 +13,8 @@ describe('the login for a repository', () => {
     'r.example:5000': auth('port'),
     'https://index.docker.io/v1/': auth('hub'),
     '*.cloud.example': auth('wildcard'),
+    'eu-*.part.example/team': auth('part'),
+    'Upper.Example:443': auth('upper'),
     'identity.example': { ...auth('00000000-0000-0000-0000-000000000000', ''), identitytoken: 'refresh' },
     'helper.example': {},
   })
@@ -25,12 +27,15 @@ describe('the login for a repository', () => {
     ['r.example', 'team-b/pkg', 'host'], // a prefix of characters is not a prefix of components
     ['r.example:443', 'a', 'host'],
     ['R.Example', 'a', 'host'],
+    ['upper.example', 'a', 'upper'],
     ['r.example:5000', 'team/pkg', 'port'],
     ['r.example:5001', 'a', undefined],
     ['docker.io', 'library/busybox', 'hub'],
     ['registry-1.docker.io', 'library/busybox', 'hub'],
     ['eu.cloud.example', 'a', 'wildcard'],
     ['a.eu.cloud.example', 'a', undefined],
+    ['eu-west.part.example', 'team/pkg', 'part'], // as for the kubelet
+    ['us-west.part.example', 'team/pkg', undefined],
     ['identity.example', 'a', 'identity-token'],
     ['helper.example', 'a', undefined],
   ])('the repository %s/%s gets the login %s', (host, repository, user) => {

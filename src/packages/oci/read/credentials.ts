@@ -1,12 +1,12 @@
 import { isObject, type JsonObject } from '../../../schemas/json.ts'
 import { ImageError } from '../errors.ts'
+import { matchLength, registryOf } from '../image-pattern.ts'
+import { imageHost } from '../reference.ts'
 
 /** What one key of a `.dockerconfigjson` grants. */
 export type Credential = {
-  /** Host of the key, with port where one is written; a label may be `*` as for the kubelet. */
-  readonly host: string
-  /** Leading path components that the repository must have; empty for the whole registry. */
-  readonly path: readonly string[]
+  /** Pattern of the images that it is for, as `canonicalImage` gives it. */
+  readonly images: string
   readonly login: Login
 }
 
@@ -39,24 +39,19 @@ export function parseDockerConfig(json: string, source: string): Credential[] {
     if (!isObject(entry)) return refuse(`the entry of ${key} is not an object`)
     const login = readLogin(entry)
     if (login === 'malformed') return refuse(`"auth" of ${key} is not base64 of user:password`)
-    if (login !== undefined) credentials.push({ ...splitKey(key), login })
+    if (login !== undefined) credentials.push({ images: imagesOf(key), login })
   }
   return credentials
 }
 
-/**
- * The login for a repository: the longest matching key wins, of equals the first. A key matches whole path components,
- * so that one for `r.example/team` is not sent for `r.example/team-b`.
- */
+/** The login for a repository: the longest matching key wins, of equals the first. */
 export function findLogin(credentials: readonly Credential[], host: string, repository: string): Login | undefined {
-  const components = repository.split('/')
-  let bestMatch: Credential | undefined
-  for (const candidate of credentials) {
-    const isMatch =
-      hostMatches(candidate.host, host) && candidate.path.every((component, index) => component === components[index])
-    if (isMatch && (bestMatch === undefined || candidate.path.length > bestMatch.path.length)) bestMatch = candidate
-  }
-  return bestMatch?.login
+  const image = canonicalImage(`${host}/${repository}`)
+  const matches = credentials
+    .map(({ images, login }) => ({ login, length: matchLength(images, 'dockerConfig', image) }))
+    .filter(({ length }) => length > 0)
+    .sort((one, other) => other.length - one.length)
+  return matches[0]?.login
 }
 
 function readLogin(entry: JsonObject): Login | 'malformed' | undefined {
@@ -72,34 +67,14 @@ function readLogin(entry: JsonObject): Login | 'malformed' | undefined {
 }
 
 /** `https://index.docker.io/v1/` and `r.example:5000/team` alike: scheme and API version say nothing. */
-function splitKey(key: string): { host: string; path: string[] } {
-  const [host = '', ...path] = key
-    .replace(/^https?:\/\//, '')
-    .replace(/\/+$/, '')
-    .split('/')
-  const isVersion = path.length === 1 && (path[0] === 'v1' || path[0] === 'v2')
-  return { host: canonicalHost(host), path: isVersion ? [] : path }
+function imagesOf(key: string): string {
+  const address = key.replace(/^https?:\/\//, '').replace(/\/+$/, '')
+  return canonicalImage(address.replace(/^([^/]*)\/v[12]$/, '$1'))
 }
 
-function hostMatches(pattern: string, host: string): boolean {
-  const [patternName, patternPort] = splitPort(pattern)
-  const [name, port] = splitPort(canonicalHost(host))
-  if (patternPort !== port) return false
-  const labels = name.split('.')
-  const patternLabels = patternName.split('.')
-  return (
-    labels.length === patternLabels.length &&
-    patternLabels.every((label, index) => label === '*' || label === labels[index])
-  )
-}
-
-function splitPort(host: string): [name: string, port: string] {
-  const port = /:(\d+)$/.exec(host)?.[1] ?? ''
-  const name = port === '' ? host : host.slice(0, -port.length - 1)
-  return [name.toLowerCase(), port === '443' ? '' : port]
-}
-
-/** Docker's hub has three names; logins are stored under any of them. */
-function canonicalHost(host: string): string {
-  return host === 'index.docker.io' || host === 'registry-1.docker.io' ? 'docker.io' : host
+/** An image or a pattern of images with the one name of its host. */
+export function canonicalImage(image: string): string {
+  const host = registryOf(image)
+  const name = host.toLowerCase().replace(/:443$/, '') // where https is without a port
+  return `${imageHost(name)}${image.slice(host.length)}`
 }

@@ -28,6 +28,10 @@ describe('the addresses of a registry', () => {
     // what people write for project caches
     ['[host."https://m/v2/hub/"]', ['https://m/v2/hub', 'https://registry-1.docker.io/v2']],
     ['[host."https://m/api"]\noverride_path = true', ['https://m/api', 'https://registry-1.docker.io/v2']],
+    ['[host."https://m"]\noverride_path = true', ['https://m', 'https://registry-1.docker.io/v2']],
+    // a host may have nothing but headers, and be written in one line
+    ['[host."https://m".header]\nx-token = "t"', ['https://m/v2', 'https://registry-1.docker.io/v2']],
+    ['host."https://m" = { override_path = true }', ['https://m', 'https://registry-1.docker.io/v2']],
     ['[host."https://registry-1.docker.io"]', ['https://registry-1.docker.io/v2']], // once is enough
   ])('the addresses of hosts.toml %j are taken in order', async (text, expected) => {
     expect(await bases('docker.io', { [`${certsRoot}/docker.io/hosts.toml`]: text })).toEqual(expected)
@@ -95,8 +99,10 @@ describe('the addresses of a registry', () => {
   test.each([
     ['ca = "missing.pem"', /r\.example\/hosts\.toml: .*missing\.pem does not exist/],
     ['capabilities = ["fly"]', /unknown capability "fly"/],
-    ['skip_verify = "yes"', /skip_verify is not true or false/],
-    ['[host."https://m"]\nclient = [["only"]]', /not a pair/],
+    ['skip_verify = "yes"', /skip_verify must be true or false, got string/],
+    ['[host."https://m"]\nclient = [["only"]]', /client must be a file, or a list of files or pairs/],
+    ['host = "https://m"', /host must be a table, got string/],
+    ['[host."https://m"]\nca = [1]', /ca must be a string or a list of strings, got a list/],
     ['server = ', /line 1/],
   ])('a mistake is reported with its file: %j', async (text, expected) => {
     await expect(read('r.example', { [`${certsRoot}/r.example/hosts.toml`]: text })).rejects.toMatchObject({

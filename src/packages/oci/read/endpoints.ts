@@ -7,6 +7,7 @@ import {
   readCertsDirectory,
 } from './certs-directory.ts'
 import { ImageError } from '../errors.ts'
+import { serverHost } from '../reference.ts'
 import { readRegistriesConf, type RuntimeHosts } from './registries-conf.ts'
 import type { Trust } from './trust.ts'
 
@@ -76,10 +77,10 @@ export async function readEndpoints(host: string, sources: EndpointSources, repo
       (ca) => ca !== undefined,
     )
     return {
-      base: `${url.protocol}//${url.host}${url.pathname}`,
+      base: `${url.protocol}//${url.host}${url.pathname.replace(/\/$/, '')}`,
       host: url.host,
       // CRI-O names the place at the mirror instead
-      namespace: url.host === registryAddress(host) || entry.repository !== undefined ? undefined : host,
+      namespace: url.host === serverHost(host) || entry.repository !== undefined ? undefined : host,
       trust: { ca: authorities(bundle, new Set(ownAuthorities)), skipVerify: entry.skipVerify, client: entry.client },
       headers: entry.headers,
       capabilities: entry.capabilities,
@@ -106,11 +107,6 @@ function isSamePlace(one: Endpoint, other: Endpoint): boolean {
   return one.base === other.base && one.repository === other.repository
 }
 
-/** Docker's hub answers under another name than its images carry. */
-function registryAddress(host: string): string {
-  return host === 'docker.io' ? 'registry-1.docker.io' : host
-}
-
 function addressOf(
   { address, overridePath }: HostEntry,
   host: string,
@@ -123,7 +119,7 @@ function addressOf(
   )
   if (url === null)
     throw new ImageError('misconfigured', `${host}: "${configuredAddress}" is not the address of a registry`)
-  url.host = registryAddress(url.host)
+  url.host = serverHost(url.host)
   url.pathname = url.pathname.replace(/\/+$/, '')
   const hasApiRoot = overridePath || /(?:^|\/)v2$/.test(url.pathname) || url.pathname.startsWith('/v2/')
   if (!hasApiRoot) url.pathname = `${url.pathname === '/' ? '' : url.pathname}/v2`

@@ -1,5 +1,6 @@
 import { isObject, parseJson } from '../../../schemas/json.ts'
-import { ImageError, type ImageErrorCode } from '../errors.ts'
+import { ImageError } from '../errors.ts'
+import type { ImageErrorCode } from '../../../schemas/catalogue/reason-codes.ts'
 import { type RegistryResponse, connectionError } from './http.ts'
 import { parseRetryAfter } from './retry.ts'
 

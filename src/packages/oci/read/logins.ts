@@ -1,4 +1,5 @@
-import { type Credential, findLogin, type Login } from './credentials.ts'
+import { canonicalImage, type Credential, findLogin, type Login } from './credentials.ts'
+import { imageHost } from '../reference.ts'
 import type { LoginProvider, ProvidedLogins } from './login-provider.ts'
 
 /** The logins for one repository at one address. */
@@ -33,7 +34,7 @@ export function createLogins(credentials: readonly Credential[], provider: Login
     return {
       logins: answer?.logins ?? [],
       hint: hintOf(answer, `${host}/${repository}`),
-      onAccepted: (login) => void accepted.set(image, { host: imageHost(host), path: repository.split('/'), login }),
+      onAccepted: (login) => void accepted.set(image, { images: canonicalImage(image), login }),
       onRefused() {
         if (answer !== undefined && answer.logins.length > 0) provider?.forget(image)
         answers.delete(image)
@@ -54,11 +55,6 @@ export function createLogins(credentials: readonly Credential[], provider: Login
     known: (host, repository) => found(host, repository, imageOf(host, repository)),
     provided: () => [...accepted.values()],
   }
-}
-
-/** Docker's hub answers under another name than its images carry. */
-function imageHost(host: string): string {
-  return host === 'registry-1.docker.io' ? 'docker.io' : host
 }
 
 function hintOf(answer: ProvidedLogins | undefined, place: string): string {

@@ -146,7 +146,7 @@ describe('logging in', () => {
       await pull(c, `${r.host}/team/pkg:1`)
       expect(asked).toEqual([`${r.host}/team/pkg`])
       expect(forgotten).toEqual([])
-      expect(c.providedCredentials()).toEqual([{ host: r.host, path: ['team', 'pkg'], login: right }])
+      expect(c.providedCredentials()).toEqual([{ images: `${r.host}/team/pkg`, login: right }])
       const unpacker = client([plain(r)], { credentials: c.providedCredentials() })
       await resolveImage(unpacker, parseReference(`${r.host}/team/pkg:1`), signal)
     })

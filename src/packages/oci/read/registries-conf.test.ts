@@ -97,8 +97,26 @@ test('a blocked registry is not asked', async () => {
   )
 })
 
-test('a file that cannot be read is named with the line', async () => {
-  await expect(read('[[registry]]\nlocation = {}')).rejects.toThrow(`${path}: line 2: expected a string`)
+test('registries and mirrors may be inline tables', async () => {
+  const conf = `registry = [
+  { prefix = "r.example/team", location = "r.example/team", mirror = [
+    { location = "m.example:5000/copies" },
+    { location = "n.example/team", insecure = true },
+  ] },
+]`
+  expect(await read(conf)).toEqual(await read(mirrored))
+})
+
+test.each([
+  ['[[registry]]\nlocation = ', 'line 2: '],
+  ['[[registry]]\nlocation = "a"\nlocation = "b"', 'line 3: '],
+  ['[[registry]]\nlocation = {}', 'location must be a string, got a table'],
+  ['[[registry]]\nlocation = "r.example"\nblocked = "true"', 'blocked must be true or false, got string'],
+  ['[registry]\nlocation = "r.example"', 'registry must be a list of tables, got a table'],
+  ['[[registry]]\ninsecure = true', 'a [[registry]] has neither prefix nor location'],
+])('the file %j is refused with its name and the reason', async (conf, reason) => {
+  const refused = expect.stringContaining(`${path}: ${reason}`)
+  await expect(read(conf)).rejects.toMatchObject({ code: 'misconfigured', message: refused })
 })
 
 test('the file counts only where the host runs CRI-O, and containerd has nothing of its own', async () => {

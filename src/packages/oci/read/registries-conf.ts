@@ -1,5 +1,6 @@
 import { ImageError } from '../errors.ts'
-import { messageOf } from '../../../schemas/json.ts'
+import { matchLength } from '../image-pattern.ts'
+import { type JsonObject, messageOf } from '../../../schemas/json.ts'
 import {
   type Capability,
   defaultHostEntry,
@@ -7,7 +8,7 @@ import {
   type HostFiles,
   readLooseCertificates,
 } from './certs-directory.ts'
-import { parseToml, type TomlTable } from './hosts-toml.ts'
+import { parseToml, readBoolean, readString, readTables } from './toml.ts'
 
 /** What the runtime of this host knows about a repository's registry. */
 export type RuntimeHosts = { readonly mirrors: readonly HostEntry[]; readonly upstream: readonly HostEntry[] }
@@ -18,9 +19,18 @@ const dropInFolder = '/etc/containers/registries.conf.d'
 const certsFolders = ['/etc/containers/certs.d', '/etc/docker/certs.d']
 
 /** One `[[registry]]` with its mirrors. */
-type Registry = Place & { readonly path: string; readonly prefix: string; readonly mirrors: readonly Place[] }
+type Registry = Place & {
+  readonly path: string
+  readonly prefix: string
+  readonly isBlocked: boolean
+  readonly mirrors: readonly Place[]
+}
 
-type Place = { readonly values: TomlTable['values']; readonly location: string | undefined }
+type Place = {
+  readonly location: string | undefined
+  readonly isInsecure: boolean
+  readonly capabilities: readonly Capability[]
+}
 
 /**
  * What CRI-O on this host knows about a repository, from the files that it shares with podman. Undefined where the host
@@ -36,24 +46,19 @@ export async function readRegistriesConf(
   if (!sockets.some((names) => names?.includes('crio.sock'))) return undefined // podman's alone, or nobody's
   const name = `${image.host}/${image.repository}`
   const matches = (await readRegistries(files))
-    .map((registry) => ({ registry, length: matchLength(registry.prefix, name) }))
+    .map((registry) => ({ registry, length: matchLength(registry.prefix, 'registriesConf', name) }))
     .filter(({ length }) => length > 0)
     .sort((one, other) => other.length - one.length)
   const [best] = matches
   if (best === undefined) return undefined
   const { registry, length } = best
-  if (registry.values.get('blocked') === true)
+  if (registry.isBlocked)
     throw new ImageError('misconfigured', `${image.host}: ${registry.path} blocks ${registry.prefix}`)
   const rest = name.slice(length)
-  const isDigestOnly = registry.values.get('mirror-by-digest-only') === true
+  const location = registry.location ?? name.slice(0, length)
   return {
-    mirrors: (await Promise.all(registry.mirrors.map((one) => entriesOf(one, rest, isDigestOnly, files)))).flat(),
-    upstream: await entriesOf(
-      { ...registry, location: registry.location ?? name.slice(0, length) },
-      rest,
-      false,
-      files,
-    ),
+    mirrors: (await Promise.all(registry.mirrors.map((one) => entriesOf(one, rest, files)))).flat(),
+    upstream: await entriesOf({ ...registry, location }, rest, files),
   }
 }
 
@@ -70,52 +75,50 @@ async function readRegistries(files: HostFiles): Promise<Registry[]> {
 }
 
 function parseRegistries(text: string, path: string): Registry[] {
-  let tables: TomlTable[]
   try {
-    tables = parseToml(text, { arraysOfTables: true })
+    return readTables(parseToml(text), 'registry').map((table) => parseRegistry(table, path))
   } catch (error) {
     throw new ImageError('misconfigured', `${path}: ${messageOf(error)}`, { cause: error })
   }
-  const registries: (Registry & { readonly mirrors: Place[] })[] = []
-  for (const { path: key, values } of tables) {
-    const text = (name: string): string | undefined => {
-      const value = values.get(name)
-      return typeof value === 'string' && value !== '' ? value.replace(/\/+$/, '') : undefined
-    }
-    const location = text('location')
-    if (key.join('.') === 'registry') {
-      const prefix = text('prefix') ?? location
-      if (prefix === undefined)
-        throw new ImageError('misconfigured', `${path}: a [[registry]] has neither prefix nor location`)
-      registries.push({ path, prefix, location, values, mirrors: [] })
-    }
-    if (key.join('.') === 'registry.mirror') registries.at(-1)?.mirrors.push({ location, values })
-  }
-  return registries
 }
 
-/** How much of the name the prefix covers, whole components only; 0 is no match. */
-function matchLength(prefix: string, name: string): number {
-  const isWildcard = prefix.startsWith('*.')
-  const literal = RegExp.escape(isWildcard ? prefix.slice(1) : prefix)
-  return new RegExp(`^${isWildcard ? '[^/]+?' : ''}${literal}(?=/|$)`).exec(name)?.[0].length ?? 0
+function parseRegistry(table: JsonObject, path: string): Registry {
+  const place = parsePlace(table, false)
+  const prefix = readPlaceName(table, 'prefix') ?? place.location
+  if (prefix === undefined) throw new Error('a [[registry]] has neither prefix nor location')
+  const isDigestOnly = readBoolean(table, 'mirror-by-digest-only')
+  return {
+    ...place,
+    path,
+    prefix,
+    isBlocked: readBoolean(table, 'blocked'),
+    mirrors: readTables(table, 'mirror').map((mirror) => parsePlace(mirror, isDigestOnly)),
+  }
 }
+
+function parsePlace(table: JsonObject, isDigestOnly: boolean): Place {
+  const pull = readString(table, 'pull-from-mirror')
+  return {
+    location: readPlaceName(table, 'location'),
+    isInsecure: readBoolean(table, 'insecure'),
+    capabilities: isDigestOnly || pull === 'digest-only' ? ['pull'] : defaultHostEntry.capabilities,
+  }
+}
+
+const readPlaceName = (table: JsonObject, key: string): string | undefined =>
+  readString(table, key)?.replace(/\/+$/, '')
 
 /** An insecure registry may have any certificate, and where it has no TLS, it is asked without. */
 async function entriesOf(
-  { location, values }: Place,
+  { location, isInsecure, capabilities }: Place,
   rest: string,
-  isDigestOnly: boolean,
   files: HostFiles,
 ): Promise<HostEntry[]> {
   if (location === undefined) return []
   const [host = '', ...path] = `${location}${rest}`.split('/')
-  const pull = values.get('pull-from-mirror')
-  const capabilities: readonly Capability[] =
-    isDigestOnly || pull === 'digest-only' ? ['pull'] : defaultHostEntry.capabilities
   const certificates = await readCertificates(host, files)
   const entry = { ...defaultHostEntry, ...certificates, capabilities, repository: path.join('/') }
-  if (values.get('insecure') !== true) return [{ ...entry, address: host }]
+  if (!isInsecure) return [{ ...entry, address: host }]
   return ['https', 'http'].map((scheme) => ({ ...entry, address: `${scheme}://${host}`, skipVerify: true }))
 }
 

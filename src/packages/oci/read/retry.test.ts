@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { systemRandom } from '../../../daemon/platform/system-clock.ts'
 import type { Clock } from '../../../schemas/clock.ts'
-import { ImageError, type ImageErrorCode } from '../errors.ts'
+import { ImageError } from '../errors.ts'
+import type { ImageErrorCode } from '../../../schemas/catalogue/reason-codes.ts'
 import { parseRetryAfter, retryTransient } from './retry.ts'
 
 const neverAborted = new AbortController().signal

@@ -1,10 +1,5 @@
 import { expect, test } from 'vitest'
-import { matchesImage, parseImagePattern } from './match-image.ts'
-
-const matches = (pattern: string, image: string): boolean | undefined => {
-  const parsed = parseImagePattern(pattern)
-  return parsed && matchesImage(parsed, image)
-}
+import { matchLength } from './image-pattern.ts'
 
 test.each([
   ['r.example', 'r.example/team/pkg', true],
@@ -30,9 +25,29 @@ test.each([
   ['r.example/team/', 'r.example/team-b/pkg', false],
   ['r.example/*', 'r.example/team/pkg', false], // nor in paths
   ['[fd00::1]:5000', '[fd00::1]:5000/pkg', true],
-  ['', 'r.example/pkg', undefined],
-  ['r.example?x', 'r.example/pkg', undefined],
-  ['r example', 'r.example/pkg', undefined],
-])('the pattern %j and the image %s match: %j', (pattern, image, expected) => {
-  expect(matches(pattern, image)).toBe(expected)
+  ['', 'r.example/pkg', false],
+])('the pattern %j of a kubelet and the image %s match: %j', (pattern, image, expected) => {
+  expect(matchLength(pattern, 'matchImages', image) > 0).toBe(expected)
+})
+
+test.each([
+  ['r.example/team', 'r.example/team/pkg', 'r.example/team'],
+  ['r.example/team', 'r.example/team-b/pkg', ''],
+  ['reg*.example', 'registry.example/pkg', 'registry.example'],
+  ['*.example', 'a.r.example/pkg', ''],
+  ['r.example', 'r.example:5000/pkg', ''],
+])('the key %j of a pull Secret covers of the image %s: %j', (pattern, image, expected) => {
+  expect(image.slice(0, matchLength(pattern, 'dockerConfig', image))).toBe(expected)
+})
+
+test.each([
+  ['*.example', 'a.r.example/team/pkg', 'a.r.example'],
+  ['*.example/team', 'r.example/team/pkg', 'r.example/team'],
+  ['*.example', 'example/pkg', ''],
+  ['*.example', 'r.example/a.example/pkg', 'r.example'], // as little as possible
+  ['*', 'r.example/pkg', ''],
+  ['a*.example', 'ab.example/pkg', ''],
+  ['r.example/team', 'r.example/team-b/pkg', ''],
+])('the prefix %j of registries.conf covers of %s %j', (pattern, image, expected) => {
+  expect(image.slice(0, matchLength(pattern, 'registriesConf', image))).toBe(expected)
 })

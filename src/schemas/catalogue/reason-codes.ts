@@ -1,0 +1,102 @@
+/** What exactly a reason is about, where its agent knows more than its name says. */
+import { ignoreNodeWrightCommand } from '../nodewright.ts'
+import type { Remedy } from './gates.ts'
+
+type CodeRow = Remedy & { readonly meaning: string }
+
+const editSkyhook = 'kubectl edit skyhook "$SKYHOOK"'
+const listLogins = 'kubectl -n "$NAMESPACE" get secrets --field-selector type=kubernetes.io/dockerconfigjson'
+const askRegistry = 'curl -sS "https://$REGISTRY/v2/" # on the host'
+const reachRegistry =
+  'the node has to reach the registry: check its name, proxy, certificate and mirrors (registries of the chart)'
+const addCredentials = 'add credentials for the registry to imagePullSecrets of the chart, or correct them'
+
+/**
+ * Why an image could not be read or written. The set is closed: code branches on it, people read the message. A failing
+ * disk is not in it: those errors keep their errno (`ENOSPC`, …).
+ */
+const imageErrors = {
+  'bad-reference': {
+    meaning: 'image, version or containerSHA of the package cannot be the name of an image',
+    remedy: 'correct image and version of the package as the message says',
+    command: editSkyhook,
+  },
+  misconfigured: {
+    meaning: 'logins, certificates or settings of registries cannot be read',
+    remedy: 'correct the file, the Secret or the value of the chart that the message names',
+    command: `kubectl -n "$NAMESPACE" get configmap skyhookd -o jsonpath='{.data}'`,
+  },
+  'not-found': {
+    meaning: 'the registry has no such image',
+    remedy: 'correct image and version of the package, or its containerSHA: the registry has no such image',
+    command: editSkyhook,
+  },
+  unauthorized: {
+    meaning: 'the registry asks for a login, or refuses the one that it got',
+    remedy: addCredentials,
+    command: listLogins,
+  },
+  denied: {
+    meaning: 'the login is right, and may not read this repository',
+    remedy: addCredentials,
+    command: listLogins,
+  },
+  'digest-mismatch': {
+    meaning: 'the content is not that of the digest',
+    remedy: 'correct containerSHA of the package: the registry has another content for it',
+    command: editSkyhook,
+  },
+  unreachable: {
+    meaning: 'no connection, or one that broke again and again',
+    remedy: reachRegistry,
+    command: askRegistry,
+  },
+  tls: {
+    meaning: 'the certificate of the registry is not trusted, or TLS failed',
+    remedy: reachRegistry,
+    command: askRegistry,
+  },
+  'rate-limited': {
+    meaning: 'the registry asks for fewer requests',
+    remedy: 'wait, or raise the limit with a login (imagePullSecrets) or a mirror (registries of the chart)',
+    command: listLogins,
+  },
+  unavailable: {
+    meaning: 'the registry answers with an error of its own (5xx)',
+    remedy: 'the registry has to recover: ask its administrator',
+    command: askRegistry,
+  },
+  unsupported: {
+    meaning: 'a media type, platform or algorithm that agents do not take',
+    remedy: 'build the image for this platform, in the format of OCI or Docker, under a new version',
+    command: 'kubectl skyhook validate "$IMAGE"',
+  },
+  'too-large': {
+    meaning: 'the image exceeds a limit of the agent, which the message names',
+    remedy: 'build a smaller image under a new version',
+    command: 'kubectl skyhook validate "$IMAGE"',
+  },
+  'bad-response': {
+    meaning: 'what the registry answers makes no sense',
+    remedy: 'look for a proxy or another server in place of the registry: its answer is none of a registry',
+    command: askRegistry,
+  },
+  'bad-image': {
+    meaning: 'an archive of the image cannot be read, or would leave its folder',
+    remedy: 'build a correct image under a new version or digest',
+    command: 'kubectl skyhook validate "$IMAGE"',
+  },
+} as const satisfies Readonly<Record<string, CodeRow>>
+
+export type ImageErrorCode = keyof typeof imageErrors
+
+export const reasonCodes = {
+  ...imageErrors,
+  'other-operator': {
+    meaning: 'a person has to say whether the record of another operator counts',
+    remedy: 'decide whether what another operator did here counts (docs/usage/takeover.md)',
+    command: ignoreNodeWrightCommand('"$SKYHOOK"'),
+  },
+} as const satisfies Readonly<Record<string, CodeRow>>
+
+export type ReasonCode = keyof typeof reasonCodes
