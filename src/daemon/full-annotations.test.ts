@@ -111,7 +111,7 @@ test('a Skyhook whose own state has no room holds up no other one', async () => 
   const life = await startWithService()
   await life.apply(interrupted)
   await life.until(() => isCordoned(life))
-  await fill(life, 5_000)
+  await fill(life, 4_500)
   // as large as the resource definition lets it be: 64 packages with long images
   const image = `registry.test/${'x'.repeat(490)}`
   await applyAnother(
