@@ -10,8 +10,8 @@ import { medianOf } from './memory.ts'
 import { startVirtualFleet, type VirtualFleet, type VirtualPlan } from './virtual/virtual-fleet.ts'
 
 const usage = `usage: node bench/virtual.ts [--nodes N] [--scenario NAME]... [--budget none|N|N%]
-                             [--strategy none|exponential] [--step-ms N] [--work-ms N] [--latency-ms N] [--seed N]
-                             [--json]
+                             [--strategy none|exponential] [--step-ms N] [--work-ms N] [--latency-ms N]
+                             [--count-lag-ms N] [--seed N] [--json]
 
   --nodes N        whole agents (default 1000)
   --scenario NAME  rollout, partition, away or restart (default: all four, each on a new fleet); waiting: only the
@@ -21,6 +21,7 @@ const usage = `usage: node bench/virtual.ts [--nodes N] [--scenario NAME]... [--
   --step-ms N      how long each step and the restart of the service take (default 1000)
   --work-ms N      waiting: how long a node keeps its slot (default 7400, as with the default of --step-ms)
   --latency-ms N   from a request to its answer (default 5, a small write on a real API server: make bench)
+  --count-lag-ms N waiting: how late the census hears what nodes do (default 3000)
   --seed N         (default 1)
 `
 
@@ -91,10 +92,15 @@ const scenarios: Readonly<Record<string, (fleet: VirtualFleet, plan: VirtualPlan
   },
 }
 
+type WaitingPlan = { readonly workMs: number; readonly countLagMs: number }
+
 /** The requests about slots, to be compared with those of whole agents. */
-async function waiting({ nodes, budget, latencyMs, seed }: VirtualPlan, workMs: number): Promise<Figures> {
+async function waiting(
+  { nodes, budget, latencyMs, seed }: VirtualPlan,
+  { workMs, countLagMs }: WaitingPlan,
+): Promise<Figures> {
   const count = limitOf({ nodes, budget }) ?? nodes
-  const fleet = await startWaitingNodes({ nodes, budget: { count }, workMs: () => workMs, latencyMs, seed })
+  const fleet = await startWaitingNodes({ nodes, budget: { count }, workMs: () => workMs, latencyMs, countLagMs, seed })
   await fleet.untilComplete(withinMs)
   const { lists, watches, gets, creates, puts, watchEvents, seconds, busiestSecondLists } = fleet.figures()
   fleet.stop()
@@ -119,10 +125,10 @@ const textOf = (perNode: Readonly<Record<string, number>>): string =>
 const rounded = (value: number | string): string =>
   typeof value === 'string' ? value : String(Number(value.toFixed(2)))
 
-async function run(name: string, plan: VirtualPlan, workMs: number): Promise<Figures> {
+async function run(name: string, plan: VirtualPlan, waits: WaitingPlan): Promise<Figures> {
   const cpu = process.cpuUsage()
   let figures: Figures = {}
-  if (name === 'waiting') figures = await waiting(plan, workMs)
+  if (name === 'waiting') figures = await waiting(plan, waits)
   else {
     const fleet = await startVirtualFleet(plan)
     figures = (await scenarios[name]?.(fleet, plan)) ?? {}
@@ -148,6 +154,7 @@ async function main(): Promise<number> {
       'step-ms': { type: 'string', default: '1000' },
       'work-ms': { type: 'string', default: '7400' },
       'latency-ms': { type: 'string', default: '5' },
+      'count-lag-ms': { type: 'string', default: '3000' },
       seed: { type: 'string', default: '1' },
       json: { type: 'boolean', default: false },
       help: { type: 'boolean', short: 'h', default: false },
@@ -168,8 +175,9 @@ async function main(): Promise<number> {
     process.stderr.write(usage)
     return values.help ? 0 : 2
   }
+  const waits: WaitingPlan = { workMs: Number(values['work-ms']), countLagMs: Number(values['count-lag-ms']) }
   for (const name of values.scenario) {
-    const figures = await run(name, plan, Number(values['work-ms']))
+    const figures = await run(name, plan, waits)
     if (values.json) console.log(JSON.stringify({ scenario: name, plan, figures }))
     else {
       const rows = Object.entries(figures).map(([what, value]) => [what, rounded(value)])

@@ -175,7 +175,7 @@ export async function wire({ settings, platform, signal }: WireOptions) {
     skyhooks: skyhooks.current,
     fleet,
     random,
-    onTurn: (skyhook) => {
+    onTurn(skyhook) {
       if (slots.requestNow(skyhook)) wake()
     },
     onNear: wake,

@@ -20,7 +20,7 @@ export type Asking = {
   readonly admissionFrom: (listing: ScopeListing) => Admission
   /** Index of a CREATE whose answer is missing: it may still be carried out. */
   readonly unansweredIndex?: number | undefined
-  /** Taken before other free indices: the one whose release the node has seen. */
+  /** Taken before other free indices: one that the node has seen free. */
   readonly preferredIndex?: number | undefined
 }
 
@@ -34,8 +34,6 @@ export type AdmissionVerdict =
       readonly verdict: 'create'
       readonly target: SlotTarget
       readonly epoch: number | undefined
-      /** Indices that are free besides. */
-      readonly othersFree: number
     }
   | { readonly verdict: 'wait'; readonly reason: string }
 
@@ -54,16 +52,15 @@ export function admit(
 
   const { limit, epoch } = admissionFrom(listing)
   if (typeof limit === 'object') return { verdict: 'wait', reason: `budget unknown: ${limit.unknown}` }
-  if (limit === 'unlimited') return { verdict: 'create', target: { kind: 'unlimited' }, epoch, othersFree: 0 }
+  if (limit === 'unlimited') return { verdict: 'create', target: { kind: 'unlimited' }, epoch }
   const held = heldIndices(slots, scope)
   const free = admissibleIndices(held, limit)
-  const others = { epoch, othersFree: free.length - 1 }
   if (unansweredIndex !== undefined && !held.includes(unansweredIndex))
     return free.includes(unansweredIndex)
-      ? { verdict: 'create', target: { index: unansweredIndex }, ...others }
+      ? { verdict: 'create', target: { index: unansweredIndex }, epoch }
       : { verdict: 'wait', reason: 'the API server has not answered whether it created the slot' }
   const index = pickIndex(free, node.uid, preferredIndex)
-  if (index !== undefined) return { verdict: 'create', target: { index }, ...others }
+  if (index !== undefined) return { verdict: 'create', target: { index }, epoch }
   return { verdict: 'wait', reason: fullReason(limit, scope) }
 }
 

@@ -13,6 +13,7 @@ export const labelKeys = {
   slotKind: `${apiGroup}/slot-kind`,
   node: `${apiGroup}/node`,
   nodeShard: `${apiGroup}/node-shard`,
+  slotIndex: `${apiGroup}/slot-index`,
 } as const
 
 const maxLabelLength = 63
@@ -115,6 +116,7 @@ export function ledgerLabels(skyhook: SkyhookIdentity): Record<string, string> {
     [labelKeys.compartment]: '',
     [labelKeys.scope]: shortUid(skyhook),
     [labelKeys.slotKind]: 'ledger',
+    [labelKeys.slotIndex]: ledgerIndex,
   }
 }
 
@@ -167,6 +169,19 @@ export const scopeSelector = (scope: Scope): string =>
 
 /** Label selector of one LIST that shows a Skyhook's slots and the control plane's. */
 export const selectorWithControlPlane = ({ labels: { name } }: Scope): string => `${labelKeys.name} in (,${name})`
+
+/**
+ * Label selector of the ledger and of some slots, by their indices, in any scope of the Skyhook. What agents before
+ * this label have written lacks it.
+ */
+export const indexSelector = ({ labels: { name } }: Scope, indices: readonly number[]): string =>
+  `${labelKeys.name}=${name},${labelKeys.slotIndex} in (${[...indices, ledgerIndex].join(',')})`
+
+const ledgerIndex = 'ledger'
+
+/** By it a node watches some slots and no others. A wrong one costs the others requests in vain, never the budget. */
+export const indexLabels = (index: number): Record<string, string> =>
+  index === Infinity ? {} : { [labelKeys.slotIndex]: String(index) }
 
 /** Whether the slot with these labels is of the Skyhook, in whatever compartment it was granted. */
 export function isScopeOf(skyhook: SkyhookIdentity, scope: string, compartment: string): boolean {

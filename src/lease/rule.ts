@@ -43,11 +43,10 @@ export function isStillAdmissible(ownIndex: number, otherIndices: HeldIndices, l
 
 /**
  * Spreads racing nodes over the free indices; a node tries the same one again while the free ones stay the same.
- * @param preferred taken if it is free: the index whose release the node has seen
+ * @param preferred taken if it is free: one that few others have seen free
  */
-export function pickIndex(free: readonly number[], nodeUid: string, preferred?: number): number | undefined {
-  return free.find((index) => index === preferred) ?? free[fnv1a(nodeUid) % free.length]
-}
+export const pickIndex = (free: readonly number[], nodeUid: string, preferred?: number): number | undefined =>
+  free.find((index) => index === preferred) ?? free[fnv1a(nodeUid) % free.length]
 
 /** What the census published for this scope, or why it cannot be used: absent, of another Skyhook, of an older spec. */
 export type CountedScope = { readonly matched: number } | { readonly unknown: string }

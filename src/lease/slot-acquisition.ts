@@ -48,11 +48,11 @@ export async function take(
     case 'wait':
       return waiting(verdict.reason, listing)
     case 'create': {
-      const { target, epoch, othersFree } = verdict
+      const { target, epoch } = verdict
       const isRepeated = 'index' in target && target.index === unansweredIndex
-      const creation = { scope, node, progress: { ...progress, epoch }, othersFree }
+      const creation = { scope, node, progress: { ...progress, epoch } }
       const answer = await create(leases, creation, { target, isRepeated }, signal)
-      return answer.outcome === 'lost' ? { ...answer, listing, othersFree } : answer
+      return answer.outcome === 'lost' ? { ...answer, listing } : answer
     }
   }
 }

@@ -21,9 +21,8 @@ export type AcquireOutcome =
   /** Another node was faster: ask again after a pause, not at once. */
   | (Lost & {
       readonly lease: string
-      /** What the request was based on, and how many indices were free besides; absent where it was on nothing. */
+      /** What the request was based on; absent where it was on nothing. */
       readonly listing?: ScopeListing
-      readonly othersFree?: number
     })
   /** Not by other nodes: by the API server itself (a policy, a quota, missing permissions). */
   | { readonly outcome: 'rejected'; readonly reason: string }
@@ -34,8 +33,6 @@ type Creation = {
   readonly scope: Scope
   readonly node: NodeIdentity
   readonly progress: SlotProgress
-  /** Slots of the scope that are free besides. */
-  readonly othersFree?: number
 }
 
 /**
@@ -61,9 +58,9 @@ export async function create(
   signal: AbortSignal | undefined,
   isSecond = false,
 ): Promise<AcquireOutcome> {
-  const { scope, node, progress, othersFree } = request
+  const { scope, node, progress } = request
   const { target, isRepeated } = creation
-  const body = newLease(scope, target, node, progress, leases.clock.wallMs(), othersFree)
+  const body = newLease(scope, target, node, progress, leases.clock.wallMs())
   let failure: unknown
   try {
     const slot = readSlot(await leases.transport.json<Lease>('POST', leasesPathOf(leases), { body, signal }))

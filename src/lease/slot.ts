@@ -6,6 +6,7 @@ import type { SlotPhase } from '../schemas/skyhook.ts'
 import {
   controlPlaneScope,
   indexedName,
+  indexLabels,
   isSlotName,
   labelKeys,
   nodeLabels,
@@ -131,12 +132,6 @@ export function isLedger({ metadata: { name, labels = {} } }: Lease): boolean {
 export const isStray = (lease: Lease): boolean =>
   lease.metadata.labels?.[labelKeys.slotKind] !== undefined && !isLedger(lease) && readSlot(lease) === undefined
 
-/** Annotation of a slot: how many others of its scope were free when it was granted. Renewals keep it as it is. */
-export const othersFreeKey = `${apiGroup}/others-free-when-granted`
-
-/** 0 where that is not known. */
-export const othersFreeAt = ({ metadata }: Lease): number => Number(metadata.annotations?.[othersFreeKey] ?? 0) || 0
-
 export const isHeldBy = (slot: Slot, node: NodeIdentity): boolean =>
   slot.holder === node.name && slot.nodeUid === node.uid
 
@@ -173,27 +168,25 @@ export function countsTowards(slot: Slot, scope: Scope): boolean {
 /** An index of the scope, or a slot beside the indices. */
 export type SlotTarget = { readonly index: number } | { readonly kind: 'unlimited' | 'recovery' }
 
-/**
- * A new slot, owned by the Node's uid alone: garbage collection frees the slot of a deleted node. `othersFree`: slots
- * of the scope that were free besides, for those who wait.
- */
+/** A new slot, owned by the Node's uid alone: garbage collection frees the slot of a deleted node. */
 export function newLease(
   scope: Scope,
   target: SlotTarget,
   node: NodeIdentity,
   progress: SlotProgress,
   nowMs: number,
-  othersFree = 0,
 ): NewLease {
   return {
     ...leaseTypeMeta,
     metadata: {
       name: 'index' in target ? indexedName(scope, target.index) : nodeSlotName(scope, node.name),
-      labels: slotLabels(scope, 'index' in target ? scope.kind : target.kind, node.name),
+      labels: {
+        ...slotLabels(scope, 'index' in target ? scope.kind : target.kind, node.name),
+        ...('index' in target && indexLabels(target.index)),
+      },
       annotations: {
         ...annotationsOf(node, progress),
         ...(scope.compartment !== '' && { [keys.compartment]: scope.compartment }),
-        ...(othersFree > 0 && { [othersFreeKey]: String(othersFree) }),
       },
       ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: node.name, uid: node.uid }],
     },
@@ -226,7 +219,7 @@ export function renewedLease(slot: Slot, node: NodeIdentity, progress: SlotProgr
     ...slot.lease,
     metadata: {
       ...metadata,
-      labels: { ...metadata.labels, ...nodeLabels(node.name) },
+      labels: { ...metadata.labels, ...nodeLabels(node.name), ...indexLabels(slot.index) },
       annotations: {
         ...metadata.annotations,
         ...annotationsOf(node, progress),

@@ -16,7 +16,7 @@ import {
 } from './names.ts'
 import type { Limit } from './rule.ts'
 import { listScope, type Leases, type ScopeListing } from './slot-reads.ts'
-import { isHeldBy, type NodeIdentity, othersFreeAt, type SlotProgress, type Slot } from './slot.ts'
+import { isHeldBy, type NodeIdentity, type SlotProgress, type Slot } from './slot.ts'
 import { acquire, confirm, type SlotRequest } from './slot-acquisition.ts'
 import { createRecoverySlot } from './slot-creation.ts'
 import { release, renew } from './slots.ts'
@@ -109,30 +109,10 @@ describe('acquire', () => {
     ])
   })
 
-  test('a request takes the index that it prefers, where that is free', async () => {
-    for (const [number, index] of [
-      [1, 4],
-      [2, 2],
-      [3, 0],
-    ] as const)
-      expect(await acquire(leases, { ...request(number, 5), preferredIndex: index })).toMatchObject({ slot: { index } })
-    const other = await acquire(leases, { ...request(4, 5), preferredIndex: 4 })
-    expect([1, 3]).toContain((other as { slot: Slot }).slot.index)
-  })
-
-  test('a granted slot says how many others were free, so that those who wait hear of them', async () => {
-    const free: number[] = []
-    for (const number of [1, 2, 3]) {
-      const got = await acquire(leases, request(number, 3))
-      free.push(othersFreeAt((got as { slot: Slot }).slot.lease))
-    }
-    expect(free).toEqual([2, 1, 0])
-  })
-
-  test('a request that was lost says which slot, and how many were free besides', async () => {
+  test('a request that was lost says which slot', async () => {
     api.fault(isPost, { kind: 'refuse', code: 409, reason: 'AlreadyExists' })
-    const got = await acquire(leases, { ...request(1, 3), preferredIndex: 2 })
-    expect(got).toMatchObject({ outcome: 'lost', lease: indexedName(scope, 2), othersFree: 2, listing: { slots: [] } })
+    const got = await acquire(leases, request(1, 1))
+    expect(got).toMatchObject({ outcome: 'lost', lease: indexedName(scope, 0), listing: { slots: [] } })
   })
 
   test.each<[Limit, string]>([

@@ -1,49 +1,88 @@
 import { getIfExists } from '../../kube/get.ts'
 import { startReflector } from '../../kube/reflector.ts'
+import { indexSelector, ledgerName, type Scope, scopeSelector, type SkyhookIdentity } from '../../lease/names.ts'
 import { type Leases, leasesPathOf } from '../../lease/slot-reads.ts'
-import type { Lease } from '../../lease/slot.ts'
+import { type Lease, readSlot, type Slot } from '../../lease/slot.ts'
+import type { Watched } from '../../lease/wait-state.ts'
 import type { Random } from '../../schemas/clock.ts'
 
-/** What an earlier read has shown of a Lease. */
-export type LeaseSeen = { readonly lease: Lease | undefined; readonly resourceVersion: string }
+export type LeaseQuery = { readonly fieldSelector: string } | { readonly labelSelector: string }
 
-/** Nobody has looked yet: the watch begins with the Lease, if there is one. An absence it does not show. */
-export const unseen: LeaseSeen = { lease: undefined, resourceVersion: '0' }
+/** Undefined where nothing is watched. */
+export function queryOf(watched: Watched, skyhook: SkyhookIdentity, scope: Scope): LeaseQuery | undefined {
+  if (watched === 'nothing') return undefined
+  if (watched === 'ledger') return { fieldSelector: `metadata.name=${ledgerName(skyhook)}` }
+  return { labelSelector: watched === 'all' ? scopeSelector(scope) : indexSelector(scope, watched) }
+}
 
-export type LeaseWatch = { readonly name: string; close(): void }
+/** A hint, never an admission. */
+export type LeaseWatch = {
+  readonly query: LeaseQuery
+  /** Of this name: that of a former Skyhook may be there as well. Undefined until it was seen. */
+  readonly ledger: (name: string) => Lease | undefined
+  /** Undefined until there was time to see what is there, and where the ledger alone is watched. */
+  readonly slots: () => readonly Slot[] | undefined
+  close(): void
+}
 
-/**
- * Follows one Lease by its name, from what was seen of it: one watch, no LIST. `onChange` hears of each change, with
- * undefined when the Lease is gone. A LIST after a watch that broke is heard also where it shows no Lease again: one
- * may have been there meanwhile, and whoever was refused because of it waits for this.
- */
-export function watchLease(
+/** What is there comes with the watch, without a LIST: within this after it is open. */
+const shownWithinMs = 50
+
+export function watchLeases(
   leases: Leases,
-  name: string,
-  seen: LeaseSeen,
+  query: LeaseQuery,
   options: {
     readonly random: Random
-    readonly onChange: (lease: Lease | undefined) => void
+    readonly onChange: () => void
     readonly signal: AbortSignal
   },
 ): LeaseWatch {
+  const areSlots = 'labelSelector' in query
   const closing = new AbortController()
+  const slots = new Map<string, Slot>()
+  let isShown = false
+  let cancelTimer: (() => void) | undefined
+  const changed = (): void => void (!closing.signal.aborted && options.onChange())
   const { store } = startReflector<Lease>(leases.transport, {
     clock: leases.clock,
     random: options.random,
     path: leasesPathOf(leases),
-    query: { fieldSelector: `metadata.name=${name}` },
-    initial: { items: seen.lease === undefined ? [] : [seen.lease], resourceVersion: seen.resourceVersion },
-    onChange({ changes }) {
-      if (changes.length > 0 && !closing.signal.aborted) options.onChange(store.get(name))
+    query,
+    initial: { items: [], resourceVersion: '0' },
+    onChange({ changes, isListed }) {
+      let hasChanged = isListed
+      for (const { type, key, object } of changes) {
+        const [before, after] = [slots.get(key), type === 'deleted' ? undefined : readSlot(object)]
+        if (after === undefined) slots.delete(key)
+        else slots.set(key, after)
+        hasChanged ||= before === undefined || after === undefined || !isSameForOthers(before, after)
+      }
+      if (!areSlots) isShown ||= store.size > 0
+      if (hasChanged && isShown) changed()
     },
-    onListed() {
-      if (!store.has(name) && !closing.signal.aborted) options.onChange(undefined)
+    onFact({ fact }) {
+      if (fact !== 'watching') return
+      cancelTimer ??= leases.clock.startTimer(shownWithinMs, () => {
+        isShown = true
+        changed()
+      })
     },
     signal: AbortSignal.any([options.signal, closing.signal]),
   })
-  return { name, close: () => closing.abort() }
+  return {
+    query,
+    ledger: (name) => (isShown ? store.get(name) : undefined),
+    slots: () => (isShown && areSlots ? [...slots.values()] : undefined),
+    close() {
+      cancelTimer?.()
+      closing.abort()
+    },
+  }
 }
+
+/** Most renewals of a slot change nothing for those who wait. */
+const isSameForOthers = (one: Slot, other: Slot): boolean =>
+  one.phase === other.phase || (one.epoch === undefined && one.currentCompartment === other.currentCompartment)
 
 /** A Lease as the server's cache has it: cheap, and good enough for what is only a hint. Throws without an answer. */
 export const readLease = (leases: Leases, name: string, signal: AbortSignal): Promise<Lease | undefined> =>

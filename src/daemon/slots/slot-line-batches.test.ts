@@ -4,6 +4,8 @@ import {
   batched,
   batchScope,
   batchSlot,
+  batchSlotAt,
+  controlPlaneSlot,
   createSlotLineScene,
   full,
   lost,
@@ -24,30 +26,37 @@ test.each([
   expect(line.distant().size).toBe(distant)
 })
 
-test('a node asks when the count says that the open batch has places left', async () => {
-  const [all, taken, left] = [1_000, 936, 940]
-  const { clock, take, count, askByCount, deny, turns } = await sceneAt(0.064)
-  await count(1_000, all, 64)
-  await askByCount()
+test('a node asks when the next batch opens, which has places for more nodes', async () => {
+  const { clock, take, count, deny, turns } = await createSlotLineScene({ agents: 12, view: batched() })
   await take(batchSlot)
-  await count(1_000, taken, 64)
-  await deny()
-  turns.length = 0
+  await count(12, 11, 1)
+  await deny(batchScope)
   await clock.advance(10_000)
   expect(turns).toEqual([])
-  await count(1_000, left, 64)
+  await count(12, 11, 2)
   await clock.advance(1_000)
   expect(turns).toHaveLength(1)
 })
 
-test('a node that waits for the slot of the control plane does not ask for places of the batch', async () => {
-  const { clock, line, view, take, count, list, deny, turns } = await sceneAt(0.064)
-  await count(1_000, 936, 64)
-  await take(batchSlot)
-  await deny()
-  line.afterControlPlaneDenial(view(), full(await list()))
+test('a node in line for the next batch sees in one watch that it opens, and asks', async () => {
+  const { clock, take, count, askByCount, requests, turns } = await sceneAt(0.1)
+  for (let index = 0; index < 64; index++) await take(batchSlotAt(index))
+  await count(1_000, 1_000, 64)
+  await askByCount()
+  requests()
   turns.length = 0
-  await count(1_000, 940, 64)
+  await count(1_000, 936, 128)
+  await clock.advance(2_000)
+  expect([requests(), turns.length]).toEqual([['watch'], 1]) // of other indices, for there are more
+})
+
+test('a node that waits for the slot of the control plane does not ask for places of the batch', async () => {
+  const { clock, line, view, take, count, list, turns } = await createSlotLineScene({ agents: 12, view: batched() })
+  await take(controlPlaneSlot)
+  await count(12, 11, 1)
+  line.afterDenial(view(), full(await list()), 'control-plane')
+  await clock.advance(1_000)
+  await count(12, 11, 8)
   await clock.advance(1_000)
   expect(turns).toEqual([])
 })
@@ -74,7 +83,7 @@ test('A node that was beaten to the only place of a batch asks when a larger bat
   await count(12, 12, 1)
   const listing = await beginRequest(batchScope)
   await take(batchSlot)
-  line.afterDenial(view(), lost(batchSlot, listing))
+  line.afterDenial(view(), lost(batchSlot, listing), 'slot')
   await clock.advance(1_000)
   turns.length = 0
   await count(12, 11, 4)

@@ -4,10 +4,8 @@ import {
   budgeted,
   createDeniedScene,
   createSlotLineScene,
-  early,
   slot0,
   slot1,
-  uidAt,
 } from '../../../test/kit/slots/slot-line-scene.ts'
 
 test('a raised budget is asked for at once, a lowered one is not', async () => {
@@ -24,42 +22,41 @@ test('a raised budget is asked for at once, a lowered one is not', async () => {
   expect(turns).toHaveLength(1)
 })
 
-test.each([
-  ['one of the first for two', early, 3, 1],
-  ['one of the first for one', early, 2, 1],
-  ['one of those behind them', uidAt(0.6), 3, 0],
-])(
-  'a node asks for new slots beside the one that it follows, though that one is passed on: %s',
-  async (_, nodeUid, raisedTo, expected) => {
-    const { clock, edit, take, release, deny, turns } = await createSlotLineScene({ agents: 30, nodeUid })
-    await take(slot0)
-    await deny()
-    edit(budgeted({ count: raisedTo }))
-    await release(slot0)
-    await clock.advance(1)
-    await take(slot0)
-    await clock.advance(1_000)
-    expect(turns).toHaveLength(expected)
-  },
-)
+test('a node asks for new slots though the one that was held is passed on', async () => {
+  const { clock, edit, take, release, deny, turns } = await createSlotLineScene({ agents: 15 })
+  await take(slot0)
+  await deny()
+  edit(budgeted({ count: 3 }))
+  await release(slot0)
+  await clock.advance(1)
+  await take(slot0)
+  await clock.advance(1_000)
+  expect(turns).toHaveLength(1)
+})
 
-test('a budget of 0 that becomes a percentage without a count is asked for soon', async () => {
-  const { clock, line, view, edit, turns } = await createSlotLineScene({ agents: 3, view: budgeted({ count: 0 }) })
-  line.afterDenial(view(), { outcome: 'waiting', reason: 'the budget is 0' })
+test('a budget of 0 that becomes a percentage waits for the count', async () => {
+  const { clock, line, view, edit, count, turns } = await createSlotLineScene({
+    agents: 3,
+    view: budgeted({ count: 0 }),
+  })
+  line.afterDenial(view(), { outcome: 'waiting', reason: 'the budget is 0' }, 'slot')
   edit(budgeted({ percent: 50 }))
   await clock.advance(5_000)
+  expect(turns).toEqual([])
+  await count(3, 3)
+  await clock.advance(1_000)
   expect(turns).toHaveLength(1)
 })
 
 test('a budget of 0 costs no request, and is asked for when it is raised', async () => {
   const scene = await createSlotLineScene({ agents: 3, view: budgeted({ count: 0 }) })
   const { clock, line, view, edit, beforeRequest, requests, turns } = scene
-  expect(await beforeRequest()).toBeUndefined()
-  line.afterDenial(view(), { outcome: 'waiting', reason: 'the budget is 0' })
+  expect(beforeRequest()).toBeUndefined()
+  line.afterDenial(view(), { outcome: 'waiting', reason: 'the budget is 0' }, 'slot')
   await clock.advance(60_000)
   expect(requests()).toEqual([])
   edit(budgeted({ count: 1 }))
-  await clock.advance(100)
+  await clock.advance(1_000)
   expect(turns).toHaveLength(1)
 })
 
@@ -85,7 +82,7 @@ test('a percentage without a count is asked for as soon as there is one', async 
   await count(10, 10)
   await clock.advance(1_000)
   expect([turns.length, missingCounts.length]).toEqual([1, 0])
-  expect(requests()).toEqual(['list', 'watch'])
+  expect(requests()).toEqual(['list', 'watch', 'watch'])
 })
 
 test('a count that stays missing lets somebody look for the census', async () => {
@@ -108,4 +105,13 @@ test('a percentage of more nodes is asked for at once', async () => {
   await count(6, 5)
   await clock.advance(1_000)
   expect(turns).toHaveLength(1)
+})
+
+test('a budget that is edited before the node has seen the slots is not asked for in vain', async () => {
+  const { clock, edit, take, deny, turns } = await createSlotLineScene({ agents: 3, view: budgeted({ count: 2 }) })
+  for (const slot of [slot0, slot1]) await take(slot)
+  await deny()
+  edit(budgeted({ count: 1 }))
+  await clock.advance(1_000)
+  expect(turns).toEqual([])
 })

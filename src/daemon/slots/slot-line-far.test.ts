@@ -1,10 +1,12 @@
 /** A node for whose slot many others come first: it sleeps, and reads the ledger now and then. */
 import { expect, test } from 'vitest'
+import { lineLength, watchedIndices } from '../../lease/waiting.ts'
 import type { InterruptionBudget } from '../../schemas/skyhook.ts'
 import {
   budgeted,
   createSleepingScene,
   createSlotLineScene,
+  full,
   late,
   slot0,
   slotAt,
@@ -18,7 +20,7 @@ test('a sleeping node hears that its turn is near before it asks', async () => {
   await clock.advance(10_000)
   expect([[...line.distant()], nears]).toEqual([['s'], []])
   await take(slot0)
-  await count(1_000, 110)
+  await count(1_000, 130)
   for (let seconds = 0; seconds < 600 && nears.length === 0; seconds++) await clock.advance(1_000)
   expect([[...line.distant()], nears.length, turns]).toEqual([[], 1, []])
 })
@@ -35,76 +37,69 @@ test.each<[string, number, InterruptionBudget, readonly string[]]>([
   expect([...line.distant()]).toEqual(distant)
 })
 
-test('a node sleeps until its turn is near, then follows the slot of its place', async () => {
-  const scene = await createSlotLineScene({ agents: 1_000, nodeUid: late, view: budgeted({ count: 10 }) })
-  const { clock, server, take, release, count, askByCount, requests, turns } = scene
-  for (let index = 0; index < 10; index++) await take(slotAt(index))
+test('a node sleeps, then watches a few slots and the ledger in line, and asks for one that it sees free', async () => {
+  const scene = await createSlotLineScene({ agents: 1_000, nodeUid: late, view: budgeted({ count: 40 }) })
+  const { clock, server, line, view, take, release, count, askByCount, requests, turns } = scene
+  for (let index = 0; index < 40; index++) await take(slotAt(index))
   await count(1_000, 1_000)
   await askByCount()
-  for (let waiters = 1_000; waiters > 150; waiters -= 10) {
+  requests()
+  expect(server.openWatches()).toBe(0)
+  for (let waiters = 1_000; waiters > 160; waiters -= 10) {
     await count(1_000, waiters)
     await clock.advance(1_000)
   }
-  expect([server.openWatches(), turns]).toEqual([1, []])
-  const reads = requests().filter((one) => one.includes('ledger'))
-  expect(reads.length).toBeLessThan(10)
-  for (let index = 0; index < 10; index++) await release(slotAt(index))
+  const ofLine = requests()
+  expect([server.openWatches(), ofLine.filter((one) => one === 'watch').length]).toEqual([1, 1])
+  expect(ofLine.length).toBeLessThan(10)
+  const watched = watchedIndices(late, 40, lineLength(40, 1_000)) as readonly number[]
+  const [seen, unseen] = [
+    watched[0] as number,
+    Array.from({ length: 40 }, (_, at) => at).find((at) => !watched.includes(at)),
+  ]
+  await release(slotAt(unseen as number))
+  await clock.advance(5_000)
+  expect([requests(), turns]).toEqual([[], []]) // others see that
+  await release(slotAt(seen))
+  await clock.advance(1_000)
+  expect([turns.length, line.preferredIndex(view())]).toEqual([1, seen])
+})
+
+test('a node watches all slots once those that it watches do not show why its request was in vain', async () => {
+  const scene = await createSlotLineScene({ agents: 1_000, nodeUid: late, view: budgeted({ count: 40 }) })
+  const { clock, line, view, take, release, count, askByCount, list, turns } = scene
+  for (let index = 0; index < 80; index++) await take(slotAt(index))
+  await count(1_000, 130)
+  await askByCount()
+  for (let index = 0; index < 40; index++) await release(slotAt(index)) // the budget has been cut by half
+  await clock.advance(5_000)
+  expect(turns.length).toBeGreaterThan(0)
+  line.afterDenial(view(), full(await list()), 'slot')
+  await clock.advance(1_000)
+  turns.length = 0
+  await clock.advance(60_000)
+  expect(turns).toEqual([])
+  await release(slotAt(70))
   await clock.advance(5_000)
   expect(turns).toHaveLength(1)
 })
 
-test.each([
-  ['fast', 0, 200],
-  ['slow', 200, 3_000],
-  ['very slow once', 20_000, 4_000],
-])('a node that read the ledger from an API server that was %s gives those before it time to ask', async (...of) => {
-  const [, byMs, withinMs] = of
-  const slots = Array.from({ length: 40 }, (_, index) => slotAt(index))
-  const view = budgeted({ count: slots.length })
-  const { clock, server, take, release, count, askByCount, turns, nears } = await createSlotLineScene({
-    agents: 1_000,
-    nodeUid: late,
-    view,
-  })
-  for (const slot of slots) await take(slot)
-  await count(1_000, 1_000)
-  await askByCount()
-  server.faults.rules.push({
-    name: 'slow',
-    fault: { kind: 'slow', byMs },
-    matches: ({ verb, location }) => verb === 'get' && location?.name?.endsWith('.ledger') === true,
-  })
-  await count(1_000, 150)
-  for (let seconds = 0; seconds < 600 && nears.length === 0; seconds++) await clock.advance(1_000)
-  await clock.advance(1_000)
-  expect(turns).toEqual([])
-  const releasedAtMs = clock.monotonicMs()
-  for (const slot of slots) await release(slot)
-  await clock.advance(60_000)
-  const waitedMs = (turns[0] ?? Infinity) - releasedAtMs
-  expect(waitedMs).toBeLessThanOrEqual(withinMs)
-  if (byMs > 0) expect(waitedMs).toBeGreaterThan(200)
-})
-
-test('a node asks at once when its turn has come and its slot is free', async () => {
-  const { clock, count, turns, nears } = await createSleepingScene()
-  await count(1_000, 5)
-  await clock.advance(600_000)
-  expect((turns[0] ?? Infinity) - (nears[0] ?? 0)).toBeLessThan(1_000)
-})
-
-test('a far node looks for itself, and for a census, when the ledger stands still', async () => {
-  const { clock, turns, missingCounts } = await createSleepingScene()
-  await clock.advance(1_000_000)
+test('a far node looks for a census, and comes forward now and then, when the ledger stands still', async () => {
+  const { clock, server, line, requests, missingCounts } = await createSleepingScene({ drawn: 0.04 })
+  requests()
+  await clock.advance(200_000)
+  expect([missingCounts, server.openWatches()]).toEqual([[], 0])
+  await clock.advance(500_000)
   expect(missingCounts.length).toBeGreaterThan(0)
-  expect(turns.length).toBeGreaterThan(0)
+  expect([server.openWatches(), line.distant().size]).toEqual([1, 0])
 })
 
 test('a raised budget brings a far node near', async () => {
   const { clock, line, edit, turns, nears } = await createSleepingScene()
   edit(budgeted({ count: 600 }))
+  await clock.advance(0)
   expect([nears.length, line.distant().size]).toEqual([1, 0])
-  await clock.advance(1_000)
+  await clock.advance(10_000)
   expect(turns).toHaveLength(1)
 })
 

@@ -12,7 +12,7 @@ import type { OwnSlot, SkyhookView, SlotDenial, SpecVersions } from '../../stage
 import { versionsOf } from '../../stages/skyhook/slot.ts'
 import type { Log } from '../telemetry/log.ts'
 import { hasBootstrapBudget } from '../../lease/budget/budget.ts'
-import { batchDenial, findCompartment } from './compartment.ts'
+import { findCompartment } from './compartment.ts'
 import {
   changeSince,
   isAdmissionCurrent,
@@ -27,8 +27,8 @@ import { withNodeCount } from './node-count.ts'
 import type { OwnSlots } from './own-slots.ts'
 import { createRecoveryPace } from './recovery-pace.ts'
 import * as slotBook from './slot-book.ts'
-import type { Denied, Pause, SlotLine } from './slot-line.ts'
-import { controlPlaneMessage, createSlotRequests, type SlotRequestSources } from './slot-requests.ts'
+import type { SlotLine } from './slot-line.ts'
+import { createSlotRequests, type SlotRequestSources } from './slot-requests.ts'
 import { createUnansweredCreations } from './unanswered-creations.ts'
 
 /** Sends the requests for slots, and enters what was answered; held-slots.ts sends those about slots that are held. */
@@ -103,6 +103,7 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
     const nowMs = clock.steadyMs()
     options.onAcquired(waitedMs(denials, metadata.name, nowMs) / 1000)
     denials = withoutDenial(denials, metadata.name)
+    line.update(new Set(denials.keys())) // at once: each event of a watch costs the API server and the node
     ownSlots.record((book) => slotBook.granted(book, slot, admittedUnder, nowMs))
   }
 
@@ -110,18 +111,6 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
     const since = isBudgetUnknown(denial) ? options.uncountedSince() : undefined
     const message = since === undefined ? denial.message : `${denial.message}; nobody has counted since ${since}`
     denials = denied(denials, metadata.name, { ...denial, message }, clock.steadyMs())
-  }
-
-  const afterDenial = (answer: Denied, view: SkyhookView, { scope }: SlotRequest): Pause =>
-    scope.kind === 'bootstrap' ? line.afterBootstrapDenial(view, answer) : line.afterDenial(view, answer)
-
-  function denialBy(answer: Denied, view: SkyhookView, slotRequest: SlotRequest, scope?: 'control-plane'): Denial {
-    if (scope === undefined)
-      return {
-        ...afterDenial(answer, view, slotRequest),
-        ...batchDenial(view, answer.listing, slotRequest.scope.kind),
-      }
-    return { message: controlPlaneMessage, retryInMs: line.afterControlPlaneDenial(view, answer), waitsFor: scope }
   }
 
   /** An index that is in doubt keeps the node from others: they are asked for when that is over. */
@@ -141,7 +130,7 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
         return grant(answer.slot, view, answer.isNew ? versionsOf(view) : undefined)
       case 'waiting':
       case 'lost':
-        return deny(view, untilAnswered(slotRequest, denialBy(answer, view, slotRequest, scope)))
+        return deny(view, untilAnswered(slotRequest, line.afterDenial(view, answer, slotRequest.scope.kind)))
       case 'rejected':
         return deny(view, {
           message: answer.reason,
@@ -178,16 +167,13 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
       // the confirmation would refuse: the watch shows soon when that is over
       const message = missingFinalizer(seen)
       if (message !== undefined) return deny(seen, { message, retryInMs: finalizerLookMs, waitsFor: 'spec' })
-      const pause = isBootstrap ? undefined : await line.beforeRequest(seen, phase !== 'preparing')
+      const pause = isBootstrap ? undefined : line.beforeRequest(seen, phase !== 'preparing')
       if (pause !== undefined) return deny(seen, pause)
       const view = await withNodeCount(leases.transport, seen, { isJoining: isBootstrap, signal })
       const { compartment, ledger } = await findCompartment(leases, view, signal)
       if (compartment === undefined) return deny(view, line.awaitCompartment(view, ledger))
-      const slotRequest = {
-        ...request(view, phase, { compartment, isBootstrap }),
-        preferredIndex: line.preferredIndex(view),
-      }
-      line.requestBegins(view)
+      const preferredIndex = isBootstrap ? undefined : line.preferredIndex(view)
+      const slotRequest = { ...request(view, phase, { compartment, isBootstrap }), preferredIndex }
       if (!withControlPlane) return enter(await acquire(leases, slotRequest, signal), view, slotRequest)
       const { controlPlane, answer, missing } = await acquireWithControlPlane(leases, slotRequest, signal)
       if (controlPlane) ownSlots.record((book, nowMs) => slotBook.granted(book, controlPlane, undefined, nowMs))
@@ -198,7 +184,6 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
     async acquireControlPlane(view, phase) {
       const guard = { ...request(view, phase, { compartment: '' }), ...controlPlaneAsking }
       const slotRequest = { ...guard, unansweredIndex: unanswered.indexIn(guard.scope) }
-      line.requestBegins(view)
       enter(await acquire(leases, slotRequest, signal), view, slotRequest, 'control-plane')
     },
 

@@ -71,8 +71,6 @@ export function createSlotRequests(sources: SlotRequestSources, unanswered: Unan
   }
 }
 
-export const controlPlaneMessage = 'another node of the control plane is out of service'
-
 /** Where only a count says which of two it is, the slot stays with what it says. */
 function currentCompartment(skyhooks: Known<readonly SkyhookView[]>, skyhook: string): string | undefined {
   const view = (skyhooks.known ? skyhooks.value : []).find(({ metadata }) => metadata.name === skyhook)

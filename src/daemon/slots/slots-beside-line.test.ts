@@ -1,62 +1,70 @@
 /** Slots that have no line: that of the control plane, and those of nodes that join. */
 import { expect, test } from 'vitest'
-import type { Pause } from './slot-line.ts'
-import { budgeted, createSlotLineScene, full, lost, slot0 } from '../../../test/kit/slots/slot-line-scene.ts'
+import {
+  budgeted,
+  controlPlaneSlot,
+  createSlotLineScene,
+  full,
+  joiningSlot,
+  lost,
+} from '../../../test/kit/slots/slot-line-scene.ts'
 
-test.each(['afterControlPlaneDenial', 'afterBootstrapDenial'] as const)(
-  'a slot that the budget does not count is asked for when it is freed, whatever the budget is (%s)',
-  async (after) => {
-    const withoutCount = budgeted({ percent: 50 })
-    const scene = await createSlotLineScene({ agents: 3, view: withoutCount })
-    const { clock, line, view, take, release, list, turns } = scene
-    await take(slot0)
-    line[after](view(), full(await list()))
-    await clock.advance(1_000)
-    await release(slot0)
-    await clock.advance(1_000)
-    expect(turns).toHaveLength(1)
-  },
-)
+const isUsedUp = 'the budget of 1 joining node is used up'
 
-test.each(['afterControlPlaneDenial', 'afterBootstrapDenial'] as const)(
-  'a slot beside the line that another node was faster to take is asked for when it is freed (%s)',
-  async (after) => {
-    const scene = await createSlotLineScene({ agents: 3, view: budgeted({ count: 0 }, { count: 1 }) })
-    const { clock, line, view, take, release, list, turns } = scene
+const kinds = [
+  ['control-plane', controlPlaneSlot],
+  ['bootstrap', joiningSlot],
+] as const
+
+test.each(kinds)('a slot that the budget does not count is asked for when it is freed (%s)', async (kind, slot) => {
+  const view = budgeted({ count: 0 }, { count: 1 })
+  const { clock, line, take, release, list, turns } = await createSlotLineScene({ agents: 1_000, view })
+  await take(slot)
+  line.afterDenial(view, { ...full(await list()), reason: isUsedUp }, kind)
+  await clock.advance(1_000)
+  expect(turns).toEqual([])
+  await release(slot)
+  await clock.advance(3_000)
+  expect(turns).toHaveLength(1)
+})
+
+test.each(kinds)(
+  'a slot beside the line that another node took is asked for when it is freed (%s)',
+  async (kind, slot) => {
+    const view = budgeted({ count: 0 }, { count: 1 })
+    const { clock, line, take, release, list, turns } = await createSlotLineScene({ agents: 3, view })
     const listing = await list()
-    await take(slot0)
-    line[after](view(), lost(slot0, listing))
+    await take(slot)
+    line.afterDenial(view, lost(slot, listing), kind)
     await clock.advance(10_000)
-    expect(turns).toEqual([])
-    await release(slot0)
+    const before = turns.length // a joining node says what it sees
+    await release(slot)
     await clock.advance(1_000)
-    expect(turns).toHaveLength(1)
+    expect(turns).toHaveLength(before + 1)
   },
 )
 
-test('a joining node that was beaten asks soon where other slots are free, and else says that none is', async () => {
-  const scene = await createSlotLineScene({ agents: 3, view: budgeted({ count: 0 }, { count: 2 }) })
-  const { line, view, list } = scene
+test('a node that joins and was beaten says that the budget of joining nodes is used up', async () => {
+  const view = budgeted({ count: 5 }, { count: 1 })
+  const { clock, line, take, list, reasons } = await createSlotLineScene({ agents: 3, view })
   const listing = await list()
-  const lostBeside = (othersFree: number): Pause => line.afterBootstrapDenial(view(), lost(slot0, listing, othersFree))
-  const message = 'other nodes ask at the same time'
-  expect([lostBeside(1), lostBeside(1)]).toEqual([
-    { message, retryInMs: 150 },
-    { message, retryInMs: 300 },
-  ])
-  expect(lostBeside(0).message).toBe('the budget of 2 joining nodes is used up')
+  await take(joiningSlot)
+  const denial = line.afterDenial(view, lost(joiningSlot, listing), 'bootstrap')
+  expect(denial.message).toBe('other nodes ask at the same time')
+  await clock.advance(1_000)
+  expect(reasons).toEqual([isUsedUp])
 })
 
 test.each([
   ['raised', budgeted({ count: 0 }, { count: 1 }), 1],
   ['left to the interruptionBudget', budgeted({ count: 1 }), 1],
   ['lifted', budgeted({}), 1],
-  ['left to a percentage without a count', budgeted({ percent: 50 }), 1],
+  ['left to a percentage without a count', budgeted({ percent: 50 }), 0],
   ['as before, beside a raised interruptionBudget', budgeted({ count: 9 }, { count: 0 }), 0],
 ])('a node that joins sees that its budget of 0 is %s', async (_, raised, asked) => {
   const scene = await createSlotLineScene({ agents: 3, view: budgeted({ count: 0 }, { count: 0 }) })
   const { clock, line, view, edit, turns } = scene
-  line.afterBootstrapDenial(view(), { outcome: 'waiting', reason: 'the budget for joining nodes is 0' })
+  line.afterDenial(view(), { outcome: 'waiting', reason: 'the budget for joining nodes is 0' }, 'bootstrap')
   await clock.advance(1_000)
   edit(raised)
   await clock.advance(1_000)

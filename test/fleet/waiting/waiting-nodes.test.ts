@@ -12,21 +12,22 @@ const atQuantile = (sorted: readonly number[], quantile: number): number =>
   sorted[Math.floor(sorted.length * quantile)] ?? 0
 const aboutMs = (meanMs: number) => (random: () => number) => meanMs * (0.7 + 0.6 * random())
 
-const nodes = 1_000
+const nodes = 400
 /** Those that one slot is handed to, one after another. */
 const queue = 290
 
-test('waiting of a thousand nodes for a hundred slots costs few requests', async () => {
+test('waiting of four hundred nodes for forty slots costs few requests', async () => {
   const budget = { count: nodes / 10 }
   const fleet = await startWaitingNodes({ nodes, budget, workMs: aboutMs(30_000), seed: 1 })
   await fleet.untilComplete(3_600_000)
   const figures = fleet.figures()
   console.log(`${nodes} nodes, ${budget.count} slots, per node:`, figures)
   fleet.stop()
-  expect(figures.lists).toBeLessThanOrEqual(2)
-  expect(figures.watchEvents).toBeLessThanOrEqual(60)
+  expect(figures.lists).toBeLessThanOrEqual(1.4)
+  expect(figures.gets).toBeLessThanOrEqual(7)
+  expect(figures.watchEvents).toBeLessThanOrEqual(100)
   expect(figures.waitingWrites).toBeLessThanOrEqual(3)
-  expect(figures.seconds).toBeLessThan(1.3 * 300) // the slots are hardly ever idle
+  expect(figures.seconds).toBeLessThan(1.1 * 300) // the slots are hardly ever idle
 })
 
 test('a slot goes to the next waiting node within 50 ms beside the API server', async () => {
@@ -41,7 +42,7 @@ test('a slot goes to the next waiting node within 50 ms beside the API server', 
   )
   expect(beside.length).toBe(queue - 1)
   expect(median).toBeLessThanOrEqual(50)
-  expect(p99).toBeLessThanOrEqual(300)
+  expect(p99).toBeLessThanOrEqual(400)
 })
 
 test('fifteen nodes wait with one LIST each and one for their slot', async () => {
@@ -63,7 +64,7 @@ test.each([
   { nodes: 50, count: 10, some: 'many nodes take long', workMs: soonOrLateMs, seed: 1 },
   { nodes: 50, count: 10, some: 'many nodes take long', workMs: soonOrLateMs, seed: 2 },
   { nodes: 100, count: 3, some: 'few nodes take very long', workMs: stalledMs, seed: 1 },
-])('none of $count slots is idle for a minute while others of $nodes wait and $some (seed $seed)', async (fleetOf) => {
+])('none of $count slots is idle for a second while others of $nodes wait and $some (seed $seed)', async (fleetOf) => {
   const { nodes, count, workMs, seed } = fleetOf
   const fleet = await startWaitingNodes({ nodes, budget: { count }, workMs, seed })
   await fleet.clock.advance(10_000)
@@ -72,8 +73,50 @@ test.each([
   const figures = fleet.figures()
   fleet.stop()
   console.log(`${nodes} nodes, ${count} slots, idle for at most ${longestIdleMs().toFixed(0)} ms, per node:`, figures)
-  expect(longestIdleMs()).toBeLessThan(60_000)
-  expect(figures.lists).toBeLessThan(3 + figures.seconds / 120) // not by polling
+  expect(longestIdleMs()).toBeLessThan(1_000)
+  expect(figures.lists).toBeLessThan(2) // not by polling
+})
+
+test('slots that those who come first cannot take go to others soon', async () => {
+  const fleet = await startWaitingNodes({
+    nodes: 100,
+    budget: { count: 3 },
+    workMs: aboutMs(5_000),
+    unable: 15,
+    seed: 1,
+  })
+  const longestIdleMs = observeIdleSlots(fleet, 3)
+  await fleet.untilComplete(3_600_000)
+  const { seconds } = fleet.figures()
+  fleet.stop()
+  console.log(`15 of 100 nodes cannot ask, 3 slots: idle for at most ${longestIdleMs().toFixed(0)} ms, ${seconds} s`)
+  expect(longestIdleMs()).toBeLessThan(10_000)
+  expect(seconds).toBeLessThan(3 * (85 / 3) * 5)
+})
+
+test('hundreds of nodes begin within seconds where there are slots for all of them', async () => {
+  const fleet = await startWaitingNodes({ nodes: 1_000, budget: { count: 800 }, workMs: aboutMs(600_000), seed: 1 })
+  await fleet.clock.advance(15_000)
+  const [slots, { lists }] = [fleet.slots(), fleet.figures()]
+  fleet.stop()
+  console.log(`1000 nodes, 800 slots: ${slots} are held after 15 s, ${lists.toFixed(2)} LISTs per node`)
+  expect(slots).toBe(800)
+})
+
+test('two hundred nodes that join at once see few events each', async () => {
+  const fleet = await startWaitingNodes({
+    nodes: 200,
+    budget: { count: 1 },
+    workMs: aboutMs(30_000),
+    joining: 20,
+    seed: 1,
+  })
+  await fleet.untilComplete(3_600_000)
+  const figures = fleet.figures()
+  fleet.stop()
+  console.log('200 joining nodes, 20 slots, per node:', figures)
+  expect(figures.watchEvents).toBeLessThan(600)
+  expect(figures.seconds).toBeLessThan(1.2 * 300)
 })
 
 test('a fleet without a census still gets through', async () => {
@@ -88,7 +131,7 @@ test('a fleet without a census still gets through', async () => {
   const figures = fleet.figures()
   console.log('200 nodes, 2 slots, no census, per node:', figures)
   fleet.stop()
-  expect(figures.seconds).toBeLessThan(3 * 100)
+  expect(figures.seconds).toBeLessThan(2 * 100)
 })
 
 test('a raised budget is used at once', async () => {
@@ -130,7 +173,7 @@ test('only the next few of 290 nodes fetch layers', async () => {
   const { fetchesBeforeFirst } = fleet.figures()
   const [fetches, complete] = [fleet.fetches(), fleet.complete()]
   fleet.stop()
-  const line = lineLength(1, { matched: 290, waiters: 290 })
+  const line = lineLength(1, 290)
   console.log(`290 nodes, 1 slot, line of ${line}: layers fetched by ${fetchesBeforeFirst} before the first was done,`)
   console.log(`by ${fetches} when ${complete} were done`)
   const threeDeviations = 3 * Math.sqrt(line) // of the number of hashes below a value

@@ -9,6 +9,7 @@ import { createSlotLine } from '../../../src/daemon/slots/slot-line.ts'
 import { createSlotManager } from '../../../src/daemon/slots/slot-manager.ts'
 import { createLog } from '../../../src/daemon/telemetry/log.ts'
 import { readLedger, writeLedger } from '../../../src/lease/ledger.ts'
+import { hashFraction } from '../../../src/lease/waiting.ts'
 import { ledgerName } from '../../../src/lease/names.ts'
 import type { Lease } from '../../../src/lease/slot.ts'
 import { skyhooksPath, skyhookTypeMeta } from '../../../src/schemas/api.ts'
@@ -17,7 +18,7 @@ import { settleMs } from '../../../src/stages/model/write-pace.ts'
 import { sleep } from '../../../src/schemas/clock.ts'
 import { emptyJournal } from '../../../src/schemas/journal.ts'
 import type { KubernetesNode } from '../../../src/schemas/kubernetes.ts'
-import type { InterruptionBudget, Skyhook } from '../../../src/schemas/skyhook.ts'
+import type { InterruptionBudget, Skyhook, SkyhookSpec } from '../../../src/schemas/skyhook.ts'
 import { appliedHash } from '../../../src/stages/model/applied-hash.ts'
 import { known, type OwnSlot, type SkyhookView } from '../../../src/stages/model/snapshot.ts'
 import { createSeededRandom, createVirtualClock } from '../../kit/virtual-clock.ts'
@@ -35,8 +36,12 @@ export type WaitingNodesOptions = {
   readonly latencyMs?: number
   /** How long a node fetches layers; 0 if absent. */
   readonly fetchMs?: number
-  /** The agents have not read yet how many they are. */
-  readonly isUncounted?: boolean
+  /** So many of those that come first wait and never ask; the census does not know why. */
+  readonly unable?: number
+  /** All of them join the cluster, and this is the budget for that. */
+  readonly joining?: number
+  /** How late the census hears what nodes do: they write their Nodes late, and its watch is read late. */
+  readonly countLagMs?: number
   /** No census counts. */
   readonly isWithoutCensus?: boolean
 }
@@ -46,7 +51,7 @@ export const usualLatencyMs = 10
 
 /** Starts all nodes at once, as after the creation of their Skyhook. */
 export async function startWaitingNodes(options: WaitingNodesOptions) {
-  const { nodes, budget, workMs, seed, latencyMs = usualLatencyMs } = options
+  const { nodes, budget, workMs, seed, latencyMs = usualLatencyMs, joining, countLagMs = 3_000 } = options
   const clock = createVirtualClock(undefined, { settleTurns: 0 })
   const random = createSeededRandom(seed)
   const server = createSimulatedApiServer({ clock, random, historyLength: 20_000 })
@@ -56,7 +61,11 @@ export async function startWaitingNodes(options: WaitingNodesOptions) {
   const admin = connect('admin')
   await admin.json('POST', '/api/v1/namespaces', { body: { metadata: { name: 'skyhook' } } })
   const created = await admin.json<Skyhook>('POST', skyhooksPath, {
-    body: { ...skyhookTypeMeta, metadata: { name: 's' }, spec: { interruptionBudget: budget, packages: {} } },
+    body: {
+      ...skyhookTypeMeta,
+      metadata: { name: 's' },
+      spec: { interruptionBudget: budget, ...bootstrapOf(joining), packages: {} },
+    },
   })
   let view: SkyhookView = { metadata: created.metadata, spec: created.spec, budget: readBudget(budget), stale: false }
   const stopping = new AbortController()
@@ -64,10 +73,15 @@ export async function startWaitingNodes(options: WaitingNodesOptions) {
   let [waiting, complete, waitingWrites] = [0, 0, 0]
   let [fetches, fetchesBeforeFirst] = [0, 0]
   let watchEvents = 0
-  const members: { readonly update: () => void }[] = []
+  const members: { readonly update: () => void; readonly uid: string }[] = []
 
   async function join(name: string): Promise<void> {
-    const node = await admin.json<KubernetesNode>('POST', '/api/v1/nodes', { body: { metadata: { name } } })
+    const node = await admin.json<KubernetesNode>('POST', '/api/v1/nodes', {
+      body: {
+        metadata: { name },
+        ...(joining !== undefined && { spec: { taints: [joiningTaint] } }),
+      },
+    })
     const client = connect(name, { latencyMs: () => latencyMs })
     const transport: typeof client = {
       ...client,
@@ -83,14 +97,14 @@ export async function startWaitingNodes(options: WaitingNodesOptions) {
     let shown = ''
     let cancelTimer = (): void => undefined
     const fleet = createFleetSize(nodes)
-    if (options.isUncounted !== true) fleet.observe(nodes)
+    fleet.observe(nodes)
     const line = createSlotLine({
       leases,
       nodeUid: () => node.metadata.uid,
       skyhooks: () => known([view]),
       fleet,
       random,
-      onTurn: (skyhook) => {
+      onTurn(skyhook) {
         if (slots.requestNow(skyhook)) pass()
       },
       onNear: () => pass(),
@@ -118,7 +132,7 @@ export async function startWaitingNodes(options: WaitingNodesOptions) {
       ...sources,
       ownSlots,
       line,
-      runtimeRequiredTaint: { key: 'skyhook.nvidia.com', effect: 'NoSchedule' },
+      runtimeRequiredTaint: joiningTaint,
       log: createLog('silent', {}),
       uncountedSince: () => undefined,
       onReleased: () => undefined,
@@ -184,21 +198,23 @@ export async function startWaitingNodes(options: WaitingNodesOptions) {
       }
       isBusy = true
       void slots
-        .acquire(view, layers === 'here' ? 'working' : 'preparing', false)
+        .acquire(view, layers === 'here' ? 'working' : 'preparing', false, joining !== undefined)
         .then(work)
         .finally(() => {
           isBusy = false
           pass()
         })
     }
-    members.push({ update: pass })
+    members.push({ update: pass, uid: node.metadata.uid })
   }
 
   for (let index = 0; index < nodes; index++) void join(`node-${index}`)
-  await clock.advance(100)
+  await clock.advance(3_000)
   waiting = nodes
+  const inOrder = members.toSorted((a, b) => hashFraction(a.uid) - hashFraction(b.uid))
+  const able = inOrder.slice(options.unable ?? 0)
   // as the agents read an edit
-  for (const { update } of members) clock.startTimer(readDelayMs(nodes, random.number()), update)
+  for (const { update } of able) clock.startTimer(readDelayMs(nodes, random.number()), update)
   server.audit.length = 0
   watchEvents = 0
   const startedAtMs = clock.monotonicMs()
@@ -206,6 +222,15 @@ export async function startWaitingNodes(options: WaitingNodesOptions) {
   let lastWriteMs: number | undefined
   let matchedMemory: Parameters<typeof planLedger>[0]['matched']
   let matched = nodes
+  const past = [{ atMs: -Infinity, complete: 0, waiters: nodes }]
+  /** What the nodes have written of themselves by now. */
+  function published(): { readonly complete: number; readonly waiters: number } {
+    const nowMs = clock.monotonicMs()
+    past.push({ atMs: nowMs, complete, waiters: waiting })
+    const { complete: done, waiters } = past.findLast(({ atMs }) => atMs <= nowMs - countLagMs) as (typeof past)[number]
+    return { complete: done, waiters }
+  }
+
   /** What the census does with its counts. */
   async function count(): Promise<void> {
     const { name, uid } = view.metadata
@@ -215,14 +240,13 @@ export async function startWaitingNodes(options: WaitingNodesOptions) {
       skyhook: { metadata: view.metadata, spec: view.spec },
       counts: {
         nodes: Array.from({ length: matched }, () => undefined) as never,
-        complete,
-        waiters: waiting,
+        ...published(),
         applied: appliedHash(view.spec),
         isPaused: false,
         isDisabled: false,
         specProblem: undefined,
         compartments: [{ name: '', nodes: Array.from({ length: matched }, () => undefined) as never }],
-        budget: {},
+        budget: view.budget,
         policy: undefined,
       },
       agents: nodes,
@@ -278,8 +302,8 @@ export async function startWaitingNodes(options: WaitingNodesOptions) {
     /** Nodes that fetched layers. */
     fetches: () => fetches,
     complete: () => complete,
-    /** Nodes without a slot under which they work. */
-    waiting: () => waiting,
+    /** Nodes without a slot under which they work, those aside that never ask. */
+    waiting: () => waiting - (options.unable ?? 0),
     /** More Nodes than before register; they run no agent. */
     setMatched(next: number) {
       for (let index = matched; index < next; index++)
@@ -296,7 +320,7 @@ export async function startWaitingNodes(options: WaitingNodesOptions) {
     },
     async untilComplete(withinMs: number) {
       for (;;) {
-        if (complete >= nodes) return
+        if (complete >= able.length) return
         if (clock.monotonicMs() - startedAtMs > withinMs) throw new Error(`${complete} of ${nodes} are complete`)
         await clock.advance(1_000)
       }
@@ -311,6 +335,11 @@ export async function startWaitingNodes(options: WaitingNodesOptions) {
     return Math.max(0, ...bySecond.values())
   }
 }
+
+const joiningTaint = { key: 'skyhook.nvidia.com', effect: 'NoSchedule' } as const
+
+const bootstrapOf = (count: number | undefined): Partial<SkyhookSpec> =>
+  count === undefined ? {} : { bootstrap: { count } }
 
 /** The same stream; each event on it is counted. */
 function counted<T extends AsyncIterable<Uint8Array>>(stream: T, onEvent: () => void): T {

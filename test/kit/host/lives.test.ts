@@ -96,7 +96,7 @@ test('an agent that expects many others looks into the ledger before it fetches 
   const life = await startSampleLife({ seed: 5, settings: { estimatedNodeCount: 1_000 } })
   life.host.observe(({ event }) => {
     if (event !== 'imageStored') return
-    const looks = life.server.audit.filter(({ query }) => query['fieldSelector']?.endsWith('.ledger'))
+    const looks = life.server.audit.filter(({ name }) => name.endsWith('.ledger'))
     looksBefore.push(looks.length)
   })
   await life.apply({ kernel: packageSpec('kernel', { type: 'reboot' }) })

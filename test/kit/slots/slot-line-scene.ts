@@ -4,10 +4,15 @@
  */
 import { type Ledger, ledgerAnnotation } from '../../../src/lease/ledger.ts'
 import {
+  bootstrapScope,
+  controlPlaneScope,
   indexedName,
+  indexLabels,
   ledgerLabels,
   ledgerName,
   nodeSlotName,
+  parseIndexedName,
+  type Scope,
   skyhookScope,
   slotLabels,
 } from '../../../src/lease/names.ts'
@@ -15,9 +20,9 @@ import { firstBatch } from '../../../src/lease/policy/batch-state.ts'
 import { readStrategy } from '../../../src/lease/policy/strategy.ts'
 import { selectorHash } from '../../../src/lease/selector-hash.ts'
 import { type Leases, leasesPathOf, listScope, type ScopeListing } from '../../../src/lease/slot-reads.ts'
-import { othersFreeKey } from '../../../src/lease/slot.ts'
 import { hashFraction } from '../../../src/lease/waiting.ts'
-import { createSlotLine, type Denied, type Pause } from '../../../src/daemon/slots/slot-line.ts'
+import { createSlotLine, type Denied } from '../../../src/daemon/slots/slot-line.ts'
+import type { Denial } from '../../../src/daemon/slots/denials.ts'
 import { createFleetSize } from '../../../src/daemon/state/fleet-size.ts'
 import { readBudget } from '../../../src/schemas/budget.ts'
 import type { InterruptionBudget } from '../../../src/schemas/skyhook.ts'
@@ -35,7 +40,13 @@ export const [slot0, slot1] = [slotAt(0), slotAt(1)]
 export const recoverySlot = nodeSlotName(scope, 'other')
 /** Of the nodes that no compartment of the policy selects. */
 export const batchScope = skyhookScope(skyhook, '__default__', ['__default__'])
-export const batchSlot = indexedName(batchScope, 0)
+export const batchSlotAt = (index: number): string => indexedName(batchScope, index)
+export const batchSlot = batchSlotAt(0)
+export const controlPlaneSlot = indexedName(controlPlaneScope, 0)
+export const joiningSlot = indexedName(bootstrapScope(skyhook), 0)
+
+const isOfScope = (one: Scope, slot: string): boolean =>
+  slot === indexedName(one, parseIndexedName(slot)?.index ?? Infinity)
 
 /** The uid of a node whose place is about there: 0 comes first, 1 comes last. */
 export const uidAt = (fraction: number): string =>
@@ -76,20 +87,17 @@ export const full = (listing?: ScopeListing): Denied => ({
 })
 
 /** The answer to a request whose slot another node was faster to create. */
-export const lost = (lease: string, listing: ScopeListing, othersFree = 0): Denied => ({
+export const lost = (lease: string, listing: ScopeListing): Denied => ({
   outcome: 'lost',
   reason: 'taken',
   lease,
   listing,
-  othersFree,
 })
 
 type SceneOptions = {
   readonly agents: number
   /** By default the node is one of the first. */
   readonly nodeUid?: string
-  /** The census has counted the agents. Otherwise their number is what the settings estimate. */
-  readonly isCounted?: boolean
   /** What the node knows of the Skyhook at first; by default a budget of one node. */
   readonly view?: SkyhookView
   /** What the node draws each time; by default the middle. */
@@ -109,13 +117,14 @@ export async function createSlotLineScene(options: SceneOptions) {
   }
   const path = leasesPathOf(leases)
   const fleet = createFleetSize(options.agents)
-  if (options.isCounted) fleet.observe(options.agents)
   let view = options.view ?? budgeted({ count: 1 })
   let isListed = true
   // when the line said so, in ms
   const turns: number[] = []
   const nears: number[] = []
   const missingCounts: number[] = []
+  /** Why no request is worthwhile, each time that it said so. */
+  const reasons: string[] = []
 
   const line = createSlotLine({
     leases,
@@ -123,7 +132,11 @@ export async function createSlotLineScene(options: SceneOptions) {
     skyhooks: () => (isListed ? known([view]) : unknown('not listed')),
     fleet,
     random: { number: () => options.drawn ?? 0.5, hex: () => '' },
-    onTurn: () => void turns.push(clock.monotonicMs()),
+    onTurn() {
+      const why = line.beforeRequest(view, true)
+      if (why === undefined) turns.push(clock.monotonicMs())
+      else reasons.push(why.message)
+    },
     onNear: () => void nears.push(clock.monotonicMs()),
     onCountMissing: () => void missingCounts.push(clock.monotonicMs()),
     signal: new AbortController().signal,
@@ -135,20 +148,23 @@ export async function createSlotLineScene(options: SceneOptions) {
     line.update(new Set(['s']))
   }
 
-  /** Another node creates the slot, while so many others are free. */
-  async function take(slot: string, kind: 'slot' | 'recovery' = 'slot', othersFree = 0): Promise<void> {
-    const annotations = othersFree === 0 ? {} : { [othersFreeKey]: String(othersFree) }
-    const metadata = {
-      name: slot,
-      labels: slotLabels(slot === batchSlot ? batchScope : scope, kind, 'other'),
-      annotations,
+  /** Another node creates the slot. */
+  async function take(slot: string, kind: 'slot' | 'recovery' = 'slot'): Promise<void> {
+    const ofName = [batchScope, controlPlaneScope, bootstrapScope(skyhook)].find((one) => isOfScope(one, slot))
+    const labels = {
+      ...slotLabels(ofName ?? scope, ofName?.kind ?? kind, 'other'),
+      ...indexLabels(parseIndexedName(slot)?.index ?? Infinity),
     }
+    const metadata = { name: slot, labels }
     await admin.json('POST', path, { body: { metadata, spec: { holderIdentity: 'other' } } })
   }
   /** The other node deletes it. */
   const release = async (slot: string): Promise<void> => void (await admin.json('DELETE', `${path}/${slot}`))
 
-  /** The census writes the ledger. `batchSize`: of the open batch, the first one. */
+  /**
+   * The census writes the ledger: the nodes that wait are those with the last places. `batchSize`: of the open batch,
+   * the first one.
+   */
   async function count(matched: number, waiters: number, batchSize?: number): Promise<void> {
     const batch =
       batchSize === undefined ? undefined : { ...firstBatch(readStrategy({}), 1), size: batchSize, notWaiting: 0 }
@@ -178,28 +194,23 @@ export async function createSlotLineScene(options: SceneOptions) {
 
   /** Returns the LIST that the request goes by. Its answer is for the test to give. */
   async function beginRequest(inScope = scope): Promise<ScopeListing> {
-    line.requestBegins(view)
     return await list(inScope)
   }
 
   /** A request finds no free slot. Returns when to ask again at the latest, in ms. */
   async function deny(inScope = scope): Promise<number> {
     const listing = await beginRequest(inScope)
-    return line.afterDenial(view, full(listing)).retryInMs
+    return line.afterDenial(view, full(listing), 'slot').retryInMs
   }
 
-  const beforeRequest = async (isPrepared = true): Promise<Pause | undefined> =>
-    await line.beforeRequest(view, isPrepared)
+  const beforeRequest = (isPrepared = true): Denial | undefined => line.beforeRequest(view, isPrepared)
 
   /** Before the first request in a large fleet: the node is asked again when it has seen the ledger. */
-  async function askByCount(isPrepared = true): Promise<Pause | undefined> {
-    const first = await beforeRequest(isPrepared)
-    await clock.advance(100)
-    if (turns.length === 0) return first
+  async function askByCount(isPrepared = true): Promise<Denial | undefined> {
+    beforeRequest(isPrepared)
+    await clock.advance(2_000)
     turns.length = 0
-    const second = beforeRequest(isPrepared)
-    await clock.advance(1_000)
-    return await second
+    return beforeRequest(isPrepared)
   }
 
   /** Requests of the node since the last call, as `watch s-….slot-0`. */
@@ -214,6 +225,7 @@ export async function createSlotLineScene(options: SceneOptions) {
     server,
     line,
     turns,
+    reasons,
     nears,
     missingCounts,
     /** The Skyhook as the node knows it now. */
@@ -244,8 +256,8 @@ export async function createDeniedScene(): Promise<SlotLineScene> {
 }
 
 /** A thousand nodes wait for the only slot, and this one sleeps: about 900 come first. */
-export async function createSleepingScene(): Promise<SlotLineScene> {
-  const scene = await createSlotLineScene({ agents: 1_000, nodeUid: late })
+export async function createSleepingScene({ drawn = 0.5 } = {}): Promise<SlotLineScene> {
+  const scene = await createSlotLineScene({ agents: 1_000, nodeUid: late, drawn })
   await scene.count(1_000, 1_000)
   await scene.askByCount()
   return scene

@@ -17,8 +17,7 @@ const lineTests = [
   'daemon/slots/slot-line-budgets.test.ts',
   'daemon/slots/slot-line-far.test.ts',
   'daemon/slots/slot-line-first-request.test.ts',
-  'daemon/slots/slot-line-followed-slot.test.ts',
-  'daemon/slots/slot-line-request-under-way.test.ts',
+  'daemon/slots/slot-line-near.test.ts',
   'daemon/slots/slots-beside-line.test.ts',
 ]
 
@@ -30,7 +29,7 @@ const requests = inFile('daemon/slots/slot-requests.ts', requestsTest)
 const held = inFile('daemon/slots/held-slots.ts', heldSlotsTest, controlPlaneTest)
 const manager = inFile('daemon/slots/slot-manager.ts', confirmationTest, controlPlaneTest, requestsTest)
 const wait = inFile('daemon/slots/slot-wait.ts', ...lineTests)
-const knowledge = inFile('daemon/slots/queue-knowledge.ts', 'daemon/slots/queue-knowledge.test.ts')
+const watch = inFile('daemon/slots/lease-watch.ts', ...lineTests)
 const line = inFile('daemon/slots/slot-line.ts', ...lineTests)
 
 export const slotBugs: readonly Mutant[] = [
@@ -88,62 +87,35 @@ export const slotBugs: readonly Mutant[] = [
     '',
   ),
   wait(
-    'a free slot is requested at once',
-    'schedule(waiting.handOverDelayMs(nodeUid(), slots, queue(), random.number(), answerMs), () => {',
-    'schedule(0, () => {',
+    'a node asks before it may',
+    "state.at === 'asked' || kind !== 'slot'",
+    "state.at !== 'turn' || kind !== 'slot'",
   ),
-  wait('a slow API server is not waited for', 'random.number(), answerMs), () => {', 'random.number()), () => {'),
-  wait('a taken slot cancels nothing', '      if (!isTurnForSeveral) cancel()\n', ''),
-  wait('slots that nobody follows stay free', 'return askForOthers(othersFree)', 'return'),
-  wait(
-    'all in line ask for a slot that nobody follows',
-    'if (random.number() >= waiting.otherSlotsShare(free, slots, queue())) return',
-    '',
-  ),
-  wait('one of several free slots is all there is', 'if (!isTurnForSeveral) cancel()', 'cancel()'),
-  wait('the only place of a batch is one of several', 'isAmongNext && now > 1', 'isAmongNext'),
-  wait('one more slot is the only one', 'isAmongNext && now > 1', 'isAmongNext && free > 1'),
-  wait('nodes of the next batch sleep', 'Math.max(slots, knowledge.batches()?.next ?? 0), queue())', 'slots, queue())'),
-  wait(
-    'a batch without all of its nodes is not seen',
-    'raisedBy > 0 || isNextBatch || isAmongNext',
-    'raisedBy > 0 || isNextBatch',
-  ),
-  knowledge('places that were taken are free', 'batch.size) - Math.max(0, taken)', 'batch.size)'),
-  knowledge('batches of before a reset are progress', 'nodes === undefined || nodes < 0', 'nodes === undefined'),
-  knowledge('a stopped rollout is compared with', 'firstAsked = undefined // stopped', '// stopped'),
-  knowledge('batches stay as small as they are', '* mostPerBatch', '* 1'),
-  wait('a slot of those who come first is not seen', "place = 'held'", "place = 'none'"),
-  wait('a slot that was released counts as held', "'released'\n      place = 'none'", "'released'"),
-  wait('a count that is there is not seen', "count = 'there'\n      cancel()\n      options.onTurn()", 'cancel()'),
-  wait('an absence of a slot is not seen', 'schedule(shownWithinMs, () => askSoon(slots))', 'cancel()'),
   wait('a wait that is over is watched on', '      closing.abort()\n', ''),
-  wait('a raised budget is not seen', 'if (free <= 0 || !(', 'if (raisedBy >= 0 || !('),
-  wait('what a request has seen is asked for again', 'requestBegins() {\n      freed = undefined', 'requestBegins() {'),
-  wait('a release beside an older LIST is forgotten', "freed ??= 'released'\n", ''),
-  wait(
-    'a raised budget beside an older LIST is forgotten',
-    'freed = { free, isForSeveral }',
-    'void { free, isForSeveral }',
+  wait('a raised budget is not seen', '      view = latest\n', ''),
+  wait('a ledger that stands still is believed', '> staleMs', '> Infinity'),
+  inFile('lease/outlook.ts', ...lineTests)(
+    'nobody comes forward while the ledger stands still',
+    'known.unchangedMs >= staleMs',
+    'false',
   ),
-  wait('a ledger beside an older LIST is forgotten', 'knowledge.learn(isLedgerNewer ?', 'knowledge.learn(false ?'),
+  wait('a node that comes near does not make ready', 'if (wasFar && !isFar()) soon(options.onNear)', ''),
+  wait('a new reason is not shown', '|| (isReason && !isReasonNew)', ''),
   wait(
-    'a slot that another node took is not followed',
-    'followed.followSlot(lease, { lease: undefined, resourceVersion: listing.resourceVersion }, slotsNow)',
-    'cancel()',
+    'a node that joins waits for slots of others',
+    "kind === 'bootstrap' ? [budget.bootstrapLimitOf",
+    'kind !== kind ? [budget.bootstrapLimitOf',
   ),
-  wait('a budget of 0 that gets a percentage is not seen', 'return before === 0 ? sleepOn(1) : undefined', 'return'),
-  wait(
-    'a raised budget of joining nodes is not seen',
-    '      losses = 0\n      slotsNow = () => countBesideLine(slots, knowledge.view(), listing)\n',
-    '      losses = 0\n      slotsNow = limit\n',
+  wait('a count that is missing is awaited for ever', 'isCountAwaited = false // it', 'void 0 // it'),
+  wait('a slot that is seen free is not preferred', 'return free?.[', 'return free && []['),
+  wait('some slots are watched where they do not tell', 'areSomeTooFew = slots', 'areSomeTooFew = false && slots'),
+  watch(
+    'a slot that is given back stays held',
+    'if (after === undefined) slots.delete(key)',
+    'if (after === undefined) void key',
   ),
-  wait('a ledger that stands still is believed', '> staleLedgerMs', '> Infinity'),
-  line('a far node asks like the others', 'if (!isNextInLine(nodeUid, limit, queue))', 'if (false)'),
-  line('a near node asks before it has its layers', 'if (!isPrepared)', 'if (false)'),
-  line('those who come first are not waited for', '!hasPlace || isAmongFirst', 'true || isAmongFirst'),
-  line('layers are fetched by the whole fleet', '|| !isCrowded(0)', '|| true'),
-  wait('a node that comes near does not make ready', 'options.onNear()\n    followPlace', 'followPlace'),
+  line('a near node asks before it has its layers', 'isPrepared || !isOfMany', 'true || !isOfMany'),
+  line('layers are fetched by the whole fleet', '|| !isCrowded(fleet.agents(), 0)', '|| true'),
   {
     name: 'slots above an index do not count: after a cut of the budget too many are admitted',
     edits: [edit('lease/rule.ts', 'if (index + above >= end) continue', 'if (index >= end) continue')],

@@ -1,0 +1,97 @@
+/** What a node that waits may expect, by the ledger and, where it watches them, by slots. Pure. */
+import { labelKeys, type Scope } from './names.ts'
+import { admissibleIndices, type Limit } from './rule.ts'
+import { heldIndices, type Slot } from './slot.ts'
+import type { Outlook } from './wait-state.ts'
+import * as waiting from './waiting.ts'
+
+export type KnownOfLine = {
+  readonly nodeUid: string
+  readonly limit: Limit
+  /** The limit may change with a count. */
+  readonly dependsOnLedger: boolean
+  /** Those of the next batch are in line already; the others go by the largest one. Absent without a policy. */
+  readonly batches?: { readonly next: number; readonly most: number } | undefined
+  /** As the ledger says; undefined where nobody has counted, or the slots have no line. */
+  readonly queue: waiting.Queue | undefined
+  /** For how long it has said so. */
+  readonly unchangedMs: number
+  /** Not so those of the control plane and of joining nodes: who is refused watches them all. */
+  readonly hasLine: boolean
+  /** Some slots do not show what is free, see below. */
+  readonly needsAllSlots: boolean
+  /** Agents in the cluster that may want the same slots. */
+  readonly others: number
+  /** A census may be about to count for this spec. */
+  readonly isCountAwaited: boolean
+  /** Free ones of the slots that are watched. Undefined until shown. */
+  readonly free: number | undefined
+  readonly asleep: waiting.Asleep
+  /** How long the API server took to answer last. */
+  readonly answerMs: number
+  /** The node's place while the ledger says nothing new: at least 0, below 1, drawn anew for each look. */
+  readonly lot: number
+}
+
+/** A census writes the first count of a Skyhook sooner. */
+const firstCountMs = 2_000
+/** Between two looks for a census that is missing. */
+const missingCountMs = 30_000
+/** Without a count, all nodes together read the ledger forty times a second, each every five seconds at most. */
+const lotMsPerNode = 25
+const minLotMs = 5_000
+/** The ledger has said the same for so long: the census may be gone, or those who come first cannot ask. */
+export const staleMs = 300_000
+/** With a ledger that stands still: it may do so for hours. */
+const minStaleLotMs = 30_000
+/** Nodes in line that do not see the ledger read it so often; the more there are, the less often each. */
+const lineLookMs = 10_000
+const lineLookMsPerNode = 50
+
+/** @param random at least 0, below 1 */
+export function outlookOf(known: KnownOfLine, random: number): Outlook {
+  const { nodeUid, limit, queue, others, free, batches, hasLine } = known
+  if (limit === 'unlimited') return { is: 'unlimited' }
+  const countMs = known.isCountAwaited ? firstCountMs * (1 + random) : missingCountMs * (1 + random / 2)
+  if (typeof limit === 'object') return { is: 'uncounted', lookMs: countMs, isFull: false }
+  const staleLookMs = staleMs * (1 + random / 2)
+  if (limit === 0) return { is: known.dependsOnLedger ? 'uncounted' : 'closed', lookMs: staleLookMs, isFull: true }
+  if (queue === undefined && hasLine && known.isCountAwaited && waiting.isCrowded(others, limit))
+    return { is: 'uncounted', lookMs: countMs, isFull: false }
+
+  const { matched, waiters } = queue ?? { matched: others, waiters: others }
+  const line = waiting.lineLength(Math.max(limit, batches?.next ?? 0), matched)
+  // where places say nothing, any of the nodes come forward, about a line of them at a time
+  const isByLot = hasLine && matched > line && (queue === undefined || known.unchangedMs >= staleMs)
+  const lotMs = Math.max(queue === undefined ? minLotMs : minStaleLotMs, lotMsPerNode * others) * (1 - random / 2)
+  const ownRank = queue === undefined ? Infinity : waiting.rankOf(nodeUid, queue)
+  const rank = Math.min(isByLot ? Math.floor(known.lot * matched) : Infinity, ownRank)
+  if (hasLine && matched > line && rank >= line) {
+    const sleepMs = waiting.sleepMs(rank, Math.max(limit, batches?.most ?? 0), matched, known.asleep, random)
+    return { is: 'far', lookMs: isByLot ? lotMs : sleepMs, isFull: false }
+  }
+  const rivals = Math.min(line, waiters)
+  const watched = known.needsAllSlots ? 'all' : waiting.watchedIndices(nodeUid, limit, rivals)
+  if (free !== undefined && free > 0) {
+    const watchers = watched === 'all' ? rivals : (rivals * watched.length) / limit
+    const isAnyFree = watched !== 'all' && free === watched.length
+    const stepMs = waiting.handOverStepMs(known.answerMs)
+    return { is: 'free', askMs: waiting.handOverDelayMs(watchers / free, isAnyFree ? limit : free, stepMs, random) }
+  }
+  const lineMs = watched === 'all' ? staleLookMs : Math.max(lineLookMs, lineLookMsPerNode * rivals) * (1 + random / 2)
+  return { is: 'in-line', watched, lookMs: isByLot ? lotMs : lineMs, isFull: free !== undefined }
+}
+
+/**
+ * Whether some slots alone would not show a node what is free: slots of older agents lack the index by which they are
+ * watched; after a cut of the budget, or beside slots without an index, an index that nobody holds may not be taken.
+ * @param slots all of the scope
+ */
+export function needsAllSlots(slots: readonly Slot[], scope: Scope, limit: Limit): boolean {
+  if (typeof limit !== 'number') return false
+  const held = heldIndices(slots, scope)
+  const isIndexed = ({ index, lease }: Slot): boolean =>
+    index === Infinity || lease.metadata.labels?.[labelKeys.slotIndex] === String(index)
+  const below = new Set(held.filter((index) => index < limit)).size
+  return !slots.every(isIndexed) || below + admissibleIndices(held, limit).length < limit
+}
