@@ -32,6 +32,11 @@ node_modules/.installed: package.json package-lock.json
 demo: machine ## watch a rollout on three real hosts, from nothing; root
 	@node demo/demo.ts
 
+.PHONY: pictures
+pictures: machine ## draw the pictures of the README from a run of the demo and of the dashboard's test; root
+	@README_PICTURES=$(CURDIR)/docs/pictures node demo/demo.ts
+	@README_PICTURES=$(CURDIR)/docs/pictures vitest run --project dashboard --reporter=dot test/dashboard/archive.test.ts
+
 .PHONY: sandbox
 sandbox: machine ## a real cluster to work on (NODES=3, AGENT=0: no agent); root
 	@bin/sandbox up $(NODES)

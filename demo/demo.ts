@@ -9,7 +9,8 @@ import { hostOf } from '../test/kit/cluster/host.ts'
 import { adminTransport } from '../test/kit/cluster/kube.ts'
 import type { Sandbox } from '../test/sandbox/sandbox.ts'
 import { watchBoots } from './boots.ts'
-import { picture } from './picture.ts'
+import { drawing } from './drawing.ts'
+import { type Film, picture } from './picture.ts'
 import { runSample } from './play.ts'
 import { readySandbox } from './ready-sandbox.ts'
 import { samples } from './samples.ts'
@@ -40,6 +41,7 @@ async function main(screen: Screen): Promise<void> {
     const views = [...(await history.moments())]
     const films = rollouts.map((rollout) => ({ rollout, sights: sightsOf(views, boots, rollout, nodes) }))
     log(`\nhistory of the rollouts:\n${history.format()}`)
+    draw(films, nodes)
     ending = [...summaryOf({ films, boots, nodes, views, files }), '', ...picture(films, nodes)]
   } catch (error) {
     screen.text(`\nhistory of the rollout:\n${history.format()}`)
@@ -53,6 +55,14 @@ async function main(screen: Screen): Promise<void> {
     `\ndone in ${((performance.now() - startedMs) / 1000).toFixed(1)} s. The sandbox is still up:\n\n${tour(box)}`,
   )
   screen.text(`\n── what was seen (all of it: ${relative(process.cwd(), logFile)})\n\n${ending.join('\n')}`)
+}
+
+/** `make pictures`: the rollouts as the README shows them. */
+function draw(films: readonly Film[], nodes: readonly string[]): void {
+  const folder = process.env['README_PICTURES']
+  if (folder === undefined) return
+  for (const theme of ['light', 'dark'] as const)
+    writeFileSync(join(folder, `rollout-${theme}.svg`), drawing(films, nodes, theme))
 }
 
 /** Shows the files of the packages on every host, and those of the agent on the first. Returns how many are there. */

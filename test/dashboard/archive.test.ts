@@ -43,6 +43,16 @@ async function color(page: Page, value: 'light' | 'dark'): Promise<void> {
   ])
 }
 
+/** `make pictures`: the page as the README shows it. */
+async function keepPictures(page: Page): Promise<void> {
+  const folder = process.env['README_PICTURES']
+  if (folder === undefined) return
+  for (const value of ['light', 'dark'] as const) {
+    await color(page, value)
+    await page.screenshot({ path: `${folder}/dashboard-${value}.png`, optimizeForSpeed: false })
+  }
+}
+
 test('an archive is shown as it was, says that nothing changes, and axe-core finds nothing on its page', async () => {
   const file = await archiveOfRollout()
   const { page, click, shows, end } = await openArchive(await startBrowser(), file)
@@ -61,6 +71,7 @@ test('an archive is shown as it was, says that nothing changes, and axe-core fin
   await shows('#reasons', /ImagePull 3 nodes failing, for (?:\d+s|[2-9]m)/)
   const axisText = async () => await page.$eval('#lanes .axis', ({ textContent }) => textContent)
   const axis = await axisText()
+  await keepPictures(page)
   await passHours(page)
   await shows('#age', /^does not change, 3h\d*m? old$/)
   expect(await axisText()).toBe(axis)
