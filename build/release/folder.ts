@@ -37,7 +37,10 @@ export type ReleaseOptions = {
   readonly out: string
   /** Registry and path of all images. */
   readonly prefix: string
-  /** From which the archives of the tool will be downloaded; without it there is no manifest for krew. */
+  /**
+   * From which the archives of the tool will be downloaded, and home of the chart; without it there is no manifest for
+   * krew.
+   */
   readonly url: string | undefined
   /** The sources' commit, for the provenance. */
   readonly commit: string
@@ -112,7 +115,7 @@ function checkSize({ architecture, blobs }: BuiltImage): void {
 }
 
 async function chartImage(
-  { repository, version }: ReleaseOptions,
+  { repository, version, url }: ReleaseOptions,
   pinned: PinnedImage,
   folder: string,
 ): Promise<NamedImage> {
@@ -120,7 +123,7 @@ async function chartImage(
   return {
     name: 'charts/skyhookd',
     tag: version,
-    images: [await writeChartPackage(join(repository, 'chart'), pinned, file)],
+    images: [await writeChartPackage(join(repository, 'chart'), pinned, file, url)],
   }
 }
 

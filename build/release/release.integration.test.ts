@@ -65,6 +65,13 @@ describe('the chart of a release', () => {
     expect(differing).toEqual(['README.md', 'values.yaml'])
   })
 
+  test('the chart names the address of the release as its home where there is one', async () => {
+    const home = 'https://example.com/releases'
+    await writeChartPackage(join(repository, 'chart'), image, join(work, 'home.tgz'), home)
+    execFileSync('tar', ['-C', work, '-xzf', join(work, 'home.tgz')])
+    expect(parse(readFileSync(join(work, 'skyhookd/Chart.yaml'), 'utf8'))).toMatchObject({ name: 'skyhookd', home })
+  })
+
   test('the chart has the same bytes each time, whatever the umask', async () => {
     const before = process.umask(0o077)
     try {

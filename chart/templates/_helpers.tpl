@@ -2,10 +2,9 @@
 {{- define "skyhookd.fullname" -}}
 {{- if .Values.fullnameOverride -}}
 {{- .Values.fullnameOverride | trunc 50 | trimSuffix "-" -}}
-{{- else if contains "skyhookd" .Release.Name -}}
-{{- .Release.Name | trunc 50 | trimSuffix "-" -}}
 {{- else -}}
-{{- printf "%s-skyhookd" .Release.Name | trunc 50 | trimSuffix "-" -}}
+{{- $name := .Values.nameOverride | default .Chart.Name -}}
+{{- contains $name .Release.Name | ternary .Release.Name (printf "%s-%s" .Release.Name $name) | trunc 50 | trimSuffix "-" -}}
 {{- end -}}
 {{- end -}}
 
@@ -20,6 +19,17 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- range $key, $value := .Values.commonLabels }}
+{{- if regexMatch "^(app\\.kubernetes\\.io/(name|instance|version|managed-by|component)|(helm\\.sh|skyhook\\.nvidia\\.com)/.*)$" $key }}
+{{- fail (printf "commonLabels has %s: the chart and the agents find their objects by labels of this kind" $key) }}
+{{- end }}
+{{ $key }}: {{ $value | quote }}
+{{- end }}
+{{- end -}}
+
+{{/* The labels of one object: those of all, and over them `more`. */}}
+{{- define "skyhookd.labelsWith" -}}
+{{- mergeOverwrite (include "skyhookd.labels" .context | fromYaml) (.more | default dict) | toYaml -}}
 {{- end -}}
 
 {{/* Of policies that only helm's hooks ask. */}}

@@ -173,16 +173,6 @@ describe('the manifests', () => {
     expect(await render()).not.toMatch(/monitoring\.coreos\.com|grafana_dashboard/)
   })
 
-  test('the manifests have the alerts of the rule file, with links to the runbook of the values', async () => {
-    const { spec, metadata } = await rendered('PrometheusRule', 'hosts', everything)
-    expect(metadata).toMatchObject({ labels: { release: 'prometheus' } })
-    const file = (await readFile(join(chart, 'monitoring', 'alerts.yaml'), 'utf8')).replaceAll(
-      'docs/usage/alerts.md#',
-      'https://example.com/alerts.md#',
-    )
-    expect(spec).toEqual(parse(file))
-  })
-
   test('the manifests have the dashboard as Grafana imports it', async () => {
     const { data, metadata } = (await rendered('ConfigMap', 'hosts-dashboard', everything)) as {
       data: Record<string, string>

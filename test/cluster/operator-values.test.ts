@@ -62,7 +62,7 @@ const outcomes: readonly (readonly [name: string, value: unknown, outcome: Outco
   [`${env}.legacyCleanupDelay`, '24h', { refused: /legacyCleanupDelay: agents keep the keys/ }],
   [`${env}.publishLegacyMetrics`, 'false', { refused: /publishLegacyMetrics: agents publish the series skyhook_\*/ }],
   [`${env}.publishLegacyMetrics`, 'true', 'no effect'],
-  ['nameOverride', 'x', { refused: /nameOverride: use fullnameOverride/ }],
+  ['nameOverride', 'x', { taken: 'name: skyhookd-x' }],
   [`${env}.leaderElection`, 'false', 'no effect'],
   [`${env}.metricsPort`, ':8443', 'no effect'],
   [`${env}.probePort`, ':8082', 'no effect'],
