@@ -1,11 +1,14 @@
 /** What the chart's values make of its objects and notes, with helm and without an API server. */
 import { execFile } from 'node:child_process'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
+import { readProviderSettings } from '../../src/daemon/settings/provider-settings.ts'
+import { readSettings } from '../../src/daemon/settings/settings.ts'
+import { settingKeys } from '../../src/schemas/setting-keys.ts'
 import { chart, helmProgram, type Json } from './chart-cluster.ts'
 
 const root = join(import.meta.dirname, '..', '..')
@@ -41,7 +44,7 @@ function ofKind(all: readonly KubernetesObject[], kind: string): KubernetesObjec
 type Agents = {
   readonly selector: { readonly matchLabels: Json }
   readonly template: {
-    readonly metadata: { readonly labels: Json }
+    readonly metadata: { readonly labels: Json; readonly annotations: Json }
     readonly spec: { readonly containers: readonly { readonly env: readonly Json[] }[] }
   }
 }
@@ -103,6 +106,63 @@ describe('extraEnv', () => {
     ['KUBERNETES_SERVICE_HOST', 'which the chart sets: use apiServer'],
   ])('extraEnv with %s is refused', async (name, why) => {
     await expect(objects({ extraEnv: [{ name, value: 'x' }] })).rejects.toThrow(`extraEnv has ${name}, ${why}`)
+  })
+})
+
+describe('settings', () => {
+  const values: Json = {
+    imagePullSecrets: [{ name: 'one' }],
+    imagePullSecret: 'two',
+    registries: [
+      { host: 'registry.example.com:5000', mirrors: ['mirror.example.com'], caSecret: 'ca', plainHTTP: false },
+    ],
+    imageCredentialProviders: { enabled: false, config: '/etc/providers.yaml' },
+    proxy: { httpsProxy: 'http://proxy.example.com:3128', noProxy: '10.0.0.0/8' },
+    runtimeRequiredTaint: 'example.com/new=yes:NoExecute',
+    defaults: { interruptionBudget: { percent: 5 } },
+    drain: { skipNamespaces: [] },
+    estimatedNodeCount: 1_000_000,
+    stepLogLimit: null,
+  }
+  const dataOf = async (given: Json): Promise<Record<string, string>> =>
+    (ofKind(await objects(given), 'ConfigMap') as unknown as { data: Record<string, string> }).data
+
+  test('each setting has a key of its own that the agent knows', async () => {
+    expect(Object.keys(await dataOf({})).toSorted()).toEqual(settingKeys.toSorted())
+  })
+
+  test('the agent reads the settings of the values', async () => {
+    const path = join(folder, 'settings')
+    await mkdir(path)
+    for (const [key, text] of Object.entries(await dataOf(values))) await writeFile(join(path, key), text)
+    const env = { NODE_NAME: 'node-1', POD_NAME: 'pod', POD_NAMESPACE: 'skyhook', HOST_IP: '10.0.0.1' }
+    expect(readSettings(env, path)).toMatchObject({
+      copyDirRoot: '/var/lib/skyhook',
+      agentLogRoot: '/var/log/skyhook',
+      stepLogLimitBytes: 16 * 2 ** 20,
+      runtimeRequiredTaint: { key: 'example.com/new', value: 'yes', effect: 'NoExecute' },
+      logLevel: 'info',
+      metrics: { enabled: true, port: 9475 },
+      health: { port: 336 },
+      registries: values['registries'],
+      imagePullSecrets: ['one', 'two'],
+      proxy: values['proxy'],
+      drain: { skipNamespaces: [], allowDelete: false },
+      reapplyOnReboot: false,
+      ignoreNodeWright: false,
+      defaultBudget: { percent: 5 },
+      estimatedNodeCount: 1_000_000,
+    })
+    expect(readProviderSettings(env, path)).toEqual({ isEnabled: false, configPath: '/etc/providers.yaml' })
+  })
+
+  test('the agents are replaced only when a setting changes', async () => {
+    const checksum = async (given: Json): Promise<unknown> =>
+      agentsOf(await objects(given)).template.metadata.annotations['checksum/settings']
+    const before = await checksum({})
+    expect(before).toMatch(/^[0-9a-f]{64}$/)
+    expect(await checksum({ apiPriority: { enabled: false } })).toBe(before)
+    expect(await checksum({ logLevel: 'debug' })).not.toBe(before)
   })
 })
 

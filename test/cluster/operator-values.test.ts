@@ -39,18 +39,18 @@ const env = 'controllerManager.manager.env'
 
 /** Each value of the operator's charts 0.13 to 0.20, with another one than its default where it has one. */
 const outcomes: readonly (readonly [name: string, value: unknown, outcome: Outcome])[] = [
-  [`${env}.copyDirRoot`, '/opt/skyhook', { taken: '"copyDirRoot": "/opt/skyhook"' }],
-  [`${env}.agentLogRoot`, '/opt/logs', { taken: '"agentLogRoot": "/opt/logs"' }],
-  [`${env}.logLevel`, 'debug', { taken: '"logLevel": "debug"' }],
-  [`${env}.reapplyOnReboot`, 'true', { taken: '"reapplyOnReboot": true' }],
-  [`${env}.reapplyOnReboot`, 'false', { taken: '"reapplyOnReboot": false' }],
+  [`${env}.copyDirRoot`, '/opt/skyhook', { taken: 'copyDirRoot: /opt/skyhook' }],
+  [`${env}.agentLogRoot`, '/opt/logs', { taken: 'agentLogRoot: /opt/logs' }],
+  [`${env}.logLevel`, 'debug', { taken: 'logLevel: debug' }],
+  [`${env}.reapplyOnReboot`, 'true', { taken: 'reapplyOnReboot: "true"' }],
+  [`${env}.reapplyOnReboot`, 'false', { taken: 'reapplyOnReboot: "false"' }],
   [
     `${env}.runtimeRequiredTaint`,
     'nodewright.nvidia.com=runtime-required:NoSchedule',
-    { taken: '"runtimeRequiredTaint": "nodewright.nvidia.com=runtime-required:NoSchedule"' },
+    { taken: 'runtimeRequiredTaint: nodewright.nvidia.com=runtime-required:NoSchedule' },
   ],
   ['imagePullSecret', 'registry-login', { taken: '"registry-login"' }],
-  ['estimatedNodeCount', 7, { taken: '"estimatedNodeCount": 7' }],
+  ['estimatedNodeCount', 7, { taken: 'estimatedNodeCount: "7"' }],
   ['rbac.createSkyhookViewerRole', true, { taken: 'name: skyhook-viewer-role' }],
   ['rbac.createSkyhookEditorRole', true, { taken: 'name: skyhook-editor-role' }],
   ['fullnameOverride', 'hosts', { taken: 'name: hosts' }],

@@ -18,7 +18,7 @@ const helm = async (command: string, ...parameters: readonly string[]): Promise<
   await cluster.helm(command, 'hosts', ...parameters, '--namespace', place)
 const logLevel = async (): Promise<unknown> => {
   const { body } = await cluster.admin('GET', `/api/v1/namespaces/${place}/configmaps/${name}`)
-  return (JSON.parse((body as { data: Record<string, string> }).data['settings.json'] ?? '') as Json)['logLevel']
+  return (body as { data: Json }).data['logLevel']
 }
 const statusOfRelease = async (): Promise<unknown> =>
   (JSON.parse(await helm('status', '-o', 'json')) as { info: { status: string } }).info.status
