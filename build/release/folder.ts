@@ -22,8 +22,11 @@ import { buildAgentImages } from '../image.ts'
 import { describeArtifacts } from './artifacts.ts'
 import { type PinnedImage, writeChartPackage } from './chart-package.ts'
 import { checksums } from './checksums.ts'
+import { removeWhenInterrupted } from './interruption.ts'
 import { type NamedImage, writeLayoutFolder } from './layout-folder.ts'
 import { writeManifests } from './manifests.ts'
+import { withoutDeadLinks, writePages } from './pages.ts'
+import { releaseReadme } from './readme.ts'
 
 const architectures: readonly Architecture[] = ['amd64', 'arm64']
 
@@ -60,6 +63,7 @@ export async function buildRelease(options: ReleaseOptions): Promise<NamedImage[
   mkdirSync(dirname(out), { recursive: true })
   const work = mkdtempSync(join(tmpdir(), 'skyhookd-release-'))
   const folder = mkdtempSync(`${out}.partial-`)
+  const stopRemoving = removeWhenInterrupted([work, folder])
   try {
     const agent: NamedImage = {
       name: 'skyhookd',
@@ -89,12 +93,16 @@ export async function buildRelease(options: ReleaseOptions): Promise<NamedImage[
       cli,
     })
     copyFileSync(join(repository, 'LICENSE'), join(folder, 'LICENSE'))
-    writeFileSync(join(folder, 'RELEASE-NOTES'), options.notes)
+    writePages(repository, folder)
+    writeFileSync(join(folder, 'README.md'), releaseReadme(version, prefix))
+    const isThere = (path: string): boolean => existsSync(join(folder, path))
+    writeFileSync(join(folder, 'RELEASE-NOTES'), withoutDeadLinks(options.notes, 'RELEASE-NOTES', isThere))
     writeFileSync(join(folder, checksumsFile), checksums(folder))
     rmSync(out, { recursive: true, force: true })
     renameSync(folder, out)
     return images.map((one) => movedImage(one, folder, out))
   } finally {
+    stopRemoving()
     rmSync(work, { recursive: true })
     rmSync(folder, { recursive: true, force: true })
   }
