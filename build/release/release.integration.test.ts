@@ -223,11 +223,11 @@ describe('the pages of a release', () => {
   })
 
   test.each([
-    ['[a\nlink](../design/x.md#y) and [one](install.md#z)', 'a\nlink and [one](install.md#z)'],
-    ['![a picture](gone.svg), [`code`](../gone.md)', 'a picture, `code`'],
+    ['[a\nlink](design/architecture.md#y) and [one](usage/install.md#z)', 'a\nlink and [one](usage/install.md#z)'],
+    ['![a picture](gone.svg), [`code`](style.md)', 'a picture, `code`'],
     ['[here](#there), [the web](https://example.com/x)', '[here](#there), [the web](https://example.com/x)'],
   ])('a link to what the folder lacks becomes plain text: %j', (text, expected) => {
-    expect(withoutDeadLinks(text, 'docs/usage/page.md', (path) => path === 'docs/usage/install.md')).toBe(expected)
+    expect(withoutDeadLinks(text, 'docs/README.md', (path) => path === 'docs/usage/install.md')).toBe(expected)
   })
 })
 
