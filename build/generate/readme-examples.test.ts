@@ -8,9 +8,11 @@ test('the blocks of the README hold what the tool answers, and the text around t
   const page = `before\n${commands.map((command) => block(command, 'old\nlines')).join('between\n')}after\n`
   const filled = withExamples(page, (file) => `answer of ${file}\n`)
   const [plan = '', explain = ''] = commands
-  expect(filled).toBe(
-    `before\n${block(plan, 'answer of readme-plan.txt')}between\n${block(explain, 'answer of readme-explain.txt')}after\n`,
-  )
+  const [planned, explained] = [
+    block(plan, 'answer of readme-plan.txt'),
+    block(explain, 'answer of readme-explain.txt'),
+  ]
+  expect(filled).toBe(`before\n${planned}between\n${explained}after\n`)
 })
 
 test('a README without the block of a command is an error', () => {

@@ -24,8 +24,7 @@ async function completedScene(): Promise<FleetScene> {
   return scene
 }
 
-const expectFile = async (text: string, file: string): Promise<void> =>
-  void (await expect(text).toMatchFileSnapshot(join(import.meta.dirname, 'goldens', file)))
+const fileOf = (name: string): string => join(import.meta.dirname, 'goldens', name)
 
 test('the README prints what the tool says of an upgrade that reboots, before it and while it waits', async () => {
   const scene = await completedScene()
@@ -34,7 +33,7 @@ test('the README prints what the tool says of an upgrade that reboots, before it
   const file = JSON.stringify({ ...skyhookTypeMeta, metadata: { name: 'tuning' }, spec: spec('1.1.0') })
   const readFile = async (): Promise<string> => await Promise.resolve(file)
   const plan = await tool.run('plan -f tuning.yaml -n skyhook', { readFile })
-  await expectFile(plan.stdout, 'readme-plan.txt')
+  await expect(plan.stdout).toMatchFileSnapshot(fileOf('readme-plan.txt'))
 
   admin.send('POST', '/apis/policy/v1/namespaces/apps/poddisruptionbudgets', {
     metadata: { name: 'shop' },
@@ -44,5 +43,5 @@ test('the README prints what the tool says of an upgrade that reboots, before it
   await scene.until(() => scene.annotation('node1', statusKey('tuning')) === 'in_progress', 'node1 drains')
   await scene.pass(150_000)
   const explain = await tool.run('explain tuning -n skyhook')
-  await expectFile(explain.stdout, 'readme-explain.txt')
+  await expect(explain.stdout).toMatchFileSnapshot(fileOf('readme-explain.txt'))
 })
