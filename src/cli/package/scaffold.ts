@@ -162,7 +162,7 @@ Steps run as root on the host, in its own namespaces, with the folder of the pac
 killed and run again at any moment, so each must be able to finish what an earlier run began.
 
 \`\`\`
-kubectl skyhook validate .
+kubectl skyhook validate . skyhook.yaml
 sudo kubectl skyhook package run . --config greeting.txt=FILE
 kubectl skyhook package build . --file ${name}.tar
 kubectl skyhook package push . registry.example.com/packages/${name}:${version}
