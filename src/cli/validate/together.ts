@@ -1,4 +1,4 @@
-/** Skyhooks, and the packages that they name, where both are given: whether the ones have what the others expect. Pure. */
+/** Skyhooks, and packages that they name and that are given with them: have they what these expect? Pure. */
 import { ImageError } from '../../packages/oci/errors.ts'
 import { parseReference } from '../../packages/oci/reference.ts'
 import type { ExaminedPackage } from '../../packages/validate/examine.ts'

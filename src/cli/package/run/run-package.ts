@@ -23,6 +23,7 @@ export type RunFlags = {
   readonly root: string | undefined
   readonly network: 'none' | 'host'
   readonly stepTimeout: number
+  readonly ignore: readonly string[]
   readonly keep: boolean
 }
 
