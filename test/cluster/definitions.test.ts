@@ -1,7 +1,7 @@
 /** Which Skyhooks and DeploymentPolicies a real API server accepts, its answers to the others, and their status. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { acceptedSkyhooks } from '../kit/objects/accepted-skyhooks.ts'
-import { refusedObjects } from '../kit/objects/refused-objects.ts'
+import { acceptedMetadata, refusedMetadata, refusedObjects } from '../kit/objects/refused-objects.ts'
 import { group, pace, withPackage } from '../kit/objects/sample-specs.ts'
 import { until, type Answer, type ChartCluster, type Json } from './chart-cluster.ts'
 import { borrowChartCluster } from './shared-cluster.ts'
@@ -24,12 +24,11 @@ afterAll(async () => await cluster?.stop())
 
 /** Creates an object as a dry run. Strict like kubectl: an unknown field is an error. */
 const create = async (kind: 'Skyhook' | 'DeploymentPolicy', spec: Json, name = 'candidate'): Promise<Answer> =>
-  await cluster.admin('POST', `${kind === 'Skyhook' ? skyhooks : policies}?dryRun=All&fieldValidation=Strict`, {
-    apiVersion,
-    kind,
-    metadata: { name },
-    spec,
-  })
+  await createObject({ apiVersion, kind, metadata: { name }, spec })
+
+const createObject = async (object: Json): Promise<Answer> =>
+  await cluster.admin('POST', `${object['kind'] === 'Skyhook' ? skyhooks : policies}?${dryRun}`, object)
+const dryRun = 'dryRun=All&fieldValidation=Strict'
 
 /** Without the value that newer API servers quote and older ones name the type of, and with dots in all paths. */
 const plain = (message: string): string =>
@@ -47,6 +46,17 @@ describe('an object', () => {
     const { status, message } = await create(kind, spec, name)
     expect(plain(message)).toContain([place, text].filter(Boolean).join(': '))
     expect(status).toBeOneOf([400, 422])
+  })
+
+  test.each(acceptedMetadata)('the API server accepts metadata with %s', async (_, metadata) => {
+    const object = { apiVersion, kind: 'Skyhook', metadata: { name: 'candidate', ...metadata }, spec: {} }
+    expect(await createObject(object)).toMatchObject({ status: 201, message: '' })
+  })
+
+  test.each(refusedMetadata)('the API server refuses metadata with %s', async (_, metadata, place) => {
+    const object = { apiVersion, kind: 'Skyhook', metadata: { name: 'candidate', ...metadata }, spec: {} }
+    const { status, message } = await createObject(object)
+    expect([status, message]).toEqual([expect.toBeOneOf([400, 422]), expect.stringContaining(place)])
   })
 
   test('a DeploymentPolicy gets the defaults of the original operator', async () => {
