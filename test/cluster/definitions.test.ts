@@ -1,6 +1,10 @@
 /** Which Skyhooks and DeploymentPolicies a real API server accepts, its answers to the others, and their status. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { JsonObject } from '../../src/schemas/json.ts'
+import { resourceFindings } from '../../src/cli/validate/resource.ts'
+import { runsOf, seedOf } from '../kit/effort.ts'
 import { acceptedSkyhooks } from '../kit/objects/accepted-skyhooks.ts'
+import { mutatedObjects } from '../kit/objects/mutated-objects.ts'
 import { acceptedMetadata, refusedMetadata, refusedObjects } from '../kit/objects/refused-objects.ts'
 import { group, pace, withPackage } from '../kit/objects/sample-specs.ts'
 import { until, type Answer, type ChartCluster, type Json } from './chart-cluster.ts'
@@ -30,6 +34,9 @@ const createObject = async (object: Json): Promise<Answer> =>
   await cluster.admin('POST', `${object['kind'] === 'Skyhook' ? skyhooks : policies}?${dryRun}`, object)
 const dryRun = 'dryRun=All&fieldValidation=Strict'
 
+/** What else `validate` finds, agents refuse. */
+const isOfServer = /^(?:schema\/.*|cel|metadata|kind|resources|size)$/
+
 /** Without the value that newer API servers quote and older ones name the type of, and with dots in all paths. */
 const plain = (message: string): string =>
   message
@@ -57,6 +64,17 @@ describe('an object', () => {
     const object = { apiVersion, kind: 'Skyhook', metadata: { name: 'candidate', ...metadata }, spec: {} }
     const { status, message } = await createObject(object)
     expect([status, message]).toEqual([expect.toBeOneOf([400, 422]), expect.stringContaining(place)])
+  })
+
+  test('the API server refuses the same changed objects as validate', async () => {
+    const disagreements: string[] = []
+    for (const object of mutatedObjects(seedOf(1), runsOf(200))) {
+      const errors = resourceFindings(object as JsonObject).filter(({ rule }) => isOfServer.test(rule))
+      const { status, message } = await createObject(object)
+      if (errors.some(({ severity }) => severity === 'error') === (status === 201))
+        disagreements.push(JSON.stringify({ status, message, errors, object }).slice(0, 2_000))
+    }
+    expect(disagreements).toEqual([])
   })
 
   test('a DeploymentPolicy gets the defaults of the original operator', async () => {

@@ -48,10 +48,13 @@ function fieldProblems(metadata: Fields): Problem[] {
         : type === 'list'
           ? Array.isArray(value)
           : typeof value === (type === 'text' ? 'string' : 'number')
-    return isFit ? [] : [problem(at, value, `must be ${type === 'object' ? 'an' : 'a'} ${type}`, 'correct the value')]
+    if (!isFit) return [problem(at, value, `must be ${type === 'object' ? 'an' : 'a'} ${type}`, 'correct the value')]
+    if (!name.endsWith('Timestamp') || timestamp.test(String(value))) return []
+    return [problem(at, value, 'is not a time such as 2026-01-31T12:00:00Z', 'remove it: the API server sets it')]
   })
 }
 
+const timestamp = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[-+]\d\d:\d\d)$/
 const subdomain = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/
 const keyName = /^([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$/
 
@@ -92,13 +95,25 @@ function finalizerProblems([, value, at]: Entry): Problem[] {
 
 function ownerProblems([, owner, at]: Entry): Problem[] {
   if (!isObject(owner)) return [problem(at, owner, 'must be an object', 'write apiVersion, kind, name and uid')]
-  return ['apiVersion', 'kind', 'name', 'uid'].flatMap((field) => {
+  const missing = ['apiVersion', 'kind', 'name', 'uid'].flatMap((field) => {
     const value = owner[field]
     if (typeof value === 'string' && value !== '') return []
     const remedy = field === 'uid' ? 'leave owners to programs, which know the uid' : `add ${field} of the owner`
     return [problem(`${at}/${field}`, value, 'is missing', remedy)]
   })
+  const wrong = Object.entries(owner).flatMap(([field, value]) => {
+    const place = `${at}/${pointerSegment(field)}`
+    if (ownerSwitches.has(field))
+      return typeof value === 'boolean' ? [] : [problem(place, value, 'must be true or false', 'correct the value')]
+    return ownerFields.has(field) ? [] : [problem(place, value, 'is not a known field', 'remove it')]
+  })
+  const { apiVersion } = owner
+  if (typeof apiVersion !== 'string' || apiVersion.split('/').length <= 2) return [...missing, ...wrong]
+  return [...wrong, problem(`${at}/apiVersion`, apiVersion, 'has more than one /', 'write group/version')]
 }
+
+const ownerFields: ReadonlySet<string> = new Set(['apiVersion', 'kind', 'name', 'uid'])
+const ownerSwitches: ReadonlySet<string> = new Set(['controller', 'blockOwnerDeletion'])
 
 /** Key or index, value, and place. */
 type Entry = readonly [name: string, value: unknown, pointer: string]
