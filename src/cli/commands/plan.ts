@@ -1,6 +1,7 @@
 import { defineCommand } from '../framework/command.ts'
 import { CommandError } from '../framework/command-error.ts'
 import { exitCodes } from '../framework/exit-codes.ts'
+import { wrapText } from '../output/wrap.ts'
 
 /** What an apply of a file would do, without doing it. */
 export const plan = defineCommand({
@@ -53,7 +54,8 @@ export const plan = defineCommand({
       checkEvictions: flags.checkEvictions,
     })
     if (format === 'json') stdout.document(`${JSON.stringify(filePlanDocument(found), null, 2)}\n`)
-    else stdout.write(filePlanText(found, format === 'markdown' ? 'markdown' : 'text'))
+    else if (format === 'markdown') stdout.write(filePlanText(found, 'markdown'))
+    else stdout.write(wrapText(filePlanText(found, 'text'), stdout.columns()))
     if (found.isRefused) return exitCodes.refused
     if (!flags.detailedExitcode || found.disrupts === false) return exitCodes.ok
     if (found.disrupts === true) return exitCodes.wouldDisrupt
