@@ -1,7 +1,7 @@
 /** The agents' settings that decisions depend on, from the ConfigMap of the chart. */
 import type { KubeObject } from '../../kube/objects.ts'
 import { type Budget, budgetOf, readDefaultBudget, takesDefaultBudget } from '../../schemas/budget.ts'
-import { isObject, type JsonObject, parseJson } from '../../schemas/json.ts'
+import { isObject, type JsonObject, parseJson, parseObject } from '../../schemas/json.ts'
 import { ignoreNodeWrightSetting } from '../../schemas/nodewright.ts'
 import type { SkyhookSpec } from '../../schemas/skyhook.ts'
 import { known, type Known, type StageSettings, unknown } from '../../stages/model/snapshot.ts'
@@ -45,6 +45,12 @@ export function settingsOf({ data }: ConfigMapObject): FleetSettings | undefined
     ignoreNodeWright: file[ignoreNodeWrightSetting] === true,
     defaultBudget,
   }
+}
+
+/** Where the agents keep output of steps on each host; undefined where the settings do not say it. */
+export function logRootIn({ data }: ConfigMapObject): string | undefined {
+  const { agentLogRoot } = parseObject(data?.[settingsFile]) ?? {}
+  return typeof agentLogRoot === 'string' ? agentLogRoot : undefined
 }
 
 function defaultBudgetIn(file: JsonObject): Budget | undefined {

@@ -237,6 +237,18 @@ const sample: SkyhookStatus = {
 
 test('a rollout is one block of text', () => {
   expect(statusText([sample], 180_000)).toMatchInlineSnapshot(`
+    "tuning  [################!!!!!!!.......] 2 of 4 nodes complete (50%)
+      1 erroring, 1 waiting
+      paused
+      packages: a 1.0.0 -> 1.1.0, b 2.0.0, c 1.0.0 -> removed
+      1 node StepFailed for 3m: package a 1.0.0: apply apply.sh exited 1 [node3]
+      closed for new pods, nothing at work: 1 node by the runtime-required taint [node4]
+      held (node hold): node2
+      ignored (node ignore): node1
+      budget: 1 of 2 in use: node3 (failed 3m)
+      pace: 750 nodes per hour by the last 5, about 10m left
+      next: kubectl skyhook explain tuning node3
+    "
   `)
   expect(statusLine(sample)).toMatchInlineSnapshot(`"tuning: 2/4 complete (2 complete, 1 erroring, 1 waiting), 1 out"`)
 })

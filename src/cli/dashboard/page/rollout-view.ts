@@ -79,8 +79,8 @@ function facts(status: Rollout): readonly string[] {
     ...closed.flatMap(({ by, nodes }) =>
       by === 'keep-cordoned' ? [] : [`${counted(nodes.length, 'node')} ${closedTexts[by]}: ${named(nodes, maxNamed)}`],
     ),
-    ...(held.length === 0 ? [] : [`Held, so cordoned after the work: ${named(held, maxNamed)}`]),
-    ...(ignored.length === 0 ? [] : [`Ignored, so left alone by agents: ${named(ignored, maxNamed)}`]),
+    ...(held.length === 0 ? [] : [`Held (node hold): ${named(held, maxNamed)}`]),
+    ...(ignored.length === 0 ? [] : [`Ignored (node ignore): ${named(ignored, maxNamed)}`]),
     `Budget: ${budgetText(budget)}`,
     ...(pace === undefined ? [] : [`Pace: ${paceText(pace)}`]),
   ]
