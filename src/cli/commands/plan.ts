@@ -11,7 +11,8 @@ export const plan = defineCommand({
     'The file has Skyhooks and DeploymentPolicies, which are planned together. The API server says by a dry run ' +
     'whether it would take them; without the right to write, this tool checks its rules itself. The decisions of the ' +
     'agents are made on the nodes as they are: stages in order, interrupts and why, drains and the pods that would ' +
-    'leave or hold them up. Values of env and configMap are never shown. Made for pull requests: -o markdown.',
+    'leave or hold them up. Values of env and configMap are never shown. No registry is asked ' +
+    'whether an image is there: kubectl skyhook validate IMAGE asks. Made for pull requests: -o markdown.',
   example: 'kubectl skyhook plan -f tuning.yaml',
   flags: {
     filename: {

@@ -48,8 +48,8 @@ export function settingsOf({ data }: ConfigMapObject): FleetSettings | undefined
 }
 
 /** Where the agents keep output of steps on each host; undefined where the settings do not say it. */
-export function logRootIn({ data }: ConfigMapObject): string | undefined {
-  const { agentLogRoot } = parseObject(data?.[settingsFile]) ?? {}
+export function logRootIn(configMap: ConfigMapObject): string | undefined {
+  const { agentLogRoot } = parseObject(settingsFileOf(configMap).data?.[settingsFile]) ?? {}
   return typeof agentLogRoot === 'string' ? agentLogRoot : undefined
 }
 

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { wrapLine } from './wrap.ts'
 
 test('the rest of a line stands below the last cell, or a little further than its start', () => {
-  expect(wrapLine('slot       CLOSED    all slots are taken by node1', 44)).toEqual([
+  expect(wrapLine('slot       CLOSED    all slots are taken by node1', 42)).toEqual([
     'slot       CLOSED    all slots are taken',
     '                     by node1',
   ])

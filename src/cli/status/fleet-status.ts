@@ -4,7 +4,7 @@ import { labelKeys } from '../../lease/names.ts'
 import type { Limit } from '../../lease/rule.ts'
 import type { Slot } from '../../lease/slot.ts'
 import { disableKey, pauseKey } from '../../schemas/annotations.ts'
-import { type ReasonName, reasons } from '../../schemas/catalogue/reasons.ts'
+import { isFailure, type ReasonName, reasons } from '../../schemas/catalogue/reasons.ts'
 import { isObject } from '../../schemas/json.ts'
 import type { NodeStatus, Skyhook } from '../../schemas/skyhook.ts'
 import { known, type Known } from '../../stages/model/snapshot.ts'
@@ -140,9 +140,13 @@ function moves(facts: readonly NodeFact[]): boolean {
   )
 }
 
+/** Also while it tries again, as the census counts it. */
+const isFailing = ({ status, report }: NodeFact): boolean =>
+  status === 'erroring' || (status === 'in_progress' && isFailure(report?.reason?.reason ?? ''))
+
 /** A slot says what its holder does, and a node whether that fails. */
 function withFailing({ limit, holders }: BudgetUse, facts: readonly NodeFact[]): BudgetUse {
-  const failing = new Set(facts.flatMap(({ node, status }) => (status === 'erroring' ? [node] : [])))
+  const failing = new Set(facts.filter(isFailing).map(({ node }) => node))
   return { limit, holders: holders.map((one) => (failing.has(one.node) ? { ...one, phase: 'failing' } : one)) }
 }
 
