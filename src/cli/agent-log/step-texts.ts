@@ -31,7 +31,9 @@ export const hostFolderOf = ({ skyhook, package: name }: StepSelection, logRoot 
 /** Of several packages, the lines of a step before those of the next one of its package. */
 export function inStepOrder<T extends { readonly line: StepLine }>(lines: readonly T[]): readonly T[] {
   const ofPackage = Map.groupBy(lines, ({ line }) => line.of.package)
-  const sorted = new Map([...ofPackage].map(([name, own]) => [name, [...Map.groupBy(own, stepOf).values()].flat().values()]))
+  const sorted = new Map(
+    [...ofPackage].map(([name, own]) => [name, [...Map.groupBy(own, stepOf).values()].flat().values()]),
+  )
   return lines.map((logged) => sorted.get(logged.line.of.package)?.next().value ?? logged)
 }
 

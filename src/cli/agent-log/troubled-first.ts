@@ -48,7 +48,10 @@ async function troubledFirst(
   )
   const selected = [...opened.pods].filter(([node]) => !nodes.known || statusOf.has(node))
   if (selected.length === 0)
-    throw notFoundError(`no agent runs on a node of Skyhook ${name}, so there is no log`, `kubectl skyhook explain ${name}`)
+    throw notFoundError(
+      `no agent runs on a node of Skyhook ${name}, so there is no log`,
+      `kubectl skyhook explain ${name}`,
+    )
   const rankOf = ([node]: readonly [string, unknown]): number => order.indexOf(statusOf.get(node))
   const shown = selected.toSorted((a, b) => rankOf(a) - rankOf(b)).slice(0, maxNodes)
   if (shown.length < selected.length)

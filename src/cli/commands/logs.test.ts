@@ -162,7 +162,11 @@ test('of many nodes the ten that are in trouble most are shown, and stderr says 
     }),
   )
   const { stdout, stderr } = await tool.run('history tuning')
-  const nodes = stdout.trimEnd().split('\n').slice(1).map((line) => line.split(' ')[0])
+  const nodes = stdout
+    .trimEnd()
+    .split('\n')
+    .slice(1)
+    .map((line) => line.split(' ')[0])
   expect([nodes[0], nodes.length]).toEqual(['n2', 10])
   expect(stderr).toBe('10 of 13 nodes, those in trouble first; --node chooses others\n')
 })

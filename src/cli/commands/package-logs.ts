@@ -51,7 +51,9 @@ export const packageLogs = defineCommand({
       const { ports, logRoot } = opened
       const folder = hostFolderOf(selection, logRoot)
       const note = (text: string): void => context.stderr.write(`${text}\n`)
-      await Promise.all(nodes.map((node) => followSteps({ ports, node, selection, folder }, (line) => show(node, line), note)))
+      await Promise.all(
+        nodes.map((node) => followSteps({ ports, node, selection, folder }, (line) => show(node, line), note)),
+      )
       return exitCodes.interrupted
     }
     let isWhole = true

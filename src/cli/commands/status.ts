@@ -98,7 +98,8 @@ function drawTo(
   const lines = new Map<string, string>()
   return (view) => {
     const shown = shownIn(view)
-    if (stdout.isTerminal) return stdout.screen(wrapText(statusText(shown, view.takenAtMs), stdout.columns()), statusPainter)
+    if (stdout.isTerminal)
+      return stdout.screen(wrapText(statusText(shown, view.takenAtMs), stdout.columns()), statusPainter)
     for (const one of shown) {
       const line = statusLine(one)
       if (lines.get(one.name) === line) continue

@@ -49,7 +49,9 @@ test('status has color on a terminal, and says the same of a support archive as 
 
 test('a node whose agent cannot start is named, with what the kubelet says of it', async () => {
   const { tool } = await exampleCluster()
-  await tool.admin.json('POST', '/api/v1/nodes', { body: { metadata: { name: 'm1', labels: { pool: 'a' } }, spec: {} } })
+  await tool.admin.json('POST', '/api/v1/nodes', {
+    body: { metadata: { name: 'm1', labels: { pool: 'a' } }, spec: {} },
+  })
   const lastTransitionTime = '2026-03-01T11:59:00Z'
   const pod = {
     metadata: { name: 'skyhookd-m1', uid: 'm1' },

@@ -143,7 +143,8 @@ function durationLines(duration: Duration): readonly string[] {
       const past = rollouts === 1 ? 'the last rollout' : `the last ${rollouts} rollouts`
       const [usual, slow] = [durationText(p50Ms), durationText(p95Ms)]
       const source = `of ${counted(nodes, 'node')} in ${past}`
-      const text = usual === slow ? `${usual} of work (p95 ${source})` : `${usual} to ${slow} of work (p50 and p95 ${source})`
+      const text =
+        usual === slow ? `${usual} of work (p95 ${source})` : `${usual} to ${slow} of work (p50 and p95 ${source})`
       return [`about ${text}, drains and steps as then`]
     }
   }

@@ -9,7 +9,9 @@ import type { RegistryFlags } from './flags.ts'
 import { runProgram } from './programs.ts'
 
 /** What a person says of the one registry that a call is about. */
-export type RegistryAccess = RegistryFlags & { readonly login?: { readonly username: string; readonly password: string } }
+export type RegistryAccess = RegistryFlags & {
+  readonly login?: { readonly username: string; readonly password: string }
+}
 
 /** A client for the registry of `host`, to be closed. @throws ImageError misconfigured, CommandError */
 export async function openRegistry(context: Context, flags: RegistryAccess, host: string): Promise<RegistryClient> {
@@ -24,7 +26,12 @@ export async function openRegistry(context: Context, flags: RegistryAccess, host
       : parseDockerConfig(JSON.stringify({ auths: { [host]: flags.login } }), 'REGISTRY_USER')
   const rule = { host, ...(ca !== undefined && { ca }), ...(flags.plainHttp && { plainHTTP: true }) }
   return createRegistryClient(
-    { credentials, loginSource: 'docker login', sources: { files: root, certsDirectory: undefined, rules: [rule] }, proxy: environment },
+    {
+      credentials,
+      loginSource: 'docker login',
+      sources: { files: root, certsDirectory: undefined, rules: [rule] },
+      proxy: environment,
+    },
     { clock, random },
   )
 }

@@ -140,7 +140,10 @@ test('nothing has a pace that is paused, or in which every node fails or waits f
   scene.host('host5').conditions.change({ isFailing: () => true })
   await scene.until(() => isAt(5, 'erroring'), 'a failure')
   const failing = await statusIn(scene)
-  expect([failing.nodes, failing.pace]).toMatchObject([{ value: { byStatus: { complete: 4, erroring: 1 } } }, undefined])
+  expect([failing.nodes, failing.pace]).toMatchObject([
+    { value: { byStatus: { complete: 4, erroring: 1 } } },
+    undefined,
+  ])
   expect(failing.budget).toMatchObject({ value: { holders: [{ node: 'node5', phase: 'failing' }] } })
   scene.host('host5').conditions.change({ isFailing: () => false, stepMs: 600_000 })
   await scene.until(() => isAt(5, 'in_progress'), 'work')

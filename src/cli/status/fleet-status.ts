@@ -136,7 +136,8 @@ function moves(facts: readonly NodeFact[]): boolean {
   if (facts.some(({ status }) => status === 'in_progress')) return true
   if (facts.some(({ status }) => status === 'erroring' || status === 'blocked' || status === 'unknown')) return false
   return facts.some(
-    ({ status, report }) => status === 'waiting' && (report?.reason === undefined || lineReasons.has(report.reason.reason)),
+    ({ status, report }) =>
+      status === 'waiting' && (report?.reason === undefined || lineReasons.has(report.reason.reason)),
   )
 }
 
@@ -216,7 +217,11 @@ function groupsOf(facts: readonly NodeFact[]): readonly ReasonGroup[] {
 }
 
 /** Why nobody knows how far a node is. */
-function unknownReason({ isSilent, agentError, report }: NodeFact): { reason: string; message: string; sinceMs: undefined } {
+function unknownReason({ isSilent, agentError, report }: NodeFact): {
+  reason: string
+  message: string
+  sinceMs: undefined
+} {
   const error = agentError === undefined ? '' : `: ${agentError}`
   const message = isSilent
     ? `the agent does not answer${error}`

@@ -11,7 +11,10 @@ export type PackageVersions = {
 }
 
 /** By name; those that the spec no longer has come last. */
-export function packageVersions({ packages = {} }: SkyhookSpec, facts: readonly NodeFact[]): readonly PackageVersions[] {
+export function packageVersions(
+  { packages = {} }: SkyhookSpec,
+  facts: readonly NodeFact[],
+): readonly PackageVersions[] {
   const published = facts.flatMap(({ status, report }) => (status === 'complete' ? [] : (report?.packages ?? [])))
   const versionsOf = new Map<string, Set<string>>()
   for (const key of new Set(published)) {

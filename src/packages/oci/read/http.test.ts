@@ -19,7 +19,12 @@ test.each([
 })
 
 test.each([
-  ['getaddrinfo ENOTFOUND r.example', 'ENOTFOUND', 'getaddrinfo', 'r.example:5000: the name does not resolve (ENOTFOUND)'],
+  [
+    'getaddrinfo ENOTFOUND r.example',
+    'ENOTFOUND',
+    'getaddrinfo',
+    'r.example:5000: the name does not resolve (ENOTFOUND)',
+  ],
   [
     'unable to verify the first certificate; if the root CA is installed locally, try running Node.js with --use-system-ca',
     'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
