@@ -116,11 +116,14 @@ export async function followSteps(
   }
 }
 
+/** What agents leave of it there. */
+const kept = ' (the newest five logs of each step)'
+
 /** Where to find what the log of a node does not have. */
 export function extentNote(node: string, folder: string, firstStamp: string | undefined, restarts = 0): string {
   const since = firstStamp === undefined ? 'is empty' : `goes back to ${firstStamp.slice(0, 19)}Z`
   const previous = restarts > 0 ? '; --previous shows the log before its last restart' : ''
-  return `node ${node}: the log of its agent ${since}; earlier output is on the host, in ${folder}${previous}`
+  return `node ${node}: the log of its agent ${since}; earlier output is on the host, in ${folder}${kept}${previous}`
 }
 
 /** Reads the log of one node; false where that failed, which is said on stderr. Throws where reading is forbidden. */
@@ -145,7 +148,7 @@ export async function readNode(
     stderr.write(
       isNoPrevious(error)
         ? `node ${node}: its agent has not restarted in this pod, so there is no previous log; ` +
-            `earlier output is on the host, in ${folder}\n`
+            `earlier output is on the host, in ${folder}${kept}\n`
         : `node ${node}: the log of its agent cannot be read: ${messageOf(error)}\n`,
     )
     return false

@@ -87,7 +87,7 @@ test.each([
 
 const tooShort =
   'node n1: the log of its agent goes back to 2026-03-01T11:30:00Z; ' +
-  'earlier output is on the host, in /var/log/skyhook/tuning\n'
+  'earlier output is on the host, in /var/log/skyhook/tuning (the newest five logs of each step)\n'
 
 test.each<[string, readonly object[], string]>([
   ['has nothing', [{ message: 'agent starting' }], ''],
@@ -113,7 +113,7 @@ test('output of a package that its Skyhook may name otherwise is below the name 
     }),
   )
   expect((await tool.run('logs tuning --node n1 --package tuned')).stderr).toMatch(
-    /in \/data\/logs\/tuning, below the package_name in the config\.json of tuned\n$/,
+    /in \/data\/logs\/tuning, below the package_name in the config\.json of tuned \(the newest five logs of each step\)\n$/,
   )
 })
 
@@ -147,7 +147,7 @@ test.each(['logs', 'history'])('%s of a Skyhook without a node begin with the no
   expect(stderr).toBe('')
 })
 
-test('of many nodes the ten that are in trouble most are shown, and stderr says so', async () => {
+test('ten of many nodes are shown, those that are in trouble first, and stderr says so', async () => {
   const { tool } = await exampleCluster()
   const pods = Array.from({ length: 12 }, (_, index) => `m${index + 10}`)
   for (const name of pods) {
@@ -178,7 +178,7 @@ test('the log before a restart that has not happened is not there, and that is s
     stdout: '',
     stderr:
       'node n1: its agent has not restarted in this pod, so there is no previous log; ' +
-      'earlier output is on the host, in /var/log/skyhook/tuning\n',
+      'earlier output is on the host, in /var/log/skyhook/tuning (the newest five logs of each step)\n',
   })
 })
 

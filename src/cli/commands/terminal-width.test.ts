@@ -9,8 +9,8 @@ import { exampleCluster } from '../../../test/kit/tool/example-cluster.ts'
 const calls = ['status', 'explain tuning', 'explain tuning n2', 'doctor --node n2']
 const widths = [80, 200]
 
-/** Words of a text; commands stay whole, however wide the terminal is. */
-const wordsOf = (text: string): readonly string[] => text.split(/\s+/).filter(Boolean)
+/** What stands between blanks; commands stay whole, however wide the terminal is. */
+const piecesOf = (text: string): readonly string[] => text.split(/\s+/).filter(Boolean)
 const tooWide = (text: string, columns: number): readonly string[] =>
   text.split('\n').filter((line) => line.length > columns && !/^ *(?:run|next): /.test(line))
 
@@ -26,7 +26,7 @@ test.each(calls.flatMap((call) => widths.map((columns) => [call, columns] as con
     const { tool } = await exampleCluster()
     const text = await shown(tool, call, columns)
     expect(tooWide(text, columns)).toEqual([])
-    expect(wordsOf(text)).toEqual(wordsOf(await shown(tool, call)))
+    expect(piecesOf(text)).toEqual(piecesOf(await shown(tool, call)))
   },
 )
 

@@ -18,13 +18,13 @@ test('a command stays whole, and so does every line where no terminal is', () =>
   expect([wrapLine(command, 20), wrapLine('a b c', undefined)]).toEqual([[command], ['a b c']])
 })
 
-test('lines have the words of the text in their order, and only a word that is wider is in a line that is too wide', () => {
+test('lines have the text in its order, and only a word that is wider is in a line that is too wide', () => {
   const word = fc.stringMatching(/^[a-z-]{1,30}$/)
   const line = fc.tuple(fc.nat(4), fc.array(word, { minLength: 1, maxLength: 30 }))
   fc.assert(
-    fc.property(line, fc.integer({ min: 20, max: 60 }), ([indent, words], columns) => {
-      const lines = wrapLine(`${' '.repeat(indent)}${words.join(' ')}`, columns)
-      expect(lines.flatMap((one) => one.trim().split(' '))).toEqual(words)
+    fc.property(line, fc.integer({ min: 20, max: 60 }), ([indent, pieces], columns) => {
+      const lines = wrapLine(`${' '.repeat(indent)}${pieces.join(' ')}`, columns)
+      expect(lines.flatMap((one) => one.trim().split(' '))).toEqual(pieces)
       for (const one of lines) if (one.trim().includes(' ')) expect(one.length).toBeLessThanOrEqual(columns)
     }),
   )

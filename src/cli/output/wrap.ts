@@ -19,9 +19,9 @@ export function wrapLine(line: string, columns: number | undefined): readonly st
   const start = widthOf(/^ */.exec(line)?.[0] ?? '')
   const column = widthOf(cells.exec(line)?.[0] ?? '')
   const indent = ' '.repeat(column > start && column <= columns / 2 ? column : start + hang)
-  const [first = '', ...words] = line.split(/(?<=\S) (?=\S)/)
+  const [first = '', ...rest] = line.split(/(?<=\S) (?=\S)/)
   const lines = [first]
-  for (const word of words) {
+  for (const word of rest) {
     const longer = `${lines.at(-1) ?? ''} ${word}`
     if (widthOf(longer) <= columns) lines[lines.length - 1] = longer
     else lines.push(`${indent}${word}`)

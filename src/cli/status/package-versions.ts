@@ -21,8 +21,8 @@ export function packageVersions(
     const [name = '', version = ''] = key.split('|')
     versionsOf.set(name, (versionsOf.get(name) ?? new Set()).add(version))
   }
-  const otherThan = (name: string, wanted?: string): readonly string[] =>
-    [...(versionsOf.get(name) ?? [])].filter((version) => version !== wanted).toSorted(inOrder)
+  const otherThan = (name: string, desired?: string): readonly string[] =>
+    [...(versionsOf.get(name) ?? [])].filter((version) => version !== desired).toSorted(inOrder)
   const gone = [...versionsOf.keys()].filter((name) => !Object.hasOwn(packages, name))
   return [
     ...Object.entries(packages)

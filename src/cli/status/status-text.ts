@@ -34,8 +34,8 @@ function blockLines(skyhook: SkyhookStatus, nowMs: number): readonly string[] {
   ]
   const closedLine = closedText(closed.filter(({ by }) => by !== 'keep-cordoned'))
   // of those with work to do their reason says it
-  const told = new Set(groups.flatMap((group) => (group.reason === 'Ignored' ? group.nodes : [])))
-  const untold = ignored.filter((node) => !told.has(node))
+  const reported = new Set(groups.flatMap((group) => (group.reason === 'Ignored' ? group.nodes : [])))
+  const unreported = ignored.filter((node) => !reported.has(node))
   const facts = [
     ...(nodes.known ? restCounts(nodes.value) : []),
     ...flags,
@@ -43,7 +43,7 @@ function blockLines(skyhook: SkyhookStatus, nowMs: number): readonly string[] {
     ...groupLines(groups, nowMs),
     ...(closedLine === '' ? [] : [closedLine]),
     ...(held.length > 0 ? [`held (node hold): ${named(held, maxNames)}`] : []),
-    ...(untold.length > 0 ? [`ignored (node ignore): ${named(untold, maxNames)}`] : []),
+    ...(unreported.length > 0 ? [`ignored (node ignore): ${named(unreported, maxNames)}`] : []),
     `budget: ${budgetText(budget, nowMs)}`,
     ...(pace ? [`pace: ${paceText(pace)}`] : []),
     ...nextLines(skyhook),

@@ -26,7 +26,7 @@ test.each([
     'r.example:5000: the name does not resolve (ENOTFOUND)',
   ],
   [
-    'unable to verify the first certificate; if the root CA is installed locally, try running Node.js with --use-system-ca',
+    'unable to verify the first certificate; if the root CA is installed locally, try running Node.js with --use-…',
     'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
     undefined,
     'r.example:5000: unable to verify the first certificate (UNABLE_TO_VERIFY_LEAF_SIGNATURE)',
