@@ -32,7 +32,7 @@ function blockLines(skyhook: SkyhookStatus, nowMs: number): readonly string[] {
     ...(skyhook.isPaused ? ['paused'] : []),
     ...(stalled === undefined ? [] : [`stalled: ${stalled}`]),
   ]
-  const closedLine = closedText(closed.filter(({ by }) => by !== 'keep-cordoned'))
+  const closedLine = closedText(closed)
   // of those with work to do their reason says it
   const reported = new Set(groups.flatMap((group) => (group.reason === 'Ignored' ? group.nodes : [])))
   const unreported = ignored.filter((node) => !reported.has(node))
@@ -105,16 +105,15 @@ function budgetText(budget: Known<BudgetUse>, nowMs: number): string {
   return `${budgetUseText(limit, out.length)}${listed(out)}${beside}`
 }
 
-const closureTexts: Readonly<Record<Closure, string>> = {
+const closureTexts: Readonly<Record<Exclude<Closure, 'keep-cordoned'>, string>> = {
   taint: 'by the runtime-required taint',
   cordon: 'by a cordon of the Skyhook',
-  'keep-cordoned': 'by node hold',
 }
 
-/** In one line; `''` where there are none. */
+/** In one line, without those that are held, which have a line of their own; `''` where there are none. */
 export function closedText(closed: readonly ClosedNodes[]): string {
-  const parts = closed.map(
-    ({ by, nodes }) => `${counted(nodes.length, 'node')} ${closureTexts[by]} [${named(nodes, maxNames)}]`,
+  const parts = closed.flatMap(({ by, nodes }) =>
+    by === 'keep-cordoned' ? [] : [`${counted(nodes.length, 'node')} ${closureTexts[by]} [${named(nodes, maxNames)}]`],
   )
   return parts.length === 0 ? '' : `closed for new pods, nothing at work: ${parts.join(', ')}`
 }
