@@ -223,7 +223,8 @@ test.each([390, 1_440])('tables are whole on a screen of %d pixels, and no word 
       broken: cells.flatMap(textsOf).flatMap(brokenIn),
     }
   })
-  expect(found).toEqual({ tables: 2, cut: [], broken: [] })
+  // of nodes, of slots and of packages
+  expect(found).toEqual({ tables: 3, cut: [], broken: [] })
 })
 
 test('states differ by a sign and a word, and nothing moves for those who do not want it', async () => {
