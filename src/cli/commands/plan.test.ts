@@ -103,11 +103,7 @@ test('several documents are planned together: a policy decides how many nodes st
     "DeploymentPolicy careful would be created
       the API server takes it (dry run)
       added spec.default.budget.count: 1
-      added spec.default.strategy.exponential.batchThreshold: 100
-      added spec.default.strategy.exponential.growthFactor: 2
       added spec.default.strategy.exponential.initialBatch: 1
-      added spec.default.strategy.exponential.safetyLimit: 50
-      added spec.resetBatchStateOnCompletion: false
     Skyhook s would be changed
       the API server takes it (dry run)
       added spec.deploymentPolicy: "careful"

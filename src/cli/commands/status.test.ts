@@ -22,7 +22,7 @@ test('status shows a rollout, and --wait returns when it is complete', async () 
   expect(waiting.stdout()).toBe('Skyhook s is complete\n')
   const shown = commandContext({ transport: scene.transport, clock })
   expect(await status.run(shown.context, input({ skyhook: undefined }))).toBe(0)
-  expect(shown.stdout()).toContain('s  [##############################] 100% of 2: 2 complete')
+  expect(shown.stdout()).toContain('s  [##############################] 2 of 2 nodes complete (100%)')
 })
 
 test('--wait fails at once when the Skyhook is stalled, and after --timeout', async () => {

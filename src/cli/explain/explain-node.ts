@@ -151,8 +151,11 @@ function findingsOf(context: Context, decision: SkyhookDecision | undefined): re
   const answer = rebuilt.slotAnswers.get(name)
   const hasSlot = slotOfSkyhook(snapshot, uid) !== undefined
   const isShut = answer?.known === true && answer.value.verdict.verdict === 'wait'
+  const named = decision?.reason ? [decision.reason, ...(decision.reason.packages?.values() ?? [])] : []
+  // it asks for none before it has another spec
+  const isInvalid = [...gates, ...named].some(({ reason }) => reason === 'InvalidSpec')
   const slot =
-    !hasStarted && !hasSlot && isShut && answer.known
+    !hasStarted && !hasSlot && !isInvalid && isShut && answer.known
       ? [slotFinding({ view, node: context.node, fleet: context.fleet, answer: answer.value })]
       : []
   return [...gates.map((gate) => findingOf(context, gate)), ...packages, ...decided, ...slot]

@@ -58,6 +58,7 @@ export function groupsText(
   { groups, selected, complete }: { groups: readonly NodeGroup[]; selected: number; complete: number },
   nowMs: number,
 ): string {
+  if (selected === 0) return shownLines([`Skyhook ${skyhook} selects no node`, ...unselectedLines])
   const headline = `Skyhook ${skyhook}: ${complete} of ${selected} selected nodes are complete`
   const blocks = groups.flatMap(({ nodes, finding, state }) => {
     const count = counted(nodes.length, 'node')
@@ -68,6 +69,11 @@ export function groupsText(
   })
   return shownLines([headline, ...blocks])
 }
+
+const unselectedLines = [
+  '  unblock: correct spec.nodeSelectors, or give nodes the labels that it asks for',
+  '  run:     kubectl get nodes --show-labels',
+]
 
 const maxNames = 8
 const maxMessageLength = 4_096

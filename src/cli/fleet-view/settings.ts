@@ -56,6 +56,12 @@ export function settingsOf(configMap: ConfigMapObject): FleetSettings | undefine
   }
 }
 
+/** Where the agents keep output of steps on each host; undefined where the settings do not say it. */
+export function logRootIn(configMap: ConfigMapObject): string | undefined {
+  const { agentLogRoot } = readableSettings(configMap) ?? {}
+  return typeof agentLogRoot === 'string' ? agentLogRoot : undefined
+}
+
 function defaultBudgetIn(file: JsonObject): Budget | undefined {
   try {
     return readDefaultBudget(file['defaults'])

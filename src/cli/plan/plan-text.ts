@@ -39,7 +39,9 @@ function titleOf({ nodes, steps, mayStart, isDisruptive, isDueAnyway, selection,
       ? obstacle || agent !== undefined
         ? 'nothing for now'
         : isDueAnyway
-          ? 'nothing to do'
+          ? selection === 'leaves'
+            ? 'nothing to do, what packages did stays on the host'
+            : 'nothing to do'
           : 'nothing more, what is due now is dropped'
       : isDueAnyway
         ? 'as without this change'
@@ -139,8 +141,11 @@ function durationLines(duration: Duration): readonly string[] {
       const { p50Ms, p95Ms, history } = duration
       const { rollouts, nodes } = history
       const past = rollouts === 1 ? 'the last rollout' : `the last ${rollouts} rollouts`
-      const source = `p50 and p95 of ${counted(nodes, 'node')} in ${past}`
-      return [`about ${durationText(p50Ms)} to ${durationText(p95Ms)} of work (${source}), drains and steps as then`]
+      const [usual, slow] = [durationText(p50Ms), durationText(p95Ms)]
+      const source = `of ${counted(nodes, 'node')} in ${past}`
+      const text =
+        usual === slow ? `${usual} of work (p95 ${source})` : `${usual} to ${slow} of work (p50 and p95 ${source})`
+      return [`about ${text}, drains and steps as then`]
     }
   }
 }

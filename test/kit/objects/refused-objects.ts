@@ -50,7 +50,7 @@ const skyhooks: readonly Row[] = [
   [
     'a package name with a digit at its end',
     { packages: { cuda12: tuning } },
-    'packages: no package name: ["cuda12"]; use 2 to 43 lower-case letters',
+    'packages: not a valid package name: ["cuda12"]; use 2 to 43 lower-case letters',
   ],
   ['a package name of 44 characters', { packages: { ['p'.repeat(44)]: tuning } }, 'no package name'],
   [
