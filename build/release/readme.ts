@@ -42,7 +42,7 @@ kubectl apply -k samples
 kubectl skyhook status
 \`\`\`
 
-* A registry with a login: [three lines](docs/usage/install.md#a-registry-with-a-login), before the first one above.
+* A registry with a login: [three lines](docs/usage/install.md#a-registry-with-a-login) in place of the first one above.
 * Without helm: \`kubectl apply --server-side -f crds\`, then \`kubectl apply -k daemonset\`.
 * Something stands still: [operations](docs/usage/operations.md).
 * Upgrade and removal: [install](docs/usage/install.md#upgrade).
