@@ -31,6 +31,7 @@ test.each(skyhooks)(
 )
 
 test('the scripts of the page are scripts of bash', async () => {
-  for (const name of filesOn(page).keys())
-    if (name.endsWith('.sh')) await promisify(execFile)('bash', ['-n', join(folder, name)])
+  const scripts = [...filesOn(page).keys()].filter((name) => name.endsWith('.sh'))
+  const read = async (name: string) => await promisify(execFile)('bash', ['-n', join(folder, name)])
+  expect(await Promise.all(scripts.map(read))).toEqual(scripts.map(() => ({ stdout: '', stderr: '' })))
 })

@@ -7,7 +7,8 @@ type Json = Readonly<Record<string, unknown>>
 
 const group = 'skyhook.nvidia.com/v1alpha1'
 const image = 'registry.example.com/packages/driver'
-const resources = { cpuRequest: 1, cpuLimit: 1, memoryRequest: '1Gi', memoryLimit: '1Gi' } // what resourceFieldRef shows
+/** What a resourceFieldRef shows. */
+const resources = { cpuRequest: 1, cpuLimit: 1, memoryRequest: '1Gi', memoryLimit: '1Gi' }
 const strategy = { fixed: {} }
 const ofPolicy = new Set(fieldsOf('DeploymentPolicy', 'spec').map(({ name }) => name))
 

@@ -49,7 +49,7 @@ function fieldProblems(metadata: Fields): Problem[] {
           ? Array.isArray(value)
           : typeof value === (type === 'text' ? 'string' : 'number')
     if (!isFit) return [problem(at, value, `must be ${type === 'object' ? 'an' : 'a'} ${type}`, 'correct the value')]
-    if (!name.endsWith('Timestamp') || timestamp.test(String(value))) return []
+    if (!name.endsWith('Timestamp') || (typeof value === 'string' && timestamp.test(value))) return []
     return [problem(at, value, 'is not a time such as 2026-01-31T12:00:00Z', 'remove it: the API server sets it')]
   })
 }
