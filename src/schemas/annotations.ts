@@ -1,5 +1,6 @@
 /** Keys that the agent writes to or reads from Kubernetes objects. The operator's keys stay: other tools read them. */
 import { apiGroup } from './api.ts'
+import type { Interrupt } from './skyhook.ts'
 
 export const nodeStateKey = (skyhook: string): string => `${apiGroup}/nodeState_${skyhook}`
 export const statusKey = (skyhook: string): string => `${apiGroup}/status_${skyhook}`
@@ -57,6 +58,29 @@ export type Companion = {
   readonly foundComplete?: true
   /** By merged interrupt. */
   readonly reboots?: Readonly<Record<string, RebootCount>>
+  /**
+   * What entries of nodeState do not say of packages, by their keys there; absent from older agents. It is as old as
+   * the last write, and never the reason for one.
+   */
+  readonly work?: Readonly<Record<string, PublishedWork>>
+}
+
+/** What a package's configuration is by now, for those who foretell what an edit makes of it. */
+export type PublishedWork = {
+  /** Hash of the configuration and environment with which its config stage started last; absent until it has. */
+  readonly inputs?: string
+  /** It has been complete since it was installed. */
+  readonly wasComplete?: true
+  /** Keys of its configMap that changed since then. */
+  readonly changed?: readonly string[]
+  /** As they were when that config stage started: a pattern counts although an edit has removed it since. */
+  readonly configInterrupts?: Readonly<Record<string, Interrupt>>
+  /** The interrupt that is due before it is complete. */
+  readonly interrupt?: Interrupt
+  /** What becomes of it when it leaves the spec. */
+  readonly uninstall?: { readonly enabled?: boolean; readonly apply?: boolean }
+  /** Nothing is done with it any more. */
+  readonly isRetained?: true
 }
 
 /** `askedInBoot`: a reboot is requested, or about to be, in this boot; it is made when the host is in another one. */

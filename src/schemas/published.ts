@@ -9,7 +9,7 @@ import { isObject, type JsonObject, parseObject } from './json.ts'
 import type { ObjectMeta } from './kubernetes.ts'
 import { perObjectAndName } from './per-object.ts'
 import { plainExcerpt } from './plain-text.ts'
-import { type NodeStatus, nodeStatuses } from './skyhook.ts'
+import { type Interrupt, interruptTypes, type NodeStatus, nodeStatuses } from './skyhook.ts'
 
 export type Published = {
   /** `unreadable`: something else stands there. */
@@ -108,7 +108,7 @@ function originOf(companion: PublishedCompanion | undefined, sha256: string | un
 }
 
 function companionIn(value: JsonObject = {}): PublishedCompanion | undefined {
-  const { v, rev, sha256, nodeUID, applied, foundComplete, reboots } = value
+  const { v, rev, sha256, nodeUID, applied, foundComplete, reboots, work } = value
   if (typeof sha256 !== 'string' || !isCount(rev)) return undefined
   return {
     rev,
@@ -117,6 +117,7 @@ function companionIn(value: JsonObject = {}): PublishedCompanion | undefined {
     ...(v === 1 && typeof applied === 'string' && { applied }),
     ...(foundComplete === true && { foundComplete }),
     ...(isRebootCounts(reboots) && { reboots }),
+    ...(isObject(work) && { work: workIn(work) }),
   }
 }
 
@@ -129,6 +130,43 @@ const isRebootCount = (value: unknown): value is keys.RebootCount =>
   isObject(value) &&
   isCount(value['done']) &&
   (value['askedInBoot'] === undefined || typeof value['askedInBoot'] === 'string')
+
+/** Without what is not of the right type. */
+const workIn = (work: JsonObject): NonNullable<keys.Companion['work']> =>
+  Object.fromEntries(
+    Object.entries(work).map(([key, one]) => {
+      const { inputs, wasComplete, changed, configInterrupts, interrupt, uninstall, isRetained } = isObject(one)
+        ? one
+        : {}
+      const found: keys.PublishedWork = {
+        ...(typeof inputs === 'string' && { inputs }),
+        ...(wasComplete === true && { wasComplete }),
+        ...(isTexts(changed) && { changed }),
+        ...(isInterrupts(configInterrupts) && { configInterrupts }),
+        ...(isInterrupt(interrupt) && { interrupt }),
+        ...(isObject(uninstall) && { uninstall: uninstallIn(uninstall) }),
+        ...(isRetained === true && { isRetained }),
+      }
+      return [key, found]
+    }),
+  )
+
+const uninstallIn = ({ enabled, apply }: JsonObject): NonNullable<keys.PublishedWork['uninstall']> => ({
+  ...(typeof enabled === 'boolean' && { enabled }),
+  ...(typeof apply === 'boolean' && { apply }),
+})
+
+const isTexts = (value: unknown): value is readonly string[] =>
+  Array.isArray(value) && value.every((one) => typeof one === 'string')
+
+const isInterrupts = (value: unknown): value is Readonly<Record<string, Interrupt>> =>
+  isObject(value) && Object.values(value).every(isInterrupt)
+
+const isInterrupt = (value: unknown): value is Interrupt =>
+  isObject(value) &&
+  interruptTypes.some((one) => one === value['type']) &&
+  (value['services'] === undefined || isTexts(value['services'])) &&
+  (value['when'] === undefined || value['when'] === 'required')
 
 /** The entries of a nodeState text; undefined where it is no JSON object. */
 export function parseState(text: string): PublishedEntries | undefined {

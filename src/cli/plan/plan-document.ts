@@ -40,7 +40,8 @@ function durationItem(duration: SkyhookPlan['duration']): object {
 }
 
 function groupItem(group: PlanGroup, pods: Known<object> | undefined): object {
-  const { nodes, compartment, mayStart, selection, isDisruptive, isDueAnyway, steps, causes, obstacle, agent } = group
+  const { nodes, compartment, mayStart, selection, isDisruptive, isDueAnyway } = group
+  const { steps, stepsIfAsked, causes, obstacle, agent } = group
   return {
     nodes,
     compartment,
@@ -49,6 +50,7 @@ function groupItem(group: PlanGroup, pods: Known<object> | undefined): object {
     disrupts: isDisruptive,
     dueAnyway: isDueAnyway,
     steps,
+    ...(stepsIfAsked && { stepsIfAsked }),
     interruptCauses: causes.map(({ isConditional, ...cause }) => ({ ...cause, conditional: isConditional })),
     ...(pods && { pods: pods.known ? pods.value : { unknown: pods.why } }),
     ...(obstacle && { obstacle: { reason: obstacle.reason, message: obstacle.message } }),

@@ -5,7 +5,7 @@ import type { CompartmentPlan } from './at-once.ts'
 import type { DrainedPods, GuardingBudget } from './drained-pods.ts'
 import type { InterruptCause } from './interrupt-causes.ts'
 import type { PlanGroup } from './plan-groups.ts'
-import type { RehearsedInterrupt } from './rehearsal.ts'
+import type { RehearsedInterrupt, RehearsedStep } from './rehearsal.ts'
 import type { Duration, SkyhookPlan } from './skyhook-plan.ts'
 import type { TextForm } from './text-form.ts'
 import { counted, named, someOf } from '../../schemas/wording.ts'
@@ -40,7 +40,7 @@ function titleOf({ nodes, steps, mayStart, isDisruptive, isDueAnyway, selection,
         ? 'nothing for now'
         : isDueAnyway
           ? selection === 'leaves'
-            ? 'nothing to do, what packages did stays on the host'
+            ? 'nothing to do, its packages stay'
             : 'nothing to do'
           : 'nothing more, what is due now is dropped'
       : isDueAnyway
@@ -53,25 +53,45 @@ function titleOf({ nodes, steps, mayStart, isDisruptive, isDueAnyway, selection,
 }
 
 function groupLines(group: PlanGroup, pods: Known<DrainedPods> | undefined): readonly string[] {
-  const { steps, causes, obstacle, agent } = group
+  const { steps, stepsIfAsked, causes, obstacle, agent } = group
   const conditional = causes.filter(({ isConditional }) => isConditional)
   return [
-    ...steps.flatMap((step): readonly string[] => {
-      switch (step.do) {
-        case 'taint':
-          return ['CLOSED FOR NEW PODS until it is complete (autoTaintNewNodes): no Skyhook has worked on it before']
-        case 'drain':
-          return ['cordon and drain', ...drainLines(pods).map((line) => `  ${line}`)]
-        case 'stage':
-          return [`${step.package} ${step.version}: ${step.stage}`]
-        case 'interrupt':
-          return [interruptText(step, causes)]
-      }
-    }),
+    ...steps.flatMap((step) => stepLines(step, causes, pods)),
     ...conditional.map(({ type, field }) => `${type} only if the package asks for it (${field})`),
+    ...(stepsIfAsked ? [`if all packages ask for theirs: ${stepsIfAsked.map(shortText).join(', ')}`] : []),
     ...(obstacle ? [`held up: ${obstacle.reason}: ${obstacle.message}`] : []),
     ...(agent === undefined ? [] : [`nothing happens before its agent works: ${agent}`]),
   ]
+}
+
+function stepLines(
+  step: RehearsedStep,
+  causes: readonly InterruptCause[],
+  pods: Known<DrainedPods> | undefined,
+): readonly string[] {
+  switch (step.do) {
+    case 'taint':
+      return ['CLOSED FOR NEW PODS until it is complete (autoTaintNewNodes): no Skyhook has worked on it before']
+    case 'drain':
+      return ['cordon and drain', ...drainLines(pods).map((line) => `  ${line}`)]
+    case 'stage':
+      return [`${step.package} ${step.version}: ${step.stage}`]
+    case 'interrupt':
+      return [interruptText(step, causes)]
+  }
+}
+
+const shortText = (step: RehearsedStep): string => {
+  switch (step.do) {
+    case 'taint':
+      return 'taint'
+    case 'drain':
+      return 'cordon and drain'
+    case 'stage':
+      return `${step.package} ${step.version}: ${step.stage}`
+    case 'interrupt':
+      return `interrupt: ${[step.type, ...step.services].join(' ')}`
+  }
 }
 
 function interruptText({ type, services, packages }: RehearsedInterrupt, causes: readonly InterruptCause[]): string {
