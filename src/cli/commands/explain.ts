@@ -2,10 +2,13 @@
 import { explainNode, type NodeExplanation } from '../explain/explain-node.ts'
 import { explanationText, groupsText } from '../explain/explanation-text.ts'
 import { nodeGroups } from '../explain/node-groups.ts'
+import { nobodySelected } from '../explain/selector-finding.ts'
 import type { FleetView } from '../fleet-view/fleet-view.ts'
 import { type NodeDetail, readNodeDetail, readNodeEvents } from '../fleet-view/node-detail.ts'
 import { slimNode } from '../fleet-view/project.ts'
 import { readFleet } from '../fleet-view/read-fleet.ts'
+import { valueOr } from '../fleet-view/readable.ts'
+import { readVitals } from '../fleet-view/vitals.ts'
 import { defineCommand } from '../framework/command.ts'
 import { CommandError, notFoundError } from '../framework/command-error.ts'
 import { exitCodes } from '../framework/exit-codes.ts'
@@ -50,16 +53,19 @@ export const explain = defineCommand({
       nodeName === undefined
         ? await detailsOfFleet(transport, nodes, name, signal)
         : async (node: KubernetesNode) => await readNodeDetail(transport, node.metadata.name, signal)
+    const vitals = await readVitals(transport, { namespace, signal })
     const explanations: NodeExplanation[] = []
-    for (const node of nodes) explanations.push(explainNode(fleet, { skyhook, node, detail: await detailOf(node) }))
+    for (const node of nodes)
+      explanations.push(explainNode(fleet, { skyhook, node, detail: await detailOf(node), vitals }))
 
     const groups = nodeGroups(explanations)
+    const unselected = nodes.length === 0 ? nobodySelected(skyhook, valueOr(fleet.nodes, [])) : undefined
     const complete = explanations.filter(({ state }) => state === 'complete').length
     const [first] = explanations
     const text =
       nodeName !== undefined && first !== undefined
         ? explanationText(first, fleet.takenAtMs)
-        : groupsText(name, { groups, selected: nodes.length, complete }, fleet.takenAtMs)
+        : groupsText(name, { groups, selected: nodes.length, complete, unselected }, fleet.takenAtMs)
     const document = envelope('NodeExplanation', explanations)
     await print(context, { rows: [text], document, lines: (block) => block.trimEnd(), paint: explainPainter })
     return exitCodes.ok

@@ -18,10 +18,11 @@ import { slotOfSkyhook } from '../../stages/skyhook/slot.ts'
 import type { FleetView } from '../fleet-view/fleet-view.ts'
 import type { NodeDetail } from '../fleet-view/node-detail.ts'
 import { valueOr } from '../fleet-view/readable.ts'
+import type { Vitals } from '../fleet-view/vitals.ts'
 import { agentFinding } from './agent-finding.ts'
 import { drainFinding, leftPods } from './drain-finding.ts'
 import type { Finding } from './finding.ts'
-import { nodeView, type NodeView } from './node-snapshot.ts'
+import { nodeView, type NodeView, preparationReasons } from './node-snapshot.ts'
 import { reasonFinding } from './reason-finding.ts'
 import { selectorFinding } from './selector-finding.ts'
 import { slotFinding } from './slot-finding.ts'
@@ -55,10 +56,18 @@ export type NodeExplanation = {
   readonly left?: readonly string[]
 }
 
+export type Explained = {
+  readonly skyhook: Skyhook
+  readonly node: KubernetesNode
+  readonly detail: NodeDetail
+  /** Absent: they were not read. */
+  readonly vitals?: Vitals
+}
+
 /** `fleet.skyhooks` has to be known: without them nothing is decided. */
 export function explainNode(
   fleet: FleetView<KubernetesNode>,
-  { skyhook, node, detail }: { readonly skyhook: Skyhook; readonly node: KubernetesNode; readonly detail: NodeDetail },
+  { skyhook, node, detail, vitals }: Explained,
 ): NodeExplanation {
   const { name } = skyhook.metadata
   const others = valueOr(fleet.skyhooks, []).filter(({ metadata }) => metadata.name !== name)
@@ -86,7 +95,7 @@ export function explainNode(
   const reason = decision?.reason
   const isApplied = companion?.applied === completionHash(skyhook)
   const isComplete = decision?.status === 'complete' && isApplied
-  const agent = agentFinding(fleet, node)
+  const agent = agentFinding(fleet, node, vitals)
   const context: Context = { fleet, rebuilt, skyhook, node, detail, preceding, published }
   const found = isComplete
     ? completeFindings(context, agent, reason)
@@ -144,13 +153,15 @@ function findingsOf(context: Context, decision: SkyhookDecision | undefined): re
   const hasStarted = decision?.record?.lifecycle !== undefined
   const paused = hasStarted ? pauseReason(view, snapshot) : undefined
   const gates = hasStarted ? (paused ? [paused] : []) : closedStartGates(view, snapshot, preceding)
-  const packages = [...(decision?.reason?.packages ?? [])].map(([packageName, reason]) =>
-    findingOf(context, reason, packageName),
+  const packages = [...(decision?.reason?.packages ?? [])].flatMap(([packageName, reason]) =>
+    isInnocent(context, reason, packageName) ? [] : [findingOf(context, reason, packageName)],
   )
-  const decided = decision?.reason ? [findingOf(context, decision.reason)] : []
+  const decided = decision?.reason && !isInnocent(context, decision.reason) ? [findingOf(context, decision.reason)] : []
   const answer = rebuilt.slotAnswers.get(name)
   const hasSlot = slotOfSkyhook(snapshot, uid) !== undefined
-  const isShut = answer?.known === true && answer.value.verdict.verdict === 'wait'
+  // without its policy nobody knows the budget, and no census is to blame for that
+  const hasBudget = view.policy === undefined || view.policy.state === 'found'
+  const isShut = hasBudget && answer?.known === true && answer.value.verdict.verdict === 'wait'
   const named = decision?.reason ? [decision.reason, ...(decision.reason.packages?.values() ?? [])] : []
   // it asks for none before it has another spec
   const isInvalid = [...gates, ...named].some(({ reason }) => reason === 'InvalidSpec')
@@ -161,8 +172,21 @@ function findingsOf(context: Context, decision: SkyhookDecision | undefined): re
   return [...gates.map((gate) => findingOf(context, gate)), ...packages, ...decided, ...slot]
 }
 
+const packageOf = ({ package: key }: Reason): string | undefined => key?.split('|')[0]
+
+/** Packages of one image are prepared as one: what one lacks is not the fault of another. */
+function isInnocent(
+  { rebuilt, skyhook }: Context,
+  reason: Reason,
+  packageName: string | undefined = packageOf(reason),
+): boolean {
+  if (packageName === undefined || !preparationReasons.has(reason.reason)) return false
+  const reported = (rebuilt.evidence.get(skyhook.metadata.name) ?? []).filter((one) => one.reason === reason.reason)
+  return reported.length > 0 && reported.every((one) => one.package !== undefined && one.package !== packageName)
+}
+
 /** Slots and pods are explained by those who know them. */
-function findingOf(context: Context, reason: Reason, packageName = reason.package?.split('|')[0]): Finding {
+function findingOf(context: Context, reason: Reason, packageName = packageOf(reason)): Finding {
   const { fleet, rebuilt, skyhook, node, detail, preceding, published } = context
   const { name } = skyhook.metadata
   const sinceMs = sinceOf(context, reason)
@@ -202,10 +226,14 @@ function sinceOf({ published, rebuilt, skyhook }: Context, { reason }: Reason): 
   return rebuilt.evidence.get(skyhook.metadata.name)?.find((one) => one.reason === reason)?.sinceMs
 }
 
+/** The first of those that say the same, in their order. */
 function distinct(findings: readonly Finding[]): readonly Finding[] {
-  const keyOf = ({ cause, objects }: Finding): string =>
-    `${cause} ${objects.map(({ kind, name }) => `${kind}/${name}`).join()}`
-  return [...new Map(findings.toReversed().map((one) => [keyOf(one), one])).values()].toReversed()
+  const byKey = new Map<string, Finding>()
+  for (const one of findings) {
+    const key = `${one.cause} ${one.objects.map(({ kind, name }) => `${kind}/${name}`).join()}`
+    if (!byKey.has(key)) byKey.set(key, one)
+  }
+  return [...byKey.values()]
 }
 
 const closed = (gate: GateName, findings: readonly Finding[]): Gate => ({ gate, verdict: 'closed', findings })
@@ -256,7 +284,7 @@ function disagreementOf(
   if (published?.reason === reason?.reason) return undefined
   const since = published?.sinceMs === undefined ? '' : ` since ${formatTime(published.sinceMs)}`
   const shows = reason?.reason ?? (isComplete ? 'that it is complete' : 'that it works')
-  const isSilent = agent !== undefined && agent.cause !== 'agent-too-old'
+  const isSilent = agent?.cause === 'no-agent' || agent?.cause === 'agent-dead'
   const why = isSilent ? `; its agent does not act, so what the node says is old` : ''
   return published === undefined
     ? `node ${node.metadata.name} publishes no reason, and the API shows ${shows}${why}`

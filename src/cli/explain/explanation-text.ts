@@ -52,10 +52,18 @@ function findingLines({ message, sinceMs, unblock, command }: Finding, nowMs: nu
   ]
 }
 
+export type SkyhookExplanation = {
+  readonly groups: readonly NodeGroup[]
+  readonly selected: number
+  readonly complete: number
+  /** Why it selects no node at all. */
+  readonly unselected: Finding | undefined
+}
+
 /** Nodes with the same cause, for a whole Skyhook. */
 export function groupsText(
   skyhook: string,
-  { groups, selected, complete }: { groups: readonly NodeGroup[]; selected: number; complete: number },
+  { groups, selected, complete, unselected }: SkyhookExplanation,
   nowMs: number,
 ): string {
   if (selected === 0) return shownLines([`Skyhook ${skyhook} selects no node`, ...unselectedLines])
@@ -67,7 +75,8 @@ export function groupsText(
     const [first = '', ...rest] = findingLines(finding, nowMs)
     return ['', `${count} held up (${finding.cause}): ${names}`, `  ${first}`, ...rest.map((line) => `  ${line}`)]
   })
-  return shownLines([headline, ...blocks])
+  const lines = unselected ? ['', ...findingLines(unselected, nowMs).map((line) => `  ${line}`)] : []
+  return shownLines([headline, ...lines, ...blocks])
 }
 
 const unselectedLines = [

@@ -228,18 +228,23 @@ function denialOf({ verdict, batch, waitsFor }: SlotAnswer, nowMs: number): Slot
   }
 }
 
-const preparationReasons: ReadonlySet<string> = new Set([
+/** What is wrong with a package before anything of it runs. */
+export const preparationReasons: ReadonlySet<string> = new Set([
   'ImagePull',
   'ReferenceMissing',
   'InvalidPackage',
   'InvalidSpec',
 ])
 
-/** The same image may be on the host for one Skyhook, and be checked for another one that has not started. */
+/**
+ * The same image may be on the host for one Skyhook, and be checked for another one that has not started. Of packages
+ * that share an image one may lack what its spec refers to: whose fault that is, explain-node.ts says.
+ */
 function merged(rows: readonly (readonly [string, Preparation])[]): ReadonlyMap<string, Preparation> {
   const preparations = new Map<string, Preparation>()
   for (const [key, preparation] of rows) {
-    const isLess = preparation.state === 'checked' && preparations.get(key)?.state === 'ready'
+    const found = preparations.get(key)?.state
+    const isLess = found === 'failed' || (preparation.state === 'checked' && found === 'ready')
     if (!isLess) preparations.set(key, preparation)
   }
   return preparations
