@@ -2,6 +2,7 @@ import { disableKey, ignoreLabel, pauseKey } from '../../schemas/annotations.ts'
 import { requiredTaints, taintText } from '../drain/node-spec.ts'
 import { specProblems } from '../package/spec-problems.ts'
 import type { Reason } from '../../schemas/catalogue/reasons.ts'
+import type { Taint } from '../../schemas/kubernetes.ts'
 import { selects, tolerates } from '../../schemas/selectors.ts'
 import { otherOperatorGate } from './other-operator.ts'
 import type { SkyhookView, Snapshot } from '../model/snapshot.ts'
@@ -34,17 +35,32 @@ function missingPolicy({ spec, policy }: SkyhookView): Reason | undefined {
 }
 
 /** Taints of the node that keep this Skyhook away; its own, cordons and the runtime-required taint never do. */
-function untoleratedTaints(view: SkyhookView, snapshot: Snapshot): string[] {
+function untoleratedTaints(view: SkyhookView, snapshot: Snapshot): readonly Taint[] {
   const { runtimeRequiredTaint } = snapshot.settings
   const tolerations = [
     { key: 'node.kubernetes.io/unschedulable', operator: 'Exists' as const },
     ...requiredTaints(runtimeRequiredTaint).map(({ key }) => ({ key, operator: 'Exists' as const })),
     ...(view.spec.additionalTolerations ?? []),
   ]
-  return (snapshot.node.spec?.taints ?? [])
-    .filter((taint) => taint.effect !== 'PreferNoSchedule' && !tolerates(tolerations, taint))
-    .map(taintText)
+  return (snapshot.node.spec?.taints ?? []).filter(
+    (taint) => taint.effect !== 'PreferNoSchedule' && !tolerates(tolerations, taint),
+  )
 }
+
+/** Kubernetes adds it for a condition of the Node, and removes it when that is over. */
+const isOfCondition = ({ key }: Taint): boolean => conditionTaints.has(key)
+
+/** https://kubernetes.io/docs/reference/labels-annotations-taints/ */
+const conditionTaints: ReadonlySet<string> = new Set(
+  ['not-ready', 'unreachable', 'memory-pressure', 'disk-pressure', 'pid-pressure', 'network-unavailable'].map(
+    (name) => `node.kubernetes.io/${name}`,
+  ),
+)
+
+const taintRemedy = (taints: readonly Taint[]): string =>
+  taints.every(isOfCondition)
+    ? 'Kubernetes removes it when the condition of the Node is over'
+    : 'tolerate it in spec.additionalTolerations or remove it'
 
 /** What a gate looks at; `precedingSkyhook`: one that comes first and has work on this node. */
 type StartGate = (view: SkyhookView, snapshot: Snapshot, precedingSkyhook: string | undefined) => Reason | undefined
@@ -76,7 +92,8 @@ const startGates: readonly StartGate[] = [
     return taints.length > 0
       ? {
           reason: 'TaintNotTolerated',
-          message: `the node has ${taints.join(', ')}: tolerate it in spec.additionalTolerations or remove it`,
+          message: `the node has ${taints.map(taintText).join(', ')}: ${taintRemedy(taints)}`,
+          ...(taints.every(isOfCondition) && { code: 'node-condition' }),
         }
       : undefined
   },
