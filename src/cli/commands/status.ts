@@ -27,7 +27,9 @@ export const status = defineCommand({
   summary: 'show rollouts: nodes by state, what holds them up, the budget and who uses it, and the pace',
   description:
     'Nodes that need a person come first, with their reasons. The pace is that of the last completions. ' +
-    '--wait is about the generation at the time of the call: it fails when the Skyhook is stalled, or is edited.',
+    '--wait is about the generation at the time of the call: it fails when the Skyhook is stalled, or is edited. ' +
+    'Stalled is what does not end by itself, such as a stage after its third failed attempt, or an image that the ' +
+    'registry has not had for two minutes. It fails, too, when no node is selected, unless --allow-no-nodes is given.',
   example: 'kubectl skyhook status tuning',
   arguments: { skyhook: { summary: 'name of one Skyhook', isOptional: true, complete: 'skyhooks' } },
   flags: {
@@ -42,21 +44,27 @@ export const status = defineCommand({
       placeholder: 'DURATION',
       summary: 'longest wait of --wait; by default without an end',
     },
+    allowNoNodes: {
+      type: 'boolean',
+      summary: '--wait: a Skyhook that selects no node is complete, as for a pool that is scaled to zero',
+    },
   },
   exitCodes: {
     [exitCodes.notFound]: 'the Skyhook does not exist, or was deleted meanwhile, or no agents are installed',
     [exitCodes.timeout]: '--wait: not complete within --timeout',
-    [exitCodes.stalled]: '--wait: the Skyhook is stalled, its message is on stderr',
+    [exitCodes.stalled]: '--wait: the Skyhook is stalled and will not complete by itself, its message is on stderr',
+    [exitCodes.noNodes]: '--wait without --allow-no-nodes: the Skyhook selects no node',
     [exitCodes.interrupted]: 'interrupted by ctrl-C, which is how --watch ends',
   },
   formats: ['table', 'json', 'yaml'],
   async run(context, { arguments: { skyhook: name }, flags }) {
     if (flags.wait && name === undefined) throw usageError('--wait needs the name of a Skyhook')
     if (flags.timeout !== undefined && !flags.wait) throw usageError('--timeout belongs to --wait')
+    if (flags.allowNoNodes && !flags.wait) throw usageError('--allow-no-nodes belongs to --wait')
     if (flags.wait && flags.watch) throw usageError('--wait and --watch exclude each other')
     const connection = await context.connect()
     const { transport } = connection
-    if (flags.wait && name !== undefined) return await waitForSkyhook(context, transport, name, flags.timeout)
+    if (flags.wait && name !== undefined) return await waitForSkyhook(context, transport, name, flags)
 
     const namespace = await connection.agentNamespace()
     const { clock, random, signal } = context
@@ -105,7 +113,7 @@ async function waitForSkyhook(
   { clock, signal, stdout, stderr }: Context,
   transport: KubeTransport,
   name: string,
-  timeoutMs: number | undefined,
+  { timeout: timeoutMs, allowNoNodes }: { readonly timeout: number | undefined; readonly allowNoNodes: boolean },
 ): Promise<ExitCode> {
   const endMs = timeoutMs === undefined ? Infinity : clock.monotonicMs() + timeoutMs
   const read = async (): Promise<Skyhook | undefined> =>
@@ -117,6 +125,10 @@ async function waitForSkyhook(
     const found = waitVerdict(current, { uid, generation })
     if (found.verdict === 'complete') {
       stdout.write(`Skyhook ${name} is complete\n`)
+      return exitCodes.ok
+    }
+    if (found.verdict === 'no-nodes' && allowNoNodes) {
+      stdout.write(`Skyhook ${name} is complete: it selects no node\n`)
       return exitCodes.ok
     }
     if (found.verdict !== 'waiting') throw endOf(name, generation, found)
@@ -141,6 +153,12 @@ function endOf(
   switch (found.verdict) {
     case 'gone':
       return notFoundError(`Skyhook ${name} was deleted`)
+    case 'no-nodes':
+      return new CommandError(
+        exitCodes.noNodes,
+        `Skyhook ${name} selects no node`,
+        'correct spec.nodeSelectors, or wait with --allow-no-nodes if the pool may be empty',
+      )
     case 'superseded':
       return new CommandError(
         exitCodes.failed,

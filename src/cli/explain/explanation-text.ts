@@ -58,6 +58,12 @@ export function groupsText(
   { groups, selected, complete }: { groups: readonly NodeGroup[]; selected: number; complete: number },
   nowMs: number,
 ): string {
+  if (selected === 0)
+    return shownLines([
+      `Skyhook ${skyhook}: spec.nodeSelectors matches no node, so nothing is to be done`,
+      '  unblock: correct spec.nodeSelectors, or label nodes; nothing is wrong with a pool that is scaled to zero',
+      '  run:     kubectl get nodes --show-labels',
+    ])
   const headline = `Skyhook ${skyhook}: ${complete} of ${selected} selected nodes are complete`
   const blocks = groups.flatMap(({ nodes, finding, state }) => {
     const count = counted(nodes.length, 'node')
