@@ -15,6 +15,8 @@ import { type Expectation, looksAfter, looksNow, nextLookAtMs, type SlotLooks } 
 import type { PolicyKnowledge } from '../schemas/deployment-policy.ts'
 import { imageTagEvents, problemEvents, skippedNodeEvents, type ReportedProblems, type SkyhookEvent } from './events.ts'
 import { type HolderLook, planFinalizer } from './finalizer.ts'
+import { missingPolicyAtMs } from './compartment-status.ts'
+import { nextFailureAtMs } from './outlook.ts'
 import { type WorkTimes, nextWorkTimes } from './work-times.ts'
 import { planLedger, type LedgerPlan, type MatchedCounts } from './ledger-plan.ts'
 import type { CensusNode } from './node-facts.ts'
@@ -170,6 +172,8 @@ export function reconcile(before: CensusState, inputs: ReconcileInputs): Reconci
 
   const isSpecPropagating = nowMs < state.specPropagatedAtMs
   if (isSpecPropagating) waits.push(state.specPropagatedAtMs)
+  const stallsAtWallMs = Math.min(nextFailureAtMs(counts.nodes, wallMs), missingPolicyAtMs({ skyhook, counts }))
+  if (stallsAtWallMs > wallMs) waits.push(nowMs + stallsAtWallMs - wallMs)
   const status = nextStatus({
     skyhook,
     counts,

@@ -1,3 +1,4 @@
+import type { ReasonCode } from './catalogue/reason-codes.ts'
 import type { ReasonName } from './catalogue/reasons.ts'
 import type { Mode, Stage } from './package-config.ts'
 import type { EnvVar, EntryState, Interrupt, NodeStatus, PackageSpec, StageName } from './skyhook.ts'
@@ -217,7 +218,7 @@ export type PackageFacts = {
   readonly version: string
   readonly image: string
   readonly containerSHA?: string | undefined
-  /** Failed attempts of the current stage. */
+  /** Failed attempts of the current stage, with the configuration that it has now. */
   readonly restarts: number
   /** None of its steps has started on the host so far; absent once one may have. */
   readonly untouched?: true | undefined
@@ -275,6 +276,7 @@ type Retry = {
 export type StageFailure = {
   readonly reason: ReasonName
   readonly message: string
+  readonly code?: ReasonCode
   /** Of a refused reboot: whoever boots the host from here on has made it. */
   readonly refusedInBoot?: string
 }
@@ -355,7 +357,13 @@ export type StepResult =
   | { readonly result: 'ok'; readonly endedAtMs: number }
   | { readonly result: 'skipped'; readonly endedAtMs: number }
   /** `unstarted`: nothing of it ran. */
-  | { readonly result: 'failed'; readonly endedAtMs: number; readonly message: string; readonly unstarted?: true }
+  | {
+      readonly result: 'failed'
+      readonly endedAtMs: number
+      readonly message: string
+      readonly code?: ReasonCode
+      readonly unstarted?: true
+    }
 
 /** One merged interrupt, from the decision to run it until its outcome is folded into the packages that owe it. */
 export type InterruptRun = {

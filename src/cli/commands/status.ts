@@ -31,7 +31,9 @@ export const status = defineCommand({
   description:
     'Nodes that need a person come first, with their reasons. "1.0.0 -> 1.1.0" is what nodes have and what they get. ' +
     'The pace is that of the last completions, and is not said while nothing moves. ' +
-    '--wait is about the generation at the time of the call: it fails when the Skyhook is stalled, or is edited.',
+    '--wait is about the generation at the time of the call: it fails when the Skyhook is stalled, or is edited. ' +
+    'Stalled is what does not end by itself, such as a stage after its third failed attempt, or an image that the ' +
+    'registry has not had for two minutes. It fails, too, when no node is selected, unless --allow-no-nodes is given.',
   example: 'kubectl skyhook status tuning',
   otherExamples: ['kubectl skyhook status --from support.tar.gz'],
   arguments: { skyhook: { summary: 'name of one Skyhook', isOptional: true, complete: 'skyhooks' } },
@@ -48,22 +50,28 @@ export const status = defineCommand({
       summary: 'longest wait of --wait; by default without an end',
     },
     from: fromFlag,
+    allowNoNodes: {
+      type: 'boolean',
+      summary: '--wait: a Skyhook that selects no node is complete, as for a pool that is scaled to zero',
+    },
   },
   exitCodes: {
     [exitCodes.notFound]: 'the Skyhook does not exist, or was deleted meanwhile, or no agents are installed',
     [exitCodes.timeout]: '--wait: not complete within --timeout',
-    [exitCodes.stalled]: '--wait: the Skyhook is stalled, its message is on stderr',
+    [exitCodes.stalled]: '--wait: the Skyhook is stalled and will not complete by itself, its message is on stderr',
+    [exitCodes.noNodes]: '--wait without --allow-no-nodes: the Skyhook selects no node',
     [exitCodes.interrupted]: 'interrupted by ctrl-C, which is how --watch ends',
   },
   formats: ['table', 'json', 'yaml'],
   async run(context, { arguments: { skyhook: name }, flags }) {
     if (flags.wait && name === undefined) throw usageError('--wait needs the name of a Skyhook')
     if (flags.timeout !== undefined && !flags.wait) throw usageError('--timeout belongs to --wait')
+    if (flags.allowNoNodes && !flags.wait) throw usageError('--allow-no-nodes belongs to --wait')
     if (flags.wait && flags.watch) throw usageError('--wait and --watch exclude each other')
     if (flags.from !== undefined && (flags.wait || flags.watch))
       throw usageError('a support archive does not change: --from goes with neither --watch nor --wait')
     if (flags.wait && name !== undefined)
-      return await waitForSkyhook(context, (await context.connect()).transport, name, flags.timeout)
+      return await waitForSkyhook(context, (await context.connect()).transport, name, flags)
 
     const { transport, namespace, clock } = await openSource(context, flags.from)
     const { random, signal } = context
@@ -113,7 +121,7 @@ async function waitForSkyhook(
   { clock, signal, stdout, stderr }: Context,
   transport: KubeTransport,
   name: string,
-  timeoutMs: number | undefined,
+  { timeout: timeoutMs, allowNoNodes }: { readonly timeout: number | undefined; readonly allowNoNodes: boolean },
 ): Promise<ExitCode> {
   const endMs = timeoutMs === undefined ? Infinity : clock.monotonicMs() + timeoutMs
   const read = async (): Promise<Skyhook | undefined> =>
@@ -125,6 +133,10 @@ async function waitForSkyhook(
     const found = waitVerdict(current, { uid, generation })
     if (found.verdict === 'complete') {
       stdout.write(`Skyhook ${name} is complete\n`)
+      return exitCodes.ok
+    }
+    if (found.verdict === 'no-nodes' && allowNoNodes) {
+      stdout.write(`Skyhook ${name} is complete: it selects no node\n`)
       return exitCodes.ok
     }
     if (found.verdict !== 'waiting') throw endOf(name, generation, found)
@@ -149,6 +161,12 @@ function endOf(
   switch (found.verdict) {
     case 'gone':
       return notFoundError(`Skyhook ${name} was deleted`)
+    case 'no-nodes':
+      return new CommandError(
+        exitCodes.noNodes,
+        `Skyhook ${name} selects no node`,
+        'correct spec.nodeSelectors, or wait with --allow-no-nodes if the pool may be empty',
+      )
     case 'superseded':
       return new CommandError(
         exitCodes.failed,

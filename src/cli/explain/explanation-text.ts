@@ -66,7 +66,8 @@ export function groupsText(
   { groups, selected, complete, unselected }: SkyhookExplanation,
   nowMs: number,
 ): string {
-  if (selected === 0) return shownLines([`Skyhook ${skyhook} selects no node`, ...unselectedLines])
+  if (selected === 0)
+    return shownLines([`Skyhook ${skyhook} selects no node`, ...(unselected ? findingLines(unselected, nowMs) : [])])
   const headline = `Skyhook ${skyhook}: ${complete} of ${selected} selected nodes are complete`
   const blocks = groups.flatMap(({ nodes, finding, state }) => {
     const count = counted(nodes.length, 'node')
@@ -75,14 +76,8 @@ export function groupsText(
     const [first = '', ...rest] = findingLines(finding, nowMs)
     return ['', `${count} held up (${finding.cause}): ${names}`, `  ${first}`, ...rest.map((line) => `  ${line}`)]
   })
-  const lines = unselected ? ['', ...findingLines(unselected, nowMs).map((line) => `  ${line}`)] : []
-  return shownLines([headline, ...lines, ...blocks])
+  return shownLines([headline, ...blocks])
 }
-
-const unselectedLines = [
-  '  unblock: correct spec.nodeSelectors, or give nodes the labels that it asks for',
-  '  run:     kubectl get nodes --show-labels',
-]
 
 const maxNames = 8
 const maxMessageLength = 4_096

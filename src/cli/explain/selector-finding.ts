@@ -37,7 +37,7 @@ export function nobodySelected(skyhook: Skyhook, nodes: readonly KubernetesNode[
     message: `spec.nodeSelectors selects none of ${counted(nodes.length, 'node')}${lack}`,
     objects: [{ kind: 'Skyhook', name }],
     sinceMs: undefined,
-    unblock: 'correct spec.nodeSelectors, or label the nodes that are to be selected',
+    unblock: 'correct spec.nodeSelectors, or label nodes; nothing is wrong with a pool that is scaled to zero',
     command: 'kubectl get nodes --show-labels',
   }
 }

@@ -4,7 +4,7 @@ import type { PlanGroup } from './plan-groups.ts'
 import type { SkyhookPlan } from './skyhook-plan.ts'
 
 export function planItem(plan: SkyhookPlan, skyhookWouldDisrupt: boolean | undefined): object {
-  const { skyhook, compartments, groups, duration, doubtful } = plan
+  const { skyhook, compartments, groups, duration, doubtful, warnings } = plan
   return {
     skyhook,
     disrupts: skyhookWouldDisrupt ?? null,
@@ -19,6 +19,7 @@ export function planItem(plan: SkyhookPlan, skyhookWouldDisrupt: boolean | undef
     groups: groups.known ? groups.value.map((group, index) => groupItem(group, plan.pods.get(index))) : null,
     ...(groups.known ? {} : { unknown: groups.why }),
     doubtfulNodes: doubtful,
+    warnings,
   }
 }
 

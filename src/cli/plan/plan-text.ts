@@ -15,12 +15,13 @@ const maxNodeNames = 6
 const maxBatchSizes = 6
 
 export function planText(plan: SkyhookPlan, form: TextForm): string {
-  const { compartments, groups, doubtful, duration } = plan
+  const { compartments, groups, doubtful, duration, warnings } = plan
   const general = [
     ...compartments.map(atOnceText),
     ...durationLines(duration),
     ...(groups.known ? [] : [`what nodes would do is unknown: ${groups.why}`]),
-    ...(groups.known && groups.value.length === 0 ? ['no node is selected'] : []),
+    ...warnings.map((text) => `warning: ${text}`),
+    ...(groups.known && groups.value.length === 0 && warnings.length === 0 ? ['no node is selected'] : []),
     ...(doubtful.length === 0
       ? []
       : [`what is done already is not known for sure on ${named(doubtful, maxNodeNames)}: these may do more or less`]),

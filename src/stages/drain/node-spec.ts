@@ -160,7 +160,8 @@ const isSameTaint = (one: Taint, other: Taint): boolean => one.key === other.key
 
 /** Kubernetes sets and lifts it by the state of the node, whatever people do. */
 export const isKubernetesTaint = ({ key }: Taint): boolean =>
-  key.startsWith('node.kubernetes.io/') || key === 'node.cloudprovider.kubernetes.io/uninitialized'
+  (key.startsWith('node.kubernetes.io/') && key !== 'node.kubernetes.io/out-of-service') ||
+  key === 'node.cloudprovider.kubernetes.io/uninitialized'
 
 /** The node controller sets and lifts it by whether the Node is Ready. */
 export const isNotReadyTaint = ({ key }: Taint): boolean =>

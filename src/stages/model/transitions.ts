@@ -160,7 +160,7 @@ export function leaveBehind(entry: RetryingPackage): PackageRecord {
 /** The next attempt of a stage that failed. */
 export function retryStage(
   entry: RetryingPackage,
-  { attempt, ...facts }: Omit<StageStart, 'stage' | 'work' | 'spec'>,
+  { attempt, ...facts }: Omit<StageStart, 'stage' | 'work' | 'spec'> & Partial<Pick<PackageFacts, 'restarts'>>,
 ): RunningPackage {
   assertFrom('retryStage', entry)
   const { stage } = entry.progress

@@ -229,7 +229,8 @@ function retryWhenDue(
     return { state: 'ready', stage: entry.progress.stage, pendingInterrupt: entry.pendingInterrupt !== undefined }
   if (!isDue || !permission.mayStart) {
     const message = `package ${entry.name} ${entry.version}: ${failure.message}`
-    return { state: 'blocked', atPreparation: false, reason: failure.reason, message, package: keyOf(entry) }
+    const { reason, code } = failure
+    return { state: 'blocked', atPreparation: false, reason, message, ...(code && { code }), package: keyOf(entry) }
   }
   if (isLocked(builder, entry.name)) return { state: 'dependency' }
   retryFailedStage(builder, entry, spec)

@@ -61,7 +61,11 @@ export function advanceStage(
       return endStage(builder, entry, spec, prepared.config)
     case 'failed':
       recordChecks(builder, entry)
-      recordFailedStage(builder, entry, { reason: result.reason, message: result.message })
+      recordFailedStage(builder, entry, {
+        reason: result.reason,
+        message: result.message,
+        ...(result.code && { code: result.code }),
+      })
       return 'again'
   }
 }

@@ -1,8 +1,8 @@
 import { disableKey, ignoreLabel, pauseKey } from '../../schemas/annotations.ts'
 import { isKubernetesTaint, isNotReadyTaint, requiredTaints, taintText } from '../drain/node-spec.ts'
-import type { Taint } from '../../schemas/kubernetes.ts'
 import { specProblems } from '../package/spec-problems.ts'
 import type { Reason } from '../../schemas/catalogue/reasons.ts'
+import type { Taint } from '../../schemas/kubernetes.ts'
 import { selects, tolerates } from '../../schemas/selectors.ts'
 import { otherOperatorGate } from './other-operator.ts'
 import type { SkyhookView, Snapshot } from '../model/snapshot.ts'
@@ -70,7 +70,11 @@ function tainted(view: SkyhookView, snapshot: Snapshot): Reason | undefined {
     ofPeople.length > 0
       ? 'tolerate it in spec.additionalTolerations or remove it'
       : 'Kubernetes lifts it when its cause is over, which kubectl describe node shows'
-  return { reason: 'TaintNotTolerated', message: `the node has ${textsOf(taints)}: ${remedy}` }
+  return {
+    reason: 'TaintNotTolerated',
+    message: `the node has ${textsOf(taints)}: ${remedy}`,
+    ...(ofPeople.length === 0 && { code: 'node-condition' }),
+  }
 }
 
 /** What a gate looks at; `precedingSkyhook`: one that comes first and has work on this node. */
