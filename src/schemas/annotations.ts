@@ -80,5 +80,9 @@ export type PublishedReason = {
   readonly code?: string
   /** The package that it is about, by its key in nodeState. */
   readonly package?: string
+  /** When it began: of what is tried again, when the first attempt failed. */
   readonly since: string
+  /** Of a stage or an interrupt: failed attempts in a row, and when the next one begins. */
+  readonly attempts?: number
+  readonly nextTry?: string
 }

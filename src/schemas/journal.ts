@@ -219,6 +219,8 @@ export type PackageFacts = {
   readonly containerSHA?: string | undefined
   /** Failed attempts of the current stage. */
   readonly restarts: number
+  /** When the first of them failed; absent without any, and where an older agent counted them. */
+  readonly failingSinceMs?: number | undefined
   /** None of its steps has started on the host so far; absent once one may have. */
   readonly untouched?: true | undefined
   /** The operator has put it on the host, at least in part, and no agent has begun a stage of it since. */

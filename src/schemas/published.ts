@@ -42,7 +42,12 @@ export type PublishedCompanion = Omit<keys.Companion, 'v' | 'nodeUID'> & { reado
 
 /** A word and a message that harm nobody. `sinceMs` by the wall clock of the host, where it says so. */
 export type NodeReason = Pick<keys.PublishedReason, 'reason' | 'message'> &
-  ReasonSubject & { readonly sinceMs: number | undefined }
+  ReasonSubject & {
+    readonly sinceMs: number | undefined
+    /** Of a stage that is tried again: how often it has failed, and when the next attempt begins. */
+    readonly attempts?: number
+    readonly nextTryMs?: number
+  }
 
 /** What a reason is about; undefined where its agent does not say it, or says it in a way that nobody knows here. */
 export type ReasonSubject = {
@@ -162,15 +167,23 @@ export function packageReasonsOf({ metadata }: Publisher, skyhook: string): Read
 const reasonForm = /^[A-Z][A-Za-z0-9]{0,63}$/
 const maxMessageLength = 1_024
 
-function reasonIn({ reason, message, code, package: key, since }: JsonObject = {}): NodeReason | undefined {
+function reasonIn(published: JsonObject = {}): NodeReason | undefined {
+  const { reason, message, code, package: key, since, attempts, nextTry } = published
   if (typeof reason !== 'string' || !reasonForm.test(reason) || typeof message !== 'string') return undefined
-  const sinceMs = Date.parse(textOf(since) ?? '')
+  const nextTryMs = timeIn(nextTry)
   return {
     reason,
     message: plainExcerpt(message, maxMessageLength),
     ...subjectIn(code, key),
-    sinceMs: Number.isNaN(sinceMs) ? undefined : sinceMs,
+    sinceMs: timeIn(since),
+    ...(isRestartCount(attempts) && { attempts }),
+    ...(nextTryMs !== undefined && { nextTryMs }),
   }
+}
+
+function timeIn(value: unknown): number | undefined {
+  const ms = Date.parse(textOf(value) ?? '')
+  return Number.isNaN(ms) ? undefined : ms
 }
 
 /** What the Event of a reason is about. */
