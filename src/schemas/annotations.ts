@@ -11,6 +11,8 @@ export const journalKey = (skyhook: string): string => `${apiGroup}/journal_${sk
 export const reasonKey = (skyhook: string): string => `${apiGroup}/reason_${skyhook}`
 /** Ours: the same for each package that has trouble, by its name. */
 export const reasonsKey = (skyhook: string): string => `${apiGroup}/reasons_${skyhook}`
+/** Ours: the step that runs, and since when. */
+export const stepKey = (skyhook: string): string => `${apiGroup}/step_${skyhook}`
 /** Ours, on Events of a Node: code and package of the reason. */
 export const eventCodeKey = `${apiGroup}/code`
 export const eventPackageKey = `${apiGroup}/package`
@@ -85,4 +87,18 @@ export type PublishedReason = {
   /** Of a stage or an interrupt: failed attempts in a row, and when the next one begins. */
   readonly attempts?: number
   readonly nextTry?: string
+}
+
+/** The step that has been running longest. */
+export type PublishedStep = {
+  /** Its key in nodeState. */
+  readonly package: string
+  /** In the package's config.json, such as `apply` or `apply-check`. */
+  readonly mode: string
+  readonly path: string
+  readonly since: string
+  /** Of its stage, from 1. */
+  readonly attempt: number
+  /** When the first attempt failed; absent in that. */
+  readonly failingSince?: string
 }

@@ -25,6 +25,20 @@ export type Published = {
   readonly reason: NodeReason | undefined
 }
 
+/** A step of a package that is at work, by the wall clock of its host. */
+export type NodeStep = {
+  readonly name: string
+  readonly version: string
+  /** In its config.json, such as `apply-check`. */
+  readonly mode: string
+  readonly path: string
+  readonly sinceMs: number
+  /** Of its stage, from 1. */
+  readonly attempt: number
+  /** When the first attempt failed; absent in that. */
+  readonly failingSinceMs?: number
+}
+
 /**
  * Whose words state and companion are: of the agent on this Node; `edited` or removed since; of the agent on an earlier
  * registration of the Node; `unsigned`, as the operator leaves them; or there are none.
@@ -162,6 +176,29 @@ export function packageReasonsOf({ metadata }: Publisher, skyhook: string): Read
     }),
   )
 }
+
+/**
+ * The step that runs on the Node, as far as it says so; `entries`: what it says of its packages. A step of a stage that
+ * is over has ended, too.
+ */
+export function nodeStepOf(
+  { metadata }: Publisher,
+  skyhook: string,
+  entries: PublishedEntries | undefined,
+): NodeStep | undefined {
+  const text = metadata.annotations?.[keys.stepKey(skyhook)]
+  const { package: key, mode, path, since, attempt, failingSince } = parseObject(text) ?? {}
+  const of = subjectIn(undefined, key).package
+  const { stage, state } = entries?.get(textOf(key) ?? '') ?? {}
+  const [sinceMs, failingSinceMs] = [timeIn(since), timeIn(failingSince)]
+  if (of === undefined || state !== 'in_progress' || typeof path !== 'string') return undefined
+  if (typeof mode !== 'string' || (mode !== stage && mode !== `${stage}-check`)) return undefined
+  if (sinceMs === undefined || !isRestartCount(attempt)) return undefined
+  const shownPath = plainExcerpt(path, maxPathLength)
+  return { ...of, mode, path: shownPath, sinceMs, attempt, ...(failingSinceMs !== undefined && { failingSinceMs }) }
+}
+
+const maxPathLength = 128
 
 /** An edited one must not make a status or an Event so large that the API server refuses it, nor fill a screen. */
 const reasonForm = /^[A-Z][A-Za-z0-9]{0,63}$/

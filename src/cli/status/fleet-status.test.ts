@@ -41,6 +41,21 @@ test('a rollout shows counts, holders of the budget, and nodes in trouble before
   ])
 })
 
+test('a step that hangs is named with its age, and with the nodes that took less for everything', async () => {
+  const scene = startScene({ nodes: threeHosts })
+  for (const { name } of threeHosts) scene.host(name).conditions.change({ stepMs: 5_000 })
+  const statusesOf = (): readonly (string | undefined)[] =>
+    [1, 2, 3].map((index) => scene.annotation(`node${index}`, statusKey('s')))
+  await scene.until(() => statusesOf().includes('complete'), 'the first node')
+  for (const { name } of threeHosts) scene.host(name).conditions.change({ stepMs: 3_600_000 })
+  await scene.pass(15_000)
+  const { steps } = await statusIn(scene)
+  expect(steps).toMatchObject([{ mode: 'apply-check', attempt: 1, nodes: [expect.any(String)] }])
+  await scene.pass(240_000)
+  const { steps: later } = await statusIn(scene)
+  expect(later).toMatchObject([{ mode: 'apply-check', sinceMs: steps[0]?.sinceMs, slowerThan: { nodes: 1 } }])
+})
+
 test('a rollout without a budget of its own keeps to the default, which agents, census and status agree about', async () => {
   const scene = startScene({
     nodes: [1, 2, 3, 4, 5].map((index) => ({ name: `host${index}` })),
@@ -177,6 +192,21 @@ const sample: SkyhookStatus = {
       section: 'failing',
       nodes: ['node3'],
       sinceMs: 0,
+      attempts: 4,
+      nextTryMs: 212_000,
+    },
+  ],
+  steps: [
+    {
+      name: 'b',
+      version: '1.0.0',
+      mode: 'apply-check',
+      path: 'check.sh',
+      sinceMs: 0,
+      attempt: 2,
+      failingSinceMs: -720_000,
+      slowerThan: { nodes: 2, slowestMs: 60_000 },
+      nodes: ['node4'],
     },
   ],
   closed: [{ by: 'keep-cordoned', nodes: ['node2'] }],
@@ -187,7 +217,8 @@ test('a rollout is one block of text', () => {
   expect(statusText([sample], 180_000)).toMatchInlineSnapshot(`
     "tuning  [################!!!!!!!.......] 50% of 4: 2 complete, 1 erroring, 1 waiting
       paused
-      1 node StepFailed for 3m: package a 1.0.0: apply apply.sh exited 1 [node3]
+      1 node StepFailed for 3m, 4 failed attempts, the next one in 32s: package a 1.0.0: apply apply.sh exited 1 [node3]
+      1 node: apply-check check.sh of b 1.0.0 has been running for 3m (attempt 2, failing for 15m), longer than all work of each of the 2 nodes that finished (at most 60s) [node4]
       closed for new pods, nothing at work: 1 node by node hold [node2]
       budget: 1 node out, of 2: node3 (failed 3m)
       pace: 12 nodes per hour by the last 5, about 10m left

@@ -1,7 +1,7 @@
 /** What a Node reports of each Skyhook, in the little that a screen needs: there may be thousands of both. */
 import { cordonKey, keepCordonedKey, skyhooksWith, statusKey } from '../../schemas/annotations.ts'
 import type { KubernetesNode, Taint } from '../../schemas/kubernetes.ts'
-import { createPublishedReader, type NodeReason } from '../../schemas/published.ts'
+import { createPublishedReader, type NodeReason, nodeStepOf, type NodeStep } from '../../schemas/published.ts'
 import type { NodeStatus } from '../../schemas/skyhook.ts'
 
 export type NodeRow = {
@@ -27,6 +27,8 @@ export type NodeReport = {
    */
   readonly applied: string | undefined
   readonly reason: NodeReason | undefined
+  /** The step that runs there, as far as the Node says so. */
+  readonly step: NodeStep | undefined
 }
 
 /** Returns what makes a row of a Node. Texts that many Nodes have in common are kept, and hashed, once. */
@@ -36,12 +38,13 @@ export function createNodeReader(): (node: KubernetesNode) => NodeRow {
   const read = createPublishedReader()
 
   function reportOf(node: KubernetesNode, skyhook: string): NodeReport {
-    const { status, origin, companion, reason } = read(node, skyhook)
+    const { status, origin, companion, reason, entries } = read(node, skyhook)
     const applied = status === 'complete' && origin === 'agent' ? companion?.applied : undefined
     return {
       status,
       applied: applied && once(applied),
       reason: reason && { ...reason, reason: once(reason.reason), message: once(reason.message) },
+      step: nodeStepOf(node, skyhook, entries),
     }
   }
 

@@ -1,6 +1,7 @@
 /** Rollouts as text: one block for each Skyhook. No state is told by color. */
 import type { Known } from '../../stages/model/snapshot.ts'
 import { durationText } from '../output/durations.ts'
+import { attemptsText, runningStepText } from '../output/running-steps.ts'
 import { shownLine, shownLines } from '../../schemas/plain-text.ts'
 import { barText, completePercent, shownStatuses, statusName } from '../output/node-states.ts'
 import type { ClosedNodes, Closure } from './closed-nodes.ts'
@@ -12,6 +13,7 @@ import {
   type ReasonGroup,
   type SkyhookStatus,
   type SlotHolder,
+  type StepGroup,
 } from './fleet-status.ts'
 import { counted, named } from '../../schemas/wording.ts'
 
@@ -25,7 +27,7 @@ export function statusText(skyhooks: readonly SkyhookStatus[], nowMs: number): s
 }
 
 function blockText(skyhook: SkyhookStatus, nowMs: number): string {
-  const { name, nodes, budget, groups, closed, pace, stalled } = skyhook
+  const { name, nodes, budget, groups, steps, closed, pace, stalled } = skyhook
   const flags = [
     ...(skyhook.isDeleting ? ['being deleted'] : []),
     ...(skyhook.isDisabled ? ['disabled'] : []),
@@ -36,6 +38,7 @@ function blockText(skyhook: SkyhookStatus, nowMs: number): string {
     `${name}  ${countsText(nodes)}`,
     ...flags.map((flag) => `  ${flag}`),
     ...groupLines(groups, nowMs),
+    ...stepLines(steps, nowMs),
     ...(closed.length > 0 ? [`  ${closedText(closed)}`] : []),
     `  budget: ${budgetText(budget, nowMs)}`,
     ...(pace ? [`  pace: ${paceText(pace)}`] : []),
@@ -55,8 +58,9 @@ function countsText(nodes: Known<NodeCounts>): string {
 }
 
 function groupLines(groups: readonly ReasonGroup[], nowMs: number): readonly string[] {
-  const lines = groups.slice(0, maxGroups).map(({ reason, message, nodes, sinceMs }) => {
-    const since = sinceMs === undefined ? '' : ` for ${durationText(nowMs - sinceMs)}`
+  const lines = groups.slice(0, maxGroups).map(({ reason, message, nodes, sinceMs, ...attempts }) => {
+    const forMs = sinceMs === undefined ? '' : ` for ${durationText(nowMs - sinceMs)}`
+    const since = `${forMs}${attemptsText(attempts, nowMs)}`
     const [first = ''] = message.split('\n')
     return `  ${counted(nodes.length, 'node')} ${reason}${since}: ${first} [${named(nodes, maxNames)}]`
   })
@@ -65,6 +69,17 @@ function groupLines(groups: readonly ReasonGroup[], nowMs: number): readonly str
   return rest.length === 0
     ? lines
     : [...lines, `  ${counted(restNodes, 'node')} with ${counted(rest.length, 'more reason')}`]
+}
+
+function stepLines(steps: readonly StepGroup[], nowMs: number): readonly string[] {
+  const lines = steps
+    .slice(0, maxGroups)
+    .map(
+      (step) =>
+        `  ${counted(step.nodes.length, 'node')}: ${runningStepText(step, nowMs)} [${named(step.nodes, maxNames)}]`,
+    )
+  const rest = steps.slice(maxGroups)
+  return rest.length === 0 ? lines : [...lines, `  ${counted(rest.length, 'more step')} that take long`]
 }
 
 function budgetText(budget: Known<BudgetUse>, nowMs: number): string {

@@ -1,9 +1,10 @@
 /** The rollout that is shown: counts, what nodes wait for, the budget and the pace; and the list of all of them. */
 import type { Overview, PageEvents, SkyhookBrief } from '../page-data.ts'
 import { durationText } from '../../output/durations.ts'
+import { attemptsText, runningStepText } from '../../output/running-steps.ts'
 import { completePercent, shownStatuses, statusName } from '../../output/node-states.ts'
 import { byId, element, setChildren, setText } from './dom.ts'
-import { agoText } from './texts.ts'
+import { agoText, nowMs } from './texts.ts'
 import { counted, named } from '../../../schemas/wording.ts'
 
 type Rollout = NonNullable<PageEvents['rollout']['status']>
@@ -68,12 +69,14 @@ function barParts({ selected, byStatus }: { selected: number; byStatus: Partial<
   })
 }
 
-function facts({ isPaused, isDisabled, isDeleting, stalled, closed, budget, pace }: Rollout): readonly string[] {
+function facts(rollout: Rollout): readonly string[] {
+  const { isPaused, isDisabled, isDeleting, stalled, steps, closed, budget, pace } = rollout
   return [
     ...(isDeleting ? ['It is being deleted.'] : []),
     ...(isDisabled ? ['It is disabled.'] : []),
     ...(isPaused ? ['It is paused.'] : []),
     ...(stalled === undefined ? [] : [`It is stalled: ${stalled}`]),
+    ...steps.map((step) => `${runningStepText(step, nowMs())}: ${named(step.nodes, maxNamed)}`),
     ...closed.map(({ by, nodes }) => `${counted(nodes.length, 'node')} ${closedTexts[by]}: ${named(nodes, maxNamed)}`),
     `Budget: ${budgetText(budget)}`,
     ...(pace === undefined
@@ -112,11 +115,12 @@ function budgetText(budget: Rollout['budget']): string {
 const sectionTexts = { failing: 'failing', blocked: 'blocked', waiting: 'waiting' } as const
 
 function reasonItem(
-  { reason, message, section, nodes, sinceMs }: Rollout['groups'][number],
+  { reason, message, section, nodes, sinceMs, ...attempts }: Rollout['groups'][number],
   key: string,
   onFilter: (text: string) => void,
 ): HTMLElement {
-  const since = sinceMs === undefined ? '' : `, for ${agoText(sinceMs)}`
+  const forMs = sinceMs === undefined ? '' : `, for ${agoText(sinceMs)}`
+  const since = `${forMs}${attemptsText(attempts, nowMs())}`
   const label = `show ${counted(nodes.length, 'node')}`
   const attributes = { type: 'button', class: 'link', 'data-reason': key, 'aria-label': `${label} with ${reason}` }
   const show = element('button', attributes, label)
