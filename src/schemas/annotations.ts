@@ -55,11 +55,16 @@ export type Companion = {
   readonly nodeUID: string
   /** Hash of the spec that this node last completed; absent until then. */
   readonly applied?: string
+  /** The spec by which the node last became complete; absent until then, and from older agents. */
+  readonly completedBy?: SpecVersion
   /** It was complete for an earlier Skyhook of this name; no step ran for this one. */
   readonly foundComplete?: true
   /** By merged interrupt. */
   readonly reboots?: Readonly<Record<string, RebootCount>>
 }
+
+/** One spec of a Skyhook. */
+export type SpecVersion = { readonly uid: string; readonly generation: number }
 
 /** `askedInBoot`: a reboot is requested, or about to be, in this boot; it is made when the host is in another one. */
 export type RebootCount = { readonly done: number; readonly askedInBoot?: string }

@@ -1,3 +1,4 @@
+import type { SpecVersion } from './annotations.ts'
 import type { ReasonName } from './catalogue/reasons.ts'
 import type { Mode, Stage } from './package-config.ts'
 import type { EnvVar, EntryState, Interrupt, NodeStatus, PackageSpec, StageName } from './skyhook.ts'
@@ -100,6 +101,11 @@ export type SkyhookRecord = {
   readonly packages: Readonly<Record<string, PackageRecord>>
   /** Hash of the spec that was last completed here (`completionHash` in stages/model/applied-hash.ts). */
   readonly applied?: string | undefined
+  /**
+   * The spec by which it became complete, of all that had that hash. It stays when another one asks for nothing more:
+   * no node writes for that.
+   */
+  readonly completedBy?: SpecVersion | undefined
   /** From the first started step until completion, or until the node gives its slot back (skyhook/lifecycle.ts). */
   readonly lifecycle?: Lifecycle | undefined
   /**

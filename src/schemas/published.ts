@@ -127,19 +127,23 @@ function originOf(companion: PublishedCompanion | undefined, sha256: string | un
 }
 
 function companionIn(value: JsonObject = {}): PublishedCompanion | undefined {
-  const { v, rev, sha256, nodeUID, applied, foundComplete, reboots } = value
+  const { v, rev, sha256, nodeUID, applied, completedBy, foundComplete, reboots } = value
   if (typeof sha256 !== 'string' || !isCount(rev)) return undefined
   return {
     rev,
     sha256,
     nodeUID: textOf(nodeUID),
     ...(v === 1 && typeof applied === 'string' && { applied }),
+    ...(isSpecVersion(completedBy) && { completedBy }),
     ...(foundComplete === true && { foundComplete }),
     ...(isRebootCounts(reboots) && { reboots }),
   }
 }
 
 const isCount = (value: unknown): value is number => Number.isSafeInteger(value)
+
+const isSpecVersion = (value: unknown): value is keys.SpecVersion =>
+  isObject(value) && typeof value['uid'] === 'string' && isCount(value['generation'])
 
 const isRebootCounts = (value: unknown): value is NonNullable<keys.Companion['reboots']> =>
   isObject(value) && Object.values(value).every(isRebootCount)

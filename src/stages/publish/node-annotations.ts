@@ -141,6 +141,7 @@ function newCompanion(snapshot: Snapshot, record: SkyhookRecord, published: Publ
     sha256: hashOf(published),
     nodeUID: snapshot.node.metadata.uid,
     ...(record.applied && { applied: record.applied }),
+    ...(record.completedBy && { completedBy: record.completedBy }),
     ...(record.takenOver === 'complete' && { foundComplete: true }),
     ...(Object.keys(reboots).length > 0 && { reboots }),
   }
