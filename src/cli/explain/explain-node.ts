@@ -7,7 +7,7 @@ import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { Skyhook } from '../../schemas/skyhook.ts'
 import { type GateName, gateNames } from '../../schemas/catalogue/gates.ts'
 import type { Reason } from '../../schemas/catalogue/reasons.ts'
-import { type NodeReason, publishedOf } from '../../schemas/published.ts'
+import { type NodeReason, nodeStepOf, publishedOf } from '../../schemas/published.ts'
 import { formatTime } from '../../schemas/time.ts'
 import { hasRequiredTaint } from '../../stages/drain/node-spec.ts'
 import { completionHash } from '../../stages/model/applied-hash.ts'
@@ -16,9 +16,11 @@ import { closedStartGates, pauseReason } from '../../stages/skyhook/gates.ts'
 import type { Known } from '../../stages/model/snapshot.ts'
 import { slotOfSkyhook } from '../../stages/skyhook/slot.ts'
 import type { FleetView } from '../fleet-view/fleet-view.ts'
+import { finishedWork } from '../fleet-view/finished-work.ts'
 import type { NodeDetail } from '../fleet-view/node-detail.ts'
 import { valueOr } from '../fleet-view/readable.ts'
 import type { Vitals } from '../fleet-view/vitals.ts'
+import { compared, type RunningStep } from '../output/running-steps.ts'
 import { agentFinding } from './agent-finding.ts'
 import { drainFinding, leftPods } from './drain-finding.ts'
 import type { Finding } from './finding.ts'
@@ -52,6 +54,8 @@ export type NodeExplanation = {
   readonly doubt: string | undefined
   /** It has the runtime-required taint until this Skyhook, and others that require it, are complete there. */
   readonly isClosed?: true
+  /** What runs there, by the words of its agent; absent where nothing does. */
+  readonly step?: RunningStep
   /** Pods of the cordoned node, as namespace/name, that the interrupt will end; absent where there is none. */
   readonly left?: readonly string[]
 }
@@ -76,7 +80,7 @@ export function explainNode(
   const index = decisions.findIndex((one) => one.name === name)
   const decision = decisions[index]
   const preceding = decisions.slice(0, Math.max(0, index)).find(({ isBlocking }) => isBlocking)?.name
-  const { reason: published, companion } = publishedOf(node, name)
+  const { reason: published, companion, entries } = publishedOf(node, name)
   const common = { skyhook: name, node: node.metadata.name, published }
   const trust = rebuilt.records.get(name)?.trust
   const doubt = trust?.known === false ? trust.why : undefined
@@ -102,6 +106,7 @@ export function explainNode(
     : distinct([...(agent ? [agent] : []), ...findingsOf(context, decision)])
   const findings = found.toSorted((a, b) => gateNames.indexOf(a.gate) - gateNames.indexOf(b.gate))
   const isAtWork = !isComplete && findings.every(isHarmlessAtWork)
+  const step = nodeStepOf(node, name, entries)
   const verdict = isAtWork ? undefined : findings[0]
   return {
     ...common,
@@ -111,6 +116,7 @@ export function explainNode(
     disagreement: disagreementOf(context, agent, isComplete ? undefined : reason, isComplete),
     doubt,
     ...(!isComplete && isClosedFor(rebuilt, skyhook) && { isClosed: true as const }),
+    ...(step && !isComplete && { step: compared(step, finishedWork(fleet, skyhook), fleet.takenAtMs) }),
     ...(isComplete || !detail.pods.known
       ? {}
       : leftPods({ skyhook, node, pods: detail.pods.value, settings: rebuilt.snapshot.settings })),
@@ -211,8 +217,23 @@ function findingOf(context: Context, reason: Reason, packageName = packageOf(rea
         : undefined
   if (found) return { ...found, sinceMs: found.sinceMs ?? sinceMs }
   const record = rebuilt.records.get(name)?.record
-  return reasonFinding(reason, { skyhook, node, namespace: fleet.namespace, record, sinceMs, preceding, packageName })
+  const finding = reasonFinding(reason, {
+    skyhook,
+    node,
+    namespace: fleet.namespace,
+    record,
+    sinceMs,
+    preceding,
+    packageName,
+  })
+  const isPublished = published?.reason === reason.reason && published.package?.name === packageName
+  return isPublished ? { ...finding, ...attemptsIn(published) } : finding
 }
+
+const attemptsIn = ({ attempts, nextTryMs }: NodeReason): Pick<Finding, 'attempts' | 'nextTryMs'> => ({
+  ...(attempts !== undefined && { attempts }),
+  ...(nextTryMs !== undefined && { nextTryMs }),
+})
 
 const isSlotReason = ({ reason }: Reason): boolean => reason === 'WaitingForSlot' || reason === 'WaitingForBatch'
 const isDrainReason = ({ reason }: Reason): boolean => reason === 'ProtectedPods' || reason === 'DrainBlocked'

@@ -42,6 +42,21 @@ test('a rollout shows counts, holders of the budget, and nodes in trouble before
   ])
 })
 
+test('a step that hangs is named with its age, and with the nodes that took less for everything', async () => {
+  const scene = startScene({ nodes: threeHosts })
+  for (const { name } of threeHosts) scene.host(name).conditions.change({ stepMs: 5_000 })
+  const statusesOf = (): readonly (string | undefined)[] =>
+    [1, 2, 3].map((index) => scene.annotation(`node${index}`, statusKey('s')))
+  await scene.until(() => statusesOf().includes('complete'), 'the first node')
+  for (const { name } of threeHosts) scene.host(name).conditions.change({ stepMs: 3_600_000 })
+  await scene.pass(15_000)
+  const { steps } = await statusIn(scene)
+  expect(steps).toMatchObject([{ mode: 'apply-check', attempt: 1, nodes: [expect.any(String)] }])
+  await scene.pass(240_000)
+  const { steps: later } = await statusIn(scene)
+  expect(later).toMatchObject([{ mode: 'apply-check', sinceMs: steps[0]?.sinceMs, slowerThan: { nodes: 1 } }])
+})
+
 test('a rollout without a budget of its own keeps to the default, which agents, census and status agree about', async () => {
   const scene = startScene({
     nodes: [1, 2, 3, 4, 5].map((index) => ({ name: `host${index}` })),
@@ -225,6 +240,21 @@ const sample: SkyhookStatus = {
       section: 'failing',
       nodes: ['node3'],
       sinceMs: 0,
+      attempts: 4,
+      nextTryMs: 212_000,
+    },
+  ],
+  steps: [
+    {
+      name: 'b',
+      version: '1.0.0',
+      mode: 'apply-check',
+      path: 'check.sh',
+      sinceMs: 0,
+      attempt: 2,
+      failingSinceMs: -720_000,
+      slowerThan: { nodes: 2, slowestMs: 60_000 },
+      nodes: ['node4'],
     },
   ],
   packages: [

@@ -12,6 +12,8 @@ import type { FleetView } from '../fleet-view/fleet-view.ts'
 import { mapped } from '../fleet-view/readable.ts'
 import { knownBudget } from '../fleet-view/settings.ts'
 import { skyhookViewOf } from '../fleet-view/skyhook-view.ts'
+import { finishedWork } from '../fleet-view/finished-work.ts'
+import { compared, type FinishedWork, type RunningStep } from '../output/running-steps.ts'
 import { type ClosedNodes, closedNodes } from './closed-nodes.ts'
 import { type AgentStates, agentStates, type NodeFact, nodeFacts } from './node-facts.ts'
 import type { NodeRow } from './node-report.ts'
@@ -30,6 +32,8 @@ export type SkyhookStatus = {
   readonly budget: Known<BudgetUse>
   readonly groups: readonly ReasonGroup[]
   readonly packages: readonly PackageVersions[]
+  /** Steps that take long, those that nodes have been at longest first. */
+  readonly steps: readonly StepGroup[]
   /** Nodes that take no new pods while nothing is at work on them. */
   readonly closed: readonly ClosedNodes[]
   /** Nodes that stay cordoned when their work is done, until somebody releases them. */
@@ -64,7 +68,13 @@ export type ReasonGroup = {
   readonly nodes: readonly string[]
   /** Of the node that has said it longest. */
   readonly sinceMs: number | undefined
+  /** Of what is tried again: failed attempts of the node with most of them, and the earliest next one. */
+  readonly attempts?: number
+  readonly nextTryMs?: number
 }
+
+/** One step, on the nodes that run it; times and attempts are those of the node that has been at it longest. */
+export type StepGroup = RunningStep & { readonly nodes: readonly string[] }
 
 export type Pace = {
   readonly nodesPerHour: number
@@ -118,6 +128,7 @@ function skyhookStatus(
     budget: mapped(budgetUse(fleet, skyhook), (use) => withFailing(use, facts)),
     groups: groupsOf(facts),
     packages: packageVersions(skyhook.spec, facts),
+    steps: stepsOf(facts, finishedWork(fleet, skyhook), fleet.takenAtMs),
     closed: closedNodes(facts),
     held: namesOf(facts.filter(({ isHeld }) => isHeld)),
     ignored: namesOf(facts.filter(({ isIgnored }) => isIgnored)),
@@ -203,6 +214,8 @@ function groupsOf(facts: readonly NodeFact[]): readonly ReasonGroup[] {
       const [first] = members
       if (first === undefined) return []
       const times = members.flatMap(({ sinceMs }) => sinceMs ?? [])
+      const attempts = members.flatMap((one) => ('attempts' in one ? (one.attempts ?? []) : []))
+      const nextTries = members.flatMap((one) => ('nextTryMs' in one ? (one.nextTryMs ?? []) : []))
       return [
         {
           reason: first.reason,
@@ -210,6 +223,8 @@ function groupsOf(facts: readonly NodeFact[]): readonly ReasonGroup[] {
           section: sectionOf(first.reason),
           nodes: members.map(({ node }) => node).toSorted((a, b) => (a < b ? -1 : 1)),
           sinceMs: times.length === 0 ? undefined : Math.min(...times),
+          ...(attempts.length > 0 && { attempts: Math.max(...attempts) }),
+          ...(nextTries.length > 0 && { nextTryMs: Math.min(...nextTries) }),
         },
       ]
     })
@@ -229,6 +244,26 @@ function unknownReason({ isSilent, agentError, report }: NodeFact): {
       ? `the agent has not said anything yet${error}`
       : 'what the node says of this Skyhook cannot be read'
   return { reason: 'AgentNotReady', message, sinceMs: undefined }
+}
+
+/** A step that has only just begun is no news. */
+const longStepMs = 10_000
+
+function stepsOf(facts: readonly NodeFact[], finished: FinishedWork | undefined, nowMs: number): readonly StepGroup[] {
+  const running = facts.flatMap(({ node, report, isSilent, status }) => {
+    const step = status === 'complete' || isSilent ? undefined : report?.step
+    return step === undefined || nowMs - step.sinceMs < longStepMs ? [] : [{ node, step }]
+  })
+  const groups = Map.groupBy(running, ({ step: { name, version, mode, path } }) =>
+    [name, version, mode, path].join(' '),
+  )
+  return [...groups.values()]
+    .flatMap((members): StepGroup[] => {
+      const [longest] = members.toSorted((a, b) => a.step.sinceMs - b.step.sinceMs)
+      const nodes = members.map(({ node }) => node).toSorted((a, b) => (a < b ? -1 : 1))
+      return longest ? [{ ...compared(longest.step, finished, nowMs), nodes }] : []
+    })
+    .toSorted((a, b) => a.sinceMs - b.sinceMs)
 }
 
 /** Reasons of newer agents, and those of agents that do not answer, are worth a look. */

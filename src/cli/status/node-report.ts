@@ -2,7 +2,13 @@
 import { cordonKey, ignoreLabel, keepCordonedKey, skyhooksWith, statusKey } from '../../schemas/annotations.ts'
 import type { KubernetesNode, Taint } from '../../schemas/kubernetes.ts'
 import { perObject } from '../../schemas/per-object.ts'
-import { createPublishedReader, type NodeReason, type PublishedEntries } from '../../schemas/published.ts'
+import {
+  createPublishedReader,
+  type NodeReason,
+  nodeStepOf,
+  type NodeStep,
+  type PublishedEntries,
+} from '../../schemas/published.ts'
 import type { NodeStatus } from '../../schemas/skyhook.ts'
 
 export type NodeRow = {
@@ -32,6 +38,8 @@ export type NodeReport = {
   readonly reason: NodeReason | undefined
   /** What it has, or has begun with: `name|version`, as it says itself. */
   readonly packages: readonly string[]
+  /** The step that runs there, as far as the Node says so. */
+  readonly step: NodeStep | undefined
 }
 
 /** Returns what makes a row of a Node. Texts that many Nodes have in common are kept, and hashed, once. */
@@ -49,6 +57,7 @@ export function createNodeReader(): (node: KubernetesNode) => NodeRow {
       applied: applied && once(applied),
       reason: reason && { ...reason, reason: once(reason.reason), message: once(reason.message) },
       packages: entries === undefined ? [] : packagesOf(entries),
+      step: nodeStepOf(node, skyhook, entries),
     }
   }
 

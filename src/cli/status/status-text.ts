@@ -1,6 +1,7 @@
 /** Rollouts as text: one block for each Skyhook. No state is told by color. */
 import type { Known } from '../../stages/model/snapshot.ts'
 import { durationText } from '../output/durations.ts'
+import { attemptsText, runningStepText } from '../output/running-steps.ts'
 import { shownLine, shownLines } from '../../schemas/plain-text.ts'
 import { barText, completePercent, shownStatuses, statusName } from '../output/node-states.ts'
 import { budgetUseText, paceText, packageText } from '../output/rollout-texts.ts'
@@ -12,6 +13,7 @@ import {
   type ReasonGroup,
   type SkyhookStatus,
   type SlotHolder,
+  type StepGroup,
 } from './fleet-status.ts'
 import { counted, named } from '../../schemas/wording.ts'
 
@@ -25,7 +27,7 @@ export function statusText(skyhooks: readonly SkyhookStatus[], nowMs: number): s
 }
 
 function blockLines(skyhook: SkyhookStatus, nowMs: number): readonly string[] {
-  const { name, nodes, budget, groups, packages, closed, held, ignored, pace, stalled } = skyhook
+  const { name, nodes, budget, groups, packages, steps, closed, held, ignored, pace, stalled } = skyhook
   const flags = [
     ...(skyhook.isDeleting ? ['being deleted'] : []),
     ...(skyhook.isDisabled ? ['disabled'] : []),
@@ -41,6 +43,7 @@ function blockLines(skyhook: SkyhookStatus, nowMs: number): readonly string[] {
     ...flags,
     ...(packages.length > 0 ? [`packages: ${packages.map(packageText).join(', ')}`] : []),
     ...groupLines(groups, nowMs),
+    ...stepLines(steps, nowMs),
     ...(closedLine === '' ? [] : [closedLine]),
     ...(held.length > 0 ? [`held (node hold): ${named(held, maxNames)}`] : []),
     ...(unreported.length > 0 ? [`ignored (node ignore): ${named(unreported, maxNames)}`] : []),
@@ -74,8 +77,9 @@ function nextLines({ name, groups }: SkyhookStatus): readonly string[] {
 }
 
 function groupLines(groups: readonly ReasonGroup[], nowMs: number): readonly string[] {
-  const lines = groups.slice(0, maxGroups).map(({ reason, message, nodes, sinceMs }) => {
-    const since = sinceMs === undefined ? '' : ` for ${durationText(nowMs - sinceMs)}`
+  const lines = groups.slice(0, maxGroups).map(({ reason, message, nodes, sinceMs, ...attempts }) => {
+    const forMs = sinceMs === undefined ? '' : ` for ${durationText(nowMs - sinceMs)}`
+    const since = `${forMs}${attemptsText(attempts, nowMs)}`
     const [first = ''] = message.split('\n')
     return `${counted(nodes.length, 'node')} ${reason}${since}: ${first} [${named(nodes, maxNames)}]`
   })
@@ -84,6 +88,17 @@ function groupLines(groups: readonly ReasonGroup[], nowMs: number): readonly str
   return rest.length === 0
     ? lines
     : [...lines, `${counted(restNodes, 'node')} with ${counted(rest.length, 'more reason')}`]
+}
+
+function stepLines(steps: readonly StepGroup[], nowMs: number): readonly string[] {
+  const lines = steps
+    .slice(0, maxGroups)
+    .map(
+      (step) =>
+        `${counted(step.nodes.length, 'node')}: ${runningStepText(step, nowMs)} [${named(step.nodes, maxNames)}]`,
+    )
+  const rest = steps.slice(maxGroups)
+  return rest.length === 0 ? lines : [...lines, `${counted(rest.length, 'more step')} that take long`]
 }
 
 function budgetText(budget: Known<BudgetUse>, nowMs: number): string {

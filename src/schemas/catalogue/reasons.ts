@@ -334,6 +334,10 @@ export type Reason = {
   readonly code?: ReasonCode
   /** Key of the package that it is about, as in nodeState. */
   readonly package?: string
+  /** Of what is tried again: when the first attempt failed, in ms of steady time. Its words may be younger. */
+  readonly failingSinceMs?: number
+  /** Of a stage or an interrupt: failed attempts in a row, and when the next one may begin. */
+  readonly attempts?: { readonly count: number; readonly retryAtMs: number }
 }
 
 /** A reason that lasts this long is reported in the log and as an Event; shorter ones appear on the Node only. */

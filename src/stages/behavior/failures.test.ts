@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import type { PublishedReason } from '../../schemas/annotations.ts'
 import type { PackageSpec } from '../../schemas/skyhook.ts'
 import { NodeSimulator } from '../../../test/kit/node-simulator/node-simulator.ts'
 import { plainStep, simplePackage } from '../../../test/kit/node-simulator/package-content.ts'
@@ -18,6 +19,24 @@ describe('failures', () => {
     node.exitCodes.clear()
     node.settleFor(6_000)
     expect(node.status()).toBe('complete')
+  })
+
+  test('a stage that keeps failing says since when, how often it has failed, and when it is tried again', () => {
+    const node = new NodeSimulator()
+    node.exitCodes.set('a apply', 3)
+    node.apply('s', { packages: { a: pkg('1.0.0') } })
+    const startMs = node.nowMs
+    node.settleFor(60_000)
+    const { since, attempts, nextTry } = JSON.parse(node.annotation('reason_s') ?? '{}') as PublishedReason
+    expect(Date.parse(since)).toBe(startMs)
+    expect(attempts).toBe(4) // after 5, 10 and 20 s, and less
+    expect(Date.parse(nextTry ?? '') - node.nowMs).toBeGreaterThan(0)
+    node.exitCodes.clear()
+    node.settleFor(60_000)
+    node.exitCodes.set('a config', 3)
+    node.apply('s', { packages: { a: pkg('1.0.0', { configMap: { x: 'y' } }) } })
+    node.settleFor(1_000)
+    expect(JSON.parse(node.annotation('reason_s') ?? '{}')).toMatchObject({ attempts: 1 })
   })
 
   test('all checks run before the stage fails, and the stage restarts from its first step', () => {

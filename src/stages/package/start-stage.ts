@@ -52,7 +52,7 @@ export function startStage(builder: PlanBuilder, { entry, spec, stage, prepared,
 export function retryFailedStage(builder: PlanBuilder, entry: RetryingPackage, spec: PackageSpec | undefined): void {
   const { stage, attempt } = entry.progress
   const retried = retryStage(entry, {
-    ...(spec && isEdited(entry, spec) && { restarts: 0 }),
+    ...(spec && isEdited(entry, spec) && { restarts: 0, failingSinceMs: undefined }),
     attempt: newAttempt(builder, attempt.number + 1, attemptInputsHash(entry, spec)),
     config: configAtStart(entry, spec, stage),
     pendingInterrupt: stage === 'config' ? pendingForStage(entry, spec, stage) : entry.pendingInterrupt,

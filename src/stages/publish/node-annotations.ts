@@ -20,6 +20,7 @@ import { conditionsOfSkyhook, packageConditions } from './package-conditions.ts'
 import { packageReasonsText } from './package-reasons.ts'
 import { isSameCompanion, publishedWork } from './published-work.ts'
 import { isSameReason, publishedReason } from './published-reason.ts'
+import { publishedStepText } from './published-step.ts'
 
 /** Progress inside one status goes out at most this often; a change of status goes at once. */
 const progressIntervalMs = 1_000
@@ -118,6 +119,8 @@ export function skyhookPatch(
   if (isWriting) desired[journal] = companion
   const packageReasons = packageReasonsText(snapshot, name, reason?.packages, isWriting)
   desired[keys.reasonsKey(name)] = packageReasons.text
+  const step = publishedStepText(snapshot, name, record, isWriting)
+  desired[keys.stepKey(name)] = step.text
   // nodeState and its companion always travel together: the companion says who wrote nodeState
   const isStale = [keys.nodeStateKey(name), keys.journalKey(name)].some((key) => current[key] !== desired[key])
   for (const [key, value] of Object.entries(desired)) {
@@ -130,7 +133,8 @@ export function skyhookPatch(
   const packageChanges = packageConditions(snapshot, name, record, !isEmptyPatch(patch))
   patch.conditions.push(...packageChanges.conditions)
   patch.removedConditions.push(...packageChanges.removed)
-  return { ...patch, recheckAtMs: Math.min(recheckAtMs, packageReasons.recheckAtMs, packageChanges.recheckAtMs) }
+  const recheckTimesMs = [recheckAtMs, packageReasons.recheckAtMs, step.recheckAtMs, packageChanges.recheckAtMs]
+  return { ...patch, recheckAtMs: Math.min(...recheckTimesMs) }
 }
 
 const hashOf = perObject(({ state }: Published): string => sha256Hex(state))
@@ -144,6 +148,7 @@ function newCompanion(snapshot: Snapshot, record: SkyhookRecord, published: Publ
     sha256: hashOf(published),
     nodeUID: snapshot.node.metadata.uid,
     ...(record.applied && { applied: record.applied }),
+    ...(record.completedBy && { completedBy: record.completedBy }),
     ...(record.takenOver === 'complete' && { foundComplete: true }),
     ...(Object.keys(reboots).length > 0 && { reboots }),
     ...(Object.keys(work).length > 0 && { work }), // the last: `isSameCompanion` leaves it out
@@ -154,8 +159,8 @@ function newCompanion(snapshot: Snapshot, record: SkyhookRecord, published: Publ
 export function removalPatch(snapshot: Snapshot, name: string): NodePatch {
   const patch = emptyPatch()
   const { annotations = {}, labels = {} } = snapshot.node.metadata
-  const { nodeStateKey, statusKey, versionKey, journalKey, reasonKey, reasonsKey, cordonKey } = keys
-  for (const keyOf of [nodeStateKey, statusKey, versionKey, journalKey, reasonKey, reasonsKey, cordonKey])
+  const { nodeStateKey, statusKey, versionKey, journalKey, reasonKey, reasonsKey, stepKey, cordonKey } = keys
+  for (const keyOf of [nodeStateKey, statusKey, versionKey, journalKey, reasonKey, reasonsKey, stepKey, cordonKey])
     if (Object.hasOwn(annotations, keyOf(name))) patch.annotations[keyOf(name)] = null
   if (Object.hasOwn(labels, keys.statusKey(name))) patch.labels[keys.statusKey(name)] = null
   patch.removedConditions.push(...conditionsOfSkyhook(snapshot.node, name).map(({ type }) => type))

@@ -1,9 +1,10 @@
 /** The rollout that is shown: counts, what nodes wait for, the budget and the pace; and the list of all of them. */
 import type { Overview, PageEvents, SkyhookBrief } from '../page-data.ts'
+import { attemptsText, runningStepText } from '../../output/running-steps.ts'
 import { completePercent, shownStatuses, statusName } from '../../output/node-states.ts'
 import { budgetUseText, paceText, packageText } from '../../output/rollout-texts.ts'
 import { byId, element, setChildren, setText } from './dom.ts'
-import { agoText } from './texts.ts'
+import { agoText, nowMs } from './texts.ts'
 import { counted, named } from '../../../schemas/wording.ts'
 
 type Rollout = NonNullable<PageEvents['rollout']['status']>
@@ -69,13 +70,14 @@ function barParts({ selected, byStatus }: { selected: number; byStatus: Partial<
 }
 
 function facts(status: Rollout): readonly string[] {
-  const { isPaused, isDisabled, isDeleting, stalled, packages, closed, held, ignored, budget, pace } = status
+  const { isPaused, isDisabled, isDeleting, stalled, packages, steps, closed, held, ignored, budget, pace } = status
   return [
     ...(isDeleting ? ['It is being deleted.'] : []),
     ...(isDisabled ? ['It is disabled.'] : []),
     ...(isPaused ? ['It is paused.'] : []),
     ...(stalled === undefined ? [] : [`It is stalled: ${stalled}`]),
     ...(packages.length === 0 ? [] : [`Packages: ${packages.map(packageText).join(', ')}`]),
+    ...steps.map((step) => `${runningStepText(step, nowMs())}: ${named(step.nodes, maxNamed)}`),
     ...closed.flatMap(({ by, nodes }) =>
       by === 'keep-cordoned' ? [] : [`${counted(nodes.length, 'node')} ${closedTexts[by]}: ${named(nodes, maxNamed)}`],
     ),
@@ -110,11 +112,12 @@ function budgetText(budget: Rollout['budget']): string {
 const sectionTexts = { failing: 'failing', blocked: 'blocked', waiting: 'waiting' } as const
 
 function reasonItem(
-  { reason, message, section, nodes, sinceMs }: Rollout['groups'][number],
+  { reason, message, section, nodes, sinceMs, ...attempts }: Rollout['groups'][number],
   key: string,
   onFilter: (text: string) => void,
 ): HTMLElement {
-  const since = sinceMs === undefined ? '' : `, for ${agoText(sinceMs)}`
+  const forMs = sinceMs === undefined ? '' : `, for ${agoText(sinceMs)}`
+  const since = `${forMs}${attemptsText(attempts, nowMs())}`
   const label = `show ${counted(nodes.length, 'node')}`
   const attributes = { type: 'button', class: 'link', 'data-reason': key, 'aria-label': `${label} with ${reason}` }
   const show = element('button', attributes, label)
