@@ -12,8 +12,8 @@ test('write_file of a new package leaves nothing beside the file once it has run
   writeBelow(folder, 'etc/kept', 'x')
   const run = (input: string) =>
     spawnSync('bash', ['-c', `. ./common.sh; write_file etc/file < <(${input})`], { cwd: folder })
-  const begun = 'until compgen -G "etc/file*" >/dev/null; do :; done'
-  expect(run(`${begun}; kill -KILL $$`).signal).toBe('SIGKILL')
+  const started = 'until compgen -G "etc/file*" >/dev/null; do :; done'
+  expect(run(`${started}; kill -KILL $$`).signal).toBe('SIGKILL')
   expect(readdirSync(join(folder, 'etc'))).not.toContain('file')
   expect(run('echo whole').status).toBe(0)
   expect(readdirSync(join(folder, 'etc'))).toEqual(['file', 'kept'])
