@@ -277,7 +277,8 @@ test('a rollout is one block of text', () => {
       1 erroring, 1 waiting
       paused
       packages: a 1.0.0 -> 1.1.0, b 2.0.0, c 1.0.0 -> removed
-      1 node StepFailed for 3m: package a 1.0.0: apply apply.sh exited 1 [node3]
+      1 node StepFailed for 3m, 4 failed attempts, the next one in 32s: package a 1.0.0: apply apply.sh exited 1 [node3]
+      1 node: apply-check check.sh of b 1.0.0 has been running for 3m (attempt 2, failing for 15m), longer than all work of each of the 2 nodes that finished (at most 60s) [node4]
       closed for new pods, nothing at work: 1 node by the runtime-required taint [node4]
       held (node hold): node2
       ignored (node ignore): node1

@@ -52,7 +52,7 @@ const skyhooks: readonly Row[] = [
     { packages: { cuda12: tuning } },
     'packages: not a valid package name: ["cuda12"]; use 2 to 43 lower-case letters',
   ],
-  ['a package name of 44 characters', { packages: { ['p'.repeat(44)]: tuning } }, 'no package name'],
+  ['a package name of 44 characters', { packages: { ['p'.repeat(44)]: tuning } }, 'not a valid package name'],
   [
     'a package whose name differs from its key',
     withPackage({ name: 'other' }),
