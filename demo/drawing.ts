@@ -57,8 +57,10 @@ export function drawing(films: readonly Film[], nodes: readonly string[], theme:
   ].join('\n')
 }
 
-const titleOf = (films: readonly Film[], nodes: readonly string[]): string =>
-  `Rollouts of ${films.map(({ rollout }) => rollout.skyhook).join(', ')} on ${nodes.join(', ')}, time from left to right`
+function titleOf(films: readonly Film[], nodes: readonly string[]): string {
+  const skyhooks = films.map(({ rollout }) => rollout.skyhook)
+  return `Rollouts of ${skyhooks.join(', ')} on ${nodes.join(', ')}, time from left to right`
+}
 
 function drawFilm(film: Film, nodes: readonly string[], theme: Theme, top: number): string {
   const { skyhook, budget, startedMs, endedMs } = film.rollout
