@@ -46,6 +46,10 @@ function describe({ skyhook, counts, ledger }: CompartmentInput): readonly Descr
   })
 }
 
+/** Nobody has heard of compartments who has made no policy. */
+const prefixOf = ({ name, batch }: Described): string =>
+  name === defaultCompartment && batch === undefined ? '' : `compartment ${name}: `
+
 /** The operator's `compartmentStatuses`; undefined where nothing limits the nodes. */
 export function compartmentStatuses(input: CompartmentInput): Readonly<Record<string, CompartmentStatus>> | undefined {
   const described = describe(input)
@@ -183,7 +187,7 @@ const whatIsTaken = (compartment: Described, nowMs: number): string =>
   isHeld(compartment, nowMs) ? `hold the whole budget of ${compartment.ceiling}` : 'keep the batch open'
 
 const heldMessage = (compartment: Described, nowMs: number): string =>
-  `compartment ${compartment.name}: failing nodes ${whatIsTaken(compartment, nowMs)}: ` +
+  `${prefixOf(compartment)}failing nodes ${whatIsTaken(compartment, nowMs)}: ` +
   formatNodeNames(failedHolders(compartment, nowMs))
 
 function silentMessage(compartment: Described, nowMs: number): string {
@@ -191,7 +195,7 @@ function silentMessage(compartment: Described, nowMs: number): string {
   const failed = failedHolders(compartment, nowMs)
   const what = whatIsTaken(compartment, nowMs)
   return (
-    `compartment ${compartment.name}: nodes whose agents are silent ${what}: ${names}` +
+    `${prefixOf(compartment)}nodes whose agents are silent ${what}: ${names}` +
     (failed.length === 0 ? '' : `; failing: ${formatNodeNames(failed)}`)
   )
 }

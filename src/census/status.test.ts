@@ -235,13 +235,13 @@ describe('nodes that were at work and whose agents are silent', () => {
       'hold the whole budget',
       nodes(down, waiting, waiting),
       { skyhook: budgetOf(1), agents: silent },
-      'compartment __default__: nodes whose agents are silent hold the whole budget of 1: n1',
+      'nodes whose agents are silent hold the whole budget of 1: n1',
     ],
     [
       'hold the whole budget together with failing ones',
       nodes(down, failing, waiting),
       { skyhook: budgetOf(2), agents: silent },
-      'compartment __default__: nodes whose agents are silent hold the whole budget of 2: n1; failing: n2',
+      'nodes whose agents are silent hold the whole budget of 2: n1; failing: n2',
     ],
     [
       'keep the batch open',
