@@ -140,6 +140,7 @@ describe('a rollout', () => {
     const skyhook = await apply(initialSpec)
     const { name } = skyhook.metadata
     const reason = ['StepFailed', 'package tuning 1.0.0: apply.sh ended with 7'] as const
+    await publishAll(skyhook, initialSpec, nodes.slice(2))
     for (const node of ['n1', 'n2'])
       await cluster.publish(node, name, { status: 'erroring', entries: { tuning: 'apply/erroring/3' }, reason })
     await eventually(async () => expect(await conditionText(skyhook, 'Stalled')).toBe('True NodesErroring 1'))
