@@ -153,7 +153,7 @@ contexts: [{name: a, context: {cluster: a, user: a}}]
     KUBECONFIG: kubeconfig,
   })
   expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: '[]\n', stderr: '' })
-  expect(requests).toEqual(['GET /api/v1/nodes?limit=500'])
+  expect(requests).toEqual(['GET /api/v1/nodes?limit=50'])
 })
 
 test('a wrong call ends with 2 and no cluster with 2, each with what to do', () => {
