@@ -116,6 +116,8 @@ const controlPlaneMessage = 'another node of the control plane is out of service
 /** A node that was beaten waits like the others: its text must not tell by whom, or it would change each time. */
 function whyDenied(view: SkyhookView, answer: Denied, kind: Scope['kind']): Omit<Denial, 'retryInMs'> {
   if (kind === 'control-plane') return { message: controlPlaneMessage, waitsFor: kind }
-  const message = answer.outcome === 'waiting' ? answer.reason : 'other nodes ask at the same time'
+  // it stands until one of these slots is free
+  const others = kind === 'bootstrap' ? 'other joining nodes' : 'other nodes'
+  const message = answer.outcome === 'waiting' ? answer.reason : `${others} ask at the same time`
   return { message, ...batchDenial(view, answer.listing, kind) }
 }

@@ -115,8 +115,6 @@ export function startSlotWait(first: SkyhookView, options: SlotWaitOptions): Slo
     return free.filter((index) => watchedIndices?.includes(index) ?? true)
   }
 
-  const isFull = (limit: Limit): limit is number => limit !== 0 && freeIndices(limit)?.length === 0
-
   const unchangedMs = (): number => clock.monotonicMs() - lineSinceMs
 
   function outlook() {
@@ -196,9 +194,8 @@ export function startSlotWait(first: SkyhookView, options: SlotWaitOptions): Slo
   const isFar = (): boolean => state.at === 'far' || state.at === 'uncounted' || state.at === 'closed'
 
   function whyNot(): Pick<Denial, 'message' | 'waitsFor'> | undefined {
-    if (state.at === 'asked' || kind === 'control-plane') return undefined
+    if (state.at === 'asked' || kind !== 'slot') return undefined
     const limit = limitNow()
-    if (kind === 'bootstrap') return isFull(limit) ? { message: fullReason(limit, line.scope) } : undefined
     if (typeof limit === 'object') return { message: `budget unknown: ${limit.unknown}` }
     const slots = watch?.slots()
     const { watched } = state

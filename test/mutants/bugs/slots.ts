@@ -88,8 +88,8 @@ export const slotBugs: readonly Mutant[] = [
   ),
   wait(
     'a node asks before it may',
-    "state.at === 'asked' || kind === 'control-plane'",
-    "state.at !== 'turn' || kind === 'control-plane'",
+    "state.at === 'asked' || kind !== 'slot'",
+    "state.at !== 'turn' || kind !== 'slot'",
   ),
   wait('a wait that is over is watched on', '      closing.abort()\n', ''),
   wait('a raised budget is not seen', '      view = latest\n', ''),
