@@ -20,7 +20,8 @@ const usage = `usage: node build/release.ts --version VERSION [--out FOLDER] [--
                         registry.example.com/infra is named and nothing is pushed); login from REGISTRY_USER,
                         REGISTRY_PASSWORD and REGISTRY_CA, or from docker's config.json
   --newest              takes the successor of a pinned Debian package that is gone from the mirrors: for trials
-  --url URL             folder from which the archives of cli will be downloaded; without it there is no manifest for krew
+  --url URL             folder from which the archives of cli will be downloaded, and the chart's home; without it there is
+                        no manifest for krew
 `
 
 const repository = join(import.meta.dirname, '..')

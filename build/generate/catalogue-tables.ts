@@ -8,6 +8,8 @@ import { fleetMetrics } from '../../src/schemas/catalogue/fleet-metrics.ts'
 import { type MetricRow, metrics } from '../../src/schemas/catalogue/metrics.ts'
 import { reasonCodes } from '../../src/schemas/catalogue/reason-codes.ts'
 import { reasonRows } from '../../src/schemas/catalogue/reasons.ts'
+import { stallsBy } from '../../src/schemas/catalogue/stall-rules.ts'
+import { stallsTexts } from '../../src/schemas/catalogue/stalls.ts'
 
 /** What stands between `<!-- generated: NAME -->` and `<!-- end -->`, by page and name. */
 const tables: Readonly<Record<string, Readonly<Record<string, () => string>>>> = {
@@ -57,10 +59,11 @@ const code = (name: string): string => `\`${name}\``
 function reasonTable(section: 'waiting' | 'failing' | 'blocked'): string {
   const rows = reasonRows.filter(([, row]) => row.section === section)
   return table(
-    ['Reason', 'Status', 'Meaning', 'What to do'],
+    ['Reason', 'Status', 'Stalls', 'Meaning', 'What to do'],
     rows.map(([name, { status, meaning, remedy }]) => [
       code(name),
       status === 'by-slot' ? '`waiting` or `in_progress`' : code(status),
+      name === 'ImagePull' ? 'by its code' : stallsTexts[stallsBy(name)],
       meaning,
       remedy,
     ]),
@@ -83,9 +86,10 @@ function gateTable(): string {
 
 function codeTable(): string {
   return table(
-    ['Code', 'Meaning', 'What to do', 'Command'],
-    Object.entries(reasonCodes).map(([name, { meaning, remedy, command }]) => [
+    ['Code', 'Stalls', 'Meaning', 'What to do', 'Command'],
+    Object.entries(reasonCodes).map(([name, { stalls, meaning, remedy, command }]) => [
       code(name),
+      stallsTexts[stalls],
       sentence(meaning),
       sentence(remedy),
       cell(code(command)),

@@ -7,6 +7,7 @@ import { dashboardPage } from './dashboard-page.ts'
 import { definitionTypes } from './definition-types.ts'
 import { definitionFiles, definitionsOfFiles } from './definitions.ts'
 import { arePlainManifestsCurrent, renderPlainManifests } from './plain-manifests.ts'
+import { withExamples } from './readme-examples.ts'
 import { referenceText } from './skyhook-reference.ts'
 import { validatorSource } from './validators.ts'
 import { withValues } from './values-table.ts'
@@ -30,6 +31,7 @@ export const generatedFiles = (): readonly GeneratedFile[] => [
     path: `chart/crd-files/${name}`,
     text: () => read(`crds/${name}`),
   })),
+  { path: 'README.md', text: withExamples },
   { path: 'chart/README.md', text: (committed) => withValues(committed, read('chart/values.yaml')) },
   { path: 'chart/monitoring/dashboard.json', text: () => json(dashboard()) },
   { path: 'daemonset/skyhookd.yaml', text: renderPlainManifests, isCurrent: arePlainManifestsCurrent },

@@ -7,6 +7,8 @@ type Json = Readonly<Record<string, unknown>>
 
 const group = 'skyhook.nvidia.com/v1alpha1'
 const image = 'registry.example.com/packages/driver'
+/** What a resourceFieldRef shows. */
+const resources = { cpuRequest: 1, cpuLimit: 1, memoryRequest: '1Gi', memoryLimit: '1Gi' }
 const strategy = { fixed: {} }
 const ofPolicy = new Set(fieldsOf('DeploymentPolicy', 'spec').map(({ name }) => name))
 
@@ -21,7 +23,7 @@ function objectWith(field: string, example: Json): Json {
   const skyhook = (spec: Json): Json => ({ apiVersion: group, kind: 'Skyhook', metadata: { name: 'tuning' }, spec })
   if (field.startsWith('spec.packages.*.')) {
     const other = { version: '1.5.0', image }
-    return skyhook({ packages: { driver: { version: '3.2.1', image, ...example }, other } })
+    return skyhook({ packages: { driver: { version: '3.2.1', image, resources, ...example }, other } })
   }
   if (field.startsWith('selector.')) return skyhook({ nodeSelectors: example })
   if (field.startsWith('budget.')) return policy({ default: { budget: example, strategy } })

@@ -34,8 +34,7 @@ const seams: Readonly<Record<string, Seam>> = {
       'src/packages/store/unpack-layer.ts',
       'src/packages/store/unpack-download.ts',
       'src/packages/validate/archive.ts', // of the command `validate`, below a folder that it is given
-      'src/daemon/settings/settings.ts', // read before there is a platform
-      'src/daemon/settings/provider-settings.ts',
+      'src/daemon/settings/settings-files.ts', // read before there is a platform
     ],
   },
   process: {

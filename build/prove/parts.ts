@@ -48,7 +48,7 @@ async function eachWithin<T>(
   }
 }
 
-const searchOf = async ({ seed, of }: OpenSeed): Promise<Searches> =>
+const searchOf = async ({ seed, of }: Pick<OpenSeed, 'seed' | 'of'>): Promise<Searches> =>
   await changedSearches([of], { SEARCH_SEED: String(seed) })
 
 const openSeeds: Part = {
@@ -90,6 +90,28 @@ const searches: Part = {
       if (await run(['vitest', 'run', ...projects, file], thorough)) changed.markPassed([file])
     })
   },
+}
+
+/** Seeds of the search that holds plans against deeds: each has thousands of cases. */
+const planSeeds = Array.from({ length: 10 }, (_, at) => at + 1)
+const planSearch = 'test/model/plan/plan.test.ts'
+
+const plans: Part = {
+  name: 'plans, seeds',
+  isShort: false,
+  needsRoot: false,
+  async state() {
+    const searched = await Promise.all(planSeeds.map(async (seed) => await searchOf({ seed, of: planSearch })))
+    const proven = searched.filter(({ known }) => known.length > 0).length
+    return { proven, of: planSeeds.length, sources: searched[0]?.sources ?? '' }
+  },
+  run: (run, minutes) =>
+    eachWithin(planSeeds, minutes, async (seed) => {
+      const search = await searchOf({ seed, of: planSearch })
+      if (search.known.length > 0) return
+      const command = ['vitest', 'run', '--project', 'model', planSearch] as const
+      if (await run(command, { ...thorough, SEARCH_SEED: String(seed) })) search.markPassed([planSearch])
+    }),
 }
 
 const mutantsOf = (tier: Tier): Part => ({
@@ -209,6 +231,7 @@ export const parts: readonly Part[] = [
   mutantsOf('fleet'),
   unitTestsOnArm64,
   simulatedFleets,
+  plans,
   crashPoints,
   chaos,
   hosts,

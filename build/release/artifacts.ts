@@ -99,7 +99,7 @@ function manifests({ folder, version, prefix, pinned, chart }: BuiltRelease): Ar
     parameters: { registry: prefix },
   }
   const chartFile = `skyhookd-${version}.tgz`
-  const files = ['crds', 'daemonset', 'samples'].flatMap((name) =>
+  const files = ['crds', 'daemonset', 'overlay', 'samples', 'gitops'].flatMap((name) =>
     filesBelow(join(folder, name)).map((path) => fileSubject(folder, `${name}/${path}`)),
   )
   return [

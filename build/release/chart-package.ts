@@ -3,7 +3,7 @@
  */
 import { readFileSync } from 'node:fs'
 import { join, matchesGlob } from 'node:path'
-import { isScalar, parse, parseDocument } from 'yaml'
+import { isScalar, parse, parseDocument, stringify } from 'yaml'
 import { digestOf } from '../../src/packages/oci/digest.ts'
 import { ociManifestType } from '../../src/packages/oci/manifest.ts'
 import { type BuiltLayer, type LayerEntry, readFolder, writeLayer } from '../../src/packages/oci/write/layer.ts'
@@ -18,14 +18,22 @@ const helmConfigType = 'application/vnd.cncf.helm.config.v1+json'
 const helmContentType = 'application/vnd.cncf.helm.chart.content.v1.tar+gzip'
 
 /**
- * Writes the package and returns it as an OCI artifact too, which `helm install oci://…` takes. The same chart and
- * image give the same bytes.
+ * Writes the package and returns it as an OCI artifact too, which `helm install oci://…` takes. The same chart, image
+ * and home give the same bytes.
+ * @param home where people find the release; a checkout knows no such address
  */
-export async function writeChartPackage(chart: string, image: PinnedImage, file: string): Promise<BuiltImage> {
+export async function writeChartPackage(
+  chart: string,
+  image: PinnedImage,
+  file: string,
+  home?: string,
+): Promise<BuiltImage> {
   const read = (name: string): string => readFileSync(join(chart, name), 'utf8')
-  const about = parse(read('Chart.yaml')) as { name: string; description: string; version: string }
+  const metadata = home === undefined ? read('Chart.yaml') : `${read('Chart.yaml')}${stringify({ home })}`
+  const about = parse(metadata) as { name: string; description: string; version: string }
   const values = pinnedValues(read('values.yaml'), image)
   const changed = [
+    textOf(`${about.name}/Chart.yaml`, metadata),
     textOf(`${about.name}/values.yaml`, values),
     textOf(`${about.name}/README.md`, withValues(read('README.md'), values)),
   ]

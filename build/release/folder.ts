@@ -22,8 +22,11 @@ import { buildAgentImages } from '../image.ts'
 import { describeArtifacts } from './artifacts.ts'
 import { type PinnedImage, writeChartPackage } from './chart-package.ts'
 import { checksums } from './checksums.ts'
+import { removeWhenInterrupted } from './interruption.ts'
 import { type NamedImage, writeLayoutFolder } from './layout-folder.ts'
 import { writeManifests } from './manifests.ts'
+import { withoutDeadLinks, writePages } from './pages.ts'
+import { releaseReadme } from './readme.ts'
 
 const architectures: readonly Architecture[] = ['amd64', 'arm64']
 
@@ -37,7 +40,10 @@ export type ReleaseOptions = {
   readonly out: string
   /** Registry and path of all images. */
   readonly prefix: string
-  /** From which the archives of the tool will be downloaded; without it there is no manifest for krew. */
+  /**
+   * From which the archives of the tool will be downloaded, and home of the chart; without it there is no manifest for
+   * krew.
+   */
   readonly url: string | undefined
   /** The sources' commit, for the provenance. */
   readonly commit: string
@@ -57,6 +63,7 @@ export async function buildRelease(options: ReleaseOptions): Promise<NamedImage[
   mkdirSync(dirname(out), { recursive: true })
   const work = mkdtempSync(join(tmpdir(), 'skyhookd-release-'))
   const folder = mkdtempSync(`${out}.partial-`)
+  const stopRemoving = removeWhenInterrupted([work, folder])
   try {
     const agent: NamedImage = {
       name: 'skyhookd',
@@ -86,12 +93,16 @@ export async function buildRelease(options: ReleaseOptions): Promise<NamedImage[
       cli,
     })
     copyFileSync(join(repository, 'LICENSE'), join(folder, 'LICENSE'))
-    writeFileSync(join(folder, 'RELEASE-NOTES'), options.notes)
+    writePages(repository, folder)
+    writeFileSync(join(folder, 'README.md'), releaseReadme(version, prefix))
+    const isThere = (path: string): boolean => existsSync(join(folder, path))
+    writeFileSync(join(folder, 'RELEASE-NOTES'), withoutDeadLinks(options.notes, 'RELEASE-NOTES', isThere))
     writeFileSync(join(folder, checksumsFile), checksums(folder))
     rmSync(out, { recursive: true, force: true })
     renameSync(folder, out)
     return images.map((one) => movedImage(one, folder, out))
   } finally {
+    stopRemoving()
     rmSync(work, { recursive: true })
     rmSync(folder, { recursive: true, force: true })
   }
@@ -112,7 +123,7 @@ function checkSize({ architecture, blobs }: BuiltImage): void {
 }
 
 async function chartImage(
-  { repository, version }: ReleaseOptions,
+  { repository, version, url }: ReleaseOptions,
   pinned: PinnedImage,
   folder: string,
 ): Promise<NamedImage> {
@@ -120,7 +131,7 @@ async function chartImage(
   return {
     name: 'charts/skyhookd',
     tag: version,
-    images: [await writeChartPackage(join(repository, 'chart'), pinned, file)],
+    images: [await writeChartPackage(join(repository, 'chart'), pinned, file, url)],
   }
 }
 

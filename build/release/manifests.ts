@@ -4,12 +4,13 @@ import { join } from 'node:path'
 import type { PinnedImage } from './chart-package.ts'
 
 /**
- * Writes `crds`, `daemonset` and `samples` as a checkout has them, so that the same commands apply them.
+ * Writes `crds`, `daemonset`, `overlay`, `samples` and `gitops` as a checkout has them, so that the same commands apply
+ * them.
  * @param prefix registry and path of all images: the samples name their packages below it
  */
 export function writeManifests(repository: string, out: string, image: PinnedImage, prefix: string): void {
-  cpSync(join(repository, 'crds'), join(out, 'crds'), { recursive: true })
-  cpSync(join(repository, 'samples'), join(out, 'samples'), { recursive: true })
+  for (const name of ['crds', 'overlay', 'samples', 'gitops'])
+    cpSync(join(repository, name), join(out, name), { recursive: true })
   const registry = join(out, 'samples/registry.yaml')
   writeFileSync(registry, sampleRegistry(readFileSync(registry, 'utf8'), prefix))
   mkdirSync(join(out, 'daemonset'))

@@ -1,6 +1,7 @@
-import { execFileSync } from 'node:child_process'
+import { execFileSync, fork } from 'node:child_process'
+import { once } from 'node:events'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { temporaryFolder } from '../../test/kit/files/temporary-folder.ts'
@@ -16,7 +17,9 @@ import { checksums, filesBelow, sha256OfFile } from './checksums.ts'
 import { buildRelease, checkPrefix } from './folder.ts'
 import { type NamedImage, writeLayoutFolder } from './layout-folder.ts'
 import { pinnedAgents, sampleRegistry, writeManifests } from './manifests.ts'
+import { withoutDeadLinks, writePages } from './pages.ts'
 import { pushRelease } from './push.ts'
+import { releaseReadme } from './readme.ts'
 import { checkVersion, statedVersions } from './version.ts'
 
 const repository = join(import.meta.dirname, '..', '..')
@@ -65,6 +68,13 @@ describe('the chart of a release', () => {
     expect(differing).toEqual(['README.md', 'values.yaml'])
   })
 
+  test('the chart names the address of the release as its home where there is one', async () => {
+    const home = 'https://example.com/releases'
+    await writeChartPackage(join(repository, 'chart'), image, join(work, 'home.tgz'), home)
+    execFileSync('tar', ['-C', work, '-xzf', join(work, 'home.tgz')])
+    expect(parse(readFileSync(join(work, 'skyhookd/Chart.yaml'), 'utf8'))).toMatchObject({ name: 'skyhookd', home })
+  })
+
   test('the chart has the same bytes each time, whatever the umask', async () => {
     const before = process.umask(0o077)
     try {
@@ -102,7 +112,7 @@ describe('the chart of a release', () => {
 describe('the manifests of a release', () => {
   test('definitions, agents and samples lie where a checkout has them, with the images of the release', () => {
     writeManifests(repository, work, image, 'r.example.com/team')
-    for (const folder of ['crds', 'samples', 'daemonset'])
+    for (const folder of ['crds', 'overlay', 'samples', 'gitops', 'daemonset'])
       expect(filesBelow(join(work, folder))).toEqual(filesBelow(join(repository, folder)))
     const agents = readFileSync(join(work, 'daemonset/skyhookd.yaml'), 'utf8')
     expect(agents.match(/^ +image: .*$/gm)).toEqual([`          image: ${pinned}`])
@@ -196,7 +206,47 @@ describe('the images of a release', () => {
   )
 })
 
+describe('the pages of a release', () => {
+  test('each link of the pages leads to something in the folder', () => {
+    writeManifests(repository, work, image, 'r.example.com/team')
+    writePages(repository, work)
+    writeFileSync(join(work, 'README.md'), releaseReadme('0.1.0', 'r.example.com/team'))
+    const pages = filesBelow(work).filter((path) => path.endsWith('.md'))
+    expect(pages).toContain('docs/usage/operations.md')
+    const dead = pages.flatMap((page) =>
+      [...readFileSync(join(work, page), 'utf8').matchAll(/\]\(([^)\s#]+)[^)\s]*\)/g)]
+        .map(([, target = '']) => target)
+        .filter((target) => !/^[a-z]+:/.test(target) && !existsSync(join(work, dirname(page), target)))
+        .map((target) => `${page}: ${target}`),
+    )
+    expect(dead).toEqual([])
+  })
+
+  test.each([
+    ['[a\nlink](design/architecture.md#y) and [one](usage/install.md#z)', 'a\nlink and [one](usage/install.md#z)'],
+    ['![a picture](gone.svg), [`code`](style.md)', 'a picture, `code`'],
+    ['[here](#there), [the web](https://example.com/x)', '[here](#there), [the web](https://example.com/x)'],
+  ])('a link to what the folder lacks becomes plain text: %j', (text, expected) => {
+    expect(withoutDeadLinks(text, 'docs/README.md', (path) => path === 'docs/usage/install.md')).toBe(expected)
+  })
+})
+
 describe('the folder of a release', () => {
+  test.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)('%s leaves nothing of an unfinished release', async (signal) => {
+    const folder = join(work, 'partial')
+    mkdirSync(folder)
+    const module = JSON.stringify(join(import.meta.dirname, 'interruption.ts'))
+    const script = `(await import(${module})).removeWhenInterrupted([${JSON.stringify(folder)}])
+      setInterval(() => {}, 1000)
+      process.send('started')`
+    const child = fork('-', [], { execArgv: ['--input-type=module', '--eval', script] })
+    const ended = once(child, 'exit')
+    await once(child, 'message')
+    child.kill(signal)
+    expect(await ended).toEqual([{ SIGHUP: 129, SIGINT: 130, SIGTERM: 143 }[signal], null])
+    expect(existsSync(folder)).toBe(false)
+  })
+
   test('every file has a line that sha256sum checks', () => {
     mkdirSync(join(work, 'a'))
     writeFileSync(join(work, 'a/b'), 'b')

@@ -11,6 +11,7 @@ export const searchTests = [
   'test/faults/failing-lives.test.ts',
   'test/kit/host/crashes.test.ts',
   'test/fleet/run/census-kills.test.ts',
+  'test/fleet/foretold/*.test.ts',
   'test/fleet/waiting/*.test.ts',
   'test/takeover/nodewright.test.ts',
   'test/takeover/replay.test.ts',

@@ -2,10 +2,9 @@
 {{- define "skyhookd.fullname" -}}
 {{- if .Values.fullnameOverride -}}
 {{- .Values.fullnameOverride | trunc 50 | trimSuffix "-" -}}
-{{- else if contains "skyhookd" .Release.Name -}}
-{{- .Release.Name | trunc 50 | trimSuffix "-" -}}
 {{- else -}}
-{{- printf "%s-skyhookd" .Release.Name | trunc 50 | trimSuffix "-" -}}
+{{- $name := .Values.nameOverride | default .Chart.Name -}}
+{{- contains $name .Release.Name | ternary .Release.Name (printf "%s-%s" .Release.Name $name) | trunc 50 | trimSuffix "-" -}}
 {{- end -}}
 {{- end -}}
 
@@ -20,6 +19,17 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- range $key, $value := .Values.commonLabels }}
+{{- if regexMatch "^(app\\.kubernetes\\.io/(name|instance|version|managed-by|component)|(helm\\.sh|skyhook\\.nvidia\\.com)/.*)$" $key }}
+{{- fail (printf "commonLabels has %s: the chart and the agents find their objects by labels of this kind" $key) }}
+{{- end }}
+{{ $key }}: {{ $value | quote }}
+{{- end }}
+{{- end -}}
+
+{{/* The labels of one object: those of all, and over them `more`. */}}
+{{- define "skyhookd.labelsWith" -}}
+{{- mergeOverwrite (include "skyhookd.labels" .context | fromYaml) (.more | default dict) | toYaml -}}
 {{- end -}}
 
 {{/* Of policies that only helm's hooks ask. */}}
@@ -71,7 +81,10 @@ app.kubernetes.io/component: helm-hook
 {{- .Values.drain.skipNamespaces | toJson -}}
 {{- end -}}
 
-{{/* The file that the agent reads at start. Its keys are the agent's, not the chart's. */}}
+{{/*
+What the agent reads at start, as JSON: texts by key, one for each setting, so that a patch can change one. The keys are the
+agent's (src/schemas/setting-keys.ts), not the chart's.
+*/}}
 {{- define "skyhookd.settings" -}}
 {{- $host := include "skyhookd.hostSettings" . | fromJson -}}
 {{- $settings := dict
@@ -81,18 +94,27 @@ app.kubernetes.io/component: helm-hook
   "runtimeRequiredTaint" $host.runtimeRequiredTaint
   "reapplyOnReboot" $host.reapplyOnReboot
   "ignoreNodeWright" .Values.ignoreNodeWright
-  "defaults" (dict "interruptionBudget" (include "skyhookd.defaultBudget" . | fromJson))
-  "drain" (dict "skipNamespaces" (include "skyhookd.skipNamespaces" . | fromJsonArray) "allowDelete" .Values.drain.allowDelete)
+  "defaults.interruptionBudget" (include "skyhookd.defaultBudget" . | fromJson)
+  "drain.skipNamespaces" (include "skyhookd.skipNamespaces" . | fromJsonArray)
+  "drain.allowDelete" .Values.drain.allowDelete
   "logLevel" $host.logLevel
-  "metrics" (dict "enabled" .Values.metrics.enabled "port" .Values.metrics.port)
-  "health" (dict "port" .Values.health.port)
+  "metrics.enabled" .Values.metrics.enabled
+  "metrics.port" .Values.metrics.port
+  "health.port" .Values.health.port
   "registries" .Values.registries
   "imagePullSecrets" (include "skyhookd.pullSecretNames" . | fromJsonArray)
-  "imageCredentialProviders" .Values.imageCredentialProviders
+  "imageCredentialProviders.enabled" .Values.imageCredentialProviders.enabled
+  "imageCredentialProviders.config" .Values.imageCredentialProviders.config
+  "imageCredentialProviders.binDir" .Values.imageCredentialProviders.binDir
   "estimatedNodeCount" .Values.estimatedNodeCount
-  "proxy" (dict "httpsProxy" .Values.proxy.httpsProxy "noProxy" .Values.proxy.noProxy)
+  "proxy.httpsProxy" .Values.proxy.httpsProxy
+  "proxy.noProxy" .Values.proxy.noProxy
 -}}
-{{- $settings | toPrettyJson -}}
+{{- $data := dict -}}
+{{- range $key, $value := $settings -}}
+{{- if not (kindIs "invalid" $value) }}{{ $_ := set $data $key (kindIs "string" $value | ternary $value (toJson $value)) }}{{ end -}}
+{{- end -}}
+{{- $data | toJson -}}
 {{- end -}}
 
 {{/* Key of the runtime-required taint, the part before `=` or `:`. */}}

@@ -61,7 +61,6 @@ controllerManager.manager.env.jobTtlSucceeded: there are no Jobs; each host keep
 controllerManager.manager.env.jobTtlFailed: there are no Jobs; each host keeps the newest five logs of each step in agentLogRoot
 controllerManager.manager.env.legacyCleanupDelay: agents keep the keys of skyhook.nvidia.com on Nodes, there is nothing to delete later
 controllerManager.manager.env.publishLegacyMetrics: agents publish the series skyhook_* and none of them under another name; drop them in the configuration of Prometheus
-nameOverride: use fullnameOverride; the label app.kubernetes.io/name is always skyhookd
 {{- end -}}
 
 {{/* Of the lines `NAME: TEXT` below those whose value is given, as JSON: TEXT by NAME. */}}

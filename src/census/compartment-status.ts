@@ -6,15 +6,22 @@ import { resetBatchesKey } from '../schemas/annotations.ts'
 import type { Budget } from '../schemas/budget.ts'
 import type { BatchState } from '../schemas/batch-state.ts'
 import type { SkyhookConditionReason } from '../schemas/catalogue/conditions.ts'
+import { stallsBy } from '../schemas/catalogue/stall-rules.ts'
+import { finalAttempts, stallsAtMs } from '../schemas/catalogue/stalls.ts'
 import { defaultCompartment } from '../schemas/deployment-policy.ts'
 import type { Skyhook } from '../schemas/skyhook.ts'
 import type { CompartmentCount } from './compartments.ts'
 import { isFailing, isInLine, type Counts } from './count.ts'
 import type { NodeFact } from './node-facts.ts'
-import type { CompartmentStatus } from './skyhook-status.ts'
+import { policyNotFound } from './operator-conditions.ts'
+import { hasFailed } from './outlook.ts'
+import { type CompartmentStatus, conditionOf, statusOf } from './skyhook-status.ts'
 import { formatNodeNames } from './summary-text.ts'
 
 type CompartmentInput = { readonly skyhook: Skyhook; readonly counts: Counts; readonly ledger: Ledger | undefined }
+
+/** `nowMs`: wall clock. */
+type RolloutInput = CompartmentInput & { readonly nowMs: number }
 
 type Described = {
   /** As people know it. */
@@ -38,6 +45,10 @@ function describe({ skyhook, counts, ledger }: CompartmentInput): readonly Descr
     return ceiling === Infinity ? [] : [{ name: name === '' ? defaultCompartment : name, nodes, ceiling, batch }]
   })
 }
+
+/** Nobody has heard of compartments who has made no policy. */
+const prefixOf = ({ name, batch }: Described): string =>
+  name === defaultCompartment && batch === undefined ? '' : `compartment ${name}: `
 
 /** The operator's `compartmentStatuses`; undefined where nothing limits the nodes. */
 export function compartmentStatuses(input: CompartmentInput): Readonly<Record<string, CompartmentStatus>> | undefined {
@@ -75,28 +86,46 @@ function batchStateOf(batch: BatchState): NonNullable<CompartmentStatus['batchSt
 
 type Problem = { readonly reason: SkyhookConditionReason<'Stalled'>; readonly message: string }
 
-/** Why no further node starts until somebody acts; undefined while nodes may start, or need not. */
-export function rolloutProblem(input: CompartmentInput): Problem | undefined {
-  const { skyhook, counts } = input
+/** Why no further node starts until somebody acts; undefined while nodes may start, need not, or will by themselves. */
+export function rolloutProblem(input: RolloutInput): Problem | undefined {
+  const { counts, nowMs } = input
+  const { policy } = counts
   if (counts.complete === counts.nodes.length) return undefined
-  if (counts.policy?.state === 'missing')
-    return {
-      reason: 'DeploymentPolicyNotFound',
-      message:
-        `DeploymentPolicy ${JSON.stringify(skyhook.spec.deploymentPolicy)} not found: ` +
-        'create it, or change spec.deploymentPolicy',
-    }
-  if (counts.policy?.state === 'unknown') return { reason: 'DeploymentPolicyUnknown', message: counts.policy.why }
+  if (policy?.state === 'missing') return missingPolicyAtMs(input) <= nowMs ? policyNotFoundProblem(input) : undefined
+  if (policy?.state === 'unknown')
+    return policy.isRefused ? { reason: 'DeploymentPolicyUnknown', message: policy.why } : undefined
   const unfinished = describe(input).filter(({ nodes }) => nodes.some(({ status }) => status !== 'complete'))
   const stopped = unfinished.filter(({ batch }) => batch?.stopped === true)
   if (stopped.length > 0) return { reason: 'RolloutStopped', message: stopped.map(stopMessage).join('; ') }
-  const held = unfinished.filter(isHeld)
-  const unattended = unfinished.filter((one) => holders(one, isSilent).length > 0 && (isHeld(one) || isStill(one)))
-  if (unattended.length > 0)
-    return { reason: 'SilentNodesKeepSlots', message: `${unattended.map(silentMessage).join('; ')}; ${wayOut}` }
+  const held = unfinished.filter((one) => isHeld(one, nowMs) || isStill(one, nowMs))
+  const unattended = held.filter((one) => holders(one, isSilent).length > 0)
+  if (unattended.length > 0) {
+    const messages = unattended.map((one) => silentMessage(one, nowMs))
+    return { reason: 'SilentNodesKeepSlots', message: `${messages.join('; ')}; ${wayOut}` }
+  }
   if (held.length === 0) return silentProblem(counts)
-  return { reason: 'FailedNodesHoldBudget', message: held.map(heldMessage).join('; ') }
+  return { reason: 'FailedNodesHoldBudget', message: held.map((one) => heldMessage(one, nowMs)).join('; ') }
 }
+
+/** Nodes in line that cannot start: the budget of their compartment is 0. */
+export function nodesWithoutBudget(input: CompartmentInput): ReadonlySet<NodeFact> {
+  const closed = describe(input).filter(({ ceiling }) => ceiling === 0)
+  return new Set(closed.flatMap(({ nodes }) => nodes.filter(isInLine)))
+}
+
+/** When the absence of the policy, of which the status before tells, has lasted; Infinity if nothing tells of it. */
+export function missingPolicyAtMs({ skyhook, counts: { policy } }: Pick<RolloutInput, 'skyhook' | 'counts'>): number {
+  const before = conditionOf(statusOf(skyhook), policyNotFound)
+  if (policy?.state !== 'missing' || before?.status !== 'True') return Infinity
+  return stallsAtMs(stallsBy('DeploymentPolicyNotFound'), 0, Date.parse(before.lastTransitionTime))
+}
+
+const policyNotFoundProblem = ({ skyhook }: RolloutInput): Problem => ({
+  reason: 'DeploymentPolicyNotFound',
+  message:
+    `DeploymentPolicy ${JSON.stringify(skyhook.spec.deploymentPolicy)} not found: ` +
+    'create it, or change spec.deploymentPolicy',
+})
 
 /** The last nodes of a rollout, also of one without a budget: nobody waits for them, and nothing continues. */
 function silentProblem({ nodes, isPaused, isDisabled }: Counts): Problem | undefined {
@@ -119,17 +148,24 @@ const isSilent = ({ agent }: NodeFact): boolean => agent === 'silent'
 const holders = ({ nodes }: Described, test: (node: NodeFact) => boolean): string[] =>
   nodes.filter((node) => test(node) && holdsSlot(node)).map(({ name }) => name)
 
-/** Nodes wait, and none of them can start: a node that fails, or is silent, keeps its slot. */
-const isHeld = (compartment: Described): boolean =>
+/** Nodes wait, and none of them can start: a node that has failed for good, or is silent, keeps its slot. */
+const isHeld = (compartment: Described, nowMs: number): boolean =>
   compartment.nodes.some(isInLine) &&
   compartment.ceiling > 0 &&
-  holders(compartment, (node) => isFailing(node) || isSilent(node)).length >= compartment.ceiling
+  holders(compartment, (node) => hasFailed(node, nowMs) || isSilent(node)).length >= compartment.ceiling
 
 /** Nodes wait for the end of the batch, and none of the batch is on its way there. */
-const isStill = ({ nodes, batch }: Described): boolean =>
-  batch !== undefined &&
-  nodes.some((node) => isInLine(node) && node.reason?.reason === 'WaitingForBatch') &&
-  nodes.every((node) => node.status !== 'in_progress' || isFailing(node))
+const isStill = (compartment: Described, nowMs: number): boolean =>
+  compartment.batch !== undefined &&
+  compartment.nodes.some((node) => isInLine(node) && node.reason?.reason === 'WaitingForBatch') &&
+  holders(compartment, (node) => isSilent(node) || keepsBatchOpen(node, nowMs)).length > 0 &&
+  compartment.nodes.every((node) => !isAtWork(node) || hasFailed(node, nowMs))
+
+const isAtWork = ({ status }: NodeFact): boolean => status === 'in_progress' || status === 'erroring'
+
+/** The batch ends without a node whose stage has failed often enough, and waits for any other one. */
+const keepsBatchOpen = (node: NodeFact, nowMs: number): boolean =>
+  hasFailed(node, nowMs) && Object.values(node.entries).every(({ restarts = 0 }) => restarts < finalAttempts)
 
 const wayOut = 'bring the nodes and their agents back, or delete the Nodes of hosts that are gone'
 
@@ -144,16 +180,22 @@ function stopMessage(compartment: Described): string {
   )
 }
 
-const heldMessage = (compartment: Described): string =>
-  `compartment ${compartment.name}: failing nodes hold the whole budget of ${compartment.ceiling}: ` +
-  formatNodeNames(holders(compartment, isFailing))
+const failedHolders = (compartment: Described, nowMs: number): readonly string[] =>
+  holders(compartment, (node) => hasFailed(node, nowMs))
 
-function silentMessage(compartment: Described): string {
+const whatIsTaken = (compartment: Described, nowMs: number): string =>
+  isHeld(compartment, nowMs) ? `hold the whole budget of ${compartment.ceiling}` : 'keep the batch open'
+
+const heldMessage = (compartment: Described, nowMs: number): string =>
+  `${prefixOf(compartment)}failing nodes ${whatIsTaken(compartment, nowMs)}: ` +
+  formatNodeNames(failedHolders(compartment, nowMs))
+
+function silentMessage(compartment: Described, nowMs: number): string {
   const names = formatNodeNames(holders(compartment, isSilent))
-  const failed = holders(compartment, isFailing)
-  const what = isHeld(compartment) ? `hold the whole budget of ${compartment.ceiling}` : 'keep the batch open'
+  const failed = failedHolders(compartment, nowMs)
+  const what = whatIsTaken(compartment, nowMs)
   return (
-    `compartment ${compartment.name}: nodes whose agents are silent ${what}: ${names}` +
+    `${prefixOf(compartment)}nodes whose agents are silent ${what}: ${names}` +
     (failed.length === 0 ? '' : `; failing: ${formatNodeNames(failed)}`)
   )
 }

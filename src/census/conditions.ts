@@ -4,13 +4,15 @@ import { apiGroup } from '../schemas/api.ts'
 import type { SkyhookConditionReason } from '../schemas/catalogue/conditions.ts'
 import { plainExcerpt } from '../schemas/plain-text.ts'
 import type { NodeStatus, Skyhook } from '../schemas/skyhook.ts'
+import { formatTime } from '../schemas/time.ts'
 import type { Ledger } from '../lease/ledger.ts'
-import { rolloutProblem } from './compartment-status.ts'
+import { nodesWithoutBudget, rolloutProblem } from './compartment-status.ts'
 import type { ConditionContent } from './condition-content.ts'
 import { isFailing, type Counts } from './count.ts'
 import type { FinalizerPlan } from './finalizer.ts'
 import type { NodeFact } from './node-facts.ts'
 import { operatorConditions, policyNotFound } from './operator-conditions.ts'
+import { hasFailed } from './outlook.ts'
 import { formatNodeNames, formatIncompleteNodes } from './summary-text.ts'
 import { conditionOf, statusOf, type Condition } from './skyhook-status.ts'
 import { problemConditions } from './problem-conditions.ts'
@@ -26,8 +28,8 @@ export type ConditionsInput = {
   readonly isSpecPropagating: boolean
   /** The census saw that change a moment ago: what fails or is blocked may be the spec before, just corrected. */
   readonly mayFailuresBeOld: boolean
-  /** RFC 3339, for conditions that change. */
-  readonly now: string
+  /** Wall clock. */
+  readonly nowMs: number
 }
 
 /** The resource definition refuses a whole status for one message above 32,768 characters. */
@@ -35,7 +37,8 @@ const maxMessageLength = 4_096
 
 /** All conditions. A transition time changes only with the status of its condition. Conditions of others stay. */
 export function nextConditions(input: ConditionsInput): readonly Condition[] {
-  const { skyhook, counts, status, now } = input
+  const { skyhook, counts, status } = input
+  const now = formatTime(input.nowMs)
   const previous = statusOf(skyhook)
   const contents = [
     ...kstatusConditions(input),
@@ -84,7 +87,7 @@ function convergedCondition({ skyhook }: ConditionsInput, isReady: boolean): Con
       }
 }
 
-/** Ready only when nothing is planned on any selected node. Stalled: it continues only by retries, or not by itself. */
+/** Ready only when nothing is planned on any selected node. Stalled: it will not complete by itself. */
 function kstatusConditions(input: ConditionsInput): ConditionContent[] {
   const { status, reason, message } = readyOf(input)
   const stalled = stalledOf(input)
@@ -121,7 +124,7 @@ function readyOf(input: ConditionsInput): Omit<ConditionContent<'Ready'>, 'type'
   if (complete === nodes.length ? isSpecPropagating : mayFailuresBeOld && heldStatus(input) !== undefined)
     return { status: 'False', reason: 'SpecChanged', message: 'waiting for nodes to observe the new spec' }
   if (nodes.length === 0)
-    return { status: 'True', reason: 'NoNodesSelected', message: 'spec.nodeSelectors matches no node' }
+    return { status: 'True', reason: 'NoNodeSelected', message: 'spec.nodeSelectors matches no node' }
   if (complete === nodes.length)
     return { status: 'True', reason: 'Complete', message: `${nodesMessage}${formatFoundComplete(skyhook, nodes)}` }
   if (status === 'unknown') return { status: 'Unknown', reason: 'NodesUnknown', message: nodesMessage }
@@ -161,23 +164,33 @@ const obstacles = {
 } as const
 
 function stalledOf(input: ConditionsInput): Pick<ConditionContent<'Stalled'>, 'reason' | 'message'> | undefined {
-  const { skyhook, counts, finalizer, mayFailuresBeOld } = input
+  const { skyhook, counts, finalizer, mayFailuresBeOld, nowMs } = input
   if (isDeleting(skyhook) && finalizer.action === 'wait' && finalizer.blockedBy !== undefined) {
     const nodes = formatNodeNames(finalizer.nodes)
     const message = `remove the ${obstacles[finalizer.blockedBy]}; packages must be uninstalled from ${nodes}`
     return { reason: 'DeletionBlocked', message }
   }
   if (counts.specProblem !== undefined) return { reason: 'InvalidSpec', message: counts.specProblem }
-  const problem = rolloutProblem({ skyhook, counts, ledger: input.ledger })
+  const problem = rolloutProblem({ skyhook, counts, ledger: input.ledger, nowMs })
   if (problem !== undefined && !(mayFailuresBeOld && problem.reason === 'FailedNodesHoldBudget')) return problem
-  const held = heldStatus(input)
-  if (held === undefined || mayFailuresBeOld) return undefined
-  const stalledNodes =
-    held === 'blocked'
-      ? counts.nodes.filter((node) => node.status === held)
-      : counts.nodes.filter(isFailing).map((node): NodeFact => ({ ...node, status: 'erroring' }))
+  return mayFailuresBeOld || counts.isPaused || counts.isDisabled ? undefined : failedNodes(input)
+}
+
+/** All nodes that are left have failed for good, are silent, or are in a line that does not move. */
+function failedNodes(input: ConditionsInput): Pick<ConditionContent<'Stalled'>, 'reason' | 'message'> | undefined {
+  const { counts, skyhook, ledger, nowMs } = input
+  const failed = counts.nodes.filter((node) => hasFailed(node, nowMs))
+  if (failed.length === 0) return undefined
+  const held = nodesWithoutBudget({ counts, skyhook, ledger })
+  const isAtEnd = (node: NodeFact): boolean =>
+    node.status === 'complete' || node.agent === 'silent' || held.has(node) || hasFailed(node, nowMs)
+  if (!counts.nodes.every(isAtEnd)) return undefined
+  // also one that tries again, or waits without a slot: what is said does not change with each attempt
+  const shown = failed.map(
+    (node): NodeFact => ({ ...node, status: node.status === 'blocked' ? 'blocked' : 'erroring' }),
+  )
   return {
-    reason: readyReason[held],
-    message: `${stalledNodes.length} of ${counts.nodes.length} nodes${formatIncompleteNodes(stalledNodes)}`,
+    reason: shown.some(({ status }) => status === 'erroring') ? 'NodesErroring' : 'NodesBlocked',
+    message: `${failed.length} of ${counts.nodes.length} nodes${formatIncompleteNodes(shown)}`,
   }
 }

@@ -5,11 +5,17 @@ import type { CensusNode } from './node-facts.ts'
 import type { SkyhookStatus } from './skyhook-status.ts'
 import { nextStatus } from './status.ts'
 import { imageTagEvents, problemEvents, skippedNodeEvents, transitionEvents } from './events.ts'
-import { allAgents, countsOf, nodeReporting, skyhookWith } from '../../test/kit/objects/census-objects.ts'
+import {
+  allAgents,
+  countsOf,
+  failedForGood,
+  nodeReporting,
+  skyhookWith,
+} from '../../test/kit/objects/census-objects.ts'
 
 const nowMs = Date.UTC(2026, 10, 20, 14)
 const failing = (name: string, message = 'apply.sh ended with 1'): CensusNode =>
-  nodeReporting(name, { status: 'erroring', reason: ['StepFailed', message] })
+  nodeReporting(name, { ...failedForGood, reason: ['StepFailed', message] })
 
 describe('transition events', () => {
   const statusOf = (nodes: CensusNode[], previous?: SkyhookStatus, isSpecPropagating = false): SkyhookStatus => {
@@ -69,7 +75,7 @@ describe('transition events', () => {
   test('a failing node that tries again and fails again reports nothing new', () => {
     const [between, during] = [
       failing('n1'),
-      nodeReporting('n1', { status: 'in_progress', reason: ['StepFailed', 'x'] }),
+      nodeReporting('n1', { ...failedForGood, status: 'in_progress', reason: ['StepFailed', 'x'] }),
     ]
     const first = statusOf([between])
     const second = statusOf([during], first)

@@ -23,7 +23,7 @@ test.each(Object.entries(hostileTexts))('conditions of a Skyhook are bounded and
     finalizer: { action: 'nothing' },
     isSpecPropagating: false,
     mayFailuresBeOld: false,
-    now: '2026-01-01T00:00:00Z',
+    nowMs: 0,
   })
   for (const { message } of conditions) {
     expect(effectsOf(message)).toEqual([])

@@ -1,5 +1,5 @@
 /** What a Node counts for in a Skyhook. */
-import { cordonKey, ignoreLabel } from '../schemas/annotations.ts'
+import { cordonKey, ignoreLabel, type SpecVersion } from '../schemas/annotations.ts'
 import { apiGroup } from '../schemas/api.ts'
 import { perObject } from '../schemas/per-object.ts'
 import type { createPublishedReader, NodeReason, PublishedEntries } from '../schemas/published.ts'
@@ -28,6 +28,8 @@ export type NodeFact = {
   readonly entries: NodeState
   /** The state annotation exists and cannot be read. */
   readonly isMalformed: boolean
+  /** Of a complete one: the spec by which it became so, as far as its agent says it. */
+  readonly completedBy?: SpecVersion
   /** Complete by an earlier Skyhook of this name: no step ran for this one. */
   readonly isFoundComplete: boolean
   /** The Skyhook holds a cordon on it. */
@@ -64,6 +66,7 @@ export function nodeFact(
     status,
     agent,
     ...(reason && status !== 'complete' && { reason }),
+    ...(companion?.completedBy && status === 'complete' && { completedBy: companion.completedBy }),
     entries: entries ? definedEntries(entries) : {},
     isMalformed: state !== undefined && entries === undefined,
     isFoundComplete: status === 'complete' && companion?.foundComplete === true,

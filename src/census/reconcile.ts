@@ -15,10 +15,13 @@ import { type Expectation, looksAfter, looksNow, nextLookAtMs, type SlotLooks } 
 import type { PolicyKnowledge } from '../schemas/deployment-policy.ts'
 import { imageTagEvents, problemEvents, skippedNodeEvents, type ReportedProblems, type SkyhookEvent } from './events.ts'
 import { type HolderLook, planFinalizer } from './finalizer.ts'
+import { missingPolicyAtMs } from './compartment-status.ts'
+import { nextFailureAtMs } from './outlook.ts'
 import { type WorkTimes, nextWorkTimes } from './work-times.ts'
 import { planLedger, type LedgerPlan, type MatchedCounts } from './ledger-plan.ts'
 import type { CensusNode } from './node-facts.ts'
 import { conditionOf, statusOf, type SkyhookStatus } from './skyhook-status.ts'
+import { haveAllCompleted } from './spec-seen.ts'
 import { metadataPatchFor, type MetadataPatch } from './skyhook-writer.ts'
 import { isUrgent, nextStatus } from './status.ts'
 import { writeAtMs } from './write-throttle.ts'
@@ -56,6 +59,8 @@ export type CensusState = {
   /** As the status is to show them. */
   readonly configUpdates?: ConfigUpdates
   readonly specPropagatedAtMs: number
+  /** The first generation that asks for the current work. */
+  readonly workGeneration: number
   /** When nodes have seen an edit that this census saw. */
   readonly editPropagatedAtMs: number
   readonly deletionObservedAtMs?: number | undefined
@@ -74,6 +79,7 @@ export type CensusState = {
 
 export const initialState: CensusState = {
   specPropagatedAtMs: -Infinity,
+  workGeneration: 0,
   editPropagatedAtMs: -Infinity,
   looks: new Map(),
   idleSinceMs: new Map(),
@@ -101,7 +107,10 @@ export type Reconciled = {
   readonly next: Request | { readonly target: 'nothing'; readonly untilMs: number }
 }
 
-/** Nodes see an edit within this time and say so; until then a complete one may not have looked yet (A→B→A). */
+/**
+ * Nodes see an edit within this time and say so; until then a complete one may not have looked yet (A→B→A). Nobody
+ * waits for it where each node says that it became complete by this spec, or by a later one.
+ */
 const specPropagationMs = 1_000
 /** A LIST that is asked for more often is not made. */
 const listIntervalMs = 30_000
@@ -168,8 +177,12 @@ export function reconcile(before: CensusState, inputs: ReconcileInputs): Reconci
   if (patch !== undefined && isDue('metadata', -Infinity))
     return result({ target: 'metadata', patch, events: skippedNodeEvents(finalizer) })
 
-  const isSpecPropagating = nowMs < state.specPropagatedAtMs
+  const { uid } = skyhook.metadata
+  const isSeen = haveAllCompleted(counts.nodes, { uid, generation: state.workGeneration })
+  const isSpecPropagating = nowMs < state.specPropagatedAtMs && !isSeen
   if (isSpecPropagating) waits.push(state.specPropagatedAtMs)
+  const stallsAtWallMs = Math.min(nextFailureAtMs(counts.nodes, wallMs), missingPolicyAtMs({ skyhook, counts }))
+  if (stallsAtWallMs > wallMs) waits.push(nowMs + stallsAtWallMs - wallMs)
   const status = nextStatus({
     skyhook,
     counts,
@@ -247,7 +260,7 @@ function afterSpecChange(before: CensusState, skyhook: Skyhook, applied: string,
   const known = before.configUpdates ?? statusOf(skyhook)?.configUpdates ?? {}
   return {
     ...state,
-    ...(changesWork && { specPropagatedAtMs: propagatedAtMs }),
+    ...(changesWork && { specPropagatedAtMs: propagatedAtMs, workGeneration: generation }),
     ...(changesWork && isEdit && { editPropagatedAtMs: propagatedAtMs }),
     configUpdates: lastCounted === undefined ? known : updatesAfterEdit(known, lastCounted.spec, skyhook.spec),
     lastCounted: { generation, applied, spec: skyhook.spec },

@@ -1,7 +1,7 @@
 /** All Skyhooks together against a server that misbehaves; the watches are played by hand. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { leasesPath, type Sample, sampleServer } from '../../test/kit/api-server/sample-server.ts'
-import { allAgents, nodeReporting, spec } from '../../test/kit/objects/census-objects.ts'
+import { allAgents, failedForGood, nodeReporting, spec } from '../../test/kit/objects/census-objects.ts'
 import { createSeededRandom } from '../../test/kit/virtual-clock.ts'
 import type { KubeObject } from '../kube/objects.ts'
 import { type Ledger, ledgerAnnotation } from '../lease/ledger.ts'
@@ -107,7 +107,7 @@ test('a change during a write is not lost', async () => {
   api.fault(isStatusWrite, { kind: 'slow', byMs: 200 })
   put()
   await eventually(() => expect(statusWrites()).toBe(1))
-  setNode('n1', nodeReporting('n1', { status: 'erroring' }))
+  setNode('n1', nodeReporting('n1', failedForGood))
   areSkyhooksWatched = true
   // well before it would be counted again anyway
   await eventually(() => expect(statusesWritten()).toEqual(['in_progress', 'erroring']), 600)
@@ -118,7 +118,7 @@ test('the census waits until the watch shows its write, so the next one is neith
   put()
   await eventually(() => expect(status()?.status).toBe('in_progress'))
   // a condition turns: written as soon as our own write is seen
-  setNode('n1', nodeReporting('n1', { status: 'erroring' }))
+  setNode('n1', nodeReporting('n1', failedForGood))
   await pass(500)
   expect(statusWrites()).toBe(1)
   deliver()

@@ -178,6 +178,34 @@ test('changed keys are in the status from the edit until all nodes have them, al
   expect([conditionText('Ready'), statusNow().configUpdates]).toEqual(['True Complete', undefined])
 })
 
+test('a census without any change counts again when a failure has lasted, and says so once', async () => {
+  apply(spec)
+  const since = new Date(api.clock.wallMs() - 100_000).toISOString()
+  const more = { code: 'not-found', since }
+  report('n1', { status: 'waiting', entries: [], reason: ['ImagePull', 'no such image', more] })
+  const census = start()
+  await turn(census, 3)
+  expect(conditionText('Stalled')).toBe('False NotStalled')
+  const nextMs = await census.reconcile()
+  expect(nextMs - api.clock.monotonicMs()).toBeLessThanOrEqual(18_000)
+  await turn(census, 20)
+  expect([conditionText('Stalled'), conditionText('Reconciling')]).toEqual(['True NodesErroring', 'False Stalled'])
+  expect(eventTexts().filter((text) => text.includes('NodesErroring'))).toEqual(['Warning NodesErroring'])
+})
+
+test('a policy stalls its Skyhook two minutes after it is missed, also for a census elected meanwhile', async () => {
+  apply({ ...spec, deploymentPolicy: 'careful' })
+  report('n1', { status: '' })
+  policy = { state: 'missing' }
+  await turn(start(), 60)
+  expect([conditionText('Stalled'), conditionText('Reconciling')]).toEqual(['False NotStalled', 'True NodesBlocked'])
+  const second = start()
+  await turn(second, 50)
+  expect(conditionText('Stalled')).toBe('False NotStalled')
+  await turn(second, 15)
+  expect(conditionText('Stalled')).toBe('True DeploymentPolicyNotFound')
+})
+
 test('a Skyhook is stalled while its policy may not be read, without a ledger, and goes on when it may', async () => {
   apply({ ...spec, deploymentPolicy: 'careful' })
   report('n1', { status: '' })

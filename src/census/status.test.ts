@@ -13,6 +13,7 @@ import {
   allAgents,
   countsOf,
   entry,
+  failedForGood,
   nodeReporting,
   skyhookWith,
   spec,
@@ -56,10 +57,22 @@ const conditionText = (status: SkyhookStatus, type: string): string | undefined 
 }
 const paced = skyhookWith({ spec: { ...spec, deploymentPolicy: 'careful' } })
 const failing: NodeReport = {
-  status: 'erroring',
-  entries: [entry({ stage: 'apply', state: 'erroring', restarts: 2 })],
+  ...failedForGood,
   reason: ['StepFailed', 'package tuning 1.1.0: apply.sh ended with 1'],
 }
+const failedOnce: NodeReport = { ...failing, entries: [entry({ stage: 'apply', state: 'erroring', restarts: 1 })] }
+/** Its next attempt runs: the agent says nothing else. */
+const retrying: NodeReport = {
+  status: 'in_progress',
+  entries: [entry({ stage: 'apply', state: 'in_progress', restarts: 3 })],
+}
+const tainted: NodeReport = { status: 'blocked', reason: ['TaintNotTolerated', 'the node has gpu:NoSchedule'] }
+const minutesAgo = (minutes: number): string => new Date(nowMs - minutes * 60_000).toISOString()
+const missingImage = (minutes: number, code = 'not-found'): NodeReport => ({
+  status: 'waiting',
+  entries: [],
+  reason: ['ImagePull', 'the registry has no such image', { code, since: minutesAgo(minutes) }],
+})
 
 describe('the fields', () => {
   test('the status of a rollout has all counts', () => {
@@ -222,13 +235,13 @@ describe('nodes that were at work and whose agents are silent', () => {
       'hold the whole budget',
       nodes(down, waiting, waiting),
       { skyhook: budgetOf(1), agents: silent },
-      'compartment __default__: nodes whose agents are silent hold the whole budget of 1: n1',
+      'nodes whose agents are silent hold the whole budget of 1: n1',
     ],
     [
       'hold the whole budget together with failing ones',
       nodes(down, failing, waiting),
       { skyhook: budgetOf(2), agents: silent },
-      'compartment __default__: nodes whose agents are silent hold the whole budget of 2: n1; failing: n2',
+      'nodes whose agents are silent hold the whole budget of 2: n1; failing: n2',
     ],
     [
       'keep the batch open',
@@ -263,9 +276,34 @@ describe('nodes that were at work and whose agents are silent', () => {
   ])('silent nodes do not stall a rollout while %s', (_, all, scenario) => {
     expect(conditionText(statusOf(all, scenario), 'Stalled')).toBe('False NotStalled')
   })
+
+  test('a node at work that lacks its image keeps the batch open, and one whose stage has failed does not', () => {
+    const ready = { ...inBatch, agents: allAgents() }
+    const held: NodeReport = { ...missingImage(2), status: 'in_progress', entries: down.entries ?? [] }
+    expect(conditionOf(statusOf(nodes(held, nextBatch), ready), 'Stalled')).toMatchObject({
+      reason: 'FailedNodesHoldBudget',
+      message: 'compartment __default__: failing nodes keep the batch open: n1',
+    })
+    expect(conditionText(statusOf(nodes(failing, nextBatch), ready), 'Stalled')).toBe('False NotStalled')
+  })
 })
 
 describe('Ready, Reconciling and Stalled', () => {
+  /** The status before has said for so long that its policy does not exist. */
+  const pacedWithout = (minutes: number): Skyhook => ({
+    ...paced,
+    status: {
+      conditions: [
+        {
+          type: 'skyhook.nvidia.com/DeploymentPolicyNotFound',
+          status: 'True',
+          reason: 'DeploymentPolicyNotFound',
+          message: '',
+          lastTransitionTime: minutesAgo(minutes),
+        },
+      ],
+    },
+  })
   const annotated = (key: string): Skyhook => skyhookWith({ metadata: { annotations: { [key]: 'true' } } })
   const broken = { packages: { a: { version: '1', image: 'a', dependsOn: { b: '1' } } } }
   const deleting = skyhookWith({
@@ -287,7 +325,7 @@ describe('Ready, Reconciling and Stalled', () => {
       {},
       ['True Complete', 'False Complete', 'False NotStalled'],
     ],
-    ['without selected nodes', [], {}, ['True NoNodesSelected', 'False Complete', 'False NotStalled']],
+    ['without selected nodes', [], {}, ['True NoNodeSelected', 'False Complete', 'False NotStalled']],
     [
       'complete and its spec just changed',
       nodes('complete'),
@@ -301,18 +339,61 @@ describe('Ready, Reconciling and Stalled', () => {
       ['False InProgress', 'True InProgress', 'False NotStalled'],
     ],
     ['waiting', nodes('complete', 'waiting'), {}, ['False Waiting', 'True Waiting', 'False NotStalled']],
-    ['failing', nodes('waiting', failing), {}, ['False NodesErroring', 'False Stalled', 'True NodesErroring']],
+    ['failing', nodes('complete', failing), {}, ['False NodesErroring', 'False Stalled', 'True NodesErroring']],
     [
-      'failing and retrying',
-      nodes('waiting', failing, { ...failing, status: 'in_progress' }),
+      'failing for the first time',
+      nodes('complete', failedOnce),
       {},
-      ['False InProgress', 'False Stalled', 'True NodesErroring'],
+      ['False NodesErroring', 'True NodesErroring', 'False NotStalled'],
     ],
     [
-      'retrying on its only node',
-      nodes({ ...failing, status: 'in_progress' }),
+      'failing on one node while another one may start',
+      nodes('waiting', failing),
       {},
-      ['False InProgress', 'False Stalled', 'True NodesErroring'],
+      ['False NodesErroring', 'True NodesErroring', 'False NotStalled'],
+    ],
+    [
+      'failing on one node and for the first time on another one',
+      nodes(failedOnce, failing),
+      {},
+      ['False NodesErroring', 'True NodesErroring', 'False NotStalled'],
+    ],
+    [
+      'failing on one node while no other one may start',
+      nodes('waiting', failing),
+      { skyhook: skyhookWith({ spec: { ...spec, interruptionBudget: { count: 0 } } }) },
+      ['False NodesErroring', 'False Stalled', 'True NodesErroring'],
+    ],
+    ['failing and retrying', nodes(failing, retrying), {}, ['False InProgress', 'False Stalled', 'True NodesErroring']],
+    [
+      'retrying after its first failure',
+      nodes({ ...retrying, entries: [entry({ stage: 'apply', state: 'in_progress', restarts: 1 })] }),
+      {},
+      ['False InProgress', 'True InProgress', 'False NotStalled'],
+    ],
+    [
+      'waiting for an image that the registry has not had for a minute',
+      nodes(missingImage(1)),
+      {},
+      ['False Waiting', 'True Waiting', 'False NotStalled'],
+    ],
+    [
+      'waiting for an image that the registry has not had for two minutes',
+      nodes('complete', missingImage(2)),
+      {},
+      ['False Waiting', 'False Stalled', 'True NodesErroring'],
+    ],
+    [
+      'waiting for a registry that has not answered for an hour',
+      nodes(missingImage(60, 'unreachable')),
+      {},
+      ['False Waiting', 'True Waiting', 'False NotStalled'],
+    ],
+    [
+      'paused while a node fails',
+      nodes(failing, 'paused'),
+      { skyhook: annotated(pauseKey) },
+      ['False Paused', 'False Paused', 'False NotStalled'],
     ],
     [
       'failing and its spec was just corrected',
@@ -338,11 +419,17 @@ describe('Ready, Reconciling and Stalled', () => {
     ],
     [
       'blocked and its spec was just corrected',
-      nodes('complete', 'blocked'),
+      nodes('complete', tainted),
       { isSpecPropagating: true, mayFailuresBeOld: true },
       ['False SpecChanged', 'True SpecChanged', 'False NotStalled'],
     ],
-    ['blocked', nodes('waiting', 'blocked'), {}, ['False NodesBlocked', 'False Stalled', 'True NodesBlocked']],
+    ['blocked', nodes('complete', tainted), {}, ['False NodesBlocked', 'False Stalled', 'True NodesBlocked']],
+    [
+      'blocked, and its nodes do not say yet by what',
+      nodes('blocked'),
+      {},
+      ['False NodesBlocked', 'True NodesBlocked', 'False NotStalled'],
+    ],
     [
       'without answering agents',
       nodes('complete', 'in_progress'),
@@ -374,10 +461,16 @@ describe('Ready, Reconciling and Stalled', () => {
       ['False InvalidSpec', 'False Stalled', 'True InvalidSpec'],
     ],
     [
-      'under a DeploymentPolicy that does not exist',
+      'under a DeploymentPolicy that has not existed for two minutes',
       nodes('blocked'),
-      { skyhook: paced, policy: { state: 'missing' } },
+      { skyhook: pacedWithout(2), policy: { state: 'missing' } },
       ['False NodesBlocked', 'False Stalled', 'True DeploymentPolicyNotFound'],
+    ],
+    [
+      'under a DeploymentPolicy that has not existed for a minute',
+      nodes('blocked'),
+      { skyhook: pacedWithout(1), policy: { state: 'missing' } },
+      ['False NodesBlocked', 'True NodesBlocked', 'False NotStalled'],
     ],
     [
       'complete under a DeploymentPolicy that does not exist',
@@ -387,7 +480,7 @@ describe('Ready, Reconciling and Stalled', () => {
     ],
     [
       'limited by a budget that a failing node holds while it retries',
-      nodes({ ...failing, status: 'in_progress' }, 'waiting'),
+      nodes(retrying, 'waiting'),
       { skyhook: skyhookWith({ spec: { ...spec, interruptionBudget: { count: 1 } } }) },
       ['False InProgress', 'False Stalled', 'True FailedNodesHoldBudget'],
     ],
@@ -398,20 +491,27 @@ describe('Ready, Reconciling and Stalled', () => {
       ['False NodesErroring', 'False Stalled', 'True FailedNodesHoldBudget'],
     ],
     [
-      'limited by a budget while a node fails before it has a slot',
-      nodes({ status: 'erroring', reason: ['InvalidPackage', 'config.json: modes: unknown mode'] }, 'waiting'),
+      'limited by a budget of which a node that has failed once holds all',
+      nodes(failedOnce, 'waiting'),
       { skyhook: skyhookWith({ spec: { ...spec, interruptionBudget: { count: 1 } } }) },
-      ['False NodesErroring', 'False Stalled', 'True NodesErroring'],
+      ['False NodesErroring', 'True NodesErroring', 'False NotStalled'],
     ],
     [
-      'failing and trying again at the moment',
-      nodes({ ...failing, status: 'in_progress' }, 'complete'),
-      {},
-      ['False InProgress', 'False Stalled', 'True NodesErroring'],
+      'limited by a budget while a node fails before it has a slot',
+      nodes(
+        {
+          status: 'erroring',
+          entries: [],
+          reason: ['InvalidPackage', 'config.json: modes: unknown mode', { since: minutesAgo(3) }],
+        },
+        'waiting',
+      ),
+      { skyhook: skyhookWith({ spec: { ...spec, interruptionBudget: { count: 1 } } }) },
+      ['False NodesErroring', 'True NodesErroring', 'False NotStalled'],
     ],
     [
       'trying again on one node and working on another',
-      nodes({ ...failing, status: 'in_progress' }, 'in_progress'),
+      nodes(retrying, 'in_progress'),
       {},
       ['False InProgress', 'True InProgress', 'False NotStalled'],
     ],
@@ -424,7 +524,7 @@ describe('Ready, Reconciling and Stalled', () => {
     [
       'under a DeploymentPolicy that does not exist, before its nodes say so',
       nodes(''),
-      { skyhook: paced, policy: { state: 'missing' } },
+      { skyhook: pacedWithout(2), policy: { state: 'missing' } },
       ['False NodesBlocked', 'False Stalled', 'True DeploymentPolicyNotFound'],
     ],
     [
@@ -453,6 +553,12 @@ describe('Ready, Reconciling and Stalled', () => {
     expect(['Ready', 'Reconciling', 'Stalled'].map((type) => conditionText(status, type))).toEqual(expected)
     for (const type of ['Ready', 'Reconciling', 'Stalled'])
       expect(conditionOf(status, type)?.observedGeneration).toBe(3)
+  })
+
+  test('the message of Stalled names a node that waits for its image, and the answer of the registry', () => {
+    expect(conditionOf(statusOf(nodes('complete', missingImage(2))), 'Stalled')?.message).toBe(
+      '1 of 2 nodes; erroring: n2 (ImagePull: the registry has no such image)',
+    )
   })
 
   test('what Stalled says does not change while failing nodes try again', () => {
@@ -556,7 +662,7 @@ describe('the conditions of the operator', () => {
         ...failing,
         reason: ['StepFailed', text],
         labels: { group },
-        entries: [entry({ name: text, stage: 'uninstall', state: 'erroring', restarts: 1 })],
+        entries: [entry({ name: text, stage: 'uninstall', state: 'erroring', restarts: 3 })],
       }),
       nodeReporting(`b${at}-${'n'.repeat(200)}`, { status: 'waiting', reason: [text, text], labels: { group } }),
       nodeReporting(`c${at}-${'n'.repeat(200)}`, {
@@ -671,13 +777,13 @@ describe('time', () => {
 
   test('a status is urgent when a condition changes or holds for another generation, not when nodes make progress', () => {
     const working = statusOf(nodes('in_progress', 'waiting'))
-    const later = (reports: string[], more: Parameters<typeof skyhookWith>[0] = {}): SkyhookStatus =>
+    const later = (reports: (string | NodeReport)[], more: Parameters<typeof skyhookWith>[0] = {}): SkyhookStatus =>
       statusOf(nodes(...reports), { skyhook: skyhookWith({ status: working, ...more }) })
     expect(isUrgent(undefined, working)).toBe(true)
     expect(isUrgent(working, later(['complete', 'in_progress']))).toBe(false)
     expect(isUrgent(working, later(['waiting', 'in_progress']))).toBe(false)
     expect(isUrgent(working, later(['complete', 'complete']))).toBe(true)
-    expect(isUrgent(working, later(['erroring', 'waiting']))).toBe(true)
+    expect(isUrgent(working, later([failing, 'complete']))).toBe(true)
     expect(isUrgent(working, later(['in_progress', 'waiting'], { metadata: { generation: 4 } }))).toBe(true)
   })
 })

@@ -1,6 +1,5 @@
 import type { Ledger } from '../lease/ledger.ts'
 import type { NodeStatus, Skyhook } from '../schemas/skyhook.ts'
-import { formatTime } from '../schemas/time.ts'
 import { compartmentStatuses } from './compartment-status.ts'
 import { nextConditions } from './conditions.ts'
 import type { ConfigUpdates } from '../schemas/config-updates.ts'
@@ -42,7 +41,6 @@ export function nextStatus({
 }: StatusInput): SkyhookStatus {
   const { nodes, complete } = counts
   const status = rollUp(counts)
-  const now = formatTime(nowMs)
   const compartments = compartmentStatuses({ skyhook, counts, ledger })
   // once all nodes have picked the keys up they would keep the operator from the interrupts of nodes that join
   const isPickedUp = nodes.length > 0 && status === 'complete' && !isSpecPropagating
@@ -59,7 +57,7 @@ export function nextStatus({
       finalizer,
       isSpecPropagating,
       mayFailuresBeOld,
-      now,
+      nowMs,
     }),
     ...nodeMaps(nodes),
     ...(compartments && { compartmentStatuses: compartments }),

@@ -36,7 +36,8 @@ function outputOf(stream: NodeJS.WriteStream, fd: number): TextStream {
     write: (text) => void stream.write(text),
     isTerminal,
     hasColor: isTerminal && (env['NO_COLOR'] ?? '') === '' && env['TERM'] !== 'dumb',
-    columns: () => (isTerminal ? stream.columns : undefined),
+    // a pseudo-terminal may say that it has none
+    columns: () => (isTerminal && stream.columns > 0 ? stream.columns : undefined),
   }
 }
 

@@ -44,6 +44,7 @@ import { watchFacts } from './state/watch-facts.ts'
 import { errorField } from './telemetry/log.ts'
 import { createMetrics } from './telemetry/metrics.ts'
 import { createEventReporter } from './telemetry/reporter.ts'
+import { workNow } from './telemetry/work-now.ts'
 
 /** The parts of a running agent, connected. */
 export type AgentComponents = Awaited<ReturnType<typeof wire>>
@@ -66,6 +67,7 @@ export async function wire({ settings, platform, signal }: WireOptions) {
     slots: () => slots.kinds(),
     oldestSlotAge: () => Math.max(0, toWallMs(clock, clock.steadyMs()) - Math.min(...slots.grantedAtMs())) / 1000,
     rebootsMade: () => journal.current().reboots ?? 0,
+    work: () => workNow(journal.current(), clock.steadyMs()),
     packageRequests: () => countRequests(statuses.current(), host.bootId()),
     isCensusCounting: () => census.isCounting(),
     fleetSeries: () => census.fleetSeries(),

@@ -82,3 +82,14 @@ export function slotTimeEstimate(slotTimes: readonly RolloutTimes[]): SlotTimeEs
   }
   return { rollouts: slotTimes.length, nodes, p50Ms: percentileMs(50), p95Ms: percentileMs(95) }
 }
+
+/** Of the rollout with that hash: how many nodes have finished, and the longest; undefined before the first one. */
+export function slowestOf(
+  slotTimes: readonly RolloutTimes[],
+  applied: string,
+): { readonly nodes: number; readonly slowestMs: number } | undefined {
+  const lengths = Object.entries(slotTimes.find((one) => one.applied === applied)?.lengths ?? {})
+  if (lengths.length === 0) return undefined
+  const slowest = Math.max(...lengths.map(([key]) => Number(key)))
+  return { nodes: lengths.reduce((sum, [, count]) => sum + count, 0), slowestMs: msOf(slowest) }
+}

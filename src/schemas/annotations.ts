@@ -1,5 +1,6 @@
 /** Keys that the agent writes to or reads from Kubernetes objects. The operator's keys stay: other tools read them. */
 import { apiGroup } from './api.ts'
+import type { Interrupt } from './skyhook.ts'
 
 export const nodeStateKey = (skyhook: string): string => `${apiGroup}/nodeState_${skyhook}`
 export const statusKey = (skyhook: string): string => `${apiGroup}/status_${skyhook}`
@@ -11,6 +12,8 @@ export const journalKey = (skyhook: string): string => `${apiGroup}/journal_${sk
 export const reasonKey = (skyhook: string): string => `${apiGroup}/reason_${skyhook}`
 /** Ours: the same for each package that has trouble, by its name. */
 export const reasonsKey = (skyhook: string): string => `${apiGroup}/reasons_${skyhook}`
+/** Ours: the step that runs, and since when. */
+export const stepKey = (skyhook: string): string => `${apiGroup}/step_${skyhook}`
 /** Ours, on Events of a Node: code and package of the reason. */
 export const eventCodeKey = `${apiGroup}/code`
 export const eventPackageKey = `${apiGroup}/package`
@@ -53,11 +56,39 @@ export type Companion = {
   readonly nodeUID: string
   /** Hash of the spec that this node last completed; absent until then. */
   readonly applied?: string
+  /** The spec by which the node last became complete; absent until then, and from older agents. */
+  readonly completedBy?: SpecVersion
   /** It was complete for an earlier Skyhook of this name; no step ran for this one. */
   readonly foundComplete?: true
   /** By merged interrupt. */
   readonly reboots?: Readonly<Record<string, RebootCount>>
+  /**
+   * What entries of nodeState do not say of packages, by their keys there; absent from older agents. It is as old as
+   * the last write, and never the reason for one.
+   */
+  readonly work?: Readonly<Record<string, PublishedWork>>
 }
+
+/** What a package's configuration is by now, for those who foretell what an edit makes of it. */
+export type PublishedWork = {
+  /** Hash of the configuration and environment with which its config stage started last; absent until it has. */
+  readonly inputs?: string
+  /** It has been complete since it was installed. */
+  readonly wasComplete?: true
+  /** Keys of its configMap that changed since then. */
+  readonly changed?: readonly string[]
+  /** As they were when that config stage started: a pattern counts although an edit has removed it since. */
+  readonly configInterrupts?: Readonly<Record<string, Interrupt>>
+  /** The interrupt that is due before it is complete. */
+  readonly interrupt?: Interrupt
+  /** What becomes of it when it leaves the spec. */
+  readonly uninstall?: { readonly enabled?: boolean; readonly apply?: boolean }
+  /** Nothing is done with it any more. */
+  readonly isRetained?: true
+}
+
+/** One spec of a Skyhook. */
+export type SpecVersion = { readonly uid: string; readonly generation: number }
 
 /** `askedInBoot`: a reboot is requested, or about to be, in this boot; it is made when the host is in another one. */
 export type RebootCount = { readonly done: number; readonly askedInBoot?: string }
@@ -80,5 +111,23 @@ export type PublishedReason = {
   readonly code?: string
   /** The package that it is about, by its key in nodeState. */
   readonly package?: string
+  /** When it began: of what is tried again, when the first attempt failed. */
   readonly since: string
+  /** Of a stage or an interrupt: failed attempts in a row, and when the next one begins. */
+  readonly attempts?: number
+  readonly nextTry?: string
+}
+
+/** The step that has been running longest. */
+export type PublishedStep = {
+  /** Its key in nodeState. */
+  readonly package: string
+  /** In the package's config.json, such as `apply` or `apply-check`. */
+  readonly mode: string
+  readonly path: string
+  readonly since: string
+  /** Of its stage, from 1. */
+  readonly attempt: number
+  /** When the first attempt failed; absent in that. */
+  readonly failingSince?: string
 }

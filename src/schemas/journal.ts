@@ -1,3 +1,5 @@
+import type { SpecVersion } from './annotations.ts'
+import type { ReasonCode } from './catalogue/reason-codes.ts'
 import type { ReasonName } from './catalogue/reasons.ts'
 import type { Mode, Stage } from './package-config.ts'
 import type { EnvVar, EntryState, Interrupt, NodeStatus, PackageSpec, StageName } from './skyhook.ts'
@@ -100,6 +102,11 @@ export type SkyhookRecord = {
   readonly packages: Readonly<Record<string, PackageRecord>>
   /** Hash of the spec that was last completed here (`completionHash` in stages/model/applied-hash.ts). */
   readonly applied?: string | undefined
+  /**
+   * The spec by which it became complete, of all that had that hash. It stays when another one asks for nothing more:
+   * no node writes for that.
+   */
+  readonly completedBy?: SpecVersion | undefined
   /** From the first started step until completion, or until the node gives its slot back (skyhook/lifecycle.ts). */
   readonly lifecycle?: Lifecycle | undefined
   /**
@@ -217,8 +224,10 @@ export type PackageFacts = {
   readonly version: string
   readonly image: string
   readonly containerSHA?: string | undefined
-  /** Failed attempts of the current stage. */
+  /** Failed attempts of the current stage, with the configuration that it has now. */
   readonly restarts: number
+  /** When the first of them failed; absent without any, and where an older agent counted them. */
+  readonly failingSinceMs?: number | undefined
   /** None of its steps has started on the host so far; absent once one may have. */
   readonly untouched?: true | undefined
   /** The operator has put it on the host, at least in part, and no agent has begun a stage of it since. */
@@ -275,6 +284,7 @@ type Retry = {
 export type StageFailure = {
   readonly reason: ReasonName
   readonly message: string
+  readonly code?: ReasonCode
   /** Of a refused reboot: whoever boots the host from here on has made it. */
   readonly refusedInBoot?: string
 }
@@ -355,7 +365,13 @@ export type StepResult =
   | { readonly result: 'ok'; readonly endedAtMs: number }
   | { readonly result: 'skipped'; readonly endedAtMs: number }
   /** `unstarted`: nothing of it ran. */
-  | { readonly result: 'failed'; readonly endedAtMs: number; readonly message: string; readonly unstarted?: true }
+  | {
+      readonly result: 'failed'
+      readonly endedAtMs: number
+      readonly message: string
+      readonly code?: ReasonCode
+      readonly unstarted?: true
+    }
 
 /** One merged interrupt, from the decision to run it until its outcome is folded into the packages that owe it. */
 export type InterruptRun = {

@@ -9,7 +9,7 @@ import { isObject, type JsonObject, parseObject } from './json.ts'
 import type { ObjectMeta } from './kubernetes.ts'
 import { perObjectAndName } from './per-object.ts'
 import { plainExcerpt } from './plain-text.ts'
-import { type NodeStatus, nodeStatuses } from './skyhook.ts'
+import { type Interrupt, interruptTypes, type NodeStatus, nodeStatuses } from './skyhook.ts'
 
 export type Published = {
   /** `unreadable`: something else stands there. */
@@ -23,6 +23,20 @@ export type Published = {
   readonly origin: Origin
   /** Why the node is not complete. */
   readonly reason: NodeReason | undefined
+}
+
+/** A step of a package that is at work, by the wall clock of its host. */
+export type NodeStep = {
+  readonly name: string
+  readonly version: string
+  /** In its config.json, such as `apply-check`. */
+  readonly mode: string
+  readonly path: string
+  readonly sinceMs: number
+  /** Of its stage, from 1. */
+  readonly attempt: number
+  /** When the first attempt failed; absent in that. */
+  readonly failingSinceMs?: number
 }
 
 /**
@@ -42,7 +56,12 @@ export type PublishedCompanion = Omit<keys.Companion, 'v' | 'nodeUID'> & { reado
 
 /** A word and a message that harm nobody. `sinceMs` by the wall clock of the host, where it says so. */
 export type NodeReason = Pick<keys.PublishedReason, 'reason' | 'message'> &
-  ReasonSubject & { readonly sinceMs: number | undefined }
+  ReasonSubject & {
+    readonly sinceMs: number | undefined
+    /** Of a stage that is tried again: how often it has failed, and when the next attempt begins. */
+    readonly attempts?: number
+    readonly nextTryMs?: number
+  }
 
 /** What a reason is about; undefined where its agent does not say it, or says it in a way that nobody knows here. */
 export type ReasonSubject = {
@@ -108,19 +127,24 @@ function originOf(companion: PublishedCompanion | undefined, sha256: string | un
 }
 
 function companionIn(value: JsonObject = {}): PublishedCompanion | undefined {
-  const { v, rev, sha256, nodeUID, applied, foundComplete, reboots } = value
+  const { v, rev, sha256, nodeUID, applied, completedBy, foundComplete, reboots, work } = value
   if (typeof sha256 !== 'string' || !isCount(rev)) return undefined
   return {
     rev,
     sha256,
     nodeUID: textOf(nodeUID),
     ...(v === 1 && typeof applied === 'string' && { applied }),
+    ...(isSpecVersion(completedBy) && { completedBy }),
     ...(foundComplete === true && { foundComplete }),
     ...(isRebootCounts(reboots) && { reboots }),
+    ...(isObject(work) && { work: workIn(work) }),
   }
 }
 
 const isCount = (value: unknown): value is number => Number.isSafeInteger(value)
+
+const isSpecVersion = (value: unknown): value is keys.SpecVersion =>
+  isObject(value) && typeof value['uid'] === 'string' && isCount(value['generation'])
 
 const isRebootCounts = (value: unknown): value is NonNullable<keys.Companion['reboots']> =>
   isObject(value) && Object.values(value).every(isRebootCount)
@@ -129,6 +153,43 @@ const isRebootCount = (value: unknown): value is keys.RebootCount =>
   isObject(value) &&
   isCount(value['done']) &&
   (value['askedInBoot'] === undefined || typeof value['askedInBoot'] === 'string')
+
+/** Without what is not of the right type. */
+const workIn = (work: JsonObject): NonNullable<keys.Companion['work']> =>
+  Object.fromEntries(
+    Object.entries(work).map(([key, one]) => {
+      const { inputs, wasComplete, changed, configInterrupts, interrupt, uninstall, isRetained } = isObject(one)
+        ? one
+        : {}
+      const found: keys.PublishedWork = {
+        ...(typeof inputs === 'string' && { inputs }),
+        ...(wasComplete === true && { wasComplete }),
+        ...(isTexts(changed) && { changed }),
+        ...(isInterrupts(configInterrupts) && { configInterrupts }),
+        ...(isInterrupt(interrupt) && { interrupt }),
+        ...(isObject(uninstall) && { uninstall: uninstallIn(uninstall) }),
+        ...(isRetained === true && { isRetained }),
+      }
+      return [key, found]
+    }),
+  )
+
+const uninstallIn = ({ enabled, apply }: JsonObject): NonNullable<keys.PublishedWork['uninstall']> => ({
+  ...(typeof enabled === 'boolean' && { enabled }),
+  ...(typeof apply === 'boolean' && { apply }),
+})
+
+const isTexts = (value: unknown): value is readonly string[] =>
+  Array.isArray(value) && value.every((one) => typeof one === 'string')
+
+const isInterrupts = (value: unknown): value is Readonly<Record<string, Interrupt>> =>
+  isObject(value) && Object.values(value).every(isInterrupt)
+
+const isInterrupt = (value: unknown): value is Interrupt =>
+  isObject(value) &&
+  interruptTypes.some((one) => one === value['type']) &&
+  (value['services'] === undefined || isTexts(value['services'])) &&
+  (value['when'] === undefined || value['when'] === 'required')
 
 /** The entries of a nodeState text; undefined where it is no JSON object. */
 export function parseState(text: string): PublishedEntries | undefined {
@@ -158,19 +219,50 @@ export function packageReasonsOf({ metadata }: Publisher, skyhook: string): Read
   )
 }
 
+/**
+ * The step that runs on the Node, as far as it says so; `entries`: what it says of its packages. A step of a stage that
+ * is over has ended, too.
+ */
+export function nodeStepOf(
+  { metadata }: Publisher,
+  skyhook: string,
+  entries: PublishedEntries | undefined,
+): NodeStep | undefined {
+  const text = metadata.annotations?.[keys.stepKey(skyhook)]
+  const { package: key, mode, path, since, attempt, failingSince } = parseObject(text) ?? {}
+  const of = subjectIn(undefined, key).package
+  const { stage, state } = entries?.get(textOf(key) ?? '') ?? {}
+  const [sinceMs, failingSinceMs] = [timeIn(since), timeIn(failingSince)]
+  if (of === undefined || state !== 'in_progress' || typeof path !== 'string') return undefined
+  if (typeof mode !== 'string' || (mode !== stage && mode !== `${stage}-check`)) return undefined
+  if (sinceMs === undefined || !isRestartCount(attempt)) return undefined
+  const shownPath = plainExcerpt(path, maxPathLength)
+  return { ...of, mode, path: shownPath, sinceMs, attempt, ...(failingSinceMs !== undefined && { failingSinceMs }) }
+}
+
+const maxPathLength = 128
+
 /** An edited one must not make a status or an Event so large that the API server refuses it, nor fill a screen. */
 const reasonForm = /^[A-Z][A-Za-z0-9]{0,63}$/
 const maxMessageLength = 1_024
 
-function reasonIn({ reason, message, code, package: key, since }: JsonObject = {}): NodeReason | undefined {
+function reasonIn(published: JsonObject = {}): NodeReason | undefined {
+  const { reason, message, code, package: key, since, attempts, nextTry } = published
   if (typeof reason !== 'string' || !reasonForm.test(reason) || typeof message !== 'string') return undefined
-  const sinceMs = Date.parse(textOf(since) ?? '')
+  const nextTryMs = timeIn(nextTry)
   return {
     reason,
     message: plainExcerpt(message, maxMessageLength),
     ...subjectIn(code, key),
-    sinceMs: Number.isNaN(sinceMs) ? undefined : sinceMs,
+    sinceMs: timeIn(since),
+    ...(isRestartCount(attempts) && { attempts }),
+    ...(nextTryMs !== undefined && { nextTryMs }),
   }
+}
+
+function timeIn(value: unknown): number | undefined {
+  const ms = Date.parse(textOf(value) ?? '')
+  return Number.isNaN(ms) ? undefined : ms
 }
 
 /** What the Event of a reason is about. */

@@ -38,6 +38,12 @@ export type InterruptionBudget = NonNullable<SkyhookSpec['interruptionBudget']>
 export type PackageResources = NonNullable<PackageSpec['resources']>
 export type Interrupt = NonNullable<PackageSpec['interrupt']>
 export type InterruptType = Interrupt['type']
+export const interruptTypes = [
+  'noop',
+  'service',
+  'restartAllServices',
+  'reboot',
+] as const satisfies readonly InterruptType[]
 
 /** Stages in the operator's words; they are published on the Node. */
 export const stageNames = ['uninstall', 'apply', 'upgrade', 'config', 'interrupt', 'post-interrupt'] as const

@@ -205,8 +205,9 @@ export function publicationOf(
   const state = JSON.stringify(
     Object.fromEntries(
       Object.entries(entries).map(([name, stageAndState]) => {
-        const [stage = '', state = ''] = stageAndState.split('/')
-        return [`${name}|1.0.0`, { name, version: '1.0.0', image: 'registry.example.com/x', stage, state }]
+        const [stage = '', state = '', attempts] = stageAndState.split('/')
+        const restarts = attempts === undefined ? {} : { restarts: Number(attempts) }
+        return [`${name}|1.0.0`, { name, version: '1.0.0', image: 'registry.example.com/x', stage, state, ...restarts }]
       }),
     ),
   )

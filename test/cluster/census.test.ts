@@ -140,8 +140,9 @@ describe('a rollout', () => {
     const skyhook = await apply(initialSpec)
     const { name } = skyhook.metadata
     const reason = ['StepFailed', 'package tuning 1.0.0: apply.sh ended with 7'] as const
+    await publishAll(skyhook, initialSpec, nodes.slice(2))
     for (const node of ['n1', 'n2'])
-      await cluster.publish(node, name, { status: 'erroring', entries: { tuning: 'apply/erroring' }, reason })
+      await cluster.publish(node, name, { status: 'erroring', entries: { tuning: 'apply/erroring/3' }, reason })
     await eventually(async () => expect(await conditionText(skyhook, 'Stalled')).toBe('True NodesErroring 1'))
     await eventually(async () => {
       const events = await cluster.cluster.server.kubectl(
@@ -168,7 +169,7 @@ describe('a rollout', () => {
     const spec = specAt('1.0.0', { nodeSelectors: { matchLabels: { pool: 'few' } } })
     const skyhook = await apply(spec)
     const { name } = skyhook.metadata
-    await eventually(async () => expect(await conditionText(skyhook, 'Ready')).toBe('True NoNodesSelected 1'))
+    await eventually(async () => expect(await conditionText(skyhook, 'Ready')).toBe('True NoNodeSelected 1'))
     await cluster.label('n1', { pool: 'few' })
     await eventually(async () => expect(await conditionText(skyhook, 'Ready')).toBe('False Waiting 1'))
     await publishAll(skyhook, spec, ['n1'])
@@ -180,7 +181,7 @@ describe('a rollout', () => {
     await eventually(async () => expect(await conditionText(skyhook, 'Ready')).toBe('True Complete 1'))
     expect((await cluster.status(name)).nodeStatus).toEqual({ n1: 'complete' })
     await cluster.label('n1', { pool: 'all' })
-    await eventually(async () => expect(await conditionText(skyhook, 'Ready')).toBe('True NoNodesSelected 1'))
+    await eventually(async () => expect(await conditionText(skyhook, 'Ready')).toBe('True NoNodeSelected 1'))
     expect((await cluster.status(name)).nodeState).toEqual({})
   })
 })

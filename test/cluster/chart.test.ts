@@ -4,8 +4,6 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parse, parseAllDocuments } from 'yaml'
-import { readProviderSettings } from '../../src/daemon/settings/provider-settings.ts'
-import { readSettings } from '../../src/daemon/settings/settings.ts'
 import { startApiServer } from './api-server.ts'
 import { chart, installChart, namespace, startChartCluster, type ChartCluster, type Json } from './chart-cluster.ts'
 
@@ -101,30 +99,6 @@ describe('the manifests', () => {
     ).resolves.toContain('daemonset')
   })
 
-  test('the manifests hold settings that the agent accepts', async () => {
-    const { data } = (await rendered('ConfigMap', 'hosts', everything)) as { data: Record<string, string> }
-    const path = join(folder, 'settings.json')
-    await writeFile(path, data['settings.json'] ?? '')
-    const env = { NODE_NAME: 'node-1', POD_NAME: 'pod', POD_NAMESPACE: namespace, HOST_IP: '10.0.0.1' }
-    expect(readSettings(env, path)).toMatchObject({
-      copyDirRoot: '/var/lib/skyhook',
-      agentLogRoot: '/var/log/skyhook',
-      stepLogLimitBytes: 16 * 2 ** 20,
-      runtimeRequiredTaint: { key: 'example.com/new', value: 'yes', effect: 'NoExecute' },
-      logLevel: 'info',
-      metrics: { enabled: true, port: 9475 },
-      health: { port: 336 },
-      registries: everything['registries'],
-      imagePullSecrets: ['one', 'two'],
-      proxy: { httpsProxy: 'http://proxy.example.com:3128', noProxy: '10.0.0.0/8' },
-      drain: { skipNamespaces: [] },
-      reapplyOnReboot: false,
-      ignoreNodeWright: false,
-      estimatedNodeCount: 100,
-    })
-    expect(readProviderSettings(env, path)).toEqual({ isEnabled: true })
-  })
-
   test.each<[string, Json, readonly Json[]]>([
     ['all taints by default', {}, [{ operator: 'Exists' }]],
     [
@@ -151,18 +125,6 @@ describe('the manifests', () => {
     })
   })
 
-  test('the manifests roll the agents only when a setting changes', async () => {
-    const checksum = async (values: Json) => {
-      const { spec } = (await rendered('DaemonSet', 'skyhookd', values)) as {
-        spec: { template: { metadata: { annotations: Json } } }
-      }
-      return spec.template.metadata.annotations['checksum/settings']
-    }
-    const before = await checksum({})
-    expect(await checksum({ apiPriority: { enabled: false } })).toBe(before)
-    expect(await checksum({ logLevel: 'debug' })).not.toBe(before)
-  })
-
   test('the policies use the chosen names', async () => {
     const text = JSON.stringify(await rendered('ValidatingAdmissionPolicy', 'hosts-own-node', everything))
     expect(text).toContain('system:serviceaccount:skyhook:agents')
@@ -171,16 +133,6 @@ describe('the manifests', () => {
 
   test('the manifests have neither alerts nor dashboard by default', async () => {
     expect(await render()).not.toMatch(/monitoring\.coreos\.com|grafana_dashboard/)
-  })
-
-  test('the manifests have the alerts of the rule file, with links to the runbook of the values', async () => {
-    const { spec, metadata } = await rendered('PrometheusRule', 'hosts', everything)
-    expect(metadata).toMatchObject({ labels: { release: 'prometheus' } })
-    const file = (await readFile(join(chart, 'monitoring', 'alerts.yaml'), 'utf8')).replaceAll(
-      'docs/usage/alerts.md#',
-      'https://example.com/alerts.md#',
-    )
-    expect(spec).toEqual(parse(file))
   })
 
   test('the manifests have the dashboard as Grafana imports it', async () => {

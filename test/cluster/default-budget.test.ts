@@ -4,6 +4,7 @@ import { parseAllDocuments } from 'yaml'
 import { settingsOf } from '../../src/cli/fleet-view/settings.ts'
 import type { KubeObject } from '../../src/kube/objects.ts'
 import { type Budget, readDefaultBudget } from '../../src/schemas/budget.ts'
+import { settingsIn } from '../../src/schemas/setting-keys.ts'
 import { chart, helmProgram, type Json } from './chart-cluster.ts'
 
 let helm: (...parameters: string[]) => Promise<string>
@@ -34,8 +35,7 @@ test.each<[string, Budget]>([
 ])('agents and the tool read the default budget of the values %s', async (values, budget) => {
   const configMap = await settingsMap(values)
   expect(settingsOf(configMap)?.defaultBudget).toEqual(budget)
-  const { defaults } = JSON.parse(configMap.data['settings.json'] ?? '') as { defaults: unknown }
-  expect(readDefaultBudget(defaults)).toEqual(budget)
+  expect(readDefaultBudget(settingsIn(configMap.data)['defaults'])).toEqual(budget)
 })
 
 test.each([

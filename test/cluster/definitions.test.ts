@@ -1,7 +1,11 @@
 /** Which Skyhooks and DeploymentPolicies a real API server accepts, its answers to the others, and their status. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { JsonObject } from '../../src/schemas/json.ts'
+import { resourceFindings } from '../../src/cli/validate/resource.ts'
+import { runsOf, seedOf } from '../kit/effort.ts'
 import { acceptedSkyhooks } from '../kit/objects/accepted-skyhooks.ts'
-import { refusedObjects } from '../kit/objects/refused-objects.ts'
+import { mutatedObjects } from '../kit/objects/mutated-objects.ts'
+import { acceptedMetadata, refusedMetadata, refusedObjects } from '../kit/objects/refused-objects.ts'
 import { group, pace, withPackage } from '../kit/objects/sample-specs.ts'
 import { until, type Answer, type ChartCluster, type Json } from './chart-cluster.ts'
 import { borrowChartCluster } from './shared-cluster.ts'
@@ -24,12 +28,14 @@ afterAll(async () => await cluster?.stop())
 
 /** Creates an object as a dry run. Strict like kubectl: an unknown field is an error. */
 const create = async (kind: 'Skyhook' | 'DeploymentPolicy', spec: Json, name = 'candidate'): Promise<Answer> =>
-  await cluster.admin('POST', `${kind === 'Skyhook' ? skyhooks : policies}?dryRun=All&fieldValidation=Strict`, {
-    apiVersion,
-    kind,
-    metadata: { name },
-    spec,
-  })
+  await createObject({ apiVersion, kind, metadata: { name }, spec })
+
+const createObject = async (object: Json): Promise<Answer> =>
+  await cluster.admin('POST', `${object['kind'] === 'Skyhook' ? skyhooks : policies}?${dryRun}`, object)
+const dryRun = 'dryRun=All&fieldValidation=Strict'
+
+/** What else `validate` finds, agents refuse. */
+const isOfServer = /^(?:schema\/.*|cel|metadata|kind|resources|size)$/
 
 /** Without the value that newer API servers quote and older ones name the type of, and with dots in all paths. */
 const plain = (message: string): string =>
@@ -47,6 +53,29 @@ describe('an object', () => {
     const { status, message } = await create(kind, spec, name)
     expect(plain(message)).toContain([place, text].filter(Boolean).join(': '))
     expect(status).toBeOneOf([400, 422])
+  })
+
+  test.each(acceptedMetadata)('the API server accepts metadata with %s', async (_, metadata) => {
+    const object = { apiVersion, kind: 'Skyhook', metadata: { name: 'candidate', ...metadata }, spec: {} }
+    expect(await createObject(object)).toMatchObject({ status: 201, message: '' })
+  })
+
+  test.each(refusedMetadata)('the API server refuses metadata with %s', async (_, metadata, place) => {
+    const object = { apiVersion, kind: 'Skyhook', metadata: { name: 'candidate', ...metadata }, spec: {} }
+    const { status, message } = await createObject(object)
+    const said = place === 'creationTimestamp' ? 'parsing time' : place // it names no field of a time
+    expect([status, message]).toEqual([expect.toBeOneOf([400, 422]), expect.stringContaining(said)])
+  })
+
+  test('the API server refuses the same changed objects as validate', async () => {
+    const disagreements: string[] = []
+    for (const object of mutatedObjects(seedOf(1), runsOf(200))) {
+      const errors = resourceFindings(object as JsonObject).filter(({ rule }) => isOfServer.test(rule))
+      const { status, message } = await createObject(object)
+      if (errors.some(({ severity }) => severity === 'error') === (status === 201))
+        disagreements.push(JSON.stringify({ status, message, errors, object }).slice(0, 2_000))
+    }
+    expect(disagreements).toEqual([])
   })
 
   test('a DeploymentPolicy gets the defaults of the original operator', async () => {

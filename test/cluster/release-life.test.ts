@@ -18,7 +18,7 @@ const helm = async (command: string, ...parameters: readonly string[]): Promise<
   await cluster.helm(command, 'hosts', ...parameters, '--namespace', place)
 const logLevel = async (): Promise<unknown> => {
   const { body } = await cluster.admin('GET', `/api/v1/namespaces/${place}/configmaps/${name}`)
-  return (JSON.parse((body as { data: Record<string, string> }).data['settings.json'] ?? '') as Json)['logLevel']
+  return (body as { data: Json }).data['logLevel']
 }
 const statusOfRelease = async (): Promise<unknown> =>
   (JSON.parse(await helm('status', '-o', 'json')) as { info: { status: string } }).info.status
@@ -139,8 +139,9 @@ describe('helm uninstall', () => {
     expect(await statusOfRelease()).toBe('uninstalling')
   })
 
-  test('a rollback takes a refused uninstall back', async () => {
-    await helm('rollback', '3')
+  test('the rollback that the refusal names takes a refused uninstall back', async () => {
+    const [, revision = ''] = /helm rollback hosts (\d+) -n infra/.exec(await uninstall()) ?? []
+    await helm('rollback', revision)
     expect(await statusOfRelease()).toBe('deployed')
     await helm('upgrade', chart, '--set', 'logLevel=warn')
     expect(await logLevel()).toBe('warn')
@@ -230,6 +231,15 @@ describe('a second installation on the same API server', () => {
     const outcomes = await until(tried, (found) => JSON.stringify(found).includes('admitted'))
     expect(outcomes).toEqual({ ...refusing, 'one-slot': 'admitted' })
   })
+})
+
+test('a release with another name and namespace takes over the definitions of an uninstalled one, if asked', async () => {
+  await helm('uninstall')
+  const install = async (...flags: readonly string[]): Promise<string> =>
+    await cluster.helm('install', 'other', chart, '--namespace', 'other', '--create-namespace', ...flags)
+  await expect(install()).rejects.toThrow('cannot be imported into the current release')
+  await install('--take-ownership')
+  expect(await cluster.admin('GET', `${skyhooks}/kept`)).toMatchObject({ status: 200 })
 })
 
 function skyhook(called: string, ...finalizers: readonly string[]): Json {

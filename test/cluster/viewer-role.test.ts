@@ -94,7 +94,7 @@ describe('Under the viewer role', () => {
   test('status knows nodes, reasons, agents and the budget', async () => {
     const { stdout } = await run('viewer', 'status tuning')
     expect(stdout).toContain('1 node StepFailed')
-    expect(stdout).toContain('budget: 0 nodes out, of 1')
+    expect(stdout).toContain('budget: 0 of 1 in use')
     expect(stdout).not.toMatch(/may not|unknown|AgentNotReady/)
   })
 

@@ -256,9 +256,8 @@ test(row('C35'), async () => {
   const deploymentPolicy = uniqueName('no-policy')
   await cluster.apply(manifest(name, { deploymentPolicy, packages: packages() }), 'node-1')
   await cluster.history.eventually('the Skyhook and the node say that there is no policy', (view) => {
-    const stalled = conditionOf(statusOf(view, name), 'Stalled')
-    const isSaid = stalled?.status === 'True' && stalled.reason === 'DeploymentPolicyNotFound'
-    return isSaid && nodeOf(view, 'node-1', name).reason?.reason === 'DeploymentPolicyNotFound'
+    const missing = conditionOf(statusOf(view, name), 'skyhook.nvidia.com/DeploymentPolicyNotFound')
+    return missing?.status === 'True' && nodeOf(view, 'node-1', name).reason?.reason === 'DeploymentPolicyNotFound'
   })
   expect(await cluster.lines('node-1', name)).toEqual([])
   await cluster.history.never('a wait for a slot without a policy', (moment) => {

@@ -67,7 +67,7 @@ test('an archive is shown as it was, says that nothing changes, and axe-core fin
   await shows('#lanes .lane:nth-child(3)', `${nodeName(83)} rebooting`)
   await shows('#slots-note', 'Who held a slot when the archive was made')
   // ages are those of the archive: slots and reasons were a minute or two old
-  await shows('#facts', /Budget: 4 nodes out, of 4: node-0081 \(working, (?:\d+s|[2-9]m)\)/)
+  await shows('#facts', /Budget: 4 of 4 in use: node-0081 \(working, (?:\d+s|[2-9]m)\)/)
   await shows('#reasons', /ImagePull 3 nodes failing, for (?:\d+s|[2-9]m)/)
   const axisText = async () => await page.$eval('#lanes .axis', ({ textContent }) => textContent)
   const axis = await axisText()

@@ -195,6 +195,38 @@ test('the table says what the grid says, and the filter counts for both', async 
   expect(rows).toEqual([100, 150, 200].map((number) => `${nodeName(number)} blocked`))
 })
 
+test.each([390, 1_440])('tables are whole on a screen of %d pixels, and no word in them is broken', async (width) => {
+  const { page, click, shows } = await openRollout(20)
+  await page.setViewport({ width, height: 1_000 })
+  await click(`#grid [data-node="${nodeName(9)}"]`)
+  await shows('#panel-body', 'Gates')
+  await click('#show-table')
+  const found = await page.evaluate(() => {
+    const tables = [...document.querySelectorAll('table')].filter(({ offsetParent }) => offsetParent !== null)
+    const cells = tables.flatMap((table) => [...table.querySelectorAll<HTMLElement>('th, td')])
+    const rightOf = (element: Element | null): number => element?.getBoundingClientRect().right ?? 0
+    const isBroken = (text: Node, start: number, length: number): boolean => {
+      const range = document.createRange()
+      range.setStart(text, start)
+      range.setEnd(text, start + length)
+      return new Set([...range.getClientRects()].map(({ top }) => Math.round(top))).size > 1
+    }
+    const brokenIn = (text: Node): string[] =>
+      [...(text.textContent ?? '').matchAll(/\w+/g)].flatMap((match) =>
+        isBroken(text, match.index, match[0].length) ? [match[0]] : [],
+      )
+    const textsOf = (element: Node): Node[] =>
+      [...element.childNodes].flatMap((child) => (child.nodeType === 3 ? [child] : textsOf(child)))
+    return {
+      tables: tables.length,
+      cut: cells.filter((cell) => rightOf(cell) > rightOf(cell.closest('.scroll, aside')) + 1).map((c) => c.innerText),
+      broken: cells.flatMap(textsOf).flatMap(brokenIn),
+    }
+  })
+  // of nodes, of slots and of packages
+  expect(found).toEqual({ tables: 3, cut: [], broken: [] })
+})
+
 test('states differ by a sign and a word, and nothing moves for those who do not want it', async () => {
   const { page } = await openRollout(200)
   const signs = await page.evaluate(() => {

@@ -99,7 +99,7 @@ test('a viewer sees squares and slots, and what the caller may not read is unkno
   await viewer.shows('#user', 'vera')
   await viewer.shows('#rollout-title', `Rollout of ${name}`)
   await viewer.shows('#progress-text', '3 of 3 nodes complete', 60_000)
-  await viewer.shows('#facts', /Budget: \d nodes? out, of 1/)
+  await viewer.shows('#facts', /Budget: \d of 1 in use/)
   await viewer.click('#grid [data-node="node-1"]')
   await viewer.shows('#panel-body', 'Complete.')
   expect(await viewer.page.$$eval('#grid li', (found) => found.length)).toBe(nodeNames.length)

@@ -57,13 +57,15 @@ describe('a Skyhook for three nodes with budget 1', () => {
 
   test.each(nodeNames)('%s shows who wrote its state and for which spec', (name) => {
     const node = cluster.history.now.nodes.get(name)
-    const { companion, stateText } = publishedState(node, demo)
+    const { companion, state, stateText } = publishedState(node, demo)
     expect(companion).toEqual({
       v: 1,
       rev: expect.any(Number) as number,
       sha256: sha256Hex(stateText ?? ''),
       nodeUID: node?.metadata.uid,
       applied: expect.stringMatching(/^[0-9a-f]{16}$/) as string,
+      completedBy: { uid: expect.stringMatching(/^[0-9a-f-]{36}$/) as string, generation: 1 },
+      work: Object.fromEntries(Object.keys(state).map((key) => [key, expect.any(Object) as object])),
     })
   })
 

@@ -113,17 +113,17 @@ test('an agent whose container is started again continues, and the log before th
   const numbers = ticks().map(({ number }) => number)
   expect(numbers).toEqual(numbers.map((_, index) => index + 1))
   const previous = await answer('logs', name, '--node', node, '--previous')
-  expect(previous).toMatch(new RegExp(`^tick ${before} `, 'm'))
-  expect(previous).not.toMatch(new RegExp(`^tick ${numbers.length} `, 'm'))
+  expect(previous).toMatch(new RegExp(String.raw`^\[writer\] tick ${before} `, 'm'))
+  expect(previous).not.toMatch(new RegExp(String.raw`^\[writer\] tick ${numbers.length} `, 'm'))
 })
 
-test('the steps of several nodes are followed at once, each line with its node', async () => {
+test('the steps of several nodes are followed at once, each line with its node and its package', async () => {
   const both = tool('logs', name, '--node', `${node},${other}`, '-f')
   let text = ''
   both.stdout?.on('data', (chunk: Buffer) => (text += chunk.toString()))
   const ended = new Promise((resolve) => both.once('close', resolve))
   const ticksOf = (of: string): number[] =>
-    [...text.matchAll(new RegExp(`^\\[${of}\\] tick (\\d+) `, 'gm'))].map(([, number]) => Number(number))
+    [...text.matchAll(new RegExp(String.raw`^\[${of} writer\] tick (\d+) `, 'gm'))].map(([, number]) => Number(number))
   const counts = (): number[] => [node, other].map((of) => ticksOf(of).length)
   const areAtLeast = async (expected: readonly number[]): Promise<void> =>
     await expect
@@ -133,7 +133,7 @@ test('the steps of several nodes are followed at once, each line with its node',
   await areAtLeast(counts().map((count) => count + 5)) // live
   both.kill('SIGINT')
   expect(await ended).toBe(130)
-  expect(text.split('\n').filter((line) => !/^(\[node-[12]\] .*)?$/.test(line))).toEqual([])
+  expect(text.split('\n').filter((line) => !/^(\[node-[12] writer\] .*)?$/.test(line))).toEqual([])
   for (const each of [node, other]) {
     const numbers = ticksOf(each)
     expect(numbers).toEqual(numbers.map((_, index) => (numbers[0] ?? 0) + index))
@@ -160,7 +160,7 @@ test('the history has each step with its exit code, also after the agent was rep
   }
   const expected = ['apply', 'apply-check', 'config', 'config-check'].map((mode) => [mode, 'ok', 0])
   expect(await read()).toEqual(expected)
-  expect(await answer('logs', name, '--node', node, '--stage', 'apply')).toMatch(/^done$/m)
+  expect(await answer('logs', name, '--node', node, '--stage', 'apply')).toMatch(/^\[writer\] done$/m)
   await deleteAgent(cluster, node)
   await sleep(1_000)
   expect(await read()).toEqual(expected)

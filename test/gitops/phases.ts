@@ -49,14 +49,19 @@ const rebooting: NodeReport = {
 const failing: NodeReport = {
   ...inPool,
   status: 'erroring',
-  entries: [entry({ stage: 'apply', state: 'erroring' })],
+  entries: [entry({ stage: 'apply', state: 'erroring', restarts: 3 })],
   reason: ['StepFailed', 'package tuning 1.1.0: apply.sh ended with 1'],
 }
+const failingOnce: NodeReport = { ...failing, entries: [entry({ stage: 'apply', state: 'erroring', restarts: 1 })] }
 const retrying: NodeReport = {
-  ...failing,
+  ...inPool,
   status: 'in_progress',
-  entries: [entry({ stage: 'apply', state: 'in_progress' })],
+  entries: [entry({ stage: 'apply', state: 'in_progress', restarts: 3 })],
 }
+const withoutImage = (since: string): NodeReport => ({
+  ...waiting,
+  reason: ['ImagePull', 'the registry has no such image', { code: 'not-found', since }],
+})
 const tainted: NodeReport = { ...waiting, status: 'blocked', reason: ['TaintNotTolerated', 'taint example.com/gpu'] }
 
 const names = ['n1', 'n2', 'n3'] as const
@@ -124,8 +129,11 @@ const phases: Readonly<Record<string, Phase>> = {
       await recording.turn(3)
     },
   },
-  failed: { spec: { ...spec, interruptionBudget: { count: 2 } }, script: reported(complete, failing, waiting) },
-  retrying: { spec: { ...spec, interruptionBudget: { count: 2 } }, script: reported(complete, retrying, waiting) },
+  'failed-once': { script: reported(complete, failingOnce, waiting) },
+  failed: { spec: { ...spec, interruptionBudget: { count: 2 } }, script: reported(complete, failing, failing) },
+  retrying: { spec: { ...spec, interruptionBudget: { count: 2 } }, script: reported(complete, retrying, failing) },
+  'image-missing-at-first': { script: reported(complete, withoutImage('2026-11-20T13:59:00Z'), waiting) },
+  'image-missing': { script: reported(complete, complete, withoutImage('2026-11-20T13:58:00Z')) },
   blocked: { script: reported(complete, tainted, tainted) },
   'budget-held-by-failures': { script: reported(failing, waiting, waiting) },
   'rollout-stopped': {
@@ -144,7 +152,7 @@ const phases: Readonly<Record<string, Phase>> = {
     script: async (recording) => {
       recording.setPolicy({ state: 'missing' })
       reportAll(recording, waiting, waiting, waiting)
-      await recording.turn(3)
+      await recording.turn(125)
     },
   },
   'invalid-spec': {

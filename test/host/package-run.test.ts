@@ -80,11 +80,13 @@ function variant(name: string, changes: Readonly<Record<string, (text: string) =
   }
 }
 
+type Changes = readonly { readonly kind: string; readonly name: string; readonly change: string }[]
 type Report = {
   readonly passed: boolean
   readonly from?: string
   readonly acts: readonly { readonly name: string; readonly outcome: string; readonly detail: string }[]
-  readonly leftBehind: readonly { readonly kind: string; readonly name: string; readonly change: string }[]
+  readonly leftBehind: Changes
+  readonly ignored: Changes
 }
 function reportsOf(text: string): readonly Report[] {
   const document = JSON.parse(text) as { items: Report[] }
@@ -145,22 +147,20 @@ describe.runIf(hasBus)('on a base with a bus', () => {
     const settings = ['vm/swappiness', 'user/max_ipc_namespaces'].map((name) => `/proc/sys/${name}`)
     const before = settings.map((path) => readFileSync(path, 'utf8'))
     const call = 'package run forgetful --from my-tuning --config greeting.txt=greeting.txt --root base'
-    const interrupt = '--interrupt service --service foobar -o json'
+    const interrupt = '--interrupt service --service foobar --ignore /etc/systemd -o json'
     const { status, stdout, stderr } = tool(...`${call} ${interrupt}`.split(' '))
     expect({ status, stderr }).toEqual({ status: 1, stderr: '' })
     const [installation, upgrade] = reportsOf(stdout)
     expect(installation?.leftBehind).toEqual([
       { kind: 'file', name: '/etc/forgotten', change: 'added' },
-      { kind: 'file', name: '/etc/systemd/system/cron.service', change: 'added' },
       { kind: 'setting', name: 'net.ipv4.ip_default_ttl', change: 'changed' },
       { kind: 'setting', name: 'user.max_ipc_namespaces', change: 'changed' },
       { kind: 'setting', name: 'vm.swappiness', change: 'changed' },
     ])
     expect(upgrade).toMatchObject({ from: '1.0.0', passed: false })
-    expect(upgrade?.leftBehind.map(({ name }) => name)).toEqual([
-      '/etc/systemd/system/cron.service',
-      'net.ipv4.ip_default_ttl',
-    ])
+    expect(upgrade?.leftBehind.map(({ name }) => name)).toEqual(['net.ipv4.ip_default_ttl'])
+    for (const life of [installation, upgrade])
+      expect(life?.ignored.map(({ name }) => name)).toEqual(['/etc/systemd/system/cron.service'])
     expect(upgrade?.acts.map(({ name }) => name)).toContain('restart of foobar, killed in the middle')
     expect(settings.map((path) => readFileSync(path, 'utf8'))).toEqual(before) // of this machine
     expect(traces()).toEqual([])

@@ -6,6 +6,7 @@ import type { Decide } from '../kit/node-simulator/node-simulator.ts'
 import { guardedStep, plainStep, simplePackage } from '../kit/node-simulator/package-content.ts'
 import { Wakes } from '../kit/node-simulator/wakes.ts'
 import { WatchedNode } from './invariants/index.ts'
+import type { Invariant } from './invariants/invariant.ts'
 import { type ScenarioEvent, versions } from './scenario.ts'
 
 /** Where the agent guards steps, the first one of the stage is such a step. */
@@ -27,8 +28,9 @@ export class Scenario {
   #pods = 0
   #registrations = 0
 
-  constructor(decide: Decide, spec: SkyhookSpec) {
-    this.node = new WatchedNode(decide)
+  /** `invariants`: instead of all of them. */
+  constructor(decide: Decide, spec: SkyhookSpec, invariants?: readonly Invariant[]) {
+    this.node = new WatchedNode(decide, invariants)
     for (const version of versions) this.node.images.set(`r/other:${version}`, packageWithGuardedSteps())
     this.#spec = spec
     this.node.requiringPackages.add('c')

@@ -39,6 +39,15 @@ export const alertTruths: Readonly<Record<string, AlertTruth>> = {
     needsCensus: true,
     troubles: bySkyhook(({ agent, status }) => agent !== 'silent' && status === 'erroring'),
   },
+  SkyhookInputMissing: {
+    delayMs: 10 * minuteMs,
+    lingerMs: 5 * minuteMs,
+    needsCensus: true,
+    troubles: (moment, atMs) =>
+      ['ImagePull', 'ReferenceMissing'].flatMap((name) =>
+        bySkyhook(({ reason }) => reason?.reason === name)(moment, atMs).map((labels) => ({ ...labels, reason: name })),
+      ),
+  },
   SkyhookBudgetHeldByFailures: {
     delayMs: 10 * minuteMs,
     lingerMs: 5 * minuteMs,

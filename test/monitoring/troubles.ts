@@ -46,6 +46,8 @@ export const parts = {
   blocked: 1,
   /** Its agent goes away while the node is cordoned and holds a slot. */
   gone: 1,
+  /** Waits for a Secret that does not exist. */
+  lacking: 1,
 } as const
 export type Part = keyof typeof parts
 
@@ -66,6 +68,7 @@ function castOf(names: readonly string[]): Readonly<Record<Part, readonly string
     looping: take('looping'),
     blocked: take('blocked'),
     gone: take('gone'),
+    lacking: take('lacking'),
   }
 }
 
@@ -137,6 +140,8 @@ function scenesOf(cast: ReturnType<typeof castOf>): readonly Scene[] {
         await actors.createSkyhook('looping', specOf('looping', packageOf('1.0.0', reboot)))
         await actors.createSkyhook('blocked', specOf('blocked', packageOf('1.0.0', reboot)))
         await actors.createSkyhook('gone', specOf('gone', packageOf('1.0.0', reboot)))
+        const token = { name: 'TOKEN', valueFrom: { secretKeyRef: { name: 'absent', key: 'token' } } }
+        await actors.createSkyhook('lacking', specOf('lacking', { ...packageOf('1.0.0'), env: [token] }))
       },
     },
     ...again,
@@ -152,6 +157,7 @@ function scenesOf(cast: ReturnType<typeof castOf>): readonly Scene[] {
       async play(actors) {
         for (const node of [...failing, looping]) await actors.setFailing(node, undefined)
         await actors.patchSkyhook('stopped', { metadata: { annotations: { [resetBatchesKey]: 'corrected' } } })
+        await actors.patchSkyhook('lacking', { spec: { packages: { [packageName]: { env: null } } } })
         await actors.patchSkyhook('looping', {
           spec: { packages: { [packageName]: actors.packageOf('1.1.0', reboot) } },
         })

@@ -3,6 +3,7 @@ import { batchBugs } from './bugs/batches.ts'
 import { daemonBugs } from './bugs/daemon.ts'
 import { knownDefects } from './bugs/known-defects.ts'
 import { packageBugs } from './bugs/packages.ts'
+import { planBugs } from './bugs/plans.ts'
 import { slotBugs } from './bugs/slots.ts'
 import { stageBugs } from './bugs/stages.ts'
 import type { Catch, Mutant } from './mutant.ts'
@@ -12,6 +13,7 @@ export const mutants: readonly Mutant[] = [
   ...slotBugs,
   ...stageBugs,
   ...packageBugs,
+  ...planBugs,
   ...daemonBugs,
   ...batchBugs,
 ]

@@ -66,6 +66,7 @@ const searchOf =
 export const randomLives = searchOf('random-lives', 'a node keeps all invariants through random events')
 export const forgetfulLives = searchOf('random-lives', 'a node keeps all invariants where its Node is registered again')
 export const corrections = searchOf('corrections', 'a spec whose steps succeed leads from every failing state')
+export const planCases = searchOf('plan/plan', 'a node does what its plan foretold')
 export const specChanges = searchOf('spec-changes', 'a change to')
 /** `fleet`: a key of `searches` in test/model/fleet/fleet.test.ts. */
 export const smallFleet = (fleet: string, says: RegExp): ModelCatch => searchOf('fleet/fleet', `${fleet}: `)(says)

@@ -15,6 +15,7 @@ import type { Invariant, Promised } from './promised.ts'
 import { joining } from './joining.ts'
 import { ledgerFresh } from './ledger-fresh.ts'
 import { progress } from './progress.ts'
+import { readySeen } from './ready-seen.ts'
 import { readyTrue } from './ready-true.ts'
 import { reboots } from './reboots.ts'
 import { requestRate } from './request-rate.ts'
@@ -71,6 +72,7 @@ export const invariants: readonly Invariant[] = [
   completeOnce,
   interruptApart,
   readyTrue,
+  readySeen,
   joining,
   halts,
   progress,

@@ -68,6 +68,18 @@ test('the commands that the page on security prints for a release end well in it
   for (const { script } of blocks) execFileSync('bash', ['-euo', 'pipefail', '-c', script], { cwd: first })
 })
 
+test('the page of the folder names everything in it', () => {
+  const page = readFileSync(join(first, 'README.md'), 'utf8')
+  const named = [...page.matchAll(/^\| (`[^|]*`) \| .* \|$/gm)].flatMap(([, names = '']) =>
+    names.replaceAll('`', '').split(', '),
+  )
+  expect(named.toSorted()).toEqual(
+    readdirSync(first)
+      .filter((name) => name !== 'README.md')
+      .toSorted(),
+  )
+})
+
 type Statement = {
   readonly subject: readonly { readonly name: string; readonly digest: { readonly sha256: string } }[]
 }
@@ -85,7 +97,9 @@ test('every artifact has a bill of materials, and a provenance with its digest',
   expect(filesBelow(join(first, 'sbom'))).toEqual(names.map((name) => `${name}.cdx.json`))
   for (const name of names)
     expect(read(`sbom/${name}.cdx.json`, (value) => value as Materials).metadata.component.name).toBe(name)
-  const described = filesBelow(first).filter((path) => /^(?:cli|crds|daemonset|samples)\/|\.tgz$/.test(path))
+  const described = filesBelow(first).filter((path) =>
+    /^(?:cli|crds|daemonset|overlay|samples|gitops)\/|\.tgz$/.test(path),
+  )
   for (const path of described) expect([path, subjects.get(path)]).toEqual([path, sha256OfFile(join(first, path))])
   const { manifests } = read('oci/index.json', (value) => value as { manifests: { digest: string }[] })
   expect([...subjects.values()]).toEqual(

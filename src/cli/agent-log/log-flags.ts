@@ -7,9 +7,8 @@ export const logFlags = {
   node: {
     type: 'list',
     placeholder: 'NODE',
-    isRequired: true,
     complete: 'nodes',
-    summary: 'nodes of this name or pattern',
+    summary: 'nodes of this name or pattern; by default ten, those in trouble first',
   },
   package: { type: 'text', placeholder: 'NAME', complete: 'packages', summary: 'only this package' },
 } as const

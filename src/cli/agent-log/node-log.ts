@@ -1,17 +1,24 @@
 /** What the agents of some nodes have logged about steps. */
 import { messageOf, parseJson } from '../../schemas/json.ts'
 import { parseStepLine, type StepLine } from '../../schemas/step-log.ts'
+import type { KubeTransport } from '../../kube/transport.ts'
+import { readerOf } from '../fleet-view/collection.ts'
+import { fleetCollections } from '../fleet-view/collections.ts'
 import type { AgentPod } from '../fleet-view/fleet-view.ts'
+import { valueOr } from '../fleet-view/readable.ts'
+import { logRootIn } from '../fleet-view/settings.ts'
 import { notFoundError } from '../framework/command-error.ts'
 import type { Context } from '../framework/command.ts'
 import { agentPods, selectNodes } from './agent-pods.ts'
 import { followLog, isForbidden, isNoPrevious, type LogPorts, readLog, type StampedLine } from './read-log.ts'
-import { hostFolderOf, isSelected, type StepSelection } from './step-texts.ts'
+import { defaultLogRoot, hostFolderOf, isSelected, type StepSelection } from './step-texts.ts'
 
 export type OpenedLogs = {
   readonly ports: LogPorts
   /** By node, in order. */
   readonly pods: ReadonlyMap<string, AgentPod>
+  /** Folder of hosts in which the agents keep output. */
+  readonly logRoot: string
 }
 
 /**
@@ -22,7 +29,10 @@ export async function openLogs(context: Context, patterns?: readonly string[]): 
   const { transport, agentNamespace } = await context.connect()
   const { clock, signal, stderr } = context
   const namespace = await agentNamespace()
-  const pods = await agentPods(transport, namespace, signal)
+  const [pods, logRoot] = await Promise.all([
+    agentPods(transport, namespace, signal),
+    readLogRoot(transport, namespace, signal),
+  ])
   const { nodes, unmatched } = selectNodes(pods, patterns)
   if (nodes.length === 0 && patterns !== undefined)
     throw notFoundError(
@@ -34,7 +44,13 @@ export async function openLogs(context: Context, patterns?: readonly string[]): 
     const pod = pods.get(node)
     return pod ? [[node, pod] as const] : []
   })
-  return { ports: { transport, namespace, clock, signal }, pods: new Map(selected) }
+  return { ports: { transport, namespace, clock, signal }, pods: new Map(selected), logRoot }
+}
+
+/** As the agents' settings have it; that of the chart without values where they may not be read. */
+async function readLogRoot(transport: KubeTransport, namespace: string, signal: AbortSignal): Promise<string> {
+  const settings = { ...fleetCollections(namespace).settings, keep: logRootIn }
+  return valueOr(await readerOf(transport, signal)(settings), [])[0] ?? defaultLogRoot
 }
 
 export type LoggedLine = { readonly line: StepLine; readonly stamp: string }
@@ -72,9 +88,17 @@ export async function readSteps(
 export const isOlder = (line: StepLine): boolean =>
   (line.what === 'ended' && line.isRepeated) || (line.what === 'started' && line.isRunning)
 
+/** `folder`: of the host, with what the log does not have. */
+export type FollowRequest = {
+  readonly ports: LogPorts
+  readonly node: string
+  readonly selection: StepSelection
+  readonly folder: string
+}
+
 /** The same of a log that is followed, with remarks on stderr. Ends with the signal's reason. */
 export async function followSteps(
-  { ports, node, selection }: { readonly ports: LogPorts; readonly node: string; readonly selection: StepSelection },
+  { ports, node, selection, folder }: FollowRequest,
   onLine: (line: LoggedLine) => void,
   onNote: (note: string) => void,
 ): Promise<void> {
@@ -86,30 +110,25 @@ export async function followSteps(
     }
     const line = parseStepLine(parseJson(entry.text))
     if (line === undefined || !isSelected(line, selection)) continue
-    if (isOlder(line) && !isNoted) onNote(extentNote(node, selection, entry.stamp))
+    if (isOlder(line) && !isNoted) onNote(extentNote(node, folder, entry.stamp))
     isNoted ||= isOlder(line)
     onLine({ line, stamp: entry.stamp })
   }
 }
 
+/** What agents leave of it there. */
+const kept = ' (the newest five logs of each step)'
+
 /** Where to find what the log of a node does not have. */
-export function extentNote(
-  node: string,
-  selection: StepSelection,
-  firstStamp: string | undefined,
-  restarts = 0,
-): string {
+export function extentNote(node: string, folder: string, firstStamp: string | undefined, restarts = 0): string {
   const since = firstStamp === undefined ? 'is empty' : `goes back to ${firstStamp.slice(0, 19)}Z`
   const previous = restarts > 0 ? '; --previous shows the log before its last restart' : ''
-  return (
-    `node ${node}: the log of its agent ${since}; earlier output is on the host, in ` +
-    `${hostFolderOf(selection)}${previous}`
-  )
+  return `node ${node}: the log of its agent ${since}; earlier output is on the host, in ${folder}${kept}${previous}`
 }
 
 /** Reads the log of one node; false where that failed, which is said on stderr. Throws where reading is forbidden. */
 export async function readNode(
-  { ports, pods }: OpenedLogs,
+  { ports, pods, logRoot }: OpenedLogs,
   { stderr, signal }: Pick<Context, 'stderr' | 'signal'>,
   request: { readonly node: string; readonly selection: StepSelection; readonly isPrevious: boolean },
   onLine: (line: LoggedLine) => void,
@@ -117,10 +136,11 @@ export async function readNode(
   const { node, selection, isPrevious } = request
   const pod = pods.get(node)
   if (!pod) return false
+  const folder = hostFolderOf(selection, logRoot)
   try {
     const extent = await readSteps(readLog(ports, pod, { isPrevious }), selection, onLine)
     if (extent.isTooShort)
-      stderr.write(`${extentNote(node, selection, extent.firstStamp, isPrevious ? 0 : pod.restarts)}\n`)
+      stderr.write(`${extentNote(node, folder, extent.firstStamp, isPrevious ? 0 : pod.restarts)}\n`)
     return true
   } catch (error) {
     signal.throwIfAborted()
@@ -128,7 +148,7 @@ export async function readNode(
     stderr.write(
       isNoPrevious(error)
         ? `node ${node}: its agent has not restarted in this pod, so there is no previous log; ` +
-            `earlier output is on the host, in ${hostFolderOf(selection)}\n`
+            `earlier output is on the host, in ${folder}${kept}\n`
         : `node ${node}: the log of its agent cannot be read: ${messageOf(error)}\n`,
     )
     return false

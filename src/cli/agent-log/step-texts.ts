@@ -18,9 +18,26 @@ export const isSelected = ({ of }: StepLine, { skyhook, package: name, stage }: 
   (name === undefined || of.package === name) &&
   (stage === undefined || of.mode === stage || of.mode === `${stage}-check`)
 
-/** Where output is on the host that is in no log. */
-export const hostFolderOf = ({ skyhook, package: name }: StepSelection): string =>
-  `/var/log/skyhook/${skyhook}${name === undefined ? '' : `/${name}`}`
+/** That of the chart without values. */
+export const defaultLogRoot = '/var/log/skyhook'
+
+/**
+ * Where output is on the host that is in no log. Folders there have the name in the package's config.json, which a
+ * Skyhook may have under another one, and nobody says it here.
+ */
+export const hostFolderOf = ({ skyhook, package: name }: StepSelection, logRoot = defaultLogRoot): string =>
+  `${logRoot}/${skyhook}${name === undefined ? '' : `, below the package_name in the config.json of ${name}`}`
+
+/** Of several packages, the lines of a step before those of the next one of its package. */
+export function inStepOrder<T extends { readonly line: StepLine }>(lines: readonly T[]): readonly T[] {
+  const ofPackage = Map.groupBy(lines, ({ line }) => line.of.package)
+  const sorted = new Map(
+    [...ofPackage].map(([name, own]) => [name, [...Map.groupBy(own, stepOf).values()].flat().values()]),
+  )
+  return lines.map((logged) => sorted.get(logged.line.of.package)?.next().value ?? logged)
+}
+
+const stepOf = ({ line }: { readonly line: StepLine }): string => line.of.stepId
 
 /** One line for a terminal: output as it is, everything else between dashes. */
 export function textOf(line: StepLine): string {
@@ -42,15 +59,15 @@ export function textOf(line: StepLine): string {
 }
 
 /**
- * The text with its line end. Where several nodes are shown, each of its lines begins with the name of its `node`: what
- * one node writes does not look like the words of another.
+ * The text with its line end. Where several nodes or packages are shown, each of its lines begins with `origin`: what
+ * one writes does not look like the words of another. Empty: there is one.
  */
-export const linesFrom = (node: string | undefined, text: string): string =>
-  node === undefined
+export const linesFrom = (origin: string, text: string): string =>
+  origin === ''
     ? `${text}\n`
     : plainText(text)
         .split('\n')
-        .map((line) => `[${node}] ${line}\n`)
+        .map((line) => `[${origin}] ${line}\n`)
         .join('')
 
 function nameOf({ mode, step, package: name, version, attempt }: StepOfLine): string {

@@ -47,7 +47,7 @@ function clusterWith(literal: string, likely: string, seen: string[]): Pick<Kube
     configmaps: {
       metadata: metadata('c'),
       data: {
-        'settings.json': JSON.stringify({ proxy: { httpsProxy: `https://me:${likely}@p.test` } }),
+        'proxy.httpsProxy': `https://me:${likely}@p.test`,
         other: literal,
       },
     },

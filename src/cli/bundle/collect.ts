@@ -9,7 +9,9 @@ import { publishedOf } from '../../schemas/published.ts'
 import type { Skyhook } from '../../schemas/skyhook.ts'
 import { version as toolVersion } from '../../schemas/version.ts'
 import { counted } from '../../schemas/wording.ts'
+import { ownValue } from '../../schemas/own-value.ts'
 import { appliedHash, completionHash } from '../../stages/model/applied-hash.ts'
+import { inputsHash, inputsOf } from '../../stages/model/package-inputs.ts'
 import type { Known } from '../../stages/model/snapshot.ts'
 import { type Collection, readerOf } from '../fleet-view/collection.ts'
 import { fleetCollections } from '../fleet-view/collections.ts'
@@ -132,6 +134,10 @@ function redactorFor(
     const redacted = first.object(spec)
     translations.set(appliedHash(spec), appliedHash(redacted))
     translations.set(completionHash({ metadata, spec }), completionHash({ metadata, spec: redacted }))
+    for (const [name, one] of Object.entries(redacted.packages ?? {})) {
+      const original = ownValue(spec.packages, name)
+      if (original) translations.set(inputsHash(inputsOf(original)), inputsHash(inputsOf(one)))
+    }
   }
   for (const node of nodes)
     for (const skyhook of skyhooksWith(journalKey, node.metadata.annotations)) {

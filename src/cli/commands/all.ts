@@ -11,6 +11,7 @@ import { lifecycleCommands } from './lifecycle.ts'
 import { logs } from './logs.ts'
 import { nodeChangeCommands } from './node-changes.ts'
 import { nodeList, nodeStatus } from './node-views.ts'
+import { options } from './options.ts'
 import { packageLogs } from './package-logs.ts'
 import { packageBuild } from './package-build.ts'
 import { packageInit } from './package-init.ts'
@@ -50,5 +51,6 @@ export const allCommands: readonly Command[] = [
   packagePush,
   packageRun,
   completion,
+  options,
   version,
 ]

@@ -8,6 +8,7 @@ import { exitCodes } from '../framework/exit-codes.ts'
 import { isObject } from '../../schemas/json.ts'
 import { version } from '../../schemas/version.ts'
 import { known, type Known, unknown } from '../../stages/model/snapshot.ts'
+import { fromFlag } from './from.ts'
 
 const maxPort = 65_535
 
@@ -21,13 +22,7 @@ export const dashboard = defineCommand({
   example: 'kubectl skyhook dashboard',
   otherExamples: ['kubectl skyhook dashboard --from support.tar.gz'],
   flags: {
-    from: {
-      type: 'text',
-      placeholder: 'FILE',
-      complete: 'files',
-      replacesCluster: true,
-      summary: 'a support archive instead of a cluster; ages are those of the time when it was made',
-    },
+    from: fromFlag,
     port: {
       type: 'integer',
       placeholder: 'PORT',

@@ -7,6 +7,7 @@ import { checkCluster, checkNode } from '../doctor/read/check-cluster.ts'
 import { hostReport } from '../doctor/host-report.ts'
 import { checkTakeover } from '../doctor/read/read-takeover.ts'
 import { reportText } from '../doctor/report-text.ts'
+import { doctorPainter } from '../output/painters.ts'
 import { envelope, print } from '../output/print.ts'
 
 export const doctor = defineCommand({
@@ -75,6 +76,7 @@ async function report(context: Context, checks: readonly Check[]): Promise<ExitC
     rows: [reportText(checks)],
     document: envelope('Check', checks),
     lines: (block) => block.trimEnd(),
+    paint: doctorPainter,
   })
   return checks.some(({ verdict }) => verdict === 'error') ? exitCodes.failed : exitCodes.ok
 }

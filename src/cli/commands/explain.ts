@@ -2,14 +2,17 @@
 import { explainNode, type NodeExplanation } from '../explain/explain-node.ts'
 import { explanationText, groupsText } from '../explain/explanation-text.ts'
 import { nodeGroups } from '../explain/node-groups.ts'
+import { nobodySelected } from '../explain/selector-finding.ts'
 import type { FleetView } from '../fleet-view/fleet-view.ts'
 import { type NodeDetail, readNodeDetail, readNodeEvents } from '../fleet-view/node-detail.ts'
 import { slimNode } from '../fleet-view/project.ts'
 import { readFleet } from '../fleet-view/read-fleet.ts'
-import { openBundle, type OpenBundle } from '../bundle/open.ts'
-import { type Context, defineCommand } from '../framework/command.ts'
+import { valueOr } from '../fleet-view/readable.ts'
+import { readVitals } from '../fleet-view/vitals.ts'
+import { defineCommand } from '../framework/command.ts'
 import { CommandError, notFoundError } from '../framework/command-error.ts'
 import { exitCodes } from '../framework/exit-codes.ts'
+import { explainPainter } from '../output/painters.ts'
 import { envelope, print } from '../output/print.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
@@ -17,6 +20,7 @@ import { cordonKey } from '../../schemas/annotations.ts'
 import { selects } from '../../schemas/selectors.ts'
 import type { Skyhook } from '../../schemas/skyhook.ts'
 import { unknown } from '../../stages/model/snapshot.ts'
+import { fromFlag, openSource } from './from.ts'
 
 /** Pods are read for nodes that are out of service: with a budget these are few. */
 const maxPodReads = 50
@@ -34,20 +38,13 @@ export const explain = defineCommand({
     node: { summary: 'name of the node; without it all nodes, by cause', isOptional: true, complete: 'nodes' },
   },
   flags: {
-    from: {
-      type: 'text',
-      placeholder: 'FILE',
-      complete: 'files',
-      replacesCluster: true,
-      summary: 'a support archive instead of a cluster; ages are those of the time when it was made',
-    },
+    from: fromFlag,
   },
   exitCodes: { [exitCodes.notFound]: 'the Skyhook or the node does not exist, or no agents are installed' },
   formats: ['table', 'json', 'yaml'],
   async run(context, { arguments: { skyhook: name, node: nodeName }, flags: { from } }) {
     const { signal } = context
-    const { transport, namespace, clock } =
-      from === undefined ? await openCluster(context) : await openBundle(from, context)
+    const { transport, namespace, clock } = await openSource(context, from)
     const fleet = await readFleet(transport, { namespace, clock, signal, nodeOf: slimNode })
     const skyhook = foundIn(fleet, 'skyhooks', name, 'kubectl get skyhooks')
     const nodes =
@@ -56,27 +53,24 @@ export const explain = defineCommand({
       nodeName === undefined
         ? await detailsOfFleet(transport, nodes, name, signal)
         : async (node: KubernetesNode) => await readNodeDetail(transport, node.metadata.name, signal)
+    const vitals = await readVitals(transport, { namespace, signal })
     const explanations: NodeExplanation[] = []
-    for (const node of nodes) explanations.push(explainNode(fleet, { skyhook, node, detail: await detailOf(node) }))
+    for (const node of nodes)
+      explanations.push(explainNode(fleet, { skyhook, node, detail: await detailOf(node), vitals }))
 
     const groups = nodeGroups(explanations)
+    const unselected = nodes.length === 0 ? nobodySelected(skyhook, valueOr(fleet.nodes, [])) : undefined
     const complete = explanations.filter(({ state }) => state === 'complete').length
     const [first] = explanations
     const text =
       nodeName !== undefined && first !== undefined
         ? explanationText(first, fleet.takenAtMs)
-        : groupsText(name, { groups, selected: nodes.length, complete }, fleet.takenAtMs)
+        : groupsText(name, { groups, selected: nodes.length, complete, unselected }, fleet.takenAtMs)
     const document = envelope('NodeExplanation', explanations)
-    await print(context, { rows: [text], document, lines: (block) => block.trimEnd() })
+    await print(context, { rows: [text], document, lines: (block) => block.trimEnd(), paint: explainPainter })
     return exitCodes.ok
   },
 })
-
-async function openCluster(context: Context): Promise<Omit<OpenBundle, 'index'>> {
-  const connection = await context.connect()
-  const { transport } = connection
-  return { transport, namespace: await connection.agentNamespace(), clock: context.clock }
-}
 
 /** Throws for what does not exist, and for what the caller may not read. */
 function foundIn<Kind extends 'skyhooks' | 'nodes'>(

@@ -1,9 +1,10 @@
 import { isForbidden, isNoPrevious, readLog } from '../agent-log/read-log.ts'
 import { logArguments, logExitCodes, logFlags } from '../agent-log/log-flags.ts'
-import { extentNote, openLogs, type OpenedLogs, readSteps } from '../agent-log/node-log.ts'
+import { extentNote, type OpenedLogs, readSteps } from '../agent-log/node-log.ts'
 import type { AgentPod } from '../fleet-view/fleet-view.ts'
 import { type PastStep, pastSteps } from '../agent-log/step-history.ts'
-import type { StepSelection } from '../agent-log/step-texts.ts'
+import { hostFolderOf, type StepSelection } from '../agent-log/step-texts.ts'
+import { openChosen } from '../agent-log/troubled-first.ts'
 import { type Context, defineCommand } from '../framework/command.ts'
 import { exitCodes } from '../framework/exit-codes.ts'
 import { getSkyhook } from '../objects/skyhooks.ts'
@@ -15,19 +16,20 @@ import type { Column } from '../output/table.ts'
 
 export const history = defineCommand({
   name: 'history',
-  summary: 'show when the steps of a Skyhook ran on a node, how long, and how each ended',
+  summary: 'show when the steps of a Skyhook ran on nodes in trouble, or on others, and how each ended',
   description:
     "From the logs of the agents' pods. An agent repeats there how the last hundred steps of its host ended " +
     'before it started. The output of each attempt is what `logs` shows.',
-  example: 'kubectl skyhook history tuning --node n1',
+  example: 'kubectl skyhook history tuning',
+  otherExamples: ['kubectl skyhook history tuning --node n1'],
   arguments: logArguments,
   flags: logFlags,
   formats: ['table', 'wide', 'json', 'yaml'],
   exitCodes: logExitCodes,
   run: async (context, { arguments: { skyhook }, flags: { node: patterns, package: name } }) => {
     const { transport } = await context.connect()
-    await getSkyhook(transport, skyhook, context.signal)
-    const opened = await openLogs(context, patterns)
+    const found = await getSkyhook(transport, skyhook, context.signal)
+    const opened = await openChosen(context, found, patterns)
     const selection: StepSelection = { skyhook, package: name }
     const rows: PastStep[] = []
     let isWhole = true
@@ -54,7 +56,7 @@ export const history = defineCommand({
 /** Of the container that runs and, if it was restarted, of the one before it, whose log is still there. */
 async function stepsOf(
   { stderr }: Context,
-  { ports }: OpenedLogs,
+  { ports, logRoot }: OpenedLogs,
   { node, pod, selection }: { readonly node: string; readonly pod: AgentPod; readonly selection: StepSelection },
 ): Promise<readonly PastStep[]> {
   const lines: StepLine[] = []
@@ -65,7 +67,7 @@ async function stepsOf(
       if (!isNoPrevious(error)) throw error
     })
   const { firstStamp } = await read(false)
-  if (lines.length === 0) stderr.write(`${extentNote(node, selection, firstStamp)}\n`)
+  if (lines.length === 0) stderr.write(`${extentNote(node, hostFolderOf(selection, logRoot), firstStamp)}\n`)
   return pastSteps(node, lines)
 }
 

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import type { CommandLine } from '../../../test/kit/tool/command-line.ts'
 import { exampleCluster } from '../../../test/kit/tool/example-cluster.ts'
 import { ApiError } from '../../kube/errors.ts'
+import { statusKey } from '../../schemas/annotations.ts'
 
 const of = {
   skyhook: 'tuning',
@@ -47,18 +48,18 @@ test('starts, ends, gaps and output of a step are told apart', async () => {
   expect(await tool.run('logs tuning --node n1')).toEqual({
     code: 0,
     stdout: [
-      '--- apply run.sh of tuned 1.0.0 (attempt 2) started 2026-03-01T11:00:00.000Z ---',
-      'hello',
-      '--- 9 bytes of output left out, the host has all of it in /var/log/skyhook/x.log ---',
-      '--- some output left out, the host has all of it in /var/log/skyhook/x.log ---',
-      '--- apply run.sh of tuned 1.0.0 (attempt 2) ended: failed after 2.5s, exit code 3 ---',
+      '[tuned] --- apply run.sh of tuned 1.0.0 (attempt 2) started 2026-03-01T11:00:00.000Z ---',
+      '[tuned] hello',
+      '[tuned] --- 9 bytes of output left out, the host has all of it in /var/log/skyhook/x.log ---',
+      '[tuned] --- some output left out, the host has all of it in /var/log/skyhook/x.log ---',
+      '[tuned] --- apply run.sh of tuned 1.0.0 (attempt 2) ended: failed after 2.5s, exit code 3 ---',
       '',
     ].join('\n'),
     stderr: '',
   })
 })
 
-test.each(['logs tuning', 'package logs tuned --skyhook tuning'])(
+test.each(['logs tuning --package tuned', 'package logs tuned --skyhook tuning'])(
   'what one node writes does not look like the words of another: %s',
   async (call) => {
     const tool = await withLog([output('a\n[n2] b\r[n2] c'), output('')])
@@ -72,8 +73,8 @@ test.each(['logs tuning', 'package logs tuned --skyhook tuning'])(
 test.each([
   ['--package tuned', 'apply\ncheck\nconfig\n'],
   ['--package other', ''],
-  ['--stage apply', 'apply\ncheck\n'],
-  ['--stage config', 'config\n'],
+  ['--stage apply', '[tuned] apply\n[tuned] check\n'],
+  ['--stage config --package tuned', 'config\n'],
 ])('%s chooses lines', async (flags, expected) => {
   const tool = await withLog([
     output('apply'),
@@ -86,7 +87,7 @@ test.each([
 
 const tooShort =
   'node n1: the log of its agent goes back to 2026-03-01T11:30:00Z; ' +
-  'earlier output is on the host, in /var/log/skyhook/tuning\n'
+  'earlier output is on the host, in /var/log/skyhook/tuning (the newest five logs of each step)\n'
 
 test.each<[string, readonly object[], string]>([
   ['has nothing', [{ message: 'agent starting' }], ''],
@@ -94,11 +95,80 @@ test.each<[string, readonly object[], string]>([
   [
     'found a step running',
     [{ ...of, startedAt, message: 'step is running' }, output('hello')],
-    '--- apply run.sh of tuned 1.0.0 (attempt 2) is running since 2026-03-01T11:00:00.000Z ---\nhello\n',
+    '[tuned] --- apply run.sh of tuned 1.0.0 (attempt 2) is running since 2026-03-01T11:00:00.000Z ---\n' +
+      '[tuned] hello\n',
   ],
 ])('where an agent %s, the place of earlier output is said', async (_, lines, stdout) => {
   const tool = await withLog(lines)
   expect(await tool.run('logs tuning --node n1')).toEqual({ code: 0, stdout, stderr: tooShort })
+})
+
+test('output of a package that its Skyhook may name otherwise is below the name in its config.json', async () => {
+  const tool = await withLog([])
+  tool.answer(
+    ({ method, path }) => method === 'GET' && path.endsWith('/configmaps'),
+    () => ({
+      metadata: { resourceVersion: '1' },
+      items: [{ metadata: { name: 'skyhookd' }, data: { 'settings.json': '{"agentLogRoot":"/data/logs"}' } }],
+    }),
+  )
+  expect((await tool.run('logs tuning --node n1 --package tuned')).stderr).toMatch(
+    /in \/data\/logs\/tuning, below the package_name in the config\.json of tuned \(the newest five logs of each step\)\n$/,
+  )
+})
+
+test('lines of a step come before those of the next step of its package', async () => {
+  const next = { ...of, mode: 'config', stepId: 'y' }
+  const tool = await withLog([
+    { ...of, startedAt, message: 'step started' },
+    { ...next, startedAt, message: 'step started' },
+    { ...of, package: 'other', stepId: 'z', stream: 'stdout', message: 'beside it' },
+    output('late'),
+    { ...failed, result: 'ok', exitCode: 0 },
+    { ...output('next'), mode: 'config', stepId: 'y' },
+  ])
+  const { stdout } = await tool.run('logs tuning --node n1')
+  expect(stdout.trimEnd().split('\n')).toEqual([
+    expect.stringContaining('apply run.sh of tuned 1.0.0 (attempt 2) started'),
+    '[tuned] late',
+    '[other] beside it',
+    expect.stringContaining('apply run.sh of tuned 1.0.0 (attempt 2) ended: ok'),
+    expect.stringContaining('config run.sh of tuned 1.0.0 (attempt 2) started'),
+    '[tuned] next',
+  ])
+})
+
+test.each(['logs', 'history'])('%s of a Skyhook without a node begin with the nodes in trouble', async (command) => {
+  const { tool } = await exampleCluster()
+  const { stdout, stderr } = await tool.run(`${command} tuning`)
+  const nodes = [...stdout.matchAll(/^\[?(n\d)\b/gm)].map(([, node]) => node)
+  expect([...new Set(nodes)]).toEqual(['n2', 'n3', 'n4', 'n1'])
+  expect(stdout).toContain('shellscript')
+  expect(stderr).toBe('')
+})
+
+test('ten of many nodes are shown, those that are in trouble first, and stderr says so', async () => {
+  const { tool } = await exampleCluster()
+  const pods = Array.from({ length: 12 }, (_, index) => `m${index + 10}`)
+  for (const name of pods) {
+    const metadata = { name, labels: { pool: 'a' }, annotations: { [statusKey('tuning')]: 'waiting' } }
+    await tool.admin.json('POST', '/api/v1/nodes', { body: { metadata, spec: {} } })
+  }
+  tool.answer(
+    ({ path, query }) => path.endsWith('/pods') && query?.['labelSelector'] !== undefined,
+    () => ({
+      metadata: { resourceVersion: '1' },
+      items: [...pods, 'n2'].map((nodeName) => ({ metadata: { name: nodeName, uid: nodeName }, spec: { nodeName } })),
+    }),
+  )
+  const { stdout, stderr } = await tool.run('history tuning')
+  const nodes = stdout
+    .trimEnd()
+    .split('\n')
+    .slice(1)
+    .map((line) => line.split(' ')[0])
+  expect([nodes[0], nodes.length]).toEqual(['n2', 10])
+  expect(stderr).toBe('10 of 13 nodes, those in trouble first; --node chooses others\n')
 })
 
 test('the log before a restart that has not happened is not there, and that is said', async () => {
@@ -108,7 +178,7 @@ test('the log before a restart that has not happened is not there, and that is s
     stdout: '',
     stderr:
       'node n1: its agent has not restarted in this pod, so there is no previous log; ' +
-      'earlier output is on the host, in /var/log/skyhook/tuning\n',
+      'earlier output is on the host, in /var/log/skyhook/tuning (the newest five logs of each step)\n',
   })
 })
 
@@ -116,7 +186,6 @@ test.each([
   ['logs tuning --node n9', 3, 'no agent runs on n9'],
   ['history tuning --node n9', 3, 'no agent runs on n9'],
   ['logs nothing --node n1', 3, 'there is no Skyhook "nothing"'],
-  ['logs tuning', 2, '--node'],
   ['logs tuning --node n1 --previous -f', 2, 'cannot be followed'],
   ['logs tuning --node n1 -f -o yaml', 2, 'not with yaml'],
 ])('"%s" ends with %i and says %s', async (line, code, text) => {
@@ -130,7 +199,7 @@ test('a node without an agent is remarked beside one that has one', async () => 
   const tool = await withLog([output('hello')])
   expect(await tool.run('logs tuning --node n1,n9')).toEqual({
     code: 0,
-    stdout: 'hello\n',
+    stdout: '[tuned] hello\n',
     stderr: 'no agent runs on n9, so there is no log\n',
   })
 })
@@ -159,7 +228,7 @@ test('a node whose log cannot be read does not hide the others', async () => {
   )
   expect(await tool.run('logs tuning --node n1,n2')).toEqual({
     code: 1,
-    stdout: '[n2] hello\n',
+    stdout: '[n2 tuned] hello\n',
     stderr: 'node n1: the log of its agent cannot be read: the kubelet does not answer\n',
   })
 })

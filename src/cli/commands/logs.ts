@@ -2,20 +2,31 @@ import { type Context, defineCommand } from '../framework/command.ts'
 import { usageError } from '../framework/command-error.ts'
 import { exitCodes } from '../framework/exit-codes.ts'
 import { logArguments, logExitCodes, logFlags } from '../agent-log/log-flags.ts'
-import { followSteps, type LoggedLine, openLogs, readNode } from '../agent-log/node-log.ts'
-import { itemOf, linesFrom, type StepSelection, stepStages, textOf } from '../agent-log/step-texts.ts'
+import { followSteps, type LoggedLine, readNode } from '../agent-log/node-log.ts'
+import {
+  hostFolderOf,
+  inStepOrder,
+  itemOf,
+  linesFrom,
+  type StepSelection,
+  stepStages,
+  textOf,
+} from '../agent-log/step-texts.ts'
+import { openChosen } from '../agent-log/troubled-first.ts'
 import { getSkyhook } from '../objects/skyhooks.ts'
 import { envelope, print } from '../output/print.ts'
+import type { StepOfLine } from '../../schemas/step-log.ts'
 
 export const logs = defineCommand({
   name: 'logs',
-  summary: 'show what the steps of a Skyhook write on a node, live with -f',
+  summary: 'show what the steps of a Skyhook write on nodes in trouble, or on others, live with -f',
   description:
     "It needs no access to hosts: agents print the output of steps into their pods' logs while the steps run, " +
     'without secrets. A step that writes very much is shown in samples, and each gap is said. The log of an agent ' +
     'ends with its pod; what it does not have is on the host, and the command says where. With -f it continues with ' +
     'the next agent when one is replaced.',
-  example: 'kubectl skyhook logs tuning --node n1 --package shellscript',
+  example: 'kubectl skyhook logs tuning',
+  otherExamples: ['kubectl skyhook logs tuning --node n1 --package shellscript -f'],
   arguments: logArguments,
   flags: {
     ...logFlags,
@@ -32,25 +43,29 @@ export const logs = defineCommand({
     if (previous && follow) throw usageError('--previous is the log of an agent that has ended, it cannot be followed')
     if (follow && context.format === 'yaml') throw usageError('-f goes with -o json, one line each, not with yaml')
     const { transport } = await context.connect()
-    await getSkyhook(transport, skyhook, context.signal)
-    const opened = await openLogs(context, patterns)
+    const found = await getSkyhook(transport, skyhook, context.signal)
+    const opened = await openChosen(context, found, patterns)
     const nodes = [...opened.pods.keys()]
     const selection: StepSelection = { skyhook, package: name, stage }
+    const originOf = (node: string, of: StepOfLine): string =>
+      [...(nodes.length > 1 ? [node] : []), ...(name === undefined ? [of.package] : [])].join(' ')
     if (follow) {
-      const show = (node: string) => (logged: LoggedLine) => showLive(context, node, nodes.length > 1, logged)
+      const folder = hostFolderOf(selection, opened.logRoot)
+      const show = (node: string) => (logged: LoggedLine) => showLive(context, node, originOf, logged)
       const note = (text: string): void => context.stderr.write(`${text}\n`)
-      await Promise.all(nodes.map((node) => followSteps({ ports: opened.ports, node, selection }, show(node), note)))
+      const { ports } = opened
+      await Promise.all(nodes.map((node) => followSteps({ ports, node, selection, folder }, show(node), note)))
       return exitCodes.interrupted
     }
     const items: object[] = []
     let isWhole = true
     for (const node of nodes) {
+      const lines: LoggedLine[] = []
       const request = { node, selection, isPrevious: previous }
-      const isRead = await readNode(opened, context, request, (logged) => {
-        if (context.format === 'table') showText(context, node, nodes.length > 1, logged)
+      isWhole = (await readNode(opened, context, request, (logged) => lines.push(logged))) && isWhole
+      for (const logged of inStepOrder(lines))
+        if (context.format === 'table') showText(context, originOf(node, logged.line.of), logged)
         else items.push(itemOf(node, logged.line, logged.stamp))
-      })
-      isWhole &&= isRead
     }
     if (context.format !== 'table')
       await print(context, { rows: items, columns: [], document: envelope('StepLogLineList', items) })
@@ -59,12 +74,17 @@ export const logs = defineCommand({
 })
 
 /** What earlier agents have told is no output. */
-function showText({ stdout }: Context, node: string, isPrefixed: boolean, { line }: LoggedLine): void {
+function showText({ stdout }: Context, origin: string, { line }: LoggedLine): void {
   if (line.what === 'ended' && line.isRepeated) return
-  stdout.write(linesFrom(isPrefixed ? node : undefined, textOf(line)))
+  stdout.write(linesFrom(origin, textOf(line)))
 }
 
-function showLive(context: Context, node: string, isPrefixed: boolean, logged: LoggedLine): void {
+function showLive(
+  context: Context,
+  node: string,
+  originOf: (node: string, of: StepOfLine) => string,
+  logged: LoggedLine,
+): void {
   if (context.format === 'json') context.stdout.document(`${JSON.stringify(itemOf(node, logged.line, logged.stamp))}\n`)
-  else showText(context, node, isPrefixed, logged)
+  else showText(context, originOf(node, logged.line.of), logged)
 }

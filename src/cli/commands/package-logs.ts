@@ -1,6 +1,6 @@
 import { logExitCodes } from '../agent-log/log-flags.ts'
 import { followSteps, type LoggedLine, openLogs, readNode } from '../agent-log/node-log.ts'
-import { linesFrom, type StepSelection, stepStages } from '../agent-log/step-texts.ts'
+import { hostFolderOf, linesFrom, type StepSelection, stepStages } from '../agent-log/step-texts.ts'
 import { defineCommand } from '../framework/command.ts'
 import { exitCodes } from '../framework/exit-codes.ts'
 import { getSkyhook } from '../objects/skyhooks.ts'
@@ -10,7 +10,8 @@ export const packageLogs = defineCommand({
   summary: "show what a package's steps have written",
   description:
     "The lines are in the logs of the agents' pods, as the steps write them. Older output is on the host, in " +
-    '/var/log/skyhook/SKYHOOK/PACKAGE/VERSION. `logs` also shows when steps start and how they end.',
+    '/var/log/skyhook/SKYHOOK/PACKAGE_NAME/VERSION, with the package_name of config.json. `logs` also shows when ' +
+    'steps start and how they end.',
   example: 'kubectl skyhook package logs shellscript --skyhook tuning --node n1 --tail 20',
   arguments: { package: { summary: 'name of the package', complete: 'packages' } },
   flags: {
@@ -44,12 +45,15 @@ export const packageLogs = defineCommand({
     const show = (node: string, { line }: LoggedLine): void => {
       if (line.what !== 'output') return
       shown++
-      context.stdout.write(linesFrom(nodes.length > 1 ? node : undefined, line.text))
+      context.stdout.write(linesFrom(nodes.length > 1 ? node : '', line.text))
     }
     if (follow) {
-      const { ports } = opened
+      const { ports, logRoot } = opened
+      const folder = hostFolderOf(selection, logRoot)
       const note = (text: string): void => context.stderr.write(`${text}\n`)
-      await Promise.all(nodes.map((node) => followSteps({ ports, node, selection }, (line) => show(node, line), note)))
+      await Promise.all(
+        nodes.map((node) => followSteps({ ports, node, selection, folder }, (line) => show(node, line), note)),
+      )
       return exitCodes.interrupted
     }
     let isWhole = true

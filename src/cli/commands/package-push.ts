@@ -6,8 +6,9 @@ export const packagePush = defineCommand({
   name: 'package push',
   summary: 'build the image of a package and push it to a registry',
   description:
-    'Logs in with what "docker login" or "podman login" stored, credential helpers included. The tag is by default ' +
-    'the version of the package. Prints the reference with its digest, for containerSHA.',
+    'Logs in with what "docker login" or "podman login" stored, credential helpers included, or with the variables ' +
+    'REGISTRY_USER, REGISTRY_PASSWORD and REGISTRY_CA. The tag is by default the version of the package. Prints the ' +
+    'reference with its digest, for containerSHA.',
   arguments: {
     folder: { summary: 'folder of the package', complete: 'files' },
     reference: { summary: '[host[:port]/]repository[:tag]' },

@@ -49,6 +49,12 @@ export const packageRun = defineCommand({
       default: 600_000,
       summary: 'a step that takes longer fails',
     },
+    ignore: {
+      type: 'list',
+      placeholder: 'PATTERN',
+      summary:
+        'what may be left behind: a file, a folder with all in it, a kernel setting or a unit; * and ? as in a shell',
+    },
     keep: { type: 'boolean', summary: 'keep the files of the host, and print where they are' },
   },
   example: 'kubectl skyhook package run my-tuning --config greeting.txt=greeting.txt',

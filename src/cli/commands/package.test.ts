@@ -33,6 +33,20 @@ describe('package init', () => {
     })
   })
 
+  test('a Skyhook that lacks what the new package expects is invalid beside it', async () => {
+    await init()
+    const skyhook = join(folder, 'my-tuning/skyhook.yaml')
+    const text = readFileSync(skyhook, 'utf8')
+    writeFileSync(skyhook, text.replace('greeting.txt', 'greetings.txt'))
+    expect(await runTool(['validate', skyhook])).toMatchObject({ code: 0 })
+    expect(await runTool(['validate', skyhook, join(folder, 'my-tuning')])).toMatchObject({
+      code: 1,
+      stdout: expect.stringContaining(
+        `error: ${skyhook}:17 /spec/packages/my-tuning/configMap: lacks greeting.txt`,
+      ) as string,
+    })
+  })
+
   test('every file of a new package says what it is for, or the README does', async () => {
     await init()
     const base = join(folder, 'my-tuning')

@@ -103,11 +103,7 @@ test('several documents are planned together: a policy decides how many nodes st
     "DeploymentPolicy careful would be created
       the API server takes it (dry run)
       added spec.default.budget.count: 1
-      added spec.default.strategy.exponential.batchThreshold: 100
-      added spec.default.strategy.exponential.growthFactor: 2
       added spec.default.strategy.exponential.initialBatch: 1
-      added spec.default.strategy.exponential.safetyLimit: 50
-      added spec.resetBatchStateOnCompletion: false
     Skyhook s would be changed
       the API server takes it (dry run)
       added spec.deploymentPolicy: "careful"
@@ -224,4 +220,17 @@ test('a plan of autoTaintNewNodes names the nodes long in service that it closes
     ].join('\n'),
   )
   expect(stdout).toContain('No node would be disrupted, and 2 would be closed for new pods.')
+})
+
+test('a plan of a Skyhook that would select no node warns, and one that deletes it does not', async () => {
+  const scene = await completed()
+  const typo = skyhook(specOf({ nodeSelectors: { matchLabels: { pool: 'typo' } } }))
+  const { code, stdout } = await planned(scene, typo)
+  expect(code).toBe(0)
+  expect(stdout).toContain('warning: spec.nodeSelectors matches no node')
+  const { stdout: json } = await planned(scene, typo, 'json')
+  expect(schemaErrors('plan.json', JSON.parse(json))).toEqual([])
+  expect(JSON.parse(json)).toMatchObject({ items: [{ warnings: [expect.stringContaining('matches no node')] }] })
+  const deletion = await planned(scene, typo, 'table', { delete: true })
+  expect(deletion.stdout).not.toContain('warning: spec.nodeSelectors')
 })

@@ -1,6 +1,7 @@
 import { defineCommand } from '../framework/command.ts'
 import { CommandError } from '../framework/command-error.ts'
 import { exitCodes } from '../framework/exit-codes.ts'
+import { wrapText } from '../output/wrap.ts'
 
 /** What an apply of a file would do, without doing it. */
 export const plan = defineCommand({
@@ -10,7 +11,8 @@ export const plan = defineCommand({
     'The file has Skyhooks and DeploymentPolicies, which are planned together. The API server says by a dry run ' +
     'whether it would take them; without the right to write, this tool checks its rules itself. The decisions of the ' +
     'agents are made on the nodes as they are: stages in order, interrupts and why, drains and the pods that would ' +
-    'leave or hold them up. Values of env and configMap are never shown. Made for pull requests: -o markdown.',
+    'leave or hold them up. Values of env and configMap are never shown. No registry is asked ' +
+    'whether an image is there: kubectl skyhook validate IMAGE asks. Made for pull requests: -o markdown.',
   example: 'kubectl skyhook plan -f tuning.yaml',
   flags: {
     filename: {
@@ -53,7 +55,8 @@ export const plan = defineCommand({
       checkEvictions: flags.checkEvictions,
     })
     if (format === 'json') stdout.document(`${JSON.stringify(filePlanDocument(found), null, 2)}\n`)
-    else stdout.write(filePlanText(found, format === 'markdown' ? 'markdown' : 'text'))
+    else if (format === 'markdown') stdout.write(filePlanText(found, 'markdown'))
+    else stdout.write(wrapText(filePlanText(found, 'text'), stdout.columns()))
     if (found.isRefused) return exitCodes.refused
     if (!flags.detailedExitcode || found.disrupts === false) return exitCodes.ok
     if (found.disrupts === true) return exitCodes.wouldDisrupt

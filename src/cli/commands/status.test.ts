@@ -22,7 +22,7 @@ test('status shows a rollout, and --wait returns when it is complete', async () 
   expect(waiting.stdout()).toBe('Skyhook s is complete\n')
   const shown = commandContext({ transport: scene.transport, clock })
   expect(await status.run(shown.context, input({ skyhook: undefined }))).toBe(0)
-  expect(shown.stdout()).toContain('s  [##############################] 100% of 2: 2 complete')
+  expect(shown.stdout()).toContain('s  [##############################] 2 of 2 nodes complete (100%)')
 })
 
 test('--wait fails at once when the Skyhook is stalled, and after --timeout', async () => {
@@ -38,6 +38,36 @@ test('--wait fails at once when the Skyhook is stalled, and after --timeout', as
   )
   await scene.pass(120_000)
   expect(await codes).toEqual([5, 6])
+})
+
+test('--wait outlasts a step that fails once', async () => {
+  const scene = startScene({ nodes: [{ name: 'host1' }] })
+  const { clock } = scene.simulation
+  const stopFailing = scene.host('host1').conditions.change({ isFailing: ({ mode }) => mode === 'apply' })
+  await scene.until(() => scene.annotation('node1', statusKey('s')) === 'erroring', 'the first attempt has failed')
+  const { context } = commandContext({ transport: scene.transport, clock })
+  const ended = status.run(context, input({ skyhook: 's' }, { wait: true }))
+  await scene.pass(3_000)
+  stopFailing()
+  await scene.pass(60_000)
+  expect(await ended).toBe(0)
+})
+
+test('--wait ends with 8 where no node is selected, and with 0 if that is allowed', async () => {
+  const scene = startScene({
+    nodes: [{ name: 'host1' }],
+    skyhooks: { s: { nodeSelectors: { matchLabels: { pool: 'typo' } } } },
+  })
+  const { clock } = scene.simulation
+  await scene.pass(12_000)
+  const allowed = commandContext({ transport: scene.transport, clock })
+  const strict = commandContext({ transport: scene.transport, clock })
+  expect(await status.run(allowed.context, input({ skyhook: 's' }, { wait: true, allowNoNodes: true }))).toBe(0)
+  expect(allowed.stdout()).toBe('Skyhook s is complete: it selects no node\n')
+  await expect(status.run(strict.context, input({ skyhook: 's' }, { wait: true }))).rejects.toMatchObject({
+    exitCode: 8,
+    message: 'Skyhook s selects no node',
+  })
 })
 
 test('--watch writes a line for each change without a terminal, and draws the screen again on one', async () => {

@@ -3,7 +3,9 @@ import type { FleetView } from '../fleet-view/fleet-view.ts'
 import { type Context, defineCommand } from '../framework/command.ts'
 import { CommandError, notFoundError, usageError } from '../framework/command-error.ts'
 import { exitCodes, type ExitCode } from '../framework/exit-codes.ts'
+import { statusPainter } from '../output/painters.ts'
 import { envelope, print } from '../output/print.ts'
+import { wrapText } from '../output/wrap.ts'
 import { getIfExists } from '../../kube/get.ts'
 import { isTransient } from '../../kube/errors.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
@@ -18,17 +20,22 @@ import { readRollouts } from '../status/read-rollouts.ts'
 import { statusLine, statusText } from '../status/status-text.ts'
 import { type WaitVerdict, waitVerdict } from '../status/wait-verdict.ts'
 import { watchFleet } from '../status/watch-fleet.ts'
+import { fromFlag, openSource } from './from.ts'
 
 /** Conditions change once every few seconds. */
 const waitPollMs = 1_000
 
 export const status = defineCommand({
   name: 'status',
-  summary: 'show rollouts: nodes by state, what holds them up, the budget and who uses it, and the pace',
+  summary: 'show rollouts: nodes by state, packages, what holds nodes up, the budget, and the pace',
   description:
-    'Nodes that need a person come first, with their reasons. The pace is that of the last completions. ' +
-    '--wait is about the generation at the time of the call: it fails when the Skyhook is stalled, or is edited.',
+    'Nodes that need a person come first, with their reasons. "1.0.0 -> 1.1.0" is what nodes have and what they get. ' +
+    'The pace is that of the last completions, and is not said while nothing moves. ' +
+    '--wait is about the generation at the time of the call: it fails when the Skyhook is stalled, or is edited. ' +
+    'Stalled is what does not end by itself, such as a stage after its third failed attempt, or an image that the ' +
+    'registry has not had for two minutes. It fails, too, when no node is selected, unless --allow-no-nodes is given.',
   example: 'kubectl skyhook status tuning',
+  otherExamples: ['kubectl skyhook status --from support.tar.gz'],
   arguments: { skyhook: { summary: 'name of one Skyhook', isOptional: true, complete: 'skyhooks' } },
   flags: {
     watch: {
@@ -42,24 +49,32 @@ export const status = defineCommand({
       placeholder: 'DURATION',
       summary: 'longest wait of --wait; by default without an end',
     },
+    from: fromFlag,
+    allowNoNodes: {
+      type: 'boolean',
+      summary: '--wait: a Skyhook that selects no node is complete, as for a pool that is scaled to zero',
+    },
   },
   exitCodes: {
     [exitCodes.notFound]: 'the Skyhook does not exist, or was deleted meanwhile, or no agents are installed',
     [exitCodes.timeout]: '--wait: not complete within --timeout',
-    [exitCodes.stalled]: '--wait: the Skyhook is stalled, its message is on stderr',
+    [exitCodes.stalled]: '--wait: the Skyhook is stalled and will not complete by itself, its message is on stderr',
+    [exitCodes.noNodes]: '--wait without --allow-no-nodes: the Skyhook selects no node',
     [exitCodes.interrupted]: 'interrupted by ctrl-C, which is how --watch ends',
   },
   formats: ['table', 'json', 'yaml'],
   async run(context, { arguments: { skyhook: name }, flags }) {
     if (flags.wait && name === undefined) throw usageError('--wait needs the name of a Skyhook')
     if (flags.timeout !== undefined && !flags.wait) throw usageError('--timeout belongs to --wait')
+    if (flags.allowNoNodes && !flags.wait) throw usageError('--allow-no-nodes belongs to --wait')
     if (flags.wait && flags.watch) throw usageError('--wait and --watch exclude each other')
-    const connection = await context.connect()
-    const { transport } = connection
-    if (flags.wait && name !== undefined) return await waitForSkyhook(context, transport, name, flags.timeout)
+    if (flags.from !== undefined && (flags.wait || flags.watch))
+      throw usageError('a support archive does not change: --from goes with neither --watch nor --wait')
+    if (flags.wait && name !== undefined)
+      return await waitForSkyhook(context, (await context.connect()).transport, name, flags)
 
-    const namespace = await connection.agentNamespace()
-    const { clock, random, signal } = context
+    const { transport, namespace, clock } = await openSource(context, flags.from)
+    const { random, signal } = context
     const [fleet, completions] = await Promise.all([
       readRollouts(transport, { namespace, clock, signal }),
       readCompletions(transport, signal),
@@ -78,7 +93,7 @@ export const status = defineCommand({
     }
     const document = envelope('SkyhookStatus', shown)
     const lines = (block: string): string => block.trimEnd()
-    await print(context, { rows: [statusText(shown, fleet.takenAtMs)], document, lines })
+    await print(context, { rows: [statusText(shown, fleet.takenAtMs)], document, lines, paint: statusPainter })
     return exitCodes.ok
   },
 })
@@ -91,7 +106,8 @@ function drawTo(
   const lines = new Map<string, string>()
   return (view) => {
     const shown = shownIn(view)
-    if (stdout.isTerminal) return stdout.screen(statusText(shown, view.takenAtMs))
+    if (stdout.isTerminal)
+      return stdout.screen(wrapText(statusText(shown, view.takenAtMs), stdout.columns()), statusPainter)
     for (const one of shown) {
       const line = statusLine(one)
       if (lines.get(one.name) === line) continue
@@ -105,7 +121,7 @@ async function waitForSkyhook(
   { clock, signal, stdout, stderr }: Context,
   transport: KubeTransport,
   name: string,
-  timeoutMs: number | undefined,
+  { timeout: timeoutMs, allowNoNodes }: { readonly timeout: number | undefined; readonly allowNoNodes: boolean },
 ): Promise<ExitCode> {
   const endMs = timeoutMs === undefined ? Infinity : clock.monotonicMs() + timeoutMs
   const read = async (): Promise<Skyhook | undefined> =>
@@ -117,6 +133,10 @@ async function waitForSkyhook(
     const found = waitVerdict(current, { uid, generation })
     if (found.verdict === 'complete') {
       stdout.write(`Skyhook ${name} is complete\n`)
+      return exitCodes.ok
+    }
+    if (found.verdict === 'no-nodes' && allowNoNodes) {
+      stdout.write(`Skyhook ${name} is complete: it selects no node\n`)
       return exitCodes.ok
     }
     if (found.verdict !== 'waiting') throw endOf(name, generation, found)
@@ -141,6 +161,12 @@ function endOf(
   switch (found.verdict) {
     case 'gone':
       return notFoundError(`Skyhook ${name} was deleted`)
+    case 'no-nodes':
+      return new CommandError(
+        exitCodes.noNodes,
+        `Skyhook ${name} selects no node`,
+        'correct spec.nodeSelectors, or wait with --allow-no-nodes if the pool may be empty',
+      )
     case 'superseded':
       return new CommandError(
         exitCodes.failed,

@@ -8,8 +8,10 @@ export const validate = defineCommand({
   summary: 'check Skyhooks, DeploymentPolicies and packages without a cluster',
   description:
     'A file has Skyhooks or DeploymentPolicies in YAML or JSON. A folder is a package, or has packages and YAML ' +
-    'files in it. An archive or an image is a package. Packages are read by the loader of the agent. Errors would be ' +
-    'refused by the API server or by an agent; warnings would not. The table has one line for each finding.',
+    'files in it. An archive or an image is a package. Packages are read by the loader of the agent. A Skyhook and ' +
+    'a package of it that are given together are checked against each other: name and version of the package are ' +
+    'the end of the image and its version in the Skyhook. Errors would be refused by the API server or by an agent; ' +
+    'warnings would not. The table has one line for each finding.',
   arguments: {
     targets: {
       summary: 'files, folders, archives or images; - is standard input',

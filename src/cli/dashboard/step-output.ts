@@ -2,7 +2,7 @@
 import { startInterval } from '../../schemas/clock.ts'
 import { followSteps } from '../agent-log/node-log.ts'
 import type { LogPorts } from '../agent-log/read-log.ts'
-import { textOf } from '../agent-log/step-texts.ts'
+import { hostFolderOf, textOf } from '../agent-log/step-texts.ts'
 import type { NodeOfSkyhook, OutputListener } from './source.ts'
 import type { OutputLine } from './page-data.ts'
 
@@ -23,7 +23,7 @@ export async function followStepOutput(
   const cancel = startInterval(ports.clock, sendIntervalMs, flush)
   try {
     await followSteps(
-      { ports, node, selection: { skyhook } },
+      { ports, node, selection: { skyhook }, folder: hostFolderOf({ skyhook }) },
       ({ line }) => {
         const { of, atMs } = line
         const time = Number.isNaN(atMs) ? {} : { atMs }

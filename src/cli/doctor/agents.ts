@@ -1,42 +1,76 @@
 /** Whether every node has an agent that answers, all agents are of one version, and one of them counts. */
 import { uncountedSince } from '../../lease/election-lease.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
-import { selects } from '../../schemas/selectors.ts'
 import { silentAfterMs } from '../../stages/skyhook/counted-status.ts'
-import { agentFinding } from '../explain/agent-finding.ts'
+import { agentFinding, agentPodOn } from '../explain/agent-finding.ts'
+import { podFailure, slowStartMs } from '../explain/agent-pod.ts'
 import type { Finding as Explanation } from '../explain/finding.ts'
 import type { AgentPod, FleetView } from '../fleet-view/fleet-view.ts'
+import { valueOr } from '../fleet-view/readable.ts'
+import type { Vitals } from '../fleet-view/vitals.ts'
 import type { ClusterFacts } from './cluster-facts.ts'
 import { type Check, checkOf, type Finding, finding, namedSome } from './finding.ts'
+import type { Suspicion } from './left-overs.ts'
 import { counted } from '../../schemas/wording.ts'
 
 type Fleet = FleetView<KubernetesNode>
 
-/** `nodes`: those that are looked at; all of the fleet by default. */
-export function checkAgents(fleet: Fleet, nodes = fleet.nodes): Check {
+/** Of an installation. `nodes`: those that are looked at. `missing`: nodes that two looks found without an agent. */
+export type AgentsRequest = {
+  readonly fleet: Fleet
+  readonly nodes: Fleet['nodes']
+  readonly vitals: Vitals
+  readonly suspicions: readonly Suspicion[]
+}
+
+export function checkAgents({ fleet, nodes, vitals, suspicions }: AgentsRequest): Check {
   const { agents, namespace } = fleet
   const unknown = [...(agents.known ? [] : [agents.why]), ...(nodes.known ? [] : [nodes.why])]
-  if (!agents.known || !nodes.known) return checkOf('agents', { unknown })
+  if (!nodes.known) return checkOf('agents', { unknown })
+  const isMissing = new Set(suspicions.filter(({ id }) => id === 'agent-missing').map(({ node }) => node))
+  const ready = valueOr(agents, []).filter(({ isReady, isDeleting }) => isReady && !isDeleting).length
   const troubled = nodes.value.flatMap((node) => {
-    const found = agentFinding(fleet, node)
-    return found && isLasting(fleet, node, found) ? [{ node: node.metadata.name, found }] : []
+    const found = agentFinding(fleet, node, vitals)
+    const isReported =
+      found?.cause === 'no-agent'
+        ? isMissing.has(node.metadata.name)
+        : found !== undefined && isLasting(fleet, node, { found, vitals, isAlone: ready === 0 })
+    return found && isReported ? [{ node: node.metadata.name, found }] : []
   })
-  const missing = troubled.filter(({ found }) => found.cause === 'no-agent')
-  const silent = troubled.filter(({ found }) => found.cause === 'agent-dead')
+  const ofCause = (cause: Explanation['cause']): readonly Troubled[] =>
+    troubled.filter(({ found }) => found.cause === cause)
   const findings = [
+    ...ofCause('node-not-ready').map(notReadyFinding),
     // nodes without an agent for one reason belong together
-    ...[...Map.groupBy(missing, ({ found }) => `${found.message}\n${found.unblock}`).values()].flatMap((group) =>
-      missingFinding(group),
+    ...groups(ofCause('no-agent'), ({ message, unblock }) => `${message}\n${unblock}`).flatMap(missingFinding),
+    ...groups(ofCause('agent-dead'), ({ message, objects }) => withoutName(message, objects)).flatMap((group) =>
+      silentFindings(group, namespace),
     ),
-    ...silentFindings(silent, namespace),
     ...mixedFindings(fleet),
   ]
-  const ready = agents.value.filter(({ isReady, isDeleting }) => isReady && !isDeleting).length
+  const isUnsaid = agents.known && ready === 0 && nodes.value.length > 0 && troubled.length === 0
   return checkOf('agents', {
     findings,
+    unknown: isUnsaid ? ['no agent is Ready yet: look again in half a minute'] : unknown,
     about: `${counted(nodes.value.length, 'node')}, ${ready} Ready agents in the cluster`,
   })
 }
+
+const groups = (troubled: readonly Troubled[], keyOf: (found: Explanation) => string): (readonly Troubled[])[] => [
+  ...Map.groupBy(troubled, ({ found }) => keyOf(found)).values(),
+]
+
+/** The same trouble of another pod has the same words. */
+const withoutName = (message: string, objects: Explanation['objects']): string =>
+  objects.reduce((text, { name }) => text.replaceAll(name, ''), message)
+
+const notReadyFinding = ({ node, found }: Troubled): Finding =>
+  finding('node-not-ready', {
+    message: found.message,
+    remedy: found.unblock,
+    command: found.command,
+    objects: [{ kind: 'Node', name: node }],
+  })
 
 type Troubled = { readonly node: string; readonly found: Explanation }
 
@@ -62,9 +96,7 @@ function silentFindings(silent: readonly Troubled[], namespace: string): readonl
   const nodes = silent.map(({ node }) => node)
   return [
     finding('agent-silent', {
-      message:
-        `${counted(nodes.length, 'agent')} not Ready for ten minutes or longer, on ${namedSome(nodes)}; ` +
-        first.found.message,
+      message: `${counted(nodes.length, 'agent')} not Ready, on ${namedSome(nodes)}; ${first.found.message}`,
       remedy: first.found.unblock,
       command: first.found.command,
       objects: silent.flatMap(({ node, found }) => [
@@ -75,29 +107,39 @@ function silentFindings(silent: readonly Troubled[], namespace: string): readonl
   ]
 }
 
-/** A node that joins, or an agent that is being replaced, is no finding; nor is one that nobody wants an agent on. */
-function isLasting(fleet: Fleet, node: KubernetesNode, found: Explanation): boolean {
-  const { takenAtMs, skyhooks } = fleet
-  if (found.cause === 'no-agent') {
-    const createdAtMs = Date.parse(node.metadata.creationTimestamp ?? '')
-    const isNew = takenAtMs - createdAtMs < silentAfterMs
-    const isExcluded = found.objects.some(({ kind }) => kind === 'DaemonSet')
-    const isSelected =
-      skyhooks.known && skyhooks.value.some(({ spec }) => selects(spec.nodeSelectors, node.metadata.labels ?? {}))
-    return !isNew && (!isExcluded || isSelected)
-  }
-  return found.cause === 'agent-dead' && takenAtMs - (found.sinceMs ?? -Infinity) >= silentAfterMs
+type Doubted = {
+  readonly found: Explanation
+  readonly vitals: Vitals
+  /** No agent at all is Ready: no rolling update does that. */
+  readonly isAlone: boolean
 }
 
-function mixedFindings({ agents, namespace }: Fleet): readonly Finding[] {
+/** Whether it is more than what a start, a rolling update or a reboot for a package looks like. */
+function isLasting(fleet: Fleet, node: KubernetesNode, { found, vitals, isAlone }: Doubted): boolean {
+  const { takenAtMs } = fleet
+  if (found.cause === 'node-not-ready') return !isJoining(node, takenAtMs)
+  const pod = agentPodOn(fleet, node)
+  if (found.cause !== 'agent-dead' || pod === undefined) return false
+  const ageMs = takenAtMs - (pod.sinceMs ?? -Infinity)
+  return podFailure(pod, vitals.warnings, takenAtMs).isLasting || (isAlone && ageMs >= slowStartMs)
+}
+
+/** A Node is registered before its network is there. */
+const isJoining = ({ metadata }: KubernetesNode, takenAtMs: number): boolean =>
+  takenAtMs - Date.parse(metadata.creationTimestamp ?? '') < joiningMs
+
+const joiningMs = 2 * 60_000
+
+function mixedFindings({ agents, namespace, takenAtMs }: Fleet): readonly Finding[] {
+  const isRolling = valueOr(agents, []).some(({ createdAt }) => takenAtMs - Date.parse(createdAt) < silentAfterMs)
   const images = agents.known ? [...countsOf(agents.value)] : []
-  if (images.length < 2) return []
+  if (images.length < 2 || isRolling) return []
   const texts = images.toSorted(([, a], [, b]) => b - a).map(([image, count]) => `${count} run ${image}`)
   return [
     finding('agents-mixed', {
       message: `agents of different versions: ${namedSome(texts)}`,
       remedy:
-        'let the rolling update of the DaemonSet end; if it does not move, look at the agents that are not Ready. ' +
+        'no agent was replaced for ten minutes: look at the agents that are not Ready, and at the updateStrategy. ' +
         'Agents of both versions work side by side meanwhile',
       command: `kubectl -n ${namespace} rollout status daemonset -l app.kubernetes.io/name=skyhookd`,
       objects: images.map(([image]) => ({ kind: 'Image', name: image })),

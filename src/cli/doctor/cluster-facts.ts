@@ -3,11 +3,13 @@ import type { Lease } from '../../lease/slot.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { Known } from '../../stages/model/snapshot.ts'
 import type { AgentDaemonSet, FleetView } from '../fleet-view/fleet-view.ts'
+import type { Vitals } from '../fleet-view/vitals.ts'
 
 export type ClusterFacts = {
   /** Of this tool; `source` when it runs without a bundle. */
   readonly toolVersion: string
   readonly fleet: FleetView<KubernetesNode>
+  readonly vitals: Vitals
   /** Such as `v1.33.1`. */
   readonly serverVersion: Known<string>
   /** By name; undefined for one that is not there. */

@@ -3,7 +3,7 @@ import { agentOn, at, fitCluster, nodeOf, nowMs, skyhookOf, slotOf } from '../..
 import { takeoverFindings } from '../../../test/kit/takeover/takeover-facts.ts'
 import { defaultSettings } from '../fleet-view/settings.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
-import { cordonKey, hostKey, keepOffBeforeKey } from '../../schemas/annotations.ts'
+import { cordonKey, hostKey, keepOffBeforeKey, reasonKey } from '../../schemas/annotations.ts'
 import { known, type Known, unknown } from '../../stages/model/snapshot.ts'
 import type { ClusterFacts } from './cluster-facts.ts'
 import { clusterReport, nodeReport } from './cluster-report.ts'
@@ -184,6 +184,44 @@ const rows: readonly [FindingId, string, Partial<ClusterFacts>, RegExp][] = [
     { flowSchemas: known([...(firstSchema ? [{ ...firstSchema, serviceAccounts: [] }] : []), ...otherSchemas]) },
     /is not about ServiceAccount skyhook\/skyhookd/,
   ],
+  [
+    'node-not-ready',
+    'a kubelet that is silent',
+    {
+      vitals: {
+        ...fitCluster.vitals,
+        heartbeats: known(
+          new Map([
+            ['n1', nowMs],
+            ['n2', nowMs - 30_000],
+          ]),
+        ),
+      },
+    },
+    /^the kubelet of node n2 has not renewed its Lease since 2026-01-01T23:59:30Z/,
+  ],
+  [
+    'node-under-pressure',
+    'a full disk',
+    withFleet({
+      nodes: known([
+        nodeOf('n1'),
+        { ...nodeOf('n2'), spec: { taints: [{ key: 'node.kubernetes.io/disk-pressure', effect: 'NoSchedule' }] } },
+      ]),
+    }),
+    /^1 node with the taint node\.kubernetes\.io\/disk-pressure: n2$/,
+  ],
+  [
+    'host-reason',
+    'a host whose bus does not answer during the work',
+    withFleet({
+      nodes: known([
+        nodeOf('n1'),
+        nodeOf('n2', { [reasonKey('tuning')]: '{"reason":"HostUnreachable","message":"no answer"}' }),
+      ]),
+    }),
+    /^n2: no answer$/,
+  ],
   ['agent-missing', 'a node without an agent', withFleet({ agents: known([agentOn('n1')]) }), /^1 node .*: n2;/],
   [
     'agent-silent',
@@ -191,7 +229,7 @@ const rows: readonly [FindingId, string, Partial<ClusterFacts>, RegExp][] = [
     withFleet({
       agents: known([agentOn('n1'), agentOn('n2', { isReady: false, containerError: 'CrashLoopBackOff' })]),
     }),
-    /^1 agent not Ready for ten minutes or longer, on n2; .*CrashLoopBackOff/,
+    /^1 agent not Ready, on n2; .*CrashLoopBackOff/,
   ],
   [
     'agents-mixed',
@@ -416,7 +454,7 @@ test('the checks of one node leave out what is about others', () => {
   const fleet = { ...fitCluster.fleet, nodes: known(nodes.map(tainted)), agents: known([agentOn('n1')]) }
   const second = nodes.map(tainted)[1]
   if (second === undefined) throw new Error('there are two nodes')
-  const checks = nodeReport({ fleet }, second, suspicionsOf(fleet))
+  const checks = nodeReport({ fleet, vitals: fitCluster.vitals }, second, suspicionsOf(fleet))
   const objects = checks.flatMap(({ findings }) => findings.flatMap((one) => one.objects.map(({ name }) => name)))
   expect(new Set(objects)).toEqual(new Set(['n2']))
   expect(checks.map(({ check, verdict }) => [check, verdict])).toEqual([

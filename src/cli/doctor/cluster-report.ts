@@ -19,34 +19,34 @@ export function clusterReport(
   expected: readonly ExpectedDefinition[],
   suspicions: readonly Suspicion[],
 ): readonly Check[] {
-  const { fleet } = facts
+  const { fleet, vitals } = facts
   return [
     checkVersions(facts),
     checkPermissions(facts),
     checkPolicies(facts),
     checkDefinitions(facts, expected),
     checkPriority(facts),
-    checkAgents(fleet),
+    checkAgents({ fleet, nodes: fleet.nodes, vitals, suspicions }),
     checkCensus(facts),
     checkCordons(fleet, suspicions),
     checkSlots(fleet, suspicions),
     checkTaints(fleet),
-    checkHosts(fleet.nodes),
+    checkHosts(fleet, fleet.nodes),
   ]
 }
 
 export function nodeReport(
-  { fleet }: Pick<ClusterFacts, 'fleet'>,
+  { fleet, vitals }: Pick<ClusterFacts, 'fleet' | 'vitals'>,
   node: KubernetesNode,
   suspicions: readonly Suspicion[],
 ): readonly Check[] {
   const { name } = node.metadata
   const nodes: Known<readonly KubernetesNode[]> = known([node])
   return [
-    checkAgents(fleet, nodes),
+    checkAgents({ fleet, nodes, vitals, suspicions }),
     checkCordons(fleet, suspicions, name),
     checkSlots(fleet, suspicions, name),
     checkTaints(fleet, nodes),
-    checkHosts(nodes),
+    checkHosts(fleet, nodes),
   ]
 }

@@ -37,8 +37,20 @@ export const catalogue = {
   'priority-dangling': { severity: 'warning', meaning: 'A FlowSchema names a priority level that is not there.' },
   'priority-other-user': { severity: 'warning', meaning: 'A FlowSchema is about another user than the agents.' },
   'agent-missing': { severity: 'error', meaning: 'A node has no agent.' },
-  'agent-silent': { severity: 'error', meaning: 'The agent of a node has not been Ready for ten minutes.' },
-  'agents-mixed': { severity: 'warning', meaning: 'Agents of different versions are at work.' },
+  'node-not-ready': {
+    severity: 'error',
+    meaning: 'A Node is NotReady, or its kubelet renews its Lease 20 s later than others, and no package reboots it.',
+  },
+  'agent-silent': {
+    severity: 'error',
+    meaning:
+      'The agent of a node is not Ready: its image cannot be pulled, its container cannot be made or has ended, or ' +
+      'it runs for 30 s and does not answer. Or it is not there for ten minutes, whatever the reason.',
+  },
+  'agents-mixed': {
+    severity: 'warning',
+    meaning: 'Agents of different versions are at work, and none was replaced for ten minutes.',
+  },
   'census-silent': {
     severity: 'error',
     meaning: 'No agent counts the nodes: batches wait, and percentages use the last count, if there is one.',
@@ -56,6 +68,10 @@ export const catalogue = {
     severity: 'warning',
     meaning: 'A node has the taint of new nodes, and no Skyhook with `runtimeRequired` selects it: nobody lifts it.',
   },
+  'node-under-pressure': {
+    severity: 'warning',
+    meaning: 'Kubernetes has tainted a node for a lack of disk, memory or process ids, or for its network.',
+  },
   'slot-without-node': { severity: 'warning', meaning: 'A slot belongs to a Node that does not exist.' },
   'slot-of-former-node': { severity: 'warning', meaning: 'A slot is of an earlier registration of its Node.' },
   'slot-without-skyhook': { severity: 'warning', meaning: 'A slot belongs to a Skyhook that does not exist.' },
@@ -65,6 +81,12 @@ export const catalogue = {
     meaning: 'A Lease has the labels of a slot or ledger and the name of none. No agent has written or counts it.',
   },
   'host-error': { severity: 'error', meaning: 'Something on a host keeps its agent from starting work.' },
+  'host-reason': {
+    severity: 'error',
+    meaning:
+      "An agent meets trouble of its host, of a registry's login or connection, or of the API server. The message is " +
+      'that of its reason on the Node.',
+  },
   'host-warning': { severity: 'warning', meaning: 'Something on a host limits what packages can do.' },
   'host-platform': { severity: 'error', meaning: 'Agents do not run on this system or architecture.' },
   'host-bus-silent': {

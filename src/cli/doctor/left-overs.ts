@@ -9,13 +9,14 @@ import { labelKeys } from '../../lease/names.ts'
 import type { Slot } from '../../lease/slot.ts'
 import { isNotRenewed } from '../explain/slot-view.ts'
 import type { FleetView } from '../fleet-view/fleet-view.ts'
+import { nodesWithoutAgent } from './missing-agents.ts'
 import { type Check, checkOf, type FindingId, type Finding, finding, namedSome } from './finding.ts'
 import { counted } from '../../schemas/wording.ts'
 
 type Fleet = FleetView<KubernetesNode>
 
 export type Suspicion = {
-  readonly id: FindingId & (`cordon-${string}` | `slot-${string}`)
+  readonly id: FindingId & (`cordon-${string}` | `slot-${string}` | 'agent-missing')
   readonly node: string
   /** Empty: of none. */
   readonly skyhook: string
@@ -23,8 +24,12 @@ export type Suspicion = {
   readonly lease?: string
 }
 
-/** Everything that looks left over at this moment. */
-export const suspicionsOf = (fleet: Fleet): readonly Suspicion[] => [...cordonsOf(fleet), ...slotsOf(fleet)]
+/** Everything that looks left over at this moment, and each node that looks left alone. */
+export const suspicionsOf = (fleet: Fleet): readonly Suspicion[] => [
+  ...cordonsOf(fleet),
+  ...slotsOf(fleet),
+  ...nodesWithoutAgent(fleet).map((node): Suspicion => ({ id: 'agent-missing', node, skyhook: '' })),
+]
 
 /** Those of the second look that the first had too. */
 export function confirmed(first: readonly Suspicion[], second: readonly Suspicion[]): readonly Suspicion[] {

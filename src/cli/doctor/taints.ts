@@ -5,7 +5,7 @@ import type { Known } from '../../stages/model/snapshot.ts'
 import { defaultSettings } from '../fleet-view/settings.ts'
 import { valueOr } from '../fleet-view/readable.ts'
 import type { FleetView } from '../fleet-view/fleet-view.ts'
-import { type Check, checkOf, finding, namedSome } from './finding.ts'
+import { type Check, checkOf, type Finding, finding, namedSome } from './finding.ts'
 import { counted } from '../../schemas/wording.ts'
 
 /** `nodes`: those that are looked at. */
@@ -23,12 +23,14 @@ export function checkTaints(
   })
   const [first] = found
   const about = counted(nodes.value.length, 'node')
-  if (!first) return checkOf('taints', { about })
+  const pressed = pressureFindings(nodes.value)
+  if (!first) return checkOf('taints', { about, findings: pressed })
   const names = found.map(({ name }) => name)
   const others = first.others.length > 0 ? `, not ${namedSome(first.others)}` : ''
   return checkOf('taints', {
     about,
     findings: [
+      ...pressed,
       finding('taint-without-skyhook', {
         message:
           `${counted(found.length, 'node')} with the taint ${first.text}, and no Skyhook with runtimeRequired ` +
@@ -43,3 +45,25 @@ export function checkTaints(
 
 /** As kubectl takes it. */
 const removalOf = (taints: readonly Taint[]): string => taints.map(({ key, effect }) => `${key}:${effect}-`).join(' ')
+
+const pressureKeys = ['disk-pressure', 'memory-pressure', 'pid-pressure', 'network-unavailable'].map(
+  (name) => `node.kubernetes.io/${name}`,
+)
+
+/** What keeps pods off a node keeps Skyhooks without a toleration off it. */
+function pressureFindings(nodes: readonly KubernetesNode[]): readonly Finding[] {
+  return pressureKeys.flatMap((key) => {
+    const names = nodes.filter(({ spec }) => spec?.taints?.some((one) => one.key === key)).map(nameOf)
+    if (names.length === 0) return []
+    return [
+      finding('node-under-pressure', {
+        message: `${counted(names.length, 'node')} with the taint ${key}: ${namedSome(names)}`,
+        remedy: 'mend on the host what the conditions of the Node say: Kubernetes then lifts the taint',
+        command: `kubectl describe node ${names[0] ?? ''}`,
+        objects: names.map((name) => ({ kind: 'Node', name })),
+      }),
+    ]
+  })
+}
+
+const nameOf = ({ metadata }: KubernetesNode): string => metadata.name

@@ -72,7 +72,8 @@ export async function rehearseApply({ kind, name, object }: Manifest, around: Su
   )
   const after = answer.object ?? local
   const admission = admissionOf(answer, { refusals, warnings })
-  const fields = fieldChanges(before, after)
+  // of a new object its file says it all: defaults of the API server are nobody's change
+  const fields = fieldChanges(before, before === undefined ? object : after)
   const change = before === undefined ? 'created' : 'changed'
   return { kind, name, change, fields, admission, before, after: admission.refusals.length > 0 ? undefined : after }
 }

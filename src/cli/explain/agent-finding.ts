@@ -2,25 +2,53 @@
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import { tolerates } from '../../schemas/selectors.ts'
 import type { AgentDaemonSet, AgentPod, FleetView } from '../fleet-view/fleet-view.ts'
+import { unreadVitals, type Vitals } from '../fleet-view/vitals.ts'
+import { podFailure, type PodFailure, warningAbout } from './agent-pod.ts'
 import type { Finding } from './finding.ts'
+import { nodeFinding, rebootFinding } from './node-finding.ts'
 
-type AgentsView = Pick<FleetView<KubernetesNode>, 'agents' | 'daemonSet' | 'namespace' | 'takenAtMs'>
+type AgentsView = Pick<FleetView<KubernetesNode>, 'agents' | 'daemonSet' | 'namespace' | 'takenAtMs' | 'slots'>
 
-/** Undefined for an agent that is Ready and current, and also where pods may not be read: then nothing is known. */
-export function agentFinding(fleet: AgentsView, node: KubernetesNode): Finding | undefined {
-  const { agents, namespace } = fleet
-  if (!agents.known) return undefined
+/**
+ * Undefined for an agent that is Ready and current on a node that is Ready, and also where pods may not be read: then
+ * nothing is known of it.
+ */
+export function agentFinding(
+  fleet: AgentsView,
+  node: KubernetesNode,
+  vitals: Vitals = unreadVitals,
+): Finding | undefined {
+  const pod = agentPodOn(fleet, node)
+  // the node controller calls the pods of a node that is NotReady not Ready
+  const ofNode = nodeFinding(fleet, node, vitals.heartbeats)
+  if (ofNode) return rebootFinding(fleet, node, ofNode.sinceMs) ?? ofNode
+  if (!fleet.agents.known) return undefined
   const daemonSet = fleet.daemonSet.known ? fleet.daemonSet.value : undefined
-  const pods = agents.value.filter((pod) => pod.node === node.metadata.name && !pod.isDeleting)
-  const pod = pods.find(({ isReady }) => isReady) ?? pods[0]
-  if (pod === undefined) return missingAgent(namespace, daemonSet, node)
-  if (!pod.isReady) return deadAgent(namespace, pod)
-  return outdatedAgent(fleet, pod, daemonSet)
+  if (pod === undefined) return missingAgent(fleet, daemonSet, node, vitals)
+  if (pod.isReady) return outdatedAgent(fleet, pod, daemonSet)
+  const ofPod = deadAgent(fleet, pod, vitals)
+  return ofPod.isOfReboot ? (rebootFinding(fleet, node, pod.sinceMs) ?? ofPod.finding) : ofPod.finding
 }
 
-function missingAgent(namespace: string, daemonSet: AgentDaemonSet | undefined, node: KubernetesNode): Finding {
+/** The one that counts: a Ready one, else one that is not on its way out. A pod that no node takes is its node's. */
+export function agentPodOn(
+  { agents }: Pick<AgentsView, 'agents'>,
+  { metadata: { name } }: KubernetesNode,
+): AgentPod | undefined {
+  if (!agents.known) return undefined
+  const pods = agents.value.filter((pod) => (pod.node || pod.unplaced?.node) === name && !pod.isDeleting)
+  return pods.find(({ isReady }) => isReady) ?? pods[0]
+}
+
+function missingAgent(
+  { namespace }: Pick<AgentsView, 'namespace'>,
+  daemonSet: AgentDaemonSet | undefined,
+  node: KubernetesNode,
+  { warnings }: Vitals,
+): Finding {
   const { name } = node.metadata
-  const obstacle = daemonSet && obstacleOf(daemonSet, node)
+  const refusal = daemonSet && warningAbout('DaemonSet', daemonSet.name, warnings)
+  const obstacle = daemonSet && (obstacleOf(daemonSet, node) ?? (refusal && refusedBy(refusal.message, namespace)))
   const found = { gate: 'agent', cause: 'no-agent', sinceMs: undefined } as const
   const objects = [{ kind: 'Node', name }]
   if (daemonSet === undefined || obstacle === undefined)
@@ -36,14 +64,32 @@ function missingAgent(namespace: string, daemonSet: AgentDaemonSet | undefined, 
     objects: [{ kind: 'DaemonSet', namespace, name: daemonSet.name }, ...objects],
     message: `the node has no agent pod: DaemonSet ${namespace}/${daemonSet.name} ${obstacle.why}`,
     unblock: obstacle.unblock,
-    command: `kubectl -n ${namespace} get daemonset ${daemonSet.name} -o yaml`,
+    command: obstacle.command ?? `kubectl -n ${namespace} get daemonset ${daemonSet.name} -o yaml`,
+  }
+}
+
+type Obstacle = { readonly why: string; readonly unblock: string; readonly command?: string }
+
+/** `message`: of the Event of the DaemonSet, whose controller asks again by itself. */
+function refusedBy(message: string, namespace: string): Obstacle {
+  const why = `cannot create it: ${message}`
+  if (/violates PodSecurity/.test(message))
+    return {
+      why,
+      unblock: `let namespace ${namespace} have privileged pods: agents need a hostPath and the network of the host`,
+      command: `kubectl label namespace ${namespace} pod-security.kubernetes.io/enforce=privileged --overwrite`,
+    }
+  return {
+    why,
+    unblock: 'mend what the message names: a quota, a webhook or a policy refuses the pod',
+    command: `kubectl -n ${namespace} get events --field-selector involvedObject.kind=DaemonSet,type=Warning`,
   }
 }
 
 function obstacleOf(
   { nodeSelector, tolerations }: AgentDaemonSet,
   { metadata, spec }: KubernetesNode,
-): { readonly why: string; readonly unblock: string } | undefined {
+): Obstacle | undefined {
   const label = Object.entries(nodeSelector).find(([key, value]) => metadata.labels?.[key] !== value)
   if (label)
     return {
@@ -64,19 +110,39 @@ function obstacleOf(
 /** The DaemonSet controller adds tolerations of these to each pod. */
 const isDefault = (key: string): boolean => key.startsWith('node.kubernetes.io/')
 
-/** The log before a restart says why it ended; without a restart there is only the one of now. */
-function deadAgent(namespace: string, pod: AgentPod): Finding {
-  const { name, sinceMs, restarts } = pod
-  const log = `kubectl -n ${namespace} logs ${name}${restarts > 0 ? ' --previous' : ''}`
-  return {
+/** `isOfReboot`: it may be the reboot of its host. */
+function deadAgent(
+  { namespace, takenAtMs }: AgentsView,
+  pod: AgentPod,
+  { warnings }: Vitals,
+): { readonly finding: Finding; readonly isOfReboot: boolean } {
+  const { name, sinceMs } = pod
+  const { kind, why } = podFailure(pod, warnings, takenAtMs)
+  const describe = `kubectl -n ${namespace} describe pod ${name}`
+  const log = logOf(pod, kind)
+  const finding: Finding = {
     gate: 'agent',
     cause: 'agent-dead',
-    message: `the agent does not answer: pod ${namespace}/${name} ${notReady(pod)}`,
+    message: `the agent does not answer: pod ${namespace}/${name} is not Ready${why === '' ? '' : ` (${why})`}`,
     objects: [{ kind: 'Pod', namespace, name }],
     sinceMs,
-    unblock: 'the pod has to become Ready; steps that run on the host continue without it',
-    command: `kubectl -n ${namespace} describe pod ${name} && ${log}`,
+    unblock: `${podRemedies[kind](pod)}; steps that run on the host continue without it`,
+    command: log === undefined ? describe : `${describe} && kubectl -n ${namespace} logs ${name}${log}`,
   }
+  return { finding, isOfReboot: kind === 'crash' || kind === 'hang' || kind === 'start' }
+}
+const podRemedies = {
+  image: ({ image }) => `the node has to pull ${image}: correct image and imagePullSecrets in the values of the chart`,
+  'set-up': () => 'mend what the message names: the pod then starts by itself',
+  crash: () => 'mend what the log names: the pod has to become Ready',
+  hang: () => 'the pod has to become Ready: the log says what it waits for',
+  start: () => 'the pod has to become Ready',
+} as const satisfies Readonly<Record<PodFailure['kind'], (pod: AgentPod) => string>>
+
+/** Which log: undefined where no container has one. The log before a restart says why it ended. */
+function logOf({ containerError, restarts }: AgentPod, kind: PodFailure['kind']): string | undefined {
+  if (kind === 'image' || kind === 'set-up' || (kind === 'start' && containerError !== undefined)) return undefined
+  return restarts > 0 ? ' --previous' : ''
 }
 
 const notReady = ({ containerError }: AgentPod): string =>

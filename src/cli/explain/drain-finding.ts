@@ -39,7 +39,7 @@ export function drainFinding({ view, pods, budgets, settings, denied, published 
       cause: 'protected-pod',
       message: `the node waits for ${namedPods(groups.protected)} to end: protected by podNonInterruptLabels`,
       objects: groups.protected.map(objectOf),
-      unblock: 'end them when it suits you, or set a timeout in spec.drain',
+      unblock: 'end them when it suits you: no timeout of spec.drain ends pods that podNonInterruptLabels protects',
       command: getPod(firstProtected),
     }
   const guarded = groups.toDrain
@@ -137,10 +137,13 @@ function budgetFinding(pod: Pod, guards: readonly DisruptionBudget[]): Finding {
       `pod ${name} may not leave: PodDisruptionBudget ${first.namespace}/${first.name} allows ${disruptionsAllowed} ` +
       `disruptions, it counts ${currentHealthy} healthy of ${expectedPods} pods and needs ${desiredHealthy}`,
     objects: [...refs, objectOf(pod)],
-    unblock: 'more healthy replicas, a wider budget, or a timeout in spec.drain',
+    unblock: `more healthy replicas, a wider budget, or ${deletion}`,
     command: `kubectl -n ${first.namespace} describe poddisruptionbudget ${first.name}`,
   }
 }
+
+/** A timeout alone changes nothing: `onTimeout: wait` is the default. */
+const deletion = 'spec.drain with timeoutSeconds and onTimeout: delete (drain.allowDelete of the chart)'
 
 const listWebhooks =
   'kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations ' +
@@ -161,7 +164,7 @@ function admissionFinding(pod: Pod, { by, name, what, detail }: AdmissionRefusal
     objects: [...(isPolicy ? [{ kind: 'ValidatingAdmissionPolicy', name }] : []), objectOf(pod)],
     unblock:
       what === 'denied'
-        ? 'what denies it may be moving the pod itself: wait, or ask its owner; or set a timeout in spec.drain'
+        ? 'what denies it may be moving the pod itself: wait, or ask its owner; or ' + deletion
         : 'repair what answers for the webhook, or have its owner remove the webhook',
     command: isPolicy ? `kubectl get validatingadmissionpolicy ${name} -o yaml` : listWebhooks,
   }

@@ -7,7 +7,7 @@ import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { Skyhook } from '../../schemas/skyhook.ts'
 import { type GateName, gateNames } from '../../schemas/catalogue/gates.ts'
 import type { Reason } from '../../schemas/catalogue/reasons.ts'
-import { type NodeReason, publishedOf } from '../../schemas/published.ts'
+import { type NodeReason, nodeStepOf, publishedOf } from '../../schemas/published.ts'
 import { formatTime } from '../../schemas/time.ts'
 import { hasRequiredTaint } from '../../stages/drain/node-spec.ts'
 import { completionHash } from '../../stages/model/applied-hash.ts'
@@ -16,12 +16,15 @@ import { closedStartGates, pauseReason } from '../../stages/skyhook/gates.ts'
 import type { Known } from '../../stages/model/snapshot.ts'
 import { slotOfSkyhook } from '../../stages/skyhook/slot.ts'
 import type { FleetView } from '../fleet-view/fleet-view.ts'
+import { finishedWork } from '../fleet-view/finished-work.ts'
 import type { NodeDetail } from '../fleet-view/node-detail.ts'
 import { valueOr } from '../fleet-view/readable.ts'
+import type { Vitals } from '../fleet-view/vitals.ts'
+import { compared, type RunningStep } from '../output/running-steps.ts'
 import { agentFinding } from './agent-finding.ts'
 import { drainFinding, leftPods } from './drain-finding.ts'
 import type { Finding } from './finding.ts'
-import { nodeView, type NodeView } from './node-snapshot.ts'
+import { nodeView, type NodeView, preparationReasons } from './node-snapshot.ts'
 import { reasonFinding } from './reason-finding.ts'
 import { selectorFinding } from './selector-finding.ts'
 import { slotFinding } from './slot-finding.ts'
@@ -51,14 +54,24 @@ export type NodeExplanation = {
   readonly doubt: string | undefined
   /** It has the runtime-required taint until this Skyhook, and others that require it, are complete there. */
   readonly isClosed?: true
+  /** What runs there, by the words of its agent; absent where nothing does. */
+  readonly step?: RunningStep
   /** Pods of the cordoned node, as namespace/name, that the interrupt will end; absent where there is none. */
   readonly left?: readonly string[]
+}
+
+export type Explained = {
+  readonly skyhook: Skyhook
+  readonly node: KubernetesNode
+  readonly detail: NodeDetail
+  /** Absent: they were not read. */
+  readonly vitals?: Vitals
 }
 
 /** `fleet.skyhooks` has to be known: without them nothing is decided. */
 export function explainNode(
   fleet: FleetView<KubernetesNode>,
-  { skyhook, node, detail }: { readonly skyhook: Skyhook; readonly node: KubernetesNode; readonly detail: NodeDetail },
+  { skyhook, node, detail, vitals }: Explained,
 ): NodeExplanation {
   const { name } = skyhook.metadata
   const others = valueOr(fleet.skyhooks, []).filter(({ metadata }) => metadata.name !== name)
@@ -67,7 +80,7 @@ export function explainNode(
   const index = decisions.findIndex((one) => one.name === name)
   const decision = decisions[index]
   const preceding = decisions.slice(0, Math.max(0, index)).find(({ isBlocking }) => isBlocking)?.name
-  const { reason: published, companion } = publishedOf(node, name)
+  const { reason: published, companion, entries } = publishedOf(node, name)
   const common = { skyhook: name, node: node.metadata.name, published }
   const trust = rebuilt.records.get(name)?.trust
   const doubt = trust?.known === false ? trust.why : undefined
@@ -86,13 +99,14 @@ export function explainNode(
   const reason = decision?.reason
   const isApplied = companion?.applied === completionHash(skyhook)
   const isComplete = decision?.status === 'complete' && isApplied
-  const agent = agentFinding(fleet, node)
+  const agent = agentFinding(fleet, node, vitals)
   const context: Context = { fleet, rebuilt, skyhook, node, detail, preceding, published }
   const found = isComplete
     ? completeFindings(context, agent, reason)
     : distinct([...(agent ? [agent] : []), ...findingsOf(context, decision)])
   const findings = found.toSorted((a, b) => gateNames.indexOf(a.gate) - gateNames.indexOf(b.gate))
   const isAtWork = !isComplete && findings.every(isHarmlessAtWork)
+  const step = nodeStepOf(node, name, entries)
   const verdict = isAtWork ? undefined : findings[0]
   return {
     ...common,
@@ -102,6 +116,7 @@ export function explainNode(
     disagreement: disagreementOf(context, agent, isComplete ? undefined : reason, isComplete),
     doubt,
     ...(!isComplete && isClosedFor(rebuilt, skyhook) && { isClosed: true as const }),
+    ...(step && !isComplete && { step: compared(step, finishedWork(fleet, skyhook), fleet.takenAtMs) }),
     ...(isComplete || !detail.pods.known
       ? {}
       : leftPods({ skyhook, node, pods: detail.pods.value, settings: rebuilt.snapshot.settings })),
@@ -144,22 +159,40 @@ function findingsOf(context: Context, decision: SkyhookDecision | undefined): re
   const hasStarted = decision?.record?.lifecycle !== undefined
   const paused = hasStarted ? pauseReason(view, snapshot) : undefined
   const gates = hasStarted ? (paused ? [paused] : []) : closedStartGates(view, snapshot, preceding)
-  const packages = [...(decision?.reason?.packages ?? [])].map(([packageName, reason]) =>
-    findingOf(context, reason, packageName),
+  const packages = [...(decision?.reason?.packages ?? [])].flatMap(([packageName, reason]) =>
+    isInnocent(context, reason, packageName) ? [] : [findingOf(context, reason, packageName)],
   )
-  const decided = decision?.reason ? [findingOf(context, decision.reason)] : []
+  const decided = decision?.reason && !isInnocent(context, decision.reason) ? [findingOf(context, decision.reason)] : []
   const answer = rebuilt.slotAnswers.get(name)
   const hasSlot = slotOfSkyhook(snapshot, uid) !== undefined
-  const isShut = answer?.known === true && answer.value.verdict.verdict === 'wait'
+  // without its policy nobody knows the budget, and no census is to blame for that
+  const hasBudget = view.policy === undefined || view.policy.state === 'found'
+  const isShut = hasBudget && answer?.known === true && answer.value.verdict.verdict === 'wait'
+  const named = decision?.reason ? [decision.reason, ...(decision.reason.packages?.values() ?? [])] : []
+  // it asks for none before it has another spec
+  const isInvalid = [...gates, ...named].some(({ reason }) => reason === 'InvalidSpec')
   const slot =
-    !hasStarted && !hasSlot && isShut && answer.known
+    !hasStarted && !hasSlot && !isInvalid && isShut && answer.known
       ? [slotFinding({ view, node: context.node, fleet: context.fleet, answer: answer.value })]
       : []
   return [...gates.map((gate) => findingOf(context, gate)), ...packages, ...decided, ...slot]
 }
 
+const packageOf = ({ package: key }: Reason): string | undefined => key?.split('|')[0]
+
+/** Packages of one image are prepared as one: what one lacks is not the fault of another. */
+function isInnocent(
+  { rebuilt, skyhook }: Context,
+  reason: Reason,
+  packageName: string | undefined = packageOf(reason),
+): boolean {
+  if (packageName === undefined || !preparationReasons.has(reason.reason)) return false
+  const reported = (rebuilt.evidence.get(skyhook.metadata.name) ?? []).filter((one) => one.reason === reason.reason)
+  return reported.length > 0 && reported.every((one) => one.package !== undefined && one.package !== packageName)
+}
+
 /** Slots and pods are explained by those who know them. */
-function findingOf(context: Context, reason: Reason, packageName = reason.package?.split('|')[0]): Finding {
+function findingOf(context: Context, reason: Reason, packageName = packageOf(reason)): Finding {
   const { fleet, rebuilt, skyhook, node, detail, preceding, published } = context
   const { name } = skyhook.metadata
   const sinceMs = sinceOf(context, reason)
@@ -184,8 +217,23 @@ function findingOf(context: Context, reason: Reason, packageName = reason.packag
         : undefined
   if (found) return { ...found, sinceMs: found.sinceMs ?? sinceMs }
   const record = rebuilt.records.get(name)?.record
-  return reasonFinding(reason, { skyhook, node, namespace: fleet.namespace, record, sinceMs, preceding, packageName })
+  const finding = reasonFinding(reason, {
+    skyhook,
+    node,
+    namespace: fleet.namespace,
+    record,
+    sinceMs,
+    preceding,
+    packageName,
+  })
+  const isPublished = published?.reason === reason.reason && published.package?.name === packageName
+  return isPublished ? { ...finding, ...attemptsIn(published) } : finding
 }
+
+const attemptsIn = ({ attempts, nextTryMs }: NodeReason): Pick<Finding, 'attempts' | 'nextTryMs'> => ({
+  ...(attempts !== undefined && { attempts }),
+  ...(nextTryMs !== undefined && { nextTryMs }),
+})
 
 const isSlotReason = ({ reason }: Reason): boolean => reason === 'WaitingForSlot' || reason === 'WaitingForBatch'
 const isDrainReason = ({ reason }: Reason): boolean => reason === 'ProtectedPods' || reason === 'DrainBlocked'
@@ -199,10 +247,14 @@ function sinceOf({ published, rebuilt, skyhook }: Context, { reason }: Reason): 
   return rebuilt.evidence.get(skyhook.metadata.name)?.find((one) => one.reason === reason)?.sinceMs
 }
 
+/** The first of those that say the same, in their order. */
 function distinct(findings: readonly Finding[]): readonly Finding[] {
-  const keyOf = ({ cause, objects }: Finding): string =>
-    `${cause} ${objects.map(({ kind, name }) => `${kind}/${name}`).join()}`
-  return [...new Map(findings.toReversed().map((one) => [keyOf(one), one])).values()].toReversed()
+  const byKey = new Map<string, Finding>()
+  for (const one of findings) {
+    const key = `${one.cause} ${one.objects.map(({ kind, name }) => `${kind}/${name}`).join()}`
+    if (!byKey.has(key)) byKey.set(key, one)
+  }
+  return [...byKey.values()]
 }
 
 const closed = (gate: GateName, findings: readonly Finding[]): Gate => ({ gate, verdict: 'closed', findings })
@@ -253,7 +305,7 @@ function disagreementOf(
   if (published?.reason === reason?.reason) return undefined
   const since = published?.sinceMs === undefined ? '' : ` since ${formatTime(published.sinceMs)}`
   const shows = reason?.reason ?? (isComplete ? 'that it is complete' : 'that it works')
-  const isSilent = agent !== undefined && agent.cause !== 'agent-too-old'
+  const isSilent = agent?.cause === 'no-agent' || agent?.cause === 'agent-dead'
   const why = isSilent ? `; its agent does not act, so what the node says is old` : ''
   return published === undefined
     ? `node ${node.metadata.name} publishes no reason, and the API shows ${shows}${why}`

@@ -2,6 +2,7 @@
 import { plainExcerpt, shownLines } from '../../schemas/plain-text.ts'
 import { besideCells, type Cell } from '../output/beside.ts'
 import { durationText } from '../output/durations.ts'
+import { attemptsText, runningStepText } from '../output/running-steps.ts'
 import type { NodeExplanation } from './explain-node.ts'
 import type { NodeGroup } from './node-groups.ts'
 import type { Finding } from './finding.ts'
@@ -12,7 +13,7 @@ const verdictWidth = 9
 
 /** The chain of gates with the verdict of each, for one node. */
 export function explanationText(explanation: NodeExplanation, nowMs: number): string {
-  const { skyhook, node, state, verdict, gates, disagreement, doubt, left = [], isClosed } = explanation
+  const { skyhook, node, state, verdict, gates, disagreement, doubt, left = [], isClosed, step } = explanation
   const headline = `Skyhook ${skyhook} on node ${node}: ${stateTexts[state]}${verdict ? ` (${verdict.cause})` : ''}`
   const rows = gates.flatMap(({ gate, verdict: gateVerdict, findings, why }) => {
     const cells: readonly Cell[] = [
@@ -28,7 +29,8 @@ export function explanationText(explanation: NodeExplanation, nowMs: number): st
     ...(disagreement === undefined ? [] : [`Note: ${disagreement}.`]),
     ...(doubt === undefined ? [] : [`Note: what is done on the host is not known for sure: ${doubt}.`]),
   ]
-  return shownLines([headline, '', ...rows, ...(notes.length > 0 ? ['', ...notes] : [])])
+  const running = step === undefined ? [] : [runningStepText(step, nowMs)]
+  return shownLines([headline, ...running, '', ...rows, ...(notes.length > 0 ? ['', ...notes] : [])])
 }
 
 const stateTexts: Readonly<Record<NodeExplanation['state'], string>> = {
@@ -40,8 +42,9 @@ const stateTexts: Readonly<Record<NodeExplanation['state'], string>> = {
 
 const verdictTexts = { open: 'open', closed: 'CLOSED', unknown: 'unknown', ahead: 'ahead' } as const
 
-function findingLines({ message, sinceMs, unblock, command }: Finding, nowMs: number): readonly string[] {
-  const since = sinceMs === undefined ? '' : ` (for ${durationText(nowMs - sinceMs)})`
+function findingLines(finding: Finding, nowMs: number): readonly string[] {
+  const { message, sinceMs, unblock, command } = finding
+  const since = sinceMs === undefined ? '' : ` (for ${durationText(nowMs - sinceMs)}${attemptsText(finding, nowMs)})`
   const [first = '', ...rest] = plainExcerpt(message, maxMessageLength).split('\n')
   return [
     rest.length === 0 ? `${first}${since}` : first,
@@ -52,12 +55,22 @@ function findingLines({ message, sinceMs, unblock, command }: Finding, nowMs: nu
   ]
 }
 
+export type SkyhookExplanation = {
+  readonly groups: readonly NodeGroup[]
+  readonly selected: number
+  readonly complete: number
+  /** Why it selects no node at all. */
+  readonly unselected: Finding | undefined
+}
+
 /** Nodes with the same cause, for a whole Skyhook. */
 export function groupsText(
   skyhook: string,
-  { groups, selected, complete }: { groups: readonly NodeGroup[]; selected: number; complete: number },
+  { groups, selected, complete, unselected }: SkyhookExplanation,
   nowMs: number,
 ): string {
+  if (selected === 0)
+    return shownLines([`Skyhook ${skyhook} selects no node`, ...(unselected ? findingLines(unselected, nowMs) : [])])
   const headline = `Skyhook ${skyhook}: ${complete} of ${selected} selected nodes are complete`
   const blocks = groups.flatMap(({ nodes, finding, state }) => {
     const count = counted(nodes.length, 'node')

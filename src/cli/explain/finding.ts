@@ -30,6 +30,9 @@ export type Finding = {
   readonly objects: readonly ObjectName[]
   /** In ms since 1970; undefined where nothing says it. */
   readonly sinceMs: number | undefined
+  /** Of what is tried again: how often it has failed, and when the next attempt begins, as the Node says it. */
+  readonly attempts?: number
+  readonly nextTryMs?: number
   /** What opens the gate. */
   readonly unblock: string
   /** What to run for it, or to look closer. */

@@ -30,7 +30,7 @@ import { defaultSettings, knownBudget } from '../fleet-view/settings.ts'
 import { skyhookViewOf } from '../fleet-view/skyhook-view.ts'
 import { expectedEvictions } from './drain-view.ts'
 import { type Evidence, evidenceOf, hostErrorOf, rebootBarrierOf, withoutPackage } from './evidence.ts'
-import { type PublishedRecord, publishedRecord } from './published-record.ts'
+import { type PublishedRecord, publishedRecord, type WorkFacts } from './published-record.ts'
 import { ownSlotsOf, slotAnswer, type Leased, type SlotAnswer } from './slot-view.ts'
 
 export type NodeView = {
@@ -43,12 +43,16 @@ export type NodeView = {
   readonly slotAnswers: ReadonlyMap<string, Known<SlotAnswer>>
 }
 
-/** Where Skyhooks have a package in common, the words of the last one about it count. */
+/**
+ * Where Skyhooks have a package in common, the words of the last one about it count. `edited`: Skyhooks as an edit
+ * would leave them, of whose specs the node may be already.
+ */
 export function nodeView(
   fleet: FleetView<KubernetesNode>,
   skyhooks: readonly Skyhook[],
   node: KubernetesNode,
   detail: NodeDetail,
+  edited: readonly Skyhook[] = [],
 ): NodeView {
   const nowMs = fleet.takenAtMs
   const views = skyhooks.map((skyhook) => viewOf(fleet, skyhook, node))
@@ -95,7 +99,20 @@ export function nodeView(
     host,
     settings,
   }
-  const records = new Map(views.map((view) => [view.metadata.name, recordFor(bare, view, evidence)]))
+  const records = new Map(
+    views.map((view) => {
+      const { name } = view.metadata
+      return [
+        name,
+        recordFor(
+          bare,
+          view,
+          evidence,
+          edited.find(({ metadata }) => metadata.name === name),
+        ),
+      ]
+    }),
+  )
   const hasStarted = ({ metadata }: SkyhookView): boolean => records.get(metadata.name)?.record?.lifecycle !== undefined
   const waiting = views.filter((view) => !hasStarted(view))
   const slotAnswers = new Map(
@@ -164,19 +181,21 @@ function recordFor(
   bare: Snapshot,
   view: SkyhookView,
   evidence: ReadonlyMap<string, readonly Evidence[]>,
+  edited: Skyhook | undefined,
 ): PublishedRecord {
   const { name, uid } = view.metadata
   const slot = slotOfSkyhook(bare, uid)
   const isAtWork = slot !== undefined && slot.phase !== 'preparing' && !isPastWork(slot.phase)
   const isMarked = hasMark(bare.node, name)
-  return publishedRecord(bare.node, view, {
+  const facts: WorkFacts = {
     hasStarted: isMarked || isAtWork,
     mayRun: !isMarked || !bare.pods.known || disruptionOf(bare, name, view.spec).isDrained,
     nowMs: bare.nowMs,
     bootId: bare.bootId,
     isInterrupting: slot?.phase === 'interrupting' || slot?.phase === 'rebooting',
     evidence: evidence.get(name) ?? [],
-  })
+  }
+  return publishedRecord(bare.node, view, facts, edited)
 }
 
 function journalOf({ journal, bootId }: Snapshot, records: ReadonlyMap<string, PublishedRecord>): Journal {
@@ -209,18 +228,23 @@ function denialOf({ verdict, batch, waitsFor }: SlotAnswer, nowMs: number): Slot
   }
 }
 
-const preparationReasons: ReadonlySet<string> = new Set([
+/** What is wrong with a package before anything of it runs. */
+export const preparationReasons: ReadonlySet<string> = new Set([
   'ImagePull',
   'ReferenceMissing',
   'InvalidPackage',
   'InvalidSpec',
 ])
 
-/** The same image may be on the host for one Skyhook, and be checked for another one that has not started. */
+/**
+ * The same image may be on the host for one Skyhook, and be checked for another one that has not started. Of packages
+ * that share an image one may lack what its spec refers to: whose fault that is, explain-node.ts says.
+ */
 function merged(rows: readonly (readonly [string, Preparation])[]): ReadonlyMap<string, Preparation> {
   const preparations = new Map<string, Preparation>()
   for (const [key, preparation] of rows) {
-    const isLess = preparation.state === 'checked' && preparations.get(key)?.state === 'ready'
+    const found = preparations.get(key)?.state
+    const isLess = found === 'failed' || (preparation.state === 'checked' && found === 'ready')
     if (!isLess) preparations.set(key, preparation)
   }
   return preparations

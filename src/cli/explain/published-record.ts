@@ -2,7 +2,7 @@
  * The journal of a Skyhook on a node, as far as its published copy on the Node says it. What the copy leaves out is
  * filled in so that a decision neither starts nor undoes anything because of it.
  */
-import { type Companion, journalKey } from '../../schemas/annotations.ts'
+import { type Companion, journalKey, type PublishedWork } from '../../schemas/annotations.ts'
 import type {
   PackageFacts,
   PackageRecord,
@@ -20,6 +20,7 @@ import {
   type Interrupt,
   type PackageSpec,
   type Skyhook,
+  type SkyhookSpec,
   type StageName,
   stageNames,
 } from '../../schemas/skyhook.ts'
@@ -38,6 +39,8 @@ export type PublishedRecord = {
   readonly runningSteps: readonly string[]
   /** Whether the copy is the agent's own, of this Node, and not edited since. */
   readonly trust: Known<true>
+  /** An older agent wrote it, and what its packages are configured with is not known. */
+  readonly isGuessed: boolean
 }
 
 /** What is known of the work beside the copy. */
@@ -53,14 +56,27 @@ export type WorkFacts = {
   readonly evidence: readonly Evidence[]
 }
 
-export function publishedRecord(node: KubernetesNode, skyhook: Skyhook, facts: WorkFacts): PublishedRecord {
+/** `edited`: the same Skyhook as an edit would leave it: its packages may be configured as that has them already. */
+export function publishedRecord(
+  node: KubernetesNode,
+  skyhook: Skyhook,
+  facts: WorkFacts,
+  edited?: Skyhook,
+): PublishedRecord {
   const { name, uid } = skyhook.metadata
   const published = publishedOf(node, name)
   const { state, companion, entries = [] } = published
   const trust = trustIn(node, name, published)
-  if (published.origin === 'nobody') return { record: undefined, runningSteps: [], trust }
+  if (published.origin === 'nobody') return { record: undefined, runningSteps: [], trust, isGuessed: false }
   const isApplied = companion?.applied === completionHash(skyhook)
-  const context: EntryContext = { ...facts, isApplied }
+  const uninstalling = [...entries].filter(([, { stage, state: at }]) => stage === 'uninstall' && at !== 'complete')
+  const context: EntryContext = {
+    ...facts,
+    isApplied,
+    work: companion?.work,
+    edited: edited?.spec.packages,
+    uninstalling: new Set(uninstalling.map(([key]) => key.split('|')[0] ?? key)),
+  }
   const built = [...entries].flatMap(([key, entry]) => entryOf(skyhook, key, entry, context))
   const interrupt = interruptOf(companion?.reboots ?? {}, built, facts)
   const record: SkyhookRecord = {
@@ -78,8 +94,14 @@ export function publishedRecord(node: KubernetesNode, skyhook: Skyhook, facts: W
       atMs: facts.nowMs,
     },
   }
-  return { record, runningSteps: built.flatMap(({ step }) => (step === undefined ? [] : [step])), trust }
+  const runningSteps = built.flatMap(({ step }) => (step === undefined ? [] : [step]))
+  const isUnsaid = [...entries].some(
+    ([key, { stage: at }]) => isConfigured(at) && !ownValue(companion?.work, key)?.inputs,
+  )
+  return { record, runningSteps, trust, isGuessed: isUnsaid && !isApplied }
 }
+
+const isConfigured = (stage: string | undefined): boolean => stage === 'config' || stage === 'post-interrupt'
 
 function trustIn({ metadata }: KubernetesNode, name: string, { origin, state }: Published): Known<true> {
   switch (origin) {
@@ -101,7 +123,14 @@ function trustIn({ metadata }: KubernetesNode, name: string, { origin, state }: 
   }
 }
 
-type EntryContext = WorkFacts & { readonly isApplied: boolean }
+type EntryContext = WorkFacts & {
+  readonly isApplied: boolean
+  /** Undefined where an older agent wrote the copy. */
+  readonly work: Companion['work'] | undefined
+  readonly edited: SkyhookSpec['packages'] | undefined
+  /** Names of packages of which a version is being uninstalled. */
+  readonly uninstalling: ReadonlySet<string>
+}
 type Entry = { readonly key: string; readonly record: PackageRecord; readonly step?: string }
 
 function entryOf(skyhook: Skyhook, key: string, entry: PublishedEntry, context: EntryContext): readonly Entry[] {
@@ -111,15 +140,18 @@ function entryOf(skyhook: Skyhook, key: string, entry: PublishedEntry, context: 
   if (stage === undefined || version === '') return []
   const found = ownValue(skyhook.spec.packages, name)
   const spec = found?.version === version ? found : undefined
+  const work = context.work && (ownValue(context.work, key) ?? {})
   const facts: PackageFacts = {
     name,
     version,
     image: entry.image ?? spec?.image ?? '',
     restarts: entry.restarts ?? 0,
-    ...(found?.uninstall && { uninstall: found.uninstall }),
+    ...((found?.uninstall ?? work?.uninstall) && { uninstall: found?.uninstall ?? work?.uninstall }),
   }
   const asked = skyhook.metadata.deletionTimestamp === undefined ? found : undefined
-  return [{ key, ...progressOf(facts, { stage, state, spec, asked }, context) }]
+  const edited = ownValue(context.edited, name)
+  const isUninstalling = context.uninstalling.has(name) && stage !== 'uninstall'
+  return [{ key, ...progressOf(facts, { stage, state, spec, asked, work, edited, isUninstalling }, context) }]
 }
 
 type Position = {
@@ -129,11 +161,18 @@ type Position = {
   readonly spec: PackageSpec | undefined
   /** Of whichever version; undefined where nothing is asked of the package any more. */
   readonly asked: PackageSpec | undefined
+  readonly work: PublishedWork | undefined
+  /** As an edit would have it. */
+  readonly edited: PackageSpec | undefined
+  /** Another version of it is being uninstalled. */
+  readonly isUninstalling: boolean
 }
 
 function progressOf(facts: PackageFacts, position: Position, context: EntryContext): Omit<Entry, 'key'> {
-  const { stage, state, spec } = position
+  const { stage, state, spec, isUninstalling } = position
   const started = { ...facts, work: workOf(facts, spec), ...configOf(position, context) }
+  if (position.work?.isRetained)
+    return { record: { ...started, progress: { state: 'retained', stage, shownAs: state } } }
   switch (state) {
     case 'complete':
       return { record: { ...started, progress: { state: 'complete', stage } } }
@@ -149,7 +188,9 @@ function progressOf(facts: PackageFacts, position: Position, context: EntryConte
   const isInstall = stage === 'apply' || stage === 'upgrade'
   if (isInstall && !(context.hasStarted && context.mayRun))
     return { record: { ...facts, untouched: true, progress: { state: 'due', stage } } }
-  if (!isStage(stage) || !context.hasStarted) return { record: { ...started, progress: { state: 'due', stage } } }
+  // work on a version that the spec does not have is its uninstall, or waits for that of another one
+  const isAtWork = context.hasStarted && (stage === 'uninstall' || (spec !== undefined && !isUninstalling))
+  if (!isStage(stage) || !isAtWork) return { record: { ...started, progress: { state: 'due', stage } } }
   const step = `${facts.name}/${stage}`
   return {
     record: { ...started, progress: { state: 'running', stage, attempt: attemptOf(spec, stage, step, context) } },
@@ -171,7 +212,8 @@ const workOf = ({ name, version, image }: PackageFacts, spec: PackageSpec | unde
  * complete, its configuration may be what has changed.
  */
 function configOf(position: Position, context: EntryContext): Pick<PackageFacts, 'config' | 'pendingInterrupt'> {
-  const { stage, state, spec } = position
+  const { stage, state, spec, work } = position
+  if (work) return publishedConfig(position, work, context)
   const isDone = state === 'complete' && (stage === 'post-interrupt' || stage === 'config')
   const pending = pendingOf(position, context)
   const pendingInterrupt = pending && { pendingInterrupt: { interrupt: pending } }
@@ -182,6 +224,32 @@ function configOf(position: Position, context: EntryContext): Pick<PackageFacts,
   const started = context.isApplied ? current : { config: {}, env: [] }
   return { config: { started, finished: started, changedKeys: [] } }
 }
+
+/** What the copy says by hashes, in the words of the specs that have these. */
+function publishedConfig(
+  { spec, edited }: Position,
+  { inputs, wasComplete, changed = [], configInterrupts, interrupt }: PublishedWork,
+  { bootId }: EntryContext,
+): Pick<PackageFacts, 'config' | 'pendingInterrupt'> {
+  const requirement = interrupt?.when === 'required' && { requiredInBoot: bootId }
+  const pending = interrupt && { pendingInterrupt: { interrupt, ...requirement } }
+  if (inputs === undefined) return { ...pending }
+  const known = [spec, edited].find((one) => one !== undefined && inputsHash(inputsOf(one)) === inputs)
+  // of a spec that is gone: no other one is like it
+  const started = known ? inputsOf(known) : { config: {}, env: [{ name: unknownInputs, value: inputs }] }
+  return {
+    config: {
+      started,
+      ...(wasComplete && { finished: started }),
+      changedKeys: changed,
+      ...(configInterrupts && { interrupts: configInterrupts }),
+    },
+    ...pending,
+  }
+}
+
+/** No variable has such a name. */
+const unknownInputs = '='
 
 /** The copy does not say it: it is due, or config has passed in work that has not ended. */
 function pendingOf({ stage, state, spec }: Position, { isApplied, hasStarted }: EntryContext): Interrupt | undefined {

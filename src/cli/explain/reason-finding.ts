@@ -9,6 +9,8 @@ import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { PackageSpec, Skyhook } from '../../schemas/skyhook.ts'
 import type { Cause, Finding, ObjectName } from './finding.ts'
 import { ownValue } from '../../schemas/own-value.ts'
+import { tolerates } from '../../schemas/selectors.ts'
+import { isKubernetesTaint } from '../../stages/drain/node-spec.ts'
 
 export type ReasonContext = {
   readonly skyhook: Skyhook
@@ -47,6 +49,18 @@ export function reasonFinding({ reason, message, code }: Reason, context: Reason
 /** What the name of the reason leaves open. */
 function specialOf(reason: ReasonName, context: ReasonContext): Partial<Pick<Finding, 'gate' | 'cause'> & Remedy> {
   if (reason === 'InvalidSpec' && context.packageName !== undefined) return { gate: 'package' }
+  if (reason === 'TaintNotTolerated' && isTaintedByKubernetes(context))
+    return {
+      remedy: 'mend what Kubernetes has tainted the node for, as its conditions say: it lifts the taint by itself',
+      command: 'kubectl describe node "$NODE"',
+    }
+  if (reason === 'NodeNotReady' && context.record?.lifecycle === undefined)
+    return { remedy: 'the node has to be Ready: look at the kubelet on the host, and at the network of the node' }
+  if (reason === 'CheckFailed' && specOf(context)?.interrupt?.when === 'required')
+    return {
+      remedy:
+        'read the log, then fix the package; remove when: required from its interrupt if it writes no status file',
+    }
   const isStep = reason === 'StepFailed' || reason === 'CheckFailed'
   if (!isStep || failingPackage(context)?.progress.stage !== 'uninstall') return {}
   return {
@@ -54,6 +68,13 @@ function specialOf(reason: ReasonName, context: ReasonContext): Partial<Pick<Fin
     remedy: 'fix the package, or drop what is left of it',
     command: 'kubectl skyhook reset "$SKYHOOK" --package "$PACKAGE"',
   }
+}
+
+function isTaintedByKubernetes({ node, skyhook }: ReasonContext): boolean {
+  const taints = (node.spec?.taints ?? []).filter(
+    (one) => one.effect !== 'PreferNoSchedule' && !tolerates(skyhook.spec.additionalTolerations ?? [], one),
+  )
+  return taints.length > 0 && taints.every(isKubernetesTaint)
 }
 
 type Values = Readonly<Record<string, string | undefined>>

@@ -45,6 +45,14 @@ export type AgentPod = {
   readonly isDeleting: boolean
   /** Why its container does not run, in the kubelet's words, for example `CrashLoopBackOff`. */
   readonly containerError: string | undefined
+  /** More of the kubelet's words about that, and how the container before it ended. */
+  readonly containerMessage?: string
+  /** Since when its container has been running, in ms since 1970; absent while it does not. */
+  readonly runningSinceMs?: number
+  /** No node takes it: which one it is for, and the scheduler's words. */
+  readonly unplaced?: { readonly node: string; readonly why: string }
+  /** When it has to be gone, in ms since 1970, where it is being deleted. */
+  readonly deletedByMs?: number
   /** How often its container was started again in this pod. */
   readonly restarts: number
   readonly image: string

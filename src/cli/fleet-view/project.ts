@@ -13,18 +13,39 @@ type ContainerStatus = {
   readonly name?: string
   readonly restartCount?: number
   readonly state?: {
-    readonly waiting?: { readonly reason?: string }
-    readonly terminated?: { readonly reason?: string }
+    readonly waiting?: { readonly reason?: string; readonly message?: string }
+    readonly running?: { readonly startedAt?: string }
+    readonly terminated?: Ended
   }
+  readonly lastState?: { readonly terminated?: Ended }
 }
+
+type Ended = { readonly reason?: string; readonly exitCode?: number; readonly message?: string }
 
 type PodObject = KubeObject & {
   readonly spec?: {
     readonly nodeName?: string
     readonly containers?: readonly { readonly name?: string; readonly image?: string }[]
+    readonly affinity?: {
+      readonly nodeAffinity?: {
+        readonly requiredDuringSchedulingIgnoredDuringExecution?: {
+          readonly nodeSelectorTerms?: readonly {
+            readonly matchFields?: readonly { readonly key: string; readonly values?: readonly string[] }[]
+          }[]
+        }
+      }
+    }
   }
   readonly status?: {
-    readonly conditions?: readonly { readonly type: string; readonly status: string; lastTransitionTime?: string }[]
+    /** Why it is Failed, such as `Evicted`. */
+    readonly reason?: string
+    readonly message?: string
+    readonly conditions?: readonly {
+      readonly type: string
+      readonly status: string
+      readonly lastTransitionTime?: string
+      readonly message?: string
+    }[]
     readonly containerStatuses?: readonly ContainerStatus[]
   }
 }
@@ -119,7 +140,12 @@ export function slimLease({ metadata, spec }: Lease): Lease {
 export function agentPodOf({ metadata, spec, status }: PodObject): AgentPod {
   const ready = status?.conditions?.find(({ type }) => type === 'Ready')
   const since = Date.parse(ready?.lastTransitionTime ?? metadata.creationTimestamp ?? '')
-  const states = status?.containerStatuses?.map(({ state }) => state?.waiting?.reason ?? state?.terminated?.reason)
+  const containers = status?.containerStatuses ?? []
+  const states = containers.map(({ state }) => state?.waiting?.reason ?? state?.terminated?.reason)
+  const own = containers.find((one) => one.name === agentContainer)
+  const message = [status?.message, ...containers.map(messageOf)].find((text) => text !== undefined && text !== '')
+  const runningSinceMs = Date.parse(own?.state?.running?.startedAt ?? '')
+  const placing = status?.conditions?.find((one) => one.type === 'PodScheduled' && one.status === 'False')
   return {
     name: metadata.name,
     uid: metadata.uid,
@@ -128,10 +154,30 @@ export function agentPodOf({ metadata, spec, status }: PodObject): AgentPod {
     isReady: ready?.status === 'True',
     sinceMs: Number.isNaN(since) ? undefined : since,
     isDeleting: metadata.deletionTimestamp !== undefined,
-    containerError: states?.find((reason) => reason !== undefined),
-    restarts: status?.containerStatuses?.find((one) => one.name === agentContainer)?.restartCount ?? 0,
+    containerError: states.find((reason) => reason !== undefined) ?? status?.reason,
+    restarts: own?.restartCount ?? 0,
     image: imageOf(spec?.containers),
+    ...(message !== undefined && { containerMessage: message }),
+    ...(!Number.isNaN(runningSinceMs) && { runningSinceMs }),
+    ...(placing && { unplaced: { node: intendedNode(spec), why: placing.message ?? '' } }),
+    ...(metadata.deletionTimestamp !== undefined && { deletedByMs: Date.parse(metadata.deletionTimestamp) }),
   }
+}
+
+/** Of what waits, the kubelet's words; of what ends again and again, how it ended. */
+function messageOf({ state, lastState }: ContainerStatus): string | undefined {
+  const ended = state?.terminated ?? lastState?.terminated
+  if (state?.running !== undefined) return undefined
+  if (ended === undefined) return state?.waiting?.message
+  const code = ended.exitCode === undefined ? '' : `exit code ${ended.exitCode}`
+  return [ended.reason, code, ended.message].filter((part) => part !== undefined && part !== '').join(', ')
+}
+
+/** The DaemonSet controller makes each pod for one node. */
+function intendedNode(spec: PodObject['spec']): string {
+  const terms = spec?.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms ?? []
+  const field = terms.flatMap(({ matchFields = [] }) => matchFields).find(({ key }) => key === 'metadata.name')
+  return field?.values?.[0] ?? ''
 }
 
 export function daemonSetOf({ metadata, spec }: DaemonSetObject): AgentDaemonSet {

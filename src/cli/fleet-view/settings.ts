@@ -1,8 +1,9 @@
 /** The agents' settings that decisions depend on, from the ConfigMap of the chart. */
 import type { KubeObject } from '../../kube/objects.ts'
 import { type Budget, budgetOf, readDefaultBudget, takesDefaultBudget } from '../../schemas/budget.ts'
-import { isObject, type JsonObject, parseJson } from '../../schemas/json.ts'
+import { isObject, type JsonObject } from '../../schemas/json.ts'
 import { ignoreNodeWrightSetting } from '../../schemas/nodewright.ts'
+import { hasSettings, settingsFile, settingsIn } from '../../schemas/setting-keys.ts'
 import type { SkyhookSpec } from '../../schemas/skyhook.ts'
 import { known, type Known, type StageSettings, unknown } from '../../stages/model/snapshot.ts'
 
@@ -22,18 +23,26 @@ export const defaultSettings: FleetSettings = {
   defaultBudget: {},
 }
 
-/** A ConfigMap with nothing but the file that the agents read. */
-export function settingsFileOf({ metadata, data }: ConfigMapObject): ConfigMapObject {
-  const text = data?.[settingsFile]
-  return { metadata, ...(text !== undefined && { data: { [settingsFile]: text } }) }
+/** A ConfigMap with nothing but what the agents read, as one text. */
+export function settingsFileOf(configMap: ConfigMapObject): ConfigMapObject {
+  const { metadata } = configMap
+  const settings = readableSettings(configMap)
+  return { metadata, ...(settings && { data: { [settingsFile]: JSON.stringify(settings) } }) }
 }
 
-const settingsFile = 'settings.json'
+function readableSettings({ data = {} }: ConfigMapObject): JsonObject | undefined {
+  if (!hasSettings(data)) return undefined
+  try {
+    return settingsIn(data)
+  } catch {
+    return undefined
+  }
+}
 
 /** Undefined for a ConfigMap that has no settings, or none that agents start with. */
-export function settingsOf({ data }: ConfigMapObject): FleetSettings | undefined {
-  const file = parseJson(data?.[settingsFile] ?? '')
-  if (!isObject(file)) return undefined
+export function settingsOf(configMap: ConfigMapObject): FleetSettings | undefined {
+  const file = readableSettings(configMap)
+  if (file === undefined) return undefined
   const drain = isObject(file['drain']) ? file['drain'] : {}
   const namespaces: unknown = drain['skipNamespaces']
   const defaultBudget = defaultBudgetIn(file)
@@ -45,6 +54,12 @@ export function settingsOf({ data }: ConfigMapObject): FleetSettings | undefined
     ignoreNodeWright: file[ignoreNodeWrightSetting] === true,
     defaultBudget,
   }
+}
+
+/** Where the agents keep output of steps on each host; undefined where the settings do not say it. */
+export function logRootIn(configMap: ConfigMapObject): string | undefined {
+  const { agentLogRoot } = readableSettings(configMap) ?? {}
+  return typeof agentLogRoot === 'string' ? agentLogRoot : undefined
 }
 
 function defaultBudgetIn(file: JsonObject): Budget | undefined {

@@ -52,10 +52,9 @@ function clusterOf({ spec = {}, defaultBudget = {}, ofPolicy, matched, isJoining
   const api = sampleServer()
   const taints = isJoining ? [{ key: 'skyhook.nvidia.com', value: 'runtime-required', effect: 'NoSchedule' }] : []
   for (const name of ['n1', 'n2', 'n3', 'n4']) api.put(nodesPath, { metadata: { name }, spec: { taints } })
-  const settings = { defaults: { interruptionBudget: defaultBudget } }
   api.put(`/api/v1/namespaces/${namespace}/configmaps`, {
     metadata: { name: 'skyhookd', labels: { 'app.kubernetes.io/name': 'skyhookd' } },
-    data: { 'settings.json': JSON.stringify(settings) },
+    data: { 'defaults.interruptionBudget': JSON.stringify(defaultBudget) },
   })
   const policySpec: DeploymentPolicySpec | undefined = ofPolicy && { default: { budget: ofPolicy, strategy } }
   const policyObject = policySpec && api.put(policiesPath, { metadata: { name: 'p' }, spec: policySpec })

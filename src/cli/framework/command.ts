@@ -5,6 +5,7 @@
 import type { Clock, Random } from '../../schemas/clock.ts'
 import type { Connection } from '../connection/connection.ts'
 import type { ExitCode } from './exit-codes.ts'
+import type { Painter } from './paint.ts'
 
 /** Where a value's completions come from. `files`: the shell completes. The others need a cluster or a kubeconfig. */
 export type CompletionSource =
@@ -98,11 +99,13 @@ export type TextStream = {
 }
 
 /** Text that goes to a person or a pipe. Nothing of what others said has an effect on a terminal. */
-export type TextOutput = TextStream & {
+export type TextOutput = Omit<TextStream, 'write'> & {
+  /** `paint` colors the lines once they are clean, where there is color. */
+  write(text: string, paint?: Painter): void
   /** JSON or YAML. Nothing of it is lost: what would have an effect is escaped, so YAML has it in double quotes. */
   document(text: string): void
   /** Instead of what is on the terminal. */
-  screen(text: string): void
+  screen(text: string, paint?: Painter): void
 }
 
 export type Context = {

@@ -8,6 +8,7 @@ export const exitCodes = {
   timeout: 5,
   stalled: 6,
   wouldDisrupt: 7,
+  noNodes: 8,
   /** Ctrl-C, as shells report it: 128 + SIGINT. */
   interrupted: 130,
 } as const
@@ -24,5 +25,6 @@ export const exitCodeTexts: Readonly<Record<ExitCode, string>> = {
   5: 'not done within --timeout',
   6: 'the Skyhook is stalled and will not complete by itself',
   7: 'the change would disrupt nodes (plan --detailed-exitcode only)',
+  8: 'the Skyhook selects no node (status --wait without --allow-no-nodes only)',
   130: 'interrupted by ctrl-C',
 }

@@ -1,13 +1,32 @@
-import type { HelpConfiguration } from 'commander'
+import { Help, type HelpConfiguration } from 'commander'
 import type { Command } from './command.ts'
 import { exitCodes, exitCodeTexts, type ExitCode } from './exit-codes.ts'
 
-/** How help is set: lists in the order of the definitions, no word about the program's own help flag. */
+/** How help is set: lists in the order of the definitions, no word about the program's own help flag, commands first. */
 export const helpConfiguration: HelpConfiguration = {
   showGlobalOptions: false,
-  visibleOptions: (command) => command.options.filter(({ long }) => long !== '--help'),
+  visibleOptions: (command) => command.options.filter(({ long, hidden }) => long !== '--help' && !hidden),
   subcommandTerm: (command) => command.name(),
+  formatHelp(command, helper) {
+    const sections = Help.prototype.formatHelp.call(helper, command, helper).trimEnd().split('\n\n')
+    const isOptions = (section: string): boolean => section.startsWith(optionsTitle)
+    return [...sections.filter((one) => !isOptions(one)), ...sections.filter(isOptions), ''].join('\n\n').slice(0, -1)
+  },
 }
+
+const optionsTitle = 'Options:'
+
+/** What follows the flags in the help of the program. */
+export const programHelpAfter = [
+  '  --version              show the version of this tool',
+  '',
+  '"kubectl skyhook COMMAND --help" has an example and the exit codes of a command,',
+  '"kubectl skyhook options" the flags for the connection to the cluster.',
+].join('\n')
+
+/** The flags of a help, under a title of its own. */
+export const optionsIn = (help: string): string =>
+  help.slice(help.indexOf(optionsTitle)).replace(optionsTitle, 'Every command that asks a cluster takes:\n')
 
 /** With these any command can end. */
 const common: readonly ExitCode[] = [exitCodes.ok, exitCodes.failed, exitCodes.usage, exitCodes.interrupted]
@@ -41,7 +60,7 @@ export function helpAfter(command: Command): string {
   const globals = [
     formats && `  -o, --output FORMAT  ${formats.join(', ')} (default: ${formats[0]})`,
     isAction && '  --dry-run[=MODE]     client: say what would be done; server: let the API server check it',
-    !isLocal && "  kubectl's flags for the connection: see kubectl skyhook --help",
+    !isLocal && "  kubectl's flags for the connection: see kubectl skyhook options",
   ].filter((line) => typeof line === 'string')
   return [
     ...(globals.length > 0 ? ['', 'Global options:', ...globals] : []),

@@ -2,7 +2,8 @@ import { describe, expect, test } from 'vitest'
 import { errorOf } from '../../../test/kit/tool/command-error.ts'
 import { defineCommand } from './command.ts'
 import { exitCodes } from './exit-codes.ts'
-import { parseCall } from './parse.ts'
+import { connectionHelp, parseCall } from './parse.ts'
+import { version } from '../../schemas/version.ts'
 
 const run = async () => exitCodes.ok
 
@@ -135,6 +136,21 @@ test.each(['', '--help', 'help', 'pause --help', 'pause -h', 'help pause', 'pack
     expect(result.outcome === 'help' && result.text).toMatch(/^Usage: kubectl skyhook/)
   },
 )
+
+test('the help lists commands before flags, and flags for the connection elsewhere', () => {
+  const result = parseCall(['--help'], commands)
+  const text = result.outcome === 'help' ? result.text : ''
+  expect(text.indexOf('Commands:\n')).toBeLessThan(text.indexOf('Options:\n'))
+  expect(text).not.toContain('--kubeconfig')
+  expect(Math.max(...text.split('\n').map(({ length }) => length))).toBeLessThanOrEqual(80)
+  expect(connectionHelp()).toMatch(/^Every command that asks a cluster takes:\n\n {2}-n, --namespace <NAMESPACE>/)
+  expect(connectionHelp()).toContain('--cache-dir')
+})
+
+test('--version before a command is the version of the tool, and a flag of its own after one that has it', () => {
+  expect(parseCall(['--version'], commands)).toEqual({ outcome: 'help', text: `kubectl skyhook ${version}\n` })
+  expect(errorOf(() => callOf('pause tuning --version')).message).toMatch(/unknown option/)
+})
 
 test('the help of a command has its example, its output formats and its exit codes', () => {
   const result = parseCall(['package', 'status', '--help'], commands)

@@ -6,7 +6,8 @@ import { usageError } from './command-error.ts'
 import { longName, parseFlagValue } from './flag-values.ts'
 import { actionFlags, connectionFlags, generalFlags } from './global-flags.ts'
 import { groups } from './groups.ts'
-import { helpAfter, helpConfiguration } from './help.ts'
+import { version } from '../../schemas/version.ts'
+import { helpAfter, helpConfiguration, optionsIn, programHelpAfter } from './help.ts'
 import { normalizeArgv } from './normalize-argv.ts'
 
 export const programName = 'kubectl skyhook'
@@ -28,6 +29,8 @@ export type ParseResult =
 
 /** Throws a usage error that names what is wrong and the command whose help says how it is right. */
 export function parseCall(argv: readonly string[], commands: readonly Command[]): ParseResult {
+  // after a command it may be a flag of that: `package init NAME --version 2.0.0`
+  if (argv[0] === '--version') return { outcome: 'help', text: `${programName} ${version}\n` }
   let call: Omit<Call, 'globals'> | undefined
   let help = ''
   const keep = (text: string): void => void (help += text)
@@ -61,6 +64,13 @@ export function parseGlobals(argv: readonly string[]): GlobalFlags {
   return valuesOf(parser, { ...generalFlags, ...connectionFlags }) as GlobalFlags
 }
 
+/** The flags for the connection, which are in no other help: there are as many as commands. */
+export function connectionHelp(): string {
+  const parser = new Parser(programName).configureHelp(helpConfiguration).helpOption(false)
+  addFlags(parser, connectionFlags)
+  return optionsIn(parser.helpInformation())
+}
+
 /** Somebody who names a cluster means it: they are not shown something else. */
 function refuseNeedlessConnection({ command, input }: Omit<Call, 'globals'>, globals: GlobalFlags): void {
   const replacing = Object.entries(command.flags ?? {}).find(
@@ -92,7 +102,8 @@ function buildProgram(commands: readonly Command[], onCall: OnCall): Parser {
     .helpCommand('help [command]', 'show the help of a command')
     .helpOption('-h, --help', 'show the help')
   addFlags(program, generalFlags)
-  addFlags(program, connectionFlags)
+  addFlags(program, connectionFlags, { isHidden: true })
+  program.addHelpText('after', programHelpAfter)
   for (const command of commands) {
     const argv = command.name.split(' ')
     const parser = parserOf(program, argv.slice(0, -1))
@@ -121,8 +132,9 @@ function parserOf(program: Parser, argv: readonly string[]): Parser {
   return parser
 }
 
-function addFlags(parser: Parser, flags: Flags): void {
-  for (const [key, flag] of Object.entries(flags)) parser.addOption(optionOf(key, flag))
+/** `isHidden`: the help does not list them. */
+function addFlags(parser: Parser, flags: Flags, { isHidden = false } = {}): void {
+  for (const [key, flag] of Object.entries(flags)) parser.addOption(optionOf(key, flag).hideHelp(isHidden))
 }
 
 function optionOf(key: string, flag: Flag): Option {

@@ -1,6 +1,7 @@
 /** The one way to standard output and standard error. */
 import { clip, harmlessJson, plainText } from '../../schemas/plain-text.ts'
 import type { TextOutput, TextStream } from './command.ts'
+import type { Painter } from './paint.ts'
 
 /** Twice the longest line of a step's output. */
 const maxLineLength = 16 * 1024
@@ -11,14 +12,20 @@ const redraw = '\u001B[H\u001B[J'
  * Names and messages come from others: what a terminal would obey, and what makes a text look like another one, does
  * not get through, whoever writes.
  */
-export const createTextOutput = (stream: TextStream): TextOutput => ({
-  isTerminal: stream.isTerminal,
-  hasColor: stream.hasColor,
-  columns: () => stream.columns(),
-  write: (text) => stream.write(withShortLines(plainText(text))),
-  document: (text) => stream.write(harmlessJson(text)),
-  screen: (text) => stream.write(`${redraw}${withShortLines(plainText(text))}`),
-})
+export function createTextOutput(stream: TextStream): TextOutput {
+  const clean = (text: string, paint?: Painter): string => {
+    const lines = withShortLines(plainText(text))
+    return paint !== undefined && stream.hasColor ? lines.split('\n').map(paint).join('\n') : lines
+  }
+  return {
+    isTerminal: stream.isTerminal,
+    hasColor: stream.hasColor,
+    columns: () => stream.columns(),
+    write: (text, paint) => stream.write(clean(text, paint)),
+    document: (text) => stream.write(harmlessJson(text)),
+    screen: (text, paint) => stream.write(`${redraw}${clean(text, paint)}`),
+  }
+}
 
 const withShortLines = (text: string): string =>
   text.length <= maxLineLength

@@ -1,5 +1,7 @@
 import type { Context } from '../framework/command.ts'
+import type { Painter } from '../framework/paint.ts'
 import { type Column, formatTable } from './table.ts'
+import { wrapText } from './wrap.ts'
 
 /** One answer in all its forms. */
 export type View<T> = {
@@ -12,7 +14,12 @@ export type View<T> = {
   readonly before?: string
   /** Instead of a table without rows; goes to stderr, so that standard output stays empty. */
   readonly empty?: string
-} & ({ readonly columns: readonly Column<T>[] } | { readonly lines: (row: T) => string })
+  readonly paint?: Painter
+} & (
+  | { readonly columns: readonly Column<T>[] }
+  /** Within the width of a terminal. */
+  | { readonly lines: (row: T) => string }
+)
 
 /** Writes an answer in the form that `-o` asks for. */
 export async function print<T>({ format, stdout, stderr }: Context, view: View<T>): Promise<void> {
@@ -31,7 +38,10 @@ export async function print<T>({ format, stdout, stderr }: Context, view: View<T
     case 'github':
   }
   if (view.rows.length === 0 && view.empty !== undefined) return stderr.write(`${view.empty}\n`)
-  if ('lines' in view) return stdout.write(view.rows.map((row) => `${view.lines(row)}\n`).join(''))
+  if ('lines' in view) {
+    const text = view.rows.map((row) => `${view.lines(row)}\n`).join('')
+    return stdout.write(wrapText(text, stdout.columns()), view.paint)
+  }
   stdout.write(`${view.before ?? ''}${formatTable(view.columns, view.rows, format === 'wide')}`)
 }
 

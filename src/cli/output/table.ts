@@ -1,4 +1,5 @@
 import { shownLine } from '../../schemas/plain-text.ts'
+import { widthOf } from './wrap.ts'
 
 export type Column<T> = {
   readonly header: string
@@ -22,6 +23,3 @@ export function formatTable<T>(columns: readonly Column<T>[], rows: readonly T[]
     .map((line) => `${line.trimEnd()}\n`)
     .join('')
 }
-
-/** Columns of a terminal; names and messages of Kubernetes have no wide characters. */
-const widthOf = (text: string): number => Array.from(text).length

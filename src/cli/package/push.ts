@@ -8,8 +8,20 @@ import type { Context } from '../framework/command.ts'
 import { CommandError, usageError } from '../framework/command-error.ts'
 import { type ExitCode, exitCodes } from '../framework/exit-codes.ts'
 import type { RegistryFlags } from '../registry/flags.ts'
-import { openRegistry } from '../registry/settings.ts'
+import { openRegistry, type RegistryAccess } from '../registry/settings.ts'
 import { buildPackageImages } from './image.ts'
+
+/** As `make release` takes them: for the registry of the reference, and no other. Flags count more. */
+function accessIn(environment: Context['environment'], { ca }: RegistryFlags): Partial<RegistryAccess> {
+  const { REGISTRY_USER: username, REGISTRY_PASSWORD: password = '', REGISTRY_CA } = environment
+  const file = ca ?? REGISTRY_CA
+  return { ...(username !== undefined && { login: { username, password } }), ...(file !== undefined && { ca: file }) }
+}
+
+const remedies: Partial<Record<ImageError['code'], string>> = {
+  unauthorized: 'run "docker login" for this registry',
+  tls: "name the registry's authority with --ca FILE; --plain-http is for a registry without TLS",
+}
 
 /** Builds, pushes and prints the reference with its digest. @throws CommandError */
 export async function pushPackage(
@@ -33,7 +45,7 @@ export async function pushPackage(
       )
     if (tag !== about.version && tag !== `v${about.version}`)
       context.stderr.write(`warning: the tag ${tag} differs from package_version ${about.version} of config.json\n`)
-    const client = await openRegistry(context, flags, place.host)
+    const client = await openRegistry(context, { ...flags, ...accessIn(context.environment, flags) }, place.host)
     try {
       const digest = await pushImages(client, { ...place, tag }, images, context.signal)
       context.stdout.write(`${formatReference({ ...place, tag })}@${digest}\n`)
@@ -43,8 +55,7 @@ export async function pushPackage(
     return exitCodes.ok
   } catch (error) {
     if (!(error instanceof ImageError)) throw error
-    const remedy = error.code === 'unauthorized' ? 'run "docker login" for this registry' : undefined
-    throw new CommandError(exitCodes.failed, error.message, remedy, { cause: error })
+    throw new CommandError(exitCodes.failed, error.message, remedies[error.code], { cause: error })
   } finally {
     await root.remove(workFolder)
   }

@@ -101,13 +101,12 @@ fail() {
   exit 1
 }
 
-# write_file PATH: standard input becomes the file, whole or not at all: a step may be killed at any moment.
+# write_file PATH: standard input becomes the file, whole or not at all: a step may be killed at any moment. What a
+# killed one leaves is PATH.new, which the next one replaces; whoever removes the file removes both. For folders of root.
 write_file() {
-  local temporary
-  temporary=$(mktemp "$1.XXXXXX")
-  cat >"$temporary"
-  chmod 0644 "$temporary"
-  mv "$temporary" "$1"
+  cat >"$1.new"
+  chmod 0644 "$1.new"
+  mv "$1.new" "$1"
 }
 
 has_line() { # has_line PATH LINE
@@ -162,7 +161,7 @@ Steps run as root on the host, in its own namespaces, with the folder of the pac
 killed and run again at any moment, so each must be able to finish what an earlier run began.
 
 \`\`\`
-kubectl skyhook validate .
+kubectl skyhook validate . skyhook.yaml
 sudo kubectl skyhook package run . --config greeting.txt=FILE
 kubectl skyhook package build . --file ${name}.tar
 kubectl skyhook package push . registry.example.com/packages/${name}:${version}

@@ -54,6 +54,8 @@ const busyStatuses: ReadonlySet<string> = new Set(['in_progress', 'erroring'])
 
 const byKey = ([a = '']: readonly unknown[], [b = '']: readonly unknown[]): number => (String(a) < String(b) ? -1 : 1)
 
-/** How often something was published, and when, decides nothing. */
+/** How often something was published, when, and by which of two specs that ask for the same, decides nothing. */
 const anonymous = (key: string, value: string): string =>
-  key.startsWith(journalKey('')) ? value.replace(/"rev":\d+/, '') : value.replaceAll(/"since":"[^"]*"/g, '')
+  key.startsWith(journalKey(''))
+    ? value.replace(/"rev":\d+/, '').replace(/"completedBy":\{[^}]*\}/, '')
+    : value.replaceAll(/"(?:since|nextTry)":"[^"]*"/g, '')

@@ -4,7 +4,7 @@ import type { PlanGroup } from './plan-groups.ts'
 import type { SkyhookPlan } from './skyhook-plan.ts'
 
 export function planItem(plan: SkyhookPlan, skyhookWouldDisrupt: boolean | undefined): object {
-  const { skyhook, compartments, groups, duration, doubtful } = plan
+  const { skyhook, compartments, groups, duration, doubtful, warnings } = plan
   return {
     skyhook,
     disrupts: skyhookWouldDisrupt ?? null,
@@ -19,6 +19,7 @@ export function planItem(plan: SkyhookPlan, skyhookWouldDisrupt: boolean | undef
     groups: groups.known ? groups.value.map((group, index) => groupItem(group, plan.pods.get(index))) : null,
     ...(groups.known ? {} : { unknown: groups.why }),
     doubtfulNodes: doubtful,
+    warnings,
   }
 }
 
@@ -40,7 +41,8 @@ function durationItem(duration: SkyhookPlan['duration']): object {
 }
 
 function groupItem(group: PlanGroup, pods: Known<object> | undefined): object {
-  const { nodes, compartment, mayStart, selection, isDisruptive, isDueAnyway, steps, causes, obstacle, agent } = group
+  const { nodes, compartment, mayStart, selection, isDisruptive, isDueAnyway } = group
+  const { steps, stepsIfAsked, causes, obstacle, agent } = group
   return {
     nodes,
     compartment,
@@ -49,6 +51,7 @@ function groupItem(group: PlanGroup, pods: Known<object> | undefined): object {
     disrupts: isDisruptive,
     dueAnyway: isDueAnyway,
     steps,
+    ...(stepsIfAsked && { stepsIfAsked }),
     interruptCauses: causes.map(({ isConditional, ...cause }) => ({ ...cause, conditional: isConditional })),
     ...(pods && { pods: pods.known ? pods.value : { unknown: pods.why } }),
     ...(obstacle && { obstacle: { reason: obstacle.reason, message: obstacle.message } }),

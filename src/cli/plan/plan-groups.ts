@@ -2,7 +2,10 @@
 import type { NodePlan } from './plan-node.ts'
 import type { RehearsedStep } from './rehearsal.ts'
 
-export type PlanGroup = Pick<NodePlan, 'steps' | 'causes' | 'obstacle' | 'selection' | 'isDueAnyway' | 'agent'> & {
+export type PlanGroup = Pick<
+  NodePlan,
+  'steps' | 'stepsIfAsked' | 'causes' | 'obstacle' | 'selection' | 'isDueAnyway' | 'agent'
+> & {
   readonly nodes: readonly string[]
   readonly compartment: string
   /** The budget lets some node start, or these are at work already. */
@@ -20,22 +23,45 @@ export function planGroups(plans: readonly NodePlan[], placementOf: Placement): 
     (members): PlanGroup[] => {
       const [first] = members
       if (first === undefined) return []
-      const { steps, causes, obstacle, selection, isDueAnyway, agent } = first
+      const { steps, stepsIfAsked, causes, obstacle, selection, isDueAnyway, agent } = first
       const { compartment, mayStart } = placementOf(first.node)
       const isDisruptive = !isDueAnyway && mayStart && steps.some(disrupts)
       const nodes = members.map(({ node }) => node).toSorted((a, b) => (a < b ? -1 : 1))
-      return [{ nodes, compartment, mayStart, steps, causes, obstacle, selection, isDueAnyway, agent, isDisruptive }]
+      return [
+        {
+          nodes,
+          compartment,
+          mayStart,
+          steps,
+          stepsIfAsked,
+          causes,
+          obstacle,
+          selection,
+          isDueAnyway,
+          agent,
+          isDisruptive,
+        },
+      ]
     },
   )
   return groups.toSorted((a, b) => rankOf(a) - rankOf(b) || b.nodes.length - a.nodes.length)
 }
 
 function keyOf(
-  { steps, causes, obstacle, selection, isDueAnyway, agent, node }: NodePlan,
+  { steps, stepsIfAsked, causes, obstacle, selection, isDueAnyway, agent, node }: NodePlan,
   placement: Placement,
 ): string {
   const hasAgent = agent === undefined
-  return JSON.stringify([steps, causes, obstacle?.reason, selection, isDueAnyway, hasAgent, placement(node)])
+  return JSON.stringify([
+    steps,
+    stepsIfAsked,
+    causes,
+    obstacle?.reason,
+    selection,
+    isDueAnyway,
+    hasAgent,
+    placement(node),
+  ])
 }
 
 const rankOf = ({ isDisruptive, steps }: PlanGroup): number => (isDisruptive ? 0 : steps.length > 0 ? 1 : 2)

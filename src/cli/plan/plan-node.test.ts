@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { type FleetScene, pod, type SceneOptions, specOf, startScene } from '../../../test/kit/fleet/fleet-scene.ts'
-import { statusKey } from '../../schemas/annotations.ts'
+import { reasonKey, statusKey } from '../../schemas/annotations.ts'
 import type { Skyhook, SkyhookSpec } from '../../schemas/skyhook.ts'
 import { readNodeDetail } from '../fleet-view/node-detail.ts'
 import { slimNode } from '../fleet-view/project.ts'
@@ -103,11 +103,7 @@ test('an upgrade, an uninstall and a removed package run the stages of the host'
 
 test('the plan of an edit is what the node then does', async () => {
   const scene = await completed()
-  const seen: string[] = []
-  scene.host('host1').host.observe((event) => {
-    if (event.event === 'stepStarted' && !event.step.mode.endsWith('-check'))
-      seen.push(`${event.step.package} ${event.step.mode}`)
-  })
+  const seen = observedSteps(scene)
   const spec = packages({ version: '1.2.0', interrupt: { type: 'reboot' } })
   const plan = await planOf(scene, 'node1', spec)
   scene.editSkyhook('s', { spec: { packages: spec.packages } })
@@ -131,4 +127,93 @@ test('a plan of autoTaintNewNodes names the nodes that it closes, also those lon
   expect(stepsOf(await planOf(scene, 'node1', asking))).toEqual(['taint', 'p0a 1.0.0 apply', 'p0a 1.0.0 config'])
   const other = await completed()
   expect(stepsOf(await planOf(other, 'node1', asking, 'next'))).toEqual(['p0a 1.0.0 apply', 'p0a 1.0.0 config'])
+})
+
+/** What the node did for the Skyhook since, without checks. */
+function observedSteps(scene: FleetScene): readonly string[] {
+  const seen: string[] = []
+  scene.host('host1').host.observe((event) => {
+    if (event.event === 'stepStarted' && !event.step.mode.endsWith('-check'))
+      seen.push(`${event.step.package} ${event.step.mode}`)
+  })
+  return seen
+}
+
+test('a downgrade that uninstalls goes on with the lower version, its drain and its interrupt', async () => {
+  const lowered = { interrupt: { type: 'reboot' }, uninstall: { enabled: true } } as const
+  const scene = await completed({ skyhooks: { s: packages({ version: '1.2.0', ...lowered }) } })
+  const plan = await planOf(scene, 'node1', packages({ version: '1.1.0', ...lowered }))
+  expect(stepsOf(plan)).toEqual([
+    'p0a 1.2.0 uninstall',
+    'drain',
+    'p0a 1.1.0 apply',
+    'p0a 1.1.0 config',
+    'reboot for p0a',
+    'p0a 1.1.0 post-interrupt',
+  ])
+})
+
+const keyed = {
+  version: '1.0.0',
+  image: 'registry.test/p0a',
+  configMap: { 'a.conf': '1' },
+  configInterrupts: { '*.conf': { type: 'reboot' } },
+} as const
+const besideKeyed = (x: string, rest: Partial<SkyhookSpec> = {}): SkyhookSpec =>
+  specOf({ packages: { p0a: keyed, p0b: { version: '1.0.0', image: 'registry.test/p0b', configMap: { x } } }, ...rest })
+
+test('the plan of a correction touches no package that is complete', async () => {
+  const scene = startScene({ nodes: [{ name: 'host1' }], skyhooks: { s: besideKeyed('1') } })
+  scene.host('host1').conditions.change({ isFailing: (step) => step.package === 'p0b' && step.mode === 'config' })
+  await scene.until(() => scene.annotation('node1', reasonKey('s'))?.includes('StepFailed') === true, 'failing')
+  await scene.pass(20_000)
+  const plan = await planOf(scene, 'node1', besideKeyed('2'))
+  expect(stepsOf(plan)).toEqual(['p0b 1.0.0 config'])
+})
+
+test('the plan of a second edit touches no package that is complete, while the node waits for the first', async () => {
+  const scene = await completed({ skyhooks: { s: besideKeyed('1') } })
+  scene.editSkyhook('s', { spec: besideKeyed('2', { interruptionBudget: { count: 0 } }) })
+  await scene.until(() => scene.annotation('node1', reasonKey('s'))?.includes('WaitingForSlot') === true, 'waits')
+  const seen = observedSteps(scene)
+  const plan = await planOf(scene, 'node1', besideKeyed('3'))
+  expect(stepsOf(plan)).toEqual(['p0b 1.0.0 config'])
+  scene.editSkyhook('s', { spec: besideKeyed('3') })
+  await scene.until(() => scene.annotation('node1', statusKey('s')) === 'complete', 'complete')
+  expect(seen).toEqual(['p0b config'])
+})
+
+test('the plan of a package that says itself whether it needs its interrupt has both answers', async () => {
+  const scene = await completed()
+  const plan = await planOf(
+    scene,
+    'node1',
+    packages({ version: '1.1.0', interrupt: { type: 'reboot', when: 'required' } }),
+  )
+  expect(stepsOf(plan)).toEqual(['p0a 1.1.0 upgrade', 'p0a 1.1.0 config'])
+  expect(stepsOf({ ...plan, steps: plan.stepsIfAsked ?? [] })).toEqual([
+    'p0a 1.1.0 upgrade',
+    'p0a 1.1.0 config',
+    'drain',
+    'reboot for p0a',
+    'p0a 1.1.0 post-interrupt',
+  ])
+})
+
+test('a step that runs is foretold with what follows it', async () => {
+  const scene = startScene({ nodes: [{ name: 'host1' }] })
+  scene.host('host1').conditions.change({ stepMs: 60_000 })
+  await scene.until(() => scene.annotation('node1', statusKey('s')) === 'in_progress', 'at work')
+  await scene.pass(3_000)
+  expect(stepsOf(await planOf(scene, 'node1', specOf()))).toEqual(['p0a 1.0.0 apply', 'p0a 1.0.0 config'])
+})
+
+test('the plan of a node that is unreachable for a moment is that of the node when it is back', async () => {
+  const scene = await completed()
+  const unreachable = { key: 'node.kubernetes.io/unreachable', effect: 'NoSchedule' }
+  scene.editNode('node1', { spec: { taints: [unreachable] } })
+  expect(stepsOf(await planOf(scene, 'node1', packages({ version: '1.1.0' })))).toEqual([
+    'p0a 1.1.0 upgrade',
+    'p0a 1.1.0 config',
+  ])
 })

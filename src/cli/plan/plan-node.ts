@@ -9,8 +9,10 @@ import type { FleetView } from '../fleet-view/fleet-view.ts'
 import type { NodeDetail } from '../fleet-view/node-detail.ts'
 import { valueOr } from '../fleet-view/readable.ts'
 import { type InterruptCause, interruptCauses } from './interrupt-causes.ts'
-import { type Rehearsal, rehearse } from './rehearsal.ts'
+import { type Rehearsal, type RehearsedStep, rehearse } from './rehearsal.ts'
 import { ownValue } from '../../schemas/own-value.ts'
+
+const olderAgent = 'an older agent does not say what complete packages are configured with'
 
 /** One Skyhook, before and after. Without `before` the edit creates it, without `after` it is gone at once. */
 export type Edit = {
@@ -28,6 +30,8 @@ export type NodePlan = Rehearsal & {
   readonly selection: 'stays' | 'joins' | 'leaves'
   /** Without the edit, the node would do the very same. */
   readonly isDueAnyway: boolean
+  /** What is done if all packages ask for the interrupts that they make only if required; undefined: the same. */
+  readonly stepsIfAsked: readonly RehearsedStep[] | undefined
   /** What asks for the interrupts, and what may do so. */
   readonly causes: readonly InterruptCause[]
   /** Why nothing happens on the node for now: it has no agent that acts. */
@@ -47,21 +51,26 @@ export function planNode(
     skyhook !== undefined && selects(skyhook.spec.nodeSelectors, labels)
   const concerned = edits.filter(({ before, after }) => selected(before) || selected(after))
   if (concerned.length === 0) return new Map()
-  const found = nodeView(fleets.before, valueOr(fleets.before.skyhooks, []), node, detail)
-  const edited = nodeView(fleets.after, valueOr(fleets.after.skyhooks, []), node, detail)
-  const planOf = rehearse({ ...found.snapshot, skyhooks: edited.snapshot.skyhooks })
+  const after = valueOr(fleets.after.skyhooks, [])
+  const found = nodeView(fleets.before, valueOr(fleets.before.skyhooks, []), node, detail, after)
+  const edited = nodeView(fleets.after, after, node, detail)
+  const start = { ...found.snapshot, skyhooks: edited.snapshot.skyhooks }
+  const planOf = rehearse(start)
+  const planIfAsked = hasConditional(after) ? rehearse(start, true) : planOf
   const presentPlanOf = rehearse(found.snapshot)
   const agent = agentFinding(fleets.before, node)?.message
   return new Map(
     concerned.map(({ name, before, after }) => {
       const rehearsal = planOf(name)
       const present = presentPlanOf(name)
-      const { trust, record } = found.records.get(name) ?? {}
+      const { steps: stepsIfAsked } = planIfAsked(name)
+      const { trust, record, isGuessed = false } = found.records.get(name) ?? {}
       const installed = new Set(Object.keys(record?.packages ?? {}).map((key) => key.split('|')[0]))
       const touched = new Set(rehearsal.steps.flatMap((step) => (step.do === 'stage' ? [step.package] : [])))
       const packages = Object.entries(after?.spec.packages ?? {}).filter(([one]) => touched.has(one))
       const plan: NodePlan = {
         ...rehearsal,
+        stepsIfAsked: isEqual(stepsIfAsked, rehearsal.steps) ? undefined : stepsIfAsked,
         node: node.metadata.name,
         selection: !selected(before) ? 'joins' : selected(after) ? 'stays' : 'leaves',
         isDueAnyway: isEqual(rehearsal.steps, present.steps),
@@ -69,9 +78,16 @@ export function planNode(
           interruptCauses(one, installed.has(one) ? ownValue(before?.spec.packages, one) : undefined, spec),
         ),
         agent,
-        doubt: trust?.known === false ? trust.why : undefined,
+        doubt: trust?.known === false ? trust.why : isGuessed ? olderAgent : undefined,
       }
       return [name, plan]
     }),
   )
 }
+
+const hasConditional = (skyhooks: readonly Skyhook[]): boolean =>
+  skyhooks.some(({ spec }) =>
+    Object.values(spec.packages ?? {}).some(({ interrupt, configInterrupts = {} }) =>
+      [interrupt, ...Object.values(configInterrupts)].some((one) => one?.when === 'required'),
+    ),
+  )

@@ -5,7 +5,7 @@ import type { CompartmentPlan } from './at-once.ts'
 import type { DrainedPods, GuardingBudget } from './drained-pods.ts'
 import type { InterruptCause } from './interrupt-causes.ts'
 import type { PlanGroup } from './plan-groups.ts'
-import type { RehearsedInterrupt } from './rehearsal.ts'
+import type { RehearsedInterrupt, RehearsedStep } from './rehearsal.ts'
 import type { Duration, SkyhookPlan } from './skyhook-plan.ts'
 import type { TextForm } from './text-form.ts'
 import { counted, named, someOf } from '../../schemas/wording.ts'
@@ -15,12 +15,13 @@ const maxNodeNames = 6
 const maxBatchSizes = 6
 
 export function planText(plan: SkyhookPlan, form: TextForm): string {
-  const { compartments, groups, doubtful, duration } = plan
+  const { compartments, groups, doubtful, duration, warnings } = plan
   const general = [
     ...compartments.map(atOnceText),
     ...durationLines(duration),
     ...(groups.known ? [] : [`what nodes would do is unknown: ${groups.why}`]),
-    ...(groups.known && groups.value.length === 0 ? ['no node is selected'] : []),
+    ...warnings.map((text) => `warning: ${text}`),
+    ...(groups.known && groups.value.length === 0 && warnings.length === 0 ? ['no node is selected'] : []),
     ...(doubtful.length === 0
       ? []
       : [`what is done already is not known for sure on ${named(doubtful, maxNodeNames)}: these may do more or less`]),
@@ -39,7 +40,9 @@ function titleOf({ nodes, steps, mayStart, isDisruptive, isDueAnyway, selection,
       ? obstacle || agent !== undefined
         ? 'nothing for now'
         : isDueAnyway
-          ? 'nothing to do'
+          ? selection === 'leaves'
+            ? 'nothing to do, its packages stay'
+            : 'nothing to do'
           : 'nothing more, what is due now is dropped'
       : isDueAnyway
         ? 'as without this change'
@@ -51,25 +54,45 @@ function titleOf({ nodes, steps, mayStart, isDisruptive, isDueAnyway, selection,
 }
 
 function groupLines(group: PlanGroup, pods: Known<DrainedPods> | undefined): readonly string[] {
-  const { steps, causes, obstacle, agent } = group
+  const { steps, stepsIfAsked, causes, obstacle, agent } = group
   const conditional = causes.filter(({ isConditional }) => isConditional)
   return [
-    ...steps.flatMap((step): readonly string[] => {
-      switch (step.do) {
-        case 'taint':
-          return ['CLOSED FOR NEW PODS until it is complete (autoTaintNewNodes): no Skyhook has worked on it before']
-        case 'drain':
-          return ['cordon and drain', ...drainLines(pods).map((line) => `  ${line}`)]
-        case 'stage':
-          return [`${step.package} ${step.version}: ${step.stage}`]
-        case 'interrupt':
-          return [interruptText(step, causes)]
-      }
-    }),
+    ...steps.flatMap((step) => stepLines(step, causes, pods)),
     ...conditional.map(({ type, field }) => `${type} only if the package asks for it (${field})`),
+    ...(stepsIfAsked ? [`if all packages ask for theirs: ${stepsIfAsked.map(shortText).join(', ')}`] : []),
     ...(obstacle ? [`held up: ${obstacle.reason}: ${obstacle.message}`] : []),
     ...(agent === undefined ? [] : [`nothing happens before its agent works: ${agent}`]),
   ]
+}
+
+function stepLines(
+  step: RehearsedStep,
+  causes: readonly InterruptCause[],
+  pods: Known<DrainedPods> | undefined,
+): readonly string[] {
+  switch (step.do) {
+    case 'taint':
+      return ['CLOSED FOR NEW PODS until it is complete (autoTaintNewNodes): no Skyhook has worked on it before']
+    case 'drain':
+      return ['cordon and drain', ...drainLines(pods).map((line) => `  ${line}`)]
+    case 'stage':
+      return [`${step.package} ${step.version}: ${step.stage}`]
+    case 'interrupt':
+      return [interruptText(step, causes)]
+  }
+}
+
+const shortText = (step: RehearsedStep): string => {
+  switch (step.do) {
+    case 'taint':
+      return 'taint'
+    case 'drain':
+      return 'cordon and drain'
+    case 'stage':
+      return `${step.package} ${step.version}: ${step.stage}`
+    case 'interrupt':
+      return `interrupt: ${[step.type, ...step.services].join(' ')}`
+  }
 }
 
 function interruptText({ type, services, packages }: RehearsedInterrupt, causes: readonly InterruptCause[]): string {
@@ -139,8 +162,11 @@ function durationLines(duration: Duration): readonly string[] {
       const { p50Ms, p95Ms, history } = duration
       const { rollouts, nodes } = history
       const past = rollouts === 1 ? 'the last rollout' : `the last ${rollouts} rollouts`
-      const source = `p50 and p95 of ${counted(nodes, 'node')} in ${past}`
-      return [`about ${durationText(p50Ms)} to ${durationText(p95Ms)} of work (${source}), drains and steps as then`]
+      const [usual, slow] = [durationText(p50Ms), durationText(p95Ms)]
+      const source = `of ${counted(nodes, 'node')} in ${past}`
+      const text =
+        usual === slow ? `${usual} of work (p95 ${source})` : `${usual} to ${slow} of work (p50 and p95 ${source})`
+      return [`about ${text}, drains and steps as then`]
     }
   }
 }

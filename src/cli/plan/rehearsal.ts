@@ -3,15 +3,16 @@
  * is taken to succeed at once. Nothing leaves this process. Pure.
  */
 import type { Interrupt, StageName } from '../../schemas/skyhook.ts'
-import type { NodePatch } from '../../schemas/kubernetes.ts'
+import type { NodeCondition, NodePatch } from '../../schemas/kubernetes.ts'
 import { type Mode, type PackageConfig, stagesWithSteps, type Step } from '../../schemas/package-config.ts'
 import type { Reason } from '../../schemas/catalogue/reasons.ts'
+import { openStepOf } from '../../schemas/journal.ts'
 import { isEqual } from '../../schemas/equal.ts'
 import { selects } from '../../schemas/selectors.ts'
 import { decide } from '../../stages/decide.ts'
 import { hasMark } from '../../stages/drain/drain.ts'
 import { hasRequiredTaint, putsTaints } from '../../stages/drain/node-spec.ts'
-import { type Action, preparationKey } from '../../stages/model/plan.ts'
+import type { Action } from '../../stages/model/plan.ts'
 import { known, type OwnSlot, type Preparation, type SkyhookView, type Snapshot } from '../../stages/model/snapshot.ts'
 import { versionsOf } from '../../stages/skyhook/slot.ts'
 
@@ -51,42 +52,89 @@ const maxRounds = 5_000
 /** A wait that ends by itself, such as a soak or Ready that has to hold. */
 const maxWaits = 50
 
-/** `start`: the node as it is, with the Skyhooks as they would be. Returns what each Skyhook would do, by name. */
-export function rehearse(start: Snapshot): (skyhook: string) => Rehearsal {
+/**
+ * `start`: the node as it is, with the Skyhooks as they would be. `asksForInterrupts`: what packages answer that say at
+ * run time whether they need their interrupt. Returns what each Skyhook would do, by name.
+ */
+export function rehearse(start: Snapshot, asksForInterrupts = false): (skyhook: string) => Rehearsal {
   let snapshot = prepared(start)
   const stepsBySkyhook = new Map<string, RehearsedStep[]>()
   const add = (skyhook: string, step: RehearsedStep): void => {
     const steps = stepsBySkyhook.get(skyhook) ?? []
-    if (step.do === 'interrupt' || !steps.some((one) => isEqual(one, step))) steps.push(step)
+    if (!isOngoing(steps, step)) steps.push(step)
     stepsBySkyhook.set(skyhook, steps)
   }
+  /** A cordon that stands when the rehearsal starts is one of its steps if anything is done under it. */
+  const openCordons = new Set<string>()
   const names = start.skyhooks.known ? start.skyhooks.value.map(({ metadata }) => metadata.name) : []
   const ended =
     (obstacleOf: (skyhook: string) => Reason | undefined) =>
     (skyhook: string): Rehearsal => ({ steps: stepsBySkyhook.get(skyhook) ?? [], obstacle: obstacleOf(skyhook) })
+  for (const name of names) if (hasMark(start.node, name)) openCordons.add(name)
+  const addWork = (skyhook: string, step: RehearsedStep): void => {
+    if (openCordons.delete(skyhook)) add(skyhook, { do: 'drain' })
+    add(skyhook, step)
+  }
   let waits = 0
   for (let round = 0; round < maxRounds; round++) {
     const plan = decide(snapshot, new Map())
-    const next = carriedOut({ ...snapshot, journal: plan.journal }, plan.actions)
+    const next = carriedOut({ ...snapshot, journal: plan.journal }, plan.actions, asksForInterrupts)
     if (isClosed(next) && !isClosed(snapshot)) for (const name of closing(next)) add(name, { do: 'taint' })
-    for (const name of names) if (hasMark(next.node, name)) add(name, { do: 'drain' })
+    for (const name of names) {
+      if (hasMark(next.node, name) && !hasMark(snapshot.node, name)) add(name, { do: 'drain' })
+      if (!hasMark(next.node, name)) openCordons.delete(name)
+    }
     for (const action of plan.actions) {
       if (action.do === 'startStep') {
         const { record, stage, view } = action
-        add(view.metadata.name, { do: 'stage', package: record.name, version: record.version, stage })
+        addWork(view.metadata.name, { do: 'stage', package: record.name, version: record.version, stage })
       }
-      if (action.do === 'interrupt') add(action.view.metadata.name, interruptOf(action))
+      if (action.do === 'interrupt') addWork(action.view.metadata.name, interruptOf(action))
     }
-    const hasMoved = plan.actions.some(isEffect) || JSON.stringify(plan.journal) !== JSON.stringify(snapshot.journal)
+    // what ran when the rehearsal started ends now, unless the first decision stopped it
+    const running = round === 0 ? runningStages(next) : []
+    for (const { skyhook, step } of running) addWork(skyhook, step)
+    const after = running.reduce((one, { id }) => withAttempt(one, id, 0), next)
+    const hasMoved =
+      running.length > 0 ||
+      plan.actions.some(isEffect) ||
+      JSON.stringify(plan.journal) !== JSON.stringify(snapshot.journal)
     if (hasMoved) {
-      snapshot = next
+      snapshot = after
       continue
     }
-    if (plan.requeueAtMs === Infinity || ++waits > maxWaits) return ended((skyhook) => plan.reasons.get(skyhook))
+    if (plan.requeueAtMs === Infinity || ++waits > maxWaits) {
+      for (const name of openCordons) add(name, { do: 'drain' })
+      return ended((skyhook) => plan.reasons.get(skyhook))
+    }
     snapshot = { ...next, nowMs: Math.max(snapshot.nowMs + 1, plan.requeueAtMs) }
   }
   return ended(() => ({ reason: 'InternalError', message: 'the rehearsal does not end' }))
 }
+
+/** A stage goes on with its next step, or starts over before anything else is done with its package. */
+function isOngoing(steps: readonly RehearsedStep[], step: RehearsedStep): boolean {
+  if (step.do === 'interrupt') return false
+  if (step.do !== 'stage') return steps.at(-1)?.do === step.do
+  const last = steps.findLast(
+    (one) =>
+      (one.do === 'stage' && one.package === step.package && one.version === step.version) ||
+      (one.do === 'interrupt' && one.packages.includes(step.package)),
+  )
+  return last !== undefined && isEqual(last, step)
+}
+
+type RunningStage = { readonly id: string; readonly skyhook: string; readonly step: RehearsedStage }
+
+/** Steps that run when the rehearsal starts, and nothing stops: they end well. */
+const runningStages = ({ journal, attempts }: Snapshot): readonly RunningStage[] =>
+  Object.entries(journal.skyhooks).flatMap(([skyhook, { packages }]) =>
+    Object.values(packages).flatMap(({ name, version, progress }): readonly RunningStage[] => {
+      const open = openStepOf(progress)
+      if (progress.state !== 'running' || open === undefined || attempts.get(open.id)?.state !== 'running') return []
+      return [{ id: open.id, skyhook, step: { do: 'stage', package: name, version, stage: progress.stage } }]
+    }),
+  )
 
 const isClosed = ({ node, settings }: Snapshot): boolean => hasRequiredTaint(node, settings.runtimeRequiredTaint)
 
@@ -104,36 +152,44 @@ const isEffect = ({ do: what }: Action): boolean => what !== 'renewSlot'
 /** What could stand in the way only for now is out of the way. */
 const prepared = (start: Snapshot): Snapshot => ({
   ...start,
+  node: inTouch(start.node),
   slotDenials: new Map(),
   distantSkyhooks: new Set(),
-  preparations: new Map(),
+  preparations: allPrepared,
   failures: new Map(),
   evictions: new Map(),
+  interrupts: new Map(),
   pods: known({ pods: [], since: 'cordoned' }),
   slots: known(start.slots.known ? start.slots.value : []),
   host: { state: 'usable' },
 })
+
+/** As its kubelet reports it once it is back: Kubernetes itself puts these taints on, and takes them off again. */
+const inTouch = ({ metadata, spec, status }: Snapshot['node']): Snapshot['node'] => ({
+  metadata,
+  spec: { ...spec, taints: (spec?.taints ?? []).filter(({ key }) => !taintsOfSilence.has(key)) },
+  status: { ...status, conditions: withReady(status?.conditions) },
+})
+
+const taintsOfSilence: ReadonlySet<string> = new Set(['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable'])
+
+const withReady = (conditions: readonly NodeCondition[] = []): readonly NodeCondition[] => [
+  ...conditions.filter(({ type }) => type !== 'Ready'),
+  { type: 'Ready', status: 'True' },
+]
 
 function interruptOf({ run }: Extract<Action, { do: 'interrupt' }>): RehearsedInterrupt {
   const { type, services = [] } = run.interrupt
   return { do: 'interrupt', type, services, packages: run.owners.map((key) => key.split('|')[0] ?? key) }
 }
 
-const carriedOut = (snapshot: Snapshot, actions: readonly Action[]): Snapshot => actions.reduce(afterAction, snapshot)
+const carriedOut = (snapshot: Snapshot, actions: readonly Action[], asksForInterrupts: boolean): Snapshot =>
+  actions.reduce((one, action) => afterAction(one, action, asksForInterrupts), snapshot)
 
-function afterAction(snapshot: Snapshot, action: Action): Snapshot {
+function afterAction(snapshot: Snapshot, action: Action, asksForInterrupts: boolean): Snapshot {
   const { slots } = snapshot
   const held = slots.known ? slots.value : []
   switch (action.do) {
-    case 'prepare': {
-      const { image, version } = action.image
-      const digest = 'rehearsed'
-      const ready: Preparation = { state: 'ready', digest, config: anyConfig, contentHashes: new Map() }
-      const preparations = new Map(snapshot.preparations)
-      for (const key of [preparationKey(action.image), preparationKey({ image, version, digest })])
-        preparations.set(key, ready)
-      return { ...snapshot, preparations }
-    }
     case 'acquireSlot':
       return withSlots(snapshot, [
         ...held,
@@ -160,9 +216,8 @@ function afterAction(snapshot: Snapshot, action: Action): Snapshot {
     case 'cleanUp':
       return { ...snapshot, cleanUps: new Map([...snapshot.cleanUps, [action.requestId, { state: 'done' }]]) }
     case 'readStatus': {
-      // a package that may ask for an interrupt is taken not to
-      const nothing = { version: 1, requests: { run: false, interrupt: false } }
-      const status = { bootId: snapshot.bootId, message: '', ...nothing }
+      const requests = { run: false, interrupt: asksForInterrupts }
+      const status = { version: 1, bootId: snapshot.bootId, message: '', requests }
       const answer = { state: 'read', writtenAtMs: snapshot.nowMs, status } as const
       return { ...snapshot, requestedStatuses: new Map([...snapshot.requestedStatuses, [action.requestId, answer]]) }
     }
@@ -172,9 +227,14 @@ function afterAction(snapshot: Snapshot, action: Action): Snapshot {
       return interrupted(snapshot, action)
     case 'publish':
       return { ...snapshot, node: patched(snapshot, action.patch) }
-    case 'evict':
     case 'forgetStep':
-    case 'recordStep':
+    case 'recordStep': {
+      const attempts = new Map(snapshot.attempts)
+      attempts.delete(action.step.id)
+      return { ...snapshot, attempts }
+    }
+    case 'prepare':
+    case 'evict':
     case 'recordChecks':
     case 'recordHistory':
     case 'recordInterrupt':
@@ -221,11 +281,10 @@ function interrupted(snapshot: Snapshot, { run }: Extract<Action, { do: 'interru
     return { ...snapshot, interrupts: new Map([...snapshot.interrupts, [run.id, { state: 'done' }]]) }
   const bootId = `${snapshot.bootId}+`
   const { node } = snapshot
-  const others = (node.status?.conditions ?? []).filter(({ type }) => type !== 'Ready')
   const status = {
     ...node.status,
     nodeInfo: { bootID: bootId },
-    conditions: [...others, { type: 'Ready', status: 'True' as const }],
+    conditions: withReady(node.status?.conditions),
   }
   return { ...snapshot, bootId, attempts: new Map(), interrupts: new Map(), node: { ...node, status } }
 }
@@ -279,3 +338,11 @@ const anyConfig: PackageConfig = {
   expectedConfigFiles: [],
   modes: Object.fromEntries(modes.map((mode) => [mode, [anyStep]])),
 }
+
+/** All images are on the host, of whichever package: one that takes longer would let others go first. */
+class AllPrepared extends Map<string, Preparation> {
+  override get = (): Preparation => ready
+  override has = (): boolean => true
+}
+const ready: Preparation = { state: 'ready', digest: 'rehearsed', config: anyConfig, contentHashes: new Map() }
+const allPrepared = new AllPrepared()

@@ -24,6 +24,8 @@ export type SkyhookPlan = {
   readonly duration: Duration
   /** Nodes whose published state cannot be trusted. */
   readonly doubtful: readonly string[]
+  /** What is allowed, and is rarely meant. */
+  readonly warnings: readonly string[]
 }
 
 /** `none`: no node has work. Times are those of slots held one after another, without what nodes wait for others. */
@@ -58,8 +60,11 @@ export function skyhookPlan(
     groups,
     duration: durationOf(before, edit, compartments, groups),
     doubtful: plans.flatMap(({ doubt, node }) => (doubt === undefined ? [] : [node])),
+    warnings: edit.after !== undefined && before.nodes.known && nodes.length === 0 ? [selectsNothing] : [],
   }
 }
+
+const selectsNothing = 'spec.nodeSelectors matches no node: the Skyhook would be Ready, and nothing would be installed'
 
 const isOf = ({ lease }: Slot, skyhook: string): boolean => lease.metadata.labels?.[labelKeys.name] === skyhook
 

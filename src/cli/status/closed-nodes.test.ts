@@ -37,7 +37,7 @@ async function closedLine({ transport, simulation: { clock } }: FleetScene): Pro
   await status.run(context, { arguments: { skyhook: undefined }, flags: {} } as never)
   return stdout()
     .split('\n')
-    .find((line) => line.includes('closed for new pods'))
+    .find((line) => line.includes('closed for new pods') || line.includes('node hold'))
     ?.trim()
 }
 
@@ -92,7 +92,7 @@ describe('status names nodes that take no new pods while nothing is at work on t
     await scene.until(() => nodes.every(isAt(scene, 'complete')), 'complete')
     scene.editNode('node2', { metadata: { annotations: { [keepCordonedKey]: 'true' } }, spec: { unschedulable: true } })
     await scene.pass(5_000)
-    expect(await closedLine(scene)).toBe(`${closed}1 node by node hold [node2]`)
+    expect(await closedLine(scene)).toBe('held (node hold): node2')
   })
 })
 

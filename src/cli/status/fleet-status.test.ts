@@ -1,12 +1,13 @@
 import { expect, test } from 'vitest'
 import { type FleetScene, startScene } from '../../../test/kit/fleet/fleet-scene.ts'
-import { nodeStateKey, statusKey } from '../../schemas/annotations.ts'
+import { ignoreLabel, keepCordonedKey, nodeStateKey, pauseKey, statusKey } from '../../schemas/annotations.ts'
 import { skyhooksPath } from '../../schemas/api.ts'
 import type { NodeStatus, Skyhook } from '../../schemas/skyhook.ts'
 import { readFleet } from '../fleet-view/read-fleet.ts'
 import { fleetStatus, paceOf, type SkyhookStatus } from './fleet-status.ts'
 import { createNodeReader } from './node-report.ts'
 import { readCompletions } from './read-completions.ts'
+import { wrapText } from '../output/wrap.ts'
 import { statusLine, statusText } from './status-text.ts'
 
 async function statusIn({ transport, simulation }: FleetScene, name = 's'): Promise<SkyhookStatus> {
@@ -39,6 +40,21 @@ test('a rollout shows counts, holders of the budget, and nodes in trouble before
     ['StepFailed', 'failing', 1],
     ['WaitingForSlot', 'waiting', 2],
   ])
+})
+
+test('a step that hangs is named with its age, and with the nodes that took less for everything', async () => {
+  const scene = startScene({ nodes: threeHosts })
+  for (const { name } of threeHosts) scene.host(name).conditions.change({ stepMs: 5_000 })
+  const statusesOf = (): readonly (string | undefined)[] =>
+    [1, 2, 3].map((index) => scene.annotation(`node${index}`, statusKey('s')))
+  await scene.until(() => statusesOf().includes('complete'), 'the first node')
+  for (const { name } of threeHosts) scene.host(name).conditions.change({ stepMs: 3_600_000 })
+  await scene.pass(15_000)
+  const { steps } = await statusIn(scene)
+  expect(steps).toMatchObject([{ mode: 'apply-check', attempt: 1, nodes: [expect.any(String)] }])
+  await scene.pass(240_000)
+  const { steps: later } = await statusIn(scene)
+  expect(later).toMatchObject([{ mode: 'apply-check', sinceMs: steps[0]?.sinceMs, slowerThan: { nodes: 1 } }])
 })
 
 test('a rollout without a budget of its own keeps to the default, which agents, census and status agree about', async () => {
@@ -131,6 +147,53 @@ test('the pace is that of the completions that the nodes reported', async () => 
   expect(pace?.nodesPerHour).toBeGreaterThan(0)
 })
 
+test('nothing has a pace that is paused, or in which every node that is left fails', async () => {
+  const scene = startScene({
+    nodes: [1, 2, 3, 4, 5].map((index) => ({ name: `host${index}` })),
+    skyhooks: { s: { interruptionBudget: { count: 2 } } },
+  })
+  const stopFailing = scene.host('host5').conditions.change({ isFailing: () => true })
+  const isAt = (index: number, status: NodeStatus): boolean =>
+    scene.annotation(`node${index}`, statusKey('s')) === status
+  await scene.until(() => [1, 2, 3, 4].every((index) => isAt(index, 'complete')) && isAt(5, 'erroring'), 'a failure')
+  const failing = await statusIn(scene)
+  expect([failing.nodes, failing.pace]).toMatchObject([
+    { value: { byStatus: { complete: 4, erroring: 1 } } },
+    undefined,
+  ])
+  expect(failing.budget).toMatchObject({ value: { holders: [{ node: 'node5', phase: 'failing' }] } })
+  stopFailing()
+  scene.host('host5').conditions.change({ stepMs: 600_000 })
+  await scene.until(() => isAt(5, 'in_progress'), 'work')
+  expect((await statusIn(scene)).pace).toBeDefined()
+  scene.editSkyhook('s', { metadata: { annotations: { [pauseKey]: 'true' } } })
+  expect((await statusIn(scene)).pace).toBeUndefined()
+})
+
+test('a status has what nodes have and get, and the nodes that are held and ignored', async () => {
+  const of = (name: string) => ({ [name]: { version: '1.0.0', image: `registry.test/${name}` } })
+  const packages = { ...of('p0a'), ...of('p0b') }
+  const scene = startScene({ nodes: threeHosts, skyhooks: { s: { packages } } })
+  const isComplete = (name: string): boolean => scene.annotation(name, statusKey('s')) === 'complete'
+  await scene.until(() => ['node1', 'node2', 'node3'].every(isComplete), 'complete')
+  expect((await statusIn(scene)).packages).toEqual([
+    { name: 'p0a', version: '1.0.0', from: [] },
+    { name: 'p0b', version: '1.0.0', from: [] },
+  ])
+  scene.editNode('node2', { metadata: { labels: { [ignoreLabel]: 'true' } } })
+  scene.editNode('node3', { metadata: { annotations: { [keepCordonedKey]: 'true' } } })
+  scene.editSkyhook('s', { spec: { packages: { p0a: { version: '1.1.0' }, p0b: null } } })
+  const { packages: shown, held, ignored } = await statusIn(scene)
+  expect({ shown, held, ignored }).toEqual({
+    shown: [
+      { name: 'p0a', version: '1.1.0', from: ['1.0.0'] },
+      { name: 'p0b', from: ['1.0.0'] },
+    ],
+    held: ['node3'],
+    ignored: ['node2'],
+  })
+})
+
 const minute = 60_000
 const paces: readonly (readonly [
   title: string,
@@ -177,23 +240,64 @@ const sample: SkyhookStatus = {
       section: 'failing',
       nodes: ['node3'],
       sinceMs: 0,
+      attempts: 4,
+      nextTryMs: 212_000,
     },
   ],
-  closed: [{ by: 'keep-cordoned', nodes: ['node2'] }],
-  pace: { nodesPerHour: 12.345, restMs: 600_000, measured: 5 },
+  steps: [
+    {
+      name: 'b',
+      version: '1.0.0',
+      mode: 'apply-check',
+      path: 'check.sh',
+      sinceMs: 0,
+      attempt: 2,
+      failingSinceMs: -720_000,
+      slowerThan: { nodes: 2, slowestMs: 60_000 },
+      nodes: ['node4'],
+    },
+  ],
+  packages: [
+    { name: 'a', version: '1.1.0', from: ['1.0.0'] },
+    { name: 'b', version: '2.0.0', from: [] },
+    { name: 'c', from: ['1.0.0'] },
+  ],
+  closed: [
+    { by: 'taint', nodes: ['node4'] },
+    { by: 'keep-cordoned', nodes: ['node2'] },
+  ],
+  held: ['node2'],
+  ignored: ['node1'],
+  pace: { nodesPerHour: 750, restMs: 600_000, measured: 5 },
 }
 
 test('a rollout is one block of text', () => {
   expect(statusText([sample], 180_000)).toMatchInlineSnapshot(`
-    "tuning  [################!!!!!!!.......] 50% of 4: 2 complete, 1 erroring, 1 waiting
+    "tuning  [################!!!!!!!.......] 2 of 4 nodes complete (50%)
+      1 erroring, 1 waiting
       paused
-      1 node StepFailed for 3m: package a 1.0.0: apply apply.sh exited 1 [node3]
-      closed for new pods, nothing at work: 1 node by node hold [node2]
-      budget: 1 node out, of 2: node3 (failed 3m)
-      pace: 12 nodes per hour by the last 5, about 10m left
+      packages: a 1.0.0 -> 1.1.0, b 2.0.0, c 1.0.0 -> removed
+      1 node StepFailed for 3m, 4 failed attempts, the next one in 32s: package a 1.0.0: apply apply.sh exited 1 [node3]
+      1 node: apply-check check.sh of b 1.0.0 has been running for 3m (attempt 2, failing for 15m), longer than all work of each of the 2 nodes that finished (at most 60s) [node4]
+      closed for new pods, nothing at work: 1 node by the runtime-required taint [node4]
+      held (node hold): node2
+      ignored (node ignore): node1
+      budget: 1 of 2 in use: node3 (failed 3m)
+      pace: 750 nodes per hour by the last 5, about 10m left
+      next: kubectl skyhook explain tuning node3
     "
   `)
   expect(statusLine(sample)).toMatchInlineSnapshot(`"tuning: 2/4 complete (2 complete, 1 erroring, 1 waiting), 1 out"`)
+})
+
+test.each([80, 200])('a rollout is within %d columns, and no line ends inside of a word', (columns) => {
+  const [group] = sample.groups
+  const message = 'package a 1.0.0: '.concat('the kernel module cannot be loaded '.repeat(8))
+  const long = { ...sample, stalled: message, groups: [{ ...group, message }] as never }
+  const text = statusText([long], 180_000)
+  const wrapped = wrapText(text, columns)
+  expect(Math.max(...wrapped.split('\n').map(({ length }) => length))).toBeLessThanOrEqual(columns)
+  expect(wrapped.split(/\s+/)).toEqual(text.split(/\s+/))
 })
 
 test('what may not be read is said to be unknown', () => {
@@ -229,6 +333,6 @@ test('nodes that join beside the budget are not counted as out of it', async () 
   const status = await joining()
   const text = statusText([status], scene.simulation.clock.wallMs())
   expect(text).toMatch(
-    /budget: [01] nodes? out, of 1.*; beside it 1 node closed for new pods by the runtime-required taint: node/,
+    /budget: [01] of 1 in use.*; beside it 1 node closed for new pods by the runtime-required taint: node/,
   )
 })

@@ -4,16 +4,20 @@ import { labelKeys } from '../../lease/names.ts'
 import type { Limit } from '../../lease/rule.ts'
 import type { Slot } from '../../lease/slot.ts'
 import { disableKey, pauseKey } from '../../schemas/annotations.ts'
-import { reasons } from '../../schemas/catalogue/reasons.ts'
+import { isFailure, type ReasonName, reasons } from '../../schemas/catalogue/reasons.ts'
 import { isObject } from '../../schemas/json.ts'
 import type { NodeStatus, Skyhook } from '../../schemas/skyhook.ts'
 import { known, type Known } from '../../stages/model/snapshot.ts'
 import type { FleetView } from '../fleet-view/fleet-view.ts'
+import { mapped } from '../fleet-view/readable.ts'
 import { knownBudget } from '../fleet-view/settings.ts'
 import { skyhookViewOf } from '../fleet-view/skyhook-view.ts'
+import { finishedWork } from '../fleet-view/finished-work.ts'
+import { compared, type FinishedWork, type RunningStep } from '../output/running-steps.ts'
 import { type ClosedNodes, closedNodes } from './closed-nodes.ts'
 import { type AgentStates, agentStates, type NodeFact, nodeFacts } from './node-facts.ts'
 import type { NodeRow } from './node-report.ts'
+import { type PackageVersions, packageVersions } from './package-versions.ts'
 
 export type SkyhookStatus = {
   readonly name: string
@@ -27,8 +31,16 @@ export type SkyhookStatus = {
   readonly nodes: Known<NodeCounts>
   readonly budget: Known<BudgetUse>
   readonly groups: readonly ReasonGroup[]
+  readonly packages: readonly PackageVersions[]
+  /** Steps that take long, those that nodes have been at longest first. */
+  readonly steps: readonly StepGroup[]
   /** Nodes that take no new pods while nothing is at work on them. */
   readonly closed: readonly ClosedNodes[]
+  /** Nodes that stay cordoned when their work is done, until somebody releases them. */
+  readonly held: readonly string[]
+  /** Nodes that agents leave alone. */
+  readonly ignored: readonly string[]
+  /** Undefined where too little was measured, and where nothing moves. */
   readonly pace: Pace | undefined
 }
 
@@ -56,7 +68,13 @@ export type ReasonGroup = {
   readonly nodes: readonly string[]
   /** Of the node that has said it longest. */
   readonly sinceMs: number | undefined
+  /** Of what is tried again: failed attempts of the node with most of them, and the earliest next one. */
+  readonly attempts?: number
+  readonly nextTryMs?: number
 }
+
+/** One step, on the nodes that run it; times and attempts are those of the node that has been at it longest. */
+export type StepGroup = RunningStep & { readonly nodes: readonly string[] }
 
 export type Pace = {
   readonly nodesPerHour: number
@@ -88,26 +106,60 @@ function skyhookStatus(
   agents: AgentStates,
   completions: readonly Completion[],
 ): SkyhookStatus {
-  const { name, generation = 0, annotations = {}, deletionTimestamp } = skyhook.metadata
+  const { name, generation = 0, annotations = {}, deletionTimestamp, creationTimestamp = '' } = skyhook.metadata
   const isPaused = annotations[pauseKey] === 'true'
   const isDisabled = annotations[disableKey] === 'true'
   const rows = nodeFacts(fleet, skyhook, agents)
   const facts = rows.known ? rows.value : []
   const complete = facts.filter(({ status }) => status === 'complete').length
-  const own = completions.filter((one) => one.skyhook === name).map(({ atMs }) => atMs)
+  const stalled = stalledOf(skyhook)
+  const isMoving = !isPaused && !isDisabled && deletionTimestamp === undefined && stalled === undefined && moves(facts)
+  // a Skyhook of the same name that was deleted is another one
+  const sinceMs = Date.parse(creationTimestamp) || 0
+  const own = completions.filter((one) => one.skyhook === name && one.atMs >= sinceMs).map(({ atMs }) => atMs)
   return {
     name,
     generation,
     isPaused,
     isDisabled,
     isDeleting: deletionTimestamp !== undefined,
-    stalled: stalledOf(skyhook),
+    stalled,
     nodes: rows.known ? known(countsOf(rows.value)) : rows,
-    budget: budgetUse(fleet, skyhook),
+    budget: mapped(budgetUse(fleet, skyhook), (use) => withFailing(use, facts)),
     groups: groupsOf(facts),
+    packages: packageVersions(skyhook.spec, facts),
+    steps: stepsOf(facts, finishedWork(fleet, skyhook), fleet.takenAtMs),
     closed: closedNodes(facts),
-    pace: paceOf(own, facts.length - complete, fleet.takenAtMs),
+    held: namesOf(facts.filter(({ isHeld }) => isHeld)),
+    ignored: namesOf(facts.filter(({ isIgnored }) => isIgnored)),
+    pace: isMoving ? paceOf(own, facts.length - complete, fleet.takenAtMs) : undefined,
   }
+}
+
+const namesOf = (facts: readonly NodeFact[]): readonly string[] =>
+  facts.map(({ node }) => node).toSorted((a, b) => (a < b ? -1 : 1))
+
+/** Waits that end by themselves, and within the Skyhook: those of a node that is in line. */
+const lineReasons: ReadonlySet<string> = new Set<ReasonName>(['WaitingForSlot', 'WaitingForBatch', 'Preparing'])
+
+/** Some node is at work, or is in line behind none that fails, is blocked or is silent. */
+function moves(facts: readonly NodeFact[]): boolean {
+  if (facts.some(({ status }) => status === 'in_progress')) return true
+  if (facts.some(({ status }) => status === 'erroring' || status === 'blocked' || status === 'unknown')) return false
+  return facts.some(
+    ({ status, report }) =>
+      status === 'waiting' && (report?.reason === undefined || lineReasons.has(report.reason.reason)),
+  )
+}
+
+/** Also while it tries again, as the census counts it. */
+const isFailing = ({ status, report }: NodeFact): boolean =>
+  status === 'erroring' || (status === 'in_progress' && isFailure(report?.reason?.reason ?? ''))
+
+/** A slot says what its holder does, and a node whether that fails. */
+function withFailing({ limit, holders }: BudgetUse, facts: readonly NodeFact[]): BudgetUse {
+  const failing = new Set(facts.filter(isFailing).map(({ node }) => node))
+  return { limit, holders: holders.map((one) => (failing.has(one.node) ? { ...one, phase: 'failing' } : one)) }
 }
 
 function countsOf(facts: readonly NodeFact[]): NodeCounts {
@@ -151,8 +203,9 @@ export function outAndJoining(holders: readonly SlotHolder[]): {
 const sections = ['failing', 'blocked', 'waiting'] as const
 
 function groupsOf(facts: readonly NodeFact[]): readonly ReasonGroup[] {
-  const reported = facts.flatMap(({ node, status, report, isSilent }) => {
-    if (isSilent) return [{ node, reason: 'AgentNotReady', message: 'the agent does not answer', sinceMs: undefined }]
+  const reported = facts.flatMap((fact) => {
+    const { node, status, report } = fact
+    if (status === 'unknown') return [{ node, ...unknownReason(fact) }]
     return status === 'complete' || report?.reason === undefined ? [] : [{ node, ...report.reason }]
   })
   const groups = [...Map.groupBy(reported, ({ reason, message }) => `${reason} ${message}`).values()]
@@ -161,6 +214,8 @@ function groupsOf(facts: readonly NodeFact[]): readonly ReasonGroup[] {
       const [first] = members
       if (first === undefined) return []
       const times = members.flatMap(({ sinceMs }) => sinceMs ?? [])
+      const attempts = members.flatMap((one) => ('attempts' in one ? (one.attempts ?? []) : []))
+      const nextTries = members.flatMap((one) => ('nextTryMs' in one ? (one.nextTryMs ?? []) : []))
       return [
         {
           reason: first.reason,
@@ -168,10 +223,47 @@ function groupsOf(facts: readonly NodeFact[]): readonly ReasonGroup[] {
           section: sectionOf(first.reason),
           nodes: members.map(({ node }) => node).toSorted((a, b) => (a < b ? -1 : 1)),
           sinceMs: times.length === 0 ? undefined : Math.min(...times),
+          ...(attempts.length > 0 && { attempts: Math.max(...attempts) }),
+          ...(nextTries.length > 0 && { nextTryMs: Math.min(...nextTries) }),
         },
       ]
     })
     .toSorted((a, b) => sections.indexOf(a.section) - sections.indexOf(b.section) || b.nodes.length - a.nodes.length)
+}
+
+/** Why nobody knows how far a node is. */
+function unknownReason({ isSilent, agentError, report }: NodeFact): {
+  reason: string
+  message: string
+  sinceMs: undefined
+} {
+  const error = agentError === undefined ? '' : `: ${agentError}`
+  const message = isSilent
+    ? `the agent does not answer${error}`
+    : report === undefined
+      ? `the agent has not said anything yet${error}`
+      : 'what the node says of this Skyhook cannot be read'
+  return { reason: 'AgentNotReady', message, sinceMs: undefined }
+}
+
+/** A step that has only just begun is no news. */
+const longStepMs = 10_000
+
+function stepsOf(facts: readonly NodeFact[], finished: FinishedWork | undefined, nowMs: number): readonly StepGroup[] {
+  const running = facts.flatMap(({ node, report, isSilent, status }) => {
+    const step = status === 'complete' || isSilent ? undefined : report?.step
+    return step === undefined || nowMs - step.sinceMs < longStepMs ? [] : [{ node, step }]
+  })
+  const groups = Map.groupBy(running, ({ step: { name, version, mode, path } }) =>
+    [name, version, mode, path].join(' '),
+  )
+  return [...groups.values()]
+    .flatMap((members): StepGroup[] => {
+      const [longest] = members.toSorted((a, b) => a.step.sinceMs - b.step.sinceMs)
+      const nodes = members.map(({ node }) => node).toSorted((a, b) => (a < b ? -1 : 1))
+      return longest ? [{ ...compared(longest.step, finished, nowMs), nodes }] : []
+    })
+    .toSorted((a, b) => a.sinceMs - b.sinceMs)
 }
 
 /** Reasons of newer agents, and those of agents that do not answer, are worth a look. */

@@ -17,6 +17,12 @@ export type NodeFact = {
   readonly report: NodeReport | undefined
   /** Its agent does not answer: what it has published may be old. */
   readonly isSilent: boolean
+  /** Why the container of its agent does not run, in the kubelet's words. */
+  readonly agentError: string | undefined
+  /** It stays cordoned when its work is done. */
+  readonly isHeld: boolean
+  /** Agents leave it alone. */
+  readonly isIgnored: boolean
   /** What keeps new pods off while nothing is at work there. */
   readonly closedBy: Closure | undefined
 }
@@ -32,6 +38,7 @@ export function nodeFacts(
   const idle = idleStatus({ metadata, policy: policyOf(fleet, skyhook) })
   const applied = completionHash({ metadata, spec })
   const { runtimeRequiredTaint: requiredTaint } = valueOr(fleet.settings, defaultSettings)
+  const agentErrors = new Map(valueOr(fleet.agents, []).map(({ node, containerError }) => [node, containerError]))
   const selected = fleet.nodes.value.filter(({ labels }) => selects(spec.nodeSelectors, labels))
   return known(
     selected.map((row) => {
@@ -40,7 +47,9 @@ export function nodeFacts(
       const isCurrent = report?.applied === applied
       const status = countedStatus({ status: report?.status, isCurrent }, agent, idle)
       const closedBy = closureOf(row, skyhook, { status, requiredTaint })
-      return { node: row.name, status, report, isSilent: agent === 'silent', closedBy }
+      const { name: node, isHeld, isIgnored } = row
+      const agentError = agentErrors.get(node)
+      return { node, status, report, isSilent: agent === 'silent', agentError, isHeld, isIgnored, closedBy }
     }),
   )
 }

@@ -1,7 +1,14 @@
 /** What a Node reports of each Skyhook, in the little that a screen needs: there may be thousands of both. */
-import { cordonKey, keepCordonedKey, skyhooksWith, statusKey } from '../../schemas/annotations.ts'
+import { cordonKey, ignoreLabel, keepCordonedKey, skyhooksWith, statusKey } from '../../schemas/annotations.ts'
 import type { KubernetesNode, Taint } from '../../schemas/kubernetes.ts'
-import { createPublishedReader, type NodeReason } from '../../schemas/published.ts'
+import { perObject } from '../../schemas/per-object.ts'
+import {
+  createPublishedReader,
+  type NodeReason,
+  nodeStepOf,
+  type NodeStep,
+  type PublishedEntries,
+} from '../../schemas/published.ts'
 import type { NodeStatus } from '../../schemas/skyhook.ts'
 
 export type NodeRow = {
@@ -15,6 +22,8 @@ export type NodeRow = {
   readonly cordonedBy: readonly string[]
   /** It stays cordoned when their work is done. */
   readonly isHeld: boolean
+  /** Agents leave it alone. */
+  readonly isIgnored: boolean
   /** Undefined where only the metadata was read. */
   readonly taints: readonly Taint[] | undefined
 }
@@ -27,6 +36,10 @@ export type NodeReport = {
    */
   readonly applied: string | undefined
   readonly reason: NodeReason | undefined
+  /** What it has, or has begun with: `name|version`, as it says itself. */
+  readonly packages: readonly string[]
+  /** The step that runs there, as far as the Node says so. */
+  readonly step: NodeStep | undefined
 }
 
 /** Returns what makes a row of a Node. Texts that many Nodes have in common are kept, and hashed, once. */
@@ -34,14 +47,17 @@ export function createNodeReader(): (node: KubernetesNode) => NodeRow {
   const texts = new Map<string, string>()
   const once = (text: string): string => texts.get(text) ?? (texts.set(text, text), text)
   const read = createPublishedReader()
+  const packagesOf = perObject((entries: PublishedEntries): readonly string[] => [...entries.keys()])
 
   function reportOf(node: KubernetesNode, skyhook: string): NodeReport {
-    const { status, origin, companion, reason } = read(node, skyhook)
+    const { status, origin, companion, reason, entries } = read(node, skyhook)
     const applied = status === 'complete' && origin === 'agent' ? companion?.applied : undefined
     return {
       status,
       applied: applied && once(applied),
       reason: reason && { ...reason, reason: once(reason.reason), message: once(reason.message) },
+      packages: entries === undefined ? [] : packagesOf(entries),
+      step: nodeStepOf(node, skyhook, entries),
     }
   }
 
@@ -56,6 +72,7 @@ export function createNodeReader(): (node: KubernetesNode) => NodeRow {
       reports: new Map(skyhooksWith(statusKey, annotations).map((skyhook) => [once(skyhook), reportOf(node, skyhook)])),
       cordonedBy: skyhooksWith(cordonKey, annotations).map(once),
       isHeld: annotations[keepCordonedKey] === 'true',
+      isIgnored: labels[ignoreLabel] === 'true',
       taints: spec && (spec.taints ?? []),
     }
   }

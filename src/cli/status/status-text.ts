@@ -1,17 +1,19 @@
 /** Rollouts as text: one block for each Skyhook. No state is told by color. */
 import type { Known } from '../../stages/model/snapshot.ts'
 import { durationText } from '../output/durations.ts'
+import { attemptsText, runningStepText } from '../output/running-steps.ts'
 import { shownLine, shownLines } from '../../schemas/plain-text.ts'
 import { barText, completePercent, shownStatuses, statusName } from '../output/node-states.ts'
+import { budgetUseText, paceText, packageText } from '../output/rollout-texts.ts'
 import type { ClosedNodes, Closure } from './closed-nodes.ts'
 import {
   type BudgetUse,
   type NodeCounts,
   outAndJoining,
-  type Pace,
   type ReasonGroup,
   type SkyhookStatus,
   type SlotHolder,
+  type StepGroup,
 } from './fleet-status.ts'
 import { counted, named } from '../../schemas/wording.ts'
 
@@ -21,57 +23,87 @@ const maxGroups = 6
 
 export function statusText(skyhooks: readonly SkyhookStatus[], nowMs: number): string {
   if (skyhooks.length === 0) return 'no Skyhooks\n'
-  return skyhooks.map((skyhook) => blockText(skyhook, nowMs)).join('\n')
+  return skyhooks.map((skyhook) => shownLines(blockLines(skyhook, nowMs))).join('\n')
 }
 
-function blockText(skyhook: SkyhookStatus, nowMs: number): string {
-  const { name, nodes, budget, groups, closed, pace, stalled } = skyhook
+function blockLines(skyhook: SkyhookStatus, nowMs: number): readonly string[] {
+  const { name, nodes, budget, groups, packages, steps, closed, held, ignored, pace, stalled } = skyhook
   const flags = [
     ...(skyhook.isDeleting ? ['being deleted'] : []),
     ...(skyhook.isDisabled ? ['disabled'] : []),
     ...(skyhook.isPaused ? ['paused'] : []),
     ...(stalled === undefined ? [] : [`stalled: ${stalled}`]),
   ]
-  const lines = [
-    `${name}  ${countsText(nodes)}`,
-    ...flags.map((flag) => `  ${flag}`),
+  const closedLine = closedText(closed)
+  // of those with work to do their reason says it
+  const reported = new Set(groups.flatMap((group) => (group.reason === 'Ignored' ? group.nodes : [])))
+  const unreported = ignored.filter((node) => !reported.has(node))
+  const facts = [
+    ...(nodes.known ? restCounts(nodes.value) : []),
+    ...flags,
+    ...(packages.length > 0 ? [`packages: ${packages.map(packageText).join(', ')}`] : []),
     ...groupLines(groups, nowMs),
-    ...(closed.length > 0 ? [`  ${closedText(closed)}`] : []),
-    `  budget: ${budgetText(budget, nowMs)}`,
-    ...(pace ? [`  pace: ${paceText(pace)}`] : []),
+    ...stepLines(steps, nowMs),
+    ...(closedLine === '' ? [] : [closedLine]),
+    ...(held.length > 0 ? [`held (node hold): ${named(held, maxNames)}`] : []),
+    ...(unreported.length > 0 ? [`ignored (node ignore): ${named(unreported, maxNames)}`] : []),
+    `budget: ${budgetText(budget, nowMs)}`,
+    ...(pace ? [`pace: ${paceText(pace)}`] : []),
+    ...nextLines(skyhook),
   ]
-  return shownLines(lines)
+  return [`${name}  ${progressText(nodes)}`, ...facts.map((line) => `  ${line}`)]
 }
 
-function countsText(nodes: Known<NodeCounts>): string {
+function progressText(nodes: Known<NodeCounts>): string {
   if (!nodes.known) return `nodes unknown: ${nodes.why}`
   const { selected, byStatus } = nodes.value
   if (selected === 0) return 'no node is selected'
-  const counts = shownStatuses.flatMap((status) => {
-    const count = byStatus[status] ?? 0
-    return status === 'complete' || count > 0 ? [`${count} ${statusName(status)}`] : []
-  })
-  return `[${barText(nodes.value)}] ${completePercent(nodes.value)}% of ${selected}: ${counts.join(', ')}`
+  const complete = `${byStatus.complete ?? 0} of ${counted(selected, 'node')} complete`
+  return `[${barText(nodes.value)}] ${complete} (${completePercent(nodes.value)}%)`
+}
+
+/** Of the nodes that are not complete. */
+function restCounts({ byStatus }: NodeCounts): readonly string[] {
+  const counts = shownStatuses.flatMap((status) =>
+    status !== 'complete' && byStatus[status] ? [`${byStatus[status]} ${statusName(status)}`] : [],
+  )
+  return counts.length === 0 ? [] : [counts.join(', ')]
+}
+
+/** What to ask about nodes that need a person. */
+function nextLines({ name, groups }: SkyhookStatus): readonly string[] {
+  const node = groups.find(({ section }) => section !== 'waiting')?.nodes[0]
+  return node === undefined ? [] : [`next: kubectl skyhook explain ${name} ${node}`]
 }
 
 function groupLines(groups: readonly ReasonGroup[], nowMs: number): readonly string[] {
-  const lines = groups.slice(0, maxGroups).map(({ reason, message, nodes, sinceMs }) => {
-    const since = sinceMs === undefined ? '' : ` for ${durationText(nowMs - sinceMs)}`
+  const lines = groups.slice(0, maxGroups).map(({ reason, message, nodes, sinceMs, ...attempts }) => {
+    const forMs = sinceMs === undefined ? '' : ` for ${durationText(nowMs - sinceMs)}`
+    const since = `${forMs}${attemptsText(attempts, nowMs)}`
     const [first = ''] = message.split('\n')
-    return `  ${counted(nodes.length, 'node')} ${reason}${since}: ${first} [${named(nodes, maxNames)}]`
+    return `${counted(nodes.length, 'node')} ${reason}${since}: ${first} [${named(nodes, maxNames)}]`
   })
   const rest = groups.slice(maxGroups)
   const restNodes = rest.reduce((sum, { nodes }) => sum + nodes.length, 0)
   return rest.length === 0
     ? lines
-    : [...lines, `  ${counted(restNodes, 'node')} with ${counted(rest.length, 'more reason')}`]
+    : [...lines, `${counted(restNodes, 'node')} with ${counted(rest.length, 'more reason')}`]
+}
+
+function stepLines(steps: readonly StepGroup[], nowMs: number): readonly string[] {
+  const lines = steps
+    .slice(0, maxGroups)
+    .map(
+      (step) =>
+        `${counted(step.nodes.length, 'node')}: ${runningStepText(step, nowMs)} [${named(step.nodes, maxNames)}]`,
+    )
+  const rest = steps.slice(maxGroups)
+  return rest.length === 0 ? lines : [...lines, `${counted(rest.length, 'more step')} that take long`]
 }
 
 function budgetText(budget: Known<BudgetUse>, nowMs: number): string {
   if (!budget.known) return `unknown: ${budget.why}`
   const { limit, holders } = budget.value
-  const allowed =
-    limit === 'unlimited' ? 'no limit' : typeof limit === 'number' ? `of ${limit}` : `limit unknown: ${limit.unknown}`
   const listed = (some: readonly SlotHolder[]): string => {
     const texts = some.map(({ node, phase, sinceMs }) => {
       const since = sinceMs === undefined ? '' : ` ${durationText(nowMs - sinceMs)}`
@@ -85,22 +117,18 @@ function budgetText(budget: Known<BudgetUse>, nowMs: number): string {
       ? ''
       : `; beside it ${counted(joining.length, 'node')} closed for new pods ` +
         `by the runtime-required taint${listed(joining)}`
-  return `${counted(out.length, 'node')} out, ${allowed}${listed(out)}${beside}`
+  return `${budgetUseText(limit, out.length)}${listed(out)}${beside}`
 }
 
-const paceText = ({ nodesPerHour, restMs, measured }: Pace): string =>
-  `${nodesPerHour.toPrecision(2)} nodes per hour by the last ${measured}, about ${durationText(restMs)} left`
-
-const closureTexts: Readonly<Record<Closure, string>> = {
+const closureTexts: Readonly<Record<Exclude<Closure, 'keep-cordoned'>, string>> = {
   taint: 'by the runtime-required taint',
   cordon: 'by a cordon of the Skyhook',
-  'keep-cordoned': 'by node hold',
 }
 
-/** In one line; `''` where there are none. */
+/** In one line, without those that are held, which have a line of their own; `''` where there are none. */
 export function closedText(closed: readonly ClosedNodes[]): string {
-  const parts = closed.map(
-    ({ by, nodes }) => `${counted(nodes.length, 'node')} ${closureTexts[by]} [${named(nodes, maxNames)}]`,
+  const parts = closed.flatMap(({ by, nodes }) =>
+    by === 'keep-cordoned' ? [] : [`${counted(nodes.length, 'node')} ${closureTexts[by]} [${named(nodes, maxNames)}]`],
   )
   return parts.length === 0 ? '' : `closed for new pods, nothing at work: ${parts.join(', ')}`
 }

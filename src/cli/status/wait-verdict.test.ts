@@ -7,17 +7,22 @@ const skyhook = (generation: number, conditions: readonly object[]): Skyhook => 
   spec: {},
   status: { conditions },
 })
-const condition = (type: string, status: string, observedGeneration: number): object => ({
+const condition = (type: string, status: string, observedGeneration: number, reason = 'NodesErroring'): object => ({
   type,
   status,
   observedGeneration,
-  reason: 'NodesErroring',
+  reason,
   message: 'node1',
 })
 
 const rows: readonly (readonly [title: string, found: Skyhook | undefined, expected: object])[] = [
   ['waits without conditions', skyhook(2, []), { verdict: 'waiting' }],
   ['ends when Ready is True for its generation', skyhook(2, [condition('Ready', 'True', 2)]), { verdict: 'complete' }],
+  [
+    'ends when no node is selected, and says so',
+    skyhook(2, [condition('Ready', 'True', 2, 'NoNodeSelected')]),
+    { verdict: 'no-nodes' },
+  ],
   ['does not take Ready of an earlier generation', skyhook(2, [condition('Ready', 'True', 1)]), { verdict: 'waiting' }],
   [
     'does not take Stalled of an earlier generation',

@@ -1,14 +1,19 @@
 /** Whether a wait for a rollout is over. */
+import type { SkyhookConditionReason } from '../../schemas/catalogue/conditions.ts'
 import type { Skyhook } from '../../schemas/skyhook.ts'
 import { conditionOf } from './fleet-status.ts'
 
 export type WaitVerdict =
   | { readonly verdict: 'waiting' }
   | { readonly verdict: 'complete' }
+  /** Nothing is to be done: a pool that is scaled to zero, or a selector that is wrong. */
+  | { readonly verdict: 'no-nodes' }
   | { readonly verdict: 'stalled'; readonly message: string }
   /** The spec is another one than that of the call: its end would be no answer. */
   | { readonly verdict: 'superseded'; readonly generation: number }
   | { readonly verdict: 'gone' }
+
+const noNodeSelected: SkyhookConditionReason<'Ready'> = 'NoNodeSelected'
 
 /** What a Skyhook says of the generation that is waited for. Conditions of an earlier one say nothing about it. */
 export function waitVerdict(
@@ -21,7 +26,8 @@ export function waitVerdict(
   const isCurrent = (condition: { readonly observedGeneration: number } | undefined): boolean =>
     condition?.observedGeneration === generation
   const ready = conditionOf(skyhook, 'Ready')
-  if (isCurrent(ready) && ready?.status === 'True') return { verdict: 'complete' }
+  if (isCurrent(ready) && ready?.status === 'True')
+    return { verdict: ready.reason === noNodeSelected ? 'no-nodes' : 'complete' }
   const stalled = conditionOf(skyhook, 'Stalled')
   if (isCurrent(stalled) && stalled?.status === 'True')
     return { verdict: 'stalled', message: `${stalled.reason}: ${stalled.message}` }

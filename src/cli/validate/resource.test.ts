@@ -1,6 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import { acceptedSkyhooks } from '../../../test/kit/objects/accepted-skyhooks.ts'
-import { type RefusedObject, refusedObjects } from '../../../test/kit/objects/refused-objects.ts'
+import {
+  acceptedMetadata,
+  refusedMetadata,
+  type RefusedObject,
+  refusedObjects,
+} from '../../../test/kit/objects/refused-objects.ts'
 import { group, pace, tuning, withPackage } from '../../../test/kit/objects/sample-specs.ts'
 import type { JsonObject } from '../../schemas/json.ts'
 import { definitions, resourceFindings } from './resource.ts'
@@ -70,6 +75,17 @@ describe('a refused object', () => {
     expect(errors.map(({ pointer, message }) => `${pointer}: ${message}`)).not.toEqual([])
     expect(errors.filter((finding) => says(finding, refused))).not.toEqual([])
     for (const { remedy } of findings) expect(remedy).not.toBe('')
+  })
+})
+
+describe('metadata', () => {
+  test.each(refusedMetadata)('metadata with %s are refused where the API server refuses them', (_, metadata, place) => {
+    const pointers = errorsOf({}, 'Skyhook', { name: 'candidate', ...metadata }).map(({ pointer }) => pointer)
+    expect(pointers).toEqual([expect.stringMatching(`^/metadata/${place}(/|$)`)])
+  })
+
+  test.each(acceptedMetadata)('metadata with %s have no errors', (_, metadata) => {
+    expect(errorsOf({}, 'Skyhook', { name: 'candidate', ...metadata })).toEqual([])
   })
 })
 
@@ -175,6 +191,15 @@ describe('semantics', () => {
         pointer: '/env/0/value',
         message: 'BIG is 131076 bytes long; the kernel takes at most 131071',
         remedy: 'put the text into configMap, and read the file',
+      },
+    ],
+    [
+      'a reference to a resource that the package does not set',
+      { env: [{ name: 'CPU', valueFrom: { resourceFieldRef: { resource: 'limits.cpu' } } }] },
+      {
+        rule: 'variable',
+        pointer: '/env/0/valueFrom/resourceFieldRef',
+        message: "CPU asks for limits.cpu, which the package's resources do not set",
       },
     ],
     [

@@ -1,9 +1,9 @@
 /** Skyhooks and DeploymentPolicies as the API server would judge them, and beyond. Pure. */
 import { isObject } from '../../schemas/json.ts'
 import type { SkyhookSpec } from '../../schemas/skyhook.ts'
-import { pointerSegment, type Problem } from '../../schemas/validation.ts'
 import { ruleProblems } from './cel.ts'
 import generated from './generated/definitions.json' with { type: 'json' }
+import { metadataProblems } from './metadata.ts'
 import type { Schema } from './schema.ts'
 import { semanticFindings, type SkyhookFinding } from './semantics.ts'
 import { structuralProblems, withDefaults } from './structural.ts'
@@ -29,7 +29,7 @@ export function resourceFindings(object: Readonly<Record<string, unknown>>): Sky
   if (definition === undefined) return [unknownKind(object)]
   const written = Object.fromEntries(Object.entries(object).filter(([name]) => name !== 'status'))
   const complete = withDefaults(definition.schema, written)
-  const structural = [...metadataProblems(written), ...structuralProblems(definition.schema, written, '')]
+  const structural = [...metadataProblems(written['metadata']), ...structuralProblems(definition.schema, written, '')]
   const hasProblem = (pointer: string): boolean =>
     structural.some((problem) => problem.pointer === pointer || problem.pointer.startsWith(`${pointer}/`))
   const rules = ruleProblems(definition.schema, complete, '', hasProblem)
@@ -49,37 +49,6 @@ function unknownKind({ apiVersion, kind }: Readonly<Record<string, unknown>>): S
     rule: 'kind',
     remedy: 'correct apiVersion or kind',
   }
-}
-
-const dnsSubdomain = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/
-
-/** What every object of Kubernetes must have. */
-function metadataProblems({ metadata }: Readonly<Record<string, unknown>>): Problem[] {
-  if (!isObject(metadata))
-    return [{ pointer: '/metadata', message: 'is missing', rule: 'metadata', remedy: 'add metadata with a name' }]
-  const problems: Problem[] = []
-  const { name } = metadata
-  if (name === undefined) {
-    problems.push({ pointer: '/metadata/name', message: 'is missing', rule: 'metadata', remedy: 'add a name' })
-  } else if (typeof name !== 'string' || !dnsSubdomain.test(name)) {
-    const remedy = 'use lower-case letters, digits, - and ., with a letter or digit at both ends'
-    problems.push({ pointer: '/metadata/name', value: name, message: 'is not a DNS name', rule: 'metadata', remedy })
-  }
-  for (const field of ['labels', 'annotations']) {
-    const entries = metadata[field]
-    if (!isObject(entries)) continue
-    for (const [key, value] of Object.entries(entries)) {
-      if (typeof value === 'string') continue
-      problems.push({
-        pointer: `/metadata/${field}/${pointerSegment(key)}`,
-        value,
-        message: `must be a string, got ${value === null ? 'null' : typeof value}`,
-        rule: 'metadata',
-        remedy: 'put the value in quotes',
-      })
-    }
-  }
-  return problems
 }
 
 const maxLastAppliedBytes = 256 << 10 // of all annotations together; kubectl apply writes the object into one

@@ -2,6 +2,7 @@
 import { ImageError } from '../../packages/oci/errors.ts'
 import { packageReference, parseReference } from '../../packages/oci/reference.ts'
 import { milliQuantity } from '../../packages/step/quantity.ts'
+import { resourceProblem } from '../../packages/step/references.ts'
 import type { Finding } from '../../schemas/finding.ts'
 import type { EnvVar, Interrupt, PackageSpec, SkyhookSpec } from '../../schemas/skyhook.ts'
 import { pointerSegment } from '../../schemas/validation.ts'
@@ -42,6 +43,7 @@ function packageFindings(spec: PackageSpec, pointer: string): SkyhookFinding[] {
     ...imageFindings(spec, pointer),
     ...resourceFindings(spec, pointer),
     ...problemFindings('variable', variableProblems(spec), pointer),
+    ...referenceFindings(spec, `${pointer}/env`),
     ...variableFindings(spec.env ?? [], `${pointer}/env`),
     ...problemFindings('service-name', serviceProblems(spec), pointer),
     ...interrupts.flatMap(([at, interrupt]) => interruptFindings(interrupt, at)),
@@ -93,6 +95,16 @@ function resourceFindings({ resources }: PackageSpec, packagePointer: string): S
   const remedy = 'raise cpuLimit or memoryLimit, or lower the request'
   return say(`a limit is below its request; ${remedy}`, remedy)
 }
+
+/** In the words of agents, which know it before anything starts. */
+const referenceFindings = ({ env = [], resources }: PackageSpec, pointer: string): SkyhookFinding[] =>
+  env.flatMap(({ name, value = '', valueFrom }, index) => {
+    const reference = value === '' ? valueFrom?.resourceFieldRef : undefined
+    const problem = reference && resourceProblem(reference, resources)
+    if (problem === undefined) return []
+    const remedy = 'set it in resources of the package, or give the value as text'
+    return [error('variable', `${pointer}/${index}/valueFrom/resourceFieldRef`, `${name} ${problem}`, remedy)]
+  })
 
 function variableFindings(env: readonly EnvVar[], pointer: string): SkyhookFinding[] {
   const findings: SkyhookFinding[] = []

@@ -153,7 +153,7 @@ function wrongType(schema: Schema, value: unknown, pointer: string): Problem {
   const isBareWord = schema.type === 'string' && (typeof value === 'number' || typeof value === 'boolean')
   const remedy = isBareWord
     ? 'put the value in quotes, so that YAML does not read it as something else'
-    : `write ${expected}${meaningOf(schema)}`
+    : `${value === null ? 'remove the field, which has no value here, or ' : ''}write ${expected}${meaningOf(schema)}`
   return problem('type', pointer, `must be ${expected}, got ${found}`, remedy, value)
 }
 

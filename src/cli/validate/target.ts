@@ -3,17 +3,19 @@ import { basename, dirname, join, resolve } from 'node:path'
 import { createLocalRoot, type HostRoot } from '../../host/fs/host-root.ts'
 import type { ExaminedPackage } from '../../packages/validate/examine.ts'
 import { examinePath } from '../../packages/validate/examine-path.ts'
-import type { Examined, Finding } from '../../schemas/finding.ts'
+import { type Finding, hasErrors } from '../../schemas/finding.ts'
 import { isObject } from '../../schemas/json.ts'
+import type { SkyhookSpec } from '../../schemas/skyhook.ts'
 import { notFoundError } from '../framework/command-error.ts'
 import { readDocuments } from './documents.ts'
 import { examineReference, type ImagePorts } from './image.ts'
 import { isOurs, resourceFindings } from './resource.ts'
+import type { ExaminedTarget, GivenSkyhook } from './together.ts'
 
 export type TargetPorts = ImagePorts & { readonly readText: (path: string) => Promise<string> }
 
 /** Examines one target. @throws CommandError where nothing is there */
-export async function examineTarget(ports: TargetPorts, target: string): Promise<readonly ExaminedPackage[]> {
+export async function examineTarget(ports: TargetPorts, target: string): Promise<readonly ExaminedTarget[]> {
   if (target === '-') return examineText(await ports.readText('-'), 'stdin', true)
   const root = createLocalRoot(ports.random)
   const path = resolve(target)
@@ -35,8 +37,8 @@ export async function examineTarget(ports: TargetPorts, target: string): Promise
 const isPackage = async (root: HostRoot, folder: string): Promise<boolean> =>
   (await root.stat(`${folder}/config.json`)) !== undefined || (await root.stat(`${folder}/skyhook_dir`)) !== undefined
 
-async function examineTree(ports: TargetPorts, root: HostRoot, folder: string): Promise<ExaminedPackage[]> {
-  const examined: ExaminedPackage[] = []
+async function examineTree(ports: TargetPorts, root: HostRoot, folder: string): Promise<ExaminedTarget[]> {
+  const examined: ExaminedTarget[] = []
   for (const name of (await root.readdir(resolve(folder))).sort()) {
     if (name.startsWith('.') || name === 'node_modules') continue
     const path = join(folder, name)
@@ -56,7 +58,7 @@ async function examineFile(
   root: HostRoot,
   file: string,
   isNamed: boolean,
-): Promise<readonly ExaminedPackage[]> {
+): Promise<readonly ExaminedTarget[]> {
   if (basename(file) === 'config.json' && (await isPackage(root, dirname(resolve(file)))))
     return await examinePackage(ports, root, dirname(file))
   const examination = await examinePath({ root, temporaryFolder: ports.temporaryFolder }, resolve(file), file)
@@ -78,9 +80,9 @@ async function examinePackage(ports: TargetPorts, root: HostRoot, folder: string
 }
 
 /** Every Skyhook and DeploymentPolicy of a text; a file that somebody named must have one. */
-function examineText(text: string, file: string, isNamed: boolean): Examined[] {
+function examineText(text: string, file: string, isNamed: boolean): ExaminedTarget[] {
   const { documents, problems } = readDocuments(text)
-  const examined: Examined[] = []
+  const examined: ExaminedTarget[] = []
   if (problems.length > 0) {
     const findings = problems.map((problem): Finding => ({ ...problem, file }))
     examined.push({ subject: file, kind: 'file', findings })
@@ -88,17 +90,18 @@ function examineText(text: string, file: string, isNamed: boolean): Examined[] {
   for (const document of documents) {
     for (const [object, pointer] of objectsOf(document.value)) {
       if (!isOurs(object)) continue
-      const findings = resourceFindings(object).map(
-        (finding): Finding => ({
-          ...finding,
-          file,
-          line: document.lineOf(`${pointer}${finding.pointer}`),
-          pointer: `${pointer}${finding.pointer}`,
-        }),
-      )
-      const { kind, metadata } = object
+      const placeOf: GivenSkyhook['placeOf'] = (within) => ({
+        file,
+        line: document.lineOf(`${pointer}${within}`),
+        pointer: `${pointer}${within}`,
+      })
+      const findings = resourceFindings(object).map((finding): Finding => ({ ...finding, ...placeOf(finding.pointer) }))
+      const { kind, metadata, spec } = object
       const name = isObject(metadata) && typeof metadata['name'] === 'string' ? metadata['name'] : ''
-      examined.push({ subject: file, kind: `${String(kind)} ${name}`.trim(), findings })
+      const one: ExaminedTarget = { subject: file, kind: `${String(kind)} ${name}`.trim(), findings }
+      const isValidSkyhook = kind === 'Skyhook' && isObject(spec) && !hasErrors([one])
+      const { packages = {} } = isValidSkyhook ? (spec as SkyhookSpec) : {}
+      examined.push({ ...one, ...(isValidSkyhook && { skyhook: { packages, placeOf } }) })
     }
   }
   if (examined.length > 0 || !isNamed) return examined

@@ -1,5 +1,4 @@
 import { tmpdir } from 'node:os'
-import type { ExaminedPackage } from '../../packages/validate/examine.ts'
 import { withSharedFiles } from '../../packages/validate/shared-files.ts'
 import { formatFindings, hasErrors } from '../../schemas/finding.ts'
 import type { Context } from '../framework/command.ts'
@@ -7,6 +6,7 @@ import { type ExitCode, exitCodes } from '../framework/exit-codes.ts'
 import type { RegistryFlags } from '../registry/flags.ts'
 import { openRegistry } from '../registry/settings.ts'
 import { examineTarget } from './target.ts'
+import { checkedTogether, type ExaminedTarget } from './together.ts'
 
 /** Examines every target and writes one report. @throws CommandError where nothing is there */
 export async function validateTargets(
@@ -21,11 +21,11 @@ export async function validateTargets(
     readText: (path: string) => context.readText(path),
     openRegistry: (host: string) => openRegistry(context, flags, host),
   }
-  const examined: ExaminedPackage[] = []
+  const examined: ExaminedTarget[] = []
   for (const target of targets) examined.push(...(await examineTarget(ports, target)))
   const { format, stdout } = context
-  const report = withSharedFiles(examined)
+  const report = withSharedFiles(checkedTogether(examined))
   if (format === 'json') stdout.document(formatFindings(report, format))
   else stdout.write(formatFindings(report, format === 'github' ? format : 'text'))
-  return hasErrors(examined) ? exitCodes.failed : exitCodes.ok
+  return hasErrors(report) ? exitCodes.failed : exitCodes.ok
 }

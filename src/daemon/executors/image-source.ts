@@ -85,7 +85,7 @@ export function createImageSource({ platform, settings, references, signal }: Im
         return { outcome: 'fetched', digest: storedImage.digest }
       } catch (error) {
         signal.throwIfAborted()
-        return { outcome: 'failed', why: fetchFailure(image, error, missing) }
+        return { outcome: 'failed', why: fetchFailure(image, error, { missing, folder }) }
       }
     },
     contentOf,
@@ -99,11 +99,16 @@ export function createImageSource({ platform, settings, references, signal }: Im
 /** Secrets named in the chart's values that are missing or invalid. */
 type MissingSecrets = { readonly logins: string[]; readonly authorities: string[] }
 
-function fetchFailure({ image, version, digest }: PackageImage, error: unknown, missing: MissingSecrets): Reason {
+function fetchFailure(
+  { image, version, digest }: PackageImage,
+  error: unknown,
+  { missing, folder }: { readonly missing: MissingSecrets; readonly folder: string },
+): Reason {
   const name = digest === undefined ? `${image}:${version}` : `${image}@${digest}`
   const code = imageErrorCode(error)
   const { reason, detail, remedy } = causeOf(error)
-  if (code === undefined) return { reason, message: `cannot fetch and store ${name}: ${detail}: ${remedy}` }
+  if (code === undefined)
+    return { reason, message: `cannot fetch and store ${name}: ${detail} (in ${folder}): ${remedy}` }
   const description = detail.includes(image) ? detail : `${name}: ${detail}`
   const hint = hintFor(code, digest !== undefined, missing)
   return { reason, code, message: hint === undefined ? description : `${description}. ${hint}` }

@@ -40,14 +40,15 @@ export function createPreparer(ports: PreparerPorts): Preparer {
   const { clock, random, log, root } = ports.platform
   const source = createImageSource(ports)
   const preparations = new Map<string, Preparation>()
-  const failureCounts = new Map<string, number>()
+  const failures = new Map<string, { readonly count: number; readonly sinceMs: number }>()
   const activeDigests = new Set<readonly string[]>() // an entry per preparation that is under way
 
   function recordFailure(key: string, depth: PreparationDepth, reason: Reason): void {
-    const count = (failureCounts.get(key) ?? 0) + 1
-    failureCounts.set(key, count)
-    const waitMs = backoffMs(count, retryBackoff, random.number())
-    preparations.set(key, { ...reason, state: 'failed', depth, retryAtMs: clock.steadyMs() + waitMs })
+    const nowMs = clock.steadyMs()
+    const { count, sinceMs } = failures.get(key) ?? { count: 0, sinceMs: nowMs }
+    failures.set(key, { count: count + 1, sinceMs })
+    const retryAtMs = nowMs + backoffMs(count + 1, retryBackoff, random.number())
+    preparations.set(key, { ...reason, state: 'failed', depth, failingSinceMs: sinceMs, retryAtMs })
   }
 
   async function prepare(image: PackageImage, depth: PreparationDepth, digests: string[]): Promise<void> {
@@ -81,7 +82,7 @@ export function createPreparer(ports: PreparerPorts): Preparer {
     const key = preparationKey(image)
     const missing = image.references && (await findMissing(image.references))
     if (missing) return recordFailure(key, depth, missing)
-    failureCounts.delete(key)
+    failures.delete(key)
     preparations.set(key, outcome)
   }
 

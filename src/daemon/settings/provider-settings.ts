@@ -1,7 +1,6 @@
-import { readFileSync } from 'node:fs'
 import { isAbsolute } from 'node:path'
 import { isObject } from '../../schemas/json.ts'
-import { settingsPath } from './settings.ts'
+import { readSettingsAt, settingsPath } from './settings-files.ts'
 
 /** Whether and where the agent finds the kubelet's credential providers. */
 export type ProviderSettings = {
@@ -12,13 +11,12 @@ export type ProviderSettings = {
   readonly binFolder?: string
 }
 
-/** Reads `imageCredentialProviders` of the settings file; throws one sentence that names the setting. */
+/** Reads `imageCredentialProviders` of the settings; throws one sentence that names the setting. */
 export function readProviderSettings(
   env: NodeJS.ProcessEnv,
   path = env['SKYHOOKD_SETTINGS'] ?? settingsPath,
 ): ProviderSettings {
-  const file: unknown = JSON.parse(readFileSync(path, 'utf8'))
-  const value = isObject(file) ? file['imageCredentialProviders'] : undefined
+  const value = readSettingsAt(path)['imageCredentialProviders']
   const { enabled, config, binDir } = isObject(value) ? value : {}
   const pathOf = (value: unknown, name: string): string | undefined => {
     if (value === undefined || value === '') return undefined

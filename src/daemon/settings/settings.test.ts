@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs'
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { temporaryFolder } from '../../../test/kit/files/temporary-folder.ts'
@@ -93,6 +93,37 @@ test.each([
 
 test('a file that is missing is named with its origin', () => {
   expect(() => readSettings(env, join(folder, 'none'))).toThrow('the chart mounts it from the ConfigMap')
+})
+
+describe('a folder with a file for each setting', () => {
+  /** As the kubelet mounts a ConfigMap. */
+  function readMounted(data: Readonly<Record<string, string>>): Settings {
+    const mount = join(folder, 'mount')
+    mkdirSync(join(mount, '..1'), { recursive: true })
+    symlinkSync('..1', join(mount, '..data'))
+    for (const [key, text] of Object.entries(data)) {
+      writeFileSync(join(mount, '..1', key), text)
+      symlinkSync(join('..data', key), join(mount, key))
+    }
+    return readSettings(env, mount)
+  }
+
+  test('texts are taken as they are, and everything else is JSON', () => {
+    const data = { stepLogLimit: '1048576', 'drain.allowDelete': 'true', imagePullSecrets: '["login"]' }
+    expect(readMounted(data)).toMatchObject({
+      stepLogLimitBytes: 2 ** 20,
+      drain: { skipNamespaces: ['kube-system'], allowDelete: true },
+      imagePullSecrets: ['login'],
+    })
+  })
+
+  test('a value that is no JSON is refused with the name of the setting', () => {
+    expect(() => readMounted({ imagePullSecrets: 'login' })).toThrow(/mount: imagePullSecrets must be JSON: /)
+  })
+
+  test('a folder without any setting is refused, with where settings come from', () => {
+    expect(() => readMounted({ loglevel: 'debug' })).toThrow(/has no settings: the chart mounts it from the ConfigMap/)
+  })
 })
 
 describe('a taint', () => {

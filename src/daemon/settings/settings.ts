@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import { minLogLimitBytes } from '../../packages/step/log-limit.ts'
 import { countIn } from '../../packages/step/quantity.ts'
 import type { FieldValues } from '../../packages/step/references.ts'
@@ -6,8 +5,9 @@ import { type Budget, readDefaultBudget } from '../../schemas/budget.ts'
 import { isObject, type JsonObject, messageOf } from '../../schemas/json.ts'
 import type { Taint } from '../../schemas/kubernetes.ts'
 import { ignoreNodeWrightSetting } from '../../schemas/nodewright.ts'
+import { readSettingsAt, settingsPath } from './settings-files.ts'
 
-/** What the chart gives the agent: a file for the cluster's settings, the downward API for the pod's own facts. */
+/** What the chart gives the agent: files for the cluster's settings, the downward API for the pod's own facts. */
 export type Settings = {
   readonly nodeName: string
   readonly podName: string
@@ -46,11 +46,9 @@ export type RegistrySetting = {
   readonly plainHTTP?: boolean
 }
 
-export const settingsPath = '/etc/skyhookd/settings.json'
-
 /** Reads and checks the settings; throws one sentence that names the setting. */
 export function readSettings(env: NodeJS.ProcessEnv, path = env['SKYHOOKD_SETTINGS'] ?? settingsPath): Settings {
-  const file = parse(path)
+  const file = readSettingsAt(path)
   const record = (key: string): JsonObject => (isObject(file[key]) ? file[key] : {})
   const text = (value: unknown, name: string, fallback: string): string => {
     if (value === undefined || value === '') return fallback
@@ -107,18 +105,6 @@ export function parseTaint(text: string): Taint {
   if (key === undefined || effect === undefined)
     throw new Error(`runtimeRequiredTaint: ${JSON.stringify(text)} is not of the form key=value:effect`)
   return { key, ...(value !== undefined && value !== '' && { value }), effect }
-}
-
-function parse(path: string): Record<string, unknown> {
-  let text: string
-  try {
-    text = readFileSync(path, 'utf8')
-  } catch (error) {
-    throw new Error(`${path} cannot be read: the chart mounts it from the ConfigMap of the release`, { cause: error })
-  }
-  const value: unknown = JSON.parse(text)
-  if (!isObject(value)) throw new Error(`${path} is not a JSON object`)
-  return value
 }
 
 function requiredEnv(env: NodeJS.ProcessEnv, name: string): string {

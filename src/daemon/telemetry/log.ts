@@ -31,7 +31,8 @@ export const createLogTo = (
       base,
       timestamp: pino.stdTimeFunctions.isoTime,
       messageKey: 'message',
-      formatters: { log: bounded },
+      // a word, as kubectl logs shows it to people; pino's default is a number
+      formatters: { log: bounded, level: (label) => ({ level: label }) },
     },
     { write: (line) => write(harmlessJson(line)) },
   )

@@ -13,6 +13,7 @@ const sources: MetricSources = {
       ['StepFailed', 61],
       ['DrainBlocked', 7.5],
     ]),
+  work: () => ({ stepAges: new Map([['apply-check', 90]]), failedAttempts: 4, nextAttempt: 12.5 }),
   packageRequests: () =>
     new Map([
       ['run', 2],
@@ -55,6 +56,9 @@ test('gauges show what their sources say when they are scraped', async () => {
     'skyhookd_slots{slot_kind="slot",phase="draining"} 1',
     'skyhookd_reason_age_seconds{reason="StepFailed"} 61',
     'skyhookd_slot_age_seconds 125.5',
+    'skyhookd_running_step_age_seconds{stage="apply-check"} 90',
+    'skyhookd_failed_attempts 4',
+    'skyhookd_next_attempt_seconds 12.5',
     'skyhookd_drain_blocked_seconds 7.5',
     'skyhookd_reboots_total{result="made"} 4',
     'skyhookd_package_requests{kind="run"} 2',

@@ -7,6 +7,7 @@ import type { FleetSeries } from '../../schemas/catalogue/fleet-metrics.ts'
 import type { ReasonName } from '../../schemas/catalogue/reasons.ts'
 import { fleetPage } from './fleet-page.ts'
 import type { MetricsRegistry } from './http.ts'
+import type { WorkNow } from './work-now.ts'
 
 /** The agent's own series, and those of the fleet, as the catalogues describe them. */
 export type Metrics = {
@@ -34,6 +35,7 @@ export type MetricSources = {
   /** Since the journal of this host began. */
   readonly rebootsMade: () => number
   readonly reasons: () => ReadonlyMap<ReasonName, number>
+  readonly work: () => WorkNow
   readonly packageRequests: () => ReadonlyMap<'run' | 'interrupt', number>
   readonly isCensusCounting: () => boolean
   /** Of the census, while this agent is elected. */
@@ -69,6 +71,9 @@ export function createMetrics(sources: MetricSources): Metrics {
     skyhookd_slot_age_seconds: () => [[{}, sources.oldestSlotAge()]],
     skyhookd_drain_blocked_seconds: () => [[{}, sources.reasons().get('DrainBlocked') ?? 0]],
     skyhookd_reason_age_seconds: () => [...sources.reasons()].map(([reason, seconds]) => [{ reason }, seconds]),
+    skyhookd_running_step_age_seconds: () => [...sources.work().stepAges].map(([stage, age]) => [{ stage }, age]),
+    skyhookd_failed_attempts: () => [[{}, sources.work().failedAttempts]],
+    skyhookd_next_attempt_seconds: () => [[{}, sources.work().nextAttempt]],
     skyhookd_package_requests: () => [...sources.packageRequests()].map(([kind, count]) => [{ kind }, count]),
     skyhookd_reflector_age_seconds: () => [...sources.reflectorAges()].map(([kind, seconds]) => [{ kind }, seconds]),
     skyhookd_census_leader: () => [[{}, sources.isCensusCounting() ? 1 : 0]],

@@ -154,8 +154,8 @@ export function createEventReporter(options: {
     reasonAges() {
       const nowMs = clock.steadyMs()
       const ages = new Map<ReasonName, number>()
-      for (const { reason, sinceMs } of currentReasons.values())
-        ages.set(reason, Math.max(ages.get(reason) ?? 0, (nowMs - sinceMs) / 1000))
+      for (const { reason, sinceMs, failingSinceMs = sinceMs } of currentReasons.values())
+        ages.set(reason, Math.max(ages.get(reason) ?? 0, (nowMs - failingSinceMs) / 1000))
       return ages
     },
   }

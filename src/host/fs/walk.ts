@@ -8,7 +8,7 @@
  */
 import { constants, type Stats } from 'node:fs'
 import { type FileHandle, lstat, open, readlink } from 'node:fs/promises'
-import { withPath } from './error-path.ts'
+import { withFile, withPath } from './error-path.ts'
 import { assertTrustedLink } from './trust.ts'
 
 /** The kernel's own limit (MAXSYMLINKS). */
@@ -177,7 +177,7 @@ function placeOf({ names, at, handle, error }: Way, name: string | undefined, as
     at: `${at}/${name ?? '.'}`,
     path,
     missing: error && Object.assign(new Error(`${textOf(error)}, open '${asked}'`), { code: error.code ?? '', path }),
-    named: (failure) => withPath(failure, at, hostPath(names)),
+    named: (failure) => withFile(withPath(failure, at, hostPath(names)), path),
     close: async () => await handle?.close(),
   }
 }

@@ -159,6 +159,12 @@ function readField(fieldPath: string, fields: FieldValues): VariableRead {
 
 type ResourceReference = NonNullable<EnvVarSource['resourceFieldRef']>
 
+/** Why a resourceFieldRef has no value in a package with these resources, for people; undefined when it has one. */
+export function resourceProblem(reference: ResourceReference, resources: PackageResources = {}): string | undefined {
+  const read = readResource(reference, resources)
+  return read.read === 'invalid' ? read.why : undefined
+}
+
 function readResource({ resource, divisor }: ResourceReference, resources: PackageResources = {}): VariableRead {
   const known: Readonly<Record<string, string | number | undefined>> = {
     'limits.cpu': resources.cpuLimit,

@@ -4,6 +4,7 @@
  */
 import type { HostRoot } from '../../host/fs/host-root.ts'
 import type { Examined, Finding } from '../../schemas/finding.ts'
+import type { PackageConfig } from '../../schemas/package-config.ts'
 import { pointerSegment } from '../../schemas/validation.ts'
 import { ImageError } from '../oci/errors.ts'
 import type { ImageErrorCode } from '../../schemas/catalogue/reason-codes.ts'
@@ -16,7 +17,14 @@ export type HostFiles = ReadonlyMap<string, string>
 
 /** What the package says of itself, where it is valid. */
 export type ExaminedPackage = Examined & {
-  readonly package?: { readonly name: string; readonly version: string; readonly hostFiles: HostFiles }
+  readonly package?: {
+    readonly name: string
+    readonly version: string
+    readonly config: PackageConfig
+    /** Names of the files in `configmaps/`. */
+    readonly ownConfigFiles: readonly string[]
+    readonly hostFiles: HostFiles
+  }
 }
 
 /**
@@ -30,7 +38,7 @@ export async function examineFolder(root: HostRoot, dir: string, subject: string
     const findings = loaded.problems.map((problem): Finding => ({ severity: 'error', file, ...problem }))
     return { subject, kind: 'package', findings }
   }
-  const { config } = loaded
+  const { config, ownConfigFiles } = loaded
   const findings: Finding[] = loaded.warnings.map((problem) => ({ severity: 'warning', file, ...problem }))
   for (const [index, name] of config.expectedConfigFiles.entries()) {
     if (!name.includes('/')) continue
@@ -48,7 +56,13 @@ export async function examineFolder(root: HostRoot, dir: string, subject: string
     subject,
     kind: 'package',
     findings,
-    package: { name: config.packageName, version: config.packageVersion, hostFiles: await hostFilesOf(root, dir) },
+    package: {
+      name: config.packageName,
+      version: config.packageVersion,
+      config,
+      ownConfigFiles,
+      hostFiles: await hostFilesOf(root, dir),
+    },
   }
 }
 

@@ -6,7 +6,13 @@ const packageOf = (name: string, files: Readonly<Record<string, string>>, subjec
   subject,
   kind: 'package',
   findings: [],
-  package: { name, version: '1.0.0', hostFiles: new Map(Object.entries(files)) },
+  package: {
+    name,
+    version: '1.0.0',
+    config: { packageName: name, packageVersion: '1.0.0', expectedConfigFiles: [], modes: {} },
+    ownConfigFiles: [],
+    hostFiles: new Map(Object.entries(files)),
+  },
 })
 const messagesOf = (examined: readonly ExaminedPackage[]): readonly string[] =>
   withSharedFiles(examined).flatMap(({ subject, findings }) => findings.map(({ message }) => `${subject}: ${message}`))

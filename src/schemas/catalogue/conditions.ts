@@ -58,7 +58,7 @@ export const skyhookConditions = {
     meaning: 'True when all selected nodes are complete for the current spec.',
     reasons: {
       Complete: ['True', 'All selected nodes are complete.'],
-      NoNodesSelected: ['True', '`spec.nodeSelectors` matches no node.'],
+      NoNodeSelected: ['True', '`spec.nodeSelectors` matches no node, as for a pool that is scaled to zero.'],
       InProgress: ['False', 'At least one node is in progress.'],
       Waiting: ['False', 'Nodes wait, for example for a slot; none is in progress, failing or blocked.'],
       NodesErroring: ['False', 'A package fails on at least one node, and no node is in progress.'],
@@ -81,10 +81,12 @@ export const skyhookConditions = {
   },
   Stalled: {
     origin: 'skyhookd',
-    meaning: 'True when someone has to act, or when the agents can only retry.',
+    meaning:
+      'True when the Skyhook will not complete by itself: nodes have failed for good, and nothing continues beside ' +
+      'them. The column *Stalls* of the [reasons](reasons.md) says when a node has failed for good.',
     reasons: {
-      NotStalled: ['False', 'Work continues or is complete.'],
-      NodesErroring: ['True', 'A package fails; the message has nodes and [reasons](reasons.md).'],
+      NotStalled: ['False', 'Work continues, is tried again, or is complete.'],
+      NodesErroring: ['True', 'Packages have failed for good; the message has nodes and [reasons](reasons.md).'],
       NodesBlocked: ['True', 'A setting keeps nodes out; the message has nodes and [reasons](reasons.md).'],
       InvalidSpec: ['True', 'The spec has an error; correct it at the path in the message.'],
       RolloutStopped: [
@@ -92,16 +94,19 @@ export const skyhookConditions = {
         'As many batches in a row have failed as the policy allows. The message has batch and nodes. No node starts ' +
           'until the annotation `skyhook.nvidia.com/reset-batches` gets another text.',
       ],
-      FailedNodesHoldBudget: ['True', 'Failing nodes keep their slots, and no slot is left for the nodes that wait.'],
+      FailedNodesHoldBudget: [
+        'True',
+        'Nodes that have failed for good hold the whole budget or keep the batch open, and other nodes wait.',
+      ],
       SilentNodesKeepSlots: [
         'True',
         'Nodes that were at work have had no Ready agent for ten minutes, and nothing continues beside them: they ' +
           'hold the whole budget or the open batch, or are the last ones. Bring them back, or delete their Nodes.',
       ],
-      DeploymentPolicyNotFound: ['True', 'The DeploymentPolicy that the spec names does not exist.'],
+      DeploymentPolicyNotFound: ['True', 'The DeploymentPolicy that the spec names has not existed for two minutes.'],
       DeploymentPolicyUnknown: [
         'True',
-        'The DeploymentPolicies cannot be read, so no node starts. The message has the answer of the API server.',
+        'The API server does not let the DeploymentPolicies be read, so no node starts. The message has its answer.',
       ],
       DeletionBlocked: [
         'True',

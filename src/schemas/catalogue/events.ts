@@ -89,7 +89,7 @@ export const skyhookEvents = {
   },
   NodesErroring: {
     type: 'Warning',
-    meaning: 'A package fails on at least one node. The agents retry by themselves.',
+    meaning: 'Packages have failed for good, and nothing continues beside these nodes. The agents retry all the same.',
     remedy: 'Look at the [reasons](reasons.md) in the message.',
   },
   NodesBlocked: {
@@ -106,7 +106,7 @@ export const skyhookEvents = {
   },
   FailedNodesHoldBudget: {
     type: 'Warning',
-    meaning: 'Failing nodes keep their slots, and no slot is left for the nodes that wait.',
+    meaning: 'Nodes that have failed for good hold the whole budget or keep the batch open, and other nodes wait.',
     remedy: 'Look at the [reasons](reasons.md) of the named nodes.',
   },
   SilentNodesKeepSlots: {
@@ -117,7 +117,7 @@ export const skyhookEvents = {
   },
   DeploymentPolicyNotFound: {
     type: 'Warning',
-    meaning: 'The DeploymentPolicy that the Skyhook names does not exist. No node starts for it.',
+    meaning: 'The DeploymentPolicy that the Skyhook names has not existed for two minutes. No node starts for it.',
     remedy: 'Create the policy, or change `spec.deploymentPolicy`.',
   },
   DeploymentPolicyUnknown: {

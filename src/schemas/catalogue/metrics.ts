@@ -13,6 +13,8 @@ export type MetricRow = {
 
 export const everyReason = 'every [reason](reasons.md)'
 
+const modes = stagesWithSteps.flatMap((stage) => [stage, checkOf(stage)])
+
 export const metrics = {
   skyhookd_build_info: {
     type: 'gauge',
@@ -64,7 +66,7 @@ export const metrics = {
     type: 'histogram',
     help: 'Duration of package steps, by mode (`stage`) and result.',
     labels: {
-      stage: stagesWithSteps.flatMap((stage) => [stage, checkOf(stage)]),
+      stage: modes,
       result: ['ok', 'failed', 'skipped'],
     },
     buckets: [0.1, 1, 5, 30, 120, 600, 3600],
@@ -73,6 +75,21 @@ export const metrics = {
     type: 'gauge',
     help: 'Age of the oldest current reason of each kind; absent when there is none.',
     labels: { reason: everyReason },
+  },
+  skyhookd_running_step_age_seconds: {
+    type: 'gauge',
+    help: 'Age of the oldest step that runs, by mode (`stage`); absent where none runs.',
+    labels: { stage: modes },
+  },
+  skyhookd_failed_attempts: {
+    type: 'gauge',
+    help: 'Failed attempts in a row of the stage that has failed most often on this node; 0 without a failure.',
+    labels: {},
+  },
+  skyhookd_next_attempt_seconds: {
+    type: 'gauge',
+    help: 'Time until a stage that has failed is tried again; 0 where none waits for that.',
+    labels: {},
   },
   skyhookd_package_requests: {
     type: 'gauge',

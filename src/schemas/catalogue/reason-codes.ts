@@ -1,8 +1,14 @@
 /** What exactly a reason is about, where its agent knows more than its name says. */
 import { ignoreNodeWrightCommand } from '../nodewright.ts'
 import type { Remedy } from './gates.ts'
+import type { Stalls } from './stalls.ts'
 
-type CodeRow = Remedy & { readonly meaning: string }
+type CodeRow = Remedy & { readonly meaning: string; readonly stalls: Stalls }
+
+/** Whoever was asked has answered, and will not say anything else before somebody changes something. */
+const answered = { stalls: 'after-two-minutes' } as const
+/** Nobody has answered for good. */
+const unanswered = { stalls: 'never' } as const
 
 const editSkyhook = 'kubectl edit skyhook "$SKYHOOK"'
 const listLogins = 'kubectl -n "$NAMESPACE" get secrets --field-selector type=kubernetes.io/dockerconfigjson'
@@ -17,71 +23,85 @@ const addCredentials = 'add credentials for the registry to imagePullSecrets of 
  */
 const imageErrors = {
   'bad-reference': {
+    ...answered,
     meaning: 'image, version or containerSHA of the package cannot be the name of an image',
     remedy: 'correct image and version of the package as the message says',
     command: editSkyhook,
   },
   misconfigured: {
+    ...answered,
     meaning: 'logins, certificates or settings of registries cannot be read',
     remedy: 'correct the file, the Secret or the value of the chart that the message names',
     command: `kubectl -n "$NAMESPACE" get configmap skyhookd -o jsonpath='{.data}'`,
   },
   'not-found': {
+    ...answered,
     meaning: 'the registry has no such image',
     remedy: 'correct image and version of the package, or its containerSHA: the registry has no such image',
     command: editSkyhook,
   },
   unauthorized: {
+    ...answered,
     meaning: 'the registry asks for a login, or refuses the one that it got',
     remedy: addCredentials,
     command: listLogins,
   },
   denied: {
+    ...answered,
     meaning: 'the login is right, and may not read this repository',
     remedy: addCredentials,
     command: listLogins,
   },
   'digest-mismatch': {
+    ...answered,
     meaning: 'the content is not that of the digest',
     remedy: 'correct containerSHA of the package: the registry has another content for it',
     command: editSkyhook,
   },
   unreachable: {
+    ...unanswered,
     meaning: 'no connection, or one that broke again and again',
     remedy: reachRegistry,
     command: askRegistry,
   },
   tls: {
+    ...unanswered,
     meaning: 'the certificate of the registry is not trusted, or TLS failed',
     remedy: reachRegistry,
     command: askRegistry,
   },
   'rate-limited': {
+    ...unanswered,
     meaning: 'the registry asks for fewer requests',
     remedy: 'wait, or raise the limit with a login (imagePullSecrets) or a mirror (registries of the chart)',
     command: listLogins,
   },
   unavailable: {
+    ...unanswered,
     meaning: 'the registry answers with an error of its own (5xx)',
     remedy: 'the registry has to recover: ask its administrator',
     command: askRegistry,
   },
   unsupported: {
+    ...answered,
     meaning: 'a media type, platform or algorithm that agents do not take',
     remedy: 'build the image for this platform, in the format of OCI or Docker, under a new version',
     command: 'kubectl skyhook validate "$IMAGE"',
   },
   'too-large': {
+    ...answered,
     meaning: 'the image exceeds a limit of the agent, which the message names',
     remedy: 'build a smaller image under a new version',
     command: 'kubectl skyhook validate "$IMAGE"',
   },
   'bad-response': {
+    ...unanswered,
     meaning: 'what the registry answers makes no sense',
     remedy: 'look for a proxy or another server in place of the registry: its answer is none of a registry',
     command: askRegistry,
   },
   'bad-image': {
+    ...answered,
     meaning: 'an archive of the image cannot be read, or would leave its folder',
     remedy: 'build a correct image under a new version or digest',
     command: 'kubectl skyhook validate "$IMAGE"',
@@ -92,7 +112,20 @@ export type ImageErrorCode = keyof typeof imageErrors
 
 export const reasonCodes = {
   ...imageErrors,
+  'stage-timeout': {
+    stalls: 'at-once',
+    meaning: 'the attempt took longer than `stageTimeout` of the package allows',
+    remedy: 'read what the step waits for in its log, or raise stageTimeout of the package',
+    command: 'kubectl skyhook logs "$SKYHOOK" --node "$NODE" --package "$PACKAGE" --stage "$STAGE"',
+  },
+  'node-condition': {
+    stalls: 'never',
+    meaning: 'all of the taints are of Kubernetes itself, which removes them when the condition of the Node is over',
+    remedy: 'look at the kubelet and the host: Kubernetes removes the taint with the condition that it stands for',
+    command: 'kubectl describe node "$NODE"',
+  },
   'other-operator': {
+    ...unanswered,
     meaning: 'a person has to say whether the record of another operator counts',
     remedy: 'decide whether what another operator did here counts (docs/usage/takeover.md)',
     command: ignoreNodeWrightCommand('"$SKYHOOK"'),

@@ -90,8 +90,8 @@ export const reasons = {
       'Pods were asked to leave and are still running. The message names the pods, and the disruption budget, the ' +
       'webhook or the admission policy that keeps them.',
     remedy:
-      "Check the PodDisruptionBudget and the workload's replicas, ask the owner of the webhook or policy, or set a " +
-      'timeout in `spec.drain`.',
+      "Check the PodDisruptionBudget and the workload's replicas, ask the owner of the webhook or policy, or have " +
+      '`spec.drain` delete the pods at its timeout (`onTimeout: delete`).',
     explain: { gate: 'drain', cause: 'pods-ending', command: listPods },
   },
   RebootPending: {
@@ -104,8 +104,8 @@ export const reasons = {
     ...passing,
     eventOn: ['Node'],
     meaning:
-      'The node has not reported Ready since its interrupt, or the static pods of a control-plane node, which the ' +
-      'message names, are not Ready again.',
+      'The node is NotReady, and nothing starts there before it is Ready. Or it has not reported Ready since its ' +
+      'interrupt, or the static pods of a control-plane node, which the message names, are not Ready again.',
     remedy: 'If it lasts, look at the kubelet on the host, and at the containers of the static pods.',
     explain: { gate: 'ready', cause: 'node-not-ready', command: describeNode },
   },
@@ -144,7 +144,7 @@ export const reasons = {
     ...failing,
     meaning:
       'A step failed, or could not start, or a service of an interrupt did not restart; see [below](#failed-steps).',
-    remedy: 'Read the log on the host, then fix the package or its configuration and apply it.',
+    remedy: 'Read the log, then fix the package or its configuration and apply it.',
     explain: { gate: 'work', cause: 'step-failing', command: logs },
   },
   CheckFailed: {
@@ -152,9 +152,14 @@ export const reasons = {
     meaning:
       'The steps passed and a check did not, or the status file that `when: required` needs is missing or invalid.',
     remedy:
-      'Read the log on the host, then fix the package. Remove `when: required` from a package that writes no ' +
-      '[status file](skyhook.md#what-packages-report).',
-    explain: { gate: 'work', cause: 'check-failing', command: logs },
+      'Read the log, then fix the package or its configuration and apply it. Remove `when: required` from a package ' +
+      'that writes no [status file](skyhook.md#what-packages-report).',
+    explain: {
+      gate: 'work',
+      cause: 'check-failing',
+      command: logs,
+      remedy: 'read the log, then fix the package or its configuration and apply it',
+    },
   },
   InvalidPackage: {
     ...failing,
@@ -208,8 +213,15 @@ export const reasons = {
   TaintNotTolerated: {
     ...blocked,
     meaning: 'The node has a taint that the Skyhook does not tolerate. The message names it.',
-    remedy: 'Add it to `spec.additionalTolerations`, or remove the taint.',
-    explain: { gate: 'taint', cause: 'taint', command: `${describeNode} | grep -A5 Taints` },
+    remedy:
+      'Add it to `spec.additionalTolerations`, or remove the taint. Kubernetes lifts its own taints ' +
+      '(`node.kubernetes.io/…`) when their cause is over.',
+    explain: {
+      gate: 'taint',
+      cause: 'taint',
+      command: `${describeNode} | grep -A5 Taints`,
+      remedy: 'add it to spec.additionalTolerations, or remove the taint',
+    },
   },
   Paused: {
     ...blocked,
@@ -322,6 +334,10 @@ export type Reason = {
   readonly code?: ReasonCode
   /** Key of the package that it is about, as in nodeState. */
   readonly package?: string
+  /** Of what is tried again: when the first attempt failed, in ms of steady time. Its words may be younger. */
+  readonly failingSinceMs?: number
+  /** Of a stage or an interrupt: failed attempts in a row, and when the next one may begin. */
+  readonly attempts?: { readonly count: number; readonly retryAtMs: number }
 }
 
 /** A reason that lasts this long is reported in the log and as an Event; shorter ones appear on the Node only. */

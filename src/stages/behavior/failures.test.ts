@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import type { PublishedReason } from '../../schemas/annotations.ts'
 import type { PackageSpec } from '../../schemas/skyhook.ts'
 import { NodeSimulator } from '../../../test/kit/node-simulator/node-simulator.ts'
 import { plainStep, simplePackage } from '../../../test/kit/node-simulator/package-content.ts'
@@ -18,6 +19,24 @@ describe('failures', () => {
     node.exitCodes.clear()
     node.settleFor(6_000)
     expect(node.status()).toBe('complete')
+  })
+
+  test('a stage that keeps failing says since when, how often it has failed, and when it is tried again', () => {
+    const node = new NodeSimulator()
+    node.exitCodes.set('a apply', 3)
+    node.apply('s', { packages: { a: pkg('1.0.0') } })
+    const startMs = node.nowMs
+    node.settleFor(60_000)
+    const { since, attempts, nextTry } = JSON.parse(node.annotation('reason_s') ?? '{}') as PublishedReason
+    expect(Date.parse(since)).toBe(startMs)
+    expect(attempts).toBe(4) // after 5, 10 and 20 s, and less
+    expect(Date.parse(nextTry ?? '') - node.nowMs).toBeGreaterThan(0)
+    node.exitCodes.clear()
+    node.settleFor(60_000)
+    node.exitCodes.set('a config', 3)
+    node.apply('s', { packages: { a: pkg('1.0.0', { configMap: { x: 'y' } }) } })
+    node.settleFor(1_000)
+    expect(JSON.parse(node.annotation('reason_s') ?? '{}')).toMatchObject({ attempts: 1 })
   })
 
   test('all checks run before the stage fails, and the stage restarts from its first step', () => {
@@ -51,6 +70,55 @@ describe('failures', () => {
     node.apply('s', { packages: { a: pkg('1.0.0', { configMap: { x: 'good' } }) } })
     node.settle()
     expect(node.status()).toBe('complete')
+  })
+
+  test('another configuration counts its failed attempts from zero, and the same one does not', () => {
+    const restarts = (node: NodeSimulator): unknown =>
+      (JSON.parse(node.annotation('nodeState_s') ?? '{}') as Record<string, { restarts?: number }>)['a|1.0.0']?.restarts
+    const node = new NodeSimulator()
+    node.exitCodes.set('a apply', 1)
+    node.apply('s', { packages: { a: pkg('1.0.0', { configMap: { x: 'bad' } }) } })
+    node.settleFor(30_000)
+    expect(restarts(node)).toBe(3)
+    node.apply('s', { packages: { a: pkg('1.0.0', { configMap: { x: 'worse' } }) } })
+    node.settleFor(1_500)
+    expect(restarts(node)).toBe(1)
+    node.exitCodes.clear()
+    node.settleFor(5_000)
+    expect(node.status()).toBe('complete')
+  })
+
+  test('a step that takes longer than stageTimeout says so by a code', () => {
+    const node = new NodeSimulator()
+    node.hangingPackages.add('a')
+    node.apply('s', { packages: { a: pkg('1.0.0', { stageTimeout: '1m' }) } })
+    node.settle()
+    node.finishHanging('a', { outcome: 'timeout' })
+    node.settleFor(1_500)
+    expect(JSON.parse(node.annotation('reason_s') ?? '{}')).toMatchObject({
+      reason: 'StepFailed',
+      code: 'stage-timeout',
+    })
+  })
+
+  test.each([
+    [[{ key: 'node.kubernetes.io/unreachable', effect: 'NoExecute' }], 'node-condition'],
+    [[{ key: 'dedicated', value: 'db', effect: 'NoSchedule' }], undefined],
+    [
+      [
+        { key: 'node.kubernetes.io/not-ready', effect: 'NoSchedule' },
+        { key: 'dedicated', value: 'db', effect: 'NoSchedule' },
+      ],
+      undefined,
+    ],
+  ] as const)('the taints %j have the code %s', (taints, code) => {
+    const node = new NodeSimulator()
+    node.node = { ...node.node, spec: { taints } }
+    node.apply('s', { packages: { a: pkg('1.0.0') } })
+    node.settleFor(3_000)
+    const reason = JSON.parse(node.annotation('reason_s') ?? '{}') as { reason: string; code?: string; message: string }
+    expect([reason.reason, reason.code]).toEqual(['TaintNotTolerated', code])
+    expect(reason.message.includes('tolerate it')).toBe(code === undefined)
   })
 
   test('a slot has the phase failed after three failed attempts', () => {

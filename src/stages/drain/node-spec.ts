@@ -157,3 +157,12 @@ const isRequiredTaint = (taint: Taint, configured: Taint): boolean =>
   requiredTaints(configured).some((one) => isSameTaint(one, taint))
 
 const isSameTaint = (one: Taint, other: Taint): boolean => one.key === other.key && one.effect === other.effect
+
+/** Kubernetes sets and lifts it by the state of the node, whatever people do. */
+export const isKubernetesTaint = ({ key }: Taint): boolean =>
+  (key.startsWith('node.kubernetes.io/') && key !== 'node.kubernetes.io/out-of-service') ||
+  key === 'node.cloudprovider.kubernetes.io/uninitialized'
+
+/** The node controller sets and lifts it by whether the Node is Ready. */
+export const isNotReadyTaint = ({ key }: Taint): boolean =>
+  key === 'node.kubernetes.io/not-ready' || key === 'node.kubernetes.io/unreachable'

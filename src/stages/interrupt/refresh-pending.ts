@@ -6,7 +6,7 @@ import { isBeingInterrupted, pendingForInstall, pendingForSpec } from './pending
 import { type PlanBuilder, setEntry, requeueAt } from '../model/plan-builder.ts'
 import { coversInterrupt, isConditional, mergeInterrupts } from './merge.ts'
 import { isConfigDue } from '../model/package-inputs.ts'
-import type { PackageState } from '../model/package-state.ts'
+import { type PackageState, retryState } from '../model/package-state.ts'
 import { keyOf } from '../model/package-key.ts'
 import { returnToConfig, withFacts } from '../model/transitions.ts'
 
@@ -71,20 +71,13 @@ export function refreshMet(builder: PlanBuilder, entry: RetryingPackage, spec: P
 
 /** Pending and not yet under way, or failed and waiting for its next try. */
 export function interruptState(builder: PlanBuilder, entry: PackageRecord): PackageState {
-  const { name, version, progress, pendingInterrupt } = entry
+  const { progress, pendingInterrupt } = entry
   const refusal = isBeingInterrupted(builder.record, entry) ? undefined : refuseReboot(builder, entry, pendingInterrupt)
   if (refusal) return refusal
   if (progress.state !== 'retrying' || progress.retryAtMs <= builder.snapshot.nowMs)
     return { state: 'interrupt', key: keyOf(entry) }
   requeueAt(builder, progress.retryAtMs)
-  const { reason, message } = progress.failure
-  return {
-    state: 'blocked',
-    atPreparation: false,
-    reason,
-    message: `package ${name} ${version}: ${message}`,
-    package: keyOf(entry),
-  }
+  return retryState(entry, progress, builder.snapshot.nowMs)
 }
 
 /** A reboot that the host does not survive as a boot of its own is refused before slot, cordon and drain. */

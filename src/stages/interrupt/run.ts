@@ -288,7 +288,8 @@ function recordFailedRun(
   for (const entry of interruptedEntries(builder, owners)) {
     const failures = entry.restarts + 1
     const seed = `${snapshot.node.metadata.uid}/${keyOf(entry)}/${failures}`
-    setEntry(builder, failInterrupt(entry, failure, snapshot.nowMs + stageRetryDelayMs(failures, seed)))
+    const { nowMs } = snapshot
+    setEntry(builder, failInterrupt(entry, { failure, nowMs, retryAtMs: nowMs + stageRetryDelayMs(failures, seed) }))
     builder.events.push({
       type: 'stageFailed',
       skyhook: view.metadata.name,

@@ -1,6 +1,7 @@
 import type { PackageProgress, PackageRecord } from '../../schemas/journal.ts'
 import type { EntryState, StageName } from '../../schemas/skyhook.ts'
 import type { Reason } from '../../schemas/catalogue/reasons.ts'
+import { keyOf } from './package-key.ts'
 import type { Preparation } from './snapshot.ts'
 
 /** Where one package is after everything that can be decided now was decided. */
@@ -27,12 +28,40 @@ type BlockedPackage = Reason & {
 }
 
 /** What the node says of it. */
-export const reasonOfBlocked = ({ reason, message, code, package: key }: BlockedPackage): Reason => ({
+export const reasonOfBlocked = ({
+  reason,
+  message,
+  code,
+  package: key,
+  failingSinceMs,
+  attempts,
+}: BlockedPackage): Reason => ({
   reason,
   message,
   ...(code && { code }),
   package: key,
+  ...(failingSinceMs !== undefined && { failingSinceMs }),
+  ...(attempts && { attempts }),
 })
+
+/** What failed, and when it is tried again. */
+export function retryState(
+  entry: PackageRecord,
+  { failure, retryAtMs }: Extract<PackageProgress, { state: 'retrying' }>,
+  nowMs: number,
+): BlockedPackage {
+  const { name, version, restarts, failingSinceMs = nowMs } = entry
+  return {
+    state: 'blocked',
+    atPreparation: false,
+    reason: failure.reason,
+    message: `package ${name} ${version}: ${failure.message}`,
+    ...(failure.code && { code: failure.code }),
+    package: keyOf(entry),
+    failingSinceMs,
+    attempts: { count: restarts, retryAtMs },
+  }
+}
 
 export type Permission = { readonly mayStart: boolean; readonly isDrained: boolean }
 

@@ -9,6 +9,7 @@ const page = readFileSync(new URL('../../../docs/design/package-states.md', impo
 
 const attempt = { number: 1, startedAtMs: 0, steps: [], inputs: '' }
 const failure = { reason: 'StepFailed', message: 'no' } as const
+const failed = { failure, nowMs: 1, retryAtMs: 2 }
 const work = { digest: 'sha256:1', generation: 1, inputs: '', packageName: 'p', packageVersion: '1.0.0' }
 const spec: PackageSpec = { version: '1.0.0', image: 'r/p' }
 const inputs = { config: { x: '1' }, env: [] }
@@ -47,13 +48,13 @@ const calls: Readonly<Record<keyof typeof transitions, readonly ((entry: Package
   beginStage: [(entry) => functions.beginStage(entry, start)],
   recordSteps: [(entry) => functions.recordSteps(entry as RunningPackage, attempt)],
   completeStage: [(entry) => functions.completeStage(entry as RunningPackage, 1)],
-  failStage: [(entry) => functions.failStage(entry as RunningPackage, failure, 1)],
+  failStage: [(entry) => functions.failStage(entry as RunningPackage, failed)],
   leaveBehind: [(entry) => functions.leaveBehind(entry as RetryingPackage)],
   retryStage: [(entry) => functions.retryStage(entry as RetryingPackage, facts)],
   dropAttempt: [functions.dropAttempt],
   startInterrupt: [functions.startInterrupt],
   completeInterrupt: [(entry) => functions.completeInterrupt(entry, undefined)],
-  failInterrupt: [(entry) => functions.failInterrupt(entry, failure, 1)],
+  failInterrupt: [(entry) => functions.failInterrupt(entry, failed)],
   returnToConfig: [(entry) => functions.returnToConfig(entry, entry)],
   finishPackage: [functions.finishPackage],
   retainPackage: [functions.retainPackage],
@@ -126,9 +127,12 @@ describe('transitions of a package', () => {
     })
   })
 
-  test('a failure counts until the stage begins again', () => {
-    const failed = functions.failStage(records.running as RunningPackage, failure, 1)
-    expect([failed.restarts, functions.retryStage(failed as RetryingPackage, facts).restarts]).toEqual([3, 3])
-    expect(functions.beginStage(failed, start).restarts).toBe(0)
+  test('a failure counts until the stage begins again, from the first failed attempt on', () => {
+    const once = functions.failStage({ ...records.running, restarts: 0 } as RunningPackage, failed)
+    const retried = functions.retryStage(once as RetryingPackage, facts)
+    const twice = functions.failStage(retried, { ...failed, nowMs: 9_000 })
+    expect([twice.restarts, twice.failingSinceMs]).toEqual([2, 1])
+    const { restarts, failingSinceMs } = functions.beginStage(twice, start)
+    expect([restarts, failingSinceMs]).toEqual([0, undefined])
   })
 })

@@ -95,6 +95,16 @@ export type StageStart = {
   readonly spec: PackageSpec | undefined
 }
 
+const noFailure = { restarts: 0, failingSinceMs: undefined } as const
+
+/** The next attempts of a stage belong to one failure, which began with the first. */
+const withFailure = ({ restarts, failingSinceMs }: PackageRecord, nowMs: number) => ({
+  restarts: restarts + 1,
+  failingSinceMs: failingSinceMs ?? nowMs,
+})
+
+type Failed = { readonly failure: StageFailure; readonly nowMs: number; readonly retryAtMs: number }
+
 /** The first attempt of a stage. */
 export function beginStage(entry: PackageRecord, start: StageStart): RunningPackage {
   assertFrom('beginStage', entry)
@@ -106,7 +116,7 @@ export function beginStage(entry: PackageRecord, start: StageStart): RunningPack
     uninstall: spec ? spec.uninstall : entry.uninstall,
     untouched: isOnHost(entry) ? undefined : true,
     adopted: undefined, // from here on its work tells
-    restarts: 0,
+    ...noFailure,
     work,
     config,
     pendingInterrupt,
@@ -125,7 +135,7 @@ export function recordSteps(entry: RunningPackage, attempt: StageAttempt): Runni
 export function completeStage(entry: RunningPackage, passedAtWallMs: number): PackageRecord {
   assertFrom('completeStage', entry)
   const { stage } = entry.progress
-  const complete = { ...entry, restarts: 0, untouched: undefined, progress: { state: 'complete', stage } } as const
+  const complete = { ...entry, ...noFailure, untouched: undefined, progress: { state: 'complete', stage } } as const
   const config = entry.config ?? { started: { config: {}, env: [] }, changedKeys: [] }
   switch (stage) {
     case 'uninstall': {
@@ -142,11 +152,11 @@ export function completeStage(entry: RunningPackage, passedAtWallMs: number): Pa
   }
 }
 
-export function failStage(entry: RunningPackage, failure: StageFailure, retryAtMs: number): PackageRecord {
+export function failStage(entry: RunningPackage, { failure, nowMs, retryAtMs }: Failed): PackageRecord {
   assertFrom('failStage', entry)
   return {
     ...entry,
-    restarts: entry.restarts + 1,
+    ...withFailure(entry, nowMs),
     progress: { ...entry.progress, state: 'retrying', failure, retryAtMs },
   }
 }
@@ -154,13 +164,13 @@ export function failStage(entry: RunningPackage, failure: StageFailure, retryAtM
 /** The uninstall is not tried again; nobody knows what is left on the host. */
 export function leaveBehind(entry: RetryingPackage): PackageRecord {
   assertFrom('leaveBehind', entry)
-  return { ...entry, restarts: 0, progress: { state: 'retained', stage: entry.progress.stage, shownAs: 'unknown' } }
+  return { ...entry, ...noFailure, progress: { state: 'retained', stage: entry.progress.stage, shownAs: 'unknown' } }
 }
 
 /** The next attempt of a stage that failed. */
 export function retryStage(
   entry: RetryingPackage,
-  { attempt, ...facts }: Omit<StageStart, 'stage' | 'work' | 'spec'>,
+  { attempt, ...facts }: Omit<StageStart, 'stage' | 'work' | 'spec'> & Partial<Pick<PackageFacts, 'restarts'>>,
 ): RunningPackage {
   assertFrom('retryStage', entry)
   const { stage } = entry.progress
@@ -184,7 +194,7 @@ export function completeInterrupt(entry: PackageRecord, lastInterrupt: MergedInt
   assertFrom('completeInterrupt', entry)
   return {
     ...entry,
-    restarts: 0,
+    ...noFailure,
     pendingInterrupt: undefined,
     metInterrupt: entry.pendingInterrupt,
     lastInterrupt: lastInterrupt ?? entry.lastInterrupt,
@@ -192,11 +202,11 @@ export function completeInterrupt(entry: PackageRecord, lastInterrupt: MergedInt
   }
 }
 
-export function failInterrupt(entry: PackageRecord, failure: StageFailure, retryAtMs: number): PackageRecord {
+export function failInterrupt(entry: PackageRecord, { failure, nowMs, retryAtMs }: Failed): PackageRecord {
   assertFrom('failInterrupt', entry)
   return {
     ...entry,
-    restarts: entry.restarts + 1,
+    ...withFailure(entry, nowMs),
     progress: { state: 'retrying', stage: 'interrupt', failure, retryAtMs },
   }
 }
@@ -210,7 +220,8 @@ export function returnToConfig(
   { restarts, pendingInterrupt }: Pick<PackageFacts, 'restarts' | 'pendingInterrupt'>,
 ): PackageRecord {
   assertFrom('returnToConfig', entry)
-  return { ...entry, restarts, pendingInterrupt, progress: { state: 'complete', stage: 'config' } }
+  const failures = restarts === 0 ? noFailure : { restarts }
+  return { ...entry, ...failures, pendingInterrupt, progress: { state: 'complete', stage: 'config' } }
 }
 
 /** No stage is left: what was started is now what is finished. */
@@ -232,7 +243,7 @@ export function startOver(entry: PackageRecord): PackageRecord {
   assertFrom('startOver', entry)
   return {
     ...entry,
-    restarts: 0,
+    ...noFailure,
     config: entry.config && { ...entry.config, changedKeys: [] },
     pendingInterrupt: undefined,
     progress: { state: 'skipped', stage: 'uninstall' },
@@ -254,7 +265,7 @@ export function editStage(entry: PackageRecord, stage: StageName, isComplete: bo
     ? { state: 'retained', stage, shownAs: isComplete ? 'complete' : 'in_progress' }
     : { state: isComplete ? 'complete' : 'due', stage }
   const config = entry.config && { ...entry.config, finished: undefined }
-  return { ...entry, restarts: 0, untouched: undefined, config, progress }
+  return { ...entry, ...noFailure, untouched: undefined, config, progress }
 }
 
 /** Facts that do not depend on the progress. */

@@ -20,7 +20,7 @@ import {
   returnForConfig,
 } from '../interrupt/refresh-pending.ts'
 import { satisfyByBoot } from '../interrupt/required.ts'
-import type { AdvanceOutcome, PackageState, Permission } from '../model/package-state.ts'
+import { type AdvanceOutcome, type PackageState, type Permission, retryState } from '../model/package-state.ts'
 import {
   type PlanBuilder,
   entriesOf,
@@ -192,7 +192,7 @@ function retainOthers(builder: PlanBuilder, { name, version }: PackageRecord): v
 
 const blockedBy = (
   prepared: Pick<PackageRecord, 'name' | 'version'>,
-  { reason, message, code }: FailedPreparation,
+  { reason, message, code, failingSinceMs }: FailedPreparation,
 ): PackageState => ({
   state: 'blocked',
   atPreparation: true,
@@ -200,6 +200,7 @@ const blockedBy = (
   message: reason === 'HostUnusable' ? message : `package ${prepared.name}: ${message}`,
   ...(code && { code }),
   package: keyOf(prepared),
+  ...(failingSinceMs !== undefined && { failingSinceMs }),
 })
 
 function continueStage(
@@ -221,16 +222,13 @@ function retryWhenDue(
   spec: PackageSpec | undefined,
   permission: Permission,
 ): AdvanceOutcome {
-  const { attempt, retryAtMs, failure } = entry.progress
+  const { attempt, retryAtMs } = entry.progress
   const isDue = retryAtMs <= builder.snapshot.nowMs || attemptInputsHash(entry, spec) !== attempt.inputs
   if (!isDue) requeueAt(builder, retryAtMs)
   // given up half way: it is a slot that is missing, not the end of a pause
   if (isDue && !permission.mayStart && builder.record.lifecycle === undefined)
     return { state: 'ready', stage: entry.progress.stage, pendingInterrupt: entry.pendingInterrupt !== undefined }
-  if (!isDue || !permission.mayStart) {
-    const message = `package ${entry.name} ${entry.version}: ${failure.message}`
-    return { state: 'blocked', atPreparation: false, reason: failure.reason, message, package: keyOf(entry) }
-  }
+  if (!isDue || !permission.mayStart) return retryState(entry, entry.progress, builder.snapshot.nowMs)
   if (isLocked(builder, entry.name)) return { state: 'dependency' }
   retryFailedStage(builder, entry, spec)
   return 'again'

@@ -61,7 +61,11 @@ export function advanceStage(
       return endStage(builder, entry, spec, prepared.config)
     case 'failed':
       recordChecks(builder, entry)
-      recordFailedStage(builder, entry, { reason: result.reason, message: result.message })
+      recordFailedStage(builder, entry, {
+        reason: result.reason,
+        message: result.message,
+        ...(result.code && { code: result.code }),
+      })
       return 'again'
   }
 }
@@ -112,7 +116,8 @@ function recordFailedStage(builder: PlanBuilder, entry: RunningPackage, failure:
   const { name, progress } = entry
   const failures = entry.restarts + 1
   const retryDelayMs = stageRetryDelayMs(failures, `${snapshot.node.metadata.uid}/${name}/${failures}`)
-  setEntry(builder, failStage(entry, failure, snapshot.nowMs + retryDelayMs))
+  const { nowMs } = snapshot
+  setEntry(builder, failStage(entry, { failure, nowMs, retryAtMs: nowMs + retryDelayMs }))
   const skyhook = view.metadata.name
   builder.events.push({ type: 'stageFailed', skyhook, package: name, stage: progress.stage, ...failure, failures })
 }

@@ -1,4 +1,5 @@
 import { type Mode, type PackageConfig, type Stage, type Step, checkOf, isCheck } from '../../schemas/package-config.ts'
+import type { ReasonCode } from '../../schemas/catalogue/reason-codes.ts'
 import type { StageAttempt, StepAttempt, StepResult } from '../../schemas/journal.ts'
 import { sha256Hex } from '../../schemas/canonical-json.ts'
 import type { StepEnd } from '../../schemas/step-end.ts'
@@ -41,6 +42,7 @@ export type AttemptProgress =
       readonly attempt: StageAttempt
       readonly reason: 'StepFailed' | 'CheckFailed'
       readonly message: string
+      readonly code?: ReasonCode
     }
 
 export type AdvanceResult = {
@@ -95,8 +97,7 @@ export function advanceAttempt(before: StageAttempt, context: AttemptContext): A
       attempt = { ...attempt, steps: [...attempt.steps.slice(0, -1), recorded] }
       if (verdict.result === 'ok' && isGuarded(last, context)) setFlags.push(flagOf(last, context))
       if (verdict.result === 'failed') {
-        if (!isCheck(last.mode))
-          return result({ state: 'failed', attempt, reason: 'StepFailed', message: verdict.message })
+        if (!isCheck(last.mode)) return result({ state: 'failed', attempt, reason: 'StepFailed', ...whyOf([verdict]) })
         attempt = { ...attempt, failed: true }
       }
     }
@@ -104,14 +105,20 @@ export function advanceAttempt(before: StageAttempt, context: AttemptContext): A
     const next = planned[attempt.steps.length]
     if (!next) {
       if (!attempt.failed) return result({ state: 'complete', attempt })
-      const failures = attempt.steps.flatMap(({ result }) => (result?.result === 'failed' ? [result.message] : []))
-      return result({ state: 'failed', attempt, reason: 'CheckFailed', message: reasonMessage(failures.join('; ')) })
+      const failures = attempt.steps.flatMap(({ result }) => (result?.result === 'failed' ? [result] : []))
+      return result({ state: 'failed', attempt, reason: 'CheckFailed', ...whyOf(failures) })
     }
     if (!context.mayStart) return result({ state: 'in-progress', attempt })
     const step = planStep(next, attempt, context)
     attempt = { ...attempt, steps: [...attempt.steps, step] }
     if (!step.result) return result({ state: 'in-progress', attempt, start: step })
   }
+}
+
+/** Of steps that failed. */
+function whyOf(failures: readonly FailedStep[]): { readonly message: string; readonly code?: ReasonCode } {
+  const code = failures.find((one) => one.code !== undefined)?.code
+  return { message: reasonMessage(failures.map(({ message }) => message).join('; ')), ...(code && { code }) }
 }
 
 function planStep({ mode, index, step }: PlannedStep, attempt: StageAttempt, context: AttemptContext): StepAttempt {
@@ -137,6 +144,8 @@ function planStep({ mode, index, step }: PlannedStep, attempt: StageAttempt, con
 const isGuarded = ({ mode, index }: Pick<StepAttempt, 'mode' | 'index'>, { config }: AttemptContext): boolean =>
   (mode === 'apply' || mode === 'post-interrupt') && config.modes[mode]?.[index]?.idempotence === 'agent'
 
+type FailedStep = Extract<StepResult, { result: 'failed' }>
+
 type Verdict = 'running' | 'start' | StepResult | { readonly unknown: string }
 
 function evaluateStep(
@@ -160,6 +169,7 @@ function evaluateStep(
         planned === undefined ? 'the package no longer has this step' : failureMessage(end, planned, observed.logTail)
       if (message === undefined) return { result: 'ok', endedAtMs: context.nowMs }
       const failed = { result: 'failed', endedAtMs: context.nowMs, message: reasonMessage(message) } as const
+      if (end.outcome === 'timeout') return { ...failed, code: 'stage-timeout' }
       return end.outcome === 'failed-to-start' ? { ...failed, unstarted: true } : failed
     }
   }

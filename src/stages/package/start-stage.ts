@@ -48,10 +48,11 @@ export function startStage(builder: PlanBuilder, { entry, spec, stage, prepared,
   setEntry(builder, started)
 }
 
-/** The next attempt of a stage that failed. */
+/** The next attempt of a stage that failed. With another configuration it is the first one of that. */
 export function retryFailedStage(builder: PlanBuilder, entry: RetryingPackage, spec: PackageSpec | undefined): void {
   const { stage, attempt } = entry.progress
   const retried = retryStage(entry, {
+    ...(spec && isEdited(entry, spec) && { restarts: 0, failingSinceMs: undefined }),
     attempt: newAttempt(builder, attempt.number + 1, attemptInputsHash(entry, spec)),
     config: configAtStart(entry, spec, stage),
     pendingInterrupt: stage === 'config' ? pendingForStage(entry, spec, stage) : entry.pendingInterrupt,

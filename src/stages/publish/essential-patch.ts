@@ -6,6 +6,7 @@ import {
   reasonKey,
   reasonsKey,
   statusKey,
+  stepKey,
   versionKey,
 } from '../../schemas/annotations.ts'
 import type { KubernetesNode, NodePatch } from '../../schemas/kubernetes.ts'
@@ -73,7 +74,7 @@ export function annotationRoom({ metadata: { annotations = {} } }: KubernetesNod
   return `the annotations of the Node have ${total} of ${maxAnnotationBytes} bytes${what}`
 }
 
-const textPrefixes = [reasonKey(''), reasonsKey('')]
+const textPrefixes = [reasonKey(''), reasonsKey(''), stepKey('')]
 const isText = (key: string): boolean => key === hostKey || textPrefixes.some((prefix) => key.startsWith(prefix))
 
 const stateKeys = [nodeStateKey, journalKey, statusKey, versionKey]

@@ -18,7 +18,9 @@ import { emptyPatch, isEmptyPatch } from '../model/node-patch.ts'
 import { settleMs, writePaceMs } from '../model/write-pace.ts'
 import { conditionsOfSkyhook, packageConditions } from './package-conditions.ts'
 import { packageReasonsText } from './package-reasons.ts'
+import { isSameCompanion, publishedWork } from './published-work.ts'
 import { isSameReason, publishedReason } from './published-reason.ts'
+import { publishedStepText } from './published-step.ts'
 
 /** Progress inside one status goes out at most this often; a change of status goes at once. */
 const progressIntervalMs = 1_000
@@ -78,7 +80,8 @@ export function nextPublished(
       ? (reason.firstSinceMs ?? reason.sinceMs) + settleMs(snapshot)
       : 0
   if (dueMs > nowMs) return { published: last, recheckAtMs: dueMs }
-  return { published: { rev: (last?.rev ?? record.rev) + 1, state, status, atMs: nowMs }, recheckAtMs: Infinity }
+  const rev = (last?.rev ?? record.rev) + 1
+  return { published: { rev, state, status, atMs: nowMs }, recheckAtMs: Infinity }
 }
 
 /** The Node says complete for this very spec, as it does right after a person's reset. */
@@ -99,19 +102,25 @@ export function skyhookPatch(
   const patch = emptyPatch()
   if (!published) return { ...patch, recheckAtMs: Infinity }
 
+  const companion = JSON.stringify(newCompanion(snapshot, record, published))
   const desired: Record<string, string | null> = {
     [keys.nodeStateKey(name)]: published.state,
     [keys.statusKey(name)]: published.status,
     [keys.versionKey(name)]: keys.apiLevel,
-    [keys.journalKey(name)]: JSON.stringify(newCompanion(snapshot, record, published)),
+    [keys.journalKey(name)]: companion,
   }
   // a status that says that work waits brings its reason along; a wait during the work may pass before anybody reads it
   const isStatusChange = current[keys.statusKey(name)] !== published.status && published.status !== 'in_progress'
   const { text, recheckAtMs } = reasonText(snapshot, current[keys.reasonKey(name)], reason, isStatusChange)
   desired[keys.reasonKey(name)] = text
+  const journal = keys.journalKey(name)
+  if (isSameCompanion(current[journal], desired[journal])) desired[journal] = current[journal] ?? null
   const isWriting = Object.entries(desired).some(([key, value]) => (current[key] ?? null) !== value)
+  if (isWriting) desired[journal] = companion
   const packageReasons = packageReasonsText(snapshot, name, reason?.packages, isWriting)
   desired[keys.reasonsKey(name)] = packageReasons.text
+  const step = publishedStepText(snapshot, name, record, isWriting)
+  desired[keys.stepKey(name)] = step.text
   // nodeState and its companion always travel together: the companion says who wrote nodeState
   const isStale = [keys.nodeStateKey(name), keys.journalKey(name)].some((key) => current[key] !== desired[key])
   for (const [key, value] of Object.entries(desired)) {
@@ -124,21 +133,25 @@ export function skyhookPatch(
   const packageChanges = packageConditions(snapshot, name, record, !isEmptyPatch(patch))
   patch.conditions.push(...packageChanges.conditions)
   patch.removedConditions.push(...packageChanges.removed)
-  return { ...patch, recheckAtMs: Math.min(recheckAtMs, packageReasons.recheckAtMs, packageChanges.recheckAtMs) }
+  const recheckTimesMs = [recheckAtMs, packageReasons.recheckAtMs, step.recheckAtMs, packageChanges.recheckAtMs]
+  return { ...patch, recheckAtMs: Math.min(...recheckTimesMs) }
 }
 
 const hashOf = perObject(({ state }: Published): string => sha256Hex(state))
 
 function newCompanion(snapshot: Snapshot, record: SkyhookRecord, published: Published): Companion {
   const reboots = publishedReboots(record)
+  const work = publishedWork(record)
   return {
     v: 1,
     rev: published.rev,
     sha256: hashOf(published),
     nodeUID: snapshot.node.metadata.uid,
     ...(record.applied && { applied: record.applied }),
+    ...(record.completedBy && { completedBy: record.completedBy }),
     ...(record.takenOver === 'complete' && { foundComplete: true }),
     ...(Object.keys(reboots).length > 0 && { reboots }),
+    ...(Object.keys(work).length > 0 && { work }), // the last: `isSameCompanion` leaves it out
   }
 }
 
@@ -146,8 +159,8 @@ function newCompanion(snapshot: Snapshot, record: SkyhookRecord, published: Publ
 export function removalPatch(snapshot: Snapshot, name: string): NodePatch {
   const patch = emptyPatch()
   const { annotations = {}, labels = {} } = snapshot.node.metadata
-  const { nodeStateKey, statusKey, versionKey, journalKey, reasonKey, reasonsKey, cordonKey } = keys
-  for (const keyOf of [nodeStateKey, statusKey, versionKey, journalKey, reasonKey, reasonsKey, cordonKey])
+  const { nodeStateKey, statusKey, versionKey, journalKey, reasonKey, reasonsKey, stepKey, cordonKey } = keys
+  for (const keyOf of [nodeStateKey, statusKey, versionKey, journalKey, reasonKey, reasonsKey, stepKey, cordonKey])
     if (Object.hasOwn(annotations, keyOf(name))) patch.annotations[keyOf(name)] = null
   if (Object.hasOwn(labels, keys.statusKey(name))) patch.labels[keys.statusKey(name)] = null
   patch.removedConditions.push(...conditionsOfSkyhook(snapshot.node, name).map(({ type }) => type))

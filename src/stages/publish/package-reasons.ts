@@ -46,7 +46,7 @@ export function packageReasonsText(
 
 function shownReason(value: unknown): PublishedReason | undefined {
   if (!isObject(value)) return undefined
-  const { reason, message, code, package: key, since } = value
+  const { reason, message, code, package: key, since, attempts, nextTry } = value
   if (typeof reason !== 'string' || typeof message !== 'string' || typeof since !== 'string') return undefined
   return {
     reason,
@@ -54,6 +54,8 @@ function shownReason(value: unknown): PublishedReason | undefined {
     ...(typeof code === 'string' && { code }),
     ...(typeof key === 'string' && { package: key }),
     since,
+    ...(typeof attempts === 'number' && { attempts }),
+    ...(typeof nextTry === 'string' && { nextTry }),
   }
 }
 

@@ -1,7 +1,8 @@
 import { disableKey, ignoreLabel, pauseKey } from '../../schemas/annotations.ts'
-import { requiredTaints, taintText } from '../drain/node-spec.ts'
+import { isKubernetesTaint, isNotReadyTaint, requiredTaints, taintText } from '../drain/node-spec.ts'
 import { specProblems } from '../package/spec-problems.ts'
 import type { Reason } from '../../schemas/catalogue/reasons.ts'
+import type { Taint } from '../../schemas/kubernetes.ts'
 import { selects, tolerates } from '../../schemas/selectors.ts'
 import { otherOperatorGate } from './other-operator.ts'
 import type { SkyhookView, Snapshot } from '../model/snapshot.ts'
@@ -34,16 +35,46 @@ function missingPolicy({ spec, policy }: SkyhookView): Reason | undefined {
 }
 
 /** Taints of the node that keep this Skyhook away; its own, cordons and the runtime-required taint never do. */
-function untoleratedTaints(view: SkyhookView, snapshot: Snapshot): string[] {
+function untoleratedTaints(view: SkyhookView, snapshot: Snapshot): readonly Taint[] {
   const { runtimeRequiredTaint } = snapshot.settings
   const tolerations = [
     { key: 'node.kubernetes.io/unschedulable', operator: 'Exists' as const },
     ...requiredTaints(runtimeRequiredTaint).map(({ key }) => ({ key, operator: 'Exists' as const })),
     ...(view.spec.additionalTolerations ?? []),
   ]
-  return (snapshot.node.spec?.taints ?? [])
-    .filter((taint) => taint.effect !== 'PreferNoSchedule' && !tolerates(tolerations, taint))
-    .map(taintText)
+  return (snapshot.node.spec?.taints ?? []).filter(
+    (taint) => taint.effect !== 'PreferNoSchedule' && !tolerates(tolerations, taint),
+  )
+}
+
+const textsOf = (taints: readonly Taint[]): string => taints.map(taintText).join(', ')
+
+/** A person who tolerated or removed these would help nobody: they go when the node is Ready. */
+function unready(view: SkyhookView, snapshot: Snapshot): Reason | undefined {
+  const ready = snapshot.node.status?.conditions?.find(({ type }) => type === 'Ready')
+  const taints = untoleratedTaints(view, snapshot).filter(isNotReadyTaint)
+  if (taints.length === 0 || ready?.status === 'True') return undefined
+  const why = ready?.message ? ` (${ready.message})` : ''
+  return {
+    reason: 'NodeNotReady',
+    message: `the node is NotReady${why}: it has ${textsOf(taints)}, which Kubernetes lifts when the node is Ready`,
+  }
+}
+
+function tainted(view: SkyhookView, snapshot: Snapshot): Reason | undefined {
+  const isUnready = unready(view, snapshot) !== undefined
+  const taints = untoleratedTaints(view, snapshot).filter((taint) => !(isUnready && isNotReadyTaint(taint)))
+  if (taints.length === 0) return undefined
+  const ofPeople = taints.filter((taint) => !isKubernetesTaint(taint))
+  const remedy =
+    ofPeople.length > 0
+      ? 'tolerate it in spec.additionalTolerations or remove it'
+      : 'Kubernetes lifts it when its cause is over, which kubectl describe node shows'
+  return {
+    reason: 'TaintNotTolerated',
+    message: `the node has ${textsOf(taints)}: ${remedy}`,
+    ...(ofPeople.length === 0 && { code: 'node-condition' }),
+  }
 }
 
 /** What a gate looks at; `precedingSkyhook`: one that comes first and has work on this node. */
@@ -71,15 +102,8 @@ const startGates: readonly StartGate[] = [
     snapshot.host.state === 'unusable'
       ? (otherRebootReason(snapshot) ?? { reason: snapshot.host.reason, message: snapshot.host.message })
       : undefined,
-  (view, snapshot) => {
-    const taints = untoleratedTaints(view, snapshot)
-    return taints.length > 0
-      ? {
-          reason: 'TaintNotTolerated',
-          message: `the node has ${taints.join(', ')}: tolerate it in spec.additionalTolerations or remove it`,
-        }
-      : undefined
-  },
+  unready,
+  tainted,
 ]
 
 /** Why a Skyhook may not begin on this node now, before slots are looked at. They gate only the beginning. */

@@ -170,7 +170,7 @@ function planComplete(builder: PlanBuilder, slot: OwnSlot | undefined): SkyhookP
   const compacted = compactedReboots(reboots, appliedHash(builder.view.spec))
   builder.record = {
     ...builder.record,
-    applied: completionHash(builder.view),
+    ...completionOf(builder),
     lifecycle: undefined,
     adopted: undefined,
     soak,
@@ -191,6 +191,15 @@ function planComplete(builder: PlanBuilder, slot: OwnSlot | undefined): SkyhookP
   if (slot?.batch === 'open' && isInService) renewWhenDue(builder, `slot/${name}`, slot, 'finished')
   else if (slot && isInService) releaseSlot(builder, slot)
   return { ...plan, watchPods: 'no' }
+}
+
+/** Where the Node says complete for this hash already it stays as it is: an edit of something else costs no write. */
+function completionOf({ record, view }: PlanBuilder): Pick<SkyhookRecord, 'applied' | 'completedBy'> {
+  const applied = completionHash(view)
+  const isShown = record.published?.status === 'complete' && record.applied === applied
+  if (isShown && record.lifecycle === undefined && record.takenOver !== 'unfinished') return { applied }
+  const { uid, generation } = view.metadata
+  return { applied, completedBy: generation === undefined ? undefined : { uid, generation } }
 }
 
 /** Whatever it took, it has led to completion: only that there was a reboot stays on record, for hosts that forget. */

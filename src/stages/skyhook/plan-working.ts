@@ -1,4 +1,5 @@
 import { statusFor, type Reason } from '../../schemas/catalogue/reasons.ts'
+import { finalAttempts } from '../../schemas/catalogue/stalls.ts'
 import type { NodeStatus, SlotPhase } from '../../schemas/skyhook.ts'
 import { type Disruption, hasCordon } from '../drain/drain.ts'
 import { countDueAtMs } from '../drain/drain-facts.ts'
@@ -19,11 +20,6 @@ import {
   waitingForControlPlane,
 } from './control-plane.ts'
 import { keepSlot, mayWorkUnder, missingSlotReason, releaseSlot } from './slot.ts'
-
-/**
- * Attempts of one stage after which the slot says `failed` (it is kept all the same while the host is half changed).
- */
-const failedPhaseThreshold = 3
 
 /** What started work does on this node now: the first that applies. */
 type NodePhase =
@@ -180,6 +176,7 @@ function slotPhaseOf(
 ): SlotPhase {
   if (interruptStatus.state === 'running')
     return interruptStatus.run.interrupt.type === 'reboot' ? 'rebooting' : 'interrupting'
-  if (Object.values(builder.record.packages).some(({ restarts }) => restarts >= failedPhaseThreshold)) return 'failed'
+  // the slot is kept all the same while the host is half changed
+  if (Object.values(builder.record.packages).some(({ restarts }) => restarts >= finalAttempts)) return 'failed'
   return drainPhase ?? 'working'
 }

@@ -44,7 +44,7 @@ test('a sync wave waits through a whole rollout, and never ends it', async () =>
 })
 
 test.each([
-  ['failed', 'NodesErroring: 1 of 3 nodes; erroring: n2 (StepFailed: package tuning 1.1.0: apply.sh ended with 1)'],
+  ['failed', 'NodesErroring: 2 of 3 nodes; erroring: n2, n3 (StepFailed: package tuning 1.1.0: apply.sh ended with 1)'],
   ['complete', 'Complete: 3 of 3 nodes complete'],
   ['paused', 'Paused: 1 of 3 nodes complete; paused: n2, n3 (Paused)'],
   ['edited', 'waiting for the agents to observe the spec'],

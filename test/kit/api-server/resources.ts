@@ -67,7 +67,7 @@ const all = [
   resource('events', 'Event', 'v1', {
     createsOnUpdate: true,
     hasBookmarks: false,
-    selectableFields: ['involvedObject.kind', 'involvedObject.name', 'reason', 'source'],
+    selectableFields: ['involvedObject.kind', 'involvedObject.name', 'reason', 'source', 'type'],
   }),
   resource('configmaps', 'ConfigMap', 'v1'),
   resource('secrets', 'Secret', 'v1'),

@@ -88,7 +88,7 @@ export function startScene(options: SceneOptions = {}): FleetScene {
   if (defaultBudget)
     world.admin.send('POST', '/api/v1/namespaces/skyhook/configmaps', {
       metadata: { name: 'skyhookd', labels: { 'app.kubernetes.io/name': 'skyhookd' } },
-      data: { 'settings.json': JSON.stringify({ defaults: { interruptionBudget: defaultBudget } }) },
+      data: { 'defaults.interruptionBudget': JSON.stringify(defaultBudget) },
     })
   const transport = createClient(world.server, {
     name: 'person',

@@ -64,11 +64,7 @@ const texts: Readonly<Record<string, string>> = {
   EACCES: 'permission denied',
 }
 
-/** Calls on an open file, whose errors do not say which. */
-const namelessCalls = /^(read|write|fsync)$/
-
-/** As node:fs makes them. */
+/** As node:fs makes them, and HostRoot names the file of those that do not say it. */
 export function errno(code: string, syscall: string, path: string): NodeJS.ErrnoException {
-  const where = namelessCalls.test(syscall) ? '' : ` '${path}'`
-  return Object.assign(new Error(`${code}: ${texts[code] ?? code}, ${syscall}${where}`), { code, syscall, path })
+  return Object.assign(new Error(`${code}: ${texts[code] ?? code}, ${syscall} '${path}'`), { code, syscall, path })
 }

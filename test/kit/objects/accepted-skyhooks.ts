@@ -106,6 +106,7 @@ export const acceptedSkyhooks: readonly [what: string, spec: Record<string, unkn
   [
     'with all kinds of references in env',
     withPackage({
+      resources: { cpuRequest: 1, cpuLimit: 1, memoryRequest: '1Gi', memoryLimit: '1Gi' },
       env: [
         { name: 'SECRET', valueFrom: { secretKeyRef: { name: 's', key: 'k', optional: true } } },
         { name: 'FILE', valueFrom: { configMapKeyRef: { name: 'c', key: 'k' } } },

@@ -52,11 +52,17 @@ export type NodeReport = {
   readonly entries?: readonly NodeStateEntry[]
   readonly stateText?: string
   readonly of?: SkyhookSpec
-  readonly reason?: readonly [reason: string, message: string]
+  readonly reason?: readonly [reason: string, message: string, more?: Partial<keys.PublishedReason>]
   readonly labels?: Readonly<Record<string, string>>
   readonly annotations?: Readonly<Record<string, string | undefined>>
   readonly uid?: string
   readonly companion?: Readonly<Record<string, unknown>>
+}
+
+/** Its stage has failed three times, so that the node stalls its Skyhook. */
+export const failedForGood: NodeReport = {
+  status: 'erroring',
+  entries: [entry({ stage: 'apply', state: 'erroring', restarts: 3 })],
 }
 
 /** A Node as its agent publishes it; by default complete for the spec above. `status: ''` = nothing published yet. */
@@ -83,6 +89,7 @@ export function nodeReporting(name: string, report: NodeReport = {}): CensusNode
         reason: report.reason[0],
         message: report.reason[1],
         since: '2026-11-20T14:00:00Z',
+        ...report.reason[2],
       }),
     }),
     ...report.annotations,

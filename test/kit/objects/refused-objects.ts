@@ -50,9 +50,9 @@ const skyhooks: readonly Row[] = [
   [
     'a package name with a digit at its end',
     { packages: { cuda12: tuning } },
-    'packages: no package name: ["cuda12"]; use 2 to 43 lower-case letters',
+    'packages: not a valid package name: ["cuda12"]; use 2 to 43 lower-case letters',
   ],
-  ['a package name of 44 characters', { packages: { ['p'.repeat(44)]: tuning } }, 'no package name'],
+  ['a package name of 44 characters', { packages: { ['p'.repeat(44)]: tuning } }, 'not a valid package name'],
   [
     'a package whose name differs from its key',
     withPackage({ name: 'other' }),
@@ -101,6 +101,40 @@ const skyhooks: readonly Row[] = [
   ['a drain timeout of zero', { drain: { timeoutSeconds: 0 } }, 'drain.timeoutSeconds'],
   ['a pause in the spec, where it would have no effect', { pause: true }, 'unknown field "spec.pause"'],
   ['a name of 54 characters', {}, 'metadata.name has 54 characters; use at most 53', 'n'.repeat(54)],
+]
+
+/** Metadata beside a name, and where the answer is. */
+export const refusedMetadata: readonly (readonly [what: string, metadata: Json, place: string])[] = [
+  ['a label value of a chart whose version has a +', { labels: { 'helm.sh/chart': 'x-0.1.0+build.5' } }, 'labels'],
+  ['a label value of 64 characters', { labels: { a: 'x'.repeat(64) } }, 'labels'],
+  ['a label key with a blank', { labels: { 'a b': '' } }, 'labels'],
+  ['a label that is a number', { labels: { a: 1 } }, 'labels'],
+  ['an annotation key with two slashes', { annotations: { 'a/b/c': '' } }, 'annotations'],
+  ['an annotation that is true', { annotations: { 'skyhook.nvidia.com/pause': true } }, 'annotations'],
+  [
+    'an owner without uid',
+    { ownerReferences: [{ apiVersion: 'v1', kind: 'ConfigMap', name: 'x' }] },
+    'ownerReferences',
+  ],
+  [
+    'a field that owners do not have',
+    { ownerReferences: [{ apiVersion: 'v1', kind: 'ConfigMap', name: 'x', uid: '1', namespace: 'x' }] },
+    'ownerReferences',
+  ],
+  ['a time that is none', { creationTimestamp: 'yesterday' }, 'creationTimestamp'],
+  ['a finalizer with a blank', { finalizers: ['a b'] }, 'finalizers'],
+  ['a field that metadata do not have', { label: {} }, 'label'],
+  ['labels in a list', { labels: ['a'] }, 'labels'],
+]
+
+/** Metadata beside a name that are accepted, as charts and `kubectl get` write them. */
+export const acceptedMetadata: readonly (readonly [what: string, metadata: Json])[] = [
+  ['labels of a chart', { labels: { 'helm.sh/chart': 'x-0.1.0_build.5', 'app.kubernetes.io/name': 'x', empty: '' } }],
+  ['annotations with capitals in their domain', { annotations: { 'Example.com/Note': 'a b\nc' } }],
+  ['a namespace, which is dropped', { namespace: 'skyhook' }],
+  ['fields that are null', { creationTimestamp: null, labels: null, annotations: null, ownerReferences: null }],
+  ['an owner', { ownerReferences: [{ apiVersion: 'v1', kind: 'ConfigMap', name: 'x', uid: '1' }] }],
+  ['a finalizer', { finalizers: ['example.com/keep'] }],
 ]
 
 /** Of the package tuning. */

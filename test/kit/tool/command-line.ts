@@ -23,6 +23,8 @@ export type SentRequest = {
 
 export type RunOptions = {
   readonly answer?: string
+  /** Output goes to a terminal of this width, with color. */
+  readonly columns?: number
   readonly signal?: AbortSignal
   /** Ctrl-C as soon as standard output has this. */
   readonly until?: string | undefined
@@ -79,16 +81,16 @@ export function commandLine(
     clock: virtualClock,
     sent,
     answer: (match, answer) => void answers.push({ match, answer }),
-    async run(line, { answer, until, environment = {}, readFile, ...options } = {}) {
+    async run(line, { answer, columns, until, environment = {}, readFile, ...options } = {}) {
       const ending = new AbortController()
       const signal = AbortSignal.any([ending.signal, ...(options.signal ? [options.signal] : [])])
       let stdout = ''
       let stderr = ''
       const output = (onText: (text: string) => void): TextStream => ({
         write: onText,
-        isTerminal: answer !== undefined,
-        hasColor: false,
-        columns: () => undefined,
+        isTerminal: answer !== undefined || columns !== undefined,
+        hasColor: columns !== undefined,
+        columns: () => columns,
       })
       const machine: Machine = {
         stdout: output((text) => {

@@ -81,6 +81,15 @@ export const fitCluster: ClusterFacts = {
     }),
     settings: known(defaultSettings),
   },
+  vitals: {
+    heartbeats: known(
+      new Map([
+        ['n1', nowMs - 4_000],
+        ['n2', nowMs - 9_000],
+      ]),
+    ),
+    warnings: known([]),
+  },
   serverVersion: known('v1.33.1'),
   definitions: known(
     new Map(expectedDefinitions().map(({ name, schema }) => [name, { schema, isEstablished: true }] as const)),

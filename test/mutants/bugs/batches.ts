@@ -81,7 +81,11 @@ export const batchBugs: readonly Mutant[] = [
   plan('a batch waits for ignored nodes', '|| isIgnored ||', '||'),
   plan('a batch waits for tainted nodes', "|| status === 'blocked' ||", '||'),
   gates('ignored nodes take places', 'isIgnored(snapshot) ? {', 'false ? {'),
-  gates('tainted nodes take places', 'return taints.length > 0', 'return false'),
+  gates(
+    'tainted nodes take places',
+    'if (taints.length === 0) return undefined',
+    'if (taints.length < 99) return undefined',
+  ),
   ceiling('maxCount caps nothing', 'Math.min(maxCount, percentOf(percent, matched))', 'percentOf(percent, matched)'),
   reconcile('the wait of the census before is forgotten', 'nowMs - waitedSeconds * 1_000', 'nowMs'),
   looks(

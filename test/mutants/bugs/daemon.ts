@@ -1,5 +1,5 @@
 /** Bugs in what an agent and a census know, write and execute: src/daemon, src/kube, src/census. */
-import { edit, fleet, has, inFile, type Mutant } from '../mutant.ts'
+import { edit, fleet, has, inFile, type Mutant, unit } from '../mutant.ts'
 
 const interrupts = inFile('daemon/executors/interrupts.ts', 'daemon/executors/interrupts.test.ts')
 const evictions = inFile('daemon/executors/evictions.ts', 'daemon/executors/evictions.test.ts')
@@ -10,6 +10,8 @@ const reporter = inFile('daemon/telemetry/reporter.ts', 'daemon/telemetry/report
 const loop = inFile('daemon/loop.ts', 'daemon/loop.test.ts')
 const output = inFile('daemon/executors/steps/output.ts', 'daemon/executors/steps/output.test.ts')
 const reader = inFile('packages/step/output-reader.ts', 'packages/step/output-reader.test.ts')
+
+const specSeen = inFile('census/spec-seen.ts', 'census/spec-seen.test.ts')
 
 export const daemonBugs: readonly Mutant[] = [
   interrupts('a canceled interrupt starts', 'if (run.abandoned)', 'if (false)'),
@@ -187,4 +189,28 @@ export const daemonBugs: readonly Mutant[] = [
     ],
     caughtBy: [fleet('ready-true', 'ready-before-the-last-node')],
   },
+  {
+    name: 'the census waits for no node that says nothing of the spec',
+    edits: [
+      edit(
+        'census/reconcile.ts',
+        'const isSeen = haveAllCompleted(counts.nodes, { uid, generation: state.workGeneration })',
+        'const isSeen = uid !== undefined || haveAllCompleted([], { uid, generation: 0 })',
+      ),
+    ],
+    caughtBy: [
+      unit('census/ready-at-once.test.ts'),
+      fleet('ready-seen', 'ready-for-an-unread-spec', { mayShow: has(['watches-slow'], ['package-config']) }),
+    ],
+  },
+  specSeen(
+    'an earlier spec counts as this one',
+    'completedBy.generation >= spec.generation',
+    'completedBy !== undefined',
+  ),
+  specSeen(
+    'an earlier Skyhook of the name counts',
+    'completedBy?.uid === spec.uid && completedBy.',
+    'completedBy !== undefined && completedBy.',
+  ),
 ]

@@ -1,11 +1,12 @@
 /** What a click on a node shows: why it is not complete, its packages, commands, and the output of its steps. */
 import type { NodeAnswer, OutputEvents, OutputLine } from '../page-data.ts'
+import { attemptsText, runningStepText } from '../../output/running-steps.ts'
 import { byId, commandToCopy, element, setText } from './dom.ts'
 import { markOpened } from './grid.ts'
 import { shownArchive } from './identity-view.ts'
 import { ask } from './requests.ts'
 import { messageOf } from '../../../schemas/json.ts'
-import { agoText, timeText } from './texts.ts'
+import { agoText, nowMs, timeText } from './texts.ts'
 
 type Shown = {
   readonly skyhook: string
@@ -104,17 +105,20 @@ const stateTexts: Readonly<Record<NodeAnswer['explanation']['state'], string>> =
 }
 
 function contentOf({ explanation, packages }: NodeAnswer): readonly HTMLElement[] {
-  const { state, verdict, gates, disagreement, doubt, left = [], isClosed } = explanation
+  const { state, verdict, gates, disagreement, doubt, left = [], isClosed, step } = explanation
   const ends = left.length === 0 ? '' : `The interrupt ends pods that tolerate the cordon: ${left.join(', ')}`
   const closed =
     isClosed === undefined ? '' : 'The node takes no new pods until it is complete: it has the runtime-required taint'
   const notes = [closed, ends, disagreement, doubt && `What is done on the host is not known for sure: ${doubt}`]
   return [
     element('p', {}, element('strong', {}, stateTexts[state]), verdict === undefined ? '' : ` ${verdict.message}.`),
+    ...(step === undefined ? [] : [element('p', {}, `${runningStepText(step, nowMs())}.`)]),
     ...(verdict === undefined
       ? []
       : [
-          ...(verdict.sinceMs === undefined ? [] : [element('p', {}, `For ${agoText(verdict.sinceMs)}.`)]),
+          ...(verdict.sinceMs === undefined
+            ? []
+            : [element('p', {}, `For ${agoText(verdict.sinceMs)}${attemptsText(verdict, nowMs())}.`)]),
           element('p', {}, `What opens it: ${verdict.unblock}`),
           commandToCopy(verdict.command),
         ]),

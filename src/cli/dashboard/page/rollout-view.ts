@@ -1,9 +1,10 @@
 /** The rollout that is shown: counts, what nodes wait for, the budget and the pace; and the list of all of them. */
 import type { Overview, PageEvents, SkyhookBrief } from '../page-data.ts'
-import { durationText } from '../../output/durations.ts'
+import { attemptsText, runningStepText } from '../../output/running-steps.ts'
 import { completePercent, shownStatuses, statusName } from '../../output/node-states.ts'
+import { budgetUseText, paceText, packageText } from '../../output/rollout-texts.ts'
 import { byId, element, setChildren, setText } from './dom.ts'
-import { agoText } from './texts.ts'
+import { agoText, nowMs } from './texts.ts'
 import { counted, named } from '../../../schemas/wording.ts'
 
 type Rollout = NonNullable<PageEvents['rollout']['status']>
@@ -68,34 +69,33 @@ function barParts({ selected, byStatus }: { selected: number; byStatus: Partial<
   })
 }
 
-function facts({ isPaused, isDisabled, isDeleting, stalled, closed, budget, pace }: Rollout): readonly string[] {
+function facts(status: Rollout): readonly string[] {
+  const { isPaused, isDisabled, isDeleting, stalled, packages, steps, closed, held, ignored, budget, pace } = status
   return [
     ...(isDeleting ? ['It is being deleted.'] : []),
     ...(isDisabled ? ['It is disabled.'] : []),
     ...(isPaused ? ['It is paused.'] : []),
     ...(stalled === undefined ? [] : [`It is stalled: ${stalled}`]),
-    ...closed.map(({ by, nodes }) => `${counted(nodes.length, 'node')} ${closedTexts[by]}: ${named(nodes, maxNamed)}`),
+    ...(packages.length === 0 ? [] : [`Packages: ${packages.map(packageText).join(', ')}`]),
+    ...steps.map((step) => `${runningStepText(step, nowMs())}: ${named(step.nodes, maxNamed)}`),
+    ...closed.flatMap(({ by, nodes }) =>
+      by === 'keep-cordoned' ? [] : [`${counted(nodes.length, 'node')} ${closedTexts[by]}: ${named(nodes, maxNamed)}`],
+    ),
+    ...(held.length === 0 ? [] : [`Held (node hold): ${named(held, maxNamed)}`]),
+    ...(ignored.length === 0 ? [] : [`Ignored (node ignore): ${named(ignored, maxNamed)}`]),
     `Budget: ${budgetText(budget)}`,
-    ...(pace === undefined
-      ? []
-      : [
-          `Pace: ${pace.nodesPerHour.toPrecision(2)} nodes per hour by the last ${pace.measured}, ` +
-            `about ${durationText(pace.restMs)} left`,
-        ]),
+    ...(pace === undefined ? [] : [`Pace: ${paceText(pace)}`]),
   ]
 }
 
 const closedTexts = {
   taint: 'closed for new pods by the runtime-required taint, and nothing is at work there',
   cordon: 'cordoned by the Skyhook, and nothing is at work there',
-  'keep-cordoned': 'held, and nothing is at work there',
 } as const
 
 function budgetText(budget: Rollout['budget']): string {
   if (!budget.known) return `unknown, ${budget.why}`
   const { limit, holders } = budget.value
-  const allowed =
-    limit === 'unlimited' ? 'no limit' : typeof limit === 'number' ? `of ${limit}` : `limit unknown: ${limit.unknown}`
   const listed = (some: typeof holders): string => {
     const texts = some.map(({ node, phase, sinceMs }) =>
       [node, `(${phase}${sinceMs === undefined ? '' : `, ${agoText(sinceMs)}`})`].join(' '),
@@ -106,17 +106,18 @@ function budgetText(budget: Rollout['budget']): string {
   const joining = holders.filter(({ isJoining }) => isJoining === true)
   const beside =
     joining.length === 0 ? '' : `; beside it ${counted(joining.length, 'node')} closed for new pods${listed(joining)}`
-  return `${counted(out.length, 'node')} out, ${allowed}${listed(out)}${beside}`
+  return `${budgetUseText(limit, out.length)}${listed(out)}${beside}`
 }
 
 const sectionTexts = { failing: 'failing', blocked: 'blocked', waiting: 'waiting' } as const
 
 function reasonItem(
-  { reason, message, section, nodes, sinceMs }: Rollout['groups'][number],
+  { reason, message, section, nodes, sinceMs, ...attempts }: Rollout['groups'][number],
   key: string,
   onFilter: (text: string) => void,
 ): HTMLElement {
-  const since = sinceMs === undefined ? '' : `, for ${agoText(sinceMs)}`
+  const forMs = sinceMs === undefined ? '' : `, for ${agoText(sinceMs)}`
+  const since = `${forMs}${attemptsText(attempts, nowMs())}`
   const label = `show ${counted(nodes.length, 'node')}`
   const attributes = { type: 'button', class: 'link', 'data-reason': key, 'aria-label': `${label} with ${reason}` }
   const show = element('button', attributes, label)

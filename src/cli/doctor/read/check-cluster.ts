@@ -3,6 +3,7 @@ import type { KubeTransport } from '../../../kube/transport.ts'
 import { sleep } from '../../../schemas/clock.ts'
 import type { KubernetesNode } from '../../../schemas/kubernetes.ts'
 import type { FleetView } from '../../fleet-view/fleet-view.ts'
+import { readVitals } from '../../fleet-view/vitals.ts'
 import { CommandError, notFoundError } from '../../framework/command-error.ts'
 import { exitCodes } from '../../framework/exit-codes.ts'
 import { clusterReport, nodeReport } from '../cluster-report.ts'
@@ -33,7 +34,8 @@ export async function checkNode(
   if (!fleet.nodes.known) throw new CommandError(exitCodes.refused, `cannot look at node ${name}: ${fleet.nodes.why}`)
   const node = fleet.nodes.value.find(({ metadata }) => metadata.name === name)
   if (node === undefined) throw notFoundError(`there is no Node ${name}`, 'kubectl get nodes')
-  return nodeReport({ fleet }, node, await leftOvers(transport, request, fleet))
+  const vitals = await readVitals(transport, request)
+  return nodeReport({ fleet, vitals }, node, await leftOvers(transport, request, fleet))
 }
 
 /** Looks a second time where something seems to be left over. */

@@ -14,6 +14,7 @@ import type { FleetView } from '../../fleet-view/fleet-view.ts'
 import { slimNode } from '../../fleet-view/project.ts'
 import { readFleet } from '../../fleet-view/read-fleet.ts'
 import { mapped, readable } from '../../fleet-view/readable.ts'
+import { readVitals } from '../../fleet-view/vitals.ts'
 import type { ClusterFacts, Installation } from '../cluster-facts.ts'
 import { readAccess } from './read-access.ts'
 import type { ClusterRequest } from './cluster-request.ts'
@@ -48,19 +49,22 @@ export async function readCluster(
   const { namespace, signal } = request
   const read = readerOf(transport, signal)
   const lease = `${leasesPathOf({ namespace })}/${censusLeaseName}`
-  const [fleet, server, definitions, policies, bindings, flowSchemas, priorityLevels, election] = await Promise.all([
-    readDoctorFleet(transport, request),
-    readable('the version', transport.json<{ readonly gitVersion?: string }>('GET', '/version', { signal })),
-    readDefinitions(transport, definitionNames, signal),
-    read(policiesOfChart),
-    read(bindingsOfChart),
-    read(flowSchemasOfChart),
-    read(levelsOfChart),
-    readable(fleetCollections(namespace).leases.what, getIfExists<Lease>(transport, lease, { signal })),
-  ])
+  const [fleet, vitals, server, definitions, policies, bindings, flowSchemas, priorityLevels, election] =
+    await Promise.all([
+      readDoctorFleet(transport, request),
+      readVitals(transport, request),
+      readable('the version', transport.json<{ readonly gitVersion?: string }>('GET', '/version', { signal })),
+      readDefinitions(transport, definitionNames, signal),
+      read(policiesOfChart),
+      read(bindingsOfChart),
+      read(flowSchemasOfChart),
+      read(levelsOfChart),
+      readable(fleetCollections(namespace).leases.what, getIfExists<Lease>(transport, lease, { signal })),
+    ])
   return {
     toolVersion,
     fleet,
+    vitals,
     serverVersion: server.known ? versionIn(server.value) : server,
     definitions,
     policies,

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { configFilesOf, interruptOf, requireConfig, variablesOf } from './inputs.ts'
+import { plainStep, simplePackage } from '../../../../test/kit/node-simulator/package-content.ts'
+import { configFilesOf, interruptOf, requireInputs, variablesOf } from './inputs.ts'
 
 test('an interrupt of services names them, and no other interrupt does', () => {
   expect(interruptOf('reboot', [])).toEqual({ type: 'reboot' })
@@ -9,11 +10,24 @@ test('an interrupt of services names them, and no other interrupt does', () => {
   expect(() => interruptOf('reboot', ['cron'])).toThrow(/--service does not fit/)
 })
 
-test('a key of configMap is a name and a file, and keys that the package expects must be given', () => {
+test('a key of configMap is a name and a file', () => {
   expect(configFilesOf(['a.txt=dir/b=c.txt'])).toEqual([['a.txt', 'dir/b=c.txt']])
   for (const bad of ['a.txt', '=b', 'a=']) expect(() => configFilesOf([bad])).toThrow(/--config/)
-  expect(() => requireConfig(['a', 'b'], ['b'])).toThrow(/expects a in configMap/)
-  expect(() => requireConfig(['b'], ['a', 'b'])).not.toThrow()
+})
+
+test('what agents would miss of the package must be given, and the remedy has the flags', () => {
+  const named = (name: string) => [plainStep('run.sh', { arguments: [`env:${name}`] })]
+  const modes = { upgrade: named('SITE'), 'post-interrupt': named('LATER'), uninstall: named('NEVER') }
+  const config = { ...simplePackage(modes), expectedConfigFiles: ['a', 'b'] }
+  expect(() => requireInputs(config, { configMap: { b: '' } })).toThrow(
+    expect.objectContaining({
+      message: 'the package expects a in configMap, and SITE in env',
+      remedy: 'add --config a=FILE --env SITE=VALUE',
+    }),
+  )
+  const given = { configMap: { a: '', b: '', c: '' }, env: [{ name: 'SITE', value: '' }] }
+  expect(() => requireInputs(config, given)).not.toThrow()
+  expect(() => requireInputs(config, { ...given, interrupt: { type: 'reboot' } })).toThrow(/expects LATER in env/)
 })
 
 test('a comma belongs to the value of a variable unless another variable begins after it', () => {

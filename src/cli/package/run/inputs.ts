@@ -1,7 +1,9 @@
 /** What `package run` is told by its flags. Pure. */
 import { environmentNameProblem, environmentTextProblem } from '../../../schemas/environment-variable.ts'
 import type { Variable } from '../../../packages/step/references.ts'
+import type { PackageConfig } from '../../../schemas/package-config.ts'
 import type { Interrupt } from '../../../schemas/skyhook.ts'
+import { type Inputs, missingOnHosts } from '../../../stages/package/missing-inputs.ts'
 import { usageError } from '../../framework/command-error.ts'
 
 /** @throws CommandError */
@@ -42,10 +44,14 @@ export function variablesOf(pieces: readonly string[]): Variable[] {
   return variables
 }
 
-/** @throws CommandError where the package expects keys of configMap that nobody gave */
-export function requireConfig(expected: readonly string[], given: readonly string[]): void {
-  const missing = expected.filter((name) => !given.includes(name))
-  if (missing.length === 0) return
-  const remedy = missing.map((name) => `--config ${name}=FILE`).join(' ')
-  throw usageError(`the package expects ${missing.join(', ')} in configMap`, `add ${remedy}`)
+/** @throws CommandError where an agent would not begin with the package, since nobody gave what it expects */
+export function requireInputs(config: PackageConfig, given: Inputs): void {
+  const { files, variables } = missingOnHosts(config, given)
+  const flags = [...files.map((name) => `--config ${name}=FILE`), ...variables.map((name) => `--env ${name}=VALUE`)]
+  if (flags.length === 0) return
+  const expected = [
+    ...(files.length > 0 ? [`${files.join(', ')} in configMap`] : []),
+    ...(variables.length > 0 ? [`${variables.join(', ')} in env`] : []),
+  ]
+  throw usageError(`the package expects ${expected.join(', and ')}`, `add ${flags.join(' ')}`)
 }

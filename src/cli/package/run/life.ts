@@ -15,8 +15,8 @@ export type Act =
   | { readonly act: 'interrupt'; readonly interrupt: Interrupt; readonly run: InterruptRun }
   /** The check of a stage that was complete before the last interrupt. */
   | { readonly act: 'check-after'; readonly version: Version; readonly stage: Stage }
-  /** The stages so far must have left only what the package's logs and state folder are for. */
-  | { readonly act: 'look-for-remains' }
+  /** The stages so far must have left only what the package's logs and state folder are for, and what is ignored. */
+  | { readonly act: 'look-for-remains'; readonly ignored: readonly string[] }
 
 /** Of an upgrade, the version before it; else there is one only. */
 export type Version = 'previous' | 'current'
@@ -28,16 +28,22 @@ export type LifeOptions = {
   /** The version that is installed before the upgrade. */
   readonly previous?: PackageConfig
   readonly interrupt?: Interrupt
+  /** Patterns of what may be left behind. */
+  readonly ignored?: readonly string[]
 }
 
 /** The acts, in order. Stages without steps are left out, as the agent skips them. */
-export function lifeOf(current: PackageConfig, { previous, interrupt }: LifeOptions = {}): Act[] {
+export function lifeOf(current: PackageConfig, { previous, interrupt, ignored = [] }: LifeOptions = {}): Act[] {
   const hasSteps = (config: PackageConfig, stage: Stage): boolean =>
     (config.modes[stage]?.length ?? 0) + (config.modes[checkOf(stage)]?.length ?? 0) > 0
   const thorough = (stage: Stage): Act[] => {
     if (!hasSteps(current, stage)) return []
-    // An upgrade from the own version, and an interrupt, bring what the check looks for without the stage.
-    const isPresentBefore = stage === 'post-interrupt' || (stage === 'upgrade' && previous === undefined)
+    // An upgrade from the own version, the same configuration in the previous one, and an interrupt bring what the
+    // check looks for without the stage.
+    const isPresentBefore =
+      stage === 'post-interrupt' ||
+      (stage === 'upgrade' && previous === undefined) ||
+      (stage === 'config' && previous !== undefined && hasSteps(previous, 'config'))
     return [
       ...(isPresentBefore ? [] : [{ act: 'check-before', version: 'current', stage } as const]),
       // where only the check has steps there is no work to kill
@@ -70,7 +76,7 @@ export function lifeOf(current: PackageConfig, { previous, interrupt }: LifeOpti
           ...lasting.flatMap(checksAfter),
         ]),
     ...thorough('uninstall'),
-    ...(hasSteps(current, 'uninstall') ? [{ act: 'look-for-remains' } as const] : []),
+    ...(hasSteps(current, 'uninstall') ? [{ act: 'look-for-remains', ignored } as const] : []),
   ]
 }
 

@@ -29,7 +29,12 @@ export type LifeRequest = {
   readonly interrupt: Interrupt | undefined
   readonly variables: readonly Variable[]
   readonly configMap: Readonly<Record<string, string>>
-  readonly flags: { readonly network: 'none' | 'host'; readonly stepTimeout: number; readonly keep: boolean }
+  readonly flags: {
+    readonly network: 'none' | 'host'
+    readonly stepTimeout: number
+    readonly keep: boolean
+    readonly ignore: readonly string[]
+  }
 }
 
 /** A unix socket's path ends at 107 bytes, and that of the bus is below the folder of the run. */
@@ -104,6 +109,7 @@ async function liveThere(
   const acts = lifeOf(current.config, {
     ...(previous && { previous: previous.config }),
     ...(interrupt && { interrupt }),
+    ignored: flags.ignore,
   })
   return await live(acts, lifeHost, onAct)
 }

@@ -43,7 +43,7 @@ describe('the acts', () => {
       'apply of the previous version',
       'config of the previous version',
       ...stageActs('upgrade'),
-      ...stageActs('config'),
+      ...repeatedActs('config'),
       'interrupt reboot, killed in the middle',
       'interrupt reboot',
       ...repeatedActs('post-interrupt'),
@@ -54,6 +54,11 @@ describe('the acts', () => {
       ...stageActs('uninstall'),
       'what is left behind',
     ])
+  })
+
+  test('the check of a config that is new in an upgrade must fail before it', () => {
+    const { config: _, 'config-check': __, ...without } = whole.modes
+    expect(lifeOf(whole, { previous: config(without) }).map(nameOf)).toContain('config-check before config')
   })
 
   test('a stage that is only a check is run twice, and nothing is killed', () => {
@@ -169,6 +174,15 @@ describe('a life', () => {
     expect(report).toMatchObject({
       isOk: false,
       leftBehind: [{ kind: 'file', name: '/etc/forgotten', change: 'added' }],
+    })
+  })
+
+  test('what the uninstall may forget is listed apart, and fails nothing', async () => {
+    const acts = lifeOf(whole, { ignored: ['/etc/*'] })
+    expect(await live(acts, hostOf(whole, { forgets: true }).host, () => undefined)).toMatchObject({
+      isOk: true,
+      leftBehind: [],
+      ignored: [{ kind: 'file', name: '/etc/forgotten', change: 'added' }],
     })
   })
 

@@ -2,7 +2,7 @@
 import { checkOf, type Mode, type PackageConfig } from '../../../schemas/package-config.ts'
 import type { Interrupt } from '../../../schemas/skyhook.ts'
 import { type Act, type InterruptRun, nameOf, type Version } from './life.ts'
-import { type Change, changesBetween, type Snapshot } from './remains.ts'
+import { type Change, changesBetween, isIgnored, type Snapshot } from './remains.ts'
 
 /** The throw-away host, with the package's files of both versions on it. */
 export type LifeHost = {
@@ -41,6 +41,8 @@ export type ActReport = {
 export type LifeReport = {
   readonly acts: readonly ActReport[]
   readonly leftBehind: readonly Change[]
+  /** What is left behind and was to be ignored. */
+  readonly ignored: readonly Change[]
   readonly isOk: boolean
 }
 
@@ -54,18 +56,21 @@ export async function live(
   const done = new Map<string, Set<number>>()
   const reports: ActReport[] = []
   let leftBehind: readonly Change[] = []
+  let ignored: readonly Change[] = []
   for (const act of acts) {
     const name = nameOf(act)
     let report: ActReport
     if (act.act === 'look-for-remains') {
-      leftBehind = changesBetween(before, await host.snapshot())
+      const changes = changesBetween(before, await host.snapshot())
+      leftBehind = changes.filter((change) => !isIgnored(act.ignored, change))
+      ignored = changes.filter((change) => isIgnored(act.ignored, change))
       report = { name, outcome: leftBehind.length === 0 ? 'passed' : 'failed', detail: '' }
     } else report = { name, ...(await carryOut(act, host, done)) }
     reports.push(report)
     onAct(report)
     if (report.outcome === 'failed' && act.act !== 'look-for-remains') break
   }
-  return { acts: reports, leftBehind, isOk: reports.every(({ outcome }) => outcome !== 'failed') }
+  return { acts: reports, leftBehind, ignored, isOk: reports.every(({ outcome }) => outcome !== 'failed') }
 }
 
 const passed = { outcome: 'passed', detail: '' } as const

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { changesBetween, type Snapshot } from './remains.ts'
+import { changesBetween, isIgnored, type Snapshot } from './remains.ts'
 
 const filesAt = (...paths: readonly string[]): Record<string, string> =>
   Object.fromEntries(paths.map((path) => [path, 'f 644 0:0 1']))
@@ -43,4 +43,41 @@ test('what hosts and agents change by themselves is not the package', () => {
 
 test('a folder whose name only begins like one of the host is the package', () => {
   expect(changesBetween(at({}), at({ files: filesAt('/var/log2/x', '/var/lib/skyhook-mine') }))).toHaveLength(2)
+})
+
+test('records of package managers, of accounts and of systemd are not the package, but what is installed is', () => {
+  const records = filesAt(
+    '/etc/passwd-',
+    '/etc/.pwd.lock',
+    '/usr/lib/sysimage/rpm/rpmdb.sqlite',
+    '/usr/lib/sysimage/libdnf5/packages.toml',
+    '/var/lib/apt/extended_states',
+    '/var/lib/apt/lists/deb.debian.org_InRelease',
+    '/var/lib/dnf/history.sqlite',
+    '/var/lib/dpkg/available',
+    '/var/lib/dpkg/diversions-old',
+    '/var/lib/dpkg/status-old',
+    '/var/lib/dpkg/triggers/Unincorp',
+    '/var/lib/private',
+    '/var/lib/rpm/rpmdb.sqlite',
+    '/var/lib/systemd/deb-systemd-helper-enabled/hello.service.dsh-also',
+  )
+  const installed = ['/etc/passwd', '/usr/bin/hello', '/var/lib/dpkg/info/hello.list', '/var/lib/dpkg/status']
+  const after = at({ files: { ...records, ...filesAt(...installed) } })
+  expect(changesBetween(at({}), after).map(({ name }) => name)).toEqual(installed)
+})
+
+test.each([
+  ['/etc/x.conf', '/etc/x.conf', true],
+  ['/etc/*.conf', '/etc/x.conf', true],
+  ['/etc/*.conf', '/etc/x/y.conf', false],
+  ['/var/lib/x', '/var/lib/x/y/z', true],
+  ['/var/lib/x/', '/var/lib/x', true],
+  ['/var/*/x', '/var/lib/x/y', true],
+  ['/var/lib/x', '/var/lib/xy', false],
+  ['/', '/etc/x', false],
+  ['net.ipv4.*', 'net.ipv4.ip_forward', true],
+  ['mine-*.timer', 'mine-1.timer', true],
+])('the pattern %s for %s: %s', (pattern, name, isMeant) => {
+  expect(isIgnored(['nothing', pattern], { kind: 'file', name, change: 'added' })).toBe(isMeant)
 })

@@ -1,4 +1,6 @@
 /** What differs between two looks at a host. Pure. */
+import { matchesGlob } from '../../../stages/interrupt/glob.ts'
+
 export type Snapshot = {
   /** Kind, mode, owner and content of each file and folder, by path. */
   readonly files: Readonly<Record<string, string>>
@@ -26,18 +28,56 @@ export const ownFolders: readonly string[] = [
   '/var/lib/skyhook',
   '/var/cache',
 ]
-/** Files that systemd writes by itself. */
-const ownFiles =
-  /^\/(?:etc\/(?:\.updated|machine-id|resolv\.conf|mtab|ld\.so\.cache)|var\/lib\/(?:systemd\/|dbus\/)|var\/\.updated)/
+/**
+ * What programs of a host keep for themselves about what they did. None of it is undone with the work, and what a
+ * package really leaves shows beside it: an installed .deb in `dpkg/status` and by its files, an RPM by its files.
+ */
+const records: readonly string[] = Object.values({
+  systemd: [
+    '/etc/.updated',
+    '/etc/ld.so.cache',
+    '/etc/machine-id',
+    '/etc/mtab',
+    '/etc/resolv.conf',
+    '/var/.updated',
+    '/var/lib/dbus',
+    '/var/lib/private',
+    '/var/lib/systemd',
+  ],
+  dpkg: [
+    '/var/lib/dpkg/*-old',
+    '/var/lib/dpkg/available',
+    '/var/lib/dpkg/lock*',
+    '/var/lib/dpkg/triggers/Lock',
+    '/var/lib/dpkg/triggers/Unincorp',
+  ],
+  apt: ['daily_lock', 'extended_states', 'lists', 'mirrors', 'periodic'].map((name) => `/var/lib/apt/${name}`),
+  rpm: ['/var/lib/rpm', '/usr/lib/sysimage/rpm'],
+  dnf: ['/var/lib/dnf', '/var/lib/yum', '/usr/lib/sysimage/libdnf5'],
+  accounts: [
+    '/etc/.pwd.lock',
+    ...['passwd', 'group', 'shadow', 'gshadow', 'subuid', 'subgid'].map((name) => `/etc/${name}-`),
+  ],
+}).flat()
 
 /** Kernel settings that count instead of set. */
 const counters =
   /^(?:fs\.(?:dentry-state|file-nr|inode-nr|inode-state|quota\.)|kernel\.(?:random\.|ns_last_pid|pty\.nr|perf_event_max_sample_rate)|net\..*\.(?:base_reachable_time|stable_secret)|net\.netfilter\.nf_conntrack_count)|^\/sys\/.*\/(?:stats\/|pages_collapsed$|full_scans$)/
 
+/**
+ * Whether a pattern of `--ignore` means the change: by its name, or by a folder above it. `*` and `?` stand for
+ * characters other than `/`.
+ */
+export function isIgnored(patterns: readonly string[], { name }: Change): boolean {
+  const slashes = [...name.matchAll(/\//g)].map(({ index }) => index)
+  const names = [name, ...slashes.map((end) => name.slice(0, end))]
+  return patterns.some((pattern) => names.some((one) => matchesGlob(pattern.replace(/(?<=.)\/$/, ''), one)))
+}
+
 /** Sorted by kind and name. */
 export function changesBetween(before: Snapshot, after: Snapshot): Change[] {
   return [
-    ...differences('file', filesOf(before), filesOf(after)),
+    ...differences('file', filesOf(before), filesOf(after)).filter((change) => !isIgnored(records, change)),
     ...differences('setting', settingsOf(before), settingsOf(after)),
     ...differences('unit', unitsOf(before), unitsOf(after)),
   ]
@@ -58,8 +98,7 @@ function differences(
 const filesOf = ({ files }: Snapshot): Map<string, string> =>
   new Map(
     Object.entries(files).filter(
-      ([path]) =>
-        !ownFolders.some((folder) => path === folder || path.startsWith(`${folder}/`)) && !ownFiles.test(path),
+      ([path]) => !ownFolders.some((folder) => path === folder || path.startsWith(`${folder}/`)),
     ),
   )
 

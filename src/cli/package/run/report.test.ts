@@ -21,10 +21,12 @@ test('the end has what is left behind and the verdict in words', () => {
       { name: 'b', outcome: 'not-killed', detail: '' },
     ],
     leftBehind: [{ kind: 'file', name: '/etc/x', change: 'added' }],
+    ignored: [{ kind: 'unit', name: 'y.timer', change: 'added' }],
   }
   expect(endText(report)).toBe(
     '    added    file /etc/x\n' +
-      'life of p 2.0.0, upgraded from 1.0.0: failed, 1 warning, 1 stage too short to be killed, 1 left behind\n',
+      'life of p 2.0.0, upgraded from 1.0.0: failed, 1 warning, 1 stage too short to be killed, ' +
+      '1 left behind, 1 ignored\n',
   )
   const clean = { ...report, isOk: true, acts: [], leftBehind: [], hasUninstall: false }
   expect(endText(clean)).toContain('no uninstall stage: nobody looked for what the package leaves behind\n')

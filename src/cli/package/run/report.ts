@@ -35,7 +35,7 @@ export const titleOf = ({ package: name, version, from }: Pick<RunReport, 'packa
 
 /** What follows the acts: what is left behind, and the verdict. */
 export function endText(report: RunReport): string {
-  const { acts, leftBehind, isOk, hasUninstall } = report
+  const { acts, leftBehind, ignored, isOk, hasUninstall } = report
   const remains = leftBehind.map(({ kind, name, change }) => `    ${change.padEnd(7)}  ${kind} ${name}`)
   const notes = hasUninstall ? [] : ['no uninstall stage: nobody looked for what the package leaves behind']
   const count = (outcome: ActReport['outcome'], one: string, many?: string): string[] => {
@@ -47,15 +47,17 @@ export function endText(report: RunReport): string {
     ...count('warning', 'warning'),
     ...count('not-killed', 'stage too short to be killed', 'stages too short to be killed'),
     ...(leftBehind.length === 0 ? [] : [`${leftBehind.length} left behind`]),
+    ...(ignored.length === 0 ? [] : [`${ignored.length} ignored`]),
   ]
   return shownLines([...remains, ...notes, `${titleOf(report)}: ${verdict.join(', ')}`])
 }
 
 /** The same for programs. */
-export const itemOf = ({ isOk, acts, leftBehind, hasUninstall, ...about }: RunReport): object => ({
+export const itemOf = ({ isOk, acts, leftBehind, ignored, hasUninstall, ...about }: RunReport): object => ({
   ...about,
   passed: isOk,
   acts,
   hasUninstall,
   leftBehind,
+  ignored,
 })

@@ -20,6 +20,7 @@ const flags: RunFlags = {
   root: base,
   network: 'none',
   stepTimeout: 1_000,
+  ignore: [],
   keep: false,
 }
 

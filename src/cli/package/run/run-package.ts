@@ -9,7 +9,7 @@ import type { Context } from '../../framework/command.ts'
 import { CommandError, notFoundError, usageError } from '../../framework/command-error.ts'
 import { type ExitCode, exitCodes } from '../../framework/exit-codes.ts'
 import { envelope } from '../../output/print.ts'
-import { configFilesOf, interruptOf, requireConfig, variablesOf } from './inputs.ts'
+import { configFilesOf, interruptOf, requireInputs, variablesOf } from './inputs.ts'
 import { liveOnHost, type PackageSource } from './live-on-host.ts'
 import { actText, endText, itemOf, type RunReport, titleOf } from './report.ts'
 import { defaultBase, neededPrograms, requireBase, requireMachine, type RunMachine } from './requirements.ts'
@@ -23,6 +23,7 @@ export type RunFlags = {
   readonly root: string | undefined
   readonly network: 'none' | 'host'
   readonly stepTimeout: number
+  readonly ignore: readonly string[]
   readonly keep: boolean
 }
 
@@ -47,7 +48,7 @@ export async function runPackage(
   const configMap: Record<string, string> = {}
   for (const [key, file] of configFilesOf(flags.config)) configMap[key] = await context.readText(file)
   for (const { config } of [current, ...(previous ? [previous] : [])])
-    requireConfig(config.expectedConfigFiles, Object.keys(configMap))
+    requireInputs(config, { configMap, env: variables, ...(interrupt && { interrupt }) })
   const base = await findBase(root, flags.root)
 
   const isText = context.format === 'table'

@@ -84,6 +84,7 @@ beforeEach(async () => {
       oldestSlotAge: () => 0,
       fleetSeries: () => [],
       rebootsMade: () => 0,
+      work: () => ({ stepAges: new Map(), failedAttempts: 0, nextAttempt: 0 }),
       packageRequests: () => new Map(),
       isCensusCounting: () => false,
       reasons: () => new Map(),

@@ -161,10 +161,17 @@ export function connectionError(error: unknown, url: URL, signal: AbortSignal): 
   if (signal.aborted) return signal.reason
   const code = systemCode(error) ?? ''
   if (error instanceof ImageError || isDiskError(error, code)) return error
-  const message = messageOf(error)
+  const message = isLookup(error) ? `the name does not resolve (${code})` : withoutNodeHint(messageOf(error))
   if (tlsErrorPattern.test(code)) return new ImageError('tls', `${url.host}: ${message} (${code})`, { cause: error })
   return new ImageError('unreachable', `${url.host}: ${message || code}`, { cause: error })
 }
+
+/** Node says host and code twice. */
+const isLookup = (error: unknown): boolean =>
+  error instanceof Error && 'syscall' in error && error.syscall === 'getaddrinfo'
+
+/** What to start Node with helps nobody who does not start it. */
+const withoutNodeHint = (message: string): string => message.replace(/; if the root CA is installed locally,.*$/s, '')
 
 const tlsErrorPattern =
   /^(?:ERR_TLS|ERR_SSL|ERR_OSSL|EPROTO|CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO|SELF_SIGNED|INVALID_CA|INVALID_PURPOSE|PATH_LENGTH|HOSTNAME_MISMATCH)/

@@ -12,6 +12,9 @@ export type FoundLogins = {
   readonly onRefused: () => void
 }
 
+/** Where `credentials` come from: of an agent, or of a person. */
+export type LoginSource = 'a pull secret' | 'docker login'
+
 export type Logins = {
   /** Of the pull secrets, and if none matches, of the provider. Rejects with the signal's reason only. */
   find(host: string, repository: string, signal: AbortSignal): Promise<FoundLogins>
@@ -22,18 +25,22 @@ export type Logins = {
 }
 
 /** The logins of one client: the provider is asked once for each repository and address. */
-export function createLogins(credentials: readonly Credential[], provider: LoginProvider | undefined): Logins {
+export function createLogins(
+  credentials: readonly Credential[],
+  provider: LoginProvider | undefined,
+  source: LoginSource = 'a pull secret',
+): Logins {
   const answers = new Map<string, ProvidedLogins>()
   const accepted = new Map<string, Credential>()
 
   function found(host: string, repository: string, image: string): FoundLogins {
     const secret = findLogin(credentials, host, repository)
     if (secret !== undefined)
-      return { logins: [secret], hint: 'used the login of a pull secret', onAccepted() {}, onRefused() {} }
+      return { logins: [secret], hint: `used the login of ${source}`, onAccepted() {}, onRefused() {} }
     const answer = answers.get(image)
     return {
       logins: answer?.logins ?? [],
-      hint: hintOf(answer, `${host}/${repository}`),
+      hint: hintOf(answer, `${host}/${repository}`, source),
       onAccepted: (login) => void accepted.set(image, { images: canonicalImage(image), login }),
       onRefused() {
         if (answer !== undefined && answer.logins.length > 0) provider?.forget(image)
@@ -57,8 +64,9 @@ export function createLogins(credentials: readonly Credential[], provider: Login
   }
 }
 
-function hintOf(answer: ProvidedLogins | undefined, place: string): string {
-  const noSecret = `no pull secret matches ${place}`
+function hintOf(answer: ProvidedLogins | undefined, place: string, source: LoginSource): string {
+  const noSecret =
+    source === 'docker login' ? `docker login has no login for ${place}` : `no pull secret matches ${place}`
   if (answer === undefined) return noSecret
   const { logins, providers, problems } = answer
   const names = providers.join(', ')

@@ -5,7 +5,7 @@ import type { Credential } from './credentials.ts'
 import { type Endpoint, type EndpointSources, readEndpoints } from './endpoints.ts'
 import { ImageError } from '../errors.ts'
 import { type RegistryResponse, createRegistryTransport, type RegistryRequest, type ProxyEnvironment } from './http.ts'
-import { createLogins, type FoundLogins } from './logins.ts'
+import { createLogins, type FoundLogins, type LoginSource } from './logins.ts'
 import type { LoginProvider } from './login-provider.ts'
 import { type OnReceived, retryTransient } from './retry.ts'
 import type { ImageReference } from '../reference.ts'
@@ -14,6 +14,8 @@ import { errorFromResponse } from './error-response.ts'
 
 export type RegistrySettings = {
   readonly credentials: readonly Credential[]
+  /** As errors call it; pull secrets by default. */
+  readonly loginSource?: LoginSource
   /** Where addresses are read from, or those already read. */
   readonly sources: EndpointSources | { readonly resolvedEndpoints: readonly Endpoint[] }
   readonly proxy?: ProxyEnvironment
@@ -78,7 +80,7 @@ export function createRegistryClient(
   const transport = createRegistryTransport(settings, clock)
   const endpoints = new Map<string, Promise<readonly Endpoint[]>>()
   const unreachableEndpoints = new Set<Endpoint>()
-  const logins = createLogins(settings.credentials, loginProvider)
+  const logins = createLogins(settings.credentials, loginProvider, settings.loginSource)
   const authorizations = new Map<string, string>()
 
   const endpointsOf: RegistryClient['endpointsOf'] = ({ host, repository }) => {

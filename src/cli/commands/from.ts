@@ -1,0 +1,28 @@
+/** What commands show of a cluster, or of a support archive in its place. */
+import { openBundle } from '../bundle/open.ts'
+import type { Context } from '../framework/command.ts'
+import type { KubeTransport } from '../../kube/transport.ts'
+import type { Clock } from '../../schemas/clock.ts'
+
+export const fromFlag = {
+  type: 'text',
+  placeholder: 'FILE',
+  complete: 'files',
+  replacesCluster: true,
+  summary: 'a support archive instead of a cluster; ages are those of the time when it was made',
+} as const
+
+export type Source = {
+  readonly transport: KubeTransport
+  /** Of the agents. */
+  readonly namespace: string
+  /** Of an archive: it stands at the time at which that was made. */
+  readonly clock: Clock
+}
+
+/** `file`: an archive; undefined: the cluster of the call. */
+export async function openSource(context: Context, file: string | undefined): Promise<Source> {
+  if (file !== undefined) return await openBundle(file, context)
+  const { transport, agentNamespace } = await context.connect()
+  return { transport, namespace: await agentNamespace(), clock: context.clock }
+}

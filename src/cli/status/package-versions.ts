@@ -1,0 +1,35 @@
+/** The packages of a rollout: what nodes have, and what they get. Pure. */
+import type { SkyhookSpec } from '../../schemas/skyhook.ts'
+import type { NodeFact } from './node-facts.ts'
+
+export type PackageVersions = {
+  readonly name: string
+  /** What the spec asks for; absent for a package that it has no more. */
+  readonly version?: string
+  /** Other versions, on nodes that are not complete. */
+  readonly from: readonly string[]
+}
+
+/** By name; those that the spec no longer has come last. */
+export function packageVersions(
+  { packages = {} }: SkyhookSpec,
+  facts: readonly NodeFact[],
+): readonly PackageVersions[] {
+  const published = facts.flatMap(({ status, report }) => (status === 'complete' ? [] : (report?.packages ?? [])))
+  const versionsOf = new Map<string, Set<string>>()
+  for (const key of new Set(published)) {
+    const [name = '', version = ''] = key.split('|')
+    versionsOf.set(name, (versionsOf.get(name) ?? new Set()).add(version))
+  }
+  const otherThan = (name: string, desired?: string): readonly string[] =>
+    [...(versionsOf.get(name) ?? [])].filter((version) => version !== desired).toSorted(inOrder)
+  const gone = [...versionsOf.keys()].filter((name) => !Object.hasOwn(packages, name))
+  return [
+    ...Object.entries(packages)
+      .toSorted(([one], [other]) => (one < other ? -1 : 1))
+      .map(([name, { version }]) => ({ name, version, from: otherThan(name, version) })),
+    ...gone.toSorted((a, b) => (a < b ? -1 : 1)).map((name) => ({ name, from: otherThan(name) })),
+  ]
+}
+
+const inOrder = (one: string, other: string): number => one.localeCompare(other, 'en', { numeric: true })

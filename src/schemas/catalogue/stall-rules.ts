@@ -1,0 +1,35 @@
+/**
+ * Which reasons and codes stall, and when. `make generate` writes the column *Stalls* of docs/usage/reasons.md from it.
+ */
+import { type ReasonCode, reasonCodes } from './reason-codes.ts'
+import { type ReasonName, reasons } from './reasons.ts'
+import type { Stalls } from './stalls.ts'
+
+const bySection: Readonly<Record<'waiting' | 'failing' | 'blocked', Stalls>> = {
+  waiting: 'never',
+  failing: 'by-attempts',
+  blocked: 'at-once',
+}
+
+/** Those that are not as others of their section. */
+const byReason: Readonly<Partial<Record<ReasonName, Stalls>>> = {
+  RebootPending: 'by-attempts', // the next attempt of one that was refused
+  ImagePull: 'never', // its code says more
+  ReferenceMissing: 'after-two-minutes',
+  InvalidPackage: 'after-two-minutes',
+  RebootLoop: 'at-once',
+  InternalError: 'after-ten-minutes',
+  DeploymentPolicyNotFound: 'after-two-minutes',
+  ApiRequestRefused: 'after-two-minutes',
+  HostUnreachable: 'after-ten-minutes',
+  HostUnusable: 'after-ten-minutes',
+  CrashLoop: 'after-ten-minutes',
+}
+
+/** A code says more than its reason. Words of a newer agent that nobody knows here say nothing that lasts. */
+export function stallsBy(reason: string, code?: ReasonCode): Stalls {
+  if (code !== undefined) return reasonCodes[code].stalls
+  return Object.hasOwn(reasons, reason) ? ofReason(reason as ReasonName) : 'never'
+}
+
+const ofReason = (name: ReasonName): Stalls => byReason[name] ?? bySection[reasons[name].section]

@@ -1,0 +1,71 @@
+/** The step that runs, in an annotation of the Node, for people who ask what takes so long. Pure. */
+import { type PublishedStep, stepKey } from '../../schemas/annotations.ts'
+import { openStepOf, type SkyhookRecord, type StepAttempt } from '../../schemas/journal.ts'
+import { parseObject } from '../../schemas/json.ts'
+import { clip } from '../../schemas/plain-text.ts'
+import { keyOf } from '../model/package-key.ts'
+import type { Snapshot } from '../model/snapshot.ts'
+
+/**
+ * A step goes to the Node with whatever is written anyway, such as its stage. One that begins later is worth a write of
+ * its own only once somebody may ask for it.
+ */
+const longStepMs = 10_000
+
+/** Annotations of a Node share 256 KiB. */
+const maxPathLength = 128
+
+/**
+ * Text of the annotation; null while no step runs. It may be about the step before, until the one that runs has lasted
+ * ten seconds or something else is written.
+ */
+export function publishedStepText(
+  snapshot: Pick<Snapshot, 'node' | 'nowMs' | 'wallOffsetMs'>,
+  skyhook: string,
+  record: SkyhookRecord,
+  isWriting: boolean,
+): { readonly text: string | null; readonly recheckAtMs: number } {
+  const currentText = snapshot.node.metadata.annotations?.[stepKey(skyhook)]
+  const running = longestRunning(record)
+  const shown = { text: currentText ?? null, recheckAtMs: Infinity }
+  if (running === undefined) return isWriting ? { ...shown, text: null } : shown
+  const published = publishedStep(running, snapshot.wallOffsetMs)
+  if (isSameStep(parseObject(currentText) ?? {}, published)) return shown
+  const longAtMs = running.step.startedAtMs + longStepMs
+  return isWriting || longAtMs <= snapshot.nowMs
+    ? { ...shown, text: JSON.stringify(published) }
+    : { ...shown, recheckAtMs: longAtMs }
+}
+
+type RunningStep = { readonly step: StepAttempt } & Pick<PublishedStep, 'package' | 'attempt'> & {
+    readonly failingSinceMs: number | undefined
+  }
+
+function longestRunning({ packages }: SkyhookRecord): RunningStep | undefined {
+  const running = Object.values(packages).flatMap((entry): RunningStep[] => {
+    const { progress, failingSinceMs } = entry
+    const step = openStepOf(progress)
+    if (step === undefined || progress.state !== 'running') return []
+    return [{ step, package: keyOf(entry), attempt: progress.attempt.number, failingSinceMs }]
+  })
+  return running.toSorted((a, b) => a.step.startedAtMs - b.step.startedAtMs)[0]
+}
+
+function publishedStep(
+  { step: { mode, path, startedAtMs }, failingSinceMs, attempt, package: key }: RunningStep,
+  wallOffsetMs: number,
+): PublishedStep {
+  const timeOf = (ms: number): string => new Date(ms + wallOffsetMs).toISOString()
+  return {
+    package: key,
+    mode,
+    path: clip(path, maxPathLength),
+    since: timeOf(startedAtMs),
+    attempt,
+    ...(failingSinceMs !== undefined && { failingSince: timeOf(failingSinceMs) }),
+  }
+}
+
+/** Its `since` may be by another clock. */
+const isSameStep = (shown: object, step: PublishedStep): boolean =>
+  (['package', 'mode', 'path', 'attempt'] as const).every((field) => (shown as PublishedStep)[field] === step[field])

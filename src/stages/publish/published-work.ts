@@ -1,0 +1,36 @@
+/** What the companion of nodeState says of each package's work: enough to foretell what an edit makes of it. */
+import type { PublishedWork } from '../../schemas/annotations.ts'
+import type { PackageRecord, SkyhookRecord } from '../../schemas/journal.ts'
+import { perObject } from '../../schemas/per-object.ts'
+import { inputsHash } from '../model/package-inputs.ts'
+
+/** By the keys of nodeState; without packages of which there is nothing to say. */
+export const publishedWork = ({ packages }: SkyhookRecord): Readonly<Record<string, PublishedWork>> => workOf(packages)
+
+const workOf = perObject(
+  (packages: SkyhookRecord['packages']): Readonly<Record<string, PublishedWork>> =>
+    Object.fromEntries(
+      Object.entries(packages)
+        .map(([key, entry]) => [key, workOfPackage(entry)] as const)
+        .filter(([, work]) => Object.keys(work).length > 0)
+        .toSorted(([a], [b]) => (a < b ? -1 : 1)),
+    ),
+)
+
+const workOfPackage = ({ config, pendingInterrupt, uninstall, progress }: PackageRecord): PublishedWork => ({
+  ...(config && { inputs: inputsHash(config.started) }),
+  ...(config?.finished && { wasComplete: true }),
+  ...(config && config.changedKeys.length > 0 && { changed: config.changedKeys }),
+  ...(config?.interrupts && { configInterrupts: config.interrupts }),
+  ...(pendingInterrupt && { interrupt: pendingInterrupt.interrupt }),
+  ...(uninstall && { uninstall }),
+  ...(progress.state === 'retained' && { isRetained: true }),
+})
+
+const workField = /,"work":\{.*\}\}$/
+
+/** Whether two texts of a companion differ in nothing but the work, which alone is no reason to write. */
+export const isSameCompanion = (current: string | undefined, next: string | null | undefined): boolean =>
+  current === next || (current !== undefined && typeof next === 'string' && bare(current) === bare(next))
+
+const bare = (companion: string): string => companion.replace(workField, '}')

@@ -1,0 +1,88 @@
+/** What a simulated node does for one Skyhook, as its host and its Node show it. */
+import { cordonKey } from '../../../src/schemas/annotations.ts'
+import type { Taint } from '../../../src/schemas/kubernetes.ts'
+import { hasMark } from '../../../src/stages/drain/drain.ts'
+import type { NodeObserver, NodeState } from '../../kit/node-simulator/node-state.ts'
+import { type Deed, interruptDeed } from '../../kit/plan/deeds.ts'
+
+const skyhook = 's'
+
+/** Records from `start` on. Work under way then counts if it is not stopped: it ends after the plan. */
+export class NodeHistory {
+  readonly observer: NodeObserver
+  #deeds: Deed[] = []
+  #isRecording = false
+  /** The node was cordoned when the recording started, and nothing has happened since. */
+  #isCordonOpen = false
+  /** Package and version to the stage that it is in. */
+  readonly #stages = new Map<string, string>()
+  #wasTainted = false
+  /** How many deeds there were before the present decision: what it orders begins at once, the cordon first. */
+  #decided = 0
+
+  constructor() {
+    this.observer = {
+      decided: () => void (this.#decided = this.#deeds.length),
+      stepStarts: ({ view, record, stage }) => {
+        if (view.metadata.name === skyhook) this.#stage(record.name, record.version, stage)
+      },
+      // one that ran when the recording started, and was not stopped
+      stepEnds: ({ view, record, stage }) => {
+        if (view.metadata.name === skyhook) this.#stage(record.name, record.version, stage)
+      },
+      interruptStarts: ({ interrupt, owners }, { metadata }) => {
+        if (metadata.name === skyhook) this.#interrupt(interrupt.type, interrupt.services ?? [], owners)
+      },
+      published: ({ annotations, taints }) => {
+        const mark = annotations[cordonKey(skyhook)]
+        if (mark === 'true' && !this.#isCordonOpen && this.#isRecording)
+          this.#deeds.splice(this.#decided, 0, { deed: 'drain' })
+        if (mark === null) this.#isCordonOpen = false
+        if (taints) this.#taint(taints)
+      },
+    }
+  }
+
+  start(node: NodeState): void {
+    this.#deeds = []
+    this.#decided = 0
+    this.#isRecording = true
+    this.#isCordonOpen = hasMark(node.node, skyhook)
+    this.#wasTainted = isTainted(node.node.spec?.taints ?? [])
+    this.#stages.clear()
+    for (const { run, skyhook: owner } of node.interrupting.values())
+      if (owner === skyhook) this.#interrupt(run.interrupt.type, run.interrupt.services ?? [], run.owners)
+  }
+
+  deeds(node: NodeState): readonly Deed[] {
+    if (this.#isCordonOpen && hasMark(node.node, skyhook)) this.#add([])
+    return this.#deeds
+  }
+
+  #stage(name: string, version: string, stage: string): void {
+    const key = `${name}|${version}`
+    if (this.#stages.get(key) === stage && this.#isRecording) return
+    this.#stages.set(key, stage)
+    this.#add([{ deed: 'stage', package: name, version, stage }])
+  }
+
+  #interrupt(type: string, services: readonly string[], owners: readonly string[]): void {
+    const packages = owners.map((key) => key.split('|')[0] ?? key)
+    for (const key of owners) this.#stages.delete(key)
+    this.#add(interruptDeed(type, services, packages))
+  }
+
+  #taint(taints: readonly Taint[]): void {
+    if (isTainted(taints) && !this.#wasTainted) this.#add([{ deed: 'taint' }])
+    this.#wasTainted = isTainted(taints)
+  }
+
+  #add(deeds: readonly Deed[]): void {
+    if (!this.#isRecording) return
+    if (this.#isCordonOpen) this.#deeds.push({ deed: 'drain' })
+    this.#isCordonOpen = false
+    this.#deeds.push(...deeds)
+  }
+}
+
+const isTainted = (taints: readonly Taint[]): boolean => taints.some(({ key }) => key === 'skyhook.nvidia.com')

@@ -1,0 +1,31 @@
+/** What `kubectl skyhook plan` foretells is wrong. */
+import { edit, type Mutant, planCases } from '../mutant.ts'
+
+export const planBugs: readonly Mutant[] = [
+  {
+    name: 'a plan ends with an uninstall, whatever comes after it',
+    edits: [edit('cli/plan/rehearsal.ts', 'attempts.delete(action.step.id)', 'attempts.get(action.step.id)')],
+    caughtBy: [planCases(/not foretold: /)],
+  },
+  {
+    name: 'a plan takes a step that runs for one that never ends',
+    edits: [edit('cli/plan/rehearsal.ts', 'round === 0 ? runningStages(next) : []', '[]')],
+    caughtBy: [planCases(/not foretold: /)],
+  },
+  {
+    name: 'a plan takes packages that ask for their interrupt for such that do not',
+    edits: [edit('cli/plan/rehearsal.ts', 'interrupt: asksForInterrupts', 'interrupt: false')],
+    caughtBy: [planCases(/not foretold: /)],
+  },
+  {
+    name: 'a plan takes each complete package of a node at work for one whose configuration has changed',
+    edits: [
+      edit(
+        'cli/explain/published-record.ts',
+        'inputsHash(inputsOf(one)) === inputs)',
+        'inputsHash(inputsOf(one)) !== inputs)',
+      ),
+    ],
+    caughtBy: [planCases(/foretold and not done: /)],
+  },
+]
