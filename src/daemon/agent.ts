@@ -52,7 +52,7 @@ export async function runAgent(settings: Settings, platform: Platform): Promise<
   }
   log.info({}, 'agent stopping; running steps continue')
   closeServers()
-  components.close()
+  await components.close()
   if (claim) await components.crashLoop.end()
   await claim?.release()
   return 0

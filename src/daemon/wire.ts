@@ -345,9 +345,9 @@ export async function wire({ settings, platform, signal }: WireOptions) {
     retain: (needed: ReadonlySet<string>): void => {
       for (const owner of [preparer, statuses, steps]) owner.retain(needed)
     },
-    close() {
+    async close() {
       statuses.close()
-      steps.close()
+      await steps.close()
       straySteps.close()
       connection.close()
       transport.close()

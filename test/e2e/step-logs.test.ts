@@ -48,6 +48,15 @@ const ticks = (): Tick[] =>
     return [{ number: Number(number), loggedAfterMs: since(Date.parse(time)), shownAfterMs: since(arrivedAtMs) }]
   })
 
+/** Where a line is missing or comes again: its number and the one before it. */
+const outOfOrder = (): { readonly number: number; readonly after: number }[] => {
+  const numbers = ticks().map(({ number }) => number)
+  return numbers.flatMap((number, index) => {
+    const after = numbers[index - 1] ?? 0
+    return number === after + 1 ? [] : [{ number, after }]
+  })
+}
+
 async function untilTicks(count: number): Promise<void> {
   await expect.poll(() => ticks().length, { timeout: 90_000, interval: 100 }).toBeGreaterThanOrEqual(count)
 }
@@ -101,8 +110,7 @@ test('a replaced agent continues, and no line is lost or shown twice', async () 
   await deleteAgent(cluster, node)
   const before = ticks().length
   await untilTicks(before + 20)
-  const numbers = ticks().map(({ number }) => number)
-  expect(numbers).toEqual(numbers.map((_, index) => index + 1))
+  expect(outOfOrder()).toEqual([])
 })
 
 test('an agent whose container is started again continues, and the log before that is there with --previous', async () => {
@@ -110,11 +118,14 @@ test('an agent whose container is started again continues, and the log before th
   await killAgent(cluster, node)
   const last = ticks().length
   await untilTicks(last + 20)
-  const numbers = ticks().map(({ number }) => number)
-  expect(numbers).toEqual(numbers.map((_, index) => index + 1))
+  // an agent that is killed between a line and its note of it repeats what it has read in half a second
+  const repeated = outOfOrder()
+  expect(repeated.filter(({ number, after }) => number > after || number <= after - 4)).toEqual([])
+  expect(repeated.length).toBeLessThan(2)
+  const { number: newest } = ticks().at(-1) ?? { number: 0 }
   const previous = await answer('logs', name, '--node', node, '--previous')
   expect(previous).toMatch(new RegExp(String.raw`^\[writer\] tick ${before} `, 'm'))
-  expect(previous).not.toMatch(new RegExp(String.raw`^\[writer\] tick ${numbers.length} `, 'm'))
+  expect(previous).not.toMatch(new RegExp(String.raw`^\[writer\] tick ${newest} `, 'm'))
 })
 
 test('the steps of several nodes are followed at once, each line with its node and its package', async () => {

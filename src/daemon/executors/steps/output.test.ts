@@ -41,7 +41,7 @@ beforeEach(() => {
   for (const name of ['/out.log', '/err.log']) files.write(name, '')
   output = startAgent()
 })
-afterEach(() => output.close())
+afterEach(async () => await output.close())
 
 function startAgent(): StepOutput {
   const own = lines
@@ -96,7 +96,7 @@ test('an agent that is started meanwhile continues where the one before it stopp
   output.follow(of)
   write(`one\ntwo ${secret.slice(0, 3)}`)
   await look()
-  output.close()
+  await output.close()
   write(`${secret.slice(3)}\nthree\n`)
   output = startAgent()
   output.follow(of)
@@ -104,6 +104,32 @@ test('an agent that is started meanwhile continues where the one before it stopp
   write('four\n')
   await output.finish(of)
   expect(messages()).toEqual(['one', 'two ***', 'three', 'four'])
+})
+
+test('an agent that is stopped while it prints notes how far it came before it is gone', async () => {
+  const printed = Promise.withResolvers<void>()
+  const disk = Promise.withResolvers<void>()
+  const { root } = files
+  const writeFile: HostRoot['writeFile'] = async (...note) => {
+    printed.resolve()
+    await disk.promise
+    await root.writeFile(...note)
+  }
+  host = { ...host, root: { ...host.root, writeFile } }
+  output = startAgent()
+  output.follow(of)
+  write('one\n')
+  void look()
+  await printed.promise
+  let isClosed = false
+  const closed = output.close().then(() => (isClosed = true))
+  await new Promise((resolve) => setImmediate(resolve))
+  expect(isClosed).toBe(false)
+  disk.resolve()
+  await closed
+  output = startAgent()
+  await output.finish(of)
+  expect(messages()).toEqual(['one'])
 })
 
 test('a note of an earlier agent that is damaged costs repeated lines only', async () => {

@@ -43,7 +43,8 @@ export type StepOutput = {
   stepOf(id: string): StepOfLine | undefined
   /** Its end is recorded. */
   forget(id: string): void
-  close(): void
+  /** Resolves once what was printed is noted for the next agent. */
+  close(): Promise<void>
 }
 
 export type OutputPorts = {
@@ -178,13 +179,10 @@ export function createStepOutput({ host, clock, log, logLimitBytes }: OutputPort
     return true
   }
 
+  /** Notes at once what it has printed: an agent that is killed in between prints it again. */
   async function lookAtAll(entry: Followed): Promise<void> {
-    let hasProgress = false
-    for (const stream of outputStreams) {
-      if (await look(entry, stream)) hasProgress = true
-      if (await limit(entry, stream)) hasProgress = true
-    }
-    if (hasProgress) await save(entry)
+    for (const stream of outputStreams)
+      for (const task of [look, limit]) if (await task(entry, stream)) await save(entry)
   }
 
   function lookAtEach(): void {
@@ -250,9 +248,10 @@ export function createStepOutput({ host, clock, log, logLimitBytes }: OutputPort
       stopLooking = undefined
     },
 
-    close() {
+    async close() {
       stopLooking?.()
       stopLooking = undefined
+      await Promise.allSettled([...followed.values()].map(({ work }) => work))
     },
   }
 }

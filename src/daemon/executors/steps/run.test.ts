@@ -96,7 +96,7 @@ beforeEach(async () => {
     wake: () => undefined,
   })
 })
-afterEach(() => runner.close())
+afterEach(async () => await runner.close())
 
 const members = (): (string | undefined)[] =>
   systemd.calledMembers().filter((member) => member === 'StartTransientUnit' || member === 'StopUnit')

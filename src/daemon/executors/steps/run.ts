@@ -33,7 +33,8 @@ export type StepRunner = StepRecords & {
   observeOpen(): Promise<void>
   /** By attempt id. */
   attempts(): ReadonlyMap<string, AttemptObservation>
-  close(): void
+  /** Steps go on; resolves once what they have printed is noted. */
+  close(): Promise<void>
 }
 
 export type StepPorts = {
@@ -142,9 +143,9 @@ export function startStepRunner(ports: StepPorts): StepRunner {
       for (const step of openSteps(ports.journal()))
         if (attempts.stateOf(step.id) === 'running') logStart(step, stepRunningMessage)
     },
-    close() {
+    async close() {
       observer.close()
-      output.close()
+      await output.close()
     },
 
     /** The journal has the intent. An existing unit is found again and never started twice. */
