@@ -16,40 +16,22 @@ export type Moment = View & {
   readonly atMs: number
   /** Nodes without a Ready agent, with the time since when. */
   readonly agentAwaySinceMs: ReadonlyMap<string, number>
-  /** When the state of a package last changed, by node and annotation. */
-  readonly stateChangedAtMs: ReadonlyMap<string, number>
 }
 
 /** One per change, in their order. The view of a moment is complete; nobody changes it later. */
 export function momentsOf(history: readonly RecordedChange[]): readonly Moment[] {
   let view: View = { nodes: new Map(), leases: new Map(), skyhooks: new Map(), pods: new Map() }
   let away: ReadonlyMap<string, number> = new Map()
-  let changed: ReadonlyMap<string, number> = new Map()
   return history.map(({ kind, type, object, atMs }) => {
     const { namespace, name } = object.metadata
     const objects = new Map(view[kind])
     const key = kind === 'pods' ? `${namespace}/${name}` : name
-    if (kind === 'nodes') changed = statesChanged(changed, objects.get(name), object, atMs)
     if (type === 'DELETED') objects.delete(key)
     else objects.set(key, object)
     view = { ...view, [kind]: objects }
     if (kind === 'nodes' || kind === 'pods') away = agentsAway(view, away, atMs)
-    return { ...view, atMs, agentAwaySinceMs: away, stateChangedAtMs: changed }
+    return { ...view, atMs, agentAwaySinceMs: away }
   })
-}
-
-const stateId = (node: string, annotation: string): string => `${node}/${annotation}`
-
-function statesChanged(
-  before: ReadonlyMap<string, number>,
-  old: KubeObject | undefined,
-  { metadata: { name, annotations = {} } }: KubeObject,
-  atMs: number,
-): ReadonlyMap<string, number> {
-  const now = Object.entries(annotations).filter(
-    ([key, text]) => key.startsWith(nodeStateKey('')) && old?.metadata.annotations?.[key] !== text,
-  )
-  return now.length === 0 ? before : new Map([...before, ...now.map(([key]) => [stateId(name, key), atMs] as const)])
 }
 
 function agentsAway(view: View, before: ReadonlyMap<string, number>, atMs: number): ReadonlyMap<string, number> {
@@ -104,8 +86,6 @@ export type NodeView = {
   /** As published; undefined: nothing yet. */
   readonly status: string | undefined
   readonly reason: { readonly reason: string; readonly since: string } | undefined
-  /** When the state of its packages last changed. */
-  readonly stateChangedAtMs: number | undefined
   readonly entries: readonly Entry[]
   readonly hasCordonMark: boolean
 }
@@ -136,7 +116,6 @@ export function nodesFor(
         annotations,
         agent: sinceMs === undefined ? 'ready' : atMs - sinceMs >= silentAfterMs ? 'silent' : 'unready',
         status: annotations[statusKey(metadata.name)],
-        stateChangedAtMs: moment.stateChangedAtMs.get(stateId(name, nodeStateKey(metadata.name))),
         reason: isObject(reason) ? (reason as NodeView['reason']) : undefined,
         entries: isObject(state) ? (Object.values(state) as Entry[]) : [],
         hasCordonMark: cordonKey(metadata.name) in annotations,

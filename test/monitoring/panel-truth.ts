@@ -154,13 +154,10 @@ export const panelTruths: Readonly<Record<string, PanelTruth>> = {
     valuesAt(moment, atMs) {
       const values: Values = new Map()
       for (const skyhook of skyhooksOf(moment))
-        for (const { agent, reason, entries: packages, stateChangedAtMs = 0 } of nodesFor(moment, skyhook, atMs)) {
+        for (const { agent, reason } of nodesFor(moment, skyhook, atMs)) {
           if (reason === undefined || agent !== 'ready') continue
           const name = key({ reason: reason.reason })
-          // a try that fails at once ends a reason and starts it again, which the annotation need not show
-          const triedAtMs = packages.some(({ state }) => state === 'erroring') ? stateChangedAtMs : 0
-          const sinceMs = Math.max(Date.parse(reason.since), triedAtMs)
-          values.set(name, Math.max(values.get(name) ?? 0, (atMs - sinceMs) / 1_000))
+          values.set(name, Math.max(values.get(name) ?? 0, (atMs - Date.parse(reason.since)) / 1_000))
         }
       return values
     },
