@@ -138,6 +138,7 @@ test('a screen that is watched is drawn at most once a second, however much chan
       PATH: process.env['PATH'],
       HOME: '/nonexistent',
       TERM: 'xterm',
+      NO_COLOR: '1',
       KUBECONFIG: census.cluster.server.kubeconfig,
     },
   })
