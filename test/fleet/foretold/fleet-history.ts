@@ -8,6 +8,8 @@ import { type Deed, interruptDeed } from '../../kit/plan/deeds.ts'
 export type FleetHistory = {
   /** Deeds of a host by its name, since `sinceMs`. A host does not know for which packages an interrupt is. */
   deeds(host: string, sinceMs: number): readonly Deed[]
+  /** Units of the steps that run on a host. */
+  running(host: string): ReadonlySet<string>
   /** The most hosts that were out at once since then: cordoned, at a step, or interrupted. */
   mostOut(sinceMs: number): number
 }
@@ -23,11 +25,12 @@ export function followFleet(scene: FleetScene, skyhook: string): FleetHistory {
   const add = (host: string, deeds: readonly Deed[]): void => {
     for (const deed of deeds) entries.push({ atMs: clock.monotonicMs(), host, deed })
   }
-  const running = new Set<string>()
+  const runningByHost = new Map([...hosts.keys()].map((name) => [name, new Set<string>()]))
+  const running = (name: string): Set<string> => runningByHost.get(name) ?? new Set()
   const isOut = (name: string): boolean =>
     marks.findLast(({ host }) => host === name)?.isMarked === true ||
     hosts.get(name)?.truth.isInterrupted() === true ||
-    [...running].some((step) => step.startsWith(`${name} `))
+    running(name).size > 0
   for (const [name, { host }] of hosts)
     host.observe((event) => {
       const now = { host: name, atMs: clock.monotonicMs() }
@@ -37,8 +40,8 @@ export function followFleet(scene: FleetScene, skyhook: string): FleetHistory {
       else if (event.event === 'rebootRequested' && event.answer === 'accepted')
         add(name, interruptDeed('reboot', [], []))
       else if (event.event === 'restartEnded' || event.event === 'booted') endInterrupt(entries, now)
-      if (event.event === 'stepStarted') running.add(`${name} ${event.step.unit}`)
-      if (event.event === 'stepEnded' || event.event === 'stepLost') running.delete(`${name} ${event.step.unit}`)
+      if (event.event === 'stepStarted') running(name).add(event.step.unit)
+      if (event.event === 'stepEnded' || event.event === 'stepLost') running(name).delete(event.step.unit)
       outs.push({ atMs: now.atMs, out: [...hosts.keys()].filter(isOut).length })
     })
   server.observe({
@@ -64,6 +67,7 @@ export function followFleet(scene: FleetScene, skyhook: string): FleetHistory {
       const isUsed = isCordoned && (own[0]?.atMs ?? Infinity) <= endsAtMs
       return [...(isUsed ? [{ deed: 'drain' } as const] : []), ...own.map(({ deed }) => deed)]
     },
+    running,
     mostOut: (sinceMs) => Math.max(0, ...outs.flatMap(({ atMs, out }) => (atMs >= sinceMs ? [out] : []))),
   }
 }
