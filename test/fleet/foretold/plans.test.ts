@@ -50,7 +50,6 @@ async function judge(one: FleetCase): Promise<string | undefined> {
   const plannedAtMs = clock.monotonicMs()
   const states = statesOf(scene)
   const outBefore = [...hosts.values()].filter(({ truth }) => truth.isOut()).length
-  for (const { conditions } of hosts.values()) conditions.change({ isFailing: () => false })
   if (one.state === 'new') scene.simulation.createSkyhook({ name: 's', spec: object.spec })
   else scene.editSkyhook('s', { spec: one.edit })
   await rest(scene)
@@ -106,13 +105,19 @@ async function planUpToDate(scene: FleetScene, history: FleetHistory, object: Js
 const statesOf = (scene: FleetScene): readonly string[] =>
   [...scene.simulation.hosts.values()].map((host) => scene.annotation(host.nodeName(), nodeStateKey('s')) ?? '{}')
 
+/** How a step ends its host decides when it starts: one that runs when the plan is made succeeds. */
+const longestStepMs = 2_000
+
 async function reach(scene: FleetScene, { state, atMs }: FleetCase): Promise<void> {
   const isComplete = (): boolean => unsettledReason(scene.simulation) === undefined
   if (state === 'new') return await scene.pass(8_000)
   if (state === 'failing') {
-    for (const { conditions } of scene.simulation.hosts.values())
-      conditions.change({ isFailing: (step) => step.package === 'p0b' && step.mode === 'config' })
-    return await scene.pass(15_000 + atMs)
+    const ends = [...scene.simulation.hosts.values()].map(({ conditions }) =>
+      conditions.change({ isFailing: (step) => step.package === 'p0b' && step.mode === 'config' }),
+    )
+    await scene.pass(15_000 + atMs - longestStepMs)
+    for (const end of ends) end()
+    return await scene.pass(longestStepMs)
   }
   if (state === 'under way') {
     await scene.until(() => scene.simulation.server.object('skyhooks', undefined, 's') !== undefined, 'there')
