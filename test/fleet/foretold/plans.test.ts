@@ -58,7 +58,8 @@ async function judge(one: FleetCase): Promise<string | undefined> {
   for (const host of hosts.values()) {
     const group = groups.value.find(({ nodes: members }) => members.includes(host.nodeName()))
     const foretold = group?.mayStart ? hostDeeds(foretoldDeeds(group.steps)) : []
-    const done = history.deeds(host.name, plannedAtMs)
+    const isStopped = (deed: Deed): boolean => isReplaced(object.spec, deed) && !includes(foretold, deed)
+    const done = history.deeds(host.name, plannedAtMs, isStopped)
     const why = differenceOf(foretold, done, order)
     if (why !== undefined)
       return [
@@ -164,6 +165,15 @@ function merged(target: object, patch: object): Skyhook['spec'] & JsonObject {
   }
   return result as Skyhook['spec'] & JsonObject
 }
+
+/**
+ * A node stops the step of such a stage once the images of its successor are there. Whether it ends before that no plan
+ * knows (docs/usage/plan.md).
+ */
+const isReplaced = ({ packages = {} }: Skyhook['spec'], deed: Deed): boolean =>
+  deed.deed === 'stage' && packages[deed.package]?.version !== deed.version
+
+const includes = (deeds: readonly Deed[], one: Deed): boolean => deeds.some((deed) => isEqual(deed, one))
 
 /** Of these packages only p0a has steps of its installation; which package an interrupt is for a host does not know. */
 const hostDeeds = (deeds: readonly Deed[]): readonly Deed[] =>

@@ -8,8 +8,8 @@ import type { WorldHost } from '../../kit/fleet/world.ts'
 import { filesOf } from '../../kit/files/host-files.ts'
 
 /**
- * The Node shows all stages of the journal, and the journal knows every step and interrupt of the host. `running`: units
- * of the steps that run on it.
+ * The Node shows all stages of the journal, and the journal knows every step and interrupt of the host. `running`:
+ * units of the steps that run there.
  */
 export function isUpToDate(
   scene: FleetScene,
