@@ -77,7 +77,7 @@ async function judge(one: FleetCase): Promise<string | undefined> {
 
 /**
  * What a node has done and not published no plan knows (docs/usage/plan.md), so it is made at a moment when the Nodes
- * show everything. A plan that is made later is the same until they are written again.
+ * show everything.
  */
 async function planUpToDate(scene: FleetScene, history: FleetHistory, object: JsonObject): Promise<FilePlan> {
   const { clock, hosts } = scene.simulation
