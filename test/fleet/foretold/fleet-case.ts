@@ -7,7 +7,7 @@ type Packages = NonNullable<SkyhookSpec['packages']>
 export type FleetCase = {
   readonly nodes: number
   readonly spec: Partial<SkyhookSpec> & { readonly packages: Packages }
-  /** When the plan is made. `failing`: steps of p0b fail before it, and succeed after it. */
+  /** When the plan is made. `failing`: steps of p0b failed before it, none fails after it. */
   readonly state: 'new' | 'complete' | 'under way' | 'failing' | 'paused' | 'waiting'
   readonly atMs: number
   /** A merge patch of the spec. */

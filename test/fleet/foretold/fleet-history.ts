@@ -6,13 +6,25 @@ import type { HostStep } from '../../kit/host/observer.ts'
 import { type Deed, interruptDeed } from '../../kit/plan/deeds.ts'
 
 export type FleetHistory = {
-  /** Deeds of a host by its name, since `sinceMs`. A host does not know for which packages an interrupt is. */
-  deeds(host: string, sinceMs: number): readonly Deed[]
+  /**
+   * Deeds of a host by its name, since `sinceMs`. A host does not know for which packages an interrupt is. `isStopped`:
+   * of a stage that was under way then, whether it counts only if another step of it starts.
+   */
+  deeds(host: string, sinceMs: number, isStopped: (deed: Deed) => boolean): readonly Deed[]
+  /** Units of the steps that run on a host. */
+  running(host: string): ReadonlySet<string>
   /** The most hosts that were out at once since then: cordoned, at a step, or interrupted. */
   mostOut(sinceMs: number): number
 }
 
-type Entry = { readonly atMs: number; readonly host: string; readonly deed: Deed }
+type Entry = {
+  readonly host: string
+  readonly deed: Deed
+  /** When it ended; as long as it has not, when its last step started. */
+  readonly atMs: number
+  /** When its last step started. */
+  readonly startedAtMs: number
+}
 
 /** Follows all hosts and Nodes from now on. */
 export function followFleet(scene: FleetScene, skyhook: string): FleetHistory {
@@ -21,13 +33,15 @@ export function followFleet(scene: FleetScene, skyhook: string): FleetHistory {
   const marks: { readonly host: string; readonly atMs: number; readonly isMarked: boolean }[] = []
   const outs: { readonly atMs: number; readonly out: number }[] = []
   const add = (host: string, deeds: readonly Deed[]): void => {
-    for (const deed of deeds) entries.push({ atMs: clock.monotonicMs(), host, deed })
+    const atMs = clock.monotonicMs()
+    for (const deed of deeds) entries.push({ host, deed, atMs, startedAtMs: atMs })
   }
-  const running = new Set<string>()
+  const runningByHost = new Map([...hosts.keys()].map((name) => [name, new Set<string>()]))
+  const running = (name: string): Set<string> => runningByHost.get(name) ?? new Set()
   const isOut = (name: string): boolean =>
     marks.findLast(({ host }) => host === name)?.isMarked === true ||
     hosts.get(name)?.truth.isInterrupted() === true ||
-    [...running].some((step) => step.startsWith(`${name} `))
+    running(name).size > 0
   for (const [name, { host }] of hosts)
     host.observe((event) => {
       const now = { host: name, atMs: clock.monotonicMs() }
@@ -37,8 +51,8 @@ export function followFleet(scene: FleetScene, skyhook: string): FleetHistory {
       else if (event.event === 'rebootRequested' && event.answer === 'accepted')
         add(name, interruptDeed('reboot', [], []))
       else if (event.event === 'restartEnded' || event.event === 'booted') endInterrupt(entries, now)
-      if (event.event === 'stepStarted') running.add(`${name} ${event.step.unit}`)
-      if (event.event === 'stepEnded' || event.event === 'stepLost') running.delete(`${name} ${event.step.unit}`)
+      if (event.event === 'stepStarted') running(name).add(event.step.unit)
+      if (event.event === 'stepEnded' || event.event === 'stepLost') running(name).delete(event.step.unit)
       outs.push({ atMs: now.atMs, out: [...hosts.keys()].filter(isOut).length })
     })
   server.observe({
@@ -55,8 +69,10 @@ export function followFleet(scene: FleetScene, skyhook: string): FleetHistory {
     },
   })
   return {
-    deeds(host, sinceMs) {
-      const own = entries.filter((entry) => entry.host === host && entry.atMs >= sinceMs)
+    deeds(host, sinceMs, isStopped) {
+      const own = entries
+        .filter((entry) => entry.host === host && entry.atMs >= sinceMs)
+        .filter(({ deed, startedAtMs }) => startedAtMs >= sinceMs || !isStopped(deed))
       const ofHost = marks.filter((mark) => mark.host === host)
       const isCordoned = ofHost.findLast(({ atMs }) => atMs < sinceMs)?.isMarked === true
       const endsAtMs = ofHost.find(({ atMs, isMarked }) => atMs >= sinceMs && !isMarked)?.atMs ?? Infinity
@@ -64,6 +80,7 @@ export function followFleet(scene: FleetScene, skyhook: string): FleetHistory {
       const isUsed = isCordoned && (own[0]?.atMs ?? Infinity) <= endsAtMs
       return [...(isUsed ? [{ deed: 'drain' } as const] : []), ...own.map(({ deed }) => deed)]
     },
+    running,
     mostOut: (sinceMs) => Math.max(0, ...outs.flatMap(({ atMs, out }) => (atMs >= sinceMs ? [out] : []))),
   }
 }
@@ -85,7 +102,7 @@ function addStage(
   const deed: Deed = { deed: 'stage', package: step.package, version: step.version, stage }
   // it is as late as its last step: what ends after a plan is done after it
   if (isOngoing) entries.splice(at, 1)
-  entries.push({ host, atMs, deed })
+  entries.push({ host, deed, atMs, startedAtMs: step.startedAtMs })
 }
 
 /** It is as late as its end, too. */
