@@ -13,7 +13,7 @@ import type {
 } from '../../schemas/journal.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import { stagesWithSteps, type Stage } from '../../schemas/package-config.ts'
-import { type Published, type PublishedEntry, publishedOf } from '../../schemas/published.ts'
+import { nodeStepOf, type Published, type PublishedEntry, publishedOf } from '../../schemas/published.ts'
 import {
   entryStates,
   type EntryState,
@@ -70,14 +70,17 @@ export function publishedRecord(
   if (published.origin === 'nobody') return { record: undefined, runningSteps: [], trust, isGuessed: false }
   const isApplied = companion?.applied === completionHash(skyhook)
   const uninstalling = [...entries].filter(([, { stage, state: at }]) => stage === 'uninstall' && at !== 'complete')
+  const step = nodeStepOf(node, name, published.entries)
   const context: EntryContext = {
     ...facts,
     isApplied,
+    stepOf: step && `${step.name}|${step.version}`,
     work: companion?.work,
     edited: edited?.spec.packages,
     uninstalling: new Set(uninstalling.map(([key]) => key.split('|')[0] ?? key)),
   }
-  const built = [...entries].flatMap(([key, entry]) => entryOf(skyhook, key, entry, context))
+  const found = [...entries].flatMap(([key, entry]) => entryOf(skyhook, key, entry, context))
+  const built = skyhook.spec.serial === true ? oneAtWork(found, context.stepOf) : found
   const interrupt = interruptOf(companion?.reboots ?? {}, built, facts)
   const record: SkyhookRecord = {
     ...newSkyhookRecord(uid),
@@ -99,6 +102,21 @@ export function publishedRecord(
     ([key, { stage: at }]) => isConfigured(at) && !ownValue(companion?.work, key)?.inputs,
   )
   return { record, runningSteps, trust, isGuessed: isUnsaid && !isApplied }
+}
+
+/** Of a serial Skyhook one package is at work, of which the Node says it: others in a stage wait for their turn. */
+function oneAtWork(entries: readonly Entry[], shown: string | undefined): readonly Entry[] {
+  const atWork = entries.filter(({ step }) => step !== undefined)
+  const own = atWork.find(({ key }) => key === shown) ?? atWork[0]
+  return entries.map((entry) => (entry === own || !atWork.includes(entry) ? entry : waiting(entry)))
+}
+
+/** What waits in the middle of a stage was begun by another agent: of this one, it would be at work, or failing. */
+function waiting({ key, record }: Entry): Entry {
+  const { progress, work: _begun, ...facts } = record
+  return isStage(progress.stage)
+    ? { key, record: { ...facts, adopted: true, progress: { state: 'due', stage: progress.stage } } }
+    : { key, record }
 }
 
 const isConfigured = (stage: string | undefined): boolean => stage === 'config' || stage === 'post-interrupt'
@@ -125,6 +143,8 @@ function trustIn({ metadata }: KubernetesNode, name: string, { origin, state }: 
 
 type EntryContext = WorkFacts & {
   readonly isApplied: boolean
+  /** Key of the package of which the Node says that a step runs. */
+  readonly stepOf: string | undefined
   /** Undefined where an older agent wrote the copy. */
   readonly work: Companion['work'] | undefined
   readonly edited: SkyhookSpec['packages'] | undefined
@@ -188,8 +208,10 @@ function progressOf(facts: PackageFacts, position: Position, context: EntryConte
   const isInstall = stage === 'apply' || stage === 'upgrade'
   if (isInstall && !(context.hasStarted && context.mayRun))
     return { record: { ...facts, untouched: true, progress: { state: 'due', stage } } }
-  // work on a version that the spec does not have is its uninstall, or waits for that of another one
-  const isAtWork = context.hasStarted && (stage === 'uninstall' || (spec !== undefined && !isUninstalling))
+  // work on a version that the spec does not have is its uninstall, waits for that of another one, or is suspended:
+  // a step that runs then is not stopped
+  const isShown = context.stepOf === `${facts.name}|${facts.version}`
+  const isAtWork = context.hasStarted && (isShown || stage === 'uninstall' || (spec !== undefined && !isUninstalling))
   if (!isStage(stage) || !isAtWork) return { record: { ...started, progress: { state: 'due', stage } } }
   const step = `${facts.name}/${stage}`
   return {
