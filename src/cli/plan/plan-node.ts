@@ -1,8 +1,11 @@
 /** What an edit would do on one node. Pure. */
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import { isEqual } from '../../schemas/equal.ts'
+import type { Slot } from '../../lease/slot.ts'
+import { labelKeys } from '../../lease/names.ts'
 import { selects } from '../../schemas/selectors.ts'
 import type { Skyhook } from '../../schemas/skyhook.ts'
+import { hasMark } from '../../stages/drain/drain.ts'
 import { agentFinding } from '../explain/agent-finding.ts'
 import { nodeView } from '../explain/node-snapshot.ts'
 import type { FleetView } from '../fleet-view/fleet-view.ts'
@@ -26,7 +29,7 @@ export type Fleets = { readonly before: FleetView<KubernetesNode>; readonly afte
 
 export type NodePlan = Rehearsal & {
   readonly node: string
-  /** Whether the Skyhook begins or ends to select it. */
+  /** Whether the Skyhook begins or ends to select it; `leaves`: also of a node at work that it has ceased to select. */
   readonly selection: 'stays' | 'joins' | 'leaves'
   /** Without the edit, the node would do the very same. */
   readonly isDueAnyway: boolean
@@ -40,7 +43,7 @@ export type NodePlan = Rehearsal & {
   readonly doubt: string | undefined
 }
 
-/** Plans of the edits that select the node, before or after. */
+/** Plans of the edits that select the node, before or after; or it is still at work for them. */
 export function planNode(
   fleets: Fleets,
   edits: readonly Edit[],
@@ -49,7 +52,9 @@ export function planNode(
   const labels = node.metadata.labels ?? {}
   const selected = (skyhook: Skyhook | undefined): boolean =>
     skyhook !== undefined && selects(skyhook.spec.nodeSelectors, labels)
-  const concerned = edits.filter(({ before, after }) => selected(before) || selected(after))
+  const isAtWork = (name: string): boolean =>
+    hasMark(node, name) || holdsSlot(valueOr(fleets.before.slots, []), node.metadata.name, name)
+  const concerned = edits.filter(({ name, before, after }) => selected(before) || selected(after) || isAtWork(name))
   if (concerned.length === 0) return new Map()
   const after = valueOr(fleets.after.skyhooks, [])
   const found = nodeView(fleets.before, valueOr(fleets.before.skyhooks, []), node, detail, after)
@@ -72,7 +77,7 @@ export function planNode(
         ...rehearsal,
         stepsIfAsked: isEqual(stepsIfAsked, rehearsal.steps) ? undefined : stepsIfAsked,
         node: node.metadata.name,
-        selection: !selected(before) ? 'joins' : selected(after) ? 'stays' : 'leaves',
+        selection: !selected(after) ? 'leaves' : selected(before) ? 'stays' : 'joins',
         isDueAnyway: isEqual(rehearsal.steps, present.steps),
         causes: packages.flatMap(([one, spec]) =>
           interruptCauses(one, installed.has(one) ? ownValue(before?.spec.packages, one) : undefined, spec),
@@ -84,6 +89,9 @@ export function planNode(
     }),
   )
 }
+
+export const holdsSlot = (slots: readonly Slot[], node: string, skyhook: string): boolean =>
+  slots.some(({ holder, lease }) => holder === node && lease.metadata.labels?.[labelKeys.name] === skyhook)
 
 const hasConditional = (skyhooks: readonly Skyhook[]): boolean =>
   skyhooks.some(({ spec }) =>
