@@ -17,14 +17,23 @@ export class NodeHistory {
   /** Package and version to the stage that it is in. */
   readonly #stages = new Map<string, string>()
   #wasTainted = false
+  /** A package waits for its image, or for pods to leave. */
+  #isWaiting = false
+  #isOvertaken = false
   /** How many deeds there were before the present decision: what it orders begins at once, the cordon first. */
   #decided = 0
 
   constructor() {
     this.observer = {
-      decided: () => void (this.#decided = this.#deeds.length),
+      decided: ({ pods }, { actions }) => {
+        this.#decided = this.#deeds.length
+        this.#isWaiting =
+          actions.some(({ do: what }) => what === 'prepare') || (pods.known && pods.value.pods.length > 0)
+      },
       stepStarts: ({ view, record, stage }) => {
-        if (view.metadata.name === skyhook) this.#stage(record.name, record.version, stage)
+        if (view.metadata.name !== skyhook) return
+        if (this.#isRecording && this.#isWaiting) this.#isOvertaken = true
+        this.#stage(record.name, record.version, stage)
       },
       // one that ran when the recording started, and was not stopped
       stepEnds: ({ view, record, stage }) => {
@@ -47,6 +56,7 @@ export class NodeHistory {
     this.#deeds = []
     this.#decided = 0
     this.#isRecording = true
+    this.#isOvertaken = false
     this.#isCordonOpen = hasMark(node.node, skyhook)
     this.#wasTainted = isTainted(node.node.spec?.taints ?? [])
     this.#stages.clear()
@@ -57,6 +67,11 @@ export class NodeHistory {
   deeds(node: NodeState): readonly Deed[] {
     if (this.#isCordonOpen && hasMark(node.node, skyhook)) this.#add([])
     return this.#deeds
+  }
+
+  /** A step started while a package waited for its image, or for pods: of a serial Skyhook, too, others go first. */
+  get isOvertaken(): boolean {
+    return this.#isOvertaken
   }
 
   #stage(name: string, version: string, stage: string): void {

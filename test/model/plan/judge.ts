@@ -70,8 +70,7 @@ export async function judge({ beginning, spec, life, asked, requires }: Case): P
   live(scenario)
   const done = history.deeds(node)
 
-  const isSerial =
-    before.spec.serial === true && object?.spec.serial === true && failures < 2 && isFetched(before.spec, object.spec)
+  const isSerial = before.spec.serial === true && object?.spec.serial === true && failures < 2 && !history.isOvertaken
   const why = differenceOf(foretold.deeds, done, isSerial ? 'serial' : 'side by side')
   if (why === undefined) return { verdict: 'right', deeds: done.length }
   if (isOfEarlierSpec(planned, [before.spec, object?.spec ?? {}]))
@@ -150,13 +149,6 @@ function calm({ node }: Scenario, spec: SkyhookSpec | undefined, requires: boole
   node.areSlotsGranted = spec?.interruptionBudget?.count !== 0 || isJoining
   node.requiringPackages.clear()
   if (requires) for (const name of ['pa', 'pb', 'pc']) node.requiringPackages.add(name)
-}
-
-/** A package of a serial Skyhook whose image is on its way lets those go first whose images are there. */
-const isFetched = (before: SkyhookSpec, after: SkyhookSpec): boolean => {
-  const images = ({ packages = {} }: SkyhookSpec): readonly string[] =>
-    Object.values(packages).map(({ image, version }) => `${image}:${version}`)
-  return images(after).every((image) => images(before).includes(image))
 }
 
 const restMs = 900_000
