@@ -1,5 +1,6 @@
 /** What a simulated node does for one Skyhook, as its host and its Node show it. */
 import { cordonKey } from '../../../src/schemas/annotations.ts'
+import { isRunning, type Journal } from '../../../src/schemas/journal.ts'
 import type { Taint } from '../../../src/schemas/kubernetes.ts'
 import { hasMark } from '../../../src/stages/drain/drain.ts'
 import type { NodeObserver, NodeState } from '../../kit/node-simulator/node-state.ts'
@@ -17,23 +18,22 @@ export class NodeHistory {
   /** Package and version to the stage that it is in. */
   readonly #stages = new Map<string, string>()
   #wasTainted = false
-  /** A package waits for its image, or for pods to leave. */
-  #isWaiting = false
   #isOvertaken = false
   /** How many deeds there were before the present decision: what it orders begins at once, the cordon first. */
   #decided = 0
 
   constructor() {
     this.observer = {
-      decided: ({ pods }, { actions }) => {
+      decided: ({ pods, journal: before }, { actions, journal }) => {
         this.#decided = this.#deeds.length
-        this.#isWaiting =
+        const isWaiting =
           actions.some(({ do: what }) => what === 'prepare') || (pods.known && pods.value.pods.length > 0)
+        const atWork = atWorkIn(before)
+        const isStarted = [...atWorkIn(journal)].some((key) => !atWork.has(key))
+        if (this.#isRecording && isWaiting && isStarted) this.#isOvertaken = true
       },
       stepStarts: ({ view, record, stage }) => {
-        if (view.metadata.name !== skyhook) return
-        if (this.#isRecording && this.#isWaiting) this.#isOvertaken = true
-        this.#stage(record.name, record.version, stage)
+        if (view.metadata.name === skyhook) this.#stage(record.name, record.version, stage)
       },
       // one that ran when the recording started, and was not stopped
       stepEnds: ({ view, record, stage }) => {
@@ -69,7 +69,7 @@ export class NodeHistory {
     return this.#deeds
   }
 
-  /** A step started while a package waited for its image, or for pods: of a serial Skyhook, too, others go first. */
+  /** A stage began while a package waited for its image, or for pods: of a serial Skyhook, too, others go first. */
   get isOvertaken(): boolean {
     return this.#isOvertaken
   }
@@ -99,5 +99,13 @@ export class NodeHistory {
     this.#deeds.push(...deeds)
   }
 }
+
+/** Packages with their stages. */
+const atWorkIn = ({ skyhooks }: Journal): ReadonlySet<string> =>
+  new Set(
+    Object.values(skyhooks[skyhook]?.packages ?? {})
+      .filter(isRunning)
+      .map(({ name, version, progress: { stage } }) => `${name}|${version} ${stage}`),
+  )
 
 const isTainted = (taints: readonly Taint[]): boolean => taints.some(({ key }) => key === 'skyhook.nvidia.com')
