@@ -1,21 +1,26 @@
 import { expect, test } from 'vitest'
-import { journalKey, nodeStateKey, stepKey } from '../../schemas/annotations.ts'
+import { journalKey, nodeStateKey, type PublishedWork, stepKey } from '../../schemas/annotations.ts'
 import { sha256Hex } from '../../schemas/canonical-json.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { PackageSpec, Skyhook, SkyhookSpec } from '../../schemas/skyhook.ts'
+import { inputsHash, inputsOf } from '../../stages/model/package-inputs.ts'
 import { publishedRecord } from './published-record.ts'
 
 const image = 'registry.test/pkg'
 const entryOf = (name: string, stage: string) => ({ name, version: '1.0.0', image, stage, state: 'in_progress' })
 
 /** A node that is at work on packages in these stages, and says that a step of `stepOf` runs. */
-function nodeWith(stages: Readonly<Record<string, string>>, stepOf: string | undefined): KubernetesNode {
+function nodeWith(
+  stages: Readonly<Record<string, string>>,
+  stepOf: string | undefined,
+  work: Readonly<Record<string, PublishedWork>> = {},
+): KubernetesNode {
   const entries = Object.entries(stages).map(([name, stage]) => [`${name}|1.0.0`, entryOf(name, stage)] as const)
   const state = JSON.stringify(Object.fromEntries(entries))
   const step = { mode: stages[stepOf ?? ''], path: 'run.sh', since: '2026-01-01T00:00:00.000Z', attempt: 1 }
   const annotations = {
     [nodeStateKey('s')]: state,
-    [journalKey('s')]: JSON.stringify({ v: 1, rev: 1, sha256: sha256Hex(state), nodeUID: 'n' }),
+    [journalKey('s')]: JSON.stringify({ v: 1, rev: 1, sha256: sha256Hex(state), nodeUID: 'n', work }),
     ...(stepOf !== undefined && { [stepKey('s')]: JSON.stringify({ package: `${stepOf}|1.0.0`, ...step }) }),
   }
   return { metadata: { name: 'node1', uid: 'n', resourceVersion: '1', annotations } }
@@ -61,4 +66,19 @@ test.each<[title: string, node: KubernetesNode, spec: SkyhookSpec, running: read
   ],
 ])('%s', (_, node, spec, running) => {
   expect(publishedRecord(node, skyhookOf(spec), facts).runningSteps).toEqual(running)
+})
+
+const configured = (x: string): PackageSpec => ({ version: '1.0.0', image, configMap: { x }, configInterrupts })
+const configInterrupts = { '*': { type: 'reboot' } } as const
+
+test.each<[title: string, present: string, edited: string, isKnown: boolean]>([
+  ['a configuration that the Skyhook has now is known', '1', '2', true],
+  ['a configuration that the edit brings back is known', '2', '1', true],
+  ['a configuration of an earlier edit is a guess', '2', '3', false],
+])('%s', (_, present, edited, isKnown) => {
+  const work = { 'pa|1.0.0': { inputs: inputsHash(inputsOf(configured('1'))), configInterrupts } }
+  const node = nodeWith({ pa: 'config' }, 'pa', work)
+  const [now, then] = [present, edited].map((x) => skyhookOf({ packages: { pa: configured(x) } }))
+  const guess = now && publishedRecord(node, now, facts, then).guess
+  expect(guess === undefined).toBe(isKnown)
 })

@@ -15,8 +15,6 @@ import { type InterruptCause, interruptCauses } from './interrupt-causes.ts'
 import { type Rehearsal, type RehearsedStep, rehearse } from './rehearsal.ts'
 import { ownValue } from '../../schemas/own-value.ts'
 
-const olderAgent = 'an older agent does not say what complete packages are configured with'
-
 /** One Skyhook, before and after. Without `before` the edit creates it, without `after` it is gone at once. */
 export type Edit = {
   readonly name: string
@@ -69,7 +67,7 @@ export function planNode(
       const rehearsal = planOf(name)
       const present = presentPlanOf(name)
       const { steps: stepsIfAsked } = planIfAsked(name)
-      const { trust, record, isGuessed = false } = found.records.get(name) ?? {}
+      const { trust, record, guess } = found.records.get(name) ?? {}
       const installed = new Set(Object.keys(record?.packages ?? {}).map((key) => key.split('|')[0]))
       const touched = new Set(rehearsal.steps.flatMap((step) => (step.do === 'stage' ? [step.package] : [])))
       const packages = Object.entries(after?.spec.packages ?? {}).filter(([one]) => touched.has(one))
@@ -83,7 +81,7 @@ export function planNode(
           interruptCauses(one, installed.has(one) ? ownValue(before?.spec.packages, one) : undefined, spec),
         ),
         agent,
-        doubt: trust?.known === false ? trust.why : isGuessed ? olderAgent : undefined,
+        doubt: trust?.known === false ? trust.why : guess,
       }
       return [name, plan]
     }),

@@ -14,10 +14,8 @@ import {
 import { skyhookTypeMeta } from '../../../src/schemas/api.ts'
 import { isRetrying } from '../../../src/schemas/journal.ts'
 import type { JsonObject } from '../../../src/schemas/json.ts'
-import { publishedOf } from '../../../src/schemas/published.ts'
 import type { PackageSpec, Skyhook, SkyhookSpec } from '../../../src/schemas/skyhook.ts'
 import { decide } from '../../../src/stages/decide.ts'
-import { inputsHash, inputsOf } from '../../../src/stages/model/package-inputs.ts'
 import { hasRequiredTaint } from '../../../src/stages/drain/node-spec.ts'
 import type { NodeState } from '../../kit/node-simulator/node-state.ts'
 import { deedText, differenceOf, foretoldDeeds } from '../../kit/plan/deeds.ts'
@@ -54,10 +52,8 @@ export async function judge({ beginning, spec, life, asked, requires }: Case): P
   const plan = await planOf(node, [manifest], asked === 'deletion')
   if (plan.isRefused)
     return { verdict: 'not judged', why: `refused ${plan.writes[0]?.admission.refusals[0]?.slice(0, 150)}` }
-  if ((plan.plans[0]?.doubtful ?? []).length > 0) return { verdict: 'not judged', why: 'doubtful' }
   const foretold = foretoldOf(plan, requires)
   const shown = shownState(node)
-  const planned = node.node
   // which of several is tried first, no plan knows
   const failures = Object.values(node.journal.skyhooks[skyhook]?.packages ?? {}).filter(isRetrying).length
 
@@ -73,8 +69,7 @@ export async function judge({ beginning, spec, life, asked, requires }: Case): P
   const isSerial = before.spec.serial === true && object?.spec.serial === true && failures < 2 && !history.isOvertaken
   const why = differenceOf(foretold.deeds, done, isSerial ? 'serial' : 'side by side')
   if (why === undefined) return { verdict: 'right', deeds: done.length }
-  if (isOfEarlierSpec(planned, [before.spec, object?.spec ?? {}]))
-    return { verdict: 'not judged', why: 'configured by a spec that is gone' }
+  if ((plan.plans[0]?.doubtful ?? []).length > 0) return { verdict: 'not judged', why: 'doubtful' }
   const report = [
     `state    ${shown}`,
     `before   ${JSON.stringify(before?.spec)}`,
@@ -84,22 +79,6 @@ export async function judge({ beginning, spec, life, asked, requires }: Case): P
   ].join('\n')
   return { verdict: 'wrong', why, report }
 }
-
-/**
- * A row of what a plan cannot know (docs/usage/plan.md): what a package was configured with is neither in the Skyhook
- * nor in the edit, and its changes ask for interrupts.
- */
-function isOfEarlierSpec(shown: PlannedNode, specs: readonly SkyhookSpec[]): boolean {
-  const { work = {} } = publishedOf(shown, skyhook).companion ?? {}
-  return Object.entries(work).some(([key, { inputs, configInterrupts }]) => {
-    if (inputs === undefined || configInterrupts === undefined) return false
-    const [name = ''] = key.split('|')
-    const known = specs.flatMap(({ packages = {} }) => packages[name] ?? [])
-    return known.every((spec) => inputsHash(inputsOf(spec)) !== inputs)
-  })
-}
-
-type PlannedNode = NodeState['node']
 
 /** What the Node says of the Skyhook when the plan is made. */
 const shownState = (node: NodeState): string =>
