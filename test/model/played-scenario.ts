@@ -28,9 +28,9 @@ export class Scenario {
   #pods = 0
   #registrations = 0
 
-  /** `invariants`: instead of all of them. */
-  constructor(decide: Decide, spec: SkyhookSpec, invariants?: readonly Invariant[]) {
-    this.node = new WatchedNode(decide, invariants)
+  /** `judges`: instead of all invariants and promises. */
+  constructor(decide: Decide, spec: SkyhookSpec, judges?: readonly Invariant[]) {
+    this.node = judges ? new WatchedNode(decide, judges, []) : new WatchedNode(decide)
     for (const version of versions) this.node.images.set(`r/other:${version}`, packageWithGuardedSteps())
     this.#spec = spec
     this.node.requiringPackages.add('c')

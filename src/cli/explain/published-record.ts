@@ -2,7 +2,7 @@
  * The journal of a Skyhook on a node, as far as its published copy on the Node says it. What the copy leaves out is
  * filled in so that a decision neither starts nor undoes anything because of it.
  */
-import { type Companion, journalKey, type PublishedWork } from '../../schemas/annotations.ts'
+import type { Companion, PublishedWork } from '../../schemas/annotations.ts'
 import type {
   PackageFacts,
   PackageRecord,
@@ -13,7 +13,7 @@ import type {
 } from '../../schemas/journal.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import { stagesWithSteps, type Stage } from '../../schemas/package-config.ts'
-import { type Published, type PublishedEntry, publishedOf } from '../../schemas/published.ts'
+import { nodeStepOf, type PublishedEntry, publishedOf } from '../../schemas/published.ts'
 import {
   entryStates,
   type EntryState,
@@ -28,8 +28,9 @@ import { completionHash } from '../../stages/model/applied-hash.ts'
 import { attemptInputsHash } from '../../stages/package/start-stage.ts'
 import { immutableInputsHash, inputsHash, inputsOf } from '../../stages/model/package-inputs.ts'
 import { newSkyhookRecord } from '../../stages/model/plan-builder.ts'
-import { known, type Known, unknown } from '../../stages/model/snapshot.ts'
+import type { Known } from '../../stages/model/snapshot.ts'
 import { type Evidence, withoutPackage } from './evidence.ts'
+import { trustIn } from './published-trust.ts'
 import { ownValue } from '../../schemas/own-value.ts'
 
 export type PublishedRecord = {
@@ -39,8 +40,8 @@ export type PublishedRecord = {
   readonly runningSteps: readonly string[]
   /** Whether the copy is the agent's own, of this Node, and not edited since. */
   readonly trust: Known<true>
-  /** An older agent wrote it, and what its packages are configured with is not known. */
-  readonly isGuessed: boolean
+  /** Why it is not known what a package is configured with; undefined where it is. */
+  readonly guess: string | undefined
 }
 
 /** What is known of the work beside the copy. */
@@ -67,17 +68,20 @@ export function publishedRecord(
   const published = publishedOf(node, name)
   const { state, companion, entries = [] } = published
   const trust = trustIn(node, name, published)
-  if (published.origin === 'nobody') return { record: undefined, runningSteps: [], trust, isGuessed: false }
+  if (published.origin === 'nobody') return { record: undefined, runningSteps: [], trust, guess: undefined }
   const isApplied = companion?.applied === completionHash(skyhook)
   const uninstalling = [...entries].filter(([, { stage, state: at }]) => stage === 'uninstall' && at !== 'complete')
+  const step = nodeStepOf(node, name, published.entries)
   const context: EntryContext = {
     ...facts,
     isApplied,
+    stepOf: step && `${step.name}|${step.version}`,
     work: companion?.work,
     edited: edited?.spec.packages,
     uninstalling: new Set(uninstalling.map(([key]) => key.split('|')[0] ?? key)),
   }
-  const built = [...entries].flatMap(([key, entry]) => entryOf(skyhook, key, entry, context))
+  const found = [...entries].flatMap(([key, entry]) => entryOf(skyhook, key, entry, context))
+  const built = skyhook.spec.serial === true ? oneAtWork(found, context.stepOf) : found
   const interrupt = interruptOf(companion?.reboots ?? {}, built, facts)
   const record: SkyhookRecord = {
     ...newSkyhookRecord(uid),
@@ -98,40 +102,47 @@ export function publishedRecord(
   const isUnsaid = [...entries].some(
     ([key, { stage: at }]) => isConfigured(at) && !ownValue(companion?.work, key)?.inputs,
   )
-  return { record, runningSteps, trust, isGuessed: isUnsaid && !isApplied }
+  const guess =
+    isUnsaid && !isApplied ? olderAgent : found.some(({ isOfGoneSpec }) => isOfGoneSpec) ? goneSpec : undefined
+  return { record, runningSteps, trust, guess }
+}
+
+const olderAgent = 'an older agent does not say what complete packages are configured with'
+const goneSpec = 'a package is configured by an earlier spec, whose keys may ask for an interrupt'
+
+/** Of a serial Skyhook one package is at work, of which the Node says it: others in a stage wait for their turn. */
+function oneAtWork(entries: readonly Entry[], shown: string | undefined): readonly Entry[] {
+  const atWork = entries.filter(({ step }) => step !== undefined)
+  const own = atWork.find(({ key }) => key === shown) ?? atWork[0]
+  return entries.map((entry) => (entry === own || !atWork.includes(entry) ? entry : waiting(entry)))
+}
+
+/** What waits in the middle of a stage was begun by another agent: of this one, it would be at work, or failing. */
+function waiting({ key, record, isOfGoneSpec }: Entry): Entry {
+  const { progress, work: _begun, ...facts } = record
+  if (!isStage(progress.stage)) return { key, record, isOfGoneSpec }
+  return { key, record: { ...facts, adopted: true, progress: { state: 'due', stage: progress.stage } }, isOfGoneSpec }
 }
 
 const isConfigured = (stage: string | undefined): boolean => stage === 'config' || stage === 'post-interrupt'
 
-function trustIn({ metadata }: KubernetesNode, name: string, { origin, state }: Published): Known<true> {
-  switch (origin) {
-    case 'agent':
-    case 'nobody':
-      return known(true)
-    case 'unsigned':
-      return unknown(
-        metadata.annotations?.[journalKey(name)] === undefined
-          ? `the annotation journal_${name} is missing: no agent has written nodeState_${name}`
-          : `the annotation journal_${name} cannot be read`,
-      )
-    case 'edited': {
-      const edit = state === undefined ? 'removed' : 'edited'
-      return unknown(`someone ${edit} the annotation nodeState_${name}, and the agent has not answered`)
-    }
-    case 'former-node':
-      return unknown('the state is of an earlier registration of this Node')
-  }
-}
-
 type EntryContext = WorkFacts & {
   readonly isApplied: boolean
+  /** Key of the package of which the Node says that a step runs. */
+  readonly stepOf: string | undefined
   /** Undefined where an older agent wrote the copy. */
   readonly work: Companion['work'] | undefined
   readonly edited: SkyhookSpec['packages'] | undefined
   /** Names of packages of which a version is being uninstalled. */
   readonly uninstalling: ReadonlySet<string>
 }
-type Entry = { readonly key: string; readonly record: PackageRecord; readonly step?: string }
+type Entry = {
+  readonly key: string
+  readonly record: PackageRecord
+  readonly step?: string
+  /** What it is configured with asks for interrupts, and no spec says what that is. */
+  readonly isOfGoneSpec: boolean
+}
 
 function entryOf(skyhook: Skyhook, key: string, entry: PublishedEntry, context: EntryContext): readonly Entry[] {
   const [name = '', version = ''] = key.split('|')
@@ -151,7 +162,13 @@ function entryOf(skyhook: Skyhook, key: string, entry: PublishedEntry, context: 
   const asked = skyhook.metadata.deletionTimestamp === undefined ? found : undefined
   const edited = ownValue(context.edited, name)
   const isUninstalling = context.uninstalling.has(name) && stage !== 'uninstall'
-  return [{ key, ...progressOf(facts, { stage, state, spec, asked, work, edited, isUninstalling }, context) }]
+  const isOfGoneSpec =
+    edited?.version === version &&
+    work?.configInterrupts !== undefined &&
+    work.inputs !== undefined &&
+    !specWith(work.inputs, [spec, edited])
+  const position = { stage, state, spec, asked, work, edited, isUninstalling }
+  return [{ key, isOfGoneSpec, ...progressOf(facts, position, context) }]
 }
 
 type Position = {
@@ -168,7 +185,7 @@ type Position = {
   readonly isUninstalling: boolean
 }
 
-function progressOf(facts: PackageFacts, position: Position, context: EntryContext): Omit<Entry, 'key'> {
+function progressOf(facts: PackageFacts, position: Position, context: EntryContext): Pick<Entry, 'record' | 'step'> {
   const { stage, state, spec, isUninstalling } = position
   const started = { ...facts, work: workOf(facts, spec), ...configOf(position, context) }
   if (position.work?.isRetained)
@@ -188,8 +205,10 @@ function progressOf(facts: PackageFacts, position: Position, context: EntryConte
   const isInstall = stage === 'apply' || stage === 'upgrade'
   if (isInstall && !(context.hasStarted && context.mayRun))
     return { record: { ...facts, untouched: true, progress: { state: 'due', stage } } }
-  // work on a version that the spec does not have is its uninstall, or waits for that of another one
-  const isAtWork = context.hasStarted && (stage === 'uninstall' || (spec !== undefined && !isUninstalling))
+  // work on a version that the spec does not have is its uninstall, waits for that of another one, or is suspended:
+  // a step that runs then is not stopped
+  const isShown = context.stepOf === `${facts.name}|${facts.version}`
+  const isAtWork = context.hasStarted && (isShown || stage === 'uninstall' || (spec !== undefined && !isUninstalling))
   if (!isStage(stage) || !isAtWork) return { record: { ...started, progress: { state: 'due', stage } } }
   const step = `${facts.name}/${stage}`
   return {
@@ -234,7 +253,7 @@ function publishedConfig(
   const requirement = interrupt?.when === 'required' && { requiredInBoot: bootId }
   const pending = interrupt && { pendingInterrupt: { interrupt, ...requirement } }
   if (inputs === undefined) return { ...pending }
-  const known = [spec, edited].find((one) => one !== undefined && inputsHash(inputsOf(one)) === inputs)
+  const known = specWith(inputs, [spec, edited])
   // of a spec that is gone: no other one is like it
   const started = known ? inputsOf(known) : { config: {}, env: [{ name: unknownInputs, value: inputs }] }
   return {
@@ -247,6 +266,9 @@ function publishedConfig(
     ...pending,
   }
 }
+
+const specWith = (inputs: string, specs: readonly (PackageSpec | undefined)[]): PackageSpec | undefined =>
+  specs.find((one) => one !== undefined && inputsHash(inputsOf(one)) === inputs)
 
 /** No variable has such a name. */
 const unknownInputs = '='

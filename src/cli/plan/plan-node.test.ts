@@ -208,6 +208,18 @@ test('a step that runs is foretold with what follows it', async () => {
   expect(stepsOf(await planOf(scene, 'node1', specOf()))).toEqual(['p0a 1.0.0 apply', 'p0a 1.0.0 config'])
 })
 
+test('a step that runs on a node that is not selected any more is foretold, and nothing of the edit', async () => {
+  const scene = startScene({ nodes: [{ name: 'host1' }] })
+  scene.host('host1').conditions.change({ stepMs: 60_000 })
+  await scene.until(() => scene.annotation('node1', statusKey('s')) === 'in_progress', 'at work')
+  await scene.pass(3_000)
+  scene.editNode('node1', { metadata: { labels: { pool: 'other' } } })
+  await scene.pass(3_000)
+  const plan = await planOf(scene, 'node1', packages({ version: '1.1.0' }))
+  expect(stepsOf(plan)).toEqual(['p0a 1.0.0 apply'])
+  expect(plan).toMatchObject({ selection: 'leaves', isDueAnyway: true })
+})
+
 test('the plan of a node that is unreachable for a moment is that of the node when it is back', async () => {
   const scene = await completed()
   const unreachable = { key: 'node.kubernetes.io/unreachable', effect: 'NoSchedule' }

@@ -1,8 +1,11 @@
 /** What an edit would do on one node. Pure. */
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import { isEqual } from '../../schemas/equal.ts'
+import type { Slot } from '../../lease/slot.ts'
+import { labelKeys } from '../../lease/names.ts'
 import { selects } from '../../schemas/selectors.ts'
 import type { Skyhook } from '../../schemas/skyhook.ts'
+import { hasMark } from '../../stages/drain/drain.ts'
 import { agentFinding } from '../explain/agent-finding.ts'
 import { nodeView } from '../explain/node-snapshot.ts'
 import type { FleetView } from '../fleet-view/fleet-view.ts'
@@ -11,8 +14,6 @@ import { valueOr } from '../fleet-view/readable.ts'
 import { type InterruptCause, interruptCauses } from './interrupt-causes.ts'
 import { type Rehearsal, type RehearsedStep, rehearse } from './rehearsal.ts'
 import { ownValue } from '../../schemas/own-value.ts'
-
-const olderAgent = 'an older agent does not say what complete packages are configured with'
 
 /** One Skyhook, before and after. Without `before` the edit creates it, without `after` it is gone at once. */
 export type Edit = {
@@ -26,7 +27,7 @@ export type Fleets = { readonly before: FleetView<KubernetesNode>; readonly afte
 
 export type NodePlan = Rehearsal & {
   readonly node: string
-  /** Whether the Skyhook begins or ends to select it. */
+  /** Whether the Skyhook begins or ends to select it; `leaves`: also of a node at work that it has ceased to select. */
   readonly selection: 'stays' | 'joins' | 'leaves'
   /** Without the edit, the node would do the very same. */
   readonly isDueAnyway: boolean
@@ -40,7 +41,7 @@ export type NodePlan = Rehearsal & {
   readonly doubt: string | undefined
 }
 
-/** Plans of the edits that select the node, before or after. */
+/** Plans of the edits that select the node, before or after; or it is still at work for them. */
 export function planNode(
   fleets: Fleets,
   edits: readonly Edit[],
@@ -49,7 +50,9 @@ export function planNode(
   const labels = node.metadata.labels ?? {}
   const selected = (skyhook: Skyhook | undefined): boolean =>
     skyhook !== undefined && selects(skyhook.spec.nodeSelectors, labels)
-  const concerned = edits.filter(({ before, after }) => selected(before) || selected(after))
+  const isAtWork = (name: string): boolean =>
+    hasMark(node, name) || holdsSlot(valueOr(fleets.before.slots, []), node.metadata.name, name)
+  const concerned = edits.filter(({ name, before, after }) => selected(before) || selected(after) || isAtWork(name))
   if (concerned.length === 0) return new Map()
   const after = valueOr(fleets.after.skyhooks, [])
   const found = nodeView(fleets.before, valueOr(fleets.before.skyhooks, []), node, detail, after)
@@ -64,7 +67,7 @@ export function planNode(
       const rehearsal = planOf(name)
       const present = presentPlanOf(name)
       const { steps: stepsIfAsked } = planIfAsked(name)
-      const { trust, record, isGuessed = false } = found.records.get(name) ?? {}
+      const { trust, record, guess } = found.records.get(name) ?? {}
       const installed = new Set(Object.keys(record?.packages ?? {}).map((key) => key.split('|')[0]))
       const touched = new Set(rehearsal.steps.flatMap((step) => (step.do === 'stage' ? [step.package] : [])))
       const packages = Object.entries(after?.spec.packages ?? {}).filter(([one]) => touched.has(one))
@@ -72,18 +75,21 @@ export function planNode(
         ...rehearsal,
         stepsIfAsked: isEqual(stepsIfAsked, rehearsal.steps) ? undefined : stepsIfAsked,
         node: node.metadata.name,
-        selection: !selected(before) ? 'joins' : selected(after) ? 'stays' : 'leaves',
+        selection: !selected(after) ? 'leaves' : selected(before) ? 'stays' : 'joins',
         isDueAnyway: isEqual(rehearsal.steps, present.steps),
         causes: packages.flatMap(([one, spec]) =>
           interruptCauses(one, installed.has(one) ? ownValue(before?.spec.packages, one) : undefined, spec),
         ),
         agent,
-        doubt: trust?.known === false ? trust.why : isGuessed ? olderAgent : undefined,
+        doubt: trust?.known === false ? trust.why : guess,
       }
       return [name, plan]
     }),
   )
 }
+
+export const holdsSlot = (slots: readonly Slot[], node: string, skyhook: string): boolean =>
+  slots.some(({ holder, lease }) => holder === node && lease.metadata.labels?.[labelKeys.name] === skyhook)
 
 const hasConditional = (skyhooks: readonly Skyhook[]): boolean =>
   skyhooks.some(({ spec }) =>

@@ -1,8 +1,8 @@
 /** What an apply or a delete of a file would do for one Skyhook. Pure. */
-import type { Lease, Slot } from '../../lease/slot.ts'
+import type { Lease } from '../../lease/slot.ts'
 import { slotTimeEstimate, type SlotTimeEstimate, readSlotTimes } from '../../lease/slot-times.ts'
 import { readLedger } from '../../lease/ledger.ts'
-import { labelKeys, ledgerName } from '../../lease/names.ts'
+import { ledgerName } from '../../lease/names.ts'
 import type { DeploymentPolicySpec } from '../../schemas/deployment-policy.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import { selects } from '../../schemas/selectors.ts'
@@ -11,7 +11,7 @@ import type { FleetView } from '../fleet-view/fleet-view.ts'
 import { atOnce, type CompartmentPlan, roundsOf } from './at-once.ts'
 import type { DrainedPods } from './drained-pods.ts'
 import { type PlanGroup, planGroups } from './plan-groups.ts'
-import type { Edit, Fleets, NodePlan } from './plan-node.ts'
+import { type Edit, type Fleets, holdsSlot, type NodePlan } from './plan-node.ts'
 
 export type SkyhookPlan = {
   readonly skyhook: string
@@ -50,7 +50,7 @@ export function skyhookPlan(
     : []
   const placementOf = (node: string) => {
     const found = compartments.find((one) => one.nodes.includes(node))
-    const isAtWork = !before.slots.known || before.slots.value.some((slot) => slot.holder === node && isOf(slot, name))
+    const isAtWork = !before.slots.known || holdsSlot(before.slots.value, node, name)
     return { compartment: found?.compartment ?? '', mayStart: found?.limit !== 0 || isAtWork }
   }
   const groups = before.nodes.known ? known(planGroups(plans, placementOf)) : before.nodes
@@ -65,8 +65,6 @@ export function skyhookPlan(
 }
 
 const selectsNothing = 'spec.nodeSelectors matches no node: the Skyhook would be Ready, and nothing would be installed'
-
-const isOf = ({ lease }: Slot, skyhook: string): boolean => lease.metadata.labels?.[labelKeys.name] === skyhook
 
 function policyOf(
   { policies }: FleetView<KubernetesNode>,

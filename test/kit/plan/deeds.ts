@@ -68,23 +68,48 @@ export function differenceOf(foretold: readonly Deed[], done: readonly Deed[], o
     const [own, real] = [threadOf(foretold, name), threadOf(done, name)]
     if (own !== real) return `package ${name} in another order: foretold ${own}; done ${real}`
   }
-  if (order === 'side by side' || expected.join() === found.join()) return undefined
+  if (order === 'side by side' || orderOf(foretold) === orderOf(done)) return undefined
   return 'in another order, although the Skyhook is serial'
 }
+
+/** Without the drain: while a node finds out what runs there, the package that is next may start. */
+const orderOf = (deeds: readonly Deed[]): string =>
+  deeds
+    .filter(({ deed }) => deed !== 'drain')
+    .map(deedText)
+    .join()
 
 const packagesOf = (deed: Deed): readonly string[] => {
   if (deed.deed === 'stage') return [deed.package]
   return deed.deed === 'interrupt' ? deed.packages : []
 }
 
-/** What concerns one package. A drain does where the package owes an interrupt: others do not wait for it. */
+/**
+ * What concerns one package, with the drain before its interrupt. The first package that needs the node drained has it
+ * drained: where the drain stands among the stages of one counts if no other one owes an interrupt under it.
+ */
 function threadOf(deeds: readonly Deed[], name: string): string {
-  const own = deeds.filter((deed) => packagesOf(deed).includes(name))
-  const isInterrupted = own.some(({ deed }) => deed === 'interrupt')
-  return deeds
-    .filter((deed) => own.includes(deed) || (isInterrupted && deed.deed === 'drain'))
-    .map(deedText)
-    .join(', ')
+  const thread: Deed[] = []
+  const sharedDrain: Deed[] = []
+  for (const [at, deed] of deeds.entries()) {
+    if (deed.deed === 'drain') {
+      const owners = ownersUnder(deeds.slice(at + 1))
+      if (!owners.has(name)) continue
+      if (owners.size === 1) thread.push(deed)
+      else sharedDrain.push(deed)
+    }
+    if (!packagesOf(deed).includes(name)) continue
+    if (deed.deed === 'interrupt') thread.push(...sharedDrain.splice(0))
+    thread.push(deed)
+  }
+  return thread.map(deedText).join(', ')
+}
+
+/** Packages whose interrupts come before the next drain. */
+function ownersUnder(deeds: readonly Deed[]): ReadonlySet<string> {
+  const next = deeds.findIndex(({ deed }) => deed === 'drain')
+  const under = next < 0 ? deeds : deeds.slice(0, next)
+  return new Set(under.flatMap((deed) => (deed.deed === 'interrupt' ? deed.packages : [])))
 }
 
 /** As often as they are there. */

@@ -3,6 +3,7 @@ import type { Decide } from '../../kit/node-simulator/node-simulator.ts'
 import type { NodeObserver } from '../../kit/node-simulator/node-state.ts'
 import type { Action } from '../../../src/stages/model/plan.ts'
 import { ofOneNode } from '../../promises/all.ts'
+import type { Promised } from '../../promises/promised.ts'
 import { FaultyNode } from '../faulty-node.ts'
 import { type NodeWorld, watchNode } from '../node-world.ts'
 import { assertComplete, completeIsTrue } from './complete-is-true.ts'
@@ -58,7 +59,11 @@ export class WatchedNode extends FaultyNode {
   readonly evidence: HostEvidence
   readonly world: NodeWorld
 
-  constructor(decide: Decide, invariants: readonly Invariant[] = everyInvariant) {
+  constructor(
+    decide: Decide,
+    invariants: readonly Invariant[] = everyInvariant,
+    promises: readonly Promised[] = ofOneNode,
+  ) {
     const observers: NodeObserver[] = []
     super(decide, {
       decided: (...effect) => observers.forEach((observer) => observer.decided?.(...effect)),
@@ -71,7 +76,7 @@ export class WatchedNode extends FaultyNode {
       booted: () => observers.forEach((observer) => observer.booted?.()),
     })
     this.evidence = new HostEvidence(this, decide)
-    this.world = watchNode(this, ofOneNode, violate)
+    this.world = watchNode(this, promises, violate)
     // judged, then recorded
     observers.push(...invariants.map((invariant) => invariant(this.evidence)), this.world.observer, this.evidence)
   }

@@ -1,5 +1,6 @@
 /** What a simulated node does for one Skyhook, as its host and its Node show it. */
 import { cordonKey } from '../../../src/schemas/annotations.ts'
+import { isRunning, type Journal } from '../../../src/schemas/journal.ts'
 import type { Taint } from '../../../src/schemas/kubernetes.ts'
 import { hasMark } from '../../../src/stages/drain/drain.ts'
 import type { NodeObserver, NodeState } from '../../kit/node-simulator/node-state.ts'
@@ -17,12 +18,20 @@ export class NodeHistory {
   /** Package and version to the stage that it is in. */
   readonly #stages = new Map<string, string>()
   #wasTainted = false
+  #isOvertaken = false
   /** How many deeds there were before the present decision: what it orders begins at once, the cordon first. */
   #decided = 0
 
   constructor() {
     this.observer = {
-      decided: () => void (this.#decided = this.#deeds.length),
+      decided: ({ pods, journal: before }, { actions, journal }) => {
+        this.#decided = this.#deeds.length
+        const isWaiting =
+          actions.some(({ do: what }) => what === 'prepare') || (pods.known && pods.value.pods.length > 0)
+        const atWork = atWorkIn(before)
+        const isStarted = [...atWorkIn(journal)].some((key) => !atWork.has(key))
+        if (this.#isRecording && isWaiting && isStarted) this.#isOvertaken = true
+      },
       stepStarts: ({ view, record, stage }) => {
         if (view.metadata.name === skyhook) this.#stage(record.name, record.version, stage)
       },
@@ -47,6 +56,7 @@ export class NodeHistory {
     this.#deeds = []
     this.#decided = 0
     this.#isRecording = true
+    this.#isOvertaken = false
     this.#isCordonOpen = hasMark(node.node, skyhook)
     this.#wasTainted = isTainted(node.node.spec?.taints ?? [])
     this.#stages.clear()
@@ -57,6 +67,11 @@ export class NodeHistory {
   deeds(node: NodeState): readonly Deed[] {
     if (this.#isCordonOpen && hasMark(node.node, skyhook)) this.#add([])
     return this.#deeds
+  }
+
+  /** A stage began while a package waited for its image, or for pods: of a serial Skyhook, too, others go first. */
+  get isOvertaken(): boolean {
+    return this.#isOvertaken
   }
 
   #stage(name: string, version: string, stage: string): void {
@@ -84,5 +99,13 @@ export class NodeHistory {
     this.#deeds.push(...deeds)
   }
 }
+
+/** Packages with their stages. */
+const atWorkIn = ({ skyhooks }: Journal): ReadonlySet<string> =>
+  new Set(
+    Object.values(skyhooks[skyhook]?.packages ?? {})
+      .filter(isRunning)
+      .map(({ name, version, progress: { stage } }) => `${name}|${version} ${stage}`),
+  )
 
 const isTainted = (taints: readonly Taint[]): boolean => taints.some(({ key }) => key === 'skyhook.nvidia.com')

@@ -14,10 +14,8 @@ import {
 import { skyhookTypeMeta } from '../../../src/schemas/api.ts'
 import { isRetrying } from '../../../src/schemas/journal.ts'
 import type { JsonObject } from '../../../src/schemas/json.ts'
-import { publishedOf } from '../../../src/schemas/published.ts'
 import type { PackageSpec, Skyhook, SkyhookSpec } from '../../../src/schemas/skyhook.ts'
 import { decide } from '../../../src/stages/decide.ts'
-import { inputsHash, inputsOf } from '../../../src/stages/model/package-inputs.ts'
 import { hasRequiredTaint } from '../../../src/stages/drain/node-spec.ts'
 import type { NodeState } from '../../kit/node-simulator/node-state.ts'
 import { deedText, differenceOf, foretoldDeeds } from '../../kit/plan/deeds.ts'
@@ -54,10 +52,8 @@ export async function judge({ beginning, spec, life, asked, requires }: Case): P
   const plan = await planOf(node, [manifest], asked === 'deletion')
   if (plan.isRefused)
     return { verdict: 'not judged', why: `refused ${plan.writes[0]?.admission.refusals[0]?.slice(0, 150)}` }
-  if ((plan.plans[0]?.doubtful ?? []).length > 0) return { verdict: 'not judged', why: 'doubtful' }
   const foretold = foretoldOf(plan, requires)
   const shown = shownState(node)
-  const planned = node.node
   // which of several is tried first, no plan knows
   const failures = Object.values(node.journal.skyhooks[skyhook]?.packages ?? {}).filter(isRetrying).length
 
@@ -70,12 +66,10 @@ export async function judge({ beginning, spec, life, asked, requires }: Case): P
   live(scenario)
   const done = history.deeds(node)
 
-  const isSerial =
-    before.spec.serial === true && object?.spec.serial === true && failures < 2 && isFetched(before.spec, object.spec)
+  const isSerial = before.spec.serial === true && object?.spec.serial === true && failures < 2 && !history.isOvertaken
   const why = differenceOf(foretold.deeds, done, isSerial ? 'serial' : 'side by side')
   if (why === undefined) return { verdict: 'right', deeds: done.length }
-  if (isOfEarlierSpec(planned, [before.spec, object?.spec ?? {}]))
-    return { verdict: 'not judged', why: 'configured by a spec that is gone' }
+  if ((plan.plans[0]?.doubtful ?? []).length > 0) return { verdict: 'not judged', why: 'doubtful' }
   const report = [
     `state    ${shown}`,
     `before   ${JSON.stringify(before?.spec)}`,
@@ -85,22 +79,6 @@ export async function judge({ beginning, spec, life, asked, requires }: Case): P
   ].join('\n')
   return { verdict: 'wrong', why, report }
 }
-
-/**
- * A row of what a plan cannot know (docs/usage/plan.md): what a package was configured with is neither in the Skyhook
- * nor in the edit, and its changes ask for interrupts.
- */
-function isOfEarlierSpec(shown: PlannedNode, specs: readonly SkyhookSpec[]): boolean {
-  const { work = {} } = publishedOf(shown, skyhook).companion ?? {}
-  return Object.entries(work).some(([key, { inputs, configInterrupts }]) => {
-    if (inputs === undefined || configInterrupts === undefined) return false
-    const [name = ''] = key.split('|')
-    const known = specs.flatMap(({ packages = {} }) => packages[name] ?? [])
-    return known.every((spec) => inputsHash(inputsOf(spec)) !== inputs)
-  })
-}
-
-type PlannedNode = NodeState['node']
 
 /** What the Node says of the Skyhook when the plan is made. */
 const shownState = (node: NodeState): string =>
@@ -150,13 +128,6 @@ function calm({ node }: Scenario, spec: SkyhookSpec | undefined, requires: boole
   node.areSlotsGranted = spec?.interruptionBudget?.count !== 0 || isJoining
   node.requiringPackages.clear()
   if (requires) for (const name of ['pa', 'pb', 'pc']) node.requiringPackages.add(name)
-}
-
-/** A package of a serial Skyhook whose image is on its way lets those go first whose images are there. */
-const isFetched = (before: SkyhookSpec, after: SkyhookSpec): boolean => {
-  const images = ({ packages = {} }: SkyhookSpec): readonly string[] =>
-    Object.values(packages).map(({ image, version }) => `${image}:${version}`)
-  return images(after).every((image) => images(before).includes(image))
 }
 
 const restMs = 900_000

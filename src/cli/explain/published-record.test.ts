@@ -1,0 +1,84 @@
+import { expect, test } from 'vitest'
+import { journalKey, nodeStateKey, type PublishedWork, stepKey } from '../../schemas/annotations.ts'
+import { sha256Hex } from '../../schemas/canonical-json.ts'
+import type { KubernetesNode } from '../../schemas/kubernetes.ts'
+import type { PackageSpec, Skyhook, SkyhookSpec } from '../../schemas/skyhook.ts'
+import { inputsHash, inputsOf } from '../../stages/model/package-inputs.ts'
+import { publishedRecord } from './published-record.ts'
+
+const image = 'registry.test/pkg'
+const entryOf = (name: string, stage: string) => ({ name, version: '1.0.0', image, stage, state: 'in_progress' })
+
+/** A node that is at work on packages in these stages, and says that a step of `stepOf` runs. */
+function nodeWith(
+  stages: Readonly<Record<string, string>>,
+  stepOf: string | undefined,
+  work: Readonly<Record<string, PublishedWork>> = {},
+): KubernetesNode {
+  const entries = Object.entries(stages).map(([name, stage]) => [`${name}|1.0.0`, entryOf(name, stage)] as const)
+  const state = JSON.stringify(Object.fromEntries(entries))
+  const step = { mode: stages[stepOf ?? ''], path: 'run.sh', since: '2026-01-01T00:00:00.000Z', attempt: 1 }
+  const annotations = {
+    [nodeStateKey('s')]: state,
+    [journalKey('s')]: JSON.stringify({ v: 1, rev: 1, sha256: sha256Hex(state), nodeUID: 'n', work }),
+    ...(stepOf !== undefined && { [stepKey('s')]: JSON.stringify({ package: `${stepOf}|1.0.0`, ...step }) }),
+  }
+  return { metadata: { name: 'node1', uid: 'n', resourceVersion: '1', annotations } }
+}
+
+const packages = (...names: readonly string[]): Readonly<Record<string, PackageSpec>> =>
+  Object.fromEntries(names.map((name) => [name, { version: '1.0.0', image }]))
+const skyhookOf = (spec: SkyhookSpec): Skyhook => ({ metadata: { name: 's', uid: 'u', resourceVersion: '1' }, spec })
+
+const facts = { hasStarted: true, mayRun: true, nowMs: 0, bootId: 'b', isInterrupting: false, evidence: [] }
+const both = { pa: 'apply', pb: 'config' }
+
+test.each<[title: string, node: KubernetesNode, spec: SkyhookSpec, running: readonly string[]]>([
+  [
+    'packages in a stage are at work',
+    nodeWith(both, 'pb'),
+    { packages: packages('pa', 'pb') },
+    ['pa/apply', 'pb/config'],
+  ],
+  [
+    'of a serial Skyhook the package is at work of which the Node says it',
+    nodeWith(both, 'pb'),
+    { packages: packages('pa', 'pb'), serial: true },
+    ['pb/config'],
+  ],
+  [
+    'of a serial Skyhook the first package is at work where the Node says none',
+    nodeWith(both, undefined),
+    { packages: packages('pa', 'pb'), serial: true },
+    ['pa/apply'],
+  ],
+  [
+    'a step of a package that left the spec has been stopped',
+    nodeWith(both, undefined),
+    { packages: packages('pb') },
+    ['pb/config'],
+  ],
+  [
+    'a step of a package that left the spec runs where work is suspended',
+    nodeWith({ pa: 'apply' }, 'pa'),
+    {},
+    ['pa/apply'],
+  ],
+])('%s', (_, node, spec, running) => {
+  expect(publishedRecord(node, skyhookOf(spec), facts).runningSteps).toEqual(running)
+})
+
+const configured = (x: string): PackageSpec => ({ version: '1.0.0', image, configMap: { x }, configInterrupts })
+const configInterrupts = { '*': { type: 'reboot' } } as const
+
+test.each<[title: string, present: string, edited: string, isKnown: boolean]>([
+  ['a configuration that the Skyhook has now is known', '1', '2', true],
+  ['a configuration that the edit brings back is known', '2', '1', true],
+  ['a configuration of an earlier edit is a guess', '2', '3', false],
+])('%s', (_, present, edited, isKnown) => {
+  const work = { 'pa|1.0.0': { inputs: inputsHash(inputsOf(configured('1'))), configInterrupts } }
+  const node = nodeWith({ pa: 'config' }, 'pa', work)
+  const [now, then] = [present, edited].map((x) => skyhookOf({ packages: { pa: configured(x) } }))
+  const guess = now && publishedRecord(node, now, facts, then).guess
+  expect(guess === undefined).toBe(isKnown)
+})
