@@ -204,9 +204,11 @@ const sections = ['failing', 'blocked', 'waiting'] as const
 
 function groupsOf(facts: readonly NodeFact[]): readonly ReasonGroup[] {
   const reported = facts.flatMap((fact) => {
-    const { node, status, report } = fact
+    const { node, status, report, unreadySinceMs } = fact
     if (status === 'unknown') return [{ node, ...unknownReason(fact) }]
-    return status === 'complete' || report?.reason === undefined ? [] : [{ node, ...report.reason }]
+    if (status === 'complete') return []
+    if (report?.reason !== undefined) return [{ node, ...report.reason }]
+    return unreadySinceMs === undefined ? [] : [{ node, ...silentReason(fact), sinceMs: unreadySinceMs }]
   })
   const groups = [...Map.groupBy(reported, ({ reason, message }) => `${reason} ${message}`).values()]
   return groups
@@ -231,17 +233,19 @@ function groupsOf(facts: readonly NodeFact[]): readonly ReasonGroup[] {
     .toSorted((a, b) => sections.indexOf(a.section) - sections.indexOf(b.section) || b.nodes.length - a.nodes.length)
 }
 
+const errorOf = ({ agentError }: NodeFact): string => (agentError === undefined ? '' : `: ${agentError}`)
+
+const silentReason = (fact: NodeFact): { reason: string; message: string } => ({
+  reason: 'AgentNotReady',
+  message: `the agent does not answer${errorOf(fact)}`,
+})
+
 /** Why nobody knows how far a node is. */
-function unknownReason({ isSilent, agentError, report }: NodeFact): {
-  reason: string
-  message: string
-  sinceMs: undefined
-} {
-  const error = agentError === undefined ? '' : `: ${agentError}`
-  const message = isSilent
-    ? `the agent does not answer${error}`
-    : report === undefined
-      ? `the agent has not said anything yet${error}`
+function unknownReason(fact: NodeFact): { reason: string; message: string; sinceMs: undefined } {
+  if (fact.isSilent) return { ...silentReason(fact), sinceMs: undefined }
+  const message =
+    fact.report === undefined
+      ? `the agent has not said anything yet${errorOf(fact)}`
       : 'what the node says of this Skyhook cannot be read'
   return { reason: 'AgentNotReady', message, sinceMs: undefined }
 }
