@@ -27,6 +27,8 @@ export type SkyhookStatus = {
   readonly isDeleting: boolean
   /** Why it does not continue by itself; undefined while it does, or is complete. */
   readonly stalled: string | undefined
+  /** In ms since 1970; absent where nothing says it. */
+  readonly stalledSinceMs?: number
   /** Nodes that it selects, and how many of them are in each state; unknown where Nodes may not be read. */
   readonly nodes: Known<NodeCounts>
   readonly budget: Known<BudgetUse>
@@ -112,7 +114,7 @@ function skyhookStatus(
   const rows = nodeFacts(fleet, skyhook, agents)
   const facts = rows.known ? rows.value : []
   const complete = facts.filter(({ status }) => status === 'complete').length
-  const stalled = stalledOf(skyhook)
+  const { stalled, stalledSinceMs } = stallOf(skyhook)
   const isMoving = !isPaused && !isDisabled && deletionTimestamp === undefined && stalled === undefined && moves(facts)
   // a Skyhook of the same name that was deleted is another one
   const sinceMs = Date.parse(creationTimestamp) || 0
@@ -124,6 +126,7 @@ function skyhookStatus(
     isDisabled,
     isDeleting: deletionTimestamp !== undefined,
     stalled,
+    ...(stalledSinceMs !== undefined && { stalledSinceMs }),
     nodes: rows.known ? known(countsOf(rows.value)) : rows,
     budget: mapped(budgetUse(fleet, skyhook), (use) => withFailing(use, facts)),
     groups: groupsOf(facts),
@@ -290,9 +293,11 @@ export function paceOf(completedAtMs: readonly number[], remaining: number, nowM
   return { nodesPerHour: 3_600_000 / perNodeMs, restMs: remaining * perNodeMs, measured: recent.length }
 }
 
-function stalledOf({ metadata, status }: Skyhook): string | undefined {
+function stallOf({ metadata, status }: Skyhook): Pick<SkyhookStatus, 'stalled' | 'stalledSinceMs'> {
   const found = conditionOf({ metadata, status }, 'Stalled')
-  return found?.status === 'True' ? `${found.reason}: ${found.message}` : undefined
+  if (found?.status !== 'True') return { stalled: undefined }
+  const { reason, message, sinceMs } = found
+  return { stalled: `${reason}: ${message}`, ...(sinceMs !== undefined && { stalledSinceMs: sinceMs }) }
 }
 
 export type Condition = {
@@ -300,6 +305,8 @@ export type Condition = {
   readonly reason: string
   readonly message: string
   readonly observedGeneration: number
+  /** Since when it has this status, in ms since 1970. */
+  readonly sinceMs: number | undefined
 }
 
 /** A condition of the Skyhook, whatever generation it is about. */
@@ -311,11 +318,13 @@ export function conditionOf(
   if (!Array.isArray(conditions)) return undefined
   const found: unknown = conditions.find((one: unknown) => isObject(one) && one['type'] === type)
   if (!isObject(found)) return undefined
-  const { status: value, reason, message, observedGeneration } = found
+  const { status: value, reason, message, observedGeneration, lastTransitionTime } = found
+  const sinceMs = Date.parse(String(lastTransitionTime))
   return {
     status: String(value),
     reason: String(reason),
     message: String(message),
     observedGeneration: Number(observedGeneration ?? 0),
+    sinceMs: Number.isNaN(sinceMs) ? undefined : sinceMs,
   }
 }
