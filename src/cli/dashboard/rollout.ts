@@ -40,7 +40,10 @@ export function defaultSkyhook(statuses: readonly SkyhookStatus[]): string | und
 }
 
 /** The nodes of a Skyhook by name; unknown where they may not be read, undefined for a Skyhook that is not there. */
-export function squaresOf({ fleet }: FleetMoment, skyhook: string): Known<readonly NodeSquare[]> | undefined {
+export function squaresOf(
+  { fleet }: Pick<FleetMoment, 'fleet'>,
+  skyhook: string,
+): Known<readonly NodeSquare[]> | undefined {
   if (!fleet.skyhooks.known) return fleet.skyhooks
   const found = fleet.skyhooks.value.find(({ metadata }) => metadata.name === skyhook)
   if (found === undefined) return undefined
@@ -53,10 +56,13 @@ export function squaresOf({ fleet }: FleetMoment, skyhook: string): Known<readon
   return known(squares.toSorted((a, b) => a.node.localeCompare(b.node, 'en', { numeric: true })))
 }
 
-function squareOf({ node, status, report, isSilent }: NodeFact, phase: string | undefined): NodeSquare {
+function squareOf({ node, status, report, isSilent, unreadySinceMs }: NodeFact, phase: string | undefined): NodeSquare {
   const slot = phase === undefined ? {} : { phase }
-  if (isSilent) return { node, status, reason: 'AgentNotReady', message: 'the agent does not answer', ...slot }
-  if (status === 'complete' || report?.reason === undefined) return { node, status, ...slot }
+  const silent = { reason: 'AgentNotReady', message: 'the agent does not answer' } as const
+  if (isSilent) return { node, status, ...silent, ...slot }
+  if (status === 'complete') return { node, status, ...slot }
+  if (report?.reason === undefined)
+    return { node, status, ...(unreadySinceMs !== undefined && { ...silent, sinceMs: unreadySinceMs }), ...slot }
   const { reason, message, sinceMs } = report.reason
   return { node, status, reason, message, ...(sinceMs !== undefined && { sinceMs }), ...slot }
 }

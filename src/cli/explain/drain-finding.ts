@@ -4,7 +4,7 @@ import { type AdmissionRefusal, readBlockedDrain } from '../../kube/admission-re
 import { hasMark, readCameBack } from '../../stages/drain/drain.ts'
 import { groupPods } from '../../stages/drain/pods.ts'
 import type { SkyhookView, StageSettings } from '../../stages/model/snapshot.ts'
-import type { Pod } from '../../stages/model/pods.ts'
+import { isReadyPod, type Pod } from '../../stages/model/pods.ts'
 import type { DisruptionBudget } from '../fleet-view/node-detail.ts'
 import { budgetsOf, isBare } from './drain-view.ts'
 import type { Finding, ObjectName } from './finding.ts'
@@ -137,10 +137,14 @@ function budgetFinding(pod: Pod, guards: readonly DisruptionBudget[]): Finding {
       `pod ${name} may not leave: PodDisruptionBudget ${first.namespace}/${first.name} allows ${disruptionsAllowed} ` +
       `disruptions, it counts ${currentHealthy} healthy of ${expectedPods} pods and needs ${desiredHealthy}`,
     objects: [...refs, objectOf(pod)],
-    unblock: `more healthy replicas, a wider budget, or ${deletion}`,
+    unblock: `${isReadyPod(pod) ? '' : unhealthyWayOut}more healthy replicas, a wider budget, or ${deletion}`,
     command: `kubectl -n ${first.namespace} describe poddisruptionbudget ${first.name}`,
   }
 }
+
+/** A pod that crashes again and again counts in the budget that keeps it. */
+const unhealthyWayOut =
+  'spec.unhealthyPodEvictionPolicy: AlwaysAllow of the budget, as the pod itself is not Ready; or '
 
 /** A timeout alone changes nothing: `onTimeout: wait` is the default. */
 const deletion = 'spec.drain with timeoutSeconds and onTimeout: delete (drain.allowDelete of the chart)'

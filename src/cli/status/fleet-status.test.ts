@@ -136,6 +136,43 @@ test('the node of an agent that has been silent for ten minutes is unknown, what
   expect(after.groups).toMatchObject([{ reason: 'AgentNotReady', nodes: ['node2'] }])
 })
 
+test('a node at work whose agent does not answer is named before it counts as unknown', async () => {
+  const scene = startScene({ nodes: threeHosts.slice(0, 1) })
+  scene.host('host1').conditions.change({ stepMs: 3_600_000 })
+  await scene.until(() => scene.annotation('node1', statusKey('s')) === 'in_progress', 'work')
+  scene.host('host1').supervisor.freeze()
+  scene.host('host1').supervisor.kill()
+  await scene.pass(15_000)
+  expect((await statusIn(scene)).groups).toEqual([])
+  await scene.pass(30_000)
+  const { nodes, groups } = await statusIn(scene)
+  expect(nodes.known && nodes.value.byStatus).toEqual({ in_progress: 1 })
+  expect(groups).toMatchObject([
+    {
+      reason: 'AgentNotReady',
+      message: 'the agent does not answer',
+      nodes: ['node1'],
+      sinceMs: expect.any(Number) as number,
+    },
+  ])
+})
+
+test('a Skyhook that is stalled says since when', async () => {
+  const scene = startScene({ nodes: threeHosts.slice(0, 1) })
+  scene.host('host1').conditions.change({ isFailing: ({ mode }) => mode === 'apply' })
+  await scene.pass(300_000)
+  const one = await statusIn(scene)
+  expect(one.stalled).toMatch(/^NodesErroring: /)
+  const conditions = scene.simulation.server.object('skyhooks', undefined, 's')?.['status'] as {
+    readonly conditions: readonly { readonly type: string; readonly lastTransitionTime: string }[]
+  }
+  const stalled = conditions.conditions.find(({ type }) => type === 'Stalled')
+  expect(one.stalledSinceMs).toBe(Date.parse(stalled?.lastTransitionTime ?? ''))
+  const nowMs = (one.stalledSinceMs ?? 0) + 14 * 60_000
+  expect(statusText([one], nowMs)).toMatch(/^ {2}stalled: NodesErroring: .* \(for 14m\)$/m)
+  expect(statusLine(one)).not.toContain('14m')
+})
+
 test('the pace is that of the completions that the nodes reported', async () => {
   const scene = startScene({ nodes: [1, 2, 3, 4, 5].map((index) => ({ name: `host${index}` })) })
   const completed = (): number =>

@@ -27,6 +27,8 @@ export type SkyhookStatus = {
   readonly isDeleting: boolean
   /** Why it does not continue by itself; undefined while it does, or is complete. */
   readonly stalled: string | undefined
+  /** In ms since 1970; absent where nothing says it. */
+  readonly stalledSinceMs?: number
   /** Nodes that it selects, and how many of them are in each state; unknown where Nodes may not be read. */
   readonly nodes: Known<NodeCounts>
   readonly budget: Known<BudgetUse>
@@ -112,7 +114,7 @@ function skyhookStatus(
   const rows = nodeFacts(fleet, skyhook, agents)
   const facts = rows.known ? rows.value : []
   const complete = facts.filter(({ status }) => status === 'complete').length
-  const stalled = stalledOf(skyhook)
+  const { stalled, stalledSinceMs } = stallOf(skyhook)
   const isMoving = !isPaused && !isDisabled && deletionTimestamp === undefined && stalled === undefined && moves(facts)
   // a Skyhook of the same name that was deleted is another one
   const sinceMs = Date.parse(creationTimestamp) || 0
@@ -124,6 +126,7 @@ function skyhookStatus(
     isDisabled,
     isDeleting: deletionTimestamp !== undefined,
     stalled,
+    ...(stalledSinceMs !== undefined && { stalledSinceMs }),
     nodes: rows.known ? known(countsOf(rows.value)) : rows,
     budget: mapped(budgetUse(fleet, skyhook), (use) => withFailing(use, facts)),
     groups: groupsOf(facts),
@@ -204,9 +207,11 @@ const sections = ['failing', 'blocked', 'waiting'] as const
 
 function groupsOf(facts: readonly NodeFact[]): readonly ReasonGroup[] {
   const reported = facts.flatMap((fact) => {
-    const { node, status, report } = fact
+    const { node, status, report, unreadySinceMs } = fact
     if (status === 'unknown') return [{ node, ...unknownReason(fact) }]
-    return status === 'complete' || report?.reason === undefined ? [] : [{ node, ...report.reason }]
+    if (status === 'complete') return []
+    if (report?.reason !== undefined) return [{ node, ...report.reason }]
+    return unreadySinceMs === undefined ? [] : [{ node, ...silentReason(fact), sinceMs: unreadySinceMs }]
   })
   const groups = [...Map.groupBy(reported, ({ reason, message }) => `${reason} ${message}`).values()]
   return groups
@@ -231,17 +236,19 @@ function groupsOf(facts: readonly NodeFact[]): readonly ReasonGroup[] {
     .toSorted((a, b) => sections.indexOf(a.section) - sections.indexOf(b.section) || b.nodes.length - a.nodes.length)
 }
 
+const errorOf = ({ agentError }: NodeFact): string => (agentError === undefined ? '' : `: ${agentError}`)
+
+const silentReason = (fact: NodeFact): { reason: string; message: string } => ({
+  reason: 'AgentNotReady',
+  message: `the agent does not answer${errorOf(fact)}`,
+})
+
 /** Why nobody knows how far a node is. */
-function unknownReason({ isSilent, agentError, report }: NodeFact): {
-  reason: string
-  message: string
-  sinceMs: undefined
-} {
-  const error = agentError === undefined ? '' : `: ${agentError}`
-  const message = isSilent
-    ? `the agent does not answer${error}`
-    : report === undefined
-      ? `the agent has not said anything yet${error}`
+function unknownReason(fact: NodeFact): { reason: string; message: string; sinceMs: undefined } {
+  if (fact.isSilent) return { ...silentReason(fact), sinceMs: undefined }
+  const message =
+    fact.report === undefined
+      ? `the agent has not said anything yet${errorOf(fact)}`
       : 'what the node says of this Skyhook cannot be read'
   return { reason: 'AgentNotReady', message, sinceMs: undefined }
 }
@@ -286,9 +293,11 @@ export function paceOf(completedAtMs: readonly number[], remaining: number, nowM
   return { nodesPerHour: 3_600_000 / perNodeMs, restMs: remaining * perNodeMs, measured: recent.length }
 }
 
-function stalledOf({ metadata, status }: Skyhook): string | undefined {
+function stallOf({ metadata, status }: Skyhook): Pick<SkyhookStatus, 'stalled' | 'stalledSinceMs'> {
   const found = conditionOf({ metadata, status }, 'Stalled')
-  return found?.status === 'True' ? `${found.reason}: ${found.message}` : undefined
+  if (found?.status !== 'True') return { stalled: undefined }
+  const { reason, message, sinceMs } = found
+  return { stalled: `${reason}: ${message}`, ...(sinceMs !== undefined && { stalledSinceMs: sinceMs }) }
 }
 
 export type Condition = {
@@ -296,6 +305,8 @@ export type Condition = {
   readonly reason: string
   readonly message: string
   readonly observedGeneration: number
+  /** Since when it has this status, in ms since 1970. */
+  readonly sinceMs: number | undefined
 }
 
 /** A condition of the Skyhook, whatever generation it is about. */
@@ -307,11 +318,13 @@ export function conditionOf(
   if (!Array.isArray(conditions)) return undefined
   const found: unknown = conditions.find((one: unknown) => isObject(one) && one['type'] === type)
   if (!isObject(found)) return undefined
-  const { status: value, reason, message, observedGeneration } = found
+  const { status: value, reason, message, observedGeneration, lastTransitionTime } = found
+  const sinceMs = Date.parse(String(lastTransitionTime))
   return {
     status: String(value),
     reason: String(reason),
     message: String(message),
     observedGeneration: Number(observedGeneration ?? 0),
+    sinceMs: Number.isNaN(sinceMs) ? undefined : sinceMs,
   }
 }

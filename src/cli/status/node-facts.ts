@@ -4,6 +4,7 @@ import type { NodeStatus, Skyhook } from '../../schemas/skyhook.ts'
 import { completionHash } from '../../stages/model/applied-hash.ts'
 import { known, type Known, type SkyhookView } from '../../stages/model/snapshot.ts'
 import { type AgentState, countedStatus, idleStatus, silentAfterMs } from '../../stages/skyhook/counted-status.ts'
+import { slowStartMs } from '../explain/agent-pod.ts'
 import type { AgentPod, FleetView } from '../fleet-view/fleet-view.ts'
 import { valueOr } from '../fleet-view/readable.ts'
 import { defaultSettings } from '../fleet-view/settings.ts'
@@ -19,6 +20,8 @@ export type NodeFact = {
   readonly isSilent: boolean
   /** Why the container of its agent does not run, in the kubelet's words. */
   readonly agentError: string | undefined
+  /** Since when its agent does not answer, in ms since 1970, where that lasts longer than a start. */
+  readonly unreadySinceMs: number | undefined
   /** It stays cordoned when its work is done. */
   readonly isHeld: boolean
   /** Agents leave it alone. */
@@ -38,7 +41,7 @@ export function nodeFacts(
   const idle = idleStatus({ metadata, policy: policyOf(fleet, skyhook) })
   const applied = completionHash({ metadata, spec })
   const { runtimeRequiredTaint: requiredTaint } = valueOr(fleet.settings, defaultSettings)
-  const agentErrors = new Map(valueOr(fleet.agents, []).map(({ node, containerError }) => [node, containerError]))
+  const podOf = new Map(valueOr(fleet.agents, []).map((pod) => [pod.node, pod]))
   const selected = fleet.nodes.value.filter(({ labels }) => selects(spec.nodeSelectors, labels))
   return known(
     selected.map((row) => {
@@ -48,8 +51,19 @@ export function nodeFacts(
       const status = countedStatus({ status: report?.status, isCurrent }, agent, idle)
       const closedBy = closureOf(row, skyhook, { status, requiredTaint })
       const { name: node, isHeld, isIgnored } = row
-      const agentError = agentErrors.get(node)
-      return { node, status, report, isSilent: agent === 'silent', agentError, isHeld, isIgnored, closedBy }
+      const pod = podOf.get(node)
+      const isStarting = pod?.sinceMs === undefined || fleet.takenAtMs - pod.sinceMs < slowStartMs
+      return {
+        node,
+        status,
+        report,
+        isSilent: agent === 'silent',
+        agentError: pod?.containerError,
+        unreadySinceMs: agent === 'unready' && !isStarting ? pod.sinceMs : undefined,
+        isHeld,
+        isIgnored,
+        closedBy,
+      }
     }),
   )
 }

@@ -27,12 +27,13 @@ export function statusText(skyhooks: readonly SkyhookStatus[], nowMs: number): s
 }
 
 function blockLines(skyhook: SkyhookStatus, nowMs: number): readonly string[] {
-  const { name, nodes, budget, groups, packages, steps, closed, held, ignored, pace, stalled } = skyhook
+  const { name, nodes, budget, groups, packages, steps, closed, held, ignored, pace, stalled, stalledSinceMs } = skyhook
+  const stalledFor = stalledSinceMs === undefined ? '' : ` (for ${durationText(nowMs - stalledSinceMs)})`
   const flags = [
     ...(skyhook.isDeleting ? ['being deleted'] : []),
     ...(skyhook.isDisabled ? ['disabled'] : []),
     ...(skyhook.isPaused ? ['paused'] : []),
-    ...(stalled === undefined ? [] : [`stalled: ${stalled}`]),
+    ...(stalled === undefined ? [] : [`stalled: ${stalled}${stalledFor}`]),
   ]
   const closedLine = closedText(closed)
   // of those with work to do their reason says it

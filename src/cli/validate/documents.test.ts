@@ -35,7 +35,34 @@ describe('documents', () => {
     expect(readDocuments('---\n# nothing\n---\n')).toEqual({ documents: [], problems: [] })
   })
 
-  test('a key twice is a problem', () => {
-    expect(readDocuments('a: 1\na: 2\n').problems).toMatchObject([{ line: 2 }])
+  test('a key twice is a problem, which no indentation mends', () => {
+    expect(readDocuments('a: 1\na: 2\n').problems).toMatchObject([
+      { line: 2, remedy: 'remove one of the two: tools that take such a file take only one of them' },
+    ])
+  })
+
+  const template = [
+    '{{- if .Values.enabled }}',
+    'kind: Skyhook',
+    'metadata:',
+    '  name: {{ .Values.name }}',
+    '{{- end }}',
+  ]
+  test.each([
+    ['that begins with one', template, 1],
+    [
+      'with one in the middle',
+      ['kind: Skyhook', 'metadata:', '  {{- include "labels" . | nindent 2 }}', 'spec: {}'],
+      3,
+    ],
+    ['with one in a value', ['kind: Skyhook', 'metadata: {name: a}', 'spec: {{ .Values.spec }}-x', 'a: b'], 3],
+  ])('a template %s is one problem, and not one for each line after it', (_, lines, line) => {
+    const { problems } = readDocuments(`${lines.join('\n')}\n`)
+    expect(problems).toMatchObject([{ line, rule: 'yaml-template', remedy: expect.stringMatching('^render it first') }])
+  })
+
+  test('a mistake beside a template in a text of the file is no template', () => {
+    const { problems } = readDocuments('a: |\n  {{ range . }}\nb: [1\nc: 2\n')
+    expect(problems[0]).toMatchObject({ rule: 'yaml-syntax' })
   })
 })

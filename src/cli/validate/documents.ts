@@ -1,5 +1,15 @@
 /** Documents of a YAML or JSON file, and the lines of what is in them. Pure. */
-import { type Document, isMap, isSeq, LineCounter, type Node, parseAllDocuments, type Pair, isScalar } from 'yaml'
+import {
+  type Document,
+  isMap,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type Node,
+  type Pair,
+  parseAllDocuments,
+  type YAMLParseError,
+} from 'yaml'
 import type { Finding } from '../../schemas/finding.ts'
 
 export type SourceDocument = {
@@ -26,18 +36,14 @@ export function readDocuments(text: string): SourceFile {
   })
   const documents = Array.isArray(parsed) ? (parsed as Document[]) : []
   const problems = documents.flatMap(({ errors }) =>
-    errors.map(({ message, pos }): SourceFile['problems'][number] => ({
-      severity: 'error',
-      line: lines.linePos(pos[0]).line,
-      pointer: '',
-      message: `is not YAML: ${(message.split('\n')[0] ?? '').replace(/ at line \d+, column \d+:?$/, '')}`,
-      rule: 'yaml-syntax',
-      remedy: 'correct the indentation, quotes and brackets around this line',
-    })),
+    errors.map((error) => problemOf(error, lines.linePos(error.pos[0]).line)),
   )
   const readable = documents.filter(({ errors }) => errors.length === 0)
+  const [first] = problems
+  const isTemplate = first !== undefined && (text.split('\n')[(first.line ?? 1) - 1] ?? '').includes('{{')
   return {
-    problems,
+    // what follows a template is no mistake of its own
+    problems: isTemplate ? [{ ...first, ...templateProblem }] : problems,
     documents: readable
       .map((document) => ({
         value: document.toJS() as unknown,
@@ -46,6 +52,26 @@ export function readDocuments(text: string): SourceFile {
       .filter(({ value }) => value !== null && value !== undefined),
   }
 }
+
+type FileProblem = SourceFile['problems'][number]
+
+const templateProblem = {
+  message: 'is not YAML but a template: it has {{',
+  rule: 'yaml-template',
+  remedy: 'render it first, such as helm template NAME CHART | kubectl skyhook validate -',
+} as const satisfies Partial<FileProblem>
+
+const problemOf = ({ code, message }: YAMLParseError, line: number): FileProblem => ({
+  severity: 'error',
+  line,
+  pointer: '',
+  message: `is not YAML: ${(message.split('\n')[0] ?? '').replace(/ at line \d+, column \d+:?$/, '')}`,
+  rule: 'yaml-syntax',
+  remedy:
+    code === 'DUPLICATE_KEY'
+      ? 'remove one of the two: tools that take such a file take only one of them'
+      : 'correct the indentation, quotes and brackets around this line',
+})
 
 const timestampTag = 'tag:yaml.org,2002:timestamp'
 

@@ -295,6 +295,14 @@ describe('semantics', () => {
     expect(warningsOf(spec)).toEqual([['warning', rule, pointer]])
   })
 
+  test('a script of configMap with Windows line ends has a warning, and a file for Windows has none', () => {
+    const configMap = { 'apply.sh': 'a\r\nb\r\n', run: '#!/bin/sh\r\n', 'b.sh': 'a\nb\n', 'pem.txt': 'a\r\nb\r\n' }
+    expect(findingsOf(withPackage({ configMap })).map(({ rule, pointer }) => [rule, pointer])).toEqual([
+      ['line-ends', '/spec/packages/tuning/configMap/apply.sh'],
+      ['line-ends', '/spec/packages/tuning/configMap/run'],
+    ])
+  })
+
   test('a variable known before, and a doubled dollar sign, have no warning', () => {
     const env = [
       { name: 'A', value: 'x' },

@@ -48,6 +48,7 @@ function packageFindings(spec: PackageSpec, pointer: string): SkyhookFinding[] {
     ...problemFindings('service-name', serviceProblems(spec), pointer),
     ...interrupts.flatMap(([at, interrupt]) => interruptFindings(interrupt, at)),
     ...patternFindings(spec, pointer),
+    ...lineEndFindings(spec, `${pointer}/configMap`),
   ]
 }
 
@@ -145,6 +146,14 @@ function patternFindings({ configInterrupts = {}, configMap = {} }: PackageSpec,
     return [warning('config-interrupt', at, message, 'write a key of configMap, or a pattern that matches one')]
   })
 }
+
+/** Files of `configMap` that are scripts, by name or by their first line. */
+const lineEndFindings = ({ configMap = {} }: PackageSpec, pointer: string): SkyhookFinding[] =>
+  Object.entries(configMap).flatMap(([key, text]) => {
+    if (!text.includes('\r\n') || !(key.endsWith('.sh') || text.startsWith('#!'))) return []
+    const message = 'has Windows line ends: its interpreter takes the carriage return for text'
+    return [warning('line-ends', `${pointer}/${pointerSegment(key)}`, message, 'end lines with a line feed alone')]
+  })
 
 function budgetFindings(spec: SkyhookSpec): SkyhookFinding[] {
   const { interruptionBudget: budget, deploymentPolicy = '', packages = {} } = spec

@@ -158,6 +158,14 @@ test('a restart that another agent left out is preceded by a look at the pods an
   expect(restarts()).toEqual([])
 })
 
+test('a service that does not come up fails with where its host says why', async () => {
+  systemd.simulated.systemd.addService('b.service', { restart: () => ({ durationMs: 10, result: 'failed' }) })
+  expect(await interrupt(runOf({ type: 'service', services: ['b'] }))).toMatchObject({
+    state: 'failed',
+    message: expect.stringMatching(/^b\.service: .*job failed.*: run journalctl -u b\.service on the host$/) as string,
+  })
+})
+
 test('a service that is not on the host fails with the remedy, and the others are restarted', async () => {
   expect(await interrupt(runOf({ type: 'service', services: ['none', 'a'] }))).toEqual({
     state: 'failed',

@@ -88,6 +88,45 @@ describe('a folder', () => {
   })
 
   test.each([
+    ['FROM scratch', false],
+    ['FROM registry.example.com/packages/tuned:1.0.0', true],
+    [
+      '# syntax=docker/dockerfile:1\nfrom --platform=linux/amd64 registry.example.com/packages/tuned:1.0.0 AS base',
+      true,
+    ],
+  ])('a step without its file, beside a Dockerfile with %j, may be in the base image: %s', async (text, mayBe) => {
+    cpSync(join(fixtures, 'missing-step'), join(folder, 'p'), { recursive: true })
+    writeFileSync(join(folder, 'p/Dockerfile'), `${text}\n`)
+    const remedy = expect.stringMatching('image that its Dockerfile begins from') as string
+    expect(await examine(join(folder, 'p'))).toMatchObject({
+      examined: [
+        { findings: [{ rule: 'step-file/missing', remedy: mayBe ? remedy : expect.not.stringMatching('image') }] },
+      ],
+    })
+  })
+
+  test('a script with Windows line ends below its first line is a warning with the line', async () => {
+    cpSync(join(fixtures, 'wants-settings'), join(folder, 'p'), { recursive: true })
+    const [script = ''] = readdirSync(join(folder, 'p/skyhook_dir'))
+    expect(await rulesOf(join(folder, 'p'))).toEqual([[]])
+    writeFileSync(join(folder, 'p/skyhook_dir', script), '#!/bin/sh\necho a\nif true; then\r\n  echo b\r\nfi\r\n')
+    expect(await examine(join(folder, 'p'))).toMatchObject({
+      examined: [
+        {
+          findings: [
+            {
+              severity: 'warning',
+              rule: 'step-file/line-ends',
+              value: script,
+              message: 'has Windows line ends from line 3 on: its interpreter takes the carriage return for text',
+            },
+          ],
+        },
+      ],
+    })
+  })
+
+  test.each([
     ['broken-config', 'schema/type'],
     ['missing-first-line', 'step-file/not-executable'],
   ])('the package %s violates the rule %s', async (name, rule) => {

@@ -5,11 +5,12 @@
 import type { HostRoot } from '../../host/fs/host-root.ts'
 import type { Examined, Finding } from '../../schemas/finding.ts'
 import type { PackageConfig } from '../../schemas/package-config.ts'
-import { pointerSegment } from '../../schemas/validation.ts'
+import { pointerSegment, type Problem } from '../../schemas/validation.ts'
 import { ImageError } from '../oci/errors.ts'
 import type { ImageErrorCode } from '../../schemas/catalogue/reason-codes.ts'
 import { unpackPackage } from '../store/unpack.ts'
-import { loadPackage } from '../step/load-package.ts'
+import { scriptsDir } from '../layout.ts'
+import { loadPackage, stepPaths } from '../step/load-package.ts'
 import type { ArchivedImage } from './archive.ts'
 
 /** What each path of the host gets from `root_dir/`: a hash, or where a link leads. */
@@ -35,11 +36,26 @@ export async function examineFolder(root: HostRoot, dir: string, subject: string
   const file = subject === '.' ? 'config.json' : `${subject.replace(/\/$/, '')}/config.json`
   const loaded = await loadPackage(root, dir)
   if (loaded.outcome === 'invalid') {
-    const findings = loaded.problems.map((problem): Finding => ({ severity: 'error', file, ...problem }))
+    const isDerived = await hasBaseImage(root, dir)
+    const findings = loaded.problems.map(
+      (problem): Finding => ({
+        severity: 'error',
+        file,
+        ...problem,
+        ...(isDerived && problem.rule === missingFileRule && { remedy: `${problem.remedy}; ${derivedRemedy}` }),
+      }),
+    )
     return { subject, kind: 'package', findings }
   }
   const { config, ownConfigFiles } = loaded
-  const findings: Finding[] = loaded.warnings.map((problem) => ({ severity: 'warning', file, ...problem }))
+  const lineEnds = await lineEndProblems(root, dir, config)
+  const findings = [...loaded.warnings, ...lineEnds].map(
+    (problem): Finding => ({
+      severity: 'warning',
+      file,
+      ...problem,
+    }),
+  )
   for (const [index, name] of config.expectedConfigFiles.entries()) {
     if (!name.includes('/')) continue
     findings.push({
@@ -64,6 +80,37 @@ export async function examineFolder(root: HostRoot, dir: string, subject: string
       hostFiles: await hostFilesOf(root, dir),
     },
   }
+}
+
+const missingFileRule = 'step-file/missing'
+const derivedRemedy = 'if it is in the image that its Dockerfile begins from, build the image and validate that'
+
+/** Its image is more than the folder, as its Dockerfile says. */
+async function hasBaseImage(root: HostRoot, dir: string): Promise<boolean> {
+  const text = (await root.readText(`${dir}/Dockerfile`)) ?? ''
+  const [, base = 'scratch'] = /^\s*FROM\s+(?:--\S+\s+)*(\S+)/im.exec(text) ?? []
+  return base !== 'scratch'
+}
+
+/** Scripts whose first line is right and whose others have a carriage return that their interpreter does not expect. */
+async function lineEndProblems(root: HostRoot, dir: string, config: PackageConfig): Promise<Problem[]> {
+  const problems: Problem[] = []
+  for (const [path, pointer] of stepPaths(config)) {
+    const script = `${scriptsDir(dir)}/${path}`
+    if ((await root.readPart(script, 'start', 2)).toString('latin1') !== '#!') continue
+    const content = await root.readFile(script)
+    const at = content.indexOf('\r\n')
+    if (at < 0) continue
+    const line = content.subarray(0, at).toString('latin1').split('\n').length
+    problems.push({
+      pointer,
+      value: path,
+      message: `has Windows line ends from line ${line} on: its interpreter takes the carriage return for text`,
+      rule: 'step-file/line-ends',
+      remedy: 'end lines with a line feed alone',
+    })
+  }
+  return problems
 }
 
 async function hostFilesOf(root: HostRoot, dir: string): Promise<HostFiles> {

@@ -71,11 +71,13 @@ function barParts({ selected, byStatus }: { selected: number; byStatus: Partial<
 
 function facts(status: Rollout): readonly string[] {
   const { isPaused, isDisabled, isDeleting, stalled, packages, steps, closed, held, ignored, budget, pace } = status
+  const { stalledSinceMs } = status
+  const stalledFor = stalledSinceMs === undefined ? '' : ` for ${agoText(stalledSinceMs)}`
   return [
     ...(isDeleting ? ['It is being deleted.'] : []),
     ...(isDisabled ? ['It is disabled.'] : []),
     ...(isPaused ? ['It is paused.'] : []),
-    ...(stalled === undefined ? [] : [`It is stalled: ${stalled}`]),
+    ...(stalled === undefined ? [] : [`It is stalled${stalledFor}: ${stalled}`]),
     ...(packages.length === 0 ? [] : [`Packages: ${packages.map(packageText).join(', ')}`]),
     ...steps.map((step) => `${runningStepText(step, nowMs())}: ${named(step.nodes, maxNamed)}`),
     ...closed.flatMap(({ by, nodes }) =>
