@@ -117,11 +117,11 @@ function oneAtWork(entries: readonly Entry[], shown: string | undefined): readon
   return entries.map((entry) => (entry === own || !atWork.includes(entry) ? entry : waiting(entry)))
 }
 
-/** What waits in the middle of a stage was begun by another agent: of this one, it would be at work, or failing. */
+/** What waits in the middle of a stage was started by another agent: by this one, it would be at work, or failing. */
 function waiting({ key, record, isOfGoneSpec }: Entry): Entry {
-  const { progress, work: _begun, ...facts } = record
-  if (!isStage(progress.stage)) return { key, record, isOfGoneSpec }
-  return { key, record: { ...facts, adopted: true, progress: { state: 'due', stage: progress.stage } }, isOfGoneSpec }
+  const { stage } = record.progress
+  if (!isStage(stage)) return { key, record, isOfGoneSpec }
+  return { key, isOfGoneSpec, record: { ...record, work: undefined, adopted: true, progress: { state: 'due', stage } } }
 }
 
 const isConfigured = (stage: string | undefined): boolean => stage === 'config' || stage === 'post-interrupt'
