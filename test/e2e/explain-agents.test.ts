@@ -6,8 +6,10 @@ import { explainedWithinMs, explainScene, type ExplainScene } from './explain-sc
 import { patch } from '../kit/cluster/kube.ts'
 import type { Pod, View } from '../kit/cluster/moments.ts'
 import type { OnTestFinished } from '../kit/cluster/node-locks.ts'
+import { usePrintedRemedies } from './printed-remedy.ts'
 
 const cluster = useCluster()
+const printed = usePrintedRemedies(cluster)
 const daemonSet = '/apis/apps/v1/namespaces/skyhook/daemonsets/skyhookd'
 const scene = async (node: NodeName, onTestFinished: OnTestFinished, ...others: NodeName[]): Promise<ExplainScene> =>
   await explainScene(cluster, onTestFinished, node, ...others)
@@ -38,7 +40,7 @@ test('a node without an agent is explained by that, whatever it says', async ({ 
 test('an agent that crashes again and again is explained by its pod, and the command shows its last words', async ({
   onTestFinished,
 }) => {
-  const { node, apply, explained, differences, obey } = await scene('node-2', onTestFinished)
+  const { node, apply, explained, differences } = await scene('node-2', onTestFinished)
   await apply({ interruptionBudget: { count: 0 } })
   await deleteAgent(cluster, node) // a pod without earlier crashes, after which the kubelet would wait longer
   onTestFinished(async () => await deleteAgent(cluster, node))
@@ -66,7 +68,7 @@ test('an agent that crashes again and again is explained by its pod, and the com
     command = (await explained()).verdict?.command
   } while (++looks < 4 && !backsOff(cluster.history.now))
   expect(found).toEqual({})
-  expect(await obey(command ?? '')).toContain('agent starting')
+  expect(await printed.run(node, command ?? '')).toContain('agent starting')
 }, 400_000)
 
 test('an agent that an update has not reached is compared with the DaemonSet, and one that cannot start holds up the others', async ({

@@ -1,7 +1,5 @@
 /** One Skyhook on one node that is held up, and what `kubectl skyhook explain` has to say of it. */
-import { execFile } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { promisify } from 'node:util'
 import { expect } from 'vitest'
 import type { Cause } from '../../src/cli/explain/finding.ts'
 import type { GateName } from '../../src/schemas/catalogue/gates.ts'
@@ -17,7 +15,6 @@ import { type OnTestFinished, claimNodes } from '../kit/cluster/node-locks.ts'
 import { manifest, shellscript } from '../kit/cluster/skyhooks.ts'
 import { createWorkloads, type Workloads } from '../kit/cluster/workloads.ts'
 
-const run = promisify(execFile)
 /** The agent's own reaction is bounded elsewhere; here pods are started and images asked for. */
 export const explainedWithinMs = 45_000
 const pollMs = 500
@@ -48,8 +45,6 @@ export type ExplainScene = {
   readonly workloads: () => Promise<Workloads>
   /** What the tool says of a node now, by default of the scene's. */
   readonly explained: (node?: NodeName) => Promise<NodeExplanation>
-  /** Runs a command as an explanation gives it, and agrees to what it asks. Throws if it fails. */
-  readonly obey: (command: string) => Promise<string>
   /**
    * What differs from the expected explanation, once it has its cause or the time is over: with the reasons that the
    * node publishes, and while these are deleted, stale and wrong.
@@ -126,12 +121,6 @@ export async function explainScene(
       return made
     },
     explained,
-    async obey(command) {
-      const [, own] = /^kubectl skyhook (.*)$/.exec(command) ?? []
-      if (own !== undefined) return await tool(`${own} --yes -n skyhook`)
-      const env = { ...process.env, ...cluster.sandbox.env() }
-      return (await run('sh', ['-c', command], { env })).stdout
-    },
     async differences(expected) {
       const asPublished = await differencesNow(expected)
       if (Object.keys(asPublished).length > 0) return asPublished

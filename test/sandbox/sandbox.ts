@@ -47,7 +47,8 @@ export function sandbox(name: string): Sandbox {
 /** The folder of the cgroup that contains all processes of a sandbox, which is or was up (test/sandbox/cgroups.sh). */
 export const cgroupOf = ({ folder }: Sandbox): string => readFileSync(join(folder, 'cgroup'), 'utf8').trim()
 
-function finished(program: string, args: readonly string[], options: RunOptions): Promise<Finished> {
+/** Never throws for a status other than 0. An abort kills the program with SIGKILL. */
+export function finished(program: string, args: readonly string[], options: RunOptions): Promise<Finished> {
   return new Promise((resolve, reject) => {
     const child = spawn(program, args, {
       env: { ...process.env, ...options.env },

@@ -54,6 +54,16 @@ const situations: readonly BrokenCluster[] = [
     mended: slot('node-1', 'working', 5),
   },
   {
+    title: 'a kubelet that died during the work, which the API server has noticed since the agent wrote',
+    broken: silentKubelet(42, slot('node-1', 'working', 5)),
+    cause: 'node-not-ready',
+    object: 'Node/node-1',
+    says: [...unreachable, 'start the kubelet of node-1: its host outlived it'],
+    never: [...noTaint, 'delete the Node'],
+    doctor: ['node-not-ready'],
+    mended: slot('node-1', 'working', 5),
+  },
+  {
     title: 'a host that was cut off during the work',
     broken: silentKubelet(30, slot('node-1', 'working', 45)),
     cause: 'node-not-ready',

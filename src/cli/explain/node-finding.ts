@@ -36,7 +36,8 @@ export function nodeFinding(
       unblock: 'mend on the host what its kubelet says; the agent continues by itself',
       command: `kubectl describe node ${name}`,
     }
-  return { ...ofNode(name, sinceMs), message, ...remedyOf(fleet, node, sinceMs) }
+  const kubeletHeardMs = heartbeats.known ? heartbeats.value.get(name) : undefined
+  return { ...ofNode(name, sinceMs), message, ...remedyOf(fleet, node, { sinceMs, kubeletHeardMs }) }
 }
 
 const ofNode = (name: string, sinceMs: number | undefined) =>
@@ -47,11 +48,20 @@ const timeOf = (text: string | undefined): number | undefined => {
   return Number.isNaN(ms) ? undefined : ms
 }
 
-/** The agent needs no kubelet: where it has written since, the host and its network are fine. */
-function remedyOf(fleet: NodesView, node: KubernetesNode, sinceMs = Infinity): Pick<Finding, 'unblock' | 'command'> {
+type Silence = { readonly sinceMs: number | undefined; readonly kubeletHeardMs: number | undefined }
+
+/**
+ * The agent needs no kubelet: where it has written since, the host and its network are fine. A Node is called NotReady
+ * up to a minute after its kubelet was heard of last: an agent whose next renewal is due has outlived it, too.
+ */
+function remedyOf(
+  fleet: NodesView,
+  node: KubernetesNode,
+  { sinceMs = Infinity, kubeletHeardMs = Infinity }: Silence,
+): Pick<Finding, 'unblock' | 'command'> {
   const { name } = node.metadata
   const heardMs = agentHeardMs(fleet, node)
-  if (heardMs > sinceMs)
+  if (heardMs > Math.min(sinceMs, kubeletHeardMs + silentKubeletMs))
     return {
       unblock:
         `start the kubelet of ${name}: its host outlived it, its agent has written at ${formatTime(heardMs)} and ` +

@@ -193,6 +193,16 @@ test('an image that is on the host is complete when its manifest is checked', as
   expect([found(), pulls]).toMatchObject([{ state: 'ready', config: { packageName: 'fake' } }, 1])
 })
 
+test('a failure of an image that nobody wanted meanwhile starts over, in its age and its pause', async () => {
+  pullError = new ImageError('not-found', 'no such tag')
+  await prepare(image, 'layers')
+  await prepare(image, 'layers')
+  preparer.retain(new Set())
+  await clock.advance(600_000)
+  await prepare(image, 'layers')
+  expect(found()).toMatchObject({ failingSinceMs: clock.steadyMs(), retryAtMs: clock.steadyMs() + 5_000 })
+})
+
 test('a missing reference fails the check of a manifest', async () => {
   const env = [{ name: 'A', valueFrom: { secretKeyRef: { name: 'none', key: 'k' } } }]
   const requested = { ...image, references: { env } } as PackageImage

@@ -117,7 +117,9 @@ export function createPreparer(ports: PreparerPorts): Preparer {
 
     contentOf: (digest) => source.contentOf(digest),
     current: () => preparations,
-    retain: (needed) => retain(preparations, needed),
+    retain(needed) {
+      for (const entries of [preparations, failures]) retain(entries, needed)
+    },
 
     async collect(journal) {
       const isUsed = (digest: string): boolean =>
