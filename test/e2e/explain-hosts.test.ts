@@ -170,7 +170,8 @@ test('a full disk is named with its path, and space completes the node', async (
     )
   await onHost(
     node,
-    `mkdir -p ${small}; mount -t tmpfs -o size=8m tmpfs ${small}; cp -a ${folder}/. ${small}; mount --bind ${small} ${folder}`,
+    `mkdir -p ${small}; mount -t tmpfs -o size=8m tmpfs ${small}; cp -a ${folder}/. ${small}; ` +
+      `mount --bind ${small} ${folder}`,
   )
   onTestFinished(async () => {
     await resize(4_000)
