@@ -25,7 +25,6 @@ function viewer() {
   const stream: EventStream<PageState> = {
     send: (state) => void sent.push(JSON.parse(JSON.stringify(state)) as PageState),
     isBehind: () => isBehind,
-    close: () => undefined,
   }
   const last = (): PageState | undefined => sent.at(-1)
   const nodes = (): readonly NodeSquare[] => {
@@ -58,7 +57,7 @@ async function follow(scene: FleetScene, audience = createAudience(identity)) {
 test('a page follows a rollout from its middle to its end, and one that is opened late shows the same', async () => {
   const scene = startScene()
   await scene.pass(9_500)
-  const { audience, end } = await follow(scene)
+  const { audience, moments, end } = await follow(scene)
   const early = viewer()
   audience.add(early.stream, undefined)
   const isComplete = (node: string): boolean => scene.annotation(node, statusKey('s')) === 'complete'
@@ -78,6 +77,13 @@ test('a page follows a rollout from its middle to its end, and one that is opene
   const holders = early.last()?.rollout?.lanes.flatMap(({ spans }) => spans.map(({ node }) => node))
   expect(holders?.toSorted((a, b) => a.localeCompare(b))).toEqual(['node1', 'node2'])
   expect(late.sent).toEqual([early.last()])
+  // two changes in a second, and a heartbeat
+  const bySecond = Map.groupBy(moments.slice(1), ({ fleet }) => Math.floor(fleet.takenAtMs / 1_000))
+  expect(Math.max(...[...bySecond.values()].map(({ length }) => length))).toBeLessThanOrEqual(3)
+  const before = early.sent.length
+  await scene.pass(20_000)
+  // ten heartbeats, and the ages
+  expect(early.sent.length - before).toBeLessThanOrEqual(12)
   await end()
 })
 

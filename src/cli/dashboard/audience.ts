@@ -10,7 +10,6 @@ export type Audience = {
   show(moment: FleetMoment): void
   /** Adds a page that shows a Skyhook; undefined: the one that needs a look most. Returns what removes it. */
   add(stream: EventStream<PageState>, skyhook: string | undefined): () => void
-  close(): void
 }
 
 type Member = {
@@ -42,10 +41,6 @@ export function createAudience(identity: Identity): Audience {
       members.add(member)
       update(member)
       return () => void members.delete(member)
-    },
-    close() {
-      for (const { stream } of members) stream.close()
-      members.clear()
     },
   }
 }

@@ -6,7 +6,6 @@ export type EventStream<T> = {
   readonly send: (data: T) => void
   /** The browser does not keep up: what it has not read yet would be replaced by what comes next. */
   isBehind(): boolean
-  close(): void
 }
 
 /** The browser tries again after this long, when the tool is started again or the machine wakes up. */
@@ -26,6 +25,5 @@ export function openEventStream<T>(response: ServerResponse, onClose: () => void
       response.write(`data: ${pageJson(data)}\n\n`)
     },
     isBehind: () => response.writableLength > maxUnsentBytes,
-    close: () => void response.end(),
   }
 }

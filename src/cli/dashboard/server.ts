@@ -117,7 +117,6 @@ export async function startDashboardServer(options: {
     ended,
     async close() {
       closing.abort(new Error('the dashboard is closed'))
-      audience.close()
       await new Promise<void>((resolve) => {
         server.close(() => resolve())
         server.closeAllConnections()

@@ -57,8 +57,8 @@ function Page(): ComponentChild {
     back?.focus()
   }
 
-  const nodes = rollout?.nodes.known === true ? rollout.nodes.value : []
-  const square = nodes.find(({ node }) => node === opened?.node)
+  const nodes = rollout?.nodes.known === true ? rollout.nodes.value : undefined
+  const square = nodes?.find(({ node }) => node === opened?.node)
   return h(Fragment, null, [
     h('a', { class: 'skip', href: '#rollout' }, 'Skip to the rollout'),
     h(Head, { state, brokenAtMs }),
@@ -68,7 +68,7 @@ function Page(): ComponentChild {
       h('main', { id: 'rollout', tabIndex: -1, 'aria-labelledby': 'rollout-title', onClick: open }, [
         h(Progress, { rollout }),
         h(Reasons, { groups: rollout?.status?.groups ?? [], onFilter: setFilter }),
-        h(Nodes, { rollout, filter, onFilter: setFilter, opened: opened?.node }),
+        h(Nodes, { nodes, filter, onFilter: setFilter, opened: opened?.node }),
         h(Slots, { rollout, isLive }),
         h(Plan, { skyhook: chosen, isLive }),
       ]),
@@ -83,18 +83,15 @@ function Page(): ComponentChild {
 function useTool(skyhook: string | undefined) {
   const [state, setState] = useState<PageState>()
   const [brokenAtMs, setBrokenAtMs] = useState<number>()
-  useEffect(
-    () =>
-      follow<PageState>('api/events', skyhook === undefined ? {} : { skyhook }, {
-        onOpen: () => setBrokenAtMs(undefined),
-        onBreak: () => setBrokenAtMs((atMs) => atMs ?? Date.now()),
-        onMessage(sent) {
-          setClock(sent)
-          setState(sent)
-        },
-      }),
-    [skyhook],
-  )
+  useEffect(() => {
+    function onMessage(sent: PageState): void {
+      setClock(sent)
+      setState(sent)
+    }
+    const onOpen = (): void => setBrokenAtMs(undefined)
+    const onBreak = (): void => setBrokenAtMs((atMs) => atMs ?? Date.now())
+    return follow('api/events', skyhook === undefined ? {} : { skyhook }, { onMessage, onOpen, onBreak })
+  }, [skyhook])
   return { state, brokenAtMs }
 }
 

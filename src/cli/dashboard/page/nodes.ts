@@ -1,13 +1,14 @@
 /** The nodes as squares, or as a table that says the same. */
 import { h, type ComponentChildren, type ComponentChild } from 'preact'
 import { useLayoutEffect, useState } from 'preact/hooks'
-import type { NodeSquare, Rollout } from '../page-data.ts'
+import type { NodeSquare } from '../page-data.ts'
 import { shownStatuses, statusName } from '../../output/node-states.ts'
 import { agoText, describe } from './texts.ts'
 import { counted } from '../../../schemas/wording.ts'
 
 type Properties = {
-  readonly rollout: Rollout | undefined
+  /** Undefined where they are not known. */
+  readonly nodes: readonly NodeSquare[] | undefined
   /** Only nodes whose name, state or reason has it are shown. */
   readonly filter: string
   readonly onFilter: (text: string) => void
@@ -15,9 +16,8 @@ type Properties = {
   readonly opened: string | undefined
 }
 
-export function Nodes({ rollout, filter, onFilter, opened }: Properties): ComponentChild {
+export function Nodes({ nodes, filter, onFilter, opened }: Properties): ComponentChild {
   const [isTable, setIsTable] = useState(false)
-  const nodes = rollout?.nodes.known === true ? rollout.nodes.value : undefined
   const requested = filter.trim().toLowerCase()
   const shown = (nodes ?? []).filter((square) => describe(square).toLowerCase().includes(requested))
   const form = (text: string, id: string, value: boolean): ComponentChild =>
@@ -69,7 +69,7 @@ function Grid({ squares, opened }: Squares & Pick<Properties, 'opened'>): Compon
   const onFocusIn = ({ target }: Event): void => setFocused((target as HTMLElement).dataset['node'])
   // one square is in the order of tab; arrows go to the others
   const stop = squares.some(({ node }) => node === focused) ? focused : squares[0]?.node
-  return h('div', { id: 'grid-view' }, [
+  return h('div', null, [
     h('p', { class: 'hint', id: 'grid-hint' }, 'Arrow keys go from node to node, Enter opens one.'),
     h('ul', { id: 'grid', class: 'grid', role: 'list', ...described, onKeyDown: moveFocus, onFocusIn }, [
       squares.map((square) => squareOf(square, square.node === stop, square.node === opened)),
@@ -113,36 +113,40 @@ function moveFocus(event: KeyboardEvent): void {
   buttons[Math.min(buttons.length - 1, Math.max(0, at + step))]?.focus()
 }
 
-const columns = ['node', 'state', 'reason', 'message', 'since', 'slot'] as const
-type Column = (typeof columns)[number]
+/** What rows are sorted by. */
+const columns = {
+  node: ({ node }) => node,
+  state: ({ status }) => String(shownStatuses.indexOf(status)),
+  reason: ({ reason }) => reason ?? '',
+  message: ({ message }) => message ?? '',
+  since: ({ sinceMs }) => String(sinceMs ?? ''),
+  slot: ({ phase }) => phase ?? '',
+} satisfies Readonly<Record<string, (square: NodeSquare) => string>>
+const columnNames = Object.keys(columns) as (keyof typeof columns)[]
 
 function Table({ squares }: Squares): ComponentChild {
-  const [sort, setSort] = useState<{ column: Column; isDescending: boolean }>({ column: 'node', isDescending: false })
+  const [by, setBy] = useState<keyof typeof columns>('node')
+  const [isDescending, setIsDescending] = useState(false)
   useKeptFocus()
-  const direction = sort.isDescending ? -1 : 1
-  const sorted = squares.toSorted(
-    (a, b) => direction * compare(valueIn(a, sort.column), valueIn(b, sort.column)) || compare(a.node, b.node),
-  )
-  const head = columns.map((column) => {
-    const isSorted = column === sort.column
-    const order = isSorted ? (sort.isDescending ? 'descending' : 'ascending') : undefined
-    const arrow = isSorted ? (sort.isDescending ? ' \u25be' : ' \u25b4') : ''
-    const onClick = (): void => setSort({ column, isDescending: isSorted && !sort.isDescending })
+  const [valueOf, direction] = [columns[by], isDescending ? -1 : 1]
+  const sorted = squares.toSorted((a, b) => direction * compare(valueOf(a), valueOf(b)) || compare(a.node, b.node))
+  const head = columnNames.map((column) => {
+    const isSorted = column === by
+    const order = isSorted ? (isDescending ? 'descending' : 'ascending') : undefined
+    const arrow = isSorted ? (isDescending ? ' \u25be' : ' \u25b4') : ''
+    const onClick = (): void => {
+      setBy(column)
+      setIsDescending(isSorted && !isDescending)
+    }
     const button = h('button', { type: 'button', onClick }, `${column}${arrow}`)
     return h('th', { key: column, scope: 'col', 'aria-sort': order }, button)
   })
-  return h(
-    'div',
-    { id: 'table-view', class: 'scroll', role: 'region', 'aria-label': 'Nodes as a table', tabIndex: 0 },
-    [
-      [
-        h('table', { id: 'table' }, [
-          h('thead', null, h('tr', { id: 'table-head' }, head)),
-          h('tbody', { id: 'table-body' }, sorted.map(rowOf)),
-        ]),
-      ],
-    ],
-  )
+  return h('div', { class: 'scroll', role: 'region', 'aria-label': 'Nodes as a table', tabIndex: 0 }, [
+    h('table', { id: 'table' }, [
+      h('thead', null, h('tr', { id: 'table-head' }, head)),
+      h('tbody', { id: 'table-body' }, sorted.map(rowOf)),
+    ]),
+  ])
 }
 
 /** A row that moves loses the focus. */
@@ -154,23 +158,6 @@ function useKeptFocus(): void {
 }
 
 const { compare } = new Intl.Collator('en', { numeric: true })
-
-function valueIn({ node, status, reason, message, sinceMs, phase }: NodeSquare, column: Column): string {
-  switch (column) {
-    case 'node':
-      return node
-    case 'state':
-      return String(shownStatuses.indexOf(status))
-    case 'reason':
-      return reason ?? ''
-    case 'message':
-      return message ?? ''
-    case 'since':
-      return String(sinceMs ?? '')
-    case 'slot':
-      return phase ?? ''
-  }
-}
 
 function rowOf({ node, status, reason, message, sinceMs, phase }: NodeSquare): ComponentChild {
   return h('tr', { key: node }, [

@@ -177,19 +177,14 @@ function Output({ opened: { skyhook, node }, isLive }: Pick<Properties, 'opened'
     const { scrollTop, clientHeight, scrollHeight } = currentTarget
     isAtEnd.current = scrollTop + clientHeight >= scrollHeight - 4
   }
-  const region = {
-    id: 'output',
-    class: 'output',
-    role: 'region',
-    'aria-labelledby': 'output-title',
-    tabIndex: 0,
-  } as const
   return h(Fragment, null, [
     h('h3', { id: 'output-title' }, 'Output of steps'),
     h('p', { id: 'output-note', class: 'hint' }, note),
-    h('pre', { ...region, ref: output, onScroll }, [lines.map((line) => `${outputText(line)}\n`)]),
+    h('pre', { ...outputRegion, ref: output, onScroll }, [lines.map((line) => `${outputText(line)}\n`)]),
   ])
 }
+
+const outputRegion = { id: 'output', class: 'output', role: 'region', 'aria-labelledby': 'output-title', tabIndex: 0 }
 
 const outputText = ({ atMs, package: name, stage, text }: OutputLine): string =>
   `${atMs === undefined ? '' : `${timeText(atMs)} `}${name} ${stage}: ${text}`

@@ -13,14 +13,13 @@ const archivedHint =
   'made on the nodes as they were. What the text lacks of the spec would be removed. [left-out] stands for values ' +
   'that the archive does not have: keep it where a value stays.'
 
-/** `skyhook`: whose spec may be taken. */
-export function Plan({
-  skyhook,
-  isLive,
-}: {
+type Properties = {
+  /** Whose spec may be taken. */
   readonly skyhook: string | undefined
   readonly isLive: boolean
-}): ComponentChild {
+}
+
+export function Plan({ skyhook, isLive }: Properties): ComponentChild {
   const text = useRef<HTMLTextAreaElement>(null)
   const [outcome, setOutcome] = useState('')
   const [result, setResult] = useState('')
@@ -49,8 +48,7 @@ export function Plan({
 
   const reporting = (act: () => Promise<void>) => (): void =>
     void act().catch((error: unknown) => setOutcome(messageOf(error)))
-  const loading = { type: 'button', id: 'plan-load', onClick: reporting(load) } as const
-  const showing = { type: 'button', id: 'plan-show', onClick: reporting(show) } as const
+  const [onLoad, onShow] = [reporting(load), reporting(show)]
   return h('section', { 'aria-labelledby': 'plan-title' }, [
     h('h2', { id: 'plan-title' }, 'Plan of an edit'),
     h('details', { id: 'plan' }, [
@@ -59,8 +57,12 @@ export function Plan({
       h('label', { for: 'plan-text' }, 'Skyhook as YAML'),
       h('textarea', { ref: text, id: 'plan-text', rows: 16, spellcheck: false, autocomplete: 'off' }),
       h('div', { class: 'buttons' }, [
-        h('button', loading, isLive ? 'Take the present spec' : 'Take the spec of the archive'),
-        h('button', { ...showing, class: 'primary', disabled: isPlanning }, 'Show the plan'),
+        h('button', { type: 'button', id: 'plan-load', onClick: onLoad }, [
+          isLive ? 'Take the present spec' : 'Take the spec of the archive',
+        ]),
+        h('button', { type: 'button', id: 'plan-show', class: 'primary', disabled: isPlanning, onClick: onShow }, [
+          'Show the plan',
+        ]),
       ]),
       h('p', { id: 'plan-outcome', role: 'status' }, outcome),
       h('pre', { id: 'plan-result', class: 'output', role: 'region', 'aria-label': 'Plan', tabIndex: 0 }, result),

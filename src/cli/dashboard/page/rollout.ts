@@ -147,13 +147,7 @@ export function Skyhooks({ skyhooks, chosen, onChoose }: SkyhooksProperties): Co
     h('h2', { id: 'skyhooks-title' }, 'Skyhooks'),
     h('ul', { id: 'skyhooks', role: 'list' }, [
       skyhooks !== undefined && found.length === 0 && h('li', null, note),
-      found.map((one) =>
-        h(
-          'li',
-          { key: one.name },
-          skyhookButton(one, one.name === chosen, () => onChoose(one.name)),
-        ),
-      ),
+      found.map((one) => skyhookItem(one, one.name === chosen, () => onChoose(one.name))),
     ]),
   ])
 }
@@ -164,14 +158,17 @@ type SkyhooksProperties = {
   readonly onChoose: (name: string) => void
 }
 
-function skyhookButton(skyhook: SkyhookBrief, isChosen: boolean, onClick: () => void): ComponentChild {
+function skyhookItem(skyhook: SkyhookBrief, isChosen: boolean, onClick: () => void): ComponentChild {
   const { name, selected, complete, troubled, flags } = skyhook
   const counts = selected === undefined ? 'nodes unknown' : `${complete} of ${selected}`
   const needingLook = troubled === 0 ? [] : [`${troubled} in trouble`]
   const style = { width: `${selected ? (100 * complete) / selected : 0}%` }
-  return h('button', { type: 'button', 'aria-current': isChosen ? 'true' : undefined, onClick }, [
-    h('span', { class: 'name' }, name),
-    h('small', null, [counts, ...needingLook, ...flags].join(', ')),
-    h('span', { class: 'bar', 'aria-hidden': true }, h('span', { class: 'paint', 'data-status': 'complete', style })),
+  const filled = h('span', { class: 'paint', 'data-status': 'complete', style })
+  return h('li', { key: name }, [
+    h('button', { type: 'button', 'aria-current': isChosen ? 'true' : undefined, onClick }, [
+      h('span', { class: 'name' }, name),
+      h('small', null, [counts, ...needingLook, ...flags].join(', ')),
+      h('span', { class: 'bar', 'aria-hidden': true }, filled),
+    ]),
   ])
 }
