@@ -66,7 +66,7 @@ export type ReflectorOptions<T extends KubeObject> = {
   readonly query?: Query
   /** Fetch metadata only: `T` then has nothing else. */
   readonly metadataOnly?: boolean
-  /** Lists also after a watch that was refused only for now: a store that is `synced` without an error misses nothing. */
+  /** Lists also after a watch that was refused temporarily: a `synced` store without an error misses nothing. */
   readonly relistsAfterOverload?: boolean
   /** Leaves out what the store need not hold; managedFields are always left out. */
   readonly transform?: (object: T) => T
