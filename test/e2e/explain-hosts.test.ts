@@ -152,7 +152,7 @@ describe.concurrent('what is in the way', () => {
       explainedWithinMs,
     )
     await printed.mend(held, 'earlier-skyhook', {
-      says: `Skyhook ${first} has to complete on this node`,
+      says: `Skyhook ${first} must complete on this node`,
       deed: async () => await cluster.edit(first, { packages: { work: { configMap: { 'apply.sh': 'true' } } } }),
     })
   })

@@ -590,7 +590,7 @@ const misleading = [
   [
     'unreachable',
     'connection reset after the response 404 NAME_UNKNOWN',
-    'has to reach the registry',
+    'must reach the registry',
     'curl -sS https://registry.test/v2/ # on the host',
   ],
   ['too-large', 'layers with the certificate of a mirror', 'smaller image', 'kubectl skyhook validate'],
