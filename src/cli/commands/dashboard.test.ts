@@ -98,7 +98,7 @@ test.each(['--context prod', '-n other', '--as vera', '--as-group ops', '--serve
     for (const call of ['dashboard', 'explain tuning']) {
       const { code, stderr } = await commandLine().run(`${call} --from b.tar.gz ${flags}`)
       expect(code).toBe(2)
-      expect(stderr).toMatch(/^error: --from needs no cluster, got --[a-z-]+ too\n/)
+      expect(stderr).toMatch(/^error: --from needs no cluster, got also --[a-z-]+\n/)
       expect(stderr).toContain('leave out --')
     }
   },

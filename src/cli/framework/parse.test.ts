@@ -91,7 +91,7 @@ test.each([
 })
 
 test.each(['-o json', '-ojson', '-o=json', '--output json', '--output=json'])(
-  '%s sets the form of the output',
+  '%s sets the output format',
   (flag) => {
     expect(callOf(`package status one --skyhook tuning ${flag}`).globals.output).toBe('json')
   },
@@ -115,7 +115,7 @@ describe('A wrong call is a usage error that says where its help is:', () => {
     ['package status one', /--skyhook <NAME>/, 'see kubectl skyhook package status --help'],
     ['package stat one', /unknown command 'stat'/, 'see kubectl skyhook package --help'],
     ['pause tuning --context', /argument missing/, 'see kubectl skyhook pause --help'],
-    ['package status one --skyhook x --dry-run', /"package status" changes nothing .*takes no --dry-run/, undefined],
+    ['package status one --skyhook x --dry-run', /"package status" changes nothing .*does not take --dry-run/, undefined],
     ['pause tuning --dry-run=maybe', /--dry-run must be one of none, client, server, got "maybe"/, undefined],
     ['package status one --skyhook x --tail many', /--tail must be a whole number, at least -1, got "many"/, undefined],
     ['package status one --skyhook x --tail -2', /--tail must be a whole number/, undefined],
