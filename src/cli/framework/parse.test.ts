@@ -105,7 +105,7 @@ test('an alias of a group names it', () => {
   expect(callOf('packages status one --skyhook tuning').command.name).toBe('package status')
 })
 
-describe('A wrong call is a usage error that says where its help is:', () => {
+describe('A wrong call is a usage error that names its help:', () => {
   test.each([
     ['pausé x', /unknown command/, 'see kubectl skyhook --help'],
     ['paus x', /unknown command 'paus'.*pause/s, 'see kubectl skyhook --help'],

@@ -9,7 +9,7 @@ test('an act is a word and its name, with the end of the output below, and nothi
   expect(lines.at(-2)).toBe('    line 29red')
 })
 
-test('the end has what is left behind and the verdict in words', () => {
+test('the end has what is left behind and the verdict as text', () => {
   const report: RunReport = {
     package: 'p',
     version: '2.0.0',
