@@ -128,7 +128,7 @@ const rows: readonly [FindingId, string, Partial<ClusterFacts>, RegExp][] = [
         { suffix: 'one-slot', outcome: 'admitted' },
       ]),
     },
-    /^the API server admits what ValidatingAdmissionPolicy skyhookd-one-slot is to refuse, tried by a dry run$/,
+    /^the API server admits what ValidatingAdmissionPolicy skyhookd-one-slot must refuse, tried by a dry run$/,
   ],
   [
     'policy-other-user',
@@ -477,7 +477,7 @@ test('the text has a line for each check, with id, remedy and command of each fi
   )
   expect(text).toBe(`versions     ERROR    Kubernetes v1.20.0, agents 1.0.0, this tool source
                       ERROR kubernetes-too-old: the API server runs v1.20.0, agents need v1.30 or later
-                        remedy: upgrade Kubernetes: what confines each agent to its own node does not exist before
+                        remedy: upgrade Kubernetes: earlier versions cannot confine each agent to its own node
 permissions  unknown  unknown: you may not ask
 policies     ok       8 policies of release skyhookd, 8 of them tried
 definitions  ok       those of version source
@@ -489,6 +489,6 @@ slots        ok       1 slot
 taints       ok       2 nodes
 hosts        ok       2 hosts described by their agents
 
-1 error, 0 warnings, 1 check not or not wholly possible
+1 error, 0 warnings, 1 check not or not fully possible
 `)
 })
