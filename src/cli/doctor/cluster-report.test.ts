@@ -65,7 +65,7 @@ const requiring = (pool: string) =>
 const reported = (severity: string): string =>
   JSON.stringify({ findings: [{ id: 'noexec', severity, message: 'it is mounted noexec', remedy: 'mount it' }] })
 
-test('nothing is found in a cluster as the chart sets it up', () => {
+test('nothing is found in a cluster as the chart configures it', () => {
   const checks = reportOf(fitCluster)
   expect(checks.map(({ verdict, findings, unknown }) => ({ verdict, findings, unknown }))).toEqual(
     checks.map(() => ({ verdict: 'ok', findings: [], unknown: [] })),
@@ -349,7 +349,7 @@ const rows: readonly [FindingId, string, Partial<ClusterFacts>, RegExp][] = [
   ],
 ]
 
-describe('each thing that is wrong is found, with its remedy', () => {
+describe('each problem is found, with its remedy', () => {
   test.each(rows)('%s is found: %s', (id, _, change, message) => {
     const findings = findingsOf({ ...fitCluster, ...change })
     const found = findings.filter((one) => one.id === id)
@@ -368,7 +368,7 @@ describe('each thing that is wrong is found, with its remedy', () => {
   })
 })
 
-describe('what belongs to ordinary work is no finding', () => {
+describe('ordinary work is not a finding', () => {
   test.each<[string, Partial<ClusterFacts>]>([
     [
       'a node that joined a minute ago',
@@ -404,7 +404,7 @@ describe('what belongs to ordinary work is no finding', () => {
       'a definition with another description',
       definition((text) => text.replaceAll(/"description":"(?:[^"\\]|\\.)*"/g, '"description":"x"')),
     ],
-  ])('%s is no finding', (_, change) => {
+  ])('%s is not a finding', (_, change) => {
     expect(findingsOf({ ...fitCluster, ...change })).toEqual([])
   })
 
@@ -417,7 +417,7 @@ describe('what belongs to ordinary work is no finding', () => {
     expect(findingsOf({ ...fitCluster, ...fleet })).toEqual([])
   })
 
-  test('what looks left over counts only when a second look has it too', () => {
+  test('a left-over counts only when a second look confirms it', () => {
     const cordoned = {
       ...fitCluster.fleet,
       nodes: known([nodeOf('n1'), nodeOf('n2', { [cordonKey('tuning')]: 'true' })]),
@@ -449,7 +449,7 @@ test('what may not be read is unknown, and never taken for missing', () => {
   expect(checks.flatMap(({ findings }) => findings)).toEqual([])
 })
 
-test('the checks of one node leave out what is about others', () => {
+test('the checks of one node leave out findings about others', () => {
   const nodes = ['n1', 'n2'].map((name) => nodeOf(name, { [cordonKey('gone')]: 'true', [hostKey]: reported('error') }))
   const fleet = { ...fitCluster.fleet, nodes: known(nodes.map(tainted)), agents: known([agentOn('n1')]) }
   const second = nodes.map(tainted)[1]

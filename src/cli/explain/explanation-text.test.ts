@@ -29,6 +29,6 @@ test('a step that nothing holds up comes with what ends it and what shows its ou
   )
 })
 
-test('a step that runs on a node that is held up is not what holds it up', () => {
+test('a step that runs on a held up node is not the cause', () => {
   expect(explanationText({ ...explanation, state: 'held-up' }, nowMs)).not.toContain('if it hangs')
 })
