@@ -101,11 +101,11 @@ test('several documents are planned together: a policy decides how many nodes st
   const { code, stdout } = await planned(scene, text)
   expect(stdout).toMatchInlineSnapshot(`
     "DeploymentPolicy careful would be created
-      the API server takes it (dry run)
+      the API server accepts it (dry run)
       added spec.default.budget.count: 1
       added spec.default.strategy.exponential.initialBatch: 1
     Skyhook s would be changed
-      the API server takes it (dry run)
+      the API server accepts it (dry run)
       added spec.deploymentPolicy: "careful"
       removed spec.interruptionBudget.count: 1
       added spec.packages.p0a.interrupt.type: "reboot"
@@ -136,7 +136,7 @@ test('a deletion runs the uninstalls that the spec asks for', async () => {
   const { stdout } = await planned(scene, skyhook({}), 'table', { delete: true })
   expect(stdout).toMatchInlineSnapshot(`
     "Skyhook s would be deleted
-      the API server takes it (dry run)
+      the API server accepts it (dry run)
     Nodes of Skyhook s
       at most 1 of 2 nodes at once (interruptionBudget.count 1)
       about 10s to 12s of work (p50 and p95 of 2 nodes in the last rollout), drains and steps as then

@@ -63,7 +63,7 @@ describe('A kubeconfig that does not fit is a usage error that lists what is the
     ['--kubeconfig /not/there', 'there is no file /not/there', undefined],
     [`--kubeconfig ${KUBECONFIG.replace(/a$/, 'broken')}`, 'is not valid', undefined],
     [`--kubeconfig ${KUBECONFIG.replace(/a$/, 'none')}`, 'no current context', 'choose one with --context: a'],
-    ['--server other:1', '--server must begin with https://', undefined],
+    ['--server other:1', '--server must start with https://', undefined],
     ['--certificate-authority /ca --insecure-skip-tls-verify', 'contradict each other', undefined],
   ])('%s', async (flags, message, remedy) => {
     const error = await errorOf(flags, { KUBECONFIG })

@@ -29,5 +29,5 @@ test('the end has what is left behind and the verdict as text', () => {
       '1 left behind, 1 ignored\n',
   )
   const clean = { ...report, isOk: true, acts: [], leftBehind: [], hasUninstall: false }
-  expect(endText(clean)).toContain('no uninstall stage: nobody looked for what the package leaves behind\n')
+  expect(endText(clean)).toContain('no uninstall stage: what the package leaves behind was not checked\n')
 })
