@@ -1,0 +1,52 @@
+/** What people read in a file: comments, messages and pages. */
+import { parseSync, Visitor } from 'oxc-parser'
+import { gap } from '../lint/phrases.ts'
+
+/** A text as long as that of the file, so that each place is the same: prose stays, `gap` takes the place of the rest. */
+export function proseOf(path: string, text: string): string {
+  if (path.endsWith('.ts')) return proseOfSource(path, text)
+  return path.endsWith('.md') ? proseOfPage(text) : text.replaceAll(/^\s*(?:#|\/\/)+/gm, blank)
+}
+
+const blank = (text: string): string => text.replaceAll(/[^\n]/g, ' ')
+const hide = (text: string): string => text.replaceAll(/[^\n]/g, gap)
+
+/** Stands between lines of one comment, and between parts of one message. */
+const seam = /^[\s'"`+]*$|^\s*\/\/$/
+
+/** Signs of the language around a comment or literal, and at the lines of a comment. */
+const edges = /\n\s*\*+\/?|^[*'"`}]+|(?:\$\{|\*\/|['"`])$/g
+
+type Part = { readonly start: number; readonly end: number }
+
+/** Comments, and literals of more than one word: others are names. */
+function proseOfSource(path: string, text: string): string {
+  const { program, comments, errors } = parseSync(path, text)
+  if (errors[0]) throw new Error(`cannot parse ${path}: ${errors[0].message}`)
+  const parts: Part[] = comments.map(({ start, end }) => ({ start: start + 2, end }))
+  const add = ({ start, end }: Part): void => {
+    if (/\s/.test(text.slice(start, end))) parts.push({ start, end })
+  }
+  new Visitor({
+    Literal(node) {
+      if (typeof node.value === 'string') add(node)
+    },
+    TemplateElement: add,
+  }).visit(program)
+  let prose = ''
+  for (const { start, end } of parts.toSorted((a, b) => a.start - b.start)) {
+    const between = text.slice(prose.length, start)
+    prose += (seam.test(between) ? blank : hide)(between)
+    prose += text.slice(start, end).replaceAll(edges, blank)
+  }
+  return prose + hide(text.slice(prose.length))
+}
+
+/** Without code, titles of tests in quotation marks, targets of links, and what is generated: its source is checked. */
+function proseOfPage(text: string): string {
+  return text
+    .replaceAll(/(?<=<!-- (?:values: )?generated\b[^>]*-->)[^]*?(?:<!-- end\b|$(?![^]))/g, hide)
+    .replaceAll(/^ *```[^]*?^ *```$/gm, hide)
+    .replaceAll(/`[^`]+`|“[^”]+”|\]\([^)]*\)/g, hide)
+    .replaceAll(/^ *>/gm, blank)
+}
