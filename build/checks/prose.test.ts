@@ -11,6 +11,7 @@ const prose = (path: string, text: string): string[] =>
 test.each<[string, string, string[]]>([
   ['a comment of several lines', '/**\n * One\n * two.\n */\nconst a = 1', ['One two.']],
   ['comments below each other', 'f() // one\n// two\ng()', ['one two']],
+  ['a comment without code', '// one `two` three', ['one', 'three']],
   ['a message in parts', "f('one ' +\n  'two', 'three four')", ['one two', 'three four']],
   ['a message around a value', 'f(`one ${a} two`)', ['one', 'two']],
   ['no name and no module', "import { a } from './a.ts'\nf('begin', { begun: 1 })", []],

@@ -37,7 +37,7 @@ function proseOfSource(path: string, text: string): string {
   for (const { start, end } of parts.toSorted((a, b) => a.start - b.start)) {
     const between = text.slice(prose.length, start)
     prose += (seam.test(between) ? blank : hide)(between)
-    prose += text.slice(start, end).replaceAll(edges, blank)
+    prose += text.slice(start, end).replaceAll(edges, blank).replaceAll(/`[^`]+`/g, hide)
   }
   return prose + hide(text.slice(prose.length))
 }
