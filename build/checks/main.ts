@@ -2,6 +2,7 @@
  * Whether Node.js can load the sources; what docs, comments and the rule for unit tests say, held against them.
  * Usage: main.ts [--phrases]   --phrases: only how often each folder has the phrases of build/lint/phrases.ts
  */
+import { decisionPageProblems } from './decision-pages.ts'
 import { wrongNames } from './docs.ts'
 import { failureModeProblems } from './failure-modes.ts'
 import { unloadableFiles } from './loadable.ts'
@@ -19,6 +20,7 @@ const problemsOf = (repository: Repository): string[] => [
   ...wrongNames(repository),
   ...modulePageProblems(repository),
   ...failureModeProblems(repository),
+  ...decisionPageProblems(repository),
   ...securityPageProblems(repository),
   ...unitTestProblems(repository),
   ...wordingProblems(repository),
