@@ -136,7 +136,7 @@ export const reasons = {
       'operator of which only files on the host are left, worked on this Skyhook, and agents cannot continue its ' +
       'record. The message says what was found.',
     remedy:
-      'Wait until the pod has ended, then delete it ([takeover](takeover.md#there), step 4). For all else the ' +
+      'Wait until the pod has ended, then delete it ([takeover](takeover.md#switch-to-skyhookd), step 4). For all else the ' +
       'message has the command; look at [what it risks](takeover.md#nodewright) first.',
     explain: { gate: 'agent', cause: 'takeover', command: listPods },
   },
