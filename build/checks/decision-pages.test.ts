@@ -11,7 +11,7 @@ test('a decision page with date, decision and rejected is not reported', () => {
 })
 
 test.each([
-  ['is longer than 80 lines', `${whole}${'\nmore'.repeat(74)}`, 'has 81 lines, more than 80: move figures and history beside it'],
+  ['has 81 lines', whole + '\n'.repeat(73) + 'x', 'has 81 lines, more than 80: move figures and history beside it'],
   ['lacks its date', whole.replace(/\*2026.*\*/, ''), 'lacks its date'],
   ['lacks its decision', whole.replace('**Decision.**', ''), 'lacks the paragraph **Decision.**'],
   ['has nothing that was rejected', whole.replace('Rejected', ''), 'does not say what was rejected'],

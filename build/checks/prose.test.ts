@@ -24,7 +24,7 @@ test.each<[string, string, string[]]>([
   ['no code', 'One `two` three.\n\n```sh\nfour\n```\n', ['One', 'three.']],
   ['no title of a test', 'One “two three” four', ['One', 'four']],
   ['the text of a link', '[one](two-three)', ['[one']],
-  ['nothing generated', 'One\n<!-- generated: a -->\ntwo\n<!-- end -->\nthree', ['One <!-- generated: a -->', '--> three']],
+  ['nothing generated', 'One\n<!-- generated: a -->\ntwo <!-- end -->', ['One <!-- generated: a -->', '-->']],
   ['nothing after a marker without an end', 'One\n<!-- generated from a -->\ntwo', ['One <!-- generated from a -->']],
 ])('the prose of a page is %s', (_, text, expected) => {
   expect(prose('docs/a.md', text)).toEqual(expected)

@@ -2,7 +2,7 @@
 import { parseSync, Visitor } from 'oxc-parser'
 import { gap } from '../lint/phrases.ts'
 
-/** A text as long as that of the file, so that each place is the same: prose stays, `gap` takes the place of the rest. */
+/** The prose of a file at its places, in a text of the same length: `gap` takes the place of all else. */
 export function proseOf(path: string, text: string): string {
   if (path.endsWith('.ts')) return proseOfSource(path, text)
   return path.endsWith('.md') ? proseOfPage(text) : text.replaceAll(/^\s*(?:#|\/\/)+/gm, blank)

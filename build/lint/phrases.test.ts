@@ -37,8 +37,8 @@ const rows: Readonly<Record<keyof typeof phrases, Row>> = {
   },
   mend: { refused: ['mend it', 'is mended'], allowed: ['recommended', 'an amendment', 'fix it'] },
   'so does': {
-    refused: ['The slot stays. So does the cordon', 'it ends, nor does it wait', 'kept, and so is each slot', 'so do they'],
-    allowed: ['is not seen, and so does not count', 'so do not edit it', 'neither read nor changed', 'full, so is skipped'],
+    refused: ['It stays. So does the cordon', 'it ends, nor does it wait', 'kept, and so is each slot', 'so do they'],
+    allowed: ['is not seen, and so does not count', 'so do not edit it', 'neither read nor kept', 'full, so is left out'],
   },
   told: {
     refused: ['what agents have told', 'The unit tells how it ended', 'worth telling'],
@@ -58,7 +58,7 @@ const rows: Readonly<Record<keyof typeof phrases, Row>> = {
   },
 }
 
-test.each(Object.entries(rows))('the phrase "%s" is found in each refused sentence and in no allowed one', (name, row) => {
+test.each(Object.entries(rows))('"%s" is found in each sentence with it, and in no allowed one', (name, row) => {
   const found = (text: string): string[] => phrasesIn(text).map(({ phrase }) => phrase)
   expect(row.refused.map((text) => [text, found(text)])).toEqual(row.refused.map((text) => [text, [name]]))
   expect(row.allowed.map((text) => [text, found(text)])).toEqual(row.allowed.map((text) => [text, []]))

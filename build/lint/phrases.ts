@@ -14,7 +14,10 @@ const subjects = 'the|a|an|all|any|each|every|its|one|their|these|those|what|whi
 
 export const phrases: Readonly<Record<string, Phrase>> = {
   // not where something goes on a node, or on standard output
-  'goes on': { pattern: String.raw`\b(?:go|goes|going|went|gone) on\b(?! (?:(?:the|a|an|its)\b|std))`, instead: 'continues' },
+  'goes on': {
+    pattern: String.raw`\b(?:go|goes|going|went|gone) on\b(?! (?:(?:the|a|an|its)\b|std))`,
+    instead: 'continues',
+  },
   begun: { pattern: String.raw`\b(?:begin|begins|began|begun)\b`, instead: 'start, started' },
   anew: { pattern: String.raw`\banew\b`, instead: 'again' },
   'of now': { pattern: String.raw`\bof (?:now|this moment|the moment(?! (?:of|when|in)))\b`, instead: 'current' },
