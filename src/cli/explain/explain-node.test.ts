@@ -220,7 +220,7 @@ const scenarios: readonly Scenario[] = [
     skyhooks: { first: { priority: 1, interruptionBudget: { count: 0 } }, s: { priority: 2 } },
     reason: 'WaitingForPriority',
     object: 'Skyhook/first',
-    says: ['first has to complete', 'kubectl skyhook explain first node1'],
+    says: ['first must complete', 'kubectl skyhook explain first node1'],
   },
   {
     title: 'a taint that the Skyhook does not tolerate',
