@@ -271,7 +271,7 @@ test('a history of nothing says how far back it goes', async () => {
   expect(await tool.run('history tuning --node n1')).toEqual({
     code: 0,
     stdout: '',
-    stderr: `${tooShort}no steps are known there\n`,
+    stderr: `${tooShort}no steps found in the logs\n`,
   })
 })
 
