@@ -2,7 +2,7 @@
 import { labelKeys } from '../../lease/names.ts'
 import { known, type Known } from '../../stages/model/snapshot.ts'
 import { fleetStatus, type SkyhookStatus } from '../status/fleet-status.ts'
-import { agentStates, type NodeFact, nodeFacts } from '../status/node-facts.ts'
+import { agentStates, type NodeFact, nodeFacts, reasonOf } from '../status/node-facts.ts'
 import type { NodeChanges, NodeSquare, Overview, SkyhookBrief } from './page-data.ts'
 import type { FleetMoment } from './source.ts'
 
@@ -56,14 +56,12 @@ export function squaresOf(
   return known(squares.toSorted((a, b) => a.node.localeCompare(b.node, 'en', { numeric: true })))
 }
 
-function squareOf({ node, status, report, isSilent, unreadySinceMs }: NodeFact, phase: string | undefined): NodeSquare {
+function squareOf(fact: NodeFact, phase: string | undefined): NodeSquare {
+  const { node, status } = fact
   const slot = phase === undefined ? {} : { phase }
-  const silent = { reason: 'AgentNotReady', message: 'the agent does not answer' } as const
-  if (isSilent) return { node, status, ...silent, ...slot }
-  if (status === 'complete') return { node, status, ...slot }
-  if (report?.reason === undefined)
-    return { node, status, ...(unreadySinceMs !== undefined && { ...silent, sinceMs: unreadySinceMs }), ...slot }
-  const { reason, message, sinceMs } = report.reason
+  const found = reasonOf(fact)
+  if (found === undefined) return { node, status, ...slot }
+  const { reason, message, sinceMs } = found
   return { node, status, reason, message, ...(sinceMs !== undefined && { sinceMs }), ...slot }
 }
 

@@ -15,7 +15,7 @@ import { skyhookViewOf } from '../fleet-view/skyhook-view.ts'
 import { finishedWork } from '../fleet-view/finished-work.ts'
 import { compared, type FinishedWork, type RunningStep } from '../output/running-steps.ts'
 import { type ClosedNodes, closedNodes } from './closed-nodes.ts'
-import { type AgentStates, agentStates, type NodeFact, nodeFacts } from './node-facts.ts'
+import { type AgentStates, agentStates, type NodeFact, nodeFacts, reasonOf } from './node-facts.ts'
 import type { NodeRow } from './node-report.ts'
 import { type PackageVersions, packageVersions } from './package-versions.ts'
 
@@ -207,11 +207,8 @@ const sections = ['failing', 'blocked', 'waiting'] as const
 
 function groupsOf(facts: readonly NodeFact[]): readonly ReasonGroup[] {
   const reported = facts.flatMap((fact) => {
-    const { node, status, report, unreadySinceMs } = fact
-    if (status === 'unknown') return [{ node, ...unknownReason(fact) }]
-    if (status === 'complete') return []
-    if (report?.reason !== undefined) return [{ node, ...report.reason }]
-    return unreadySinceMs === undefined ? [] : [{ node, ...silentReason(fact), sinceMs: unreadySinceMs }]
+    const reason = reasonOf(fact)
+    return reason === undefined ? [] : [{ node: fact.node, ...reason }]
   })
   const groups = [...Map.groupBy(reported, ({ reason, message }) => `${reason} ${message}`).values()]
   return groups
@@ -234,23 +231,6 @@ function groupsOf(facts: readonly NodeFact[]): readonly ReasonGroup[] {
       ]
     })
     .toSorted((a, b) => sections.indexOf(a.section) - sections.indexOf(b.section) || b.nodes.length - a.nodes.length)
-}
-
-const errorOf = ({ agentError }: NodeFact): string => (agentError === undefined ? '' : `: ${agentError}`)
-
-const silentReason = (fact: NodeFact): { reason: string; message: string } => ({
-  reason: 'AgentNotReady',
-  message: `the agent does not answer${errorOf(fact)}`,
-})
-
-/** Why nobody knows how far a node is. */
-function unknownReason(fact: NodeFact): { reason: string; message: string; sinceMs: undefined } {
-  if (fact.isSilent) return { ...silentReason(fact), sinceMs: undefined }
-  const message =
-    fact.report === undefined
-      ? `the agent has not said anything yet${errorOf(fact)}`
-      : 'what the node says of this Skyhook cannot be read'
-  return { reason: 'AgentNotReady', message, sinceMs: undefined }
 }
 
 /** A step that has only just begun is no news. */

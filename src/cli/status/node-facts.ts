@@ -1,4 +1,5 @@
 /** The state of each node that a Skyhook selects, as the census counts it. Pure. */
+import type { NodeReason } from '../../schemas/published.ts'
 import { selects } from '../../schemas/selectors.ts'
 import type { NodeStatus, Skyhook } from '../../schemas/skyhook.ts'
 import { completionHash } from '../../stages/model/applied-hash.ts'
@@ -96,4 +97,30 @@ export function agentStates({ agents, takenAtMs }: FleetView<NodeRow>): AgentSta
     if (pods !== undefined) return stateOf(pods)
     return isRecent(createdAtMs) ? 'unready' : 'silent'
   }
+}
+
+/** Why a node is not complete, by what it publishes or by the silence of its agent; undefined where neither says it. */
+export function reasonOf(fact: NodeFact): NodeReason | undefined {
+  const { status, report, unreadySinceMs } = fact
+  if (status === 'unknown') return unknownReason(fact)
+  if (status === 'complete') return undefined
+  if (report?.reason !== undefined) return report.reason
+  return unreadySinceMs === undefined ? undefined : { ...silentReason(fact), sinceMs: unreadySinceMs }
+}
+
+const errorOf = ({ agentError }: NodeFact): string => (agentError === undefined ? '' : `: ${agentError}`)
+
+const silentReason = (fact: NodeFact): Pick<NodeReason, 'reason' | 'message'> => ({
+  reason: 'AgentNotReady',
+  message: `the agent does not answer${errorOf(fact)}`,
+})
+
+/** Why nobody knows how far a node is. */
+function unknownReason(fact: NodeFact): NodeReason {
+  if (fact.isSilent) return { ...silentReason(fact), sinceMs: undefined }
+  const message =
+    fact.report === undefined
+      ? `the agent has not said anything yet${errorOf(fact)}`
+      : 'what the node says of this Skyhook cannot be read'
+  return { reason: 'AgentNotReady', message, sinceMs: undefined }
 }

@@ -63,18 +63,17 @@ const sysctlUnit = 'systemd-sysctl.service'
 
 type InterruptAction = Extract<Action, { do: 'interrupt' }>
 
-/** What to do, where systemd's message does not say it. */
-const remedies: Partial<Record<RestartFailure, string>> = {
-  'no-unit-name': "correct the services of the package's interrupt",
-  'no-such-unit': "correct the services of the package's interrupt, or let one of its steps install the unit",
-  masked: "unmask it on the host, or take it out of the package's interrupt",
+const readLog = (unit: string): string => `run journalctl -u ${unit} on the host`
+
+/** What to do with a unit, where systemd's message does not say it. */
+const remedies: Partial<Record<RestartFailure, (unit: string) => string>> = {
+  'no-unit-name': () => "correct the services of the package's interrupt",
+  'no-such-unit': () => "correct the services of the package's interrupt, or let one of its steps install the unit",
+  masked: () => "unmask it on the host, or take it out of the package's interrupt",
+  'job-failed': readLog,
+  'not-active': readLog,
+  timeout: readLog,
 }
-
-/** What only the log of the unit says. */
-const loggedFailures: ReadonlySet<RestartFailure> = new Set(['job-failed', 'not-active', 'timeout'])
-
-const remedyOf = (reason: RestartFailure, unit: string): string | undefined =>
-  loggedFailures.has(reason) ? `run journalctl -u ${unit} on the host` : remedies[reason]
 
 /** Who does not answer now will do so: the same interrupt continues then, without a second restart of anything. */
 const passingReasons: ReadonlySet<ReasonName> = new Set(['ApiServerUnavailable', 'HostUnreachable'])
@@ -190,7 +189,7 @@ export function createInterrupter(ports: InterruptPorts): Interrupter {
       if (outcome.outcome === 'restarted' || outcome.outcome === 'not-needed') continue
       // the bus is away, or the host goes down: the same interrupt continues later
       if (outcome.outcome === 'not-requested') throw new NotConnectedError(`${unit}: ${outcome.detail}`)
-      const remedy = outcome.outcome === 'failed' ? remedyOf(outcome.reason, unit) : undefined
+      const remedy = outcome.outcome === 'failed' ? remedies[outcome.reason]?.(unit) : undefined
       failures.push(`${unit}: ${outcome.detail}${remedy === undefined ? '' : `: ${remedy}`}`)
       const service = serviceByUnit.get(unit)
       if (service !== undefined) failedServices.push(service)

@@ -89,6 +89,7 @@ describe('a folder', () => {
 
   test.each([
     ['FROM scratch', false],
+    ['FROM golang:1.25 AS build\nFROM scratch', false],
     ['FROM registry.example.com/packages/tuned:1.0.0', true],
     [
       '# syntax=docker/dockerfile:1\nfrom --platform=linux/amd64 registry.example.com/packages/tuned:1.0.0 AS base',

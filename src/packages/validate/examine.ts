@@ -50,11 +50,7 @@ export async function examineFolder(root: HostRoot, dir: string, subject: string
   const { config, ownConfigFiles } = loaded
   const lineEnds = await lineEndProblems(root, dir, config)
   const findings = [...loaded.warnings, ...lineEnds].map(
-    (problem): Finding => ({
-      severity: 'warning',
-      file,
-      ...problem,
-    }),
+    (problem): Finding => ({ severity: 'warning', file, ...problem }),
   )
   for (const [index, name] of config.expectedConfigFiles.entries()) {
     if (!name.includes('/')) continue
@@ -85,10 +81,10 @@ export async function examineFolder(root: HostRoot, dir: string, subject: string
 const missingFileRule = 'step-file/missing'
 const derivedRemedy = 'if it is in the image that its Dockerfile begins from, build the image and validate that'
 
-/** Its image is more than the folder, as its Dockerfile says. */
+/** Its image is more than the folder, as the last stage of its Dockerfile says. */
 async function hasBaseImage(root: HostRoot, dir: string): Promise<boolean> {
   const text = (await root.readText(`${dir}/Dockerfile`)) ?? ''
-  const [, base = 'scratch'] = /^\s*FROM\s+(?:--\S+\s+)*(\S+)/im.exec(text) ?? []
+  const [, base = 'scratch'] = [...text.matchAll(/^\s*FROM\s+(?:--\S+\s+)*(\S+)/gim)].at(-1) ?? []
   return base !== 'scratch'
 }
 
