@@ -5,13 +5,70 @@
  * nothing twice.
  */
 import { type Dashboard, DashboardCursorSync, VariableRefresh, VariableSort } from '@grafana/schema'
-import { prometheus, rowOf, type TimeSeries } from './panels.ts'
+import { type PanelSpec, prometheus, rowOf } from './panels.ts'
 
 /** Of one Skyhook or several, as chosen above the panels. */
 const chosen = 'skyhook_name=~"$skyhook"'
 const largest = (labels: string, series: string): string => `max by (${labels}) (${series})`
 
-const skyhooks: readonly TimeSeries[] = [
+/** What one asks first, at whatever hour. */
+const now: readonly PanelSpec[] = [
+  {
+    title: 'Nodes complete',
+    description: 'Percentage of the selected nodes that are complete for the current spec, over the chosen Skyhooks.',
+    form: 'stat',
+    queries: [
+      {
+        expr:
+          `100 * sum(${largest('skyhook_name', `skyhook_node_status_count{status="complete",${chosen}}`)}) / ` +
+          `(sum(${largest('skyhook_name', `skyhook_node_target_count{${chosen}}`)}) > 0)`,
+        legend: '',
+      },
+    ],
+    unit: 'percent',
+  },
+  {
+    title: 'Stalled Skyhooks',
+    description: 'Skyhooks for which someone has to act.',
+    form: 'stat',
+    queries: [
+      {
+        expr:
+          `count(${largest('skyhook_name', `skyhookd_fleet_stalled{${chosen}}`)}) or ` +
+          `0 * count(${largest('skyhook_name', `skyhook_node_target_count{${chosen}}`)})`,
+        legend: '',
+      },
+    ],
+    redFrom: 1,
+  },
+  {
+    title: 'Nodes at work',
+    description: 'Nodes in progress. A node that several Skyhooks work on counts once for each.',
+    form: 'stat',
+    queries: [
+      {
+        expr: `sum(${largest('skyhook_name, compartment_name', `skyhook_rollout_in_progress{${chosen}}`)})`,
+        legend: '',
+      },
+    ],
+  },
+  {
+    title: 'Longest wait or failure',
+    description: 'How long the oldest reason of a node has lasted. This panel shows all Skyhooks.',
+    form: 'stat',
+    queries: [{ expr: 'max(skyhookd_reason_age_seconds)', legend: '' }],
+    unit: 's',
+  },
+  {
+    title: 'Why nodes are not complete',
+    description: 'Nodes by Skyhook and reason. docs/usage/reasons.md says what each reason means and what to do.',
+    form: 'table',
+    queries: [{ expr: largest('skyhook_name, reason', `skyhookd_fleet_node_reasons{${chosen}}`), legend: '' }],
+    headings: { skyhook_name: 'Skyhook', reason: 'Reason', Value: 'Nodes' },
+  },
+]
+
+const skyhooks: readonly PanelSpec[] = [
   {
     title: 'Skyhooks by status',
     description: 'How many Skyhooks have which status.',
@@ -82,7 +139,7 @@ const skyhooks: readonly TimeSeries[] = [
 ]
 
 const compartment = 'skyhook_name, compartment_name'
-const rollouts: readonly TimeSeries[] = [
+const rollouts: readonly PanelSpec[] = [
   {
     title: 'Nodes in progress',
     description: 'Nodes in progress in each compartment, and how many its budget allows.',
@@ -128,7 +185,7 @@ const rollouts: readonly TimeSeries[] = [
 ]
 
 const version = 'skyhook_name, package_name, package_version'
-const packages: readonly TimeSeries[] = [
+const packages: readonly PanelSpec[] = [
   {
     title: 'Packages by state',
     description: 'Nodes by the state of each version of a package.',
@@ -161,7 +218,7 @@ const packages: readonly TimeSeries[] = [
   },
 ]
 
-const hosts: readonly TimeSeries[] = [
+const hosts: readonly PanelSpec[] = [
   {
     title: 'Slots by phase',
     description: 'Nodes at work, by what they do. This panel shows all Skyhooks.',
@@ -197,6 +254,7 @@ const hosts: readonly TimeSeries[] = [
 export function dashboard(): Dashboard {
   let next = { firstId: 1, y: 0 }
   const rows = [
+    ['Now', now] as const,
     ['Skyhooks', skyhooks] as const,
     ['Rollouts', rollouts] as const,
     ['Packages', packages] as const,

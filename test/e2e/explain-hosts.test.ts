@@ -203,11 +203,17 @@ test('a Skyhook that selects no node is told what the nearest one lacks, and the
   await cluster.history.eventually('it is complete', (view) => isCompleteOn(view, name, [node]))
 })
 
-test('a step that hangs is shown with its age as work, and its end completes the node', async ({ onTestFinished }) => {
+test('a step that hangs is shown as work with its age and its log, and its end completes the node', async ({
+  onTestFinished,
+}) => {
   const held = await scene('node-1', onTestFinished)
   const release = await startWork(held)
   const text = await printed.run(held.node, `kubectl skyhook explain ${held.name} ${held.node}`)
   expect(text).toMatch(/at work, nothing holds it up\napply .* of work .* has been running for \d+s/)
+  expect(text).toContain('unblock: if it hangs, end what it waits for')
+  const [, command = ''] = /^ *run: +(.*) --follow$/m.exec(text) ?? []
+  expect(command).not.toBe('')
+  await printed.run(held.node, command)
   await release()
   await cluster.history.eventually('it is complete', (view) => isCompleteOn(view, held.name, [held.node]))
 })

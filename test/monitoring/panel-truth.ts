@@ -76,8 +76,58 @@ const entries = (label: 'state' | 'stage'): PanelTruth => ({
 
 type Row = { readonly type: string; readonly status: string; readonly reason: string }
 
+const isStalled = ({ type, status }: Row): boolean => type === 'Stalled' && status === 'True'
+const conditionsOf = ({ status = {} }: Skyhook): readonly Row[] => (status['conditions'] ?? []) as readonly Row[]
+
+/** One number of all values of another query; none where that has none. */
+const folded = (truth: PanelTruth, fold: (values: readonly number[]) => number): PanelTruth => ({
+  ...truth,
+  valuesAt(moment, atMs) {
+    const values = [...truth.valuesAt(moment, atMs).values()]
+    return new Map(values.length === 0 ? [] : [[key({}), fold(values)]])
+  },
+})
+
+const inProgress = compartment((one) => one.inProgress)
+const oldestReason: PanelTruth = {
+  from: 'agents',
+  tolerance: 15,
+  valuesAt(moment, atMs) {
+    const values: Values = new Map()
+    for (const skyhook of skyhooksOf(moment))
+      for (const { agent, reason } of nodesFor(moment, skyhook, atMs)) {
+        if (reason === undefined || agent !== 'ready') continue
+        const name = key({ reason: reason.reason })
+        values.set(name, Math.max(values.get(name) ?? 0, (atMs - Date.parse(reason.since)) / 1_000))
+      }
+    return values
+  },
+}
+
 /** By title of the panel and letter of the query. */
 export const panelTruths: Readonly<Record<string, PanelTruth>> = {
+  'Nodes complete A': {
+    from: 'census',
+    valuesAt(moment, atMs) {
+      const nodes = skyhooksOf(moment).flatMap((skyhook) => selected(moment, skyhook, atMs))
+      const complete = nodes.filter((node) => statusOf(node) === 'complete').length
+      return new Map(nodes.length === 0 ? [] : [[key({}), (100 * complete) / nodes.length]])
+    },
+  },
+  'Stalled Skyhooks A': {
+    from: 'census',
+    valuesAt: overSkyhooks((values, skyhook) => add(values, {}, conditionsOf(skyhook).filter(isStalled).length)),
+  },
+  'Nodes at work A': folded(inProgress, (values) => values.reduce((sum, one) => sum + one, 0)),
+  'Longest wait or failure A': folded(oldestReason, (values) => Math.max(...values)),
+  'Why nodes are not complete A': {
+    from: 'census',
+    valuesAt: overSkyhooks((values, { metadata: { name } }, nodes) => {
+      for (const node of nodes)
+        if (node.reason !== undefined && statusOf(node) !== 'complete')
+          add(values, { skyhook_name: name, reason: node.reason.reason }, 1)
+    }),
+  },
   'Skyhooks by status A': {
     from: 'census',
     valuesAt: overSkyhooks((values, { status = {} }) => {
@@ -107,9 +157,9 @@ export const panelTruths: Readonly<Record<string, PanelTruth>> = {
   },
   'Stalled A': {
     from: 'census',
-    valuesAt: overSkyhooks((values, { metadata, status = {} }) => {
-      for (const { type, status: value, reason } of (status['conditions'] ?? []) as readonly Row[])
-        if (type === 'Stalled' && value === 'True') add(values, { skyhook_name: metadata.name, reason }, 1)
+    valuesAt: overSkyhooks((values, skyhook) => {
+      for (const { reason } of conditionsOf(skyhook).filter(isStalled))
+        add(values, { skyhook_name: skyhook.metadata.name, reason }, 1)
     }),
   },
   'Agents that do not answer A': {
@@ -119,7 +169,7 @@ export const panelTruths: Readonly<Record<string, PanelTruth>> = {
         add(values, { skyhook_name: metadata.name, state }, nodes.filter(({ agent }) => agent === state).length)
     }),
   },
-  'Nodes in progress A': compartment(({ inProgress }) => inProgress),
+  'Nodes in progress A': inProgress,
   'Nodes in progress B': compartment(({ ceiling }) => ceiling),
   'Complete nodes A': compartment(({ completed }) => completed),
   'Complete nodes B': compartment(({ matched }) => matched),
@@ -148,20 +198,7 @@ export const panelTruths: Readonly<Record<string, PanelTruth>> = {
       return values
     },
   },
-  'Oldest reason A': {
-    from: 'agents',
-    tolerance: 15,
-    valuesAt(moment, atMs) {
-      const values: Values = new Map()
-      for (const skyhook of skyhooksOf(moment))
-        for (const { agent, reason } of nodesFor(moment, skyhook, atMs)) {
-          if (reason === undefined || agent !== 'ready') continue
-          const name = key({ reason: reason.reason })
-          values.set(name, Math.max(values.get(name) ?? 0, (atMs - Date.parse(reason.since)) / 1_000))
-        }
-      return values
-    },
-  },
+  'Oldest reason A': oldestReason,
   'Nodes that nobody looks after A': {
     from: 'census',
     valuesAt: overSkyhooks((values, { metadata }, nodes) => {

@@ -68,7 +68,7 @@ export function sources(): readonly Source[] {
         'SkyhookCensusMissing',
       ],
       // no node completes, and no agent is away for long enough to count as silent
-      zero: ['Progress A', 'Complete nodes A', 'Nodes that nobody looks after A'],
+      zero: ['Nodes complete A', 'Progress A', 'Complete nodes A', 'Nodes that nobody looks after A'],
     }),
   ]
 }

@@ -3,6 +3,11 @@
  * title of the panel and letter of the query: what is replaced by what.
  */
 export const mistakes: Readonly<Record<string, readonly [right: string, wrong: string]>> = {
+  'Nodes complete A': ['100 * ', ''],
+  'Stalled Skyhooks A': ['skyhookd_fleet_stalled', 'skyhookd_fleet_node_reasons'],
+  'Nodes at work A': ['in_progress', 'completed'],
+  'Longest wait or failure A': ['max(', 'min('],
+  'Why nodes are not complete A': ['skyhookd_fleet_node_reasons', 'skyhookd_fleet_stalled'],
   'Skyhooks by status A': [' == 1', ' >= 0'],
   'Nodes by status A': ['sum by', 'count by'],
   'Progress A': ['100 * ', ''],

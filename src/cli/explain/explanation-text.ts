@@ -2,7 +2,7 @@
 import { plainExcerpt, shownLines } from '../../schemas/plain-text.ts'
 import { besideCells, type Cell } from '../output/beside.ts'
 import { durationText } from '../output/durations.ts'
-import { attemptsText, runningStepText } from '../output/running-steps.ts'
+import { attemptsText, hangingStep, runningStepText } from '../output/running-steps.ts'
 import type { NodeExplanation } from './explain-node.ts'
 import type { NodeGroup } from './node-groups.ts'
 import type { Finding } from './finding.ts'
@@ -29,7 +29,8 @@ export function explanationText(explanation: NodeExplanation, nowMs: number): st
     ...(disagreement === undefined ? [] : [`Note: ${disagreement}.`]),
     ...(doubt === undefined ? [] : [`Note: what is done on the host is not known for sure: ${doubt}.`]),
   ]
-  const running = step === undefined ? [] : [runningStepText(step, nowMs)]
+  const hint = step === undefined || state !== 'working' ? [] : remedyLines(hangingStep(step, skyhook, node))
+  const running = step === undefined ? [] : [runningStepText(step, nowMs), ...hint.map((line) => `  ${line}`)]
   return shownLines([headline, ...running, '', ...rows, ...(notes.length > 0 ? ['', ...notes] : [])])
 }
 
@@ -42,16 +43,20 @@ const stateTexts: Readonly<Record<NodeExplanation['state'], string>> = {
 
 const verdictTexts = { open: 'open', closed: 'CLOSED', unknown: 'unknown', ahead: 'ahead' } as const
 
+const remedyLines = ({ unblock, command }: Pick<Finding, 'unblock' | 'command'>): readonly string[] => [
+  `unblock: ${unblock}`,
+  `run:     ${command}`,
+]
+
 function findingLines(finding: Finding, nowMs: number): readonly string[] {
-  const { message, sinceMs, unblock, command } = finding
+  const { message, sinceMs } = finding
   const since = sinceMs === undefined ? '' : ` (for ${durationText(nowMs - sinceMs)}${attemptsText(finding, nowMs)})`
   const [first = '', ...rest] = plainExcerpt(message, maxMessageLength).split('\n')
   return [
     rest.length === 0 ? `${first}${since}` : first,
     ...rest.map((line) => `  ${line}`),
     ...(rest.length > 0 && since !== '' ? [since.trim()] : []),
-    `unblock: ${unblock}`,
-    `run:     ${command}`,
+    ...remedyLines(finding),
   ]
 }
 

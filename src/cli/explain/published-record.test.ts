@@ -68,6 +68,15 @@ test.each<[title: string, node: KubernetesNode, spec: SkyhookSpec, running: read
   expect(publishedRecord(node, skyhookOf(spec), facts).runningSteps).toEqual(running)
 })
 
+test.each<[title: string, version: string, origin: object]>([
+  ['an installation that has no slot yet has put nothing on the host', '1.0.0', { untouched: true }],
+  ['one of a version that the spec does not have was begun by another agent', '2.0.0', { adopted: true }],
+])('%s', (_, version, origin) => {
+  const skyhook = skyhookOf({ packages: { pa: { version, image } } })
+  const { record } = publishedRecord(nodeWith({ pa: 'upgrade' }, undefined), skyhook, { ...facts, hasStarted: false })
+  expect(record?.packages['pa|1.0.0']).toMatchObject({ ...origin, progress: { state: 'due', stage: 'upgrade' } })
+})
+
 const configured = (x: string): PackageSpec => ({ version: '1.0.0', image, configMap: { x }, configInterrupts })
 const configInterrupts = { '*': { type: 'reboot' } } as const
 

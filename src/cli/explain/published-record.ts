@@ -203,8 +203,11 @@ function progressOf(facts: PackageFacts, position: Position, context: EntryConte
       break
   }
   const isInstall = stage === 'apply' || stage === 'upgrade'
-  if (isInstall && !(context.hasStarted && context.mayRun))
-    return { record: { ...facts, untouched: true, progress: { state: 'due', stage } } }
+  if (isInstall && !(context.hasStarted && context.mayRun)) {
+    // a version that the spec does not have, and of which nothing is on the host, is gone from the Node, too
+    const origin = spec === undefined ? { adopted: true as const } : { untouched: true as const }
+    return { record: { ...facts, ...origin, progress: { state: 'due', stage } } }
+  }
   // work on a version that the spec does not have is its uninstall, waits for that of another one, or is suspended:
   // a step that runs then is not stopped
   const isShown = context.stepOf === `${facts.name}|${facts.version}`

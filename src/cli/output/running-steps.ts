@@ -29,6 +29,8 @@ export type RunningStep = {
   readonly slowerThan?: FinishedWork
 }
 
+type Remedy = { readonly unblock: string; readonly command: string }
+
 /** How many nodes have finished, and the longest that one of them took, rounded up. */
 export type FinishedWork = { readonly nodes: number; readonly slowestMs: number }
 
@@ -44,6 +46,14 @@ export function runningStepText(step: RunningStep, nowMs: number): string {
         `(at most ${durationText(slowerThan.slowestMs)})`
   return `${mode} ${path} of ${name} ${version} has been running for ${durationText(nowMs - sinceMs)}${tries}${slow}`
 }
+
+/** What to do about a step that runs, should it never end, and the command that shows what it does. */
+export const hangingStep = ({ name, mode }: RunningStep, skyhook: string, node: string): Remedy => ({
+  unblock: 'if it hangs, end what it waits for; with stageTimeout of its package, an attempt that takes longer fails',
+  command:
+    `kubectl skyhook logs ${skyhook} --node ${node} --package ${name} ` +
+    `--stage ${mode.replace(/-check$/, '')} --follow`,
+})
 
 /** With the finished work where the step takes longer. */
 export const compared = (step: RunningStep, finished: FinishedWork | undefined, nowMs: number): RunningStep =>

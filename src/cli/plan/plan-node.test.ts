@@ -200,6 +200,13 @@ test('the plan of a package that says itself whether it needs its interrupt has 
   ])
 })
 
+test('the plan has both answers also where the edit removes what asks for the interrupt', async () => {
+  const asking = { configMap: { a: '1' }, configInterrupts: { '*': { type: 'reboot', when: 'required' } } } as const
+  const plan = await planOf(await completed({ skyhooks: { s: packages(asking) } }), 'node1', packages())
+  expect(stepsOf(plan)).toEqual(['p0a 1.0.0 config'])
+  expect(stepsOf({ ...plan, steps: plan.stepsIfAsked ?? [] })).toContain('reboot for p0a')
+})
+
 test('a step that runs is foretold with what follows it', async () => {
   const scene = startScene({ nodes: [{ name: 'host1' }] })
   scene.host('host1').conditions.change({ stepMs: 60_000 })

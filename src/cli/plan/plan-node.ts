@@ -59,7 +59,10 @@ export function planNode(
   const edited = nodeView(fleets.after, after, node, detail)
   const start = { ...found.snapshot, skyhooks: edited.snapshot.skyhooks }
   const planOf = rehearse(start)
-  const planIfAsked = hasConditional(after) ? rehearse(start, true) : planOf
+  // what asked for an interrupt before the edit may still do so: keys that it removes count by their patterns then
+  const planIfAsked = hasConditional([...valueOr(fleets.before.skyhooks, []), ...after])
+    ? rehearse(start, true)
+    : planOf
   const presentPlanOf = rehearse(found.snapshot)
   const agent = agentFinding(fleets.before, node)?.message
   return new Map(

@@ -327,6 +327,12 @@ test('a rollout is one block of text', () => {
   expect(statusLine(sample)).toMatchInlineSnapshot(`"tuning: 2/4 complete (2 complete, 1 erroring, 1 waiting), 1 out"`)
 })
 
+test('a step that takes longer than it should is what to ask about where nothing else is', () => {
+  expect(statusText([{ ...sample, groups: [] }], 180_000)).toContain('next: kubectl skyhook explain tuning node4')
+  const steps = sample.steps.map(({ slowerThan: _finished, ...step }) => step)
+  expect(statusText([{ ...sample, groups: [], steps }], 180_000)).not.toContain('next:')
+})
+
 test.each([80, 200])('a rollout is within %d columns, and no line ends inside of a word', (columns) => {
   const [group] = sample.groups
   const message = 'package a 1.0.0: '.concat('the kernel module cannot be loaded '.repeat(8))

@@ -71,9 +71,10 @@ function restCounts({ byStatus }: NodeCounts): readonly string[] {
   return counts.length === 0 ? [] : [counts.join(', ')]
 }
 
-/** What to ask about nodes that need a person. */
-function nextLines({ name, groups }: SkyhookStatus): readonly string[] {
-  const node = groups.find(({ section }) => section !== 'waiting')?.nodes[0]
+/** What to ask about nodes that need a person, or whose step takes longer than it should. */
+function nextLines({ name, groups, steps }: SkyhookStatus): readonly string[] {
+  const needy = groups.find(({ section }) => section !== 'waiting') ?? steps.find(({ slowerThan }) => slowerThan)
+  const node = needy?.nodes[0]
   return node === undefined ? [] : [`next: kubectl skyhook explain ${name} ${node}`]
 }
 

@@ -16,7 +16,6 @@ import { isRetrying } from '../../../src/schemas/journal.ts'
 import type { JsonObject } from '../../../src/schemas/json.ts'
 import type { PackageSpec, Skyhook, SkyhookSpec } from '../../../src/schemas/skyhook.ts'
 import { decide } from '../../../src/stages/decide.ts'
-import { hasRequiredTaint } from '../../../src/stages/drain/node-spec.ts'
 import type { NodeState } from '../../kit/node-simulator/node-state.ts'
 import { deedText, differenceOf, foretoldDeeds } from '../../kit/plan/deeds.ts'
 import { failBySpec } from '../failing-specs.ts'
@@ -124,8 +123,8 @@ function calm({ node }: Scenario, spec: SkyhookSpec | undefined, requires: boole
   node.exitCodeOf = () => undefined
   node.refusingPods.clear()
   node.pods = node.pods.filter(({ metadata }) => metadata.labels?.['workload'] !== 'never')
-  const isJoining = hasRequiredTaint(node.node, taint)
-  node.areSlotsGranted = spec?.interruptionBudget?.count !== 0 || isJoining
+  // it stops joining nodes, too, as no case has `bootstrap`
+  node.areSlotsGranted = spec?.interruptionBudget?.count !== 0
   node.requiringPackages.clear()
   if (requires) for (const name of ['pa', 'pb', 'pc']) node.requiringPackages.add(name)
 }
