@@ -6,6 +6,7 @@ import type { Interrupt, PackageSpec, SkyhookSpec } from '../../../src/schemas/s
 import { type ActionKind, specOf, type Target } from './action-kind.ts'
 import { nodePath, skyhookPath } from './cluster-writer.ts'
 import { controlPlaneLabel, serviceName } from './fleet-host.ts'
+import { healObjects } from './heal.ts'
 import { policyName } from './plan-policies.ts'
 import { packageSpec, paces } from './plan-skyhooks.ts'
 
@@ -241,6 +242,8 @@ export const lifeEdits = {
           return void world.clock.startTimer(100, create, { isBackground: true })
         isCreated = true
         world.createSkyhook({ name: skyhook, spec: { ...before, packages } })
+        // e.g. a budget of 0, which was taken back of the one before
+        if (world.faultsEndedAtMs() !== undefined) healObjects(world)
       }
       world.clock.startTimer(Number(detail['afterMs']), create)
       return create
