@@ -84,6 +84,7 @@ type Changes = readonly { readonly kind: string; readonly name: string; readonly
 type Report = {
   readonly passed: boolean
   readonly from?: string
+  readonly only?: string
   readonly acts: readonly { readonly name: string; readonly outcome: string; readonly detail: string }[]
   readonly leftBehind: Changes
   readonly ignored: Changes
@@ -120,7 +121,7 @@ describe.runIf(hasBus)('on a base with a bus', () => {
     expect(traces()).toEqual([])
   })
 
-  test('a package runs with its own configmaps/ below the files of --config', () => {
+  test('one stage of a package runs alone, with its own configmaps/ below the files of --config', () => {
     const seen = 'cat "$SKYHOOK_DIR/configmaps/greeting.txt" "$SKYHOOK_DIR/configmaps/default.conf" | tr "\\n" " "'
     variant('overlaid', {
       'skyhook_dir/config_check.sh': (text) => `${text}test "$(${seen})" = "hello of the image "\n`,
@@ -128,10 +129,19 @@ describe.runIf(hasBus)('on a base with a bus', () => {
     mkdirSync(join(folder, 'overlaid/configmaps'))
     for (const name of ['default.conf', 'greeting.txt'])
       writeFileSync(join(folder, 'overlaid/configmaps', name), 'of the image\n')
-    const call = 'package run overlaid --config greeting.txt=greeting.txt --root base --interrupt none -o json'
+    const call = 'package run overlaid --config greeting.txt=greeting.txt --root base --only config -o json'
     const { status, stdout, stderr } = tool(...call.split(' '))
     expect({ status, stderr, stdout }).toEqual({ status: 0, stderr: '', stdout: expect.any(String) as string })
-    expect(reportsOf(stdout)).toMatchObject([{ passed: true }])
+    const [report, ...others] = reportsOf(stdout)
+    expect(others).toEqual([])
+    expect(report).toMatchObject({ passed: true, only: 'config', leftBehind: [] })
+    expect(report?.acts.map(({ name }) => name)).toEqual([
+      'apply',
+      'config-check before config',
+      'config, killed in the middle',
+      'config',
+      'config, again',
+    ])
   })
 
   test('what a package leaves behind is listed by name, on the way of an upgrade too', () => {

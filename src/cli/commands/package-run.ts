@@ -9,8 +9,9 @@ export const packageRun = defineCommand({
     'Boots a host of its own with systemd-nspawn; needs Linux and root, no cluster. Runs apply, config, upgrade, an ' +
     'interrupt, post-interrupt and uninstall: each is killed in the middle, run to its end and run again, with its ' +
     'check. With --from, a second host is upgraded from an earlier version. After the uninstall it lists what the ' +
-    'package left behind: files, kernel settings, units. Nothing of the host remains, also after ctrl-C. Kernel ' +
-    'settings are copies; kernel arguments, modules and disks are not there. Without a base it says how to make one.',
+    'package left behind: files, kernel settings, units. With --only it does all that to one stage. Nothing of the ' +
+    'host remains, also after ctrl-C. Kernel settings are copies; kernel arguments, modules and disks are not there. ' +
+    'Without a base it says how to make one.',
   arguments: { folder: { summary: 'folder of the package', complete: 'files' } },
   flags: {
     from: {
@@ -18,6 +19,12 @@ export const packageRun = defineCommand({
       placeholder: 'FOLDER',
       summary: 'an earlier version of the package, to upgrade from',
       complete: 'files',
+    },
+    only: {
+      type: 'text',
+      placeholder: 'STAGE',
+      choices: ['apply', 'config', 'interrupt', 'post-interrupt', 'upgrade', 'uninstall'],
+      summary: 'this stage alone: what a node does before it runs once, and nothing runs after it',
     },
     config: { type: 'list', placeholder: 'KEY=FILE', summary: 'a key of configMap, with the content of a file' },
     env: { type: 'list', placeholder: 'NAME=VALUE', summary: 'a variable of env' },
@@ -62,6 +69,7 @@ export const packageRun = defineCommand({
     [exitCodes.failed]: 'an act failed, something is left behind, or this machine cannot boot a host',
     [exitCodes.notFound]: 'the package or the base is not there',
   },
+  otherExamples: ['kubectl skyhook package run my-tuning --config greeting.txt=greeting.txt --only config'],
   formats: ['table', 'json'],
   isLocal: true,
   run: async (context, { arguments: given, flags }) => {

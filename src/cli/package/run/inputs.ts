@@ -2,9 +2,10 @@
 import { environmentNameProblem, environmentTextProblem } from '../../../schemas/environment-variable.ts'
 import type { Variable } from '../../../packages/step/references.ts'
 import type { PackageConfig } from '../../../schemas/package-config.ts'
-import type { Interrupt } from '../../../schemas/skyhook.ts'
+import type { Interrupt, StageName } from '../../../schemas/skyhook.ts'
 import { type Inputs, missingOnHosts } from '../../../stages/package/missing-inputs.ts'
 import { usageError } from '../../framework/command-error.ts'
+import { type LifeOptions, stagesOf } from './life.ts'
 
 /** @throws CommandError */
 export function interruptOf(type: Interrupt['type'] | 'none', services: readonly string[]): Interrupt | undefined {
@@ -15,6 +16,21 @@ export function interruptOf(type: Interrupt['type'] | 'none', services: readonly
   }
   if (services.length > 0) throw usageError(`--service does not fit --interrupt ${type}`, 'add --interrupt service')
   return type === 'none' ? undefined : { type }
+}
+
+/** @throws CommandError where the life has no such stage */
+export function requireStage(only: StageName, config: PackageConfig, options: LifeOptions): void {
+  const stages = stagesOf(config, options)
+  if (stages.includes(only)) return
+  const isOfInterrupt = only === 'interrupt' || only === 'post-interrupt'
+  if (isOfInterrupt && options.interrupt === undefined)
+    throw usageError(`--only ${only} does not fit --interrupt none`, 'say which interrupt the package has')
+  if (only === 'apply' && options.previous !== undefined)
+    throw usageError('--only apply does not fit --from: an upgrade does not run apply', 'leave out --from')
+  throw usageError(
+    `${config.packageName} ${config.packageVersion} has no stage ${only}`,
+    stages.length === 0 ? 'its config.json names no steps' : `name one that it has: ${stages.join(', ')}`,
+  )
 }
 
 /** The pieces of `KEY=FILE`. @throws CommandError */

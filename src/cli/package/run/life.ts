@@ -3,7 +3,7 @@
  * Pure; `live.ts` carries the acts out.
  */
 import { checkOf, type PackageConfig, type Stage } from '../../../schemas/package-config.ts'
-import type { Interrupt } from '../../../schemas/skyhook.ts'
+import type { Interrupt, StageName } from '../../../schemas/skyhook.ts'
 
 export type Act =
   /** The check of a stage whose work is not there (any more) must fail. */
@@ -33,52 +33,99 @@ export type LifeOptions = {
 }
 
 /** The acts, in order. Stages without steps are left out, as the agent skips them. */
-export function lifeOf(current: PackageConfig, { previous, interrupt, ignored = [] }: LifeOptions = {}): Act[] {
-  const hasSteps = (config: PackageConfig, stage: Stage): boolean =>
-    (config.modes[stage]?.length ?? 0) + (config.modes[checkOf(stage)]?.length ?? 0) > 0
-  const thorough = (stage: Stage): Act[] => {
-    if (!hasSteps(current, stage)) return []
-    // An upgrade from the own version, the same configuration in the previous one, and an interrupt bring what the
-    // check looks for without the stage.
-    const isPresentBefore =
-      stage === 'post-interrupt' ||
-      (stage === 'upgrade' && previous === undefined) ||
-      (stage === 'config' && previous !== undefined && hasSteps(previous, 'config'))
-    return [
-      ...(isPresentBefore ? [] : [{ act: 'check-before', version: 'current', stage } as const]),
-      // where only the check has steps there is no work to kill
-      ...((current.modes[stage]?.length ?? 0) > 0 ? [{ act: 'kill', version: 'current', stage } as const] : []),
-      { act: 'run', version: 'current', stage, isRepeated: false },
-      { act: 'run', version: 'current', stage, isRepeated: true },
-    ]
-  }
-  const once = (stage: Stage): Act[] =>
-    previous !== undefined && hasSteps(previous, stage)
-      ? [{ act: 'run', version: 'previous', stage, isRepeated: false }]
-      : []
+export function lifeOf(current: PackageConfig, options: LifeOptions = {}): Act[] {
+  const { previous, interrupt, ignored = [] } = options
+  const thorough = (stage: Stage): Act[] => thoroughActs(stage, current, previous)
   const installation: readonly Stage[] = previous === undefined ? ['apply', 'config', 'upgrade'] : ['upgrade', 'config']
   const lasting: readonly Stage[] = [...installation, 'post-interrupt']
-  const interrupted = (run: InterruptRun): Act[] =>
-    interrupt === undefined ? [] : [{ act: 'interrupt', interrupt, run }]
-  const checksAfter = (stage: Stage): Act[] =>
-    (current.modes[checkOf(stage)]?.length ?? 0) > 0 ? [{ act: 'check-after', version: 'current', stage }] : []
   return [
-    ...once('apply'),
-    ...once('config'),
+    ...previousActs(previous),
     ...installation.flatMap(thorough),
     ...(interrupt === undefined
       ? []
       : [
-          ...interrupted('killed'),
-          ...interrupted('first'),
+          { act: 'interrupt', interrupt, run: 'killed' } as const,
+          { act: 'interrupt', interrupt, run: 'first' } as const,
           ...thorough('post-interrupt'),
-          ...interrupted('again'),
-          ...lasting.flatMap(checksAfter),
+          { act: 'interrupt', interrupt, run: 'again' } as const,
+          ...lasting.flatMap((stage) => checkAfter(stage, current)),
         ]),
     ...thorough('uninstall'),
     ...(hasSteps(current, 'uninstall') ? [{ act: 'look-for-remains', ignored } as const] : []),
   ]
 }
+
+/** The stages that a life goes through, in order. */
+export function stagesOf(current: PackageConfig, { previous, interrupt }: LifeOptions = {}): StageName[] {
+  const stages: readonly Stage[] = previous === undefined ? ['apply', 'config', 'upgrade'] : ['upgrade', 'config']
+  const has = (stage: Stage): boolean => hasSteps(current, stage)
+  return [
+    ...stages.filter(has),
+    ...(interrupt === undefined ? [] : ['interrupt' as const, ...(['post-interrupt'] as const).filter(has)]),
+    ...(['uninstall'] as const).filter(has),
+  ]
+}
+
+/**
+ * The acts of one stage of `stagesOf`: what a node does before it runs once, and nothing comes after it. An upgrade
+ * from the package's own version is before no other stage: no node makes one.
+ */
+export function lifeOfStage(stage: StageName, current: PackageConfig, options: LifeOptions = {}): Act[] {
+  const { previous, interrupt, ignored = [] } = options
+  const before = stagesOf(current, options).filter(
+    (one) => previous !== undefined || one !== 'upgrade' || one === stage,
+  )
+  const once = (one: StageName): Act[] => {
+    if (one !== 'interrupt') return [{ act: 'run', version: 'current', stage: one, isRepeated: false }]
+    return interrupt === undefined ? [] : [{ act: 'interrupt', interrupt, run: 'first' }]
+  }
+  const installed = before.slice(0, before.indexOf(stage))
+  const itself = (): Act[] => {
+    if (stage !== 'interrupt') return thoroughActs(stage, current, previous)
+    const done = installed.flatMap((one) => (one === 'interrupt' ? [] : checkAfter(one, current)))
+    return interrupt === undefined
+      ? []
+      : [{ act: 'interrupt', interrupt, run: 'killed' }, { act: 'interrupt', interrupt, run: 'first' }, ...done]
+  }
+  return [
+    ...previousActs(previous),
+    ...installed.flatMap(once),
+    ...itself(),
+    ...(stage === 'uninstall' ? [{ act: 'look-for-remains', ignored } as const] : []),
+  ]
+}
+
+const hasSteps = (config: PackageConfig, stage: Stage): boolean =>
+  (config.modes[stage]?.length ?? 0) + (config.modes[checkOf(stage)]?.length ?? 0) > 0
+
+/** A stage that is killed in the middle, run to its end and run again. */
+function thoroughActs(stage: Stage, current: PackageConfig, previous: PackageConfig | undefined): Act[] {
+  if (!hasSteps(current, stage)) return []
+  // An upgrade from the own version, the same configuration in the previous one, and an interrupt bring what the
+  // check looks for without the stage.
+  const isPresentBefore =
+    stage === 'post-interrupt' ||
+    (stage === 'upgrade' && previous === undefined) ||
+    (stage === 'config' && previous !== undefined && hasSteps(previous, 'config'))
+  return [
+    ...(isPresentBefore ? [] : [{ act: 'check-before', version: 'current', stage } as const]),
+    // where only the check has steps there is no work to kill
+    ...((current.modes[stage]?.length ?? 0) > 0 ? [{ act: 'kill', version: 'current', stage } as const] : []),
+    { act: 'run', version: 'current', stage, isRepeated: false },
+    { act: 'run', version: 'current', stage, isRepeated: true },
+  ]
+}
+
+/** How the version before an upgrade comes onto the host. */
+const previousActs = (previous: PackageConfig | undefined): Act[] =>
+  previous === undefined
+    ? []
+    : (['apply', 'config'] as const)
+        .filter((stage) => hasSteps(previous, stage))
+        .map((stage) => ({ act: 'run', version: 'previous', stage, isRepeated: false }))
+
+const checkAfter = (stage: Stage, current: PackageConfig): Act[] =>
+  (current.modes[checkOf(stage)]?.length ?? 0) > 0 ? [{ act: 'check-after', version: 'current', stage }] : []
 
 /** What an act is called in the report. */
 export function nameOf(act: Act): string {

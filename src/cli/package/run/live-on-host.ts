@@ -5,13 +5,13 @@ import type { Variable } from '../../../packages/step/references.ts'
 import { stepPaths } from '../../../packages/step/load-package.ts'
 import { sleep } from '../../../schemas/clock.ts'
 import type { PackageConfig } from '../../../schemas/package-config.ts'
-import type { Interrupt } from '../../../schemas/skyhook.ts'
+import type { Interrupt, StageName } from '../../../schemas/skyhook.ts'
 import type { Context } from '../../framework/command.ts'
 import { CommandError, usageError } from '../../framework/command-error.ts'
 import { exitCodes } from '../../framework/exit-codes.ts'
 import { interruptHost, killUnit } from './host-interrupt.ts'
 import { takeSnapshot } from './host-snapshot.ts'
-import { lifeOf, type Version } from './life.ts'
+import { lifeOf, lifeOfStage, type LifeOptions, type Version } from './life.ts'
 import { type ActReport, live, type LifeHost, type LifeReport } from './live.ts'
 import { type InstalledPackage, killMode, runMode, type StepRunner } from './steps.ts'
 import { bootThrowAwayHost, type ThrowAwayHost } from './throw-away-host.ts'
@@ -34,6 +34,8 @@ export type LifeRequest = {
     readonly stepTimeout: number
     readonly keep: boolean
     readonly ignore: readonly string[]
+    /** Undefined: the whole life. */
+    readonly only: StageName | undefined
   }
 }
 
@@ -106,11 +108,13 @@ async function liveThere(
     interrupt: async (one, run) => await interruptHost(host, one, run, { clock, signal }),
     snapshot: async () => await takeSnapshot(runner),
   }
-  const acts = lifeOf(current.config, {
+  const options: LifeOptions = {
     ...(previous && { previous: previous.config }),
     ...(interrupt && { interrupt }),
     ignored: flags.ignore,
-  })
+  }
+  const { only } = flags
+  const acts = only === undefined ? lifeOf(current.config, options) : lifeOfStage(only, current.config, options)
   return await live(acts, lifeHost, onAct)
 }
 

@@ -1,5 +1,6 @@
 /** What a life was like, as text and as a document. Pure. */
 import { shownLines } from '../../../schemas/plain-text.ts'
+import type { StageName } from '../../../schemas/skyhook.ts'
 import { counted } from '../../../schemas/wording.ts'
 import type { ActReport, LifeReport } from './live.ts'
 
@@ -9,7 +10,9 @@ export type RunReport = LifeReport & {
   readonly version: string
   /** Of an upgrade: the version before it. */
   readonly from?: string
-  /** False where the package has no uninstall stage, so nobody looked for what it leaves behind. */
+  /** The stage that was asked for, where it is not the whole life. */
+  readonly only?: StageName
+  /** False where the package has no uninstall stage: a whole life does not look for what it leaves behind. */
   readonly hasUninstall: boolean
 }
 
@@ -30,14 +33,17 @@ export function actText({ name, outcome, detail }: ActReport): string {
   return shownLines([`${outcomeNames[outcome].padEnd(nameWidth)}  ${name}`, ...shown.map((line) => `    ${line}`)])
 }
 
-export const titleOf = ({ package: name, version, from }: Pick<RunReport, 'package' | 'version' | 'from'>): string =>
-  from === undefined ? `life of ${name} ${version}` : `life of ${name} ${version}, upgraded from ${from}`
+type Subject = Pick<RunReport, 'package' | 'version' | 'from' | 'only'>
+
+export const titleOf = ({ package: name, version, from, only }: Subject): string =>
+  `${only ?? 'life'} of ${name} ${version}${from === undefined ? '' : `, upgraded from ${from}`}`
 
 /** What follows the acts: what is left behind, and the verdict. */
 export function endText(report: RunReport): string {
-  const { acts, leftBehind, ignored, isOk, hasUninstall } = report
+  const { acts, leftBehind, ignored, isOk, hasUninstall, only } = report
   const remains = leftBehind.map(({ kind, name, change }) => `    ${change.padEnd(7)}  ${kind} ${name}`)
-  const notes = hasUninstall ? [] : ['no uninstall stage: nobody looked for what the package leaves behind']
+  const notes =
+    hasUninstall || only !== undefined ? [] : ['no uninstall stage: nobody looked for what the package leaves behind']
   const count = (outcome: ActReport['outcome'], one: string, many?: string): string[] => {
     const found = acts.filter((act) => act.outcome === outcome).length
     return found === 0 ? [] : [counted(found, one, many)]

@@ -13,6 +13,7 @@ const folder = mkdtempSync(join(tmpdir(), 'run-package-'))
 const [mine, other, base] = ['mine', 'other', 'base'].map((name) => join(folder, name)) as [string, string, string]
 const flags: RunFlags = {
   from: undefined,
+  only: undefined,
   interrupt: 'none',
   service: [],
   config: ['greeting.txt=greeting'],
@@ -64,6 +65,16 @@ test('an upgrade from another package, and a missing key of configMap, are wrong
     message: `--from ${other} is the package other, not mine`,
   })
   expect(await refusal(mine, { config: [] })).toMatchObject({ exitCode: 2, remedy: 'add --config greeting.txt=FILE' })
+})
+
+test('a stage that the package does not have is a wrong call before a base is needed', async () => {
+  const root = join(folder, 'none')
+  expect(await refusal(mine, { only: 'interrupt', root })).toMatchObject({
+    exitCode: 2,
+    message: '--only interrupt does not fit --interrupt none',
+  })
+  expect(await refusal(mine, { only: 'apply', from: mine, root })).toMatchObject({ remedy: 'leave out --from' })
+  expect(await refusal(mine, { only: 'config', root })).toMatchObject({ exitCode: 3 }) // that of the base
 })
 
 test('a base that cannot be booted is refused, and one that is not there with the way to make it', async () => {

@@ -4,18 +4,19 @@ import { resolve } from 'node:path'
 import { createLocalRoot, type HostRoot } from '../../../host/fs/host-root.ts'
 import { loadPackage } from '../../../packages/step/load-package.ts'
 import type { PackageConfig } from '../../../schemas/package-config.ts'
-import type { InterruptType } from '../../../schemas/skyhook.ts'
+import type { InterruptType, StageName } from '../../../schemas/skyhook.ts'
 import type { Context } from '../../framework/command.ts'
 import { CommandError, notFoundError, usageError } from '../../framework/command-error.ts'
 import { type ExitCode, exitCodes } from '../../framework/exit-codes.ts'
 import { envelope } from '../../output/print.ts'
-import { configFilesOf, interruptOf, requireInputs, variablesOf } from './inputs.ts'
+import { configFilesOf, interruptOf, requireInputs, requireStage, variablesOf } from './inputs.ts'
 import { liveOnHost, type PackageSource } from './live-on-host.ts'
 import { actText, endText, itemOf, type RunReport, titleOf } from './report.ts'
 import { defaultBase, neededPrograms, requireBase, requireMachine, type RunMachine } from './requirements.ts'
 
 export type RunFlags = {
   readonly from: string | undefined
+  readonly only: StageName | undefined
   readonly interrupt: InterruptType | 'none'
   readonly service: readonly string[]
   readonly config: readonly string[]
@@ -44,6 +45,12 @@ export async function runPackage(
       'name the folder of an earlier version of the same package',
     )
   const interrupt = interruptOf(flags.interrupt, flags.service)
+  const { only } = flags
+  if (only !== undefined)
+    requireStage(only, current.config, {
+      ...(previous && { previous: previous.config }),
+      ...(interrupt && { interrupt }),
+    })
   const variables = variablesOf(flags.env)
   const configMap: Record<string, string> = {}
   for (const [key, file] of configFilesOf(flags.config)) configMap[key] = await context.readText(file)
@@ -53,9 +60,10 @@ export async function runPackage(
 
   const isText = context.format === 'table'
   const reports: RunReport[] = []
-  const versions = [undefined, ...(previous ? [previous] : [])]
+  // one stage is for somebody who repeats it: one host
+  const versions = only === undefined && previous !== undefined ? [undefined, previous] : [previous]
   for (const from of versions) {
-    const about = titlesOf(current.config, from?.config)
+    const about = titlesOf(current.config, from?.config, only)
     if (isText) context.stdout.write(`${titleOf(about)}\n`)
     const request = { current, previous: from, interrupt, variables, configMap }
     const report = await liveOnHost({ ...request, context, root, base, flags }, (act) => {
@@ -69,7 +77,8 @@ export async function runPackage(
   return reports.every(({ isOk }) => isOk) ? exitCodes.ok : exitCodes.failed
 }
 
-const titlesOf = (current: PackageConfig, previous: PackageConfig | undefined) => ({
+const titlesOf = (current: PackageConfig, previous: PackageConfig | undefined, only: StageName | undefined) => ({
+  ...(only && { only }),
   package: current.packageName,
   version: current.packageVersion,
   ...(previous && { from: previous.packageVersion }),
