@@ -266,6 +266,21 @@ test('the history has each step once, with the running one and the ends that ear
   ])
 })
 
+test('the history of an upgrade has the steps of both versions, the older ones first', async () => {
+  const ok = { ...failed, result: 'ok', exitCode: 0 }
+  const tool = await withLog([
+    { ...ok, stepId: 'b', version: '1.1.0', mode: 'upgrade', startedAt: '2026-03-01T11:50:00.000Z' },
+    { ...ok, stepId: 'a', repeated: true },
+  ])
+  const { stdout } = await tool.run('history tuning --node n1')
+  expect(stdout.split('\n').map((line) => line.split(/ {2,}/).slice(0, 3))).toEqual([
+    ['PACKAGE', 'VERSION', 'MODE'],
+    ['tuned', '1.0.0', 'apply'],
+    ['tuned', '1.1.0', 'upgrade'],
+    [''],
+  ])
+})
+
 test('a history of nothing says how far back it goes', async () => {
   const tool = await withLog([{ message: 'agent starting' }])
   expect(await tool.run('history tuning --node n1')).toEqual({
