@@ -36,8 +36,10 @@ test('axe-core finds nothing on the page of 1,000 nodes, in light and dark, in e
     ])
     expect(await violationsOf(page), value).toEqual([])
   }
+  await fleet.tell(nodeName(404), 'StepFailed', 'Skyhook tuning: apply of tuned failed')
   await click(`#grid [data-node="${nodeName(404)}"]`)
   await shows('#panel-body', 'Gates')
+  await shows('#panel-body', 'Node StepFailed: Skyhook tuning: apply of tuned failed')
   await click('#lanes-details summary')
   await click('#plan summary')
   expect(await violationsOf(page), 'with a node and the plan').toEqual([])
@@ -244,9 +246,9 @@ test('states differ by a sign and a word, and nothing moves for those who do not
   expect(await duration()).toBe('0s')
 })
 
-test('a click on a node shows the output of its steps as they write it', async () => {
+test('a click on a node shows its Events with their ages, and the output of its steps as they write it', async () => {
   let write: (line: object) => void = () => undefined
-  const { page, click, shows } = await openRollout(20, ({ transport }) => ({
+  const { page, click, shows, fleet } = await openRollout(20, ({ transport }) => ({
     ...transport,
     async stream(path, options) {
       if (!path.endsWith('/skyhookd-9/log')) return await transport.stream(path, options)
@@ -259,8 +261,10 @@ test('a click on a node shows the output of its steps as they write it', async (
       return Object.assign(stream, { destroy: () => undefined })
     },
   }))
+  await fleet.tell(nodeName(9), 'SkyhookStarted', 'Skyhook tuning started')
   await click(`#grid [data-node="${nodeName(9)}"]`)
   await shows('#panel-body', 'Gates')
+  await shows('#panel-body', /Events(?:\d+s|[2-9]m) agoNode SkyhookStarted: Skyhook tuning started$/)
   const time = '2026-01-01T00:00:00Z'
   const line = { time, skyhook: 'tuning', package: 'tuned', mode: 'apply', step: 'apply.sh', stream: 'stdout' }
   write({ ...line, message: 'writing <b>/etc/tuned</b>' })

@@ -13,6 +13,7 @@ import { createClient } from '../kit/api-server/client.ts'
 import { createSimulatedApiServer, type SimulatedApiServer } from '../kit/api-server/server.ts'
 
 const podsPath = '/api/v1/namespaces/skyhook/pods'
+const eventsPath = '/api/v1/namespaces/default/events'
 const leasesPath = '/apis/coordination.k8s.io/v1/namespaces/skyhook/leases'
 const merge = 'application/merge-patch+json'
 
@@ -31,6 +32,8 @@ export type Fleet = {
     status: NodeStatus,
     reason?: { readonly reason: string; readonly message: string },
   ): Promise<void>
+  /** An Event of the agent of a node, a minute and a half old. */
+  tell(node: string, reason: string, message: string): Promise<void>
   takeSlot(node: string, index: number, phase: SlotPhase): Promise<void>
   giveBack(index: number): Promise<void>
 }
@@ -96,6 +99,12 @@ export async function startFleet(count: number): Promise<Fleet> {
     server,
     transport: connect('person'),
     publish,
+    async tell(node, reason, message) {
+      const involvedObject = { apiVersion: 'v1', kind: 'Node', name: node, uid: node }
+      const lastTimestamp = new Date(Date.now() - 90_000).toISOString()
+      const metadata = { name: `${node}.${reason.toLowerCase()}`, namespace: 'default' }
+      await admin.json('POST', eventsPath, { body: { metadata, involvedObject, reason, message, lastTimestamp } })
+    },
     async takeSlot(node, index, phase) {
       const identity = { name: node, uid: uids.get(node) ?? '', bootId: 'boot' }
       const lease = newLease(scope, { index }, identity, { phase, generation: 1, packages: [] }, Date.now() - 45_000)

@@ -120,6 +120,8 @@ test('a node is explained as of the time of the archive, with what drains and pa
   await scene.pass(60_000)
   const { actions, ...answer } = await source.explain(of, signal)
   expect(answer).toEqual(expected)
+  expect(answer.events).toMatchObject({ unread: [] })
+  expect(answer.events.newest.map(({ about, reason }) => `${about} ${reason}`)).toContain('Node SkyhookStarted')
   expect(answer.explanation.verdict).toMatchObject({ cause: 'disruption-budget' })
   const commands = actions.map(({ command }) => command)
   expect(commands).toContain('kubectl skyhook explain s node1 --from b.tar.gz')
@@ -157,6 +159,14 @@ test('what the person who made it could not read is unknown, and refused where n
   expect(noLeases?.fleet.slots).toEqual({
     known: false,
     why: 'when the bundle was made: you may not read Leases in namespace skyhook',
+  })
+  const noEvents = await (await archived(scene, without('events'))).explain({ skyhook: 's', node: 'node1' }, signal)
+  expect(noEvents.events).toEqual({
+    newest: [],
+    unread: [
+      'when the bundle was made: you may not read Events about Nodes',
+      'when the bundle was made: you may not read Events about Skyhooks',
+    ],
   })
   const why = 'when the bundle was made: you may not read Skyhooks'
   const noSkyhooks = await archived(scene, without('skyhooks'))

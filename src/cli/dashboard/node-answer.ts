@@ -6,12 +6,13 @@ import type { Skyhook } from '../../schemas/skyhook.ts'
 import type { Known } from '../../stages/model/snapshot.ts'
 import { explainNode } from '../explain/explain-node.ts'
 import type { FleetView } from '../fleet-view/fleet-view.ts'
-import { readNodeDetail } from '../fleet-view/node-detail.ts'
+import { readNodeDetail, readSkyhookEvents } from '../fleet-view/node-detail.ts'
 import { slimNode } from '../fleet-view/project.ts'
 import { mapped, UnreadError } from '../fleet-view/readable.ts'
 import { notFoundError, refusedError } from '../framework/command-error.ts'
 import { nodePath, publishedPackages } from '../objects/nodes.ts'
 import type { NodeRow } from '../status/node-report.ts'
+import { panelEvents } from './node-events.ts'
 import type { NodeAction, NodeAnswer } from './page-data.ts'
 import type { NodeOfSkyhook } from './source.ts'
 
@@ -32,9 +33,10 @@ export async function answerAbout(
   signal: AbortSignal,
 ): Promise<NodeAnswer> {
   const skyhook = skyhookNamed(fleet.skyhooks, name)
-  const [node, detail] = await Promise.all([
+  const [node, detail, skyhookEvents] = await Promise.all([
     readNode(transport, { name: nodeName, noNode, signal }),
     readNodeDetail(transport, nodeName, signal),
+    readSkyhookEvents(transport, name, signal),
   ])
   const view = { ...fleet, nodes: mapped(fleet.nodes, (rows) => [node, ...othersByName(rows, nodeName)]) }
   const packages = [...(publishedPackages(node, name)?.values() ?? [])]
@@ -42,6 +44,7 @@ export async function answerAbout(
     nowMs: fleet.takenAtMs,
     explanation: withCommands(explainNode(view, { skyhook, node, detail }), here),
     packages: packages.map(({ name, version, stage, state, restarts }) => ({ name, version, stage, state, restarts })),
+    events: panelEvents({ node: detail.events, skyhook: skyhookEvents }),
     actions: actions.map(({ what, command }) => ({ what, command: here(command) })),
   }
 }

@@ -86,11 +86,27 @@ export type NodeAnswer = {
   readonly nowMs: number
   readonly explanation: NodeExplanation
   readonly packages: readonly PackageRow[]
+  readonly events: PanelEvents
   /** Commands for the node. Nothing here runs them. */
   readonly actions: readonly NodeAction[]
 }
 
 export type NodeAction = { readonly what: string; readonly command: string }
+
+/** Of the last hour: the API server forgets older ones. */
+export type PanelEvents = {
+  /** The newest first, a few of them. */
+  readonly newest: readonly EventRow[]
+  /** Why some may be missing; empty where all were read. */
+  readonly unread: readonly string[]
+}
+
+export type EventRow = {
+  readonly about: 'Node' | 'Skyhook'
+  readonly reason: string
+  readonly message: string
+  readonly atMs: number
+}
 
 export type PackageRow = {
   readonly name: string

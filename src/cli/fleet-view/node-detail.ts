@@ -84,6 +84,14 @@ export async function readNodeDetail(
   return { pods: found, budgets: guards, events: mapped(events, newestFirst) }
 }
 
+/** Events about a Skyhook, the newest first. Throws for an API server that does not answer. */
+export const readSkyhookEvents = async (
+  transport: KubeTransport,
+  name: string,
+  signal?: AbortSignal,
+): Promise<NodeDetail['events']> =>
+  mapped(await readerOf(transport, signal)(eventsAbout('Skyhook', `,involvedObject.name=${name}`)), newestFirst)
+
 /** Pods of these nodes and all budgets: one LIST for each of a few nodes, one of all pods where they are many. */
 export async function readPodsOf(
   transport: KubeTransport,

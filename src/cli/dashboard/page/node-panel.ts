@@ -1,4 +1,4 @@
-/** What a click on a node shows: why it is not complete, its packages, commands, and the output of its steps. */
+/** What a click on a node shows: why it is not complete, packages, Events, commands, and the output of its steps. */
 import type { NodeAnswer, OutputEvents, OutputLine } from '../page-data.ts'
 import { attemptsText, runningStepText } from '../../output/running-steps.ts'
 import { byId, commandToCopy, element, setText } from './dom.ts'
@@ -83,6 +83,9 @@ export async function refreshPanel(): Promise<void> {
     const { nowMs, ...answer } = await ask<NodeAnswer>('api/node', { skyhook, node })
     text = JSON.stringify(answer)
     content = contentOf({ nowMs, ...answer })
+    // the answer stays the same while Events only get older, so nothing is drawn again
+    for (const age of body.querySelectorAll<HTMLElement>('[data-at-ms]'))
+      setText(age, eventAge(Number(age.dataset['atMs'])))
     commands = actionsOf(answer)
   } catch (error) {
     text = messageOf(error)
@@ -104,7 +107,7 @@ const stateTexts: Readonly<Record<NodeAnswer['explanation']['state'], string>> =
   'not-selected': 'Not selected.',
 }
 
-function contentOf({ explanation, packages }: NodeAnswer): readonly HTMLElement[] {
+function contentOf({ explanation, packages, events }: NodeAnswer): readonly HTMLElement[] {
   const { state, verdict, gates, disagreement, doubt, left = [], isClosed, step } = explanation
   const ends = left.length === 0 ? '' : `The interrupt ends pods that tolerate the cordon: ${left.join(', ')}`
   const closed =
@@ -127,8 +130,24 @@ function contentOf({ explanation, packages }: NodeAnswer): readonly HTMLElement[
     ...gateList(gates),
     element('h3', {}, 'Packages'),
     packages.length === 0 ? element('p', {}, 'None yet.') : packageTable(packages),
+    element('h3', {}, 'Events'),
+    ...eventList(events),
   ]
 }
+
+function eventList({ newest, unread }: NodeAnswer['events']): readonly HTMLElement[] {
+  const rows = newest.flatMap(({ about, reason, message, atMs }) => [
+    element('dt', { 'data-at-ms': atMs }, eventAge(atMs)),
+    element('dd', {}, `${about} ${reason}: ${message}`),
+  ])
+  const notes = newest.length === 0 && unread.length === 0 ? ['None within the last hour.'] : []
+  return [
+    ...(rows.length === 0 ? [] : [element('dl', { class: 'events' }, ...rows)]),
+    ...[...notes, ...unread.map((why) => `Unknown: ${why}.`)].map((text) => element('p', {}, text)),
+  ]
+}
+
+const eventAge = (atMs: number): string => `${agoText(atMs)} ago`
 
 const actionsOf = ({ actions }: Pick<NodeAnswer, 'actions'>): readonly HTMLElement[] => [
   element('h3', {}, 'Commands to copy'),
