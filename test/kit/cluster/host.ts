@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { systemRandom } from '../../../src/daemon/platform/system-clock.ts'
 import { createHostRoot, type HostRoot } from '../../../src/host/fs/host-root.ts'
@@ -23,13 +24,14 @@ export type Host = {
 
 /** Reads files through /proc, so that no process starts on the host. */
 export function hostOf(sandbox: Sandbox, name: string): Host {
-  let found: { readonly leader: string; readonly root: HostRoot } | undefined
+  let found: { readonly leader: string; readonly startedAt: string; readonly root: HostRoot } | undefined
 
-  /** The host's systemd has another PID after every boot. */
+  /** The host's systemd is another process after every boot. Its PID may soon be that of a process of another host. */
   async function root(): Promise<HostRoot> {
-    if (found && (await found.root.stat('/etc').catch(() => undefined))) return found.root
+    if (found && (await startOf(found.leader)) === found.startedAt) return found.root
     const leader = (await sandbox.must(['leader', name])).trim()
-    found = { leader, root: createHostRoot(`/proc/${leader}/root`, systemRandom) }
+    const startedAt = (await startOf(leader)) ?? ''
+    found = { leader, startedAt, root: createHostRoot(`/proc/${leader}/root`, systemRandom) }
     return found.root
   }
 
@@ -56,6 +58,14 @@ export function hostOf(sandbox: Sandbox, name: string): Host {
     bootId: async () => ((await host.read('/proc/sys/kernel/random/boot_id')) ?? '').trim(),
   }
   return host
+}
+
+/** The clock ticks after which a process started, as text (proc_pid_stat(5)); undefined: there is none, or it has ended. */
+async function startOf(pid: string): Promise<string | undefined> {
+  const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '')
+  // the name in parentheses may have spaces
+  const [state, ...fields] = text.slice(text.lastIndexOf(')') + 2).split(' ')
+  return state === undefined || state === '' || state === 'Z' ? undefined : fields[18]
 }
 
 async function undefinedIfMissing<T>(reading: Promise<T>): Promise<T | undefined> {
