@@ -8,12 +8,13 @@ import { expect, test } from 'vitest'
 import type { RehearsedStep } from '../../src/cli/plan/rehearsal.ts'
 import { systemClock } from '../../src/daemon/platform/system-clock.ts'
 import { pauseKey } from '../../src/schemas/annotations.ts'
-import type { PackageSpec, SkyhookSpec } from '../../src/schemas/skyhook.ts'
+import { skyhooksPath } from '../../src/schemas/api.ts'
+import type { PackageSpec, Skyhook, SkyhookSpec } from '../../src/schemas/skyhook.ts'
 import { hasReadyAgent } from '../kit/cluster/agents.ts'
 import { fixturePackages, useCluster } from '../kit/cluster/cluster.ts'
 import type { Host } from '../kit/cluster/host.ts'
 import type { View } from '../kit/cluster/moments.ts'
-import { isCompleteOn, serviceStates, uncordonedStates } from '../kit/cluster/node-availability.ts'
+import { serviceStates, uncordonedStates } from '../kit/cluster/node-availability.ts'
 import { claimNodes } from '../kit/cluster/node-locks.ts'
 import { journalOf, type Manifest, manifest } from '../kit/cluster/skyhooks.ts'
 import { type Deed, deedText, differenceOf, foretoldDeeds } from '../kit/plan/deeds.ts'
@@ -23,8 +24,8 @@ const cluster = useCluster()
 const node = 'node-2'
 const versions = ['1.0.0', '1.1.0', '2.0.0']
 const completeMs = 120_000
-/** An agent begins what it may begin within a second. */
-const idleMs = 4_000
+/** An agent begins what it may begin within a second, also what no plan foretold. */
+const idleMs = 2_500
 
 type Asked = { readonly spec: SkyhookSpec; readonly isPaused?: boolean }
 type Edit = (before: Asked) => Asked
@@ -57,52 +58,52 @@ const edits = (image: string, env: NonNullable<PackageSpec['env']>): readonly (r
   return [
     [
       'two packages, one with an interrupt',
-      all(withPackage('a', anew()), withPackage('b', anew({ interrupt: service }))),
+      all(withPackage('pa', anew()), withPackage('pb', anew({ interrupt: service }))),
     ],
     ['nothing', (before) => before],
-    ['configuration of one without interrupt', withPackage('a', { configMap: { x: '1' } })],
-    ['configuration of one with interrupt', withPackage('b', { configMap: { x: '1' } })],
-    ['a later version', withPackage('a', { version: '1.1.0' })],
-    ['a later version of one with interrupt', withPackage('b', { version: '2.0.0' })],
-    ['an earlier version', withPackage('a', { version: '1.0.0' })],
-    ['a package more, after another', withPackage('c', anew({ dependsOn: { a: '1.0.0' } }))],
-    ['variables', withPackage('c', { env: [...env, { name: 'E', value: '2' }] })],
+    ['configuration of one without interrupt', withPackage('pa', { configMap: { x: '1' } })],
+    ['configuration of one with interrupt', withPackage('pb', { configMap: { x: '1' } })],
+    ['a later version', withPackage('pa', { version: '1.1.0' })],
+    ['a later version of one with interrupt', withPackage('pb', { version: '2.0.0' })],
+    ['an earlier version', withPackage('pa', { version: '1.0.0' })],
+    ['a package more, after another', withPackage('pc', anew({ dependsOn: { pa: '>=1.0.0' } }))],
+    ['variables', withPackage('pc', { env: [...env, { name: 'E', value: '2' }] })],
     [
       'an interrupt for a key that changes',
-      withPackage('a', { configInterrupts: { x: service }, configMap: { x: '2' } }),
+      withPackage('pa', { configInterrupts: { x: service }, configMap: { x: '2' } }),
     ],
-    ['a key that no interrupt names', withPackage('a', { configMap: { x: '2', y: '1' } })],
-    ['another interrupt alone', withPackage('b', { interrupt: { type: 'reboot' } })],
-    ['configuration before a reboot', withPackage('b', { configMap: { x: '2' } })],
+    ['a key that no interrupt names', withPackage('pa', { configMap: { x: '2', y: '1' } })],
+    ['another interrupt alone', withPackage('pb', { interrupt: { type: 'reboot' } })],
+    ['an earlier version of one that reboots', withPackage('pb', { version: '1.1.0' })],
     [
       'a budget of 0, and a version',
-      all(withSpec({ interruptionBudget: { count: 0 } }), withPackage('a', { version: '1.1.0' })),
+      all(withSpec({ interruptionBudget: { count: 0 } }), withPackage('pa', { version: '1.1.0' })),
     ],
     ['the budget again', withSpec({ interruptionBudget: { count: 1 } })],
     [
       'a pause, and a version',
-      all(withPackage('c', { version: '1.1.0' }), (before) => ({ ...before, isPaused: true })),
+      all(withPackage('pc', { version: '1.1.0' }), (before) => ({ ...before, isPaused: true })),
     ],
     ['its end', (before) => ({ ...before, isPaused: false })],
-    ['a package removed without uninstall', withoutPackage('c')],
-    ['uninstall asked for', withPackage('b', { uninstall: { enabled: true, apply: true } })],
+    ['a package removed without uninstall', withoutPackage('pc')],
+    ['uninstall asked for', withPackage('pb', { uninstall: { enabled: true, apply: true } })],
     [
       'several at once, one after another',
       all(
         withSpec({ serial: true }),
-        withPackage('a', { version: '2.0.0' }),
-        withPackage('d', anew({ interrupt: service })),
+        withPackage('pa', { version: '2.0.0' }),
+        withPackage('pd', anew({ interrupt: service })),
       ),
     ],
-    ['another image', withPackage('a', { image: `${image}-again` })],
+    ['another image', withPackage('pa', { image: `${image}-again` })],
   ]
 }
 
 test('a host does of each edit what its plan foretold', { timeout: 900_000 }, async ({ onTestFinished }) => {
   const name = await claimNodes(cluster, onTestFinished, 'planned', node)
   const host = cluster.host(node)
-  const image = `${cluster.registry}/planned`
-  for (const repository of [image, `${image}-again`])
+  const image = `${cluster.registry}/test/planned`
+  for (const repository of ['test/planned', 'test/planned-again'])
     for (const version of versions)
       await cluster.sandbox.must(['push', join(fixturePackages, 'journal'), `${repository}:${version}`])
   await recordStarts(host, name)
@@ -140,7 +141,7 @@ async function foretoldOf(name: string, object: Manifest): Promise<readonly Deed
   const tool = commandLine({ client: cluster.api, clock: systemClock })
   const readFile = async (): Promise<string> => await Promise.resolve(JSON.stringify(object))
   const { code, stdout, stderr } = await tool.run('plan -n skyhook -f edit.json -o json', { readFile })
-  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  expect({ code, stderr, refused: code === 0 ? '' : stdout }).toEqual({ code: 0, stderr: '', refused: '' })
   type Group = {
     readonly nodes: readonly string[]
     readonly mayStart: boolean
@@ -152,15 +153,15 @@ async function foretoldOf(name: string, object: Manifest): Promise<readonly Deed
   return group.mayStart ? asSeen(foretoldDeeds(group.steps)) : []
 }
 
-/** The agent has done what it will do of the newest spec. */
+/** The agent has done what it will do of the newest spec, by what the Skyhook says of that generation. */
 async function ended(name: string, isWork: boolean): Promise<void> {
-  await sleep(idleMs)
-  if (!isWork) return
-  const isComplete = (view: View): boolean => {
-    const { metadata, status } = view.skyhooks.get(name) ?? {}
-    return status?.observedGeneration === metadata?.generation && isCompleteOn(view, name, [node])
+  const { metadata } = await cluster.api.json<Skyhook>('GET', `${skyhooksPath}/${name}`)
+  const isComplete = ({ skyhooks }: View): boolean => {
+    const { observedGeneration, status } = skyhooks.get(name)?.status ?? {}
+    return observedGeneration === metadata.generation && status === 'complete'
   }
-  await cluster.history.eventually('it is complete', isComplete, completeMs)
+  if (isWork) await cluster.history.eventually('it is complete', isComplete, completeMs)
+  await sleep(idleMs)
 }
 
 /** What is done from now on, in the order of the host's file; cordons have no place in it. */
