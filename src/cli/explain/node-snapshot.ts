@@ -20,6 +20,7 @@ import {
   type SlotDenial,
   type Snapshot,
 } from '../../stages/model/snapshot.ts'
+import { pauseReason } from '../../stages/skyhook/gates.ts'
 import { membershipOf } from '../../stages/skyhook/joining.ts'
 import { otherOperatorIn } from '../../stages/skyhook/other-operator.ts'
 import { slotOfSkyhook } from '../../stages/skyhook/slot.ts'
@@ -190,6 +191,7 @@ function recordFor(
   const facts: WorkFacts = {
     hasStarted: isMarked || isAtWork,
     mayRun: !isMarked || !bare.pods.known || disruptionOf(bare, name, view.spec).isDrained,
+    isSuspended: pauseReason(view, bare) !== undefined,
     nowMs: bare.nowMs,
     bootId: bare.bootId,
     isInterrupting: slot?.phase === 'interrupting' || slot?.phase === 'rebooting',

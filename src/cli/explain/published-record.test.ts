@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { journalKey, nodeStateKey, type PublishedWork, stepKey } from '../../schemas/annotations.ts'
+import { journalKey, nodeStateKey, type PublishedWork, reasonsKey, stepKey } from '../../schemas/annotations.ts'
 import { sha256Hex } from '../../schemas/canonical-json.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { PackageSpec, Skyhook, SkyhookSpec } from '../../schemas/skyhook.ts'
@@ -30,7 +30,15 @@ const packages = (...names: readonly string[]): Readonly<Record<string, PackageS
   Object.fromEntries(names.map((name) => [name, { version: '1.0.0', image }]))
 const skyhookOf = (spec: SkyhookSpec): Skyhook => ({ metadata: { name: 's', uid: 'u', resourceVersion: '1' }, spec })
 
-const facts = { hasStarted: true, mayRun: true, nowMs: 0, bootId: 'b', isInterrupting: false, evidence: [] }
+const facts = {
+  hasStarted: true,
+  mayRun: true,
+  isSuspended: false,
+  nowMs: 0,
+  bootId: 'b',
+  isInterrupting: false,
+  evidence: [],
+}
 const both = { pa: 'apply', pb: 'config' }
 
 test.each<[title: string, node: KubernetesNode, spec: SkyhookSpec, running: readonly string[]]>([
@@ -66,6 +74,43 @@ test.each<[title: string, node: KubernetesNode, spec: SkyhookSpec, running: read
   ],
 ])('%s', (_, node, spec, running) => {
   expect(publishedRecord(node, skyhookOf(spec), facts).runningSteps).toEqual(running)
+})
+
+test('between two steps nothing runs where work is suspended', () => {
+  const skyhook = skyhookOf({ packages: packages('pa', 'pb') })
+  const idle = publishedRecord(nodeWith(both, undefined), skyhook, { ...facts, isSuspended: true })
+  expect(idle.runningSteps).toEqual([])
+  expect(idle.record?.packages['pa|1.0.0']?.progress).toMatchObject({ state: 'running', attempt: { steps: [] } })
+})
+
+test('the newest of two versions of a package that are uninstalled goes first', () => {
+  const entries = ['1.0.0', '1.1.0'].map((version) => [`pa|${version}`, { ...entryOf('pa', 'uninstall'), version }])
+  const state = JSON.stringify(Object.fromEntries(entries))
+  const companion = JSON.stringify({ v: 1, rev: 1, sha256: sha256Hex(state), nodeUID: 'n', work: {} })
+  const annotations = { [nodeStateKey('s')]: state, [journalKey('s')]: companion }
+  const node = { metadata: { name: 'node1', uid: 'n', resourceVersion: '1', annotations } }
+  const { packages: found = {} } = publishedRecord(node, skyhookOf({}), facts).record ?? {}
+  expect(Object.entries(found).map(([key, { progress }]) => [key, progress.state])).toEqual([
+    ['pa|1.1.0', 'running'],
+    ['pa|1.0.0', 'due'],
+  ])
+})
+
+test.each<[title: string, nextTryMs: number | undefined, retryAtMs: number]>([
+  ['what failed is tried again when the Node says', 5_000, 5_000],
+  ['what failed is due where the Node says when it was to be tried again', -5_000, 1],
+  ['what failed is due where the Node does not say when it is tried again', undefined, 1],
+])('%s', (_, nextTryMs, retryAtMs) => {
+  const state = JSON.stringify({ 'pa|1.0.0': { ...entryOf('pa', 'config'), state: 'erroring', restarts: 4 } })
+  const nextTry = nextTryMs === undefined ? undefined : new Date(nextTryMs).toISOString()
+  const reason = { reason: 'StepFailed', message: 'failed', package: 'pa|1.0.0', since: new Date(0).toISOString() }
+  const annotations = {
+    [nodeStateKey('s')]: state,
+    [reasonsKey('s')]: JSON.stringify({ pa: { ...reason, attempts: 4, nextTry } }),
+  }
+  const node = { metadata: { name: 'node1', uid: 'n', resourceVersion: '1', annotations } }
+  const { record } = publishedRecord(node, skyhookOf({ packages: packages('pa') }), facts)
+  expect(record?.packages['pa|1.0.0']?.progress).toMatchObject({ state: 'retrying', retryAtMs })
 })
 
 test.each<[title: string, version: string, origin: object]>([

@@ -3,16 +3,9 @@
  * filled in so that a decision neither starts nor undoes anything because of it.
  */
 import type { Companion, PublishedWork } from '../../schemas/annotations.ts'
-import type {
-  PackageFacts,
-  PackageRecord,
-  RetryingPackage,
-  SkyhookRecord,
-  StageAttempt,
-  StageFailure,
-} from '../../schemas/journal.ts'
+import type { PackageFacts, PackageRecord, SkyhookRecord, StageAttempt } from '../../schemas/journal.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
-import { stagesWithSteps, type Stage } from '../../schemas/package-config.ts'
+import type { Stage } from '../../schemas/package-config.ts'
 import { nodeStepOf, type PublishedEntry, publishedOf } from '../../schemas/published.ts'
 import {
   entryStates,
@@ -25,11 +18,12 @@ import {
   stageNames,
 } from '../../schemas/skyhook.ts'
 import { completionHash } from '../../stages/model/applied-hash.ts'
-import { attemptInputsHash } from '../../stages/package/start-stage.ts'
 import { immutableInputsHash, inputsHash, inputsOf } from '../../stages/model/package-inputs.ts'
 import { newSkyhookRecord } from '../../stages/model/plan-builder.ts'
 import type { Known } from '../../stages/model/snapshot.ts'
-import { type Evidence, withoutPackage } from './evidence.ts'
+import { compareVersions } from '../../stages/package/versions.ts'
+import type { Evidence } from './evidence.ts'
+import { failedPackage, isStage, nextTriesOf } from './published-failure.ts'
 import { trustIn } from './published-trust.ts'
 import { ownValue } from '../../schemas/own-value.ts'
 
@@ -50,6 +44,8 @@ export type WorkFacts = {
   readonly hasStarted: boolean
   /** Nothing keeps steps from running, such as pods that have to leave first. */
   readonly mayRun: boolean
+  /** Nothing starts for now, by a label, an annotation or the host; a step that runs goes on. */
+  readonly isSuspended: boolean
   readonly nowMs: number
   readonly bootId: string
   /** An interrupt is under way, by the phase of the slot. */
@@ -74,6 +70,9 @@ export function publishedRecord(
   const step = nodeStepOf(node, name, published.entries)
   const context: EntryContext = {
     ...facts,
+    // a status that says so was written with the step that ran then
+    isIdle: facts.isSuspended && published.status !== 'in_progress' && step === undefined,
+    nextTries: nextTriesOf(node, name),
     isApplied,
     stepOf: step && `${step.name}|${step.version}`,
     work: companion?.work,
@@ -81,7 +80,8 @@ export function publishedRecord(
     uninstalling: new Set(uninstalling.map(([key]) => key.split('|')[0] ?? key)),
   }
   const found = [...entries].flatMap(([key, entry]) => entryOf(skyhook, key, entry, context))
-  const built = skyhook.spec.serial === true ? oneAtWork(found, context.stepOf) : found
+  const single = oneVersionAtWork(found, context.stepOf)
+  const built = skyhook.spec.serial === true ? oneAtWork(single, context.stepOf) : single
   const interrupt = interruptOf(companion?.reboots ?? {}, built, facts)
   const record: SkyhookRecord = {
     ...newSkyhookRecord(uid),
@@ -110,6 +110,15 @@ export function publishedRecord(
 const olderAgent = 'an older agent does not say what complete packages are configured with'
 const goneSpec = 'a package is configured by an earlier spec, whose keys may ask for an interrupt'
 
+/** Of several versions of a package that are to go, the newest goes first. */
+const oneVersionAtWork = (entries: readonly Entry[], shown: string | undefined): readonly Entry[] =>
+  [...Map.groupBy(entries, ({ record }) => record.name).values()].flatMap((versions) =>
+    oneAtWork(
+      versions.toSorted((a, b) => compareVersions(b.record.version, a.record.version)),
+      shown,
+    ),
+  )
+
 /** Of a serial Skyhook one package is at work, of which the Node says it: others in a stage wait for their turn. */
 function oneAtWork(entries: readonly Entry[], shown: string | undefined): readonly Entry[] {
   const atWork = entries.filter(({ step }) => step !== undefined)
@@ -128,6 +137,10 @@ const isConfigured = (stage: string | undefined): boolean => stage === 'config' 
 
 type EntryContext = WorkFacts & {
   readonly isApplied: boolean
+  /** Work is suspended, and no step goes on. */
+  readonly isIdle: boolean
+  /** One that has passed, or of which the Node says nothing, has come. */
+  readonly nextTries: ReadonlyMap<string, number>
   /** Key of the package of which the Node says that a step runs. */
   readonly stepOf: string | undefined
   /** Undefined where an older agent wrote the copy. */
@@ -198,7 +211,7 @@ function progressOf(facts: PackageFacts, position: Position, context: EntryConte
     case 'unknown':
       return { record: { ...started, progress: { state: 'retained', stage, shownAs: 'unknown' } } }
     case 'erroring':
-      return { record: failing(started, position, context) }
+      return { record: failedPackage(started, position, context) }
     case 'in_progress':
       break
   }
@@ -214,10 +227,11 @@ function progressOf(facts: PackageFacts, position: Position, context: EntryConte
   const isAtWork = context.hasStarted && (isShown || stage === 'uninstall' || (spec !== undefined && !isUninstalling))
   if (!isStage(stage) || !isAtWork) return { record: { ...started, progress: { state: 'due', stage } } }
   const step = `${facts.name}/${stage}`
-  return {
-    record: { ...started, progress: { state: 'running', stage, attempt: attemptOf(spec, stage, step, context) } },
-    step,
-  }
+  const attempt = attemptOf(spec, stage, step, context)
+  const progress = { state: 'running', stage } as const
+  // between two steps: the next one waits for the end of the suspension
+  if (context.isIdle) return { record: { ...started, progress: { ...progress, attempt: { ...attempt, steps: [] } } } }
+  return { record: { ...started, progress: { ...progress, attempt } }, step }
 }
 
 /** Taken to be made from this very spec: the copy does not say from what. */
@@ -283,37 +297,6 @@ function pendingOf({ stage, state, spec }: Position, { isApplied, hasStarted }: 
   const isBetween = stage === 'config' && state === 'complete' && hasStarted && !isApplied
   return isBetween && spec?.interrupt?.when !== 'required' ? spec?.interrupt : undefined
 }
-
-function failing(
-  started: PackageFacts & { readonly work: NonNullable<PackageRecord['work']> },
-  { stage, asked }: Position,
-  context: EntryContext,
-): PackageRecord {
-  const retryAtMs = context.nowMs + 1
-  const failure = failureOf(started, stage, context)
-  if (!isStage(stage)) return { ...started, progress: { state: 'retrying', stage: 'interrupt', retryAtMs, failure } }
-  const attempt: StageAttempt = { number: started.restarts, startedAtMs: context.nowMs, steps: [], inputs: '' }
-  const record: RetryingPackage = { ...started, progress: { state: 'retrying', stage, attempt, retryAtMs, failure } }
-  // taken to be of this very spec: an edit would end the pause
-  const inputs = attemptInputsHash(record, asked)
-  return { ...record, progress: { ...record.progress, attempt: { ...attempt, inputs } } }
-}
-
-/** Why it fails, by the words of the agent where there are any. */
-function failureOf({ name, restarts }: PackageFacts, stage: StageName, { evidence }: EntryContext): StageFailure {
-  const isFailure = (reason: string): reason is StageFailure['reason'] =>
-    stage === 'interrupt'
-      ? reason === 'RebootRefused' || reason === 'StepFailed'
-      : reason === 'StepFailed' || reason === 'CheckFailed'
-  for (const { reason, message, package: about } of evidence) {
-    if (!isFailure(reason) || (about !== undefined && about !== name)) continue
-    return { reason, message: withoutPackage(message) }
-  }
-  const times = restarts > 1 ? `${restarts} times` : 'once'
-  return { reason: 'StepFailed', message: `stage ${stage} failed ${times}; the node does not say why any more` }
-}
-
-const isStage = (stage: StageName): stage is Stage => stagesWithSteps.some((one) => one === stage)
 
 function attemptOf(
   spec: PackageSpec | undefined,

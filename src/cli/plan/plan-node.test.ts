@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { type FleetScene, pod, type SceneOptions, specOf, startScene } from '../../../test/kit/fleet/fleet-scene.ts'
-import { reasonKey, statusKey } from '../../schemas/annotations.ts'
+import { reasonKey, reasonsKey, statusKey, stepKey } from '../../schemas/annotations.ts'
 import type { Skyhook, SkyhookSpec } from '../../schemas/skyhook.ts'
 import { readNodeDetail } from '../fleet-view/node-detail.ts'
 import { slimNode } from '../fleet-view/project.ts'
@@ -235,4 +235,46 @@ test('the plan of a node that is unreachable for a moment is that of the node wh
     'p0a 1.1.0 upgrade',
     'p0a 1.1.0 config',
   ])
+})
+
+test('a step that has ended on a node whose work is suspended is not foretold', async () => {
+  const scene = startScene({ nodes: [{ name: 'host1' }] })
+  scene.host('host1').conditions.change({ stepMs: 60_000 })
+  await scene.until(() => scene.annotation('node1', statusKey('s')) === 'in_progress', 'at work')
+  await scene.pass(3_000)
+  scene.editNode('node1', { metadata: { labels: { 'skyhook.nvidia.com/ignore': 'true' } } })
+  await scene.pass(3_000)
+  expect(stepsOf(await planOf(scene, 'node1', packages()))).toEqual(['p0a 1.0.0 apply'])
+  await scene.pass(60_000)
+  // as where it has ended before the Node says why nothing starts
+  scene.editNode('node1', { metadata: { annotations: { [stepKey('s')]: null } } })
+  await scene.pass(3_000)
+  expect(stepsOf(await planOf(scene, 'node1', packages()))).toEqual([])
+})
+
+test('packages that failed owe their interrupts one after the other where they are tried again so', async () => {
+  const interrupt = { type: 'service', services: ['web.service'] } as const
+  const failing = (name: string) => [name, { version: '1.0.0', image: `registry.test/${name}`, interrupt }] as const
+  const spec = specOf({ packages: Object.fromEntries(['p0a', 'p0b'].map(failing)) })
+  const scene = startScene({ nodes: [{ name: 'host1' }], skyhooks: { s: spec } })
+  const { conditions } = scene.host('host1')
+  conditions.change({ isFailing: ({ mode }) => mode === 'config' })
+  const failures = () =>
+    JSON.parse(scene.annotation('node1', reasonsKey('s')) ?? '{}') as Record<
+      string,
+      { attempts: number; nextTry: string }
+    >
+  await scene.until(() => ['p0a', 'p0b'].every((name) => (failures()[name]?.attempts ?? 0) > 3), 'both failed')
+  await scene.pass(3_000)
+  const inOrder = Object.entries(failures()).toSorted(([, a], [, b]) => (a.nextTry < b.nextTry ? -1 : 1))
+  const seen = observedSteps(scene)
+  const steps = stepsOf(await planOf(scene, 'node1', spec))
+  expect(steps).toEqual([
+    'drain',
+    ...inOrder.flatMap(([name]) => [`${name} 1.0.0 config`, `service for ${name}`, `${name} 1.0.0 post-interrupt`]),
+  ])
+  conditions.change({ isFailing: () => false })
+  await scene.until(() => scene.annotation('node1', statusKey('s')) === 'complete', 'complete')
+  const stages = steps.flatMap((step) => (/^p0. 1/.test(step) ? [step.replace('1.0.0 ', '')] : []))
+  expect(seen).toEqual(stages)
 })

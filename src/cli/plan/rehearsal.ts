@@ -15,6 +15,7 @@ import { hasRequiredTaint, putsTaints } from '../../stages/drain/node-spec.ts'
 import type { Action } from '../../stages/model/plan.ts'
 import { known, type OwnSlot, type Preparation, type SkyhookView, type Snapshot } from '../../stages/model/snapshot.ts'
 import { versionsOf } from '../../stages/skyhook/slot.ts'
+import { pauseEnds, withShortPauses } from './short-pauses.ts'
 
 export type Rehearsal = {
   /** In order. */
@@ -49,7 +50,7 @@ export type RehearsedInterrupt = {
 
 /** More than the longest life of 64 packages takes; a decision that never rests is a mistake of ours. */
 const maxRounds = 5_000
-/** A wait that ends by itself, such as a soak or Ready that has to hold. */
+/** Waits that end by themselves, such as a soak or Ready that has to hold, beside the pauses after failures. */
 const maxWaits = 50
 
 /**
@@ -75,7 +76,7 @@ export function rehearse(start: Snapshot, asksForInterrupts = false): (skyhook: 
     if (openCordons.delete(skyhook)) add(skyhook, { do: 'drain' })
     add(skyhook, step)
   }
-  let waits = 0
+  let waits = -pauseEnds(start.journal).length
   for (let round = 0; round < maxRounds; round++) {
     const plan = decide(snapshot, new Map())
     const next = carriedOut({ ...snapshot, journal: plan.journal }, plan.actions, asksForInterrupts)
@@ -149,9 +150,11 @@ const closing = ({ node, skyhooks }: Snapshot): readonly string[] =>
 /** Renewals go on for as long as a slot is held, and change nothing. */
 const isEffect = ({ do: what }: Action): boolean => what !== 'renewSlot'
 
-/** What could stand in the way only for now is out of the way. */
+/** What could stand in the way only for now is out of the way; what is due is done from the next moment on. */
 const prepared = (start: Snapshot): Snapshot => ({
   ...start,
+  nowMs: start.nowMs + 1,
+  journal: withShortPauses(start.journal, start.nowMs + 1),
   node: inTouch(start.node),
   slotDenials: new Map(),
   distantSkyhooks: new Set(),
@@ -256,14 +259,13 @@ function slotOf({ nowMs }: Snapshot, scope: OwnSlot['scope'], view: SkyhookView)
   const skyhook = scope === 'skyhook' ? view.metadata.name : ''
   const skyhookUid = scope === 'skyhook' ? view.metadata.uid : undefined
   const lease = `rehearsed-${scope}-${skyhook}`
-  const phase = 'working'
   return {
     scope,
     skyhook,
     skyhookUid,
     lease,
     uid: lease,
-    phase,
+    phase: 'working',
     ownership: 'confirmed',
     admittedUnder: versionsOf(view),
     isFormer: false,

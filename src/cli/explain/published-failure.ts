@@ -1,0 +1,59 @@
+/** A package that has failed, as far as the Node says what became of it, and when it is tried again. */
+import type { PackageFacts, PackageRecord, RetryingPackage, StageAttempt, StageFailure } from '../../schemas/journal.ts'
+import type { KubernetesNode } from '../../schemas/kubernetes.ts'
+import { type Stage, stagesWithSteps } from '../../schemas/package-config.ts'
+import { packageReasonsOf } from '../../schemas/published.ts'
+import type { PackageSpec, StageName } from '../../schemas/skyhook.ts'
+import { packageKey } from '../../stages/model/package-key.ts'
+import { attemptInputsHash } from '../../stages/package/start-stage.ts'
+import { type Evidence, withoutPackage } from './evidence.ts'
+
+/** By key of the package: when the agent tries again what has failed. */
+export type NextTries = ReadonlyMap<string, number>
+
+export const nextTriesOf = (node: KubernetesNode, skyhook: string): NextTries =>
+  new Map(
+    [...packageReasonsOf(node, skyhook).values()].flatMap(({ package: about, nextTryMs }) =>
+      about && nextTryMs !== undefined ? [[packageKey(about.name, about.version), nextTryMs] as const] : [],
+    ),
+  )
+
+type Found = {
+  readonly stage: StageName
+  /** Undefined where nothing is asked of the package any more. */
+  readonly asked: PackageSpec | undefined
+}
+type Context = { readonly nowMs: number; readonly nextTries: NextTries; readonly evidence: readonly Evidence[] }
+
+/** Where the Node names no next attempt, or one that has passed, it is due in a moment. */
+export function failedPackage(
+  started: PackageFacts & { readonly work: NonNullable<PackageRecord['work']> },
+  { stage, asked }: Found,
+  { nowMs, nextTries, evidence }: Context,
+): PackageRecord {
+  const { name, version } = started
+  const retryAtMs = Math.max(nowMs + 1, nextTries.get(packageKey(name, version)) ?? 0)
+  const failure = failureOf(started, stage, evidence)
+  if (!isStage(stage)) return { ...started, progress: { state: 'retrying', stage: 'interrupt', retryAtMs, failure } }
+  const attempt: StageAttempt = { number: started.restarts, startedAtMs: nowMs, steps: [], inputs: '' }
+  const record: RetryingPackage = { ...started, progress: { state: 'retrying', stage, attempt, retryAtMs, failure } }
+  // taken to be of this very spec: an edit would end the pause
+  const inputs = attemptInputsHash(record, asked)
+  return { ...record, progress: { ...record.progress, attempt: { ...attempt, inputs } } }
+}
+
+/** Why it fails, by the words of the agent where there are any. */
+function failureOf({ name, restarts }: PackageFacts, stage: StageName, evidence: readonly Evidence[]): StageFailure {
+  const isFailure = (reason: string): reason is StageFailure['reason'] =>
+    stage === 'interrupt'
+      ? reason === 'RebootRefused' || reason === 'StepFailed'
+      : reason === 'StepFailed' || reason === 'CheckFailed'
+  for (const { reason, message, package: about } of evidence) {
+    if (!isFailure(reason) || (about !== undefined && about !== name)) continue
+    return { reason, message: withoutPackage(message) }
+  }
+  const times = restarts > 1 ? `${restarts} times` : 'once'
+  return { reason: 'StepFailed', message: `stage ${stage} failed ${times}; the node does not say why any more` }
+}
+
+export const isStage = (stage: StageName): stage is Stage => stagesWithSteps.some((one) => one === stage)
