@@ -12,7 +12,7 @@ import {
   statusKey,
 } from '../../../src/schemas/annotations.ts'
 import { skyhookTypeMeta } from '../../../src/schemas/api.ts'
-import { isRetrying } from '../../../src/schemas/journal.ts'
+import { isRetrying, isRunning } from '../../../src/schemas/journal.ts'
 import type { JsonObject } from '../../../src/schemas/json.ts'
 import type { PackageSpec, Skyhook, SkyhookSpec } from '../../../src/schemas/skyhook.ts'
 import { decide } from '../../../src/stages/decide.ts'
@@ -54,7 +54,10 @@ export async function judge({ beginning, spec, life, asked, requires }: Case): P
   const foretold = foretoldOf(plan, requires)
   const shown = shownState(node)
   // which of several is tried first, no plan knows
-  const failures = Object.values(node.journal.skyhooks[skyhook]?.packages ?? {}).filter(isRetrying).length
+  const packages = Object.values(node.journal.skyhooks[skyhook]?.packages ?? {})
+  const failures = packages.filter(isRetrying).length
+  // begun before the Skyhook was serial: a package that waits in a stage looks the same on the Node
+  const areSideBySide = packages.filter(isRunning).length > 1
 
   const { after } = plan.writes[0] ?? {}
   const object = after as unknown as Skyhook | undefined
@@ -65,7 +68,8 @@ export async function judge({ beginning, spec, life, asked, requires }: Case): P
   live(scenario)
   const done = history.deeds(node)
 
-  const isSerial = before.spec.serial === true && object?.spec.serial === true && failures < 2 && !history.isOvertaken
+  const isKnownFirst = failures < 2 && !areSideBySide && !history.isOvertaken
+  const isSerial = before.spec.serial === true && object?.spec.serial === true && isKnownFirst
   const why = differenceOf(foretold.deeds, done, isSerial ? 'serial' : 'side by side')
   if (why === undefined) return { verdict: 'right', deeds: done.length }
   if ((plan.plans[0]?.doubtful ?? []).length > 0) return { verdict: 'not judged', why: 'doubtful' }
