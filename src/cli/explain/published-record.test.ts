@@ -76,6 +76,14 @@ test.each<[title: string, node: KubernetesNode, spec: SkyhookSpec, running: read
   expect(publishedRecord(node, skyhookOf(spec), facts).runningSteps).toEqual(running)
 })
 
+test.each<[title: string, spec: SkyhookSpec, uninstall: PackageSpec['uninstall']]>([
+  ['a package keeps the policy of its uninstall when it is gone from the spec', {}, { enabled: false }],
+  ['a package loses a policy that its spec has no more', { packages: packages('pa') }, undefined],
+])('%s', (_, spec, uninstall) => {
+  const node = nodeWith({ pa: 'config' }, undefined, { 'pa|1.0.0': { uninstall: { enabled: false } } })
+  expect(publishedRecord(node, skyhookOf(spec), facts).record?.packages['pa|1.0.0']?.uninstall).toEqual(uninstall)
+})
+
 test('between two steps nothing runs where work is suspended', () => {
   const skyhook = skyhookOf({ packages: packages('pa', 'pb') })
   const idle = publishedRecord(nodeWith(both, undefined), skyhook, { ...facts, isSuspended: true })

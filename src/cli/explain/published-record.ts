@@ -165,12 +165,14 @@ function entryOf(skyhook: Skyhook, key: string, entry: PublishedEntry, context: 
   const found = ownValue(skyhook.spec.packages, name)
   const spec = found?.version === version ? found : undefined
   const work = context.work && (ownValue(context.work, key) ?? {})
+  // what a spec that no longer names a policy had before does not count any more
+  const { uninstall } = found ?? work ?? {}
   const facts: PackageFacts = {
     name,
     version,
     image: entry.image ?? spec?.image ?? '',
     restarts: entry.restarts ?? 0,
-    ...((found?.uninstall ?? work?.uninstall) && { uninstall: found?.uninstall ?? work?.uninstall }),
+    ...(uninstall && { uninstall }),
   }
   const asked = skyhook.metadata.deletionTimestamp === undefined ? found : undefined
   const edited = ownValue(context.edited, name)
