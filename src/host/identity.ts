@@ -1,8 +1,8 @@
 import type { HostRoot } from './fs/host-root.ts'
 
 /**
- * Id of the host's present boot. Read through the host's root: a container's own /proc may show another machine's where
- * hosts are containers themselves.
+ * Id of the host's current boot. Read through the host's root: where hosts are containers themselves, a container's own
+ * /proc may show the id of another machine.
  */
 export async function readBootId(root: HostRoot): Promise<string> {
   const bootId = (await root.readFile('/proc/sys/kernel/random/boot_id')).toString().trim()

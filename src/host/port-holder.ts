@@ -1,12 +1,12 @@
-/** Who listens on a port of the host, as the kernel says it to everybody. */
+/** Who listens on a port of the host, from the kernel's public tables. */
 import type { HostRoot } from './fs/host-root.ts'
 
 /** Of the agent's network, which is the host's. */
 const tables = ['/proc/self/net/tcp', '/proc/self/net/tcp6']
 
 /**
- * The user whose program listens on the port, such as `app (uid 1001)`; undefined where no table says it. Which process
- * it is only a process with CAP_SYS_PTRACE may see.
+ * The user whose program listens on the port, such as `app (uid 1001)`; undefined if it is in no table. Only a process
+ * with CAP_SYS_PTRACE may see which process it is.
  */
 export async function holderOfPort(root: Pick<HostRoot, 'readText'>, port: number): Promise<string | undefined> {
   const text = async (path: string): Promise<string> => (await root.readText(path).catch(() => undefined)) ?? ''

@@ -1,10 +1,10 @@
 /**
- * One agent per host: the one that listens on a socket in the host's /run. A rolled DaemonSet may have two pods for a
- * moment, and two agents would each believe their own journal.
+ * One agent per host: the one that listens on a socket in the host's /run. A rolling update of the DaemonSet may run
+ * two pods for a short time, and two agents would each trust their own journal.
  *
- * The kernel ends the claim with the process. What stays is the socket's file, which refuses connections: the next
- * agent removes it. Two that find the same dead file could remove each other's new one, so a claim over a dead file is
- * looked at again before it counts.
+ * The kernel ends the claim with the process. The socket's file stays and refuses connections; the next agent removes
+ * it. Two agents that find the same dead file could remove each other's new one, so a claim over a dead file is checked
+ * again before it counts.
  */
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { dirname } from 'node:path'
@@ -13,7 +13,7 @@ import type { HostRoot } from './fs/host-root.ts'
 
 export const agentSocketPath = '/run/skyhook/agent.sock'
 
-/** Longer than another agent needs between looking at the dead file and removing it. */
+/** Longer than another agent needs from finding the dead file to removing it. */
 const recheckDelayMs = 50
 const retryDelayMs = 500
 
@@ -32,8 +32,8 @@ export type ClaimOptions = {
 }
 
 /**
- * Waits until this is the host's only agent. `description` is one line about it for the next one that asks; `onWaiting`
- * hears the present holder's. Rejects when `signal` aborts.
+ * Waits until this is the host's only agent. `description` is one line about it for the next agent; `onWaiting` gets
+ * the line of the current holder. Rejects when `signal` aborts.
  */
 export async function claimSingleAgent(options: ClaimOptions): Promise<SingleAgentClaim> {
   const { root, clock, onWaiting, signal } = options
@@ -67,12 +67,12 @@ async function tryClaim({
   random,
   description,
 }: ClaimOptions): Promise<(SingleAgentClaim & { readonly inode: number | undefined }) | undefined> {
-  // Bound under a name of its own and then linked: only one agent can create the link, and closing a server removes the
-  // name that it was bound to, no matter which agent has that name by then.
+  // Bound under its own name and then linked: only one agent can create the link. Closing a server removes the name
+  // that it was bound to, even if another agent has taken that name.
   const ownPath = `${agentSocketPath}.${random.hex(4)}`
   const waiters = new Set<Socket>()
   const server = createServer((socket) => {
-    waiters.add(socket) // held open: its end shows the other agent that ours ended
+    waiters.add(socket) // held open: its end tells the other agent that this one exited
     socket.on('error', () => {}) // 'close' follows
     socket.on('close', () => waiters.delete(socket))
     socket.write(`${description}\n`)
@@ -91,7 +91,7 @@ async function tryClaim({
     if ((error as NodeJS.ErrnoException).code === 'EEXIST') return undefined
     throw error
   }
-  await root.remove(ownPath).catch(() => undefined) // in nobody's way, and it goes when the server closes
+  await root.remove(ownPath).catch(() => undefined) // harmless, and removed when the server closes
   return {
     inode,
     async release() {

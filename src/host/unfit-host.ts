@@ -1,4 +1,4 @@
-/** The host cannot do the work now, whatever it is; the message says why and what helps. */
+/** The host currently cannot do any work; the message gives the reason and the remedy. */
 export class UnfitHostError extends Error {
   override readonly name = 'UnfitHostError'
 }

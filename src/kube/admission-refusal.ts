@@ -1,14 +1,14 @@
 /**
  * An eviction that admission does not let through: a webhook or a policy denies it, or the webhook cannot be asked.
- * That is a hand-over more often than a mistake: an operator moves its pod itself, and denies the eviction meanwhile,
- * with any code that its author liked. The API server says who it was in its message, and nowhere else.
+ * This is a hand-over more often than a mistake: an operator moves its pod itself and denies the eviction meanwhile,
+ * with an arbitrary HTTP code. Only the API server's message names the webhook or policy.
  */
 export type AdmissionRefusal = {
   readonly by: 'webhook' | 'policy'
   /** Of the webhook or the ValidatingAdmissionPolicy. */
   readonly name: string
   readonly what: keyof typeof phrases
-  /** In the words of the webhook or policy, or of what failed; may be empty. */
+  /** The message of the webhook or policy, or of what failed; may be empty. */
   readonly detail: string
 }
 
@@ -28,7 +28,7 @@ const forms: readonly (Pick<AdmissionRefusal, 'by' | 'what'> & { readonly patter
   },
 ]
 
-/** Undefined for a refusal that is not of admission. */
+/** Undefined for a refusal that does not come from admission. */
 export function admissionRefusalOf(message: string): AdmissionRefusal | undefined {
   for (const { by, what, pattern } of forms) {
     const [, name, detail = ''] = pattern.exec(message) ?? []
@@ -46,7 +46,7 @@ const textPattern = new RegExp(
   's',
 )
 
-/** Back from the reason of a blocked drain: the pod, as namespace/name, and who refuses its eviction. */
+/** Parses the reason of a blocked drain: the pod, as namespace/name, and who refuses its eviction. */
 export function readBlockedDrain(
   reason: string,
 ): { readonly pod: string; readonly refusal: AdmissionRefusal } | undefined {

@@ -12,9 +12,11 @@ export type Identity = {
   readonly headers?: Readonly<Record<string, string | readonly string[]>>
   /** The name to expect in the server's certificate, if not its host's. */
   readonly servername?: string
-  /** A person has said not to check who the server is. */
+  /** The user disabled verification of the server's certificate. */
   readonly isServerUnchecked?: boolean
-  /** Open connections in another way, through a proxy for example; `ca`, `cert` and `key` are their business then. */
+  /**
+   * Opens connections in another way, for example through a proxy. It is then responsible for `ca`, `cert` and `key`.
+   */
   readonly agents?: { readonly calls: Agent; readonly streams: Agent }
   readonly tlsRevision: number
 }
@@ -24,9 +26,7 @@ export type Credentials = {
   readonly server: string
   /** The current identity, from memory if it was read within the last minute; `forceRefresh` reads it again at once. */
   current(options?: { readonly forceRefresh?: boolean }): Promise<Identity>
-  /**
-   * Whether reading again can give another token, that is, whether a request refused with 401 deserves a second try.
-   */
+  /** Whether reading again can give another token: then a request refused with 401 is repeated. */
   readonly isRenewable: boolean
 }
 
@@ -42,13 +42,12 @@ export type InClusterOptions = {
 
 /** Bound tokens live an hour and the kubelet renews them after 80 %. Once a minute is what client-go does. */
 const rereadAfterMs = 60_000
-/** A host's disk that hangs takes the threads that read files, also those in memory. */
+/** A hanging disk blocks the threads that read files, even files in memory. */
 const readTimeoutMs = 5_000
 
 /**
- * The pod's ServiceAccount: token and CA, read again once a minute and on demand.
- * A file that cannot be read any more, or whose read does not end, leaves the last known content in force; the first
- * read throws.
+ * The pod's ServiceAccount: token and CA, read again once a minute and on demand. If a file can no longer be read, or
+ * the read hangs, the last known content stays in force. The first read throws.
  */
 export function inClusterCredentials({ env, files, clock }: InClusterOptions): Credentials {
   const host = env['KUBERNETES_SERVICE_HOST']
@@ -68,7 +67,7 @@ export function inClusterCredentials({ env, files, clock }: InClusterOptions): C
     return cached
   }
 
-  /** One read at a time: each that does not end keeps a thread. */
+  /** One read at a time: each read that hangs occupies a thread. */
   const readInTime = async (): Promise<Identity> => {
     pendingRead ??= read().finally(() => {
       pendingRead = undefined

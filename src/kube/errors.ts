@@ -107,10 +107,10 @@ export const isAlreadyExists = (error: unknown): boolean =>
 /** 422: the object is not valid, by its schema or as an admission policy sees it. Nothing was done. */
 export const isInvalid = (error: unknown): boolean => hasStatus(error, 422)
 
-/** 413 or 422: what was sent is too large, or not valid; the same again is refused again. */
+/** 413 or 422: the request is too large or not valid. Repeating it cannot succeed. */
 export const isContentRefused = (error: unknown): boolean => hasStatus(error, 413) || isInvalid(error)
 
-/** 410: the resourceVersion or continue token is older than what the server still knows. */
+/** 410: the server no longer has the resourceVersion or continue token. */
 export const isGone = (error: unknown): boolean => hasStatus(error, 410)
 
 /** 504: the server has not reached the resourceVersion that was asked for, and may never do so. */
@@ -136,13 +136,13 @@ export function isUnknownOutcome(error: unknown): boolean {
   return error instanceof ApiError && error.status >= 500
 }
 
-/** Worth the same request again later: no answer, overload, or the server's own error. A refusal is not. */
+/** Whether to repeat the request later: no answer, overload, or the server's own error. Not after a refusal. */
 export function isTransient(error: unknown): boolean {
   if (error instanceof NoResponseError) return true
   return error instanceof ApiError && (error.status === 429 || error.status >= 500)
 }
 
-/** A server that asks for more has not met the agent's other requests, which continue meanwhile. */
+/** The limit applies although a server may ask for more: the agent's other requests continue meanwhile. */
 const maxRetryAfterMs = 60_000
 
 /** What the server asked us to wait before the next try, in ms: more than nothing, and a minute at most. */

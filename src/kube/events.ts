@@ -3,7 +3,7 @@
  * describe`, and a repetition is a PATCH of three small fields; events.k8s.io/v1 is stored as the same object and costs
  * more bytes each time.
  *
- * Invariant: nothing waits for an Event. What cannot be sent in time is dropped.
+ * Invariant: nothing waits for an Event. Events that cannot be sent in time are dropped.
  */
 import { sleep, type Clock, type Random } from '../schemas/clock.ts'
 import { plainExcerpt } from '../schemas/plain-text.ts'
@@ -63,7 +63,7 @@ const defaultTiming: EventTiming = {
   burst: 25,
   maxQueueLength: 100,
 }
-/** The limit of events.k8s.io for notes; longer ones help nobody. */
+/** The limit of events.k8s.io for notes. */
 const maxMessageLength = 1024
 
 type EventSeries = {
@@ -86,7 +86,7 @@ export function startEventRecorder(transport: KubeTransport, options: EventOptio
   const queue: EventSeries[] = []
   let isSending = false
 
-  /** Random, so that a name that exists already is ours: only the answer to the try before was lost. */
+  /** Random, so that a name that exists already is ours: the answer to the previous attempt was lost. */
   const eventName = ({ regarding }: EventInput): string => `${regarding.name.slice(0, 200)}.${random.hex(8)}`
 
   const enqueue = (series: EventSeries): void => {
@@ -98,7 +98,7 @@ export function startEventRecorder(transport: KubeTransport, options: EventOptio
 
   const drop = (series: EventSeries): void => {
     series.isQueued = false
-    if (!series.isSent) seriesByKey.delete(keyOf(series.input)) // the next one of its kind starts afresh
+    if (!series.isSent) seriesByKey.delete(keyOf(series.input)) // the next one of its kind starts a new series
   }
 
   const sendQueued = async (): Promise<void> => {

@@ -13,7 +13,7 @@ export type EvictionOutcome =
   | { readonly outcome: 'requested' }
   /** No pod of this uid exists any more. */
   | { readonly outcome: 'gone' }
-  /** Refused for now; `message` names the budget, with its counters of this moment, or the webhook or policy. */
+  /** Refused for now; `message` names the budget with its current counters, or the webhook or policy. */
   | {
       readonly outcome: 'blocked'
       readonly by: 'budget' | 'admission'
@@ -24,8 +24,8 @@ export type EvictionOutcome =
 /**
  * Asks once. The uid is compared by a GET first, and is a precondition of the eviction: the pod may be replaced in
  * between. The GET comes first because that refusal still charges the budget, for two minutes. Throws for everything
- * that is not about disruption budgets or admission. `isDryRun`: the server answers as it would and evicts nobody; no
- * budget is charged, so each pod is judged alone.
+ * that is not about disruption budgets or admission. `isDryRun`: the server answers as it would and evicts nothing. It
+ * charges no budget, so each pod is judged alone.
  */
 export async function evict(
   transport: KubeTransport,

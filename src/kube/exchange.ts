@@ -12,7 +12,7 @@ export type ExchangeRequest = {
   readonly method: string
   readonly hostname: string
   readonly port: string
-  /** Below what path the server serves its API; '' for most. */
+  /** The path under which the server serves its API; '' for most. */
   readonly basePath: string
   readonly path: string
   readonly agent: Agent

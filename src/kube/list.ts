@@ -9,13 +9,13 @@ export type ListOptions<T, U> = {
   readonly accept?: string | undefined
   readonly signal?: AbortSignal | undefined
   readonly pageSize?: number
-  /** What to keep of each object; applied page by page, so that what is left out never piles up in memory. */
+  /** What to keep of each object. Applied page by page, so that dropped fields never accumulate in memory. */
   readonly transform: (object: T) => U
 }
 
 /**
  * All objects of a collection as of one resourceVersion, read in pages. Without a resourceVersion in `query` the read
- * is consistent: it shows every write acknowledged before it began. A continue token that expires half way (410) is
+ * is consistent: it shows every write acknowledged before it started. A continue token that expires half way (410) is
  * answered by one LIST without pages.
  */
 export async function listAll<T extends KubeObject, U>(

@@ -7,7 +7,7 @@ import type { KubeTransport } from './transport.ts'
 export type NodePatchRequest = Partial<NodePatch> & { readonly resourceVersion: string }
 
 export type NodeWriteOutcome =
-  /** `metadata`: all of it, as it is now. */
+  /** `metadata`: the complete current metadata. */
   | { readonly outcome: 'written'; readonly metadata: ObjectMeta }
   /** Someone wrote first: read the Node again and recompute. */
   | { readonly outcome: 'conflict'; readonly error: unknown }
@@ -15,8 +15,8 @@ export type NodeWriteOutcome =
 
 /**
  * Writes annotations, labels and conditions of a Node in one PATCH of its status, as the kubelet does, or annotations,
- * labels, `unschedulable` and taints in one PATCH of the Node. The API lets neither resource touch the other's part, so
- * a change that has both spec and conditions is two calls: the second with the version that the watch shows by then.
+ * labels, `unschedulable` and taints in one PATCH of the Node. Neither resource can change the other's part, so a
+ * change of both spec and conditions takes two calls. The second uses the version that the watch shows by then.
  *
  * Throws for everything but a conflict or a missing Node; after an unknown outcome (`isUnknownOutcome`) repeat it with
  * the same version: `conflict` then means that somebody, possibly we, has written.

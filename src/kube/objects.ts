@@ -11,7 +11,7 @@ export type ObjectList<T extends KubeObject> = {
   readonly metadata: {
     readonly resourceVersion: string
     readonly continue?: string
-    /** Of a page of a whole collection: so many follow. */
+    /** On a page of a collection: how many items follow. */
     readonly remainingItemCount?: number
   }
   readonly items?: readonly T[]

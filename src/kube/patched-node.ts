@@ -1,8 +1,8 @@
 import type { KubernetesNode, NodePatch, ObjectMeta } from '../schemas/kubernetes.ts'
 
 /**
- * The Node after a patch that the API server has written over exactly this version of it. `metadata`: as the server
- * answered.
+ * The Node after a patch that the API server applied to exactly this version of it. `metadata`: from the server's
+ * answer.
  */
 export function patchedNode(node: KubernetesNode, patch: NodePatch, metadata: ObjectMeta): KubernetesNode {
   const { unschedulable, taints, conditions, removedConditions } = patch

@@ -1,9 +1,9 @@
 /**
- * Keeps a local copy of one collection equal to the API server's: LIST, then WATCH from its resourceVersion, without
- * end. Lists again after each watch that did not end in time: docs/design/decisions/restored-etcd.md says why.
+ * Keeps a local copy of one collection equal to the API server's: LIST, then WATCH from its resourceVersion, forever.
+ * Lists again after each watch that did not end in time: docs/design/decisions/restored-etcd.md says why.
  *
  * Invariant: "not known" is never shown as "empty". The store is emptied only by a successful LIST, by DELETED events,
- * or when the server has said twice that it does not serve the kind at all.
+ * or when the server has answered twice that it does not serve the kind at all.
  */
 import { backoffMs, type Backoff } from '../schemas/backoff.ts'
 import { sleep, type Clock, type Random } from '../schemas/clock.ts'
@@ -28,19 +28,19 @@ export type LastError = { readonly sinceMs: number; readonly error: unknown }
 export type ReflectorState =
   /** Never listed, or a due LIST is refused with `lastError`; the store holds what was known before. */
   | { readonly state: 'unknown'; readonly sinceMs: number; readonly lastError?: LastError }
-  /** The store is complete; with `lastError` the watch is broken at the moment and changes since then are not seen. */
+  /** The store is complete; with `lastError` the watch is currently broken and changes since then are not seen. */
   | { readonly state: 'synced'; readonly sinceMs: number; readonly lastError?: LastError }
   /** The server does not serve this kind: its CRD is not installed, or was removed. The store is empty. */
   | { readonly state: 'absent'; readonly sinceMs: number }
 
-/** Why changes are not seen at the moment; undefined while they are. */
+/** Why changes are currently not seen; undefined while they are. */
 export const lastErrorOf = (state: ReflectorState): LastError | undefined =>
   state.state === 'absent' ? undefined : state.lastError
 
 export type ReflectorUpdate<T extends KubeObject> = {
   readonly state: ReflectorState
   readonly changes: readonly Change<T>[]
-  /** The changes are the differences that a LIST found; what lay between is not known. */
+  /** The changes are the differences that a LIST found; intermediate states are not known. */
   readonly isListed: boolean
 }
 
@@ -66,7 +66,7 @@ export type ReflectorOptions<T extends KubeObject> = {
   readonly query?: Query
   /** Fetch metadata only: `T` then has nothing else. */
   readonly metadataOnly?: boolean
-  /** Lists also after a watch that was refused only for now: a store that is `synced` without an error misses nothing. */
+  /** Lists also after a watch that was refused temporarily: a `synced` store without an error misses nothing. */
   readonly relistsAfterOverload?: boolean
   /** Leaves out what the store need not hold; managedFields are always left out. */
   readonly transform?: (object: T) => T
@@ -75,7 +75,7 @@ export type ReflectorOptions<T extends KubeObject> = {
   /** Called after each complete LIST with the whole store, also when nothing changed. As quick as `onChange`. */
   readonly onListed?: (objects: Iterable<T>) => void
   readonly onFact?: (fact: ReflectorFact) => void
-  /** What an earlier read has shown: the watch begins there, without a LIST. */
+  /** The result of an earlier read: the watch starts there, without a LIST. */
   readonly initial?: ListResult<T>
   readonly signal: AbortSignal
   readonly timing?: Partial<ReflectorTiming>
@@ -111,13 +111,13 @@ const defaultTiming: ReflectorTiming = {
   idleTimeoutMs: 180_000,
   pageSize: 500,
 }
-/** One 404 may come from a server that is still installing its CRDs; a store is not emptied on that alone. */
+/** A single 404 may come from a server that is still installing its CRDs, so it does not empty the store. */
 const minNotFoundsForAbsent = 2
 /** A watch that lived this long was healthy: the next failure restarts the backoff. */
 const minHealthyWatchMs = 5_000
-/** What a LIST does not mend, the next one seldom does. */
+/** If one LIST does not help, the next one seldom does. */
 const minRelistIntervalMs = 30_000
-/** A watch that ends earlier by more than this was ended by a server that stops, or by something between. */
+/** A watch that ends earlier by more than this was ended by a server that is stopping, or by a proxy in between. */
 const earlyEndMs = 1_000
 
 export function startReflector<T extends KubeObject>(
@@ -132,11 +132,11 @@ export function startReflector<T extends KubeObject>(
     metadata.namespace === undefined || isOneNamespace ? metadata.name : `${metadata.namespace}/${metadata.name}`,
   )
   const prepareObject = (object: T): T => {
-    delete (object.metadata as { managedFields?: unknown }).managedFields // fresh from JSON.parse: nobody else holds it
+    delete (object.metadata as { managedFields?: unknown }).managedFields // fresh from JSON.parse, not shared
     return transform(object)
   }
   const initialSync = Promise.withResolvers<void>()
-  initialSync.promise.catch(() => {}) // nobody is obliged to wait for it
+  initialSync.promise.catch(() => {}) // waiting for it is optional
 
   let state: ReflectorState = { state: 'unknown', sinceMs: clock.steadyMs() }
   let lastContactAtMs = -Infinity

@@ -4,7 +4,7 @@ import { isTransient, retryAfterMsOf } from './errors.ts'
 
 /**
  * Pauses after failed requests: those of client-go's reflector, proven against restarts of large API servers. Half of
- * each is left to chance, so that a fleet does not return in step.
+ * each is random, so that a fleet does not return in step.
  */
 export const requestBackoff: Backoff = { initialMs: 800, maxMs: 30_000, jitter: 0.5 }
 

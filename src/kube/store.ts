@@ -15,8 +15,8 @@ export type Change<T extends KubeObject> = {
 export type Store<T extends KubeObject> = {
   readonly objects: ReadonlyMap<string, T>
   /**
-   * Makes the store equal to a complete list and returns the differences; what the list lacks was deleted unseen. An
-   * equal version proves nothing here: a restored etcd counts its versions a second time.
+   * Makes the store equal to a complete list and returns the differences. Objects missing from the list were deleted
+   * unseen. An equal version proves nothing here: a restored etcd counts its versions a second time.
    */
   replaceAll(items: readonly T[]): Change<T>[]
   set(object: T): Change<T>[]
@@ -62,7 +62,7 @@ export function createStore<T extends KubeObject>(keyOf: (object: T) => string):
     },
     delete(object) {
       const key = keyOf(object)
-      if (objects.get(key)?.metadata.uid !== object.metadata.uid) return [] // of an earlier life of the name
+      if (objects.get(key)?.metadata.uid !== object.metadata.uid) return [] // of an earlier object of this name
       objects.delete(key)
       return [{ type: 'deleted', key, object }]
     },

@@ -20,7 +20,7 @@ export type KubeRequestOptions = {
   readonly signal?: AbortSignal | undefined
   /** The longest silence: until the response's headers, and then between two pieces of its body. */
   readonly timeoutMs?: number | undefined
-  /** Whose connections it takes, or waits for; default `calls`. */
+  /** The connection pool to use; default `calls`. */
   readonly pool?: 'calls' | 'evictions' | undefined
 }
 
@@ -39,7 +39,7 @@ export type CompletedRequest = {
   readonly durationMs: number
 }
 
-/** The API server, as everything in this agent sees it. Objects go through as plain JSON. */
+/** The agent's access to the API server. Objects pass through as plain JSON. */
 export type KubeTransport = {
   /**
    * One request and its JSON answer. Throws `ApiError`, `NoResponseError`, or the signal's reason. Repeats nothing but
@@ -55,9 +55,9 @@ export type KubeTransport = {
 export type KubeTransportOptions = {
   readonly credentials: Credentials
   readonly version: string
-  /** The longest silence of requests that say nothing about it; default 30 s. */
+  /** The longest silence of requests that do not set their own; default 30 s. */
   readonly defaultTimeoutMs?: number
-  /** What the server takes for the field manager; default `skyhookd`. */
+  /** The field manager that the server records; default `skyhookd`. */
   readonly program?: string
   readonly clock: Clock
   readonly onRequest?: (request: CompletedRequest) => void
@@ -68,7 +68,7 @@ export type KubeTransportOptions = {
 const initialTimeoutMs = 30_000
 /** Enough for the loop's own calls, few enough for 5,000 agents at one API server. */
 const maxCallSockets = 8
-/** As many as one node evicts at a time. They are open only while it drains. */
+/** As many as one node evicts at a time; open only during a drain. */
 const maxEvictionSockets = 10
 /** Go's servers close idle connections after 90 s or more: we do so first, and no write meets a closing connection. */
 const idleSocketTimeoutMs = 60_000

@@ -16,7 +16,7 @@ export type WatchRequest = {
   readonly query?: Query | undefined
   readonly accept?: string | undefined
   readonly resourceVersion: string
-  /** After this the server ends the watch in good order. */
+  /** After this the server ends the watch normally. */
   readonly timeoutSeconds: number
   /** Longest silence. Bookmarks come about once a minute: without them the peer is gone. */
   readonly idleTimeoutMs: number
@@ -42,7 +42,7 @@ export async function* watchEvents<T extends KubeObject>(
   })
   request.onOpen?.()
   const onSilence = (): void => void stream.destroy(new Error(`silent for ${idleTimeoutMs} ms`))
-  // In the background: an agent that ends must not wait for it.
+  // In the background: an agent that exits must not wait for it.
   const watchdog = startWatchdog(request.clock, idleTimeoutMs, onSilence, { isBackground: true })
   try {
     for await (const line of readLines(stream, () => watchdog.reset())) yield JSON.parse(line) as WatchEvent<T>

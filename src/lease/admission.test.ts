@@ -28,5 +28,5 @@ test.each([
 })
 
 function recoveryReason(): string {
-  return 'the slot was created for work under way, and there is none any more'
+  return 'the slot was created for running work, which has finished'
 }

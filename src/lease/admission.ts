@@ -6,7 +6,7 @@ import type { ScopeListing } from './slot-reads.ts'
 import { heldIndices, isHeldBy, type NodeIdentity, type Slot, type SlotTarget } from './slot.ts'
 import { counted } from '../schemas/wording.ts'
 
-/** What ledger and slots of the same LIST mean for the asking node. */
+/** What ledger and slots of the same LIST allow the asking node. */
 export type Admission = {
   readonly limit: Limit
   readonly epoch?: number | undefined
@@ -18,17 +18,17 @@ export type Asking = {
   readonly scope: Scope
   readonly node: NodeIdentity
   readonly admissionFrom: (listing: ScopeListing) => Admission
-  /** Index of a CREATE whose answer is missing: it may still be carried out. */
+  /** Index of a CREATE without an answer: it may still be carried out. */
   readonly unansweredIndex?: number | undefined
-  /** Taken before other free indices: one that the node has seen free. */
+  /** Preferred among the free indices: one that the node has seen free. */
   readonly preferredIndex?: number | undefined
 }
 
-/** Why work that has ended grants nothing. */
+/** Why a slot whose work has ended admits no new work. */
 export const unreleasedReason = 'the slot of the finished work is not released yet'
 
 export type AdmissionVerdict =
-  /** The node holds a slot already; the others count twice. */
+  /** The node holds `slot` already; `duplicates` make it count more than once. */
   | { readonly verdict: 'held'; readonly slot: Slot; readonly duplicates: readonly Slot[] }
   | {
       readonly verdict: 'create'
@@ -39,7 +39,7 @@ export type AdmissionVerdict =
 
 /**
  * Whether the node may create a slot now, and which. While a CREATE is unanswered only the same name is created again:
- * of two requests for one name at most one succeeds, whenever the first arrives.
+ * of two requests for one name at most one succeeds, even if the first arrives late.
  */
 export function admit(
   listing: ScopeListing,
@@ -64,7 +64,10 @@ export function admit(
   return { verdict: 'wait', reason: fullReason(limit, scope) }
 }
 
-/** Why nobody else may start, without counters and names: each change of it would be a write of each waiting Node. */
+/**
+ * Why no other node may start, without counters and names: each change of the text would be a write of each waiting
+ * Node.
+ */
 export function fullReason(limit: number, scope?: Pick<Scope, 'kind'>): string {
   const joining = scope?.kind === 'bootstrap' ? 'joining ' : ''
   if (limit === 0) return joining === '' ? 'the budget is 0' : 'the budget for joining nodes is 0'
@@ -97,7 +100,7 @@ const outsideOfBatch = (own: Slot): string => {
 /** Why a slot without an index grants no start. */
 const outsideOfBudget = ({ kind }: Slot): string =>
   kind === 'recovery'
-    ? 'the slot was created for work under way, and there is none any more'
+    ? 'the slot was created for running work, which has finished'
     : 'the slot was granted without a budget'
 
 /** The node's slots of the scope, the one to keep first. */

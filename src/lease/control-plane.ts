@@ -8,8 +8,8 @@ import { type AcquireOutcome, tryList } from './slot-creation.ts'
 
 /**
  * Asks for a Skyhook's slot for work that starts with taking a node of the control plane out of service: it needs the
- * control plane's slot first. Nothing is created unless one LIST admits both, so that nobody holds the control plane's
- * slot in vain. `missing` says whose answer it is.
+ * control plane's slot first. Nothing is created unless one LIST admits both, so that no node holds the control plane's
+ * slot without a slot of its Skyhook. `missing` names the slot that was not granted.
  */
 export async function acquireWithControlPlane(
   leases: Leases,

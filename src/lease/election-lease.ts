@@ -7,10 +7,10 @@ import { censusLeaseName } from './names.ts'
 import { leasesPathOf, type Leases } from './slot-reads.ts'
 import type { Lease } from './slot.ts'
 
-/** Ready agents, as the elected one has counted them: all agents spread their requests by it. */
+/** Ready agents, as counted by the leader: all agents spread their requests by this number. */
 const agentsAnnotation = `${apiGroup}/agents`
 
-/** When a census last counted, by the clock of the agent that led then; before the first count, when one was elected. */
+/** When a census last counted, by the clock of the leader then; before the first count, when the leader was elected. */
 const countedAnnotation = `${apiGroup}/counted-at`
 
 /** What a leader publishes; undefined: its census has not counted yet. */
@@ -30,39 +30,39 @@ export type LeaseChange = {
   readonly published?: () => Published
 }
 
-/** As a leader has published them. */
+/** The values that the leader published. */
 export function publishedAgents(lease: Lease | undefined): number | undefined {
   const agents = Number(lease?.metadata.annotations?.[agentsAnnotation])
   return Number.isSafeInteger(agents) && agents > 0 ? agents : undefined
 }
 
-/** How many terms began between two versions of the Lease; undefined: it was created again, or a person wrote it. */
+/** How many terms started between two versions of the Lease; undefined: it was created again, or edited by hand. */
 export function termsBetween(earlier: Lease | undefined, later: Lease | undefined): number | undefined {
   const [from, to] = [earlier, later].map((lease) => lease?.spec?.leaseTransitions)
   return typeof from === 'number' && typeof to === 'number' && to >= from ? to - from : undefined
 }
 
 /**
- * Since when nobody has counted, although agents are elected; undefined while somebody counts, and where no agent of
- * this version has led. Only times of the Lease are compared.
+ * Since when no census has counted, although agents are elected; undefined while one counts, and where no agent of this
+ * version has led. Only times of the Lease are compared.
  */
 export function uncountedSince(lease: Lease | undefined): string | undefined {
   return uncountedMs(lease) >= maxUncountedMs ? lease?.metadata.annotations?.[countedAnnotation] : undefined
 }
 
-/** For how long nobody had counted when the Lease was written; 0 where it does not say. */
+/** For how long no census had counted when the Lease was written; 0 where the Lease lacks the time. */
 export function uncountedMs(lease: Lease | undefined): number {
   const countedAt = lease?.metadata.annotations?.[countedAnnotation]
   return Math.max(0, Date.parse(lease?.spec?.renewTime ?? '') - Date.parse(countedAt ?? '') || 0)
 }
 
-/** Candidates read the server's cache: that costs the store nothing, and taking a Lease that was old there fails. */
+/** Candidates read the server's cache: that costs the store nothing, and an attempt to take an outdated Lease fails. */
 export function readLease(leases: Leases, from: 'cache' | 'store', limits: Limits): Promise<Lease | undefined> {
   const query = from === 'cache' ? { resourceVersion: 0 } : {}
   return getIfExists(leases.transport, `${leasesPathOf(leases)}/${censusLeaseName}`, { query, ...limits })
 }
 
-/** Writes over exactly what was read. undefined = somebody else was faster. */
+/** Replaces exactly the version that was read. undefined = another agent was faster. */
 export async function writeLease(
   leases: Leases,
   found: Lease | undefined,

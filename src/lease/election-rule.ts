@@ -3,31 +3,37 @@
  *
  * Invariant: clocks are never compared. A candidate takes the Lease only when it is free (absent, holder cleared), when
  * it is its own, or when it has itself seen it unchanged for the whole lease duration on its own monotonic clock. Wall
- * clocks only say how soon to look.
+ * clocks only affect how soon to look.
  */
 import { type Backoff, backoffMs } from '../schemas/backoff.ts'
 import type { Lease } from './slot.ts'
 import { hashFraction } from './waiting.ts'
 
 export type ElectionTiming = {
-  /** A candidate takes a Lease unchanged for so long. client-go's figure: outlasts a restart of the API server. */
+  /**
+   * A candidate takes a Lease that has not changed for this long. client-go's figure: outlasts a restart of the API
+   * server.
+   */
   readonly leaseDurationMs: number
-  /** A leader that could not renew for so long stops leading, before anybody else begins. */
+  /** A leader that could not renew for this long stops leading, before any other agent starts to lead. */
   readonly renewDeadlineMs: number
   /** A third of the duration, and less than half as many writes as client-go's 2 s. */
   readonly renewIntervalMs: number
   readonly retryPeriodMs: number
-  /** So often a candidate looks at the Lease, on average a little more often. */
+  /** The longest time between two looks of a candidate; on average a little less. */
   readonly lookIntervalMs: number
-  /** And an agent that is none: so long for each agent, within these bounds. It takes over when every candidate is dead. */
+  /**
+   * For an agent that is not a candidate: this much for each agent, within these bounds. It takes over when every
+   * candidate is dead.
+   */
   readonly idleLookMsPerAgent: number
   readonly minIdleLookMs: number
   readonly maxIdleLookMs: number
-  /** The same after its first look: in a new cluster, only the first agents were counted by then. */
+  /** The same after its first look: in a new cluster, only the first agents were counted then. */
   readonly secondLookDelayMs: number
-  /** A candidate that has resigned takes a Lease only when nobody else has wanted it for so long. */
+  /** A candidate that has resigned takes a Lease only if no other candidate has taken it for this long. */
   readonly resignedDelayMs: number
-  /** So much later for each turn that it lets others have first: longer than two candidates' looks can be apart. */
+  /** Added for each term that it leaves to others: longer than the time between the looks of two candidates. */
   readonly resignedTurnMs: number
 }
 
@@ -45,10 +51,13 @@ export const defaultTiming: ElectionTiming = {
   resignedTurnMs: 15_000,
 }
 
-/** About so many agents are candidates: enough that one lives, few enough that their looks cost nothing. */
+/** About how many agents are candidates: enough that one is alive, few enough that their looks cost nothing. */
 const candidateCount = 8
 
-/** Whether an agent is a candidate: all agree without asking, by the hash of its name and the number of agents. */
+/**
+ * Whether an agent is a candidate, by the hash of its name and the number of agents: all agents agree without a
+ * request.
+ */
 export const isCandidate = (identity: string, agents: number): boolean =>
   hashFraction(identity) * agents < candidateCount
 
@@ -57,7 +66,7 @@ export type Observation = {
   readonly key: string
   readonly lease: Lease | undefined
   readonly sinceMs: number
-  /** The last look has shown another record than the one before: somebody wrote meanwhile. */
+  /** The last look showed another record than the one before: an agent wrote meanwhile. */
   readonly isRenewed: boolean
 }
 
@@ -82,16 +91,16 @@ export function canAcquire(
 ): boolean {
   const holder = lease?.spec?.holderIdentity ?? ''
   const unchangedMs = nowMs - sinceMs
-  // one that could not give its Lease back when it resigned waits for it as the others do
+  // a candidate that could not give its Lease back when it resigned waits like the others
   if (holder === '' || (holder === identity && resignedDelayMs === 0)) return unchangedMs >= resignedDelayMs
   return unchangedMs >= leaseDurationMs + resignedDelayMs
 }
 
 /**
- * How long a candidate that has resigned waits for others. The one that has led last sees first that the Lease is free:
- * without a longer wait it would lead again and again although it cannot count, while another one could by now. Of
- * three, each has every third turn; of more, the last two wait for the others.
- * @param terms how many of others there were since its own; undefined: nobody can tell
+ * How long a candidate that has resigned waits for others. The last leader sees first that the Lease is free: without a
+ * longer wait it would lead again and again although it cannot count, while another agent could. Of three, each has
+ * every third term; of more, the last two leaders wait for the others.
+ * @param terms how many terms of others there were since its own; undefined: not known
  * @param agents about how many there are
  */
 export function delayAfterResigning(
@@ -106,14 +115,14 @@ export function delayAfterResigning(
 type LookContext = {
   readonly timing: ElectionTiming
   readonly isCandidate: boolean
-  /** About so many agents there are, as far as this one knows. */
+  /** About how many agents there are, as far as this one knows. */
   readonly agents: number
   /** It was the first look of this agent. */
   readonly isFirst: boolean
   /** At least 0, below 1. */
   readonly random: number
   readonly nowMs: number
-  /** A hint for when to look, by the record's time, and for nothing else: a wrong clock costs requests or time. */
+  /** Only a hint for when to look, by the record's time: a wrong clock costs requests or time. */
   readonly wallMs: number
 }
 
@@ -131,7 +140,7 @@ export function nextLookDelayMs(
   return seemsAbandoned ? Math.min(regularDelayMs, availableInMs) : regularDelayMs
 }
 
-/** All agents together look about as often, however many they are: of a few, one takes over soon. */
+/** All agents together look about equally often, for any number of agents. With few agents, one takes over soon. */
 const idleLookDelayMs = (
   { idleLookMsPerAgent, minIdleLookMs, maxIdleLookMs }: ElectionTiming,
   agents: number,
@@ -139,6 +148,6 @@ const idleLookDelayMs = (
 
 const requestedLookBackoff: Backoff = { initialMs: 30_000, maxMs: 1_800_000, jitter: 0.5 }
 
-/** The least time between looks that somebody asked for because a count is missing. */
+/** The minimum time between looks requested because a count is missing. */
 export const requestedLookDelayMs = (looks: number, random: number): number =>
   backoffMs(looks, requestedLookBackoff, random)

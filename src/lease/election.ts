@@ -1,6 +1,6 @@
 /**
- * Election of one agent on a Lease, by the rule in election-rule.ts. It does not fence: for a moment two may lead, and
- * whatever they do must bear that.
+ * Election of one agent on a Lease, by the rule in election-rule.ts. It does not fence: two agents may lead for a short
+ * time, and their writes must tolerate that.
  */
 import { type Backoff, backoffMs } from '../schemas/backoff.ts'
 import { sleep, timeoutSignal, type Random } from '../schemas/clock.ts'
@@ -31,21 +31,21 @@ import { microTime, type Lease } from './slot.ts'
 /** The first looks of agents that start together are spread over this much for each, at most over the other. */
 const firstLookMsPerAgent = 10
 const maxFirstLookMs = 5_000
-/** Looks that were requested so long ago do not delay the next one. */
+/** A request for a look that is older than this does not delay the next one. */
 const forgetLooksMs = 600_000
 
 export type ElectionOptions = {
-  /** Unique among the candidates and the same after a restart: a Lease in one's own name is taken at once. */
+  /** Unique among the candidates and the same after a restart: an agent takes a Lease in its own name at once. */
   readonly identity: string
   /** About how many agents there are: a few of them are candidates. */
   readonly agents: () => number
   /** What the leader publishes in the Lease. */
   readonly published: () => Published
-  /** What a leader has published. */
+  /** What the leader published. */
   readonly onAgents: (agents: number) => void
   /** Starts a term; `term` is aborted at its end. Must not throw. */
   readonly onElected: (term: AbortSignal) => void
-  /** The term is over; `term` is aborted already. Not called before `onElected`. */
+  /** The term is over and `term` is aborted. Not called before `onElected`. */
   readonly onLost: (why: string) => void
   /** A request failed; it is repeated. */
   readonly onError?: (error: unknown) => void
@@ -57,13 +57,15 @@ export type ElectionOptions = {
 
 export type Election = {
   isLeader(): boolean
-  /** As `uncountedSince` says of the Lease as it was seen last. */
+  /** The result of `uncountedSince` for the last seen version of the Lease. */
   uncounted(): string | undefined
-  /** As `uncountedMs` says of it. */
+  /** The result of `uncountedMs` for it. */
   uncountedMs(): number
-  /** Ends a term and leads again, for `ms`, only when nobody else does. */
+  /** Ends the term. For `ms`, the agent leads again only if no other agent does. */
   resign(ms: number, why: string): void
-  /** Looks now whether there is a leader, also an agent that is no candidate. Repeated calls are spread over time. */
+  /**
+   * Looks now whether there is a leader, also on an agent that is not a candidate. Repeated calls are spread over time.
+   */
   look(): void
   /** Resolves after the signal, when the Lease was given back or could not be. */
   readonly ended: Promise<void>
@@ -87,7 +89,9 @@ export function startElection(leases: Leases, options: ElectionOptions): Electio
   let endSleep = (): void => undefined
   let requestedLooks = 0
   let nextRequestedLookAtMs = -Infinity
-  /** A conflict means that the cache is old, or that another candidate was faster: only the store says which. */
+  /**
+   * A conflict means that the cache is old, or that another candidate was faster: only a consistent read shows which.
+   */
   let readsStore = false
 
   /** One look; the Lease if it could be taken, else how long to wait for the next look. */
@@ -125,13 +129,16 @@ export function startElection(leases: Leases, options: ElectionOptions): Electio
     let lastRenewedAtMs = clock.monotonicMs()
     let waitMs = renewIntervalMs
     let conflicts = 0
-    /** When each renewal without an answer was sent, by the time that it writes. One found in the Lease took effect. */
+    /**
+     * When each unanswered renewal was sent, keyed by the renewTime that it writes. If the Lease has that time, the
+     * renewal took effect.
+     */
     const unanswered = new Map<string, number>()
     term = current
     ownTerm = acquiredLease
     options.onElected(current.signal)
     for (;;) {
-      await sleep(clock, waitMs, endSignal).catch(() => {}) // the term ends: so does this loop
+      await sleep(clock, waitMs, endSignal).catch(() => {}) // the term ends, and this loop with it
       if (endSignal.aborted) break
       const requestedAtMs = clock.monotonicMs()
       const renewTime = microTime(clock.wallMs())
@@ -156,7 +163,7 @@ export function startElection(leases: Leases, options: ElectionOptions): Electio
           waitMs = Math.max(retryPeriodMs / 10, renewIntervalMs - (requestedAtMs - renewedAtMs))
           continue
         }
-        // a person wrote into it: still ours, write over that
+        // edited by hand: still ours, write over it
         waitMs = Math.min(retryPeriodMs, (retryPeriodMs / 10) * 2 ** conflicts++)
       } catch (error) {
         if (endSignal.aborted) break
@@ -171,14 +178,14 @@ export function startElection(leases: Leases, options: ElectionOptions): Electio
     return messageOf(endSignal.reason)
   }
 
-  /** Tried for a moment only: a Lease that cannot be given back expires. */
+  /** Tried only briefly: a Lease that cannot be given back expires. */
   const releaseLease = async (lease: Lease): Promise<void> => {
     const limits = { signal: timeoutSignal(clock, retryPeriodMs), timeoutMs: retryPeriodMs }
     const renewTime = microTime(clock.wallMs())
     const change = { holder: '', isNewTerm: false, leaseDurationMs: 1000, renewTime }
     try {
       if ((await writeLease(leases, lease, change, limits)) !== undefined) return
-      // the renewal that the end of the term cut off may have come through
+      // the renewal that the end of the term interrupted may have taken effect
       const found = await readLease(leases, 'store', limits)
       if (isOwn(found)) await writeLease(leases, found, change, limits)
     } catch (error) {

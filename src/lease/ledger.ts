@@ -29,27 +29,27 @@ export type LedgerScope = {
   readonly batch?: BatchState
 }
 
-/** The policy that something was counted for. */
+/** The policy of the count. */
 export type PolicyVersion = { readonly uid: string; readonly generation: number }
 
 export type Ledger = {
   readonly v: 1
   readonly skyhookUID: string
   readonly generation: number
-  /** Hash of what decides work, of the spec that was counted for. */
+  /** Hash of the part of the counted spec that decides work. */
   readonly applied: string
   readonly selectorHash: string
   /** Agents whose pods are Ready; absent while the pods cannot be listed. */
   readonly agents?: number
-  /** Nodes whose work waits for a slot or a batch and for nothing else. */
+  /** Nodes whose work waits only for a slot or a batch. */
   readonly waiters: number
   /** For people; never compared with a clock. */
   readonly countedAt: string
   readonly compartments: Readonly<Record<string, LedgerScope>>
   readonly policy?: PolicyVersion
-  /** The reset of the batches that was carried out last, as the Skyhook's annotation says it. */
+  /** The last executed reset of the batches, as in the Skyhook's annotation. */
   readonly reset?: string
-  /** How long slots were held in the last rollouts; for people, and read with `readSlotTimes` alone. */
+  /** How long slots were held in the last rollouts; for people, and read only with `readSlotTimes`. */
   readonly slotTimes?: readonly RolloutTimes[]
 }
 
@@ -58,7 +58,10 @@ const ledgerHolder = 'census'
 
 export type LedgerRead =
   | { readonly outcome: 'read'; readonly ledger: Ledger }
-  /** `isNewer`: of a version that a newer agent writes. It may say what this one does not know, and stays as it is. */
+  /**
+   * `isNewer`: of a version that a newer agent writes. It may have content that this agent does not know, so this agent
+   * keeps it.
+   */
   | { readonly outcome: 'refused'; readonly reason: string; readonly isNewer: boolean }
 
 /** The ledger in a Lease. An unreadable one, or one of a newer version, is refused with the reason. */
@@ -83,19 +86,19 @@ export type LedgerQuery = {
   readonly skyhook: SkyhookIdentity
   readonly selectorHash: string
   readonly compartment?: string
-  /** With a policy: that of the compartments, and the hash of the work that is to be started. */
+  /** With a policy: that of the compartments, and the hash of the work to start. */
   readonly policy?: PolicyVersion & { readonly applied: string }
 }
 
-/** What is counted of a compartment, with its batch under a policy. */
+/** The counts of a compartment, with its batch under a policy. */
 export type CountedCompartment =
   | { readonly matched: number; readonly batch?: BatchState }
   | { readonly unknown: string }
 
 /**
- * What the ledger among the Leases of a scope says for the asking node, or why it says nothing. The ledger of another
- * UID does not count. Its age does not matter: without a census the count stays as it was, and whoever asks caps it by
- * the Nodes that there are.
+ * The ledger's count for the asking node, from the Leases of a scope, or why there is no usable count. The ledger of
+ * another UID does not count. Its age does not matter: without a census the count stays as it was, and the caller caps
+ * it by the number of Nodes.
  */
 export function countedScope(ledgers: readonly Lease[], query: LedgerQuery): CountedCompartment {
   const { skyhook, compartment = '' } = query
@@ -127,7 +130,7 @@ function whyOutdated(
   return ledger.applied === applied ? undefined : 'the census has not opened a batch for the current spec yet'
 }
 
-/** How many nodes the selectors of a policy's compartments match, as the ledger says. */
+/** How many nodes the selectors of a policy's compartments match, according to the ledger. */
 export function candidatesInLedger(
   ledgers: readonly Lease[],
   skyhook: SkyhookIdentity,
@@ -137,8 +140,8 @@ export function candidatesInLedger(
 }
 
 /**
- * Who else wants a slot of the Skyhook. Undefined without a count for its selector. While the count is of other work,
- * all selected nodes are expected to wait.
+ * How many nodes wait for a slot of the Skyhook. Undefined without a count for its selector. While the count belongs to
+ * other work, all selected nodes are expected to wait.
  * @param applied hash of the work that the asking node knows
  */
 export function queueIn(
@@ -154,7 +157,7 @@ export function queueIn(
   return { matched, waiters: ledger.applied === applied ? Math.max(1, waiters) : matched }
 }
 
-/** Ready agents in the cluster, as far as a ledger says. */
+/** Ready agents in the cluster, if a ledger has the number. */
 export function agentsIn(ledgers: readonly Lease[]): number | undefined {
   const counts = ledgers.map(readLedger).map((read) => (read.outcome === 'read' ? read.ledger.agents : undefined))
   return counts.find((agents) => agents !== undefined)
@@ -167,13 +170,13 @@ function ledgerAmong(ledgers: readonly Lease[], skyhook: SkyhookIdentity): Ledge
 
 export type LedgerWriteOutcome =
   | { readonly outcome: 'written'; readonly lease: Lease }
-  /** Somebody wrote, created or deleted it since it was read: read and count again. */
+  /** The Lease was written, created or deleted since it was read: read and count again. */
   | { readonly outcome: 'conflict' }
 
 /**
- * Writes the ledger over exactly the Lease that was read, or creates it where none was. Two censuses cannot overwrite
- * each other unseen. Its owner is the Skyhook, so that garbage collection takes it with the Skyhook. Throws for
- * everything but a conflict.
+ * Writes the ledger over exactly the Lease that was read, or creates it if there was none. Two censuses cannot
+ * overwrite each other unseen. Its owner is the Skyhook, so that garbage collection takes it with the Skyhook. Throws
+ * for everything but a conflict.
  */
 export async function writeLedger(
   leases: Leases,
@@ -194,7 +197,7 @@ export async function writeLedger(
   }
 }
 
-/** One whose labels a person has taken off is found by nobody, and keeps its name: it gets them back, as it is. */
+/** If someone removed the labels of a ledger, no LIST finds it, but its name stays taken: restore the labels. */
 async function showLedger(leases: Leases, skyhook: SkyhookIdentity, signal: AbortSignal | undefined): Promise<void> {
   const path = `${leasesPathOf(leases)}/${ledgerName(skyhook)}`
   const found = await getIfExists<Lease>(leases.transport, path, { signal })

@@ -1,7 +1,7 @@
 /**
  * Names and labels of the Leases that are slots. Everything here is pure, so that every agent, the census and the
- * admission policy come to the same names. Lease names are at most 53 + 1 + 20 + 1 + 8 + 69 characters; label values
- * at most 63.
+ * admission policy compute the same names. Lease names are at most 53 + 1 + 20 + 1 + 8 + 69 characters; label values at
+ * most 63.
  */
 import { apiGroup } from '../schemas/api.ts'
 import { sha256Hex } from '../schemas/canonical-json.ts'
@@ -30,7 +30,7 @@ export type Scope = {
   readonly hash: string
   /** Name of the compartment, free text. */
   readonly compartment: string
-  /** What stands before `.slot-0`. */
+  /** The part before `.slot-0`. */
   readonly namePrefix: string
   readonly labels: { readonly name: string; readonly compartment: string }
   /** Values of the compartment label of the Skyhook's other compartments: each of them has a budget of its own. */
@@ -39,7 +39,7 @@ export type Scope = {
 
 /**
  * The scope of a Skyhook's compartment; `''` is the compartment of a Skyhook without a DeploymentPolicy.
- * `compartments`: all that the policy has.
+ * `compartments`: all compartments of the policy.
  */
 export function skyhookScope(skyhook: SkyhookIdentity, compartment = '', compartments: readonly string[] = []): Scope {
   return scopeOf('slot', skyhook, { compartment, compartments }, slotText(skyhook, compartment))
@@ -131,8 +131,8 @@ export function slotLabels(scope: Scope, kind: SlotKind, nodeName: string): Reco
 }
 
 /**
- * By the node an agent finds its own slots, by the shard the admission policy finds the other slots of a holder. Only
- * `holderIdentity` says who holds a slot.
+ * An agent finds its own slots by the node, the admission policy finds the other slots of a holder by the shard. Only
+ * `holderIdentity` names the holder of a slot.
  */
 export function nodeLabels(nodeName: string): Record<string, string> {
   return { [labelKeys.node]: nodeLabelValue(nodeName), [labelKeys.nodeShard]: nodeShard(nodeName) }
@@ -171,24 +171,27 @@ export const scopeSelector = (scope: Scope): string =>
 export const selectorWithControlPlane = ({ labels: { name } }: Scope): string => `${labelKeys.name} in (,${name})`
 
 /**
- * Label selector of the ledger and of some slots, by their indices, in any scope of the Skyhook. What agents before
- * this label have written lacks it.
+ * Label selector of the ledger and of some slots, by their indices, in any scope of the Skyhook. Leases written by
+ * agents older than this label lack it.
  */
 export const indexSelector = ({ labels: { name } }: Scope, indices: readonly number[]): string =>
   `${labelKeys.name}=${name},${labelKeys.slotIndex} in (${[...indices, ledgerIndex].join(',')})`
 
 const ledgerIndex = 'ledger'
 
-/** By it a node watches some slots and no others. A wrong one costs the others requests in vain, never the budget. */
+/**
+ * A node uses it to watch only some slots. A wrong index costs other nodes useless requests, but never affects the
+ * budget.
+ */
 export const indexLabels = (index: number): Record<string, string> =>
   index === Infinity ? {} : { [labelKeys.slotIndex]: String(index) }
 
-/** Whether the slot with these labels is of the Skyhook, in whatever compartment it was granted. */
+/** Whether the slot with these labels belongs to the Skyhook, in any compartment. */
 export function isScopeOf(skyhook: SkyhookIdentity, scope: string, compartment: string): boolean {
   return hashIn(slotText(skyhook, compartment)) === scope || hashIn(bootstrapText(skyhook, compartment)) === scope
 }
 
-/** Kind and index that a Lease's name states; undefined for names that state none. */
+/** Kind and index in a Lease's name; undefined for other names. */
 export function parseIndexedName(name: string): { readonly kind: Scope['kind']; readonly index: number } | undefined {
   if (name === indexedName(controlPlaneScope, 0)) return { kind: 'control-plane', index: 0 }
   const [, kind, index] = /^.+-[0-9a-f]{8}\.(slot|bootstrap)-(0|[1-9]\d{0,8})$/.exec(name) ?? []
@@ -196,8 +199,8 @@ export function parseIndexedName(name: string): { readonly kind: Scope['kind']; 
 }
 
 /**
- * Whether a slot with these labels may have this name, as the admission policy checks it. What a newer agent calls its
- * slots is not known; it does not use the names that all agents share.
+ * Whether a slot with these labels may have this name, as the admission policy checks it. The names that a newer agent
+ * gives its slots are not known; it does not use the names that all agents share.
  */
 export function isSlotName(name: string, kind: SlotKind | 'other', labels: Readonly<Record<string, string>>): boolean {
   if (kind === 'other') return name !== censusLeaseName && !/-[0-9a-f]{8}\.ledger$/.test(name)

@@ -1,4 +1,4 @@
-/** What a node that waits may expect, by the ledger and, where it watches them, by slots. Pure. */
+/** What a waiting node may expect, by the ledger and, where it watches them, by slots. Pure. */
 import { labelKeys, type Scope } from './names.ts'
 import { admissibleIndices, type Limit } from './rule.ts'
 import { heldIndices, type Slot } from './slot.ts'
@@ -10,26 +10,26 @@ export type KnownOfLine = {
   readonly limit: Limit
   /** The limit may change with a count. */
   readonly dependsOnLedger: boolean
-  /** Those of the next batch are in line already; the others go by the largest one. Absent without a policy. */
+  /** Nodes of the next batch are in line already; the others use the largest batch. Absent without a policy. */
   readonly batches?: { readonly next: number; readonly most: number } | undefined
-  /** As the ledger says; undefined where nobody has counted, or the slots have no line. */
+  /** From the ledger; undefined where no census has counted, or the slots have no line. */
   readonly queue: waiting.Queue | undefined
-  /** For how long it has said so. */
+  /** For how long the ledger has had this value. */
   readonly unchangedMs: number
-  /** Not so those of the control plane and of joining nodes: who is refused watches them all. */
+  /** Slots of the control plane and of joining nodes have no line: a refused node watches all of them. */
   readonly hasLine: boolean
-  /** Some slots do not show what is free, see below. */
+  /** Watching some of the slots does not show what is free, see below. */
   readonly needsAllSlots: boolean
   /** Agents in the cluster that may want the same slots. */
   readonly others: number
   /** A census may be about to count for this spec. */
   readonly isCountAwaited: boolean
-  /** Free ones of the slots that are watched. Undefined until shown. */
+  /** How many of the watched slots are free. Undefined until the watch shows them. */
   readonly free: number | undefined
   readonly asleep: waiting.Asleep
   /** How long the API server took to answer last. */
   readonly answerMs: number
-  /** The node's place while the ledger says nothing new: at least 0, below 1, drawn anew for each look. */
+  /** The node's place while the ledger does not change: at least 0, below 1, drawn again for each look. */
   readonly lot: number
 }
 
@@ -40,11 +40,13 @@ const missingCountMs = 30_000
 /** Without a count, all nodes together read the ledger forty times a second, each every five seconds at most. */
 const lotMsPerNode = 25
 const minLotMs = 5_000
-/** The ledger has said the same for so long: the census may be gone, or those who come first cannot ask. */
+/** If the ledger has not changed for this long, the census may be gone, or the first nodes in line cannot ask. */
 export const staleMs = 300_000
-/** With a ledger that stands still: it may do so for hours. */
+/** With a ledger that does not change, which may last for hours. */
 const minStaleLotMs = 30_000
-/** Nodes in line that do not see the ledger read it so often; the more there are, the less often each. */
+/**
+ * Nodes in line that do not see the ledger read it at this interval; the more nodes there are, the longer each waits.
+ */
 const lineLookMs = 10_000
 const lineLookMsPerNode = 50
 
@@ -61,7 +63,7 @@ export function outlookOf(known: KnownOfLine, random: number): Outlook {
 
   const { matched, waiters } = queue ?? { matched: others, waiters: others }
   const line = waiting.lineLength(Math.max(limit, batches?.next ?? 0), matched)
-  // where places say nothing, any of the nodes come forward, about a line of them at a time
+  // where places are unknown, random nodes come forward, about a line of them at a time
   const isByLot = hasLine && matched > line && (queue === undefined || known.unchangedMs >= staleMs)
   const lotMs = Math.max(queue === undefined ? minLotMs : minStaleLotMs, lotMsPerNode * others) * (1 - random / 2)
   const ownRank = queue === undefined ? Infinity : waiting.rankOf(nodeUid, queue)

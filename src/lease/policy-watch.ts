@@ -1,4 +1,4 @@
-/** The DeploymentPolicies, followed from the moment at which somebody asks for one of them. */
+/** The DeploymentPolicies, watched from the first request for one of them. */
 import { isForbidden } from '../kube/errors.ts'
 import type { KubeObject } from '../kube/objects.ts'
 import { type Reflector, type ReflectorFact, startReflector } from '../kube/reflector.ts'
@@ -9,20 +9,20 @@ import type { DeploymentPolicy, PolicyKnowledge } from '../schemas/deployment-po
 import { messageOf } from '../schemas/json.ts'
 
 export type PolicyWatch = {
-  /** What is known of the policy that a Skyhook names; undefined where it names none. */
+  /** What is known of the policy that a Skyhook names; undefined for a Skyhook without a policy. */
   of(name: string | undefined): PolicyKnowledge | undefined
 }
 
 export type PolicyWatchOptions = {
   readonly clock: Clock
   readonly random: Random
-  /** Something changed that an earlier answer said. */
+  /** An earlier answer is no longer current. */
   readonly onChange: () => void
   readonly onFact: (fact: ReflectorFact) => void
   readonly signal: AbortSignal
 }
 
-/** Most clusters have no policies: they cost no request there. */
+/** Most clusters have no policies: there the watch costs no request. */
 export function createPolicyWatch(transport: KubeTransport, options: PolicyWatchOptions): PolicyWatch {
   const { clock, random, onChange, onFact, signal } = options
   let reflector: Reflector<DeploymentPolicy & KubeObject> | undefined
@@ -30,7 +30,7 @@ export function createPolicyWatch(transport: KubeTransport, options: PolicyWatch
   /** The same object as long as nothing changes: views of Skyhooks are compared. */
   const found = new Map<string, { readonly object: DeploymentPolicy; readonly knowledge: PolicyKnowledge }>()
 
-  /** A right that is missing lasts until somebody acts; other failures pass. */
+  /** A missing permission lasts until someone grants it; other failures pass. */
   function refusal(error: unknown): PolicyKnowledge | undefined {
     if (!isForbidden(error)) return undefined
     const why = `the DeploymentPolicies cannot be listed, compare the roles with the chart's: ${messageOf(error)}`

@@ -34,15 +34,15 @@ export function admissibleIndices(heldIndices: HeldIndices, limit: number): numb
 }
 
 /**
- * Whether a holder that has not started any work may keep its slot under the current limit; else it yields. `others`:
- * without its own slot. A slot without an index (Infinity) never qualifies, and its holder never asks.
+ * Whether a holder that has not started any work may keep its slot under the current limit; otherwise it yields.
+ * `others`: without its own slot. A slot without an index (Infinity) never qualifies, and its holder never asks.
  */
 export function isStillAdmissible(ownIndex: number, otherIndices: HeldIndices, limit: number): boolean {
   return ownIndex + otherIndices.filter((other) => other > ownIndex).length < limit
 }
 
 /**
- * Spreads racing nodes over the free indices; a node tries the same one again while the free ones stay the same.
+ * Spreads racing nodes over the free indices. A node tries the same index again while the free ones stay the same.
  * @param preferred taken if it is free: one that few others have seen free
  */
 export const pickIndex = (free: readonly number[], nodeUid: string, preferred?: number): number | undefined =>

@@ -63,7 +63,9 @@ export const waiting = (reason: string, listing: ScopeListing): AcquireOutcome =
   listing,
 })
 
-/** Right before the first step: is the slot still ours, and would it still be granted? After that nothing yields. */
+/**
+ * Right before the first step: is the slot still ours, and would it still be granted? After that a node never yields.
+ */
 export async function confirm(
   leases: Leases,
   slot: Slot,

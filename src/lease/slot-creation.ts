@@ -1,4 +1,4 @@
-/** The CREATE of a slot, for whoever was admitted or needs no admission. */
+/** The CREATE of a slot, for a node that was admitted or needs no admission. */
 import { isAlreadyExists, isInvalid, isTransient, isUnknownOutcome } from '../kube/errors.ts'
 import { messageOf } from '../schemas/json.ts'
 import { ownSlotsIn } from './admission.ts'
@@ -7,7 +7,7 @@ import { leasesPathOf, listScope, observeSlot, type Leases, type ScopeListing } 
 import { newLease, readSlot, type Lease, type NodeIdentity, type SlotProgress, type SlotTarget } from './slot.ts'
 import { type Held, type Lost, release, releaseDuplicates, type Unknown } from './slots.ts'
 
-/** Not now; `reason` is for people, the same for all who wait, and does not change with their number. */
+/** Not now; `reason` is for people, the same for all waiting nodes, and does not change with their number. */
 type Waiting = {
   readonly outcome: 'waiting'
   readonly reason: string
@@ -21,7 +21,7 @@ export type AcquireOutcome =
   /** Another node was faster: ask again after a pause, not at once. */
   | (Lost & {
       readonly lease: string
-      /** What the request was based on; absent where it was on nothing. */
+      /** What the request was based on, if anything. */
       readonly listing?: ScopeListing
     })
   /** Not by other nodes: by the API server itself (a policy, a quota, missing permissions). */
@@ -36,8 +36,8 @@ type Creation = {
 }
 
 /**
- * Takes a slot without asking for room: a node that is already disrupted takes capacity whether it counts or not. Safe
- * to repeat; a slot of the scope that is already ours is returned instead.
+ * Takes a slot without admission: a node that is already disrupted takes capacity, with or without a slot. Safe to
+ * repeat; a slot of the scope that is already ours is returned instead.
  */
 export async function createRecoverySlot(
   leases: Leases,
@@ -47,10 +47,10 @@ export async function createRecoverySlot(
   return await create(leases, request, { target: { kind: 'recovery' }, isRepeated: false }, signal)
 }
 
-/** `isRepeated`: an earlier CREATE of this very name was not answered. */
+/** `isRepeated`: an earlier CREATE of exactly this name was not answered. */
 type CreationTarget = { readonly target: SlotTarget; readonly isRepeated: boolean }
 
-/** One CREATE of this very name, and what became of it. */
+/** One CREATE of exactly this name, and its outcome. */
 export async function create(
   leases: Leases,
   request: Creation,
@@ -89,8 +89,8 @@ export async function create(
 }
 
 /**
- * After a refusal as by the policy of one slot per holder. Either a CREATE given up as unanswered has come through, or
- * the API server has not yet heard of a release: its policies read a cache that is some milliseconds old.
+ * After a refusal like that of the policy of one slot per holder. Either an unanswered CREATE took effect after all, or
+ * the API server's policies, which read a cache some milliseconds old, do not show a release yet.
  */
 async function createUnlessHeld(
   leases: Leases,
@@ -118,7 +118,7 @@ export async function tryList<T extends object>(
   }
 }
 
-/** The slot that we hold in the scope already, alone. */
+/** The one slot that we hold in the scope already. */
 async function ownSlotAlone(
   leases: Leases,
   { slots }: ScopeListing,

@@ -51,15 +51,15 @@ export async function listSlotsOf(leases: Leases, skyhook: string, signal?: Abor
 
 export type SlotObservation =
   | { readonly is: 'ours'; readonly slot: Slot }
-  /** Of an earlier registration of this node: nobody works under it. */
+  /** Of an earlier registration of this node: no agent works under it. */
   | { readonly is: 'former'; readonly slot: Slot; readonly reason: string }
   | { readonly is: 'gone'; readonly reason: string }
   | { readonly is: 'foreign'; readonly reason: string }
   | { readonly is: 'unknown'; readonly error: unknown }
 
 /**
- * Who has the name now? With a uid given, only that very Lease is ours. `labels`: what it had as a slot, and gets back
- * with the next write.
+ * Who holds the name now? With a uid given, only that Lease is ours. `labels`: the labels it had as a slot, restored by
+ * the next write.
  */
 export async function observeSlot(
   leases: Leases,

@@ -1,7 +1,7 @@
 /**
- * How long nodes held a slot in the last rollouts of a Skyhook, as its ledger says it, for people who plan the next.
- * Nothing is decided by it. Lengths are counted by classes, so that what is published stays small however many nodes
- * there are, and so that a census can continue what another one counted. Pure.
+ * How long nodes held a slot in the last rollouts of a Skyhook, published in its ledger for people who plan the next.
+ * No decision depends on it. Durations are counted by classes, so that the ledger stays small for any number of nodes,
+ * and so that a census can continue the count of another one. Pure.
  */
 import { isObject } from '../schemas/json.ts'
 
@@ -22,9 +22,9 @@ export type SlotTimeEstimate = {
 
 /** The ledger is read with each request for a slot: ten rollouts have 6 KiB at most, and mostly less than one. */
 const maxRollouts = 10
-/** Each class is a quarter longer than the one before: an estimate is at most that much too long. */
+/** Each class is a quarter longer than the previous one: an estimate is at most that much too long. */
 const classRatio = 1.25
-/** Longer than two weeks is as long as that. */
+/** Longer durations count as two weeks. */
 const maxClass = 64
 
 const classOf = (ms: number): number =>
@@ -33,16 +33,16 @@ const classOf = (ms: number): number =>
 /** The longest of a class, in ms. */
 const msOf = (lengthClass: number): number => Math.round(classRatio ** lengthClass) * 1_000
 
-/** The rollouts with one more hold, of the work with that hash; the oldest one makes place for an eleventh. */
+/** The rollouts with one more hold, of the work with that hash; an eleventh rollout replaces the oldest one. */
 export function withSlotTime(slotTimes: readonly RolloutTimes[], applied: string, ms: number): readonly RolloutTimes[] {
   const before = slotTimes.find((one) => one.applied === applied) ?? { applied, lengths: {} }
   const key = String(classOf(ms))
   const lengths = { ...before.lengths, [key]: (before.lengths[key] ?? 0) + 1 }
-  // work that is done again, such as after a way back, is the latest rollout
+  // repeated work, such as after a rollback, is the latest rollout
   return [...slotTimes.filter((one) => one.applied !== applied), { applied, lengths }].slice(-maxRollouts)
 }
 
-/** What a ledger says. Leaves out what is no such thing: a person may have edited it. */
+/** The times in a ledger. Leaves out invalid entries: the ledger may have been edited by hand. */
 export function readSlotTimes(value: unknown): readonly RolloutTimes[] {
   if (!Array.isArray(value)) return []
   return value.filter(isRolloutTimes).slice(-maxRollouts)
@@ -63,7 +63,7 @@ function isRolloutTimes(value: unknown): value is RolloutTimes {
 const classKey = /^(?:0|[1-9]\d?)$/
 const maxHashLength = 64
 
-/** Of all these rollouts together; undefined where no node has held a slot. */
+/** Of all these rollouts together; undefined if no node has held a slot. */
 export function slotTimeEstimate(slotTimes: readonly RolloutTimes[]): SlotTimeEstimate | undefined {
   const nodesByClass = new Map<number, number>()
   for (const { lengths } of slotTimes)

@@ -26,9 +26,9 @@ export type SlotProgress = {
   readonly generation: number
   /** Of the ledger that admitted it; absent without batches. */
   readonly epoch?: number | undefined
-  /** Of its node, by the policy as it is now; absent without a policy, or where a count would decide it. */
+  /** Of its node, by the current policy; absent without a policy, or where a count would decide it. */
   readonly currentCompartment?: string | undefined
-  /** `name:version` of what is being worked on, for people. */
+  /** `name:version` of the current package, for people. */
   readonly packages: readonly string[]
 }
 
@@ -55,9 +55,9 @@ export type Slot = {
   /** Value of the scope and compartment labels. */
   readonly scope: string
   readonly compartment: string
-  /** Name of the compartment, which may be no label value. */
+  /** Name of the compartment, which need not be a valid label value. */
   readonly compartmentName: string
-  /** The compartment that its node was in at the last renewal, where that is or was another one. */
+  /** The compartment of its node at the last renewal, if that is or was another one. */
   readonly currentCompartment?: string | undefined
   /** Infinity for slots without an index. */
   readonly index: number
@@ -88,8 +88,8 @@ const keys = {
 } as const
 
 /**
- * The slot in a Lease; undefined if there is none. Whatever has the labels of a slot and a name that follows from them
- * counts as one, readable or not. Under another name nobody could give it back: it is a stray.
+ * The slot in a Lease; undefined if there is none. A Lease with the labels of a slot and a name that follows from them
+ * counts as one, readable or not. Under another name no agent could give it back: it is a stray.
  */
 export function readSlot(lease: Lease): Slot | undefined {
   const { metadata, spec } = lease
@@ -128,7 +128,7 @@ export function isLedger({ metadata: { name, labels = {} } }: Lease): boolean {
   return labels[labelKeys.slotKind] === 'ledger' && name === `${skyhook}-${scope}.ledger`
 }
 
-/** Whether a Lease has the labels of a slot or ledger and another name. No agent has written it, and none counts it. */
+/** Whether a Lease has the labels of a slot or ledger and another name. No agent wrote it, and no agent counts it. */
 export const isStray = (lease: Lease): boolean =>
   lease.metadata.labels?.[labelKeys.slotKind] !== undefined && !isLedger(lease) && readSlot(lease) === undefined
 
@@ -138,7 +138,7 @@ export const isHeldBy = (slot: Slot, node: NodeIdentity): boolean =>
 /**
  * Indices in use in the scope, as the admission rule wants them. Slots of an earlier Skyhook of the same name and
  * compartment have indices of another numbering: they count above every index until their nodes give them back. A node
- * is out once: of its slots above every index one counts, whatever scopes a stolen token may have invented for others.
+ * is out once: of its slots above every index one counts, even if a stolen token created others in invented scopes.
  */
 export function heldIndices(slots: readonly Slot[], scope: Scope): number[] {
   const holdersAbove = new Set<string>()
@@ -155,8 +155,8 @@ export function heldIndices(slots: readonly Slot[], scope: Scope): number[] {
 
 /**
  * Whether the slot takes capacity from the scope. Slots of a compartment that the policy no longer has take it from
- * every other one: nobody knows any more which of them their nodes are in. A slot whose node is in another compartment
- * by now counts in both.
+ * every other one: the compartment of their nodes is no longer known. A slot whose node has moved to another
+ * compartment counts in both.
  */
 export function countsTowards(slot: Slot, scope: Scope): boolean {
   if (slot.scope === scope.hash) return true
@@ -199,7 +199,7 @@ export function newLease(
   }
 }
 
-/** A Lease that has the labels which make it a slot, whatever a person has done to them. */
+/** The Lease with the labels that make it a slot restored, in case someone changed them. */
 export const withSlotLabels = (lease: Lease, labels: Readonly<Record<string, string>>): Lease =>
   hasSlotLabels(lease, labels)
     ? lease
@@ -208,7 +208,7 @@ export const withSlotLabels = (lease: Lease, labels: Readonly<Record<string, str
 export const hasSlotLabels = ({ metadata }: Lease, labels: Readonly<Record<string, string>>): boolean =>
   Object.entries(labels).every(([key, value]) => metadata.labels?.[key] === value)
 
-/** Those that make it a slot; others are of no concern. */
+/** The labels that make it a slot; others do not matter. */
 export const slotLabelsOf = ({ metadata: { labels = {} } }: Lease): Readonly<Record<string, string>> =>
   Object.fromEntries(Object.values(labelKeys).flatMap((key) => (labels[key] === undefined ? [] : [[key, labels[key]]])))
 
@@ -230,7 +230,7 @@ export function renewedLease(slot: Slot, node: NodeIdentity, progress: SlotProgr
   }
 }
 
-/** Of most slots it is the one that they were granted in, and is not written. */
+/** For most slots it is the compartment that granted them, and is not written. */
 const currentCompartmentOf = (
   { compartmentName, currentCompartment = compartmentName }: Slot,
   { currentCompartment: next = currentCompartment }: SlotProgress,

@@ -1,10 +1,9 @@
 /**
- * The requests of the slot protocol about a slot that the node holds; those for a slot are in slot-acquisition.ts. None
- * of them waits or repeats in the background: each returns what became known, and the loop decides. None reads a cache:
- * an admission on old data would break the budget.
+ * The requests of the slot protocol about a slot that the node holds; requests for a new slot are in
+ * slot-acquisition.ts. None of them waits or repeats in the background: each returns its result, and the loop decides.
+ * None reads a cache: an admission on old data would break the budget.
  *
- * Time frees nothing here. A slot ends because its node deletes it, because the Node object is gone, or because a
- * person deletes it.
+ * Slots do not expire. A slot ends when its node deletes it, when the Node object is gone, or when a person deletes it.
  */
 import { isConflict, isNotFound, isUnknownOutcome } from '../kube/errors.ts'
 import { leasesPathOf, observeSlot, type Leases } from './slot-reads.ts'
@@ -23,7 +22,7 @@ export type Lost = { readonly outcome: 'lost'; readonly reason: string }
 export type Unknown = {
   readonly outcome: 'unknown'
   readonly error: unknown
-  /** Of a CREATE that may still be carried out: the next request is to name it. */
+  /** Of a CREATE that may still be carried out: the next request must name it. */
   readonly unansweredIndex?: number
 }
 
@@ -31,14 +30,17 @@ export type RenewOutcome = Held | Lost | Unknown
 
 export type ReleaseOutcome =
   | { readonly outcome: 'released' }
-  /** Somebody else has the name now: nothing was deleted. */
+  /** Another node holds the name now: nothing was deleted. */
   | Lost
   | Unknown
 
-/** Conflicts with writers that are not ours (a person's annotation) are few: more than this is a fight. */
+/** Conflicts with other writers (a person's annotation) are few: more than this is a fight. */
 const maxConflicts = 5
 
-/** Reports progress, and proves that the slot is still ours; its labels are put back. Only `held` allows the next step; repeat `unknown`. */
+/**
+ * Reports progress, restores the labels, and proves that the slot is still ours. Only `held` allows the next step;
+ * repeat `unknown`.
+ */
 export async function renew(
   leases: Leases,
   slot: Slot,
@@ -60,7 +62,7 @@ export async function renew(
     const observed = await observeSlot(leases, target, node, signal)
     if (observed.is === 'unknown') return { outcome: 'unknown', error: observed.error }
     if (observed.is !== 'ours') return { outcome: 'lost', reason: observed.reason }
-    current = observed.slot // somebody else wrote into it, or the answer to a PUT of ours was lost
+    current = observed.slot // another client wrote into it, or the answer to our PUT was lost
   }
 }
 
@@ -98,7 +100,9 @@ export async function release(
   }
 }
 
-/** A CREATE without an answer may come through late, beside the slot taken meanwhile: it would count a second time. */
+/**
+ * A CREATE without an answer may take effect late, in addition to the slot taken meanwhile: the node would count twice.
+ */
 export async function releaseDuplicates(
   leases: Leases,
   duplicates: readonly Slot[],

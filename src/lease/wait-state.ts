@@ -1,20 +1,20 @@
 /**
- * A node that waits for a slot, as one transition over named states. Pure: the adapter watches what a state asks for,
+ * A node that waits for a slot, as one transition over named states. Pure: the adapter watches what a state requests,
  * starts its timer, and carries out the effects.
  */
 import { lostDelayMs } from './waiting.ts'
 
 type Waiting =
-  /** So many come first that it sleeps. */
+  /** Too many nodes come first: it sleeps. */
   | 'far'
-  /** Nobody has counted for this spec, or only a count raises the budget. */
+  /** No census has counted for this spec, or only a new count can raise the budget. */
   | 'uncounted'
   /** The budget is 0. */
   | 'closed'
 
 /** What the node knows of its turn. Times in ms from now. */
 export type Outlook =
-  /** No budget holds it back. */
+  /** No budget limits it. */
   | { readonly is: 'unlimited' }
   /** It sees a free slot. */
   | { readonly is: 'free'; readonly askMs: number }
@@ -31,7 +31,7 @@ export type Watched = 'nothing' | 'ledger' | Slots
 const watchedAt: Readonly<Record<Waiting, Watched>> = { far: 'nothing', uncounted: 'ledger', closed: 'nothing' }
 
 export type WaitState = {
-  /** `turn`: it asks soon, unless others take the slots meanwhile. `asked`: a request is due or under way. */
+  /** `turn`: it asks soon, unless others take the slots meanwhile. `asked`: a request is due or in flight. */
   readonly at: Waiting | 'in-line' | 'turn' | 'asked'
   /** When to ask, or to read the ledger again. Infinity: no timer. */
   readonly timerAtMs: number
@@ -42,11 +42,11 @@ export type WaitState = {
 
 export type WaitEvent =
   | { readonly event: 'seen'; readonly outlook: Outlook }
-  /** A request was not granted: the node looks anew. */
+  /** A request was not granted: the node looks again. */
   | { readonly event: 'denied' }
   | { readonly event: 'timer' }
 
-/** `count-missing`: somebody should look whether there is a census. */
+/** `count-missing`: ask for a look at whether there is a census. */
 export type WaitEffect = 'ask' | 'read-ledger' | 'count-missing'
 
 export type WaitStep = { readonly state: WaitState; readonly effects: readonly WaitEffect[] }
@@ -78,7 +78,7 @@ const ask = (state: WaitState): WaitStep => ({ state: untimed(state, 'asked'), e
 function seen(state: WaitState, outlook: Outlook, nowMs: number, random: number): WaitStep {
   const { refusals } = state
   const isFull = 'isFull' in outlook && outlook.isFull
-  // a request that is under way needs no watch, and is only put off where no slot is free
+  // a request in flight needs no watch, and is only postponed where no slot is free
   if (state.at === 'asked' && !isFull) return stay(state)
   if (outlook.is === 'unlimited') return ask(state)
   if (outlook.is === 'free') {

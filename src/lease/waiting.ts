@@ -1,5 +1,5 @@
 /**
- * Who comes first among the nodes that wait for a slot, and what they watch. Pure.
+ * The order of the nodes that wait for a slot, and what they watch. Pure.
  *
  * Every node has a place among the selected nodes, by the hash of its uid. Those whose turn is near are in line and
  * watch a few slots each; the others sleep and read the ledger. Nothing here grants anything or guards the budget: a
@@ -8,7 +8,7 @@
 import { type Backoff, backoffMs } from '../schemas/backoff.ts'
 import { sha256Hex } from '../schemas/canonical-json.ts'
 
-/** As the ledger says, at some moment. */
+/** From the ledger, at some point in time. */
 export type Queue = {
   /** Nodes that the Skyhook selects. */
   readonly matched: number
@@ -21,14 +21,14 @@ export const hashFraction = (id: string): number => Number.parseInt(sha256Hex(id
 
 /**
  * About how many nodes come before this one. Nodes go about in the order of their places, so that all places before the
- * first waiting one are done.
+ * first waiting node are done.
  */
 export function rankOf(nodeUid: string, { matched, waiters }: Queue): number {
   const place = Math.floor(hashFraction(nodeUid) * matched)
   return Math.max(0, place - Math.max(0, matched - waiters))
 }
 
-/** Of few ranks, so many more leave hardly any range without a node. */
+/** A margin for few ranks: with this many more nodes, hardly any range is without a node. */
 const spareRanks = 10
 
 /**
@@ -38,19 +38,19 @@ const spareRanks = 10
 export const lineLength = (limit: number, matched: number): number =>
   limit + spareRanks + Math.max(limit, Math.ceil(1.5 * Math.sqrt(matched)))
 
-/** So many nodes are there that most of them are far from their turn. */
+/** Whether there are so many nodes that most of them are far from their turn. */
 export const isCrowded = (nodes: number, limit: number): boolean => nodes > lineLength(limit, nodes)
 
-/** So many nodes in line watch a slot: few enough that events stay few, and hardly a slot is without one. */
+/** How many nodes in line watch a slot: few enough to keep events rare, enough that nearly every slot has a watcher. */
 const watchersPerSlot = 8
-/** Who watches fewer than that sees no free slot while these are held for long. */
+/** A node that watches fewer slots sees no free one while these are held for long. */
 const minWatched = 4
-/** So few are all watched: of a short line, some slots would soon have no watcher. */
+/** Up to this many slots are all watched: with a short line, some slots would soon have no watcher. */
 const fewSlots = 16
 
 /**
- * Which slots a node in line watches: of many, a few that its uid picks. Any two nodes share hardly more than one, so
- * that no group of slots runs out of watchers while others have some.
+ * Which slots a node in line watches: of many, a few chosen by its uid. Two nodes seldom share more than one, so that
+ * no group of slots runs out of watchers while others have some.
  * @param rivals nodes in line
  */
 export function watchedIndices(nodeUid: string, limit: number, rivals: number): readonly number[] | 'all' {
@@ -68,7 +68,7 @@ const handOverAnswers = 4
 /** One answer may take very long, as when an API server restarts; the next ones need not. */
 const maxHandOverMs = 1_000
 
-/** Where many slots are free at once, so much for each: they are LISTed as fast as an API server can. */
+/** Where many slots are free at once, this much for each: about as fast as an API server can LIST them. */
 const msPerFree = 8
 
 /** @param answerMs how long the API server took to answer this node last */
@@ -76,8 +76,8 @@ export const handOverStepMs = (answerMs: number): number =>
   Math.min(maxHandOverMs, Math.max(handOverMs, handOverAnswers * answerMs))
 
 /**
- * How long a node that sees free slots waits before it asks: those who see the same slot draw, about one for each step.
- * Who sees meanwhile that it is taken does not ask.
+ * How long a node that sees free slots waits before it asks: nodes that see the same slot draw a random delay, about
+ * one node for each step. A node that sees the slot taken meanwhile does not ask.
  * @param watchers nodes for each free slot
  * @param free slots in all, about
  * @param random at least 0, below 1
@@ -93,11 +93,11 @@ export const lostDelayMs = (losses: number, random: number): number => backoffMs
 
 const minSleepMs = 1_000
 const maxSleepMs = 600_000
-/** In a small fleet, however slow the others were: they may be fast from now on. */
+/** In a small fleet, even if the others were slow: they may be faster from now on. */
 const minLongestSleepMs = 30_000
-/** Without progress: those who sleep read the ledger together at most four times a second. */
+/** Without progress: all sleeping nodes together read the ledger at most four times a second. */
 const sleepMsPerNode = 250
-/** Work that is done sooner hardly needs a budget. */
+/** Work that takes less time hardly needs a budget. */
 const fastestNodeMs = 2_000
 
 /** For how long a node has been far from its turn, and how many nodes have stopped waiting meanwhile. */
@@ -105,8 +105,8 @@ export type Asleep = { readonly ms: number; readonly done: number }
 
 /**
  * How long a node whose turn is far sleeps before it reads the ledger again: until it is in line, at most half of its
- * estimated wait. Before it knows how fast the others are, it expects two seconds for each. At first hardly a node is
- * done, so that they seem slow: it sleeps at most twice as long as it has been asleep.
+ * estimated wait. Before it knows how fast the others are, it expects two seconds for each. At first hardly any node is
+ * done, so that all seem slow: a node sleeps at most twice as long as it has slept so far.
  */
 export function sleepMs(rank: number, limit: number, matched: number, { ms, done }: Asleep, random: number): number {
   const nodes = Math.min(Math.max(limit / 4, rank - lineLength(limit, matched)), rank / 2)

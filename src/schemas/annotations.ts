@@ -6,18 +6,18 @@ export const nodeStateKey = (skyhook: string): string => `${apiGroup}/nodeState_
 export const statusKey = (skyhook: string): string => `${apiGroup}/status_${skyhook}`
 export const versionKey = (skyhook: string): string => `${apiGroup}/version_${skyhook}`
 export const cordonKey = (skyhook: string): string => `${apiGroup}/cordon_${skyhook}`
-/** Ours: what the agent knows beyond nodeState, and the hash that tells its own writes from a person's. */
+/** Ours: what the agent knows beyond nodeState, and the hash that distinguishes its own writes from a person's. */
 export const journalKey = (skyhook: string): string => `${apiGroup}/journal_${skyhook}`
 /** Ours: why this node is not complete, for people. */
 export const reasonKey = (skyhook: string): string => `${apiGroup}/reason_${skyhook}`
-/** Ours: the same for each package that has trouble, by its name. */
+/** Ours: the same for each failing package, by its name. */
 export const reasonsKey = (skyhook: string): string => `${apiGroup}/reasons_${skyhook}`
 /** Ours: the step that runs, and since when. */
 export const stepKey = (skyhook: string): string => `${apiGroup}/step_${skyhook}`
 /** Ours, on Events of a Node: code and package of the reason. */
 export const eventCodeKey = `${apiGroup}/code`
 export const eventPackageKey = `${apiGroup}/package`
-/** Ours: what the agent found on the host, and what stands against working there. */
+/** Ours: what the agent found on the host, and what makes it unfit for work. */
 export const hostKey = `${apiGroup}/host`
 export const cordonedBeforeKey = `${apiGroup}/cordoned-before`
 export const keepCordonedKey = `${apiGroup}/keep-cordoned`
@@ -28,7 +28,7 @@ export const disableKey = `${apiGroup}/disable`
 /** Ours, on a Skyhook: another text makes the batches of its DeploymentPolicy start over. */
 export const resetBatchesKey = `${apiGroup}/reset-batches`
 
-/** The Skyhooks of which there is such a key, in no order. */
+/** The Skyhooks that have such a key, unsorted. */
 export function skyhooksWith(
   keyOf: (skyhook: string) => string,
   annotations: Readonly<Record<string, string>> = {},
@@ -39,10 +39,10 @@ export function skyhooksWith(
 
 export const notReadyCondition = (skyhook: string): string => `${apiGroup}/${skyhook}/NotReady`
 export const erroringCondition = (skyhook: string): string => `${apiGroup}/${skyhook}/Erroring`
-/** Ours: what a package says about itself. Its name has no capitals, so it is none of the two above. */
+/** Ours: what a package reports about itself. Its name has no capitals, so it differs from the two above. */
 export const packageCondition = (skyhook: string, name: string): string => `${apiGroup}/${skyhook}/${name}`
 
-/** Ours: the runtime-required taint stands on the Node, and no Skyhook is there that would lift it. */
+/** Ours: the Node has the runtime-required taint, and there is no Skyhook that would lift it. */
 export const runtimeRequiredCondition = `${apiGroup}/RuntimeRequired`
 
 /** The operator's API level that we implement; published where the operator publishes its version. */
@@ -58,39 +58,39 @@ export type Companion = {
   readonly applied?: string
   /** The spec by which the node last became complete; absent until then, and from older agents. */
   readonly completedBy?: SpecVersion
-  /** It was complete for an earlier Skyhook of this name; no step ran for this one. */
+  /** The node was complete for an earlier Skyhook of this name; no step ran for this one. */
   readonly foundComplete?: true
   /** By merged interrupt. */
   readonly reboots?: Readonly<Record<string, RebootCount>>
   /**
-   * What entries of nodeState do not say of packages, by their keys there; absent from older agents. It is as old as
-   * the last write, and never the reason for one.
+   * What entries of nodeState do not show of packages, by their keys there; absent from older agents. It is as old as
+   * the last write, and never the reason for a write.
    */
   readonly work?: Readonly<Record<string, PublishedWork>>
 }
 
-/** What a package's configuration is by now, for those who foretell what an edit makes of it. */
+/** The current configuration of a package, to predict the effect of an edit. */
 export type PublishedWork = {
-  /** Hash of the configuration and environment with which its config stage started last; absent until it has. */
+  /** Hash of the configuration and environment of the last start of its config stage; absent before the first. */
   readonly inputs?: string
   /** It has been complete since it was installed. */
   readonly wasComplete?: true
   /** Keys of its configMap that changed since then. */
   readonly changed?: readonly string[]
-  /** As they were when that config stage started: a pattern counts although an edit has removed it since. */
+  /** As of the start of that config stage: a pattern counts although an edit has removed it since. */
   readonly configInterrupts?: Readonly<Record<string, Interrupt>>
   /** The interrupt that is due before it is complete. */
   readonly interrupt?: Interrupt
-  /** What becomes of it when it leaves the spec. */
+  /** What happens to it when it leaves the spec. */
   readonly uninstall?: { readonly enabled?: boolean; readonly apply?: boolean }
-  /** Nothing is done with it any more. */
+  /** The agent no longer works on it. */
   readonly isRetained?: true
 }
 
 /** One spec of a Skyhook. */
 export type SpecVersion = { readonly uid: string; readonly generation: number }
 
-/** `askedInBoot`: a reboot is requested, or about to be, in this boot; it is made when the host is in another one. */
+/** `askedInBoot`: a reboot is requested, or about to be, in this boot; it is done when the host is in another boot. */
 export type RebootCount = { readonly done: number; readonly askedInBoot?: string }
 
 /** One entry of nodeState, field order as published. */
@@ -107,13 +107,13 @@ export type NodeStateEntry = {
 export type PublishedReason = {
   readonly reason: string
   readonly message: string
-  /** What exactly it is about, such as the kind of an error with an image. */
+  /** Details of the reason, such as the kind of an image error. */
   readonly code?: string
-  /** The package that it is about, by its key in nodeState. */
+  /** The package concerned, by its key in nodeState. */
   readonly package?: string
-  /** When it began: of what is tried again, when the first attempt failed. */
+  /** When it started: for a retry, when the first attempt failed. */
   readonly since: string
-  /** Of a stage or an interrupt: failed attempts in a row, and when the next one begins. */
+  /** Of a stage or an interrupt: failed attempts in a row, and when the next one starts. */
   readonly attempts?: number
   readonly nextTry?: string
 }
@@ -128,6 +128,6 @@ export type PublishedStep = {
   readonly since: string
   /** Of its stage, from 1. */
   readonly attempt: number
-  /** When the first attempt failed; absent in that. */
+  /** When the first attempt failed; absent during the first attempt. */
   readonly failingSince?: string
 }

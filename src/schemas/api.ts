@@ -1,10 +1,10 @@
 /** Our group in the Kubernetes API; also the prefix of every annotation, label, taint and condition that is ours. */
 export const apiGroup = 'skyhook.nvidia.com'
 
-/** What tells a Skyhook from other objects. */
+/** Identifies a Skyhook among other objects. */
 export const skyhookTypeMeta = { apiVersion: `${apiGroup}/v1alpha1`, kind: 'Skyhook' } as const
 
-/** What tells a Lease from other objects. */
+/** Identifies a Lease among other objects. */
 export const leaseTypeMeta = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease' } as const
 
 /** The collection of all DeploymentPolicies. */

@@ -1,14 +1,14 @@
 export type Backoff = {
   readonly initialMs: number
   readonly maxMs: number
-  /** Share of the pause that is left to chance: 0.2 = 80 % to 100 % of it. None without. */
+  /** Random share of the pause: 0.2 = 80 % to 100 % of it. No jitter if absent. */
   readonly jitter?: number
 }
 
 /**
  * Exponential backoff: the pause before the next attempt, in ms, doubled with each failure.
  * @param failures failures so far, at least 1
- * @param random at least 0, below 1; only looked at with jitter
+ * @param random at least 0, below 1; only used with jitter
  */
 export function backoffMs(failures: number, { initialMs, maxMs, jitter = 0 }: Backoff, random = 0): number {
   const pauseMs = Math.min(maxMs, initialMs * 2 ** Math.min(Math.max(0, failures - 1), 30))

@@ -1,6 +1,6 @@
-/** What the ledger says of the batches of one compartment. */
+/** The ledger's state of the batches of one compartment. */
 export type BatchState = {
-  /** Tells batches apart, for slots. Only ever grows, also when the batches start over. */
+  /** Identifies the batch in slots. Only ever grows, also when the batches start over. */
   readonly epoch: number
   /** For people: number of the batch since the batches started over, from 1. */
   readonly currentBatch: number
@@ -16,13 +16,13 @@ export type BatchState = {
   readonly lastBatchSize: number
   readonly lastBatchFailed: boolean
   /**
-   * Nodes of the compartment that did not wait for a slot when the batch began, and so have no place in it. It only
-   * tells those who wait how many places are left. Absent in a batch that an earlier version has begun.
+   * Nodes of the compartment that did not wait for a slot when the batch started, and so have no place in it. Only
+   * waiting nodes use it, to compute how many places are left. Absent in a batch that an earlier version started.
    */
   readonly notWaiting?: number
   /**
-   * Whole seconds for which the batch, else done, has waited for nodes that may not come. Here, and not in the memory
-   * of the census, for that may be killed before it has waited long enough. No clock is compared with it.
+   * Whole seconds for which the otherwise finished batch has waited for nodes that may not come. It is stored here
+   * because the census may be killed before it has waited long enough. It is never compared with a clock.
    */
   readonly waitedSeconds?: number
 }

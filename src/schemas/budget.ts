@@ -1,15 +1,15 @@
-/** Budgets: how many nodes may be out at once, as objects and settings say it. Pure. */
+/** Budgets: how many nodes may be out at once, from objects and settings. Pure. */
 import { isObject } from './json.ts'
 import type { InterruptionBudget, SkyhookSpec } from './skyhook.ts'
 
-/** Of a Skyhook, or of a compartment of a DeploymentPolicy. Without count and percent it is no limit. */
+/** Of a Skyhook, or of a compartment of a DeploymentPolicy. Without count and percent there is no limit. */
 export type Budget = {
   readonly count?: number | undefined
   readonly percent?: number | undefined
   readonly maxCount?: number | undefined
 }
 
-/** A budget as an object has it, where `null` says as little as nothing. */
+/** A budget in an object, where `null` means the same as absent. */
 export const readBudget = (budget: InterruptionBudget | Budget | null | undefined): Budget => {
   const { count, percent, maxCount } = budget ?? {}
   return {
@@ -24,17 +24,17 @@ type BudgetFields = Pick<SkyhookSpec, 'interruptionBudget' | 'deploymentPolicy'>
 const hasLimit = ({ count, percent }: Budget): boolean => count !== undefined || percent !== undefined
 
 /**
- * Whether the default of the chart counts for the Skyhook. `interruptionBudget: {}` names as little as none at all: the
- * Skyhook operator stores it that way in each object that it writes.
+ * Whether the default of the chart counts for the Skyhook. `interruptionBudget: {}` means the same as absent: the
+ * Skyhook operator stores it in each object that it writes.
  */
 export const takesDefaultBudget = ({ interruptionBudget, deploymentPolicy }: BudgetFields): boolean =>
   !deploymentPolicy && !hasLimit(readBudget(interruptionBudget))
 
-/** The budget that counts for a Skyhook. A policy that it names has budgets of its own, and takes no default. */
+/** The budget that counts for a Skyhook. A DeploymentPolicy has its own budgets and ignores the default. */
 export const budgetOf = (spec: BudgetFields | undefined, defaultBudget: Budget): Budget =>
   takesDefaultBudget(spec ?? {}) ? defaultBudget : readBudget(spec?.interruptionBudget)
 
-/** `defaults.interruptionBudget` of the settings; absent and `{}` are no limit. Throws one sentence that names it. */
+/** `defaults.interruptionBudget` of the settings; absent and `{}` mean no limit. Throws one sentence that names it. */
 export function readDefaultBudget(defaults: unknown): Budget {
   const refuse = (why: string): never => {
     throw new Error(`defaults.interruptionBudget ${why}`)

@@ -1,22 +1,22 @@
 /**
- * Time as the agent gets it. Nothing in `src` reads the machine's clock or starts a timer beside it (lint), so that
+ * The agent's clock and timers. No other code in `src` reads the machine's clock or starts a timer (lint), so that
  * whole agents run on virtual time.
  */
 export type Clock = {
-  /** Milliseconds since 1970 as the host has it now. It jumps: only for what is published, see `toWallMs` (lint). */
+  /** Milliseconds since 1970 by the host's wall clock. It jumps: only for published times, see `toWallMs` (lint). */
   wallMs(): number
   /**
    * Whole milliseconds since the host booted, the same for all its processes: never jumps. For every wait, and for
-   * moments that the journal keeps (docs/design/decisions/steady-time.md).
+   * times in the journal (docs/design/decisions/steady-time.md).
    */
   steadyMs(): number
-  /** Milliseconds since some moment of this process; never goes back. For durations. */
+  /** Milliseconds since an arbitrary point in this process; never goes back. For durations. */
   monotonicMs(): number
   /** Calls back once, `delayMs` from now or as soon after it as possible. Returns a function that cancels it. */
   startTimer(delayMs: number, callback: () => void, options?: TimerOptions): () => void
 }
 
-/** A moment of steady time by the host's present wall clock, in ms: as it is published. */
+/** A point of steady time by the host's current wall clock, in ms: the published form. */
 export const toWallMs = (clock: Pick<Clock, 'wallMs' | 'steadyMs'>, steadyMs: number): number =>
   steadyMs + wallOffsetMs(clock)
 
@@ -26,7 +26,7 @@ export const wallOffsetMs = (clock: Pick<Clock, 'wallMs' | 'steadyMs'>): number 
 /** `isBackground`: the timer does not keep the process alive. */
 export type TimerOptions = { readonly isBackground?: boolean }
 
-/** Chance as the agent gets it, for jitter and for names that nobody can guess. */
+/** The agent's source of randomness, for jitter and for unguessable names. */
 export type Random = {
   /** At least 0, below 1. */
   number(): number
@@ -80,7 +80,7 @@ export function timeoutSignal(clock: Clock, delayMs: number): AbortSignal {
   return controller.signal
 }
 
-/** Calls back once, as soon as nobody has reset it for `silenceMs`. */
+/** Calls back once, as soon as it has not been reset for `silenceMs`. */
 export type Watchdog = { reset(): void; stop(): void }
 
 export function startWatchdog(

@@ -2,11 +2,11 @@ import { isObject } from './json.ts'
 
 /**
  * `status.configUpdates`: keys of configMaps that the last roll of configuration touched, by package. The Skyhook
- * operator decides by them which interrupt is due.
+ * operator uses them to decide which interrupt is due.
  */
 export type ConfigUpdates = Readonly<Record<string, readonly string[]>>
 
-/** Undefined where the status has none, or something else under that name. */
+/** Undefined where the status lacks them or has another type under that name. */
 export function configUpdatesOf(status: Readonly<Record<string, unknown>> | undefined): ConfigUpdates | undefined {
   const updates = status?.['configUpdates']
   return isObject(updates) && Object.values(updates).every(isListOfText) ? (updates as ConfigUpdates) : undefined

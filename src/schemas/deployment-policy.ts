@@ -8,19 +8,19 @@ export type CompartmentSpec = NonNullable<DeploymentPolicySpec['compartments']>[
 export type StrategySpec = NonNullable<CompartmentSpec['strategy']>
 export type StrategyNumbers = NonNullable<StrategySpec['fixed']>
 
-/** What a Skyhook has of the policy that it names. */
+/** What is known of the policy that a Skyhook names. */
 export type PolicyKnowledge =
   | {
       readonly state: 'found'
       readonly uid: string
       readonly generation: number
       readonly spec: DeploymentPolicySpec
-      /** At an agent: the labels of its own Node, which say in which compartment it is. */
+      /** At an agent: the labels of its own Node, which decide its compartment. */
       readonly nodeLabels?: Readonly<Record<string, string>>
     }
   | { readonly state: 'missing' }
-  /** `isRefused`: not for the moment, the API server refuses the LIST. */
+  /** `isRefused`: the API server refuses the LIST, so waiting does not help. */
   | { readonly state: 'unknown'; readonly why: string; readonly isRefused?: true }
 
-/** The compartment of the nodes that no other one selects. The CRD keeps the name free. */
+/** The compartment of the nodes that no other one selects. The CRD reserves the name. */
 export const defaultCompartment = '__default__'

@@ -9,7 +9,7 @@ const unitsMs: Readonly<Record<string, number>> = {
   h: 3_600_000,
 }
 
-/** A Go duration (`90s`, `1h30m`, `1.5m`) in milliseconds; undefined when the text is none. */
+/** A Go duration (`90s`, `1h30m`, `1.5m`) in milliseconds; undefined for other text. */
 export function durationMs(text: string): number | undefined {
   if (text === '0') return 0
   if (!/^[+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)/.test(text)) return undefined
@@ -25,6 +25,6 @@ export function durationMs(text: string): number | undefined {
   return sum
 }
 
-/** Milliseconds as a person writes them, so that `durationMs` reads the same: whole minutes or seconds. */
+/** Milliseconds as whole minutes or seconds, which `durationMs` reads back. */
 export const formatDuration = (ms: number): string =>
   ms % 60_000 === 0 && ms > 0 ? `${ms / 60_000}m` : `${ms / 1000}s`

@@ -1,6 +1,6 @@
 /**
- * What a process started by systemd can be given. systemd drops or refuses everything else, in the worst case the whole
- * environment file with an error that names nothing: so it is refused here, by name, before anything runs.
+ * The variables that a process started by systemd can have. systemd drops or refuses others, in the worst case the
+ * whole environment file with an error that names nothing. So they are refused here, by name, before anything runs.
  */
 
 /** execve's limit for one `NAME=value` or one argument, its terminating NUL included (MAX_ARG_STRLEN). */
@@ -12,19 +12,22 @@ const maxStringBytes = 131_071
  */
 const maxEnvironmentBytes = 1_400_000
 
-/** Why variables cannot be passed together, of so many bytes as `NAME=value` in all; undefined when they can. */
+/**
+ * Why variables cannot be passed together, with the given number of bytes as `NAME=value` in all; undefined when they
+ * can.
+ */
 export const environmentSizeProblem = (bytes: number): string | undefined =>
   bytes > maxEnvironmentBytes ? `is ${bytes} bytes long in all; at most ${maxEnvironmentBytes} fit` : undefined
 
-/** What a variable takes of that. */
+/** The size of a variable in it. */
 export const environmentBytes = (name: string, value: string): number => Buffer.byteLength(name + value) + 2
 
-/** Far above what any host takes: a text of 128 KiB can name a variable of 128 KiB 26,000 times. */
+/** Far above any host's limit: a text of 128 KiB can name a variable of 128 KiB 26,000 times. */
 const maxExpandedLength = 1 << 20
 
 /**
- * `$(NAME)` of variables known so far, `$$` for `$`; a reference to anything else stays as written. What is longer than
- * any host takes ends somewhere beyond that.
+ * `$(NAME)` of variables known so far, `$$` for `$`; a reference to anything else stays as written. A result beyond any
+ * host's limit is truncated somewhere beyond it.
  */
 export function expandVariables(text: string, values: ReadonlyMap<string, string>): string {
   let expanded = ''
@@ -40,9 +43,7 @@ export function expandVariables(text: string, values: ReadonlyMap<string, string
 /** `index`: of the variable; undefined: all of them together. */
 export type VariableProblem = { readonly index: number | undefined; readonly problem: string }
 
-/**
- * Why no host takes the variables that the spec gives as text. What they refer to counts where it is text as well.
- */
+/** Why no host accepts the variables that the spec gives as text. References count where they are text as well. */
 export function literalProblems(
   env: readonly { readonly name: string; readonly value?: string; readonly valueFrom?: unknown }[],
 ): readonly VariableProblem[] {
@@ -63,10 +64,10 @@ export function literalProblems(
 /** Why a variable of this name cannot be set; undefined when it can. */
 export function environmentNameProblem(name: string): string | undefined {
   if (/^[A-Za-z_][A-Za-z0-9_]*$/.test(name)) return undefined
-  return 'is not a variable name that systemd can set: letters, digits and `_` only, not beginning with a digit'
+  return 'is not a variable name that systemd can set: letters, digits and `_` only, not starting with a digit'
 }
 
-/** Why a value or an argument cannot be passed as it is; undefined when it can. `name` counts towards the length. */
+/** Why a value or an argument cannot be passed unchanged; undefined when it can. `name` counts towards the length. */
 export function environmentTextProblem(text: string, name = ''): string | undefined {
   if (text.includes('\0')) return 'contains a NUL character, which no argument or variable can'
   if (/\p{Surrogate}/u.test(text)) return 'contains half a surrogate pair, which is not valid text'
@@ -77,14 +78,15 @@ export function environmentTextProblem(text: string, name = ''): string | undefi
 }
 
 /**
- * The first version of systemd that takes control characters in values. Each before it takes tab and line feed only: it
- * drops a variable with another one, writes name and value to the host's journal, and starts the unit without it.
+ * The first version of systemd that accepts control characters in values. Earlier versions accept only tab and line
+ * feed: they drop a variable with another one, write name and value to the host's journal, and start the unit without
+ * it.
  */
 const takesControlCharactersSince = 248
-/** Of ASCII: those from U+0080 on are fine. */
+/** Only ASCII: characters from U+0080 on are fine. */
 const controlCharacter = /[^\P{Cc}\t\n\u0080-\u009f]/u
 
-/** Whether it depends on the version of systemd that a variable can have this value. */
+/** Whether it depends on the version of systemd if a variable can have this value. */
 export const dependsOnSystemd = (value: string): boolean => controlCharacter.test(value)
 
 /** Why a variable of a unit cannot have this value on a host with this version of systemd; undefined when it can. */

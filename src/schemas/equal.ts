@@ -1,8 +1,8 @@
 import { isObject } from './json.ts'
 
 /**
- * Whether two values of JSON are the same, field by field; a field that is undefined is not one that is absent. What
- * both share costs nothing, unlike with Node's isDeepStrictEqual: most of what the agent compares is the same object.
+ * Whether two JSON values are equal, field by field; an undefined field differs from an absent one. Shared objects cost
+ * nothing, unlike with Node's isDeepStrictEqual: most of what the agent compares is the same object.
  */
 export function isEqual(a: unknown, b: unknown): boolean {
   if (a === b) return true

@@ -1,4 +1,4 @@
-/** The finalizer that keeps a Skyhook while nodes still have to uninstall: the census adds and removes it. */
+/** The finalizer that keeps a Skyhook while nodes still must uninstall: the census adds and removes it. */
 import { apiGroup } from './api.ts'
 import type { SkyhookSpec } from './skyhook.ts'
 

@@ -28,7 +28,7 @@ test('findings for people name severity, place, value, rule and remedy, errors f
   expect(formatFindings(examined, 'text')).toBe(
     [
       'error: a,b.yaml:7 /spec/pause = true: is not known: 100% [schema/unknown-field]',
-      '    to mend it: remove it',
+      '    to fix it: remove it',
       'warning: p/config.json: works; remove it [stray]',
       'p: package is valid (0 errors, 1 warning)',
       'a,b.yaml: Skyhook is invalid (1 error, 0 warnings)',
@@ -41,7 +41,7 @@ test('findings for GitHub are workflow commands with everything escaped that wou
   expect(formatFindings(examined, 'github')).toBe(
     [
       '::error file=a%2Cb.yaml,line=7,title=schema/unknown-field::' +
-        '/spec/pause = true: is not known: 100%25%0ATo mend it: remove it',
+        '/spec/pause = true: is not known: 100%25%0ATo fix it: remove it',
       '::warning file=p/config.json,title=stray::works; remove it',
       '',
     ].join('\n'),

@@ -1,4 +1,4 @@
-/** What a validation found, in the forms that people, programs and GitHub read. */
+/** The findings of a validation, in the forms for people, programs and GitHub. */
 import { plainLine } from './plain-text.ts'
 import { truncatedJson, type Problem } from './validation.ts'
 import { counted } from './wording.ts'
@@ -6,7 +6,7 @@ import { counted } from './wording.ts'
 /** A problem with its place outside of the document. Errors make the thing unusable; warnings do not. */
 export type Finding = Problem & {
   readonly severity: 'error' | 'warning'
-  /** As the user named it, with what is inside of it. */
+  /** As the user named it, with the path inside of it. */
   readonly file: string
   /** From 1, where it is known. */
   readonly line?: number
@@ -15,7 +15,7 @@ export type Finding = Problem & {
 export const findingFormats = ['text', 'json', 'github'] as const
 export type FindingFormat = (typeof findingFormats)[number]
 
-/** Something that was examined, and what was found in it. */
+/** One examined document, with its findings. */
 export type Examined = {
   /** As the user named it, or the document in it: `skyhook.yaml Skyhook demo`. */
   readonly subject: string
@@ -46,7 +46,7 @@ function textReport(examined: readonly Examined[]): string {
     const place = [line === undefined ? file : `${file}:${line}`, pointer].filter((part) => part !== '').join(' ')
     const found = value === undefined ? '' : ` = ${truncatedJson(value)}`
     const first = `${severity}: ${place}${found}: ${message} [${rule}]`
-    return saysRemedy(finding) ? [first] : [first, `    to mend it: ${remedy}`]
+    return saysRemedy(finding) ? [first] : [first, `    to fix it: ${remedy}`]
   })
   for (const { subject, kind, findings } of examined) {
     const count = (severity: Finding['severity'], noun: string): string => {
@@ -60,7 +60,7 @@ function textReport(examined: readonly Examined[]): string {
   return lines.map((line) => `${plainLine(line)}\n`).join('')
 }
 
-/** Many messages end in what to do. */
+/** Many messages end with the remedy. */
 const saysRemedy = ({ message, remedy }: Problem): boolean =>
   message.endsWith(remedy) || message === remedy.replace(/^write /, 'must be ')
 
@@ -85,7 +85,7 @@ function githubCommand(finding: Finding): string {
   const { severity, file, line, pointer, value, message, remedy, rule } = finding
   const found = value === undefined ? '' : ` = ${truncatedJson(value)}`
   const sentence = `${pointer}${found}: ${message}`.replace(/^: /, '')
-  const text = saysRemedy(finding) ? sentence : `${sentence}\nTo mend it: ${remedy}`
+  const text = saysRemedy(finding) ? sentence : `${sentence}\nTo fix it: ${remedy}`
   const properties = { file, ...(line !== undefined && { line: String(line) }), title: rule }
   const written = Object.entries(properties).map(([name, one]) => `${name}=${escapedProperty(one)}`)
   return `::${severity} ${written.join(',')}::${escapedData(text)}`

@@ -4,25 +4,25 @@ import type { ReasonName } from './catalogue/reasons.ts'
 import type { Mode, Stage } from './package-config.ts'
 import type { EnvVar, EntryState, Interrupt, NodeStatus, PackageSpec, StageName } from './skyhook.ts'
 
-/** Raised when a document is written that older agents would misread. No agent was released with a lower one. */
+/** Raised for a document that older agents would misread. No agent was released with a lower version. */
 export const journalVersion = 2
 
 /**
  * What the agent remembers on the host, written with fsync before and after every effect that cannot be undone.
  * It is the truth about the host; the Node's annotations are its published copy.
  *
- * A field that is undefined is the same as one that is absent. A moment ends in `AtMs`, `SinceMs` or `UntilMs` and is
+ * An undefined field means the same as an absent one. The name of a time ends in `AtMs`, `SinceMs` or `UntilMs` for
  * steady time of the boot `bootId` (stages/skyhook/carry-times.ts), or in `WallMs`.
  */
 export type Journal = {
   readonly v: typeof journalVersion
   /** `spec.unschedulable` of the Node as we saw or wrote it last while it carried a mark of ours. */
   readonly lastSeenUnschedulable?: boolean
-  /** We wrote that value and have not seen it on the Node yet: until then a different one is nobody's change. */
+  /** We wrote that value and have not seen it on the Node yet: until then a different value is not someone's change. */
   readonly cordonPending?: true
-  /** When we cordoned again after somebody uncordoned while we held the node, in ms; the last few. */
+  /** When we cordoned again after someone uncordoned while we held the node, in ms; the last few. */
   readonly cordonRetriesAtMs?: readonly number[]
-  /** The cordons of the work on this host, as the Node showed them last. */
+  /** The cordons of the work on this host, as last seen on the Node. */
   readonly cordon?: HeldCordon
   /** A Skyhook with `runtimeRequired` selects this node, or did and the taint is still to be removed. */
   readonly runtimeRequired?: true
@@ -49,11 +49,11 @@ export type Journal = {
 export type StoredJournal = Journal & { readonly wallOffsetMs?: number }
 
 /**
- * What the Node remembers of our cordon too, and forgets when it is deleted and registered again, restored from an
- * older etcd, or edited.
+ * The state of our cordon, which the Node has as well. The Node loses it when it is deleted and registered again,
+ * restored from an older etcd, or edited.
  */
 export type HeldCordon = {
-  /** Whose marks the Node has shown, sorted: their work has not given its cordon back. */
+  /** The Skyhooks whose marks the Node had, sorted: their work has not given its cordon back. */
   readonly skyhooks: readonly string[]
   /** Whether this Node would be cordoned without us (`cordoned-before`). */
   readonly before?: boolean
@@ -61,94 +61,94 @@ export type HeldCordon = {
 
 export type StaticPod = {
   readonly namespace: string
-  /** That of its manifest, without the name of the Node. */
+  /** The name in its manifest, without the name of the Node. */
   readonly name: string
-  /** In which it was Ready, with these containers. */
+  /** The pod that was Ready, with these containers. */
   readonly bootId: string
   readonly containerIds: readonly string[]
 }
 
 export const emptyJournal = (nodeUid: string): Journal => ({ v: journalVersion, nodeUid, skyhooks: {} })
 
-/** Whether a document of this version has what every journal has; its contents are the agents' own. */
+/** Whether a document of this version has the fields of every journal; their contents are trusted. */
 export const isWholeJournal = ({ nodeUid, skyhooks }: Partial<Journal>): boolean =>
   typeof nodeUid === 'string' && typeof skyhooks === 'object' && skyhooks !== null
 
-/** Attempts of steps whose end is not on record yet. */
+/** Attempts of steps whose end is not recorded yet. */
 export const openSteps = (journal: Journal): StepAttempt[] => Object.values(journal.skyhooks).flatMap(openStepsOf)
 
 export function openStepsOf({ packages, canceling = [] }: SkyhookRecord): StepAttempt[] {
   const ofAttempts = Object.values(packages).flatMap(({ progress }) => openStepOf(progress) ?? [])
-  // one that may be about to start is stopped before its attempt is forgotten
+  // a step that may be about to start is stopped before its attempt is removed
   return [...canceling.filter(({ id }) => ofAttempts.every((step) => step.id !== id)), ...ofAttempts]
 }
 
-/** The step that is on the host, or may be any moment: the last one of the attempt, without a result. */
+/** The step that is, or may soon be, on the host: the last one of the attempt, without a result. */
 export function openStepOf(progress: PackageProgress): StepAttempt | undefined {
   const last = attemptOf(progress)?.steps.at(-1)
   return last?.result === undefined ? last : undefined
 }
 
-/** The attempt under way, or the one that failed last. */
+/** The running attempt, or the last failed one. */
 export const attemptOf = (progress: PackageProgress): StageAttempt | undefined =>
   'attempt' in progress ? progress.attempt : undefined
 
 export type SkyhookRecord = {
   /** UID of the Skyhook object that the work was done for; another object of that name starts unfinished work over. */
   readonly uid: string
-  /** Raised by one whenever what is published changes. */
+  /** Raised by one with each change of the published state. */
   readonly rev: number
   /** Keyed `<package name>|<version>`, as published. */
   readonly packages: Readonly<Record<string, PackageRecord>>
   /** Hash of the spec that was last completed here (`completionHash` in stages/model/applied-hash.ts). */
   readonly applied?: string | undefined
   /**
-   * The spec by which it became complete, of all that had that hash. It stays when another one asks for nothing more:
-   * no node writes for that.
+   * The spec by which it became complete, of all that had that hash. It stays when another spec requests nothing more,
+   * so that no node writes for it.
    */
   readonly completedBy?: SpecVersion | undefined
   /** From the first started step until completion, or until the node gives its slot back (skyhook/lifecycle.ts). */
   readonly lifecycle?: Lifecycle | undefined
   /**
-   * What is done here was done for an earlier Skyhook of this name. `complete`: it is all that this one asks for, too;
+   * The work here was done for an earlier Skyhook of this name. `complete`: it is also all that this one requests;
    * absent once this one has work.
    */
   readonly takenOver?: 'unfinished' | 'complete' | undefined
   /**
-   * The work of the Skyhook operator was found unfinished, and the agent has not begun: package pods may still be at
+   * The work of the Skyhook operator was found unfinished, and the agent has not started: package pods may still be at
    * work (stages/skyhook/operator-pods.ts).
    */
   readonly adopted?: true | undefined
   /** The Skyhook is gone from the cluster; its files stay, nothing runs. */
   readonly orphaned?: boolean | undefined
-  /** Reboots made per merged interrupt, keyed as stages/interrupt/reboots.ts does. */
+  /** Reboots made per merged interrupt, with the keys of stages/interrupt/reboots.ts. */
   readonly reboots: Readonly<Record<string, number>>
-  /** Of an earlier life of this host, whose disk is gone: not repeated. */
+  /** From before this host lost its disk: not repeated. */
   readonly priorReboots?: Readonly<Record<string, number>> | undefined
   /** Steps that the agent itself guards against repetition, keyed by stages/package/attempt.ts; value = time in ms. */
   readonly flags: Readonly<Record<string, number>>
   /**
-   * Steps under way whose work is not wanted any more: they are stopped, and nothing of their package starts before
-   * they have ended.
+   * Running steps whose work is no longer requested: they are stopped, and nothing of their package starts before they
+   * have ended.
    */
   readonly canceling?: readonly CanceledStep[] | undefined
-  /** The interrupt under way or just done, see stages/interrupt/merge.ts. */
+  /** The running or just finished interrupt, see stages/interrupt/merge.ts. */
   readonly interrupt?: InterruptRun | undefined
   readonly drain?: DrainRecord | undefined
   /** The work is complete, and its slot is kept (stages/skyhook/soak.ts). */
   readonly soak?: Soak | undefined
   /**
-   * A person's edit of nodeState that was dealt with: `<rev of the companion>/<hash of the text>`, or `…/removed` for a
+   * The last handled edit of nodeState by a person: `<rev of the companion>/<hash of the text>`, or `…/removed` for a
    * reset.
    */
   readonly edit?: string | undefined
-  /** What is, or is about to be, on the Node: the base that a person's edit is compared with. */
+  /** The text that is, or is about to be, on the Node: the base that a person's edit is compared with. */
   readonly published?: Published | undefined
   /** Version that each package's own history records last, by package name; `uninstalled` after an uninstall. */
   readonly installedVersions: Readonly<Record<string, string>>
 }
 
-/** Of a node that waits to be drained (stages/drain/drain-timeout.ts). `yieldCount`: how often it gave up so far. */
+/** Of a node that waits for its drain (stages/drain/drain-timeout.ts). `yieldCount`: how often it gave up so far. */
 export type DrainRecord =
   | { readonly state: 'waiting'; readonly yieldCount: number; readonly sinceMs: number }
   | {
@@ -159,7 +159,7 @@ export type DrainRecord =
     }
 
 export type Soak = {
-  /** When the Node showed completion and was back in service; absent before. */
+  /** When the Node was complete and back in service; absent before. */
   readonly sinceMs?: number
   /** Since when node and pods have been Ready without a break; absent while they are not. */
   readonly readySinceMs?: number
@@ -179,32 +179,32 @@ export type Published = {
 
 export type Lifecycle = {
   readonly startedAtMs: number
-  /** Generation of the Skyhook when the work began. */
+  /** Generation of the Skyhook when the work started. */
   readonly generation: number
   /**
    * Set once an interrupt other than noop ran: the node must show Ready of this boot before it goes back to service.
    */
   readonly interruptedAtMs?: number
-  /** The interrupt restarted the kubelet or the container runtime: Ready must hold for a while to be believed. */
+  /** The interrupt restarted the kubelet or the container runtime: Ready only counts after it has held for a while. */
   readonly restartedRuntime?: boolean
-  /** DaemonSets that had a Ready pod here when the work began; absent where `spec.pace` did not ask for them. */
+  /** DaemonSets that had a Ready pod here when the work started; absent where `spec.pace` did not request them. */
   readonly readyDaemonSets?: readonly DaemonSetReference[]
 }
 
 /**
- * One version of one package on this host. src/stages/model/transitions.ts has the ways from one progress to another,
- * docs/design/package-states.md their picture.
+ * One version of one package on this host. src/stages/model/transitions.ts has the transitions between progresses,
+ * docs/design/package-states.md their diagram.
  */
 export type PackageRecord = UnstartedPackage | StartedPackage
 
-/** Nothing of it ever started on the host, or an uninstall took it off; another tool may have installed it. */
+/** Nothing of it ever started on the host, or an uninstall removed it; another tool may have installed it. */
 export type UnstartedPackage = PackageFacts & {
   readonly work?: undefined
   readonly progress: Exclude<PackageProgress, { readonly attempt: StageAttempt }>
 }
 
 export type StartedPackage = PackageFacts & {
-  /** What the package's work runs from. */
+  /** The image and configuration of the package's work. */
   readonly work: PackageWork
   readonly progress: PackageProgress
 }
@@ -215,7 +215,7 @@ export type RetryingPackage = StartedPackage & {
 }
 
 export const isRunning = (entry: PackageRecord): entry is RunningPackage => entry.progress.state === 'running'
-/** True while a stage waits for its next attempt; an interrupt that failed is not a package's own. */
+/** True while a stage waits for its next attempt; a failed interrupt does not belong to a package. */
 export const isRetrying = (entry: PackageRecord): entry is RetryingPackage =>
   entry.progress.state === 'retrying' && entry.progress.stage !== 'interrupt'
 
@@ -224,31 +224,31 @@ export type PackageFacts = {
   readonly version: string
   readonly image: string
   readonly containerSHA?: string | undefined
-  /** Failed attempts of the current stage, with the configuration that it has now. */
+  /** Failed attempts of the current stage with its current configuration. */
   readonly restarts: number
   /** When the first of them failed; absent without any, and where an older agent counted them. */
   readonly failingSinceMs?: number | undefined
   /** None of its steps has started on the host so far; absent once one may have. */
   readonly untouched?: true | undefined
-  /** The operator has put it on the host, at least in part, and no agent has begun a stage of it since. */
+  /** The operator has put it on the host, at least in part, and no agent has started a stage of it since. */
   readonly adopted?: true | undefined
-  /** The stage that brought this version onto the host; absent until it passed, and if another agent ran it. */
+  /** The stage that installed this version; absent until it passed, and if another agent ran it. */
   readonly installedBy?: 'apply' | 'upgrade' | undefined
   /** Absent until `config` starts. */
   readonly config?: ConfigRecord | undefined
-  /** The interrupt that has to run before the package is complete. */
+  /** The interrupt that must run before the package is complete. */
   readonly pendingInterrupt?: PendingInterrupt | undefined
-  /** What was pending until its last interrupt: what a post-interrupt that fails has behind it. */
+  /** What was pending until its last interrupt, for a post-interrupt that fails. */
   readonly metInterrupt?: PendingInterrupt | undefined
   /** The interrupt that ran for it last. */
   readonly lastInterrupt?: MergedInterrupt | undefined
-  /** What its uninstall runs with instead of `config`: what apply was given, or an edit during the uninstall. */
+  /** The configuration of its uninstall instead of `config`: that of apply, or an edit during the uninstall. */
   readonly uninstallInputs?: PackageInputs | undefined
   /** The package's uninstall policy as last seen in the spec: it must be known when the package is no longer there. */
   readonly uninstall?: PackageSpec['uninstall'] | undefined
   /**
-   * When config or post-interrupt passed last, by the wall clock, which files go by: a status file older than this does
-   * not request a run.
+   * When config or post-interrupt passed last, by the wall clock, like the times of files: a status file older than
+   * this does not request a run.
    */
   readonly passedAtWallMs?: number | undefined
   /** When a run that the host had requested started last. */
@@ -257,8 +257,8 @@ export type PackageFacts = {
 
 export type PackageProgress =
   /**
-   * The stage is to start; nothing of it runs. The interrupt stage stays due while its run is under way, which
-   * several packages share (`SkyhookRecord.interrupt`).
+   * The stage must start; nothing of it runs. The interrupt stage stays due during its run, which several packages
+   * share (`SkyhookRecord.interrupt`).
    */
   | { readonly state: 'due'; readonly stage: StageName }
   | { readonly state: 'running'; readonly stage: Stage; readonly attempt: StageAttempt }
@@ -267,11 +267,11 @@ export type PackageProgress =
   | ({ readonly state: 'retrying'; readonly stage: 'interrupt' } & Retry)
   /** The stage passed. The package itself is complete when no stage follows it. */
   | { readonly state: 'complete'; readonly stage: StageName }
-  /** Left unfinished by an earlier Skyhook of this name: starts over as if it had been uninstalled. */
+  /** Left unfinished by an earlier Skyhook of this name: starts over as if uninstalled. */
   | { readonly state: 'skipped'; readonly stage: 'uninstall' }
   /**
-   * Nothing is done with it any more: its files stay on the host as they were in the state `shownAs` (uninstall
-   * policy), or, if that is `unknown`, as an uninstall that failed left them.
+   * The agent no longer works on it: its files stay on the host as they were in the state `shownAs` (uninstall policy),
+   * or, if that is `unknown`, as a failed uninstall left them.
    */
   | { readonly state: 'retained'; readonly stage: StageName; readonly shownAs: EntryState }
 
@@ -285,7 +285,7 @@ export type StageFailure = {
   readonly reason: ReasonName
   readonly message: string
   readonly code?: ReasonCode
-  /** Of a refused reboot: whoever boots the host from here on has made it. */
+  /** Of a refused reboot: any later boot of the host counts as done. */
   readonly refusedInBoot?: string
 }
 
@@ -295,20 +295,20 @@ export type ConfigRecord = {
   readonly started: PackageInputs
   /** Of the last time that the package became complete; absent until it was. */
   readonly finished?: PackageInputs | undefined
-  /** Keys that changed since `finished`, or since the first start, over everything started since. */
+  /** Keys that changed since `finished`, or since the first start, over all starts since. */
   readonly changedKeys: readonly string[]
   /** `configInterrupts` of the spec when `config` started last: a removed key may take its pattern with it. */
   readonly interrupts?: Readonly<Record<string, Interrupt>> | undefined
 }
 
 export type PendingInterrupt = {
-  /** `when: required` if it is pending only because the package said so: any boot since then is as good. */
+  /** `when: required` if it is pending only because the package reported it: any boot since then counts. */
   readonly interrupt: MergedInterrupt
-  /** Boot in which the package said, after its config had passed, that it needs an interrupt. */
+  /** Boot in which the package reported, after its config had passed, that it needs an interrupt. */
   readonly requiredInBoot?: string | undefined
 }
 
-/** One interrupt made of several. `alsoRestartAllServices`: of type service, and restartAllServices with it. */
+/** One interrupt merged from several. `alsoRestartAllServices`: of type service, together with restartAllServices. */
 export type MergedInterrupt = Interrupt & { readonly alsoRestartAllServices?: boolean }
 
 export type PackageInputs = { readonly config: Readonly<Record<string, string>>; readonly env: readonly EnvVar[] }
@@ -316,14 +316,16 @@ export type PackageInputs = { readonly config: Readonly<Record<string, string>>;
 export type PackageWork = {
   /** Digest of the image's manifest, `sha256:…`. */
   readonly digest: string
-  /** Generation of the Skyhook at which this package's work began; part of the copy dir's name and the resource id. */
+  /**
+   * Generation of the Skyhook at which this package's work started; part of the copy dir's name and the resource id.
+   */
   readonly generation: number
   /**
    * Hash of what cannot change while a package is at work: image, version, digest, env, resources
    * (stages/model/package-inputs.ts).
    */
   readonly inputs: string
-  /** Name and version that the package's config.json gives itself: flags, logs and history go by them. */
+  /** Name and version in the package's config.json: flags, logs and history use them. */
   readonly packageName: string
   readonly packageVersion: string
 }
@@ -339,8 +341,8 @@ export type StageAttempt = {
   /** A check failed; the remaining checks still run. */
   readonly failed?: boolean
   /**
-   * When an uninstall passed, by the wall clock: its entry in the package's history has this time, and a clean-up that
-   * is repeated by a later agent finds it by that.
+   * When an uninstall passed, by the wall clock: its entry in the package's history has this time, so that a repeated
+   * clean-up by a later agent finds it.
    */
   readonly passedAtWallMs?: number
 }
@@ -352,7 +354,7 @@ export type StepAttempt = {
   readonly mode: Mode
   readonly index: number
   readonly path: string
-  /** Exit codes with which it has passed; 0 alone where absent. */
+  /** Exit codes that mean success; only 0 where absent. */
   readonly returncodes?: readonly number[]
   readonly bootId: string
   readonly startedAtMs: number
@@ -373,19 +375,19 @@ export type StepResult =
       readonly unstarted?: true
     }
 
-/** One merged interrupt, from the decision to run it until its outcome is folded into the packages that owe it. */
+/** One merged interrupt, from the decision to run it until its outcome is recorded in its packages. */
 export type InterruptRun = {
   readonly id: string
   readonly interrupt: MergedInterrupt
   /** Keys of the packages whose interrupt this is. */
   readonly owners: readonly string[]
-  /** Hash of what the spec said of them then; absent where it is read from a Node. */
+  /** Hash of their part of the spec then; absent where it is read from a Node. */
   readonly inputs?: string
-  /** Its outcome no longer matters: it does not start, but what has started is waited for. */
+  /** Its outcome no longer matters: it does not start, but the agent waits for started parts. */
   readonly abandoned?: boolean
-  /** Boot in which it was decided; a reboot is done when the host's boot is another one. */
+  /** Boot in which it was decided; a reboot is done when the host is in another boot. */
   readonly bootId: string
-  /** Of a reboot: what it is counted under. */
+  /** Of a reboot: the key of its counter. */
   readonly rebootKey?: string
   readonly startedAtMs: number
 }

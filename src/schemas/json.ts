@@ -14,11 +14,11 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** The JSON object of a text; undefined for anything else that is written there, and for no text. */
+/** The JSON object of a text; undefined for any other content, and for no text. */
 export function parseObject(text: string | undefined): JsonObject | undefined {
   const value = text === undefined ? undefined : parseJson(text)
   return isObject(value) ? value : undefined
 }
 
-/** What an error says, whatever was thrown. */
+/** The message of any thrown value. */
 export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))

@@ -1,6 +1,6 @@
 /**
- * The few Kubernetes shapes that the agent reads, as plain JSON. Objects keep the fields they carry beyond these:
- * nothing here is used to rebuild an object, only to look at it.
+ * The few Kubernetes types that the agent reads, as plain JSON. Objects keep their other fields: these types are used
+ * to read an object, never to rebuild it.
  */
 export type ObjectMeta = {
   readonly name: string
@@ -70,7 +70,7 @@ export type KubernetesNode = {
   }
 }
 
-/** A change of a Node; null removes a key, what is absent stays. No request carries both conditions and spec. */
+/** A change of a Node; null removes a key, absent keys stay. A request never carries both conditions and spec. */
 export type NodePatch = {
   readonly annotations: Readonly<Record<string, string | null>>
   readonly labels: Readonly<Record<string, string | null>>

@@ -1,7 +1,7 @@
 /**
- * What NodeWright, the successor of the Skyhook operator, leaves on a Node and on a Skyhook. It keeps its record in
- * its own API group and under its own prefix, which nothing here continues. Whoever sees a trace of it starts nothing
- * until a person has decided.
+ * What NodeWright, the successor of the Skyhook operator, leaves on a Node and on a Skyhook. It keeps its record in its
+ * own API group and under its own prefix, and agents cannot continue it. An agent that sees a trace of it starts
+ * nothing until a person has decided.
  */
 import { apiGroup } from './api.ts'
 
@@ -25,7 +25,7 @@ type Texts = Readonly<Record<string, string>>
 export const ignoresNodeWright = (annotations: Texts | undefined): boolean =>
   annotations?.[ignoreNodeWrightKey] === 'true'
 
-/** Says that for one Skyhook. */
+/** Sets that for one Skyhook. */
 export const ignoreNodeWrightCommand = (skyhook: string): string =>
   `kubectl annotate skyhook ${skyhook} ${ignoreNodeWrightKey}=true`
 
@@ -42,19 +42,19 @@ export function nodeWrightKeysOf(annotations: Texts | undefined, skyhook: string
 
 const rolloutKey = new RegExp(`^${nodeWrightGroup.replaceAll('.', '\\.')}/(?:${perRollout.join('|')})_.+$`)
 
-/** An annotation of it on a Node that belongs to a rollout. */
+/** One of its annotations on a Node that belongs to a rollout. */
 export const isNodeWrightKey = (key: string): boolean => rolloutKey.test(key)
 
 /** Its annotations on its own objects; `mirrored-from` and `mirrored-generation` on those made from a Skyhook. */
 const perObject = ['mirrored-from', 'mirrored-generation', 'legacy-migrated-at', 'version'] as const
 
-/** The part of a Skyhook that may show it. */
+/** The part of a Skyhook that may have its traces. */
 type Marked = {
   readonly metadata: { readonly annotations?: Texts; readonly finalizers?: readonly string[] }
   readonly status?: Readonly<Record<string, unknown>>
 }
 
-/** What only it writes, found on a Skyhook: annotations, its finalizer, types of conditions. */
+/** Its traces on a Skyhook, which no one else writes: annotations, its finalizer, types of conditions. */
 export function nodeWrightMarksOn({ metadata, status }: Marked): readonly string[] {
   const { annotations = {}, finalizers = [] } = metadata
   const conditions: readonly unknown[] = Array.isArray(status?.['conditions']) ? status['conditions'] : []

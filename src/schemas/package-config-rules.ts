@@ -1,16 +1,16 @@
-/** The rules of config.json that a schema cannot express: those between steps and modes. */
+/** The rules of config.json that a schema cannot express: rules between steps and modes. */
 import { environmentNameProblem, environmentTextProblem } from './environment-variable.ts'
 import { checkOf, stagesWithSteps, type PackageConfigFile, type StepFile } from './package-config.ts'
 import { pointerSegment, type Problem } from './validation.ts'
 
 type PlacedStep = { readonly mode: string; readonly pointer: string; readonly step: StepFile }
 
-/** What makes a file unusable although it fits the schema. */
+/** Errors that make a file unusable although it fits the schema. */
 export function ruleProblems(file: PackageConfigFile): Problem[] {
   return [...nameProblems(file), ...modeProblems(file), ...placedSteps(file).flatMap(stepProblems)]
 }
 
-/** What works, but probably not as its author thinks. */
+/** Warnings: it works, but probably not as its author expects. */
 export function ruleWarnings(file: PackageConfigFile): Problem[] {
   return [
     ...uncheckedSteps(file),

@@ -10,7 +10,7 @@ export const stagesWithSteps: readonly Stage[] = ['apply', 'config', 'upgrade', 
 
 export const checkOf = (stage: Stage): `${Stage}-check` => `${stage}-check`
 
-/** True for the modes whose steps all run, whatever the earlier ones answered. */
+/** True for the modes whose steps all run, even if earlier ones fail. */
 export const isCheck = (mode: Mode): mode is `${Stage}-check` => mode.endsWith('-check')
 
 export type Step = {
@@ -25,9 +25,8 @@ export type Step = {
   readonly onHost: boolean
   readonly env: Readonly<Record<string, string>>
   /**
-   * Who sees to it that work is not done twice. config.json's `idempotence: true` is `step` (it may always run again),
-   * `false` is `agent` (run once, then skipped in apply and post-interrupt): the word means the opposite of what one
-   * expects.
+   * Who ensures that work is not done twice. config.json's `idempotence: true` is `step` (it may always run again),
+   * `false` is `agent` (run once, then skipped in apply and post-interrupt): the opposite of what one expects.
    */
   readonly idempotence: 'agent' | 'step'
   /** Gets the previous and the current version as its arguments. */
@@ -35,17 +34,17 @@ export type Step = {
 }
 
 export type PackageConfig = {
-  /** The package's own name: flags, history and logs go by it. It may differ from the name in the Skyhook. */
+  /** The package's own name, used in flags, history and logs. It may differ from the name in the Skyhook. */
   readonly packageName: string
-  /** The package's own version; published packages whose tag says something else exist and are fine. */
+  /** The package's own version; published packages with a different tag exist and are fine. */
   readonly packageVersion: string
-  /** Keys that the Skyhook's configMap must have, in every mode but uninstall. The package does not bring them along. */
+  /** Keys that the Skyhook's configMap must have, in every mode but uninstall. The package does not contain them. */
   readonly expectedConfigFiles: readonly string[]
   /** Only the modes that the file has; a mode without steps is a success. */
   readonly modes: Readonly<Partial<Record<Mode, readonly Step[]>>>
 }
 
-/** config.json as it is written, after the schema's validation. */
+/** config.json as written, after the schema's validation. */
 export type PackageConfigFile = {
   readonly schema_version: 'v1'
   readonly package_name: string

@@ -2,32 +2,32 @@ import { isObject, parseJson } from './json.ts'
 import { clip, plainExcerpt, plainLine } from './plain-text.ts'
 
 /**
- * What a package says about itself between and after its stages: the file `status/<package>.json` in the Skyhook's
- * folder on the host, written by its steps or by units that they left behind (packages/os-update/README.md has the
- * whole format).
+ * What a package reports about itself between and after its stages: the file `status/<package>.json` in the Skyhook's
+ * folder on the host, written by its steps or by units that they installed (packages/os-update/README.md has the whole
+ * format).
  */
 export type PackageStatus = {
   /** Boot in which it was written. */
   readonly bootId: string
   /** One line for people, at most `maxMessageLength` characters. */
   readonly message: string
-  /** Whether config would have something to do, and whether an interrupt is required. */
+  /** Whether config has work to do, and whether an interrupt is required. */
   readonly requests: { readonly run: boolean; readonly interrupt: boolean }
 }
 
-/** What reading that file came to. */
+/** The result of reading that file. */
 export type StatusReadResult =
   | { readonly state: 'read'; readonly status: PackageStatus; readonly writtenAtMs: number }
-  /** Missing, too large, no JSON, or not in the format; `why` names the file. */
+  /** Missing, too large, not JSON, or not in the format; `why` names the file. */
   | { readonly state: 'unusable'; readonly why: string }
 
 export type ParsedStatus =
   | { readonly outcome: 'valid'; readonly status: PackageStatus }
   | { readonly outcome: 'invalid'; readonly problem: string }
 
-/** The newest format that is understood. */
+/** The newest supported format. */
 const formatVersion = 1
-/** It stands in a condition of the Node. */
+/** The limit of the message in a condition of the Node. */
 export const maxMessageLength = 256
 
 /** Reads the text of a status file of the package of this name. */

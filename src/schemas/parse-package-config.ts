@@ -47,7 +47,7 @@ export function parsePackageConfig(text: string): ParsedPackageConfig {
 
 const invalid = (problems: readonly Problem[]): ParsedPackageConfig => ({ outcome: 'invalid', problems })
 
-/** A newer version may mean anything by any field: one clear sentence instead of a list of guesses. */
+/** A newer version may give any field another meaning: one clear sentence instead of a list of guesses. */
 function newerVersion(document: unknown): Problem | undefined {
   if (typeof document !== 'object' || document === null || !('schema_version' in document)) return undefined
   const value = document.schema_version

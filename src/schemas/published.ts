@@ -1,6 +1,6 @@
 /**
- * What a Node publishes of a Skyhook, in its annotations, and of its host. Whoever may write Nodes may have edited it:
- * nothing in it is trusted, and this is the only place that reads it. Pure.
+ * What a Node publishes of a Skyhook, in its annotations, and of its host. Everyone who may write Nodes may have edited
+ * it: it is not trusted, and only this file reads it. Pure.
  */
 import * as keys from './annotations.ts'
 import { sha256Hex } from './canonical-json.ts'
@@ -12,13 +12,13 @@ import { plainExcerpt } from './plain-text.ts'
 import { type Interrupt, interruptTypes, type NodeStatus, nodeStatuses } from './skyhook.ts'
 
 export type Published = {
-  /** `unreadable`: something else stands there. */
+  /** `unreadable`: it has other content. */
   readonly status: NodeStatus | 'unreadable' | undefined
   /** Text of the nodeState annotation. */
   readonly state: string | undefined
-  /** What that text says; undefined where it is no JSON object. */
+  /** The content of that text; undefined where it is not a JSON object. */
   readonly entries: PublishedEntries | undefined
-  /** Undefined where it is absent, or not ours. */
+  /** Undefined where it is absent or not written by an agent. */
   readonly companion: PublishedCompanion | undefined
   readonly origin: Origin
   /** Why the node is not complete. */
@@ -35,35 +35,35 @@ export type NodeStep = {
   readonly sinceMs: number
   /** Of its stage, from 1. */
   readonly attempt: number
-  /** When the first attempt failed; absent in that. */
+  /** When the first attempt failed; absent during the first attempt. */
   readonly failingSinceMs?: number
 }
 
 /**
- * Whose words state and companion are: of the agent on this Node; `edited` or removed since; of the agent on an earlier
- * registration of the Node; `unsigned`, as the operator leaves them; or there are none.
+ * Who wrote state and companion: the agent on this Node; `edited` or removed since; the agent on an earlier
+ * registration of the Node; `unsigned`, as by the operator; or there are none.
  */
 export type Origin = 'agent' | 'edited' | 'former-node' | 'unsigned' | 'nobody'
 
-/** By `name|version`, whatever somebody wrote there. */
+/** By `name|version`, with any content. */
 export type PublishedEntries = ReadonlyMap<string, PublishedEntry>
 
-/** What an entry says of the right type. Stages and states may be those of another version, or none. */
+/** The fields of an entry that have the right type. Stages and states may be those of another version, or invalid. */
 export type PublishedEntry = Partial<keys.NodeStateEntry>
 
-/** `applied` is missing in versions of the companion whose completion means something that nobody knows here. */
+/** `applied` is absent in versions of the companion whose completion this agent cannot interpret. */
 export type PublishedCompanion = Omit<keys.Companion, 'v' | 'nodeUID'> & { readonly nodeUID: string | undefined }
 
-/** A word and a message that harm nobody. `sinceMs` by the wall clock of the host, where it says so. */
+/** A reason and a message that are safe to print. `sinceMs` by the wall clock of the host, where it is known. */
 export type NodeReason = Pick<keys.PublishedReason, 'reason' | 'message'> &
   ReasonSubject & {
     readonly sinceMs: number | undefined
-    /** Of a stage that is tried again: how often it has failed, and when the next attempt begins. */
+    /** For a retried stage: how often it has failed, and when the next attempt starts. */
     readonly attempts?: number
     readonly nextTryMs?: number
   }
 
-/** What a reason is about; undefined where its agent does not say it, or says it in a way that nobody knows here. */
+/** The details of a reason; undefined where its agent does not publish them, or in an unknown form. */
 export type ReasonSubject = {
   readonly code?: ReasonCode | undefined
   readonly package?: { readonly name: string; readonly version: string } | undefined
@@ -76,7 +76,7 @@ export const publishedOf: (node: Publisher, skyhook: string) => Published = perO
   (node: Publisher, skyhook: string) => published(node, keysOf(skyhook), readState),
 )
 
-/** The same for many Nodes at one moment: a state that they have in common is read and hashed once. */
+/** The same for many Nodes at once: a state that they have in common is read and hashed once. */
 export function createPublishedReader(): typeof publishedOf {
   const [keysOnce, stateOnce] = [perText(keysOf), perText(readState)]
   return (node, skyhook) => published(node, keysOnce(skyhook), stateOnce)
@@ -154,7 +154,7 @@ const isRebootCount = (value: unknown): value is keys.RebootCount =>
   isCount(value['done']) &&
   (value['askedInBoot'] === undefined || typeof value['askedInBoot'] === 'string')
 
-/** Without what is not of the right type. */
+/** Without fields of the wrong type. */
 const workIn = (work: JsonObject): NonNullable<keys.Companion['work']> =>
   Object.fromEntries(
     Object.entries(work).map(([key, one]) => {
@@ -191,7 +191,7 @@ const isInterrupt = (value: unknown): value is Interrupt =>
   (value['services'] === undefined || isTexts(value['services'])) &&
   (value['when'] === undefined || value['when'] === 'required')
 
-/** The entries of a nodeState text; undefined where it is no JSON object. */
+/** The entries of a nodeState text; undefined where it is not a JSON object. */
 export function parseState(text: string): PublishedEntries | undefined {
   const entries = parseObject(text)
   return entries && new Map(Object.entries(entries).map(([key, entry]) => [key, entryIn(isObject(entry) ? entry : {})]))
@@ -205,10 +205,10 @@ function entryIn(entry: JsonObject): PublishedEntry {
 
 const entryTexts = ['name', 'version', 'image', 'containerSHA', 'stage', 'state'] as const
 
-/** As the definition of Skyhooks has it. */
+/** As in the definition of Skyhooks. */
 const isRestartCount = (value: unknown): value is number => isCount(value) && value > 0 && value < 2 ** 31
 
-/** The reasons of packages that have trouble, by the name of the package. */
+/** The reasons of failing packages, by the name of the package. */
 export function packageReasonsOf({ metadata }: Publisher, skyhook: string): ReadonlyMap<string, NodeReason> {
   const reasons = parseObject(metadata.annotations?.[keys.reasonsKey(skyhook)]) ?? {}
   return new Map(
@@ -220,8 +220,8 @@ export function packageReasonsOf({ metadata }: Publisher, skyhook: string): Read
 }
 
 /**
- * The step that runs on the Node, as far as it says so; `entries`: what it says of its packages. A step of a stage that
- * is over has ended, too.
+ * The step that runs on the Node, if it publishes one; `entries`: the published packages. A step of a finished stage
+ * has ended, too.
  */
 export function nodeStepOf(
   { metadata }: Publisher,
@@ -265,13 +265,13 @@ function timeIn(value: unknown): number | undefined {
   return Number.isNaN(ms) ? undefined : ms
 }
 
-/** What the Event of a reason is about. */
+/** The details of the Event of a reason. */
 export const subjectOfEvent = ({ [keys.eventCodeKey]: code, [keys.eventPackageKey]: key }: Texts = {}): ReasonSubject =>
   subjectIn(code, key)
 
 type Texts = Readonly<Record<string, string>>
 
-/** As the definition of Skyhooks has names and versions. */
+/** The limits of names and versions in the definition of Skyhooks. */
 const packageForm = /^(?<name>[a-z]([-a-z0-9]{0,61}[a-z0-9])?)\|(?<version>v?[0-9][-+.0-9A-Za-z]{0,127})$/
 
 function subjectIn(code: unknown, key: unknown): ReasonSubject {
@@ -285,10 +285,10 @@ function subjectIn(code: unknown, key: unknown): ReasonSubject {
 const isReasonCode = (value: unknown): value is ReasonCode =>
   typeof value === 'string' && Object.hasOwn(reasonCodes, value)
 
-/** What an agent says of its host: facts, most of them texts, and what stands against working there. */
+/** What an agent publishes of its host: facts, most of them texts, and what makes it unfit for work. */
 export type HostReport = { readonly facts: JsonObject; readonly findings: readonly HostFinding[] }
 
-/** Of src/host/preflight/findings.ts; empty where it does not say it. */
+/** Of src/host/preflight/findings.ts; empty where it is not published. */
 export type HostFinding = Readonly<Record<'id' | 'severity' | 'message' | 'remedy', string>>
 
 /** Undefined where no agent has described the host. */

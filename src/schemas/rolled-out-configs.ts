@@ -1,8 +1,8 @@
 import { apiGroup } from './api.ts'
 
 /**
- * What the Skyhook operator last rolled out of each package's configMap, by package: the data of the ConfigMaps that it
- * keeps in its namespace. A package without a ConfigMap is not in it.
+ * The configMap of each package that the Skyhook operator rolled out last, by package: the data of the ConfigMaps in
+ * its namespace. A package without a ConfigMap is absent.
  */
 export type RolledOutConfigs = Readonly<Record<string, Readonly<Record<string, string>>>>
 

@@ -27,7 +27,7 @@ function matchesRequirement(
   }
 }
 
-/** True for a selector that names nothing; such a podNonInterruptLabels means that the feature is off. */
+/** True for an empty selector; as podNonInterruptLabels it turns the feature off. */
 export const isEmptySelector = (selector: LabelSelector | undefined): boolean =>
   Object.keys(selector?.matchLabels ?? {}).length === 0 && (selector?.matchExpressions ?? []).length === 0
 

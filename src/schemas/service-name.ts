@@ -1,18 +1,18 @@
-/** Names of services as people give them to `systemctl`, and what systemd takes of them. */
+/** Names of services as people give them to `systemctl`, and which of them systemd accepts. */
 
 /** systemd's own: UNIT_NAME_MAX without its NUL. */
 const maxUnitNameBytes = 255
 const unitTypes = 'service|socket|target|timer|mount|automount|swap|path|slice|scope|device'
 const typeSuffix = new RegExp(`\\.(?:${unitTypes})$`)
-/** `name`, or `name@instance`, with its type. A template, which has an empty instance, is no unit that could run. */
+/** `name`, or `name@instance`, with its type. A template, which has an empty instance, cannot run. */
 const unitName = new RegExp(`^[A-Za-z0-9:_.\\\\-]+(?:@[A-Za-z0-9:_.\\\\@-]+)?\\.(?:${unitTypes})$`)
 
-/** The unit that people mean by the name of a service: `kubelet` is `kubelet.service`, as systemctl has it. */
+/** The unit of a service's name: `kubelet` is `kubelet.service`, as in systemctl. */
 export const serviceUnit = (name: string): string => (typeSuffix.test(name) ? name : `${name}.service`)
 
 export type NameProblem = { readonly problem: string; readonly remedy: string }
 
-/** Why no unit can have the name; undefined when one can. Whether a host has such a unit is another question. */
+/** Why no unit can have the name; undefined when one can. It does not check whether the host has the unit. */
 export function serviceNameProblem(name: string): NameProblem | undefined {
   const unit = serviceUnit(name)
   if (unit.length > maxUnitNameBytes)

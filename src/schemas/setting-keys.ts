@@ -8,7 +8,7 @@ import { ignoreNodeWrightSetting } from './nodewright.ts'
 /** The key with all settings in one JSON text. */
 export const settingsFile = 'settings.json'
 
-/** `text`: the value is what it says. `json`: it is read as JSON. */
+/** `text`: the value is taken literally. `json`: it is parsed as JSON. */
 const forms: Readonly<Record<string, 'text' | 'json'>> = {
   copyDirRoot: 'text',
   agentLogRoot: 'text',
@@ -37,7 +37,7 @@ export const settingKeys: readonly string[] = Object.keys(forms)
 
 type Data = Readonly<Record<string, string>>
 
-/** The settings, each at its path. Other keys are left alone. @throws Error that names a key whose value is no JSON */
+/** The settings, each at its path. Other keys are left alone. @throws Error that names a key whose value is not JSON */
 export function settingsIn(data: Data): JsonObject {
   const text = data[settingsFile]
   return settingKeys.reduce<JsonObject>(

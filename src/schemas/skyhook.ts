@@ -1,6 +1,7 @@
 import type { Skyhook as Definition } from './generated/definitions.ts'
 
-// Fields come from the definition in crds/, which is the authority on what is legal. What differs from it is said here.
+// Fields come from the definition in crds/, which is the authority on what is legal. This file only has the
+// differences.
 
 type DefinedSpec = NonNullable<Definition['spec']>
 type DefinedPackage = NonNullable<DefinedSpec['packages']>[string]
@@ -9,8 +10,8 @@ type DefinedSource = NonNullable<DefinedEnvVar['valueFrom']>
 type DefinedReference<Name extends keyof DefinedSource> = NonNullable<DefinedSource[Name]>
 
 /**
- * The Skyhook resource (SCR). The spec is never absent: who reads an object puts an empty one in. The status is text of
- * others until somebody looks at it.
+ * The Skyhook resource (SCR). The spec is never absent: the reader of an object adds an empty one. The status is
+ * untrusted until it is checked.
  */
 export type Skyhook = Omit<Definition, 'spec' | 'status'> & {
   readonly spec: SkyhookSpec
@@ -21,7 +22,7 @@ export type SkyhookSpec = Omit<DefinedSpec, 'packages'> & {
   readonly packages?: Readonly<Record<string, PackageSpec>>
 }
 
-/** Without the field that has no effect. */
+/** Without the field, which has no effect. */
 export type PackageSpec = Omit<DefinedPackage, 'agentImageOverride' | 'env'> & { readonly env?: readonly EnvVar[] }
 
 export type EnvVar = Omit<DefinedEnvVar, 'valueFrom'> & { readonly valueFrom?: EnvVarSource }
@@ -45,11 +46,11 @@ export const interruptTypes = [
   'reboot',
 ] as const satisfies readonly InterruptType[]
 
-/** Stages in the operator's words; they are published on the Node. */
+/** Stages by the operator's names; they are published on the Node. */
 export const stageNames = ['uninstall', 'apply', 'upgrade', 'config', 'interrupt', 'post-interrupt'] as const
 export type StageName = (typeof stageNames)[number]
 
-/** State of one package entry on a Node, published. `unknown`: its uninstall was given up. */
+/** State of one package entry on a Node, published. `unknown`: the agent gave up its uninstall. */
 export const entryStates = ['complete', 'in_progress', 'skipped', 'erroring', 'unknown'] as const
 export type EntryState = (typeof entryStates)[number]
 
@@ -66,7 +67,7 @@ export const nodeStatuses = [
 ] as const
 export type NodeStatus = (typeof nodeStatuses)[number]
 
-/** What the holder of a slot is doing, as its Lease says. */
+/** The current activity of the holder of a slot, from its Lease. */
 export const slotPhases = [
   'preparing',
   'cordoning',
@@ -82,7 +83,7 @@ export const slotPhases = [
 export type SlotPhase = (typeof slotPhases)[number]
 
 /**
- * The work under the slot is complete, and the slot is kept for the sake of others: it takes capacity, and nothing may
- * be done under it. New work needs a new admission.
+ * The work under the slot is complete, and the slot is only kept to protect other nodes: it takes capacity, but permits
+ * no work. New work needs a new admission.
  */
 export const isPastWork = (phase: string): boolean => phase === 'soaking' || phase === 'finished'

@@ -1,7 +1,7 @@
 /**
  * Lines of the agent's log about steps of packages: what a step wrote, when it started and how it ended. The agent
- * writes them, `kubectl skyhook logs` and `history` find them again by these fields, whose names and meanings do not
- * change. Times are RFC 3339.
+ * writes them. `kubectl skyhook logs` and `history` find them by these fields, whose names and meanings do not change.
+ * Times are RFC 3339.
  */
 import { isObject } from './json.ts'
 
@@ -15,9 +15,9 @@ export type StepOfLine = {
   readonly mode: string
   /** Path of the step's script in the package. */
   readonly step: string
-  /** Of this attempt of the step alone. */
+  /** Unique to this attempt of the step. */
   readonly stepId: string
-  /** Of the stage, from 1; absent where it is not known any more. */
+  /** Of the stage, from 1; absent where it is no longer known. */
   readonly attempt?: number | undefined
 }
 
@@ -42,17 +42,17 @@ export type StepEndFields = {
   readonly detail?: string | undefined
 }
 
-/** What a line of an agent's log says about a step. `atMs` is the wall clock of the node. */
+/** The content of a log line about a step. `atMs` is the wall clock of the node. */
 export type StepLine = { readonly of: StepOfLine; readonly atMs: number } & (
   | { readonly what: 'output'; readonly stream: OutputStream; readonly text: string }
-  /** Between the lines before and after it, or before all of them, the agent left out some. `log`: where they are. */
+  /** The agent left out lines at this point, or before the first one. `log`: where they are. */
   | { readonly what: 'gap'; readonly stream: OutputStream; readonly log: string; readonly skippedBytes?: number }
   | { readonly what: 'started'; readonly startedAt: string; readonly isRunning: boolean }
-  /** `isRepeated`: an agent that started later says it again. */
+  /** `isRepeated`: written again by an agent that started later. */
   | { readonly what: 'ended'; readonly end: StepEndFields; readonly isRepeated: boolean }
 )
 
-/** Undefined for a line that is about something else, and for one that is damaged. */
+/** Undefined for other lines and for damaged ones. */
 export function parseStepLine(line: unknown): StepLine | undefined {
   if (!isObject(line)) return undefined
   const text = (key: string): string | undefined => (typeof line[key] === 'string' ? line[key] : undefined)

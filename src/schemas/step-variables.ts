@@ -1,4 +1,4 @@
-/** Variables that every step has beside the package's `env`, and that an argument `env:NAME` may name. */
+/** Variables that every step has in addition to the package's `env`, and that an argument `env:NAME` may name. */
 export const agentVariables = [
   'PATH',
   'HOME',
@@ -8,6 +8,6 @@ export const agentVariables = [
   'SKYHOOK_RESOURCE_ID',
 ] as const
 
-/** The variable that a step's argument stands for; undefined for an argument that stands for itself. */
+/** The variable that a step's argument refers to; undefined for a literal argument. */
 export const variableOf = (argument: string): string | undefined =>
   argument.startsWith('env:') ? argument.slice('env:'.length) : undefined

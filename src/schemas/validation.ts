@@ -15,14 +15,14 @@ export type ValidationError = {
 /** A compiled validator: true, or false with `errors` set until the next call. */
 export type Validate = { (data: unknown): boolean; errors?: readonly ValidationError[] | null }
 
-/** What is wrong at one place of a document. */
+/** A problem at one place of a document. */
 export type Problem = {
   /** A JSON pointer (RFC 6901), empty for the whole document. */
   readonly pointer: string
   /** Reads on after place and value: `must be a string`. */
   readonly message: string
   readonly value?: unknown
-  /** Name of the violated rule; it never changes, since people filter by it. */
+  /** Name of the violated rule; it never changes, because people filter by it. */
   readonly rule: string
   /** What to do, in the imperative. */
   readonly remedy: string
@@ -78,5 +78,5 @@ export function problemText(file: string, problem: Problem): string {
 
 const maxValueLength = 121 // enough to recognise it; messages end up in an Event of at most 1 KiB
 
-/** A value as JSON, its end cut off where it is long. */
+/** A value as JSON, truncated if it is long. */
 export const truncatedJson = (value: unknown): string => clip(JSON.stringify(value) ?? String(value), maxValueLength)

@@ -4,7 +4,7 @@
 export const named = (names: readonly string[], max: number): string =>
   names.length > max ? `${names.slice(0, max).join(', ')} and ${names.length - max} more` : names.join(', ')
 
-/** The same where a number would change again and again, and each change is a write: `a, b, c` or `a, b, …`. */
+/** The same without a number that would change often, because each change is a write: `a, b, c` or `a, b, …`. */
 export const someOf = (names: readonly string[], max: number): string =>
   (names.length > max ? [...names.slice(0, max), '…'] : names).join(', ')
 

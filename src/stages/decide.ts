@@ -27,12 +27,12 @@ import { followStaticPods } from './interrupt/static-pods.ts'
 import { surplusSlots } from './skyhook/surplus-slots.ts'
 import { reasonsPatch, staleReasonsPatch, unpublishedReasons, unreadReasons } from './skyhook/undecided.ts'
 
-/** What one Skyhook asks for: its next record, and what follows from it. */
+/** The decision about one Skyhook: its next record, and what follows from it. */
 export type SkyhookDecision = {
   readonly name: string
-  /** As it is published, now or when it has lasted. */
+  /** As published, now or once it has lasted. */
   readonly status: NodeStatus
-  /** None as long as no spec of it was decided on. */
+  /** Undefined until a spec of it was decided on. */
   readonly record: SkyhookRecord | undefined
   readonly reason?: TimedReason | undefined
   readonly actions: readonly Action[]
@@ -56,16 +56,16 @@ export type SkyhookDecision = {
 type Fold = { readonly journal: Journal; readonly decisions: readonly SkyhookDecision[] }
 
 /**
- * Uncordon precedes release: a cordon that nobody knows of may be there, and the slot may stand for it, as after a
- * restore of etcd. A slot that is not confirmed goes back as well. Pods leave only under a cordon, and the one that is
- * known may be gone with a Node that was deleted and registered again.
+ * Uncordon precedes release: there may be an unknown cordon that the slot covers, for example after a restore of etcd.
+ * An unconfirmed slot goes back as well. Pods leave only under a cordon, and the known cordon may be gone with a Node
+ * that was deleted and registered again.
  */
 const needsCertainNode = (action: Action): boolean =>
   action.do === 'releaseSlot' || action.do === 'confirmSlot' || action.do === 'evict'
 
 /**
- * The one decision of the agent: from everything it knows to what happens next. Pure and level-triggered: the same
- * snapshot gives the same plan, and events only cause it to be asked again.
+ * The agent's decision: from everything it knows to a plan. Pure and level-triggered: the same snapshot gives the same
+ * plan, and events only trigger it again.
  */
 export function decide(snapshot: Snapshot, lastReasons: ReadonlyMap<string, TimedReason>): Plan {
   const reconciled = reconcileAnnotations(recordBoot(snapshot.journal, snapshot), snapshot.node)
@@ -141,8 +141,8 @@ export function decide(snapshot: Snapshot, lastReasons: ReadonlyMap<string, Time
 const isRebootMade = (event: StageEvent): boolean => event.type === 'interrupted' && event.interrupt === 'reboot'
 
 /**
- * The decisions behind a plan, for tools that explain one: by priority, those that the cluster has. A Skyhook that does
- * not select the node, and never did anything there, has none.
+ * The decisions behind a plan, for tools that explain one: for the Skyhooks of the cluster, by priority. A Skyhook that
+ * does not select the node, and never did anything there, has no decision.
  */
 export function decisionsOf(snapshot: Snapshot): readonly SkyhookDecision[] {
   const { journal } = reconcileAnnotations(recordBoot(snapshot.journal, snapshot), snapshot.node)
@@ -150,8 +150,8 @@ export function decisionsOf(snapshot: Snapshot): readonly SkyhookDecision[] {
 }
 
 /**
- * One decision says that the node joins no more and what starts on it: once nothing required is left, the taint goes,
- * maybe long before the Node shows it, and nothing may start that counts no capacity.
+ * The same decision ends the joining of the node and starts work on it. Once nothing required is left, the taint goes,
+ * perhaps long before the Node shows it, and no work may start that counts no capacity.
  */
 function decideMember(snapshot: Snapshot, start: Fold, lastReasons: ReadonlyMap<string, TimedReason>): Fold {
   const listed = decideListed(snapshot, start, lastReasons)
@@ -161,7 +161,7 @@ function decideMember(snapshot: Snapshot, start: Fold, lastReasons: ReadonlyMap<
   return spec.hasJoined() ? decideListed({ ...snapshot, hasJoined: true }, start, lastReasons) : listed
 }
 
-/** By priority: each sees what those before it decided. */
+/** By priority: each sees the decisions of the ones before it. */
 function decideListed(snapshot: Snapshot, start: Fold, lastReasons: ReadonlyMap<string, TimedReason>): Fold {
   const views = snapshot.skyhooks.known ? sortByPriority(snapshot.skyhooks.value) : []
   return views.reduce(({ journal, decisions }, view) => {
@@ -199,7 +199,7 @@ function decideSkyhook(
   const { builder, cordon, watchPods, complete: isComplete, isUntouched = false } = planned
   const failing = failingFor(snapshot, { skyhook: name, actions: builder.actions, isComplete })
   const { status, reason: decided } = withFailure(snapshot, planned, failing, lastReason)
-  // until a new spec is read, the node waits for what it waited for
+  // until a new spec is read, the node keeps its reason to wait
   const reason = decided ?? (isOutdated(snapshot, view) ? lastReason : undefined)
   const { record, recheckAtMs, ...patch } = publicationOf(snapshot, planned, status, reason)
   return {
@@ -221,7 +221,7 @@ function decideSkyhook(
   }
 }
 
-/** By an outdated spec nothing is decided, least of all that the node has left. */
+/** An outdated spec decides nothing, especially not that the node has left. */
 function planFor(snapshot: Snapshot, view: SkyhookView, precedingSkyhook: string | undefined): SkyhookPlan | undefined {
   const before = ownValue(snapshot.journal.skyhooks, view.metadata.name)
   if (isOutdated(snapshot, view)) return planOutdated(snapshot, view, before)
@@ -231,8 +231,8 @@ function planFor(snapshot: Snapshot, view: SkyhookView, precedingSkyhook: string
 }
 
 /**
- * What the Node should show of a plan, and the record of that. Before the first spec is decided on there is no record:
- * what others left on the Node and the host is still to be read, and only the reason is shown.
+ * What the Node should show of a plan, and the record of that. Before the first decision on a spec there is no record:
+ * the traces of other agents on Node and host have not been read yet, and only the reason is shown.
  */
 function publicationOf(
   snapshot: Snapshot,
@@ -291,8 +291,8 @@ function decideDeletedSkyhook(
 }
 
 /**
- * Marks of Skyhooks for which nothing was decided, now or before: they are gone, or do not select the node. Whether one
- * does whose spec is outdated is not known. A mark of which another operator may have a copy is its to remove.
+ * Marks of Skyhooks without a decision, now or before: these are gone, or do not select the node. For an outdated spec
+ * that is not known. If another operator may have a copy of a mark, that operator must remove it.
  */
 function marksWithoutOwner(snapshot: Snapshot, journal: Journal, marks: readonly string[]): readonly string[] {
   const { skyhooks } = snapshot
@@ -306,8 +306,8 @@ function marksWithoutOwner(snapshot: Snapshot, journal: Journal, marks: readonly
 }
 
 /**
- * A later Skyhook waits for this one while it is not complete: its spec can be worked on, or its work has started here
- * and only the spec that is outdated does not ask for it.
+ * A later Skyhook waits for this one while it is not complete: its spec is valid, or its work has started here and only
+ * an outdated spec does not request it.
  */
 const blocksLowerPriority = (view: SkyhookView, snapshot: Snapshot): boolean =>
   !isSelected(view, snapshot) || (!isDisabled(view) && specProblem(view) === undefined)

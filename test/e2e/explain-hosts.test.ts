@@ -145,14 +145,14 @@ describe.concurrent('what is in the way', () => {
     await apply({ priority: 2 })
     const expected = { cause: 'earlier-skyhook', gate: 'priority', object: `Skyhook/${first}` } as const
     const command = new RegExp(`explain ${first} node-3`)
-    expect(await held.differences({ ...expected, unblock: /has to complete/, command })).toEqual({})
+    expect(await held.differences({ ...expected, unblock: /must complete/, command })).toEqual({})
     const { verdict } = await explained()
     await vi.waitFor(
       async () => expect(await printed.run(node, verdict?.command ?? '')).toContain('step-failing'),
       explainedWithinMs,
     )
     await printed.mend(held, 'earlier-skyhook', {
-      says: `Skyhook ${first} has to complete on this node`,
+      says: `Skyhook ${first} must complete on this node`,
       deed: async () => await cluster.edit(first, { packages: { work: { configMap: { 'apply.sh': 'true' } } } }),
     })
   })

@@ -26,9 +26,9 @@ describe('a file', () => {
       code: 1,
       stdout: [
         `error: ${file}:7 /spec/priority = 0: must be at least 1 [schema/minimum]`,
-        '    to mend it: write 1 or more',
+        '    to fix it: write 1 or more',
         `error: ${file}:9 /spec/packages/tuning/version = 1.1: must be a string, got number [schema/type]`,
-        '    to mend it: put the value in quotes, so that YAML does not read it as something else',
+        '    to fix it: put the value in quotes, so that YAML does not read it as something else',
         `${file}: Skyhook demo is invalid (2 errors, 0 warnings)`,
         '',
       ].join('\n'),

@@ -220,7 +220,7 @@ const scenarios: readonly Scenario[] = [
     skyhooks: { first: { priority: 1, interruptionBudget: { count: 0 } }, s: { priority: 2 } },
     reason: 'WaitingForPriority',
     object: 'Skyhook/first',
-    says: ['first has to complete', 'kubectl skyhook explain first node1'],
+    says: ['first must complete', 'kubectl skyhook explain first node1'],
   },
   {
     title: 'a taint that the Skyhook does not tolerate',
@@ -590,7 +590,7 @@ const misleading = [
   [
     'unreachable',
     'connection reset after the response 404 NAME_UNKNOWN',
-    'has to reach the registry',
+    'must reach the registry',
     'curl -sS https://registry.test/v2/ # on the host',
   ],
   ['too-large', 'layers with the certificate of a mirror', 'smaller image', 'kubectl skyhook validate'],

@@ -37,7 +37,7 @@ const situations: readonly BrokenScene[] = [
     cause: 'image-pull',
     objects: ['Package/p0a'],
     doctor: ['host-reason'],
-    remedy: 'the node has to reach the registry',
+    remedy: 'the node must reach the registry',
   },
   {
     title: 'a registry that asks for another login',
@@ -130,7 +130,7 @@ const situations: readonly BrokenScene[] = [
     cause: 'earlier-skyhook',
     objects: ['Skyhook/first'],
     says: ['kubectl skyhook explain first node1'],
-    remedy: 'has to complete on this node',
+    remedy: 'must complete on this node',
     mend: (scene) =>
       scene.editSkyhook('first', { spec: { packages: { p0b: { version: '1.0.1', image: 'registry.test/p0b' } } } }),
   },

@@ -21,8 +21,9 @@ export type BusCallOptions = { readonly timeoutMs?: number; readonly signal?: Ab
 
 export type SystemBus = {
   /**
-   * The other end is systemd itself: no bus carries the calls, whatever their destination. Nobody else can be called,
-   * and nothing has a name. systemd then keeps no references to units (AddRef, RefUnit), since it counts them by name.
+   * The other end is systemd itself: calls of any destination go to it, without a bus. No other service can be called,
+   * and there are no bus names. systemd then keeps no references to units (AddRef, RefUnit), since it counts them by
+   * name.
    */
   readonly isPeer: boolean
   /** Resolves, never rejects, with the reason once the connection has ended. */
@@ -38,19 +39,17 @@ export type SystemBus = {
    * listener gets only those that the owner of the name `sender` sent, and the ones of the bus itself.
    */
   onSignal(match: SignalMatch, listener: (signal: BusSignal) => void): () => void
-  /** Ends the connection; what is pending is rejected. */
+  /** Ends the connection; pending calls are rejected. */
   close(): void
 }
 
 const defaultConnectTimeoutMs = 5_000
 
-/**
- * Methods that change nothing, or nothing that outlives this connection. Every other one has an effect and a failpoint.
- */
+/** Methods that change nothing, or nothing that outlives this connection. All others have an effect and a failpoint. */
 const effectFreeMethods =
   /^(?:Hello|Ping|AddMatch|RemoveMatch|GetNameOwner|Subscribe|RefUnit|UnrefUnit|Get|GetAll|ListUnitsByNames|ListUnitsByPatterns|ListInhibitors)$/
 
-/** Calls to anybody but systemd fail on a host without a bus as those to an absent service do on a bus. */
+/** On a host without a bus, calls to services other than systemd fail like calls to an absent service on a bus. */
 const peerName = 'org.freedesktop.systemd1'
 const serviceUnknown = 'org.freedesktop.DBus.Error.ServiceUnknown'
 
@@ -61,7 +60,10 @@ export type ConnectOptions = {
   readonly signal?: AbortSignal
 }
 
-/** Connects to the bus, or to systemd where there is none, authenticates and gets a first answer, within `timeoutMs`. */
+/**
+ * Connects to the bus, or to systemd where there is none, authenticates and receives a first answer, within
+ * `timeoutMs`.
+ */
 export async function connectSystemBus(options: ConnectOptions): Promise<SystemBus> {
   const { clock, sockets, timeoutMs = defaultConnectTimeoutMs, signal } = options
   signal?.throwIfAborted()
@@ -72,11 +74,11 @@ export async function connectSystemBus(options: ConnectOptions): Promise<SystemB
     ? createPeerSubscriptions(peerName)
     : createSubscriptions({
         call: (request, onAnswer) => send(request, {}, onAnswer),
-        onDeaf: end, // deaf is worse than gone
+        onDeaf: end, // a connection without signals is useless
       })
   const closed = Promise.withResolvers<Error>()
   let endReason: Error | undefined
-  /** systemd does not look at what comes together with the authentication until more comes. A bus does. */
+  /** Unlike a bus, systemd does not read data that arrives together with the authentication until more data arrives. */
   let unsent: Buffer[] | undefined = isPeer ? [] : undefined
 
   function end(reason: Error): void {
@@ -96,11 +98,11 @@ export async function connectSystemBus(options: ConnectOptions): Promise<SystemB
     options.signal?.throwIfAborted()
     const isForOthers = isPeer && request.destination !== peerName
     // chosen while the bus was away, or before a package installed one
-    if (isForOthers && !chooseSocket(sockets, existsSync).isPeer) end(new Error('the host has a system bus by now'))
+    if (isForOthers && !chooseSocket(sockets, existsSync).isPeer) end(new Error('the host has a system bus now'))
     if (endReason)
       throw new NotConnectedError(`not connected to the system bus: ${endReason.message}`, { cause: endReason })
     const { member, body = [], destination } = request
-    if (isForOthers) throw new BusError(serviceUnknown, `the host has no system bus, and so no ${destination}`)
+    if (isForOthers) throw new BusError(serviceUnknown, `the host has no system bus, which ${destination} needs`)
     return await pendingCalls.send({ member, ...options, onAnswer }, (serial) => {
       const bytes = encodeMessage({ ...request, body, serial })
       if (unsent) unsent.push(bytes)

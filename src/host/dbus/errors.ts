@@ -1,4 +1,4 @@
-/** The three ways in which a call on the bus fails, and how sure one may be about what it did. */
+/** The three ways in which a call on the bus fails, and what is known about its effect. */
 import { messageOf } from '../../schemas/json.ts'
 
 /** The bus or the service answered with an error: what was asked for did not happen. */
@@ -12,7 +12,7 @@ export class BusError extends Error {
   }
 }
 
-/** `unreadable`: an answer came, but it is too large, or not what it says it is. */
+/** `unreadable`: an answer came, but it is too large or malformed. */
 export type NoReplyReason = 'timeout' | 'connection-lost' | 'aborted' | 'unreadable'
 
 /** The call went out and no usable answer came: it may have been carried out or not. */
@@ -31,7 +31,7 @@ export class NotConnectedError extends Error {
   override readonly name = 'NotConnectedError'
 }
 
-/** Errors that the bus itself makes up when the service ended or stayed silent during the call. */
+/** Errors of the bus itself when the service ended or stayed silent during the call. */
 const noReplyErrorNames = new Set([
   'org.freedesktop.DBus.Error.NoReply',
   'org.freedesktop.DBus.Error.Disconnected',

@@ -22,7 +22,7 @@ const maxFieldsBytes = 16 * 1024
 
 /**
  * Takes in chunks of any size. Throws when the stream is not D-Bus: nothing after that can be understood and the
- * connection has to end.
+ * connection must end.
  */
 export function createMessageReader({ isExpected, onMessage }: MessageReaderOptions): (chunk: Buffer) => void {
   const queue = createByteQueue()
@@ -30,7 +30,7 @@ export function createMessageReader({ isExpected, onMessage }: MessageReaderOpti
   let header: MessageHeader | undefined
   let bytesToSkip = 0
 
-  /** The next message begins after that many bytes. */
+  /** The next message starts after that many bytes. */
   function startOver(bytes: number): true {
     bytesToSkip = bytes
     fixed = header = undefined
@@ -89,7 +89,7 @@ function createByteQueue() {
       bytes -= count
       return joined.subarray(0, count)
     },
-    /** Drops up to `count` bytes and returns how many it were. */
+    /** Drops up to `count` bytes and returns their number. */
     drop(count: number): number {
       let dropped = 0
       while (dropped < count && chunks[0]) {

@@ -1,6 +1,6 @@
 /**
- * The header of a message: who sent what to whom. Read by hand, so that nothing in a message of a stranger costs more
- * than its header, and nothing in it can do more than get the message dropped.
+ * The header of a message: who sent what to whom. Parsed by hand, so that a message of an unknown sender costs no more
+ * than its header, and the worst that it can cause is that it is dropped.
  */
 
 /** The fields that a message may have. */
@@ -22,7 +22,7 @@ export type MessageHeader = MessageFields & {
   readonly bodyBytes: number
 }
 
-/** The part of each message that has a fixed length. */
+/** The fixed-length part of each message. */
 export const fixedHeaderBytes = 16
 
 export type FixedHeader = Pick<MessageHeader, 'isBigEndian' | 'type' | 'serial' | 'bodyBytes'> & {
@@ -31,7 +31,7 @@ export type FixedHeader = Pick<MessageHeader, 'isBigEndian' | 'type' | 'serial' 
 
 /** The protocol's own limit; a longer length means that the stream is not D-Bus. */
 const maxMessageBytes = 128 * 1024 * 1024
-/** The first byte of a message says in which order its numbers are. */
+/** The first byte of a message gives its byte order. */
 export const littleEndian = 0x6c
 export const bigEndian = 0x42
 
@@ -66,7 +66,7 @@ const knownFields: readonly (readonly [name: string, type: string] | undefined)[
   ['signature', 'g'],
 ]
 
-/** Undefined for fields that are not as they should be; unknown ones may only have types that are as simple. */
+/** Undefined for malformed fields; unknown fields may only have equally simple types. */
 export function readHeader(fixed: FixedHeader, fields: Buffer): MessageHeader | undefined {
   const { fieldsBytes, ...header } = fixed
   const values: Record<string, unknown> = {}
@@ -83,7 +83,7 @@ export function readHeader(fixed: FixedHeader, fields: Buffer): MessageHeader | 
       at = end
     }
   } catch (error) {
-    if (error instanceof RangeError) return undefined // the lengths lie
+    if (error instanceof RangeError) return undefined // wrong lengths
     throw error
   }
   return { ...header, ...values }

@@ -1,4 +1,4 @@
-/** What is said on the bus, as callers and watchers put it. */
+/** Messages on the bus, in the form that callers and watchers use. */
 export type BusCall = {
   readonly destination: string
   readonly path: string

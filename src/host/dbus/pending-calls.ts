@@ -12,14 +12,14 @@ export type PendingCallOptions = {
   readonly member: string
   readonly timeoutMs?: number | undefined
   readonly signal?: AbortSignal | undefined
-  /** Called before anything that follows the answer in the stream is looked at. */
+  /** Called before anything after the answer in the stream is read. */
   readonly onAnswer?: ((values: readonly unknown[]) => void) | undefined
 }
 
 export type PendingCalls = {
   /** Sends under a serial of its own and waits for the answer. */
   send(options: PendingCallOptions, write: (serial: number) => void): Promise<readonly unknown[]>
-  /** True for the answer to a call that waits. One that is too large to be read rejects its call at once. */
+  /** True for the answer to a pending call. An answer that is too large to be read rejects its call at once. */
   isExpected(header: MessageHeader): boolean
   settle(message: ReceivedMessage): void
   rejectAll(cause: Error): void
@@ -67,7 +67,7 @@ export function createPendingCalls(clock: Clock): PendingCalls {
       const call = calls.get(replySerial)
       if (call && bodyBytes > maxAnswerBytes)
         call.giveUp('unreadable', `its answer of ${bodyBytes} bytes is larger than ${maxAnswerBytes}`)
-      return calls.has(replySerial) // not one that comes after its timeout
+      return calls.has(replySerial) // not an answer after the timeout
     },
 
     settle(message) {

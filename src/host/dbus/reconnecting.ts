@@ -11,7 +11,7 @@ export type BusState = { readonly state: 'connected' } | { readonly state: 'disc
 export type BusConnection = {
   /**
    * Runs `use` on the current connection, or waits for one, and rejects with the last reason after `timeoutMs`. Never
-   * runs it twice: if the connection ends meanwhile, only the caller knows whether it may ask again.
+   * runs it twice: if the connection ends meanwhile, only the caller knows whether it may repeat the call.
    */
   withBus<T>(
     use: (bus: SystemBus) => Promise<T>,
@@ -21,7 +21,7 @@ export type BusConnection = {
   onSignal(match: SignalMatch, listener: (signal: BusSignal) => void): () => void
   /** Runs on every new connection before `withBus` hands it out; a rejection ends that connection. */
   onConnect(prepare: (bus: SystemBus) => Promise<void>): () => void
-  /** Calls back at every change. After 'connected' look at everything again: signals may have been missed. */
+  /** Calls back at every change. After 'connected', read all states again: signals may have been missed. */
   onState(listener: (state: BusState) => void): () => void
   state(): BusState
   close(): void
@@ -29,7 +29,7 @@ export type BusConnection = {
 
 /** A restarted dbus-daemon takes connections again after 20-60 ms. */
 const reconnectBackoff = { initialMs: 20, maxMs: 2_000, jitter: 0.5 }
-/** A connection that ended sooner counts as a failure: a bus that accepts and hangs up is not asked in a tight loop. */
+/** A connection that ended sooner counts as a failure, so that a bus that accepts and hangs up causes no tight loop. */
 const stableAfterMs = 1_000
 const defaultConnectionWaitMs = 10_000
 const closedMessage = 'the connection to the system bus is closed'
@@ -128,7 +128,7 @@ export function createBusConnection(options: {
   }
 }
 
-/** What every new connection gets: subscriptions, and preparations before its first use. */
+/** Sets up each new connection: subscriptions, and preparations before its first use. */
 function createAttachments() {
   type Subscription = { match: SignalMatch; listener: (signal: BusSignal) => void; cancel?: () => void }
   const subscriptions = new Set<Subscription>()

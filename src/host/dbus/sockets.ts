@@ -1,21 +1,21 @@
-/** Where the host's systemd is spoken to. Pure. */
+/** The socket for calls to the host's systemd. Pure. */
 
 export type BusSockets = {
   /** Of the system bus. */
   readonly bus: string
-  /** systemd's own, for root, which needs no bus: it speaks D-Bus there to whoever connects. */
+  /** systemd's own, for root. It needs no bus: systemd speaks D-Bus directly to its clients. */
   readonly systemd: string
 }
 
-/** As they are in a host's file system, from its root or from where it is mounted. */
+/** Paths in a host's file system, below its root or its mount point. */
 export const hostSockets = (root = ''): BusSockets => ({
   bus: `${root}/run/dbus/system_bus_socket`,
   systemd: `${root}/run/systemd/private`,
 })
 
 /**
- * The bus where there is one, even one that does not answer: what it is asked for by name, such as logind, systemd
- * cannot stand in for. `exists` says whether a path is there. Decided at each connect: a package may install a bus.
+ * The bus where there is one, even if it does not answer: systemd cannot replace named services such as logind.
+ * `exists` says whether a path is there. Decided at each connect: a package may install a bus.
  */
 export function chooseSocket(
   { bus, systemd }: BusSockets,

@@ -14,7 +14,7 @@ export const busDriver = {
 const maxSignalBytes = 64 * 1024
 
 export type Subscriptions = {
-  /** Takes effect before every later call. Returns what ends it. */
+  /** Takes effect before every later call. Returns a function that ends it. */
   add(match: SignalMatch, listener: (signal: BusSignal) => void): () => void
   /** True for a signal that somebody subscribed to, from the owner of the name that it is expected from. */
   isExpected(header: MessageHeader): boolean
@@ -25,24 +25,24 @@ export type Subscriptions = {
 type Subscription = { readonly match: SignalMatch; readonly listener: (signal: BusSignal) => void }
 
 export type SubscriptionPorts = {
-  /** `onAnswer` is called before anything that follows the answer is looked at. */
+  /** `onAnswer` is called before anything after the answer is read. */
   readonly call: (call: BusCall, onAnswer?: (values: readonly unknown[]) => void) => Promise<unknown>
-  /** The connection is deaf from here on. */
+  /** The connection receives no signals from here on. */
   readonly onDeaf: (reason: Error) => void
 }
 
 const ownerChanged = { interface: busDriver.interface, member: 'NameOwnerChanged', path: busDriver.path } as const
 
 /**
- * The listeners of one connection, and who may speak to them. Any local user can send any signal to any connection:
- * only the bus itself says who owns a name, and a signal of anybody else is dropped unread.
+ * The listeners of one connection, and the senders that they accept. Any local user can send any signal to any
+ * connection: only the bus itself knows the owner of a name, and signals of other senders are dropped unread.
  */
 export function createSubscriptions({ call, onDeaf }: SubscriptionPorts): Subscriptions {
   const subscriptions = new Set<Subscription>()
-  /** By well-known name; undefined while nobody owns it, or the bus has not answered yet. */
+  /** By well-known name; undefined while it has no owner, or the bus has not answered yet. */
   const owners = new Map<string, string | undefined>()
 
-  // Not awaited: the bus works in order, so the rule holds for whatever is called next.
+  // Not awaited: the bus works in order, so the rule holds for the next call.
   function addMatch(match: SignalMatch): void {
     call({ ...busDriver, member: 'AddMatch', signature: 's', body: [matchRule(match)] }).catch((cause: unknown) =>
       onDeaf(new Error(`cannot subscribe to ${match.member}`, { cause })),
@@ -102,8 +102,8 @@ export function createSubscriptions({ call, onDeaf }: SubscriptionPorts): Subscr
 }
 
 /**
- * The listeners of a connection to a service itself, without a bus: signals come unasked and without a sender, and
- * nobody but the service can send one. Those of a bus never come.
+ * The listeners of a connection to a service itself, without a bus: signals come without a subscription and without a
+ * sender, and only the service can send them. There are no signals of a bus.
  */
 export function createPeerSubscriptions(peerName: string): Subscriptions {
   const subscriptions = new Set<Subscription>()
@@ -135,7 +135,7 @@ export function createPeerSubscriptions(peerName: string): Subscriptions {
 const isSignalOf = (match: SignalMatch, { interface: name, member, path }: MessageHeader): boolean =>
   match.member === member && match.interface === name && (match.path === undefined || match.path === path)
 
-/** Undefined when the message is not what it says it is. */
+/** Undefined for a malformed message. */
 function readBody(message: ReceivedMessage): readonly unknown[] | undefined {
   try {
     return decodeBody(message)

@@ -1,7 +1,7 @@
 /**
- * The D-Bus wire: authentication and values. No sockets and no policy; dbus-next does the encoding.
- * Its own connection is not used because its parser runs inside a stream listener, where a message that is cut or not
- * D-Bus at all throws past every handler and ends the process, and because it decodes whatever anybody sends.
+ * The D-Bus wire: authentication and values. No sockets and no policy; dbus-next does the encoding. Its own connection
+ * is not used, for two reasons. Its parser runs inside a stream listener, where a truncated or invalid message throws
+ * past every handler and ends the process. And it decodes the messages of every sender.
  */
 import DBusBuffer from 'dbus-next/lib/dbus-buffer.js'
 import { marshallMessage, messageToJsFmt } from 'dbus-next/lib/marshall-compat.js'

@@ -13,7 +13,7 @@ import { removeTree } from './tree.ts'
 import type { Walk } from './walk.ts'
 
 export type TreeCopy = {
-  /** Take a file of the same size and time for the same; else contents are compared. */
+  /** Treat a file of the same size and time as equal; otherwise compare contents. */
   readonly trustTimes: boolean
   /** Paths below the folder of files that get all execute bits. */
   readonly executables: ReadonlySet<string>
@@ -22,8 +22,8 @@ export type TreeCopy = {
 }
 
 /**
- * Nobody but root may write what root will execute; set-user-id bits do not travel. The umask of the operator's copy
- * (022) has the same effect.
+ * Only root may write what root will execute; set-user-id bits are not copied. The umask of the operator's copy (022)
+ * has the same effect.
  */
 const modeMask = 0o755
 
@@ -31,8 +31,8 @@ const modeMask = 0o755
 const mtimeToleranceMs = 2
 
 /**
- * Files are replaced whole: a running script keeps reading the one it started with. What only `to` has stays. Does not
- * wait for the disk, see `syncTree`. True when anything was changed.
+ * Files are replaced whole: a running script keeps reading the one it started with. Files that only `to` has stay. Does
+ * not wait for the disk, see `syncTree`. True when anything was changed.
  */
 export async function copyTree(
   from: string,
@@ -86,8 +86,8 @@ export async function copyTree(
 }
 
 /**
- * Waits until the folder with everything in it is on disk, but entries of these names. Links are in their folders.
- * `path` is what the host calls it.
+ * Waits until the folder with everything in it is on disk, except entries of these names. Links are synced with their
+ * folders. `path` is its path on the host.
  */
 export async function syncTree(
   at: string,

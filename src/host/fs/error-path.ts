@@ -1,6 +1,6 @@
 /**
- * The error with `path` in the place of `at`, where this process has it: a number of a descriptor says nothing to
- * people, and what fails again has to fail in the same words.
+ * The error with `path` in place of `at`, its location for this process: the number of a descriptor means nothing to
+ * people, and a repeated failure must have the same message.
  */
 export function withPath(error: unknown, at: string, path: string): unknown {
   if (!(error instanceof Error) || at === '') return error
@@ -10,7 +10,7 @@ export function withPath(error: unknown, at: string, path: string): unknown {
   return error
 }
 
-/** What node:fs says of a call on an open file leaves out which one: a full disk has to have a name. */
+/** Errors of node:fs on an open file do not name the file, but the report of a full disk must. */
 export function withFile(error: unknown, path: string): unknown {
   if (!(error instanceof Error)) return error
   const { syscall } = error as NodeJS.ErrnoException

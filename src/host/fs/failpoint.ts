@@ -4,10 +4,10 @@
  * stops the agent at each of them in turn.
  *
  * The failpoints are in the few functions that all such effects go through, and lint refuses the ways around them
- * (build/lint/effects.ts), so no effect can be without a name.
+ * (build/lint/effects.ts), so every effect has a name.
  */
 const listeners = globalThis as { [listener: symbol]: ((name: string) => void) | undefined }
-/** Nothing in the product sets it. A listener must be installable from outside of the bundle. */
+/** Never set in production. Tests must be able to install a listener from outside of the bundle. */
 const listenerKey = Symbol.for('skyhookd.failpoint')
 
 /**

@@ -6,7 +6,7 @@ import { withPath } from './error-path.ts'
 import { namingTarget, temporaryName } from './temporary.ts'
 
 const chunkBytes = 256 << 10
-/** Opening a pipe must not wait for its other end. */
+/** Opening a pipe must not block until its other end opens. */
 export const readFlags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
 const newFileFlags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW
 
@@ -35,7 +35,7 @@ export async function readPart(path: string, part: 'start' | 'end', bytes: numbe
   }
 }
 
-/** At most `bytes` bytes from `offset` on, and how long the whole file is at that moment. */
+/** At most `bytes` bytes from `offset` on, and the length of the whole file at that time. */
 export async function readFrom(
   path: string,
   offset: number,
@@ -53,12 +53,13 @@ export async function readFrom(
   }
 }
 
-/** A program that writes faster than this process copies does not hold it up. */
+/** A program that writes faster than this process copies does not delay it. */
 const maxFollowedBytes = 64 << 20
 
 /**
- * Replaces the bytes from `from` up to `to` by fewer others, in place: a program that appends to the file goes on. What
- * it appends in the last moment may be lost. Rejects where the file has another name, which somebody else may use.
+ * Replaces the bytes from `from` up to `to` by fewer others, in place: a program that appends to the file continues.
+ * What it appends during the replacement may be lost. Rejects if the file has another name, because another program may
+ * use it.
  */
 export async function replaceBytes(
   path: string,
@@ -89,7 +90,7 @@ export type CopyOptions = {
   readonly mode: number
   /** Give the copy this modification time. */
   readonly mtime?: Date
-  /** Waits for the disk. Without it the copy may be empty after a power cut. */
+  /** Waits for the disk. Otherwise the copy may be empty after a power cut. */
   readonly sync?: (copy: FileHandle) => Promise<void>
 }
 

@@ -1,4 +1,4 @@
-/** Waiting for the disk. Only these functions do, because each passes a failpoint named by the kind of file. */
+/** Waiting for the disk. Only these functions do it, because each passes a failpoint named by the kind of file. */
 import { closeSync, constants, fsyncSync, openSync } from 'node:fs'
 import { open, type FileHandle } from 'node:fs/promises'
 import { failpoint } from './failpoint.ts'
@@ -12,7 +12,7 @@ export async function syncOpenFile(file: FileHandle, path: string): Promise<void
   failpoint(`fsync:${kindOf(path)}`)
 }
 
-/** The same for a file that something else wrote. `at` is where it is for this process. */
+/** The same for a file that another process wrote. `at` is its location for this process. */
 export async function syncFile(at: string, path: string): Promise<void> {
   const file = await open(at, openFileFlags)
   try {
@@ -22,7 +22,7 @@ export async function syncFile(at: string, path: string): Promise<void> {
   }
 }
 
-/** Names in the folder are on disk when it returns: what was made, renamed or removed there. */
+/** Names in the folder are on disk when it returns: files created, renamed or removed there. */
 export async function syncFolder(at: string, path: string): Promise<void> {
   const folder = await open(at, openFolderFlags)
   try {

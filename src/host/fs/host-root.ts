@@ -4,8 +4,8 @@
  * Invariant: no path leads out of that root. Symbolic links are followed as the host would follow them: the host's
  * `/var/log -> /data/log` means `/host/data/log` here, and `..` stops at the host's root.
  *
- * Some folders belong to other users of the host, who change them meanwhile. Whatever is done is done in a folder that
- * was reached without their links (walk.ts), and to the last component itself, never to what a link there leads to.
+ * Some folders belong to other users of the host, who change them meanwhile. Every operation runs in a folder that was
+ * reached without their links (walk.ts), and on the last component itself, never on the target of a link there.
  */
 import { constants, type Stats } from 'node:fs'
 import { link, lstat, mkdir, mkdtemp, open, readdir, rename, rmdir } from 'node:fs/promises'
@@ -24,11 +24,11 @@ import { createPlainWalk, createTrustedWalk, type Last, type Place, type Walk } 
 export type HostRoot = {
   /**
    * Where a path of the host is for this process. Links are followed, the last component's only with `last: 'follow'`
-   * (the default). Components that do not exist are taken as they are. For folders that root alone can write: elsewhere
-   * the answer may be another one by the time that it is used.
+   * (the default). Components that do not exist are kept as they are. Only for folders that root alone can write:
+   * elsewhere the answer may be outdated when it is used.
    */
   resolve(path: string, last?: Last): Promise<string>
-  /** The path that this path leads to, as the host names it. */
+  /** The target of this path, as a path of the host. */
   realPath(path: string): Promise<string>
   readFile(path: string): Promise<Buffer>
   /** The same as text; undefined when there is no such file. */
@@ -39,7 +39,7 @@ export type HostRoot = {
   readFrom(path: string, offset: number, bytes: number): Promise<{ readonly bytes: Buffer; readonly sizeBytes: number }>
   /**
    * Replaces the bytes from `from` up to `to` by fewer others while a program may append to the file. What it appends
-   * in the last moment may be lost. Does not wait for the disk.
+   * during the replacement may be lost. Does not wait for the disk.
    */
   replaceBytes(path: string, range: { readonly from: number; readonly to: number }, bytes: Buffer): Promise<void>
   /** Hash of a file's content, in hex. */
@@ -57,7 +57,7 @@ export type HostRoot = {
    * `syncFolder`. With `temporaryToken` the caller knows the temporary name.
    */
   copyFileDurable(from: string, to: string, mode: number, temporaryToken?: string): Promise<void>
-  /** Where a symbolic link points to; undefined for everything else and where nothing is. */
+  /** The target of a symbolic link; undefined for everything else and for a missing path. */
   readLink(path: string): Promise<string | undefined>
   /**
    * Makes `path` a link to `target`, replacing a file or link; rejects with EISDIR where a folder is. Does not wait for
@@ -76,7 +76,7 @@ export type HostRoot = {
   makeFolder(path: string, mode: number): Promise<void>
   /** Makes a folder with a new name, and returns its path, which starts with `prefix`. */
   makeUniqueFolder(prefix: string, mode: number): Promise<string>
-  /** Removes a file, a link or a whole folder; nothing there is fine. Links inside are removed, not followed. */
+  /** Removes a file, a link or a whole folder, if it exists. Links inside are removed, not followed. */
   remove(path: string): Promise<void>
   /** Removes a folder if it is empty and not in use. */
   removeEmptyFolder(path: string): Promise<void>
@@ -87,9 +87,12 @@ export type HostRoot = {
   readTree(path: string): Promise<string[]>
   /** The same with kind, mode and hash of the content; undefined when there is no such folder. */
   describeTree(path: string): Promise<TreeEntry[] | undefined>
-  /** Makes one folder like another; what only `to` has stays. Does not wait for the disk. True: it changed anything. */
+  /**
+   * Makes one folder like another; entries that only `to` has stay. Does not wait for the disk. True: it changed
+   * anything.
+   */
   copyTree(from: string, to: string, copy: TreeCopy): Promise<boolean>
-  /** Waits until the folder with everything in it is on disk, but entries of these names. */
+  /** Waits until the folder with everything in it is on disk, except entries of these names. */
   syncTree(path: string, excludedNames: readonly string[]): Promise<void>
   /** Waits until the names in the folder are on disk. */
   syncFolder(path: string): Promise<void>

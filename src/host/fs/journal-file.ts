@@ -1,8 +1,8 @@
 /**
  * The agent's memory on the host: one JSON document, replaced whole.
  *
- * Invariant: what cannot be read is never overwritten. A damaged file is moved aside, a document of a newer agent stays
- * where it is and writing is refused.
+ * Invariant: an unreadable document is never overwritten. A damaged file is moved aside, a document of a newer agent
+ * stays where it is and writing is refused.
  */
 import { dirname } from 'node:path'
 import type { HostRoot } from './host-root.ts'
@@ -23,12 +23,12 @@ export type JournalRead<T> =
     }
 
 export type JournalFile<T extends Versioned> = {
-  /** Reads the file at start. A damaged one is moved aside. Rejects when the disk does: to be called again. */
+  /** Reads the file at start. A damaged file is moved aside. Rejects on a disk error: call it again. */
   read(): Promise<JournalRead<T>>
   /**
-   * Makes `document` what the next agent reads, on disk when it resolves. Of calls that pile up behind a running write
-   * only the last document is written: each one is the whole truth at its time. Rejects when the disk does, and after
-   * `read` found a newer version or could not read at all.
+   * Makes `document` what the next agent reads, on disk when it resolves. Of calls that queue behind a running write,
+   * only the last document is written: each document is complete. Rejects on a disk error, and after `read` found a
+   * newer version or could not read at all.
    */
   write(document: T): Promise<void>
 }
@@ -47,7 +47,7 @@ export function openJournalFile<T extends Versioned>(
   options: {
     readonly version: T['v']
     readonly clock: Clock
-    /** Whether it has what every document of this version has; one that lacks it is damaged. */
+    /** Whether it has the fields of every document of this version; a document without them is damaged. */
     readonly isWhole?: (document: T) => boolean
   },
 ): JournalFile<T> {
@@ -135,11 +135,11 @@ function parse(content: string): { document: Versioned } | { problem: string } {
 }
 
 /**
- * What a crash during a write left in the agent's folder, of the journal and of other files. Where the folder cannot be
- * read, reading the journal says why.
+ * Removes temporary files, of the journal and others, that a crash during a write left in the agent's folder. If the
+ * folder cannot be read, reading the journal reports why.
  */
 async function removeTemporaryFiles(root: HostRoot): Promise<void> {
   const folder = dirname(journalPath)
   for (const name of await root.readdir(folder).catch(() => []))
-    if (isTemporary(name)) await root.remove(`${folder}/${name}`).catch(() => undefined) // the next write says why
+    if (isTemporary(name)) await root.remove(`${folder}/${name}`).catch(() => undefined) // the next write reports why
 }

@@ -2,7 +2,7 @@ import { lstat, readlink, rename, symlink, unlink } from 'node:fs/promises'
 import { ignoreNotFound } from './missing.ts'
 import { namingTarget, temporaryName } from './temporary.ts'
 
-/** Where a symbolic link points to; undefined for everything else and where nothing is. */
+/** The target of a symbolic link; undefined for everything else and for a missing path. */
 export async function readLink(path: string): Promise<string | undefined> {
   const stats = await lstat(path).catch(ignoreNotFound)
   return stats?.isSymbolicLink() ? await readlink(path) : undefined

@@ -5,10 +5,16 @@ import type { Random } from '../../schemas/clock.ts'
 /** The kernel's limit for one name of a path (NAME_MAX). */
 const maxNameBytes = 255
 
-/** Part of a temporary name that nobody can guess. A file that carries it was made by whoever drew it. */
+/**
+ * The part of a temporary name that no other process can guess: only the process that drew it can have created the
+ * file.
+ */
 export const newTemporaryToken = (random: Random): string => random.hex(6)
 
-/** Of a file that is not whole yet, in the same folder. A name that leaves no room for the token has a hash instead. */
+/**
+ * The name of a file that is not complete yet, in the same folder. A name that leaves no room for the token has a hash
+ * instead.
+ */
 export function temporaryName(path: string, token: string): string {
   const suffix = `.${token}.tmp`
   const name = posix.basename(path)
@@ -20,8 +26,8 @@ export function temporaryName(path: string, token: string): string {
 export const isTemporary = (path: string): boolean => /\.[0-9a-f]{12}\.tmp$/.test(path)
 
 /**
- * The error with the lasting name in the place of the temporary one. What fails again has to fail in the same words:
- * they are published, and a change of what is published wakes the loop, which tries again.
+ * The error with the final name in place of the temporary one. A repeated failure must have the same message: the agent
+ * publishes it, and a changed message wakes the loop, which tries again.
  */
 export function namingTarget(error: unknown, temporary: string, path: string): unknown {
   if (error instanceof Error) error.message = error.message.replaceAll(temporary, path)

@@ -3,7 +3,7 @@ import { sha256OfFile } from './file-content.ts'
 import { ignoreNotFound } from './missing.ts'
 import type { Walk } from './walk.ts'
 
-/** `path` is that below the folder and begins with `/`. */
+/** `path` is relative to the folder and starts with `/`. */
 export type TreeEntry =
   | { readonly kind: 'folder'; readonly path: string; readonly mode: number }
   | { readonly kind: 'file'; readonly path: string; readonly mode: number; readonly sha256: string }
@@ -51,7 +51,7 @@ export async function readTree(root: string, inFolder: InFolder): Promise<string
   return found
 }
 
-/** Removes a file, a link or a whole folder; nothing there is fine. Links are removed, not followed. */
+/** Removes a file, a link or a whole folder, if it exists. Links are removed, not followed. */
 export async function removeTree(path: string, inFolder: InFolder): Promise<void> {
   const stats = await lstat(path).catch(ignoreNotFound)
   if (stats === undefined) return

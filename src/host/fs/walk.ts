@@ -1,10 +1,10 @@
 /**
  * The way to a path of the host, folder by folder.
  *
- * On the host other users act, and some folders on the way are theirs. So each folder is opened without following links
- * and the next name is looked up in what was opened (`/proc/self/fd/N`): what is exchanged meanwhile leads nowhere.
+ * Some folders in a path belong to other users of the host. So each folder is opened without following links, and the
+ * next name is looked up in the opened folder (`/proc/self/fd/N`): a folder that is replaced meanwhile has no effect.
  * Node has no openat2(RESOLVE_IN_ROOT), so links are followed by hand: as the host would, never out of its root, and
- * only those that nobody but root can have made (trust.ts).
+ * only those that root alone can have made (trust.ts).
  */
 import { constants, type Stats } from 'node:fs'
 import { type FileHandle, lstat, open, readlink } from 'node:fs/promises'
@@ -13,34 +13,37 @@ import { assertTrustedLink } from './trust.ts'
 
 /** The kernel's own limit (MAXSYMLINKS). */
 const maxSymlinks = 40
-/** O_PATH of Linux: a place in the tree, whoever may read there. Node has no name for it. */
+/** O_PATH of Linux: a location in the tree, without permission to read it. Node has no name for it. */
 const pathOnly = 0o10_000_000
 const folderFlags = pathOnly | constants.O_DIRECTORY | constants.O_NOFOLLOW
 
-/** A link in the last component: what it leads to, or the link itself. */
+/** For a link in the last component: its target, or the link itself. */
 export type Last = 'follow' | 'keep'
 
 /** An entry of a folder, whether it exists or not. */
 export type Place = {
   /** Where the entry is for this process, until `close`. Only its last component may be a link. */
   readonly at: string
-  /** Where it is on the host, links followed. */
+  /** Its path on the host, links followed. */
   readonly path: string
-  /** Why nothing can be there: a folder above is missing, or is none. */
+  /** Why it cannot exist: a folder above is missing or not a folder. */
   readonly missing: NodeJS.ErrnoException | undefined
-  /** An error that names the entry as the host does, instead of as this process sees it. */
+  /** An error with the entry's path on the host instead of its path for this process. */
   readonly named: (error: unknown) => unknown
   readonly close: () => Promise<void>
 }
 
 export type Walk = {
-  /** Rejects with ELOOP, UntrustedLinkError, errors of the disk, and ENOTDIR below what is no folder. */
+  /** Rejects with ELOOP, UntrustedLinkError, errors of the disk, and ENOTDIR below something that is not a folder. */
   readonly to: (path: string, last: Last) => Promise<Place>
-  /** Opens a folder, not through a link, and hands on where it is for this process meanwhile. */
+  /** Opens a folder, not through a link, and passes on its path for this process while it is open. */
   readonly inFolder: <T>(at: string, use: (at: string) => Promise<T>) => Promise<T>
 }
 
-/** Follows no link that another user of the host can have made. `root` is where the host's `/` is, without a slash. */
+/**
+ * Does not follow links that another user of the host can have made. `root` is where the host's `/` is, without a
+ * slash.
+ */
 export function createTrustedWalk(root: string): Walk {
   return { to: async (path, last) => await walk(root, path, last, true), inFolder: inOpenFolder }
 }
@@ -61,7 +64,7 @@ async function inOpenFolder<T>(at: string, use: (at: string) => Promise<T>): Pro
   }
 }
 
-/** What is open on the way. A folder without `error` exists; one below it that does not, has it. */
+/** The open folder of a walk. A folder without `error` exists; `error` is set for a missing folder. */
 type Way = { names: string[]; at: string; handle: FileHandle | undefined; error: NodeJS.ErrnoException | undefined }
 
 async function walk(root: string, path: string, last: Last, isTrusting: boolean): Promise<Place> {
@@ -81,7 +84,7 @@ async function walk(root: string, path: string, last: Last, isTrusting: boolean)
     if (target.startsWith('/')) await startAgain([])
   }
 
-  /** From the root on, along these names; a folder's own `..` may be another one by now. */
+  /** From the root, along these names; a folder's own `..` may have changed. */
   async function startAgain(names: readonly string[]): Promise<void> {
     await way.handle?.close()
     Object.assign(way, { names: [], at: root, handle: undefined, error: undefined } satisfies Way)
@@ -136,8 +139,8 @@ async function walk(root: string, path: string, last: Last, isTrusting: boolean)
 }
 
 /**
- * Enters all folders but the last name at once, where no link is among them: a quarter of the system calls. What was
- * opened is where the kernel says that it is, so the way there has no links, whatever was there before.
+ * Enters all folders but the last name at once, if none of them is a link: a quarter of the system calls. If the kernel
+ * reports the same path for the opened folder, the path had no links.
  */
 async function leap(way: Way, remaining: string[]): Promise<void> {
   const names = remaining.slice(1).toReversed()

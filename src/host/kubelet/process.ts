@@ -10,7 +10,7 @@ import { kubeletUnits } from './units.ts'
 export type KubeletProcess = {
   /** Program and arguments of the running process. */
   readonly commandLine: readonly string[]
-  /** Variables that its unit sets; those of its files are not among them. */
+  /** Variables that its unit sets, without those of its environment files. */
   readonly environment: Readonly<Record<string, string>>
   /** Files of variables as its unit names them, in systemd's notation. */
   readonly environmentFiles: readonly EnvironmentFile[]
@@ -23,8 +23,8 @@ const systemd = 'org.freedesktop.systemd1'
 const busTimeoutMs = 5_000
 
 /**
- * Undefined where none of the units runs. Only units count: root alone makes them, while a process that calls itself
- * `kubelet` may belong to a pod, which could name any program of the host to be run as root.
+ * Undefined where none of the units runs. Only units count, because only root can create them. A process named
+ * `kubelet` may belong to a pod, which could make the agent run any program of the host as root.
  * @throws BusError, NotConnectedError
  */
 export async function readKubeletProcess(
@@ -82,7 +82,7 @@ async function readProperty(
     const [value] = await connection.withBus((bus) => bus.call(call, { timeoutMs: busTimeoutMs, signal }), { signal })
     return (value as Variant | undefined)?.value
   } catch (error) {
-    if (error instanceof BusError) return undefined // no such unit, or none that systemd can load
+    if (error instanceof BusError) return undefined // no such unit, or systemd cannot load it
     throw error
   }
 }

@@ -1,8 +1,8 @@
 /**
  * Runs a plugin of the kubelet on the host: a program that reads a request from its standard input and writes an answer
- * with secrets to its standard output. It is a transient unit, so it is where it would be under the kubelet: in the
- * namespaces of the host, without the limits of the agent. It reads and writes files in `/run` that only root can read,
- * because every user of the host can read arguments and properties of units.
+ * with secrets to its standard output. It runs as a transient unit, like under the kubelet: in the namespaces of the
+ * host, without the limits of the agent. It reads and writes files in `/run` that only root can read, because every
+ * user of the host can read arguments and properties of units.
  */
 import type { Clock, Random } from '../../schemas/clock.ts'
 import { describeError } from '../dbus/errors.ts'
@@ -51,14 +51,14 @@ const unitPrefix = 'skyhookd-credential-provider'
 /** What the kubelet gives a plugin. */
 const defaultTimeoutMs = 60_000
 const stopTimeoutMs = 5_000
-/** Beyond its own limits the unit's end must have been heard of. */
+/** Added to the unit's own limits: by then systemd must have reported its end. */
 const overdueMs = 10_000
 const maxOutputBytes = 256 * 1024
 const errorSuffix = '.err'
 
 /**
- * Runs the plugin to its end and returns its standard output. What a plugin that fails has written to its standard
- * error stays in a file that only root can read, until it succeeds. It may hold secrets, so the error names the file.
+ * Runs the plugin to its end and returns its standard output. The standard error of a failed plugin stays in a file
+ * that only root can read, until it succeeds. It may hold secrets, so the error only names the file.
  * @throws Error with a message for people; the signal's reason
  */
 export async function runPlugin(host: PluginHost, request: PluginRequest, signal: AbortSignal): Promise<string> {
@@ -98,7 +98,7 @@ export async function runPlugin(host: PluginHost, request: PluginRequest, signal
   }
 }
 
-/** Removes what runs of an agent that died have left, except what explains a failure. */
+/** Removes the files that runs of a dead agent left, except those that explain a failure. */
 export async function sweepPluginFiles(root: Pick<HostRoot, 'list' | 'remove'>): Promise<void> {
   for (const name of (await root.list(folder)) ?? []) if (runSuffixes.test(name)) await root.remove(`${folder}/${name}`)
 }
@@ -122,7 +122,7 @@ async function environmentOf(units: Units, { kubelet, environment }: PluginReque
 
 async function propertiesOf(host: PluginHost, request: PluginRequest, files: Files): Promise<UnitProperty[]> {
   const { name, program, args, kubelet, timeoutMs = defaultTimeoutMs } = request
-  // as for steps: systemd's own domain may not execute every file that a shell may
+  // as for steps: under SELinux, systemd's own domain may not execute every file that a shell may
   const isEnforcing = (await host.root.readText('/sys/fs/selinux/enforce'))?.trim() === '1'
   if (program.includes('=')) throw new Error(`${program}: "=" in the path of a program is not supported`)
   return [
@@ -164,7 +164,7 @@ async function runUnit(
   signal.addEventListener('abort', onAbort, { once: true })
   try {
     const start = await units.startTransient(unit, properties)
-    // published words stay the same for the same failure, so without the name of this run
+    // the published message stays the same for the same failure, so it does not have the name of this run
     if (start.outcome === 'refused' || start.outcome === 'unknown')
       return `systemd: ${start.message.replaceAll(unit, 'its unit')}`
     if (signal.aborted) onAbort()
@@ -187,8 +187,8 @@ async function runUnit(
 async function problemOf(units: Units, unit: string, jobResult: string): Promise<string | undefined> {
   const snapshot = await units.readSnapshot(unit)
   if (snapshot.loadState === 'not-found')
-    // no reference kept it, without a system bus
-    return jobResult === 'done' ? undefined : `it failed (job ${jobResult}), and systemd keeps no more of it`
+    // without a system bus, no reference kept it
+    return jobResult === 'done' ? undefined : `it failed (job ${jobResult}), and systemd has no details`
   const end = stepEndOf(endOfUnit(snapshot))
   switch (end.outcome) {
     case 'exited':

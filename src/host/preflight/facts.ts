@@ -1,13 +1,13 @@
-/** What the preflight looks at on a host. What is not known is undefined, and nothing is said against it. */
+/** What the preflight checks on a host. Unknown facts are undefined and cause no finding. */
 export type HostFacts = {
-  /** As systemd says it, such as `252.39-1~deb12u2`. */
+  /** As systemd reports it, such as `252.39-1~deb12u2`. */
   readonly systemd?: string | undefined
-  /** Unit of the system bus: `dbus.service` or `dbus-broker.service`. `none`: systemd is spoken to itself. */
+  /** Unit of the system bus: `dbus.service` or `dbus-broker.service`. `none`: the agent calls systemd directly. */
   readonly bus?: string | undefined
   /** `hybrid`: the controllers are on v1, systemd's own tree on v2. */
   readonly cgroup?: 'v1' | 'v2' | 'hybrid' | undefined
   readonly kernel?: string | undefined
-  /** The host is a container. Undefined: it is none, or does not say. `unreadable`: it says something. */
+  /** The host is a container. Undefined: it is not, or not known. `unreadable`: its type cannot be read. */
   readonly container?: Container | 'unreadable' | undefined
   readonly os?: string | undefined
   readonly selinux?: 'disabled' | 'permissive' | 'enforcing' | undefined
@@ -20,7 +20,7 @@ export type HostFacts = {
   readonly copyDirRoot: FolderFacts
   /** Others in which every step needs files. */
   readonly otherFolders: readonly FolderFacts[]
-  /** Ports on which the agent wants to listen and cannot. */
+  /** Ports on which the agent should listen and cannot. */
   readonly takenPorts?: readonly TakenPort[] | undefined
 }
 
@@ -38,8 +38,8 @@ export type FolderFacts = {
   /** How the host mounts it, which need not be how the agent's container does. */
   readonly mount?: Mount | undefined
   /**
-   * Name of the errno when the agent tried to create a file there. A full disk is none: the write that meets it says
-   * so.
+   * Name of the errno when the agent tried to create a file there. A full disk does not count: the write that fails
+   * reports it.
    */
   readonly refusedWith?: string | undefined
 }
@@ -60,7 +60,7 @@ export function parseMounts(mountInfo: string): readonly Mount[] {
   })
 }
 
-/** The mount that a path lies on: the longest mount point above it. */
+/** The mount of a path: the longest mount point above it. */
 export function mountOf(mounts: readonly Mount[], path: string): Mount | undefined {
   let found: Mount | undefined
   for (const mount of mounts) {
@@ -73,15 +73,15 @@ export function mountOf(mounts: readonly Mount[], path: string): Mount | undefin
 export type Container = {
   /** As its manager calls itself, such as `docker` or `systemd-nspawn`. */
   readonly manager: string
-  /** Its boots have ids of their own. Where not, the id is the machine's, and outlives the container. */
+  /** Its boots have ids of their own. Otherwise the id is the machine's, and outlives the container. */
   readonly hasOwnBootId: boolean
 }
 
 export const bootIdPath = '/proc/sys/kernel/random/boot_id'
 
 /**
- * What systemd says about its surroundings in /run/systemd/container. A manager that gives each boot an id, as
- * systemd-nspawn does, mounts it over the machine's; without mounts its name has to do.
+ * What systemd writes about its environment to /run/systemd/container. A manager that gives each boot an id, as
+ * systemd-nspawn does, mounts it over the machine's id. If the mounts are not known, the manager's name decides.
  */
 export function containerOf(text: string | undefined, mounts: readonly Mount[]): Container | undefined {
   const manager = text?.trim()
@@ -91,14 +91,14 @@ export function containerOf(text: string | undefined, mounts: readonly Mount[]):
   return { manager, hasOwnBootId }
 }
 
-/** Why the host must not be rebooted, for people; undefined when nothing stands against it. */
+/** Why the host must not be rebooted, for people; undefined if it may be rebooted. */
 export function whyNoReboot(container: HostFacts['container']): string | undefined {
   if (container === 'unreadable')
     return '/run/systemd/container cannot be read: a container with the boot id of its machine must not be rebooted'
   if (container === undefined || container.hasOwnBootId) return undefined
   return (
     `the host is a container (/run/systemd/container: ${container.manager.slice(0, 32)}) with the boot id of its ` +
-    'machine, which stays the same when the container starts again: no reboot could be told from none'
+    'machine, which stays the same when the container starts again: the agent could not detect a reboot'
   )
 }
 

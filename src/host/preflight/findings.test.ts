@@ -88,8 +88,8 @@ describe('an unfit host', () => {
       'an agent that is not root on the host',
       { isUserNamespaced: true },
       'user-namespace',
-      'the agent runs in a user namespace of its own, where its root is not root on the host. Run its pod in the ' +
-        'user namespace of the host (hostUsers), and no rootless kubelet',
+      'the agent runs in its own user namespace, where its root is not root on the host. Run its pod in the ' +
+        'user namespace of the host (hostUsers), and not under a rootless kubelet',
     ],
   ])('a host with %s is unfit, and the message has the remedy', (_, change, id, message) => {
     const findings = preflight({ ...fit, ...change })

@@ -1,4 +1,4 @@
-/** What stands against a host, from facts about it. Pure. */
+/** What makes a host unfit, from facts about it. Pure. */
 import { systemdVersionNumber } from '../../schemas/systemd-version.ts'
 import { type HostFacts, whyNoReboot } from './facts.ts'
 
@@ -54,13 +54,13 @@ function userNamespaceFindings({ isUserNamespaced }: HostFacts): Problem[] {
   return [
     {
       id: 'user-namespace',
-      message: 'the agent runs in a user namespace of its own, where its root is not root on the host',
-      remedy: 'Run its pod in the user namespace of the host (hostUsers), and no rootless kubelet',
+      message: 'the agent runs in its own user namespace, where its root is not root on the host',
+      remedy: 'Run its pod in the user namespace of the host (hostUsers), and not under a rootless kubelet',
     },
   ]
 }
 
-/** Domains in which container runtimes confine ordinary pods; policies forbid them the host's files and systemd. */
+/** Domains in which container runtimes confine ordinary pods; policies deny them the host's files and systemd. */
 const confinedDomain = /^(?:container|svirt_lxc_net|container_init|container_kvm|svirt_kvm_net)_t$/
 
 function selinuxFindings({ selinux, agentContext }: HostFacts): Problem[] {
@@ -92,7 +92,7 @@ function noexecFindings({ copyDirRoot: { path, mount } }: HostFacts): Problem[] 
   ]
 }
 
-/** By errno; others have the general remedy. */
+/** By errno; others get the general remedy. */
 const refusals: Readonly<Record<string, Omit<Problem, 'message'>>> = {
   EROFS: { id: 'read-only', remedy: 'Mount it read-write, or set copyDirRoot and agentLogRoot of the chart elsewhere' },
   EPERM: {
@@ -122,7 +122,7 @@ function systemdWarnings({ systemd }: HostFacts): Finding[] {
     {
       id: 'systemd-untried',
       severity: 'warning',
-      message: `the host runs systemd ${version}, and no test has run on one before ${oldestTriedSystemdVersion}`,
+      message: `the host runs systemd ${version}, older than the oldest tested version ${oldestTriedSystemdVersion}`,
       remedy: "Try your packages on one such host first, or upgrade the host's systemd",
     },
   ]

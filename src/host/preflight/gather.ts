@@ -1,4 +1,6 @@
-/** Looks at the host for the preflight: a few small files, and one empty file made and removed in each folder. */
+/**
+ * Inspects the host for the preflight: reads a few small files, and creates and removes one empty file in each folder.
+ */
 import type { Variant } from 'dbus-next/lib/variant.js'
 import type { BusConnection } from '../dbus/reconnecting.ts'
 import type { HostRoot } from '../fs/host-root.ts'
@@ -15,13 +17,13 @@ const env = '/usr/bin/env'
 const systemd = 'org.freedesktop.systemd1'
 const busTimeoutMs = 2_000
 
-/** The host's files; the bus is asked by `readBusFacts`. */
+/** Facts from the host's files; `readBusFacts` reads those of the bus. */
 export async function readHostFacts(root: HostRoot, folders: PreflightFolders): Promise<HostFacts> {
   const { copyDirRoot, agentLogRoot } = folders
   const text = async (path: string): Promise<string | undefined> => await root.readText(path).catch(() => undefined)
   const [container, mountInfo, kernel, osRelease, enforce, agentContext, hostUids, agentUids] = await Promise.all([
     readContainer(root),
-    // the init process's, as the host's own /proc shows it: an agent in a container has other mounts
+    // those of the init process, from the host's own /proc: an agent in a container has other mounts
     text('/proc/1/mountinfo'),
     text('/proc/sys/kernel/osrelease'),
     text('/etc/os-release'),
@@ -33,7 +35,7 @@ export async function readHostFacts(root: HostRoot, folders: PreflightFolders): 
   const mounts = parseMounts(mountInfo ?? '')
   const selinux = enforce === undefined ? 'disabled' : enforce.trim() === '1' ? 'enforcing' : 'permissive'
   const programs = selinux === 'enforcing' ? [shell, env] : [shell]
-  const copyDirRootFacts = await folderFacts(root, mounts, copyDirRoot) // made before what is in it
+  const copyDirRootFacts = await folderFacts(root, mounts, copyDirRoot) // created before its subfolders
   const others = [`${copyDirRoot}/.agent`, agentLogRoot, runFolder]
   const otherFolders = await Promise.all(others.map(async (path) => await folderFacts(root, mounts, path)))
   return {
@@ -50,7 +52,7 @@ export async function readHostFacts(root: HostRoot, folders: PreflightFolders): 
   }
 }
 
-/** Whether the host is a container; the same for as long as it is up. */
+/** Whether the host is a container; constant while it is up. */
 export async function readContainer(root: Pick<HostRoot, 'readText'>): Promise<HostFacts['container']> {
   try {
     const text = await root.readText('/run/systemd/container')
@@ -61,7 +63,7 @@ export async function readContainer(root: Pick<HostRoot, 'readText'>): Promise<H
   }
 }
 
-/** What only the bus tells; empty when it does not answer in time. */
+/** Facts that only the bus has; empty when it does not answer in time. */
 export async function readBusFacts(connection: BusConnection): Promise<Pick<HostFacts, 'systemd' | 'bus'>> {
   const get = async (path: string, owner: string, property: string): Promise<string | undefined> => {
     const call = {
@@ -83,7 +85,7 @@ export async function readBusFacts(connection: BusConnection): Promise<Pick<Host
   }
   const [version, bus, isPeer] = await Promise.all([
     get('/org/freedesktop/systemd1', `${systemd}.Manager`, 'Version'),
-    get(unitPath('dbus.service'), `${systemd}.Unit`, 'Id'), // also of a unit that is not there
+    get(unitPath('dbus.service'), `${systemd}.Unit`, 'Id'), // also for a missing unit
     connection.withBus(async (bus) => bus.isPeer, { timeoutMs: busTimeoutMs }).catch(() => false),
   ])
   return { systemd: version, bus: isPeer ? 'none' : bus }
@@ -94,11 +96,11 @@ async function folderFacts(root: HostRoot, mounts: readonly Mount[], path: strin
   return { path, mount: mountOf(mounts, await root.realPath(path).catch(() => path)), refusedWith }
 }
 
-/** The errno's name when the folder cannot be made or no file in it; undefined when it can, or on a full disk. */
+/** The errno's name when the folder, or a file in it, cannot be created; undefined otherwise, and on a full disk. */
 async function whyRefused(root: HostRoot, folder: string): Promise<string | undefined> {
   const probe = `${folder}/.preflight`
   try {
-    // on disk at once: who writes there later finds the folder and does not wait for its name
+    // synced at once: later writers find the folder and do not wait for its name
     await root.mkdirp(folder, folder === runFolder || folder.endsWith('/.agent') ? 0o700 : 0o755)
     await root.createFile(probe, 0o600)
     await root.remove(probe)
@@ -109,7 +111,7 @@ async function whyRefused(root: HostRoot, folder: string): Promise<string | unde
   }
 }
 
-/** A host whose files cannot be looked at is not said to lack them. */
+/** If the host's files cannot be read, none is reported as missing. */
 async function missingOf(root: HostRoot, programs: readonly string[]): Promise<readonly string[]> {
   const found = await Promise.all(
     programs.map(

@@ -20,9 +20,9 @@ export const recorderVariables: ReadonlySet<string> = new Set([
 ])
 
 /**
- * The file's content. Inside double quotes only `"`, `\`, `$` and backtick are special; line breaks are not.
- * `units` are those of the host that reads the file. Rejects with UnitValueError naming the variable, never its value,
- * where systemd or the kernel would refuse it, and with the bus's error where its version counts and is not known.
+ * The file's content. Inside double quotes only `"`, `\`, `$` and backtick are special; line breaks are not. `units`
+ * are those of the host that reads the file. Rejects with UnitValueError naming the variable, never its value, where
+ * systemd or the kernel would refuse it, and with the bus's error where systemd's version matters and is not known.
  */
 export async function formatEnvironment(
   variables: Readonly<Record<string, string>>,

@@ -6,7 +6,7 @@ import type { Units } from '../systemd/units.ts'
 export type StepHost = {
   readonly units: Units
   readonly root: HostRoot
-  /** Where secrets may lie until the next boot, `/run/skyhook`. */
+  /** The folder for secrets until the next boot, `/run/skyhook`. */
   readonly runFolder?: string
 }
 
@@ -41,16 +41,16 @@ export function stepFiles({ runFolder = '/run/skyhook' }: StepHost, id: string):
 }
 
 /**
- * What was noted when the attempt was started, by this agent or the one before; undefined after it was forgotten, and
- * after a reboot.
+ * The note of the start of the attempt, by this agent or the previous one; undefined after its removal, and after a
+ * reboot.
  */
 export async function readStepNote(host: StepHost, id: string): Promise<string | undefined> {
   return await host.root.readText(stepFiles(host, id).note)
 }
 
 /**
- * Removes records, environment files and notes of all attempts but those of `keep`: the ones that run or whose result
- * is not yet on record elsewhere.
+ * Removes records, environment files and notes of all attempts but those of `keep`: attempts that run or whose result
+ * is not yet recorded elsewhere.
  */
 export async function sweepStepFiles(host: StepHost, keep: ReadonlySet<string>): Promise<void> {
   const { resultsFolder, runFolder } = stepFiles(host, 'any')
@@ -60,7 +60,7 @@ export async function sweepStepFiles(host: StepHost, keep: ReadonlySet<string>):
     if (!keep.has(name)) await host.root.remove(`${resultsFolder}/${name}`)
   }
   for (const name of (await host.root.list(runFolder)) ?? []) {
-    const isOurs = suffixes.some((suffix) => name.includes(suffix)) // temporary ones that a crash left behind too
+    const isOurs = suffixes.some((suffix) => name.includes(suffix)) // also temporary files left by a crash
     if (isOurs && !keptNames.has(name)) await host.root.remove(`${runFolder}/${name}`)
   }
 }

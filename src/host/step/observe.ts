@@ -21,7 +21,7 @@ export type StepObservation =
       readonly state: 'ended'
       readonly result: StepEnd
       readonly source: 'file' | 'unit'
-      /** The host was shutting down at the end: regardless of the result, the step may have been stopped for that. */
+      /** The host was shutting down at the end: with any result, the step may have been stopped by the shutdown. */
       readonly isHostStopping?: true
     }
 
@@ -36,7 +36,7 @@ export async function observeStepUnit(host: StepHost, step: StepIdentity): Promi
     await host.units.ref(step.unit) // at once when it is ours already
     return { state: 'running' }
   }
-  // it may have come between the two answers
+  // it may have been written between the two answers
   const record = earlyRecord ?? (await readResultRecord(host.root, resultsFolder, step.id))
   if (record && isOfAttempt(record, step, state.invocationId)) {
     const end = { state: 'ended', result: stepEndOf(record), source: 'file' } as const

@@ -1,8 +1,8 @@
 /**
- * The record that a step's unit leaves behind when it ends, whether an agent runs or not.
+ * The record that a step's unit leaves when it ends, with or without a running agent.
  *
- * systemd starts the recorder (ExecStopPost) with the result in its environment. It writes one line and syncs it; a
- * line that is cut, or of another boot or invocation, does not count.
+ * systemd starts the recorder (ExecStopPost) with the result in its environment. It writes one line and syncs it. A
+ * truncated line, or one of another boot or invocation, does not count.
  */
 import { dirname } from 'node:path'
 import type { HostRoot } from '../fs/host-root.ts'
@@ -12,15 +12,15 @@ export type StepRecord = UnitEnd & {
   readonly attempt: string
   readonly invocationId: string
   readonly bootId: string
-  /** The host was going down when the step ended: it may have been stopped for that. */
+  /** The host was going down when the step ended, and may have stopped it. */
   readonly isHostStopping: boolean
 }
 
 /**
- * Arguments: folder and attempt. Kept to what is on every host and quick: the step's end waits for it. systemd is asked
- * for its state only after a failure (a process and a call, 5 ms), because only that raises the question of who stopped
- * the step. No temporary file: the reader knows a whole line, so one sync of file and folder does, instead of two and a
- * rename.
+ * Arguments: folder and attempt. Uses only programs that every host has and that are quick: the step's end waits for
+ * it. It asks systemd for its state only after a failure (a process and a call, 5 ms), because only a failure may come
+ * from a shutdown. No temporary file: the reader recognizes a whole line, so one sync of file and folder suffices,
+ * instead of two and a rename.
  */
 export const recorderScript = `#!/bin/sh
 # skyhookd: records how a step ended. Started by systemd as ExecStopPost: record-result FOLDER ATTEMPT
@@ -45,7 +45,7 @@ export async function ensureRecorder(root: HostRoot, path: string, resultsFolder
   if (!isCurrent) await root.writeFileDurable(path, recorderScript, 0o755)
 }
 
-/** The record of an attempt; undefined when there is none, or none that is whole. */
+/** The record of an attempt; undefined when it is missing or incomplete. */
 export async function readResultRecord(
   root: HostRoot,
   resultsFolder: string,
@@ -57,7 +57,7 @@ export async function readResultRecord(
 
 /** Undefined unless `content` is one whole line about `attempt`. */
 export function parseResultRecord(content: string, attempt: string): StepRecord | undefined {
-  if (!content.endsWith('}\n')) return undefined // the recorder, the disk or the host stopped in the middle
+  if (!content.endsWith('}\n')) return undefined // the recorder, the disk or the host failed in the middle
   let record: Record<string, unknown>
   try {
     record = JSON.parse(content) as Record<string, unknown>

@@ -1,7 +1,7 @@
 /**
- * One attempt of a step as a transient unit of the host's systemd. The unit runs on without the agent, leaves a record
- * of its end, and is found again by its name. Nothing here waits: see `Units.onJobEnd` and `BusConnection.onState` for
- * when to observe.
+ * One attempt of a step as a transient unit of the host's systemd. The unit continues without the agent, leaves a
+ * record of its end, and is found again by its name. Nothing here waits: see `Units.onJobEnd` and
+ * `BusConnection.onState` for when to observe.
  */
 import { BusError, describeError, NoReplyError, NotConnectedError } from '../dbus/errors.ts'
 import type { HostRoot } from '../fs/host-root.ts'
@@ -25,7 +25,7 @@ import {
   UnitValueError,
 } from '../systemd/unit-properties.ts'
 
-/** TimeoutStopUSec is also the recorder's time limit: a busy disk needs some. */
+/** TimeoutStopUSec is also the recorder's time limit, and a busy disk needs time. */
 const minStopTimeoutMs = 2_000
 
 export type StepUnitRequest = {
@@ -33,7 +33,7 @@ export type StepUnitRequest = {
   readonly id: string
   /** Of this attempt alone, ending in `.service`. */
   readonly unit: string
-  /** For people, in `systemctl` and the journal: what runs there, and for whom. */
+  /** For people, in `systemctl` and the journal: what runs, and for which package. */
   readonly description: string
   /** Absolute path on the host, and arguments, which arrive exactly as given; secret ones as variables. */
   readonly command: readonly [string, ...CommandArgument[]]
@@ -43,38 +43,38 @@ export type StepUnitRequest = {
   /** Appended to; their folder exists. */
   readonly stdoutFile: string
   readonly stderrFile: string
-  /** From the start to the end of the step; none without. */
+  /** From the start to the end of the step; no limit if absent. */
   readonly timeoutMs?: number
   /** From TERM to KILL. At least 2 s are given. */
   readonly stopTimeoutMs: number
   /** For the agent that observes the attempt later (`readStepNote`); kept as secret as the environment, and as long. */
   readonly note?: string
-  /** What the unit gets beside, in systemd's names and units: unsigned numbers above 0, and texts. */
+  /** Further properties of the unit, in systemd's names and units: unsigned numbers above 0, and texts. */
   readonly properties?: Readonly<Record<string, number | string>>
 }
 
 export type StepStart =
-  /** `found`: a unit of that name was there already, running or ended; observe it. */
+  /** `found`: a unit of that name existed already, running or ended; observe it. */
   { readonly started: true; readonly found: boolean } | { readonly started: false; readonly error: StepStartError }
 
 export type StepStartError = {
   /**
-   * invalid: the request can never work. refused: systemd said no. host: a file on the host could not be written.
+   * invalid: the request can never work. refused: systemd refused it. host: a file on the host could not be written.
    * stopping: the host is going down. not-connected: nothing was asked. unknown: it may have started, observe it.
    */
   readonly kind: 'invalid' | 'refused' | 'host' | 'stopping' | 'not-connected' | 'unknown'
   readonly message: string
   readonly cause: Error
-  /** Only under a new unit name may it be tried again. */
+  /** A retry needs a new unit name. */
   readonly isUnitNameTaken?: true
 }
 
-/** The unit is new, so the only job that its start could contradict is a shutdown of the whole host. */
+/** The unit is new, so its start can only conflict with the jobs of a shutdown of the host. */
 const transactionIsDestructive = 'org.freedesktop.systemd1.TransactionIsDestructive'
 
 /**
- * Starts the attempt. Safe to repeat: a unit of that name is found, not started again. The caller has written down that
- * it is going to start this attempt, and has observed that it is absent.
+ * Starts the attempt. Safe to repeat: a unit of that name is found, not started again. The caller has recorded that it
+ * is about to start this attempt, and has observed that it is absent.
  */
 export async function startStepUnit(host: StepHost, request: StepUnitRequest): Promise<StepStart> {
   const files = stepFiles(host, request.id)
@@ -95,11 +95,11 @@ export async function startStepUnit(host: StepHost, request: StepUnitRequest): P
     ensureRecorder(host.root, files.recorder, files.resultsFolder),
     writeSecret(host.root, files.runFolder, files.environment, environment),
     request.note === undefined ? undefined : writeSecret(host.root, files.runFolder, files.note, request.note),
-    host.root.remove(files.record), // of an earlier life of this host whose journal was lost
+    host.root.remove(files.record), // from before this host's journal was lost
   ])
   const failedPreparation = preparations.find((one) => one.status === 'rejected')
   if (failedPreparation) {
-    // where nothing can be written, it may be that nothing can be removed; the sweep tries again
+    // if nothing can be written, perhaps nothing can be removed either; the sweep tries again
     await removeSecrets().catch(() => {})
     return startFailure('host', failedPreparation.reason)
   }
@@ -134,8 +134,8 @@ export async function startStepUnit(host: StepHost, request: StepUnitRequest): P
 }
 
 /**
- * Removes the unit and the secrets of an ended attempt whose result is on record. The record itself goes with
- * `sweepStepFiles`.
+ * Removes the unit and the secrets of an ended attempt whose result is recorded. `sweepStepFiles` removes the record
+ * itself.
  */
 export async function forgetStepUnit(host: StepHost, step: Pick<StepIdentity, 'id' | 'unit'>): Promise<void> {
   const { environment, note, printed } = stepFiles(host, step.id)

@@ -22,11 +22,11 @@ export type Inhibitor = {
 }
 
 export type RebootOutcome =
-  /** Who accepted it goes down with the host. Only a new boot id proves the reboot. */
+  /** The service that accepted it goes down with the host. Only a new boot id proves the reboot. */
   | { readonly outcome: 'accepted' }
   /** The host stays up. */
   | { readonly outcome: 'refused'; readonly reason: string }
-  /** No answer, as when the bus went down first: compare boot ids, never ask again blindly. */
+  /** No answer, for example because the bus went down first: compare boot ids before asking again. */
   | { readonly outcome: 'unknown'; readonly detail: string }
 
 /** What delays or blocks a shutdown of the host. */
@@ -40,14 +40,18 @@ export async function listInhibitors(
   })
 }
 
-/** Ask root's inhibitors too. logind up to 256 knows no flag that matters to root, later ones honour `block` anyway. */
+/**
+ * Makes logind check root's inhibitors, too. logind up to 256 has no flag that affects root, later versions honor
+ * `block` anyway.
+ */
 const checkInhibitorsFlag = 1n
-/** A delay inhibitor holds the answer back for at most 5 s, and logind may be busy. */
+/** A delay inhibitor delays the answer by at most 5 s, and logind may be busy. */
 const rebootTimeoutMs = 30_000
 
 /**
  * Requests a reboot unless an inhibitor blocks it. The caller has recorded the current boot id and that it is about to
- * ask. Up to systemd 256 root overrides every inhibitor, so they are read first: what blocks a person blocks the agent.
+ * ask. Up to systemd 256 root overrides every inhibitor, so they are read first: an inhibitor that blocks a person
+ * blocks the agent.
  */
 export async function reboot(connection: BusConnection, options: BusCallOptions = {}): Promise<RebootOutcome> {
   let inhibitors: readonly Inhibitor[]
@@ -70,10 +74,12 @@ export async function reboot(connection: BusConnection, options: BusCallOptions 
   return await outcomeOf(requestReboot(connection, { timeoutMs: rebootTimeoutMs, ...options }))
 }
 
-/** That of systemd 257 does not connect to the bus again after its daemon was restarted, and `systemctl reboot` fails. */
+/**
+ * logind of systemd 257 does not reconnect to the bus after a restart of the bus daemon, and `systemctl reboot` fails.
+ */
 const silentLogind = 'logind does not answer. If it stays silent, restart systemd-logind.service'
 
-/** What a bus answers for a name that nobody has and nobody starts; systemd refuses to start a unit that is not there. */
+/** The bus's answer for a name without an owner that cannot be activated; systemd refuses to start a missing unit. */
 const absentServiceErrors: ReadonlySet<string> = new Set([
   'org.freedesktop.DBus.Error.ServiceUnknown',
   'org.freedesktop.DBus.Error.NameHasNoOwner',
@@ -84,8 +90,8 @@ const absentServiceErrors: ReadonlySet<string> = new Set([
 const isLogindAbsent = (error: unknown): boolean => error instanceof BusError && absentServiceErrors.has(error.name)
 
 /**
- * As `systemctl reboot` does it without logind, whose inhibitors are the only ones. A logind that runs and cannot be
- * asked, since the bus has gone, may have some: the host stays up.
+ * Like `systemctl reboot` without logind, which alone has inhibitors. If logind runs and cannot be asked, because the
+ * bus is gone, it may have inhibitors: the host stays up.
  */
 async function rebootBySystemd(connection: BusConnection, options: BusCallOptions): Promise<RebootOutcome> {
   const call = { ...systemd, interface: `${systemd.destination}.Manager` } as const
@@ -109,19 +115,19 @@ async function outcomeOf(request: Promise<unknown>): Promise<RebootOutcome> {
   } catch (error) {
     if (isOutcomeUnknown(error)) return { outcome: 'unknown', detail: describeError(error) }
     if (error instanceof BusError && error.name === 'org.freedesktop.login1.OperationInProgress')
-      return { outcome: 'accepted' } // someone else was first
+      return { outcome: 'accepted' } // another client was first
     if (error instanceof BusError || error instanceof NotConnectedError)
       return { outcome: 'refused', reason: describeError(error) }
     throw error
   }
 }
 
-/** The answers are short; while services stop, the bus may go at any time. */
+/** The answers are short; while services stop, the bus may go away at any time. */
 const shutdownTimeoutMs = 5_000
 
 /**
- * Whether the host is going down: logind knows from the request on, systemd while it stops services. Rejects if systemd
- * does not answer.
+ * Whether the host is going down: logind knows it from the request on, systemd while it stops services. Rejects if
+ * systemd does not answer.
  */
 export async function isShuttingDown(connection: BusConnection, options: BusCallOptions = {}): Promise<boolean> {
   const callOptions = { timeoutMs: shutdownTimeoutMs, ...options }

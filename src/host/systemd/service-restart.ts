@@ -1,10 +1,10 @@
 /**
  * Restarts of the host's own services.
  *
- * systemd's word `done` is not enough: a simple service that dies at once, one that is restarted over and over, and one
- * whose condition does not hold are all done. Restarted means: the job is done, the unit runs as another invocation
- * than before, and still does after a short while; or it is a unit that ends (Type=oneshot) and has succeeded. A
- * service that did not run before, because a Condition of its unit does not hold on this host, need not be restarted.
+ * The job result `done` is not enough: a simple service that dies at once, a service in a restart loop and a service
+ * whose condition does not hold all have it. Restarted means: the job is done, the unit runs with a new invocation, and
+ * still does after a short while; or it is a unit that ends (Type=oneshot) and has succeeded. A service that did not
+ * run before, because a Condition of its unit does not hold on this host, need not be restarted.
  */
 import { type Clock, sleep } from '../../schemas/clock.ts'
 import { counted } from '../../schemas/wording.ts'
@@ -61,7 +61,7 @@ const confirmPollMs = 50
 
 const timedOutResult = 'overdue' // not a result of systemd's
 
-/** Only the jobs of a shutdown cannot be replaced: what is refused now is for the next boot. */
+/** Only the jobs of a shutdown cannot be replaced: after a refusal the restart waits for the next boot. */
 const transactionIsDestructive = 'org.freedesktop.systemd1.TransactionIsDestructive'
 
 const refusalReasons: Readonly<Record<string, RestartFailure>> = {
@@ -88,15 +88,16 @@ export async function readInvocation({
 }
 
 /**
- * Restarts a service and waits until the outcome is known. The caller has written `previousInvocation` down, to be able
- * to continue after a crash.
+ * Restarts a service and waits until the outcome is known. The caller has recorded `previousInvocation`, to be able to
+ * continue after a crash.
  */
 export async function restartService(request: RestartRequest): Promise<RestartOutcome> {
   const { units, clock, unit, timeoutMs = defaultTimeoutMs, signal } = request
   const jobs = watchJobs(units, clock) // before the request: the end of the job may overtake the answer
   try {
-    // Without the first a service that failed too often is refused in a millisecond, with its old result. Without the
-    // second a service that ended is unloaded, and with it why it ended. systemd takes the three in this order.
+    // Without the first, systemd refuses a service that failed too often in a millisecond, with its old result. Without
+    // the second, systemd unloads an ended service together with the reason of its end. systemd carries out the three
+    // in this order.
     const [, , job] = await Promise.all([units.resetFailed(unit), units.ref(unit), units.restart(unit, { signal })])
     const result = await jobs.result(job, timeoutMs, signal)
     if (result === timedOutResult) return timedOut(request)
@@ -112,7 +113,7 @@ export async function restartService(request: RestartRequest): Promise<RestartOu
 
 /**
  * Decides a restart whose answer was lost, from the unit alone, and waits for a bus to ask. `not-requested`: the unit
- * has its previous invocation and no job, so nothing was done and it may be asked again.
+ * has its previous invocation and no job, so nothing was done and the request may be repeated.
  */
 export async function confirmRestart(request: RestartRequest): Promise<RestartOutcome> {
   const { units, clock, unit, previousInvocation, timeoutMs = defaultTimeoutMs, signal } = request
@@ -165,19 +166,19 @@ async function settledOutcome(request: RestartRequest): Promise<RestartOutcome> 
 }
 
 /**
- * Without a system bus nothing keeps a unit loaded that nobody needs and that has ended: it reads as one that was never
- * started. Its job is done, so a unit that ends (Type=oneshot) has succeeded, or a condition of it does not hold.
+ * Without a system bus systemd unloads an ended unit that no other unit needs: it then reads as never started. Its job
+ * is done, so a unit that ends (Type=oneshot) has succeeded, or a condition of it does not hold.
  */
 async function endedUnseen({ units, unit }: RestartRequest): Promise<RestartOutcome | undefined> {
   const { activeState, isJobPending, isOneshot, invocationId, result, conditionResult } = await units.readSnapshot(unit)
   const isForgotten = activeState === 'inactive' && !isJobPending && invocationId === undefined && conditionResult
   if (!isForgotten || !isOneshot || result !== 'success') return undefined
-  return { outcome: 'not-needed', detail: `${unit} has ended, and systemd keeps nothing of it` }
+  return { outcome: 'not-needed', detail: `${unit} has ended and is no longer loaded` }
 }
 
 /**
- * The unit once no restart that somebody else asked for is under way: it went down for that, not by itself. A service
- * that systemd restarts by itself has a count of it.
+ * The unit once no restart requested by another client is running: the unit stopped for that restart, not by itself.
+ * For automatic restarts systemd has a counter.
  */
 async function untilNobodyRestarts(request: RestartRequest): Promise<UnitSnapshot> {
   const { units, clock, unit, timeoutMs = defaultTimeoutMs, signal } = request
@@ -201,7 +202,7 @@ function describeEnd(snapshot: UnitSnapshot): string {
   return code === '' ? result : `${result}, ${code} ${status}`
 }
 
-/** What systemd said no to; throws what is not its answer. */
+/** The outcome of a refusal by systemd; throws every other error. */
 function refusedRestart(error: unknown, unit: string): RefusedRestart {
   const outcome = errorOutcome(error, unit)
   if (outcome.outcome !== 'failed') throw error
@@ -218,7 +219,7 @@ function errorOutcome(error: unknown, unit: string): RestartOutcome {
 
 /**
  * Remembers the ends of jobs, so that an end that comes before its job's name is known is not missed. Of all units: the
- * requested name may be an alias (dbus.service of dbus-broker.service), and the signals carry the real one.
+ * requested name may be an alias (dbus.service of dbus-broker.service), and the signals carry the real name.
  */
 function watchJobs(units: Units, clock: Clock) {
   const results = new Map<string, string>()
@@ -236,7 +237,7 @@ function watchJobs(units: Units, clock: Clock) {
   ]
   return {
     stop: () => unsubscribers.forEach((stop) => stop()),
-    /** The job's result. Rejects with NoReplyError when it cannot be known any more. */
+    /** The job's result. Rejects with NoReplyError when it can no longer be known. */
     async result(job: string, timeoutMs: number, signal: AbortSignal | undefined): Promise<string> {
       const result = Promise.withResolvers<string>()
       checkResult = () => {

@@ -1,4 +1,4 @@
-/** How a step ended, from what systemd says about its unit. */
+/** How a step ended, from what systemd reports about its unit. */
 import { constants } from 'node:os'
 import type { StepEnd } from '../../schemas/step-end.ts'
 
@@ -12,8 +12,8 @@ export type UnitEnd = {
 }
 
 /**
- * What systemd exits with when it cannot make the process ready (systemd.exec(5)). A step that exits with one of these
- * numbers itself cannot be told apart.
+ * Exit codes of systemd when it cannot set up the process (systemd.exec(5)). A step that exits with one of these codes
+ * itself cannot be distinguished.
  */
 const startFailures: Readonly<Record<number, string>> = {
   200: 'CHDIR: its working directory cannot be entered',

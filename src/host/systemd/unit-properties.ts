@@ -1,9 +1,9 @@
 /**
  * Properties of transient units, in the forms that survive systemd.
  *
- * systemd writes what it is given into a unit file and reads that file again at the next daemon-reload. Some values are
- * written as they are: a line break in them becomes lines of the unit file. Others gain backslashes on the way. The
- * functions here make only values that read back the same, and refuse the rest by name.
+ * systemd writes the properties into a unit file and reads that file again at the next daemon-reload. Some values are
+ * written raw: a line break in them becomes lines of the unit file. Others gain backslashes. The functions here make
+ * only values that read back the same, and refuse the rest by name.
  */
 
 export type UnitProperty = {
@@ -11,7 +11,7 @@ export type UnitProperty = {
   /** D-Bus signature of the value. */
   readonly signature: string
   readonly value: unknown
-  /** The unit does its work without it: left out when this systemd does not know it. */
+  /** The unit works without it: left out when this systemd does not know it. */
   readonly optional?: true
 }
 
@@ -24,7 +24,7 @@ export class UnitValueError extends Error {
 export const infinityUsec = 0xffff_ffff_ffff_ffffn
 
 const controlCharacters = /\p{Cc}/u
-/** No bus carries them, and one of them makes systemd drop a whole file of variables. */
+/** D-Bus cannot carry them, and one of them makes systemd drop a whole environment file. */
 export const refusedCharacters = /[\0\p{Noncharacter_Code_Point}]|\p{Surrogate}/u
 /** Arguments that mean the same before and after a daemon-reload, for commands that start late (ExecStopPost). */
 const plainArgument = /^[A-Za-z0-9_./:@%+=,-]+$/
@@ -64,8 +64,8 @@ export function timeout(name: string, milliseconds: number | undefined): UnitPro
 }
 
 /**
- * An argument as it is, or the value of a variable of the unit's environment behind an optional prefix. Every user of
- * the host can read the arguments of a unit, but not what systemd puts in the place of a variable.
+ * A literal argument, or the value of a variable of the unit's environment behind an optional prefix. Every user of the
+ * host can read the arguments of a unit, but not the values that systemd substitutes for variables.
  */
 export type CommandArgument = string | { readonly prefix?: string; readonly variable: string }
 
@@ -86,7 +86,7 @@ export function command(name: string, [program, ...args]: readonly [string, ...C
   }
   // ExecStartEx with no-env-expand would be simpler, but systemd 252 loses it at a daemon-reload.
   const literal = (argument: string): string => argument.replaceAll('$', '$$$$')
-  // with braces the value is one argument, whatever is in it, and not looked at again
+  // with braces the value is one argument, whatever it contains, and is not expanded again
   const written = args.map((one) =>
     typeof one === 'string' ? literal(one) : `${literal(one.prefix ?? '')}\${${checkedVariable(name, one.variable)}}`,
   )
@@ -109,7 +109,7 @@ export function reloadSafeCommand(name: string, argv: readonly [string, ...strin
   return { name, signature: 'a(sasb)', value: [[argv[0], [...argv], true]] }
 }
 
-/** A file of variables that has to exist. systemd takes the path for a glob, so its special characters are escaped. */
+/** An environment file that must exist. systemd treats the path as a glob, so its special characters are escaped. */
 export function environmentFile(value: string): UnitProperty {
   const { name } = path('EnvironmentFiles', value)
   return { name, signature: 'a(sb)', value: [[value.replace(/[\\*?[\]]/g, '\\$&'), false]] }
@@ -126,7 +126,7 @@ function refuseControlCharacters(name: string, value: string): void {
 
 const unitNamePattern = /^[A-Za-z0-9:_.\\@-]+\.(?:service|slice|target|timer|socket|mount|scope)$/
 
-/** Throws UnitValueError unless `name` is one that systemd takes: known characters, a type, at most 255 bytes. */
+/** Throws UnitValueError unless systemd accepts `name`: known characters, a type, at most 255 bytes. */
 export function assertUnitName(name: string): void {
   if (!unitNamePattern.test(name) || name.length > 255)
     throw new UnitValueError(`${JSON.stringify(name)} is not a unit name`)

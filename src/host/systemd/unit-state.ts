@@ -1,4 +1,4 @@
-/** What systemd says about a unit. */
+/** What systemd reports about a unit. */
 import type { Variant } from 'dbus-next/lib/variant.js'
 
 export type UnitState = {
@@ -19,11 +19,11 @@ export type UnitSnapshot = UnitState &
     readonly execMainCode: number
     /** Exit code or number of the signal. */
     readonly execMainStatus: number
-    /** Automatic restarts since the last one that was asked for. */
+    /** Automatic restarts since the last requested one. */
     readonly nRestarts: number
     /** False when a Condition… of the unit did not hold: its start then counts as done. */
     readonly conditionResult: boolean
-    /** A service that is done when its program has ended (Type=oneshot). */
+    /** A service that completes when its program ends (Type=oneshot). */
     readonly isOneshot: boolean
   }
 
@@ -34,13 +34,13 @@ export const notFoundState: UnitState = {
   isJobPending: false,
 }
 
-/** True while the unit has something to do: it is up, coming or going, or a job for it waits. */
+/** True while the unit is active: it is up, starting or stopping, or has a pending job. */
 export function isLive(state: UnitState): boolean {
   if (state.isJobPending) return true // just queued: still inactive, without an invocation
   return state.activeState !== 'inactive' && state.activeState !== 'failed'
 }
 
-/** A row of ListUnitsByNames; the columns after the job's id are of no use here. */
+/** A row of ListUnitsByNames; the columns after the job's id are not used here. */
 export type ListedRow = readonly [
   name: string,
   description: string,
@@ -76,7 +76,7 @@ export function snapshotOf(values: Readonly<Record<string, Variant>>): UnitSnaps
     execMainStatus: number('ExecMainStatus'),
     nRestarts: number('NRestarts'),
     isOneshot: values['Type']?.value === 'oneshot',
-    // before the first look at its conditions they read as false
+    // before the first check its conditions read as false
     conditionResult: values['ConditionResult']?.value !== false || number('ConditionTimestamp') === 0,
   }
 }

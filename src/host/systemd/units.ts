@@ -26,19 +26,19 @@ const systemdManager = {
   interface: `${systemdBusName}.Manager`,
 } as const
 /**
- * What systemctl gives a daemon-reload: it runs all generators, which systemd ends after 90 s, and reads every unit.
- * systemd answers nobody meanwhile.
+ * systemctl's timeout of a daemon-reload: systemd runs all generators, for up to 90 s, and reads every unit. It answers
+ * no calls meanwhile.
  */
 const reloadTimeoutMs = 180_000
 const propertiesInterface = 'org.freedesktop.DBus.Properties'
 
 export type StartOutcome =
   | { readonly outcome: 'started'; readonly job: string }
-  /** A unit of that name runs, or has ended and is still loaded: this attempt was started before. */
+  /** A unit of that name is running, or has ended and is still loaded: this attempt was started before. */
   | { readonly outcome: 'exists' }
   /** Nothing was started. `isUnitNameTaken`: systemd keeps the name taken, try again under a new one only. */
   | { readonly outcome: 'refused'; readonly error: string; readonly message: string; readonly isUnitNameTaken: boolean }
-  /** No answer: look the unit up before anything else. */
+  /** No answer: look the unit up first. */
   | { readonly outcome: 'unknown'; readonly message: string }
 
 export type EndedJob = { readonly unit: string; readonly job: string; readonly result: string }
@@ -52,27 +52,28 @@ export type Units = {
    * Load, active and job state together, and the invocation. Never fails for an unknown unit: loadState is `not-found`.
    */
   readState(unit: string, options?: BusCallOptions): Promise<UnitState & Invocation>
-  /** Names of the units that match a glob pattern and have something to do. */
+  /** Names of the active units that match a glob pattern. */
   listLive(pattern: string): Promise<readonly string[]>
   /**
-   * Asks for a restart and returns the job; its end comes to `onJobEnd`, perhaps before this answer. Rejects with
+   * Requests a restart and returns the job; `onJobEnd` reports its end, perhaps before this answer. Rejects with
    * BusError.
    */
   restart(unit: string, options?: BusCallOptions): Promise<string>
-  /** Asks for the unit to be stopped, by its own rules (KillMode, TimeoutStopUSec). False: no such unit. */
+  /** Requests a stop of the unit, by its own rules (KillMode, TimeoutStopUSec). False: no such unit. */
   stop(unit: string, options?: BusCallOptions): Promise<boolean>
   /**
    * Keeps a loaded unit loaded after its end, so that its result can be read; a unit started with AddRef is kept
-   * already. systemd forgets it with the connection, so it is renewed on every new one. False: no such unit. Without a
-   * system bus systemd keeps no references: a unit that ended well is gone, one that failed stays by its CollectMode.
+   * already. systemd drops the reference with the connection, so it is renewed on every new one. False: no such unit.
+   * Without a system bus systemd keeps no references: a successful unit is unloaded, a failed one stays by its
+   * CollectMode.
    */
   ref(unit: string): Promise<boolean>
   unref(unit: string): Promise<boolean>
   /** Clears the failed state and the start limit's counter. False: no such unit. */
   resetFailed(unit: string): Promise<boolean>
-  /** daemon-reload; answers when done, for which it has 180 s unless `options` say otherwise. */
+  /** daemon-reload; answers when done, within 180 s unless `options` set another limit. */
   reload(options?: BusCallOptions): Promise<void>
-  /** Number of systemd's version, such as 252. Rejects where systemd does not answer or names none. */
+  /** Number of systemd's version, such as 252. Rejects if systemd does not answer or its version has no number. */
   version(options?: BusCallOptions): Promise<number>
   /**
    * Calls back at the end of every job on the host, this agent's and others'. A unit's last job ends after the unit
@@ -156,9 +157,9 @@ export function createUnits(connection: BusConnection): Units {
     stop: (unit, options) => falseIfNotFound(callManager('StopUnit', 'ss', [unit, 'replace'], options)),
     ref: async (unit) =>
       await connection.withBus(async (bus) => {
-        if (bus.isPeer) return true // it keeps none, and so the end of a unit has to be on record elsewhere
-        if (references.has(unit)) return true // systemd counts: taken twice it would have to be given back twice
-        references.add(unit) // before the answer, which may get lost
+        if (bus.isPeer) return true // systemd keeps no references here, so the end of a unit must be recorded elsewhere
+        if (references.has(unit)) return true // systemd counts references: two AddRef need two Unref
+        references.add(unit) // before the answer, which may be lost
         const exists = await falseIfNotFound(bus.call(managerCall('RefUnit', 's', [unit])))
         if (!exists) references.delete(unit)
         return exists
@@ -192,13 +193,16 @@ export function createUnits(connection: BusConnection): Units {
   }
 }
 
-/** systemd keeps none without a system bus. A unit that failed stays loaded by itself then, until `resetFailed`. */
+/** systemd keeps no references without a system bus. A failed unit then stays loaded by itself, until `resetFailed`. */
 const withoutReference = (properties: readonly UnitProperty[]): readonly UnitProperty[] =>
   properties
     .filter(({ name }) => name !== 'AddRef')
     .map((one) => (one.name === 'CollectMode' ? { ...one, value: 'inactive' } : one))
 
-/** The units that stay referenced: systemd drops references with the connection, so each new one takes them again. */
+/**
+ * The units that stay referenced: systemd drops references with the connection, so each new connection takes them
+ * again.
+ */
 function keepReferences(connection: BusConnection): Set<string> {
   const references = new Set<string>()
   connection.onConnect(async (bus) => {
@@ -223,7 +227,8 @@ function followJobs(connection: BusConnection): Pick<Units, 'onJobEnd' | 'onInte
   connection.onConnect(async (bus) => {
     await bus.call(managerCall('Subscribe'))
   })
-  // Not PropertiesChanged: it comes six times per step with all properties, and says nothing that we would not ask for.
+  // Not PropertiesChanged: it comes six times per step with all properties, and adds nothing to what the agent reads
+  // anyway.
   connection.onSignal(
     { sender: systemdBusName, interface: systemdManager.interface, member: 'JobRemoved', path: systemdManager.path },
     ({ body }) => {
@@ -231,7 +236,7 @@ function followJobs(connection: BusConnection): Pick<Units, 'onJobEnd' | 'onInte
       for (const listener of jobListeners) listener({ unit, job, result })
     },
   )
-  // systemd takes a new bus name when it executes itself again; its subscriptions and our references survive that.
+  // systemd takes a new bus name when it re-executes itself; its subscriptions and our references survive that.
   connection.onSignal(
     { sender: busDriver.destination, interface: busDriver.interface, member: 'NameOwnerChanged', arg0: systemdBusName },
     () => notifyInterrupted('systemd left the bus'),
@@ -260,7 +265,7 @@ function startOutcomeOfError(error: unknown): StartOutcome {
   if (isOutcomeUnknown(error)) return { outcome: 'unknown', message: describeError(error) }
   if (!(error instanceof BusError)) throw error
   if (error.name === `${systemdBusName}.UnitExists`) return { outcome: 'exists' }
-  // the half-made unit stays loaded, held by our reference
+  // the incomplete unit stays loaded, held by our reference
   const isUnitNameTaken = error.name === `${systemdBusName}.BadUnitSetting`
   return { outcome: 'refused', error: error.name, message: error.message, isUnitNameTaken }
 }

@@ -1,4 +1,4 @@
-/** How many nodes may be out for a Skyhook at once, as this node knows it. */
+/** How many nodes may be out for a Skyhook at once, as far as this node knows. */
 import type { Admission } from '../admission.ts'
 import { candidatesInLedger, type CountedCompartment, countedScope, queueIn } from '../ledger.ts'
 import { skyhookScope } from '../names.ts'
@@ -15,7 +15,7 @@ import type { BatchState } from '../../schemas/batch-state.ts'
 import { appliedHash } from '../../stages/model/applied-hash.ts'
 import type { SkyhookView } from '../../stages/model/snapshot.ts'
 
-/** What a LIST shows, or the ledger alone. */
+/** From a LIST, or from the ledger alone. */
 type Listed = Pick<ScopeListing, 'ledgers'> & Partial<Pick<ScopeListing, 'slots'>>
 
 /**
@@ -33,8 +33,8 @@ export const compartmentNames = ({ policy }: SkyhookView): readonly string[] =>
   policy?.state === 'found' ? compartmentsOf(policy.spec).map(({ name }) => name) : []
 
 /**
- * How many nodes may be out for this Skyhook, or for this node's compartment of it, at once: by its budget and
- * policy and, where these depend on it, by what the census says.
+ * How many nodes may be out for this Skyhook, or for this node's compartment of it, at once: by its budget and policy
+ * and, where these depend on it, by the count of the census.
  */
 export function limitOf(view: SkyhookView, ledgers: readonly Lease[], slots: readonly Slot[] = []): Limit {
   if (!view.spec.deploymentPolicy) return effectiveLimit(view.budget, countedOf(view, ledgers))
@@ -43,8 +43,9 @@ export function limitOf(view: SkyhookView, ledgers: readonly Lease[], slots: rea
 }
 
 /**
- * How many nodes that join the cluster may be at work for this Skyhook at once. A number in the spec holds beside the
- * batches of a policy, and not against its stop: without the ledger nobody knows whether there is one.
+ * How many nodes that join the cluster may be at work for this Skyhook at once. A number in the spec applies in
+ * addition to the batches of a policy, but does not override a stopped policy: only the ledger shows whether the policy
+ * has stopped.
  */
 export function bootstrapLimitOf(view: SkyhookView, ledgers: readonly Lease[]): Limit {
   const { bootstrap, deploymentPolicy } = view.spec
@@ -55,10 +56,10 @@ export function bootstrapLimitOf(view: SkyhookView, ledgers: readonly Lease[]): 
     : 0
 }
 
-/** Joining nodes are counted apart; where nobody is counted, they need no budget of their own. */
+/** Joining nodes are counted apart. Where nodes are not counted, joining nodes need no budget of their own. */
 export const hasBootstrapBudget = (view: SkyhookView): boolean => bootstrapLimitOf(view, []) !== 'unlimited'
 
-/** What a LIST means for a request of this node in a compartment. */
+/** What a LIST allows a request of this node in a compartment. */
 export function admissionOf(view: SkyhookView, compartment: string, listed: Listed): Admission {
   const { ledgers, slots = [] } = listed
   const current = compartmentOf(view, ledgers)
@@ -67,7 +68,7 @@ export function admissionOf(view: SkyhookView, compartment: string, listed: List
   return { limit: limitOf(view, ledgers, slots), epoch: epochOf(view, ledgers), stop: stopReason(view, listed) }
 }
 
-/** Tells the open batch from others; undefined without a policy, or while it is not known. */
+/** Identifies the open batch; undefined without a policy, or while the batch is not known. */
 export function epochOf(view: SkyhookView, ledgers: readonly Lease[]): number | undefined {
   if (!view.spec.deploymentPolicy) return undefined
   const open = openBatchOf(view, { ledgers })
@@ -76,7 +77,7 @@ export function epochOf(view: SkyhookView, ledgers: readonly Lease[]): number | 
 
 const stoppedReason = 'too many batches have failed, the policy has stopped the rollout'
 
-/** Why the policy lets nobody start, joining nodes included; undefined if it has not stopped the rollout. */
+/** Why the policy lets no node start, not even joining nodes; undefined if it has not stopped the rollout. */
 export function stopReason(view: SkyhookView, { ledgers }: Listed): string | undefined {
   if (!view.spec.deploymentPolicy) return undefined
   const open = openBatchOf(view, { ledgers })
@@ -85,7 +86,7 @@ export function stopReason(view: SkyhookView, { ledgers }: Listed): string | und
 
 /**
  * Why the batch, and not the budget, has no place for this node; undefined where it is the budget. Without counters and
- * names, as all texts of nodes that wait.
+ * names, like all texts of waiting nodes.
  */
 export function batchReason(view: SkyhookView, listed: Listed): string | undefined {
   const open = openBatchOf(view, listed)
@@ -95,7 +96,7 @@ export function batchReason(view: SkyhookView, listed: Listed): string | undefin
   return open.limit < open.ceiling || isFinishing ? 'the current batch of the policy is not finished' : undefined
 }
 
-/** What nodes that wait may expect of batches. */
+/** What waiting nodes may expect of batches. */
 export type Batches = {
   readonly open: BatchState
   /** Nodes of the batch after it, at most, if it succeeds. */
@@ -154,7 +155,7 @@ function countedOf(view: SkyhookView, ledgers: readonly Lease[]): CountedCompart
       policy: { uid: policy.uid, generation: policy.generation, applied: appliedHash(spec) },
     }),
   })
-  // the count may be of a larger cluster, and nobody left who counts
+  // the count may come from a time when the cluster was larger, and no census may be left
   return 'matched' in counted ? { ...counted, matched: Math.min(counted.matched, nodes) } : counted
 }
 
@@ -167,7 +168,7 @@ export function isShareOfNodes({ spec, budget, policy }: SkyhookView, isJoining:
 
 const isShare = ({ count, percent = 0 }: Budget): boolean => count === undefined && percent > 0
 
-/** Who else wants a slot of the Skyhook; undefined while the census has not counted its nodes. */
+/** How many nodes wait for a slot of the Skyhook; undefined while the census has not counted its nodes. */
 export const queueOf = (view: SkyhookView, ledgers: readonly Lease[]): Queue | undefined =>
   queueIn(ledgers, {
     skyhook: view.metadata,

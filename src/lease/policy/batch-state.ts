@@ -1,4 +1,4 @@
-/** How the batches of a compartment begin, start over and continue. Pure. */
+/** How the batches of a compartment start, start over and continue. Pure. */
 import type { BatchState } from '../../schemas/batch-state.ts'
 import type { Strategy } from './strategy.ts'
 
@@ -16,8 +16,8 @@ export const firstBatch = ({ initialBatch }: Strategy, epoch: number): BatchStat
 })
 
 /**
- * Other work: what is out for the work before belongs to a batch that is over, whose results are nobody's any more.
- * `startsOver`: with the first size, and without the failures and the stop of before.
+ * Other work: nodes that are out for the previous work belong to a batch that is over, and their results no longer
+ * count. `startsOver`: with the first size, and without the previous failures and stop.
  */
 export function batchOfNextRollout(before: BatchState, strategy: Strategy, startsOver: boolean): BatchState {
   const epoch = before.epoch + 1
@@ -25,11 +25,13 @@ export function batchOfNextRollout(before: BatchState, strategy: Strategy, start
   return { ...batchWaiting(before, undefined), epoch, completed: 0, failed: 0 }
 }
 
-/** The open batch, which has waited so long for nodes that may not come; undefined = there is nobody to wait for. */
+/**
+ * The open batch, which has waited this long for nodes that may not come; undefined = there are no nodes to wait for.
+ */
 export const batchWaiting = (batch: BatchState, waitedSeconds: number | undefined): BatchState =>
   withCount(batch, 'waitedSeconds', waitedSeconds)
 
-/** The batch, beside so many nodes that did not wait when it began; undefined = that is not known. */
+/** The batch, with this many nodes that did not wait when it started; undefined = their number is not known. */
 export const batchBeside = (batch: BatchState, notWaiting: number | undefined): BatchState =>
   withCount(batch, 'notWaiting', notWaiting)
 
@@ -47,7 +49,7 @@ export function batchAfterCompletion(before: BatchState, strategy: Strategy): Ba
   return { ...firstBatch(strategy, epoch), completed, failed }
 }
 
-/** The open batch under the strategy as it is now: what the policy says of the first size counts at once. */
+/** The open batch under the current strategy: a change of the first size counts at once. */
 export function batchUnder(strategy: Strategy, batch: BatchState): BatchState {
   const isInitial = strategy.kind === 'fixed' || batch.currentBatch === 1
   return isInitial && batch.size !== strategy.initialBatch ? { ...batch, size: strategy.initialBatch } : batch

@@ -13,7 +13,7 @@ import { type BatchResults, isFailedBatch, isStopDue, nextSize, type Strategy } 
 export type OpenBatch = {
   readonly batch: BatchState
   readonly scope: Scope
-  /** From one LIST with the ledger that says `batch`. */
+  /** From one LIST with the ledger that has `batch`. */
   readonly slots: readonly Slot[]
   /** By the budget of the compartment. */
   readonly ceiling: number
@@ -24,12 +24,12 @@ const hasEnded = (slot: Slot): boolean => isFailed(slot) || slot.phase === 'fini
 
 const isOfScope = ({ scope }: OpenBatch, slot: Slot): boolean => slot.scope === scope.hash && slot.kind !== 'bootstrap'
 
-/** A later epoch than the ledger's is of a ledger that somebody deleted: its slots are of the batch that is open now. */
+/** An epoch later than the ledger's comes from a deleted ledger: its slots belong to the currently open batch. */
 const isOfEpoch = (open: OpenBatch, slot: Slot): boolean =>
   isOfScope(open, slot) && slot.epoch !== undefined && slot.epoch >= open.batch.epoch
 
 /**
- * How many nodes may hold a slot of the compartment at once. Slots that failed in earlier batches take no place of this
+ * How many nodes may hold a slot of the compartment at once. Slots that failed in earlier batches take no place in this
  * one, as long as the ceiling has room for them.
  */
 export function batchLimit(open: OpenBatch): number {
@@ -37,7 +37,7 @@ export function batchLimit(open: OpenBatch): number {
   return batch.stopped ? 0 : Math.min(ceiling, batch.size + failedBefore(open))
 }
 
-/** Nodes, for one that lost its slot at work may have two. */
+/** Counts nodes, not slots: a node that lost its slot at work may have two. */
 function failedBefore(open: OpenBatch): number {
   const failed = open.slots.filter(
     (slot) => countsTowards(slot, open.scope) && isFailed(slot) && !isOfEpoch(open, slot),
@@ -51,7 +51,8 @@ export type BatchVerdict =
 
 /**
  * Whether the batch is over: none of its nodes is at work, at least one is done, and no other one can join it. A slot
- * that says no epoch is one that its node had lost at work: the batch waits for it, and its result counts nowhere.
+ * without an epoch belongs to a node that had lost its slot at work: the batch waits for it, and its result does not
+ * count.
  *
  * `matched`: nodes of the compartment. `isNobodyWaiting`: none of them could ask for a slot now.
  */
@@ -83,7 +84,7 @@ function batchAfter(open: OpenBatch, strategy: Strategy, results: BatchResults, 
   const hasFailed = isFailedBatch(strategy, results)
   const consecutiveFailures = hasFailed ? batch.consecutiveFailures + 1 : 0
   const progressPercent = Math.floor(((completed + failed) * 100) / Math.max(1, matched))
-  // what the ceiling cut off was no part of the batch: growth starts from what there was
+  // nodes beyond the ceiling were not part of the batch: growth starts from its real size
   const size = Math.max(1, Math.min(batch.size, ceiling))
   return {
     epoch: batch.epoch + 1,

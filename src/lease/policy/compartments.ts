@@ -14,7 +14,10 @@ export type Compartment = {
 
 type NamedCompartment = Compartment & { readonly selector: LabelSelector; readonly rank: number }
 
-/** All compartments, that of the nodes in no other one last. One without a strategy has that of `default`. */
+/**
+ * All compartments; the default one, for nodes in no other, comes last. A compartment without a strategy has that of
+ * `default`.
+ */
 export const compartmentsOf = (spec: DeploymentPolicySpec): readonly Compartment[] => [
   ...namedCompartments(spec),
   { name: defaultCompartment, budget: readBudget(spec.default.budget), strategy: readStrategy(spec.default.strategy) },
@@ -42,8 +45,8 @@ type Labels = Readonly<Record<string, string>>
 
 /**
  * The compartment of a node with these labels. Of several that select it: the one with the safest strategy, then the
- * smallest ceiling, then the first name. `candidatesOf` is how many nodes a compartment's selector matches, those of
- * other compartments among them; undefined while nobody has counted them. Undefined where that missing count decides.
+ * smallest ceiling, then the first name. `candidatesOf` is how many nodes a compartment's selector matches, including
+ * those of other compartments; undefined while they have not been counted. Undefined where that missing count decides.
  */
 export function compartmentOfNode(
   spec: DeploymentPolicySpec,

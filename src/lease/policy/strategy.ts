@@ -31,7 +31,7 @@ function numbersOf(numbers: StrategyNumbers): Omit<Strategy, 'kind' | 'step'> {
   }
 }
 
-/** The safest first, by the strategy as it is written: a compartment without one comes last. */
+/** The safest first, by the strategy in the spec: a compartment without one comes last. */
 export function safetyRank(strategy: StrategySpec | undefined): number {
   if (strategy?.fixed) return 0
   if (strategy?.linear) return 1
@@ -50,7 +50,7 @@ export const isStopDue = ({ failureThreshold = Infinity }: Strategy, consecutive
   consecutiveFailures >= failureThreshold
 
 /**
- * Size of the batch after one of this size. A failed batch makes it smaller while the rollout has not come to the
+ * Size of the batch after one of this size. A failed batch makes it smaller while the rollout has not reached the
  * safety limit; at least 1 and at most `matched`.
  */
 export function nextSize(

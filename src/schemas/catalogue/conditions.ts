@@ -1,6 +1,6 @@
 /** Every condition of Nodes and Skyhooks. `make generate` writes docs/usage/conditions.md from it. */
 type ConditionRow = {
-  /** Who invented it: the Skyhook operator's stay as other tools know them. */
+  /** Who introduced it: conditions of the Skyhook operator stay as other tools know them. */
   readonly origin: 'operator' | 'skyhookd'
   readonly meaning: string
   /** Status and meaning of each reason. */
@@ -27,7 +27,7 @@ export const nodeConditions = {
   },
   'skyhook.nvidia.com/<skyhook>/<package>': {
     origin: 'skyhookd',
-    meaning: 'What the [status file](skyhook.md#what-packages-report) of a package says.',
+    meaning: 'What a package reports in its [status file](skyhook.md#what-packages-report).',
     reasons: {
       InterruptRequired: ['True', 'The package needs its interrupt.'],
       RunRequested: ['True', 'The package requests a run of config.'],
@@ -39,7 +39,7 @@ export const nodeConditions = {
   'skyhook.nvidia.com/RuntimeRequired': {
     origin: 'skyhookd',
     meaning:
-      'The [taint of new nodes](skyhook.md#new-nodes) stays, since nobody lifts it. The condition goes with the ' +
+      'The [taint of new nodes](skyhook.md#new-nodes) stays: no Skyhook lifts it. The condition goes with the ' +
       'taint, or when a Skyhook with `runtimeRequired` selects the node.',
     reasons: {
       RuntimeRequired: [
@@ -58,7 +58,7 @@ export const skyhookConditions = {
     meaning: 'True when all selected nodes are complete for the current spec.',
     reasons: {
       Complete: ['True', 'All selected nodes are complete.'],
-      NoNodeSelected: ['True', '`spec.nodeSelectors` matches no node, as for a pool that is scaled to zero.'],
+      NoNodeSelected: ['True', '`spec.nodeSelectors` matches no node, for example a pool that is scaled to zero.'],
       InProgress: ['False', 'At least one node is in progress.'],
       Waiting: ['False', 'Nodes wait, for example for a slot; none is in progress, failing or blocked.'],
       NodesErroring: ['False', 'A package fails on at least one node, and no node is in progress.'],
@@ -66,14 +66,14 @@ export const skyhookConditions = {
       Paused: ['False', 'The Skyhook is paused.'],
       Disabled: ['False', 'The Skyhook is disabled.'],
       InvalidSpec: ['False', 'The spec has an error; the message has the path.'],
-      SpecChanged: ['False', 'The spec changed a moment ago, and nodes may not have observed it yet.'],
+      SpecChanged: ['False', 'The spec has just changed, and nodes may not have observed it yet.'],
       Deleting: ['False', 'The Skyhook is being deleted; the message names the nodes that still uninstall.'],
       NodesUnknown: ['Unknown', 'The agents of all incomplete nodes do not answer.'],
     },
   },
   Reconciling: {
     origin: 'skyhookd',
-    meaning: 'True while work continues by itself, with the reason of `Ready`. Else False, also with one of these two.',
+    meaning: 'True while work continues by itself, otherwise False. The reason is that of `Ready` or one of these two.',
     reasons: {
       Complete: ['False', 'Nothing is left to do.'],
       Stalled: ['False', 'Nothing continues; see `Stalled`.'],
@@ -83,7 +83,7 @@ export const skyhookConditions = {
     origin: 'skyhookd',
     meaning:
       'True when the Skyhook will not complete by itself: nodes have failed for good, and nothing continues beside ' +
-      'them. The column *Stalls* of the [reasons](reasons.md) says when a node has failed for good.',
+      'them. The column *Stalls* of the [reasons](reasons.md) shows when a node has failed for good.',
     reasons: {
       NotStalled: ['False', 'Work continues, is tried again, or is complete.'],
       NodesErroring: ['True', 'Packages have failed for good; the message has nodes and [reasons](reasons.md).'],
@@ -127,7 +127,7 @@ export const skyhookConditions = {
   },
   'skyhook.nvidia.com/DrainBlocked': {
     origin: 'skyhookd',
-    meaning: 'Whether pods that do not leave hold up the drain of nodes.',
+    meaning: 'Whether pods that do not leave block the drain of nodes.',
     reasons: {
       DrainBlocked: [
         'True',

@@ -5,11 +5,11 @@ import type { ReasonName } from './reasons.ts'
 type EventRow = {
   readonly type: 'Normal' | 'Warning'
   readonly meaning: string
-  /** Absent where nothing has to be done. */
+  /** Absent where no action is needed. */
   readonly remedy?: string
 }
 
-/** Events on a Node, written by its agent; reasons that are reported there are Warnings beside them. */
+/** Events on a Node, written by its agent; reasons reported there are Warnings in addition. */
 export const nodeEvents = {
   SkyhookStarted: { type: 'Normal', meaning: 'The Skyhook started its work on this node.' },
   SkyhookCompleted: { type: 'Normal', meaning: 'All packages of the Skyhook are complete on this node.' },
@@ -63,8 +63,8 @@ export const nodeEvents = {
   PodDeleted: {
     type: 'Warning',
     meaning:
-      'The pod in the message did not leave within `drain.timeoutSeconds`; the agent deleted it, whatever its ' +
-      'disruption budget says.',
+      'The pod in the message did not leave within `drain.timeoutSeconds`; the agent deleted it regardless of its ' +
+      'disruption budget.',
     remedy: 'To wait for such pods instead, set `drain.onTimeout: wait`.',
   },
   HostStateLost: {
@@ -89,7 +89,7 @@ export const skyhookEvents = {
   },
   NodesErroring: {
     type: 'Warning',
-    meaning: 'Packages have failed for good, and nothing continues beside these nodes. The agents retry all the same.',
+    meaning: 'Packages have failed for good, and no other node continues. The agents still retry.',
     remedy: 'Look at the [reasons](reasons.md) in the message.',
   },
   NodesBlocked: {
@@ -123,7 +123,7 @@ export const skyhookEvents = {
   DeploymentPolicyUnknown: {
     type: 'Warning',
     meaning: 'The DeploymentPolicies cannot be read. No node starts for the Skyhook.',
-    remedy: 'Follow the message: most often a right is missing.',
+    remedy: 'Follow the message: most often a permission is missing.',
   },
   DeletionBlocked: {
     type: 'Warning',

@@ -1,7 +1,7 @@
 /**
- * The series of the fleet, which only the agent of the census serves. All of them are gauges: whoever is elected counts
- * them from the cluster, so nothing is lost when the census moves. `make generate` writes docs/usage/metrics.md
- * from it.
+ * The series of the fleet, which only the agent of the census serves. All of them are gauges: the elected agent counts
+ * them from the cluster, so nothing is lost when the census moves. `make generate` writes docs/usage/metrics.md from
+ * it.
  */
 import { entryStates, nodeStatuses, stageNames } from '../skyhook.ts'
 import { skyhookConditions } from './conditions.ts'
@@ -12,11 +12,11 @@ const packageVersion = { ...skyhook, package_name: 'name of the package', packag
 const compartment = {
   ...skyhook,
   policy_name: 'name of the DeploymentPolicy; `legacy` without one',
-  compartment_name: 'name of the compartment; `__default__` for nodes in no other one, or without a policy',
+  compartment_name: 'name of the compartment; `__default__` for nodes in no other compartment, or without a policy',
   strategy: ['fixed', 'linear', 'exponential'],
 } as const
 
-/** Reasons as labels: a Node may have text of an agent of another version, or of a person. */
+/** Reasons as labels: a Node may have text written by an agent of another version, or by a person. */
 export const otherReason = 'other'
 
 export const fleetMetrics = {
@@ -87,7 +87,7 @@ export const fleetMetrics = {
   },
   skyhook_rollout_should_stop: {
     type: 'gauge',
-    help: '1 if too many batches in a row have failed: no node starts until the batches are reset. Else 0.',
+    help: '1 if too many batches in a row have failed: no node starts until the batches are reset. Otherwise 0.',
     labels: compartment,
   },
   skyhookd_fleet_node_reasons: {
@@ -97,7 +97,7 @@ export const fleetMetrics = {
   },
   skyhookd_fleet_stalled: {
     type: 'gauge',
-    help: '1 while someone has to act for the Skyhook, by the reason of its condition `Stalled`; else absent.',
+    help: '1 while the Skyhook needs intervention, by the reason of its condition `Stalled`; otherwise absent.',
     labels: {
       ...skyhook,
       reason: Object.keys(skyhookConditions.Stalled.reasons).filter((name) => name !== 'NotStalled'),
@@ -107,7 +107,7 @@ export const fleetMetrics = {
     type: 'gauge',
     help:
       'Selected nodes that were at work by their last report and whose agent has not answered for 10 minutes: they ' +
-      'keep their slots, and nobody works there.',
+      'keep their slots, and no agent works there.',
     labels: skyhook,
   },
   skyhookd_fleet_agents: {
@@ -133,5 +133,5 @@ export type FleetLabelsOf<Name extends FleetMetricName> = Readonly<
 
 /** Values of the labels, in the order of the catalogue, and that of the series. */
 export type FleetSample = readonly [labels: readonly string[], value: number]
-/** What is served about one thing, such as a Skyhook. */
+/** The series of one object, such as a Skyhook. */
 export type FleetSeries = { readonly [Name in FleetMetricName]?: readonly FleetSample[] }

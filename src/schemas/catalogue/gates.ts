@@ -1,4 +1,4 @@
-/** What work has to pass on a node, in this order. */
+/** The gates that work must pass on a node, in this order. */
 export const gateNames = [
   'agent',
   'selector',
@@ -27,7 +27,7 @@ export type GateName = (typeof gateNames)[number]
  */
 export type Remedy = { readonly remedy: string; readonly command: string }
 
-/** A reason as `explain` tells it. `remedy`: in place of that of the page. */
+/** A reason as `explain` shows it. `remedy` replaces that of the page. */
 export type ClosedGate = Pick<Remedy, 'command'> &
   Partial<Remedy> & {
     readonly gate: GateName

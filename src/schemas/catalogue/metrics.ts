@@ -5,7 +5,10 @@ import { slotPhases } from '../skyhook.ts'
 export type MetricRow = {
   readonly type: 'counter' | 'gauge' | 'histogram'
   readonly help: string
-  /** Values of each label, all of them or in words. An agent's own have closed sets: no package, Skyhook or node. */
+  /**
+   * Values of each label, as a list or a description. Labels of an agent's own series have closed sets: no package,
+   * Skyhook or node.
+   */
   readonly labels: Readonly<Record<string, readonly string[] | string>>
   /** Upper bounds of a histogram's buckets, in seconds. */
   readonly buckets?: readonly number[]
@@ -114,7 +117,7 @@ export const metrics = {
   skyhookd_action_errors_total: {
     type: 'counter',
     help:
-      'Actions that ended with an internal error; see the reason `InternalError` and the log. Failures that have a ' +
+      'Actions that ended with an internal error; see the reason `InternalError` and the log. Failures with a ' +
       'reason of their own do not count.',
     labels: {},
   },

@@ -1,20 +1,20 @@
-/** What exactly a reason is about, where its agent knows more than its name says. */
+/** Details of a reason, where the agent knows more than the reason's name. */
 import { ignoreNodeWrightCommand } from '../nodewright.ts'
 import type { Remedy } from './gates.ts'
 import type { Stalls } from './stalls.ts'
 
 type CodeRow = Remedy & { readonly meaning: string; readonly stalls: Stalls }
 
-/** Whoever was asked has answered, and will not say anything else before somebody changes something. */
+/** The answer is final until someone changes something. */
 const answered = { stalls: 'after-two-minutes' } as const
-/** Nobody has answered for good. */
+/** There is no final answer. */
 const unanswered = { stalls: 'never' } as const
 
 const editSkyhook = 'kubectl edit skyhook "$SKYHOOK"'
 const listLogins = 'kubectl -n "$NAMESPACE" get secrets --field-selector type=kubernetes.io/dockerconfigjson'
 const askRegistry = 'curl -sS "https://$REGISTRY/v2/" # on the host'
 const reachRegistry =
-  'the node has to reach the registry: check its name, proxy, certificate and mirrors (registries of the chart)'
+  'the node must reach the registry: check its name, proxy, certificate and mirrors (registries of the chart)'
 const addCredentials = 'add credentials for the registry to imagePullSecrets of the chart, or correct them'
 
 /**
@@ -48,7 +48,7 @@ const imageErrors = {
   },
   denied: {
     ...answered,
-    meaning: 'the login is right, and may not read this repository',
+    meaning: 'the login is valid, but may not read this repository',
     remedy: addCredentials,
     command: listLogins,
   },
@@ -60,7 +60,7 @@ const imageErrors = {
   },
   unreachable: {
     ...unanswered,
-    meaning: 'no connection, or one that broke again and again',
+    meaning: 'no connection, or it broke repeatedly',
     remedy: reachRegistry,
     command: askRegistry,
   },
@@ -78,13 +78,13 @@ const imageErrors = {
   },
   unavailable: {
     ...unanswered,
-    meaning: 'the registry answers with an error of its own (5xx)',
-    remedy: 'the registry has to recover: ask its administrator',
+    meaning: 'the registry answers with a server error (5xx)',
+    remedy: 'the registry must recover: ask its administrator',
     command: askRegistry,
   },
   unsupported: {
     ...answered,
-    meaning: 'a media type, platform or algorithm that agents do not take',
+    meaning: 'a media type, platform or algorithm that agents do not support',
     remedy: 'build the image for this platform, in the format of OCI or Docker, under a new version',
     command: 'kubectl skyhook validate "$IMAGE"',
   },
@@ -96,8 +96,8 @@ const imageErrors = {
   },
   'bad-response': {
     ...unanswered,
-    meaning: 'what the registry answers makes no sense',
-    remedy: 'look for a proxy or another server in place of the registry: its answer is none of a registry',
+    meaning: 'the answer of the registry is invalid',
+    remedy: 'look for a proxy or another server in place of the registry: the answer does not come from a registry',
     command: askRegistry,
   },
   'bad-image': {
@@ -120,14 +120,14 @@ export const reasonCodes = {
   },
   'node-condition': {
     stalls: 'never',
-    meaning: 'all of the taints are of Kubernetes itself, which removes them when the condition of the Node is over',
+    meaning: 'all of the taints come from Kubernetes itself, which removes them when the condition of the Node is over',
     remedy: 'look at the kubelet and the host: Kubernetes removes the taint with the condition that it stands for',
     command: 'kubectl describe node "$NODE"',
   },
   'other-operator': {
     ...unanswered,
-    meaning: 'a person has to say whether the record of another operator counts',
-    remedy: 'decide whether what another operator did here counts (docs/usage/takeover.md)',
+    meaning: 'a person must decide whether the record of another operator counts',
+    remedy: 'decide whether the work of another operator counts here (docs/usage/takeover.md)',
     command: ignoreNodeWrightCommand('"$SKYHOOK"'),
   },
 } as const satisfies Readonly<Record<string, CodeRow>>

@@ -1,5 +1,5 @@
 /**
- * Why a node is not complete for a Skyhook, and what to do. `kubectl skyhook explain` goes by it, and `make generate`
+ * Why a node is not complete for a Skyhook, and what to do. `kubectl skyhook explain` uses it, and `make generate`
  * writes the tables of docs/usage/reasons.md and docs/usage/operations.md from it.
  */
 import { ignoreLabel } from '../annotations.ts'
@@ -44,7 +44,7 @@ export const reasons = {
     meaning:
       'The interruption budget is used up, or another node of the control plane is out of service. ' +
       'Or a package asks for an uninstall, and the census has not added the finalizer yet. ' +
-      '`kubectl get leases` shows which nodes hold the slots. A node at work says so, too, if somebody keeps ' +
+      '`kubectl get leases` shows which nodes hold the slots. A node at work also has this reason if someone keeps ' +
       'deleting its slot, or the API server rejects it.',
     remedy: 'Look at the reasons of those nodes; see [below](#waiting-for-a-slot).',
     explain: { gate: 'slot', cause: 'next-in-line', command: ofSkyhook, remedy: 'wait for a slot' },
@@ -58,14 +58,14 @@ export const reasons = {
       gate: 'priority',
       cause: 'earlier-skyhook',
       command: 'kubectl skyhook explain "$OTHER" "$NODE"',
-      remedy: 'Skyhook "$OTHER" has to complete on this node, or be disabled',
+      remedy: 'Skyhook "$OTHER" must complete on this node, or be disabled',
     },
   },
   WaitingForOtherSkyhook: {
     ...passing,
     meaning:
-      'Another Skyhook runs steps, restarts services or reboots on this node. No step runs beside an interrupt, and ' +
-      'no interrupt beside steps.',
+      'Another Skyhook runs steps, restarts services or reboots on this node. An interrupt never runs at the same ' +
+      'time as steps.',
     remedy: "Look at that Skyhook's reason on the same node.",
     explain: { gate: 'interrupt', cause: 'other-skyhook', command: 'kubectl skyhook node status "$NODE"' },
   },
@@ -131,13 +131,13 @@ export const reasons = {
     ...passing,
     eventOn: ['Node'],
     meaning:
-      'Another operator was here, and nothing begins before its work is over or a person has decided. Either a ' +
+      'Another operator was here, and nothing starts before its work is over or a person has decided. Either a ' +
       'package pod of the Skyhook operator is still on this node, with work unfinished. Or NodeWright, or an ' +
       'operator of which only files on the host are left, worked on this Skyhook, and agents cannot continue its ' +
-      'record. The message says what was found.',
+      'record. The message has what was found.',
     remedy:
-      'Wait until the pod has ended, then delete it ([takeover](takeover.md#there), step 4). For all else the ' +
-      'message has the command; look at [what it risks](takeover.md#nodewright) first.',
+      'Wait until the pod has ended, then delete it ([takeover](takeover.md#there), step 4). In the other cases the ' +
+      'message has the command; read [what it risks](takeover.md#nodewright) first.',
     explain: { gate: 'agent', cause: 'takeover', command: listPods },
   },
   StepFailed: {
@@ -198,14 +198,14 @@ export const reasons = {
   },
   RebootLoop: {
     ...failing,
-    meaning: 'The host made three reboots for the same packages and spec, and a fourth is due. The agent makes none.',
+    meaning: 'The host made three reboots for the same packages and spec, and a fourth is due. The agent refuses it.',
     remedy: 'Fix the package: rebooting does not make its post-interrupt check pass.',
     explain: { gate: 'interrupt', cause: 'reboot-loop', command: logs },
   },
   InternalError: {
     ...failing,
     meaning:
-      'The agent met an error that it has no name for. Running steps continue, and the agent tries again by the ' +
+      'The agent met an unexpected error. Running steps continue, and the agent tries again with the ' +
       'current spec. `skyhookd_decision_failures_total` and `skyhookd_action_errors_total` count them.',
     remedy: "Report the message with the agent's log.",
     explain: { gate: 'agent', cause: 'internal-error', command: logs },
@@ -266,7 +266,7 @@ export const reasons = {
     ...blocked,
     meaning:
       'The spec has an error that the API server cannot detect, such as a cycle in `dependsOn`, a service name that ' +
-      'no unit can have, or an `env` that no process can be given. Or it lacks a file in `configMap` or a variable ' +
+      'no unit can have, or an `env` that no process can have. Or it lacks a file in `configMap` or a variable ' +
       'in `env` that the package expects. A node that has not started holds no slot meanwhile; one at work continues ' +
       'when the spec is correct.',
     remedy: 'Correct the spec as the message says.',
@@ -295,7 +295,7 @@ export const reasons = {
     ...blocked,
     meaning:
       'The host is unfit for work (see [below](#unfit-hosts)), or a file, a folder or systemd refuses what the agent ' +
-      'has to do, or steps run that its journal does not know. The message names the operation, the path or unit, ' +
+      'must do, or steps run that its journal does not know. The message names the operation, the path or unit, ' +
       'and the error.',
     remedy: 'Do what the message says, such as to free space, or to look for mounts and immutable files.',
     explain: { gate: 'host', cause: 'host-unusable', command: ofHost },
@@ -318,7 +318,7 @@ export const reasons = {
   ApiRequestRefused: {
     ...blocked,
     meaning: 'The API server refuses a request of the agent. The message names the request, the status and its answer.',
-    remedy: 'Follow the message: most often a right is missing, or an admission policy refuses the request.',
+    remedy: 'Follow the message: most often a permission is missing, or an admission policy refuses the request.',
     explain: { gate: 'agent', cause: 'api-server', command: 'kubectl -n "$NAMESPACE" get events' },
   },
 } as const satisfies Record<string, ReasonRow>
@@ -330,13 +330,13 @@ export const reasonRows: readonly (readonly [string, ReasonRow])[] = Object.entr
 export type Reason = {
   readonly reason: ReasonName
   readonly message: string
-  /** What exactly it is about, where that is known. */
+  /** Details, where they are known. */
   readonly code?: ReasonCode
-  /** Key of the package that it is about, as in nodeState. */
+  /** Key of the package concerned, as in nodeState. */
   readonly package?: string
-  /** Of what is tried again: when the first attempt failed, in ms of steady time. Its words may be younger. */
+  /** For a retry: when the first attempt failed, in ms of steady time. The text may be newer. */
   readonly failingSinceMs?: number
-  /** Of a stage or an interrupt: failed attempts in a row, and when the next one may begin. */
+  /** Of a stage or an interrupt: failed attempts in a row, and when the next one may start. */
   readonly attempts?: { readonly count: number; readonly retryAtMs: number }
 }
 

@@ -11,10 +11,10 @@ const bySection: Readonly<Record<'waiting' | 'failing' | 'blocked', Stalls>> = {
   blocked: 'at-once',
 }
 
-/** Those that are not as others of their section. */
+/** Exceptions from the rule of their section. */
 const byReason: Readonly<Partial<Record<ReasonName, Stalls>>> = {
-  RebootPending: 'by-attempts', // the next attempt of one that was refused
-  ImagePull: 'never', // its code says more
+  RebootPending: 'by-attempts', // the next attempt after a refusal
+  ImagePull: 'never', // its code is more specific
   ReferenceMissing: 'after-two-minutes',
   InvalidPackage: 'after-two-minutes',
   RebootLoop: 'at-once',
@@ -26,7 +26,9 @@ const byReason: Readonly<Partial<Record<ReasonName, Stalls>>> = {
   CrashLoop: 'after-ten-minutes',
 }
 
-/** A code says more than its reason. Words of a newer agent that nobody knows here say nothing that lasts. */
+/**
+ * A code is more specific than its reason. Reasons and codes of a newer agent that this one does not know never stall.
+ */
 export function stallsBy(reason: string, code?: ReasonCode): Stalls {
   if (code !== undefined) return reasonCodes[code].stalls
   return Object.hasOwn(reasons, reason) ? ofReason(reason as ReasonName) : 'never'

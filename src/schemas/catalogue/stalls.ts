@@ -1,18 +1,21 @@
 /**
- * When what a node says will not end by itself: the condition `Stalled` goes by it. `by-attempts`: once the stage has
- * failed as often as `finalAttempts` says.
+ * When a reason of a node will not end by itself: the condition `Stalled` depends on it. `by-attempts`: once the stage
+ * has failed `finalAttempts` times.
  */
 export type Stalls = 'never' | 'at-once' | 'by-attempts' | 'after-two-minutes' | 'after-ten-minutes'
 
-/** Failed attempts of one stage. The next ones come up to five minutes apart, and few that fail three times pass. */
+/**
+ * Failed attempts of one stage. The next ones come up to five minutes apart, and a stage that failed three times seldom
+ * passes.
+ */
 export const finalAttempts = 3
 
-/** Whoever installs several objects at once creates some of them later than those that name them. */
+/** An installation of several objects at once may create an object after the ones that name it. */
 const refusedForMs = 2 * 60_000
-/** As long as an agent may be silent: what ends by itself, such as a bus that starts again, has ended by then. */
+/** As long as an agent may be silent: temporary failures, such as a restart of the bus, are over by then. */
 const unusableForMs = 10 * 60_000
 
-/** From which moment on it will not end by itself, if it began at `sinceMs`; Infinity: it will. */
+/** From when on it will not end by itself, if it started at `sinceMs`; Infinity: it will. */
 export function stallsAtMs(stalls: Stalls, attempts: number, sinceMs: number): number {
   switch (stalls) {
     case 'never':

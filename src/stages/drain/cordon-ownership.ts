@@ -1,12 +1,12 @@
 import type { HeldCordon } from '../../schemas/journal.ts'
 
 /**
- * Who a cordon belongs to. Administrators cordon nodes too, before we come and while we hold one; a node must end as
- * they last wished it. Invariant, searched in test/model/cordon.test.ts: when no mark of ours is left, the node is
+ * Who a cordon belongs to. Administrators cordon nodes too, before and during our work; a node must end in the state
+ * that they set last. Invariant, searched in test/model/cordon.test.ts: when no mark of ours is left, the node is
  * unschedulable exactly when an administrator wants it so (or asked us to keep it).
  *
- * What is remembered on the Node: one mark per Skyhook, and `before`: whether the node was cordoned without us. The
- * journal has a copy of both, for a Node that loses them while the work lasts.
+ * The Node records one mark per Skyhook, and `before`: whether the node was cordoned without us. The journal has a copy
+ * of both, for a Node that loses them while the work lasts.
  */
 export type CordonState = {
   readonly unschedulable: boolean
@@ -22,8 +22,8 @@ export type CordonState = {
 }
 
 /**
- * The Node's new fields; absent ones stay. All of it goes in one PATCH under the resourceVersion that the state was
- * read at.
+ * The Node's new fields; absent ones stay. All of them go into one PATCH with the resourceVersion of the state that was
+ * read.
  */
 export type CordonChange = {
   readonly unschedulable?: boolean
@@ -34,8 +34,8 @@ export type CordonChange = {
 }
 
 /**
- * What the journal knows of `before` for a Node that lost it. Undefined where the Node says by itself whether it would
- * be cordoned without us: another Node of this name, one that lost its cordon too, one that somebody cordoned since.
+ * The journal's `before` for a Node that lost it. Undefined where the Node itself shows whether it would be cordoned
+ * without us: another Node of this name, one that lost its cordon too, one that someone cordoned since.
  */
 export function recalledBefore(
   { unschedulable }: CordonState,
@@ -46,8 +46,8 @@ export function recalledBefore(
 }
 
 /**
- * What this Skyhook needs written to have the node cordoned under its mark; undefined when it is so already. Also the
- * way back after somebody uncordoned during our hold: a node found schedulable was wanted schedulable.
+ * The change that cordons the node under the mark of this Skyhook; undefined when it is already cordoned so. Also
+ * restores the cordon after someone uncordoned during our work: a node found schedulable stays schedulable afterwards.
  */
 export function cordonFor(skyhook: string, { unschedulable, marks, before }: CordonState): CordonChange | undefined {
   const isMarked = marks.has(skyhook)
@@ -63,7 +63,7 @@ export function cordonFor(skyhook: string, { unschedulable, marks, before }: Cor
 }
 
 /**
- * What giving the cordon back writes; the node becomes schedulable only with the last mark, and only if nobody else
+ * The change that gives the cordon back. The node becomes schedulable only with the last mark, and only if no one else
  * wants it cordoned.
  */
 export function uncordonFor(
@@ -78,7 +78,7 @@ export function uncordonFor(
 }
 
 /**
- * A change of `unschedulable` by somebody else, seen while marks exist: if someone cordons a node that we work on, we
+ * A change of `unschedulable` by someone else, seen while marks exist: if someone cordons a node that we work on, we
  * assume they want it cordoned afterwards; if they uncordon it, they do not. `lastSeen` is what we saw or wrote last.
  */
 export function cordonAfterExternalChange(

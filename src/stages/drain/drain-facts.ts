@@ -1,4 +1,4 @@
-/** What the agent knows beside the pods themselves: what it evicted, and how many nodes there are. */
+/** What the agent knows in addition to the pods: what it evicted, and how many nodes there are. */
 import type { Journal, Lifecycle } from '../../schemas/journal.ts'
 import { ownValue } from '../../schemas/own-value.ts'
 import type { SkyhookSpec } from '../../schemas/skyhook.ts'
@@ -6,10 +6,10 @@ import type { Pod } from '../model/pods.ts'
 import type { EvictedOwner, NodeCount, Snapshot } from '../model/snapshot.ts'
 import { type DrainFacts, ownerKeyOf } from './pods.ts'
 
-/** A node that waits for pods asks again how many nodes there are: the cluster may have shrunk to this one. */
+/** A node that waits for pods counts the nodes again: the cluster may have shrunk to this one. */
 const countLastsMs = 60_000
 
-/** Of the work of the Skyhook on this node now: what was evicted for earlier work may be evicted again. */
+/** Of the current work of the Skyhook on this node: pods evicted for earlier work may be evicted again. */
 export function drainFacts(
   {
     settings,
@@ -38,18 +38,21 @@ function hasComeBack(
 const lifecycleOf = ({ skyhooks }: Journal, skyhook: string): Lifecycle | undefined =>
   ownValue(skyhooks, skyhook)?.lifecycle
 
-/** Evicted pods would have nowhere to go: counted since this work began, at the latest right before the interrupt. */
+/**
+ * Evicted pods could not be scheduled elsewhere: counted since this work started, at the latest right before the
+ * interrupt.
+ */
 export const isAlone = (
   { drain }: Pick<SkyhookSpec, 'drain'>,
   count: NodeCount | undefined,
   sinceMs: number,
 ): boolean => drain?.singleNode === 'skip' && count?.isSingle === true && count.atMs >= sinceMs
 
-/** Since when a count is one of this drain. */
+/** Since when a count belongs to this drain. */
 export const countsSinceMs = (journal: Journal, skyhook: string): number =>
   lifecycleOf(journal, skyhook)?.startedAtMs ?? Infinity
 
-/** When the nodes have to be counted before pods are evicted: undefined where the spec does not ask for it. */
+/** When the nodes must be counted before pods are evicted; undefined where the spec does not require it. */
 export function countDueAtMs(
   { drain }: Pick<SkyhookSpec, 'drain'>,
   { nodeCount, journal, nowMs }: Pick<Snapshot, 'nodeCount' | 'journal' | 'nowMs'>,

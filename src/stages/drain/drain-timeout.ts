@@ -2,23 +2,20 @@ import type { SkyhookRecord } from '../../schemas/journal.ts'
 import { type PlanBuilder, requeueAt } from '../model/plan-builder.ts'
 import type { DrainReason } from '../model/pods.ts'
 
-/** A node that only waits to be drained gives the slot to others after this, unless spec.drain says otherwise. */
+/** A node that only waits for its drain gives the slot to others after this, unless spec.drain sets another time. */
 const yieldAfterSeconds = 600
 const initialPauseMs = 60_000
 export const maxDrainPauseMs = 1_800_000
 
 type DrainPause = { readonly reason: DrainReason; readonly untilMs: number }
 
-/**
- * Draining was given up for now. Undefined once that time has passed: the record keeps it for the length of the next
- * pause.
- */
+/** The drain is paused. Undefined once the pause is over: the record keeps it for the length of the next pause. */
 export function drainPause({ record, snapshot }: PlanBuilder): DrainPause | undefined {
   const { drain } = record
   return drain?.state === 'paused' && drain.untilMs > snapshot.nowMs ? drain : undefined
 }
 
-/** Notes since when the node waits for its drain; forgets it, with all earlier tries, once it is drained. */
+/** Records since when the node waits for its drain; removes it, with all earlier attempts, once the node is drained. */
 export function trackDrain(builder: PlanBuilder, isWaiting: boolean): void {
   const { record, snapshot } = builder
   const { drain } = record
@@ -41,7 +38,7 @@ export function isDrainOverdue({ record, snapshot, view }: PlanBuilder): boolean
 
 /**
  * True when a drain that nothing on the host depends on has waited long enough: the node goes back to service and tries
- * again after a pause that doubles each time. Wakes the plan when that will be.
+ * again after a pause that doubles each time. Requeues the plan for that time.
  */
 export function drainTimedOut(builder: PlanBuilder): boolean {
   const { record, snapshot, view } = builder
@@ -61,7 +58,7 @@ export function drainTimedOut(builder: PlanBuilder): boolean {
   return true
 }
 
-/** Begins the pause; the reason stays readable while it lasts. */
+/** Starts the pause; the reason stays readable while it lasts. */
 export function pauseDrain(builder: PlanBuilder, reason: DrainReason): void {
   const { record, snapshot } = builder
   const yieldCount = (record.drain?.yieldCount ?? 0) + 1

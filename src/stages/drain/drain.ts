@@ -12,23 +12,23 @@ import type { Eviction, NodeCount, SkyhookView, Snapshot } from '../model/snapsh
 
 /** How far the node is out of service for one Skyhook. */
 export type Disruption = {
-  /** The cordon is ours and visible, and nothing is left that would have to go. */
+  /** The cordon is ours and visible, and no pod is left that must go. */
   readonly isDrained: boolean
-  /** Our mark is on the Node, or belongs there. */
+  /** Our mark is on the Node, or must be. */
   readonly isMarked: boolean
   readonly phase?: SlotPhase
   readonly reason?: DrainReason
-  /** Pods to ask the Eviction API for now. */
+  /** Pods to evict now through the Eviction API. */
   readonly evict: readonly Pod[]
   /** Pods that are not evicted, and that `onTimeout: delete` may end. */
   readonly waited: readonly Pod[]
-  /** From when the pods of this node have to be followed. */
+  /** From when on the pods of this node must be watched. */
   readonly watchPods: PodWatch
   /** Ask again then, for evictions that were refused. */
   readonly recheckAtMs: number
 }
 
-/** At most so many evictions under way on one node; more only makes the replacements wait for each other. */
+/** Limit of concurrent evictions on one node; more only makes the replacements wait for each other. */
 const maxEvictions = 10
 const maxNames = 5
 const cordonMarkPrefix = cordonKey('')
@@ -55,10 +55,7 @@ export const cordonState: (node: KubernetesNode) => CordonState = perObject((nod
   }
 })
 
-/**
- * Where draining stands. Pods are looked at only after the cordon is visible: what was listed before may be joined by
- * others.
- */
+/** The state of the drain. Pods count only after the cordon is visible: before, new pods may join the listed ones. */
 export function disruptionOf(snapshot: Snapshot, skyhook: string, spec: SkyhookSpec): Disruption {
   const isMarked = hasCordon(snapshot, skyhook)
   const none: Disruption = { isDrained: false, isMarked, evict: [], waited: [], watchPods: 'no', recheckAtMs: Infinity }
@@ -85,7 +82,7 @@ export function leftPods(
   return groupPods(snapshot.pods.value.pods, spec, drainFacts(snapshot, metadata.name)).left
 }
 
-/** A pod, of those on the node now, beside which it must not be interrupted. `nodeCount`: of this moment. */
+/** A pod on the node that forbids an interrupt now. `nodeCount`: the current one. */
 export function blockingPod(
   pods: readonly Pod[],
   spec: SkyhookSpec,
@@ -95,7 +92,7 @@ export function blockingPod(
   return groups.protected[0] ?? (isAlone(spec, nodeCount, 0) ? undefined : podsInTheWay(groups)[0])
 }
 
-/** Protected pods of this moment, for a Skyhook that cordons only when none is left. */
+/** Current protected pods, for a Skyhook that cordons only when none is left. */
 export function protectedPodsBlocker(snapshot: Snapshot, spec: SkyhookSpec): DrainReason | 'none' | 'unknown' {
   if (!mayPodsBlock(spec)) return 'none'
   if (!snapshot.pods.known) return 'unknown'
@@ -103,7 +100,7 @@ export function protectedPodsBlocker(snapshot: Snapshot, spec: SkyhookSpec): Dra
   return found.length === 0 ? 'none' : protectedReason(found)
 }
 
-/** The pods have to be known before the cordon. */
+/** The pods must be known before the cordon. */
 export const mayPodsBlock = ({ drain, podNonInterruptLabels }: SkyhookSpec): boolean =>
   drain?.cordon === 'late' && !isEmptySelector(podNonInterruptLabels)
 
@@ -155,7 +152,7 @@ function drainBlockedMessage(
   return `waiting for ${formatPodNames(waited)} to end: ${why}${staying}`
 }
 
-/** Why pods are waited for and not evicted, by what the spec says of those that tolerate the cordon. */
+/** Why the agent waits for pods and does not evict them, by the spec's rule for pods that tolerate the cordon. */
 const waitedWhy = {
   wait: 'spec.drain.tolerating is wait',
   evict: 'evicted once, another one runs to completion on the cordoned node, which it tolerates',
@@ -165,13 +162,13 @@ const waitedWhy = {
     'spec.drain.tolerating: leave lets the interrupt end it',
 } as const
 
-/** Back from the reason of a blocked drain: the pods, as namespace/name, that came in the place of evicted ones. */
+/** Parses the reason of a blocked drain: the pods, as namespace/name, that replaced evicted ones. */
 export function readCameBack(reason: string): ReadonlySet<string> {
   const [, names = ''] = /^waiting for (.+) to end: evicted once/.exec(reason) ?? []
   return new Set(names.split(', '))
 }
 
-/** What a reason says, before the interrupt, of the pods that it will end. */
+/** The part of a reason, before the interrupt, about the pods that it will end. */
 export const leftText = (left: readonly Pod[]): string =>
   `${formatPodNames(left)} ${left.length === 1 ? 'tolerates' : 'tolerate'} the cordon and ` +
   `${left.length === 1 ? 'ends' : 'end'} with the interrupt`

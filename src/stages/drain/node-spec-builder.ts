@@ -24,12 +24,12 @@ import type { StageEvent } from '../model/plan.ts'
 import type { SkyhookView, Snapshot } from '../model/snapshot.ts'
 import { emptyPatch } from '../model/node-patch.ts'
 
-/** After the third time in this span we cordon again only once a minute: somebody means it. */
+/** After the third time in this span we cordon again only once a minute: the uncordon is intentional. */
 const cordonRetryWindowMs = 300_000
 const maxImmediateCordonRetries = 3
 const cordonRetryPauseMs = 60_000
 
-/** What the Skyhooks of one decision want of the Node's spec, brought together into one change of it. */
+/** Merges the changes of the Node's spec that the Skyhooks of one decision request. */
 export class NodeSpecBuilder {
   readonly #snapshot: Snapshot
   readonly #annotations: Record<string, string | null> = {}
@@ -70,8 +70,8 @@ export class NodeSpecBuilder {
   }
 
   /**
-   * Returns when to decide again at the latest. A mark that the Node lost is written again first, also where the cordon
-   * is to go: then uncordon and mark go in one PATCH, and one that fails leaves the mark to tell whose cordon it is.
+   * Returns when to decide again at the latest. A mark that the Node lost is written again first, even if the cordon
+   * must go: then uncordon and mark go in one PATCH, and if it fails, the mark still shows whose cordon it is.
    */
   cordon(skyhook: string, desired: 'on' | 'off' | 'as-is'): number {
     const isLost = this.#held.has(skyhook) && !this.#state.marks.has(skyhook)
@@ -81,7 +81,7 @@ export class NodeSpecBuilder {
       return Infinity
     }
     if (desired !== 'on' && !isLost) return Infinity
-    // while a write is under way, the mark may be one that an earlier decision takes off
+    // during a write, an earlier decision may be removing the mark
     const isSeen = hasMark(this.#snapshot.node, skyhook) && this.#snapshot.isNodeInDoubt !== true
     if (isSeen) this.#held.add(skyhook)
     const isRetry = this.#state.marks.has(skyhook) && !this.#state.unschedulable
@@ -93,7 +93,7 @@ export class NodeSpecBuilder {
     return Infinity
   }
 
-  /** One that selects the node. The taint stays as it is for one that another operator may have worked on. */
+  /** Adds a Skyhook that selects the node. If another operator may have worked on it, the taint stays as it is. */
   required({
     view: { spec },
     isComplete,
@@ -113,7 +113,7 @@ export class NodeSpecBuilder {
     return !this.#isTaintUntouched && isRequirementOver(this.#required, this.#snapshot.journal.runtimeRequired === true)
   }
 
-  /** The change of the Node, and what the journal has to remember of it. `after`: what was decided for Skyhooks. */
+  /** The change of the Node, and what the journal must keep of it. `after`: the decisions for Skyhooks. */
   finish(after: Journal): {
     readonly patch: NodePatch
     readonly journalFields: Pick<
@@ -144,7 +144,7 @@ export class NodeSpecBuilder {
       ...(this.#state.unschedulable !== wasUnschedulable && { unschedulable: this.#state.unschedulable }),
       ...(taint && { taints: taint.taints }),
     }
-    // of a Node without marks, nothing that is only about to be written: somebody may cordon it before
+    // for a Node without marks, nothing that is only about to be written: someone may cordon it before
     const heldBefore = this.#hadMarks ? before : this.#recalled
     const retries = hasMarks ? this.#recentCordonRetries() : []
     const journalFields = {
@@ -175,7 +175,9 @@ export class NodeSpecBuilder {
   }
 }
 
-/** Work that started under a slot for joining nodes is under way: until it ends, the taint keeps its capacity away. */
+/**
+ * Work that started under a slot for joining nodes is running: until it ends, the taint keeps pods away from the node.
+ */
 const isJoiningWorkUnderWay = ({ slots }: Snapshot, { skyhooks }: Journal): boolean =>
   slots.known &&
   slots.value.some(

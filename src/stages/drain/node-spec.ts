@@ -7,7 +7,7 @@ import { selects } from '../../schemas/selectors.ts'
 import type { SkyhookSpec } from '../../schemas/skyhook.ts'
 import type { CordonChange, CordonState } from './cordon-ownership.ts'
 
-/** Cluster autoscalers that would remove a node which is merely being worked on. */
+/** Cluster autoscalers that would remove a node during our work. */
 const autoscalerKeys = ['cluster-autoscaler.kubernetes.io/scale-down-disabled', 'karpenter.sh/do-not-disrupt'] as const
 
 type Annotations = Record<string, string | null>
@@ -34,7 +34,7 @@ export function withCordonChange(
   return { state: { ...state, marks, before, unschedulable: change.unschedulable ?? state.unschedulable }, annotations }
 }
 
-/** Keeps autoscalers off while any mark exists, and gives their annotations back as they were found. */
+/** Keeps autoscalers off while any mark exists, and then restores their annotations. */
 export function autoscalerAnnotations(node: KubernetesNode, hadMarks: boolean, hasMarks: boolean): Annotations {
   const currentAnnotations = node.metadata.annotations ?? {}
   const saved = savedAnnotations(node)
@@ -57,18 +57,20 @@ const savedAnnotations = perObject((node: KubernetesNode): Readonly<Annotations>
     const value: unknown = text === undefined ? undefined : JSON.parse(text)
     return typeof value === 'object' && value !== null ? (value as Annotations) : undefined
   } catch {
-    return {} // somebody's scribble: what was before is lost, the annotations go
+    return {} // malformed: the state before is lost, so the annotations go
   }
 })
 
-/** What the Skyhook operator and NodeWright put on nodes by default; the values may name another one. */
+/** The taints that the Skyhook operator and NodeWright put on nodes by default; their values may name another one. */
 const knownRequiredTaints: readonly Taint[] = [apiGroup, nodeWrightGroup].map((key) => ({
   key,
   value: 'runtime-required',
   effect: 'NoSchedule',
 }))
 
-/** The taints that count as runtime-required: `configured`, which agents put on nodes, and those of the operators. */
+/**
+ * The taints that count as runtime-required: `configured`, which agents put on nodes, and the taints of the operators.
+ */
 export const requiredTaints = (configured: Taint): readonly Taint[] => [
   configured,
   ...knownRequiredTaints.filter((known) => !isSameTaint(known, configured)),
@@ -76,15 +78,15 @@ export const requiredTaints = (configured: Taint): readonly Taint[] => [
 
 export type RequiredSkyhook = { readonly complete: boolean; readonly autoTaint: boolean }
 
-/** Nothing keeps the node from service any more but the taints. */
+/** Only the taints still keep the node out of service. */
 export const isRequirementOver = (required: readonly RequiredSkyhook[], wasRequired: boolean): boolean =>
   (required.length > 0 || wasRequired) && required.every(({ complete }) => complete)
 
 /**
  * The runtime-required taints: all are lifted when every required Skyhook that selects the node is complete on it, or
- * the last one is gone (`wasRequired`); `configured` is put on a node that has none of them and has never been seen by
- * us where a Skyhook asks for it. They stay where that is not certain (`mayLift`), and where no Skyhook has required
- * them yet: somebody waits for the first one. Undefined = leave the taints as they are.
+ * the last one is gone (`wasRequired`); `configured` is put on a node without any of them that we have never seen,
+ * where a Skyhook requests it. They stay where that is not certain (`mayLift`), and where no Skyhook has required them
+ * yet: the first one may still come. Undefined = leave the taints as they are.
  */
 export function requiredTaint(
   node: KubernetesNode,
@@ -97,7 +99,7 @@ export function requiredTaint(
   if (present && isRequirementOver(required, wasRequired) && mayLift)
     return { taints: taints.filter((one) => !isRequiredTaint(one, configured)), annotations: {} }
   const isUnmanaged = !Object.keys(node.metadata.annotations ?? {}).some(
-    (key) => key.startsWith(`${apiGroup}/`) && key !== hostKey, // which stands before any Skyhook is known
+    (key) => key.startsWith(`${apiGroup}/`) && key !== hostKey, // which exists before any Skyhook is known
   )
   if (!present && isUnmanaged && required.some(({ complete, autoTaint }) => autoTaint && !complete)) {
     return { taints: [...taints, configured], annotations: { [`${autoTaintPrefix}${configured.key}`]: 'true' } }
@@ -105,7 +107,7 @@ export function requiredTaint(
   return undefined
 }
 
-/** Says of a Node that it was given the taint by `autoTaintNewNodes`. */
+/** Marks a Node that got the taint by `autoTaintNewNodes`. */
 const autoTaintPrefix = `${apiGroup}/autoTaint_`
 
 /** Of a Skyhook that selects the node: it closes nodes that no Skyhook has worked on. */
@@ -113,8 +115,8 @@ export const putsTaints = ({ spec }: { readonly spec: SkyhookSpec }): boolean =>
   spec.runtimeRequired === true && spec.autoTaintNewNodes === true
 
 /**
- * What `autoTaintNewNodes` left on the Node, where no Skyhook of the cluster has it any more: the next one shall treat
- * all nodes alike. `taints`: those that the Node will have.
+ * The annotations of `autoTaintNewNodes` to remove from the Node when no Skyhook of the cluster has it any longer, so
+ * that the next one treats all nodes alike. `taints`: those that the Node will have.
  */
 export function autoTaintRemoval(
   { metadata }: KubernetesNode,
@@ -134,8 +136,8 @@ export const hasRequiredTaint = (node: Pick<KubernetesNode, 'spec'>, configured:
   (node.spec?.taints ?? []).some((one) => isRequiredTaint(one, configured))
 
 /**
- * The taints that nobody lifts: the Node has them, and no Skyhook with `runtimeRequired` selects the node. `others`:
- * those that select other nodes, by name. Undefined where it is not so.
+ * The taints that no Skyhook lifts: the Node has them, and no Skyhook with `runtimeRequired` selects the node.
+ * `others`: such Skyhooks that select other nodes, by name. Undefined if there are no such taints.
  */
 export function unliftedTaint(
   { metadata, spec }: KubernetesNode,
@@ -158,7 +160,7 @@ const isRequiredTaint = (taint: Taint, configured: Taint): boolean =>
 
 const isSameTaint = (one: Taint, other: Taint): boolean => one.key === other.key && one.effect === other.effect
 
-/** Kubernetes sets and lifts it by the state of the node, whatever people do. */
+/** Kubernetes sets and lifts it by the state of the node; people cannot change that. */
 export const isKubernetesTaint = ({ key }: Taint): boolean =>
   (key.startsWith('node.kubernetes.io/') && key !== 'node.kubernetes.io/out-of-service') ||
   key === 'node.cloudprovider.kubernetes.io/uninitialized'

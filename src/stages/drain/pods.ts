@@ -4,22 +4,25 @@ import { packagePodState, skyhookOfPackagePod } from '../model/package-pods.ts'
 import { isMirrorPod, type Pod } from '../model/pods.ts'
 
 export type PodGroups = {
-  /** Must end by themselves (podNonInterruptLabels): they count regardless of their owner and are never evicted. */
+  /**
+   * Pods that must end by themselves (podNonInterruptLabels): they count regardless of their owner and are never
+   * evicted.
+   */
   readonly protected: readonly Pod[]
-  /** Have to go before the node is empty; those already terminating among them are only waited for. */
+  /** Pods that must go before the node is empty; the agent only waits for those already terminating. */
   readonly toDrain: readonly Pod[]
-  /** Have to go as well, and are not evicted: they tolerate the cordon, so another one may come in their place. */
+  /** Pods that must go as well, but are not evicted: they tolerate the cordon, so another one may replace them. */
   readonly waited: readonly Pod[]
-  /** Tolerate the cordon, and end with the interrupt. */
+  /** Pods that tolerate the cordon and end with the interrupt. */
   readonly left: readonly Pod[]
 }
 
-/** What of a Skyhook's spec says which pods have to go. */
+/** The part of a Skyhook's spec that decides which pods must go. */
 export type DrainRules = Pick<SkyhookSpec, 'podNonInterruptLabels' | 'drain'>
 
 export type DrainFacts = {
   readonly skipNamespaces: readonly string[]
-  /** Whether the agent evicted a pod of the same owner in this drain, and this one came after it. */
+  /** Whether the agent evicted a pod of the same owner in this drain before this one came. */
   readonly cameBack?: (pod: Pod) => boolean
 }
 
@@ -53,8 +56,8 @@ export function groupPods(
 type Tolerating = NonNullable<SkyhookSpec['drain']>['tolerating']
 
 /**
- * It would come back at once, so no pod is evicted twice: what came back is waited for, and left where the spec says
- * that an eviction is enough.
+ * An evicted pod would come back at once, so none is evicted twice. The agent waits for a pod that came back, or leaves
+ * it if an eviction is enough by the spec.
  */
 function groupOfTolerating(pod: Pod, tolerating: Tolerating, hasComeBack: boolean): 'toDrain' | 'waited' | 'left' {
   switch (tolerating) {
@@ -72,32 +75,32 @@ function groupOfTolerating(pod: Pod, tolerating: Tolerating, hasComeBack: boolea
   }
 }
 
-/** Of all pods, whoever owns them, that have to go before the node is empty. */
+/** All pods that must go before the node is empty, regardless of their owner. */
 export const podsInTheWay = ({ protected: kept, toDrain, waited }: PodGroups): readonly Pod[] => [
   ...kept,
   ...toDrain,
   ...waited,
 ]
 
-/** A package pod of the Skyhook operator that changes the host: nobody knows what it would leave half done. */
+/** A package pod of the Skyhook operator that changes the host: an eviction might leave the host half changed. */
 export const isOperatorAtWork = (pod: Pod): boolean =>
   skyhookOfPackagePod(pod) !== undefined && packagePodState(pod) !== 'ended'
 
 /** The scheduler puts it on a cordoned node, too. */
 export const toleratesCordon = ({ spec }: Pod): boolean => tolerates(spec?.tolerations ?? [], unschedulableTaint)
 
-/** Somebody meant it to stay on cordoned nodes: it does not only tolerate every taint there is. */
+/** It is meant to stay on cordoned nodes: it does not just tolerate every taint. */
 const namesCordon = ({ spec }: Pod): boolean =>
   tolerates(
     (spec?.tolerations ?? []).filter(({ key }) => key === unschedulableTaint.key),
     unschedulableTaint,
   )
 
-/** What is lost with it is work, not a replica. */
+/** Its eviction loses work, not a replica. */
 const runsToCompletion = ({ metadata, spec }: Pod): boolean =>
   controllerOf(metadata)?.kind === 'Job' || (spec?.restartPolicy ?? 'Always') !== 'Always'
 
-/** Those who come in each other's place have it in common: their controller, or their name where they have none. */
+/** Pods that replace each other share it: their controller, or their name if they have none. */
 export const ownerKeyOf = ({ metadata }: Pod): string =>
   controllerOf(metadata)?.uid ?? `${metadata.namespace}/${metadata.generateName ?? metadata.name}`
 

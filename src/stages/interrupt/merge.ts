@@ -3,12 +3,12 @@ import type { MergedInterrupt } from '../../schemas/journal.ts'
 import type { Interrupt } from '../../schemas/skyhook.ts'
 import { matchesGlob } from './glob.ts'
 
-/** True if the package itself says, after its config, whether it needs the interrupt. */
+/** True if the package itself reports, after its config, whether it needs the interrupt. */
 export const isConditional = ({ when }: Interrupt): boolean => when === 'required'
 
 /**
- * One interrupt for several packages. A reboot covers everything; otherwise it is the union of the services, and
- * restartAllServices if one of them is that. Both together are one interrupt of type service with
+ * One interrupt for several packages. A reboot covers everything; otherwise it is the union of the services, with
+ * restartAllServices if one of them has it. Both together are one interrupt of type service with
  * `alsoRestartAllServices`. It is `when: required` only if each of them is.
  */
 export function mergeInterrupts(interrupts: readonly MergedInterrupt[]): MergedInterrupt | undefined {
@@ -16,11 +16,11 @@ export function mergeInterrupts(interrupts: readonly MergedInterrupt[]): MergedI
   return { ...mergedWithoutCondition(interrupts), ...(interrupts.every(isConditional) && { when: 'required' }) }
 }
 
-/** The same for an interrupt that is to run now, regardless of its condition. */
+/** The same for an interrupt that must run now, regardless of its condition. */
 export const mergeForRun = (interrupts: readonly MergedInterrupt[]): MergedInterrupt | undefined =>
   interrupts.length === 0 ? undefined : mergedWithoutCondition(interrupts)
 
-/** Nothing is left of `desired` once `done` has run. */
+/** Whether `done` covers all of `desired`. */
 export const coversInterrupt = (done: MergedInterrupt, desired: MergedInterrupt): boolean =>
   canonicalJson(mergedWithoutCondition([done, desired])) === canonicalJson(mergedWithoutCondition([done]))
 
@@ -37,7 +37,7 @@ function mergedWithoutCondition(interrupts: readonly MergedInterrupt[]): MergedI
   return restartsAll ? { type: 'restartAllServices' } : { type: 'noop' }
 }
 
-/** The interrupts that changed keys ask for, by configInterrupts (exact key or glob). */
+/** The interrupts that changed keys require, by configInterrupts (exact key or glob). */
 export const matchedInterrupts = (
   configInterrupts: Readonly<Record<string, Interrupt>> | undefined,
   keys: readonly string[],

@@ -3,13 +3,12 @@ import { hasCordon } from '../drain/drain.ts'
 import type { Reason } from '../../schemas/catalogue/reasons.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 
-/** A kubelet or a container runtime that was restarted says Ready before it is; this long it has to go on saying so. */
+/** A restarted kubelet or container runtime reports Ready too early; Ready must hold for this long. */
 const minReadyMs = 10_000
 
 /**
- * Why a node may not go back to service after an interrupt: it has to report Ready, and from this boot. That holds
- * until the Node shows it back in service: the patch that takes our cordon away may be late, and the node lost
- * meanwhile.
+ * Why a node may not go back to service after an interrupt: it must report Ready, from this boot. This applies until
+ * the Node shows it back in service: the patch that removes our cordon may be late, and the node may fail meanwhile.
  */
 export function notReadyReason(builder: PlanBuilder): Reason | undefined {
   const { lifecycle } = builder.record

@@ -14,7 +14,7 @@ export function otherInterrupt(asking: Asking): Reason | undefined {
   return other && waitsFor(`the interrupt of Skyhook ${other[0]} ends`)
 }
 
-/** Why no interrupt starts: a step of another Skyhook would be torn down, its interrupt would be mixed with this one. */
+/** Why no interrupt starts: it would kill a step of another Skyhook, or mix with the other Skyhook's interrupt. */
 export function otherWork(asking: Asking): Reason | undefined {
   const other = othersOf(asking).find(([, record]) =>
     openStepsOf(record).some((step) => mayBeRunning(asking.snapshot, step)),

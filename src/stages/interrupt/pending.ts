@@ -7,8 +7,8 @@ import { keysOfConfigChange } from '../model/package-inputs.ts'
 import { isConditional, matchedInterrupts, mergeInterrupts } from './merge.ts'
 
 /**
- * Which interrupts a package takes on, and when. One that is due in any case is pending from the first stage, so that
- * the node is empty before the first step. One that may become due (`when: required`) is decided by the package itself,
+ * Which interrupts are pending for a package, and when. An unconditional interrupt is pending from the first stage, so
+ * that the node is empty before the first step. A conditional one (`when: required`) is decided by the package itself,
  * after config has passed.
  */
 export function pendingForStage(
@@ -30,8 +30,8 @@ export function pendingForStage(
 }
 
 /**
- * What a config that starts with this spec makes pending: for the keys that it touches, by the current patterns and
- * those before: both may have taken effect.
+ * What a config that starts with this spec makes pending: for the keys that it touches, by the current and the previous
+ * patterns, because both may have taken effect.
  */
 export function pendingForConfigChange(entry: PackageRecord, spec: PackageSpec): PendingInterrupt | undefined {
   const keyed = interruptsOfKeys(entry, spec, keysOfConfigChange(entry, spec)).filter(
@@ -43,13 +43,14 @@ export function pendingForConfigChange(entry: PackageRecord, spec: PackageSpec):
 
 /**
  * What is pending for a package that was never complete: its own interrupt, and those of the keys that changed after a
- * config had started with them, because something may run with the old content. What it required stays required.
+ * config had started with them, because something may run with the old content. An interrupt that it required stays
+ * required.
  */
 export function pendingForInstall(entry: PackageRecord, spec: PackageSpec): PendingInterrupt | undefined {
   return pendingOf(entry, [...ownInterrupt(spec), ...interruptsOfKeys(entry, spec, entry.config?.changedKeys ?? [])])
 }
 
-/** What the current spec makes pending: the interrupt failed, or a person asks for it again. */
+/** What the current spec makes pending: the interrupt failed, or a person requests it again. */
 export function pendingForSpec(entry: PackageRecord, spec: PackageSpec): PendingInterrupt | undefined {
   if (entry.pendingInterrupt === undefined) return spec.interrupt && { interrupt: spec.interrupt }
   if (!entry.config?.finished) return pendingForInstall(entry, spec)
@@ -57,13 +58,13 @@ export function pendingForSpec(entry: PackageRecord, spec: PackageSpec): Pending
   return pendingOf(entry, [...ownInterrupt(spec).filter(isConditional), ...keyed])
 }
 
-/** What becomes pending if the package says so, now that its config has passed; undefined = nothing is left to it. */
+/** What the package can make pending, now that its config has passed; undefined = nothing. */
 export function pendingIfRequired(entry: PackageRecord, spec: PackageSpec): MergedInterrupt | undefined {
   const all = [...ownInterrupt(spec), ...interruptsOfKeys(entry, spec, entry.config?.changedKeys ?? [])]
   return mergeInterrupts(all.filter(isConditional))
 }
 
-/** The pending interrupt after the package's answer. A requirement that is pending already is not taken back. */
+/** The pending interrupt after the package's answer. A requirement that is pending already stays. */
 export function pendingAfterAnswer(
   { pendingInterrupt }: PackageRecord,
   conditionalInterrupt: MergedInterrupt,
@@ -76,8 +77,8 @@ export function pendingAfterAnswer(
 }
 
 /**
- * A boot covers everything: the host booted since a reboot was refused, or since the package said that it needs an
- * interrupt, and nothing else asks for one.
+ * A boot covers everything: the host booted since a reboot was refused, or since the package reported that it needs an
+ * interrupt, and nothing else requires one.
  */
 export function isSatisfiedByBoot({ pendingInterrupt, progress }: PackageRecord, bootId: string): boolean {
   const refusedInBoot = progress.state === 'retrying' ? progress.failure.refusedInBoot : undefined
@@ -86,14 +87,14 @@ export function isSatisfiedByBoot({ pendingInterrupt, progress }: PackageRecord,
   return [refusedInBoot, requiredInBoot].some((earlier) => earlier !== undefined && earlier !== bootId)
 }
 
-/** Only an interrupt is left to do, and the package itself asked for it; what runs on the host is whole. */
+/** Only an interrupt is left, and the package itself requested it: the host is not half changed. */
 export const isOnlyConditionalInterruptPending = ({ progress, pendingInterrupt }: PackageRecord): boolean =>
   progress.state === 'complete' &&
   progress.stage === 'config' &&
   pendingInterrupt !== undefined &&
   isConditional(pendingInterrupt.interrupt)
 
-/** The interrupt of this package is under way, with those of other packages. */
+/** The interrupt of this package is running, with those of other packages. */
 export const isBeingInterrupted = ({ interrupt }: SkyhookRecord, entry: PackageRecord): boolean =>
   interrupt?.owners.includes(keyOf(entry)) === true
 
@@ -104,7 +105,7 @@ const interruptsOfKeys = (entry: PackageRecord, spec: PackageSpec, keys: readonl
   ...matchedInterrupts(entry.config?.interrupts, keys),
 ]
 
-/** Those of the interrupts that are due: the conditional ones only if the package said so. */
+/** The interrupts that are due: conditional ones only if the package requested them. */
 function pendingOf({ pendingInterrupt }: PackageRecord, all: readonly Interrupt[]): PendingInterrupt | undefined {
   const requiredInBoot = pendingInterrupt?.requiredInBoot
   const due = all.filter((interrupt) => requiredInBoot !== undefined || !isConditional(interrupt))

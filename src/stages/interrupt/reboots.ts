@@ -1,6 +1,6 @@
 /**
- * Reboots that packages need. One counts once the boot id has changed. Before the host is asked for it, the Node shows
- * in which boot: a host that loses its journal in between then knows whether the reboot was made.
+ * Reboots that packages need. A reboot counts once the boot id has changed. Before the agent requests it, the Node
+ * records the current boot: if the host loses its journal in between, the Node shows whether the reboot was made.
  */
 import type { RebootCount } from '../../schemas/annotations.ts'
 import type { Reason } from '../../schemas/catalogue/reasons.ts'
@@ -10,20 +10,20 @@ import { appliedHash } from '../model/applied-hash.ts'
 import { type PlanBuilder, requeueAt } from '../model/plan-builder.ts'
 import type { InterruptObservation } from '../model/snapshot.ts'
 
-/** Of the same merged interrupt: a package that needs more reboots than this to be content will not be content. */
+/** For the same merged interrupt: more reboots would not help the package either. */
 export const maxReboots = 3
-/** How often the host is asked whether it is shutting down. */
+/** How often the agent asks the host whether it is shutting down. */
 const lookIntervalMs = 10_000
-/** A host that is up and not shutting down for this long after the request will not shut down because of it. */
+/** If the host is still up and not shutting down this long after the request, the request had no effect. */
 const noShutdownMs = 60_000
 
 type RebootCounts = Readonly<Record<string, RebootCount>>
 
-/** Tells one merged reboot from another: `<hash of the spec>/<packages>`. */
+/** Identifies a merged reboot: `<hash of the spec>/<packages>`. */
 export const rebootKeyOf = ({ view }: PlanBuilder, owners: readonly PackageRecord[]): string =>
   `${appliedHash(view.spec)}/${owners.map(({ name }) => name).join(',')}`
 
-/** The reboots as the Node shows them, with the one that is about to be requested. */
+/** The reboots as the Node shows them, including the one that is about to be requested. */
 export function publishedReboots({ reboots, interrupt }: SkyhookRecord): RebootCounts {
   const counts = Object.fromEntries(Object.entries(reboots).map(([key, done]) => [key, { done }]))
   if (interrupt?.rebootKey === undefined || interrupt.abandoned) return counts
@@ -33,7 +33,10 @@ export function publishedReboots({ reboots, interrupt }: SkyhookRecord): RebootC
   }
 }
 
-/** The reboots of a host that lost its journal: requested in an earlier boot is made, requested in this one is not. */
+/**
+ * The reboots of a host that lost its journal: a reboot requested in an earlier boot was made, one requested in this
+ * boot was not.
+ */
 export function rebootsOfLostJournal(
   counts: RebootCounts,
   bootId: string,
@@ -54,7 +57,7 @@ export function countReboot(record: SkyhookRecord, { rebootKey, abandoned }: Int
   return { ...record, reboots: { ...record.reboots, [rebootKey]: (record.reboots[rebootKey] ?? 0) + 1 } }
 }
 
-/** The API server has what a lost journal would be missed for. */
+/** The API server has everything that is needed if the journal is lost. */
 export const isAnnounced = ({ snapshot, view }: PlanBuilder, { rebootKey, bootId }: InterruptRun): boolean =>
   rebootKey === undefined ||
   publishedOf(snapshot.node, view.metadata.name).companion?.reboots?.[rebootKey]?.askedInBoot === bootId
@@ -64,11 +67,11 @@ export const aboutToReboot = 'the host is about to reboot'
 export const rebootPending = (message = aboutToReboot): Reason => ({ reason: 'RebootPending', message })
 
 export type ShutdownWait =
-  /** `looks`: it is time to ask the host again. */
+  /** `looks`: the agent must ask the host again. */
   | { readonly wait: 'continues'; readonly looks: boolean; readonly reason: Reason }
   | { readonly wait: 'over'; readonly message: string }
 
-/** How long a requested reboot is waited for is for the host to say: a shutdown may take very long. */
+/** The agent waits for a requested reboot as long as the host is shutting down, which may take very long. */
 export function awaitShutdown(
   builder: PlanBuilder,
   { message, shutdown }: Extract<InterruptObservation, { state: 'unknown' }>,

@@ -1,4 +1,4 @@
-/** Pending interrupts follow the spec until they are made. */
+/** Pending interrupts follow the spec until they are done. */
 import type { PackageRecord, PendingInterrupt, RetryingPackage } from '../../schemas/journal.ts'
 import type { PackageSpec, StageName } from '../../schemas/skyhook.ts'
 import { canonicalJson } from '../../schemas/canonical-json.ts'
@@ -10,7 +10,10 @@ import { type PackageState, retryState } from '../model/package-state.ts'
 import { keyOf } from '../model/package-key.ts'
 import { returnToConfig, withFacts } from '../model/transitions.ts'
 
-/** Until it is complete for the first time, what the spec says now is pending. True when the entry changed. */
+/**
+ * Until the package is complete for the first time, the current spec decides what is pending. True when the entry
+ * changed.
+ */
 export function refreshPendingForInstall(
   builder: PlanBuilder,
   entry: PackageRecord,
@@ -27,8 +30,8 @@ export function refreshPendingForInstall(
 const stagesOfInstall: ReadonlySet<StageName> = new Set(['apply', 'upgrade', 'config'])
 
 /**
- * Two pending interrupts are taken from the current spec: one that failed, whose correction must not wait for the next
- * version, and one that a person asked for again by setting the stage. True when the entry changed.
+ * Two pending interrupts are taken from the current spec: a failed one, whose correction must not wait for the next
+ * version, and one that a person requested again by setting the stage. True when the entry changed.
  */
 export function refreshPending(builder: PlanBuilder, entry: PackageRecord, spec: PackageSpec | undefined): boolean {
   const { progress, pendingInterrupt } = entry
@@ -38,14 +41,14 @@ export function refreshPending(builder: PlanBuilder, entry: PackageRecord, spec:
     const isSame = canonicalJson(renewed?.interrupt) === canonicalJson(mergeInterrupts([pendingInterrupt.interrupt]))
     if (progress.state !== 'retrying' || isSame) return false
   }
-  // a person who sets the stage says that it is required
+  // a person who sets the stage requires it
   const isAnswer = pendingInterrupt === undefined && renewed && isConditional(renewed.interrupt)
   const requirement = isAnswer ? { ...renewed, requiredInBoot: builder.snapshot.bootId } : renewed
   setEntry(builder, returnToConfig(entry, { restarts: 0, pendingInterrupt: requirement }))
   return true
 }
 
-/** The interrupt failed, or has not started, and the spec has another configuration now: config first. */
+/** The interrupt failed or has not started, and the configuration in the spec has changed: config runs first. */
 export function returnForConfig(builder: PlanBuilder, entry: PackageRecord, spec: PackageSpec | undefined): boolean {
   const { progress } = entry
   if (!spec || progress.state === 'complete' || isBeingInterrupted(builder.record, entry)) return false
@@ -55,8 +58,7 @@ export function returnForConfig(builder: PlanBuilder, entry: PackageRecord, spec
 }
 
 /**
- * A post-interrupt fails, and by the current spec the interrupt before it was another one, or none at all. True when
- * the entry changed.
+ * A post-interrupt fails, and the current spec has another interrupt before it, or none. True when the entry changed.
  */
 export function refreshMet(builder: PlanBuilder, entry: RetryingPackage, spec: PackageSpec | undefined): boolean {
   const { metInterrupt, config } = entry
@@ -69,7 +71,7 @@ export function refreshMet(builder: PlanBuilder, entry: RetryingPackage, spec: P
   return true
 }
 
-/** Pending and not yet under way, or failed and waiting for its next try. */
+/** Pending and not yet running, or failed and waiting for its next attempt. */
 export function interruptState(builder: PlanBuilder, entry: PackageRecord): PackageState {
   const { progress, pendingInterrupt } = entry
   const refusal = isBeingInterrupted(builder.record, entry) ? undefined : refuseReboot(builder, entry, pendingInterrupt)
@@ -80,7 +82,7 @@ export function interruptState(builder: PlanBuilder, entry: PackageRecord): Pack
   return retryState(entry, progress, builder.snapshot.nowMs)
 }
 
-/** A reboot that the host does not survive as a boot of its own is refused before slot, cordon and drain. */
+/** If the host keeps its boot id over a reboot, the reboot is refused before slot, cordon and drain. */
 export function refuseReboot(
   { snapshot: { rebootBarrier } }: PlanBuilder,
   entry: Pick<PackageRecord, 'name' | 'version'>,

@@ -4,7 +4,7 @@ import { isBeingInterrupted, isSatisfiedByBoot } from './pending.ts'
 import { type PlanBuilder, setEntry } from '../model/plan-builder.ts'
 import { completeInterrupt } from '../model/transitions.ts'
 
-/** Names the attempt of an entry: an answer for an earlier one does not count. */
+/** Identifies the attempt of an entry: an answer for an earlier attempt does not count. */
 export function requestIdOf(builder: PlanBuilder, { name, version, work, progress }: RunningPackage): string {
   const { startedAtMs, number } = progress.attempt
   const requestId = [builder.view.metadata.uid, name, version, work.generation, startedAtMs, number].join('/')
@@ -12,7 +12,7 @@ export function requestIdOf(builder: PlanBuilder, { name, version, work, progres
   return requestId
 }
 
-/** What the package says about the interrupt that it may need: read once, when config has passed. */
+/** What the package reports about a conditional interrupt: read once, when config has passed. */
 export function requestStatus(builder: PlanBuilder, entry: RunningPackage): StatusReadResult | 'requested' {
   const { name: skyhook } = builder.view.metadata
   const requestId = requestIdOf(builder, entry)
@@ -28,7 +28,7 @@ export function requestStatus(builder: PlanBuilder, entry: RunningPackage): Stat
   return 'requested'
 }
 
-/** A requirement that was met by a reboot for something else, or by a power cut. True when the entry changed. */
+/** A requirement that another reboot or a power cut has met. True when the entry changed. */
 export function satisfyByBoot(builder: PlanBuilder, entry: PackageRecord): boolean {
   const { record, snapshot, view } = builder
   if (isBeingInterrupted(record, entry) || !isSatisfiedByBoot(entry, snapshot.bootId)) return false

@@ -24,10 +24,10 @@ import {
   rebootPending,
 } from './reboots.ts'
 
-/** Failed attempts of a sibling that an interrupt waits for; after them it goes without. */
+/** How many failed attempts of a sibling an interrupt waits for; then it runs without the sibling. */
 const maxSiblingAttempts = 3
 
-/** From when on a daemon-reload that is not answered is worth a reason. */
+/** After this an unanswered daemon-reload becomes a reason. */
 const slowReloadMs = 30_000
 
 const reloadPending: Reason = {
@@ -39,16 +39,16 @@ export type InterruptStatus =
   /** Nothing to interrupt now. */
   | { readonly state: 'none' }
   | { readonly state: 'running'; readonly run: InterruptRun; readonly reason?: Reason }
-  /** Held back: by work of siblings or of another Skyhook, or for good by too many reboots. */
+  /** Delayed by work of siblings or of another Skyhook, or stopped for good by too many reboots. */
   | { readonly state: 'waiting'; readonly reason?: Reason }
 
 type PendingState = Extract<PackageState, { state: 'interrupt' }>
 
-/** Folds the outcome of an interrupt under way into its owners; undefined when none is under way (any more). */
+/** Records the outcome of a running interrupt in its packages; undefined when none is running (any longer). */
 export const applyInterruptOutcome = (builder: PlanBuilder, mayRequest: boolean): InterruptStatus | undefined =>
   builder.record.interrupt && trackInterrupt(builder, builder.record.interrupt, mayRequest)
 
-/** Decides on a new interrupt, when all that can be done without one is done and nothing runs on the host. */
+/** Decides on a new interrupt, when all other work is done and nothing runs on the host. */
 export function advanceInterrupt(
   builder: PlanBuilder,
   states: readonly PackageState[],
@@ -68,7 +68,7 @@ export function advanceInterrupt(
 const retryAtMs = (entry: PackageRecord | undefined): number =>
   entry?.progress.state === 'retrying' ? entry.progress.retryAtMs : 0
 
-/** A sibling in its first attempts is waited for; one that keeps failing is not. */
+/** The interrupt waits for a sibling in its first attempts, not for one that keeps failing. */
 function isStillAtWork(builder: PlanBuilder, state: PackageState): boolean {
   if (state.state === 'running' || state.state === 'ready' || state.state === 'preparing' || state.state === 'drain')
     return true
@@ -98,7 +98,7 @@ function beginInterrupt(builder: PlanBuilder, owners: readonly string[]): Interr
   }
   const id = sha256Hex([view.metadata.uid, ...owners, snapshot.nowMs].join('\n')).slice(0, 16)
   if (snapshot.interrupts.has(id)) {
-    requeueAt(builder, snapshot.nowMs + 1) // put off in this very millisecond, which is being recorded under that id
+    requeueAt(builder, snapshot.nowMs + 1) // abandoned in this same millisecond, and recorded under the same id
     return { state: 'waiting' }
   }
   const { bootId, nowMs: startedAtMs } = snapshot
@@ -117,14 +117,14 @@ function beginInterrupt(builder: PlanBuilder, owners: readonly string[]): Interr
   return requestInterrupt(builder, run)
 }
 
-/** What the spec says of the packages: an interrupt that was decided by something else is not begun any more. */
+/** The spec of the packages: an interrupt decided for another spec no longer starts. */
 function inputsOfOwners({ view, record }: PlanBuilder, owners: readonly string[]): string {
   const names = owners.flatMap((key) => record.packages[key]?.name ?? [])
   const specs = names.map((name) => ownValue(view.spec.packages, name) ?? null)
   return sha256Hex(canonicalJson(specs)).slice(0, 16)
 }
 
-/** The run as it is to continue: by an edit of its packages it is abandoned unless it has come to something. */
+/** The run to continue: an edit of its packages abandons it unless it has a result. */
 function currentRun(builder: PlanBuilder, run: InterruptRun): InterruptRun {
   if (run.abandoned || run.inputs === undefined || run.inputs === inputsOfOwners(builder, run.owners)) return run
   const abandoned: InterruptRun = { ...run, abandoned: true }
@@ -132,7 +132,7 @@ function currentRun(builder: PlanBuilder, run: InterruptRun): InterruptRun {
   return abandoned
 }
 
-/** The host was rebooted for this spec before its disk was lost: it booted since, and is not rebooted again. */
+/** The host was rebooted for this spec before it lost its disk: it does not reboot again. */
 function skipReboot(builder: PlanBuilder, entries: readonly PackageRecord[], rebootKey: string): InterruptStatus {
   const others = Object.entries(builder.record.priorReboots ?? {}).filter(([key]) => key !== rebootKey)
   builder.record = { ...builder.record, priorReboots: Object.fromEntries(others) }
@@ -143,13 +143,13 @@ function skipReboot(builder: PlanBuilder, entries: readonly PackageRecord[], reb
 
 function requestInterrupt(builder: PlanBuilder, run: InterruptRun): InterruptStatus {
   if (!run.abandoned && !isAnnounced(builder, run))
-    return running(builder, run, 'the Node has to show the reboot before the agent requests it')
+    return running(builder, run, 'the Node must show the reboot before the agent requests it')
   carryOut(builder, run)
   if (run.interrupt.type !== 'reboot') requeueAt(builder, builder.snapshot.nowMs + slowReloadMs)
   return running(builder, run)
 }
 
-/** systemd answers nobody while it reads its unit files. That takes a second, and on some hosts minutes. */
+/** systemd answers no calls while it reads its unit files. That takes a second, and on some hosts minutes. */
 function slowReload(
   builder: PlanBuilder,
   { reloadSinceMs }: Extract<InterruptObservation, { state: 'running' }>,
@@ -164,17 +164,17 @@ function slowReload(
 const carryOut = ({ actions, view }: PlanBuilder, run: InterruptRun): void =>
   void actions.push({ do: 'interrupt', key: `interrupt/${view.metadata.name}`, run, view })
 
-/** A reboot has a reason, which names the pods that end with it. */
+/** The reason of a reboot names the pods that end with it. */
 function running({ snapshot, view }: PlanBuilder, run: InterruptRun, why = aboutToReboot): InterruptStatus {
   if (run.interrupt.type !== 'reboot') return { state: 'running', run }
   const left = leftPods(snapshot, view)
   return { state: 'running', run, reason: rebootPending(left.length === 0 ? why : `${why}; ${leftText(left)}`) }
 }
 
-/** Undefined when the run is over and folded. */
+/** Undefined when the run is over and recorded. */
 function trackInterrupt(builder: PlanBuilder, run: InterruptRun, mayRequest: boolean): InterruptStatus | undefined {
   const { snapshot } = builder
-  // the boot id in its nodeInfo says that the kubelet is new
+  // the boot id in its nodeInfo shows that the kubelet has restarted
   if (run.interrupt.type === 'reboot' && snapshot.bootId !== run.bootId) {
     builder.record = countReboot(builder.record, run)
     return recordCompletedRun(builder, run, false)
@@ -222,7 +222,7 @@ function pendingNow({ view }: PlanBuilder, entry: PackageRecord): PackageRecord[
   return spec?.version === entry.version ? pendingForSpec(entry, spec) : entry.pendingInterrupt
 }
 
-/** Without those that a person restarted elsewhere meanwhile, or that are to stay as they are. */
+/** Without packages that a person restarted at another stage meanwhile, or that stay as they are. */
 const interruptedEntries = (builder: PlanBuilder, keys: readonly string[]): PackageRecord[] =>
   keys
     .flatMap((key) => builder.record.packages[key] ?? [])

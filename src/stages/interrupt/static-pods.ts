@@ -1,7 +1,7 @@
 /**
  * Static pods of a control-plane node, such as etcd and kube-apiserver. The kubelet starts them by itself after a boot,
- * and reports the node Ready before they are. The next node of the control plane waits for them, whatever became of the
- * Skyhook meanwhile: with two members down at once, etcd loses its quorum.
+ * and reports the node Ready before they are. The next node of the control plane waits for them, even if the Skyhook is
+ * gone: with two members down at once, etcd loses its quorum.
  */
 import type { Reason } from '../../schemas/catalogue/reasons.ts'
 import type { Journal, StaticPod } from '../../schemas/journal.ts'
@@ -12,26 +12,26 @@ import { isControlPlaneNode } from '../model/node-roles.ts'
 import { isMirrorPod, isReadyPod, type Pod } from '../model/pods.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 
-/** One that the API server shows no more is waited for this long: somebody may have removed its manifest. */
+/** How long to wait for a pod that the API server no longer has: someone may have removed its manifest. */
 const maxAbsentMs = 300_000
 const maxNames = 3
 
 export type StaticPodWait = {
-  /** What the journal remembers from now on. */
+  /** What the journal keeps from now on. */
   readonly staticPods: Journal['staticPods']
   /** When a wait for a pod that is absent ends by itself. */
   readonly recheckAtMs: number
 }
 
 /**
- * While the node is out of service: those that are Ready. Afterwards: those of them that are not back. `after`: what
- * was decided for Skyhooks.
+ * While the node is out of service: the Ready pods. Afterwards: those of them that are not back. `after`: the decisions
+ * for Skyhooks.
  */
 export function followStaticPods(snapshot: Snapshot, { skyhooks }: Pick<Journal, 'skyhooks'>): StaticPodWait {
   const { node, journal, nowMs } = snapshot
   const before = journal.staticPods
   const isInterrupting = Object.values(skyhooks).some(({ interrupt }) => interrupt !== undefined)
-  // whoever reboots it meanwhile
+  // for any reboot meanwhile
   const isOut = isControlPlaneNode(node) && (isInterrupting || cordonState(node).marks.size > 0)
   const missing = missingStaticPods(snapshot)
   const kept = isInterrupting ? (before?.pods ?? []) : missing
@@ -56,7 +56,7 @@ function withReady({ node, pods, bootId }: Snapshot, before: readonly StaticPod[
   return [...all.values()]
 }
 
-/** Those that were Ready before, and are not Ready again, as far as anybody knows. */
+/** The pods that were Ready before and are not known to be Ready again. */
 function missingStaticPods({ journal, node, pods, bootId, nowMs }: Snapshot): readonly StaticPod[] {
   const { pods: expected = [], sinceMs = nowMs } = journal.staticPods ?? {}
   if (!pods.known || expected.length === 0) return expected
@@ -67,11 +67,11 @@ function missingStaticPods({ journal, node, pods, bootId, nowMs }: Snapshot): re
   })
 }
 
-/** What the API server shows is of an earlier boot until the kubelet reports containers of this one. */
+/** The API server's state is from an earlier boot until the kubelet reports containers of this one. */
 const isOld = (before: StaticPod, pod: Pod, bootId: string): boolean =>
   before.bootId !== bootId && containersOf(pod).some((id) => before.containerIds.includes(id))
 
-/** Why the node may not go back to service yet: what an interrupt stopped does not run again. */
+/** Why the node may not go back to service yet: pods that an interrupt stopped do not run again. */
 export function staticPodsReason(snapshot: Snapshot): Reason | undefined {
   const missing = missingStaticPods(snapshot)
   if (missing.length === 0) return undefined
@@ -81,7 +81,7 @@ export function staticPodsReason(snapshot: Snapshot): Reason | undefined {
 
 const keyOf = ({ namespace, name }: Pick<StaticPod, 'namespace' | 'name'>): string => `${namespace}/${name}`
 
-/** As its manifest names it: the kubelet adds the name of the Node, which may register under another one. */
+/** Its name in the manifest: the kubelet appends the name of the Node, which may register under another one. */
 const manifestOf = (
   { metadata: { namespace, name } }: Pod,
   node: KubernetesNode,

@@ -4,8 +4,9 @@ import { perObject } from '../../schemas/per-object.ts'
 import { canonicalJson, sha256Hex } from '../../schemas/canonical-json.ts'
 
 /**
- * Hash of what decides work on a complete node: name, version, configMap, env and uninstall of each package. Two specs
- * with one hash leave a complete node complete. 16 hex digits. `env` keeps its order and is compared as written.
+ * Hash of the fields that decide work on a complete node: name, version, configMap, env and uninstall of each package.
+ * Two specs with one hash leave a complete node complete. 16 hex digits. `env` keeps its order and is compared as
+ * written.
  */
 export const appliedHash: (spec: SkyhookSpec) => string = perObject((spec) => {
   const packages = Object.entries(spec.packages ?? {}).map(([name, { version, configMap, env, uninstall }]) => [
@@ -16,8 +17,8 @@ export const appliedHash: (spec: SkyhookSpec) => string = perObject((spec) => {
 })
 
 /**
- * What a node is complete with. Under deletion that is another hash than before: the packages are gone from a complete
- * node, and a Skyhook that is created again with the same name and spec must not count as complete there.
+ * Hash of the spec that a node is complete with. Deletion changes it: the packages are gone from a complete node, and a
+ * Skyhook that is created again with the same name and spec must not count as complete there.
  */
 export function completionHash({
   metadata,
@@ -30,7 +31,7 @@ export function completionHash({
   return metadata.deletionTimestamp === undefined ? applied : sha256Hex(`deleted\n${applied}`).slice(0, 16)
 }
 
-/** A key with an empty value is not the same as no key: the file exists on the host. */
+/** A key with an empty value differs from an absent key: the file exists on the host. */
 function markEmptyValues(configMap: Readonly<Record<string, string>>): Record<string, string | readonly string[]> {
   return Object.fromEntries(Object.entries(configMap).map(([key, value]) => [key, value === '' ? ['empty'] : value]))
 }

@@ -4,8 +4,8 @@ const initialWaitMs = 5_000
 export const maxStageRetryDelayMs = 300_000 // the kubelet's own ceiling for restarts, which users know
 
 /**
- * Wait after the n-th failure in a row (n >= 1): 5 s doubling up to 5 min, less up to a fifth, drawn from `seed` so
- * that nodes spread.
+ * Wait after the n-th failure in a row (n >= 1): 5 s doubling up to 5 min, shortened by up to a fifth, derived from
+ * `seed` so that nodes spread.
  */
 export function stageRetryDelayMs(failures: number, seed: string): number {
   const full = Math.min(maxStageRetryDelayMs, initialWaitMs * 2 ** Math.min(failures - 1, 16))

@@ -4,13 +4,13 @@ import { type Action, failureKey } from './plan.ts'
 import type { Failure, Snapshot } from './snapshot.ts'
 import { writePaceMs } from './write-pace.ts'
 
-/** A failure that the next attempts end is not worth a reason. */
+/** A failure that the next attempts fix does not become a reason. */
 const usualSettleMs = 3_000
 
 export type Failing = {
-  /** The worst that lasts. */
+  /** The worst lasting failure. */
   readonly failure: Failure | undefined
-  /** When another one will have lasted. */
+  /** When the next failure becomes a lasting one. */
   readonly recheckAtMs: number
 }
 

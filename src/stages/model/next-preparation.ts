@@ -1,8 +1,8 @@
 import type { Preparation, PreparationDepth } from './snapshot.ts'
 
 /**
- * How far a preparation is to be taken now; undefined: it is far enough, or fails and waits. Layers that could not be
- * fetched are tried again as such: a node that gave its slot back for them takes none before it has them.
+ * The depth to prepare now; undefined: it is reached, or the preparation failed and waits. Layers that could not be
+ * fetched are retried as layers: a node that gave its slot back for them takes no slot before it has them.
  */
 export function nextPreparation(
   found: Preparation | undefined,

@@ -27,9 +27,9 @@ export const isEmptyPatch = ({
   taints === undefined
 
 /**
- * One change of the Node. No request takes spec and conditions together, and the node controller answers a cordon with
- * its taint at once: a second request right behind the first would meet a newer Node. So conditions wait for the
- * decision that sees the spec changed.
+ * One change of the Node. Spec and conditions cannot go into one request, and the node controller adds its taint right
+ * after a cordon: a second request right behind the first would conflict. So conditions wait for the decision that sees
+ * the changed spec.
  */
 export function mergePatches(patches: readonly NodePatch[]): NodePatch {
   const merged = emptyPatch()

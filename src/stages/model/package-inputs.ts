@@ -8,7 +8,7 @@ export const inputsOf: (spec: PackageSpec) => PackageInputs = perObject((spec) =
   env: spec.env ?? [],
 }))
 
-/** Hash of configuration and environment: a failed stage is tried at once when it changes. */
+/** Hash of configuration and environment: a failed stage is retried at once when it changes. */
 export const inputsHash = (inputs: PackageInputs): string => sha256Hex(inputsText(inputs)).slice(0, 16)
 
 const inputsText = perObject(({ config, env }: PackageInputs): string =>
@@ -24,8 +24,8 @@ export function isConfigDue(record: PackageRecord, spec: PackageSpec): boolean {
 }
 
 /**
- * An uninstall runs with what the package was installed with, until a spec that still has the package is edited. One
- * that was never complete follows the spec as long as there is one.
+ * An uninstall runs with the configuration of the installation, until a spec that still has the package is edited. A
+ * package that was never complete follows the spec as long as it has the package.
  */
 export function inputsOfUninstall(
   { config, uninstallInputs }: PackageRecord,
@@ -45,7 +45,7 @@ export function changedKeys(
     .sort()
 }
 
-/** All keys that a config roll touches, over everything started since the package was last complete. */
+/** All keys that a config roll touches, over all starts since the package was last complete. */
 export function keysOfConfigChange({ config }: PackageRecord, spec: PackageSpec): string[] {
   if (!config) return []
   const now = inputsOf(spec).config
@@ -53,7 +53,7 @@ export function keysOfConfigChange({ config }: PackageRecord, spec: PackageSpec)
   return [...new Set([...config.changedKeys, ...before.flatMap((inputs) => changedKeys(inputs.config, now))])].sort()
 }
 
-/** What must not change under a started package; a change makes it start over from a new generation. */
+/** Inputs that must not change under a started package; a change makes it start over from a new generation. */
 export const immutableInputsHash: (spec: PackageSpec) => string = perObject(
   ({ version, image, containerSHA, env, resources }) =>
     sha256Hex(canonicalJson({ version, image, containerSHA, env, resources })).slice(0, 16),

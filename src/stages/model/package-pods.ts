@@ -4,7 +4,7 @@ import type { ObjectMeta } from '../../schemas/kubernetes.ts'
 /** The label by which the Skyhook operator finds the pods and ConfigMaps of a Skyhook. */
 export const operatorNameKey = `${apiGroup}/name`
 
-/** As far as the state of a package pod shows in it. */
+/** The fields that show the state of a package pod. */
 export type ContainerStatus = {
   readonly restartCount?: number
   readonly state?: {
@@ -25,8 +25,8 @@ export const skyhookOfPackagePod = ({ metadata }: MaybePackagePod): string | und
   metadata.annotations?.[`${apiGroup}/package`] === undefined ? undefined : metadata.labels?.[operatorNameKey]
 
 /**
- * `failing`: it ends with an error, again and again. `ended`: nothing of it is left to do. The work is in init
- * containers; the container after them only waits.
+ * `failing`: it fails repeatedly. `ended`: it has no work left. The work is in init containers; the container after
+ * them only waits.
  */
 export function packagePodState({ status }: MaybePackagePod): PackagePodState {
   const containers = status?.initContainerStatuses ?? []

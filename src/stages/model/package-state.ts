@@ -4,18 +4,18 @@ import type { Reason } from '../../schemas/catalogue/reasons.ts'
 import { keyOf } from './package-key.ts'
 import type { Preparation } from './snapshot.ts'
 
-/** Where one package is after everything that can be decided now was decided. */
+/** The state of one package after everything that can be decided now was decided. */
 export type PackageState =
   | { readonly state: 'complete' }
   | { readonly state: 'running' }
-  /** Prepared and due, held back only by the slot, the drain or a pause. */
+  /** Prepared and due; only the slot, the drain or a pause delays it. */
   | { readonly state: 'ready'; readonly stage: StageName; readonly pendingInterrupt: boolean }
   | { readonly state: 'preparing' }
   /** Due, and its image exists: the layers are fetched when the node's turn for a slot is near. */
   | { readonly state: 'checked'; readonly pendingInterrupt: boolean }
   /** Waits for other packages of the Skyhook. */
   | { readonly state: 'dependency' }
-  /** Prepared and due, but it has a pending interrupt: the node has to be drained before its first stage. */
+  /** Prepared and due, but it has a pending interrupt: the node must be drained before its first stage. */
   | { readonly state: 'drain' }
   | { readonly state: 'interrupt'; readonly key: string }
   | BlockedPackage
@@ -27,7 +27,7 @@ type BlockedPackage = Reason & {
   readonly package: string
 }
 
-/** What the node says of it. */
+/** The reason on the Node. */
 export const reasonOfBlocked = ({
   reason,
   message,
@@ -44,7 +44,7 @@ export const reasonOfBlocked = ({
   ...(attempts && { attempts }),
 })
 
-/** What failed, and when it is tried again. */
+/** What failed, and when it is retried. */
 export function retryState(
   entry: PackageRecord,
   { failure, retryAtMs }: Extract<PackageProgress, { state: 'retrying' }>,
@@ -71,19 +71,19 @@ export type ReadyPreparation = Extract<Preparation, { state: 'ready' }>
 /** `again`: something changed, and more may follow from it. */
 export type AdvanceOutcome = PackageState | 'again'
 
-/** Some of it is on the host, by this agent or by the operator. */
+/** Parts of it are on the host, from this agent or from the operator. */
 export const isOnHost = ({ work, config, untouched, adopted }: PackageRecord): boolean =>
   untouched !== true && (work !== undefined || config?.finished !== undefined || adopted === true)
 
-/** It was installed, and no uninstall of it has passed. */
+/** It was installed, and has not been uninstalled. */
 export const leavesFilesOnHost = (entry: PackageRecord): boolean =>
   isOnHost(entry) && !(entry.progress.stage === 'uninstall' && entry.progress.state === 'complete')
 
-/** Its uninstall was given up. */
+/** The agent gave up its uninstall. */
 export const isLeftBehind = ({ progress }: PackageRecord): boolean =>
   progress.state === 'retained' && progress.shownAs === 'unknown'
 
-/** The operator's word for the progress, as published on the Node. */
+/** The operator's name of the progress, as published on the Node. */
 export function publishedState(progress: PackageProgress): EntryState {
   switch (progress.state) {
     case 'due':

@@ -4,7 +4,7 @@ import type { Preparation, PreparationDepth, SkyhookView, Snapshot } from './sna
 import { nextPreparation } from './next-preparation.ts'
 import { keyOf } from './package-key.ts'
 
-/** The plan of one Skyhook while it is being made. It lives inside one call of `decide` and is seen by nobody else. */
+/** The plan of one Skyhook while it is being made. It lives inside one call of `decide` and is not visible outside. */
 export type PlanBuilder = {
   readonly snapshot: Snapshot
   readonly view: SkyhookView
@@ -12,11 +12,11 @@ export type PlanBuilder = {
   readonly actions: Action[]
   readonly events: StageEvent[]
   readonly needed: Set<string>
-  /** The plan asks for the control plane's slot, or works under it. */
+  /** The plan requests the control plane's slot, or works under it. */
   usesControlPlane: boolean
-  /** A slot is asked for, now or when the last answer allows it. */
+  /** A slot is requested, now or when the last answer allows it. */
   asksForSlot: boolean
-  /** How far images of work that has not started are prepared. */
+  /** The depth to which images of unstarted work are prepared. */
   depth: PreparationDepth
   requeueAtMs: number
 }
@@ -64,7 +64,7 @@ export function removeEntry(builder: PlanBuilder, key: string): void {
 export const entriesOf = (record: SkyhookRecord, name: string): PackageRecord[] =>
   Object.values(record.packages).filter((entry) => entry.name === name)
 
-/** The state of a preparation; asks for it when nobody has yet, when it has to go further, or when its retry is due. */
+/** The state of a preparation. Requests it for the first time, to a greater depth, or when its retry is due. */
 export function requestPreparation(
   builder: PlanBuilder,
   image: PackageImage,
@@ -74,7 +74,7 @@ export function requestPreparation(
   builder.needed.add(key)
   const found = builder.snapshot.preparations.get(key)
   if (found?.state === 'ready')
-    // started work asks by digest
+    // started work uses the digest
     builder.needed.add(preparationKey({ image: image.image, version: image.version, digest: found.digest }))
   if (found?.state === 'failed' && found.retryAtMs > builder.snapshot.nowMs) requeueAt(builder, found.retryAtMs)
   const depth = nextPreparation(found, requiredDepth, builder.snapshot.nowMs)

@@ -8,7 +8,7 @@ import type { OwnSlot, PreparationDepth, SkyhookView } from './snapshot.ts'
 import type { Pod, PodWatch } from './pods.ts'
 
 /**
- * What is to happen now. The journal is made durable first, then the actions run; each is safe to repeat, and its key
+ * What must happen now. The journal is made durable first, then the actions run. Each is safe to repeat, and its key
  * lets the loop run it once at a time.
  */
 export type Plan = {
@@ -17,11 +17,11 @@ export type Plan = {
   /** By Skyhook, why this node is not complete; `sinceMs` carries over while reason and message stay. */
   readonly reasons: ReadonlyMap<string, TimedReason>
   readonly events: readonly StageEvent[]
-  /** Preparations and answers that something still needs; others may be forgotten. */
+  /** Preparations and answers that are still needed; others may be dropped. */
   readonly needed: ReadonlySet<string>
-  /** Names of the Skyhooks that ask for a slot; others do not wait for one. */
+  /** Names of the Skyhooks that request a slot; others do not wait for one. */
   readonly slotRequests: ReadonlySet<string>
-  /** The pods of this node have to be followed. */
+  /** The pods of this node must be watched. */
   readonly watchPods: PodWatch
   /** Decide again at this time at the latest, even if nothing happens. */
   readonly requeueAtMs: number
@@ -29,21 +29,21 @@ export type Plan = {
 
 export type TimedReason = Reason & {
   readonly sinceMs: number
-  /** Since when there has been a reason without a break, this one or others. */
+  /** Since when there has been a reason without interruption, this one or others. */
   readonly firstSinceMs?: number
-  /** Of a Skyhook: the reason of each package that has trouble, the worst first. */
+  /** Of a Skyhook: the reason of each failing package, the worst first. */
   readonly packages?: ReadonlyMap<string, TimedReason>
 }
 
 export type Action =
-  /** An image that is on the host already is prepared to its layers, whatever was asked for. */
+  /** An image that is on the host already is prepared to its layers, at any requested depth. */
   | {
       readonly do: 'prepare'
       readonly key: string
       readonly image: PackageImage
       readonly depth: PreparationDepth
     }
-  /** `withControlPlane`: the control plane's slot first, and none of the two unless both may be had. */
+  /** `withControlPlane`: the control plane's slot first, and neither of the two unless both are granted. */
   | {
       readonly do: 'acquireSlot'
       readonly key: string
@@ -68,15 +68,17 @@ export type Action =
     }
   /** Only before the first step: reads the Skyhook again, and gives the slot back if it would not be granted now. */
   | { readonly do: 'confirmSlot'; readonly key: string; readonly slot: OwnSlot; readonly view: SkyhookView }
-  /** Proves that the slot is still ours; never looks at the budget. */
+  /** Proves that the slot is still ours; does not check the budget. */
   | { readonly do: 'renewSlot'; readonly key: string; readonly slot: OwnSlot; readonly phase: SlotPhase }
   | { readonly do: 'releaseSlot'; readonly key: string; readonly slot: OwnSlot }
   | StartStep
   /** After it the step has ended, even one that had not started yet. */
   | { readonly do: 'stopStep'; readonly key: string; readonly step: StepAttempt }
-  /** A step that was not wanted any more has ended: its traces on the host go. */
+  /** A canceled step has ended: its traces on the host are removed. */
   | { readonly do: 'forgetStep'; readonly key: string; readonly step: StepAttempt }
-  /** The end of a step is in the journal: its copies for people and its traces on the host follow. */
+  /**
+   * The end of a step is in the journal: now its copies for people are written and its traces on the host are removed.
+   */
   | {
       readonly do: 'recordStep'
       readonly key: string
@@ -104,7 +106,7 @@ export type Action =
       readonly config: PackageConfig
       readonly version: string
     }
-  /** The checks of an uninstall passed: what it leaves behind goes, and the stage is complete only then. */
+  /** The checks of an uninstall passed: its leftovers are removed, and only then is the stage complete. */
   | {
       readonly do: 'cleanUp'
       readonly key: string
@@ -113,11 +115,11 @@ export type Action =
       readonly config: PackageConfig
       /** Attempts of the checks, if there were any. */
       readonly checks: readonly StepAttempt[]
-      /** By the wall clock; the same however often it is asked for. */
+      /** By the wall clock; the same in each repetition. */
       readonly passedAtWallMs: number
       readonly requestId: string
     }
-  /** Reads what the package says about itself, for the one question. */
+  /** Reads the package's status file for one question. */
   | {
       readonly do: 'readStatus'
       readonly key: string
@@ -128,8 +130,8 @@ export type Action =
   | { readonly do: 'evict'; readonly key: string; readonly pod: Pod; readonly delete?: boolean }
   | { readonly do: 'countNodes'; readonly key: string }
   /**
-   * Right before it acts the executor reads the pods again and renews the slot; what it finds otherwise aborts it, and
-   * so does `abandoned`.
+   * Right before it acts the executor reads the pods again and renews the slot. A difference aborts it, and so does
+   * `abandoned`.
    */
   | { readonly do: 'interrupt'; readonly key: string; readonly run: InterruptRun; readonly view: SkyhookView }
   | {
@@ -139,13 +141,13 @@ export type Action =
       readonly run: InterruptRun
       readonly records: readonly PackageRecord[]
     }
-  /** `computedFrom`: the version of the Node that the differences are differences to. */
+  /** `computedFrom`: the version of the Node that the differences were computed from. */
   | { readonly do: 'publish'; readonly key: string; readonly patch: NodePatch; readonly computedFrom: string }
 
-/** Names an action among the failures: actions of one key follow each other, and may fail each for itself. */
+/** Identifies an action among the failures: actions of one key follow each other, and may fail independently. */
 export const failureKey = ({ do: what, key }: Pick<Action, 'do' | 'key'>): string => `${what} ${key}`
 
-/** Actions that belong to one journal entry: no later plan contains them again. */
+/** Actions that belong to one journal entry: later plans do not contain them again. */
 export const isPlannedOnce = (what: Action['do']): boolean => what.startsWith('record') || what === 'forgetStep'
 
 export type StartStep = {
@@ -159,11 +161,11 @@ export type StartStep = {
   readonly step: Step
   readonly config: PackageConfig
   /**
-   * The copy dir has to be put right first: no step of the attempt has run in this boot. Those that have may have
-   * written there.
+   * The copy dir must be restored first: no step of the attempt has run in this boot. Later it stays as it is, because
+   * steps may have written there.
    */
   readonly needsCopyDir: boolean
-  /** When the attempt of the whole stage began; stageTimeout counts from here. */
+  /** When the attempt of the whole stage started; stageTimeout counts from here. */
   readonly stageStartedAtMs: number
   /** Version that the host had before, for upgrade steps: a version, `uninstalled` or `unknown`. */
   readonly previousVersion: string
@@ -175,8 +177,7 @@ export type PackageImage = {
   readonly version: string
   readonly digest?: string
   /**
-   * What the package's env refers to has to be there, too: before the node is disturbed, not when its first step
-   * starts.
+   * The references of the package's env must exist, too: before the node is disturbed, not when its first step starts.
    */
   readonly references?: References
 }
@@ -188,7 +189,7 @@ export const preparationKey = ({ image, version, digest, references }: PackageIm
   return references ? `${content}#${sha256Hex(canonicalJson(references)).slice(0, 16)}` : content
 }
 
-/** Facts worth telling people; each becomes one log line and, where `event` says so, one Kubernetes Event. */
+/** Facts to report to people; each becomes one log line and, with `event`, one Kubernetes Event. */
 export type StageEvent = { readonly skyhook: string } & (
   | { readonly type: 'began'; readonly generation: number }
   | { readonly type: 'completed' }

@@ -1,7 +1,7 @@
 import type { ObjectMeta, Toleration } from '../../schemas/kubernetes.ts'
 import type { ContainerStatus } from './package-pods.ts'
 
-/** A pod as far as draining and a takeover from the operator look at it. */
+/** The fields of a pod for draining and for a takeover from the operator. */
 export type Pod = {
   readonly metadata: ObjectMeta & { readonly namespace: string }
   readonly spec?: {
@@ -11,16 +11,16 @@ export type Pod = {
   }
   readonly status?: {
     readonly phase?: string
-    /** The Ready condition alone. */
+    /** Only the Ready condition. */
     readonly conditions?: readonly { readonly type: string; readonly status: string }[]
-    /** Of static pods alone. */
+    /** Only of static pods. */
     readonly containerStatuses?: readonly { readonly containerID?: string }[]
-    /** Of the operator's package pods alone. */
+    /** Only of the operator's package pods. */
     readonly initContainerStatuses?: readonly ContainerStatus[]
   }
 }
 
-/** What the API server shows of a static pod, which the kubelet runs from a file of the host. */
+/** The API server's view of a static pod, which the kubelet runs from a file of the host. */
 export const isMirrorPod = ({ metadata }: Pick<Pod, 'metadata'>): boolean =>
   metadata.annotations?.['kubernetes.io/config.mirror'] !== undefined
 
@@ -28,7 +28,7 @@ export const isReadyPod = ({ metadata, status }: Pod): boolean =>
   metadata.deletionTimestamp === undefined &&
   status?.conditions?.some((condition) => condition.type === 'Ready' && condition.status === 'True') === true
 
-/** Which pods matter: none, the current ones, or those listed after our cordon became visible. */
+/** Which pods to watch: none, the current ones, or those listed after our cordon became visible. */
 export type PodWatch = 'no' | 'any' | 'cordoned'
 
 export type DrainReason = { readonly reason: 'ProtectedPods' | 'DrainBlocked'; readonly message: string }

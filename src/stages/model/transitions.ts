@@ -18,9 +18,9 @@ import type { PackageSpec, StageName } from '../../schemas/skyhook.ts'
 import { isLeftBehind, isOnHost, publishedState } from './package-state.ts'
 
 /**
- * The state machine of one package record: every way from one progress to another is a function of this file, and each
- * carries the facts that outlive it. `absent`: there is no record yet. docs/design/package-states.md is drawn from
- * this table, and a test compares the two.
+ * The state machine of one package record: every transition between progresses is a function of this file, and each
+ * keeps the facts that outlive it. `absent`: there is no record yet. docs/design/package-states.md shows this table,
+ * and a test compares the two.
  */
 export const transitions = {
   newPackage: { from: ['absent'], to: ['due'] },
@@ -51,19 +51,19 @@ export type Transition = {
   readonly to: readonly PackageProgress['state'][]
 }
 
-/** Throws if the record is not where the transition starts: going on would lose what is on the host. */
+/** Throws if the record is not in a state where the transition starts: continuing would lose the state of the host. */
 function assertFrom(transition: keyof typeof transitions, { name, version, progress }: PackageRecord): void {
   const { from }: Transition = transitions[transition]
   if (!from.includes(progress.state))
     throw new Error(`${transition} of package ${name} ${version}: not from ${progress.state} ${progress.stage}`)
 }
 
-/** Throws while a step of the record is on the host, or may be: it has to be canceled before. */
+/** Throws while a step of the record is, or may be, on the host: it must be canceled first. */
 function assertNoOpenStep({ name, version, progress }: PackageRecord): void {
   if (openStepOf(progress)) throw new Error(`package ${name} ${version}: a step of ${progress.stage} is still open`)
 }
 
-/** A version that the host does not have yet; it is stored when its first stage begins. */
+/** A version that the host does not have yet; it is stored when its first stage starts. */
 export const newPackage = (name: string, spec: PackageSpec, stage: 'apply' | 'upgrade'): PackageRecord => ({
   name,
   version: spec.version,
@@ -73,7 +73,7 @@ export const newPackage = (name: string, spec: PackageSpec, stage: 'apply' | 'up
   progress: { state: 'due', stage },
 })
 
-/** What can be known of a version that another agent worked on. */
+/** What is known of a version that another agent worked on. */
 export type AdoptedFacts = Pick<PackageFacts, 'config' | 'pendingInterrupt' | 'metInterrupt'> & {
   readonly progress: Extract<PackageProgress, { state: 'due' | 'complete' }>
 }
@@ -91,13 +91,13 @@ export type StageStart = {
   readonly config: ConfigRecord | undefined
   readonly pendingInterrupt: PendingInterrupt | undefined
   readonly uninstallInputs: PackageInputs | undefined
-  /** What the Skyhook says about the package; undefined when it is no longer there. */
+  /** The package in the Skyhook; undefined when it is no longer there. */
   readonly spec: PackageSpec | undefined
 }
 
 const noFailure = { restarts: 0, failingSinceMs: undefined } as const
 
-/** The next attempts of a stage belong to one failure, which began with the first. */
+/** The next attempts of a stage belong to one failure, which started with the first. */
 const withFailure = ({ restarts, failingSinceMs }: PackageRecord, nowMs: number) => ({
   restarts: restarts + 1,
   failingSinceMs: failingSinceMs ?? nowMs,
@@ -115,7 +115,7 @@ export function beginStage(entry: PackageRecord, start: StageStart): RunningPack
     ...(spec && stage !== 'uninstall' && { image: spec.image, containerSHA: spec.containerSHA ?? entry.containerSHA }),
     uninstall: spec ? spec.uninstall : entry.uninstall,
     untouched: isOnHost(entry) ? undefined : true,
-    adopted: undefined, // from here on its work tells
+    adopted: undefined, // from here on its own work shows it
     ...noFailure,
     work,
     config,
@@ -125,7 +125,7 @@ export function beginStage(entry: PackageRecord, start: StageStart): RunningPack
   }
 }
 
-/** What the steps of the attempt came to, and which of them was started. */
+/** The results of the attempt's steps, and which of them was started. */
 export function recordSteps(entry: RunningPackage, attempt: StageAttempt): RunningPackage {
   assertFrom('recordSteps', entry)
   return { ...entry, progress: { ...entry.progress, attempt } }
@@ -147,7 +147,7 @@ export function completeStage(entry: RunningPackage, passedAtWallMs: number): Pa
       return { ...complete, installedBy: stage }
     case 'config':
       return { ...complete, config, passedAtWallMs }
-    case 'post-interrupt': // complete for what it was configured with, even if the spec changed
+    case 'post-interrupt': // complete for its configuration, even if the spec changed
       return { ...complete, config: finished(config), passedAtWallMs }
   }
 }
@@ -161,7 +161,7 @@ export function failStage(entry: RunningPackage, { failure, nowMs, retryAtMs }: 
   }
 }
 
-/** The uninstall is not tried again; nobody knows what is left on the host. */
+/** The uninstall is not retried; what is left on the host is unknown. */
 export function leaveBehind(entry: RetryingPackage): PackageRecord {
   assertFrom('leaveBehind', entry)
   return { ...entry, ...noFailure, progress: { state: 'retained', stage: entry.progress.stage, shownAs: 'unknown' } }
@@ -177,19 +177,19 @@ export function retryStage(
   return { ...entry, ...facts, progress: { state: 'running', stage, attempt } }
 }
 
-/** The attempt is not wanted any more; the stage has to begin again. Its step, if one is open, is stopped elsewhere. */
+/** The attempt is canceled; the stage must start again. Its step, if one is open, is stopped elsewhere. */
 export function dropAttempt(entry: PackageRecord): PackageRecord {
   assertFrom('dropAttempt', entry)
   return { ...entry, progress: { state: 'due', stage: entry.progress.stage } }
 }
 
-/** The pending interrupt is run, with those of other packages. */
+/** The pending interrupt runs, with those of other packages. */
 export function startInterrupt(entry: PackageRecord): PackageRecord {
   assertFrom('startInterrupt', entry)
   return { ...entry, progress: { state: 'due', stage: 'interrupt' } }
 }
 
-/** `lastInterrupt`: what ran; undefined if a boot, earlier or by somebody else, did instead. */
+/** `lastInterrupt`: what ran; undefined if an earlier or independent boot replaced it. */
 export function completeInterrupt(entry: PackageRecord, lastInterrupt: MergedInterrupt | undefined): PackageRecord {
   assertFrom('completeInterrupt', entry)
   return {
@@ -212,8 +212,8 @@ export function failInterrupt(entry: PackageRecord, { failure, nowMs, retryAtMs 
 }
 
 /**
- * Back to where the interrupt was pending: it was aborted before it did anything, it or the stage after it failed and
- * the spec asks for another one or for another configuration now.
+ * Back to the pending interrupt: it was aborted before it did anything, or it or the stage after it failed and the spec
+ * now has another interrupt or configuration.
  */
 export function returnToConfig(
   entry: PackageRecord,
@@ -224,13 +224,13 @@ export function returnToConfig(
   return { ...entry, ...failures, pendingInterrupt, progress: { state: 'complete', stage: 'config' } }
 }
 
-/** No stage is left: what was started is now what is finished. */
+/** No stage is left: the started inputs are now the finished ones. */
 export function finishPackage(entry: PackageRecord): PackageRecord {
   assertFrom('finishPackage', entry)
   return entry.config ? { ...entry, config: finished(entry.config) } : entry
 }
 
-/** Another version took its place, or it left the Skyhook, without an uninstall: it is shown and never worked on. */
+/** Another version replaced it, or it left the Skyhook, without an uninstall: it is shown and never worked on. */
 export function retainPackage(entry: PackageRecord): PackageRecord {
   assertFrom('retainPackage', entry)
   assertNoOpenStep(entry)
@@ -238,7 +238,7 @@ export function retainPackage(entry: PackageRecord): PackageRecord {
   return { ...entry, progress: { state: 'retained', stage, shownAs: publishedState(entry.progress) } }
 }
 
-/** Unfinished work of another Skyhook: in the operator's words uninstalled, without having been. */
+/** Unfinished work of another Skyhook: shown with the operator's state for uninstalled, although it is not. */
 export function startOver(entry: PackageRecord): PackageRecord {
   assertFrom('startOver', entry)
   return {
@@ -250,7 +250,7 @@ export function startOver(entry: PackageRecord): PackageRecord {
   }
 }
 
-/** The host forgot what was done on it. */
+/** The host lost the changes made on it. */
 export function reapply(entry: PackageRecord): PackageRecord {
   assertFrom('reapply', entry)
   const { name, version, image, containerSHA, uninstall } = entry

@@ -40,12 +40,10 @@ import { dueOf, isComplete, isMidChange, isUnfinished } from './next-stage.ts'
 import { isRunRequested, recordRunRequest } from './run-requests.ts'
 import { attemptInputsHash, isSuperseded, retryFailedStage, startStage } from './start-stage.ts'
 
-/**
- * Moves one package as far as it goes now: results are recorded, stages end and begin, steps are named for starting.
- */
+/** Advances one package as far as possible now: records results, ends and starts stages, and names steps to start. */
 export function advancePackage(builder: PlanBuilder, name: string, permission: Permission): PackageState {
   const isDeleted = builder.view.metadata.deletionTimestamp !== undefined
-  const spec = isDeleted ? undefined : ownValue(builder.view.spec.packages, name) // nothing is asked of it any more
+  const spec = isDeleted ? undefined : ownValue(builder.view.spec.packages, name) // nothing more is required of it
   if (isCanceling(builder.record, name)) return { state: 'running' }
   for (;;) {
     const outcome = advanceOnce(builder, { name, spec, isDeleted, permission })
@@ -93,7 +91,7 @@ function advanceOnce(builder: PlanBuilder, context: PackageContext): AdvanceOutc
     : retryWhenDue(builder, entry, spec, permission)
 }
 
-/** No stage is due: what was started is finished, unless the host itself requests another run. */
+/** No stage is due: the started work is finished, unless the host itself requests another run. */
 function advanceFinished(builder: PlanBuilder, { name, spec, permission }: PackageContext): AdvanceOutcome {
   const superseded = entryWithOpenStep(builder, name)
   if (superseded && !cancel(builder, superseded, permission)) return { state: 'running' }
@@ -112,7 +110,7 @@ function advanceFinished(builder: PlanBuilder, { name, spec, permission }: Packa
   return outcome
 }
 
-/** The entry of this name that has a step on the host, or may have one any moment. */
+/** The entry of this name that has, or may soon have, a step on the host. */
 const entryWithOpenStep = (builder: PlanBuilder, name: string): PackageRecord | undefined =>
   entriesOf(builder.record, name).find(({ progress }) => openStepOf(progress))
 
@@ -123,21 +121,21 @@ type Beginning = {
   readonly permission: Permission
 }
 
-/** Begins a stage, or says what it waits for. */
+/** Starts a stage, or reports what it waits for. */
 function begin(builder: PlanBuilder, { entry, spec, stage, permission }: Beginning): AdvanceOutcome {
   const { name } = entry
   const isInstall = stage === 'apply' || stage === 'upgrade'
   const isNewWork = isInstall || entry.work === undefined || (spec !== undefined && isSuperseded(entry, spec))
-  // what is half done is not held back any more, but for a package that is put back during its uninstall
+  // a half-done stage continues, except for a package that is put back during its uninstall
   const isNewChange = !isMidChange(entry) || (isInstall && entry.progress.stage === 'uninstall')
   const references = isNewChange && stage !== 'uninstall' ? referencesOf(spec) : undefined
-  // what is taken off the host is its own version, also where the operator has installed it
+  // the uninstall removes its own version, even if the operator installed it
   const isOfSpec = isNewWork && spec !== undefined && (isInstall || spec.version === entry.version)
   const { image, version, containerSHA: digest } = isOfSpec ? spec : { ...entry, containerSHA: entry.work?.digest }
   const pendingInterrupt = pendingForStage(entry, spec, stage)
   const refusal = isNewChange ? refuseReboot(builder, entry, pendingInterrupt) : undefined
   if (refusal) return refusal
-  // also of what waits for others: a wrong image is to be known before anything starts
+  // also for waiting packages, so that a wrong image shows before work starts
   const requested = { image, version, ...(digest && { digest }), ...(references && { references }) }
   const prepared = requestPreparation(builder, requested, builder.depth)
   if (prepared.state === 'failed') return blockedBy({ name, version }, prepared)
@@ -178,8 +176,8 @@ const referencesOf = ({ env = [], resources }: Pick<PackageSpec, 'env' | 'resour
     : undefined
 
 /**
- * Applied over another version that its policy does not uninstall: that one stays where it is, and is not what the host
- * runs. Of one whose uninstall was stopped nothing certain is left to be shown.
+ * Applied over another version that its policy does not uninstall: the other version stays, but the host does not run
+ * it. If its uninstall was stopped, its state is unknown and not shown.
  */
 function retainOthers(builder: PlanBuilder, { name, version }: PackageRecord): void {
   const others = entriesOf(builder.record, name).filter((other) => other.version !== version)
@@ -225,7 +223,7 @@ function retryWhenDue(
   const { attempt, retryAtMs } = entry.progress
   const isDue = retryAtMs <= builder.snapshot.nowMs || attemptInputsHash(entry, spec) !== attempt.inputs
   if (!isDue) requeueAt(builder, retryAtMs)
-  // given up half way: it is a slot that is missing, not the end of a pause
+  // given up half way: it needs a slot, not the end of a pause
   if (isDue && !permission.mayStart && builder.record.lifecycle === undefined)
     return { state: 'ready', stage: entry.progress.stage, pendingInterrupt: entry.pendingInterrupt !== undefined }
   if (!isDue || !permission.mayStart) return retryState(entry, entry.progress, builder.snapshot.nowMs)
@@ -234,7 +232,7 @@ function retryWhenDue(
   return 'again'
 }
 
-/** The new generation is prepared first; only then the running step is stopped and the stage starts over from it. */
+/** The new generation is prepared first. Only then the running step is stopped and the stage starts over. */
 function restartSuperseded(
   builder: PlanBuilder,
   entry: RunningPackage | RetryingPackage,

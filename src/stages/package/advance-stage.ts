@@ -1,4 +1,4 @@
-/** A running stage: what its steps came to, and which is next. */
+/** A running stage: the results of its steps, and the next step. */
 import {
   openStepOf,
   type RunningPackage,
@@ -23,7 +23,7 @@ import { failStage, recordSteps, withFacts } from '../model/transitions.ts'
 import { requestStatus, requestIdOf } from '../interrupt/required.ts'
 import { recordCompletedStage } from './complete-stage.ts'
 
-/** Records how steps ended, names the one to start, and ends the stage when it is time. */
+/** Records how steps ended, names the next step, and ends the stage after the last one. */
 export function advanceStage(
   builder: PlanBuilder,
   before: RunningPackage,
@@ -148,8 +148,8 @@ function recordEnds(
 }
 
 /**
- * Once an uninstall is complete the journal does not know its package any more, and nobody could do later what is left
- * to do. Undefined when nothing is.
+ * Once an uninstall is complete the journal no longer has its package, so the remaining work must be done before.
+ * Undefined when there is none.
  */
 function cleanUp(builder: PlanBuilder, entry: RunningPackage, config: PackageConfig): PackageState | undefined {
   const requestId = requestIdOf(builder, entry)
@@ -186,7 +186,7 @@ function recordChecks(builder: PlanBuilder, { name, progress }: RunningPackage):
 type NextStep = {
   readonly spec: PackageSpec | undefined
   readonly prepared: ReadyPreparation
-  /** Undefined while a step runs, or while none may start. */
+  /** Undefined while a step runs, or while no step may start. */
   readonly step: StepAttempt | undefined
 }
 
@@ -225,7 +225,7 @@ function startStep(builder: PlanBuilder, entry: RunningPackage, { spec, prepared
   })
 }
 
-/** What a step sees of the package's spec: from config on what the stage was started with. */
+/** The inputs of a step from the package's spec: from config on, those of the start of the stage. */
 function stepSpec(entry: RunningPackage, spec: PackageSpec | undefined): PackageSpec {
   const { version, image, config, progress } = entry
   const own: PackageSpec = spec ?? { version, image }

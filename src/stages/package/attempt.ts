@@ -8,8 +8,8 @@ import type { AttemptObservation } from '../model/snapshot.ts'
 
 /**
  * One attempt of one stage: its steps one after another, then its checks. An action that fails ends the attempt; checks
- * run to the end and fail it together. A step whose outcome nobody knows (its host died before the result was durable)
- * is repeated, and that is reported.
+ * run to the end and fail it together. A step with an unknown outcome (its host died before the result was durable) is
+ * repeated, and the agent reports that.
  */
 export type AttemptContext = {
   readonly nowMs: number
@@ -17,7 +17,7 @@ export type AttemptContext = {
   readonly config: PackageConfig
   readonly contentHashes: ReadonlyMap<string, string>
   readonly stage: Stage
-  /** The Skyhook's env switches the guarding off (OVERLAY_ALWAYS_RUN_STEP). */
+  /** The Skyhook's env disables the guard (OVERLAY_ALWAYS_RUN_STEP). */
   readonly alwaysRun: boolean
   /** Name of the package in the Skyhook; flags of two packages made from one image must not mix. */
   readonly packageName: string
@@ -27,13 +27,13 @@ export type AttemptContext = {
   readonly attempts: ReadonlyMap<string, AttemptObservation>
   /** Makes the ids of this package's steps unique, together with stage, step and attempt. */
   readonly idSeed: string
-  /** False while paused: a running step ends and is recorded, no new one begins. */
+  /** False while paused: a running step ends and is recorded, and no new step starts. */
   readonly mayStart: boolean
 }
 
 export type AttemptProgress =
   /**
-   * `start` names the step to be started (or found again) on the host; absent while it runs or while nothing may start.
+   * `start` names the step to start (or to find again) on the host; absent while it runs or while nothing may start.
    */
   | { readonly state: 'in-progress'; readonly attempt: StageAttempt; readonly start?: StepAttempt }
   | { readonly state: 'complete'; readonly attempt: StageAttempt }
@@ -51,7 +51,7 @@ export type AdvanceResult = {
   readonly setFlags: readonly string[]
   /** Steps whose end is recorded: their traces on the host can go. */
   readonly ended: readonly StepAttempt[]
-  /** Steps that are repeated because nobody knows how they ended. */
+  /** Steps that are repeated because their outcome is unknown. */
   readonly unknownSteps: readonly { readonly step: StepAttempt; readonly detail: string }[]
 }
 
@@ -63,7 +63,9 @@ export function plannedSteps(config: PackageConfig, stage: Stage): PlannedStep[]
   return modes.flatMap((mode) => (config.modes[mode] ?? []).map((step, index) => ({ mode, index, step })))
 }
 
-/** A step of the attempt has run in this boot: the copy dir was put right before it, and it may have written there. */
+/**
+ * A step of the attempt has run in this boot: the copy dir was restored before it, and the step may have written there.
+ */
 export const hasRunIn = ({ steps }: StageAttempt, bootId: string): boolean =>
   steps.some(({ result, bootId: bootOfStep }) => {
     const hasRun = result?.result === 'ok' || (result?.result === 'failed' && !result.unstarted)
@@ -123,7 +125,7 @@ function whyOf(failures: readonly FailedStep[]): { readonly message: string; rea
 
 function planStep({ mode, index, step }: PlannedStep, attempt: StageAttempt, context: AttemptContext): StepAttempt {
   const { idSeed, bootId } = context
-  // moments are of one boot: without it another one may make the id of a step whose result is still on the disk
+  // times belong to one boot: without its id, another boot could produce the id of a step whose result is still on disk
   const id = sha256Hex([idSeed, bootId, mode, index, attempt.number, attempt.repeats ?? 0].join('\n')).slice(0, 16)
   const stepAttempt = {
     id,
@@ -140,7 +142,7 @@ function planStep({ mode, index, step }: PlannedStep, attempt: StageAttempt, con
   return isDone ? { ...stepAttempt, result: { result: 'skipped', endedAtMs: context.nowMs } } : stepAttempt
 }
 
-/** The agent itself sees to it that the step is not repeated, in the modes in which the operator honours its flags. */
+/** The agent itself ensures that the step is not repeated, in the modes in which the operator honors its flags. */
 const isGuarded = ({ mode, index }: Pick<StepAttempt, 'mode' | 'index'>, { config }: AttemptContext): boolean =>
   (mode === 'apply' || mode === 'post-interrupt') && config.modes[mode]?.[index]?.idempotence === 'agent'
 
@@ -175,7 +177,7 @@ function evaluateStep(
   }
 }
 
-/** What is wrong with how a step ended, or undefined. The real exit code is compared with `returncodes`. */
+/** Why a step's end counts as a failure, or undefined. The real exit code is compared with `returncodes`. */
 function failureMessage(
   end: Exclude<StepEnd, { outcome: 'unknown' }>,
   { mode, step }: PlannedStep,
@@ -205,9 +207,9 @@ function flagOf(
   return `${packageName}/${mode}/${sha256Hex(JSON.stringify(identity)).slice(0, 16)}`
 }
 
-const maxUnitNameLength = 250 // systemd takes 255 bytes; a little room for what it appends
+const maxUnitNameLength = 250 // systemd allows 255 bytes; a little room for suffixes
 
-/** `skyhookd-<package>-<mode>-<step>-<id>.service`, cut to what systemd takes; the id keeps it unique. */
+/** `skyhookd-<package>-<mode>-<step>-<id>.service`, cut to systemd's limit; the id keeps it unique. */
 export function unitName(packageName: string, mode: string, path: string, id: string): string {
   const readable = `skyhookd-${packageName}-${mode}-${path}`.replaceAll(/[^A-Za-z0-9_.-]/g, '-')
   return `${readable.slice(0, maxUnitNameLength - id.length - '-.service'.length)}-${id}.service`

@@ -13,20 +13,20 @@ import type { PlanBuilder } from '../model/plan-builder.ts'
 import { dropAttempt, withFacts } from '../model/transitions.ts'
 
 /**
- * Work that is not wanted any more (another version, a reset, an edit, a Skyhook that is gone) may still be under way
- * on the host. Its attempt is forgotten at once, its step is not: it is stopped, and nothing of its package starts
- * before it ended.
+ * Work that is no longer requested (another version, a reset, an edit, a Skyhook that is gone) may still be running on
+ * the host. Its attempt is dropped at once, but its step is stopped, and nothing of its package starts before the step
+ * has ended.
  */
 export function cancelAll(record: SkyhookRecord): SkyhookRecord {
   const canceled = Object.values(record.packages).reduce(cancelPackage, record)
   return abandonInterrupt(canceled)
 }
 
-/** Nobody wants the outcome of the interrupt any more. */
+/** The outcome of the interrupt no longer matters. */
 export const abandonInterrupt = (record: SkyhookRecord): SkyhookRecord =>
   record.interrupt ? { ...record, interrupt: { ...record.interrupt, abandoned: true } } : record
 
-/** The record without the running attempt of one entry; a step that has not ended joins those to be stopped. */
+/** The record without the running attempt of one entry; an open step is added to the steps to stop. */
 export function cancelPackage(record: SkyhookRecord, entry: PackageRecord): SkyhookRecord {
   if (!isRunning(entry)) return record
   const step = openStepOf(entry.progress)
@@ -38,8 +38,8 @@ export function cancelPackage(record: SkyhookRecord, entry: PackageRecord): Skyh
 }
 
 /**
- * The record with a step to be stopped that may be about to start. Its attempt is kept until its end is known: one that
- * has ended well by then is not repeated.
+ * The record with a step to stop that may be about to start. Its attempt is kept until its end is known: a step that
+ * has succeeded by then is not repeated.
  */
 export function stopUnstarted(record: SkyhookRecord, entry: PackageRecord, step: StepAttempt): SkyhookRecord {
   return { ...record, canceling: withCanceled(record, step, entry.name) }
@@ -50,8 +50,8 @@ function withCanceled({ canceling = [] }: SkyhookRecord, step: StepAttempt, name
 }
 
 /**
- * The same inside a decision; true when nothing of the package is left on the host. A step that runs is stopped only
- * where its successor may start; of one that has ended only the result is dropped.
+ * The same inside a decision; true when nothing of the package is left on the host. A running step is stopped only
+ * where its successor may start. The result of an ended step is dropped.
  */
 export function cancel(builder: PlanBuilder, entry: PackageRecord, { mayStart }: Permission): boolean {
   const step = openStepOf(entry.progress)
@@ -62,8 +62,8 @@ export function cancel(builder: PlanBuilder, entry: PackageRecord, { mayStart }:
 }
 
 /**
- * True when the package may go on to its successor. Until that is prepared as far as it has to be, nothing is stopped
- * or dropped, but a step that has ended does not keep the node from preparing it.
+ * True when the package may continue with its successor. Until the successor is prepared far enough, nothing is stopped
+ * or dropped, but an ended step does not prevent its preparation.
  */
 export function makesWay(
   builder: PlanBuilder,
@@ -76,7 +76,7 @@ export function makesWay(
   return step === undefined || !mayBeRunning(builder.snapshot, step)
 }
 
-/** Something of this package has still to be stopped. */
+/** A step of this package still must be stopped. */
 export const isCanceling = ({ canceling }: SkyhookRecord, name: string): boolean =>
   canceling?.some((step) => step.package === name) === true
 
@@ -90,7 +90,7 @@ const markTouched = (record: SkyhookRecord, name: string): SkyhookRecord => ({
   ),
 })
 
-/** Stops what is to be stopped and forgets what has ended. True once nothing of it is left. */
+/** Stops the steps to stop and drops those that have ended. True once none is left. */
 export function stopCanceledSteps(builder: Pick<PlanBuilder, 'snapshot' | 'record' | 'actions'>): boolean {
   const { canceling } = builder.record
   if (canceling === undefined) return true
@@ -108,13 +108,13 @@ export function stopCanceledSteps(builder: Pick<PlanBuilder, 'snapshot' | 'recor
   return remaining.length === 0
 }
 
-/** The attempt that has the step, unless it was forgotten when the step was canceled. */
+/** The attempt that has the step, unless it was dropped when the step was canceled. */
 const entryOf = ({ packages }: SkyhookRecord, { id }: CanceledStep): PackageRecord | undefined =>
   Object.values(packages).find(({ progress }) => openStepOf(progress)?.id === id)
 
 /**
- * Its attempt is there still, and it passed, or went down with its host: nobody knows how far it came. One that ended
- * with another code may have done so because it was told to stop.
+ * Its attempt still exists, and the step passed, or went down with its host and its progress is unknown. Another exit
+ * code may come from the stop.
  */
 function keepsResult({ snapshot, record }: Pick<PlanBuilder, 'snapshot' | 'record'>, step: CanceledStep): boolean {
   if (entryOf(record, step) === undefined) return false

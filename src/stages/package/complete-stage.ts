@@ -5,7 +5,7 @@ import { keyOf } from '../model/package-key.ts'
 import { type PlanBuilder, entriesOf, removeEntry, setEntry, withoutFlags } from '../model/plan-builder.ts'
 import { completeStage } from '../model/transitions.ts'
 
-/** A stage whose steps and checks passed: what the package is now, and what the host has. */
+/** A stage whose steps and checks passed: the new state of the package and of the host. */
 export function recordCompletedStage(builder: PlanBuilder, entry: RunningPackage, config: PackageConfig): void {
   const { name, progress } = entry
   const { stage } = progress
@@ -25,10 +25,7 @@ export function recordCompletedStage(builder: PlanBuilder, entry: RunningPackage
   if (stage === 'uninstall' || stage === 'upgrade' || stage === 'apply') removeOtherVersions(builder, entry)
 }
 
-/**
- * They went with the one that was uninstalled, or are now what was upgraded. What an uninstall left behind is
- * now covered by what was installed over it.
- */
+/** Other versions were uninstalled or upgraded. The new version also replaces the leftovers of an uninstall. */
 function removeOtherVersions(builder: PlanBuilder, { name, version, progress }: RunningPackage): void {
   const isApply = progress.stage === 'apply'
   for (const other of entriesOf(builder.record, name)) {

@@ -5,10 +5,7 @@ import { satisfiesConstraint, isVersionOrRange } from './versions.ts'
 
 type Packages = Readonly<Record<string, PackageSpec>>
 
-/**
- * What makes a dependency graph unusable: unknown names, versions nobody has, self-dependencies, cycles. One sentence
- * each.
- */
+/** Errors of a dependency graph: unknown names, missing versions, self-dependencies, cycles. One sentence each. */
 export const dependencyProblems: (packages: Packages) => readonly string[] = perObject((packages) => {
   const problems: string[] = []
   for (const [name, { dependsOn = {} }] of sorted(packages)) {

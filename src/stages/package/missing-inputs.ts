@@ -2,7 +2,7 @@ import { checkOf, type PackageConfig, type Stage } from '../../schemas/package-c
 import type { PackageSpec } from '../../schemas/skyhook.ts'
 import { agentVariables, variableOf } from '../../schemas/step-variables.ts'
 
-/** The fields of a package of a Skyhook that give its steps something, and those that say which stages run. */
+/** The fields of a package of a Skyhook that are inputs of its steps, and those that decide which stages run. */
 export type Inputs = Pick<PackageSpec, 'configMap' | 'env' | 'interrupt' | 'configInterrupts'>
 
 export type MissingNames = {
@@ -13,7 +13,7 @@ export type MissingNames = {
 }
 
 /**
- * What the package expects of the spec and does not find, for people. It is known before the node is disturbed.
+ * The inputs that the package expects and the spec lacks, for people. They are known before the node is disturbed.
  * Undefined when nothing is missing.
  * @param ownConfigFiles those that the image ships
  */
@@ -31,7 +31,9 @@ export function missingInputs(
   return problems.length > 0 ? problems.join('; ') : undefined
 }
 
-/** What {@link missingInputs} finds on a host where the package is new, or on one that has an older version of it. */
+/**
+ * The result of {@link missingInputs} on a host where the package is new, or on one that has an older version of it.
+ */
 export const missingOnHosts = (
   config: PackageConfig,
   spec: Inputs,

@@ -11,16 +11,16 @@ import { isLeftBehind, isOnHost, publishedState } from '../model/package-state.t
 import { newPackage } from '../model/transitions.ts'
 import { compareVersions } from './versions.ts'
 
-/** What one package of a Skyhook has to do next on this node. */
+/** The next work of one package of a Skyhook on this node. */
 export type Due =
   /** Complete for this spec, or staying as it is on purpose. */
   | { readonly due: 'nothing' }
-  /** The entry's stage is due, under way or failed: carry on with it. */
+  /** The entry's stage is due, running or failed: continue with it. */
   | { readonly due: 'continue'; readonly entry: PackageRecord }
   | { readonly due: 'begin'; readonly entry: PackageRecord; readonly stage: StageName }
-  /** Nothing of this entry ever reached the host, or another one says what is there: it is simply dropped. */
+  /** Nothing of this entry ever reached the host, or another entry has the state of the host: it is dropped. */
   | { readonly due: 'forget'; readonly entry: PackageRecord }
-  /** Its uninstall failed too often, and nobody can correct a package that the spec does not have. */
+  /** Its uninstall failed too often, and a package that the spec does not have cannot be corrected. */
   | { readonly due: 'leave-behind'; readonly entry: RetryingPackage }
 
 const nothingDue: Due = { due: 'nothing' }
@@ -66,7 +66,7 @@ export function dueOf(
     const unwanted = active.find((other) => other !== entry || other.progress.stage !== 'uninstall')
     return unwanted ? { due: 'forget', entry: unwanted } : nothingDue
   }
-  const higher = started.find(({ version }) => compareVersions(version, spec.version) > 0) // also one that only began
+  const higher = started.find(({ version }) => compareVersions(version, spec.version) > 0) // also one that only started
   if (higher && spec.uninstall?.enabled !== false) return begin(higher, 'uninstall')
   const stored = entries.find(({ version }) => version === spec.version)
   if (higher) return begin(stored ?? newPackage(name, spec, 'apply'), 'apply')
@@ -82,8 +82,8 @@ export function dueOf(
 const maxUninstallAttempts = 3
 
 /**
- * A package that is put back is applied again: what its uninstall took off is not known. One that is about to end,
- * between two steps or while its files are removed, ends first.
+ * A package that is put back is applied again: it is unknown what its uninstall removed. An uninstall that is about to
+ * end, between two steps or during the removal of its files, ends first.
  */
 function dueOfUninstall(
   name: string,
@@ -102,16 +102,19 @@ function dueOfUninstall(
   return begin(returned ?? newPackage(name, spec, 'apply'), 'apply')
 }
 
-/** The spec has the package, and still wants this version of it off the host. */
+/** The spec has the package, and still requires that this version leaves the host. */
 const isUninstallDue = ({ version }: PackageRecord, { uninstall, ...spec }: PackageSpec): boolean =>
   (uninstall?.enabled === true && uninstall.apply === true) ||
   (uninstall?.enabled !== false && compareVersions(version, spec.version) > 0)
 
-/** Taken out of the Skyhook, a package is uninstalled unless its policy keeps it. */
+/** A package removed from the Skyhook is uninstalled unless its policy keeps it. */
 const dueOfRemoved = (active: readonly PackageRecord[]): Due =>
   dueOfLeaving(active, ({ uninstall }) => uninstall?.enabled !== false)
 
-/** Deleted with it, only if its policy says so, and then also what an earlier policy retained. */
+/**
+ * A package deleted with its Skyhook is uninstalled only if its policy requires it, and then also versions that an
+ * earlier policy retained.
+ */
 const dueOfDeleted = (entries: readonly PackageRecord[]): Due =>
   dueOfLeaving(
     entries.filter((entry) => !isLeftBehind(entry)),
@@ -130,7 +133,7 @@ function dueOfLeaving(entries: readonly PackageRecord[], isUninstalled: (entry: 
 function dueOfEntry(entry: PackageRecord, spec: PackageSpec, hasOlderVersion: boolean): Due {
   const { progress, pendingInterrupt } = entry
   if (progress.stage === 'post-interrupt' && progress.state !== 'running' && isConfigDue(entry, spec))
-    return begin(entry, 'config') // also one that failed: its correction is to reach the host
+    return begin(entry, 'config') // also a failed one: its correction must reach the host
   if (!isPassed(progress)) return { due: 'continue', entry }
   switch (progress.stage) {
     case 'uninstall':
@@ -151,14 +154,14 @@ function dueOfEntry(entry: PackageRecord, spec: PackageSpec, hasOlderVersion: bo
 /** Nothing is left to do in the stage. */
 const isPassed = (progress: PackageProgress): boolean => ['complete', 'skipped'].includes(publishedState(progress))
 
-/** True when a package is what the spec asks for and nothing is due; dependents may start. */
+/** True when a package matches the spec and nothing is due; dependents may start. */
 export const isComplete = (name: string, spec: PackageSpec, entries: readonly PackageRecord[]): boolean =>
   dueOf(name, spec, entries).due === 'nothing'
 
 /** True when the package is between its first step and its completion: the host is half changed. */
 export const isMidChange = (entry: PackageRecord): boolean => entry.work !== undefined && isUnfinished(entry)
 
-/** The same of a package that the operator has begun as well. */
+/** The same, including a package that the operator has started. */
 export function isUnfinished({ work, adopted, progress, pendingInterrupt }: PackageRecord): boolean {
   if (work === undefined && adopted !== true) return false
   if (progress.state === 'retained' || progress.state === 'skipped') return false

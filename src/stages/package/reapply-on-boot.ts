@@ -3,8 +3,8 @@ import type { Snapshot } from '../model/snapshot.ts'
 import { reapply } from '../model/transitions.ts'
 
 /**
- * A boot that no agent asked for: where the chart says so (reapplyOnReboot), hosts that forget their changes get every
- * package applied again. A reboot of our own is part of a package's work and never causes it.
+ * A boot that no agent requested: with reapplyOnReboot of the chart, hosts that lose their changes get every package
+ * applied again. Our own reboots are part of a package's work and never cause it.
  */
 export function recordBoot(journal: Journal, { bootId, settings }: Snapshot): Journal {
   const isNewBoot = journal.bootId !== undefined && journal.bootId !== bootId
@@ -22,7 +22,7 @@ export function recordBoot(journal: Journal, { bootId, settings }: Snapshot): Jo
   return { ...journal, bootId, skyhooks }
 }
 
-/** Every package at the beginning of apply; versions, publications and counts stay. */
+/** Every package at the start of apply; versions, publications and counts stay. */
 function resetForReapply(record: SkyhookRecord): SkyhookRecord {
   const packages = Object.fromEntries(
     Object.entries(record.packages).map(([key, entry]) => [

@@ -16,7 +16,7 @@ export const packageStatusKey = (skyhook: string, name: string): string => `${sk
 export const statusOf = ({ statuses }: Snapshot, skyhook: string, name: string): StatusReadResult | undefined =>
   statuses.known ? statuses.value.get(packageStatusKey(skyhook, name)) : undefined
 
-/** True when config of a complete package is due because its host asks for it. */
+/** True when config of a complete package is due because its host requests it. */
 export function isRunRequested(builder: PlanBuilder, spec: PackageSpec, entry: PackageRecord): boolean {
   const { snapshot, view } = builder
   const limitMs = spec.rerunOnRequest && durationMs(spec.rerunOnRequest.minInterval)
@@ -24,7 +24,7 @@ export function isRunRequested(builder: PlanBuilder, spec: PackageSpec, entry: P
   const found = statusOf(snapshot, view.metadata.name, entry.name)
   if (found?.state !== 'read' || found.status.bootId !== snapshot.bootId) return false
   const { passedAtWallMs = 0, lastRequestedRunAtMs = -Infinity } = entry
-  // of before the last run, which has seen to it
+  // from before the last run, which has handled it
   const wallMs = snapshot.nowMs + snapshot.wallOffsetMs
   if (found.writtenAtMs <= passedAtWallMs && passedAtWallMs <= wallMs) return false
   const { run, interrupt } = found.status.requests
@@ -36,13 +36,13 @@ export function isRunRequested(builder: PlanBuilder, spec: PackageSpec, entry: P
   return false
 }
 
-/** From here on it counts how often the host was listened to. */
+/** From here on, requested runs of the host count against their minimum interval. */
 export function recordRunRequest(builder: PlanBuilder, key: string): void {
   const entry = builder.record.packages[key]
   if (entry) setEntry(builder, withFacts(entry, { lastRequestedRunAtMs: builder.snapshot.nowMs }))
 }
 
-/** How many packages of this host want a run, and how many an interrupt. */
+/** How many packages of this host request a run, and how many an interrupt. */
 export function countRequests(
   statuses: Snapshot['statuses'],
   bootId: string,

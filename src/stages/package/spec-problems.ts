@@ -1,4 +1,4 @@
-/** What no host can do of a spec, although the API server took it. */
+/** Errors in a spec that the API server accepted but no host can carry out. */
 import { literalProblems } from '../../schemas/environment-variable.ts'
 import { perObject } from '../../schemas/per-object.ts'
 import { serviceNameProblem } from '../../schemas/service-name.ts'
@@ -14,7 +14,7 @@ export type SpecProblem = {
   readonly remedy: string
 }
 
-/** One sentence each, naming the field. Only an edit of the Skyhook helps. */
+/** One sentence each, naming the field. Only an edit of the Skyhook fixes them. */
 export const specProblems: (packages: Packages) => readonly string[] = perObject((packages) => [
   ...dependencyProblems(packages),
   ...Object.entries(packages)
@@ -44,7 +44,7 @@ export function serviceProblems({ interrupt, configInterrupts = {} }: PackageSpe
   )
 }
 
-/** Variables that no process can be given. */
+/** Variables that no process can have. */
 export const variableProblems = ({ env = [] }: PackageSpec): readonly SpecProblem[] =>
   literalProblems(env).map(({ index, problem }) => ({
     path: index === undefined ? ['env'] : ['env', index, 'value'],

@@ -18,11 +18,11 @@ type StageInput = {
   readonly spec: PackageSpec | undefined
   readonly stage: Stage
   readonly prepared: ReadyPreparation
-  /** Made from the spec, not from what an earlier stage of this version used. */
+  /** Made from the spec, not from the inputs of an earlier stage of this version. */
   readonly isNewWork: boolean
 }
 
-/** The first attempt of a stage: from here on the journal says that the package is under way. */
+/** The first attempt of a stage: from here on the package counts as started in the journal. */
 export function startStage(builder: PlanBuilder, { entry, spec, stage, prepared, isNewWork }: StageInput): void {
   const { generation = 0 } = builder.view.metadata
   const { digest, config } = prepared
@@ -48,7 +48,7 @@ export function startStage(builder: PlanBuilder, { entry, spec, stage, prepared,
   setEntry(builder, started)
 }
 
-/** The next attempt of a stage that failed. With another configuration it is the first one of that. */
+/** The next attempt of a failed stage. With another configuration it counts as the first one. */
 export function retryFailedStage(builder: PlanBuilder, entry: RetryingPackage, spec: PackageSpec | undefined): void {
   const { stage, attempt } = entry.progress
   const retried = retryStage(entry, {
@@ -61,11 +61,11 @@ export function retryFailedStage(builder: PlanBuilder, entry: RetryingPackage, s
   setEntry(builder, retried)
 }
 
-/** The spec has another configuration for the package than when the attempt began. */
+/** The package's configuration in the spec has changed since the attempt started. */
 const isEdited = (entry: RetryingPackage, spec: PackageSpec): boolean =>
   attemptInputsHash(entry, spec) !== entry.progress.attempt.inputs
 
-/** The spec changed what a started package is made from. */
+/** The spec changed the fixed inputs of a started package. */
 export const isSuperseded = (entry: PackageRecord, spec: PackageSpec): boolean =>
   entry.progress.stage !== 'uninstall' &&
   entry.work !== undefined &&
@@ -82,7 +82,7 @@ const newAttempt = (builder: PlanBuilder, number: number, inputs: string): Stage
   inputs,
 })
 
-/** What an entry remembers of a `config` that starts with this spec, first try or not. */
+/** What an entry records of a `config` that starts with this spec, at any attempt. */
 function configAtStart(entry: PackageRecord, spec: PackageSpec | undefined, stage: Stage): ConfigRecord | undefined {
   if (stage !== 'config' || !spec) return entry.config
   return {
@@ -94,8 +94,8 @@ function configAtStart(entry: PackageRecord, spec: PackageSpec | undefined, stag
 }
 
 /**
- * Until its config starts, a package is uninstalled with what its apply was given; from then on with that, unless it is
- * edited. What was left behind has failed with its own.
+ * Until its config starts, a package is uninstalled with the configuration of its apply; from then on with that of its
+ * config, unless it is edited. A package left behind has failed with its own.
  */
 function uninstallInputsAtStart(
   entry: PackageRecord,
@@ -109,7 +109,7 @@ function uninstallInputsAtStart(
 
 const runsConfig = (stage: Stage): boolean => stage === 'config' || stage === 'post-interrupt'
 
-/** A package that is installed again was never complete; what it was configured with last is still on the host. */
+/** A package that is installed again was never complete; its last configuration is still on the host. */
 const withoutFinished = (config: ConfigRecord | undefined): ConfigRecord | undefined =>
   config && { ...config, finished: undefined, changedKeys: [] }
 

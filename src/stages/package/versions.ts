@@ -10,7 +10,7 @@ export type Version = { readonly numbers: readonly [bigint, bigint, bigint]; rea
 const syntax =
   /^v?(\d+)(?:\.(\d+))?(?:\.(\d+))?(?:-([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?$/
 
-/** The version, or undefined when the text is none. */
+/** The version, or undefined for other text. */
 export function parseVersion(text: string): Version | undefined {
   const match = syntax.exec(text)
   if (!match) return undefined
@@ -56,7 +56,7 @@ function comparePrerelease(a: readonly string[], b: readonly string[]): number {
   return 0
 }
 
-/** True when `version` is what a `dependsOn` value asks for: that very string, or a version inside a semver range. */
+/** True when `version` satisfies a `dependsOn` value: exactly that string, or a version inside a semver range. */
 export function satisfiesConstraint(version: string, constraint: string): boolean {
   if (version === constraint) return true
   if (parseVersion(constraint)) return false // an exact version is compared as written, as the operator does

@@ -1,4 +1,4 @@
-/** What is written of a change of the Node that the API server refuses for its content. Pure. */
+/** The part of a change of the Node to write after the API server refused its content. Pure. */
 import {
   hostKey,
   journalKey,
@@ -14,24 +14,24 @@ import { emptyPatch, isEmptyPatch } from '../model/node-patch.ts'
 import { type Action, failureKey } from '../model/plan.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 
-/** Of all annotations of an object, keys and values together. */
+/** The limit for all annotations of an object, keys and values together. */
 export const maxAnnotationBytes = 256 * 1024
 
 type PublishAction = Extract<Action, { readonly do: 'publish' }>
 type Annotations = Readonly<Record<string, string | null>>
 
 const whole = 'publish'
-/** Another key: it does not wait for the time at which the whole change is tried again. */
+/** Another key, so that it does not wait for the retry of the whole change. */
 const essential = 'publish without texts'
 
-/** Names both among the failures. */
+/** The key of both among the failures. */
 export const publishFailureKeys: ReadonlySet<string> = new Set(
   [whole, essential].map((key) => failureKey({ do: 'publish', key })),
 )
 
 /**
- * The action that writes the change; undefined without one. Once the API server has refused it for its content, what
- * frees capacity and says what is done goes first and by itself.
+ * The action that writes the change; undefined without one. Once the API server has refused its content, the parts that
+ * free capacity and publish progress go first and alone.
  */
 export function publishAction(
   { node, failures }: Pick<Snapshot, 'node' | 'failures'>,
@@ -46,8 +46,8 @@ export function publishAction(
 }
 
 /**
- * The change without texts. Where the annotations would still take more room than there is, the texts that the Node has
- * go, and then the states of one Skyhook after the other, that which needs most first.
+ * The change without texts. If the annotations would still be too large, it removes the texts on the Node, and then
+ * leaves out the states of one Skyhook after the other, the largest first.
  */
 export function essentialPatch(node: KubernetesNode, patch: NodePatch): NodePatch {
   const current = node.metadata.annotations ?? {}
@@ -65,7 +65,7 @@ export function essentialPatch(node: KubernetesNode, patch: NodePatch): NodePatc
   return { ...patch, annotations, labels }
 }
 
-/** How full the annotations are, and with what, as the end of a sentence. */
+/** The size of the annotations, and the largest one, as the end of a sentence. */
 export function annotationRoom({ metadata: { annotations = {} } }: KubernetesNode): string {
   const sizes = Object.entries(annotations).map(([key, value]) => [key, bytesOf(key, value)] as const)
   const total = sizes.reduce((sum, [, bytes]) => sum + bytes, 0)
@@ -86,7 +86,7 @@ function bytesAfter(current: Readonly<Record<string, string>>, change: Annotatio
   return Object.entries(after).reduce((sum, [key, value]) => sum + (value === null ? 0 : bytesOf(key, value)), 0)
 }
 
-/** The Skyhooks whose states the change makes longer, those that need most room first. */
+/** The Skyhooks whose states the change makes longer, the largest first. */
 function byGrowth(current: Readonly<Record<string, string>>, change: Annotations): readonly string[] {
   const growths = new Map<string, number>()
   for (const keyOf of stateKeys) {

@@ -3,7 +3,7 @@ import type { NodePatch } from '../../schemas/kubernetes.ts'
 import { emptyPatch } from '../model/node-patch.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 
-/** What the agent found on the host goes on the Node, whether or not a Skyhook selects it. */
+/** Publishes what the agent found on the host on the Node, even if no Skyhook selects it. */
 export function hostPatch({ hostReport, node }: Snapshot): NodePatch {
   const patch = emptyPatch()
   if (hostReport !== undefined && node.metadata.annotations?.[hostKey] !== hostReport)

@@ -22,7 +22,7 @@ import { isSameCompanion, publishedWork } from './published-work.ts'
 import { isSameReason, publishedReason } from './published-reason.ts'
 import { publishedStepText } from './published-step.ts'
 
-/** Progress inside one status goes out at most this often; a change of status goes at once. */
+/** Minimum interval between writes of progress inside one status; a change of status is written at once. */
 const progressIntervalMs = 1_000
 
 /** Text of the nodeState annotation: the operator's fields in its order, keys sorted, empty ones left out. */
@@ -50,7 +50,7 @@ const textOfPackages = perObject((packages: SkyhookRecord['packages']): string =
   return JSON.stringify(Object.fromEntries(entries))
 })
 
-/** The operator publishes the repository alone; a registry's port is not a tag. */
+/** The operator publishes only the repository; a registry's port is not a tag. */
 function withoutTag(image: string): string {
   const name = image.lastIndexOf('/') + 1
   const tag = image.indexOf(':', name)
@@ -58,9 +58,8 @@ function withoutTag(image: string): string {
 }
 
 /**
- * What should be published now and when to look again: unchanged while mere progress is younger than its pace, or while
- * a wait has just started (most are over before the write would arrive), unless the Node `isContradicted`: then at
- * once.
+ * What to publish now and when to decide again: unchanged while mere progress is younger than its pace, or while a wait
+ * has just started (most are over before the write would arrive). If the Node `isContradicted`, at once.
  */
 export function nextPublished(
   record: SkyhookRecord,
@@ -84,13 +83,13 @@ export function nextPublished(
   return { published: { rev, state, status, atMs: nowMs }, recheckAtMs: Infinity }
 }
 
-/** The Node says complete for this very spec, as it does right after a person's reset. */
+/** The Node shows complete for exactly this spec, as right after a person's reset. */
 export function nodeShowsComplete({ node }: Snapshot, view: SkyhookView): boolean {
   const { status, companion } = publishedOf(node, view.metadata.name)
   return status === 'complete' && companion?.applied === completionHash(view)
 }
 
-/** Everything the Node should show for one Skyhook, as differences to what it shows. */
+/** Everything the Node should show for one Skyhook, as differences to its current content. */
 export function skyhookPatch(
   snapshot: Snapshot,
   name: string,
@@ -109,7 +108,7 @@ export function skyhookPatch(
     [keys.versionKey(name)]: keys.apiLevel,
     [keys.journalKey(name)]: companion,
   }
-  // a status that says that work waits brings its reason along; a wait during the work may pass before anybody reads it
+  // a status of waiting needs its reason; a wait during the work may pass before anyone reads it
   const isStatusChange = current[keys.statusKey(name)] !== published.status && published.status !== 'in_progress'
   const { text, recheckAtMs } = reasonText(snapshot, current[keys.reasonKey(name)], reason, isStatusChange)
   desired[keys.reasonKey(name)] = text
@@ -121,7 +120,7 @@ export function skyhookPatch(
   desired[keys.reasonsKey(name)] = packageReasons.text
   const step = publishedStepText(snapshot, name, record, isWriting)
   desired[keys.stepKey(name)] = step.text
-  // nodeState and its companion always travel together: the companion says who wrote nodeState
+  // nodeState and its companion always travel together: the companion proves who wrote nodeState
   const isStale = [keys.nodeStateKey(name), keys.journalKey(name)].some((key) => current[key] !== desired[key])
   for (const [key, value] of Object.entries(desired)) {
     const isPair = isStale && (key === keys.nodeStateKey(name) || key === keys.journalKey(name))
@@ -155,7 +154,7 @@ function newCompanion(snapshot: Snapshot, record: SkyhookRecord, published: Publ
   }
 }
 
-/** Takes everything of a Skyhook off the Node. */
+/** Removes everything of a Skyhook from the Node. */
 export function removalPatch(snapshot: Snapshot, name: string): NodePatch {
   const patch = emptyPatch()
   const { annotations = {}, labels = {} } = snapshot.node.metadata
@@ -167,9 +166,7 @@ export function removalPatch(snapshot: Snapshot, name: string): NodePatch {
   return patch
 }
 
-/**
- * The published reason keeps its `since` while all else stays; one that comes and goes at once is not written.
- */
+/** The published reason keeps its `since` while all else stays; a short reason is not written. */
 function reasonText(
   snapshot: Snapshot,
   currentText: string | undefined,
@@ -178,7 +175,8 @@ function reasonText(
 ): { readonly text: string | null; readonly recheckAtMs: number } {
   if (!reason) return { text: null, recheckAtMs: Infinity }
   if (currentText !== undefined && showsReason(currentText, reason)) return { text: currentText, recheckAtMs: Infinity }
-  // reasons that follow each other are one, and one of them is said; another text for what is said has to last
+  // reasons that follow each other count as one, and one of them is published; another text must last before it
+  // replaces it
   const { sinceMs, firstSinceMs = sinceMs } = reason
   const settledAtMs = (currentText === undefined ? firstSinceMs : sinceMs) + settleMs(snapshot)
   if (settledAtMs > snapshot.nowMs && !isStatusChange) return { text: currentText ?? null, recheckAtMs: settledAtMs }

@@ -7,21 +7,17 @@ import { formatTime } from '../../schemas/time.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 import { statusOf } from '../package/run-requests.ts'
 
-/**
- * Words of a condition may change with every look of a package; only what it wants is worth a write of its own at once.
- */
+/** The text of a condition may change with every run of a package; only a changed request is written at once. */
 const messageRefreshMs = 3_600_000
 
 export type ConditionChanges = {
   readonly conditions: readonly NodeCondition[]
   readonly removed: readonly string[]
-  /** When words that changed are to be written at the latest. */
+  /** When a changed text must be written at the latest. */
   readonly recheckAtMs: number
 }
 
-/**
- * Conditions of the Skyhook's packages, as differences to what the Node shows; `isWriting`: the Node is written anyway.
- */
+/** Conditions of the Skyhook's packages, as differences to the Node's; `isWriting`: the Node is written anyway. */
 export function packageConditions(
   snapshot: Snapshot,
   skyhook: string,
@@ -30,7 +26,7 @@ export function packageConditions(
 ): ConditionChanges {
   const conditions: NodeCondition[] = []
   let recheckAtMs = Infinity
-  // not looked at yet: what stands there stays
+  // not read yet: the condition stays
   if (!snapshot.statuses.known) return { conditions, removed: [], recheckAtMs }
   const currentConditions = new Map(
     conditionsOfSkyhook(snapshot.node, skyhook).map((condition) => [condition.type, condition]),
@@ -47,7 +43,7 @@ export function packageConditions(
     const isSame = currentCondition?.status === desired.status && currentCondition.reason === desired.reason
     if (isSame && currentCondition.message === desired.message) continue
     const ageMs = isSame ? wallMs - Date.parse(currentCondition.lastHeartbeatTime ?? '') : Infinity
-    // words of the future are those of a wrong clock, and due
+    // a text from the future comes from a wrong clock, and is due
     if (!isWriting && ageMs >= 0 && ageMs < messageRefreshMs) {
       recheckAtMs = Math.min(recheckAtMs, snapshot.nowMs + messageRefreshMs - ageMs)
       continue

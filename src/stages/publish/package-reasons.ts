@@ -10,16 +10,15 @@ import { isSameReason, publishedReason } from './published-reason.ts'
 
 /** Annotations of a Node share 256 KiB. */
 const maxBytes = 4_096
-/** Longest messages that are tried, in characters, until all packages fit. */
+/** Maximum lengths of messages to try, in characters, until all packages fit. */
 const shortestMessage = 128
 const messageLengths = [1_024, 512, 256, shortestMessage]
 
 type Entries = readonly (readonly [name: string, reason: PublishedReason])[]
 
 /**
- * Text of the annotation with the reason of every package that has trouble, the worst first; null without any. An entry
- * keeps its `since` while all else stays. One that has only just come is written once it has lasted a while,
- * or with something else.
+ * Text of the annotation with the reason of every failing package, the worst first; null without any. An entry keeps
+ * its `since` while all else stays. A new entry is written once it has lasted a while, or together with another change.
  */
 export function packageReasonsText(
   snapshot: Snapshot,
@@ -59,7 +58,7 @@ function shownReason(value: unknown): PublishedReason | undefined {
   }
 }
 
-/** Shortens messages, then leaves out the last packages, and says so. */
+/** Shortens messages, then leaves out the last packages and counts them. */
 function bounded(entries: Entries): string {
   for (const length of messageLengths) {
     const text = textOf(withShortMessages(entries, length))

@@ -1,4 +1,4 @@
-/** The step that runs, in an annotation of the Node, for people who ask what takes so long. Pure. */
+/** The running step, in an annotation of the Node, for people who wonder what takes so long. Pure. */
 import { type PublishedStep, stepKey } from '../../schemas/annotations.ts'
 import { openStepOf, type SkyhookRecord, type StepAttempt } from '../../schemas/journal.ts'
 import { parseObject } from '../../schemas/json.ts'
@@ -7,8 +7,8 @@ import { keyOf } from '../model/package-key.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 
 /**
- * A step goes to the Node with whatever is written anyway, such as its stage. One that begins later is worth a write of
- * its own only once somebody may ask for it.
+ * A step is published with any other write, such as its stage. A step that starts later gets its own write only after a
+ * while.
  */
 const longStepMs = 10_000
 
@@ -16,8 +16,8 @@ const longStepMs = 10_000
 const maxPathLength = 128
 
 /**
- * Text of the annotation; null while no step runs. It may be about the step before, until the one that runs has lasted
- * ten seconds or something else is written.
+ * Text of the annotation; null while no step runs. It may have the previous step until the running one has lasted ten
+ * seconds or something else is written.
  */
 export function publishedStepText(
   snapshot: Pick<Snapshot, 'node' | 'nowMs' | 'wallOffsetMs'>,

@@ -1,10 +1,10 @@
-/** What the companion of nodeState says of each package's work: enough to foretell what an edit makes of it. */
+/** The companion's data of each package's work: enough to predict the effect of an edit. */
 import type { PublishedWork } from '../../schemas/annotations.ts'
 import type { PackageRecord, SkyhookRecord } from '../../schemas/journal.ts'
 import { perObject } from '../../schemas/per-object.ts'
 import { inputsHash } from '../model/package-inputs.ts'
 
-/** By the keys of nodeState; without packages of which there is nothing to say. */
+/** By the keys of nodeState; without packages that have none of these data. */
 export const publishedWork = ({ packages }: SkyhookRecord): Readonly<Record<string, PublishedWork>> => workOf(packages)
 
 const workOf = perObject(
@@ -29,7 +29,7 @@ const workOfPackage = ({ config, pendingInterrupt, uninstall, progress }: Packag
 
 const workField = /,"work":\{.*\}\}$/
 
-/** Whether two texts of a companion differ in nothing but the work, which alone is no reason to write. */
+/** Whether two texts of a companion differ only in the work, which alone does not justify a write. */
 export const isSameCompanion = (current: string | undefined, next: string | null | undefined): boolean =>
   current === next || (current !== undefined && typeof next === 'string' && bare(current) === bare(next))
 

@@ -14,7 +14,7 @@ export type Reconciled = { readonly journal: Journal; readonly events: readonly 
 
 /**
  * Journal against annotation, the same at start and at run time. The annotation is the published copy and a control:
- * the companion's hash tells our own writing from a person's. Where the Node itself is another one (registered again,
+ * the companion's hash distinguishes our writes from a person's. If the Node itself is another one (registered again,
  * restored from a backup), the journal wins.
  */
 export function reconcileAnnotations(journal: Journal, node: KubernetesNode): Reconciled {
@@ -52,7 +52,7 @@ function reconcileOne(
   }
   if (origin !== 'edited') return record
   const edit = editOf(companion, state)
-  if (edit === record.edit) return record // our answer to it is not there yet
+  if (edit === record.edit) return record // our answer to it is not on the Node yet
   if (state === undefined) {
     events.push({ type: 'reset', skyhook: name })
     return { ...startOver(record), edit }
@@ -60,25 +60,28 @@ function reconcileOne(
   return { ...applyEdit(name, record, entries, events), edit }
 }
 
-/** A person who resets a deleted Skyhook, before the agent has taken it off the Node, means the next of that name. */
+/**
+ * A reset of a deleted Skyhook, before the agent has removed it from the Node, applies to the next Skyhook of that
+ * name.
+ */
 function reconcileOrphan(name: string, record: SkyhookRecord, node: KubernetesNode): SkyhookRecord {
   const { companion, state } = publishedOf(node, name)
   const isReset = companion !== undefined && state === undefined
   return isReset && Object.keys(record.packages).length > 0 ? { ...startOver(record), orphaned: true } : record
 }
 
-/** A text that was there before we first published, in this life of the host, is not an edit of ours. */
+/** A text from before our first publication on this installation of the host is not an edit of ours. */
 export function existingEdit(node: KubernetesNode, name: string): { readonly edit?: string } {
   const { companion, state } = publishedOf(node, name)
   return companion ? { edit: editOf(companion, state) } : {}
 }
 
-/** Tells one edit from another: the same text under a later revision is a new one. */
+/** Identifies an edit: the same text under a later revision is a new one. */
 export const editOf = ({ rev }: Pick<Companion, 'rev'>, text: string | undefined): string =>
   `${rev}/${text === undefined ? 'removed' : sha256Hex(text)}`
 
 /**
- * Forgets everything that was done; the Skyhook begins again as on a new node. The slot, if any, is found again by its
+ * Drops everything that was done; the Skyhook starts again as on a new node. The slot, if any, is found again by its
  * Lease.
  */
 function startOver(record: SkyhookRecord): SkyhookRecord {
@@ -139,7 +142,7 @@ function entryEdit(published: PublishedEntry | undefined, edited: PublishedEntry
     : { edit: 'unknown-stage', stage }
 }
 
-/** What is under way for an entry that a person restarts ends first: its step is stopped, its interrupt waited for. */
+/** Running work of an entry that a person restarts ends first: the agent stops its step and waits for its interrupt. */
 function cancelOwner(record: SkyhookRecord, key: string, entry: PackageRecord): SkyhookRecord {
   const canceled = cancelPackage(record, entry)
   const { interrupt } = canceled

@@ -9,20 +9,20 @@ import { emptyPatch } from '../model/node-patch.ts'
 import type { SkyhookView, Snapshot } from '../model/snapshot.ts'
 import { named } from '../../schemas/wording.ts'
 
-/** Labels of a cloud provider come after the Node, and with them a Skyhook may select it. */
+/** A cloud provider adds labels after the Node exists, and with them a Skyhook may select it. */
 const taintSettleMs = 10_000
 const maxNames = 3
 
 type TaintCondition = {
   readonly patch: NodePatch
-  /** What the journal has to remember of it. */
+  /** The part that the journal must keep. */
   readonly journalFields: Pick<Journal, 'taintUnliftedSinceMs'>
   readonly recheckAtMs: number
 }
 
 /**
- * The Node says that nobody lifts its runtime-required taint, once that has lasted. While it is not known which
- * Skyhooks there are, the Node keeps saying what it says. `isWriting`: the Node is written anyway.
+ * The condition that no Skyhook lifts the Node's runtime-required taint, once that has lasted. While the Skyhooks are
+ * not known, the condition stays. `isWriting`: the Node is written anyway.
  */
 export function taintCondition(snapshot: Snapshot, isWriting: boolean): TaintCondition {
   const { node, settings, skyhooks, areSkyhooksInDoubt = false, journal, nowMs } = snapshot
@@ -64,7 +64,7 @@ const unchanged: TaintCondition = { patch: emptyPatch(), journalFields: {}, rech
 const shownCondition = ({ node }: Snapshot): NodeCondition | undefined =>
   node.status?.conditions?.find(({ type }) => type === runtimeRequiredCondition)
 
-/** A Skyhook that has come to select the node writes its status soon: the condition goes with that, or after it. */
+/** A Skyhook that now selects the node writes its status soon: the condition goes with that write, or later. */
 function removalOf(snapshot: Snapshot, isDue: boolean): NodePatch {
   const { skyhooks, node } = snapshot
   if (!shownCondition(snapshot)) return emptyPatch()

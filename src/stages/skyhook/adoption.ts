@@ -16,36 +16,36 @@ import { packageKey } from '../model/package-key.ts'
 import type { SkyhookView } from '../model/snapshot.ts'
 import { type AdoptedFacts, adoptPackage } from '../model/transitions.ts'
 
-/** What the operator left of one Skyhook on a node. */
+/** The operator's traces of one Skyhook on a node. */
 export type OperatorWork = {
   /** Text of the nodeState annotation. */
   readonly state: string
-  /** What the operator made of all packages of the Skyhook together. */
+  /** The operator's status of all packages of the Skyhook together. */
   readonly status: string | undefined
-  /** Undefined where nobody looked. */
+  /** Undefined where they were not read. */
   readonly rolledOut?: RolledOutConfigs | undefined
 }
 
-/** Where the work on an entry goes on. */
+/** Where the work on an entry continues. */
 export type Continuation =
-  /** Nothing of it is on the host, or nobody knows that there is. */
+  /** Nothing of it is known to be on the host. */
   | 'absent'
   /** The stage may have run in part: it runs again. */
   | 'repeat'
   /** The stage passed: what follows is next. */
   | 'follow'
-  /** Config passed, and whether the interrupt was made is not known: it is made. */
+  /** Config passed, and it is unknown whether the interrupt ran: it runs. */
   | 'interrupt'
 
 /**
- * A stage that the operator has not recorded as complete may have been carried out in part, and a stage of a package
- * bears being repeated. The flag of an interrupt on the host is no proof that it was made: it is written before.
+ * A stage that the operator has not recorded as complete may have run in part, and stages can be repeated. The flag of
+ * an interrupt on the host does not prove that it ran: the flag is written before.
  */
 const continuations: Readonly<Record<StageName, Readonly<Record<EntryState, Continuation>>>> = {
   apply: { complete: 'follow', in_progress: 'repeat', erroring: 'repeat', skipped: 'repeat', unknown: 'repeat' },
   upgrade: { complete: 'follow', in_progress: 'repeat', erroring: 'repeat', skipped: 'repeat', unknown: 'repeat' },
   config: { complete: 'follow', in_progress: 'repeat', erroring: 'repeat', skipped: 'repeat', unknown: 'repeat' },
-  // skipped: the interrupt of another package was to do for both
+  // skipped: the interrupt of another package covered both
   interrupt: {
     complete: 'follow',
     in_progress: 'interrupt',
@@ -60,11 +60,14 @@ const continuations: Readonly<Record<StageName, Readonly<Record<EntryState, Cont
     skipped: 'repeat',
     unknown: 'repeat',
   },
-  // skipped: the version that is to be applied when another one is off the host
+  // skipped: the version to apply when another one has been removed from the host
   uninstall: { complete: 'absent', in_progress: 'repeat', erroring: 'repeat', skipped: 'absent', unknown: 'repeat' },
 }
 
-/** Of an entry as somebody wrote it: without a known stage nothing is known of it; any other state is an unknown one. */
+/**
+ * From an entry with untrusted content: without a known stage nothing is known of it; any other state counts as
+ * unknown.
+ */
 export function continuationOf({ stage, state }: PublishedEntry): Continuation {
   const known = stageNames.find((name) => name === stage)
   if (known === undefined) return 'absent'
@@ -86,7 +89,7 @@ export function adoptEntries(
     const [name = '', version = entry.version] = annotationKey.split('|')
     if (!version) continue
     const key = packageKey(name, version)
-    if (key !== annotationKey && entries.has(key)) continue // there twice, once in the form of before v0.5
+    if (key !== annotationKey && entries.has(key)) continue // twice in the annotation, once in the form before v0.5
     const spec = ownValue(view.spec.packages, name)
     const isCurrent = spec?.version === version
     const facts = adoptedFacts(entry, {
@@ -102,8 +105,8 @@ export function adoptEntries(
 }
 
 /**
- * Packages at the spec's version, by name, whose configuration the operator may have rolled out as it was before an
- * edit: what it rolled out is in their ConfigMaps.
+ * Packages at the spec's version, by name, whose rolled-out configuration may be older than the spec: it is in the
+ * operator's ConfigMaps.
  */
 export function configuredPackages({ packages = {} }: SkyhookSpec, { state }: OperatorWork): readonly string[] {
   const entries = parseState(state)
@@ -116,7 +119,7 @@ export function configuredPackages({ packages = {} }: SkyhookSpec, { state }: Op
 
 const stagesPastApply: ReadonlySet<string> = new Set(['config', 'interrupt', 'post-interrupt'] satisfies StageName[])
 
-/** The operator keeps what it rolled out of a configMap that is empty now, and does nothing. */
+/** If a configMap becomes empty, the operator keeps the rolled-out ConfigMap and does nothing. */
 function operatorInputs(spec: PackageSpec, rolledOut: Readonly<Record<string, string>> | undefined): PackageInputs {
   const inputs = inputsOf(spec)
   return rolledOut && Object.keys(inputs.config).length > 0 ? { ...inputs, config: rolledOut } : inputs
@@ -124,11 +127,11 @@ function operatorInputs(spec: PackageSpec, rolledOut: Readonly<Record<string, st
 
 type AdoptedPackage = {
   readonly inputs: PackageInputs
-  /** Undefined for a version that the Skyhook does not ask for: no interrupt of it is due. */
+  /** Undefined for a version that the Skyhook does not request: no interrupt of it is due. */
   readonly spec: PackageSpec | undefined
-  /** Of its configMap, touched by the last roll. */
+  /** Keys of its configMap that the last roll touched. */
   readonly keys: readonly string[]
-  /** The operator took the whole Skyhook for complete on this node. */
+  /** The operator considered the whole Skyhook complete on this node. */
   readonly isComplete: boolean
 }
 
@@ -166,8 +169,9 @@ function adoptedFacts(entry: PublishedEntry, adopted: AdoptedPackage): AdoptedFa
 }
 
 /**
- * What the operator owes after config: after a roll of configuration the interrupts of its keys, else the package's
- * own. The keys of the last roll stay in the status, so that they also tell which packages are complete after config.
+ * The operator's pending interrupt after config: after a roll of configuration the interrupts of its keys, otherwise
+ * the package's own. The keys of the last roll stay in the status, so they also show which packages are complete after
+ * config.
  */
 function interruptOf({ spec, keys }: AdoptedPackage): PendingInterrupt | undefined {
   if (spec === undefined) return undefined
@@ -179,7 +183,7 @@ function interruptOf({ spec, keys }: AdoptedPackage): PendingInterrupt | undefin
 const ownInterrupt = ({ interrupt }: PackageSpec): PendingInterrupt | undefined =>
   interrupt && !isConditional(interrupt) ? { interrupt } : undefined
 
-/** Of a package that is not complete. In a roll it was, with something else in these keys. */
+/** For a package that is not complete. Before a roll it was complete, with other content in these keys. */
 const configOf = ({ inputs, keys }: AdoptedPackage): ConfigRecord =>
   keys.length === 0 ? { started: inputs, changedKeys: [] } : { ...finished(inputs), changedKeys: keys }
 

@@ -12,8 +12,8 @@ import { adoptEntries, type OperatorWork } from './adoption.ts'
 export type BootstrapResult = { readonly record: SkyhookRecord; readonly event?: StageEvent }
 
 /**
- * Where a host without a journal for this Skyhook starts, by what the Node still shows. The operator's work is adopted
- * where its files are. A host that was reinstalled starts over, but does not repeat its reboots.
+ * The initial record of a host without a journal for this Skyhook, from the Node. The operator's work is adopted if its
+ * files exist. A reinstalled host starts over, but does not repeat its reboots.
  */
 export function bootstrapRecord(snapshot: Snapshot, view: SkyhookView): BootstrapResult {
   const { name, uid } = view.metadata
@@ -33,7 +33,7 @@ export function bootstrapRecord(snapshot: Snapshot, view: SkyhookView): Bootstra
   }
 }
 
-/** What the operator left, and no agent has taken over; undefined where its files are not on the host. */
+/** Work of the operator that no agent has taken over; undefined if its files are not on the host. */
 export function operatorWorkOn(
   { node, journal, hostFolders, rolledOutConfigs }: Snapshot,
   skyhook: string,
@@ -44,9 +44,7 @@ export function operatorWorkOn(
   return { state, status, rolledOut: rolledOutConfigs.get(skyhook) }
 }
 
-/**
- * A Skyhook re-created under its name: what is complete stays complete, unfinished work starts over, or is uninstalled.
- */
+/** A Skyhook re-created under its name: complete work stays complete, unfinished work starts over or is uninstalled. */
 export function recordOfSkyhook(record: SkyhookRecord | undefined, view: SkyhookView): SkyhookRecord | undefined {
   if (!record) return undefined
   const { uid } = view.metadata

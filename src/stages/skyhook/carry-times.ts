@@ -11,18 +11,21 @@ export type TimeBase = {
   readonly wallOffsetMs: number
 }
 
-/** How the journal names a moment of steady time. */
+/** Names of fields with steady time in the journal. */
 const moment = /(?:^at|^since|^until|At|Since|Until)Ms$/
 
-/** What counts from these starts over: how long an earlier boot waited is not known, and a jump must not end it. */
+/**
+ * Durations from these times start over: the time that an earlier boot waited is unknown, and a jump must not end the
+ * wait.
+ */
 const startingOver = new Set(['sinceMs', 'interruptedAtMs', 'taintUnliftedSinceMs'])
 
-/** The longest pause that ends at these. All others have passed. */
+/** The longest pause that ends at these times. All other times are in the past. */
 const longestPauseMs: Readonly<Record<string, number>> = { retryAtMs: maxStageRetryDelayMs, untilMs: maxDrainPauseMs }
 
 /**
- * The journal of an earlier process for this one. Steady time of another boot counts from elsewhere, so each moment is
- * moved by way of the wall clock, which may have been wrong: no wait ends later than it could if it began now.
+ * The journal of an earlier process for this one. Steady time of another boot has another origin, so each time is
+ * converted by the wall clock. That clock may have been wrong, so no wait may end later than if it started now.
  */
 export function carryTimes({ wallOffsetMs, ...journal }: StoredJournal, base: TimeBase): Journal {
   if (journal.bootId === base.bootId && wallOffsetMs !== undefined) return journal
@@ -37,7 +40,7 @@ function carry(name: string, value: unknown, moveMs: number, nowMs: number): unk
   if (isAttempt(value)) return { ...value, startedAtMs: nowMs } satisfies StageAttempt // its time starts over, too
   if (Array.isArray(value)) return value.map((element) => carry(name, element, moveMs, nowMs))
   if (typeof value !== 'number' || !moment.test(name)) return value
-  if (name === 'readySinceMs') return undefined // after a boot the node has to be Ready for the whole time again
+  if (name === 'readySinceMs') return undefined // after a boot the node must be Ready for the whole time again
   return startingOver.has(name) ? nowMs : Math.min(value + moveMs, nowMs + (longestPauseMs[name] ?? 0))
 }
 

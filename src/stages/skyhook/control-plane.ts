@@ -1,9 +1,9 @@
 /**
- * Of the control plane at most one node is taken out of service at a time, whatever Skyhooks and budgets say. Such a
+ * At most one node of the control plane is taken out of service at a time, regardless of Skyhooks and budgets. Such a
  * node needs a second slot from before its cordon until it is back in service.
  *
- * Nobody waits in a circle: who waits for the control plane's slot may hold the Skyhook's, but who holds the control
- * plane's never waits for a Skyhook's: it gives the control plane's back.
+ * This cannot deadlock: a node that waits for the control plane's slot may hold the Skyhook's, but a node that holds
+ * the control plane's slot never waits for a Skyhook's. It gives the control plane's slot back.
  */
 import type { Reason } from '../../schemas/catalogue/reasons.ts'
 import type { SlotPhase } from '../../schemas/skyhook.ts'
@@ -24,17 +24,17 @@ export function mayLeaveControlPlane(snapshot: Snapshot): boolean {
   return slot !== undefined && isOwned(slot)
 }
 
-/** What started work needs of the control plane now. */
+/** What started work currently needs of the control plane. */
 export type ControlPlaneNeed =
   | 'nothing'
-  /** The node is in service, and the next thing is its cordon: it waits for the slot. */
+  /** The node is in service, and its cordon comes next: it waits for the slot. */
   | 'before-cordon'
   /**
-   * Whether pods are in the way of the cordon is not known yet, or the node lost the label while it is out of service:
-   * a slot that the node has is kept, and none is asked for.
+   * It is not known yet whether pods block the cordon, or the node lost the label while it is out of service: the node
+   * keeps its slot if it has one, and requests none.
    */
   | 'while-held'
-  /** The node is out of service already: its capacity is gone whether it counts or not. */
+  /** The node is out of service already: its capacity is gone with or without a slot. */
   | 'out-of-service'
 
 export function controlPlaneNeed({ snapshot, view, record }: PlanBuilder, drain: DrainStatus): ControlPlaneNeed {
@@ -45,7 +45,7 @@ export function controlPlaneNeed({ snapshot, view, record }: PlanBuilder, drain:
   return drain.drain === 'waiting' || drain.drain === 'draining' ? 'before-cordon' : 'nothing'
 }
 
-/** Keeps the slot, creates it again, or asks for it where the work may start to wait for it. */
+/** Keeps the slot, creates it again, or requests it where the work may start to wait for it. */
 export function keepControlPlaneSlot(
   builder: PlanBuilder,
   { need, mayAsk }: { readonly need: ControlPlaneNeed; readonly mayAsk: boolean },

@@ -1,6 +1,6 @@
 /**
- * The status with which a node counts for a Skyhook: in the Skyhook's status, as the census writes it, and on people's
- * screens. Pure.
+ * The status with which a node counts for a Skyhook: in the Skyhook's status, which the census writes, and in the tool.
+ * Pure.
  */
 import type { NodeStatus } from '../../schemas/skyhook.ts'
 import type { SkyhookView } from '../model/snapshot.ts'
@@ -20,9 +20,9 @@ export function idleStatus(view: Pick<SkyhookView, 'metadata' | 'policy'>): Node
 }
 
 export type Reported = {
-  /** What the node says; `unreadable` for something else than a status. */
+  /** The published status; `unreadable` for anything else. */
   readonly status: NodeStatus | 'unreadable' | undefined
-  /** Its completion is of the current spec, of this Node object and of the state beside it. */
+  /** Its completion belongs to the current spec, this Node object and the published state. */
   readonly isCurrent: boolean
 }
 

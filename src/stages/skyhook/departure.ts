@@ -11,9 +11,9 @@ import type { SkyhookView, Snapshot } from '../model/snapshot.ts'
 import { mayBeRunning } from '../model/host-facts.ts'
 
 /**
- * A node that left the selector: a running step ends, one that is about to start is stopped, then cordon and slot go;
- * packages and their state stay as they are. Selected again, it asks for a slot like any other. Nothing to say about a
- * Skyhook that never did anything here.
+ * A node that left the selector: a running step ends, a step that is about to start is stopped, then cordon and slot
+ * go; packages and their state stay as they are. Selected again, it requests a slot like any other node. Undefined for
+ * a Skyhook that never did anything here.
  */
 export function planUnselected(
   snapshot: Snapshot,
@@ -27,7 +27,7 @@ export function planUnselected(
     releaseSlot(builder, slot)
     return { builder, status: 'unknown', complete: true, cordon: 'off', watchPods: 'no' }
   }
-  // work of another Skyhook of this name is nobody's any more: it is stopped, and its slot goes after that
+  // work of another Skyhook of this name has no owner: it is stopped, and then its slot goes
   const builder = newPlanBuilder(snapshot, view, record.uid === view.metadata.uid ? record : cancelAll(record))
   builder.record = abandonInterrupt(builder.record)
   for (const entry of Object.values(builder.record.packages)) {
@@ -45,8 +45,8 @@ export function planUnselected(
 }
 
 /**
- * A Skyhook that is gone from a successful, consistent LIST: its running steps are stopped and its interrupt is waited
- * for, then its slot and everything it shows on the Node go; journal and files stay as `orphaned`. Nothing is ever run
+ * A Skyhook that is gone from a successful, consistent LIST: the agent stops its running steps and waits for its
+ * interrupt, then its slot and everything it shows on the Node go; journal and files stay as `orphaned`. Nothing runs
  * for it.
  */
 export function planDeleted(snapshot: Snapshot, name: string, record: SkyhookRecord): SkyhookPlan {
@@ -63,7 +63,7 @@ export function planDeleted(snapshot: Snapshot, name: string, record: SkyhookRec
   return departing(builder, remaining)
 }
 
-/** What the decisions see of a Skyhook that the cluster does not have: it asks for nothing. */
+/** The view of a Skyhook that the cluster does not have: it requests nothing. */
 const goneView = (name: string, { uid }: SkyhookRecord): SkyhookView => ({
   metadata: { name, uid, resourceVersion: '' },
   spec: {},
@@ -71,7 +71,7 @@ const goneView = (name: string, { uid }: SkyhookRecord): SkyhookView => ({
   stale: true,
 })
 
-/** Work that has not ended, and why the Node still shows it, where there is more to say than that. */
+/** Work that has not ended, and, where known, why the Node still shows it. */
 type Remaining = { readonly reason: Reason | undefined }
 
 /** The cordon goes once nothing remains. */
@@ -85,8 +85,8 @@ const departing = (builder: PlanBuilder, remaining: Remaining | undefined): Skyh
 })
 
 /**
- * Stops the steps that are to be stopped, waits for those that run and for the interrupt under way: an agent that does
- * not ask the host any more would never learn that it does not go down. Undefined once nothing of it is left.
+ * Stops the steps to stop, and waits for running steps and for the running interrupt: without asking the host, the
+ * agent would never learn that it does not go down. Undefined once nothing of it is left.
  */
 function awaitEnd(builder: PlanBuilder): Remaining | undefined {
   const isCancelComplete = stopCanceledSteps(builder)

@@ -5,11 +5,11 @@ import { type PackageState, reasonOfBlocked } from '../model/package-state.ts'
 import type { PlanBuilder } from '../model/plan-builder.ts'
 import type { DrainReason, PodWatch } from '../model/pods.ts'
 
-/** How far taking the node out of service is, for work that has started. */
+/** The drain of the node, for work that has started. */
 export type DrainStatus =
-  /** Nothing asks for it, and the node has no mark of ours. */
+  /** Nothing requires it, and the node has no mark of ours. */
   | { readonly drain: 'none' }
-  /** Nothing asks for it any more; the mark stays until the work is complete. */
+  /** Nothing requires it any longer; the mark stays until the work is complete. */
   | { readonly drain: 'marked' }
   | { readonly drain: 'blocked'; readonly reason: DrainReason | undefined }
   /** It starts when the gate and the slots allow it. */
@@ -34,7 +34,7 @@ export function drainStatusOf(
   return mayStart ? { drain: 'draining', reason } : { drain: 'waiting' }
 }
 
-/** What follows for the Node: whether our mark goes on it, and which of its pods have to be followed. */
+/** The consequence for the Node: whether it gets our mark, and which of its pods must be watched. */
 export function cordonOf(
   { view }: PlanBuilder,
   { drain }: DrainStatus,

@@ -1,4 +1,4 @@
-/** What fails for one Skyhook, and what the node says about it. */
+/** The failures of one Skyhook, and their reasons on the Node. */
 import { type Reason, statusFor } from '../../schemas/catalogue/reasons.ts'
 import { openStepsOf, type SkyhookRecord } from '../../schemas/journal.ts'
 import type { NodeStatus } from '../../schemas/skyhook.ts'
@@ -12,11 +12,11 @@ import { ownSlot } from './slot.ts'
 type Concern = {
   readonly skyhook: string
   readonly actions: readonly Action[]
-  /** What concerns the whole node does not matter to a Skyhook that has nothing left to do. */
+  /** Failures of the whole node do not matter to a Skyhook without remaining work. */
   readonly isComplete: boolean
 }
 
-/** Of actions that it asks for now or has asked for once, and of what no plan asks for. */
+/** Failures of actions that it requests now or requested before, and failures outside of plans. */
 export function failingFor(snapshot: Snapshot, { skyhook, actions, isComplete }: Concern): Failing {
   if (snapshot.failures.size === 0) return { failure: undefined, recheckAtMs: Infinity }
   const requested = new Set(actions.map(failureKey))
@@ -27,7 +27,7 @@ export function failingFor(snapshot: Snapshot, { skyhook, actions, isComplete }:
   )
 }
 
-/** A failure takes the place of a wait; what else keeps the node from being complete is said first. */
+/** A failure replaces a wait; other reasons why the node is not complete come first. */
 export function withFailure(
   snapshot: Snapshot,
   { builder, status, reason, packageReasons = new Map() }: SkyhookPlan,

@@ -17,15 +17,15 @@ export const isPaused = ({ metadata }: Named): boolean => isTrue(metadata.annota
 export const isDisabled = ({ metadata }: Named): boolean => isTrue(metadata.annotations?.[disableKey])
 export const isIgnored = (snapshot: Snapshot): boolean => isTrue(snapshot.node.metadata.labels?.[ignoreLabel])
 
-/** Why no node starts with this spec, in one message; the CRD refuses most of it before. */
+/** Why no node starts with this spec, in one message; the CRD already refuses most of these errors. */
 export const specProblem = ({ spec }: SkyhookView): Reason | undefined => invalidSpec(specProblems(spec.packages ?? {}))
 
 const invalidSpec = (problems: readonly string[]): Reason | undefined =>
   problems.length === 0 ? undefined : { reason: 'InvalidSpec', message: problems.join('; ') }
 
 /**
- * Nobody knows how many nodes may be out: the Skyhook waits for its policy, and those after it wait for it. A policy
- * that is gone for a moment must not change the order of the work.
+ * It is unknown how many nodes may be out: the Skyhook waits for its policy, and later Skyhooks wait for it. A policy
+ * that is missing for a short time must not change the order of the work.
  */
 function missingPolicy({ spec, policy }: SkyhookView): Reason | undefined {
   if (policy?.state === 'unknown' && policy.isRefused) return { reason: 'ApiRequestRefused', message: policy.why }
@@ -49,7 +49,7 @@ function untoleratedTaints(view: SkyhookView, snapshot: Snapshot): readonly Tain
 
 const textsOf = (taints: readonly Taint[]): string => taints.map(taintText).join(', ')
 
-/** A person who tolerated or removed these would help nobody: they go when the node is Ready. */
+/** Tolerating or removing these would not help: they go when the node is Ready. */
 function unready(view: SkyhookView, snapshot: Snapshot): Reason | undefined {
   const ready = snapshot.node.status?.conditions?.find(({ type }) => type === 'Ready')
   const taints = untoleratedTaints(view, snapshot).filter(isNotReadyTaint)
@@ -77,10 +77,10 @@ function tainted(view: SkyhookView, snapshot: Snapshot): Reason | undefined {
   }
 }
 
-/** What a gate looks at; `precedingSkyhook`: one that comes first and has work on this node. */
+/** The input of a gate; `precedingSkyhook`: one that comes first and has work on this node. */
 type StartGate = (view: SkyhookView, snapshot: Snapshot, precedingSkyhook: string | undefined) => Reason | undefined
 
-/** In the order in which they are named; each says why it is closed. */
+/** In the order in which they are reported; each returns why it is closed. */
 const startGates: readonly StartGate[] = [
   (_, snapshot) =>
     isIgnored(snapshot) ? { reason: 'Ignored', message: `the node has the label ${ignoreLabel}=true` } : undefined,
@@ -106,7 +106,7 @@ const startGates: readonly StartGate[] = [
   tainted,
 ]
 
-/** Why a Skyhook may not begin on this node now, before slots are looked at. They gate only the beginning. */
+/** Why a Skyhook may not start on this node now, before slots are checked. They only gate the start. */
 export function startGate(
   view: SkyhookView,
   snapshot: Snapshot,
@@ -119,14 +119,17 @@ export function startGate(
   return undefined
 }
 
-/** The same without an end at the first one: all that a person would have to open. */
+/** All closed gates instead of the first one: everything that a person would have to open. */
 export const closedStartGates: (...of: Parameters<StartGate>) => readonly Reason[] = (
   view,
   snapshot,
   precedingSkyhook,
 ) => startGates.flatMap((gate) => gate(view, snapshot, precedingSkyhook) ?? [])
 
-/** The bus ends before the agent does when the host goes down: for those who wait no trouble of the host's. */
+/**
+ * When the host goes down, the bus ends before the agent does: that does not make the host unusable for waiting
+ * Skyhooks.
+ */
 function otherRebootReason({ journal, bootId }: Snapshot): Reason | undefined {
   const rebooting = Object.entries(journal.skyhooks).find(
     ([, { interrupt }]) => interrupt?.interrupt.type === 'reboot' && interrupt.bootId === bootId,
@@ -134,7 +137,7 @@ function otherRebootReason({ journal, bootId }: Snapshot): Reason | undefined {
   return rebooting && { reason: 'RebootPending', message: `the host is about to reboot for Skyhook ${rebooting[0]}` }
 }
 
-/** Why a started Skyhook starts nothing new for now; what runs ends and is recorded, slot and cordon stay. */
+/** Why a started Skyhook currently starts nothing new; running steps end and are recorded, slot and cordon stay. */
 export function pauseReason(view: SkyhookView, snapshot: Snapshot): Reason | undefined {
   if (isIgnored(snapshot))
     return { reason: 'Ignored', message: `the node has the label ${ignoreLabel}=true; work is suspended` }

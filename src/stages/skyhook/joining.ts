@@ -1,6 +1,6 @@
 /**
- * Nodes that join the cluster: they carry the runtime-required taint and have no pods that would have to leave. Their
- * capacity is not in use yet, so they have a budget of their own (bootstrap).
+ * Nodes that join the cluster: they carry the runtime-required taint and have no pods that must leave. Their capacity
+ * is not in use yet, so they have a budget of their own (bootstrap).
  */
 import { hasRequiredTaint } from '../drain/node-spec.ts'
 import { groupPods, podsInTheWay } from '../drain/pods.ts'
@@ -24,8 +24,8 @@ export const isOfNoUse = (snapshot: Snapshot, view: SkyhookView, slot: OwnSlot |
   slot?.isBootstrap === true && membershipOf(snapshot, view) === 'in-service'
 
 /**
- * Work under way on a node that joined when it started, and is in service now: somebody removed the taint. The slot
- * counts no capacity, and the node takes some.
+ * Running work on a node that was joining when it started, and is in service now: someone removed the taint. The slot
+ * counts no capacity, but the node takes some.
  */
 export const isInServiceUnder = ({ node, settings }: Snapshot, slot: OwnSlot): boolean =>
   slot.isBootstrap === true && !hasRequiredTaint(node, settings.runtimeRequiredTaint)

@@ -1,7 +1,7 @@
 /**
- * When the work of a Skyhook on this node has started. From then on it goes to its end under a slot that is the node's:
- * it is created again if it is lost. A node that gave its slot back has ended that, whatever is half done on it: its
- * capacity is with others now, and it needs the budget of the moment to start again.
+ * When the work of a Skyhook on this node has started. From then on it continues to its end under the node's slot,
+ * which is created again if it is lost. Giving the slot back ends that, even if work is half done: other nodes may use
+ * the capacity now, and the node needs the current budget to start again.
  */
 import { isRetrying, isRunning, type PackageRecord } from '../../schemas/journal.ts'
 import { hasCordon } from '../drain/drain.ts'
@@ -11,18 +11,18 @@ import { drainBlocker, isDrainRequested } from './drain-status.ts'
 import { readyDaemonSets } from './soak.ts'
 
 type LifecyclePermission = {
-  /** Stages may begin on the host. */
+  /** Stages may start on the host. */
   readonly mayStart: boolean
   /** The node may be taken out of service as well. */
   readonly mayDisrupt: boolean
 }
 
-/** What was half done when the node gave its slot back is under way again, now that it has another one. */
+/** Work that was half done when the node gave its slot back continues, now that the node has another slot. */
 export function resumeLifecycle(builder: PlanBuilder, { mayStart }: Pick<LifecyclePermission, 'mayStart'>): void {
   if (mayStart && Object.values(builder.record.packages).some(isUnderWay)) begin(builder)
 }
 
-/** Work begins with the first stage, or with taking the node out of service for it. */
+/** Work starts with the first stage, or with taking the node out of service for it. */
 export function startLifecycle(
   builder: PlanBuilder,
   states: readonly PackageState[],
@@ -34,8 +34,8 @@ export function startLifecycle(
 }
 
 /**
- * The node gives its slot back half changed: nobody asks for the rest any more. Until its cordon is gone the slot, and
- * the right to continue, stay.
+ * The node gives its slot back half changed, because the rest is no longer requested. Until its cordon is gone, the
+ * slot and the right to continue stay.
  */
 export function endLifecycle(builder: PlanBuilder): void {
   const { snapshot, view, record } = builder
@@ -60,7 +60,7 @@ function begin(builder: PlanBuilder): void {
 
 const isUnderWay = (entry: PackageRecord): boolean => isRunning(entry) || isRetrying(entry) || isPastInterrupt(entry)
 
-/** The interrupt ran, and what follows it has not passed: the node has to become Ready for it. */
+/** The interrupt ran, and post-interrupt has not passed: the node must become Ready for it. */
 const isPastInterrupt = ({ progress: { stage, state } }: PackageRecord): boolean =>
   stage === 'interrupt'
     ? state === 'complete'

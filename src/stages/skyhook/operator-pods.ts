@@ -5,7 +5,7 @@ import type { Pod } from '../model/pods.ts'
 
 /**
  * Whether package pods of the Skyhook operator may be on this node: its work on some Skyhook was found unfinished, and
- * no agent has begun there since. As long as this is so, nothing begins unless the pods of the node are known.
+ * no agent has started there since. Until then, nothing starts unless the pods of the node are known.
  */
 export const mayHavePackagePods = ({ snapshot, record }: PlanBuilder): boolean =>
   record.adopted === true || Object.values(snapshot.journal.skyhooks).some(({ adopted }) => adopted === true)
@@ -17,8 +17,8 @@ const remedies: Readonly<Record<PackagePodState, string>> = {
 }
 
 /**
- * Nothing begins beside a package pod: it changes the same host. One that has ended would do so after the next boot,
- * its interrupt included, unless its pod is over as well.
+ * Nothing starts while there is a package pod, because it changes the same host. An ended one would run again after the
+ * next boot, including its interrupt, unless the pod itself is finished.
  */
 export function packagePodGate(builder: PlanBuilder): Reason | undefined {
   if (!mayHavePackagePods(builder)) return undefined

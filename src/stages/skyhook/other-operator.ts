@@ -16,12 +16,12 @@ import {
 } from '../../schemas/nodewright.ts'
 import type { OtherOperator, Snapshot } from '../model/snapshot.ts'
 
-/** A Skyhook, or as much of one that is gone as is known. */
+/** A Skyhook, or the known part of one that is gone. */
 type Named = { readonly metadata: Pick<ObjectMeta, 'name' | 'annotations' | 'finalizers'> }
 
 /**
- * Why nothing of the Skyhook begins on this node until a person has decided, with what was found and the command that
- * decides. Undefined where nothing was found, or a person has said that it does not count.
+ * Why nothing of the Skyhook starts on this node until a person has decided, with the findings and the command that
+ * decides. Undefined where nothing was found, or a person has decided that it does not count.
  */
 export function otherOperatorGate({ metadata }: Named, snapshot: Snapshot): Reason | undefined {
   if (snapshot.settings.ignoreNodeWright || ignoresNodeWright(metadata.annotations)) return undefined
@@ -34,7 +34,7 @@ export function otherOperatorGate({ metadata }: Named, snapshot: Snapshot): Reas
   }
 }
 
-/** The most specific of what was found. */
+/** The most specific finding. */
 function workOfOthers({ metadata }: Named, { node, otherOperator, journal }: Snapshot): string | undefined {
   const { name } = metadata
   const { annotations = {} } = node.metadata
@@ -53,15 +53,15 @@ function workOfOthers({ metadata }: Named, { node, otherOperator, journal }: Sna
     )
   const isKnown = Object.hasOwn(journal.skyhooks, name) || ownKeys.some((of) => Object.hasOwn(annotations, of(name)))
   const file = isKnown ? undefined : otherOperator.files.get(name)
-  return file && `the host has ${file} of another operator, and the Node has nothing that says what was done`
+  return file && `the host has ${file} of another operator, and the Node has no record of its work`
 }
 
 const servedText = `the API server serves ${nodeWrightGroup}`
 
-/** Of one Skyhook on a Node; with one of them, the Node tells what was done. */
+/** Records of one Skyhook on a Node; with one of them, the Node shows what was done. */
 const ownKeys = [nodeStateKey, statusKey, versionKey, cordonKey, journalKey]
 
-/** What an agent has found that only it can find, by the messages of this gate that its Node shows for Skyhooks. */
+/** The findings that only an agent can make, from the messages of this gate that its Node shows for Skyhooks. */
 export function otherOperatorIn(messages: ReadonlyMap<string, string>): OtherOperator {
   const files = [...messages].flatMap(([skyhook, message]): [string, string][] => {
     const [, file] = /^the host has (\S+) of another operator,/.exec(message) ?? []

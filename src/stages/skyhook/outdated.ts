@@ -6,15 +6,15 @@ import { isSelected } from './gates.ts'
 import type { SkyhookPlan } from './skyhook-plan.ts'
 
 /**
- * The spec at hand is known to be old. That a node has left, which the watch of the Skyhooks may have missed while it
- * is broken, counts no more than the rest: the spec that is being read may select it.
+ * The available spec is known to be outdated. It cannot prove that a node has left either: the spec that is being read
+ * may select it.
  */
 export const isOutdated = (snapshot: Snapshot, view: SkyhookView): boolean =>
   view.stale || (snapshot.areSkyhooksInDoubt === true && !isSelected(view, snapshot))
 
 /**
- * Nothing new is decided until the new spec is read: record, slot, cordon and the watch of pods stay, and what is
- * published. Nothing to say about a Skyhook that does not select the node and never did anything here.
+ * Nothing new is decided until the new spec is read: record, slot, cordon, the watch of pods and the published state
+ * stay. Undefined for a Skyhook that does not select the node and never did anything here.
  */
 export function planOutdated(
   snapshot: Snapshot,

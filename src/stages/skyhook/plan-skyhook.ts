@@ -31,7 +31,9 @@ import type { SkyhookPlan } from './skyhook-plan.ts'
 import { keepSlot, mayWorkUnder, ownSlot, releaseSlot, renewWhenDue } from './slot.ts'
 import { advanceSoak, endSoakWithoutSlot, mayBeginUnder, newSoak } from './soak.ts'
 
-/** What a Skyhook that selects this node does there now, by its current spec. `before`: its record, if it has one. */
+/**
+ * What a Skyhook that selects this node currently does there, by its current spec. `before`: its record, if it has one.
+ */
 export function planSkyhook(
   snapshot: Snapshot,
   view: SkyhookView,
@@ -69,7 +71,7 @@ export function planSkyhook(
       ...Object.values(builder.record.packages).map(({ name }) => name),
     ]),
   ].sort()
-  const isGated = gate !== undefined && !hasStarted // nothing is fetched for work that may not begin
+  const isGated = gate !== undefined && !hasStarted // nothing is fetched for work that may not start
   const states = isGated ? [] : serialOrder(builder, names, advanceAll(builder, names, permission))
   const isDone = isGated ? !hasWork(snapshot, builder, names) : states.every(({ state }) => state === 'complete')
   if (isDone && activeInterrupt === undefined && builder.record.canceling === undefined)
@@ -83,8 +85,8 @@ export function planSkyhook(
 }
 
 /**
- * What another operator left is neither read nor changed: the Node shows the reason and nothing else. A slot of work
- * that no journal knows is given back, unless the Node is out of service under it.
+ * Traces of another operator are neither read nor changed: the Node only shows the reason. A slot of work that is not
+ * in the journal is given back, unless the Node is out of service under it.
  */
 function planRefused(snapshot: Snapshot, view: SkyhookView, reason: Reason): SkyhookPlan {
   const builder = newPlanBuilder(snapshot, view, undefined)
@@ -94,7 +96,7 @@ function planRefused(snapshot: Snapshot, view: SkyhookView, reason: Reason): Sky
   return { builder, status, reason, complete: false, cordon: 'as-is', watchPods: 'no', isUntouched: true }
 }
 
-/** Packages that wait for others are looked at again: those may have become complete in this very decision. */
+/** Waiting packages are checked again: others may have become complete in this same decision. */
 function advanceAll(builder: PlanBuilder, names: readonly string[], permission: Permission): readonly PackageState[] {
   const states = names.map((name) => advancePackage(builder, name, permission))
   for (let hasProgressed = true; hasProgressed; ) {
@@ -109,7 +111,7 @@ function advanceAll(builder: PlanBuilder, names: readonly string[], permission: 
   return states
 }
 
-/** Of a serial Skyhook the node is not drained for one package while another is at work. */
+/** A serial Skyhook does not drain the node for one package while another is at work. */
 function serialOrder(
   { view, record }: PlanBuilder,
   names: readonly string[],
@@ -123,7 +125,7 @@ function serialOrder(
   )
 }
 
-/** Work that a reset or another Skyhook of this name left behind has to end before anything new is decided. */
+/** Work left by a reset or by another Skyhook of this name must end before anything new is decided. */
 function awaitCanceledWork(builder: PlanBuilder, slot: OwnSlot | undefined): SkyhookPlan {
   if (slot) keepSlot(builder, slot, 'working')
   const reason: Reason = { reason: 'Preparing', message: 'waiting for earlier work to finish' }
@@ -137,7 +139,7 @@ function awaitCanceledWork(builder: PlanBuilder, slot: OwnSlot | undefined): Sky
   }
 }
 
-/** The uninstall policy has to be known when the package is no longer in the spec. */
+/** The uninstall policy must be known when the package is no longer in the spec. */
 function recordUninstallPolicies(builder: PlanBuilder): void {
   for (const entry of Object.values(builder.record.packages)) {
     const spec = ownValue(builder.view.spec.packages, entry.name)
@@ -146,7 +148,7 @@ function recordUninstallPolicies(builder: PlanBuilder): void {
   }
 }
 
-/** Asks the stage machine on a copy whether anything is due, without starting or fetching. */
+/** Checks on a copy whether anything is due, without starting or fetching. */
 function hasWork(snapshot: Snapshot, builder: PlanBuilder, names: readonly string[]): boolean {
   const dryRun = newPlanBuilder(snapshot, builder.view, builder.record)
   return names.some((name) => advancePackage(dryRun, name, { mayStart: false, isDrained: false }).state !== 'complete')
@@ -166,7 +168,7 @@ function planComplete(builder: PlanBuilder, slot: OwnSlot | undefined): SkyhookP
   const { name } = builder.view.metadata
   if (lifecycle) builder.events.push({ type: 'completed', skyhook: name })
   if (takenOver === 'unfinished') builder.events.push({ type: 'foundComplete', skyhook: name })
-  // what this life of the host has completed without is not held against its later interrupts
+  // reboots from before this host lost its disk do not count for later interrupts once it is complete
   const compacted = compactedReboots(reboots, appliedHash(builder.view.spec))
   builder.record = {
     ...builder.record,
@@ -187,13 +189,13 @@ function planComplete(builder: PlanBuilder, slot: OwnSlot | undefined): SkyhookP
     renewWhenDue(builder, `slot/${name}`, slot, isSoaking ? 'soaking' : isPastWork(slot.phase) ? 'working' : slot.phase)
     return { ...plan, watchPods: progress.watchPods, ...(progress.reason && { reason: progress.reason }) }
   }
-  // its phase is a result of the batch: it goes when that is counted
+  // its phase is a result of the batch: the slot goes when the result is counted
   if (slot?.batch === 'open' && isInService) renewWhenDue(builder, `slot/${name}`, slot, 'finished')
   else if (slot && isInService) releaseSlot(builder, slot)
   return { ...plan, watchPods: 'no' }
 }
 
-/** Where the Node says complete for this hash already it stays as it is: an edit of something else costs no write. */
+/** If the Node already shows complete for this hash, it stays: an edit of other fields costs no write. */
 function completionOf({ record, view }: PlanBuilder): Pick<SkyhookRecord, 'applied' | 'completedBy'> {
   const applied = completionHash(view)
   const isShown = record.published?.status === 'complete' && record.applied === applied
@@ -202,7 +204,7 @@ function completionOf({ record, view }: PlanBuilder): Pick<SkyhookRecord, 'appli
   return { applied, completedBy: generation === undefined ? undefined : { uid, generation } }
 }
 
-/** Whatever it took, it has led to completion: only that there was a reboot stays on record, for hosts that forget. */
+/** The reboots have led to completion: only the fact of a reboot stays recorded, for hosts that lose their disk. */
 const compactedReboots = (reboots: SkyhookRecord['reboots'], applied: string): SkyhookRecord['reboots'] =>
   Object.fromEntries(Object.keys(reboots).flatMap((key) => (key.startsWith(`${applied}/`) ? [[key, 1]] : [])))
 

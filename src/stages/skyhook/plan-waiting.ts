@@ -24,9 +24,9 @@ const needsInterrupt = (due: DuePackage): boolean =>
   due.state === 'ready' || due.state === 'checked' ? due.pendingInterrupt : true
 
 /**
- * Nothing has started on the host: the slot is asked for once some package is prepared as far as it has to be, and
- * given back when it is of no use. A slot that was granted before the layers were there is kept while they are fetched:
- * the node stays in service, and a failure gives the slot to another node.
+ * Nothing has started on the host: the slot is requested once a package is prepared far enough, and given back when it
+ * is of no use. A slot that was granted before the layers were there is kept while they are fetched: the node stays in
+ * service, and a failure gives the slot to another node.
  */
 export function planWaiting(
   builder: PlanBuilder,
@@ -44,7 +44,7 @@ export function planWaiting(
   else if (gateReason === undefined && due.length > 0 && blocker !== 'unknown') request(builder, slot, due)
   else if (slot && isPreparing) keepWhilePreparing(builder, slot)
   else if (slot) releaseSlot(builder, slot)
-  // keeps its place in the line, if it has one: without it nothing would be prepared further
+  // keeps its place in the line, if any: without it nothing would be prepared further
   else if (isPreparing) builder.asksForSlot = true
   requeueAt(builder, drainPause(builder)?.untilMs ?? Infinity)
 
@@ -59,14 +59,14 @@ export function planWaiting(
   return { builder, status: statusFor(reason.reason, false), reason, complete: false, cordon: 'off', watchPods }
 }
 
-/** A slot that counts no capacity is of no use to a node that has some by now. */
+/** A slot that counts no capacity is of no use to a node that now has capacity. */
 function keepWhilePreparing(builder: PlanBuilder, slot: OwnSlot): void {
   if (isOfNoUse(builder.snapshot, builder.view, slot)) releaseSlot(builder, slot)
   else renewWhenDue(builder, `slot/${builder.view.metadata.name}`, slot, 'preparing')
 }
 
 /**
- * Whose budget counts the node has to be known. Work that starts with taking a node of the control plane out of
+ * The budget that counts the node must be known. Work that starts with taking a node of the control plane out of
  * service needs both slots before it starts; while layers are missing, it only needs its own.
  */
 function request(builder: PlanBuilder, slot: OwnSlot | undefined, due: readonly DuePackage[]): void {
@@ -102,7 +102,7 @@ function waitingReason({ snapshot, view }: PlanBuilder, states: readonly Package
   }
   const firstBlocked = states.find((state) => state.state === 'blocked')
   if (firstBlocked) return reasonOfBlocked(firstBlocked)
-  // a node in line waits for the others, even while it makes ready for its turn
+  // a node in line waits for the others, even while it prepares for its turn
   const isInLine = denial !== undefined && denial.nextRequestAtMs > snapshot.nowMs
   return isInLine ? { reason: waitOf(denial), message: denial.message } : preparingImages
 }

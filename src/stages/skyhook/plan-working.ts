@@ -21,9 +21,9 @@ import {
 } from './control-plane.ts'
 import { keepSlot, mayWorkUnder, missingSlotReason, releaseSlot } from './slot.ts'
 
-/** What started work does on this node now: the first that applies. */
+/** What started work currently does on this node: the first state that applies. */
 type NodePhase =
-  /** Nothing is half changed and nothing can start: the slot goes to another node. */
+  /** The node is not half changed and nothing can start: the slot goes to another node. */
   | { readonly phase: 'yielding'; readonly reason: Reason }
   /** Nothing new starts: paused, ignored, or the host is unusable. */
   | { readonly phase: 'paused'; readonly reason: Reason }
@@ -37,7 +37,7 @@ export type WorkContext = {
   readonly gate: Reason | undefined
   readonly states: readonly PackageState[]
   readonly disruption: Disruption
-  /** The interrupt under way. */
+  /** The running interrupt. */
   readonly activeInterrupt: InterruptStatus | undefined
 }
 
@@ -98,7 +98,7 @@ function phaseOf(
   return reason ? { phase: 'waiting', reason } : { phase: 'working', reason }
 }
 
-/** `isMoving`: something runs, or the node is being drained, beside what waits. */
+/** `isMoving`: something runs, or the node is being drained, while other work waits. */
 function statusOf(node: NodePhase, isMoving: boolean, hasSlot: boolean): NodeStatus {
   switch (node.phase) {
     case 'yielding':
@@ -113,9 +113,7 @@ function statusOf(node: NodePhase, isMoving: boolean, hasSlot: boolean): NodeSta
   }
 }
 
-/**
- * The bus ends before the agent does when the host goes down for a reboot of ours: the host is not unusable then.
- */
+/** When the host goes down for our reboot, the bus ends before the agent does: that does not make the host unusable. */
 const isGoingDown = ({ snapshot }: PlanBuilder, interruptStatus: InterruptStatus): boolean =>
   snapshot.host.state === 'unusable' &&
   interruptStatus.state === 'running' &&
@@ -125,7 +123,7 @@ const isHalfChanged = ({ record }: PlanBuilder): boolean =>
   record.canceling !== undefined ||
   Object.values(record.packages).some((entry) => isMidChange(entry) && !isOnlyConditionalInterruptPending(entry))
 
-/** Why a node on which nothing is half changed gives its slot back. */
+/** Why a node that is not half changed gives its slot back. */
 function yieldReason(
   builder: PlanBuilder,
   drain: DrainStatus,
@@ -176,7 +174,7 @@ function slotPhaseOf(
 ): SlotPhase {
   if (interruptStatus.state === 'running')
     return interruptStatus.run.interrupt.type === 'reboot' ? 'rebooting' : 'interrupting'
-  // the slot is kept all the same while the host is half changed
+  // the node still keeps the slot while the host is half changed
   if (Object.values(builder.record.packages).some(({ restarts }) => restarts >= finalAttempts)) return 'failed'
   return drainPhase ?? 'working'
 }

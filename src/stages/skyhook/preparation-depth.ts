@@ -5,7 +5,7 @@ import { isSpent } from './soak.ts'
 
 /**
  * How far the images of a Skyhook are prepared on this node. Layers cost the registry and the disk, and a rollout may
- * last for days: a node whose turn is far only learns whether its images exist.
+ * last for days: a node that is far from its turn only checks whether its images exist.
  *
  * | the node                                         | prepares |
  * |--------------------------------------------------|----------|

@@ -3,19 +3,19 @@ import type { NodeStatus } from '../../schemas/skyhook.ts'
 import type { PlanBuilder } from '../model/plan-builder.ts'
 import type { PodWatch } from '../model/pods.ts'
 
-/** What one selected Skyhook does on this node now. */
+/** What one selected Skyhook currently does on this node. */
 export type SkyhookPlan = {
   readonly builder: PlanBuilder
   readonly status: NodeStatus
   readonly reason?: Reason
-  /** Of each package that has trouble, the worst first. */
+  /** Of each failing package, the worst first. */
   readonly packageReasons?: ReadonlyMap<string, Reason>
-  /** Nothing is left to do for this spec; later Skyhooks may begin. */
+  /** The work for this spec is complete; later Skyhooks may start. */
   readonly complete: boolean
-  /** What this Skyhook wants of the cordon: its mark on the Node, off it, or as it is, also where the Node lost it. */
+  /** The cordon that this Skyhook requests: its mark on the Node, off it, or unchanged, even if the Node lost it. */
   readonly cordon: 'on' | 'off' | 'as-is'
   readonly watchPods: PodWatch
-  /** Nothing of the Skyhook on this node is read or written but the reason. */
+  /** Only the reason of the Skyhook on this node is read or written. */
   readonly isUntouched?: boolean
 }
 

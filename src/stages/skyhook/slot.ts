@@ -8,14 +8,14 @@ import type { OwnSlot, SkyhookView, SlotDenial, SlotOwnership, Snapshot, SpecVer
 import { writePaceMs } from '../model/write-pace.ts'
 import { isInServiceUnder } from './joining.ts'
 
-/** A holder reports this often, so that people and the census see that it lives. */
+/** The interval of a holder's reports, which show people and the census that it is alive. */
 const renewIntervalMs = 60_000
-/** What was read for a confirmation may have changed since: pause, budget, spec. Watches may be too broken to tell. */
+/** The data of a confirmation may have changed since: pause, budget, spec. Broken watches may not show it. */
 const confirmationLastsMs = 10_000
-/** A phase that passes sooner is not worth a request. */
+/** A shorter phase is not reported. */
 const phaseIntervalMs = 1_000
 
-/** The slot of a Skyhook that counts: of several the one that is known best. The others are surplus. */
+/** The slot of a Skyhook that counts: of several the best confirmed one. The others are surplus. */
 export const slotOfSkyhook = ({ slots }: Snapshot, skyhookUid: string): OwnSlot | undefined =>
   slots.known
     ? bestSlot(slots.value.filter((slot) => slot.scope === 'skyhook' && slot.skyhookUid === skyhookUid))
@@ -37,10 +37,7 @@ export const bestSlot = (slots: readonly OwnSlot[]): OwnSlot | undefined =>
         (a.lease < b.lease ? -1 : Number(a.lease > b.lease)),
     )[0]
 
-/**
- * Started work needs to own its slot. Work that has not started needs a confirmation of the spec at hand as well, of a
- * moment ago.
- */
+/** Started work must own its slot. Unstarted work also needs a recent confirmation of the current spec. */
 export const mayWorkUnder = (
   { snapshot, view }: PlanBuilder,
   slot: OwnSlot | undefined,
@@ -51,22 +48,22 @@ export const mayWorkUnder = (
 export const mayStartUnder = (slot: OwnSlot, view: SkyhookView, nowMs: number): boolean =>
   isConfirmedFor(slot, view) && nowMs - slot.renewedAtMs < confirmationLastsMs
 
-/** A confirmation is one of the spec and the policy that were read for it, and says nothing about later ones. */
+/** A confirmation only counts for the spec and the policy that were read for it, not for later ones. */
 export const isConfirmedFor = ({ ownership, admittedUnder }: OwnSlot, view: SkyhookView): boolean =>
   ownership === 'confirmed' && isEqual(admittedUnder, versionsOf(view))
 
-/** What a request for a slot of the Skyhook, as this node knows it, is admitted under. */
+/** The versions under which a request for a slot of the Skyhook, as known on this node, is admitted. */
 export const versionsOf = ({ metadata: { generation = 0 }, policy }: SkyhookView): SpecVersions => ({
   generation,
   ...(policy?.state === 'found' && { policy: { uid: policy.uid, generation: policy.generation } }),
 })
 
-/** An answer said that it is ours, and no deletion is under way. */
+/** An answer proved that it is ours, and it is not being deleted. */
 export const isOwned = ({ ownership }: OwnSlot): boolean => ownership === 'owned' || ownership === 'confirmed'
 
 /**
- * Before the first step: asks for a slot, or has the granted one confirmed; not again before the last answer allows it.
- * Nothing is asked while the node still carries the cordon of earlier work.
+ * Before the first step: requests a slot, or a confirmation of the granted one; not again before the last answer allows
+ * it. Makes no request while the node still carries the cordon of earlier work.
  */
 export function requestSlot(
   builder: PlanBuilder,
@@ -91,12 +88,12 @@ export function requestSlot(
     return
   }
   if (!isRequestDue(builder)) return
-  // the control plane's comes first: it is not to be given back before the Skyhook's is answered
+  // the control plane's comes first: it must not be given back before the Skyhook's is answered
   if (asked.withControlPlane) builder.usesControlPlane = true
   actions.push({ do: 'acquireSlot', key, view, ...asked })
 }
 
-/** No answer asks for patience; else the plan is made again when it is over. */
+/** True if no answer asks the node to wait; otherwise requeues the plan for the end of the wait. */
 export function isRequestDue(builder: PlanBuilder): boolean {
   builder.asksForSlot = true
   const { snapshot, view } = builder
@@ -112,7 +109,7 @@ export function releaseSlot(builder: PlanBuilder, slot: OwnSlot): void {
   builder.actions.push({ do: 'releaseSlot', key: `slot/${builder.view.metadata.name}`, slot })
 }
 
-/** Started work that has no slot takes one, but for a pause after one that did not last. */
+/** Started work without a slot takes one, after a pause if the last one did not last. */
 export function createRecoverySlot(
   builder: PlanBuilder,
   { key, scope, phase }: Pick<Extract<Action, { do: 'createRecoverySlot' }>, 'key' | 'scope' | 'phase'>,
@@ -127,16 +124,15 @@ const recoveryDenial = ({ snapshot, view }: PlanBuilder): SlotDenial | undefined
   return denial?.waitsFor === 'recovery' ? denial : undefined
 }
 
-/** Why started work has no slot of its own at the moment. */
+/** Why started work currently has no slot of its own. */
 export function missingSlotReason(builder: PlanBuilder, slot: OwnSlot | undefined): Reason | undefined {
   const denial = slot ? undefined : recoveryDenial(builder)
   return denial && { reason: 'WaitingForSlot', message: denial.message }
 }
 
 /**
- * The slot of started work: created again without a request if it was lost, or if it counts no capacity that the node
- * has by now, and renewed with its phase. Nothing but its loss is asked about: budget, pause and spec do not matter any
- * more.
+ * The slot of started work: created again without a request if it was lost, or if it counts no capacity although the
+ * node now has some, and renewed with its phase. Only its loss matters: budget, pause and spec no longer do.
  */
 export function keepSlot(builder: PlanBuilder, slot: OwnSlot | undefined, phase: SlotPhase): void {
   const { snapshot, view } = builder
@@ -145,7 +141,7 @@ export function keepSlot(builder: PlanBuilder, slot: OwnSlot | undefined, phase:
   else if (snapshot.slots.known) createRecoverySlot(builder, { key, scope: 'skyhook', phase })
 }
 
-/** At once where it is in doubt whether the slot is still ours. */
+/** At once if the slot may no longer be ours. */
 export function renewWhenDue(builder: PlanBuilder, key: string, slot: OwnSlot, phase: SlotPhase): void {
   if (slot.ownership === 'releasing') return // its end wakes the agent
   const dueAtMs = slot.ownership === 'seen' ? 0 : slot.renewedAtMs + renewalDelayMs(slot, phase, builder.snapshot)

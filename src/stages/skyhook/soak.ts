@@ -1,6 +1,7 @@
 /**
- * After the work the node is in service again, and its slot is kept for a while (`spec.pace`): the rollout goes on only
- * when this node has proven itself. Nothing starts under such a slot: new work gives it back and asks like everyone.
+ * After the work the node is in service again, and its slot is kept for a while (`spec.pace`): the rollout continues
+ * only when this node has proven itself. Nothing starts under such a slot: new work gives it back and requests another
+ * one.
  */
 import type { Reason } from '../../schemas/catalogue/reasons.ts'
 import type { DaemonSetReference, Soak } from '../../schemas/journal.ts'
@@ -12,8 +13,8 @@ import { isReadyPod, type Pod } from '../model/pods.ts'
 import type { OwnSlot, SkyhookView, Snapshot } from '../model/snapshot.ts'
 
 /**
- * A DaemonSet without any pod on the node is waited for this long, for the replacement of a deleted one. After that it
- * was deleted, or does not select the node any more.
+ * How long to wait for a DaemonSet without any pod on the node, for the replacement of a deleted pod. After that the
+ * DaemonSet was deleted, or no longer selects the node.
  */
 const maxAbsentMs = 300_000
 const maxNames = 3
@@ -23,10 +24,13 @@ const paceOf = ({ pace }: SkyhookSpec): { readonly pauseMs: number; readonly min
   minReadyMs: (pace?.minReadySeconds ?? 0) * 1000,
 })
 
-/** Which DaemonSets had a Ready pod has to be known before the work starts. */
+/** The DaemonSets with a Ready pod must be known before the work starts. */
 export const needsDaemonSets = ({ spec }: SkyhookView): boolean => paceOf(spec).minReadyMs > 0
 
-/** DaemonSets with a Ready pod on the node now; absent where nothing asks for them, or the pods are not known. */
+/**
+ * DaemonSets that currently have a Ready pod on the node; absent where nothing requires them, or the pods are not
+ * known.
+ */
 export function readyDaemonSets(
   { pods }: Snapshot,
   view: SkyhookView,
@@ -40,12 +44,12 @@ export function readyDaemonSets(
 export const isSpent = ({ record }: PlanBuilder, slot: OwnSlot | undefined): boolean =>
   slot !== undefined && record.lifecycle === undefined && (record.soak !== undefined || isPastWork(slot.phase))
 
-/** As far as the pace is concerned: work that has started goes on in any case. */
+/** As far as the pace is concerned: started work continues in any case. */
 export const mayBeginUnder = (builder: PlanBuilder, slot: OwnSlot | undefined): boolean =>
   builder.record.lifecycle !== undefined ||
   (!isSpent(builder, slot) && (!needsDaemonSets(builder.view) || builder.snapshot.pods.known))
 
-/** The soak of work that is complete now. Nodes that join (bootstrap) have no capacity that others would miss. */
+/** The soak of work that has just completed. Joining nodes (bootstrap) have no capacity in use. */
 export function newSoak({ record, view }: PlanBuilder, slot: OwnSlot | undefined): Soak | undefined {
   if (record.lifecycle === undefined) return record.soak
   const { pauseMs, minReadyMs } = paceOf(view.spec)
@@ -53,7 +57,7 @@ export function newSoak({ record, view }: PlanBuilder, slot: OwnSlot | undefined
   return { daemonSets: record.lifecycle.readyDaemonSets ?? [] }
 }
 
-/** A slot that is gone keeps nothing: a person may end the soak so. */
+/** A deleted slot ends the soak: that is a way for a person to end it. */
 export function endSoakWithoutSlot(builder: PlanBuilder, slot: OwnSlot | undefined): void {
   if (builder.record.soak && builder.snapshot.slots.known && slot === undefined)
     builder.record = { ...builder.record, soak: undefined }
@@ -109,7 +113,7 @@ function messageOf(spec: SkyhookSpec): string {
 type Readiness =
   | { readonly state: 'ready' }
   | { readonly state: 'not-ready'; readonly missing: string }
-  /** What was known before still counts. */
+  /** The earlier state still counts. */
   | { readonly state: 'unknown'; readonly missing: string }
 
 function readinessOf(builder: PlanBuilder, daemonSets: readonly DaemonSetReference[], sinceMs: number): Readiness {

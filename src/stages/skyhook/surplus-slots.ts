@@ -6,9 +6,9 @@ import type { OwnSlot, Snapshot } from '../model/snapshot.ts'
 import { bestSlot, isOwned } from './slot.ts'
 
 /**
- * Slots that nothing needs, beside those that the plans of Skyhooks keep or release themselves. However a slot came to
- * be there (a CREATE that was answered late, an etcd that was restored, an earlier registration of the node), it shows
- * up among the own slots and goes by one of these rules:
+ * Unneeded slots, apart from those that the plans of Skyhooks keep or release themselves. Such a slot comes from a
+ * CREATE that was answered late, a restored etcd or an earlier registration of the node. It shows up among the own
+ * slots and goes by one of these rules:
  *
  * | slot                                              | goes when                                                  |
  * |---------------------------------------------------|------------------------------------------------------------|

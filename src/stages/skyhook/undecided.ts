@@ -1,4 +1,4 @@
-/** Reasons beside the decisions: nothing can be decided, or the Node cannot be written. */
+/** Reasons outside of the decisions: nothing can be decided, or the Node cannot be written. */
 import { reasonKey, skyhooksWith, statusKey } from '../../schemas/annotations.ts'
 import type { Journal } from '../../schemas/journal.ts'
 import type { NodePatch } from '../../schemas/kubernetes.ts'
@@ -14,7 +14,7 @@ import { isOutdated } from './outdated.ts'
 
 type TimedReasons = { readonly reasons: ReadonlyMap<string, TimedReason>; readonly recheckAtMs: number }
 
-/** Every Skyhook of this node says why nothing is decided; everything else stays as it is. */
+/** Every Skyhook of this node shows why nothing is decided; everything else stays as it is. */
 export function undecidedPlan(snapshot: Snapshot, failure: Failure): Plan {
   const reasons = reasonFor(skyhooksOf(snapshot), failure)
   const patch = reasonsPatch(snapshot, reasons)
@@ -30,7 +30,7 @@ export function undecidedPlan(snapshot: Snapshot, failure: Failure): Plan {
   }
 }
 
-/** Nothing new is decided while one Skyhook cannot be read: all say so. */
+/** Nothing new is decided while one Skyhook cannot be read: all show that reason. */
 export function unreadReasons(snapshot: Snapshot): TimedReasons {
   if (snapshot.skyhooks.known) return { reasons: new Map(), recheckAtMs: Infinity }
   const { failure, recheckAtMs } = worstOf(snapshot, (_, { action }) => action === undefined)
@@ -64,8 +64,8 @@ export function reasonsPatch(snapshot: Snapshot, reasons: ReadonlyMap<string, Ti
 }
 
 /**
- * The reasons of Skyhooks of which nothing else was ever decided here, once they are gone or have left the node.
- * `decided`: those that say themselves what they show.
+ * Removes the reasons of Skyhooks without any other decision here, once they are gone or have left the node. `decided`:
+ * those whose decisions set their reasons.
  */
 export function staleReasonsPatch(snapshot: Snapshot, journal: Journal, decided: ReadonlySet<string>): NodePatch {
   const patch = emptyPatch()

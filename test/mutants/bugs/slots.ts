@@ -216,7 +216,7 @@ export const slotBugs: readonly Mutant[] = [
     edits: [
       edit(
         'lease/slots.ts',
-        '    current = observed.slot // somebody else wrote into it, or the answer to a PUT of ours was lost\n',
+        '    current = observed.slot // another client wrote into it, or the answer to our PUT was lost\n',
         '',
       ),
     ],
