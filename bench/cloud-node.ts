@@ -11,7 +11,7 @@ export const poolLabel = 'eks.amazonaws.com/nodegroup'
 export const poolOf = (at: number): string => `gpu-pool-${at % poolCount}`
 
 const registry = '602401143452.dkr.ecr.eu-central-1.amazonaws.com'
-const maxImages = 50 // kubelet reports no more
+const maxImages = 50 // the most that kubelet reports
 const images = Array.from({ length: maxImages }, (_, at) => ({
   names: [
     `${registry}/platform/some-component-${at}@sha256:${sha256Hex(`image ${at}`)}`,

@@ -1,6 +1,6 @@
 /**
  * `make cover`: which lines of the files that a change touches no unit test reaches. The change is what differs from
- * the branch `main`, on `main` itself the last commit, each with the working tree. It only tells; nothing fails by it.
+ * the branch `main`, on `main` itself the last commit, each with the working tree. It only reports, and never fails.
  */
 import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'

@@ -53,7 +53,7 @@ LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM,
 OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE
 SOFTWARE.`
 
-/** The one file of protobuf that is Google's begins with it. */
+/** The one file of protobuf that is Google's starts with it. */
 function googleText(repository: string, folder: string): string | undefined {
   const lines = readFileSync(join(repository, folder, 'dist/esm/wire/varint.js'), 'utf8').split('\n')
   const end = lines.findIndex((line) => !line.startsWith('//'))

@@ -73,7 +73,7 @@ async function runTests({ filters, isRest, minutes }: Choice, work: string): Pro
   }
   const end = minutes === undefined ? undefined : setTimeout(stop, minutes * 60_000)
   try {
-    await vitest.standalone() // tells the reporters where they are
+    await vitest.standalone() // shows the reporters where they are
     const found = await vitest.globTestSpecifications(filters)
     const files = found.filter((file) => !withNativeTools.includes(nameOf(file)))
     if (filters.length === 0) passed.setTotal(files.length)

@@ -30,7 +30,7 @@ test('the runbook has an entry for each reason, and no other one', () => {
   expect(headingsIn(sectionOf(operations, '## Reasons')).toSorted()).toEqual(reasons.toSorted())
 })
 
-test.each(reasons)('the runbook says of %s what it means, how to look, what to do and whom to call', (reason) => {
+test.each(reasons)('the runbook says about %s what it means, how to look, what to do and whom to call', (reason) => {
   const entry = sectionOf(operations, `### ${reason}`)
   expect(entry.trim()).toMatch(/^[A-Z`].{30}/)
   expect(blocksOf('operations.md', `### ${reason}\n${entry}`).length).toBeGreaterThan(0)
@@ -38,7 +38,7 @@ test.each(reasons)('the runbook says of %s what it means, how to look, what to d
   expect(entry).toMatch(/^\* \*\*Call\*\* \S/m)
 })
 
-test('the runbook says of each alert what it means, how to look, what to do and whom to call, with a link', () => {
+test('the runbook says about each alert what it means, how to look, what to do and whom to call, with a link', () => {
   const { groups } = parse(read('chart', 'monitoring', 'alerts.yaml')) as {
     groups: readonly { rules: readonly { alert: string }[] }[]
   }

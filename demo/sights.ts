@@ -1,5 +1,5 @@
 /**
- * What was to be seen of each node at any time of a rollout: on its host, in its Node, and in the pods on it. Only that
+ * What each node showed at any time of a rollout: on its host, in its Node, and in the pods on it. Only that
  * a node holds a slot and that it is complete are what agents write.
  */
 import { isCordoned, isNodeReady } from '../test/kit/cluster/node-availability.ts'

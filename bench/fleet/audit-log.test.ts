@@ -30,7 +30,7 @@ test('a watch that has started and ended is one request', async () => {
   expect(await read(file, 0, 0)).toHaveLength(1)
 })
 
-test('a watch that ends in a phase and started before it is no request of that phase', async () => {
+test('a watch that ends in a phase and started before it does not count in that phase', async () => {
   const before = line('a', 'watch', 1)
   const file = await logOf(before, line('b', 'create', 3), line('a', 'watch', 1, 4))
   const requests = await read(file, before.length + 1, 2)

@@ -33,7 +33,7 @@ test('two slots that are held at once are two, whichever indices they have', () 
   expect(mostSlots([...handedOver, request('create', 1, 50)], 'fleet-0123abcd')).toBe(2)
 })
 
-test('refused creations and Leases of other Skyhooks are no slots', () => {
+test('refused creations and Leases of other Skyhooks are not slots', () => {
   const others = [
     request('create', 1, 20, { code: 409 }),
     request('create', 1, 20, { name: 'alone-0123abcd.slot-0' }),

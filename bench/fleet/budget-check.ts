@@ -12,7 +12,7 @@ const isDone = ({ code }: AuditedRequest): boolean => code >= 200 && code < 300
 
 /**
  * The most slots of a scope that were certainly held at once: each from the answer to its creation until its deletion
- * was asked for. `scope`: what their names begin with.
+ * was asked for. `scope`: what their names start with.
  */
 export function mostSlots(requests: readonly AuditedRequest[], scope: string): number {
   const done = requests.filter(isDone).filter(isSlotOf(scope))

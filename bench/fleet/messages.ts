@@ -16,7 +16,7 @@ export type WorkerTask = {
 
 export type Command =
   | { readonly do: 'start'; readonly task: WorkerTask }
-  /** Counts anew from now on. `awaited`: the Skyhooks that a node has to complete. */
+  /** Counts from 0 again. `awaited`: the Skyhooks that a node has to complete. */
   | { readonly do: 'mark'; readonly awaited: readonly string[]; readonly sinceMs: number }
   | { readonly do: 'restart' }
   | { readonly do: 'report' }

@@ -13,7 +13,7 @@ export type TransportObserver = {
 
 const newline = 10
 
-/** The same transport; the observer hears of each piece of a watch and of each acknowledged write that matters. */
+/** The same transport; the observer gets each piece of a watch and each acknowledged write that matters. */
 export function observedTransport(
   transport: KubeTransport,
   nodePath: string,

@@ -55,7 +55,7 @@ export function turnsOf(plan: Pick<FleetPlan, 'nodes' | 'budget' | 'strategy'>):
   return turns
 }
 
-/** Throws for a text that is no budget. */
+/** Throws for a text that is not a budget. */
 export function budgetOf(text: string): InterruptionBudget | undefined {
   if (text === 'none') return undefined
   const [, number, percent] = /^([1-9]\d*)(%?)$/.exec(text) ?? []

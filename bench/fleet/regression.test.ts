@@ -63,7 +63,7 @@ test('a kind of request that no committed run has is a regression', () => {
   ])
 })
 
-test('looks at the election are no regression', () => {
+test('looks at the election are not a regression', () => {
   expect(regressions({ requestsByVerb: { ...rollout.requestsByVerb, 'get election': 3 } })).toEqual([])
 })
 
@@ -75,7 +75,7 @@ test('a violated budget is a regression', () => {
   expect(regressions({ budget: { limit: 2, mostSlots: 3, mostHostsOut: 2, violations: 1 } })).toHaveLength(1)
 })
 
-test('a slow machine is no regression', () => {
+test('a slow machine is not a regression', () => {
   const seconds = { firstNode: 10, medianNode: 50, status: 110, makespan: 100, ideal: 5 }
   expect(regressions({ seconds })).toEqual([])
 })

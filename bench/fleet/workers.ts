@@ -8,7 +8,7 @@ import type { Command, Reply, WorkerReport, WorkerTask } from './messages.ts'
 export type Workers = {
   /** Registers all nodes and starts their agents. */
   start(tasks: readonly WorkerTask[], onStarted: (agents: number) => void): Promise<void>
-  /** Counts anew; resolves once the workers do. */
+  /** Counts from 0 again; resolves once the workers do. */
   mark(awaited: readonly string[], sinceMs: number): Promise<void>
   /** Resolves when so many nodes have completed since the last mark, with the times; rejects after `timeoutMs`. */
   completed(nodes: number, timeoutMs: number, onCompleted: (nodes: number) => void): Promise<readonly number[]>

@@ -9,7 +9,7 @@ const missing = (line: string): string[] => missingFiles(repositoryOf({ ...other
 test.each([
   ['a file that is gone', '// as in reflector.ts', 'reflector.ts'],
   ['a path that is gone', '/** See stages/inputs.ts. */', 'stages/inputs.ts'],
-  ['a page that is gone', '// docs/usage/remove.md tells', 'docs/usage/remove.md'],
+  ['a page that is gone', '// docs/usage/remove.md says', 'docs/usage/remove.md'],
   ['a folder that is gone', '// everything in src/rooms', 'src/rooms'],
   ['a test folder that is gone', '// searched in test/search', 'test/search'],
   ['an import that is gone', "import { a } from '../kube/list.ts'", '../kube/list.ts'],

@@ -23,6 +23,6 @@ test.each<[string, string]>([
   ['an item below "It can"', '**It cannot**\n\n**It can**\n\n* read all.'],
   ['a table below the test', `Tried in ${tried}:\n\n| What | Who |\n|---|---|\n| files | only root |`],
   ['headings and code', '## Only root\n\n```sh\n# only root\n```'],
-])('%s is no problem', (_, page) => {
+])('%s is not a problem', (_, page) => {
   expect(problems(page)).toEqual([])
 })

@@ -14,7 +14,7 @@ export const isCovered = (file: string): boolean =>
 
 /** `7` or `7-12`, ascending. Lines between two statements that never ran belong to one range. */
 export function uncoveredRanges({ statementMap, s }: FileCoverage): string[] {
-  /** Whether some statement that begins there ran. */
+  /** Whether some statement that starts there ran. */
   const lines = new Map<number, { hasRun: boolean; end: number }>()
   for (const [id, { start, end }] of Object.entries(statementMap)) {
     const before = lines.get(start.line)

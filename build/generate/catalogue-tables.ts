@@ -167,7 +167,7 @@ function labelTable(rows: MetricRows): string {
   )
 }
 
-/** Many series have the same labels: each label once, with the series by what their names begin with. */
+/** Many series have the same labels: each label once, with the series by what their names start with. */
 function sharedLabelTable(rows: MetricRows): string {
   const groups = Map.groupBy(labelRows(rows), ({ label, values }) => `${label} ${values}`)
   return table(

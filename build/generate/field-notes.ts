@@ -1,5 +1,5 @@
 /**
- * What the comments of a resource definition say of its fields. Each stands under its field, before anything else:
+ * What the comments of a resource definition say about its fields. Each stands under its field, before anything else:
  *
  *     stageTimeout:
  *       # origin: skyhookd

@@ -55,7 +55,7 @@ const ownNamespace = {
   metadata: { name: namespace, labels: { 'pod-security.kubernetes.io/enforce': 'privileged' } },
 }
 
-/** Labels by which helm finds its own objects, and what it is told about them. */
+/** The same without labels and annotations that only helm needs. */
 function withoutHelm(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutHelm)
   if (typeof value !== 'object' || value === null) return value

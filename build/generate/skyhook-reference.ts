@@ -1,5 +1,5 @@
 /**
- * docs/usage/skyhook-reference.md: every field of the resource definitions in crds/, with what their comments say of
+ * docs/usage/skyhook-reference.md: every field of the resource definitions in crds/, with what their comments say about
  * it (field-notes.ts).
  */
 import type { Schema } from '../../src/cli/validate/schema.ts'
@@ -159,7 +159,7 @@ export function referenceText(): string {
   const isOfPackage = ({ name }: Field): boolean => name.startsWith('spec.packages.*')
   const named = new Set([...skyhook, ...policy].map(({ name }) => name))
   const unknown = [...notes.keys()].filter((name) => !named.has(name))
-  if (unknown.length > 0) throw new Error(`crds/: ${unknown.join(', ')} is no field: remove its example`)
+  if (unknown.length > 0) throw new Error(`crds/: ${unknown.join(', ')} is not a field: remove its example`)
   const silent = [...named].filter((name) => !notes.has(name))
   if (silent.length > 0)
     throw new Error(`crds/: add an example for ${silent.join(', ')}, in a comment "# example: …" under the field`)

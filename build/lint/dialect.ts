@@ -106,7 +106,7 @@ const starts = {
   },
 }
 
-/** A file has something of its own; whoever wants a thing imports it from where it is. */
+/** A file has something of its own. Others import a thing from the file that has it. */
 const reexports = {
   create(context: Context) {
     if (!productPath(context.filename)) return {}
@@ -156,7 +156,7 @@ const titles = {
   },
 }
 
-/** `expect.poll` belongs to the test that began last, so it throws once that has ended, while others go on. */
+/** `expect.poll` belongs to the test that started last, so it throws once that has ended, while others continue. */
 const polls = {
   create(context: Context) {
     const found: Node[] = []

@@ -91,7 +91,7 @@ const impure: Readonly<Record<string, string>> = {
 }
 
 test.each(['src/stages/drain', 'src/schemas', 'src/lease/rule.ts'])(
-  'a pure module is refused whatever is not in its arguments: %s',
+  'a pure module may not use what is not in its arguments: %s',
   (place) => {
     const fileOf = (index: number): string => `${index}/${place.endsWith('.ts') ? place : `${place}/some.ts`}`
     const found = lintFiles(Object.fromEntries(Object.values(impure).map((text, index) => [fileOf(index), text])))

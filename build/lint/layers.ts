@@ -1,6 +1,6 @@
 /**
  * Lint rules: which folder of `src` may import which, and which files are pure. One table says what is allowed. What it
- * does not name is refused, and so is a folder without a row.
+ * does not name is refused, also a folder without a row.
  */
 import { dirname, join } from 'node:path'
 import { type Context, eachImport, importedName, type Node, nameOf, productPath } from './syntax.ts'

@@ -1,5 +1,5 @@
 /**
- * Lint rule: the wall clock jumps, so it is read only where a time is published. Whatever waits, counts or compares
+ * Lint rule: the wall clock jumps, so it is read only where a time is published. Code that waits, counts or compares
  * reads `steadyMs` or `monotonicMs` (docs/design/decisions/steady-time.md).
  */
 import { type Context, type Node, nameOf, productPath } from './syntax.ts'

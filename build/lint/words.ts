@@ -1,4 +1,4 @@
-/** Lint rule: names in `src` use the words of the glossary, and so do file names. */
+/** Lint rule: names in `src`, also those of files, use the words of the glossary. */
 import { glossary, glossaryWords } from './glossary.ts'
 import { type Context, type Node, nameOf, sourcePath } from './syntax.ts'
 

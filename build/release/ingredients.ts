@@ -96,7 +96,7 @@ const librariesOfNode: Readonly<Record<string, readonly [name: string, license: 
   zstd: ['zstd', 'BSD-3-Clause'],
 }
 
-/** @param versions those that the same Node says of itself (`process.versions`) */
+/** @param versions those that the same Node reports (`process.versions`) */
 export function nodeIngredient(
   { node }: ImagePins,
   architecture: Architecture,

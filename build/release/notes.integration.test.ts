@@ -54,7 +54,7 @@ test('the heading of a section may be in brackets and has no date before the rel
 
 test.each([
   ['without a section', '0.3.0', 'CHANGELOG.md has no section "## 0.3.0"'],
-  ['whose number another one begins with', '0.1.1', 'CHANGELOG.md has no section "## 0.1.1"'],
+  ['whose number another one starts with', '0.1.1', 'CHANGELOG.md has no section "## 0.1.1"'],
   ['with an empty section', '0.1.0', 'the section "## 0.1.0" of CHANGELOG.md lists no change'],
 ])('a version %s has no notes', (_, version, message) => {
   expect(() => releaseNotes(changelog, version)).toThrow(message)

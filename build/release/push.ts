@@ -4,7 +4,7 @@ import { pushImages } from '../../src/packages/oci/write/push.ts'
 import type { NamedImage } from './layout-folder.ts'
 
 /**
- * Pushes all images of a release, the chart last: whoever finds the chart finds what it names. Idempotent.
+ * Pushes all images of a release, the chart last: everything that a pushed chart names exists. Idempotent.
  * @returns what was pushed, by tag and digest
  * @throws ImageError
  */

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 
-/** git in a repository, whoever owns it. @throws Error if git fails */
+/** git in a repository of any owner. @throws Error if git fails */
 export function git(repository: string, ...parameters: readonly string[]): string {
   try {
     return execFileSync('git', ['-c', 'safe.directory=*', ...parameters], {

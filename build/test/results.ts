@@ -41,7 +41,7 @@ export type Results = {
   readonly lane: (options?: LaneOptions) => Lane
   readonly fail: (name: string) => void
   /**
-   * Where the time went, what failed and why, then the counts: whoever has only the last lines of a log must know.
+   * Where the time went, what failed and why, then the counts: the last lines of a log must be enough.
    * `boots`: a line for each sandbox, as `SANDBOX_BOOTS` has it.
    */
   readonly summary: (boots?: string) => { readonly text: string; readonly isGood: boolean }

@@ -27,7 +27,7 @@ test('a file that could not be loaded or set up is a failure beside the tests th
   ]
   expect(failuresOf({ numPassedTests: 2, numFailedTests: 1, testResults })).toEqual([
     { file: 'build/bundle.ts', fullName: 'bad', message: 'one' },
-    { file: 'build/cover.ts', fullName: 'could not begin', message: 'no syntax' },
-    { file: 'build/image.ts', fullName: 'could not begin', message: 'no cluster' },
+    { file: 'build/cover.ts', fullName: 'could not start', message: 'no syntax' },
+    { file: 'build/image.ts', fullName: 'could not start', message: 'no cluster' },
   ])
 })

@@ -50,5 +50,5 @@ export const failuresOf = ({ testResults }: Report): readonly Failure[] =>
     const failed = assertionResults
       .filter((one) => one.status === 'failed')
       .map(({ fullName, failureMessages: [first = ''] = [] }) => ({ file, fullName, message: first }))
-    return failed.length > 0 || status !== 'failed' ? failed : [{ file, fullName: 'could not begin', message }]
+    return failed.length > 0 || status !== 'failed' ? failed : [{ file, fullName: 'could not start', message }]
   })

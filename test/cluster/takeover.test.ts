@@ -193,7 +193,7 @@ test('the commands of the takeover and of the way back do what the page says', a
   expect((await change()).message).toMatch(/failed calling webhook/)
 
   const [look = [], wait = [], stop = [], pods = [], cordons = [], again = [], install = [], forget = []] =
-    await commandsOf('There')
+    await commandsOf('Switch to skyhookd')
   const first = await shell(look.join('\n'))
   expect([first.code, idsIn(first)]).toEqual([
     1,

@@ -101,7 +101,7 @@ export const catalogue = {
     severity: 'warning',
     meaning: 'Two packages bring a file of `root_dir/` with different contents. The host has those of the last stage.',
   },
-  'stage-repeated': { severity: 'warning', meaning: 'A stage that the operator has begun is repeated.' },
+  'stage-repeated': { severity: 'warning', meaning: 'A stage that the operator has started is repeated.' },
   'journal-outdated': {
     severity: 'warning',
     meaning: 'Agents were here before, and what the operator has changed since runs again.',
@@ -116,7 +116,7 @@ export const catalogue = {
   },
   'nodewright-state': {
     severity: 'error',
-    meaning: 'Nodes have the state of a Skyhook under the prefix of NodeWright. Agents begin nothing of it there.',
+    meaning: 'Nodes have the state of a Skyhook under the prefix of NodeWright. Agents start nothing of it there.',
   },
   'nodewright-job': { severity: 'error', meaning: 'A Job of NodeWright has not ended, also without its operator.' },
   'operator-running': { severity: 'error', meaning: 'The Skyhook operator, or that of NodeWright, is running.' },

@@ -136,8 +136,8 @@ export const reasons = {
       'operator of which only files on the host are left, worked on this Skyhook, and agents cannot continue its ' +
       'record. The message has what was found.',
     remedy:
-      'Wait until the pod has ended, then delete it ([takeover](takeover.md#there), step 4). In the other cases the ' +
-      'message has the command; read [what it risks](takeover.md#nodewright) first.',
+      'Wait until the pod has ended, then delete it ([takeover](takeover.md#switch-to-skyhookd), step 4). In the ' +
+      'other cases the message has the command; read [what it risks](takeover.md#nodewright) first.',
     explain: { gate: 'agent', cause: 'takeover', command: listPods },
   },
   StepFailed: {
