@@ -67,7 +67,7 @@ export function createAgentLiveness(initiallySilent: ReadonlySet<string>, afterM
       }
       last = {
         ready: readyNodes.size,
-        // of others nothing was observed: they joined while the pods could not be listed
+        // nothing is known about the others: they joined while the pods could not be listed
         of: (node) => states.get(node) ?? (present.has(node) ? 'ready' : 'unknown'),
         isDead: (node) => dead.has(node),
       }

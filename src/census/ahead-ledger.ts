@@ -1,7 +1,7 @@
 /**
- * A ledger that was counted for a later generation than the watch of Skyhooks shows. Mostly that watch is late. But
- * after a restore of etcd, a Skyhook counts its generations a second time, and the ledger may be written from what a
- * census still remembers of the lost ones. A LIST of the Skyhooks tells which of the two it is. Pure.
+ * A ledger that was counted for a later generation than the watch of Skyhooks shows. Usually the watch is late. After a
+ * restore of etcd, however, a Skyhook repeats its generations, and a census may write the ledger from the lost ones
+ * that it still remembers. A LIST of the Skyhooks distinguishes the two. Pure.
  */
 import type { Ledger } from '../lease/ledger.ts'
 import type { Lease } from '../lease/slot.ts'
@@ -10,17 +10,20 @@ import type { Skyhook } from '../schemas/skyhook.ts'
 export type AheadLedger = {
   /** Of the Lease. */
   readonly resourceVersion: string
-  /** When to ask for a LIST, monotonic ms: a watch is seldom that late. Infinity once it is known to be lost. */
+  /**
+   * When to ask for a LIST, monotonic ms: a watch is seldom that late. Infinity once the generation is known to be
+   * lost.
+   */
   readonly asksAtMs: number
-  /** Skyhooks were listed since, and this one has not got to the generation: etcd has lost the history of the ledger. */
+  /** Skyhooks were listed since, and this one is at an earlier generation: etcd has lost the history of the ledger. */
   readonly isLost: boolean
 }
 
 const delayMs = 2_000
 
 /**
- * What is known of the ledger in the Lease; undefined if it is not ahead of the Skyhook. `isListed`: Skyhooks were
- * listed since `before`. Nothing is reconciled during a LIST, so it started when the ledger was known.
+ * The state of the ledger in the Lease; undefined if it is not ahead of the Skyhook. `isListed`: Skyhooks were listed
+ * since `before`. Nothing is reconciled during a LIST, so it started when the ledger was known.
  */
 export function aheadLedger(
   before: AheadLedger | undefined,

@@ -84,7 +84,7 @@ const slotOf = (index: number, phase: SlotPhase, epoch: number, compartment = '_
   return listedSlot(scope, { index }, node, { phase, generation: 3, epoch }, { uid: `s${index}` })
 }
 
-test('the first ledger opens a batch for each compartment and says what the census counted', () => {
+test('the first ledger opens a batch for each compartment and has the counts of the census', () => {
   const ledger = ledgerAfter({ annotation: 'monday' })
   expect(ledger).toMatchObject({
     policy: { uid: 'policy-uid', generation: 1 },
@@ -112,7 +112,7 @@ describe('planBatches', () => {
     expect(batches['gpu']).toMatchObject({ epoch: 1, completed: 0 })
   })
 
-  describe('nodes that did not wait when a batch began', () => {
+  describe('nodes that did not wait when a batch started', () => {
     const notWaiting = (scenario: Scenario): number | undefined => planned(scenario).batches['__default__']?.notWaiting
 
     test('nodes that are complete, failing or blocked are counted for the first batch', () => {
@@ -120,7 +120,7 @@ describe('planBatches', () => {
       expect(notWaiting({ statuses })).toBe(3)
     })
 
-    test('nodes of a batch that is over are counted for the next one, whatever their Nodes still say', () => {
+    test('nodes of a batch that is over are counted for the next one even if their Nodes are late', () => {
       const slots = [slotOf(1, 'finished', 1), slotOf(2, 'finished', 1)]
       const statuses = ['in_progress', 'complete', 'waiting', 'waiting', 'complete']
       expect(notWaiting({ currentLedger, slots, statuses })).toBe(3)
@@ -139,7 +139,7 @@ describe('planBatches', () => {
       expect(notWaiting({ currentLedger: known, statuses, annotation: 'tuesday' })).toBe(7)
     })
 
-    test('a ledger of an earlier version does not say it before its next batch', () => {
+    test('a ledger of an earlier version lacks that number until its next batch', () => {
       const now = currentLedger.compartments['__default__'] as LedgerScope
       const batch = batchBeside(now.batch as BatchState, undefined)
       const scope = { ...now, batch }
@@ -164,14 +164,14 @@ describe('planBatches', () => {
     expect(planned({ currentLedger, slots, statuses, idleMs, ...rest }).batches['__default__']).toMatchObject({ epoch })
   })
 
-  test('nodes that were complete or failing before they joined are no results of a batch', () => {
+  test('nodes that were complete or failing before they joined are not results of a batch', () => {
     const slots = [slotOf(1, 'finished', 1)]
     const statuses = ['waiting', 'complete', 'complete', 'erroring']
     const { batches } = planned({ currentLedger, slots, statuses, idleMs: 10_000 })
     expect(batches['__default__']).toMatchObject({ epoch: 2, completed: 1, failed: 0, lastBatchSize: 1 })
   })
 
-  test('a node that fails, recovers and fails again is one result, and the batches go on', () => {
+  test('a node that fails, recovers and fails again is one result, and the batches continue', () => {
     const policy = policyOf({ default: { budget: { count: 3 }, strategy: { linear: { initialBatch: 2 } } } })
     const statuses = ['waiting', 'erroring', 'complete', 'waiting']
     const slots = [slotOf(1, 'failed', 1), slotOf(2, 'finished', 1)]
@@ -219,7 +219,7 @@ describe('planBatches', () => {
     expect(reset).toMatchObject({ reset: 'tuesday', batches: { __default__: { ...first, epoch: 2, failed: 0 } } })
   })
 
-  test('other work starts the batches over once, however long nodes still have the work of before', () => {
+  test('other work starts the batches over once, even if nodes keep the previous work for long', () => {
     const policy = policyOf({ resetBatchStateOnCompletion: true })
     const other = { ...paced, packages: { tuning: { version: '2.0.0', image: 'registry.example.com/tuning' } } }
     const statuses = ['waiting', 'complete', 'waiting']
@@ -237,7 +237,7 @@ describe('planBatches', () => {
     expect(planned({ currentLedger: ledger }).reset).toBe('monday')
   })
 
-  test('a reset beside other work opens another batch, in which failures of the work before do not count', () => {
+  test('a reset beside other work opens another batch, in which failures of the previous work do not count', () => {
     const other = { ...paced, packages: { tuning: { version: '2.0.0', image: 'registry.example.com/tuning' } } }
     const statuses = ['waiting', 'erroring', 'in_progress']
     const ledger = ledgerAfter({ currentLedger: late, spec: other, annotation: 'monday', statuses })
@@ -281,7 +281,7 @@ describe('planBatches', () => {
     })
   })
 
-  test('an edit of the policy keeps the batches, and a compartment that is new begins', () => {
+  test('an edit of the policy keeps the batches, and a new compartment starts its first one', () => {
     const policy = policyOf({ compartments: [{ name: 'cpu', selector: {}, budget: { count: 1 } }] }, 2)
     const { batches } = planned({ currentLedger: late, policy })
     expect(batches['__default__']).toMatchObject({ epoch: 5, currentBatch: 4 })
@@ -289,7 +289,7 @@ describe('planBatches', () => {
     expect(batches['gpu']).toBeUndefined()
   })
 
-  test('a policy that is deleted and created again in mid-rollout keeps the batches', () => {
+  test('a policy that is deleted and created again during a rollout keeps the batches', () => {
     const policy = { ...policyOf(), uid: 'other-uid' }
     expect(planned({ currentLedger: late, policy }).batches).toEqual(planned({ currentLedger: late }).batches)
     expect(ledgerAfter({ currentLedger: late, policy }).policy).toEqual({ uid: 'other-uid', generation: 1 })

@@ -1,4 +1,4 @@
-/** The batches of a Skyhook with a policy at one turn of the census: what the ledger is to say of them. Pure. */
+/** The batches of a Skyhook with a policy, planned for the ledger at one turn of the census. Pure. */
 import type { Ledger } from '../lease/ledger.ts'
 import { skyhookScope } from '../lease/names.ts'
 import { type BatchVerdict, judgeBatch } from '../lease/policy/batch.ts'
@@ -31,8 +31,8 @@ export type BatchInput = {
   /** From one LIST with `currentLedger`; absent in turns without one. */
   readonly slots: readonly Slot[] | undefined
   /**
-   * For how long a compartment has had nobody who could ask for a slot, in ms: what this census has seen, and what the
-   * ledger said that others had seen when it began.
+   * For how long no node of a compartment could have asked for a slot, in ms: what this census observed, plus what its
+   * predecessors had observed according to the ledger.
    */
   readonly idleMs: (compartment: string) => number
 }
@@ -40,16 +40,16 @@ export type BatchInput = {
 export type BatchPlan = {
   readonly batches: Readonly<Record<string, BatchState>>
   readonly reset: string | undefined
-  /** Compartments of which a LIST shows no slot: nothing more comes of another one before something changes. */
+  /** Compartments of which a LIST shows no slot. Their batches cannot change before something else does. */
   readonly atRest: ReadonlySet<string>
   /** Compartments whose batch is over as soon as it has waited long enough for nodes that may not come. */
   readonly waiting: ReadonlySet<string>
 }
 
-/** A node that does not say what it waits for may be about to ask for a slot. */
+/** A node that publishes no reason may be about to ask for a slot. */
 const settledMs = 10_000
 
-/** What the ledger is to say. The same input gives the same plan, so that a repeated turn changes nothing. */
+/** The desired batches. The same input gives the same plan, so that a repeated turn changes nothing. */
 export function planBatches(input: BatchInput): BatchPlan {
   const { skyhook, policy, counts, currentLedger, slots } = input
   const reset = skyhook.metadata.annotations?.[resetBatchesKey] ?? currentLedger?.reset
@@ -97,7 +97,7 @@ export function planBatches(input: BatchInput): BatchPlan {
   }
 }
 
-/** Also the holders of slots, whose Nodes may not say yet that they do not wait any more. */
+/** Also the holders of slots: their Nodes may still say that they wait. */
 function countNotWaiting({ skyhook, counts, slots = [] }: BatchInput, compartment: string): number {
   const holders = new Set(slots.filter((slot) => isOf(slot, skyhook, compartment)).map(({ holder }) => holder))
   return nodesOf(counts, compartment).filter((node) => !isInLine(node) || holders.has(node.name)).length
@@ -139,10 +139,10 @@ function judge(
 const isSettled = ({ status, agent, isIgnored }: NodeFact): boolean =>
   status === 'complete' || status === 'blocked' || isIgnored || agent === 'silent'
 
-/** Whether none of them asks for a slot, or will as soon as the Skyhook goes on, as far as their Nodes say. */
+/** Whether no node asks for a slot, or will as soon as the Skyhook continues, as far as the Nodes show. */
 export const isIdle = (nodes: readonly NodeFact[]): boolean => !nodes.some(mayAsk)
 
-/** What a node said before its agent went away holds nobody up. */
+/** A report from before the agent went away blocks nobody. */
 const mayAsk = (node: NodeFact): boolean =>
   node.agent !== 'unready' && (isInLine(node) || node.status === 'paused' || node.status === 'disabled')
 

@@ -206,7 +206,7 @@ test('a batch beside a node of an earlier one that is at work again is closed by
   expect(await turnWithKills(5, 6, () => batchNow()?.epoch === 2)).toBeLessThanOrEqual(6)
 })
 
-test('a batch waits anew for nodes that have asked for a slot in between', async () => {
+test('a batch waits again for nodes that have asked for a slot in between', async () => {
   await turn(start(), 1)
   putSlot(0, 'finished', 1)
   report('n1', 'complete')
@@ -239,7 +239,7 @@ function rewriteLedger(change: (ledger: Ledger) => object): void {
   api.put(leasesPath, { ...lease, metadata: { ...lease.metadata, annotations } } as never)
 }
 
-test('a ledger of a newer version stays as it is, and the census says so once', async () => {
+test('a ledger of a newer version stays as it is, and the census reports it once', async () => {
   await turn(start(), 1)
   rewriteLedger((ledger) => ({ ...ledger, v: 2, compartments: { __default__: { batch: 'otherwise' } } }))
   const before = ledgerLease()?.metadata.resourceVersion
@@ -256,7 +256,7 @@ test('a ledger of a newer version stays as it is, and the census says so once', 
   expect(status.completeNodes).toBe('1/2')
 })
 
-test('a policy that is gone leaves the ledger as it is', async () => {
+test('a deleted policy leaves the ledger as it is', async () => {
   const census = start()
   await turn(census, 1)
   const before = ledgerLease()?.metadata.resourceVersion

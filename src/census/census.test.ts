@@ -94,7 +94,7 @@ test('a census sends the series of each Skyhook, and withdraws those of a delete
 const uncountedMs = (): (number | undefined)[] =>
   lines.flatMap((line) => (line.kind === 'heartbeat' ? [line.uncountedMs] : []))
 
-test('a census says how long ago it last saw all that it counts', async () => {
+test('a census reports how long ago it last saw all that it counts', async () => {
   api.put(nodesPath, { metadata: { name: 'n1' } })
   const running = run()
   await eventually(() => expect(uncountedMs().at(-1)).toBe(0))
@@ -120,7 +120,7 @@ test('a census that does not see its own Node counts nothing and warns', async (
   expect(status()).toBeUndefined()
 })
 
-test('a census says once that the tag of an image is not the version that is pulled', async () => {
+test('a census reports once that the tag of an image is not the version that is pulled', async () => {
   api.put(nodesPath, { metadata: { name: 'n1' } })
   const packages = { p: { name: 'p', version: '1.2.0', image: 'registry.example.com:5000/p:1.1.0' } }
   api.put(skyhooksPath, { metadata: { name: 'demo' }, spec: { packages } })

@@ -96,7 +96,7 @@ export async function runCensus(settings: CensusSettings, context: CensusContext
     emit({
       kind: 'heartbeat',
       ...(uncountedMs !== undefined && { uncountedMs }),
-      // while all are started anew none is Ready: a count of none would leave nobody to lead after this agent
+      // while all agents restart none is Ready: publishing zero would leave no agent to lead after this one
       agents: ready === 0 ? view.nodes.size : ready,
     })
   }

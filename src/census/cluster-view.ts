@@ -30,7 +30,7 @@ export type ClusterView = {
   readonly skyhooks: ReadonlyMap<string, Skyhook & KubeObject>
   readonly ledgers: ReadonlyMap<string, Lease>
   agents(): Agents
-  /** What is known of the policy that a Skyhook names. */
+  /** The policy that a Skyhook names. */
   readonly policyOf: PolicyWatch['of']
   /** Every list is complete and every watch unbroken, and the own Node is among the nodes. Not before `synced`. */
   isTrusted(): boolean
@@ -52,9 +52,9 @@ export type ClusterViewOptions = {
   readonly onNode: (before: CensusNode | undefined, after: CensusNode | undefined) => void
   readonly onSkyhooks: (changes: readonly Change<Skyhook & KubeObject>[]) => void
   readonly onLedgers: (changes: readonly Change<Lease>[]) => void
-  /** They were listed: what changed was said before. */
+  /** A complete list. Its changes were reported before. */
   readonly onListed: (what: 'skyhook' | 'ledger') => void
-  /** Something changed that concerns every Skyhook. */
+  /** A change that concerns every Skyhook. */
   readonly onRecount: () => void
   /** The view was trusted and no longer contains the own Node. */
   readonly onOwnNodeMissing: () => void
@@ -63,7 +63,7 @@ export type ClusterViewOptions = {
 
 /** Without pods, nodes that report nothing are unknown; the first count waits this long for them. */
 const podsTimeoutMs = 2_000
-/** A page is parsed as a whole, and a Node with 50 Skyhooks has 70 KB of metadata. */
+/** A page is parsed in one piece, and a Node with 50 Skyhooks has 70 KB of metadata. */
 const nodePageSize = 100
 
 export function startClusterView(transport: KubeTransport, options: ClusterViewOptions): ClusterView {

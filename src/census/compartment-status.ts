@@ -1,4 +1,4 @@
-/** What the status of a Skyhook says of its compartments, and why their nodes do not go on. */
+/** The compartments in the status of a Skyhook, and why their nodes do not continue. */
 import type { Ledger } from '../lease/ledger.ts'
 import { compartmentsOf } from '../lease/policy/compartments.ts'
 import { ceilingOf } from '../lease/rule.ts'
@@ -24,7 +24,7 @@ type CompartmentInput = { readonly skyhook: Skyhook; readonly counts: Counts; re
 type RolloutInput = CompartmentInput & { readonly nowMs: number }
 
 type Described = {
-  /** As people know it. */
+  /** The name that users see. */
   readonly name: string
   readonly nodes: CompartmentCount['nodes']
   readonly ceiling: number
@@ -46,7 +46,7 @@ function describe({ skyhook, counts, ledger }: CompartmentInput): readonly Descr
   })
 }
 
-/** Nobody has heard of compartments who has made no policy. */
+/** A user without a policy does not know compartments. */
 const prefixOf = ({ name, batch }: Described): string =>
   name === defaultCompartment && batch === undefined ? '' : `compartment ${name}: `
 
@@ -70,7 +70,7 @@ export function compartmentStatuses(input: CompartmentInput): Readonly<Record<st
   )
 }
 
-/** As the operator writes it: nothing that is zero or false. */
+/** As the operator writes it: without fields that are zero or false. */
 function batchStateOf(batch: BatchState): NonNullable<CompartmentStatus['batchState']> {
   const { currentBatch, consecutiveFailures, completed, failed, stopped, lastBatchSize, lastBatchFailed } = batch
   return {
@@ -86,7 +86,9 @@ function batchStateOf(batch: BatchState): NonNullable<CompartmentStatus['batchSt
 
 type Problem = { readonly reason: SkyhookConditionReason<'Stalled'>; readonly message: string }
 
-/** Why no further node starts until somebody acts; undefined while nodes may start, need not, or will by themselves. */
+/**
+ * Why no further node starts until somebody acts; undefined if nodes may start, need not, or will start by themselves.
+ */
 export function rolloutProblem(input: RolloutInput): Problem | undefined {
   const { counts, nowMs } = input
   const { policy } = counts
@@ -113,7 +115,7 @@ export function nodesWithoutBudget(input: CompartmentInput): ReadonlySet<NodeFac
   return new Set(closed.flatMap(({ nodes }) => nodes.filter(isInLine)))
 }
 
-/** When the absence of the policy, of which the status before tells, has lasted; Infinity if nothing tells of it. */
+/** When the absence of the policy has lasted, by the status before; Infinity if that does not report it. */
 export function missingPolicyAtMs({ skyhook, counts: { policy } }: Pick<RolloutInput, 'skyhook' | 'counts'>): number {
   const before = conditionOf(statusOf(skyhook), policyNotFound)
   if (policy?.state !== 'missing' || before?.status !== 'True') return Infinity
@@ -127,7 +129,7 @@ const policyNotFoundProblem = ({ skyhook }: RolloutInput): Problem => ({
     'create it, or change spec.deploymentPolicy',
 })
 
-/** The last nodes of a rollout, also of one without a budget: nobody waits for them, and nothing continues. */
+/** The last nodes of a rollout, also of one without a budget: no other node waits for them, and nothing continues. */
 function silentProblem({ nodes, isPaused, isDisabled }: Counts): Problem | undefined {
   if (isPaused || isDisabled) return undefined
   const unfinished = nodes.filter(({ status }) => status !== 'complete')
@@ -148,13 +150,13 @@ const isSilent = ({ agent }: NodeFact): boolean => agent === 'silent'
 const holders = ({ nodes }: Described, test: (node: NodeFact) => boolean): string[] =>
   nodes.filter((node) => test(node) && holdsSlot(node)).map(({ name }) => name)
 
-/** Nodes wait, and none of them can start: a node that has failed for good, or is silent, keeps its slot. */
+/** Nodes wait, and none of them can start: each slot is held by a node that has failed for good, or is silent. */
 const isHeld = (compartment: Described, nowMs: number): boolean =>
   compartment.nodes.some(isInLine) &&
   compartment.ceiling > 0 &&
   holders(compartment, (node) => hasFailed(node, nowMs) || isSilent(node)).length >= compartment.ceiling
 
-/** Nodes wait for the end of the batch, and none of the batch is on its way there. */
+/** Nodes wait for the end of the batch, and no node of the batch continues. */
 const isStill = (compartment: Described, nowMs: number): boolean =>
   compartment.batch !== undefined &&
   compartment.nodes.some((node) => isInLine(node) && node.reason?.reason === 'WaitingForBatch') &&
@@ -163,7 +165,7 @@ const isStill = (compartment: Described, nowMs: number): boolean =>
 
 const isAtWork = ({ status }: NodeFact): boolean => status === 'in_progress' || status === 'erroring'
 
-/** The batch ends without a node whose stage has failed often enough, and waits for any other one. */
+/** The batch ends without a node whose stage has failed often enough, and waits for all others. */
 const keepsBatchOpen = (node: NodeFact, nowMs: number): boolean =>
   hasFailed(node, nowMs) && Object.values(node.entries).every(({ restarts = 0 }) => restarts < finalAttempts)
 

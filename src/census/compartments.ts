@@ -13,7 +13,7 @@ export type CompartmentCount = {
 
 export type LabelledFact = { readonly fact: NodeFact; readonly labels: Readonly<Record<string, string>> }
 
-/** Divides the selected nodes as the policy says; all of them are together where there is none to go by. */
+/** Divides the selected nodes as the policy says; without a usable policy all of them are together. */
 export function divideNodes(
   nodes: readonly LabelledFact[],
   policy: PolicyKnowledge | undefined,

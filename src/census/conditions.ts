@@ -24,9 +24,9 @@ export type ConditionsInput = {
   readonly ledger?: Ledger | undefined
   readonly status: NodeStatus
   readonly finalizer: FinalizerPlan
-  /** The spec has just changed what the nodes have to do: complete nodes may not have seen it, and prove nothing. */
+  /** The spec has just changed the work of the nodes: complete nodes may not have seen it, and prove nothing. */
   readonly isSpecPropagating: boolean
-  /** The census saw that change a moment ago: what fails or is blocked may be the spec before, just corrected. */
+  /** The census saw that change a moment ago: a failure or block may be about the previous spec, just corrected. */
   readonly mayFailuresBeOld: boolean
   /** Wall clock. */
   readonly nowMs: number
@@ -46,7 +46,7 @@ export function nextConditions(input: ConditionsInput): readonly Condition[] {
     ...problemConditions(counts),
   ]
   const types = new Set<string>(contents.map(({ type }) => type))
-  types.add(policyNotFound) // goes when the policy is there, or is not named any more
+  types.add(policyNotFound) // removed when the policy exists, or is no longer named
   const others = (previous?.conditions ?? []).filter(({ type }) => !types.has(type))
   const ours = contents.map(({ type, status, reason, message }): Condition => {
     const before = conditionOf(previous, type)
@@ -131,14 +131,16 @@ function readyOf(input: ConditionsInput): Omit<ConditionContent<'Ready'>, 'type'
   return { status: 'False', reason: readyReason[status], message: nodesMessage }
 }
 
-/** Why the nodes do not go on. Erroring also while all that is in progress retries: it does not change by attempt. */
+/**
+ * Why the nodes do not continue. Erroring also while every active node retries: it does not change with each attempt.
+ */
 function heldStatus({ status, counts }: ConditionsInput): 'erroring' | 'blocked' | undefined {
   if (status === 'erroring' || status === 'blocked') return status
   const atWork = counts.nodes.filter((node) => node.status === 'in_progress')
   return status === 'in_progress' && atWork.every(isFailing) ? 'erroring' : undefined
 }
 
-/** Nothing ran for these nodes, which may be a surprise. */
+/** No step ran on these nodes, which may be a surprise. */
 function formatFoundComplete({ metadata }: Skyhook, nodes: readonly NodeFact[]): string {
   const found = nodes.filter(({ isFoundComplete }) => isFoundComplete)
   if (found.length === 0) return ''
@@ -176,7 +178,7 @@ function stalledOf(input: ConditionsInput): Pick<ConditionContent<'Stalled'>, 'r
   return mayFailuresBeOld || counts.isPaused || counts.isDisabled ? undefined : failedNodes(input)
 }
 
-/** All nodes that are left have failed for good, are silent, or are in a line that does not move. */
+/** All incomplete nodes have failed for good, are silent, or wait in a line that does not move. */
 function failedNodes(input: ConditionsInput): Pick<ConditionContent<'Stalled'>, 'reason' | 'message'> | undefined {
   const { counts, skyhook, ledger, nowMs } = input
   const failed = counts.nodes.filter((node) => hasFailed(node, nowMs))
@@ -185,7 +187,7 @@ function failedNodes(input: ConditionsInput): Pick<ConditionContent<'Stalled'>, 
   const isAtEnd = (node: NodeFact): boolean =>
     node.status === 'complete' || node.agent === 'silent' || held.has(node) || hasFailed(node, nowMs)
   if (!counts.nodes.every(isAtEnd)) return undefined
-  // also one that tries again, or waits without a slot: what is said does not change with each attempt
+  // also one that retries, or waits without a slot: the message does not change with each attempt
   const shown = failed.map(
     (node): NodeFact => ({ ...node, status: node.status === 'blocked' ? 'blocked' : 'erroring' }),
   )

@@ -1,6 +1,6 @@
 /**
- * `status.configUpdates`, for the way back: the operator reads there which keys of a configMap its nodes are to pick
- * up, and by them which interrupt is due. Agents read it for packages that the operator has left half done.
+ * `status.configUpdates`, for the way back: the keys of a configMap that the nodes still have to pick up. The operator
+ * derives from them which interrupt is due. Agents read it for packages that the operator has left half done.
  */
 import type { ConfigUpdates } from '../schemas/config-updates.ts'
 import type { SkyhookSpec } from '../schemas/skyhook.ts'
@@ -26,5 +26,5 @@ export function updatesAfterEdit(known: ConfigUpdates, before: SkyhookSpec, afte
   return updates
 }
 
-/** Leaves the status small where configMaps have many keys; nobody has seen so many change at once. */
+/** Keeps the status small where configMaps have many keys; nobody has seen so many change at once. */
 const maxUpdatesBytes = 16 * 1024

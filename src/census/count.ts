@@ -12,12 +12,12 @@ import type { PolicyKnowledge } from '../schemas/deployment-policy.ts'
 import { nodeFact, type CensusNode, type NodeFact } from './node-facts.ts'
 import type { Agents } from './agent-liveness.ts'
 
-/** Everything that is counted for one Skyhook at one moment. */
+/** The counts of one Skyhook at one moment. */
 export type Counts = {
   /** The selected nodes by name. */
   readonly nodes: readonly NodeFact[]
   readonly complete: number
-  /** Nodes whose work waits for a slot or a batch and for nothing else, also those that have not said so yet. */
+  /** Nodes whose work waits only for a slot or a batch, or that have not reported yet. */
   readonly waiters: number
   /** Hash of the spec that `complete` was counted for. */
   readonly applied: string
@@ -27,7 +27,7 @@ export type Counts = {
   readonly specProblem: string | undefined
   /** The same nodes, by compartment. */
   readonly compartments: readonly CompartmentCount[]
-  /** What counts without a policy. */
+  /** What limits the nodes without a policy. */
   readonly budget: Budget
   /** The policy that the spec names. */
   readonly policy: PolicyKnowledge | undefined
@@ -62,11 +62,11 @@ export function countSelectedNodes(view: SkyhookView, nodes: Iterable<CensusNode
   }
 }
 
-/** Its work waits for a slot or a batch and for nothing else, or it has not said so yet. */
+/** Its work waits only for a slot or a batch, or it has not reported yet. */
 export const isInLine = ({ status, reason }: NodeFact): boolean =>
   status === 'waiting' && (reason === undefined || lineReasons.has(reason.reason))
 
-/** Also while it tries again, so that what is said does not change with each attempt. */
+/** Also while it retries, so that messages do not change with each attempt. */
 export const isFailing = ({ status, reason }: NodeFact): boolean =>
   status === 'erroring' || (status === 'in_progress' && isFailure(reason?.reason ?? ''))
 

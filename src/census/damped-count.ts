@@ -20,6 +20,6 @@ export function nextDampedCount(before: DampedCount | undefined, counted: number
     : { published: pendingRise.lowest, pendingRise: { sinceMs: nowMs, lowest: counted } }
 }
 
-/** When the count is due again without any change. */
+/** When the count must be published again without any change. */
 export const dampedCountDueAtMs = ({ pendingRise }: DampedCount): number =>
   pendingRise === undefined ? Infinity : pendingRise.sinceMs + riseDelayMs

@@ -72,7 +72,7 @@ describe('transition events', () => {
     expect(reasons(both, one)).toEqual([])
   })
 
-  test('a failing node that tries again and fails again reports nothing new', () => {
+  test('a failing node that retries and fails again reports nothing new', () => {
     const [between, during] = [
       failing('n1'),
       nodeReporting('n1', { ...failedForGood, status: 'in_progress', reason: ['StepFailed', 'x'] }),
@@ -89,7 +89,7 @@ describe('transition events', () => {
 })
 
 describe('problem events', () => {
-  test('a problem is reported once per message with its nodes, and again after it was gone', () => {
+  test('a problem is reported once per message with its nodes, and again when it returns', () => {
     const skyhook = skyhookWith()
     const first = problemEvents(countsOf(skyhook, [failing('a'), failing('b'), failing('c', 'disk full')]), new Set())
     expect(first.events).toEqual([
@@ -109,7 +109,7 @@ describe('problem events', () => {
     expect(problemEvents(countsOf(skyhookWith(), nodes), new Set()).events).toEqual([])
   })
 
-  test('what is wrong with the Skyhook itself is not reported once more for its nodes', () => {
+  test('a problem of the Skyhook itself is not reported again for its nodes', () => {
     const of = (policy: PolicyKnowledge, reason: string, message: string): unknown => {
       const skyhook = skyhookWith({ spec: { deploymentPolicy: 'careful' } })
       const node = nodeReporting('a', { status: 'blocked', reason: [reason, message] })
@@ -155,7 +155,7 @@ describe('problem events', () => {
     ])
   })
 
-  test('an annotation that no agent writes is no reason of an Event', () => {
+  test('an annotation that no agent writes causes no Event', () => {
     const nodes = ['x'.repeat(200), 'not a reason', ''].map((reason, at) =>
       nodeReporting(`n${at}`, { status: 'blocked', reason: [reason, 'x'] }),
     )

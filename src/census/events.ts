@@ -21,9 +21,9 @@ const skyhookEvent = (reason: SkyhookEventReason, message: string): SkyhookEvent
 /** Problems of a Skyhook that are reported already and still exist, by key. */
 export type ReportedProblems = ReadonlySet<string>
 
-/** Messages name pods and paths, so each node may have one of its own: more of one reason are in the conditions. */
+/** Messages name pods and paths, so each node may have its own. The conditions have the others of a reason. */
 const maxMessagesPerReason = 5
-/** The API server takes 1,024 characters of a message. */
+/** The API server accepts 1,024 characters of a message. */
 const maxTagsLength = 1_000
 const agentNotReady: SkyhookEventReason = 'AgentNotReady'
 
@@ -105,7 +105,7 @@ export function imageTagEvents(
   return { events, problems: new Set([problem]) }
 }
 
-/** The nodes say what `Stalled` says of the Skyhook itself, with an Event of its own. */
+/** Nodes repeat what `Stalled` of the Skyhook reports with an Event of its own. */
 function isOfSkyhook({ policy, specProblem }: Counts, { reason, message }: Reported): boolean {
   if (policy?.state === 'missing' && reason === policyNotFound) return true
   if (policy?.state === 'unknown' && message === policy.why) return true

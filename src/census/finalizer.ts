@@ -1,7 +1,7 @@
 /**
- * The finalizer keeps a Skyhook while nodes still have to uninstall. It exists only if a package requests an uninstall,
- * and is removed when no live node has such a package left, and none works that was admitted before the deletion: what
- * a node has just begun may not be on its Node yet, but its slot is there.
+ * The finalizer keeps a Skyhook while nodes still have to uninstall. It exists only if a package requests an uninstall.
+ * It is removed when no live node has such a package left and no node works that was admitted before the deletion: a
+ * package that a node has just started may not be on its Node yet, but its slot exists.
  */
 import type { Slot } from '../lease/slot.ts'
 import { type Backoff, backoffMs } from '../schemas/backoff.ts'
@@ -41,15 +41,15 @@ export type FinalizerPlan =
       readonly skipped: readonly string[]
       readonly blockedBy?: 'pause' | 'disable' | 'ignore'
       readonly recheckAtMs: number
-      /** When to list the slots; Infinity: that would say nothing new. */
+      /** When to list the slots; Infinity: the list would show nothing new. */
       readonly looksAtMs: number
     }
 
-/** What a node wrote before it gave its slot back is observed by then. */
+/** By then the census observes what a node wrote before it released its slot. */
 const settleMs = 2_000
 const lookBackoff: Backoff = { initialMs: 1_000, maxMs: 30_000 }
 
-/** What is known after a LIST. Whoever takes a slot later knows of the deletion: its work is to uninstall. */
+/** The state after a LIST. A node that takes a slot later knows of the deletion: its work is to uninstall. */
 export const lookedAt = (
   before: HolderLook | undefined,
   slots: readonly Pick<Slot, 'uid' | 'holder'>[],
@@ -96,7 +96,7 @@ export function planFinalizer(input: DeletionInput): FinalizerPlan {
   }
 }
 
-/** What only a person takes away. */
+/** What only a person removes. */
 function blockerOf(counts: Counts, live: readonly string[]): 'pause' | 'disable' | 'ignore' | undefined {
   if (counts.isPaused) return 'pause'
   if (counts.isDisabled) return 'disable'
@@ -104,12 +104,14 @@ function blockerOf(counts: Counts, live: readonly string[]): 'pause' | 'disable'
   return live.every((name) => ignored.has(name)) ? 'ignore' : undefined
 }
 
-/** Nodes that work under a slot from before the deletion, when to look for them, and when what they wrote is seen. */
+/**
+ * Nodes that work under a slot from before the deletion, when to look for them, and when their last writes are seen.
+ */
 function atWorkIn(
   { isDead, deletionObservedAtMs, look, nowMs }: DeletionInput,
   { asks, isWaiting }: { readonly asks: boolean; readonly isWaiting: boolean },
 ): { readonly holders: readonly string[]; readonly looksAtMs: number; readonly settledAtMs: number } {
-  // nothing that has just begun is to be uninstalled
+  // nothing that has just started is to be uninstalled
   if (!asks) return { holders: [], looksAtMs: Infinity, settledAtMs: (deletionObservedAtMs ?? nowMs) + settleMs }
   if (look === undefined) return { holders: [], looksAtMs: nowMs, settledAtMs: Infinity }
   const holders = [...new Set(look.slots.map(({ holder }) => holder))].filter((name) => !isDead(name))
@@ -118,7 +120,7 @@ function atWorkIn(
   return { holders, looksAtMs, settledAtMs: look.atMs + settleMs }
 }
 
-/** Nothing is left to do once the entry is gone or its uninstall is over. What cannot be read may still be there. */
+/** Nothing is left to do once the entry is gone or its uninstall is over. An unreadable entry may still be there. */
 function hasRemainingPackages({ entries, isMalformed }: NodeFact, toUninstall: ReadonlySet<string>): boolean {
   return (
     isMalformed ||
@@ -131,7 +133,7 @@ function hasRemainingPackages({ entries, isMalformed }: NodeFact, toUninstall: R
 /** An uninstall passed, or was given up. */
 const isOver = (state: string | undefined): boolean => state === 'complete' || state === 'unknown'
 
-/** The list of finalizers after a plan; those of others stay as they are. */
+/** The list of finalizers after a plan; others stay as they are. */
 export function finalizersAfter(plan: 'add' | 'remove', finalizers: readonly string[] = []): readonly string[] {
   const others = finalizers.filter((name) => name !== finalizerName)
   return plan === 'add' ? [...others, finalizerName] : others

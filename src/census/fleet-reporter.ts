@@ -11,14 +11,14 @@ export type FleetReporter = {
   counted(skyhook: string, series: FleetSeries): void
   /** Skyhooks may be gone. */
   skyhooksChanged(): void
-  /** Counts what belongs to no Skyhook, and withdraws what is too old to be believed. Called every few seconds. */
+  /** Counts what belongs to no Skyhook, and withdraws series that are too old. Called every few seconds. */
   refresh(): void
   close(): void
 }
 
-/** No scraper sees more; a turn of the census takes less. */
+/** A scrape is never more frequent, and a turn of the census takes less. */
 const flushDelayMs = 500
-/** A watch that breaks is back within seconds. After this, series that nobody can confirm are worse than none. */
+/** A broken watch is back within seconds. After this, unconfirmed series are worse than none. */
 const maxDistrustMs = 60_000
 
 export function startFleetReporter(

@@ -1,4 +1,4 @@
-/** From what was counted to the series of the fleet. Pure: no series is remembered, so none is left over. */
+/** Converts the counts to the series of the fleet. Pure: no series is remembered, so none is left over. */
 import type { Ledger } from '../lease/ledger.ts'
 import { compartmentsOf } from '../lease/policy/compartments.ts'
 import { statusKey } from '../schemas/annotations.ts'
@@ -113,7 +113,7 @@ const isAtWork = (published: string | undefined): boolean => published === 'in_p
 /** A name of the catalogue, or the label for all others. */
 const known = (rows: object, name: string): string => (Object.hasOwn(rows, name) ? name : otherReason)
 
-/** By compartment. Nothing while the named policy does not exist: nobody knows its compartments. */
+/** By compartment. Empty while the named policy does not exist: its compartments are unknown. */
 function rolloutsOf(input: Omit<SeriesInput, 'nodes'>): readonly (readonly [string, CompartmentStatus])[] {
   const { counts } = input
   if (counts.policy !== undefined && counts.policy.state !== 'found') return []
@@ -127,7 +127,7 @@ function rolloutsOf(input: Omit<SeriesInput, 'nodes'>): readonly (readonly [stri
       defaultCompartment,
       {
         matched,
-        ceiling: matched, // without a budget all may be out
+        ceiling: matched, // without a budget all may be out of service
         inProgress: byStatus.get('in_progress') ?? 0,
         completed,
         progressPercent: matched === 0 ? 0 : Math.floor((completed * 100) / matched),

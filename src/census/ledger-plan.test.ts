@@ -46,7 +46,7 @@ function plan(scenario: Scenario = {}): LedgerPlan {
 }
 const base = (): Ledger => plan().ledger
 
-test('the ledger says what was counted, for which Skyhook, spec and selector', () => {
+test('the ledger has the counts, and for which Skyhook, spec and selector they are', () => {
   expect(plan({ complete: 2, waiters: 3 }).ledger).toEqual({
     v: 1,
     skyhookUID: 'demo-uid',

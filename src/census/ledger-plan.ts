@@ -18,15 +18,15 @@ export type LedgerInput = {
   /** The current ledger; undefined if there is none or it cannot be read. */
   readonly currentLedger: Ledger | undefined
   /**
-   * The current ledger stays as it is: it was counted for a later generation of the Skyhook, which may be about to be
-   * seen, or for a policy that is not known, or by a newer version.
+   * The current ledger stays as it is. It was counted by a newer version, for a policy that is not known, or for a
+   * later generation of the Skyhook, which may be about to be seen.
    */
   readonly isKept: boolean
   /** What this census remembers of the counts for this selector, by compartment. */
   readonly matched: MatchedCounts | undefined
   /** Of a Skyhook with a policy. */
   readonly batches?: BatchPlan
-  /** Of this and earlier rollouts. Never a reason to write. */
+  /** Of this and earlier rollouts. Never causes a write. */
   readonly slotTimes: readonly RolloutTimes[]
   readonly lastWriteMs: number | undefined
   /** Monotonic. */
@@ -40,7 +40,7 @@ export type LedgerPlan = { readonly ledger: Ledger; readonly matched: MatchedCou
 
 /**
  * The desired ledger, and when to write it. What decides a budget is written immediately. Counters that only spread
- * requests are throttled: the nodes that wait read them now and then.
+ * requests are throttled: waiting nodes read them now and then.
  */
 export function planLedger(input: LedgerInput): LedgerPlan {
   const { skyhook, counts, agents, currentLedger, isKept, batches, slotTimes, lastWriteMs, nowMs, wallMs } = input
@@ -104,12 +104,12 @@ function ledgerDueAtMs(currentLedger: Ledger | undefined, next: Ledger, lastWrit
   return lastWriteMs === undefined ? -Infinity : lastWriteMs + ledgerIntervalMs(next.agents ?? 0)
 }
 
-/** Nodes that sleep go by what it says: it must not be older than the work of a node takes. */
+/** Sleeping nodes rely on it: it must not be older than the work of a node takes. */
 const maxLedgerIntervalMs = 5_000
 /** Only some of the agents watch a ledger; the others read it when they wake. */
 const ledgerIntervalMs = (agents: number): number => Math.min(maxLedgerIntervalMs, Math.max(1_000, agents))
 
-/** Half of what the line of the next nodes has to spare (src/lease/waiting.ts): it must not run empty meanwhile. */
+/** Half of what the line of the next nodes has to spare (src/lease/waiting.ts): it must not become empty meanwhile. */
 const minMovedWaiters = 5
 
 /** What a limit depends on. */
@@ -125,6 +125,6 @@ const sumOf = ({ compartments }: Ledger, of: (scope: LedgerScope) => number): nu
   Object.values(compartments).reduce((sum, scope) => sum + of(scope), 0)
 const completed = (ledger: Ledger): number => sumOf(ledger, (scope) => scope.completed)
 
-/** By a fifth, or to or from nothing. */
+/** By a fifth, or to or from zero. */
 const differsSignificantly = (before: number, after: number): boolean =>
   before !== after && (before === 0 || after === 0 || Math.abs(after - before) * 5 >= before)

@@ -17,7 +17,7 @@ export type CensusSettings = {
   readonly agentPodSelector: string
   /** Of Skyhooks that name no budget. */
   readonly defaultBudget: Budget
-  /** As the agent found it at its start, unless its settings say that nothing of NodeWright counts. */
+  /** Discovered by the agent at its start; false if its settings say that nothing of NodeWright counts. */
   readonly isNodeWrightServed?: boolean
 }
 
@@ -35,16 +35,16 @@ export type CensusLine =
       readonly kind: 'requests'
       readonly counts: readonly { readonly verb: string; readonly code: number; readonly count: number }[]
     }
-  /** How many agents there are, and a sign of life. */
+  /** The number of agents, and a sign of life. */
   | {
       readonly kind: 'heartbeat'
-      /** Since the census last saw all that it counts: 0 while it does; absent before the first time. */
+      /** Time since the census last saw everything that it counts: 0 while it does; absent before the first time. */
       readonly uncountedMs?: number
       readonly agents: number | undefined
     }
   | SeriesLine
 
-/** What is to be served about the subject from now on; nothing without `series`. */
+/** The current series of the subject; absent: it has none. */
 export type SeriesLine = {
   readonly kind: 'series'
   /** Name of a Skyhook, or `clusterSubject`. */
@@ -52,7 +52,7 @@ export type SeriesLine = {
   readonly series?: FleetSeries
 }
 
-/** No Skyhook is called so. */
+/** Not a valid name of a Skyhook. */
 export const clusterSubject = ''
 
 /** Settings from the agent's first line. Throws if it has none. */

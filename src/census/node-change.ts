@@ -1,4 +1,4 @@
-/** Which Skyhooks a change of a Node concerns. Nodes change all the time; little of it matters to a count. */
+/** Which Skyhooks a change of a Node concerns. Nodes change all the time; few changes matter to a count. */
 import { ignoreLabel } from '../schemas/annotations.ts'
 import type { PolicyKnowledge } from '../schemas/deployment-policy.ts'
 import { isEqual } from '../schemas/equal.ts'
@@ -27,7 +27,7 @@ export function nodeChange(before: CensusNode | undefined, after: CensusNode | u
   return { before, after, isForAll, skyhooks: changedSkyhooks(before?.annotations, after?.annotations), hasOtherLabels }
 }
 
-/** Whether it can change the count for a Skyhook. `policy`: what is known of the one that its spec names. */
+/** Whether it can change the count for a Skyhook. `policy`: of the name in its spec. */
 export function affectsCount(
   { metadata, spec }: Skyhook,
   { before, after, isForAll, skyhooks, hasOtherLabels }: NodeChange,

@@ -1,4 +1,4 @@
-/** What a Node counts for in a Skyhook. */
+/** What a Skyhook counts about a Node. */
 import { cordonKey, ignoreLabel, type SpecVersion } from '../schemas/annotations.ts'
 import { apiGroup } from '../schemas/api.ts'
 import { perObject } from '../schemas/per-object.ts'
@@ -28,7 +28,7 @@ export type NodeFact = {
   readonly entries: NodeState
   /** The state annotation exists and cannot be read. */
   readonly isMalformed: boolean
-  /** Of a complete one: the spec by which it became so, as far as its agent says it. */
+  /** Of a complete one: the spec by which it became so, if its agent reports it. */
   readonly completedBy?: SpecVersion
   /** Complete by an earlier Skyhook of this name: no step ran for this one. */
   readonly isFoundComplete: boolean

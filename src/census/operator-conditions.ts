@@ -6,7 +6,7 @@ import type { NodeFact } from './node-facts.ts'
 import { conditionOf, statusOf, type SkyhookStatus } from './skyhook-status.ts'
 import { formatNodeNames } from './summary-text.ts'
 
-/** The operator's conditions, in its words, with at most twenty names. `status` is the one that they go with. */
+/** The operator's conditions, in its wording, with at most twenty names. `status` is the one that they accompany. */
 export function operatorConditions(skyhook: Skyhook, counts: Counts, status: NodeStatus): ConditionContent[] {
   const previous = statusOf(skyhook)
   const namesOf = (test: (node: NodeFact) => boolean): string =>
@@ -34,7 +34,7 @@ export function operatorConditions(skyhook: Skyhook, counts: Counts, status: Nod
   ]
 }
 
-/** Goes when the policy is there, or is not named any more. */
+/** Removed when the policy exists, or is no longer named. */
 export const policyNotFound = `${apiGroup}/DeploymentPolicyNotFound` as const
 
 function policyCondition({ spec }: Skyhook, { policy }: Counts): ConditionContent[] {
@@ -53,7 +53,7 @@ function transitionCondition(status: NodeStatus, previous: SkyhookStatus | undef
   return [{ type, status: status === 'complete' ? 'True' : 'False', reason: status, message }]
 }
 
-/** The latest package that a node started; of many since the last write, the last by name. */
+/** The latest package that a node started; if several started since the last write, the last by name. */
 function applyPackageCondition({ nodes }: Counts, previous: SkyhookStatus | undefined): ConditionContent[] {
   const type = `${apiGroup}/ApplyPackage` as const
   const messages = nodes.flatMap(({ name, entries }) => {

@@ -127,7 +127,7 @@ test.each(rows)('for a node with %s, the failure is final %#', (_, report, minut
   expect(failsAfterMinutes(report)).toBe(minutes)
 })
 
-test('what a node said before its agent fell silent is not taken for its state', () => {
+test('the last report of a silent agent is not taken for the state of its node', () => {
   const failed: NodeReport = { status: 'erroring', ...because('StepFailed'), ...attempts(3) }
   expect(failsAfterMinutes(failed, allAgents('silent'))).toBe(never)
   expect(failsAfterMinutes(failed, allAgents('unready'))).toBe(once)

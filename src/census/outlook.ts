@@ -1,4 +1,4 @@
-/** Whether a node that is not complete will go on by itself, by what it publishes. Pure. */
+/** Whether a node that is not complete will continue by itself, judged by what it publishes. Pure. */
 import { isFailure } from '../schemas/catalogue/reasons.ts'
 import { stallsBy } from '../schemas/catalogue/stall-rules.ts'
 import { stallsAtMs } from '../schemas/catalogue/stalls.ts'
@@ -7,12 +7,12 @@ import type { NodeFact } from './node-facts.ts'
 export type PublishedOutlook = Pick<NodeFact, 'status' | 'agent' | 'reason' | 'entries'>
 
 /**
- * The moment (wall clock, ms) from which on the node has failed for good: it may try again, and nothing says that it
- * will come to another end. -Infinity: it has, whenever that was. Infinity: it goes on by itself, or nobody knows.
+ * The moment (wall clock, ms) from which on the node has failed for good: it may retry, but nothing suggests another
+ * result. -Infinity: it has failed, no matter when. Infinity: it continues by itself, or its outlook is unknown.
  */
 export function failedAtMs(node: PublishedOutlook): number {
   const { status, agent, reason } = node
-  if (agent === 'silent') return Infinity // what it has said may be old
+  if (agent === 'silent') return Infinity // its last report may be old
   const attempts = failedAttempts(node)
   switch (status) {
     case 'complete':
@@ -24,7 +24,7 @@ export function failedAtMs(node: PublishedOutlook): number {
     case 'blocked':
     case 'in_progress':
     case 'erroring': {
-      // a stage that is tried again may say nothing else
+      // a stage that is retried may report nothing else
       if (reason === undefined) return stallsAtMs('by-attempts', attempts, Infinity)
       const stalls = stallsBy(reason.reason, reason.code)
       const isUntried = stalls === 'by-attempts' && attempts === 0 && isFailure(reason.reason)
@@ -47,7 +47,7 @@ function failedAttempts({ status, reason, entries }: PublishedOutlook): number {
   const { name, version } = reason?.package ?? {}
   const named = entries[`${name}|${version}`]
   if (named !== undefined) return named.restarts ?? 0
-  // one that is left as it failed, while its successor runs, says nothing about the node
+  // one that is left as it failed, while its successor runs, proves nothing about the node
   const isBetweenAttempts = status === 'erroring' || reason !== undefined
   const isOpen = (state: string | undefined): boolean =>
     state === 'in_progress' || (state === 'erroring' && isBetweenAttempts)

@@ -48,7 +48,7 @@ test('a conflict whose cause the watch showed before the response causes no paus
   expect(own.notBeforeMs()).toBe(-Infinity)
 })
 
-test('a second conflict says that the watch is old, unless the watch has shown something', () => {
+test('a second conflict shows that the watch is old, unless the watch has shown something', () => {
   own.begin().conflicted()
   expect(oldWatches).toBe(0)
   own.begin().conflicted()

@@ -3,17 +3,17 @@ import type { Clock } from '../schemas/clock.ts'
 
 /**
  * Our writes to an object that the watch has not shown yet. A write succeeds only over the last version that was
- * observed, so whatever the watch shows after it began is that write or a later one. All times are monotonic ms.
+ * observed. What the watch shows after the start of a write is that write or a later one. All times are monotonic ms.
  */
 export type OwnWrites = {
   /** Call it before a write. The watch may be faster than the response. */
   begin(): OwnWrite
   /**
-   * The watch showed the object, or a LIST was complete: also one that says that etcd was restored without our write.
+   * The watch showed the object, or a LIST was complete, also a LIST of an etcd that was restored without our write.
    * True if our last write was not seen before.
    */
   observed(): boolean
-  /** After a write that the watch has not shown: until then what it shows is old. */
+  /** After a write that the watch has not shown. Until then the watch shows an old version. */
   unseenUntilMs(): number
   /** After conflicts, the earliest time of the next write. */
   notBeforeMs(): number
@@ -26,9 +26,9 @@ export type OwnWrite = {
   conflicted(): void
 }
 
-/** A watch that is later than this is late: the next write over what it shows will be a conflict, and harms nobody. */
+/** A watch that is later than this is late. The next write over what it shows will be a conflict, which is harmless. */
 const maxUnseenMs = 1_000
-/** After a conflict the watch brings what is new. Should it bring nothing, the pauses grow, and a LIST is asked for. */
+/** After a conflict the watch shows the new version. If it does not, the pauses grow, and a LIST is asked for. */
 const conflictBackoff: Backoff = { initialMs: 500, maxMs: 30_000 }
 
 /** The first may be a write that the watch is about to show. */

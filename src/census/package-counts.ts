@@ -13,14 +13,14 @@ export type PackageCount = {
 }
 
 /**
- * Versions that nodes still have and the spec does not. Anybody who may edit a Node can put entries there: series of
+ * Versions that nodes still have and the spec does not. Anybody who may edit a Node can add entries, and series of
  * made-up packages must not fill a Prometheus. Those on most nodes are counted.
  */
 const maxOtherVersions = 50
 /** As long as the name of any object; versions are shorter. */
 const maxNameLength = 253
 
-/** The versions of the spec, also those that no node has, and then those that nodes have besides. */
+/** The versions of the spec, also those that no node has, then those that are only on nodes. */
 export function packageCounts({ spec }: Skyhook, nodes: readonly NodeFact[]): readonly PackageCount[] {
   const counts = new Map<string, Count>()
   const countOf = (name: string, version: string): Count => {

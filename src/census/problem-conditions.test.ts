@@ -51,7 +51,7 @@ describe('DrainBlocked', () => {
     expect(text).toMatch(/ and 35 more$/)
   })
 
-  test('DrainBlocked does not name the node of a silent agent: what it last said may be over', () => {
+  test('DrainBlocked does not name the node of a silent agent: its last report may be old', () => {
     expect(conditionOf('DrainBlocked', [blocked('a', '2026-11-20T13:00:00Z')], allAgents('silent'))).toEqual([
       'False NotBlocked: no drain is blocked',
     ])

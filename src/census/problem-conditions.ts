@@ -1,4 +1,4 @@
-/** Conditions about problems that one node's reason or entry shows, and that people look for on the Skyhook. */
+/** Conditions about problems that one node's reason or entry shows, and that users look for on the Skyhook. */
 import type { NodeStateEntry } from '../schemas/annotations.ts'
 import { apiGroup } from '../schemas/api.ts'
 import type { ReasonName } from '../schemas/catalogue/reasons.ts'
@@ -39,7 +39,7 @@ function drainBlockedCondition({ nodes }: Counts): ConditionContent {
 
 const blockedSinceMs = ({ reason }: NodeFact): number => reason?.sinceMs ?? Infinity
 
-/** An uninstall that failed is tried again; that of a package which left the spec is given up after some attempts. */
+/** An uninstall that failed is retried. That of a package which left the spec is given up after some attempts. */
 function uninstallFailedCondition({ nodes }: Counts): ConditionContent {
   const type = `${apiGroup}/UninstallFailed` as const
   const read = new Map<NodeState, readonly NodeStateEntry[]>() // most nodes of a fleet share theirs
@@ -52,7 +52,7 @@ function uninstallFailedCondition({ nodes }: Counts): ConditionContent {
     uninstallsIn(entries).map((entry) => ({ entry, text: `${name} (${entry.name} ${entry.version})` })),
   )
   const givenUp = uninstalls.filter(({ entry }) => entry.state === 'unknown')
-  // also during the next attempt, so that what is said does not change with each
+  // also during the next attempt, so that the message does not change with each
   const failing = uninstalls.filter(
     ({ entry: { state, restarts = 0 } }) => state === 'erroring' || (state === 'in_progress' && restarts > 0),
   )

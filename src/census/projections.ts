@@ -1,4 +1,4 @@
-/** What the census keeps of watched objects: only what it counts from, because it keeps it for every node. */
+/** What the census keeps of watched objects: only what it counts, because it keeps it for every node. */
 import type { KubeObject } from '../kube/objects.ts'
 import type { Reflector } from '../kube/reflector.ts'
 import { cordonKey, skyhooksWith, statusKey, versionKey } from '../schemas/annotations.ts'

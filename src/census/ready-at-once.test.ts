@@ -44,7 +44,7 @@ test('a Skyhook is Ready within 100 ms of its last node', async () => {
   expect(await msUntil(scene, () => isReady(scene))).toBeLessThanOrEqual(100)
 })
 
-test('a Skyhook that goes back to the work of before waits a second for nodes that have nothing to write', async () => {
+test('a Skyhook that returns to its previous work waits a second for nodes that have nothing to write', async () => {
   const scene = await completeScene()
   scene.editSkyhook('s', packageWith('1'))
   scene.editSkyhook('s', { spec: { packages: { p0a: { configMap: null } } } })

@@ -1,4 +1,4 @@
-/** What the census does next for a Skyhook, by what it sees, what it has counted and what it remembers. Pure. */
+/** The next request of the census for a Skyhook, decided by its snapshot, its counts and its memory. Pure. */
 import type { ConfigUpdates } from '../schemas/config-updates.ts'
 import { readLedger, type Ledger } from '../lease/ledger.ts'
 import type { ScopeListing } from '../lease/slot-reads.ts'
@@ -26,7 +26,7 @@ import { metadataPatchFor, type MetadataPatch } from './skyhook-writer.ts'
 import { isUrgent, nextStatus } from './status.ts'
 import { writeAtMs } from './write-throttle.ts'
 
-/** What is seen at one moment, all of it from lists and watches that can be believed. */
+/** One moment of the cluster, all of it from synced lists and watches. */
 export type CensusSnapshot = {
   readonly nodes: ReadonlyMap<string, CensusNode>
   readonly agents: Agents
@@ -40,11 +40,11 @@ export type ReconcileInputs = Pick<CensusSnapshot, 'skyhook' | 'ledger' | 'agent
   readonly counts: Counts
   /** Nodes of the cluster. */
   readonly nodeCount: number
-  /** The API server serves the group of NodeWright, and nobody has said that it does not count. */
+  /** The API server serves the group of NodeWright, and no setting says that it does not count. */
   readonly isNodeWrightServed: boolean
-  /** Taken since the last time. */
+  /** Taken since the last turn. */
   readonly listing: ScopeListing | undefined
-  /** Skyhooks were listed since the last time. */
+  /** Skyhooks were listed since the last turn. */
   readonly areSkyhooksListed: boolean
   /** Monotonic, as all times of this file but `wallMs`. */
   readonly nowMs: number
@@ -56,7 +56,7 @@ export type ReconcileInputs = Pick<CensusSnapshot, 'skyhook' | 'ledger' | 'agent
 /** What the census remembers of a Skyhook. */
 export type CensusState = {
   readonly lastCounted?: { readonly generation: number; readonly applied: string; readonly spec: Skyhook['spec'] }
-  /** As the status is to show them. */
+  /** As the status shows them. */
   readonly configUpdates?: ConfigUpdates
   readonly specPropagatedAtMs: number
   /** The first generation that asks for the current work. */
@@ -73,7 +73,7 @@ export type CensusState = {
   readonly problems?: ReportedProblems
   readonly looks: SlotLooks
   readonly lengths?: WorkTimes
-  /** Since when nobody in a compartment could ask for a slot; earlier by what censuses before have waited. */
+  /** Since when no node of a compartment could ask for a slot; earlier by what previous censuses have waited. */
   readonly idleSinceMs: ReadonlyMap<string, number>
 }
 
@@ -95,24 +95,24 @@ export type Request =
 
 export type Reconciled = {
   readonly state: CensusState
-  /** As it is; undefined where it cannot be read. */
+  /** The current one; undefined if it cannot be read. */
   readonly ledger: Ledger | undefined
-  /** Of problems that were not there the last time. */
+  /** Of problems that did not exist at the last turn. */
   readonly events: readonly SkyhookEvent[]
-  /** Why the ledger is left as it is: a newer version wrote it. */
+  /** Why the ledger stays as it is: a newer version wrote it. */
   readonly newerLedger: string | undefined
-  /** A LIST of Skyhooks says more than the watch. */
+  /** A LIST of Skyhooks may show more than the watch. */
   readonly needsList: boolean
-  /** What is due, or when the next may be if nothing changes. */
+  /** The due request, or the time of the next one if nothing changes. */
   readonly next: Request | { readonly target: 'nothing'; readonly untilMs: number }
 }
 
 /**
- * Nodes see an edit within this time and say so; until then a complete one may not have looked yet (A→B→A). Nobody
- * waits for it where each node says that it became complete by this spec, or by a later one.
+ * Nodes observe an edit and report it within this time. Until then a complete one may not have looked yet (A→B→A). The
+ * census does not wait if each node reports that it became complete by this spec, or by a later one.
  */
 const specPropagationMs = 1_000
-/** A LIST that is asked for more often is not made. */
+/** The minimum interval of the LISTs that are asked for. */
 const listIntervalMs = 30_000
 
 /** The request that is due, the ledger first; without one, when the next may be. */
@@ -137,7 +137,7 @@ export function reconcile(before: CensusState, inputs: ReconcileInputs): Reconci
     isKept:
       newerLedger !== undefined ||
       ahead?.isLost === false ||
-      // without the policy nobody can say what its batches are
+      // without the policy its batches are unknown
       (counts.policy !== undefined && counts.policy.state !== 'found'),
     matched: before.matched,
     lastWriteMs: before.ledgerWrittenAtMs,
@@ -204,7 +204,7 @@ export function reconcile(before: CensusState, inputs: ReconcileInputs): Reconci
 const isPublished = (ledger: Ledger | undefined, matched: MatchedCounts): boolean =>
   Object.entries(matched).every(([name, { published }]) => ledger?.compartments[name]?.matched === published)
 
-/** The batches as they are to be, and when to look at the slots; no batches without a policy to go by. */
+/** The desired batches, and when to look at the slots. Without a usable policy there are no batches. */
 function batchesOf(
   { looks: looksBefore, idleSinceMs: idleBefore }: CensusState,
   { skyhook, ledger: lease, counts, listing, nowMs }: ReconcileInputs,
@@ -220,7 +220,7 @@ function batchesOf(
     }),
   )
   const listed = listing?.ledgers.find(({ metadata }) => metadata.uid === lease?.metadata.uid)
-  // results go out over exactly the ledger that was listed with the slots
+  // results are written over exactly the ledger that was listed with the slots
   const isOfListing = listed !== undefined && listed.metadata.resourceVersion === lease?.metadata.resourceVersion
   const batches = planBatches({
     skyhook,
@@ -240,7 +240,7 @@ function batchesOf(
   }
 }
 
-/** Nodes may not have seen an edit that changes their work: it takes a moment until what they say is about it. */
+/** Nodes may not have seen an edit that changes their work. For a moment their reports are about the previous one. */
 function afterSpecChange(before: CensusState, skyhook: Skyhook, applied: string, nowMs: number): CensusState {
   const { generation = 0, deletionTimestamp } = skyhook.metadata
   const isDeleted = deletionTimestamp !== undefined
@@ -255,7 +255,7 @@ function afterSpecChange(before: CensusState, skyhook: Skyhook, applied: string,
   const changesWork =
     lastCounted === undefined ? !isReadyFor(skyhook, generation) : !isNext || lastCounted.applied !== applied
   const propagatedAtMs = nowMs + specPropagationMs
-  // the census before may have told of failures of this spec, and they do not come and go with the census
+  // the previous census may have reported failures of this spec, and they do not come and go with the census
   const isEdit = lastCounted !== undefined || (statusOf(skyhook)?.observedGeneration ?? generation) !== generation
   const known = before.configUpdates ?? statusOf(skyhook)?.configUpdates ?? {}
   return {
@@ -267,7 +267,7 @@ function afterSpecChange(before: CensusState, skyhook: Skyhook, applied: string,
   }
 }
 
-/** Events of problems that were not there at the last count. */
+/** Events of problems that did not exist at the last count. */
 function newProblems(
   before: CensusState,
   skyhook: Skyhook,
@@ -280,7 +280,7 @@ function newProblems(
     before.problems === undefined && statusOf(skyhook)?.observedGeneration === skyhook.metadata.generation
   return {
     problems: new Set([...ofNodes.problems, ...ofImages.problems]),
-    events: isTakenOver ? [] : [...ofNodes.events, ...ofImages.events], // the census before reported them
+    events: isTakenOver ? [] : [...ofNodes.events, ...ofImages.events], // the previous census reported them
   }
 }
 

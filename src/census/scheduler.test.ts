@@ -347,7 +347,7 @@ test('a ledger that fails delays no status, and a slow Skyhook delays no other',
   await eventually(() => expect(failed).not.toEqual([]))
 })
 
-test('a Skyhook that cannot be counted is tried less and less often, and stops no other', async () => {
+test('a Skyhook that cannot be counted is retried with growing pauses and does not stop the others', async () => {
   put('broken')
   const broken = skyhooks.get('broken') as Skyhook & KubeObject
   let tries = 0

@@ -1,4 +1,4 @@
-/** All Skyhooks at the census: which of them to count again when something changed, and how soon. */
+/** All Skyhooks at the census: which of them to count again after a change, and how soon. */
 import type { Change } from '../kube/store.ts'
 import type { KubeObject } from '../kube/objects.ts'
 import { requestBackoff } from '../kube/retry.ts'
@@ -16,14 +16,14 @@ import type { CensusNode } from './node-facts.ts'
 export type SchedulerOptions = {
   readonly leases: Leases
   readonly random: Random
-  /** While it is not trusted, nothing is counted and nothing written. */
+  /** While it is not trusted, nothing is counted or written. */
   readonly view: Omit<ClusterView, 'synced' | 'distrustedMs' | 'close'>
   readonly defaultBudget: SkyhookReconcilerOptions['defaultBudget']
   readonly isNodeWrightServed?: boolean
   readonly report: SkyhookReconcilerOptions['report']
   readonly onCounted: SkyhookReconcilerOptions['onCounted']
   readonly onFailed: (skyhook: string, error: unknown) => void
-  /** A Skyhook could not be counted; it is tried again less and less often. */
+  /** A Skyhook could not be counted. It is retried with growing pauses. */
   readonly onCountFailed: (skyhook: string, error: unknown) => void
   readonly signal: AbortSignal
 }
@@ -35,7 +35,7 @@ export type Scheduler = {
   listed(what: 'skyhook' | 'ledger'): void
   /** `before` and `after` are undefined for a node that did not exist, or no longer does. */
   nodeChanged(before: CensusNode | undefined, after: CensusNode | undefined): void
-  /** Something that concerns every Skyhook: agents fell silent, or the view can be trusted again. */
+  /** A change that concerns every Skyhook: agents fell silent, or the view can be trusted again. */
   enqueueAll(): void
 }
 
@@ -52,7 +52,7 @@ type QueueItem = {
   readonly skyhook: string
   readonly reconciler: SkyhookReconciler
   dueMs: number
-  /** Whatever changes: its last turns could not be made. */
+  /** Whether anything changes or not: its last turns could not be made. */
   notBeforeMs: number
   failures: number
   isBusy: boolean
@@ -78,7 +78,7 @@ export function startScheduler(options: SchedulerOptions): Scheduler {
         if (!view.isTrusted() || present?.metadata.uid !== uid) return undefined
         const ledger = view.ledgers.get(ledgerName({ name, uid }))
         const policy = view.policyOf(present.spec.deploymentPolicy)
-        // once they are listed, everything is counted again; a refusal may last, and is said
+        // once they are listed, everything is counted again; a refusal may last, and is reported
         if (policy?.state === 'unknown' && policy.isRefused !== true) return undefined
         return { nodes: view.nodes, agents: view.agents(), skyhook: present, ledger, policy }
       },
@@ -139,7 +139,7 @@ export function startScheduler(options: SchedulerOptions): Scheduler {
       item.dueMs = Math.min(item.dueMs, requeueAtMs) // it may have been enqueued meanwhile
       item.failures = 0
     } catch (error) {
-      // a mistake of this program, which one Skyhook has brought to light: the others are counted all the same
+      // a bug of this program that one Skyhook triggers: the others are still counted
       options.onCountFailed(item.skyhook, error)
       item.notBeforeMs = clock.monotonicMs() + backoffMs(++item.failures, requestBackoff, random.number())
       item.dueMs = item.notBeforeMs

@@ -21,29 +21,29 @@ import { initialState, reconcile, type CensusSnapshot, type Request } from './re
 export type SkyhookReconcilerOptions = {
   readonly leases: Leases
   readonly random: Random
-  /** The current snapshot; undefined = something of it cannot be believed, or the Skyhook is gone. */
+  /** The current snapshot; undefined = a part of it cannot be trusted, or the Skyhook is gone. */
   readonly observe: () => CensusSnapshot | undefined
   /** Of Skyhooks that name no budget. */
   readonly defaultBudget: Budget
-  /** The API server serves its group; absent: it does not. */
+  /** The API server serves the group of NodeWright; absent: it does not. */
   readonly isNodeWrightServed?: boolean
-  /** The API server answers what a watch should have shown: the collection is to be listed. */
+  /** The API server's answers show what a watch should have shown: the collection must be listed. */
   readonly relist: (what: 'skyhook' | 'ledger') => void
   readonly report: (skyhook: Skyhook, event: SkyhookEvent) => void
-  /** What was counted, as series. */
+  /** The counts, as series. */
   readonly onCounted: (skyhook: string, series: FleetSeries) => void
-  /** A write failed, and is tried again later, or is not this version's to make. */
+  /** A write failed. It is retried later, or is not this version's to make. */
   readonly onFailed: (error: unknown) => void
   readonly signal: AbortSignal
 }
 
 export type SkyhookReconciler = {
   /**
-   * Counts, and writes at most one thing: what was counted before a write may be old after it. Resolves with the moment
-   * (monotonic ms) of the next turn if nothing changes. Never throws for what a server answers.
+   * Counts, and writes at most one object: after a write the counts may be old. Resolves with the moment (monotonic ms)
+   * of the next turn if nothing changes. Never throws for an answer of the server.
    */
   reconcile(): Promise<number>
-  /** The watch, or a LIST of all, showed the Skyhook or its ledger. True: our last write to it is seen with that. */
+  /** The watch, or a LIST of all, showed the Skyhook or its ledger. True: this includes our last write to it. */
   observed(what: 'skyhook' | 'ledger', isListed?: boolean): boolean
 }
 
@@ -62,7 +62,7 @@ export function createSkyhookReconciler(options: SkyhookReconcilerOptions): Skyh
   }
   const backoffs = new Map<Request['target'], { readonly failures: number; readonly untilMs: number }>()
   let state = initialState
-  /** Since the last time. */
+  /** Since the last turn. */
   let listing: ScopeListing | undefined
   let areSkyhooksListed = false
   let reportedLedger: string | undefined
@@ -107,7 +107,7 @@ export function createSkyhookReconciler(options: SkyhookReconcilerOptions): Skyh
     }
   }
 
-  /** How a request ends decides when to look again. One that fails holds the others back for a turn only. */
+  /** The result of a request decides when to look again. One that fails holds the others back for one turn only. */
   const attempt = async (request: Request, skyhook: Skyhook): Promise<number> => {
     const { target } = request
     try {

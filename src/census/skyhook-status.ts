@@ -7,8 +7,8 @@ type DefinedEntry = NonNullable<DefinedStatus['nodeState']>[string][string]
 type DefinedCompartment = NonNullable<DefinedStatus['compartmentStatuses']>[string]
 
 /**
- * The `.status` of a Skyhook as the census writes it: entries and compartments in full, and nothing of
- * what only the operator writes.
+ * The `.status` of a Skyhook as the census writes it: entries and compartments in full, without what only the operator
+ * writes.
  */
 export type SkyhookStatus = Omit<
   DefinedStatus,

@@ -1,6 +1,6 @@
 /**
- * When the census lists the slots of a Skyhook with a policy. What the Nodes of a compartment say is the hint that its
- * batch may be over; then it looks, and again after longer and longer pauses until something changes. Pure.
+ * When the census lists the slots of a Skyhook with a policy. The Nodes of a compartment hint that its batch may be
+ * over. The census then looks, and again after growing pauses until something changes. Pure.
  */
 import type { Ledger } from '../lease/ledger.ts'
 import { type Backoff, backoffMs } from '../schemas/backoff.ts'
@@ -10,7 +10,7 @@ import type { CompartmentCount } from './compartments.ts'
 export type SlotLooks = ReadonlyMap<string, Looks>
 
 type Looks = {
-  /** What its Nodes and the ledger said. */
+  /** What its Nodes and the ledger reported. */
   readonly key: string
   readonly looks: number
   /** Monotonic ms; Infinity: not before something changes. */
@@ -25,7 +25,7 @@ const busyBackoff: Backoff = { initialMs: 10_000, maxMs: 60_000 }
 
 const isBusy = ({ nodes }: CompartmentCount): boolean => nodes.some(({ status }) => status === 'in_progress')
 
-/** The looks as they are due after a change of what a look depends on; the same ones where nothing has changed. */
+/** The looks that are due after a change of their inputs; the same ones where nothing has changed. */
 export function looksNow(
   before: SlotLooks,
   compartments: readonly CompartmentCount[],
@@ -40,14 +40,14 @@ export function looksNow(
       const key = JSON.stringify([ledger?.applied, ledger?.policy, batch, statuses])
       const known = before.get(name)
       if (known?.key === key) return [name, known]
-      // a census that begins may not live until the later look
+      // a newly elected census may not live until the later look
       const delayMs = known !== undefined && isBusy(compartment) ? backoffMs(1, busyBackoff) : firstDelayMs
       return [name, { key, looks: 0, nextAtMs: nowMs + delayMs }]
     }),
   )
 }
 
-/** What a look says of a batch. `nothing`: nothing could be over. `end`: it is over when it has waited long enough. */
+/** What a look shows of a batch. `nothing`: nothing could be over. `end`: it is over when it has waited long enough. */
 export type Expectation = 'nothing' | 'end' | 'by-status'
 
 /** After a look, which showed all compartments. */

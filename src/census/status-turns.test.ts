@@ -178,7 +178,7 @@ test('changed keys are in the status from the edit until all nodes have them, al
   expect([conditionText('Ready'), statusNow().configUpdates]).toEqual(['True Complete', undefined])
 })
 
-test('a census without any change counts again when a failure has lasted, and says so once', async () => {
+test('a census without any change counts again when a failure has lasted, and reports it once', async () => {
   apply(spec)
   const since = new Date(api.clock.wallMs() - 100_000).toISOString()
   const more = { code: 'not-found', since }
@@ -206,7 +206,7 @@ test('a policy stalls its Skyhook two minutes after it is missed, also for a cen
   expect(conditionText('Stalled')).toBe('True DeploymentPolicyNotFound')
 })
 
-test('a Skyhook is stalled while its policy may not be read, without a ledger, and goes on when it may', async () => {
+test('a Skyhook is stalled while its policy may not be read, without a ledger, and continues when it may', async () => {
   apply({ ...spec, deploymentPolicy: 'careful' })
   report('n1', { status: '' })
   policy = { state: 'unknown', why: 'the DeploymentPolicies cannot be listed: HTTP 403', isRefused: true }

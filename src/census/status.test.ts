@@ -147,7 +147,7 @@ describe('compartments', () => {
     expect(conditionText(status, 'Stalled')).toBe('True FailedNodesHoldBudget')
   })
 
-  test('a stopped rollout says so with batch and nodes', () => {
+  test('a stopped rollout is reported with batch and nodes', () => {
     const policy: PolicyKnowledge = {
       state: 'found',
       uid: 'p',
@@ -561,7 +561,7 @@ describe('Ready, Reconciling and Stalled', () => {
     )
   })
 
-  test('what Stalled says does not change while failing nodes try again', () => {
+  test('the message of Stalled does not change while failing nodes retry', () => {
     const between = conditionOf(statusOf(nodes(failing, 'complete')), 'Stalled')
     const during = conditionOf(statusOf(nodes({ ...failing, status: 'in_progress' }, 'complete')), 'Stalled')
     expect(during).toEqual(between)
@@ -641,7 +641,7 @@ describe('the conditions of the operator', () => {
       expect((condition.message.match(/\bn\d+/g) ?? []).length).toBeLessThanOrEqual(20)
   })
 
-  test('no message is longer than the resource definition allows, whatever a Node says', () => {
+  test('no message is longer than the resource definition allows, even if a Node reports a long text', () => {
     const text = 'x'.repeat(40_000)
     const compartments = Array.from({ length: 64 }, (_, at) => `${at}-${'c'.repeat(50)}`)
     const policy: PolicyKnowledge = {

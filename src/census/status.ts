@@ -42,7 +42,7 @@ export function nextStatus({
   const { nodes, complete } = counts
   const status = rollUp(counts)
   const compartments = compartmentStatuses({ skyhook, counts, ledger })
-  // once all nodes have picked the keys up they would keep the operator from the interrupts of nodes that join
+  // once all nodes have picked the keys up, they would keep the operator from the interrupts of nodes that join
   const isPickedUp = nodes.length > 0 && status === 'complete' && !isSpecPropagating
   const count = (test: (node: NodeFact) => boolean): number => nodes.filter(test).length
   return {
@@ -73,10 +73,10 @@ export function nextStatus({
   }
 }
 
-/** With any other status of one Skyhook, NodeWright works on nothing; what it left there stays. */
+/** With any other status of one Skyhook, NodeWright works on none; what it left there stays. */
 const letsNodeWrightWork: ReadonlySet<NodeStatus> = new Set(['complete', 'paused', 'disabled'])
 
-/** Whether somebody may be waiting for the change: a condition turned, or it holds for another generation now. */
+/** Whether somebody may be waiting for the change: a condition turned, or now holds for another generation. */
 export function isUrgent(before: SkyhookStatus | undefined, after: SkyhookStatus): boolean {
   return ['Ready', 'Reconciling', 'Stalled'].some((type) => {
     const [was, is] = [conditionOf(before, type), conditionOf(after, type)]
@@ -86,7 +86,7 @@ export function isUrgent(before: SkyhookStatus | undefined, after: SkyhookStatus
 
 const isInProgress = ({ status }: NodeFact): boolean => status === 'in_progress' || status === 'erroring'
 
-/** What others wrote survives, except what is written anew, and the operator's maps that would age and grow. */
+/** What others wrote stays, except for what is written again, and the operator's maps that would age and grow. */
 function preservedFields(previous: SkyhookStatus | undefined): SkyhookStatus {
   const preserved: Record<string, unknown> = { ...previous }
   for (const field of ['nodeBootIds', 'nodePriority', 'compartmentStatuses', 'configUpdates']) delete preserved[field]

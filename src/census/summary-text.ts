@@ -5,7 +5,7 @@ import { counted, named } from '../schemas/wording.ts'
 
 /** More names help nobody, and 700 long ones make the API server refuse the whole status. */
 const maxNames = 20
-/** Of what one node says, in a message about many. */
+/** Of the message of one node, in a message about many. */
 export const maxDetailLength = 200
 
 /** In a message about many nodes. */
@@ -31,7 +31,7 @@ export function formatIncompleteNodes(nodes: readonly NodeFact[]): string {
     .join('')
 }
 
-/** The reasons of a group; of one that a person has to act on also the first message. */
+/** The reasons of a group; if a person has to act on one, also its first message. */
 function formatReasons(group: readonly NodeFact[]): string {
   const [first] = group
   const reasons = group

@@ -32,7 +32,7 @@ test.each<[string, readonly NodeStatus[], WorkTimes['slotTimes']]>([
   expect(after(statuses)).toEqual(slotTimes)
 })
 
-test('a census continues what the ledger says of earlier rollouts, and of this one', () => {
+test('a census continues the times in the ledger, of earlier rollouts and of this one', () => {
   const earlier = { applied: 'old', lengths: { 3: 7 } }
   const statuses: NodeStatus[] = ['waiting', 'in_progress', 'complete']
   expect(after(statuses, [earlier, ...once(oneMinute)])).toEqual([

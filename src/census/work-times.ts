@@ -1,6 +1,7 @@
 /**
  * How long nodes are at work, as the census sees it: from the turn in which a node is first at work to the one in which
- * it is complete. That is how long it holds its slot, but for the second until its Node says so, and the soak. Pure.
+ * it is complete. That is how long it holds its slot, except for the soak and the second until its Node is updated.
+ * Pure.
  */
 import { readSlotTimes, type RolloutTimes, withSlotTime } from '../lease/slot-times.ts'
 import type { Ledger } from '../lease/ledger.ts'
@@ -15,8 +16,8 @@ export type WorkTimes = {
 }
 
 /**
- * After a turn that counted these nodes. The first turn of a census continues what the ledger says; nodes that it finds
- * at work began at a time that nobody knows, and count for nothing.
+ * After a turn that counted these nodes. The first turn of a census continues what the ledger says. Nodes that it finds
+ * at work started at an unknown time and do not count.
  */
 export function nextWorkTimes(
   before: WorkTimes | undefined,
@@ -39,5 +40,5 @@ export function nextWorkTimes(
 
 const isAtWork = (status: NodeStatus): boolean => status === 'in_progress' || status === 'erroring'
 
-/** A node that waits has no slot, or began again. */
+/** A node that waits has no slot, or started again. */
 const mayHaveSlot = (status: NodeStatus): boolean => status !== 'waiting'

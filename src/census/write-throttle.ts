@@ -1,12 +1,12 @@
 /**
- * When a count may be written. Every write of a status wakes every agent that watches the Skyhook, so mere progress is
- * written less often the more agents there are; what people and programs wait for is written immediately.
+ * When a count may be written. Every write of a status wakes every agent that watches the Skyhook. Mere progress is
+ * written less often the more agents there are. What people and programs wait for is written immediately.
  */
 export type WriteThrottle = {
   /** Own writes to this object; undefined = none in this term. */
   readonly lastWriteMs: number | undefined
   readonly agents: number
-  /** It changes what someone may be waiting for: a condition, or the generation it holds for. */
+  /** It changes what someone may be waiting for: a condition, or its generation. */
   readonly isUrgent: boolean
 }
 

@@ -36,7 +36,7 @@ function outputOf(stream: NodeJS.WriteStream, fd: number): TextStream {
     write: (text) => void stream.write(text),
     isTerminal,
     hasColor: isTerminal && (env['NO_COLOR'] ?? '') === '' && env['TERM'] !== 'dumb',
-    // a pseudo-terminal may say that it has none
+    // a pseudo-terminal may report zero columns
     columns: () => (isTerminal && stream.columns > 0 ? stream.columns : undefined),
   }
 }
@@ -63,14 +63,14 @@ function abortOnSignals(): AbortSignal {
   const controller = new AbortController()
   for (const name of ['SIGINT', 'SIGTERM'] as const)
     process.on(name, () => {
-      // Whoever asks twice does not want to wait for an orderly end.
+      // After a second signal the user does not want to wait for an orderly end.
       if (controller.signal.aborted) process.exit(130)
       controller.abort(new DOMException(`interrupted by ${name}`, 'AbortError'))
     })
   return controller.signal
 }
 
-// A reader that has enough, such as `head`, ends the tool without a word.
+// A reader that has enough, such as `head`, ends the tool silently.
 process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => process.exit(code === 'EPIPE' ? 0 : 1))
 
 const machine: Machine = {
@@ -85,7 +85,7 @@ const machine: Machine = {
 }
 
 const argv = process.argv.slice(2)
-// kubectl starts the tool by this name when somebody presses tab after `kubectl skyhook`.
+// kubectl starts the tool by this name for tab after `kubectl skyhook`.
 const isCompletion = basename(process.argv[1] ?? '').startsWith('kubectl_complete-')
 
 const ended = runCommandLine(isCompletion ? ['__complete', ...argv] : argv, allCommands, machine, {

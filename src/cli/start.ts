@@ -1,3 +1,3 @@
-/** What starts the shipped tool: two files, as Node keeps compiled only what is loaded after it was told to. */
+/** Starts the shipped tool. It is two files: Node caches only what is loaded after the cache is enabled. */
 import './compile-cache.ts'
 import './main.ts'

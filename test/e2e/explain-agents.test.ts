@@ -121,7 +121,7 @@ test('an agent that an update has not reached is compared with the DaemonSet, an
   expect((await explained(other)).verdict).toMatchObject({
     ...expected,
     objects: [{ name: podOn(other) }, { name: podOn(stuck) }],
-    unblock: expect.stringContaining(`${podOn(stuck)} has to become Ready`) as string,
+    unblock: expect.stringContaining(`${podOn(stuck)} must become Ready`) as string,
     command: `kubectl -n skyhook describe pod ${podOn(stuck)}`,
   })
 })

@@ -4,7 +4,7 @@ import { fleetCollections } from '../fleet-view/collections.ts'
 import type { AgentPod } from '../fleet-view/fleet-view.ts'
 import { matchNames, unmatchedPatterns } from '../objects/nodes.ts'
 
-/** The agents' pods by node; where one is replaced, the one that stays. Throws the errors of the transport. */
+/** The agents' pods by node; if one is being replaced, the one that stays. Throws the errors of the transport. */
 export async function agentPods(
   transport: KubeTransport,
   namespace: string,
@@ -15,7 +15,7 @@ export async function agentPods(
   return new Map(inOrder.map((pod) => [pod.node, pod]))
 }
 
-/** Of the agents' nodes, those that the patterns select, and the patterns that select none. Without patterns, all. */
+/** The agents' nodes that the patterns select, and the patterns that select none. Without patterns, all nodes. */
 export function selectNodes(
   pods: ReadonlyMap<string, AgentPod>,
   patterns: readonly string[] | undefined,

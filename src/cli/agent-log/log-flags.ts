@@ -1,4 +1,4 @@
-/** What the commands that read the logs of agents are asked by. */
+/** The arguments and flags of the commands that read the logs of agents. */
 import { exitCodes } from '../framework/exit-codes.ts'
 
 export const logArguments = { skyhook: { summary: 'name of the Skyhook', complete: 'skyhooks' } } as const

@@ -1,4 +1,4 @@
-/** What the agents of some nodes have logged about steps. */
+/** Reads what the agents of some nodes have logged about steps. */
 import { messageOf, parseJson } from '../../schemas/json.ts'
 import { parseStepLine, type StepLine } from '../../schemas/step-log.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
@@ -22,8 +22,8 @@ export type OpenedLogs = {
 }
 
 /**
- * The agents of the nodes that the patterns select; of all nodes without patterns. A pattern without an agent is
- * remarked on stderr; throws "not found" when none has one.
+ * The agents of the nodes that the patterns select; of all nodes without patterns. Reports a pattern without an agent
+ * on stderr. Throws "not found" when none has one.
  */
 export async function openLogs(context: Context, patterns?: readonly string[]): Promise<OpenedLogs> {
   const { transport, agentNamespace } = await context.connect()
@@ -36,10 +36,10 @@ export async function openLogs(context: Context, patterns?: readonly string[]): 
   const { nodes, unmatched } = selectNodes(pods, patterns)
   if (nodes.length === 0 && patterns !== undefined)
     throw notFoundError(
-      `no agent runs on ${patterns.join(', ')}, so there is no log`,
-      'see kubectl get nodes, and kubectl skyhook explain SKYHOOK NODE for why no agent is there',
+      `no log: no agent runs on ${patterns.join(', ')}`,
+      'see kubectl get nodes; kubectl skyhook explain SKYHOOK NODE explains why a node has no agent',
     )
-  for (const pattern of unmatched) stderr.write(`no agent runs on ${pattern}, so there is no log\n`)
+  for (const pattern of unmatched) stderr.write(`no log: no agent runs on ${pattern}\n`)
   const selected = nodes.flatMap((node) => {
     const pod = pods.get(node)
     return pod ? [[node, pod] as const] : []
@@ -47,7 +47,7 @@ export async function openLogs(context: Context, patterns?: readonly string[]): 
   return { ports: { transport, namespace, clock, signal }, pods: new Map(selected), logRoot }
 }
 
-/** As the agents' settings have it; that of the chart without values where they may not be read. */
+/** From the agents' settings; the chart's default if they may not be read. */
 async function readLogRoot(transport: KubeTransport, namespace: string, signal: AbortSignal): Promise<string> {
   const settings = { ...fleetCollections(namespace).settings, keep: logRootIn }
   return valueOr(await readerOf(transport, signal)(settings), [])[0] ?? defaultLogRoot
@@ -55,16 +55,16 @@ async function readLogRoot(transport: KubeTransport, namespace: string, signal: 
 
 export type LoggedLine = { readonly line: StepLine; readonly stamp: string }
 
-/** What is known of the log itself. */
+/** Facts about the log itself. */
 export type LogExtent = {
   /** When its first line was taken; undefined for an empty one. */
   readonly firstStamp: string | undefined
   readonly shown: number
-  /** It tells of steps that began before it. */
+  /** It reports steps that started before it. */
   readonly isTooShort: boolean
 }
 
-/** Hands on the selected lines of a log in order, and says how far back it goes. */
+/** Passes the selected lines of a log on in order, and returns how far back it goes. */
 export async function readSteps(
   lines: AsyncIterable<StampedLine>,
   selection: StepSelection,
@@ -84,11 +84,11 @@ export async function readSteps(
   return { firstStamp, shown, isTooShort: isTooShort || shown === 0 }
 }
 
-/** The step began in the log of an earlier agent. */
+/** The step started in the log of an earlier agent. */
 export const isOlder = (line: StepLine): boolean =>
   (line.what === 'ended' && line.isRepeated) || (line.what === 'started' && line.isRunning)
 
-/** `folder`: of the host, with what the log does not have. */
+/** `folder`: of the host, with the output that the log does not have. */
 export type FollowRequest = {
   readonly ports: LogPorts
   readonly node: string
@@ -96,7 +96,7 @@ export type FollowRequest = {
   readonly folder: string
 }
 
-/** The same of a log that is followed, with remarks on stderr. Ends with the signal's reason. */
+/** The same for a followed log, with remarks on stderr. Ends with the signal's reason. */
 export async function followSteps(
   { ports, node, selection, folder }: FollowRequest,
   onLine: (line: LoggedLine) => void,
@@ -116,17 +116,17 @@ export async function followSteps(
   }
 }
 
-/** What agents leave of it there. */
+/** How much of it agents keep there. */
 const kept = ' (the newest five logs of each step)'
 
-/** Where to find what the log of a node does not have. */
+/** Where to find the output that the log of a node does not have. */
 export function extentNote(node: string, folder: string, firstStamp: string | undefined, restarts = 0): string {
   const since = firstStamp === undefined ? 'is empty' : `goes back to ${firstStamp.slice(0, 19)}Z`
   const previous = restarts > 0 ? '; --previous shows the log before its last restart' : ''
   return `node ${node}: the log of its agent ${since}; earlier output is on the host, in ${folder}${kept}${previous}`
 }
 
-/** Reads the log of one node; false where that failed, which is said on stderr. Throws where reading is forbidden. */
+/** Reads the log of one node. False after a failure, which is reported on stderr. Throws if reading is forbidden. */
 export async function readNode(
   { ports, pods, logRoot }: OpenedLogs,
   { stderr, signal }: Pick<Context, 'stderr' | 'signal'>,
@@ -147,7 +147,7 @@ export async function readNode(
     if (isForbidden(error)) throw error
     stderr.write(
       isNoPrevious(error)
-        ? `node ${node}: its agent has not restarted in this pod, so there is no previous log; ` +
+        ? `node ${node}: no previous log: its agent has not restarted in this pod; ` +
             `earlier output is on the host, in ${folder}${kept}\n`
         : `node ${node}: the log of its agent cannot be read: ${messageOf(error)}\n`,
     )

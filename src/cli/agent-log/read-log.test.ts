@@ -111,11 +111,11 @@ test('the agent that replaces one is followed from its first line', async () => 
   expect(texts()).toEqual(['one', 'from a clock that is behind'])
 })
 
-test('a node without an agent is waited for, and that is said once', async () => {
+test('a missing agent is waited for, and that is reported once', async () => {
   pods = []
   await start()
   await clock.advance(10_000)
-  expect(texts()).toEqual(['(no agent answers there now, waiting)'])
+  expect(texts()).toEqual(['(no agent answers there at present, waiting)'])
   pods = [pod('b')]
   await clock.advance(1_000)
   await write(`${stamp(1)} one`)
@@ -141,7 +141,7 @@ test('a connection that is silent for two minutes is opened again', async () => 
   expect(texts()).toEqual(['one'])
 })
 
-test('a person who may not read logs hears it at once', async () => {
+test('a caller who may not read logs is refused immediately', async () => {
   failure = new ApiError({ status: 403, reason: 'Forbidden', message: 'pods/log is forbidden' })
   await start()
   expect(await ended).toBe(failure)

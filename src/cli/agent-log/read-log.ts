@@ -1,4 +1,4 @@
-/** The log of an agent's pod, once or as it grows. */
+/** The log of an agent's pod, once or continuously. */
 import { ApiError, NoResponseError } from '../../kube/errors.ts'
 import type { ByteStream, KubeTransport } from '../../kube/transport.ts'
 import { readLines } from '../../kube/watch.ts'
@@ -8,11 +8,11 @@ import type { AgentPod } from '../fleet-view/fleet-view.ts'
 import { agentContainer } from '../fleet-view/project.ts'
 import { agentPods } from './agent-pods.ts'
 
-/** A connection that died says nothing, and neither does an idle agent: after this time a new one is opened. */
+/** A dead connection is as silent as an idle agent: after this time a new one is opened. */
 const silenceMs = 120_000
-/** Between two looks for the pod that follows one that ended. */
+/** Between two looks for the pod that replaces one. */
 const retryMs = 500
-/** How long that may take without a word to the person. */
+/** How long that may take before it is reported. */
 const maxUnreportedRetries = 4
 
 export type LogPorts = {
@@ -35,8 +35,8 @@ export type ReadOptions = {
 }
 
 /**
- * The lines of the log of one pod's agent: of the container that runs, or with `isPrevious` of the one before it. From
- * `since` on, where that is given. Throws the errors of the transport.
+ * The lines of the log of one pod's agent: of the running container, or with `isPrevious` of the one before it. Starts
+ * at `since` if that is given. Throws the errors of the transport.
  */
 export async function* readLog(
   { transport, namespace, clock, signal }: LogPorts,
@@ -65,12 +65,12 @@ export async function* readLog(
   }
 }
 
-/** What following tells beside lines: the agent is being replaced, or the API server does not answer. */
+/** A note between lines: the agent is being replaced, or the API server does not answer. */
 export type FollowedLine = StampedLine | { readonly note: string }
 
 /**
- * The lines of the agent of a node, and those of the agents after it, until the signal aborts; then it throws its
- * reason. Each line comes once, also when the connection breaks. Throws where reading is refused.
+ * The lines of the agent of a node, and those of the agents after it, until the signal aborts. Then it throws the
+ * signal's reason. Each line comes once, also when the connection breaks. Throws if reading is refused.
  */
 export async function* followLog(ports: LogPorts, node: string): AsyncGenerator<FollowedLine> {
   const { clock, signal } = ports
@@ -93,7 +93,7 @@ export async function* followLog(ports: LogPorts, node: string): AsyncGenerator<
       if (!isPassing(error)) throw error
     }
     signal.throwIfAborted()
-    if (failures === maxUnreportedRetries) yield { note: 'no agent answers there now, waiting' }
+    if (failures === maxUnreportedRetries) yield { note: 'no agent answers there at present, waiting' }
     await sleep(clock, retryMs, signal)
   }
 }
@@ -102,10 +102,10 @@ export async function* followLog(ports: LogPorts, node: string): AsyncGenerator<
 export const isNoPrevious = (error: unknown): boolean =>
   error instanceof ApiError && error.status === 400 && /previous/.test(error.message)
 
-/** The caller may not read logs, of whatever node. */
+/** The caller may not read logs of any node. */
 export const isForbidden = (error: unknown): boolean => error instanceof ApiError && [401, 403].includes(error.status)
 
-/** The pod is gone or has not started, or the way to it is broken: it may be there in a moment. */
+/** The pod is gone or has not started, or its kubelet is unreachable: it may be there in a moment. */
 function isPassing(error: unknown): boolean {
   if (error instanceof ApiError) return !isForbidden(error)
   return error instanceof NoResponseError || (error instanceof Error && 'code' in error)

@@ -1,4 +1,4 @@
-/** The steps that an agent's log tells of, each once. */
+/** The steps that an agent's log reports, each once. */
 import type { StepEndFields, StepLine, StepOfLine } from '../../schemas/step-log.ts'
 
 export type PastStep = StepOfLine & {
@@ -11,7 +11,7 @@ export type PastStep = StepOfLine & {
   readonly detail?: string | undefined
 }
 
-/** Oldest first. A step of which no end is told is running. */
+/** Oldest first. A step without a reported end is running. */
 export function pastSteps(node: string, lines: readonly StepLine[]): readonly PastStep[] {
   const steps = new Map<string, PastStep>()
   for (const line of lines) {

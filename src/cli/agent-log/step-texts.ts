@@ -22,13 +22,13 @@ export const isSelected = ({ of }: StepLine, { skyhook, package: name, stage }: 
 export const defaultLogRoot = '/var/log/skyhook'
 
 /**
- * Where output is on the host that is in no log. Folders there have the name in the package's config.json, which a
- * Skyhook may have under another one, and nobody says it here.
+ * The host's folder for output that is in no log. Its folders have the package's name from config.json. A Skyhook may
+ * use another name for it, and the log does not show which.
  */
 export const hostFolderOf = ({ skyhook, package: name }: StepSelection, logRoot = defaultLogRoot): string =>
   `${logRoot}/${skyhook}${name === undefined ? '' : `, below the package_name in the config.json of ${name}`}`
 
-/** Of several packages, the lines of a step before those of the next one of its package. */
+/** With several packages, all lines of a step come before those of the next step of its package. */
 export function inStepOrder<T extends { readonly line: StepLine }>(lines: readonly T[]): readonly T[] {
   const ofPackage = Map.groupBy(lines, ({ line }) => line.of.package)
   const sorted = new Map(
@@ -46,7 +46,7 @@ export function textOf(line: StepLine): string {
       return line.text
     case 'gap': {
       const amount = line.skippedBytes === undefined ? 'some output' : `${line.skippedBytes} bytes of output`
-      return `--- ${amount} left out, the host has all of it in ${line.log} ---`
+      return `--- ${amount} left out; the host has all of it in ${line.log} ---`
     }
     case 'started':
       return `--- ${nameOf(line.of)} ${line.isRunning ? 'is running since' : 'started'} ${line.startedAt} ---`
@@ -59,8 +59,8 @@ export function textOf(line: StepLine): string {
 }
 
 /**
- * The text with its line end. Where several nodes or packages are shown, each of its lines begins with `origin`: what
- * one writes does not look like the words of another. Empty: there is one.
+ * The text with its line end. If several nodes or packages are shown, `origin` is in front of each line, so that the
+ * output of one cannot look like that of another. Empty: there is only one.
  */
 export const linesFrom = (origin: string, text: string): string =>
   origin === ''

@@ -1,4 +1,4 @@
-/** The nodes whose logs are shown: those that somebody names, or those in trouble. */
+/** The nodes whose logs are shown: those that the user names, or those in trouble. */
 import { publishedOf } from '../../schemas/published.ts'
 import { selects } from '../../schemas/selectors.ts'
 import type { NodeStatus, Skyhook } from '../../schemas/skyhook.ts'
@@ -15,7 +15,7 @@ export async function openChosen(context: Context, skyhook: Skyhook, patterns: r
   return await troubledFirst(context, await openLogs(context), skyhook)
 }
 
-/** Each log is a request, and a person reads so many. */
+/** Each log is a request, and a person does not read more. */
 const maxNodes = 10
 
 const order: readonly (NodeStatus | 'unreadable' | undefined)[] = [
@@ -32,8 +32,8 @@ const order: readonly (NodeStatus | 'unreadable' | undefined)[] = [
 ]
 
 /**
- * Of the nodes that the Skyhook selects, those in trouble come first, then those at work, by name; stderr says how many
- * are left out. Where Nodes may not be read, all nodes by name. Throws "not found" where no agent runs on any.
+ * Of the nodes that the Skyhook selects, those in trouble come first, then those at work, by name. Prints on stderr how
+ * many are left out. If Nodes may not be read, returns all nodes by name. Throws "not found" if no agent runs on any.
  */
 async function troubledFirst(
   { stderr, signal }: Pick<Context, 'stderr' | 'signal'>,
@@ -48,10 +48,7 @@ async function troubledFirst(
   )
   const selected = [...opened.pods].filter(([node]) => !nodes.known || statusOf.has(node))
   if (selected.length === 0)
-    throw notFoundError(
-      `no agent runs on a node of Skyhook ${name}, so there is no log`,
-      `kubectl skyhook explain ${name}`,
-    )
+    throw notFoundError(`no log: no agent runs on a node of Skyhook ${name}`, `kubectl skyhook explain ${name}`)
   const rankOf = ([node]: readonly [string, unknown]): number => order.indexOf(statusOf.get(node))
   const shown = selected.toSorted((a, b) => rankOf(a) - rankOf(b)).slice(0, maxNodes)
   if (shown.length < selected.length)

@@ -51,11 +51,11 @@ export async function unpackBundle(packed: Uint8Array, file: string): Promise<Bu
     }
   } catch (error) {
     if (isCutOff(error)) throw usageError(`${file} is cut off: its end is missing`, `copy it again, or ${remedy}`)
-    throw usageError(`${file} is no support archive: ${messageOf(error)}`, remedy)
+    throw usageError(`${file} is not a support archive: ${messageOf(error)}`, remedy)
   }
   const index = parseJson(files.get(indexFile) ?? '')
   if (!isObject(index) || index['kind'] !== 'Bundle')
-    throw usageError(`${file} is no support archive: it has no ${indexFile} of a bundle`, remedy)
+    throw usageError(`${file} is not a support archive: it has no ${indexFile} of a bundle`, remedy)
   refuseOtherFormat(index, file)
   if (!isIndex(index)) throw usageError(`${file} is damaged: its ${indexFile} is not complete`, remedy)
   files.delete(indexFile)

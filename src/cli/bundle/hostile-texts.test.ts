@@ -22,7 +22,7 @@ test('contents of configuration files are left out of messages that quote them',
   expect(redactor.text('apply step.sh exited 1: LICENSE-4711-0815 is not valid')).not.toContain('4711')
 })
 
-test('words of the agents stay where a variable has the same value', () => {
+test('text of the agents stays where a variable has the same value', () => {
   const values = [...stageNames, ...nodeStatuses, 'StepFailed']
   const env = values.map((value, at) => ({ name: `V${at}`, value }))
   const spec = { packages: { p: { env } } }

@@ -35,7 +35,7 @@ describe('texts that look like secrets', () => {
   })
 })
 
-describe('what a support archive must not have', () => {
+describe('what a support archive must not contain', () => {
   test('values of environment variables go, their names and sources stay', () => {
     const env = [
       { name: 'A', value: 'very-much-mine' },

@@ -1,4 +1,4 @@
-/** A support archive of what people may show to others. */
+/** A support archive of what users may show to others. */
 import { resolve } from 'node:path'
 import { createLocalRoot } from '../../host/fs/host-root.ts'
 import { defineCommand } from '../framework/command.ts'
@@ -12,13 +12,13 @@ import { checkCluster } from '../doctor/read/check-cluster.ts'
 
 export const bundle = defineCommand({
   name: 'bundle',
-  summary: 'write a support archive: what the API shows of Skyhooks and agents, without secrets',
+  summary: 'write a support archive: the objects of Skyhooks and agents in the API, without secrets',
   description:
     'The archive (tar.gz) has Skyhooks, DeploymentPolicies, Nodes, Leases, agents, Events, pods of nodes that are ' +
     'out of service, and what doctor finds. It has no Secrets, no values of environment variables, no contents of ' +
-    'configuration files, no last-applied annotations and no managedFields, and whatever else looks like a secret is ' +
-    'replaced. It lists what it left out, and what you may not read. explain --from and dashboard --from read it. ' +
-    'Look through it before you give it away.',
+    'configuration files, no last-applied annotations and no managedFields. Anything else that looks like a secret ' +
+    'is replaced. It lists what it left out, and what you may not read. explain --from and dashboard --from read ' +
+    'it. Review it before you share it.',
   example: 'kubectl skyhook bundle --file support.tar.gz',
   flags: {
     file: {
@@ -50,7 +50,7 @@ export const bundle = defineCommand({
     const checks = await checkCluster(transport, { namespace, clock, signal })
     const documents = new Map([['doctor.json', envelope('Check', checks)]])
     const made = await collectBundle(transport, { namespace, clock, signal, nodes: flags.node, documents })
-    // of one person: it still tells how a cluster is built
+    // for the user only: it still shows how a cluster is built
     await root.writeFile(path, await packBundle(made), 0o600)
     await print(context, {
       rows: [indexText(file, made.index)],

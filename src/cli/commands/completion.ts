@@ -15,7 +15,7 @@ export const completion = defineCommand({
   isLocal: true,
   run: async ({ stdout }, { arguments: { shell } }) => {
     const script = await scriptOf(shell)
-    // The library's script for bash could not be sourced twice, or beside another program's.
+    // The library's script for bash cannot be sourced twice, or beside another program's.
     stdout.write(shell === 'bash' ? script.replaceAll(/^readonly /gm, '') : script)
     return exitCodes.ok
   },

@@ -41,11 +41,11 @@ test.each([
     /^cannot read .*b\.tar\.gz/,
     'name a file that kubectl skyhook bundle has written',
   ],
-  ['is something else', async () => await writeFile(file(), 'hello'), /is no support archive: /, 'make one with'],
+  ['is something else', async () => await writeFile(file(), 'hello'), /is not a support archive: /, 'make one with'],
   [
     'is another archive',
     async () => await writeFile(file(), gzipSync('')),
-    /is no support archive: it has no index/,
+    /is not a support archive: it has no index/,
     'make one',
   ],
   ['is cut off', async () => await cutOff((packed) => packed), /is cut off: its end is missing$/, 'copy it again'],
@@ -98,7 +98,7 @@ test.each(['--context prod', '-n other', '--as vera', '--as-group ops', '--serve
     for (const call of ['dashboard', 'explain tuning']) {
       const { code, stderr } = await commandLine().run(`${call} --from b.tar.gz ${flags}`)
       expect(code).toBe(2)
-      expect(stderr).toMatch(/^error: --from needs no cluster, got --[a-z-]+ too\n/)
+      expect(stderr).toMatch(/^error: --from needs no cluster, got also --[a-z-]+\n/)
       expect(stderr).toContain('leave out --')
     }
   },

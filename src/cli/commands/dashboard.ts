@@ -34,7 +34,7 @@ export const dashboard = defineCommand({
   exitCodes: {
     [exitCodes.ok]: 'ended by ctrl-C',
     [exitCodes.notFound]: 'no agents are installed',
-    [exitCodes.interrupted]: 'interrupted by ctrl-C before the page was there',
+    [exitCodes.interrupted]: 'interrupted by ctrl-C before the page was served',
   },
   async run(context, { flags: { from, port } }) {
     if (port > maxPort) throw usageError(`--port must be at most ${maxPort}, got ${port}`)
@@ -56,7 +56,7 @@ export const dashboard = defineCommand({
     try {
       return await serving.ended
     } catch (error) {
-      // ctrl-C is how it ends
+      // the usual end
       if (!signal.aborted) throw error
       return exitCodes.ok
     } finally {
@@ -83,7 +83,7 @@ async function openArchive({ clock, random, signal }: Context, file: string): Pr
   return await openArchivedSource({ ...bundle, file, madeBy: index.toolVersion }, signal)
 }
 
-/** As the API server knows the caller, whatever the kubeconfig calls them. */
+/** The caller's name for the API server, which may differ from that in the kubeconfig. */
 async function userOf(transport: KubeTransport, signal: AbortSignal): Promise<Known<string>> {
   const review = await readable(
     'SelfSubjectReviews',
@@ -96,5 +96,5 @@ async function userOf(transport: KubeTransport, signal: AbortSignal): Promise<Kn
   const status = isObject(review.value) ? review.value['status'] : undefined
   const info = isObject(status) ? status['userInfo'] : undefined
   const name = isObject(info) ? info['username'] : undefined
-  return typeof name === 'string' ? known(name) : unknown('the API server did not say who you are')
+  return typeof name === 'string' ? known(name) : unknown('the API server did not report who you are')
 }

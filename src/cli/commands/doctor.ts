@@ -12,25 +12,25 @@ import { envelope, print } from '../output/print.ts'
 
 export const doctor = defineCommand({
   name: 'doctor',
-  summary: 'look for what is wrong with the installation, with nodes and with hosts, and say how to mend it',
+  summary: 'find problems of the installation, of nodes and of hosts, and say how to fix them',
   description:
-    'Looks at versions, rights of the agents, admission policies, resource definitions, priority levels, agents, ' +
-    'left-over cordons and slots, taints that nobody lifts, and at what agents have found on their hosts. With ' +
-    '--node it looks at one node and its host, with --host at the machine that it runs on, with --takeover at what ' +
-    'the Skyhook operator has left in the cluster, and what agents will make of it. Each finding has an id that ' +
-    'stays the same, and a remedy. What you may not read is unknown. Nothing is changed.',
+    'Checks versions, rights of the agents, admission policies, resource definitions, priority levels, agents, ' +
+    'left-over cordons and slots, taints that nobody removes, and problems of hosts that agents report. --node ' +
+    'checks one node and its host, --host the machine that it runs on, --takeover what the Skyhook operator has ' +
+    'left in the cluster, and what agents will do about it. Each finding has a stable id and a remedy. What you ' +
+    'may not read is unknown. Nothing is changed.',
   example: 'kubectl skyhook doctor --node n1',
   flags: {
     node: {
       type: 'text',
       placeholder: 'NODE',
       complete: 'nodes',
-      summary: 'only what is about this node and its host',
+      summary: 'only findings about this node and its host',
     },
     host: { type: 'boolean', summary: 'only this machine, as a host of agents; asks no cluster' },
     takeover: {
       type: 'boolean',
-      summary: 'only what a takeover from the Skyhook operator will do, and what is to be done before, in order',
+      summary: 'only what a takeover from the Skyhook operator will do, and what to do before it, in order',
     },
     copyDirRoot: {
       type: 'text',

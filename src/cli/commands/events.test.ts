@@ -88,7 +88,7 @@ test('events --watch says that nothing comes while the API server is away, and c
   await clock.advance(minuteMs)
   const ended = await end()
   expect(ended.code).toBe(130)
-  expect(ended.stderr.match(/no Events of skyhookd come now, trying again: .+\n/g)).toHaveLength(1)
+  expect(ended.stderr.match(/cannot watch Events of skyhookd, retrying: .+\n/g)).toHaveLength(1)
   expect(messagesOf(ended)).toEqual(['first', 'second'])
 })
 

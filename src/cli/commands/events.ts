@@ -5,13 +5,13 @@ import { formatAge } from '../output/durations.ts'
 import { envelope, print } from '../output/print.ts'
 import { type Column, formatTable } from '../output/table.ts'
 
-/** An agent, and the one that counts for the cluster. */
+/** An agent, and the census. */
 const sources = ['skyhookd', 'skyhookd-census']
 
 export const events = defineCommand({
   name: 'events',
-  summary: 'show the Events that agents have sent about Skyhooks and nodes',
-  description: 'The API server forgets Events after an hour. With --watch, new ones follow as they come.',
+  summary: 'show the Events of agents about Skyhooks and nodes',
+  description: 'The API server keeps Events for an hour. With --watch, new ones follow.',
   example: 'kubectl skyhook events --skyhook tuning',
   flags: {
     skyhook: {
@@ -21,9 +21,9 @@ export const events = defineCommand({
       summary: 'only Events of or about this Skyhook',
     },
     node: { type: 'text', placeholder: 'NODE', complete: 'nodes', summary: 'only Events of this node' },
-    watch: { type: 'boolean', short: 'w', summary: 'go on until ctrl-C' },
+    watch: { type: 'boolean', short: 'w', summary: 'continue until ctrl-C' },
   },
-  exitCodes: { [exitCodes.interrupted]: 'interrupted by ctrl-C, which is how --watch ends' },
+  exitCodes: { [exitCodes.interrupted]: 'interrupted by ctrl-C, the usual end of --watch' },
   formats: ['table', 'wide', 'json', 'yaml'],
   run: async (context, { flags: { skyhook, node, watch } }) => {
     const ports = { ...context, ...(await context.connect()) }

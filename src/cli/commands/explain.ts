@@ -22,15 +22,15 @@ import type { Skyhook } from '../../schemas/skyhook.ts'
 import { unknown } from '../../stages/model/snapshot.ts'
 import { fromFlag, openSource } from './from.ts'
 
-/** Pods are read for nodes that are out of service: with a budget these are few. */
+/** Pods are read only for nodes that are out of service: with a budget these are few. */
 const maxPodReads = 50
 
 export const explain = defineCommand({
   name: 'explain',
   summary: 'say why a Skyhook is not complete: every gate, since when it is closed, and what opens it',
   description:
-    'The decision of the agents is made once more from what the API shows. Reasons that nodes publish are used for ' +
-    'what only their hosts know. Where they differ from the decision, it says so. What you may not read is unknown.',
+    'Repeats the decision of the agents from what the API shows. Reasons that nodes publish are used for what only ' +
+    'their hosts know. It reports where they differ from the decision. What you may not read is unknown.',
   example: 'kubectl skyhook explain tuning n1',
   otherExamples: ['kubectl skyhook explain tuning n1 --from support.tar.gz'],
   arguments: {
@@ -72,7 +72,7 @@ export const explain = defineCommand({
   },
 })
 
-/** Throws for what does not exist, and for what the caller may not read. */
+/** Throws for an object that does not exist, and for one that the caller may not read. */
 function foundIn<Kind extends 'skyhooks' | 'nodes'>(
   fleet: FleetView<KubernetesNode>,
   kind: Kind,

@@ -1,4 +1,4 @@
-/** What commands show of a cluster, or of a support archive in its place. */
+/** The source of a view: a cluster, or a support archive. */
 import { openBundle } from '../bundle/open.ts'
 import type { Context } from '../framework/command.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
@@ -16,7 +16,7 @@ export type Source = {
   readonly transport: KubeTransport
   /** Of the agents. */
   readonly namespace: string
-  /** Of an archive: it stands at the time at which that was made. */
+  /** Of an archive: stopped at the time of the archive. */
   readonly clock: Clock
 }
 

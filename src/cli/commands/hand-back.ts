@@ -9,11 +9,11 @@ import { listSkyhookNames, noSkyhook, skyhookPath } from '../objects/skyhooks.ts
 
 export const handBack = defineCommand({
   name: 'hand-back',
-  summary: 'after the agents are removed: take the conditions that only agents keep current off all Skyhooks',
+  summary: 'after the agents are removed: remove from all Skyhooks the conditions that only agents keep current',
   description:
-    'Ready, Reconciling, Stalled and others stay on a Skyhook as the last agent has counted them: after an edit they ' +
-    'are wrong, and kubectl wait never ends. The status of the Skyhook operator stays, and so does all that is on ' +
-    'Nodes. It refuses while agents are installed, which would write them again.',
+    'Ready, Reconciling, Stalled and others stay on a Skyhook as the last agent wrote them. After an edit they are ' +
+    'wrong, and kubectl wait never ends. The status of the Skyhook operator stays, like everything on Nodes. ' +
+    'Refused while agents are installed: they would write the conditions again.',
   example: 'kubectl skyhook hand-back --yes',
   formats: changeFormats,
   exitCodes: { [exitCodes.refused]: 'agents are installed, or refused by the API server' },
@@ -27,7 +27,8 @@ export const handBack = defineCommand({
     }
     const names = await listSkyhookNames(transport, context.signal)
     if (names.length === 0) context.stderr.write('there is no Skyhook\n')
-    else await context.confirm(`Take the conditions of agents off all ${names.length} Skyhooks (${names.join(', ')})?`)
+    else
+      await context.confirm(`Remove the conditions of agents from all ${names.length} Skyhooks (${names.join(', ')})?`)
     return await applyChanges(
       context,
       names.map((name) => ({

@@ -16,10 +16,10 @@ import type { Column } from '../output/table.ts'
 
 export const history = defineCommand({
   name: 'history',
-  summary: 'show when the steps of a Skyhook ran on nodes in trouble, or on others, and how each ended',
+  summary: 'show when the steps of a Skyhook ran and how each ended, on nodes in trouble or on those that you name',
   description:
-    "From the logs of the agents' pods. An agent repeats there how the last hundred steps of its host ended " +
-    'before it started. The output of each attempt is what `logs` shows.',
+    "Reads the logs of the agents' pods. At its start an agent repeats there how the last hundred steps of its host " +
+    'ended. `logs` shows the output of each attempt.',
   example: 'kubectl skyhook history tuning',
   otherExamples: ['kubectl skyhook history tuning --node n1'],
   arguments: logArguments,
@@ -47,13 +47,13 @@ export const history = defineCommand({
       rows,
       document: envelope('StepHistory', rows),
       columns: columnsOf(context, opened.pods.size > 1),
-      empty: 'no steps are known there',
+      empty: 'no steps found in the logs',
     })
     return isWhole ? exitCodes.ok : exitCodes.failed
   },
 })
 
-/** Of the container that runs and, if it was restarted, of the one before it, whose log is still there. */
+/** Of the running container and, after a restart, of the one before it, whose log still exists. */
 async function stepsOf(
   { stderr }: Context,
   { ports, logRoot }: OpenedLogs,

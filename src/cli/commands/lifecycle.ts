@@ -11,7 +11,7 @@ type Switch = {
   readonly key: string
   readonly isOn: boolean
   readonly done: string
-  /** Asked before; absent: what it does is no risk. */
+  /** Asked before; absent: the action has no risk. */
   readonly question?: string
   readonly summary: string
   readonly description: string
@@ -24,7 +24,7 @@ const switches: readonly Switch[] = [
     isOn: true,
     done: 'paused',
     question: 'Nodes at work stop after their current step, and stay cordoned if they are.',
-    summary: 'pause a Skyhook: nodes finish the step they are at, and start nothing',
+    summary: 'pause a Skyhook: nodes finish the current step, and start nothing',
     description:
       'Nodes that are at work keep their slot and their cordon until the Skyhook is resumed. A paused Skyhook still ' +
       'holds up Skyhooks of a later priority on nodes where it is not complete.',
@@ -35,7 +35,7 @@ const switches: readonly Switch[] = [
     isOn: false,
     done: 'resumed',
     summary: 'resume a paused Skyhook',
-    description: 'Nodes continue where they stopped. It asks nothing.',
+    description: 'Nodes continue where they stopped. It does not ask for confirmation.',
   },
   {
     name: 'disable',
@@ -52,7 +52,7 @@ const switches: readonly Switch[] = [
     isOn: false,
     done: 'enabled',
     summary: 'enable a disabled Skyhook',
-    description: 'It asks nothing.',
+    description: 'It does not ask for confirmation.',
   },
 ]
 

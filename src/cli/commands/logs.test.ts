@@ -50,8 +50,8 @@ test('starts, ends, gaps and output of a step are told apart', async () => {
     stdout: [
       '[tuned] --- apply run.sh of tuned 1.0.0 (attempt 2) started 2026-03-01T11:00:00.000Z ---',
       '[tuned] hello',
-      '[tuned] --- 9 bytes of output left out, the host has all of it in /var/log/skyhook/x.log ---',
-      '[tuned] --- some output left out, the host has all of it in /var/log/skyhook/x.log ---',
+      '[tuned] --- 9 bytes of output left out; the host has all of it in /var/log/skyhook/x.log ---',
+      '[tuned] --- some output left out; the host has all of it in /var/log/skyhook/x.log ---',
       '[tuned] --- apply run.sh of tuned 1.0.0 (attempt 2) ended: failed after 2.5s, exit code 3 ---',
       '',
     ].join('\n'),
@@ -177,7 +177,7 @@ test('the log before a restart that has not happened is not there, and that is s
     code: 1,
     stdout: '',
     stderr:
-      'node n1: its agent has not restarted in this pod, so there is no previous log; ' +
+      'node n1: no previous log: its agent has not restarted in this pod; ' +
       'earlier output is on the host, in /var/log/skyhook/tuning (the newest five logs of each step)\n',
   })
 })
@@ -200,7 +200,7 @@ test('a node without an agent is remarked beside one that has one', async () => 
   expect(await tool.run('logs tuning --node n1,n9')).toEqual({
     code: 0,
     stdout: '[tuned] hello\n',
-    stderr: 'no agent runs on n9, so there is no log\n',
+    stderr: 'no log: no agent runs on n9\n',
   })
 })
 
@@ -286,7 +286,7 @@ test('a history of nothing says how far back it goes', async () => {
   expect(await tool.run('history tuning --node n1')).toEqual({
     code: 0,
     stdout: '',
-    stderr: `${tooShort}no steps are known there\n`,
+    stderr: `${tooShort}no steps found in the logs\n`,
   })
 })
 

@@ -19,12 +19,12 @@ import type { StepOfLine } from '../../schemas/step-log.ts'
 
 export const logs = defineCommand({
   name: 'logs',
-  summary: 'show what the steps of a Skyhook write on nodes in trouble, or on others, live with -f',
+  summary: 'show the output of the steps of a Skyhook on nodes in trouble, or on those that you name; -f: live',
   description:
-    "It needs no access to hosts: agents print the output of steps into their pods' logs while the steps run, " +
-    'without secrets. A step that writes very much is shown in samples, and each gap is said. The log of an agent ' +
-    'ends with its pod; what it does not have is on the host, and the command says where. With -f it continues with ' +
-    'the next agent when one is replaced.',
+    "Needs no access to hosts: agents print the output of steps into their pods' logs while the steps run, without " +
+    'secrets. If a step writes very much, the log has samples and marks each gap. The log of an agent ends with its ' +
+    'pod. Older output is on the host, and the command prints where. With -f it continues with the next agent when ' +
+    'one is replaced.',
   example: 'kubectl skyhook logs tuning',
   otherExamples: ['kubectl skyhook logs tuning --node n1 --package shellscript -f'],
   arguments: logArguments,
@@ -32,15 +32,16 @@ export const logs = defineCommand({
     ...logFlags,
     stage: { type: 'text', placeholder: 'STAGE', choices: stepStages, summary: 'only this stage, with its checks' },
     previous: { type: 'boolean', short: 'p', summary: 'the log before the last restart of the agent in its pod' },
-    follow: { type: 'boolean', short: 'f', summary: 'go on until ctrl-C' },
+    follow: { type: 'boolean', short: 'f', summary: 'continue until ctrl-C' },
   },
   formats: ['table', 'json', 'yaml'],
-  exitCodes: { ...logExitCodes, [exitCodes.interrupted]: 'interrupted by ctrl-C, which is how --follow ends' },
+  exitCodes: { ...logExitCodes, [exitCodes.interrupted]: 'interrupted by ctrl-C, the usual end of --follow' },
   run: async (
     context,
     { arguments: { skyhook }, flags: { node: patterns, package: name, stage, previous, follow } },
   ) => {
-    if (previous && follow) throw usageError('--previous is the log of an agent that has ended, it cannot be followed')
+    if (previous && follow)
+      throw usageError('--previous is the log of an agent that has ended, which cannot be followed')
     if (follow && context.format === 'yaml') throw usageError('-f goes with -o json, one line each, not with yaml')
     const { transport } = await context.connect()
     const found = await getSkyhook(transport, skyhook, context.signal)
@@ -73,7 +74,7 @@ export const logs = defineCommand({
   },
 })
 
-/** What earlier agents have told is no output. */
+/** Reports of earlier agents are not output. */
 function showText({ stdout }: Context, origin: string, { line }: LoggedLine): void {
   if (line.what === 'ended' && line.isRepeated) return
   stdout.write(linesFrom(origin, textOf(line)))

@@ -17,7 +17,7 @@ import { counted } from '../../schemas/wording.ts'
 
 const nodesArgument = {
   nodes: {
-    summary: 'names, or regular expressions for whole names; a name always means that node',
+    summary: 'names, or regular expressions for whole names; an exact name selects only that node',
     isVariadic: true,
     complete: 'nodes',
   },
@@ -53,14 +53,15 @@ const simpleChanges: readonly NodeChange[] = [
     name: 'ignore',
     summary: 'let agents leave nodes alone',
     description:
-      'Sets the label skyhook.nvidia.com/ignore=true. A node at work pauses between two steps. It asks nothing.',
+      'Sets the label skyhook.nvidia.com/ignore=true. A node at work pauses between two steps. It does not ' +
+      'ask for confirmation.',
     done: 'ignored',
     edit: () => ({ labels: { [ignoreLabel]: 'true' } }),
   },
   {
     name: 'unignore',
     summary: 'let agents work on ignored nodes again',
-    description: 'Removes the label skyhook.nvidia.com/ignore. It asks nothing.',
+    description: 'Removes the label skyhook.nvidia.com/ignore. It does not ask for confirmation.',
     done: 'unignored',
     edit: () => ({ labels: { [ignoreLabel]: null } }),
   },
@@ -70,17 +71,17 @@ const simpleChanges: readonly NodeChange[] = [
     description:
       'Sets the annotation skyhook.nvidia.com/keep-cordoned=true. A node that a Skyhook has cordoned stays cordoned ' +
       'when it is complete; kubectl cordon would change nothing there. A node that takes pods is cordoned at once. ' +
-      'It asks nothing.',
+      'It does not ask for confirmation.',
     done: 'held',
     edit: () => ({ annotations: { [keepCordonedKey]: 'true' }, unschedulable: true }),
   },
   {
     name: 'release',
-    summary: 'end a hold: nodes take pods again as soon as no Skyhook needs them cordoned',
+    summary: 'end a hold: nodes take pods again when no Skyhook needs them cordoned',
     description:
       'Removes the annotation skyhook.nvidia.com/keep-cordoned. A node at work is uncordoned by its agent when it is ' +
       'complete, unless it was cordoned before the work. A held node without work is uncordoned now, even if ' +
-      'somebody had cordoned it before the hold. It asks nothing.',
+      'somebody had cordoned it before the hold. It does not ask for confirmation.',
     done: 'released',
     edit: (node) => {
       const isHeld = node.metadata.annotations?.[keepCordonedKey] === 'true'
@@ -106,8 +107,8 @@ const simpleCommands: readonly Command[] = simpleChanges.map(({ name, summary, d
 
 const nodeReset = defineCommand({
   name: 'node reset',
-  summary: 'forget what a Skyhook has done on some nodes: every package starts over there',
-  description: 'The agents of these nodes begin again as on new nodes, within the budget.',
+  summary: 'reset a Skyhook on some nodes: every package starts over there',
+  description: 'The agents of these nodes start over as on new nodes, within the budget.',
   example: 'kubectl skyhook node reset n1 --skyhook tuning --yes',
   arguments: nodesArgument,
   flags: {
@@ -116,7 +117,7 @@ const nodeReset = defineCommand({
       placeholder: 'NAME',
       isRequired: true,
       complete: 'skyhooks',
-      summary: 'the Skyhook to forget',
+      summary: 'the Skyhook to reset',
     },
   },
   formats: changeFormats,

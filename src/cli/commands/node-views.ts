@@ -19,8 +19,8 @@ type ListedNode = {
 
 export const nodeList = defineCommand({
   name: 'node list',
-  summary: 'list the nodes on which a Skyhook has done something',
-  description: 'The status of a node follows from its packages; kubectl skyhook status says why it waits.',
+  summary: 'list the nodes that have state of a Skyhook',
+  description: 'The status of a node follows from its packages; kubectl skyhook status shows why it waits.',
   example: 'kubectl skyhook node list --skyhook tuning',
   flags: {
     skyhook: { type: 'text', placeholder: 'NAME', isRequired: true, complete: 'skyhooks', summary: 'the Skyhook' },
@@ -72,7 +72,7 @@ type NodeActivity = {
 
 export const nodeStatus = defineCommand({
   name: 'node status',
-  summary: 'show what all Skyhooks have done on nodes',
+  summary: 'show the state of all Skyhooks on nodes',
   description: 'Without names: on every node. With -o wide: one line per package.',
   example: 'kubectl skyhook node status n1 -o wide',
   arguments: {
@@ -111,7 +111,7 @@ export const nodeStatus = defineCommand({
     )
     const shared = {
       document: activities,
-      empty: `no Skyhook has done anything on ${patterns.length === 0 ? 'any node' : 'these nodes'}`,
+      empty: `no state of a Skyhook on ${patterns.length === 0 ? 'any node' : 'these nodes'}`,
     }
     if (context.format === 'wide') {
       const rows = activities.flatMap(({ nodeName, skyhookName, packages = [] }) =>

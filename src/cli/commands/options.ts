@@ -4,7 +4,7 @@ import { connectionHelp } from '../framework/parse.ts'
 
 export const options = defineCommand({
   name: 'options',
-  summary: "list kubectl's flags for the connection, which every command takes",
+  summary: "list kubectl's connection flags, which every command takes",
   example: 'kubectl skyhook options',
   isLocal: true,
   run: async ({ stdout }) => {

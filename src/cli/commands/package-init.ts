@@ -1,11 +1,11 @@
 import { defineCommand } from '../framework/command.ts'
 import { exitCodes } from '../framework/exit-codes.ts'
 
-/** A new package to begin with. */
+/** A new package to start with. */
 export const packageInit = defineCommand({
   name: 'package init',
-  summary: 'create the folder of a new package, with every file explained',
-  description: 'The package is complete: it validates, and it can be built, pushed and run as it is.',
+  summary: 'create the folder of a new package, in which every file is explained',
+  description: 'The package is valid, and can be built, pushed and run as it is.',
   arguments: {
     name: { summary: 'name of the package: 2 to 43 lower-case letters, digits and -, with a letter at both ends' },
     folder: { summary: 'folder to create; by default the name', isOptional: true, complete: 'files' },

@@ -7,10 +7,10 @@ import { getSkyhook } from '../objects/skyhooks.ts'
 
 export const packageLogs = defineCommand({
   name: 'package logs',
-  summary: "show what a package's steps have written",
+  summary: "show the output of a package's steps",
   description:
-    "The lines are in the logs of the agents' pods, as the steps write them. Older output is on the host, in " +
-    '/var/log/skyhook/SKYHOOK/PACKAGE_NAME/VERSION, with the package_name of config.json. `logs` also shows when ' +
+    "Reads the logs of the agents' pods, which have the output as the steps write it. Older output is on the host, " +
+    'in /var/log/skyhook/SKYHOOK/PACKAGE_NAME/VERSION, with the package_name of config.json. `logs` also shows when ' +
     'steps start and how they end.',
   example: 'kubectl skyhook package logs shellscript --skyhook tuning --node n1 --tail 20',
   arguments: { package: { summary: 'name of the package', complete: 'packages' } },
@@ -24,7 +24,7 @@ export const packageLogs = defineCommand({
     },
     node: { type: 'list', placeholder: 'NODE', complete: 'nodes', summary: 'only nodes of this name or pattern' },
     stage: { type: 'text', placeholder: 'STAGE', choices: stepStages, summary: 'only this stage, with its checks' },
-    follow: { type: 'boolean', short: 'f', summary: 'go on until ctrl-C' },
+    follow: { type: 'boolean', short: 'f', summary: 'continue until ctrl-C' },
     tail: {
       type: 'integer',
       placeholder: 'LINES',
@@ -33,14 +33,14 @@ export const packageLogs = defineCommand({
       summary: 'last lines of each node; -1: all',
     },
   },
-  exitCodes: { ...logExitCodes, [exitCodes.interrupted]: 'interrupted by ctrl-C, which is how --follow ends' },
+  exitCodes: { ...logExitCodes, [exitCodes.interrupted]: 'interrupted by ctrl-C, the usual end of --follow' },
   run: async (context, { arguments: { package: name }, flags: { skyhook, node: patterns, stage, follow, tail } }) => {
     const { transport } = await context.connect()
     await getSkyhook(transport, skyhook, context.signal)
     const opened = await openLogs(context, patterns.length === 0 ? undefined : patterns)
     const selection: StepSelection = { skyhook, package: name, stage }
     const nodes = [...opened.pods.keys()]
-    if (nodes.length === 0) context.stderr.write('no agent runs, so there are no logs\n')
+    if (nodes.length === 0) context.stderr.write('no logs: no agent is running\n')
     let shown = 0
     const show = (node: string, { line }: LoggedLine): void => {
       if (line.what !== 'output') return

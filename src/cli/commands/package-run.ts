@@ -1,17 +1,17 @@
 import { defineCommand } from '../framework/command.ts'
 import { exitCodes } from '../framework/exit-codes.ts'
 
-/** The whole life of a package, before any node meets it. */
+/** The whole life cycle of a package, before it reaches a node. */
 export const packageRun = defineCommand({
   name: 'package run',
-  summary: 'take a package through its whole life on a throw-away host',
+  summary: 'run the whole life cycle of a package on a throw-away host',
   description:
-    'Boots a host of its own with systemd-nspawn; needs Linux and root, no cluster. Runs apply, config, upgrade, an ' +
-    'interrupt, post-interrupt and uninstall: each is killed in the middle, run to its end and run again, with its ' +
+    'Boots a host with systemd-nspawn; needs Linux and root, but no cluster. Runs apply, config, upgrade, an ' +
+    'interrupt, post-interrupt and uninstall. Each is killed in the middle, run to its end and run again, with its ' +
     'check. With --from, a second host is upgraded from an earlier version. After the uninstall it lists what the ' +
-    'package left behind: files, kernel settings, units. With --only it does all that to one stage. Nothing of the ' +
-    'host remains, also after ctrl-C. Kernel settings are copies; kernel arguments, modules and disks are not there. ' +
-    'Without a base it says how to make one.',
+    'package left behind: files, kernel settings, units. With --only it does all that to one stage. The host is ' +
+    'removed, also after ctrl-C. Kernel settings are copies; kernel arguments, modules and disks are absent. ' +
+    'Without a base it prints how to make one.',
   arguments: { folder: { summary: 'folder of the package', complete: 'files' } },
   flags: {
     from: {
@@ -39,8 +39,7 @@ export const packageRun = defineCommand({
     root: {
       type: 'text',
       placeholder: 'FOLDER',
-      summary:
-        'root folder of the system to boot, which stays as it is; by default /var/lib/machines/skyhook-package-run',
+      summary: 'root folder of the system to boot, not changed; by default /var/lib/machines/skyhook-package-run',
       complete: 'files',
     },
     network: {
@@ -48,7 +47,7 @@ export const packageRun = defineCommand({
       placeholder: 'NETWORK',
       choices: ['none', 'host'],
       default: 'none',
-      summary: "none, or host: this machine's, for packages that download",
+      summary: 'none, or host: the network of this machine, for packages that download',
     },
     stepTimeout: {
       type: 'duration',
@@ -60,14 +59,14 @@ export const packageRun = defineCommand({
       type: 'list',
       placeholder: 'PATTERN',
       summary:
-        'what may be left behind: a file, a folder with all in it, a kernel setting or a unit; * and ? as in a shell',
+        'what may be left behind: a file, a folder with its content, a kernel setting or a unit; * and ? as in a shell',
     },
     keep: { type: 'boolean', summary: 'keep the files of the host, and print where they are' },
   },
   example: 'kubectl skyhook package run my-tuning --config greeting.txt=greeting.txt',
   exitCodes: {
     [exitCodes.failed]: 'an act failed, something is left behind, or this machine cannot boot a host',
-    [exitCodes.notFound]: 'the package or the base is not there',
+    [exitCodes.notFound]: 'the package or the base does not exist',
   },
   otherExamples: ['kubectl skyhook package run my-tuning --config greeting.txt=greeting.txt --only config'],
   formats: ['table', 'json'],

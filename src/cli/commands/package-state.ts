@@ -86,7 +86,8 @@ export const packageStatus = defineCommand({
 export const packageRerun = defineCommand({
   name: 'package rerun',
   summary: 'run a package again on some nodes',
-  description: 'Without --stage it starts over; with it, it continues at that stage. Other packages are not touched.',
+  description:
+    'Without --stage the package starts over; with it, it continues at that stage. Other packages are not touched.',
   example: 'kubectl skyhook package rerun shellscript --skyhook tuning --node n1 --yes',
   arguments: { package: { summary: 'name of the package', complete: 'packages' } },
   flags: {

@@ -70,7 +70,7 @@ describe('package push', () => {
     expect(pushed.stdout).toBe(`${place}:1.0.0@${await builtDigest()}\n`)
   })
 
-  test('a push without a login fails and says what to do', async () => {
+  test('a push without a login fails and prints the remedy', async () => {
     registry = await startFakeRegistry({ login })
     const call = ['package', 'push', join(folder, 'my-tuning'), `${registry.host}/p`, '--plain-http']
     const refused = await runTool(call, { environment: { DOCKER_CONFIG: join(folder, 'none') } })

@@ -47,7 +47,7 @@ describe('package init', () => {
     })
   })
 
-  test('every file of a new package says what it is for, or the README does', async () => {
+  test('every file of a new package explains its purpose, or the README does', async () => {
     await init()
     const base = join(folder, 'my-tuning')
     const readme = readFileSync(join(base, 'README.md'), 'utf8')
@@ -69,7 +69,7 @@ describe('package init', () => {
 })
 
 describe('package build', () => {
-  test('the same files give the same image, whatever the checkout, and other files another', async () => {
+  test('the same files give the same image in any checkout, and other files give another', async () => {
     await init()
     const base = join(folder, 'my-tuning')
     const digest = await digestOf(base)
@@ -96,7 +96,7 @@ describe('package build', () => {
     })
   })
 
-  test('an invalid package is not built, and the findings say why', async () => {
+  test('an invalid package is not built, and the findings explain why', async () => {
     await init()
     rmSync(join(folder, 'my-tuning/skyhook_dir/apply.sh'))
     const result = await runTool(['package', 'build', join(folder, 'my-tuning'), '--file', join(folder, 'out.tar')])
@@ -104,14 +104,14 @@ describe('package build', () => {
     expect(readdirSync(folder)).not.toContain('out.tar')
   })
 
-  test('an architecture that nobody has is a wrong call', async () => {
+  test('an unknown architecture is a usage error', async () => {
     await init()
     expect(await runTool(['package', 'build', join(folder, 'my-tuning'), '--arch', 'x86'])).toMatchObject({ code: 2 })
   })
 })
 
 describe('package push', () => {
-  test('a version that is no tag needs one', async () => {
+  test('a version that is not a valid tag needs one', async () => {
     await init('other', '--version', '1.0.0+b1')
     const call = ['package', 'push', join(folder, 'other'), 'registry.example.com/p']
     expect(await runTool(call)).toMatchObject({ code: 2, stderr: expect.stringContaining('containerSHA') as string })

@@ -27,7 +27,7 @@ async function completed(options: Parameters<typeof startScene>[0] = {}): Promis
 
 type Flags = { readonly delete?: boolean; readonly checkEvictions?: boolean }
 
-/** What a plan writes; it changes nothing in the cluster. */
+/** The output of a plan, which changes nothing in the cluster. */
 async function planned(scene: FleetScene, text: string, format: OutputFormat = 'table', flags: Flags = {}) {
   const { server, clock } = scene.simulation
   const revisions = () =>
@@ -46,7 +46,7 @@ async function planned(scene: FleetScene, text: string, format: OutputFormat = '
 
 const upgrade = skyhook(package1({ version: '1.1.0', interrupt: { type: 'reboot' } }))
 
-test('a plan of an edit with a reboot says what is drained and why, and exits with 7', async () => {
+test('a plan of an edit with a reboot shows what is drained and why, and exits with 7', async () => {
   const scene = await completed()
   const { code, stdout } = await planned(scene, upgrade)
   expect(code).toBe(7)
@@ -58,7 +58,7 @@ test('a plan of an edit with a reboot says what is drained and why, and exits wi
   await expect(json).toMatchFileSnapshot('goldens/rollout-plan.json')
 })
 
-test('a plan of what is there finds nothing to do, and exits with 0', async () => {
+test('a plan of the current spec finds nothing to do, and exits with 0', async () => {
   const { code, stdout } = await planned(await completed(), skyhook(specOf()))
   expect([code, stdout]).toMatchInlineSnapshot(`
     [
@@ -73,7 +73,7 @@ test('a plan of what is there finds nothing to do, and exits with 0', async () =
   `)
 })
 
-test('what would be refused is not planned, and exits with 4', async () => {
+test('an object that would be refused is not planned, and exits with 4', async () => {
   const scene = await completed()
   const { code, stdout } = await planned(scene, skyhook({ ...specOf(), priority: 'high' }))
   expect(code).toBe(4)
@@ -101,11 +101,11 @@ test('several documents are planned together: a policy decides how many nodes st
   const { code, stdout } = await planned(scene, text)
   expect(stdout).toMatchInlineSnapshot(`
     "DeploymentPolicy careful would be created
-      the API server takes it (dry run)
+      the API server accepts it (dry run)
       added spec.default.budget.count: 1
       added spec.default.strategy.exponential.initialBatch: 1
     Skyhook s would be changed
-      the API server takes it (dry run)
+      the API server accepts it (dry run)
       added spec.deploymentPolicy: "careful"
       removed spec.interruptionBudget.count: 1
       added spec.packages.p0a.interrupt.type: "reboot"
@@ -136,7 +136,7 @@ test('a deletion runs the uninstalls that the spec asks for', async () => {
   const { stdout } = await planned(scene, skyhook({}), 'table', { delete: true })
   expect(stdout).toMatchInlineSnapshot(`
     "Skyhook s would be deleted
-      the API server takes it (dry run)
+      the API server accepts it (dry run)
     Nodes of Skyhook s
       at most 1 of 2 nodes at once (interruptionBudget.count 1)
       about 10s to 12s of work (p50 and p95 of 2 nodes in the last rollout), drains and steps as then
@@ -147,7 +147,7 @@ test('a deletion runs the uninstalls that the spec asks for', async () => {
   `)
 })
 
-test('a budget of 0 disrupts nobody, and says so beside what waits for it', async () => {
+test('a budget of 0 disrupts no node, which is shown beside what waits for it', async () => {
   const scene = await completed()
   const stopped = { ...package1({ version: '1.1.0', interrupt: { type: 'reboot' } }), interruptionBudget: { count: 0 } }
   const { code, stdout } = await planned(scene, skyhook(stopped))
@@ -157,7 +157,7 @@ test('a budget of 0 disrupts nobody, and says so beside what waits for it', asyn
   expect(stdout).toContain('how long it takes is unknown: the budget lets no node start')
 })
 
-test('who may not read Nodes gets what is known, and no verdict', async () => {
+test('a caller who may not read Nodes gets a partial plan without a verdict', async () => {
   const scene = await completed()
   const { transport, simulation } = scene
   const json: typeof transport.json = async (method, path, options) => {
@@ -192,14 +192,10 @@ test('dry runs of evictions are summed by budget, and nothing is evicted', async
 test.each([
   ['without a Skyhook', 'kind: ConfigMap', 'f.yaml has no Skyhook and no DeploymentPolicy'],
   ['with a Skyhook without a name', JSON.stringify({ ...skyhookTypeMeta }), 'f.yaml:1: a Skyhook has no metadata.name'],
-  [
-    'with a Skyhook that is there twice',
-    `${skyhook({})}\n---\n${skyhook({})}`,
-    'f.yaml:3: Skyhook s is in the file twice',
-  ],
-  ['that is no YAML', 'a: [', /^f\.yaml:1: is not YAML/],
+  ['with the same Skyhook twice', `${skyhook({})}\n---\n${skyhook({})}`, 'f.yaml:3: Skyhook s is in the file twice'],
+  ['that is not YAML', 'a: [', /^f\.yaml:1: is not YAML/],
   ['with text instead of objects', 'hello', 'f.yaml:1: a document is not an object'],
-])('a file %s is a wrong call', async (_, text, message) => {
+])('a file %s is a usage error', async (_, text, message) => {
   const scene = startScene({ nodes: [{ name: 'host1' }], skyhooks: {} })
   const expected = typeof message === 'string' ? message : (expect.stringMatching(message) as string)
   await expect(planned(scene, text)).rejects.toMatchObject({ exitCode: 2, message: expected })

@@ -3,16 +3,16 @@ import { CommandError } from '../framework/command-error.ts'
 import { exitCodes } from '../framework/exit-codes.ts'
 import { wrapText } from '../output/wrap.ts'
 
-/** What an apply of a file would do, without doing it. */
+/** Shows what an apply of a file would do. */
 export const plan = defineCommand({
   name: 'plan',
   summary: 'say what an apply of a file would do on each node, without doing it',
   description:
-    'The file has Skyhooks and DeploymentPolicies, which are planned together. The API server says by a dry run ' +
-    'whether it would take them; without the right to write, this tool checks its rules itself. The decisions of the ' +
-    'agents are made on the nodes as they are: stages in order, interrupts and why, drains and the pods that would ' +
-    'leave or hold them up. Values of env and configMap are never shown. No registry is asked ' +
-    'whether an image is there: kubectl skyhook validate IMAGE asks. Made for pull requests: -o markdown.',
+    'The file has Skyhooks and DeploymentPolicies, which are planned together. A dry run shows whether the API ' +
+    'server would accept them; without the right to write, this tool checks its rules itself. The plan makes the ' +
+    'decisions of the agents for the current nodes: stages in order, interrupts and why, drains and the pods that ' +
+    'would leave or block them. Values of env and configMap are never shown. Registries are not asked whether an ' +
+    'image exists: kubectl skyhook validate IMAGE does that. -o markdown is for pull requests.',
   example: 'kubectl skyhook plan -f tuning.yaml',
   flags: {
     filename: {

@@ -1,4 +1,4 @@
-/** What README.md prints of the tool: `make generate` puts these files into the page. */
+/** The tool's output in README.md: `make generate` puts these files into the page. */
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { type FleetScene, pod, specOf, startScene } from '../../../test/kit/fleet/fleet-scene.ts'
@@ -26,7 +26,7 @@ async function completedScene(): Promise<FleetScene> {
 
 const fileOf = (name: string): string => join(import.meta.dirname, 'goldens', name)
 
-test('the README prints what the tool says of an upgrade that reboots, before it and while it waits', async () => {
+test('the README has the output of the tool for an upgrade that reboots, before it and while it waits', async () => {
   const scene = await completedScene()
   const { clock, admin } = scene.simulation
   const tool = commandLine({ clock, client: scene.transport })

@@ -1,4 +1,4 @@
-/** What a caller may not read is unknown or refused in words, whatever the command: never a crash, never a zero. */
+/** What a caller may not read is unknown or refused with a message in every command: never a crash, never a zero. */
 import { describe, expect, test } from 'vitest'
 import { commandsWithSockets, exampleCluster } from '../../../test/kit/tool/example-cluster.ts'
 import { faultsOf, forbidden, kindOf } from '../../../test/kit/objects/refusals.ts'
@@ -20,7 +20,7 @@ describe.each([
   ['forbidden', forbidden],
   ['refused as unauthorized', expired],
 ])('With everything %s', (_, refuse) => {
-  test.each(named(remote))('%s says what it may not do, and its help has the exit code', async (name, command) => {
+  test.each(named(remote))('%s names the missing permission, and its help has the exit code', async (name, command) => {
     const { tool, run } = await exampleCluster()
     tool.answer(() => true, refuse)
     const ended = await run(command.example)
@@ -29,7 +29,7 @@ describe.each([
   })
 })
 
-test.each(named(remote.filter(isReader)))('%s does without each single thing that it reads', async (_, command) => {
+test.each(named(remote.filter(isReader)))('%s works without any single object that it reads', async (_, command) => {
   const first = await exampleCluster()
   expect(await first.run(command.example)).toMatchObject({ code: 0 })
   const kinds = new Set(first.tool.sent.map(({ path }) => kindOf(path)))

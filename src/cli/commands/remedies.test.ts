@@ -1,4 +1,4 @@
-/** Commands that the tool and the pages tell people to run exist, with these flags. */
+/** Commands that the tool and the pages recommend exist, with these flags. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -28,5 +28,5 @@ test.each([...new Set(calls)])('"kubectl skyhook %s" is a call that the tool tak
   })
 })
 
-/** Pages speak of commands by their names alone, too. */
+/** Pages also mention commands by name only. */
 const hasNoArguments = (call: string): boolean => allCommands.some(({ name }) => name === call)

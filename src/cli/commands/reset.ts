@@ -12,16 +12,16 @@ import { counted } from '../../schemas/wording.ts'
 
 export const reset = defineCommand({
   name: 'reset',
-  summary: 'forget what a Skyhook has done on all nodes: every package starts over',
+  summary: 'reset a Skyhook on all nodes: every package starts over',
   description:
-    'Agents stop what they are doing for the Skyhook and begin again as on new nodes, within the budget. A cordon ' +
-    'stays until the node is complete. With --package only one package starts over; a package that is no longer in ' +
-    'the spec and whose uninstall cannot pass is given up. The batches of a DeploymentPolicy start over too.',
+    'Agents stop their work for the Skyhook and start over as on new nodes, within the budget. A cordon stays until ' +
+    'the node is complete. With --package only one package starts over; a package that is no longer in the spec and ' +
+    'whose uninstall cannot pass is given up. The batches of a DeploymentPolicy start over too.',
   example: 'kubectl skyhook reset tuning --yes',
   arguments: { skyhook: { summary: 'name of the Skyhook', complete: 'skyhooks' } },
   flags: {
     package: { type: 'text', placeholder: 'NAME[:VERSION]', complete: 'packages', summary: 'only this package' },
-    skipBatchReset: { type: 'boolean', summary: 'let the batches of the DeploymentPolicy go on as they are' },
+    skipBatchReset: { type: 'boolean', summary: 'let the batches of the DeploymentPolicy continue' },
   },
   formats: changeFormats,
   exitCodes: { [exitCodes.notFound]: 'the Skyhook or the package does not exist, and no node has state of it' },
@@ -73,7 +73,7 @@ function nodesOfPackage(
   return nodes.filter((node) => packagesOn(node).some((one) => isPackage(one, text)))
 }
 
-/** The batches of a Skyhook's DeploymentPolicy start over: another text is another reset. */
+/** Restarts the batches of a Skyhook's DeploymentPolicy: a different text is another reset. */
 export function batchReset({ clock }: Pick<Context, 'clock'>, name: string): Change {
   const text = new Date(clock.wallMs()).toISOString()
   return {
@@ -87,7 +87,7 @@ export function batchReset({ clock }: Pick<Context, 'clock'>, name: string): Cha
 }
 
 /**
- * Takes the published state off a node. Its companion stays: by it the agent tells a person's reset from a lost
+ * Removes the published state of a node. Its companion stays: it distinguishes a person's reset from a lost
  * annotation. The cordon's mark stays too: only the agent knows when the node may take pods again.
  */
 export function wholeReset({ metadata }: Editable, skyhook: string): Edit {
@@ -114,7 +114,7 @@ export const resetBatches = defineCommand({
   name: 'deployment-policy reset',
   summary: "let the batches of a Skyhook's DeploymentPolicy start over",
   description:
-    'A rollout that too many failed batches have stopped continues with a first batch. Nodes at work are not ' +
+    'A rollout that was stopped by too many failed batches continues with a first batch. Nodes at work are not ' +
     'touched, and complete nodes stay complete.',
   example: 'kubectl skyhook deployment-policy reset tuning --yes',
   arguments: { skyhook: { summary: 'name of the Skyhook, not of its policy', complete: 'skyhooks' } },
@@ -125,7 +125,7 @@ export const resetBatches = defineCommand({
     const { transport } = await context.connect()
     const { spec } = await getSkyhook(transport, name, context.signal)
     if (spec.deploymentPolicy === undefined) {
-      context.stderr.write(`Skyhook "${name}" has no DeploymentPolicy, and so no batches\n`)
+      context.stderr.write(`Skyhook "${name}" has no DeploymentPolicy and therefore no batches\n`)
       return await applyChanges(context, [])
     }
     await context.confirm(`Start the batches of Skyhook "${name}" over?`)

@@ -90,7 +90,7 @@ test('--watch writes a line for each change without a terminal, and draws the sc
   expect(screen.stdout().split('\u001b[H\u001b[J').length).toBeGreaterThan(2)
 })
 
-test('a name that does not exist is said to be missing', async () => {
+test('a name that does not exist is reported as missing', async () => {
   const scene = startScene({ nodes: [{ name: 'host1' }] })
   await scene.pass(9_500)
   const { context } = commandContext({ transport: scene.transport, clock: scene.simulation.clock })

@@ -1,4 +1,4 @@
-/** Rollouts on one screen, kept current if asked for; and waiting for one of them. */
+/** Shows rollouts on one screen, once or continuously, and waits for one of them. */
 import type { FleetView } from '../fleet-view/fleet-view.ts'
 import { type Context, defineCommand } from '../framework/command.ts'
 import { CommandError, notFoundError, usageError } from '../framework/command-error.ts'
@@ -29,11 +29,12 @@ export const status = defineCommand({
   name: 'status',
   summary: 'show rollouts: nodes by state, packages, what holds nodes up, the budget, and the pace',
   description:
-    'Nodes that need a person come first, with their reasons. "1.0.0 -> 1.1.0" is what nodes have and what they get. ' +
-    'The pace is that of the last completions, and is not said while nothing moves. ' +
+    'Nodes that need a person come first, with their reasons. "1.0.0 -> 1.1.0" is the installed and the next ' +
+    'version. The pace is that of the last completions, and is absent while nothing moves. ' +
     '--wait is about the generation at the time of the call: it fails when the Skyhook is stalled, or is edited. ' +
-    'Stalled is what does not end by itself, such as a stage after its third failed attempt, or an image that the ' +
-    'registry has not had for two minutes. It fails, too, when no node is selected, unless --allow-no-nodes is given.',
+    'A Skyhook is stalled if it does not continue by itself, for example after the third failed attempt of a stage, ' +
+    'or when the registry has not had an image for two minutes. --wait also fails when no node is selected, unless ' +
+    '--allow-no-nodes is given.',
   example: 'kubectl skyhook status tuning',
   otherExamples: ['kubectl skyhook status --from support.tar.gz'],
   arguments: { skyhook: { summary: 'name of one Skyhook', isOptional: true, complete: 'skyhooks' } },
@@ -47,7 +48,7 @@ export const status = defineCommand({
     timeout: {
       type: 'duration',
       placeholder: 'DURATION',
-      summary: 'longest wait of --wait; by default without an end',
+      summary: 'longest wait of --wait; by default no limit',
     },
     from: fromFlag,
     allowNoNodes: {
@@ -58,15 +59,15 @@ export const status = defineCommand({
   exitCodes: {
     [exitCodes.notFound]: 'the Skyhook does not exist, or was deleted meanwhile, or no agents are installed',
     [exitCodes.timeout]: '--wait: not complete within --timeout',
-    [exitCodes.stalled]: '--wait: the Skyhook is stalled and will not complete by itself, its message is on stderr',
+    [exitCodes.stalled]: '--wait: the Skyhook is stalled and will not complete by itself; its message is on stderr',
     [exitCodes.noNodes]: '--wait without --allow-no-nodes: the Skyhook selects no node',
-    [exitCodes.interrupted]: 'interrupted by ctrl-C, which is how --watch ends',
+    [exitCodes.interrupted]: 'interrupted by ctrl-C, the usual end of --watch',
   },
   formats: ['table', 'json', 'yaml'],
   async run(context, { arguments: { skyhook: name }, flags }) {
     if (flags.wait && name === undefined) throw usageError('--wait needs the name of a Skyhook')
-    if (flags.timeout !== undefined && !flags.wait) throw usageError('--timeout belongs to --wait')
-    if (flags.allowNoNodes && !flags.wait) throw usageError('--allow-no-nodes belongs to --wait')
+    if (flags.timeout !== undefined && !flags.wait) throw usageError('--timeout needs --wait')
+    if (flags.allowNoNodes && !flags.wait) throw usageError('--allow-no-nodes needs --wait')
     if (flags.wait && flags.watch) throw usageError('--wait and --watch exclude each other')
     if (flags.from !== undefined && (flags.wait || flags.watch))
       throw usageError('a support archive does not change: --from goes with neither --watch nor --wait')
@@ -98,7 +99,7 @@ export const status = defineCommand({
   },
 })
 
-/** A terminal is drawn again as a whole; elsewhere each change of a Skyhook is a line. */
+/** On a terminal, draws the whole screen again. Elsewhere, each change of a Skyhook is a line. */
 function drawTo(
   { stdout }: Context,
   shownIn: (view: FleetView<NodeRow>) => readonly SkyhookStatus[],
@@ -148,7 +149,7 @@ async function waitForSkyhook(
       current = await read()
     } catch (error) {
       if (!isTransient(error)) throw error
-      stderr.write(`the API server does not answer, trying again\n`)
+      stderr.write(`the API server does not answer, retrying\n`)
     }
   }
 }
@@ -171,7 +172,7 @@ function endOf(
       return new CommandError(
         exitCodes.failed,
         `Skyhook ${name} was edited: it has generation ${found.generation}, the wait is for ${generation}`,
-        'wait again for what it asks for now',
+        'wait for the current generation',
       )
     case 'stalled':
       return new CommandError(

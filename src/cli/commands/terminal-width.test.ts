@@ -66,6 +66,6 @@ test('a node whose agent cannot start is named, with what the kubelet says of it
     () => ({ metadata: { resourceVersion: '1' }, items: [pod] }),
   )
   expect((await tool.run('status')).stdout).toContain(
-    '1 node AgentNotReady: the agent has not said anything yet: ErrImagePull [m1]',
+    '1 node AgentNotReady: the agent has not reported anything yet: ErrImagePull [m1]',
   )
 })

@@ -13,7 +13,7 @@ afterEach(async () => {
   await registry.close()
 })
 
-test('an image that was pushed is judged for all its architectures', async () => {
+test('a pushed image is checked for all its architectures', async () => {
   const name = `${registry.host}/team/shellscript`
   const pushed = await runTool(['package', 'push', source, `${name}:9.9.9`, '--plain-http'])
   expect(pushed).toMatchObject({ code: 0, stderr: expect.stringContaining('9.9.9 differs') as string })
@@ -31,7 +31,7 @@ test('an image that was pushed is judged for all its architectures', async () =>
   })
 })
 
-test('an image that is not there is an error that says so', async () => {
+test('a missing image is an error that names it', async () => {
   expect(await runTool(['validate', `${registry.host}/team/gone:1`, '--plain-http'])).toMatchObject({
     code: 1,
     stdout: expect.stringContaining('[image/not-found]') as string,

@@ -36,7 +36,7 @@ describe('a file', () => {
     })
   })
 
-  test('several objects and a List in one file are judged one by one', async () => {
+  test('several objects and a List in one file are checked one by one', async () => {
     const item = skyhook('  pause: true').trim().replaceAll('\n', '\n  ')
     const list = `---\napiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Node\n- ${item}\n`
     const { code, stdout } = await runTool([
@@ -55,7 +55,7 @@ describe('a file', () => {
     })
   })
 
-  test('warnings alone are no failure', async () => {
+  test('warnings alone are not a failure', async () => {
     const file = put('a.yaml', skyhook('  interruptionBudget: {count: 0}'))
     expect(await runTool(['validate', '-o', 'github', file])).toMatchObject({
       code: 0,
@@ -65,7 +65,7 @@ describe('a file', () => {
     })
   })
 
-  test('a file without anything of ours is a warning, and one that is no YAML an error', async () => {
+  test('a file without an object of ours is a warning, and one that is not YAML an error', async () => {
     expect(await runTool(['validate', put('a.yaml', 'kind: Pod\n')])).toMatchObject({
       code: 0,
       stdout: expect.stringContaining('[nothing-validated]') as string,
@@ -85,7 +85,7 @@ describe('a file', () => {
 })
 
 describe('a folder', () => {
-  test('a package is judged by the loader of the agent, with lines', async () => {
+  test('a package is checked by the loader of the agent, with lines', async () => {
     const { code, stdout } = await runTool(['validate', '-o', 'json', join(fixtures, 'missing-step')])
     expect(code).toBe(1)
     const report = JSON.parse(stdout) as { items: { line: number; rule: string }[] }
@@ -93,7 +93,7 @@ describe('a folder', () => {
     expect(report.items[0]?.line).toBeGreaterThan(1)
   })
 
-  test('a folder of packages and files is judged as a whole', async () => {
+  test('a folder of packages and files is checked as a whole', async () => {
     mkdirSync(join(folder, 'packages'))
     cpSync(join(fixtures, 'shellscript'), join(folder, 'packages/shellscript'), { recursive: true })
     cpSync(join(fixtures, 'missing-step'), join(folder, 'packages/missing-step'), { recursive: true })
@@ -109,7 +109,7 @@ describe('a folder', () => {
     ])
   })
 
-  test('a path with nothing, and a folder with nothing of ours, are not found', async () => {
+  test('a missing path, and a folder without an object of ours, are not found', async () => {
     expect(await runTool(['validate', join(folder, 'gone.yaml')])).toMatchObject({ code: 3, stdout: '' })
     expect(await runTool(['validate', folder])).toMatchObject({
       code: 3,

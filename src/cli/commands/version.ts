@@ -25,7 +25,7 @@ export const version = defineCommand({
   },
   formats: ['table', 'json', 'yaml'],
   exitCodes: {
-    // what it does not learn is unknown in its answer
+    // what it cannot read is unknown in its answer
     [exitCodes.refused]: null,
     [exitCodes.timeout]: 'the cluster did not answer within --timeout',
   },

@@ -132,7 +132,7 @@ describe("The operator's JSON is kept:", () => {
   })
 })
 
-test('an empty list is an empty list in JSON and a sentence on stderr else', async () => {
+test('an empty list is an empty list in JSON, otherwise a sentence on stderr', async () => {
   const tool = commandLine()
   await tool.admin.json('POST', skyhooksPath, { body: { metadata: { name: 'tuning' }, spec: {} } })
   const { stdout } = await tool.run('node list --skyhook tuning -o json')
@@ -144,7 +144,7 @@ test('an empty list is an empty list in JSON and a sentence on stderr else', asy
   })
 })
 
-test('YAML says the same as JSON', async () => {
+test('YAML has the same content as JSON', async () => {
   const { stdout } = await (await sample()).run('node list --skyhook tuning -o yaml')
   expect(stdout.split('\n').slice(0, 4)).toEqual([
     'skyhookName: tuning',
@@ -172,7 +172,7 @@ describe('Versions', () => {
     metadata: { name: 'skyhookd', namespace: 'hosts', labels: { 'app.kubernetes.io/version': '1.4.0' } },
   }
 
-  test('the version of the agents is that of their DaemonSet, wherever it is', async () => {
+  test('the version of the agents is that of their DaemonSet, in any namespace', async () => {
     const tool = commandLine()
     tool.answer(
       ({ path }) => path === '/apis/apps/v1/daemonsets',
@@ -183,7 +183,7 @@ describe('Versions', () => {
     expect(stdout).toMatch(/^COMPONENT +VERSION +NAMESPACE\nkubectl-skyhook +source\nskyhookd +1\.4\.0 +hosts\n$/)
   })
 
-  test('the version of agents that cannot be asked for is unknown, with the reason', async () => {
+  test('the version of agents that cannot be read is unknown, with the reason', async () => {
     const tool = commandLine()
     tool.answer(
       ({ path }) => path.includes('daemonsets'),

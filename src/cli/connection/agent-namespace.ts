@@ -43,7 +43,7 @@ export async function listAgentDaemonSets(
     return await list({ labelSelector, fieldSelector: `metadata.name=${defaultName}` })
   } catch (error) {
     if (!isForbidden(error)) throw error
-    const remedy = 'say where it is with -n NAMESPACE, or ask for the role skyhook-viewer-role of the chart'
+    const remedy = 'pass it with -n NAMESPACE, or ask for the role skyhook-viewer-role of the chart'
     throw refusedError("you may not list DaemonSets, so the agents' namespace is unknown", remedy)
   }
 }

@@ -26,7 +26,7 @@ export type ExecPlugin = { credential(): Promise<PluginCredential> }
 export function createExecPlugin(exec: ExecConfig, cluster: Cluster, machine: Machine): ExecPlugin {
   const isInteractive = exec.interactiveMode !== 'Never' && machine.stdin.isTerminal && machine.stderr.isTerminal
   if (exec.interactiveMode === 'Always' && !isInteractive)
-    throw pluginError(exec, 'it has to ask, and no terminal is there', undefined)
+    throw pluginError(exec, 'it must ask, but there is no terminal', undefined)
   const info = {
     apiVersion: exec.apiVersion ?? 'client.authentication.k8s.io/v1',
     kind: 'ExecCredential',

@@ -54,7 +54,7 @@ test("a flag's credentials take the place of the kubeconfig's plugin", async () 
   expect((await access('--token mine', { KUBECONFIG })).exec).toBeUndefined()
 })
 
-describe('A kubeconfig that does not fit is a usage error that says what is there:', () => {
+describe('A kubeconfig that does not fit is a usage error that lists what is there:', () => {
   const KUBECONFIG = join(files({ a: configOf({}), broken: 'a: [', none: configOf({ current: null }) }), 'a')
   test.each([
     ['--context b', 'no context "b"', 'the kubeconfig has: a'],
@@ -63,7 +63,7 @@ describe('A kubeconfig that does not fit is a usage error that says what is ther
     ['--kubeconfig /not/there', 'there is no file /not/there', undefined],
     [`--kubeconfig ${KUBECONFIG.replace(/a$/, 'broken')}`, 'is not valid', undefined],
     [`--kubeconfig ${KUBECONFIG.replace(/a$/, 'none')}`, 'no current context', 'choose one with --context: a'],
-    ['--server other:1', '--server must begin with https://', undefined],
+    ['--server other:1', '--server must start with https://', undefined],
     ['--certificate-authority /ca --insecure-skip-tls-verify', 'contradict each other', undefined],
   ])('%s', async (flags, message, remedy) => {
     const error = await errorOf(flags, { KUBECONFIG })
@@ -72,7 +72,7 @@ describe('A kubeconfig that does not fit is a usage error that says what is ther
   })
 })
 
-test('no kubeconfig at all is told with the ways to give one', async () => {
+test('a missing kubeconfig is reported with the ways to give one', async () => {
   expect(await errorOf('', { HOME: folder() })).toMatchObject({ remedy: expect.stringContaining('--kubeconfig') })
 })
 

@@ -141,7 +141,7 @@ function clusterOf(flags: GlobalFlags, machine: Machine, loaded: Loaded, context
     throw missing('cluster', flags.cluster, loaded.clusters, '--cluster')
   if (found === undefined && flags.server === undefined) throw noCluster(flags, machine, loaded, context)
   const server = (flags.server ?? found?.server ?? '').replace(/\/$/, '')
-  if (!/^https?:\/\//.test(server)) throw usageError(`--server must begin with https:// or http://, got "${server}"`)
+  if (!/^https?:\/\//.test(server)) throw usageError(`--server must start with https:// or http://, got "${server}"`)
   if (flags.insecureSkipTlsVerify && flags.certificateAuthority !== undefined)
     throw usageError('--certificate-authority and --insecure-skip-tls-verify contradict each other: choose one')
   const proxyUrl = flags.proxyUrl ?? found?.proxyUrl ?? proxyOfEnvironment(server, machine.environment)

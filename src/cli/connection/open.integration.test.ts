@@ -110,7 +110,7 @@ function pluginFolder(script = plugin): string {
   return place
 }
 
-test('a credential plugin gives the token, is told about the call, and its words reach the person', async () => {
+test('a credential plugin gives the token and gets the call, and its messages reach the user', async () => {
   const place = pluginFolder()
   const exec = { apiVersion: 'client.authentication.k8s.io/v1', command: join(place, 'login'), args: ['token'] }
   const { headers, machine } = await requestOf('', { exec })

@@ -15,7 +15,7 @@ import { counted } from '../../schemas/wording.ts'
 
 type Fleet = FleetView<KubernetesNode>
 
-/** Of an installation. `nodes`: those that are looked at. `missing`: nodes that two looks found without an agent. */
+/** Of an installation. `nodes`: the checked ones. `missing`: nodes that two looks found without an agent. */
 export type AgentsRequest = {
   readonly fleet: Fleet
   readonly nodes: Fleet['nodes']
@@ -60,7 +60,7 @@ const groups = (troubled: readonly Troubled[], keyOf: (found: Explanation) => st
   ...Map.groupBy(troubled, ({ found }) => keyOf(found)).values(),
 ]
 
-/** The same trouble of another pod has the same words. */
+/** The same problem of another pod has the same text. */
 const withoutName = (message: string, objects: Explanation['objects']): string =>
   objects.reduce((text, { name }) => text.replaceAll(name, ''), message)
 
@@ -110,11 +110,11 @@ function silentFindings(silent: readonly Troubled[], namespace: string): readonl
 type Doubted = {
   readonly found: Explanation
   readonly vitals: Vitals
-  /** No agent at all is Ready: no rolling update does that. */
+  /** No agent is Ready: a rolling update does not do that. */
   readonly isAlone: boolean
 }
 
-/** Whether it is more than what a start, a rolling update or a reboot for a package looks like. */
+/** Whether it is more than a start, a rolling update or a reboot for a package. */
 function isLasting(fleet: Fleet, node: KubernetesNode, { found, vitals, isAlone }: Doubted): boolean {
   const { takenAtMs } = fleet
   if (found.cause === 'node-not-ready') return !isJoining(node, takenAtMs)
@@ -166,18 +166,18 @@ export function checkCensus({ election, fleet }: Pick<ClusterFacts, 'election' |
       message: `agents that are elected have not counted the nodes since ${uncounted}; the current one is ${holder}`,
       remedy:
         'an agent that cannot count resigns after a minute, and another one tries: look at their logs for "census". ' +
-        'Each of them has to list Nodes, Skyhooks and Leases, its own Node among them',
+        'Each of them must list Nodes, Skyhooks and Leases, its own Node among them',
       command: `kubectl -n ${namespace} logs -l app.kubernetes.io/name=skyhookd --prefix --tail=-1 | grep census`,
       objects: [{ kind: 'Lease', namespace, name: 'skyhookd-census' }],
     })
     return checkOf('census', { findings: [notCounting] })
   }
-  if (agents.known && agents.value.length === 0) return checkOf('census', { about: 'nobody: there is no agent' })
+  if (agents.known && agents.value.length === 0) return checkOf('census', { about: 'none: there is no agent' })
   const since = Number.isNaN(renewedAtMs) ? '' : `, the last one ${holder} at ${new Date(renewedAtMs).toISOString()}`
   const silent = finding('census-silent', {
     message: `no agent is elected to count the nodes${since}, by this machine's clock`,
     remedy:
-      'an agent is elected within a minute where one is Ready and may write Leases: look at the agents, and at ' +
+      'an agent is elected within a minute if one is Ready and may write Leases: look at the agents, and at ' +
       'their log for "census"',
     command: `kubectl -n ${namespace} get lease skyhookd-census -o yaml`,
     objects: [{ kind: 'Lease', namespace, name: 'skyhookd-census' }],

@@ -52,7 +52,7 @@ const situations: readonly BrokenCluster[] = [
     broken: onAll(notStarted('CreateContainerConfigError', 'configmap "skyhookd" not found')),
     cause: 'agent-dead',
     object: 'Pod/skyhookd-node-1',
-    says: ['configmap "skyhookd" not found', 'mend what the message names'],
+    says: ['configmap "skyhookd" not found', 'fix what the message names'],
     never: [' logs '],
     doctor: ['agent-silent'],
     mended: healthyCluster,
@@ -79,7 +79,7 @@ const situations: readonly BrokenCluster[] = [
     broken: withPod('node-1', { isReady: false, seconds: 30, createdSeconds: 900 }),
     cause: 'agent-dead',
     object: 'Pod/skyhookd-node-1',
-    says: ['is not Ready', 'the log says what it waits for', 'logs skyhookd-node-1'],
+    says: ['is not Ready', 'the log shows what it waits for', 'logs skyhookd-node-1'],
     never: ['--previous'],
     doctor: ['agent-silent'],
     mended: healthyCluster,
@@ -205,6 +205,6 @@ const situations: readonly BrokenCluster[] = [
   },
 ]
 
-test.each(situations)('$title is named first, 30 s after it began, and nothing else is blamed', async (situation) => {
+test.each(situations)('$title is named first, 30 s after its start, and nothing else is blamed', async (situation) => {
   expect(await findingsLeft(situation)).toEqual([])
 })

@@ -76,7 +76,7 @@ const situations: readonly BrokenCluster[] = [
     broken: silentKubelet(100, slot('node-1', 'working', 110)),
     cause: 'node-not-ready',
     object: 'Node/node-1',
-    says: [...unreachable, 'none of them is heard of', 'delete the Node only if the host is gone for good'],
+    says: [...unreachable, 'all three are silent', 'delete the Node only if the host is gone for good'],
     never: noTaint,
     doctor: ['node-not-ready'],
   },
@@ -87,7 +87,7 @@ const situations: readonly BrokenCluster[] = [
     ),
     cause: 'node-not-ready',
     object: 'Node/node-1',
-    says: ['cni plugin not initialized', 'mend on the host what its kubelet says', 'kubectl describe node node-1'],
+    says: ['cni plugin not initialized', 'fix on the host what its kubelet reports', 'kubectl describe node node-1'],
     never: noTaint,
     doctor: ['node-not-ready'],
     mended: healthyCluster,
@@ -122,7 +122,7 @@ const situations: readonly BrokenCluster[] = [
     ),
     cause: 'taint',
     object: 'Node/node-1',
-    says: ['node.kubernetes.io/disk-pressure', 'it lifts the taint by itself', 'kubectl describe node node-1'],
+    says: ['node.kubernetes.io/disk-pressure', 'Kubernetes then removes the taint', 'kubectl describe node node-1'],
     never: ['additionalTolerations'],
     doctor: ['node-under-pressure'],
     doctorSays: 'node.kubernetes.io/disk-pressure: node-1',
@@ -226,6 +226,6 @@ const situations: readonly BrokenCluster[] = [
   },
 ]
 
-test.each(situations)('$title is named first, 30 s after it began, and nothing else is blamed', async (situation) => {
+test.each(situations)('$title is named first, 30 s after its start, and nothing else is blamed', async (situation) => {
   expect(await findingsLeft(situation)).toEqual([])
 })

@@ -1,4 +1,4 @@
-/** What the checks of a cluster look at. Whatever the caller may not read is unknown. */
+/** The facts for the checks of a cluster. What the caller may not read is unknown. */
 import type { Lease } from '../../lease/slot.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { Known } from '../../stages/model/snapshot.ts'
@@ -12,7 +12,7 @@ export type ClusterFacts = {
   readonly vitals: Vitals
   /** Such as `v1.33.1`. */
   readonly serverVersion: Known<string>
-  /** By name; undefined for one that is not there. */
+  /** By name; undefined for a missing one. */
   readonly definitions: Known<ReadonlyMap<string, DefinitionFacts | undefined>>
   readonly policies: Known<readonly PolicyFacts[]>
   readonly bindings: Known<readonly BindingFacts[]>
@@ -42,7 +42,7 @@ export type Permission = {
 
 export type Access = { readonly permission: Permission; readonly isAllowed: boolean }
 
-/** What the DaemonSet says of the chart's release. */
+/** The chart's release, from the DaemonSet. */
 export type Installation = Pick<AgentDaemonSet, 'name' | 'namespace' | 'serviceAccount' | 'version'>
 
 /** The agents, as the API server names them. */
@@ -68,7 +68,7 @@ export type BindingFacts = {
   readonly actions: readonly string[]
 }
 
-/** What came of a request that the policy is to refuse. `suffix`: what follows the name of the release. */
+/** The answer to a request that the policy must refuse. `suffix`: of the policy's name, after that of the release. */
 export type PolicyTrial = { readonly suffix: string; readonly outcome: 'refused' | 'admitted' }
 
 export type FlowSchemaFacts = {

@@ -65,7 +65,7 @@ const requiring = (pool: string) =>
 const reported = (severity: string): string =>
   JSON.stringify({ findings: [{ id: 'noexec', severity, message: 'it is mounted noexec', remedy: 'mount it' }] })
 
-test('nothing is found in a cluster as the chart sets it up', () => {
+test('nothing is found in a cluster as the chart configures it', () => {
   const checks = reportOf(fitCluster)
   expect(checks.map(({ verdict, findings, unknown }) => ({ verdict, findings, unknown }))).toEqual(
     checks.map(() => ({ verdict: 'ok', findings: [], unknown: [] })),
@@ -128,7 +128,7 @@ const rows: readonly [FindingId, string, Partial<ClusterFacts>, RegExp][] = [
         { suffix: 'one-slot', outcome: 'admitted' },
       ]),
     },
-    /^the API server admits what ValidatingAdmissionPolicy skyhookd-one-slot is to refuse, tried by a dry run$/,
+    /^the API server admits what ValidatingAdmissionPolicy skyhookd-one-slot must refuse, tried by a dry run$/,
   ],
   [
     'policy-other-user',
@@ -349,7 +349,7 @@ const rows: readonly [FindingId, string, Partial<ClusterFacts>, RegExp][] = [
   ],
 ]
 
-describe('each thing that is wrong is found, with its remedy', () => {
+describe('each problem is found, with its remedy', () => {
   test.each(rows)('%s is found: %s', (id, _, change, message) => {
     const findings = findingsOf({ ...fitCluster, ...change })
     const found = findings.filter((one) => one.id === id)
@@ -368,7 +368,7 @@ describe('each thing that is wrong is found, with its remedy', () => {
   })
 })
 
-describe('what belongs to ordinary work is no finding', () => {
+describe('ordinary work is not a finding', () => {
   test.each<[string, Partial<ClusterFacts>]>([
     [
       'a node that joined a minute ago',
@@ -404,7 +404,7 @@ describe('what belongs to ordinary work is no finding', () => {
       'a definition with another description',
       definition((text) => text.replaceAll(/"description":"(?:[^"\\]|\\.)*"/g, '"description":"x"')),
     ],
-  ])('%s is no finding', (_, change) => {
+  ])('%s is not a finding', (_, change) => {
     expect(findingsOf({ ...fitCluster, ...change })).toEqual([])
   })
 
@@ -417,7 +417,7 @@ describe('what belongs to ordinary work is no finding', () => {
     expect(findingsOf({ ...fitCluster, ...fleet })).toEqual([])
   })
 
-  test('what looks left over counts only when a second look has it too', () => {
+  test('a left-over counts only when a second look confirms it', () => {
     const cordoned = {
       ...fitCluster.fleet,
       nodes: known([nodeOf('n1'), nodeOf('n2', { [cordonKey('tuning')]: 'true' })]),
@@ -449,7 +449,7 @@ test('what may not be read is unknown, and never taken for missing', () => {
   expect(checks.flatMap(({ findings }) => findings)).toEqual([])
 })
 
-test('the checks of one node leave out what is about others', () => {
+test('the checks of one node leave out findings about others', () => {
   const nodes = ['n1', 'n2'].map((name) => nodeOf(name, { [cordonKey('gone')]: 'true', [hostKey]: reported('error') }))
   const fleet = { ...fitCluster.fleet, nodes: known(nodes.map(tainted)), agents: known([agentOn('n1')]) }
   const second = nodes.map(tainted)[1]
@@ -477,7 +477,7 @@ test('the text has a line for each check, with id, remedy and command of each fi
   )
   expect(text).toBe(`versions     ERROR    Kubernetes v1.20.0, agents 1.0.0, this tool source
                       ERROR kubernetes-too-old: the API server runs v1.20.0, agents need v1.30 or later
-                        remedy: upgrade Kubernetes: what confines each agent to its own node does not exist before
+                        remedy: upgrade Kubernetes: earlier versions cannot confine each agent to its own node
 permissions  unknown  unknown: you may not ask
 policies     ok       8 policies of release skyhookd, 8 of them tried
 definitions  ok       those of version source
@@ -489,6 +489,6 @@ slots        ok       1 slot
 taints       ok       2 nodes
 hosts        ok       2 hosts described by their agents
 
-1 error, 0 warnings, 1 check not or not wholly possible
+1 error, 0 warnings, 1 check not or not fully possible
 `)
 })

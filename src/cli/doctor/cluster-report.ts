@@ -1,4 +1,4 @@
-/** All checks of a cluster, or those that are about one node. */
+/** All checks of a cluster, or those of one node. */
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import { known, type Known } from '../../stages/model/snapshot.ts'
 import { checkAgents, checkCensus } from './agents.ts'

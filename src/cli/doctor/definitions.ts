@@ -42,7 +42,7 @@ function differences(name: string, ours: object, theirs: object): readonly Findi
   const known = new Set(fieldsOf(theirs, ''))
   const missing = fieldsOf(ours, '').filter((field) => !known.has(field))
   const objects = [{ kind, name }]
-  // a field within a missing field goes without saying
+  // a field within a missing field needs no mention
   const outermost = missing.filter((field) => !missing.some((other) => field.startsWith(`${other}.`)))
   if (outermost.length > 0)
     return [
@@ -82,7 +82,7 @@ function withoutStatus(schema: object): object {
   return { ...schema, properties: Object.fromEntries(properties) }
 }
 
-/** Descriptions change nothing; a property may be called so. */
+/** Descriptions have no effect; but a property may have that name. */
 function withoutTexts(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(withoutTexts)
   if (!isObject(schema)) return schema

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { catalogue } from './finding.ts'
 
-test('docs/usage/doctor.md has a row for each finding, as the code has it', () => {
+test('docs/usage/doctor.md has the row of the code for each finding', () => {
   const page = readFileSync(join(import.meta.dirname, '../../../docs/usage/doctor.md'), 'utf8')
   const [, table = ''] = page.split('## Findings')
   const rows = table.split('\n').filter((line) => line.startsWith('| `'))

@@ -4,7 +4,7 @@ import { named } from '../../schemas/wording.ts'
 
 export type { ObjectName }
 
-/** `error`: something does not work, or is not safe. `warning`: it works, but not as the chart sets it up. */
+/** `error`: something does not work, or is not safe. `warning`: it works, but not as the chart configures it. */
 export type Severity = 'error' | 'warning'
 
 /** Each id with its severity and what it means, for the page in docs/usage. */
@@ -15,26 +15,26 @@ export const catalogue = {
   'permission-missing': { severity: 'error', meaning: 'The agents lack a right that they need.' },
   'permission-delete-pods': {
     severity: 'error',
-    meaning: 'A Skyhook lets agents delete pods after the drain timeout, and they have no right to.',
+    meaning: 'A Skyhook lets agents delete pods after the drain timeout, but they lack that right.',
   },
-  'policy-missing': { severity: 'error', meaning: 'An admission policy of the chart is not there.' },
+  'policy-missing': { severity: 'error', meaning: 'An admission policy of the chart is missing.' },
   'policy-unbound': { severity: 'error', meaning: 'An admission policy refuses nothing: its binding is missing.' },
   'policy-not-denying': { severity: 'error', meaning: 'The binding of an admission policy does not deny.' },
   'policy-not-enforced': {
     severity: 'error',
-    meaning: 'An admission policy is there and bound, and the API server admits what it is to refuse.',
+    meaning: 'An admission policy is there and bound, and the API server admits what it must refuse.',
   },
   'policy-other-user': { severity: 'error', meaning: 'An admission policy is about another user than the agents.' },
   'policy-fails-open': { severity: 'warning', meaning: 'An admission policy that fails lets requests pass.' },
-  'definition-missing': { severity: 'error', meaning: 'A resource definition is not there.' },
+  'definition-missing': { severity: 'error', meaning: 'A resource definition is missing.' },
   'definition-not-served': { severity: 'error', meaning: 'The API server does not serve a resource definition.' },
   'definition-lacks-fields': { severity: 'error', meaning: 'A resource definition lacks fields: they are dropped.' },
   'definition-differs': {
     severity: 'warning',
     meaning: "Validation rules or limits of a resource definition differ from those of this tool's version.",
   },
-  'priority-missing': { severity: 'warning', meaning: 'A priority level of the agents is not there.' },
-  'priority-dangling': { severity: 'warning', meaning: 'A FlowSchema names a priority level that is not there.' },
+  'priority-missing': { severity: 'warning', meaning: 'A priority level of the agents is missing.' },
+  'priority-dangling': { severity: 'warning', meaning: 'A FlowSchema names a priority level that does not exist.' },
   'priority-other-user': { severity: 'warning', meaning: 'A FlowSchema is about another user than the agents.' },
   'agent-missing': { severity: 'error', meaning: 'A node has no agent.' },
   'node-not-ready': {
@@ -45,7 +45,7 @@ export const catalogue = {
     severity: 'error',
     meaning:
       'The agent of a node is not Ready: its image cannot be pulled, its container cannot be made or has ended, or ' +
-      'it runs for 30 s and does not answer. Or it is not there for ten minutes, whatever the reason.',
+      'it runs for 30 s and does not answer. Or it has been missing for ten minutes, for any reason.',
   },
   'agents-mixed': {
     severity: 'warning',
@@ -59,14 +59,14 @@ export const catalogue = {
     severity: 'error',
     meaning: 'Agents are elected to count the nodes, and none has counted for two minutes.',
   },
-  'cordon-left-over': { severity: 'error', meaning: 'A node is cordoned for a Skyhook that has no use for it.' },
+  'cordon-left-over': { severity: 'error', meaning: 'A node is cordoned for a Skyhook that does not need it.' },
   'cordon-note-left-over': {
     severity: 'warning',
     meaning: 'A Node still has the annotation `cordoned-before` or `keep-off-before`, but no Skyhook cordons it.',
   },
   'taint-without-skyhook': {
     severity: 'warning',
-    meaning: 'A node has the taint of new nodes, and no Skyhook with `runtimeRequired` selects it: nobody lifts it.',
+    meaning: 'A node has the taint of new nodes, and no Skyhook with `runtimeRequired` selects it: the taint stays.',
   },
   'node-under-pressure': {
     severity: 'warning',
@@ -75,7 +75,7 @@ export const catalogue = {
   'slot-without-node': { severity: 'warning', meaning: 'A slot belongs to a Node that does not exist.' },
   'slot-of-former-node': { severity: 'warning', meaning: 'A slot is of an earlier registration of its Node.' },
   'slot-without-skyhook': { severity: 'warning', meaning: 'A slot belongs to a Skyhook that does not exist.' },
-  'slot-not-renewed': { severity: 'error', meaning: 'The holder of a slot does not renew it, and it counts.' },
+  'slot-not-renewed': { severity: 'error', meaning: 'The holder of a slot does not renew it. The slot counts.' },
   'slot-forged': {
     severity: 'error',
     meaning: 'A Lease has the labels of a slot or ledger and the name of none. No agent has written or counts it.',
@@ -84,8 +84,8 @@ export const catalogue = {
   'host-reason': {
     severity: 'error',
     meaning:
-      "An agent meets trouble of its host, of a registry's login or connection, or of the API server. The message is " +
-      'that of its reason on the Node.',
+      "An agent has a problem with its host, with a registry's login or connection, or with the API server. The " +
+      'message is that of its reason on the Node.',
   },
   'host-warning': { severity: 'warning', meaning: 'Something on a host limits what packages can do.' },
   'host-platform': { severity: 'error', meaning: 'Agents do not run on this system or architecture.' },
@@ -104,7 +104,7 @@ export const catalogue = {
   'stage-repeated': { severity: 'warning', meaning: 'A stage that the operator has started is repeated.' },
   'journal-outdated': {
     severity: 'warning',
-    meaning: 'Agents were here before, and what the operator has changed since runs again.',
+    meaning: 'Agents were here before. What the operator has changed since runs again.',
   },
   'nodewright-served': {
     severity: 'error',
@@ -116,16 +116,19 @@ export const catalogue = {
   },
   'nodewright-state': {
     severity: 'error',
-    meaning: 'Nodes have the state of a Skyhook under the prefix of NodeWright. Agents start nothing of it there.',
+    meaning: 'Nodes have the state of a Skyhook under the prefix of NodeWright. Agents do not start it there.',
   },
-  'nodewright-job': { severity: 'error', meaning: 'A Job of NodeWright has not ended, also without its operator.' },
+  'nodewright-job': {
+    severity: 'error',
+    meaning: 'A Job of NodeWright has not ended. It continues without its operator.',
+  },
   'operator-running': { severity: 'error', meaning: 'The Skyhook operator, or that of NodeWright, is running.' },
   'operator-webhook': {
     severity: 'error',
-    meaning: 'A webhook of the operator is asked about Skyhooks, or one of NodeWright has nobody to answer.',
+    meaning: 'A webhook of the operator is called for Skyhooks, or one of NodeWright has no ready endpoint.',
   },
   'package-pod-running': { severity: 'error', meaning: 'A package pod of the operator is at work on a node.' },
-  'package-pod-failing': { severity: 'error', meaning: 'A package pod of the operator fails again and again.' },
+  'package-pod-failing': { severity: 'error', meaning: 'A package pod of the operator fails repeatedly.' },
   'package-pod-ended': { severity: 'error', meaning: 'A package pod of the operator would run again after a reboot.' },
   'cordon-of-person': {
     severity: 'error',
@@ -145,13 +148,13 @@ export type FindingId = keyof typeof catalogue
 export type Finding = {
   readonly id: FindingId
   readonly severity: Severity
-  /** What is the case, without a full stop. */
+  /** The problem, without a full stop. */
   readonly message: string
-  /** How to mend it. */
+  /** How to fix it. */
   readonly remedy: string
-  /** What to run for it, or to look closer. */
+  /** The command for the remedy, or for more details. */
   readonly command?: string
-  /** What it is about. */
+  /** The affected objects. */
   readonly objects: readonly ObjectName[]
 }
 
@@ -192,12 +195,12 @@ export type CheckName =
 
 export type Check = {
   readonly check: CheckName
-  /** The worst of what was found; `unknown` where nothing was found and something could not be looked at. */
+  /** The worst finding; `unknown` if there is none and something could not be checked. */
   readonly verdict: 'ok' | 'warning' | 'error' | 'unknown'
   readonly findings: readonly Finding[]
-  /** What could not be looked at, and why. */
+  /** What could not be checked, and why. */
   readonly unknown: readonly string[]
-  /** What is in order, or was looked at. */
+  /** What is in order, or was checked. */
   readonly about: string
 }
 

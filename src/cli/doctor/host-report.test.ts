@@ -57,7 +57,7 @@ const rows: readonly [FindingId, string, Partial<LocalHost>, RegExp][] = [
   ],
   ['host-disk-low', 'little room', { disks: known([disk(gibibyte)]) }, /^1\.0 GiB are free on \//],
   ['host-disk-full', 'a full disk', { disks: known([disk(1 << 20)]) }, /^1 MiB are free on \//],
-  ['host-journal-damaged', 'a damaged journal', { journal: known('damaged') }, /journal is no JSON/],
+  ['host-journal-damaged', 'a damaged journal', { journal: known('damaged') }, /journal is not JSON/],
   [
     'host-files-disputed',
     'two packages with one file',

@@ -13,11 +13,11 @@ export type LocalHost = {
   readonly memory: Known<{ readonly totalBytes: number; readonly availableBytes: number }>
   /** The file systems on which agents keep packages and logs. */
   readonly disks: Known<readonly Disk[]>
-  /** As the agents look at it; no file was written to find out. */
+  /** As the agents check it, but without writing a file. */
   readonly facts: HostFacts
   /** Whether the system bus answers, or systemd where there is none. */
   readonly bus: Known<'bus' | 'systemd'>
-  /** The agents' record of what is done here. */
+  /** The agents' record of their work here. */
   readonly journal: Known<'absent' | 'readable' | 'damaged'>
   /** Files that two packages, as `SKYHOOK/PACKAGE`, bring with different contents. */
   readonly disputes: Known<readonly FileDispute[]>
@@ -105,7 +105,7 @@ function diskFinding({ folder, mount, availableBytes }: Disk, hostname: string):
     finding(isFull ? 'host-disk-full' : 'host-disk-low', {
       message: `${sizeText(availableBytes)} are free on ${mount}, where ${folder} is`,
       remedy: isFull
-        ? 'make room: agents can record nothing and unpack nothing there. They continue as soon as they can'
+        ? 'make room: agents cannot record or unpack anything there. They continue as soon as they can'
         : 'make room before a rollout: images of packages are unpacked there',
       command: `df -h ${folder} && du -xhd1 ${mount}`,
       objects: [{ kind: 'Host', name: hostname }],
@@ -118,9 +118,9 @@ function checkJournal({ journal, hostname }: LocalHost): Check {
   if (journal.value === 'absent') return checkOf('journal', { about: 'no agent has worked on this host' })
   if (journal.value === 'readable') return checkOf('journal', { about: 'readable' })
   const damaged = finding('host-journal-damaged', {
-    message: "the agents' journal is no JSON",
+    message: "the agents' journal is not JSON",
     remedy:
-      'an agent that starts keeps the file beside a new one, as journal.json.unreadable-<time>, and runs all ' +
+      'at its start an agent keeps the file as journal.json.unreadable-<time> beside a new one, and runs all ' +
       "packages again, under the budget: look at the disk, and at the agent's log",
     command: 'dmesg --level=err,warn | tail; ls -l /var/lib/skyhook/.agent',
     objects: [{ kind: 'Host', name: hostname }],

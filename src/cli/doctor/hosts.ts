@@ -1,4 +1,4 @@
-/** What agents have found on their hosts, by the annotation on each Node. */
+/** Problems of hosts, from the annotation of the agent on each Node. */
 import { isObject, type JsonObject } from '../../schemas/json.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { ReasonCode } from '../../schemas/catalogue/reason-codes.ts'
@@ -17,7 +17,7 @@ type HostsView = Pick<Fleet, 'skyhooks' | 'namespace' | 'takenAtMs'>
 
 type Reported = HostFinding & { readonly node: string }
 
-/** `nodes`: those that are looked at. */
+/** `nodes`: the checked ones. */
 export function checkHosts(fleet: HostsView, nodes: Fleet['nodes']): Check {
   if (!nodes.known) return checkOf('hosts', { unknown: [nodes.why] })
   const reports = nodes.value.map((node) => ({ node: node.metadata.name, report: hostReportOf(node) }))
@@ -52,7 +52,7 @@ function hostFinding(group: readonly Reported[]): readonly Finding[] {
   ]
 }
 
-/** Reasons whose cause is the host, or what the installation gives to it: no Skyhook can mend it. */
+/** Reasons whose cause is the host or the installation: an edit of the Skyhook cannot fix it. */
 const hostReasons: ReadonlySet<ReasonName> = new Set([
   'HostUnusable',
   'HostUnreachable',
@@ -73,12 +73,12 @@ const registryCodes: ReadonlySet<ReasonCode | undefined> = new Set([
   'bad-response',
 ])
 
-/** An API server that restarts, or reboots for a package, is back before that. */
+/** An API server that restarts, or reboots for a package, is back sooner. */
 const lastingMs = 30_000
 
 type ReportedReason = { readonly node: string; readonly skyhook: string; readonly found: Explanation }
 
-/** What agents say of their hosts while they work, and the report of the host does not have. */
+/** What agents report of their hosts while they work, beyond the report of the host. */
 function reasonFindings(
   { skyhooks, namespace, takenAtMs }: HostsView,
   nodes: readonly KubernetesNode[],
@@ -104,7 +104,7 @@ function reasonFindings(
       finding('host-reason', {
         message: `${namedSome(names)}: ${first.found.message}`,
         remedy: first.found.unblock,
-        // of a host, its command is doctor's
+        // for a host, the command of the reason is doctor
         command:
           first.found.gate === 'host' ? `kubectl skyhook explain ${first.skyhook} ${first.node}` : first.found.command,
         objects: names.map((name) => ({ kind: 'Node', name })),

@@ -1,7 +1,7 @@
 /**
- * Cordons and slots that nobody needs any more. Agents take a slot before they cordon, and uncordon before they give it
- * back. Nodes and Leases come from two LISTs: a node that changes between them looks left over for a moment, so a
- * suspicion counts only when a second look has it too.
+ * Cordons and slots that are no longer needed. Agents take a slot before they cordon, and uncordon before they release
+ * it. Nodes and Leases come from two LISTs: a node that changes between them looks left over for a moment. A suspicion
+ * counts only when a second look confirms it.
  */
 import { cordonedBeforeKey, cordonKey, keepOffBeforeKey, skyhooksWith } from '../../schemas/annotations.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
@@ -24,7 +24,7 @@ export type Suspicion = {
   readonly lease?: string
 }
 
-/** Everything that looks left over at this moment, and each node that looks left alone. */
+/** Everything that looks left over at this moment, and each node without an agent. */
 export const suspicionsOf = (fleet: Fleet): readonly Suspicion[] => [
   ...cordonsOf(fleet),
   ...slotsOf(fleet),
@@ -110,8 +110,8 @@ function cordonFinding(skyhook: string, nodes: readonly string[], { skyhooks }: 
   return finding('cordon-left-over', {
     message: `${counted(nodes.length, 'node')} cordoned for Skyhook ${skyhook}, ${why}: ${namedSome(nodes)}`,
     remedy:
-      "a node's agent gives the cordon back as soon as it is Ready. Where no agent will come back, look whether the " +
-      'host is as it should be, then remove the mark and uncordon the node',
+      "a node's agent removes the cordon as soon as it is Ready. If no agent will come back, check the host, then " +
+      'remove the mark and uncordon the node',
     command: `kubectl annotate node ${first} ${cordonKey(skyhook)}- && kubectl uncordon ${first}`,
     objects: nodes.map((name) => ({ kind: 'Node', name })),
   })
@@ -121,7 +121,7 @@ const slotTexts = {
   'slot-without-node': {
     what: 'of Nodes that do not exist',
     remedy:
-      'garbage collection removes them within minutes. If it does not, delete them: the host is out of the cluster',
+      'garbage collection removes them within minutes. If it does not, delete them: the host has left the cluster',
   },
   'slot-of-former-node': {
     what: 'of an earlier registration of their Node',
@@ -129,13 +129,13 @@ const slotTexts = {
   },
   'slot-without-skyhook': {
     what: 'of Skyhooks that do not exist',
-    remedy: "the node's agent gives it back when it has undone the work: look whether it is Ready",
+    remedy: "the node's agent releases it when it has undone the work: check whether it is Ready",
   },
   'slot-not-renewed': {
     what: "that their holders do not renew, by this machine's clock, and that count towards the budget",
     remedy:
-      'the agent has to come back: its host may be half changed, so nobody else may take the slot. Delete the Lease ' +
-      'only if the host is gone for good',
+      'the agent must come back: its host may be half changed, and no other node may take the slot. Delete the ' +
+      'Lease only if the host is gone for good',
   },
 } as const satisfies Partial<Record<FindingId, object>>
 

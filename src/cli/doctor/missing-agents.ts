@@ -9,8 +9,8 @@ import { valueOr } from '../fleet-view/readable.ts'
 type Fleet = FleetView<KubernetesNode>
 
 /**
- * Nodes without an agent, at this moment. A node that joins is none of them, nor is one that nobody wants an agent on.
- * Between the pod that a rolling update removes and the next one a node has none: it counts when two looks find it so.
+ * The nodes without an agent at this moment, except for nodes that are joining and nodes that must not have one. During
+ * a rolling update a node has no agent for a while: it counts when two looks find it so.
  */
 export function nodesWithoutAgent(fleet: Fleet): readonly string[] {
   const { agents, nodes, skyhooks, takenAtMs } = fleet
@@ -26,7 +26,7 @@ export function nodesWithoutAgent(fleet: Fleet): readonly string[] {
   })
 }
 
-/** Its agent still has the time that it was given to end. */
+/** Its agent is still in its grace period. */
 const isLeaving = ({ agents, takenAtMs }: Fleet, { metadata }: KubernetesNode): boolean =>
   valueOr(agents, []).some(
     ({ node, deletedByMs }) =>

@@ -97,13 +97,13 @@ test.each([
   ['a node that reboots for a package', silentKubelet(70, rebooting('b'))],
   ['a node that reboots, which the API server has not noticed', silentKubelet(30, rebooting('b'))],
   ['a node that is back from its reboot, whose agent starts', withPod('node-1', young(3), rebooting('b2'))],
-])('explain says of %s that it reboots, and calls neither kubelet nor agent dead', async (_, objects) => {
+])('explain reports that %s reboots, and blames neither kubelet nor agent', async (_, objects) => {
   const { verdict, gates } = (await look(objects)).explanation
   expect(causesIn(gates)).toEqual(['reboot-pending'])
   expect(verdict?.message).toContain('reboots for Skyhook tuning')
 })
 
-test('doctor calls no installation in order whose agents have only started, none of them Ready', async () => {
+test('doctor does not pass an installation whose agents have only started, none of them Ready', async () => {
   const { checks } = await look(onAll(notStarted('ContainerCreating')), 'node-1')
   const early = (await look(onAll({ ...notStarted('ContainerCreating'), seconds: 10 }))).checks
   const verdictOf = (all: typeof checks) => all.find(({ check }) => check === 'agents')?.verdict

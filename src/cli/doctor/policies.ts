@@ -4,12 +4,12 @@ import { type Check, checkOf, type Finding, finding, type ObjectName } from './f
 import { counted } from '../../schemas/wording.ts'
 
 export type ExpectedPolicy = {
-  /** What follows the name of the release. */
+  /** The end of the name, after that of the release. */
   readonly suffix: string
   readonly bindings: number
   /** It names the agents' user in an expression. */
   readonly namesAgents: boolean
-  /** Agents check the same: a fault of the policy need not keep people from working. */
+  /** Agents check the same: a failure of the policy need not block users. */
   readonly mayFailOpen: boolean
 }
 
@@ -68,7 +68,7 @@ const missing = (name: string): Finding =>
 
 const notEnforced = (name: string): Finding =>
   finding('policy-not-enforced', {
-    message: `the API server admits what ${kind} ${name} is to refuse, tried by a dry run`,
+    message: `the API server admits what ${kind} ${name} must refuse, tried by a dry run`,
     remedy:
       'restart each kube-apiserver: after an uninstall of an older release it no longer follows what the policy ' +
       'compares (kubernetes/kubernetes#130887). If it stays so, apply the chart again',
@@ -88,7 +88,7 @@ function policyFindings(
           finding('policy-other-user', {
             ...look,
             message: `${kind} ${name} does not name ${user}, the user of the agents`,
-            remedy: `${again}; a ServiceAccount of another name has to be set in its values`,
+            remedy: `${again}; set a ServiceAccount of another name in its values`,
           }),
         ]
       : []),

@@ -2,7 +2,7 @@
 import type { ClusterFacts } from './cluster-facts.ts'
 import { type Check, checkOf, type Finding, finding } from './finding.ts'
 
-/** The chart's levels, by what follows the name of the release. */
+/** The chart's levels, by the end of their name, after that of the release. */
 export const levelSuffixes = ['acting', 'waiting'] as const
 
 const remedy = "set the chart's apiPriority.enabled and apply it again"

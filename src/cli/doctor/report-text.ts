@@ -1,4 +1,4 @@
-/** Checks as text. Nothing is told by color: each verdict is a word. */
+/** Checks as text. Color alone never shows a verdict. */
 import { shownLines } from '../../schemas/plain-text.ts'
 import { besideCells, type Cell } from '../output/beside.ts'
 import { type Check } from './finding.ts'
@@ -33,6 +33,6 @@ function summaryOf(checks: readonly Check[]): string {
   return [
     counted(errors, 'error'),
     counted(findings.length - errors, 'warning'),
-    ...(unknown > 0 ? [`${counted(unknown, 'check')} not or not wholly possible`] : []),
+    ...(unknown > 0 ? [`${counted(unknown, 'check')} not or not fully possible`] : []),
   ].join(', ')
 }

@@ -1,4 +1,4 @@
-/** Nodes whose taint of new nodes stays, since no Skyhook is there to lift it. */
+/** Nodes whose taint of new nodes stays, since no Skyhook removes it. */
 import type { KubernetesNode, Taint } from '../../schemas/kubernetes.ts'
 import { unliftedTaint } from '../../stages/drain/node-spec.ts'
 import type { Known } from '../../stages/model/snapshot.ts'
@@ -8,7 +8,7 @@ import type { FleetView } from '../fleet-view/fleet-view.ts'
 import { type Check, checkOf, type Finding, finding, namedSome } from './finding.ts'
 import { counted } from '../../schemas/wording.ts'
 
-/** `nodes`: those that are looked at. */
+/** `nodes`: the checked ones. */
 export function checkTaints(
   fleet: FleetView<KubernetesNode>,
   nodes: Known<readonly KubernetesNode[]> = fleet.nodes,
@@ -43,14 +43,14 @@ export function checkTaints(
   })
 }
 
-/** As kubectl takes it. */
+/** As an argument of kubectl. */
 const removalOf = (taints: readonly Taint[]): string => taints.map(({ key, effect }) => `${key}:${effect}-`).join(' ')
 
 const pressureKeys = ['disk-pressure', 'memory-pressure', 'pid-pressure', 'network-unavailable'].map(
   (name) => `node.kubernetes.io/${name}`,
 )
 
-/** What keeps pods off a node keeps Skyhooks without a toleration off it. */
+/** Taints of Kubernetes also keep Skyhooks without a toleration off a node. */
 function pressureFindings(nodes: readonly KubernetesNode[]): readonly Finding[] {
   return pressureKeys.flatMap((key) => {
     const names = nodes.filter(({ spec }) => spec?.taints?.some((one) => one.key === key)).map(nameOf)
@@ -58,7 +58,7 @@ function pressureFindings(nodes: readonly KubernetesNode[]): readonly Finding[] 
     return [
       finding('node-under-pressure', {
         message: `${counted(names.length, 'node')} with the taint ${key}: ${namedSome(names)}`,
-        remedy: 'mend on the host what the conditions of the Node say: Kubernetes then lifts the taint',
+        remedy: 'fix on the host what the conditions of the Node report: Kubernetes then removes the taint',
         command: `kubectl describe node ${names[0] ?? ''}`,
         objects: names.map((name) => ({ kind: 'Node', name })),
       }),

@@ -16,7 +16,7 @@ export function checkVersions({ serverVersion, toolVersion, fleet }: ClusterFact
       findings.push(
         finding('kubernetes-too-old', {
           message: `the API server runs ${serverVersion.value}, agents need v${minKubernetes.join('.')} or later`,
-          remedy: 'upgrade Kubernetes: what confines each agent to its own node does not exist before',
+          remedy: 'upgrade Kubernetes: earlier versions cannot confine each agent to its own node',
           objects: [],
         }),
       )
@@ -43,12 +43,12 @@ export function checkVersions({ serverVersion, toolVersion, fleet }: ClusterFact
 const notInstalled = (namespace: string): Finding =>
   finding('agents-not-installed', {
     message: `namespace ${namespace} has no DaemonSet of skyhookd`,
-    remedy: 'install the chart, or say with -n where it is',
+    remedy: 'install the chart, or pass its namespace with -n',
     command: 'kubectl get daemonsets -A -l app.kubernetes.io/name=skyhookd',
     objects: [{ kind: 'Namespace', name: namespace }],
   })
 
-/** What is no version is not said to be old. */
+/** An unreadable version is not reported as old. */
 function isOlder(version: string, [minMajor, minMinor]: readonly [number, number]): boolean {
   const [, major, minor] = /^v?(\d+)\.(\d+)/.exec(version) ?? []
   if (major === undefined || minor === undefined) return false

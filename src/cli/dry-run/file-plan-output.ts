@@ -45,7 +45,7 @@ function writeLines({ fields, admission, change }: RehearsedWrite): readonly str
     checkedBy === 'server'
       ? refusals.length > 0
         ? []
-        : ['the API server takes it (dry run)']
+        : ['the API server accepts it (dry run)']
       : checkedBy === 'tool'
         ? [`the API server was not asked, ${why ?? ''}: checked by the rules of this version`]
         : change === 'unchanged'

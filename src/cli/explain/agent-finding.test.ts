@@ -43,7 +43,7 @@ test('where the DaemonSet may not be read, an agent is compared with most others
   expect(found(agents, false)?.message).toBe(`the agent runs ${old}, and most other agents run ${current}`)
 })
 
-test('a rolling update that stands still names the agent that it waits for, and does not tell to delete another', () => {
+test('a rolling update that stands still names the agent that it waits for, and does not advise to delete another', () => {
   const stuck = agentOn('n2', { isReady: false, containerError: 'ImagePullBackOff' })
   expect(found([agentOn('n1', { image: old }), stuck])).toMatchObject({
     cause: 'agent-too-old',
@@ -54,7 +54,7 @@ test('a rolling update that stands still names the agent that it waits for, and 
       { kind: 'Pod', name: 'skyhookd-n1' },
       { kind: 'Pod', name: 'skyhookd-n2' },
     ],
-    unblock: 'pod skyhookd-n2 has to become Ready: the rolling update of the DaemonSet waits for it',
+    unblock: 'pod skyhookd-n2 must become Ready: the rolling update of the DaemonSet waits for it',
     command: 'kubectl -n skyhook describe pod skyhookd-n2',
   })
 })

@@ -10,8 +10,8 @@ import { nodeFinding, rebootFinding } from './node-finding.ts'
 type AgentsView = Pick<FleetView<KubernetesNode>, 'agents' | 'daemonSet' | 'namespace' | 'takenAtMs' | 'slots'>
 
 /**
- * Undefined for an agent that is Ready and current on a node that is Ready, and also where pods may not be read: then
- * nothing is known of it.
+ * Undefined for an agent that is Ready and current on a Ready node, and also if pods may not be read: then nothing is
+ * known of it.
  */
 export function agentFinding(
   fleet: AgentsView,
@@ -19,7 +19,7 @@ export function agentFinding(
   vitals: Vitals = unreadVitals,
 ): Finding | undefined {
   const pod = agentPodOn(fleet, node)
-  // the node controller calls the pods of a node that is NotReady not Ready
+  // the node controller marks the pods of a NotReady node as not Ready
   const ofNode = nodeFinding(fleet, node, vitals.heartbeats)
   if (ofNode) return rebootFinding(fleet, node, ofNode.sinceMs) ?? ofNode
   if (!fleet.agents.known) return undefined
@@ -30,7 +30,7 @@ export function agentFinding(
   return ofPod.isOfReboot ? (rebootFinding(fleet, node, pod.sinceMs) ?? ofPod.finding) : ofPod.finding
 }
 
-/** The one that counts: a Ready one, else one that is not on its way out. A pod that no node takes is its node's. */
+/** The pod that counts: a Ready one, else one that is not ending. An unscheduled pod belongs to its intended node. */
 export function agentPodOn(
   { agents }: Pick<AgentsView, 'agents'>,
   { metadata: { name } }: KubernetesNode,
@@ -56,7 +56,7 @@ function missingAgent(
       ...found,
       objects,
       message: `the node has no agent pod in namespace ${namespace}`,
-      unblock: 'the DaemonSet of the chart has to place a pod on the node: look at its Events and its affinity',
+      unblock: 'the DaemonSet of the chart must place a pod on the node: look at its Events and its affinity',
       command: `kubectl -n ${namespace} describe daemonset ${daemonSet?.name ?? '-l app.kubernetes.io/name=skyhookd'}`,
     }
   return {
@@ -70,18 +70,18 @@ function missingAgent(
 
 type Obstacle = { readonly why: string; readonly unblock: string; readonly command?: string }
 
-/** `message`: of the Event of the DaemonSet, whose controller asks again by itself. */
+/** `message`: of the Event of the DaemonSet, whose controller retries by itself. */
 function refusedBy(message: string, namespace: string): Obstacle {
   const why = `cannot create it: ${message}`
   if (/violates PodSecurity/.test(message))
     return {
       why,
-      unblock: `let namespace ${namespace} have privileged pods: agents need a hostPath and the network of the host`,
+      unblock: `allow privileged pods in namespace ${namespace}: agents need a hostPath and the network of the host`,
       command: `kubectl label namespace ${namespace} pod-security.kubernetes.io/enforce=privileged --overwrite`,
     }
   return {
     why,
-    unblock: 'mend what the message names: a quota, a webhook or a policy refuses the pod',
+    unblock: 'fix what the message names: a quota, a webhook or a policy refuses the pod',
     command: `kubectl -n ${namespace} get events --field-selector involvedObject.kind=DaemonSet,type=Warning`,
   }
 }
@@ -110,7 +110,7 @@ function obstacleOf(
 /** The DaemonSet controller adds tolerations of these to each pod. */
 const isDefault = (key: string): boolean => key.startsWith('node.kubernetes.io/')
 
-/** `isOfReboot`: it may be the reboot of its host. */
+/** `isOfReboot`: the reboot of its host may be the cause. */
 function deadAgent(
   { namespace, takenAtMs }: AgentsView,
   pod: AgentPod,
@@ -133,13 +133,13 @@ function deadAgent(
 }
 const podRemedies = {
   image: ({ image }) => `the node has to pull ${image}: correct image and imagePullSecrets in the values of the chart`,
-  'set-up': () => 'mend what the message names: the pod then starts by itself',
-  crash: () => 'mend what the log names: the pod has to become Ready',
-  hang: () => 'the pod has to become Ready: the log says what it waits for',
-  start: () => 'the pod has to become Ready',
+  'set-up': () => 'fix what the message names: the pod then starts by itself',
+  crash: () => 'fix what the log names: the pod must become Ready',
+  hang: () => 'the pod must become Ready: the log shows what it waits for',
+  start: () => 'the pod must become Ready',
 } as const satisfies Readonly<Record<PodFailure['kind'], (pod: AgentPod) => string>>
 
-/** Which log: undefined where no container has one. The log before a restart says why it ended. */
+/** Which log: undefined if no container has one. The log before a restart shows why it ended. */
 function logOf({ containerError, restarts }: AgentPod, kind: PodFailure['kind']): string | undefined {
   if (kind === 'image' || kind === 'set-up' || (kind === 'start' && containerError !== undefined)) return undefined
   return restarts > 0 ? ' --previous' : ''
@@ -148,7 +148,7 @@ function logOf({ containerError, restarts }: AgentPod, kind: PodFailure['kind'])
 const notReady = ({ containerError }: AgentPod): string =>
   `is not Ready${containerError === undefined ? '' : ` (${containerError})`}`
 
-/** Of another image than the DaemonSet, or, where that may not be read, than most other agents. */
+/** Its image differs from that of the DaemonSet, or, if that may not be read, from that of most other agents. */
 function outdatedAgent(
   { agents, namespace }: AgentsView,
   { name, image, sinceMs }: AgentPod,
@@ -162,7 +162,7 @@ function outdatedAgent(
   const message = `the agent runs ${image}, and ${owner} ${expected}`
   const own = { kind: 'Pod', namespace, name }
   const blocking = pods.find((pod) => pod.image === expected && !pod.isReady && !pod.isDeleting)
-  // to replace this agent too would only make one more that is not Ready
+  // replacing this agent would only make one more that is not Ready
   if (blocking)
     return {
       ...found,
@@ -170,19 +170,19 @@ function outdatedAgent(
         `${message}: its rolling update waits for pod ${blocking.name}` +
         `${blocking.node === '' ? '' : ` on node ${blocking.node}`}, which ${notReady(blocking)}`,
       objects: [own, { kind: 'Pod', namespace, name: blocking.name }],
-      unblock: `pod ${blocking.name} has to become Ready: the rolling update of the DaemonSet waits for it`,
+      unblock: `pod ${blocking.name} must become Ready: the rolling update of the DaemonSet waits for it`,
       command: `kubectl -n ${namespace} describe pod ${blocking.name}`,
     }
   return {
     ...found,
     message,
     objects: [own],
-    unblock: 'the rolling update of the DaemonSet has to reach the node; deleting the pod replaces it at once',
+    unblock: 'the rolling update of the DaemonSet must reach the node; deleting the pod replaces it immediately',
     command: `kubectl -n ${namespace} delete pod ${name}`,
   }
 }
 
-/** Undefined where no image has the majority. */
+/** Undefined if no image has the majority. */
 function usualImage(agents: readonly AgentPod[]): string | undefined {
   const counts = Map.groupBy(agents, ({ image }) => image)
   return [...counts].find(([, pods]) => pods.length * 2 > agents.length)?.[0]

@@ -9,9 +9,9 @@ import type { Vitals, Warning } from '../fleet-view/vitals.ts'
  */
 export type PodFailure = {
   readonly kind: 'image' | 'set-up' | 'crash' | 'hang' | 'start'
-  /** For brackets: the words of the kubelet or the scheduler; empty where there are none. */
+  /** For brackets: the message of the kubelet or the scheduler; may be empty. */
   readonly why: string
-  /** It does not pass by itself, as the start of a pod that a rolling update replaces does. */
+  /** It does not pass by itself, unlike the start of a pod that a rolling update replaces. */
   readonly isLasting: boolean
 }
 
@@ -32,13 +32,13 @@ const setUpErrors: ReadonlySet<string> = new Set([
   'ContainerCannotRun',
   'Evicted',
 ])
-/** What waits normally, while a pod starts. */
+/** Normal reasons to wait, while a pod starts. */
 const startStates: ReadonlySet<string | undefined> = new Set([undefined, 'ContainerCreating', 'PodInitializing'])
 
 /** An agent answers its probe a second after its start. */
 export const slowStartMs = 30_000
 
-/** The kubelet tries a mount again after two minutes at most. */
+/** The kubelet retries a mount after two minutes at most. */
 const repeatedWithinMs = 150_000
 
 /** `pod` is not Ready. */
@@ -53,7 +53,7 @@ export function podFailure(pod: AgentPod, warnings: Vitals['warnings'], nowMs: n
   if (runningSinceMs !== undefined)
     return { kind: 'hang', why: '', isLasting: isOld || nowMs - runningSinceMs >= slowStartMs }
   const warning = warningAbout('Pod', pod.name, warnings)
-  // mounts and sandboxes are tried again: what is young may be a first attempt, and what is old may have passed since
+  // mounts and sandboxes are retried: a young one may be a first attempt, and an old one may have passed since
   if (warning && nowMs - warning.atMs < repeatedWithinMs)
     return { kind: 'set-up', why: warning.message, isLasting: nowMs - (sinceMs ?? -Infinity) >= slowStartMs / 2 }
   return { kind: 'start', why, isLasting: isOld }

@@ -19,7 +19,11 @@ const budget = {
 
 test.each([
   [true, 1, /^more healthy replicas/],
-  [false, 0, /^spec\.unhealthyPodEvictionPolicy: AlwaysAllow of the budget, as the pod itself is not Ready; or more /],
+  [
+    false,
+    0,
+    /^spec\.unhealthyPodEvictionPolicy: AlwaysAllow of the budget, because the pod itself is not Ready; or more /,
+  ],
 ])('the way out of a budget, where its pod is Ready: %s', (isReady, currentHealthy, unblock) => {
   const found = drainFinding({
     view: viewOf({}),

@@ -18,13 +18,13 @@ export type Drained = {
   readonly pods: readonly Pod[]
   readonly budgets: readonly DisruptionBudget[]
   readonly settings: StageSettings
-  /** What the agent reported of an eviction that admission denies. */
+  /** The agent's report of an eviction that admission denies. */
   readonly denied?: string | undefined
-  /** The reason on the Node, which alone tells of pods that came back. */
+  /** The reason on the Node: only it reports pods that came back. */
   readonly published?: string | undefined
 }
 
-/** Undefined when no pod is in the way. */
+/** Undefined if no pod blocks the drain. */
 export function drainFinding({ view, pods, budgets, settings, denied, published = '' }: Drained): Finding | undefined {
   const cameBack = readCameBack(published)
   const groups = groupPods(pods, view.spec, {
@@ -59,9 +59,9 @@ export function drainFinding({ view, pods, budgets, settings, denied, published 
     return {
       ...found,
       cause: 'bare-pod',
-      message: `the node waits for ${namedPods(bare)} to end: no controller puts another one in its place`,
+      message: `the node waits for ${namedPods(bare)} to end: no controller replaces it`,
       objects: bare.map(objectOf),
-      unblock: 'the pod has been asked to leave and ends in its grace period; look at it if it does not',
+      unblock: 'the pod is being evicted and ends in its grace period; look at it if it does not',
       command: getPod(firstBare),
     }
   return {
@@ -69,12 +69,12 @@ export function drainFinding({ view, pods, budgets, settings, denied, published 
     cause: 'pods-ending',
     message: `the node waits for ${namedPods(groups.toDrain)} to end`,
     objects: groups.toDrain.map(objectOf),
-    unblock: 'the pods have been asked to leave and end in their grace periods',
+    unblock: 'the pods are being evicted and end in their grace periods',
     command: getPod(first),
   }
 }
 
-/** Of the node that the Skyhook has cordoned: they tolerate the cordon, nothing waits for them, the interrupt ends them. */
+/** Of the node that the Skyhook has cordoned: they tolerate the cordon, and the interrupt ends them without a wait. */
 export function leftPods({
   skyhook,
   node,
@@ -97,7 +97,7 @@ function toleratingFinding({ metadata, spec }: SkyhookView, waited: readonly Pod
   const isAsked = spec.drain?.tolerating === 'wait'
   const why = isAsked
     ? 'spec.drain.tolerating is wait'
-    : 'another one was evicted, and these came to the cordoned node, which they tolerate'
+    : 'another one was evicted, and these were placed on the cordoned node, which they tolerate'
   return {
     gate: 'drain',
     cause: 'tolerating-pod',
@@ -144,7 +144,7 @@ function budgetFinding(pod: Pod, guards: readonly DisruptionBudget[]): Finding {
 
 /** A pod that crashes again and again counts in the budget that keeps it. */
 const unhealthyWayOut =
-  'spec.unhealthyPodEvictionPolicy: AlwaysAllow of the budget, as the pod itself is not Ready; or '
+  'spec.unhealthyPodEvictionPolicy: AlwaysAllow of the budget, because the pod itself is not Ready; or '
 
 /** A timeout alone changes nothing: `onTimeout: wait` is the default. */
 const deletion = 'spec.drain with timeoutSeconds and onTimeout: delete (drain.allowDelete of the chart)'
@@ -169,7 +169,7 @@ function admissionFinding(pod: Pod, { by, name, what, detail }: AdmissionRefusal
     unblock:
       what === 'denied'
         ? 'what denies it may be moving the pod itself: wait, or ask its owner; or ' + deletion
-        : 'repair what answers for the webhook, or have its owner remove the webhook',
+        : 'repair the service of the webhook, or have its owner remove the webhook',
     command: isPolicy ? `kubectl get validatingadmissionpolicy ${name} -o yaml` : listWebhooks,
   }
 }

@@ -1,4 +1,4 @@
-/** Pods that keep a node from being drained, and the budgets that guard them. */
+/** Pods that keep a node from being drained, and the budgets that protect them. */
 import type { LabelSelector } from '../../schemas/kubernetes.ts'
 import { selects } from '../../schemas/selectors.ts'
 import type { Eviction } from '../../stages/model/snapshot.ts'
@@ -15,7 +15,7 @@ export const budgetsOf = (pod: Pod, budgets: readonly DisruptionBudget[]): reado
 /** A budget without a selector selects nothing; an empty one selects all pods of its namespace. */
 const isSelecting = (selector: LabelSelector | undefined): boolean => selector !== undefined
 
-/** What the Eviction API would answer, from what the budgets say now; nothing is asked of it. */
+/** The expected answer of the Eviction API, from the current budgets; no request is sent. */
 export function expectedEvictions(
   pods: readonly Pod[],
   budgets: readonly DisruptionBudget[],
@@ -39,6 +39,6 @@ function refusalOf(guards: readonly DisruptionBudget[]): string | undefined {
 
 const nameOf = ({ namespace, name }: DisruptionBudget): string => `${namespace}/${name}`
 
-/** No controller puts another one in its place. */
+/** No controller replaces it. */
 export const isBare = ({ metadata }: Pod): boolean =>
   metadata.ownerReferences?.some(({ controller }) => controller === true) !== true

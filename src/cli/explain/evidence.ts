@@ -1,6 +1,6 @@
 /**
- * What only the host knows, as its agent has reported it: by the reasons on the Node, and by Events. Both may be old,
- * edited or gone: an answer that nothing else contradicts is taken, and one that an Event confirms is taken first.
+ * What only the host knows, from the reports of its agent: reasons on the Node, and Events. Both may be old, edited or
+ * gone. A report is used if nothing contradicts it, first of all one that an Event confirms.
  */
 import { readBlockedDrain } from '../../kube/admission-refusal.ts'
 import type { ReasonCode } from '../../schemas/catalogue/reason-codes.ts'
@@ -21,15 +21,15 @@ import type { NodeEvent } from '../fleet-view/node-detail.ts'
 export type Evidence = {
   readonly reason: ReasonName
   readonly message: string
-  /** Wall clock of who wrote it, in ms since 1970; undefined where it does not say. */
+  /** By the wall clock of its writer, in ms since 1970; undefined if it has no time. */
   readonly sinceMs: number | undefined
   readonly code?: ReasonCode | undefined
-  /** The package that it is about, where it says one, and its version at that time. */
+  /** Its package, if it names one, and the version of the package at that time. */
   readonly package?: string | undefined
   readonly version?: string | undefined
 }
 
-/** Reasons that nothing but the host's agent can know. */
+/** Reasons that only the host's agent can know. */
 const hostReasons: ReadonlySet<string> = new Set<ReasonName>([
   'Preparing',
   'ApiServerUnavailable',
@@ -46,10 +46,10 @@ const hostReasons: ReadonlySet<string> = new Set<ReasonName>([
   'HostUnusable',
   'CrashLoop',
   'ApiRequestRefused',
-  'InvalidSpec', // of a package: what it expects and does not find in the spec
+  'InvalidSpec', // of a package: the spec lacks what it expects
 ])
 
-/** The API server forgets Events after this long. */
+/** How long the API server keeps Events. */
 const eventLifeMs = 3_600_000
 /** The agent reports reasons later than it publishes them, and clocks differ. */
 const reportSlackMs = 15_000
@@ -61,7 +61,7 @@ export type EvidenceRequest = {
   readonly takenAtMs: number
 }
 
-/** The most credible first; what the Events of an hour would have to confirm, and do not, is left out. */
+/** The most credible first. Reports that the Events of the hour should confirm, but do not, are left out. */
 export function evidenceOf({ node, skyhook, events, takenAtMs }: EvidenceRequest): readonly Evidence[] {
   const published = publishedEvidence(node, skyhook)
   if (!events.known) return published
@@ -70,7 +70,7 @@ export function evidenceOf({ node, skyhook, events, takenAtMs }: EvidenceRequest
   const isReported = ({ reason }: Evidence): boolean => reported.some((one) => one.reason === reason)
   const isSilent = ({ reason }: Evidence): boolean => !reasons[reason].eventOn.some((object) => object === 'Node')
   const isNew = ({ sinceMs = 0 }: Evidence): boolean => takenAtMs - sinceMs < reportSlackMs
-  // of what began long ago the Event may be forgotten: then at least the status has to go with it
+  // the Event of an old report may be gone: then at least the status must agree with it
   const isForgotten = ({ reason, sinceMs }: Evidence): boolean =>
     (sinceMs === undefined || takenAtMs - sinceMs > eventLifeMs - reportSlackMs) &&
     [true, false].some((hasSlot) => statusFor(reason, hasSlot) === status)
@@ -100,7 +100,7 @@ function eventsSinceCompletion(skyhook: string, events: readonly NodeEvent[]): r
     })
 }
 
-/** `name`: of the package that it is about, where its place says it. */
+/** `name`: of its package, if its place shows it. */
 function evidenceFrom(
   { reason, message, sinceMs, code, package: about }: NodeReason,
   name = about?.name,
@@ -110,22 +110,22 @@ function evidenceFrom(
   return [{ reason: reason as ReasonName, message, sinceMs, code, package: name, version }]
 }
 
-/** What the API server says to an eviction, only who asks for it hears. */
+/** Only the sender of an eviction gets the API server's answer. */
 const isDeniedDrain = (reason: string, message: string): boolean =>
   reason === 'DrainBlocked' && readBlockedDrain(message) !== undefined
 
-/** The message without the package that it begins with. */
+/** The message without the package at its start. */
 export const withoutPackage = (message: string): string => message.replace(/^package [^:]+: /, '')
 
-/** What the agent found wrong with the host, as the Node shows it: undefined without an error. */
+/** The agent's error about the host, from the Node; undefined without an error. */
 export const hostErrorOf = (node: KubernetesNode): string | undefined =>
   hostMessages(node, ({ severity }) => severity === 'error')
 
-/** Why the host must not be rebooted, as the Node shows it. */
+/** Why the host must not be rebooted, from the Node. */
 export const rebootBarrierOf = (node: KubernetesNode): string | undefined =>
   hostMessages(node, ({ id }) => id === 'no-reboot')
 
-/** A report has half of it; whoever else may write a Node fills no screen. */
+/** A report has half of it; other writers of the Node cannot fill a screen. */
 const maxMessageLength = 4_096
 
 function hostMessages(node: KubernetesNode, isMatch: (finding: HostFinding) => boolean): string | undefined {

@@ -539,14 +539,14 @@ for (const scenario of scenarios) {
         expect(verdict?.sinceMs, what).toBeGreaterThan(0)
       }
       if (what === 'wrong about settings' && cause !== 'disabled' && cause !== 'not-selected')
-        expect(found.disagreement, what).toContain('says Disabled')
+        expect(found.disagreement, what).toContain('reports Disabled')
     }
     const expected = [cause, ...(object === undefined ? [] : [object])]
     expect(reported).toEqual(Object.fromEntries(Object.keys(reported).map((what) => [what, expected])))
   })
 }
 
-test('several causes at once are all named, in the order in which they have to be removed', async () => {
+test('several causes at once are all named, in the order in which they must be removed', async () => {
   const scene = startScene({ nodes: one, skyhooks: { s: { interruptionBudget: { count: 0 } } } })
   pauseAtOnce(scene)
   scene.simulation.clock.startTimer(8_500, () =>
@@ -561,7 +561,7 @@ test('several causes at once are all named, in the order in which they have to b
   expect(causes).toEqual(['ignored', 'paused', 'taint', 'budget-zero'])
 })
 
-test('what only an agent has found of another operator is taken from its reason', async () => {
+test('what only an agent knows of another operator is taken from its reason', async () => {
   const scene = startScene({ nodes: one })
   scene.simulation.server.otherGroups.push({ name: 'nodewright.nvidia.com', version: 'v1alpha1' })
   await scene.until(() => scene.annotation('node1', reasonKey('s')) !== undefined, 'a reason')
@@ -596,19 +596,22 @@ const misleading = [
   ['too-large', 'layers with the certificate of a mirror', 'smaller image', 'kubectl skyhook validate'],
 ] as const
 
-test.each(misleading)('an image error is explained by its code %s, whatever the registry says: %s', async (...row) => {
-  const [code, answer, remedy, command] = row
-  const scene = startScene({ nodes: one })
-  scene.host('host1').conditions.change({ fetch: { durationMs: 100, code, answer } })
-  await scene.until(() => scene.annotation('node1', reasonKey('s'))?.includes('"ImagePull"') === true, 'a reason')
-  await scene.pass(4_000)
-  for (const edit of [asPublished, withReasons(() => undefined)]) {
-    const { verdict } = await explain(scene, 'node1', edit)
-    expect([verdict?.cause, verdict?.message]).toEqual(['image-pull', expect.stringContaining(answer)])
-    expect(verdict?.unblock).toContain(remedy)
-    expect(verdict?.command).toContain(command)
-  }
-})
+test.each(misleading)(
+  'an image error is explained by its code %s, not by the message of the registry: %s',
+  async (...row) => {
+    const [code, answer, remedy, command] = row
+    const scene = startScene({ nodes: one })
+    scene.host('host1').conditions.change({ fetch: { durationMs: 100, code, answer } })
+    await scene.until(() => scene.annotation('node1', reasonKey('s'))?.includes('"ImagePull"') === true, 'a reason')
+    await scene.pass(4_000)
+    for (const edit of [asPublished, withReasons(() => undefined)]) {
+      const { verdict } = await explain(scene, 'node1', edit)
+      expect([verdict?.cause, verdict?.message]).toEqual(['image-pull', expect.stringContaining(answer)])
+      expect(verdict?.unblock).toContain(remedy)
+      expect(verdict?.command).toContain(command)
+    }
+  },
+)
 
 test('an image error without a code, as an older agent has it, is explained without a guess', async () => {
   const scene = startScene({ nodes: one })
@@ -629,7 +632,7 @@ test('an image error without a code, as an older agent has it, is explained with
   })
 })
 
-test('the image error of another version says nothing about the version that is asked for', async () => {
+test('the image error of another version is not used for the version in the spec', async () => {
   const scene = startScene({ nodes: one, skyhooks: { s: { interruptionBudget: { count: 0 } } } })
   await scene.until(() => scene.annotation('node1', reasonKey('s'))?.includes('"WaitingForSlot"') === true, 'a wait')
   const stale = {
@@ -647,7 +650,7 @@ test('the image error of another version says nothing about the version that is 
   expect(verdict?.cause).toBe('budget-zero')
 })
 
-test('a node at work is held up by nothing, and a complete one neither', async () => {
+test('neither a node at work nor a complete one is held up', async () => {
   const scene = startScene({ nodes: one })
   scene.host('host1').conditions.change({ stepMs: 20_000 })
   await scene.until(() => scene.annotation('node1', statusKey('s')) === 'in_progress', 'work')
@@ -660,7 +663,7 @@ test('a node at work is held up by nothing, and a complete one neither', async (
   expect([complete.state, complete.verdict, complete.disagreement]).toEqual(['complete', undefined, undefined])
 })
 
-test('a node at work is not held up by an agent that is older than the others, and its gate says that it is', async () => {
+test('a node at work is not held up by an agent that is older than the others, and its gate shows that it is older', async () => {
   const nodes = ['host1', 'host2', 'host3'].map((name) => ({ name }))
   const scene = startScene({ nodes, skyhooks: { s: { interruptionBudget: { count: 3 } } } })
   scene.host('host1').conditions.change({ stepMs: 20_000 })
@@ -674,7 +677,7 @@ test('a node at work is not held up by an agent that is older than the others, a
   expect(working.gates[0]).toMatchObject({ gate: 'agent', findings: [{ cause: 'agent-too-old' }] })
 })
 
-test('a node whose last pod has left is at work, also before its agent says so', async () => {
+test('a node whose last pod has left is at work, also before its agent reports it', async () => {
   const scene = startScene({
     nodes: [{ name: 'host1', pods: [pod('train', { isProtected: true })] }],
     skyhooks: { s: { ...rebooting, podNonInterruptLabels: { matchLabels: protectedLabels } } },

@@ -1,7 +1,7 @@
 /**
- * Why a node is not complete for a Skyhook: the decision of its agent, made once more from what the API shows, and each
- * gate by itself. Published reasons are witnesses of what happens on the host; the verdict never rests on them alone
- * where the API shows the fact itself.
+ * Why a node is not complete for a Skyhook: the decision of its agent, repeated from what the API shows, and each gate
+ * by itself. Published reasons are evidence of what happens on the host. The verdict never rests on them alone if the
+ * API shows the fact itself.
  */
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { Skyhook } from '../../schemas/skyhook.ts'
@@ -31,7 +31,7 @@ import { slotFinding } from './slot-finding.ts'
 
 export type Gate = {
   readonly gate: GateName
-  /** `unknown`: the caller may not read what it depends on. `ahead`: the work has not come so far. */
+  /** `unknown`: the caller may not read what it depends on. `ahead`: the work has not reached it. */
   readonly verdict: 'open' | 'closed' | 'unknown' | 'ahead'
   readonly findings: readonly Finding[]
   /** Why it is unknown. */
@@ -48,15 +48,15 @@ export type NodeExplanation = {
   readonly gates: readonly Gate[]
   /** The reason on the Node. */
   readonly published: NodeReason | undefined
-  /** How the Node's words and the verdict differ; undefined where they agree. */
+  /** How the Node's report and the verdict differ; undefined if they agree. */
   readonly disagreement: string | undefined
-  /** Why the published journal cannot be trusted; undefined where it can. */
+  /** Why the published journal cannot be trusted; undefined if it can. */
   readonly doubt: string | undefined
   /** It has the runtime-required taint until this Skyhook, and others that require it, are complete there. */
   readonly isClosed?: true
-  /** What runs there, by the words of its agent; absent where nothing does. */
+  /** What runs there, as its agent reports it; absent if nothing does. */
   readonly step?: RunningStep
-  /** Pods of the cordoned node, as namespace/name, that the interrupt will end; absent where there is none. */
+  /** Pods of the cordoned node, as namespace/name, that the interrupt will end; absent if there are none. */
   readonly left?: readonly string[]
 }
 
@@ -68,7 +68,7 @@ export type Explained = {
   readonly vitals?: Vitals
 }
 
-/** `fleet.skyhooks` has to be known: without them nothing is decided. */
+/** `fleet.skyhooks` must be known: without them nothing is decided. */
 export function explainNode(
   fleet: FleetView<KubernetesNode>,
   { skyhook, node, detail, vitals }: Explained,
@@ -126,7 +126,7 @@ export function explainNode(
 const isClosedFor = ({ snapshot: { node, settings } }: NodeView, { spec }: Skyhook): boolean =>
   spec.runtimeRequired === true && hasRequiredTaint(node, settings.runtimeRequiredTaint)
 
-/** Agents of two versions work side by side: where nothing else is in the way, an old one is at work. */
+/** Agents of two versions work together: an old one is at work if nothing else blocks it. */
 const isHarmlessAtWork = ({ cause }: Finding): boolean => cause === 'agent-too-old'
 
 type Context = {
@@ -139,7 +139,7 @@ type Context = {
   readonly published: NodeReason | undefined
 }
 
-/** Its agent matters once there is work again; the soak keeps a slot from others. */
+/** Its agent matters once there is work again; during the soak it still holds a slot. */
 const completeFindings = (
   context: Context,
   agent: Finding | undefined,
@@ -165,11 +165,11 @@ function findingsOf(context: Context, decision: SkyhookDecision | undefined): re
   const decided = decision?.reason && !isInnocent(context, decision.reason) ? [findingOf(context, decision.reason)] : []
   const answer = rebuilt.slotAnswers.get(name)
   const hasSlot = slotOfSkyhook(snapshot, uid) !== undefined
-  // without its policy nobody knows the budget, and no census is to blame for that
+  // without its policy the budget is unknown, which is not the fault of the census
   const hasBudget = view.policy === undefined || view.policy.state === 'found'
   const isShut = hasBudget && answer?.known === true && answer.value.verdict.verdict === 'wait'
   const named = decision?.reason ? [decision.reason, ...(decision.reason.packages?.values() ?? [])] : []
-  // it asks for none before it has another spec
+  // it does not ask for a slot before it has another spec
   const isInvalid = [...gates, ...named].some(({ reason }) => reason === 'InvalidSpec')
   const slot =
     !hasStarted && !hasSlot && !isInvalid && isShut && answer.known
@@ -180,7 +180,7 @@ function findingsOf(context: Context, decision: SkyhookDecision | undefined): re
 
 const packageOf = ({ package: key }: Reason): string | undefined => key?.split('|')[0]
 
-/** Packages of one image are prepared as one: what one lacks is not the fault of another. */
+/** Packages of one image are prepared together: if one lacks something, the others are not at fault. */
 function isInnocent(
   { rebuilt, skyhook }: Context,
   reason: Reason,
@@ -191,7 +191,7 @@ function isInnocent(
   return reported.length > 0 && reported.every((one) => one.package !== undefined && one.package !== packageName)
 }
 
-/** Slots and pods are explained by those who know them. */
+/** Slots and pods are explained elsewhere. */
 function findingOf(context: Context, reason: Reason, packageName = packageOf(reason)): Finding {
   const { fleet, rebuilt, skyhook, node, detail, preceding, published } = context
   const { name } = skyhook.metadata
@@ -241,13 +241,13 @@ const isDrainReason = ({ reason }: Reason): boolean => reason === 'ProtectedPods
 const deniedDrain = ({ rebuilt, skyhook }: Context): string | undefined =>
   rebuilt.evidence.get(skyhook.metadata.name)?.find(({ reason }) => reason === 'DrainBlocked')?.message
 
-/** As the Node or an Event says it, where they speak of the same. */
+/** The text of the Node or of an Event, if it is about the same thing. */
 function sinceOf({ published, rebuilt, skyhook }: Context, { reason }: Reason): number | undefined {
   if (published?.reason === reason) return published.sinceMs
   return rebuilt.evidence.get(skyhook.metadata.name)?.find((one) => one.reason === reason)?.sinceMs
 }
 
-/** The first of those that say the same, in their order. */
+/** The first of those with the same text, in their order. */
 function distinct(findings: readonly Finding[]): readonly Finding[] {
   const byKey = new Map<string, Finding>()
   for (const one of findings) {
@@ -304,10 +304,10 @@ function disagreementOf(
 ): string | undefined {
   if (published?.reason === reason?.reason) return undefined
   const since = published?.sinceMs === undefined ? '' : ` since ${formatTime(published.sinceMs)}`
-  const shows = reason?.reason ?? (isComplete ? 'that it is complete' : 'that it works')
+  const shows = reason?.reason ?? (isComplete ? 'that it is complete' : 'that it is at work')
   const isSilent = agent?.cause === 'no-agent' || agent?.cause === 'agent-dead'
-  const why = isSilent ? `; its agent does not act, so what the node says is old` : ''
+  const why = isSilent ? `; its agent does not act, and the report of the node is old` : ''
   return published === undefined
     ? `node ${node.metadata.name} publishes no reason, and the API shows ${shows}${why}`
-    : `node ${node.metadata.name} says ${published.reason}${since}, and the API shows ${shows}${why}`
+    : `node ${node.metadata.name} reports ${published.reason}${since}, and the API shows ${shows}${why}`
 }

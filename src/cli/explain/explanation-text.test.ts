@@ -21,8 +21,7 @@ test('a step that nothing holds up comes with what ends it and what shows its ou
     [
       'Skyhook tuning on node node-1: at work, nothing holds it up',
       'apply-check check.sh of tuned 1.2.0 has been running for 1h',
-      '  unblock: if it hangs, end what it waits for; ' +
-        'with stageTimeout of its package, an attempt that takes longer fails',
+      '  unblock: if it hangs, end what it waits for; a stageTimeout of its package makes a longer attempt fail',
       '  run:     kubectl skyhook logs tuning --node node-1 --package tuned --stage apply --follow',
       '',
       '',
@@ -30,6 +29,6 @@ test('a step that nothing holds up comes with what ends it and what shows its ou
   )
 })
 
-test('a step that runs on a node that is held up is not what holds it up', () => {
+test('a step that runs on a held up node is not the cause', () => {
   expect(explanationText({ ...explanation, state: 'held-up' }, nowMs)).not.toContain('if it hangs')
 })

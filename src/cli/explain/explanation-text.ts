@@ -1,4 +1,4 @@
-/** Explanations as text. Nothing is told by color: each state has a word of its own. */
+/** Explanations as text. Each state has its own word: color alone never shows it. */
 import { plainExcerpt, shownLines } from '../../schemas/plain-text.ts'
 import { besideCells, type Cell } from '../output/beside.ts'
 import { durationText } from '../output/durations.ts'
@@ -68,7 +68,7 @@ export type SkyhookExplanation = {
   readonly unselected: Finding | undefined
 }
 
-/** Nodes with the same cause, for a whole Skyhook. */
+/** Groups of nodes with the same cause, for a whole Skyhook. */
 export function groupsText(
   skyhook: string,
   { groups, selected, complete, unselected }: SkyhookExplanation,

@@ -1,4 +1,4 @@
-/** What keeps a node from being complete, or from going on: one gate that is closed, and how to open it. */
+/** What keeps a node from being complete, or from continuing: one closed gate, and how to open it. */
 import type { GateName } from '../../schemas/catalogue/gates.ts'
 import type { ReasonName, reasons } from '../../schemas/catalogue/reasons.ts'
 
@@ -24,17 +24,17 @@ export type ObjectName = { readonly kind: string; readonly namespace?: string | 
 export type Finding = {
   readonly gate: GateName
   readonly cause: Cause
-  /** What is the case, in whole sentences without a full stop. */
+  /** The problem, in whole sentences without a full stop. */
   readonly message: string
-  /** What it is about, the most important first. */
+  /** The affected objects, the most important first. */
   readonly objects: readonly ObjectName[]
-  /** In ms since 1970; undefined where nothing says it. */
+  /** In ms since 1970; undefined if unknown. */
   readonly sinceMs: number | undefined
-  /** Of what is tried again: how often it has failed, and when the next attempt begins, as the Node says it. */
+  /** Of a retry, from the Node: how often it has failed, and when the next attempt starts. */
   readonly attempts?: number
   readonly nextTryMs?: number
   /** What opens the gate. */
   readonly unblock: string
-  /** What to run for it, or to look closer. */
+  /** The command for the remedy, or for more details. */
   readonly command: string
 }

@@ -1,4 +1,4 @@
-/** Whether the node itself is heard of: without its kubelet, what is said of its pods is old, its agent's among them. */
+/** Whether the node itself is alive: without its kubelet, the status of its pods is old, also that of its agent. */
 import type { Slot } from '../../lease/slot.ts'
 import { labelKeys } from '../../lease/names.ts'
 import { reasonKey, skyhooksWith, journalKey } from '../../schemas/annotations.ts'
@@ -16,7 +16,7 @@ export type NodesView = Pick<FleetView<KubernetesNode>, 'slots' | 'takenAtMs'>
 const readyOf = ({ status }: KubernetesNode): NodeCondition | undefined =>
   status?.conditions?.find(({ type }) => type === 'Ready')
 
-/** Undefined for a node that is Ready, or says nothing of it, and whose kubelet is heard of. */
+/** Undefined for a node that is Ready, or has no such condition, and whose kubelet renews its Lease. */
 export function nodeFinding(
   fleet: NodesView,
   node: KubernetesNode,
@@ -33,7 +33,7 @@ export function nodeFinding(
     return {
       ...ofNode(name, sinceMs),
       message,
-      unblock: 'mend on the host what its kubelet says; the agent continues by itself',
+      unblock: 'fix on the host what its kubelet reports; the agent continues by itself',
       command: `kubectl describe node ${name}`,
     }
   const kubeletHeardMs = heartbeats.known ? heartbeats.value.get(name) : undefined
@@ -51,8 +51,9 @@ const timeOf = (text: string | undefined): number | undefined => {
 type Silence = { readonly sinceMs: number | undefined; readonly kubeletHeardMs: number | undefined }
 
 /**
- * The agent needs no kubelet: where it has written since, the host and its network are fine. A Node is called NotReady
- * up to a minute after its kubelet was heard of last: an agent whose next renewal is due has outlived it, too.
+ * The agent does not need a kubelet: if it has written since, the host and its network are fine. A Node becomes
+ * NotReady up to a minute after the last sign of its kubelet: an agent whose next renewal is due has outlived the
+ * kubelet, too.
  */
 function remedyOf(
   fleet: NodesView,
@@ -70,7 +71,7 @@ function remedyOf(
     }
   return {
     unblock:
-      `start the host of ${name}, its network or its kubelet: none of them is heard of. The agent then continues ` +
+      `start the host of ${name}, its network or its kubelet: all three are silent. The agent then continues ` +
       'by itself; delete the Node only if the host is gone for good',
     command: `kubectl describe node ${name}`,
   }
@@ -91,7 +92,7 @@ const slotsHeldBy = (slots: NodesView['slots'], { metadata }: KubernetesNode): r
 /** Kubelets renew every 10 s: two renewals are missing. */
 const silentKubeletMs = 20_000
 
-/** The API server has not noticed yet. Kubelets are compared with each other: the clock here may be another one. */
+/** The API server has not noticed yet. Kubelets are compared with each other: the local clock may differ. */
 function silentKubelet({ metadata: { name } }: KubernetesNode, heartbeats: Vitals['heartbeats']): Finding | undefined {
   if (!heartbeats.known) return undefined
   const heardMs = heartbeats.value.get(name)
@@ -103,14 +104,14 @@ function silentKubelet({ metadata: { name } }: KubernetesNode, heartbeats: Vital
     message:
       `the kubelet of node ${name} has not renewed its Lease since ${formatTime(heardMs)}, and those of other nodes ` +
       'renew theirs every 10 s',
-    unblock: `look whether the host of ${name}, its network and its kubelet run: the Node is called NotReady soon`,
+    unblock: `check whether the host of ${name}, its network and its kubelet run: the Node becomes NotReady soon`,
     command: `kubectl -n kube-node-lease get lease ${name} -o yaml`,
   }
 }
 
 /**
- * The host is on its way through a reboot that a package asked for, and nothing is heard of it. Undefined once it
- * should be back. `silentSinceMs`: since when its agent, or its kubelet, is not heard of.
+ * The host is going through a reboot for a package, and is silent. Undefined once it should be back. `silentSinceMs`:
+ * since when its agent, or its kubelet, is silent.
  */
 export function rebootFinding(
   { slots, takenAtMs }: NodesView,
@@ -132,7 +133,7 @@ export function rebootFinding(
   }
 }
 
-/** The Skyhook for which a reboot was asked in this boot. */
+/** The Skyhook for which a reboot was requested in this boot. */
 function askedFor(node: KubernetesNode): string | undefined {
   const bootId = node.status?.nodeInfo?.bootID
   return skyhooksWith(journalKey, node.metadata.annotations).find((skyhook) =>

@@ -16,7 +16,7 @@ function heldUp(node: string, gate: GateName, cause: Cause, pod: string): NodeEx
 const groupsOf = (...found: readonly NodeExplanation[]): readonly (readonly string[])[] =>
   nodeGroups(found).map(({ nodes }) => nodes)
 
-test('nodes whose agents have one trouble are one group, although each agent has a pod of its own', () => {
+test('nodes whose agents have the same problem are one group, although each agent has a pod of its own', () => {
   const nodes = ['n1', 'n2', 'n3'].map((node) => heldUp(node, 'agent', 'agent-too-old', `skyhookd-${node}`))
   expect(groupsOf(...nodes)).toEqual([['n1', 'n2', 'n3']])
 })

@@ -1,4 +1,4 @@
-/** Nodes that are held up by the same thing, as one. */
+/** Groups nodes that are held up by the same thing. */
 import type { NodeExplanation } from './explain-node.ts'
 import { gateNames } from '../../schemas/catalogue/gates.ts'
 import type { Finding, ObjectName } from './finding.ts'
@@ -10,7 +10,7 @@ export type NodeGroup = {
   readonly finding: Finding | undefined
 }
 
-/** Those that have to be helped first; nodes that only wait for others come last, nodes at work before them. */
+/** Those that need help first; nodes that only wait for others come last, nodes at work before them. */
 export function nodeGroups(explanations: readonly NodeExplanation[]): readonly NodeGroup[] {
   const incomplete = explanations.filter(({ state }) => state !== 'complete' && state !== 'not-selected')
   const groups = Map.groupBy(incomplete, keyOf)

@@ -164,7 +164,7 @@ test.each(situations)('$title is named, nothing else is blamed, and its remedy h
   expect(await stateAfterRemedy(situation)).toBe('complete')
 })
 
-test('a Skyhook that selects no node is told what the nearest node lacks', async () => {
+test('a Skyhook that selects no node is explained with what the nearest node lacks', async () => {
   const selector = { matchLabels: { pool: 'a', zone: 'z' } }
   const scene = startScene({ skyhooks: { s: { nodeSelectors: selector } } })
   await scene.pass(12_000)

@@ -1,6 +1,6 @@
 /**
- * The snapshot that a node's agent would decide on, rebuilt from what the API shows. What only the host knows is taken
- * from its agent's own words, or taken to be in order.
+ * The snapshot that a node's agent would decide on, rebuilt from what the API shows. What only the host knows comes
+ * from what the agent published; otherwise it is assumed to be healthy.
  */
 import { emptyJournal, type Journal } from '../../schemas/journal.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
@@ -40,13 +40,13 @@ export type NodeView = {
   /** By name of the Skyhook. */
   readonly records: ReadonlyMap<string, PublishedRecord>
   readonly evidence: ReadonlyMap<string, readonly Evidence[]>
-  /** What a request for a slot would be answered; unknown where Leases may not be read. */
+  /** The answer to a request for a slot; unknown if Leases may not be read. */
   readonly slotAnswers: ReadonlyMap<string, Known<SlotAnswer>>
 }
 
 /**
- * Where Skyhooks have a package in common, the words of the last one about it count. `edited`: Skyhooks as an edit
- * would leave them, of whose specs the node may be already.
+ * If Skyhooks share a package, the last Skyhook's message about it wins. `edited`: Skyhooks as an edit would leave
+ * them; the node may already have their specs.
  */
 export function nodeView(
   fleet: FleetView<KubernetesNode>,
@@ -230,7 +230,7 @@ function denialOf({ verdict, batch, waitsFor }: SlotAnswer, nowMs: number): Slot
   }
 }
 
-/** What is wrong with a package before anything of it runs. */
+/** The problems of a package before anything of it runs. */
 export const preparationReasons: ReadonlySet<string> = new Set([
   'ImagePull',
   'ReferenceMissing',
@@ -240,7 +240,7 @@ export const preparationReasons: ReadonlySet<string> = new Set([
 
 /**
  * The same image may be on the host for one Skyhook, and be checked for another one that has not started. Of packages
- * that share an image one may lack what its spec refers to: whose fault that is, explain-node.ts says.
+ * that share an image, one may lack what its spec refers to: explain-node.ts finds which.
  */
 function merged(rows: readonly (readonly [string, Preparation])[]): ReadonlyMap<string, Preparation> {
   const preparations = new Map<string, Preparation>()
@@ -255,7 +255,7 @@ function merged(rows: readonly (readonly [string, Preparation])[]): ReadonlyMap<
 /** The API does not show it. */
 const unknownDigest = ''
 
-/** What the agent says to be missing; all else is taken to be on the host, or in its registry. */
+/** What the agent reports as missing; everything else is assumed to be on the host, or in its registry. */
 function preparationsOf(
   view: SkyhookView,
   {
@@ -301,11 +301,11 @@ function preparationsOf(
   return [...ofHost, ...ofSpec]
 }
 
-/** It may be about an earlier version of the package. What names none is taken to be about this one. */
+/** It may be about an earlier version of the package. Without a version it is assumed to be about this one. */
 const isAboutSpec = ({ version: about }: Evidence, { version }: PackageSpec): boolean =>
   about === undefined || about === version
 
-/** A package of which nothing is known: a step in each mode, so that no decision takes a stage for passed. */
+/** A package of unknown content: a step in each mode, so that no decision takes a stage for passed. */
 const anyStep: Step = {
   name: '',
   path: '',

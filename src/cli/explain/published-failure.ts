@@ -37,12 +37,12 @@ export function failedPackage(
   if (!isStage(stage)) return { ...started, progress: { state: 'retrying', stage: 'interrupt', retryAtMs, failure } }
   const attempt: StageAttempt = { number: started.restarts, startedAtMs: nowMs, steps: [], inputs: '' }
   const record: RetryingPackage = { ...started, progress: { state: 'retrying', stage, attempt, retryAtMs, failure } }
-  // taken to be of this very spec: an edit would end the pause
+  // assumed to be of this spec: an edit would end the pause
   const inputs = attemptInputsHash(record, asked)
   return { ...record, progress: { ...record.progress, attempt: { ...attempt, inputs } } }
 }
 
-/** Why it fails, by the words of the agent where there are any. */
+/** Why it fails, with the agent's message if there is one. */
 function failureOf({ name, restarts }: PackageFacts, stage: StageName, evidence: readonly Evidence[]): StageFailure {
   const isFailure = (reason: string): reason is StageFailure['reason'] =>
     stage === 'interrupt'
@@ -53,7 +53,7 @@ function failureOf({ name, restarts }: PackageFacts, stage: StageName, evidence:
     return { reason, message: withoutPackage(message) }
   }
   const times = restarts > 1 ? `${restarts} times` : 'once'
-  return { reason: 'StepFailed', message: `stage ${stage} failed ${times}; the node does not say why any more` }
+  return { reason: 'StepFailed', message: `stage ${stage} failed ${times}; the node no longer reports why` }
 }
 
 export const isStage = (stage: StageName): stage is Stage => stagesWithSteps.some((one) => one === stage)

@@ -49,13 +49,13 @@ test.each<[title: string, node: KubernetesNode, spec: SkyhookSpec, running: read
     ['pa/apply', 'pb/config'],
   ],
   [
-    'of a serial Skyhook the package is at work of which the Node says it',
+    'of a serial Skyhook the package that the Node reports is at work',
     nodeWith(both, 'pb'),
     { packages: packages('pa', 'pb'), serial: true },
     ['pb/config'],
   ],
   [
-    'of a serial Skyhook the first package is at work where the Node says none',
+    'of a serial Skyhook the first package is at work if the Node reports none',
     nodeWith(both, undefined),
     { packages: packages('pa', 'pb'), serial: true },
     ['pa/apply'],

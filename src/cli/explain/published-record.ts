@@ -1,6 +1,6 @@
 /**
- * The journal of a Skyhook on a node, as far as its published copy on the Node says it. What the copy leaves out is
- * filled in so that a decision neither starts nor undoes anything because of it.
+ * The journal of a Skyhook on a node, from its published copy on the Node. What the copy lacks is filled in so that a
+ * decision neither starts nor undoes anything because of it.
  */
 import type { Companion, PublishedWork } from '../../schemas/annotations.ts'
 import type { PackageFacts, PackageRecord, SkyhookRecord, StageAttempt } from '../../schemas/journal.ts'
@@ -30,19 +30,19 @@ import { ownValue } from '../../schemas/own-value.ts'
 export type PublishedRecord = {
   /** Undefined: nothing was ever done for this Skyhook here. */
   readonly record: SkyhookRecord | undefined
-  /** Ids of steps that are taken to run. */
+  /** Ids of steps that are assumed to run. */
   readonly runningSteps: readonly string[]
-  /** Whether the copy is the agent's own, of this Node, and not edited since. */
+  /** Whether the copy is from the agent, of this Node, and not edited since. */
   readonly trust: Known<true>
-  /** Why it is not known what a package is configured with; undefined where it is. */
+  /** Why the configuration of a package is unknown; undefined if it is known. */
   readonly guess: string | undefined
 }
 
-/** What is known of the work beside the copy. */
+/** What is known of the work apart from the copy. */
 export type WorkFacts = {
-  /** Work has started: the node is cordoned for it, or its slot says so. */
+  /** Work has started: the node is cordoned for it, or its slot shows it. */
   readonly hasStarted: boolean
-  /** Nothing keeps steps from running, such as pods that have to leave first. */
+  /** Nothing keeps steps from running, such as pods that must leave first. */
   readonly mayRun: boolean
   /** Nothing starts for now, by a label, an annotation or the host; a step that runs goes on. */
   readonly isSuspended: boolean
@@ -53,7 +53,7 @@ export type WorkFacts = {
   readonly evidence: readonly Evidence[]
 }
 
-/** `edited`: the same Skyhook as an edit would leave it: its packages may be configured as that has them already. */
+/** `edited`: the same Skyhook after an edit, which its packages may already be configured by. */
 export function publishedRecord(
   node: KubernetesNode,
   skyhook: Skyhook,
@@ -107,7 +107,7 @@ export function publishedRecord(
   return { record, runningSteps, trust, guess }
 }
 
-const olderAgent = 'an older agent does not say what complete packages are configured with'
+const olderAgent = 'an older agent does not report the configuration of complete packages'
 const goneSpec = 'a package is configured by an earlier spec, whose keys may ask for an interrupt'
 
 /** Of several versions of a package that are to go, the newest goes first. */
@@ -119,14 +119,14 @@ const oneVersionAtWork = (entries: readonly Entry[], shown: string | undefined):
     ),
   )
 
-/** Of a serial Skyhook one package is at work, of which the Node says it: others in a stage wait for their turn. */
+/** Of a serial Skyhook, the package that the Node reports is at work: others in a stage wait for their turn. */
 function oneAtWork(entries: readonly Entry[], shown: string | undefined): readonly Entry[] {
   const atWork = entries.filter(({ step }) => step !== undefined)
   const own = atWork.find(({ key }) => key === shown) ?? atWork[0]
   return entries.map((entry) => (entry === own || !atWork.includes(entry) ? entry : waiting(entry)))
 }
 
-/** What waits in the middle of a stage was started by another agent: by this one, it would be at work, or failing. */
+/** Another agent started what waits in the middle of a stage: with this one, it would be at work, or failing. */
 function waiting({ key, record, isOfGoneSpec }: Entry): Entry {
   const { stage } = record.progress
   if (!isStage(stage)) return { key, record, isOfGoneSpec }
@@ -139,11 +139,11 @@ type EntryContext = WorkFacts & {
   readonly isApplied: boolean
   /** Work is suspended, and no step goes on. */
   readonly isIdle: boolean
-  /** One that has passed, or of which the Node says nothing, has come. */
+  /** One that has passed, or of which the Node reports nothing, has come. */
   readonly nextTries: ReadonlyMap<string, number>
-  /** Key of the package of which the Node says that a step runs. */
+  /** Key of the package whose step runs by the Node's report. */
   readonly stepOf: string | undefined
-  /** Undefined where an older agent wrote the copy. */
+  /** Undefined if an older agent wrote the copy. */
   readonly work: Companion['work'] | undefined
   readonly edited: SkyhookSpec['packages'] | undefined
   /** Names of packages of which a version is being uninstalled. */
@@ -153,7 +153,7 @@ type Entry = {
   readonly key: string
   readonly record: PackageRecord
   readonly step?: string
-  /** What it is configured with asks for interrupts, and no spec says what that is. */
+  /** Its configuration asks for interrupts, and is in no spec. */
   readonly isOfGoneSpec: boolean
 }
 
@@ -191,10 +191,10 @@ type Position = {
   readonly state: EntryState
   /** Of this very version. */
   readonly spec: PackageSpec | undefined
-  /** Of whichever version; undefined where nothing is asked of the package any more. */
+  /** Of any version; undefined if the package is no longer needed. */
   readonly asked: PackageSpec | undefined
   readonly work: PublishedWork | undefined
-  /** As an edit would have it. */
+  /** After the edit. */
   readonly edited: PackageSpec | undefined
   /** Another version of it is being uninstalled. */
   readonly isUninstalling: boolean
@@ -219,7 +219,7 @@ function progressOf(facts: PackageFacts, position: Position, context: EntryConte
   }
   const isInstall = stage === 'apply' || stage === 'upgrade'
   if (isInstall && !(context.hasStarted && context.mayRun)) {
-    // a version that the spec does not have, and of which nothing is on the host, is gone from the Node, too
+    // a version that the spec does not have, and that is not on the host, is gone from the Node, too
     const origin = spec === undefined ? { adopted: true as const } : { untouched: true as const }
     return { record: { ...facts, ...origin, progress: { state: 'due', stage } } }
   }
@@ -236,7 +236,7 @@ function progressOf(facts: PackageFacts, position: Position, context: EntryConte
   return { record: { ...started, progress: { ...progress, attempt } }, step }
 }
 
-/** Taken to be made from this very spec: the copy does not say from what. */
+/** Assumed to be made from this spec: the copy does not show it. */
 const workOf = ({ name, version, image }: PackageFacts, spec: PackageSpec | undefined) => ({
   digest: '',
   generation: 0,
@@ -246,8 +246,8 @@ const workOf = ({ name, version, image }: PackageFacts, spec: PackageSpec | unde
 })
 
 /**
- * A copy says by one hash whether the whole spec is what was completed last. Where it is not, and this version is
- * complete, its configuration may be what has changed.
+ * A copy shows by one hash whether the whole spec was completed last. If it was not, and this version is complete, its
+ * configuration may be what has changed.
  */
 function configOf(position: Position, context: EntryContext): Pick<PackageFacts, 'config' | 'pendingInterrupt'> {
   const { stage, state, spec, work } = position
@@ -263,7 +263,7 @@ function configOf(position: Position, context: EntryContext): Pick<PackageFacts,
   return { config: { started, finished: started, changedKeys: [] } }
 }
 
-/** What the copy says by hashes, in the words of the specs that have these. */
+/** Finds the texts for the hashes of the copy in the specs. */
 function publishedConfig(
   { spec, edited }: Position,
   { inputs, wasComplete, changed = [], configInterrupts, interrupt }: PublishedWork,
@@ -273,7 +273,7 @@ function publishedConfig(
   const pending = interrupt && { pendingInterrupt: { interrupt, ...requirement } }
   if (inputs === undefined) return { ...pending }
   const known = specWith(inputs, [spec, edited])
-  // of a spec that is gone: no other one is like it
+  // of a spec that is gone, and differs from all others
   const started = known ? inputsOf(known) : { config: {}, env: [{ name: unknownInputs, value: inputs }] }
   return {
     config: {
@@ -292,7 +292,7 @@ const specWith = (inputs: string, specs: readonly (PackageSpec | undefined)[]): 
 /** No variable has such a name. */
 const unknownInputs = '='
 
-/** The copy does not say it: it is due, or config has passed in work that has not ended. */
+/** Not in the copy: it is due, or config has passed in work that has not ended. */
 function pendingOf({ stage, state, spec }: Position, { isApplied, hasStarted }: EntryContext): Interrupt | undefined {
   if (stage === 'interrupt' && state !== 'complete')
     return spec?.interrupt ?? Object.values(spec?.configInterrupts ?? {})[0]
@@ -314,7 +314,7 @@ function attemptOf(
   }
 }
 
-/** A reboot that was announced for this boot, or an interrupt that the slot tells of. */
+/** A reboot that was announced for this boot, or an interrupt that the slot reports. */
 function interruptOf(
   reboots: NonNullable<Companion['reboots']>,
   entries: readonly Entry[],

@@ -1,4 +1,4 @@
-/** Whether what a Node publishes of a Skyhook is its agent's own words, of this Node, and not edited since. Pure. */
+/** Whether what a Node publishes of a Skyhook is from its agent, of this Node, and not edited since. Pure. */
 import { journalKey } from '../../schemas/annotations.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { Published } from '../../schemas/published.ts'

@@ -25,7 +25,7 @@ test.each(names)('the finding of %s names no variable and has no link', (reason)
   expect([unblock, command].filter((text) => text === '' || /\$|\]\(|`/.test(text))).toEqual([])
 })
 
-test.each(Object.entries(reasonCodes))('the code %s has a remedy and a command of its own', (code, { remedy }) => {
+test.each(Object.entries(reasonCodes))('the code %s has its own remedy and command', (code, { remedy }) => {
   const reason = { reason: 'ImagePull', message: 'why', code: code as keyof typeof reasonCodes } as const
   const found = reasonFinding(reason, context)
   expect([found.cause, found.unblock]).toEqual(['image-pull', remedy])
@@ -35,7 +35,7 @@ test.each(Object.entries(reasonCodes))('the code %s has a remedy and a command o
 test.each([
   ['registry.test:5000/kernel', 'https://registry.test:5000/v2/'],
   ['busybox', 'https://registry-1.docker.io/v2/'],
-])('where the registry of %s is not reached, the command asks %s', (image, address) => {
+])('if the registry of %s is unreachable, the command asks %s', (image, address) => {
   const { command } = reasonFinding({ reason: 'ImagePull', message: '', code: 'unreachable' }, contextOf(image))
   expect(command).toBe(`curl -sS ${address} # on the host`)
 })

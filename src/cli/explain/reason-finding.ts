@@ -1,4 +1,4 @@
-/** A reason of the decision, as a closed gate: which one, what it is about, and how to open it. */
+/** Converts a reason of the decision to a closed gate: which one, what it is about, and how to open it. */
 import { ImageError } from '../../packages/oci/errors.ts'
 import { parseReference } from '../../packages/oci/reference.ts'
 import type { Remedy } from '../../schemas/catalogue/gates.ts'
@@ -17,15 +17,15 @@ export type ReasonContext = {
   readonly node: KubernetesNode
   readonly namespace: string
   readonly record: SkyhookRecord | undefined
-  /** Since when the reason holds, as far as anything says so. */
+  /** Since when the reason holds, if known. */
   readonly sinceMs: number | undefined
   /** The Skyhook that comes first. */
   readonly preceding: string | undefined
-  /** The package that it is about, where it is known. */
+  /** Its package, if known. */
   readonly packageName?: string | undefined
 }
 
-/** Slots and pods are looked at by those who know them: slot-finding.ts, drain-finding.ts. */
+/** Slots and pods have their own: slot-finding.ts, drain-finding.ts. */
 export function reasonFinding({ reason, message, code }: Reason, context: ReasonContext): Finding {
   const values = valuesOf(context)
   const { explain, remedy: ofPage } = reasons[reason]
@@ -51,11 +51,11 @@ function specialOf(reason: ReasonName, context: ReasonContext): Partial<Pick<Fin
   if (reason === 'InvalidSpec' && context.packageName !== undefined) return { gate: 'package' }
   if (reason === 'TaintNotTolerated' && isTaintedByKubernetes(context))
     return {
-      remedy: 'mend what Kubernetes has tainted the node for, as its conditions say: it lifts the taint by itself',
+      remedy: 'fix the cause of the taint, which the conditions of the node report: Kubernetes then removes the taint',
       command: 'kubectl describe node "$NODE"',
     }
   if (reason === 'NodeNotReady' && context.record?.lifecycle === undefined)
-    return { remedy: 'the node has to be Ready: look at the kubelet on the host, and at the network of the node' }
+    return { remedy: 'the node must be Ready: look at the kubelet on the host, and at the network of the node' }
   if (reason === 'CheckFailed' && specOf(context)?.interrupt?.when === 'required')
     return {
       remedy:
@@ -97,7 +97,7 @@ function valuesOf(context: ReasonContext): Values {
   }
 }
 
-/** An option whose value nobody knows is left out; in place of any other one the name of the variable stays. */
+/** An option with an unknown value is left out. Elsewhere the name of the variable stays. */
 const filled = (text: string, values: Values): string =>
   text
     .replaceAll(/ --[a-z]+ "\$([A-Z]+)"/g, (option, name: string) => (values[name] === undefined ? '' : option))
@@ -114,7 +114,7 @@ const failingPackage = ({ record, packageName }: ReasonContext) =>
 const specOf = ({ skyhook, packageName = '' }: ReasonContext): PackageSpec | undefined =>
   ownValue(skyhook.spec.packages, packageName)
 
-/** Host of the registry; undefined for what is not the name of an image. */
+/** Host of the registry; undefined for an invalid image name. */
 function registryOf({ image }: PackageSpec): string | undefined {
   try {
     const { host } = parseReference(image)
@@ -148,5 +148,5 @@ const packageCauses: ReadonlySet<Cause> = new Set([
   'reboot-loop',
 ])
 
-/** Remedies of the reference page have links, which mean nothing in a terminal. */
+/** Remedies of the reference page have links, which are useless in a terminal. */
 const plain = (text: string): string => text.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1').replaceAll('`', '')

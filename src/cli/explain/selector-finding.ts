@@ -24,7 +24,7 @@ export function selectorFinding(skyhook: Skyhook, node: KubernetesNode): Finding
   }
 }
 
-/** Of a Skyhook that selects none of these nodes; undefined where it selects one. */
+/** Of a Skyhook that selects none of these nodes; undefined if it selects one. */
 export function nobodySelected(skyhook: Skyhook, nodes: readonly KubernetesNode[]): Finding | undefined {
   const { name } = skyhook.metadata
   const all = nodes.map((node) => ({ node: node.metadata.name, unmet: unmetBy(skyhook, node) }))
@@ -37,7 +37,7 @@ export function nobodySelected(skyhook: Skyhook, nodes: readonly KubernetesNode[
     message: `spec.nodeSelectors selects none of ${counted(nodes.length, 'node')}${lack}`,
     objects: [{ kind: 'Skyhook', name }],
     sinceMs: undefined,
-    unblock: 'correct spec.nodeSelectors, or label nodes; nothing is wrong with a pool that is scaled to zero',
+    unblock: 'correct spec.nodeSelectors, or label nodes; a pool that is scaled to zero is fine',
     command: 'kubectl get nodes --show-labels',
   }
 }

@@ -17,7 +17,7 @@ export type Waiting = {
   readonly answer: SlotAnswer
 }
 
-/** What it means for a node that is ready to begin. */
+/** The finding for a node that is ready to start. */
 export function slotFinding({ view, node, fleet: { namespace, takenAtMs }, answer }: Waiting): Finding {
   const { name } = view.metadata
   const { verdict, limit, holders, batch, waitsFor } = answer
@@ -49,7 +49,7 @@ export function slotFinding({ view, node, fleet: { namespace, takenAtMs }, answe
       cause: 'control-plane',
       message: 'another node of the control plane is out of service, and at most one may be',
       objects: [{ kind: 'Lease', namespace, name: 'control-plane.slot-0' }],
-      unblock: 'the node that holds the Lease control-plane.slot-0 has to complete',
+      unblock: 'the node that holds the Lease control-plane.slot-0 must complete',
       command: `kubectl -n ${namespace} get lease control-plane.slot-0 -o wide`,
     }
   if (waitsFor === 'batch') {
@@ -61,7 +61,7 @@ export function slotFinding({ view, node, fleet: { namespace, takenAtMs }, answe
       objects: [{ kind: 'DeploymentPolicy', name: view.spec.deploymentPolicy ?? '' }, ...nodes],
       unblock: isStopped
         ? 'fix the package, then let the batches start over'
-        : `the nodes of the batch have to end first: ${named(holderNames, maxNames)}${wayOut}`,
+        : `the nodes of the batch must end first: ${named(holderNames, maxNames)}${wayOut}`,
       command: isStopped ? `kubectl skyhook deployment-policy reset ${name}` : `kubectl skyhook status ${name}`,
     }
   }
@@ -71,7 +71,7 @@ export function slotFinding({ view, node, fleet: { namespace, takenAtMs }, answe
       cause: 'no-census',
       message: verdict.reason,
       objects: [ledger],
-      unblock: 'an agent has to be elected and count the nodes: look at the Lease of the election and its holder',
+      unblock: 'an agent must be elected and count the nodes: look at the Lease of the election and its holder',
       command: `kubectl -n ${namespace} get lease skyhookd-census`,
     }
   if (limit === 0)
@@ -92,7 +92,7 @@ export function slotFinding({ view, node, fleet: { namespace, takenAtMs }, answe
     cause: 'budget-full',
     message: `${verdict.reason}: ${named(holders.map(holderText), maxNames)}`,
     objects: nodes,
-    unblock: `one of these nodes has to complete: ${named(holderNames, maxNames)}${wayOut}`,
+    unblock: `one of these nodes must complete: ${named(holderNames, maxNames)}${wayOut}`,
     command: `kubectl skyhook explain ${name} ${oldest(holders)?.holder ?? ''}`,
   }
 }

@@ -1,4 +1,4 @@
-/** What the Leases say about one node and one Skyhook: its slot, and what an admission would answer it now. */
+/** What the Leases show about one node and one Skyhook: its slot, and the current answer of an admission. */
 import { type AdmissionVerdict, admit } from '../../lease/admission.ts'
 import {
   admissionOf,
@@ -52,19 +52,19 @@ export function ownSlotsOf(node: KubernetesNode, views: readonly SkyhookView[], 
     })
 }
 
-/** That of a newer agent may have another word. */
+/** A newer agent may use another value. */
 const phaseOf = ({ phase }: Slot): SlotPhase => slotPhases.find((one) => one === phase) ?? 'working'
 
-/** What a request of this node for a slot of the Skyhook would be answered. */
+/** The answer to a request of this node for a slot of the Skyhook. */
 export type SlotAnswer = {
   readonly verdict: AdmissionVerdict
-  /** Undefined where the compartment of the node is not known. */
+  /** Undefined if the compartment of the node is unknown. */
   readonly compartment: string | undefined
   /** How many nodes may be out at once. */
   readonly limit: Limit
   /** Slots that count towards that. */
   readonly holders: readonly Slot[]
-  /** Why the batch, and not the budget, has no place. */
+  /** Why the batch, not the budget, is full. */
   readonly batch: string | undefined
   readonly waitsFor: SlotDenial['waitsFor']
 }
@@ -73,9 +73,9 @@ export type SlotQuestion = {
   readonly node: KubernetesNode
   readonly view: SkyhookView
   readonly leased: Leased
-  /** The node joins the cluster: it is counted apart. */
+  /** The node joins the cluster: it is counted separately. */
   readonly isJoining: boolean
-  /** The work begins with taking the node out of service. */
+  /** The work starts with taking the node out of service. */
   readonly needsDrain: boolean
 }
 

@@ -10,15 +10,15 @@ export type Collection<T> = {
   readonly what: string
   readonly path: string
   readonly query?: Query
-  /** What is kept of an object; undefined: nothing. Called page by page: what is left out never piles up in memory. */
+  /** What is kept of an object; undefined: nothing. Called page by page: the rest never accumulates in memory. */
   readonly keep: (object: never) => T | undefined
   /** Only metadata is requested: `keep` gets nothing else. */
   readonly metadataOnly?: boolean
-  /** How many objects one answer has, which is parsed as a whole. */
+  /** The number of objects in one answer, which is parsed in one piece. */
   readonly pageSize?: number
 }
 
-/** What is kept of a collection, in one consistent LIST by pages. Throws the errors of the transport. */
+/** Reads a collection in one consistent LIST by pages. Throws the errors of the transport. */
 export async function listCollection<T>(
   transport: KubeTransport,
   { path, query, keep, metadataOnly = false, pageSize }: Collection<T>,
@@ -36,7 +36,7 @@ export async function listCollection<T>(
 
 export type CollectionReader = <T>(collection: Collection<T>) => Promise<Known<readonly T[]>>
 
-/** Lists collections; what the caller may not read is unknown. Throws for an API server that does not answer. */
+/** Lists collections. Those that the caller may not read are unknown. Throws if the API server does not answer. */
 export const readerOf =
   (transport: KubeTransport, signal?: AbortSignal): CollectionReader =>
   async (collection) =>

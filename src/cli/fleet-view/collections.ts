@@ -1,4 +1,4 @@
-/** The collections of which a fleet consists: where each is, and what is kept of its objects. */
+/** The collections of a fleet: the path of each, and what is kept of its objects. */
 import { labelKeys } from '../../lease/names.ts'
 import { leasesPathOf } from '../../lease/slot-reads.ts'
 import { policiesPath, skyhooksPath } from '../../schemas/api.ts'
@@ -7,11 +7,11 @@ import type { Collection } from './collection.ts'
 import { agentPodOf, daemonSetOf, slimLease, slimNode, slimPolicy, slimSkyhook } from './project.ts'
 import { settingsOf } from './settings.ts'
 
-/** The chart gives it to the agents' DaemonSet, its pods and its settings; it is no setting. */
+/** The chart gives it to the agents' DaemonSet, its pods and its settings; it is not a setting. */
 export const agentSelector = 'app.kubernetes.io/name=skyhookd'
 
 export const nodesPath = '/api/v1/nodes'
-/** Nodes are large: a page of them is parsed as a whole. */
+/** Nodes are large, and a page of them is parsed in one piece. */
 const nodePageSize = 50
 
 /** `namespace`: of the agents and their Leases. */
@@ -20,7 +20,7 @@ export const fleetCollections = (namespace: string) =>
     skyhooks: { what: 'Skyhooks', path: skyhooksPath, keep: slimSkyhook },
     policies: { what: 'DeploymentPolicies', path: policiesPath, keep: slimPolicy },
     nodes: nodesAs(slimNode),
-    // slots and ledgers: what one says of the other is of one moment
+    // slots and ledgers in one LIST: they refer to each other
     leases: {
       what: `Leases in namespace ${namespace}`,
       path: leasesPathOf({ namespace }),

@@ -1,4 +1,4 @@
-/** How long nodes were at work that have finished the current spec, as the ledger of the Skyhook says. Pure. */
+/** How long nodes were at work that have finished the current spec, from the ledger of the Skyhook. Pure. */
 import { readLedger } from '../../lease/ledger.ts'
 import { labelKeys } from '../../lease/names.ts'
 import { readSlotTimes, slowestOf } from '../../lease/slot-times.ts'
@@ -6,7 +6,7 @@ import type { Skyhook } from '../../schemas/skyhook.ts'
 import { appliedHash } from '../../stages/model/applied-hash.ts'
 import type { FleetView } from './fleet-view.ts'
 
-/** Undefined where no node has finished, or where Leases may not be read. */
+/** Undefined if no node has finished, or if Leases may not be read. */
 export function finishedWork(
   { ledgers }: Pick<FleetView<unknown>, 'ledgers'>,
   { metadata, spec }: Pick<Skyhook, 'metadata' | 'spec'>,

@@ -20,14 +20,14 @@ export type FleetView<Node> = {
   readonly nodes: Known<readonly Node[]>
   /** Slots of all Skyhooks, and the control plane's. */
   readonly slots: Known<readonly Slot[]>
-  /** Leases in which the census publishes what it counted. */
+  /** Leases in which the census publishes its counts. */
   readonly ledgers: Known<readonly Lease[]>
-  /** Leases with the labels of one of these and another name: nobody counts them. */
+  /** Leases with the labels of one of these and another name. They do not count. */
   readonly strays: Known<readonly Lease[]>
   readonly agents: Known<readonly AgentPod[]>
   /** Undefined: the namespace has none. */
   readonly daemonSet: Known<AgentDaemonSet | undefined>
-  /** As the agents have them; unknown: those of the chart without values. */
+  /** Those of the agents; unknown: the defaults of the chart. */
   readonly settings: Known<FleetSettings>
 }
 
@@ -40,26 +40,26 @@ export type AgentPod = {
   /** Empty while it is not placed. */
   readonly node: string
   readonly isReady: boolean
-  /** Since when it has been Ready, or not, in ms since 1970: since it was created, while its kubelet has not said it. */
+  /** Since when it has been Ready, or not, in ms since 1970; its creation until the kubelet reports it. */
   readonly sinceMs: number | undefined
   readonly isDeleting: boolean
-  /** Why its container does not run, in the kubelet's words, for example `CrashLoopBackOff`. */
+  /** The kubelet's reason why its container does not run, such as `CrashLoopBackOff`. */
   readonly containerError: string | undefined
-  /** More of the kubelet's words about that, and how the container before it ended. */
+  /** The kubelet's message about that, and how the previous container ended. */
   readonly containerMessage?: string
   /** Since when its container has been running, in ms since 1970; absent while it does not. */
   readonly runningSinceMs?: number
-  /** No node takes it: which one it is for, and the scheduler's words. */
+  /** No node takes it: the node that it is for, and the scheduler's message. */
   readonly unplaced?: { readonly node: string; readonly why: string }
-  /** When it has to be gone, in ms since 1970, where it is being deleted. */
+  /** When it must be gone, in ms since 1970, if it is being deleted. */
   readonly deletedByMs?: number
-  /** How often its container was started again in this pod. */
+  /** The restarts of its container in this pod. */
   readonly restarts: number
   readonly image: string
 }
 
 export type AgentDaemonSet = {
-  /** That of the release: the chart names everything after it. */
+  /** That of the release, from which the chart derives all names. */
   readonly name: string
   readonly namespace: string
   readonly serviceAccount: string
@@ -67,7 +67,7 @@ export type AgentDaemonSet = {
   readonly version: string | undefined
   readonly image: string
   readonly nodeSelector: Readonly<Record<string, string>>
-  /** Affinity is not looked at: what it excludes is not known from here. */
+  /** Without affinity: the nodes that it excludes are unknown here. */
   readonly hasAffinity: boolean
   readonly tolerations: readonly Toleration[]
 }

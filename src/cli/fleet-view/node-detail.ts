@@ -1,4 +1,4 @@
-/** What is read of one Node beyond the fleet view: its pods, the budgets that guard them, and Events about it. */
+/** What is read of one Node beyond the fleet view: its pods, the budgets that protect them, and its Events. */
 import type { KubeObject } from '../../kube/objects.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
 import type { LabelSelector } from '../../schemas/kubernetes.ts'
@@ -58,7 +58,7 @@ export const budgets: Collection<DisruptionBudget> = {
   keep: budgetOf,
 }
 
-/** Of objects without a namespace, which Nodes and Skyhooks are. `terms`: more of a field selector. */
+/** Of objects without a namespace, such as Nodes and Skyhooks. `terms`: more of a field selector. */
 export const eventsAbout = (
   kind: 'Node' | 'Skyhook',
   terms = '',
@@ -116,7 +116,7 @@ export async function readPodsOf(
 
 const maxPodLists = 10
 
-/** Events about all Nodes in one LIST. Returns what is known of one. */
+/** Lists the Events about all Nodes once. Returns those of one Node. */
 export async function readNodeEvents(
   transport: KubeTransport,
   signal?: AbortSignal,
@@ -140,7 +140,7 @@ function budgetOf({ metadata, spec, status = {} }: BudgetObject): DisruptionBudg
   }
 }
 
-/** A pod with what a drain asks of it: which one it is, and whether it may leave. Nothing of what runs in it. */
+/** The part of a pod that a drain needs: its identity, and whether it may leave. Without its containers. */
 function slimPod({ metadata, spec, status }: Pod): Pod {
   const { name, generateName, namespace, uid, resourceVersion, labels, ownerReferences, deletionTimestamp } = metadata
   const mirror = 'kubernetes.io/config.mirror'

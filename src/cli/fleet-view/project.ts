@@ -1,4 +1,4 @@
-/** What is kept of the objects of a fleet view: thousands of Nodes, and only what is shown or decided by. */
+/** What is kept of the objects of a fleet view. There may be thousands of Nodes: only what views and decisions use. */
 import type { KubeObject } from '../../kube/objects.ts'
 import type { Lease } from '../../lease/slot.ts'
 import { versionKey } from '../../schemas/annotations.ts'
@@ -65,8 +65,8 @@ type DaemonSetObject = KubeObject & {
 }
 
 /**
- * A Node with what decisions look at, and the versions of what runs there: no images, addresses and capacity, and no
- * annotations of others but those that stop work.
+ * A Node with what decisions look at, and the versions of its software. Without images, addresses and capacity, and
+ * without annotations of others, except for those that stop work.
  */
 export function slimNode({ metadata, spec, status }: KubernetesNode): KubernetesNode {
   const { name, uid, resourceVersion, labels = {}, annotations = {}, creationTimestamp } = metadata
@@ -101,7 +101,7 @@ const nodeInfoKeys: ReadonlySet<string> = new Set([
 
 const isOwnKey = (key: string): boolean => key.startsWith(`${apiGroup}/`) && !key.startsWith(versionKey(''))
 
-/** A Skyhook without what kubectl and the API server keep in it for themselves. */
+/** A Skyhook without the fields that kubectl and the API server keep for themselves. */
 export function slimSkyhook(skyhook: Skyhook): Skyhook {
   const { name, uid, resourceVersion, generation, labels, deletionTimestamp, creationTimestamp } = skyhook.metadata
   const annotations = { ...skyhook.metadata.annotations }
@@ -164,7 +164,7 @@ export function agentPodOf({ metadata, spec, status }: PodObject): AgentPod {
   }
 }
 
-/** Of what waits, the kubelet's words; of what ends again and again, how it ended. */
+/** Of a waiting container, the kubelet's message; of a crashing one, how it ended. */
 function messageOf({ state, lastState }: ContainerStatus): string | undefined {
   const ended = state?.terminated ?? lastState?.terminated
   if (state?.running !== undefined) return undefined

@@ -21,7 +21,7 @@ export type FleetRequest<Node> = {
 
 /**
  * Reads everything that a view of the fleet needs, in consistent LISTs by pages. Throws for an API server that does not
- * answer. It is no watch that ends once it has listed: that would need the right to watch, and try forever.
+ * answer. It does not use a watch that ends after its list: that would need the right to watch, and retry forever.
  */
 export async function readFleet<Node>(transport: KubeTransport, request: FleetRequest<Node>): Promise<FleetView<Node>> {
   const { namespace, clock, signal, nodeOf, isMetadataEnough } = request
@@ -49,7 +49,7 @@ export async function readFleet<Node>(transport: KubeTransport, request: FleetRe
   }
 }
 
-/** What the Leases of a fleet are. */
+/** Sorts the Leases of a fleet. */
 export const heldLeases = (
   leases: Known<readonly Lease[]>,
 ): Pick<FleetView<unknown>, 'slots' | 'ledgers' | 'strays'> => ({

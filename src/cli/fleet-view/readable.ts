@@ -1,14 +1,14 @@
 import { ApiError } from '../../kube/errors.ts'
 import { known, unknown, type Known } from '../../stages/model/snapshot.ts'
 
-/** Why something is not known, where no API server was asked for it. */
+/** A value that is unknown without a request to an API server, and why. */
 export class UnreadError extends Error {
   override readonly name = 'UnreadError'
 }
 
 /**
- * What was read, or why it is not known: the caller may not read it (401, 403), or the API server does not serve it
- * (404). Other errors are thrown. `what`: plural, as in "you may not list Leases of namespace skyhook".
+ * A value, or why it is unknown: the caller may not read it (401, 403), or the API server does not serve it (404).
+ * Other errors are thrown. `what`: plural, as in "you may not list Leases of namespace skyhook".
  */
 export async function readable<T>(what: string, read: Promise<T>): Promise<Known<T>> {
   try {
@@ -21,7 +21,7 @@ export async function readable<T>(what: string, read: Promise<T>): Promise<Known
   }
 }
 
-/** Undefined for an error that does not say that it may not be read, or is not there. */
+/** Undefined for an error other than "may not be read" and "does not exist". */
 export function whyHidden(error: unknown, what: string): string | undefined {
   if (!(error instanceof ApiError)) return undefined
   switch (error.status) {
@@ -35,9 +35,9 @@ export function whyHidden(error: unknown, what: string): string | undefined {
   }
 }
 
-/** The value of what is known, else what stands for it. */
+/** The known value, otherwise a substitute. */
 export const valueOr = <T, U>(fact: Known<T>, otherwise: U): T | U => (fact.known ? fact.value : otherwise)
 
-/** What `of` makes of it, where it is known. */
+/** Maps a known value. */
 export const mapped = <T, U>(fact: Known<T>, of: (value: T) => U): Known<U> =>
   fact.known ? known(of(fact.value)) : fact

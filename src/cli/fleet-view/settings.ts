@@ -14,7 +14,7 @@ export type FleetSettings = StageSettings & {
   readonly defaultBudget: Budget
 }
 
-/** What the agents take where the chart's values say nothing. */
+/** The agents' defaults where the chart's values are absent. */
 export const defaultSettings: FleetSettings = {
   runtimeRequiredTaint: { key: 'skyhook.nvidia.com', value: 'runtime-required', effect: 'NoSchedule' },
   skipNamespaces: ['kube-system'],
@@ -23,7 +23,7 @@ export const defaultSettings: FleetSettings = {
   defaultBudget: {},
 }
 
-/** A ConfigMap with nothing but what the agents read, as one text. */
+/** A ConfigMap with only what the agents read, as one text. */
 export function settingsFileOf(configMap: ConfigMapObject): ConfigMapObject {
   const { metadata } = configMap
   const settings = readableSettings(configMap)
@@ -39,7 +39,7 @@ function readableSettings({ data = {} }: ConfigMapObject): JsonObject | undefine
   }
 }
 
-/** Undefined for a ConfigMap that has no settings, or none that agents start with. */
+/** Undefined for a ConfigMap without settings, or with settings that no agent starts with. */
 export function settingsOf(configMap: ConfigMapObject): FleetSettings | undefined {
   const file = readableSettings(configMap)
   if (file === undefined) return undefined
@@ -56,7 +56,7 @@ export function settingsOf(configMap: ConfigMapObject): FleetSettings | undefine
   }
 }
 
-/** Where the agents keep output of steps on each host; undefined where the settings do not say it. */
+/** Where the agents keep output of steps on each host; undefined if the settings lack it. */
 export function logRootIn(configMap: ConfigMapObject): string | undefined {
   const { agentLogRoot } = readableSettings(configMap) ?? {}
   return typeof agentLogRoot === 'string' ? agentLogRoot : undefined
@@ -70,10 +70,7 @@ function defaultBudgetIn(file: JsonObject): Budget | undefined {
   }
 }
 
-/**
- * The budget that counts for a Skyhook without a policy. Unknown where the agents' default decides and their settings
- * are not known.
- */
+/** The budget of a Skyhook without a policy. Unknown if the agents' default decides and their settings are unknown. */
 export function knownBudget(spec: SkyhookSpec, settings: Known<Pick<FleetSettings, 'defaultBudget'>>): Known<Budget> {
   if (settings.known || !takesDefaultBudget(spec))
     return known(budgetOf(spec, settings.known ? settings.value.defaultBudget : {}))

@@ -151,7 +151,7 @@ const cases: readonly (Case & { readonly what: string; readonly limit: Limit })[
   },
 ]
 
-describe('the tool says as many slots as an agent goes by, in a cluster of four Nodes', () => {
+describe('the tool shows as many slots as an agent uses, in a cluster of four Nodes', () => {
   test.each(cases)('under $what, where $matched were counted', async (given) => {
     const cluster = clusterOf(given)
     const { api, transport } = cluster

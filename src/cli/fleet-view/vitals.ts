@@ -1,6 +1,6 @@
 /**
- * What says beside the fleet whether the kubelets live, and why the pod of an agent does not start. The API server
- * calls a Node NotReady only after 40 to 50 s of silence: its kubelet's Lease shows it after two missed renewals.
+ * What shows whether the kubelets live, and why the pod of an agent does not start. The API server reports a Node as
+ * NotReady only after 40 to 50 s of silence. The Lease of its kubelet shows it after two missed renewals.
  */
 import type { KubeObject } from '../../kube/objects.ts'
 import type { KubeTransport } from '../../kube/transport.ts'

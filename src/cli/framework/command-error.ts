@@ -1,6 +1,6 @@
 import { exitCodes, type ExitCode } from './exit-codes.ts'
 
-/** An end that the person can do something about: what failed and where, and how to mend it. */
+/** A failure that the user can act on: what failed and where, and how to fix it. */
 export class CommandError extends Error {
   override readonly name = 'CommandError'
   readonly exitCode: ExitCode
@@ -14,14 +14,14 @@ export class CommandError extends Error {
   }
 }
 
-/** The call is wrong; nothing was done. */
+/** The call is invalid; nothing was done. */
 export const usageError = (message: string, remedy?: string): CommandError =>
   new CommandError(exitCodes.usage, message, remedy)
 
-/** What the call names is not there. */
+/** The named object does not exist. */
 export const notFoundError = (message: string, remedy?: string): CommandError =>
   new CommandError(exitCodes.notFound, message, remedy)
 
-/** Somebody said no: the person, the API server, an admission policy. */
+/** Refused by the user, the API server or an admission policy. */
 export const refusedError = (message: string, remedy?: string): CommandError =>
   new CommandError(exitCodes.refused, message, remedy)

@@ -1,6 +1,6 @@
 /**
- * What a command of `kubectl skyhook` is: a value that says its arguments, its flags and its help, and what it does.
- * The parser, the help texts, the completion and the tests of examples all read it.
+ * A command of `kubectl skyhook`: a value with its arguments, flags, help and action. The parser, the help texts, the
+ * completion and the tests of examples all read it.
  */
 import type { Clock, Random } from '../../schemas/clock.ts'
 import type { Connection } from '../connection/connection.ts'
@@ -35,7 +35,7 @@ type FlagBase = {
 }
 
 type ValueFlag = FlagBase & {
-  /** What stands for the value in the help, such as `NAME`. */
+  /** The placeholder of the value in the help, such as `NAME`. */
   readonly placeholder: string
   readonly isRequired?: true
   readonly complete?: CompletionSource
@@ -79,7 +79,7 @@ type ArgumentValue<A> = A extends { readonly isVariadic: true }
     ? string | undefined
     : string
 
-/** What a call gave, by the names of the definitions: the flag `skipBatchReset` is `--skip-batch-reset`. */
+/** The values of a call, by the names of the definitions: the flag `skipBatchReset` is `--skip-batch-reset`. */
 export type Input<A, F> = {
   readonly arguments: { readonly [K in keyof A]: ArgumentValue<A[K]> }
   readonly flags: { readonly [K in keyof F]: FlagValue<F[K]> }
@@ -92,19 +92,19 @@ export type DryRun = 'none' | 'client' | 'server'
 export type TextStream = {
   write(text: string): void
   readonly isTerminal: boolean
-  /** A terminal, and neither NO_COLOR nor TERM=dumb. State is never told by color alone. */
+  /** A terminal, and neither NO_COLOR nor TERM=dumb. Color alone never shows a state. */
   readonly hasColor: boolean
-  /** The terminal's width at the moment; undefined for a pipe. */
+  /** The terminal's current width; undefined for a pipe. */
   columns(): number | undefined
 }
 
-/** Text that goes to a person or a pipe. Nothing of what others said has an effect on a terminal. */
+/** Text for a person or a pipe. Text of others has no effect on a terminal. */
 export type TextOutput = Omit<TextStream, 'write'> & {
   /** `paint` colors the lines once they are clean, where there is color. */
   write(text: string, paint?: Painter): void
   /** JSON or YAML. Nothing of it is lost: what would have an effect is escaped, so YAML has it in double quotes. */
   document(text: string): void
-  /** Instead of what is on the terminal. */
+  /** Replaces the content of the terminal. */
   screen(text: string, paint?: Painter): void
 }
 
@@ -114,17 +114,17 @@ export type Context = {
   readonly environment: Readonly<Record<string, string | undefined>>
   readonly clock: Clock
   readonly random: Random
-  /** Aborted by ctrl-C and SIGTERM. Whatever waits takes it. */
+  /** Aborted by ctrl-C and SIGTERM. Everything that waits takes it. */
   readonly signal: AbortSignal
-  /** What `-o` says, one of the formats that the command states. */
+  /** The value of `-o`, one of the command's formats. */
   readonly format: OutputFormat
-  /** What `--dry-run` says. Only `none` may change anything. */
+  /** The value of `--dry-run`. Only `none` may change anything. */
   readonly dryRun: DryRun
   /** The API server of the kubeconfig and the connection flags; opened by the first call, the same one afterwards. */
   connect(): Promise<Connection>
   /**
-   * Returns if the person agrees, or has done so by `--yes`. Throws a refusal otherwise, and also where no terminal is
-   * there to ask at. Asks nothing in a dry run.
+   * Returns if the user agrees, or has passed `--yes`. Otherwise throws a refusal, also if there is no terminal. Does
+   * not ask in a dry run.
    */
   confirm(question: string): Promise<void>
   /** One line on stderr, with `--verbose` only. */
@@ -135,36 +135,36 @@ export type Context = {
 
 /** A command with the types of its own arguments and flags. */
 export type CommandOf<A extends Arguments, F extends Flags> = {
-  /** Its words, such as `node list`. A first word that groups commands is described in `groups.ts`. */
+  /** Such as `node list`. A first word that groups commands is described in `groups.ts`. */
   readonly name: string
   readonly aliases?: readonly string[]
   /** One line in the list of commands: a verb, no full stop. */
   readonly summary: string
-  /** More about what it does, in whole sentences. */
+  /** Details in whole sentences. */
   readonly description?: string
   /** In order. */
   readonly arguments?: A
   readonly flags?: F
   /** One complete call, such as `kubectl skyhook pause tuning --yes`. A test runs it. */
   readonly example: string
-  /** Further calls. The parser takes them; what they need is not everywhere. */
+  /** Further calls. The parser accepts them; not every machine has what they need. */
   readonly otherExamples?: readonly string[]
   /**
-   * What its exit codes mean here, beside those that all commands of its kind have (`exitCodesOf` in help.ts). Null: it
-   * never ends with this one of them.
+   * The meaning of its exit codes, in addition to those that all commands of its kind have (`exitCodesOf` in help.ts).
+   * Null: the command never ends with this one.
    */
   readonly exitCodes?: Partial<Record<ExitCode, string | null>>
-  /** What `-o` takes; the first is the default. Absent: the command has one form of output. */
+  /** The values of `-o`; the first is the default. Absent: the command has one output format. */
   readonly formats?: readonly OutputFormat[]
-  /** It changes something: it has `--yes` and heeds `context.dryRun`. Others refuse `--dry-run`. */
+  /** It changes something: it has `--yes` and respects `context.dryRun`. Others refuse `--dry-run`. */
   readonly isAction?: true
   /** It needs no cluster: connection flags are not shown in its help. */
   readonly isLocal?: true
-  /** Returns the exit code. Throws `CommandError` for what the person can mend. */
+  /** Returns the exit code. Throws `CommandError` for what the user can fix. */
   readonly run: (context: Context, input: Input<A, F>) => Promise<ExitCode>
 }
 
-/** Any command, as the framework treats it: its definitions decide the types of what it is given. */
+/** Any command, as the framework treats it: its definitions decide the types of its input. */
 export type Command = Omit<CommandOf<Arguments, Flags>, 'run'> & {
   readonly run: (context: Context, input: AnyInput) => Promise<ExitCode>
 }

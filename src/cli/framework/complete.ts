@@ -6,7 +6,7 @@ import type { Machine } from './machine.ts'
 import { type GlobalFlags, parseGlobals } from './parse.ts'
 import { formatSuggestions, suggest } from './suggest.ts'
 
-/** A person waits for it with a finger on a key. */
+/** A person waits for it after each press of tab. */
 const timeoutMs = 1_500
 
 type Listed = { readonly items?: readonly { readonly metadata: { readonly name: string }; readonly spec?: Listing }[] }
@@ -25,9 +25,7 @@ const paths = {
   namespaces: '/api/v1/namespaces',
 } as const satisfies Partial<Record<CompletionSource, string>>
 
-/**
- * Writes what may follow what is typed. Says nothing where a cluster does not answer in time: a shell shows no errors.
- */
+/** Writes what may follow the typed text. Silent if a cluster does not answer in time: a shell shows no errors. */
 export async function complete(
   typed: readonly string[],
   commands: readonly Command[],

@@ -2,7 +2,7 @@ import { ApiError, NoResponseError } from '../../kube/errors.ts'
 import { messageOf } from '../../schemas/json.ts'
 import { CommandError } from './command-error.ts'
 
-/** An error as a person reads it: what, where, how to mend it. Without a full stop, without a line end. */
+/** The text of an error: what failed, where, how to fix it. Without a full stop and line end. */
 export function describeError(error: unknown): string {
   if (error instanceof CommandError) return sentence(error.message, error.remedy)
   if (error instanceof ApiError) return sentence(messageOfRefusal(error), remedyOf(error))

@@ -2,7 +2,7 @@ import { ApiError } from '../../kube/errors.ts'
 import { CommandError } from './command-error.ts'
 import { exitCodes, type ExitCode } from './exit-codes.ts'
 
-/** How the tool ends after this error. */
+/** The exit code for this error. */
 export function exitCodeOf(error: unknown): ExitCode {
   if (error instanceof CommandError) return error.exitCode
   return error instanceof ApiError ? apiExitCode(error) : exitCodes.failed

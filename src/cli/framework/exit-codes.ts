@@ -1,4 +1,4 @@
-/** How `kubectl skyhook` ends. Scripts depend on the numbers. */
+/** The exit codes of `kubectl skyhook`. Scripts depend on the numbers. */
 export const exitCodes = {
   ok: 0,
   failed: 1,
@@ -21,7 +21,7 @@ export const exitCodeTexts: Readonly<Record<ExitCode, string>> = {
   1: 'failed, wholly or in part; the errors are on stderr',
   2: 'the call is wrong: unknown flag, missing argument, unreadable file',
   3: 'the named object does not exist',
-  4: 'refused: by you at the prompt, by the API server, or because no terminal is there to ask at',
+  4: 'refused: by you at the prompt, by the API server, or because there is no terminal to ask at',
   5: 'not done within --timeout',
   6: 'the Skyhook is stalled and will not complete by itself',
   7: 'the change would disrupt nodes (plan --detailed-exitcode only)',

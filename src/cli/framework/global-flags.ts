@@ -6,7 +6,7 @@ export const generalFlags = defineFlags({
     type: 'text',
     short: 'o',
     placeholder: 'FORMAT',
-    summary: 'form of the output',
+    summary: 'output format',
   },
   dryRun: {
     type: 'text',
@@ -14,9 +14,9 @@ export const generalFlags = defineFlags({
     choices: ['none', 'client', 'server'],
     default: 'none',
     bare: 'client',
-    summary: 'say what would be done: client sends nothing, server lets the API server check each request',
+    summary: 'print what would be done: client sends nothing, server lets the API server check each request',
   },
-  verbose: { type: 'boolean', short: 'v', summary: 'say on stderr what is done' },
+  verbose: { type: 'boolean', short: 'v', summary: 'report each action on stderr' },
 })
 
 /** Flags of every command that changes something. */
@@ -54,7 +54,7 @@ export const connectionFlags = defineFlags({
     complete: 'files',
     summary: 'certificate authority of the API server',
   },
-  insecureSkipTlsVerify: { type: 'boolean', summary: 'do not check who the API server is' },
+  insecureSkipTlsVerify: { type: 'boolean', summary: 'do not verify the certificate of the API server' },
   tlsServerName: { type: 'text', placeholder: 'NAME', summary: "name to expect in the API server's certificate" },
   proxyUrl: { type: 'text', placeholder: 'URL', summary: 'proxy to the API server (http, https or socks5)' },
   as: { type: 'text', placeholder: 'USER', summary: 'act as this user' },

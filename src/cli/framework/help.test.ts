@@ -13,12 +13,12 @@ test('any command has the codes of success, failure, wrong use and ctrl-C, in or
   ])
 })
 
-test('a command that asks the API server can be refused, as what it does', () => {
+test('a command that asks the API server can be refused, to read or to act', () => {
   expect(exitCodesOf({}).get(exitCodes.refused)).toBe('you may not read what it needs')
   expect(exitCodesOf({ isAction: true }).get(exitCodes.refused)).toBe('not confirmed, or refused by the API server')
 })
 
-test('a command says what a code means there, or that it never ends with it', () => {
+test('a command defines the meaning of a code, or that it never ends with it', () => {
   const own = { [exitCodes.refused]: 'the file exists', [exitCodes.ok]: 'ended by ctrl-C' }
   const codes = exitCodesOf({ exitCodes: own })
   expect([codes.get(exitCodes.ok), codes.get(exitCodes.refused)]).toEqual(['ended by ctrl-C', 'the file exists'])

@@ -2,7 +2,9 @@ import { Help, type HelpConfiguration } from 'commander'
 import type { Command } from './command.ts'
 import { exitCodes, exitCodeTexts, type ExitCode } from './exit-codes.ts'
 
-/** How help is set: lists in the order of the definitions, no word about the program's own help flag, commands first. */
+/**
+ * The layout of help: lists in the order of the definitions, no mention of the program's own help flag, commands first.
+ */
 export const helpConfiguration: HelpConfiguration = {
   showGlobalOptions: false,
   visibleOptions: (command) => command.options.filter(({ long, hidden }) => long !== '--help' && !hidden),
@@ -16,7 +18,7 @@ export const helpConfiguration: HelpConfiguration = {
 
 const optionsTitle = 'Options:'
 
-/** What follows the flags in the help of the program. */
+/** The end of the program's help, after the flags. */
 export const programHelpAfter = [
   '  --version              show the version of this tool',
   '',
@@ -28,16 +30,16 @@ export const programHelpAfter = [
 export const optionsIn = (help: string): string =>
   help.slice(help.indexOf(optionsTitle)).replace(optionsTitle, 'Every command that asks a cluster takes:\n')
 
-/** With these any command can end. */
+/** Any command can end with these. */
 const common: readonly ExitCode[] = [exitCodes.ok, exitCodes.failed, exitCodes.usage, exitCodes.interrupted]
 
-/** What a refusal is for a command that asks the API server. */
+/** What a refusal means for a command that asks the API server. */
 const refusalTexts = {
   reading: 'you may not read what it needs',
   acting: 'not confirmed, or refused by the API server',
 } as const
 
-/** Every code with which a command can end, in order, with what it means there. */
+/** Every exit code of a command, in order, with its meaning there. */
 export function exitCodesOf({
   isLocal,
   isAction,
@@ -54,12 +56,12 @@ export function exitCodesOf({
   return new Map(entries.toSorted(([one], [other]) => one - other))
 }
 
-/** What follows the flags in a command's help: output formats, an example, the exit codes. */
+/** The end of a command's help, after the flags: output formats, an example, the exit codes. */
 export function helpAfter(command: Command): string {
   const { example, otherExamples = [], formats, isLocal, isAction } = command
   const globals = [
     formats && `  -o, --output FORMAT  ${formats.join(', ')} (default: ${formats[0]})`,
-    isAction && '  --dry-run[=MODE]     client: say what would be done; server: let the API server check it',
+    isAction && '  --dry-run[=MODE]     client: print what would be done; server: let the API server check it',
     !isLocal && "  kubectl's flags for the connection: see kubectl skyhook options",
   ].filter((line) => typeof line === 'string')
   return [

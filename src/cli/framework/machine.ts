@@ -1,7 +1,7 @@
 import type { Clock, Random } from '../../schemas/clock.ts'
 import type { TextStream } from './command.ts'
 
-/** What surrounds a run of the tool; the real one is in `main.ts`, tests make their own. */
+/** The environment of a run of the tool; the real one is in `main.ts`, tests make their own. */
 export type Machine = {
   readonly stdout: TextStream
   readonly stderr: TextStream

@@ -3,7 +3,7 @@ import { longName } from './flag-values.ts'
 import { actionFlags, connectionFlags, generalFlags } from './global-flags.ts'
 
 /**
- * Ways to write a flag that kubectl's users know, in the one way that the parser knows: `-o=json`, `--yes=true`,
+ * Rewrites the spellings of a flag that kubectl's users know to the one that the parser knows: `-o=json`, `--yes=true`,
  * `--yes=false`, other names of a flag, and a flag whose value is optional.
  */
 export function normalizeArgv(argv: readonly string[], commands: readonly Command[]): string[] {
@@ -49,7 +49,7 @@ function normalizeWord(word: string, known: KnownFlags): readonly string[] {
   return [bare === undefined ? `--${name}` : `--${name}=${bare}`]
 }
 
-/** Another value than these two stays, and the parser refuses it. */
+/** Any other value stays, and the parser refuses it. */
 function booleanWord(name: string, value: string): readonly string[] {
   if (value === 'false') return []
   return [value === 'true' ? `--${name}` : `--${name}=${value}`]

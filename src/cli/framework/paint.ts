@@ -1,9 +1,9 @@
 /**
- * Color for a terminal, on words that say the same without it. A painter gets a line of clean text, and the text does
- * not change. Pure.
+ * Color for a terminal. The text has the same meaning without it. A painter gets a line of clean text, and the text
+ * does not change. Pure.
  */
 
-/** Adds nothing but color. */
+/** Adds only color. */
 export type Painter = (line: string) => string
 
 const codes = { bold: 1, red: 31, green: 32, yellow: 33, magenta: 35, cyan: 36 } as const
@@ -13,7 +13,7 @@ export type Color = keyof typeof codes
 export const painted = (color: Color, text: string): string =>
   text === '' ? '' : `\u001B[${codes[color]}m${text}\u001B[0m`
 
-/** Paints what the first matching pattern finds; everything else of the line stays as it is. */
+/** Paints the match of the first pattern that matches; the rest of the line stays as it is. */
 export const painterOf =
   (rules: readonly (readonly [pattern: RegExp, color: (found: string) => Color | undefined])[]): Painter =>
   (line) => {

@@ -90,12 +90,9 @@ test.each([
   expect(input.arguments).toEqual({ skyhook: 'tuning' })
 })
 
-test.each(['-o json', '-ojson', '-o=json', '--output json', '--output=json'])(
-  '%s sets the form of the output',
-  (flag) => {
-    expect(callOf(`package status one --skyhook tuning ${flag}`).globals.output).toBe('json')
-  },
-)
+test.each(['-o json', '-ojson', '-o=json', '--output json', '--output=json'])('%s sets the output format', (flag) => {
+  expect(callOf(`package status one --skyhook tuning ${flag}`).globals.output).toBe('json')
+})
 
 test('line after two dashes are arguments', () => {
   expect(callOf('pause -- --yes').input).toEqual({ arguments: { skyhook: '--yes' }, flags: { yes: false } })
@@ -105,7 +102,7 @@ test('an alias of a group names it', () => {
   expect(callOf('packages status one --skyhook tuning').command.name).toBe('package status')
 })
 
-describe('A wrong call is a usage error that says where its help is:', () => {
+describe('A wrong call is a usage error that names its help:', () => {
   test.each([
     ['pausé x', /unknown command/, 'see kubectl skyhook --help'],
     ['paus x', /unknown command 'paus'.*pause/s, 'see kubectl skyhook --help'],
@@ -115,7 +112,11 @@ describe('A wrong call is a usage error that says where its help is:', () => {
     ['package status one', /--skyhook <NAME>/, 'see kubectl skyhook package status --help'],
     ['package stat one', /unknown command 'stat'/, 'see kubectl skyhook package --help'],
     ['pause tuning --context', /argument missing/, 'see kubectl skyhook pause --help'],
-    ['package status one --skyhook x --dry-run', /"package status" changes nothing .*takes no --dry-run/, undefined],
+    [
+      'package status one --skyhook x --dry-run',
+      /"package status" changes nothing .*does not take --dry-run/,
+      undefined,
+    ],
     ['pause tuning --dry-run=maybe', /--dry-run must be one of none, client, server, got "maybe"/, undefined],
     ['package status one --skyhook x --tail many', /--tail must be a whole number, at least -1, got "many"/, undefined],
     ['package status one --skyhook x --tail -2', /--tail must be a whole number/, undefined],

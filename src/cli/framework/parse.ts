@@ -1,4 +1,4 @@
-/** From the text of a call to a command with its input. The only file that knows the argument library. */
+/** Converts the text of a call to a command with its input. The only file that knows the argument library. */
 import { Command as Parser, CommanderError, Option, Argument as ParserArgument } from 'commander'
 import { formatDuration } from '../../schemas/duration.ts'
 import type { AnyInput, Argument, Command, Flag, Flags, FlagValues } from './command.ts'
@@ -24,10 +24,10 @@ export type Call = {
 
 export type ParseResult =
   | ({ readonly outcome: 'call' } & Call)
-  /** Help that was asked for. */
+  /** The requested help. */
   | { readonly outcome: 'help'; readonly text: string }
 
-/** Throws a usage error that names what is wrong and the command whose help says how it is right. */
+/** Throws a usage error that names the mistake and the command whose help is relevant. */
 export function parseCall(argv: readonly string[], commands: readonly Command[]): ParseResult {
   // after a command it may be a flag of that: `package init NAME --version 2.0.0`
   if (argv[0] === '--version') return { outcome: 'help', text: `${programName} ${version}\n` }
@@ -54,7 +54,7 @@ export function parseCall(argv: readonly string[], commands: readonly Command[])
   return { outcome: 'call', ...call, globals }
 }
 
-/** The global flags in the start of a call, whatever else it has; those that cannot be read are left out. */
+/** The global flags at the start of a call, even if it is invalid; unreadable flags are left out. */
 export function parseGlobals(argv: readonly string[]): GlobalFlags {
   const parser = new Parser().exitOverride().allowUnknownOption().allowExcessArguments()
   parser.configureOutput({ writeOut: () => {}, writeErr: () => {} }).helpOption(false)
@@ -64,14 +64,14 @@ export function parseGlobals(argv: readonly string[]): GlobalFlags {
   return valuesOf(parser, { ...generalFlags, ...connectionFlags }) as GlobalFlags
 }
 
-/** The flags for the connection, which are in no other help: there are as many as commands. */
+/** The connection flags. No other help shows them: there are as many as commands. */
 export function connectionHelp(): string {
   const parser = new Parser(programName).configureHelp(helpConfiguration).helpOption(false)
   addFlags(parser, connectionFlags)
   return optionsIn(parser.helpInformation())
 }
 
-/** Somebody who names a cluster means it: they are not shown something else. */
+/** A user who names a cluster means it, and must not be shown something else. */
 function refuseNeedlessConnection({ command, input }: Omit<Call, 'globals'>, globals: GlobalFlags): void {
   const replacing = Object.entries(command.flags ?? {}).find(
     ([key, flag]) => 'replacesCluster' in flag && input.flags[key] !== undefined,
@@ -82,13 +82,13 @@ function refuseNeedlessConnection({ command, input }: Omit<Call, 'globals'>, glo
   const given = Object.keys(connectionFlags).find((key) => isGiven(globals[key as keyof GlobalFlags]))
   if (given === undefined) return
   const [from, needless] = [replacing[0], given].map((key) => `--${longName(key)}`)
-  throw usageError(`${from} needs no cluster, got ${needless} too`, `leave out ${needless}, or ${from}`)
+  throw usageError(`${from} needs no cluster, got also ${needless}`, `leave out ${needless}, or ${from}`)
 }
 
-/** Somebody who asks for a dry run must not get the real one. */
+/** A user who asks for a dry run must not get the real one. */
 function refuseDryRunOfNothing({ command: { name, isAction } }: Omit<Call, 'globals'>, { dryRun }: GlobalFlags): void {
   if (isAction || dryRun === 'none') return
-  throw usageError(`"${name}" changes nothing in the cluster, it takes no --dry-run`, 'leave out --dry-run')
+  throw usageError(`"${name}" changes nothing in the cluster and does not take --dry-run`, 'leave out --dry-run')
 }
 
 type OnCall = (command: Command, input: AnyInput) => void
@@ -142,7 +142,7 @@ function optionOf(key: string, flag: Flag): Option {
   if (flag.type === 'boolean') return new Option(`${short}--${longName(key)}`, flag.summary)
   const option = new Option(`${short}--${longName(key)} <${flag.placeholder}>`, flag.summary).argParser(
     (text: string, earlier: unknown) =>
-      // what the default gave is not an earlier value: a list has none
+      // the default is not an earlier value: a list has none
       parseFlagValue(key, flag, text, Array.isArray(earlier) ? (earlier as string[]) : undefined),
   )
   if (flag.isRequired) option.makeOptionMandatory()
@@ -176,7 +176,7 @@ function everyParser(parser: Parser): Parser[] {
   return [parser, ...parser.commands.flatMap(everyParser)]
 }
 
-/** The deepest command that the call names, whatever else it has. */
+/** The deepest command that the call names, even if the call is invalid. */
 function namedParser(program: Parser, argv: readonly string[]): Parser {
   let parser = program
   for (const word of argv.filter((one) => !one.startsWith('-'))) {

@@ -11,7 +11,7 @@ import { createTextOutput } from './text-output.ts'
 import { type Call, parseCall, type GlobalFlags } from './parse.ts'
 import { describeError } from './describe-error.ts'
 
-/** Opens the API server that these flags and this machine name. */
+/** Opens the API server that these flags and this machine's kubeconfig name. */
 export type Connect = (flags: GlobalFlags, machine: Machine) => Promise<Connection>
 
 export type Ports = {
@@ -20,11 +20,11 @@ export type Ports = {
   readonly contextNames: (flags: GlobalFlags, machine: Machine) => Promise<readonly string[]>
 }
 
-/** How shells ask: kubectl and cobra, and the scripts of `completion`. */
+/** The call for completions of kubectl, cobra and the scripts of `completion`. */
 const isCompletion = ([first, second]: readonly string[]): boolean =>
   first === '__complete' || (first === 'complete' && second === '--')
 
-/** One call, from its text to its exit code. Throws nothing: what fails is on stderr. */
+/** One call, from its text to its exit code. Never throws: failures are on stderr. */
 export async function runCommandLine(
   argv: readonly string[],
   commands: readonly Command[],
@@ -98,6 +98,6 @@ function formatOf({ name, formats }: Command, text: string | undefined): OutputF
   if (text === undefined) return first
   const found = formats?.find((one) => one === text)
   if (found !== undefined) return found
-  if (formats === undefined) throw usageError(`"${name}" has one form of output, it takes no --output`)
+  if (formats === undefined) throw usageError(`"${name}" has one output format and does not take --output`)
   throw usageError(`--output must be one of ${formats.join(', ')}, got "${text}"`)
 }

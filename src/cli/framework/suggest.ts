@@ -1,4 +1,4 @@
-/** What may follow on a command line, for the completion of shells, in the protocol that kubectl and cobra speak. */
+/** Suggestions for the completion of shells, in the protocol of kubectl and cobra. */
 import type { Command, CompletionSource, Flag, Flags } from './command.ts'
 import { longName } from './flag-values.ts'
 import { actionFlags, connectionFlags, generalFlags } from './global-flags.ts'
@@ -8,11 +8,11 @@ export type Suggestion = { readonly value: string; readonly description: string 
 
 export type Suggestions = {
   readonly suggestions: readonly Suggestion[]
-  /** Nothing of ours fits here, but a file may. */
+  /** No suggestion of ours; a file may fit. */
   readonly mayBeFile: boolean
 }
 
-/** Names that are known only to a cluster or a kubeconfig. */
+/** Names that only a cluster or a kubeconfig knows. */
 export type NamesOf = (
   source: Exclude<CompletionSource, 'files'>,
   typed: readonly string[],
@@ -20,7 +20,7 @@ export type NamesOf = (
 
 const nothing: Suggestions = { suggestions: [], mayBeFile: false }
 
-/** `typed`: all that stands after the program's name; its last text is what the cursor is at, perhaps empty. */
+/** `typed`: everything after the program's name. The last text is at the cursor, and may be empty. */
 export async function suggest(
   typed: readonly string[],
   commands: readonly Command[],
@@ -43,7 +43,7 @@ export async function suggest(
   return argument === undefined || isFull ? nothing : await valuesOf(argument, last, typed, namesOf)
 }
 
-/** The lines that a shell's script reads: one per suggestion, then what it may do besides. */
+/** The lines that a shell's script reads: one per suggestion, then a directive. */
 export function formatSuggestions({ suggestions, mayBeFile }: Suggestions): string {
   const noFileCompletion = 4
   const lines = suggestions.map(({ value, description }) => (description === '' ? value : `${value}\t${description}`))
@@ -55,7 +55,7 @@ type ValuedFlag = Exclude<Flag, { readonly type: 'boolean' }>
 const valued = (flag: Flag | undefined): ValuedFlag | undefined => (flag?.type === 'boolean' ? undefined : flag)
 
 type Position = {
-  /** Words of commands so far. */
+  /** The command words so far. */
   readonly path: readonly string[]
   readonly command: Command | undefined
   readonly flags: Flags
@@ -84,7 +84,7 @@ function positionOf(before: readonly string[], commands: readonly Command[]): Po
   return { path, command, flags: flagsOf(command), argumentCount, openFlag, isAfterDashes }
 }
 
-/** The name of a command or group that may have been called by an alias. */
+/** The name of a command or group whose alias may have been typed. */
 function canonical(text: string, path: readonly string[], commands: readonly Command[]): string {
   const group = path.length === 0 && Object.entries(groups).find(([, { aliases }]) => aliases.includes(text))
   if (group) return group[0]

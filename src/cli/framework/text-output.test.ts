@@ -23,7 +23,7 @@ test.each(Object.entries(hostileTexts))('text reaches a terminal without effect,
   expect(Math.max(...written.split('\n').map(({ length }) => length))).toBeLessThanOrEqual(16 * 1024)
 })
 
-test('a screen begins with a terminal that is cleared, and nothing else of it has an effect', () => {
+test('a screen first clears the terminal, and nothing else of it has an effect', () => {
   const written = outputOf((output) => output.screen('a\u001B[2Jb\n'))
   expect(written).toBe('\u001B[H\u001B[Jab\n')
 })

@@ -9,8 +9,8 @@ const maxLineLength = 16 * 1024
 const redraw = '\u001B[H\u001B[J'
 
 /**
- * Names and messages come from others: what a terminal would obey, and what makes a text look like another one, does
- * not get through, whoever writes.
+ * Names and messages come from others. Characters that a terminal would obey, or that disguise a text, do not get
+ * through.
  */
 export function createTextOutput(stream: TextStream): TextOutput {
   const clean = (text: string, paint?: Painter): string => {

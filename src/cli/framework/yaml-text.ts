@@ -2,8 +2,8 @@ import { Document, isScalar, visit } from 'yaml'
 import { harmlessJson } from '../../schemas/plain-text.ts'
 
 /**
- * The value as YAML, in a text that has no effect where it is printed: strings with such characters are double-quoted,
- * where they have escapes.
+ * The value as YAML, in a text that has no effect where it is printed. Strings with special characters are
+ * double-quoted, in which they are escaped.
  */
 export function yamlText(value: unknown): string {
   // through JSON: what is undefined is left out in both

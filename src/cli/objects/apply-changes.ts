@@ -7,15 +7,15 @@ import { exitCodeOf } from '../framework/exit-code-of.ts'
 import { print } from '../output/print.ts'
 import { editObject, type Edit, type Editable } from './edit.ts'
 
-/** One object and what is done to it. */
+/** One object and its change. */
 export type Change = {
   readonly kind: 'Skyhook' | 'Node'
   readonly name: string
   readonly path: string
   readonly edit: (object: Editable) => Edit | undefined
-  /** After it: `paused`. Where nothing was to be done it is `already paused`. */
+  /** The result, such as `paused`. If there was nothing to do, it is `already paused`. */
   readonly done: string
-  /** Instead of an error if the object is not there. */
+  /** Instead of an error if the object does not exist. */
   readonly notFound?: () => Error
 }
 
@@ -33,8 +33,8 @@ type Result = {
 }
 
 /**
- * Makes all changes, each by itself: one that fails does not keep back the others. Prints what became of each; failures
- * are on stderr. Returns `ok` only if none failed. Stops between two changes when the person interrupts.
+ * Makes all changes independently: one that fails does not block the others. Prints the result of each; failures are on
+ * stderr. Returns `ok` only if none failed. Stops between two changes when the user interrupts.
  */
 export async function applyChanges(context: Context, changes: readonly Change[]): Promise<ExitCode> {
   const { transport } = await context.connect()
@@ -47,7 +47,7 @@ export async function applyChanges(context: Context, changes: readonly Change[])
       results[index] = await applyOne(
         change,
         async () => await editObject(transport, change.path, change.edit, context),
-        // whoever interrupts knows why the last requests failed
+        // after an interrupt the user knows why the last requests failed
         (error) => void (context.signal.aborted || errors.push(error)),
       )
     }

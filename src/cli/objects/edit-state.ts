@@ -11,9 +11,9 @@ export function isPackage({ name, version }: Pick<PublishedPackage, 'name' | 've
 export type EntryChange = 'keep' | 'remove' | { readonly stage: string }
 
 /**
- * Changes entries of the published state, which is how people control an agent: without its entry a package starts
- * over, at another stage it continues there. Undefined: nothing changes. The annotation itself always stays, because
- * its absence resets the whole Skyhook.
+ * Changes entries of the published state, by which people control an agent. Without its entry a package starts over; at
+ * another stage it continues there. Undefined: nothing changes. The annotation itself always stays, because its absence
+ * resets the whole Skyhook.
  */
 export function editPackages(
   node: Editable,

@@ -1,6 +1,6 @@
 /**
- * Changes of single objects that race with agents and other people: a JSON Patch that tests what it was computed from,
- * computed and sent again when that no longer holds.
+ * Changes of single objects that race with agents and other people: a JSON Patch that tests its inputs. It is computed
+ * and sent again when a test fails.
  */
 import { backoffMs } from '../../schemas/backoff.ts'
 import { sleep } from '../../schemas/clock.ts'
@@ -15,7 +15,7 @@ export type Editable = {
   readonly status?: { readonly conditions?: readonly { readonly type: string }[] }
 }
 
-/** New values; null removes. What is absent stays as it is. */
+/** New values; null removes. Absent fields stay as they are. */
 export type Edit = {
   readonly annotations?: Readonly<Record<string, string | null>>
   readonly labels?: Readonly<Record<string, string | null>>
@@ -30,14 +30,14 @@ export type Operation =
 
 type Surroundings = Pick<Context, 'clock' | 'random' | 'signal' | 'dryRun'>
 
-/** Each repetition needs a write of somebody else in between; that many in a row do not happen by chance. */
+/** Each repetition needs a write of somebody else in between. That many in a row are not chance. */
 const maxAttempts = 12
 const backoff = { initialMs: 20, maxMs: 1_000, jitter: 0.5 }
 
 /**
- * Reads the object at `path` and changes it as `editOf` says; undefined means that nothing is to be done. Sends nothing
- * in a client's dry run. Returns whether there was anything to change. Throws what the API server answers; a 404 as it
- * is. A repetition is safe: each is computed from a fresh read.
+ * Reads the object at `path` and changes it by `editOf`, where undefined means that there is nothing to do. Sends
+ * nothing in a client's dry run. Returns whether there was anything to change. Throws the errors of the API server,
+ * also a 404. A repetition is safe: each is computed from a fresh read.
  */
 export async function editObject(
   transport: Pick<KubeTransport, 'json'>,
@@ -77,7 +77,7 @@ export async function editObject(
 /** The API server answers 422 where a test of the patch failed, and 409 where somebody was faster. */
 const isRace = (error: unknown): boolean => error instanceof ApiError && (isConflict(error) || isInvalid(error))
 
-/** The patch: what it reads is tested, so that a change in between refuses it. Empty: the object is as desired. */
+/** A patch that tests its inputs: a change in between refuses it. Empty: the object is as desired. */
 export function operationsOf({ metadata, spec = {} }: Editable, edit: Edit): readonly Operation[] {
   const { annotations = {}, labels = {}, unschedulable, conditions } = edit
   const changes = [
@@ -110,7 +110,7 @@ function mapOperations(
     return [...tested, value === null ? { op: 'remove', path: keyPath } : { op: 'add', path: keyPath, value }]
   })
   if (current !== undefined) return operations
-  // There is no map yet; one that somebody else makes meanwhile must not be replaced.
+  // There is no map yet. One that somebody else creates meanwhile must not be replaced.
   return [resourceVersionTest(metadata), { op: 'add', path, value: {} }, ...operations]
 }
 

@@ -1,4 +1,4 @@
-/** The Events that agents send, once or as they come. */
+/** Reads the Events of agents, once or continuously. */
 import { backoffMs } from '../../schemas/backoff.ts'
 import { type Clock, type Random, sleep } from '../../schemas/clock.ts'
 import { messageOf } from '../../schemas/json.ts'
@@ -11,13 +11,13 @@ import { watchEvents } from '../../kube/watch.ts'
 
 /** Events of objects without a namespace, which Nodes and Skyhooks are. */
 const eventsPath = '/api/v1/namespaces/default/events'
-/** After this the API server ends a watch. It has no bookmarks for Events: it may say nothing until then. */
+/** After this the API server ends a watch. It has no bookmarks for Events: it may be silent until then. */
 const watchSeconds = 60
-/** Nothing and no end either: the connection is dead. */
+/** Neither an Event nor an end: the connection is dead. */
 const silenceMs = watchSeconds * 1_000 + 30_000
-/** A watch that ends sooner did not end in time. */
+/** A watch that ends sooner has failed. */
 const minWatchMs = watchSeconds * 1_000 - 5_000
-/** How many may fail in a row without a word to the person. */
+/** So many may fail in a row before it is reported. */
 const maxUnreportedFailures = 4
 
 /** An Event as it is shown. */
@@ -30,7 +30,7 @@ export type EventRow = {
   readonly count: number
 }
 
-/** Which state of which Event a row shows. */
+/** The Event and its state that a row shows. */
 type ListedEvent = { readonly row: EventRow; readonly name: string; readonly resourceVersion: string }
 export type EventList = ListResult<ListedEvent>
 
@@ -53,12 +53,12 @@ export async function listEvents(
   })
 }
 
-/** What following tells beside Events: that none come at the moment, and why. */
+/** A note between Events: why none arrive at present. */
 export type FollowedEvent = { readonly row: EventRow } | { readonly note: string }
 
 /**
- * The Events of one source that are not in the list, each state of one once, until the signal aborts; then it throws
- * its reason. Lists again after a watch that did not end in time. Throws where reading is refused.
+ * The Events of one source that are not in the list, each state of one once, until the signal aborts. Then it throws
+ * the signal's reason. Lists again after a watch that failed. Throws if reading is refused.
  */
 export async function* followEvents(ports: EventPorts, source: string, from: EventList): AsyncGenerator<FollowedEvent> {
   const { clock, random, signal } = ports
@@ -88,7 +88,7 @@ export async function* followEvents(ports: EventPorts, source: string, from: Eve
       if (!isGone(error) && !isTransient(error)) throw error
       resourceVersion = undefined
       if (++failures === maxUnreportedFailures)
-        yield { note: `no Events of ${source} come now, trying again: ${messageOf(error)}` }
+        yield { note: `cannot watch Events of ${source}, retrying: ${messageOf(error)}` }
       await sleep(clock, retryAfterMsOf(error) ?? backoffMs(failures, requestBackoff, random.number()), signal)
     }
   }
@@ -100,7 +100,7 @@ export const inOrder = <T extends { readonly row: EventRow }>(events: readonly T
 
 type WatchFrom = { readonly source: string; readonly resourceVersion: string; readonly onOpen: () => void }
 
-/** One watch. Throws what it reports as an error. */
+/** One watch. Throws the errors that it reports. */
 async function* changesAfter({ transport, clock, signal }: EventPorts, { source, ...from }: WatchFrom) {
   const request = { clock, signal, path: eventsPath, timeoutSeconds: watchSeconds, idleTimeoutMs: silenceMs }
   for await (const change of watchEvents<KubernetesEvent>(transport, { ...request, ...from, query: queryOf(source) })) {
@@ -111,7 +111,7 @@ async function* changesAfter({ transport, clock, signal }: EventPorts, { source,
 
 const queryOf = (source: string) => ({ fieldSelector: `source=${source}` })
 
-/** By name of the Event: the version that was told. */
+/** By name of the Event: the version that was reported. */
 const versionsOf = ({ items }: EventList): Map<string, string> =>
   new Map(items.map(({ name, resourceVersion }) => [name, resourceVersion]))
 

@@ -8,7 +8,7 @@ import { usageError } from '../framework/command-error.ts'
 
 export const nodePath = (name: string): string => `${nodesPath}/${encodeURIComponent(name)}`
 
-/** What a Node says about itself to people; its status is not read. */
+/** The part of a Node that people read; without its status. */
 export type NodeMetadata = { readonly metadata: ObjectMeta }
 
 /** All Nodes, by name. */
@@ -19,8 +19,9 @@ export async function listNodes(transport: KubeTransport, signal: AbortSignal): 
 }
 
 /**
- * Names that the patterns select, in the order of `names`. A pattern that is a name selects only that: dots in names of
- * nodes are no wildcards. Others are regular expressions for the whole name. Throws a usage error for a broken one.
+ * Names that the patterns select, in the order of `names`. A pattern that is a name selects only that node: dots in
+ * names of nodes are not wildcards. Others are regular expressions for the whole name. Throws a usage error for an
+ * invalid one.
  */
 export function matchNames(patterns: readonly string[], names: readonly string[]): readonly string[] {
   const known = new Set(names)
@@ -50,7 +51,7 @@ export type PublishedPackage = {
   readonly restarts: number
 }
 
-/** What a Skyhook has on a node by the published state; undefined: nothing, or nothing that can be read. */
+/** What a Skyhook has on a node by the published state; undefined: nothing, or the state is unreadable. */
 export function publishedPackages(
   node: NodeMetadata,
   skyhook: string,

@@ -7,7 +7,7 @@ import { notFoundError } from '../framework/command-error.ts'
 
 export const skyhookPath = (name: string): string => `${skyhooksPath}/${encodeURIComponent(name)}`
 
-/** One Skyhook. Throws "not found" with what to look at. */
+/** One Skyhook. Throws "not found" with a command that lists all. */
 export async function getSkyhook(transport: KubeTransport, name: string, signal: AbortSignal): Promise<Skyhook> {
   try {
     return await transport.json<Skyhook>('GET', skyhookPath(name), { signal })
@@ -17,7 +17,7 @@ export async function getSkyhook(transport: KubeTransport, name: string, signal:
   }
 }
 
-/** The error for a Skyhook that is not there. */
+/** The error for a Skyhook that does not exist. */
 export const noSkyhook = (name: string): Error =>
   notFoundError(`there is no Skyhook "${name}"`, 'see kubectl get skyhooks')
 

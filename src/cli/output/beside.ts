@@ -3,7 +3,7 @@
 /** A text and how wide its column is. */
 export type Cell = readonly [text: string, width: number]
 
-/** The lines beside the cells, which stand before the first one alone. Without any line the cells stand alone. */
+/** The lines beside the cells. The cells are only before the first line; without lines they stand alone. */
 export function besideCells(cells: readonly Cell[], lines: readonly string[]): readonly string[] {
   const start = cells.map(([text, width]) => text.padEnd(width)).join(' ')
   if (lines.length === 0) return [start.trimEnd()]

@@ -23,7 +23,7 @@ test.each([
   expect([formatAge(ms), durationText(ms), elapsed(ms)]).toEqual([age, duration, passed])
 })
 
-test('what begins in the future, by the clock of another machine, has lasted no time', () => {
+test('a span that starts in the future, by the clock of another machine, is zero', () => {
   expect([formatAge(-hour), durationText(-hour), elapsed(-hour)]).toEqual(['0s', '0s', '0.0s'])
 })
 

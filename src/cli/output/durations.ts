@@ -1,4 +1,4 @@
-/** Spans of time for people. One that is not known, such as since a date that is none, is `unknown`. Pure. */
+/** Spans of time for people. An unknown one, such as since an invalid date, is `unknown`. Pure. */
 
 const units: readonly (readonly [seconds: number, letter: string])[] = [
   [86_400, 'd'],
@@ -16,10 +16,10 @@ export function durationText(ms: number): string {
   return inUnits(seconds < 120 ? seconds : Math.round(seconds / 60) * 60, () => true)
 }
 
-/** Of what is short: `3.2s` below ten seconds, then as ages are shown. */
+/** For short spans: `3.2s` below ten seconds, then like ages. */
 export const elapsed = (ms: number): string => (ms < 10_000 ? `${(Math.max(0, ms) / 1000).toFixed(1)}s` : formatAge(ms))
 
-/** The largest unit, and the next one where there is some of it and `isFine` says so of the count of the largest. */
+/** The largest unit, and the next one if it is not zero and `isFine` holds for the count of the largest. */
 function inUnits(seconds: number, isFine: (count: number) => boolean): string {
   if (!Number.isFinite(seconds)) return 'unknown'
   if (seconds < 120) return `${Math.max(0, seconds)}s`

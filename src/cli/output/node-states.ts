@@ -1,4 +1,4 @@
-/** How the states of nodes are shown, in the order of bars and legends: none is told by color alone. Pure. */
+/** How the states of nodes are shown, in the order of bars and legends. Color alone never shows a state. Pure. */
 import type { NodeStatus } from '../../schemas/skyhook.ts'
 
 const marks: Readonly<Record<NodeStatus, string>> = {
@@ -18,13 +18,13 @@ export const statusName = (status: NodeStatus): string => status.replace('_', ' 
 
 type NodeCounts = { readonly selected: number; readonly byStatus: Readonly<Partial<Record<NodeStatus, number>>> }
 
-/** Of the nodes that are selected, of which there is one: 100 only where all are complete. */
+/** Of at least one selected node: 100 only if all are complete. */
 export const completePercent = ({ selected, byStatus }: NodeCounts): number =>
   Math.floor((100 * (byStatus.complete ?? 0)) / selected)
 
 const barWidth = 30
 
-/** Each state that has a node has a place, and complete is full only when all are. */
+/** Each state with a node has a place, and complete is full only when all are. */
 export function barText({ selected, byStatus }: NodeCounts): string {
   const present = shownStatuses.flatMap((status) => {
     const count = byStatus[status] ?? 0

@@ -16,7 +16,7 @@ const screens = [
   ['doctor', doctorPainter, '                      warning slot-old: ok', ['warning']],
 ] as const
 
-test.each(screens)('%s colors words that say it themselves: %3$j of %2$s', (_, paint, line, colored) => {
+test.each(screens)('%s colors words that have the meaning without it: %3$j of %2$s', (_, paint, line, colored) => {
   const text = paint(line)
   expect(stripVTControlCharacters(text)).toBe(line)
   // oxlint-disable-next-line no-control-regex -- that is what color is made of

@@ -1,4 +1,4 @@
-/** Where screens have color: on words that say it without color, too. */
+/** The color of screens, on words that have the same meaning without it. */
 import { reasons } from '../../schemas/catalogue/reasons.ts'
 import { type Color, type Painter, painted, painterOf } from '../framework/paint.ts'
 
@@ -12,7 +12,7 @@ const ofStatus: Readonly<Record<string, Color>> = {
 const ofMark: Readonly<Record<string, Color>> = { '#': 'green', '+': 'cyan', '!': 'red', x: 'yellow', '?': 'magenta' }
 const ofSection = { failing: 'red', blocked: 'yellow', waiting: undefined } as const
 
-/** Of `status`: the bar, the counts, reasons in trouble, and what stands above them. */
+/** Of `status`: the bar, the counts, reasons in trouble, and the lines above them. */
 export const statusPainter: Painter = (line) => {
   const bar = /(?<=  \[)[#+!x?.]+(?=\])/
   if (line.search(bar) >= 0) return line.replace(bar, (marks) => marks.replaceAll(/([#+!x?])\1*/g, markPainted))

@@ -10,9 +10,9 @@ export type View<T> = {
   readonly document: unknown
   /** For `-o name`: as kubectl names objects, such as `node/n1`. */
   readonly nameOf?: (row: T) => string
-  /** Stands before the table, with its own line ends. */
+  /** Printed before the table, with its own line ends. */
   readonly before?: string
-  /** Instead of a table without rows; goes to stderr, so that standard output stays empty. */
+  /** Printed to stderr instead of a table without rows, so that standard output stays empty. */
   readonly empty?: string
   readonly paint?: Painter
 } & (

@@ -1,4 +1,4 @@
-/** What the terminal and the page of the dashboard say of a rollout in the same words. Pure, without modules of Node. */
+/** Texts about a rollout that the terminal and the dashboard share. Pure, without modules of Node. */
 import { named } from '../../schemas/wording.ts'
 import { durationText } from './durations.ts'
 
@@ -6,7 +6,7 @@ const maxVersions = 3
 
 type PackageVersions = { readonly name: string; readonly version?: string; readonly from: readonly string[] }
 
-/** `tuned 1.0.0 -> 1.1.0`; what nodes have comes first, where it is not what they get. */
+/** `tuned 1.0.0 -> 1.1.0`; installed versions come first, if they differ from the next one. */
 export function packageText({ name, version, from }: PackageVersions): string {
   const before = named(from, maxVersions)
   if (version === undefined) return `${name} ${before} -> removed`

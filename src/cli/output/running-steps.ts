@@ -1,11 +1,11 @@
-/** Steps that run, and attempts that failed, in the words of every screen. Pure. */
+/** Texts of all screens about running steps and failed attempts. Pure. */
 import { counted } from '../../schemas/wording.ts'
 import { durationText } from './durations.ts'
 
-/** How often something has failed in a row, and when it is tried again; either may be unknown. */
+/** Consecutive failures, and the time of the next attempt; either may be unknown. */
 export type Attempts = { readonly attempts?: number | undefined; readonly nextTryMs?: number | undefined }
 
-/** Such as `, 4 failed attempts, the next one in 32s`; `''` where nothing is known. */
+/** Such as `, 4 failed attempts, the next one in 32s`; `''` if both are unknown. */
 export function attemptsText({ attempts, nextTryMs }: Attempts, nowMs: number): string {
   if (attempts === undefined) return ''
   const next =
@@ -25,7 +25,7 @@ export type RunningStep = {
   readonly attempt: number
   /** When the first attempt failed; absent in that. */
   readonly failingSinceMs?: number
-  /** It takes longer than all of the work of any node that has finished the same. */
+  /** It takes longer than all work of any node that has finished the same. */
   readonly slowerThan?: FinishedWork
 }
 
@@ -47,9 +47,9 @@ export function runningStepText(step: RunningStep, nowMs: number): string {
   return `${mode} ${path} of ${name} ${version} has been running for ${durationText(nowMs - sinceMs)}${tries}${slow}`
 }
 
-/** What to do about a step that runs, should it never end, and the command that shows what it does. */
+/** The remedy for a step that never ends, and the command that shows what it does. */
 export const hangingStep = ({ name, mode }: RunningStep, skyhook: string, node: string): Remedy => ({
-  unblock: 'if it hangs, end what it waits for; with stageTimeout of its package, an attempt that takes longer fails',
+  unblock: 'if it hangs, end what it waits for; a stageTimeout of its package makes a longer attempt fail',
   command:
     `kubectl skyhook logs ${skyhook} --node ${node} --package ${name} ` +
     `--stage ${mode.replace(/-check$/, '')} --follow`,

@@ -13,7 +13,7 @@ test('the rest of a line stands below the last cell, or a little further than it
   ])
 })
 
-test('a command stays whole, and so does every line where no terminal is', () => {
+test('a command stays whole, and without a terminal every line does', () => {
   const command = '  run:     kubectl skyhook logs tuning --node n2 --package tuned'
   expect([wrapLine(command, 20), wrapLine('a b c', undefined)]).toEqual([[command], ['a b c']])
 })

@@ -1,4 +1,4 @@
-/** Lines of a view within the width of a terminal. None is broken inside of a word: names can be copied. Pure. */
+/** Lines of a view within the width of a terminal. Words are never broken: names can be copied. Pure. */
 
 /** Columns of a terminal; names and messages of Kubernetes have no wide characters. */
 export const widthOf = (text: string): number => Array.from(text).length
@@ -11,8 +11,8 @@ const hang = 2
 const command = /^ *(?:run|next): /
 
 /**
- * The line in as many as it needs; a word that is wider than `columns` has one of its own, and a command stays whole.
- * Undefined: it is no terminal, and the line stays as it is.
+ * The line in as many as it needs. A word that is wider than `columns` has its own line, and a command stays whole.
+ * Undefined: there is no terminal, and the line stays as it is.
  */
 export function wrapLine(line: string, columns: number | undefined): readonly string[] {
   if (columns === undefined || widthOf(line) <= columns || command.test(line)) return [line]
@@ -29,7 +29,7 @@ export function wrapLine(line: string, columns: number | undefined): readonly st
   return lines
 }
 
-/** Each line of a text like this. */
+/** The same for each line of a text. */
 export const wrapText = (text: string, columns: number | undefined): string =>
   columns === undefined
     ? text

@@ -30,7 +30,7 @@ export async function buildPackageImages(
 ): Promise<PackageImages> {
   const unknown = architectures.find((one) => !knownArchitectures.includes(one))
   if (unknown !== undefined)
-    throw usageError(`no architecture is called "${unknown}"`, `use ${knownArchitectures.join(' or ')}`)
+    throw usageError(`"${unknown}" is not a known architecture`, `use ${knownArchitectures.join(' or ')}`)
   const about = validPackage(await examineFolder(root, folder, folder))
   const entries = [
     { kind: 'folder', path: packageFolder, mode: 0o755 } as const,
@@ -47,7 +47,7 @@ export async function buildPackageImages(
 /** What the examined package says of itself. @throws CommandError with every finding where it is invalid */
 export function validPackage(examined: ExaminedPackage): { readonly name: string; readonly version: string } {
   if (examined.package !== undefined && !hasErrors([examined])) return examined.package
-  const remedy = 'mend the package, then call this again'
+  const remedy = 'fix the package, then try again'
   throw new CommandError(exitCodes.failed, formatFindings([examined], 'text').trimEnd(), remedy)
 }
 

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { temporaryFolder, writeBelow } from '../../../test/kit/files/temporary-folder.ts'
 import { scaffold } from './scaffold.ts'
 
-test('write_file of a new package leaves nothing beside the file once it has run to its end, killed before or not', () => {
+test('write_file of a new package leaves nothing but the file once it has run to its end, killed before or not', () => {
   const folder = temporaryFolder()
   const common = scaffold('mine', '1.0.0').find(({ path }) => path.endsWith('common.sh'))?.text ?? ''
   writeBelow(folder, 'common.sh', common)

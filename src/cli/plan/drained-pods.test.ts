@@ -58,7 +58,7 @@ test('answers of dry runs are counted by budget; pods on their way out are not a
     ['cart-2', { answer: 'granted' }],
   ] as const)
   const found = drainedPods({ ...question, answers })
-  expect(found.unanswered).toEqual({ pods: 1, why: 'they are too many to ask about' })
+  expect(found.unanswered).toEqual({ pods: 1, why: 'there are too many to ask about' })
   expect(found.budgets).toEqual([
     { budget: 'shop/db', pods: 1, allowed: 0, refused: 1 },
     { budget: 'shop/free', pods: 3, allowed: 1, refused: 1 },

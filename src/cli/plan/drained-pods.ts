@@ -83,7 +83,7 @@ function unansweredOf(question: DrainQuestion): Pick<DrainedPods, 'unanswered'> 
   return first === undefined ? {} : { unanswered: { pods: unknown.length, why: first.message ?? '' } }
 }
 
-const beyondLimit: EvictionAnswer = { answer: 'unknown', message: 'they are too many to ask about' }
+const beyondLimit: EvictionAnswer = { answer: 'unknown', message: 'there are too many to ask about' }
 
 /** Pods that would be evicted: those that dry runs are asked about. */
 export const podsToEvict = ({ pods, rules, skipNamespaces }: DrainQuestion): readonly Pod[] =>

@@ -43,7 +43,7 @@ function titleOf({ nodes, steps, mayStart, isDisruptive, isDueAnyway, selection,
           ? selection === 'leaves'
             ? 'nothing to do, its packages stay'
             : 'nothing to do'
-          : 'nothing more, what is due now is dropped'
+          : 'nothing more, the current work is dropped'
       : isDueAnyway
         ? 'as without this change'
         : !mayStart
@@ -122,7 +122,7 @@ function drainLines(pods: Known<DrainedPods> | undefined): readonly string[] {
       ? []
       : [`HELD UP: several PodDisruptionBudgets select ${named(contested, maxPodNames)}, so they are never evicted`]),
     ...budgets.map(budgetText),
-    ...(unanswered ? [`dry runs say nothing about ${counted(unanswered.pods, 'pod')}: ${unanswered.why}`] : []),
+    ...(unanswered ? [`dry runs have no answer about ${counted(unanswered.pods, 'pod')}: ${unanswered.why}`] : []),
   ]
 }
 

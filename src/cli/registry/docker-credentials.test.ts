@@ -33,7 +33,7 @@ async function credentials(document: object | string | undefined, host: string, 
 }
 const lab = { username: 'lab', password: 'secret' }
 
-test('logins in the file are found, and none where there is no file', async () => {
+test('logins in the file are found, and none without a file', async () => {
   expect(await credentials(undefined, 'r.example')).toEqual([])
   expect(await credentials({}, 'r.example')).toEqual([])
   expect(await credentials({ auths: { 'r.example': lab } }, 'r.example')).toMatchObject([
@@ -41,7 +41,7 @@ test('logins in the file are found, and none where there is no file', async () =
   ])
 })
 
-test('what podman stored is found where docker stored nothing', async () => {
+test('logins of podman are found where docker has none', async () => {
   mkdirSync(join(folder, 'containers'))
   writeFileSync(join(folder, 'containers/auth.json'), JSON.stringify({ auths: { 'r.example': lab } }))
   expect(await credentials({ auths: {} }, 'r.example')).toMatchObject([{ images: 'r.example' }])
@@ -81,7 +81,7 @@ test.each<[string, object | string, ProgramEnd | Error | undefined, RegExp]>([
   ],
   ['a helper with a senseless answer', { credsStore: 'x' }, { code: 0, stdout: '[]', stderr: '' }, /no Username/],
   ['a helper named like a path', { credsStore: '../x' }, undefined, /not one of a program/],
-])('%s is an error that says what to do', async (_, document, end, message) => {
+])('%s is an error with a remedy', async (_, document, end, message) => {
   await expect(credentials(document, 'r.example', end)).rejects.toMatchObject({
     code: 'misconfigured',
     message: expect.stringMatching(message) as string,

@@ -15,7 +15,7 @@ test('a program that does not exist is an error', async () => {
   await expect(runProgram('no-such-program-here', [], '', signal)).rejects.toMatchObject({ code: 'ENOENT' })
 })
 
-test('a program that nobody waits for any more is killed', async () => {
+test('a program that is no longer waited for is killed', async () => {
   const controller = new AbortController()
   const running = runProgram('sleep', ['600'], '', controller.signal)
   controller.abort()

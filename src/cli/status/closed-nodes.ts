@@ -1,4 +1,4 @@
-/** Nodes that take no new pods while nothing is at work on them: capacity that nobody uses. */
+/** Nodes that take no new pods while nothing is at work on them: unused capacity. */
 import type { Taint } from '../../schemas/kubernetes.ts'
 import type { NodeStatus, Skyhook } from '../../schemas/skyhook.ts'
 import { hasRequiredTaint } from '../../stages/drain/node-spec.ts'
@@ -11,7 +11,7 @@ export type ClosedNodes = { readonly by: Closure; readonly nodes: readonly strin
 
 const idleStatuses: ReadonlySet<NodeStatus> = new Set(['waiting', 'paused', 'disabled', 'blocked'])
 
-/** Undefined for a node that is open as far as this Skyhook knows, or at work. `status`: that of the Skyhook. */
+/** Undefined for a node that this Skyhook does not close, or that is at work. `status`: that of the Skyhook. */
 export function closureOf(
   { reports, cordonedBy, isHeld, taints = [] }: NodeRow,
   { metadata, spec }: Skyhook,
@@ -24,7 +24,7 @@ export function closureOf(
   return isHeld ? 'keep-cordoned' : undefined
 }
 
-/** Those that a person should know first. */
+/** In order of importance. */
 export function closedNodes(
   nodes: readonly { readonly node: string; readonly closedBy: Closure | undefined }[],
 ): readonly ClosedNodes[] {

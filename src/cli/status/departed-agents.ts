@@ -4,11 +4,11 @@ import type { AgentPod } from '../fleet-view/fleet-view.ts'
 /** Agents whose pods are gone, for as long as their nodes do not count as silent. Times in ms since 1970. */
 export type DepartedAgents = {
   readonly note: (agent: AgentPod, nowMs: number) => void
-  /** As pods that are not Ready since they went, or since before. */
+  /** Represented by pods that are not Ready, at the latest since they disappeared. */
   readonly agents: (nowMs: number) => readonly AgentPod[]
 }
 
-/** A pod that is replaced is gone before the next one is there: nothing that can be read at that moment says why. */
+/** A replaced pod is gone before the next one exists. At that moment the API does not show why. */
 export function createDepartedAgents(): DepartedAgents {
   const byNode = new Map<string, AgentPod & { readonly sinceMs: number }>()
   return {

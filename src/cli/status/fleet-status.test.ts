@@ -57,7 +57,7 @@ test('a step that hangs is named with its age, and with the nodes that took less
   expect(later).toMatchObject([{ mode: 'apply-check', sinceMs: steps[0]?.sinceMs, slowerThan: { nodes: 1 } }])
 })
 
-test('a rollout without a budget of its own keeps to the default, which agents, census and status agree about', async () => {
+test('a rollout without its own budget follows the default, on which agents, census and status agree', async () => {
   const scene = startScene({
     nodes: [1, 2, 3, 4, 5].map((index) => ({ name: `host${index}` })),
     skyhooks: { s: { interruptionBudget: {} } },
@@ -78,7 +78,7 @@ test('a rollout without a budget of its own keeps to the default, which agents, 
   expect(skyhook?.status).toMatchObject({ compartmentStatuses: { __default__: { matched: 5, ceiling: 2 } } })
 })
 
-test('where the settings of the agents are not known, the limit of a Skyhook without a budget is not known either', async () => {
+test('the limit of a Skyhook without a budget is unknown where the settings of the agents are', async () => {
   const scene = startScene({ skyhooks: { s: { interruptionBudget: {} }, t: {} } })
   await scene.pass(10_000)
   const why = 'defaults.interruptionBudget of the agents is not known: no ConfigMap in namespace skyhook has settings'
@@ -119,7 +119,7 @@ test('a node that has uninstalled a deleted Skyhook counts as complete beside on
   expect(nodes).toMatchObject({ known: true, value: { byStatus: { complete: 1 } } })
 })
 
-test('the node of an agent that has been silent for ten minutes is unknown, whatever it said last', async () => {
+test('the node of an agent that has been silent for ten minutes is unknown, despite its last report', async () => {
   const scene = startScene({ nodes: threeHosts.slice(0, 2) })
   await scene.until(
     () => ['node1', 'node2'].every((name) => scene.annotation(name, statusKey('s')) === 'complete'),
@@ -157,7 +157,7 @@ test('a node at work whose agent does not answer is named before it counts as un
   ])
 })
 
-test('a Skyhook that is stalled says since when', async () => {
+test('a stalled Skyhook shows since when', async () => {
   const scene = startScene({ nodes: threeHosts.slice(0, 1) })
   scene.host('host1').conditions.change({ isFailing: ({ mode }) => mode === 'apply' })
   await scene.pass(300_000)
@@ -184,7 +184,7 @@ test('the pace is that of the completions that the nodes reported', async () => 
   expect(pace?.nodesPerHour).toBeGreaterThan(0)
 })
 
-test('nothing has a pace that is paused, or in which every node that is left fails', async () => {
+test('a rollout that is paused, or whose remaining nodes all fail, has no pace', async () => {
   const scene = startScene({
     nodes: [1, 2, 3, 4, 5].map((index) => ({ name: `host${index}` })),
     skyhooks: { s: { interruptionBudget: { count: 2 } } },
@@ -207,7 +207,7 @@ test('nothing has a pace that is paused, or in which every node that is left fai
   expect((await statusIn(scene)).pace).toBeUndefined()
 })
 
-test('a status has what nodes have and get, and the nodes that are held and ignored', async () => {
+test('a status has installed and next versions, and the nodes that are held and ignored', async () => {
   const of = (name: string) => ({ [name]: { version: '1.0.0', image: `registry.test/${name}` } })
   const packages = { ...of('p0a'), ...of('p0b') }
   const scene = startScene({ nodes: threeHosts, skyhooks: { s: { packages } } })
@@ -327,13 +327,13 @@ test('a rollout is one block of text', () => {
   expect(statusLine(sample)).toMatchInlineSnapshot(`"tuning: 2/4 complete (2 complete, 1 erroring, 1 waiting), 1 out"`)
 })
 
-test('a step that takes longer than it should is what to ask about where nothing else is', () => {
+test('a step that takes longer than it should is the next question if there is no other', () => {
   expect(statusText([{ ...sample, groups: [] }], 180_000)).toContain('next: kubectl skyhook explain tuning node4')
   const steps = sample.steps.map(({ slowerThan: _finished, ...step }) => step)
   expect(statusText([{ ...sample, groups: [], steps }], 180_000)).not.toContain('next:')
 })
 
-test.each([80, 200])('a rollout is within %d columns, and no line ends inside of a word', (columns) => {
+test.each([80, 200])('a rollout fits into %d columns, and no line ends inside a word', (columns) => {
   const [group] = sample.groups
   const message = 'package a 1.0.0: '.concat('the kernel module cannot be loaded '.repeat(8))
   const long = { ...sample, stalled: message, groups: [{ ...group, message }] as never }
@@ -343,7 +343,7 @@ test.each([80, 200])('a rollout is within %d columns, and no line ends inside of
   expect(wrapped.split(/\s+/)).toEqual(text.split(/\s+/))
 })
 
-test('what may not be read is said to be unknown', () => {
+test('what may not be read is shown as unknown', () => {
   const hidden = { known: false, why: 'you may not read Nodes' } as const
   const text = statusText([{ ...sample, nodes: hidden, budget: hidden }], 0)
   expect(text).toContain('nodes unknown: you may not read Nodes')
@@ -357,7 +357,7 @@ test('control characters of messages do not reach the terminal', () => {
   expect(text).not.toContain('\u001b')
 })
 
-test('a reason beyond those that are shown is one more reason', () => {
+test('a reason beyond the shown ones is counted', () => {
   const [group] = sample.groups
   if (group === undefined) throw new Error('the sample has one')
   expect(statusText([{ ...sample, groups: Array.from({ length: 7 }, () => group) }], 0)).toContain(

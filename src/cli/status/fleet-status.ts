@@ -27,14 +27,14 @@ export type SkyhookStatus = {
   readonly isDeleting: boolean
   /** Why it does not continue by itself; undefined while it does, or is complete. */
   readonly stalled: string | undefined
-  /** In ms since 1970; absent where nothing says it. */
+  /** In ms since 1970; absent if unknown. */
   readonly stalledSinceMs?: number
   /** Nodes that it selects, and how many of them are in each state; unknown where Nodes may not be read. */
   readonly nodes: Known<NodeCounts>
   readonly budget: Known<BudgetUse>
   readonly groups: readonly ReasonGroup[]
   readonly packages: readonly PackageVersions[]
-  /** Steps that take long, those that nodes have been at longest first. */
+  /** Steps that take long, the longest first. */
   readonly steps: readonly StepGroup[]
   /** Nodes that take no new pods while nothing is at work on them. */
   readonly closed: readonly ClosedNodes[]
@@ -62,20 +62,20 @@ export type SlotHolder = {
   readonly isJoining?: true
 }
 
-/** Nodes that say the same. */
+/** Nodes with the same report. */
 export type ReasonGroup = {
   readonly reason: string
   readonly message: string
   readonly section: 'failing' | 'blocked' | 'waiting'
   readonly nodes: readonly string[]
-  /** Of the node that has said it longest. */
+  /** Of the node that has reported it longest. */
   readonly sinceMs: number | undefined
-  /** Of what is tried again: failed attempts of the node with most of them, and the earliest next one. */
+  /** Of retries: failed attempts of the node with most of them, and the earliest next one. */
   readonly attempts?: number
   readonly nextTryMs?: number
 }
 
-/** One step, on the nodes that run it; times and attempts are those of the node that has been at it longest. */
+/** One step, on the nodes that run it. Times and attempts are those of the node that has run it longest. */
 export type StepGroup = RunningStep & { readonly nodes: readonly string[] }
 
 export type Pace = {
@@ -89,7 +89,7 @@ export type Pace = {
 /** When a node completed a Skyhook. */
 export type Completion = { readonly skyhook: string; readonly atMs: number }
 
-/** By name. Throws nothing: what is not known is said to be so. */
+/** By name. Never throws: missing facts are marked as unknown. */
 export function fleetStatus(
   fleet: FleetView<NodeRow>,
   completions: readonly Completion[],
@@ -116,7 +116,7 @@ function skyhookStatus(
   const complete = facts.filter(({ status }) => status === 'complete').length
   const { stalled, stalledSinceMs } = stallOf(skyhook)
   const isMoving = !isPaused && !isDisabled && deletionTimestamp === undefined && stalled === undefined && moves(facts)
-  // a Skyhook of the same name that was deleted is another one
+  // a deleted Skyhook of the same name is a different one
   const sinceMs = Date.parse(creationTimestamp) || 0
   const own = completions.filter((one) => one.skyhook === name && one.atMs >= sinceMs).map(({ atMs }) => atMs)
   return {
@@ -142,7 +142,7 @@ function skyhookStatus(
 const namesOf = (facts: readonly NodeFact[]): readonly string[] =>
   facts.map(({ node }) => node).toSorted((a, b) => (a < b ? -1 : 1))
 
-/** Waits that end by themselves, and within the Skyhook: those of a node that is in line. */
+/** Waits of a node that is in line: they end by themselves, and within the Skyhook. */
 const lineReasons: ReadonlySet<string> = new Set<ReasonName>(['WaitingForSlot', 'WaitingForBatch', 'Preparing'])
 
 /** Some node is at work, or is in line behind none that fails, is blocked or is silent. */
@@ -155,11 +155,11 @@ function moves(facts: readonly NodeFact[]): boolean {
   )
 }
 
-/** Also while it tries again, as the census counts it. */
+/** Also while it retries, as the census counts it. */
 const isFailing = ({ status, report }: NodeFact): boolean =>
   status === 'erroring' || (status === 'in_progress' && isFailure(report?.reason?.reason ?? ''))
 
-/** A slot says what its holder does, and a node whether that fails. */
+/** A slot shows what its holder does, and the node whether that fails. */
 function withFailing({ limit, holders }: BudgetUse, facts: readonly NodeFact[]): BudgetUse {
   const failing = new Set(facts.filter(isFailing).map(({ node }) => node))
   return { limit, holders: holders.map((one) => (failing.has(one.node) ? { ...one, phase: 'failing' } : one)) }
@@ -179,7 +179,7 @@ function budgetUse(fleet: FleetView<NodeRow>, skyhook: Skyhook): Known<BudgetUse
   const own = slots.value.filter(({ lease }) => lease.metadata.labels?.[labelKeys.name] === metadata.name)
   const ledger = ledgers.value.filter((lease) => lease.metadata.labels?.[labelKeys.name] === metadata.name)
   const holders = own.map(holderOf).toSorted((a, b) => (a.sinceMs ?? 0) - (b.sinceMs ?? 0))
-  // each compartment of a policy has a limit of its own; that of no node in particular is not known
+  // each compartment of a policy has its own limit
   const why = policies.known ? 'each compartment has a budget of its own' : policies.why
   if (spec.deploymentPolicy) return known({ limit: { unknown: why }, holders })
   const budget = knownBudget(spec, settings)
@@ -202,7 +202,7 @@ export function outAndJoining(holders: readonly SlotHolder[]): {
   return { out, joining }
 }
 
-/** Those first that a person has to look at. */
+/** Those that need a person come first. */
 const sections = ['failing', 'blocked', 'waiting'] as const
 
 function groupsOf(facts: readonly NodeFact[]): readonly ReasonGroup[] {
@@ -233,7 +233,7 @@ function groupsOf(facts: readonly NodeFact[]): readonly ReasonGroup[] {
     .toSorted((a, b) => sections.indexOf(a.section) - sections.indexOf(b.section) || b.nodes.length - a.nodes.length)
 }
 
-/** A step that has only just begun is no news. */
+/** A step that has just started is not worth a line. */
 const longStepMs = 10_000
 
 function stepsOf(facts: readonly NodeFact[], finished: FinishedWork | undefined, nowMs: number): readonly StepGroup[] {
@@ -257,11 +257,11 @@ function stepsOf(facts: readonly NodeFact[], finished: FinishedWork | undefined,
 const sectionOf = (reason: string): ReasonGroup['section'] =>
   Object.entries(reasons).find(([name]) => name === reason)?.[1].section ?? 'blocked'
 
-/** A pace needs some completions; older ones say nothing about now. */
+/** A pace needs some completions. Older ones do not show the current pace. */
 const minMeasured = 3
 const maxMeasured = 50
 
-/** By the last completions, and by the time since: a rollout that stands still becomes slower with each minute. */
+/** By the last completions, and by the time since: the pace of a rollout that stands still falls each minute. */
 export function paceOf(completedAtMs: readonly number[], remaining: number, nowMs: number): Pace | undefined {
   const recent = completedAtMs.toSorted((a, b) => a - b).slice(-maxMeasured)
   const [first] = recent
@@ -289,7 +289,7 @@ export type Condition = {
   readonly sinceMs: number | undefined
 }
 
-/** A condition of the Skyhook, whatever generation it is about. */
+/** A condition of the Skyhook, of any generation. */
 export function conditionOf(
   { status }: Pick<Skyhook, 'metadata'> & { status?: Skyhook['status'] },
   type: string,

@@ -80,7 +80,7 @@ function statusOfCensus({ metadata, spec }: Skyhook, { report, agent, policy }: 
   return countSelectedNodes(view, [nodeReporting('n1', report)], everybody).nodes[0]?.status
 }
 
-test('a screen and the census give a node the same status by the same facts', () => {
+test('a screen and the census derive the same status from the same facts', () => {
   const differing = combinations.flatMap((facts) => {
     const own = skyhookWith({ metadata: { annotations: facts.annotations } })
     const skyhook = facts.policy === undefined ? own : { ...own, spec: { ...own.spec, deploymentPolicy: 'policy' } }

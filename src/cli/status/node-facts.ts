@@ -12,20 +12,20 @@ import { defaultSettings } from '../fleet-view/settings.ts'
 import { type Closure, closureOf } from './closed-nodes.ts'
 import type { NodeReport, NodeRow } from './node-report.ts'
 
-/** What a screen says of a node that a Skyhook selects. */
+/** The facts that a screen shows of a node that a Skyhook selects. */
 export type NodeFact = {
   readonly node: string
   readonly status: NodeStatus
   readonly report: NodeReport | undefined
-  /** Its agent does not answer: what it has published may be old. */
+  /** Its agent does not answer: its reports may be old. */
   readonly isSilent: boolean
-  /** Why the container of its agent does not run, in the kubelet's words. */
+  /** The kubelet's reason why the container of its agent does not run. */
   readonly agentError: string | undefined
   /** Since when its agent does not answer, in ms since 1970, where that lasts longer than a start. */
   readonly unreadySinceMs: number | undefined
   /** It stays cordoned when its work is done. */
   readonly isHeld: boolean
-  /** Agents leave it alone. */
+  /** Agents ignore it. */
   readonly isIgnored: boolean
   /** What keeps new pods off while nothing is at work there. */
   readonly closedBy: Closure | undefined
@@ -69,7 +69,7 @@ export function nodeFacts(
   )
 }
 
-/** Only a policy that is certainly not there holds nodes up. */
+/** Only a policy that is known to be missing blocks nodes. */
 function policyOf({ policies }: FleetView<NodeRow>, { spec }: Skyhook): SkyhookView['policy'] {
   const name = spec.deploymentPolicy
   const isMissing = name && policies.known && !policies.value.some(({ metadata }) => metadata.name === name)
@@ -80,8 +80,8 @@ function policyOf({ policies }: FleetView<NodeRow>, { spec }: Skyhook): SkyhookV
 export type AgentStates = (node: NodeRow) => AgentState
 
 /**
- * The census measures for how long it has seen no Ready pod. One look has only the age of what is there: of the pod as
- * it is, or of the Node where no pod is.
+ * The census measures for how long it has seen no Ready pod. One look has only the age of the current object: the pod,
+ * or the Node if it has no pod.
  */
 export function agentStates({ agents, takenAtMs }: FleetView<NodeRow>): AgentStates {
   if (!agents.known) return () => 'unknown'
@@ -115,12 +115,12 @@ const silentReason = (fact: NodeFact): Pick<NodeReason, 'reason' | 'message'> =>
   message: `the agent does not answer${errorOf(fact)}`,
 })
 
-/** Why nobody knows how far a node is. */
+/** Why the progress of a node is unknown. */
 function unknownReason(fact: NodeFact): NodeReason {
   if (fact.isSilent) return { ...silentReason(fact), sinceMs: undefined }
   const message =
     fact.report === undefined
-      ? `the agent has not said anything yet${errorOf(fact)}`
-      : 'what the node says of this Skyhook cannot be read'
+      ? `the agent has not reported anything yet${errorOf(fact)}`
+      : 'the report of the node about this Skyhook cannot be read'
   return { reason: 'AgentNotReady', message, sinceMs: undefined }
 }

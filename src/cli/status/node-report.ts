@@ -1,4 +1,4 @@
-/** What a Node reports of each Skyhook, in the little that a screen needs: there may be thousands of both. */
+/** What a Node reports of each Skyhook, reduced to what a screen needs: there may be thousands of both. */
 import { cordonKey, ignoreLabel, keepCordonedKey, skyhooksWith, statusKey } from '../../schemas/annotations.ts'
 import type { KubernetesNode, Taint } from '../../schemas/kubernetes.ts'
 import { perObject } from '../../schemas/per-object.ts'
@@ -14,7 +14,7 @@ import type { NodeStatus } from '../../schemas/skyhook.ts'
 export type NodeRow = {
   readonly name: string
   readonly labels: Readonly<Record<string, string>>
-  /** When the node joined, in ms since 1970; NaN where the Node does not say it. */
+  /** When the node joined, in ms since 1970; NaN if unknown. */
   readonly createdAtMs: number
   /** By name of the Skyhook. */
   readonly reports: ReadonlyMap<string, NodeReport>
@@ -22,7 +22,7 @@ export type NodeRow = {
   readonly cordonedBy: readonly string[]
   /** It stays cordoned when their work is done. */
   readonly isHeld: boolean
-  /** Agents leave it alone. */
+  /** Agents ignore it. */
   readonly isIgnored: boolean
   /** Undefined where only the metadata was read. */
   readonly taints: readonly Taint[] | undefined
@@ -36,13 +36,13 @@ export type NodeReport = {
    */
   readonly applied: string | undefined
   readonly reason: NodeReason | undefined
-  /** What it has, or has begun with: `name|version`, as it says itself. */
+  /** What it has, or has started, by its own report: `name|version`. */
   readonly packages: readonly string[]
-  /** The step that runs there, as far as the Node says so. */
+  /** The step that runs there, if the Node reports it. */
   readonly step: NodeStep | undefined
 }
 
-/** Returns what makes a row of a Node. Texts that many Nodes have in common are kept, and hashed, once. */
+/** Returns a function that makes a row of a Node. Texts that many Nodes share are kept, and hashed, once. */
 export function createNodeReader(): (node: KubernetesNode) => NodeRow {
   const texts = new Map<string, string>()
   const once = (text: string): string => texts.get(text) ?? (texts.set(text, text), text)

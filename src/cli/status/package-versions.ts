@@ -1,16 +1,16 @@
-/** The packages of a rollout: what nodes have, and what they get. Pure. */
+/** The packages of a rollout: installed versions and next versions. Pure. */
 import type { SkyhookSpec } from '../../schemas/skyhook.ts'
 import type { NodeFact } from './node-facts.ts'
 
 export type PackageVersions = {
   readonly name: string
-  /** What the spec asks for; absent for a package that it has no more. */
+  /** The version of the spec; absent for a package that left it. */
   readonly version?: string
   /** Other versions, on nodes that are not complete. */
   readonly from: readonly string[]
 }
 
-/** By name; those that the spec no longer has come last. */
+/** By name; those that left the spec come last. */
 export function packageVersions(
   { packages = {} }: SkyhookSpec,
   facts: readonly NodeFact[],

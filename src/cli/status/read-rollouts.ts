@@ -9,8 +9,8 @@ import { valueOr } from '../fleet-view/readable.ts'
 import { createNodeReader, type NodeRow } from './node-report.ts'
 
 /**
- * Reads Nodes without their spec and status, and a second time as a whole where a Skyhook keeps nodes closed by a
- * taint: nothing else says whether a Node has it. Throws for an API server that does not answer.
+ * Reads Nodes without their spec and status. Reads them again as a whole if a Skyhook keeps nodes closed by a taint:
+ * only the spec shows whether a Node has it. Throws for an API server that does not answer.
  */
 export async function readRollouts(
   transport: KubeTransport,
@@ -22,7 +22,7 @@ export async function readRollouts(
   return { ...fleet, nodes: await readerOf(transport, request.signal)(nodesAs(nodeOf)) }
 }
 
-/** Whether a node that a Skyhook with `runtimeRequired` selects is not complete, as far as it says itself. */
+/** Whether a node that a Skyhook with `runtimeRequired` selects reports that it is not complete. */
 function needsTaints({ skyhooks, nodes }: FleetView<NodeRow>): boolean {
   const rows = valueOr(nodes, [])
   return valueOr(skyhooks, []).some(

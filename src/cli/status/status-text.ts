@@ -1,4 +1,4 @@
-/** Rollouts as text: one block for each Skyhook. No state is told by color. */
+/** Rollouts as text: one block for each Skyhook. Color alone never shows a state. */
 import type { Known } from '../../stages/model/snapshot.ts'
 import { durationText } from '../output/durations.ts'
 import { attemptsText, runningStepText } from '../output/running-steps.ts'
@@ -36,7 +36,7 @@ function blockLines(skyhook: SkyhookStatus, nowMs: number): readonly string[] {
     ...(stalled === undefined ? [] : [`stalled: ${stalled}${stalledFor}`]),
   ]
   const closedLine = closedText(closed)
-  // of those with work to do their reason says it
+  // an ignored node with work is in its group
   const reported = new Set(groups.flatMap((group) => (group.reason === 'Ignored' ? group.nodes : [])))
   const unreported = ignored.filter((node) => !reported.has(node))
   const facts = [
@@ -71,7 +71,7 @@ function restCounts({ byStatus }: NodeCounts): readonly string[] {
   return counts.length === 0 ? [] : [counts.join(', ')]
 }
 
-/** What to ask about nodes that need a person, or whose step takes longer than it should. */
+/** The next command for nodes that need a person, or whose step takes longer than it should. */
 function nextLines({ name, groups, steps }: SkyhookStatus): readonly string[] {
   const needy = groups.find(({ section }) => section !== 'waiting') ?? steps.find(({ slowerThan }) => slowerThan)
   const node = needy?.nodes[0]

@@ -19,7 +19,7 @@ const rows: readonly (readonly [title: string, found: Skyhook | undefined, expec
   ['waits without conditions', skyhook(2, []), { verdict: 'waiting' }],
   ['ends when Ready is True for its generation', skyhook(2, [condition('Ready', 'True', 2)]), { verdict: 'complete' }],
   [
-    'ends when no node is selected, and says so',
+    'ends when no node is selected, and reports it',
     skyhook(2, [condition('Ready', 'True', 2, 'NoNodeSelected')]),
     { verdict: 'no-nodes' },
   ],

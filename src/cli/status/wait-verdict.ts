@@ -6,16 +6,16 @@ import { conditionOf } from './fleet-status.ts'
 export type WaitVerdict =
   | { readonly verdict: 'waiting' }
   | { readonly verdict: 'complete' }
-  /** Nothing is to be done: a pool that is scaled to zero, or a selector that is wrong. */
+  /** There is nothing to do: the pool is scaled to zero, or the selector is wrong. */
   | { readonly verdict: 'no-nodes' }
   | { readonly verdict: 'stalled'; readonly message: string }
-  /** The spec is another one than that of the call: its end would be no answer. */
+  /** The spec differs from that of the call: its end would not be an answer. */
   | { readonly verdict: 'superseded'; readonly generation: number }
   | { readonly verdict: 'gone' }
 
 const noNodeSelected: SkyhookConditionReason<'Ready'> = 'NoNodeSelected'
 
-/** What a Skyhook says of the generation that is waited for. Conditions of an earlier one say nothing about it. */
+/** The verdict about the awaited generation. Conditions of an earlier one do not count. */
 export function waitVerdict(
   skyhook: Skyhook | undefined,
   bound: { readonly uid: string; readonly generation: number },

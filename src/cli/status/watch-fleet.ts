@@ -16,12 +16,12 @@ import { createNodeReader, type NodeRow } from './node-report.ts'
 
 /** Changes are drawn together: a rollout of thousands of nodes has many a second. */
 const defaultDrawIntervalMs = 1_000
-/** A page is parsed as a whole, and four lists are read at once. */
+/** A page is parsed in one piece, and four lists are read at the same time. */
 const watchedPageSize = 25
-/** Ages move on without any change. */
+/** Ages grow without any change. */
 const maxDrawIntervalMs = 10_000
 
-/** Of an object: which one it is, and what is kept of it. */
+/** The identity of an object, and what is kept of it. */
 type Entry<T> = KubeObject & { readonly kept?: T | undefined }
 
 export type FleetWatch = {
@@ -29,20 +29,20 @@ export type FleetWatch = {
   readonly clock: Clock
   readonly random: Random
   readonly signal: AbortSignal
-  /** What was read at once; policies and settings stay as they are there. */
+  /** The first read; its policies and settings are not updated. */
   readonly first: FleetView<NodeRow>
   readonly draw: (fleet: FleetView<NodeRow>, freshness: Freshness) => void
   /** At least this long between two draws, in ms; a second by default. */
   readonly drawIntervalMs?: number
 }
 
-/** Whether what is drawn follows the cluster. */
+/** Whether the screen follows the cluster. */
 export type Freshness =
   | { readonly state: 'live' }
-  /** The API server does not answer, or refuses what it has allowed before. `sinceMs`: since 1970. */
+  /** The API server does not answer, or refuses what it allowed before. `sinceMs`: since 1970. */
   | { readonly state: 'lost'; readonly sinceMs: number; readonly why: string }
 
-/** Draws whenever something has changed, at most once in each interval. Rejects with the signal's reason when it aborts. */
+/** Draws after changes, at most once in each interval. Rejects with the signal's reason when it aborts. */
 export async function watchFleet(watch: FleetWatch): Promise<never> {
   const { transport, clock, random, signal, first, draw, drawIntervalMs = defaultDrawIntervalMs } = watch
   const { namespace } = first
@@ -73,7 +73,7 @@ export async function watchFleet(watch: FleetWatch): Promise<never> {
     return { state, synced, values: () => valuesOf(state(), what, all) }
   }
   const collections = fleetCollections(namespace)
-  // taints are no metadata, and say something only where Skyhooks have nodes closed by them
+  // taints are not metadata, and matter only if Skyhooks keep nodes closed by them
   const needsTaints = valueOr(first.skyhooks, []).some(({ spec }) => spec.runtimeRequired === true)
   const nodes = follow(nodesAs(createNodeReader(), !needsTaints))
   const skyhooks = follow(collections.skyhooks)
@@ -109,7 +109,7 @@ export async function watchFleet(watch: FleetWatch): Promise<never> {
   }
 }
 
-/** A kind that the caller may never read is unknown, which is no loss. */
+/** A kind that the caller may never read is unknown, which is not a failure. */
 function lostOf(state: ReflectorState): LastError[] {
   const lastError = lastErrorOf(state)
   if (lastError === undefined) return []
@@ -117,7 +117,7 @@ function lostOf(state: ReflectorState): LastError[] {
   return isLost ? [lastError] : []
 }
 
-/** What was listed once stays shown while its watch is broken: the next LIST brings what has changed. */
+/** A list stays shown while its watch is broken: the next LIST has the changes. */
 function valuesOf<T>(found: ReflectorState, what: string, all: () => readonly T[]): Known<readonly T[]> {
   if (found.state !== 'unknown') return known(all())
   return unknown(whyHidden(found.lastError?.error, what) ?? `${what} cannot be read at the moment`)

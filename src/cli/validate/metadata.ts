@@ -85,7 +85,7 @@ function keyProblems(key: string, compared: string, at: string): Problem[] {
     (prefix === undefined || (prefix.length <= 253 && subdomain.test(prefix))) &&
     name.length <= 63 &&
     keyName.test(name)
-  const remedy = 'write a name of at most 63 letters, digits, -, _ and ., if wanted after a domain and /'
+  const remedy = 'write a name of at most 63 letters, digits, -, _ and ., optionally after a domain and /'
   return isFit ? [] : [problem(at, key, 'is not a key', remedy)]
 }
 

@@ -13,7 +13,7 @@ import { expectedDefinitions } from './expected-definitions.ts'
 import type { ClusterRequest } from './cluster-request.ts'
 import { readCluster, readDoctorFleet } from './read-cluster.ts'
 
-/** Agents need less from one step of their work to the next: a slot, a cordon. */
+/** Agents need less time between two steps of their work, such as slot and cordon. */
 const secondLookMs = 5_000
 
 /** Throws for an API server that does not answer. */
@@ -24,7 +24,7 @@ export async function checkCluster(transport: KubeTransport, request: ClusterReq
   return clusterReport(facts, expected, await leftOvers(transport, request, facts.fleet))
 }
 
-/** Throws "not found" for a node that is not there. */
+/** Throws "not found" for a missing node. */
 export async function checkNode(
   transport: KubeTransport,
   request: ClusterRequest,
@@ -38,7 +38,7 @@ export async function checkNode(
   return nodeReport({ fleet, vitals }, node, await leftOvers(transport, request, fleet))
 }
 
-/** Looks a second time where something seems to be left over. */
+/** Looks again if something seems to be left over. */
 async function leftOvers(
   transport: KubeTransport,
   request: ClusterRequest,

@@ -52,7 +52,7 @@ test('a caller that acts as the agents asks about itself', async () => {
   expect(sent.every(({ spec }) => !('user' in spec))).toBe(true)
 })
 
-test('a caller that may not ask is told how it could, and other errors are thrown', async () => {
+test('a caller that may not ask gets the way around, and other errors are thrown', async () => {
   const failing = (status: number): KubeTransport =>
     apiFor('viewer', () => {
       throw new ApiError({ status, reason: 'x', message: 'no' })

@@ -8,8 +8,8 @@ import { agentPermissions, namespaceOf } from '../permissions.ts'
 const authorization = '/apis/authorization.k8s.io/v1'
 
 /**
- * One review for each right. The caller may ask about others with SubjectAccessReviews; who may not can act as the
- * agents and ask about itself. Throws for an API server that does not answer.
+ * Sends one review for each right. The caller may ask about others with SubjectAccessReviews. Without that right, the
+ * caller can act as the agents and ask about itself. Throws if the API server does not answer.
  */
 export async function readAccess(
   transport: KubeTransport,
@@ -35,7 +35,7 @@ export async function readAccess(
   } catch (error) {
     if (!(error instanceof ApiError && [401, 403, 404].includes(error.status))) throw error
     return unknown(
-      'you may not ask what others may do (create subjectaccessreviews). ' +
+      'you may not review the rights of others (create subjectaccessreviews). ' +
         `If you may act as the agents, use --as ${user}`,
     )
   }
@@ -48,7 +48,7 @@ const groupsOf = ({ namespace }: Installation): readonly string[] => [
   'system:authenticated',
 ]
 
-/** Nobody is refused this question; API servers before 1.28 do not know it. */
+/** Every caller may ask this; API servers before 1.28 do not know it. */
 async function isCaller(transport: KubeTransport, user: string, signal: AbortSignal): Promise<boolean> {
   const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' }
   try {

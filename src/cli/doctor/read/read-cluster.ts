@@ -1,4 +1,4 @@
-/** Reads what the checks of a cluster look at. */
+/** Reads the facts for the checks of a cluster. */
 import { getIfExists } from '../../../kube/get.ts'
 import type { KubeObject } from '../../../kube/objects.ts'
 import type { KubeTransport } from '../../../kube/transport.ts'
@@ -21,13 +21,13 @@ import type { ClusterRequest } from './cluster-request.ts'
 import { tryPolicies } from './try-policies.ts'
 import { bindingOf, type DefinitionObject, definitionOf, flowSchemaOf, policyOf } from './project.ts'
 
-/** A fleet as doctor looks at it. Throws for an API server that does not answer. */
+/** The fleet for doctor's checks. Throws if the API server does not answer. */
 export const readDoctorFleet = async (
   transport: KubeTransport,
   request: ClusterRequest,
 ): Promise<FleetView<KubernetesNode>> => await readFleet(transport, { ...request, nodeOf: slimNode })
 
-/** What the chart has made for all namespaces. */
+/** The chart's objects without a namespace. */
 function ofChart<T>(what: string, group: string, keep: Collection<T>['keep']): Collection<T> {
   const path = `/apis/${group}.k8s.io/v1/${what.toLowerCase()}`
   return { what, path, query: { labelSelector: agentSelector }, keep }
@@ -40,7 +40,7 @@ const bindingsOfChart = ofChart('ValidatingAdmissionPolicyBindings', admission, 
 const flowSchemasOfChart = ofChart('FlowSchemas', flowControl, flowSchemaOf)
 const levelsOfChart = ofChart('PriorityLevelConfigurations', flowControl, ({ metadata }: KubeObject) => metadata.name)
 
-/** `definitionNames`: those that are looked at. Throws for an API server that does not answer. */
+/** `definitionNames`: the checked ones. Throws if the API server does not answer. */
 export async function readCluster(
   transport: KubeTransport,
   request: ClusterRequest,
@@ -78,7 +78,7 @@ export async function readCluster(
 }
 
 const versionIn = ({ gitVersion }: { readonly gitVersion?: string }): Known<string> =>
-  gitVersion === undefined ? unknown('the API server does not say it') : known(gitVersion)
+  gitVersion === undefined ? unknown('the API server does not report it') : known(gitVersion)
 
 async function accessOf(
   transport: KubeTransport,

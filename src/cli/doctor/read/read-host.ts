@@ -26,7 +26,7 @@ export async function readLocalHost({ clock, random, folders }: HostRequest): Pr
   return { ...machine, bus, facts: { ...facts, ...busFacts }, journal, disputes }
 }
 
-/** What the agent tries by writing is left to the agent: mounts that are read-only show without it. */
+/** Without the agent's trial write: read-only mounts show without it. */
 const withoutWrites = (root: HostRoot): HostRoot => ({
   ...root,
   mkdirp: async () => undefined,

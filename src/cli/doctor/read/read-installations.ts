@@ -37,7 +37,7 @@ export async function readAgents(
   )
 }
 
-/** Helm writes it on all that it makes; `namespace/name`. */
+/** Helm annotates all its objects with it; `namespace/name`. */
 function releaseOf(annotations: Readonly<Record<string, string>> = {}): string | undefined {
   const name = annotations['meta.helm.sh/release-name']
   return name === undefined ? undefined : `${annotations['meta.helm.sh/release-namespace'] ?? ''}/${name}`
@@ -62,7 +62,7 @@ export async function readDefinitions(
   return known(found.value.map((one) => ({ ...one, isGone: gone.get(one.release) === true })))
 }
 
-/** Helm keeps a release in Secrets, or in ConfigMaps where it is told to. Only their metadata is asked for. */
+/** Helm keeps a release in Secrets, or in ConfigMaps if configured. Only their metadata is requested. */
 async function isGone(read: CollectionReader, release: string): Promise<boolean> {
   const [namespace = '', name = ''] = release.split('/')
   const query = { labelSelector: `owner=helm,name=${name}` }

@@ -26,7 +26,7 @@ export async function readNodeWright(transport: KubeTransport, signal: AbortSign
 type ApiGroup = { readonly versions?: readonly { readonly groupVersion: string }[] }
 type ApiResources = { readonly resources?: readonly { readonly name: string }[] }
 
-/** The group may be served without NodeWrights: its definition of DeploymentPolicies is another one. */
+/** The group may be served without NodeWrights: it also has a definition of DeploymentPolicies. */
 async function readGroup(transport: KubeTransport, signal: AbortSignal): Promise<Omit<NodeWrightFacts, 'jobs'>> {
   const group = await readable(nodeWrightGroup, getIfExists<ApiGroup>(transport, nodeWrightGroupPath, { signal }))
   if (!group.known) return { isServed: group, objects: group }
@@ -48,7 +48,7 @@ type JobObject = KubeObject & {
   readonly status?: { readonly conditions?: readonly { readonly type: string; readonly status: string }[] }
 }
 
-/** A suspended one has not ended: whoever resumes it lets it continue. */
+/** A suspended one has not ended: it continues when it is resumed. */
 function jobOf({ metadata, status }: JobObject): NodeWrightJob | undefined {
   const { namespace = '', name, labels = {} } = metadata
   const hasEnded = status?.conditions?.some((one) => ['Complete', 'Failed'].includes(one.type) && one.status === 'True')

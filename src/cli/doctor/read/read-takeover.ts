@@ -48,7 +48,7 @@ async function readTakeover(transport: KubeTransport, signal: AbortSignal): Prom
   return { skyhooks, nodes, pods, configMaps, deployments, webhooks, definitions, agents, nodeWright }
 }
 
-/** With the taint that tells since when it is cordoned. */
+/** With the taint that shows since when it is cordoned. */
 const nodeOfTakeover = (node: KubernetesNode): KubernetesNode => ({
   ...slimNode(node),
   ...(node.spec && { spec: node.spec }),
@@ -93,7 +93,7 @@ type DeploymentObject = KubeObject & {
 
 type Container = { readonly image?: string; readonly env?: readonly { readonly name: string }[] }
 
-/** The operator's under its old and its new names. A variable that no other program has tells it from namesakes. */
+/** The operator's, by its old and new names. A variable of its own distinguishes it from namesakes. */
 function deploymentOf({ metadata, spec, status }: DeploymentObject): OperatorDeployment | undefined {
   const isNamed = metadata.name.endsWith('-controller-manager')
   const isOperator = (spec?.template?.spec?.containers ?? []).some(({ image = '', env = [] }) => {

@@ -1,4 +1,4 @@
-/** Reads who is asked about Skyhooks, and whether anybody answers. */
+/** Reads the webhooks for Skyhooks, and whether they have an endpoint. */
 import type { KubeObject } from '../../../kube/objects.ts'
 import type { KubeTransport } from '../../../kube/transport.ts'
 import { apiGroup } from '../../../schemas/api.ts'
@@ -75,6 +75,6 @@ async function unanswered(read: CollectionReader, services: readonly Service[]):
   return known(silent)
 }
 
-/** An endpoint that does not say whether it is ready counts as ready. */
+/** An endpoint without a ready condition counts as ready. */
 const hasReady = ({ endpoints }: EndpointSlice): true | undefined =>
   endpoints?.some(({ conditions }) => conditions?.ready !== false) === true ? true : undefined

@@ -1,6 +1,6 @@
 /**
- * Sends each admission policy what it is to refuse, as a dry run: a policy that is there and bound may still refuse
- * nothing (kubernetes/kubernetes#130887). Nothing is stored, whatever the answer.
+ * Sends each admission policy a request that it must refuse, as a dry run: a policy that exists and is bound may still
+ * refuse nothing (kubernetes/kubernetes#130887). The dry run stores nothing.
  */
 import { ApiError } from '../../../kube/errors.ts'
 import { getIfExists } from '../../../kube/get.ts'
@@ -21,17 +21,17 @@ type Trial = {
   readonly method: Method
   readonly path: string
   readonly options: KubeRequestOptions
-  /** Without the policy, the API server answers so. */
+  /** The API server's answer without the policy. */
   readonly admittedStatus?: number
-  /** The slot beside which another one is to be refused. */
+  /** The slot beside which another one must be refused. */
   readonly beside?: Slot
 }
 
-/** A policy takes effect a second after it was written, and its view of Leases is a little old. */
+/** A policy takes effect a second after its write, and its view of Leases is a little old. */
 const maxAttempts = 4
 const attemptIntervalMs = 1_000
 
-/** What is tried on: as it was read. */
+/** The objects for the trials, as they were read. */
 type Tried = {
   readonly fleet: FleetView<KubernetesNode>
   readonly installation: Installation
@@ -114,7 +114,7 @@ function anotherSlot({ lease: { metadata, spec } }: Slot): object {
   return { metadata: { name: metadata.name.replace(/\d+$/, '99999999'), labels, ownerReferences }, spec }
 }
 
-/** Undefined where the answer says nothing about the policy. */
+/** Undefined if the answer does not show whether the policy works. */
 async function carryOut(
   transport: KubeTransport,
   request: ClusterRequest,
@@ -128,7 +128,7 @@ async function carryOut(
       if (error instanceof ApiError && error.status < 500) return error
       throw error
     })
-    // The API server names the policy in its message alone.
+    // The API server names the policy only in its message.
     if (
       answer instanceof ApiError &&
       answer.message.includes(`ValidatingAdmissionPolicy '${installation.name}-${suffix}'`)

@@ -1,6 +1,6 @@
 /**
- * What agents make of the operator's work on one node, by their own decision: what they leave alone, what they repeat,
- * and what they would not know of.
+ * What agents do about the operator's work on one node, by their own decision: what they leave alone, what they repeat,
+ * and what they would not know.
  */
 import { cordonKey } from '../../../schemas/annotations.ts'
 import { configUpdatesOf } from '../../../schemas/config-updates.ts'
@@ -20,15 +20,15 @@ export type RepeatedPackage = { readonly package: string; readonly stage: string
 export type Adoption = {
   /**
    * `ours`: agents are installed and have worked here. `changed`: they have worked here before, and the spec or the
-   * state has changed since. `complete`: nothing runs. `continues`: something does. `first`: nothing has begun.
-   * `nodewright`: what has begun is NodeWright's.
+   * state has changed since. `complete`: nothing runs. `continues`: something runs. `first`: nothing has started.
+   * `nodewright`: the started work is NodeWright's.
    */
   readonly outcome: 'ours' | 'changed' | 'complete' | 'continues' | 'first' | 'nodewright'
   /** The operator was in the middle of that stage: it runs again. */
   readonly repeated: readonly RepeatedPackage[]
 }
 
-/** What counts for all Skyhooks. */
+/** Facts for all Skyhooks. */
 export type AroundSkyhooks = {
   readonly configMaps: readonly PackageConfigMap[]
   /** Agents are installed. */
@@ -76,7 +76,7 @@ export function adoptionOf(
   return { outcome: isComplete ? 'complete' : entries.size === 0 ? 'first' : 'continues', repeated }
 }
 
-/** Agents that come back believe their journal on the host. What is in it shows on the Node as two hashes. */
+/** Agents that come back trust their journal on the host. The Node has two hashes of its content. */
 function outcomeOfJournal(skyhook: OperatorSkyhook, { origin, companion, status }: Published): Adoption['outcome'] {
   if (origin === 'edited') return 'changed'
   if (companion?.applied === undefined) return 'continues'
@@ -84,7 +84,7 @@ function outcomeOfJournal(skyhook: OperatorSkyhook, { origin, companion, status 
   return status === 'complete' ? 'complete' : 'continues'
 }
 
-/** Agents begin nothing of it here, unless a person has said that NodeWright does not count. */
+/** Agents do not start it here, unless a setting or annotation says that NodeWright does not count. */
 export const hasNodeWrightState = ({ metadata }: OperatorSkyhook, node: KubernetesNode): boolean =>
   !ignoresNodeWright(metadata.annotations) && nodeWrightKeysOf(node.metadata.annotations, metadata.name).length > 0
 
@@ -92,12 +92,12 @@ export const hasNodeWrightState = ({ metadata }: OperatorSkyhook, node: Kubernet
 const isRepeated = ({ pendingInterrupt }: PackageRecord, continuation: ReturnType<typeof continuationOf>): boolean =>
   continuation === 'repeat' || (continuation === 'interrupt' && pendingInterrupt !== undefined)
 
-/** The taint that Kubernetes puts on a cordoned node says since when it is one. */
+/** The taint of Kubernetes on a cordoned node has the time of the cordon. */
 const unschedulableTaint = 'node.kubernetes.io/unschedulable'
 
 /**
- * True where the node was cordoned before the operator picked it: the cordon is a person's, and the operator's mark on
- * the node does not say so.
+ * True if the node was cordoned before the operator picked it. The cordon is then a person's, which the operator's mark
+ * on the node does not show.
  */
 export function isCordonOfPerson({ metadata, status }: OperatorSkyhook, node: KubernetesNode): boolean {
   const isMarked = node.metadata.annotations?.[cordonKey(metadata.name)] === 'true'
@@ -105,5 +105,5 @@ export function isCordonOfPerson({ metadata, status }: OperatorSkyhook, node: Ku
   const taint = node.spec.taints?.find(({ key }) => key === unschedulableTaint)
   const cordonedAtMs = Date.parse(taint?.timeAdded ?? '')
   const pickedAtMs = Date.parse(status?.nodePriority?.[node.metadata.name] ?? '')
-  return cordonedAtMs < pickedAtMs // false where one of them is not known
+  return cordonedAtMs < pickedAtMs // false if one of them is unknown
 }

@@ -27,7 +27,7 @@ export function checkCordons(facts: TakeoverFacts): Check {
     return [
       finding('cordon-of-person', {
         message: `${name} was cordoned before the operator picked it for ${owner.metadata.name}`,
-        remedy: 'say so on the Node, or it becomes schedulable at the end of the work, as with the operator',
+        remedy: 'record it on the Node, or the Node becomes schedulable at the end of the work, as with the operator',
         command: `kubectl annotate node ${name} ${cordonedBeforeKey}=true`,
         objects: [{ kind: 'Node', name }],
       }),
@@ -45,7 +45,7 @@ const markedText = (node: KubernetesNode): string => `${node.metadata.name} (${m
 
 const marksOf = ({ metadata }: KubernetesNode): readonly string[] => skyhooksWith(cordonKey, metadata.annotations)
 
-/** Skyhooks whose finalizer nobody takes off while the operator is away. */
+/** Skyhooks whose finalizer stays while the operator is away. */
 export function checkDeletions({ skyhooks }: TakeoverFacts): Check {
   if (!skyhooks.known) return checkOf('finalizers', { unknown: [skyhooks.why] })
   const deleting = skyhooks.value.filter(({ metadata }) => metadata.deletionTimestamp !== undefined)
@@ -53,7 +53,7 @@ export function checkDeletions({ skyhooks }: TakeoverFacts): Check {
   const findings = deleting.map((skyhook) =>
     finding('deletion-pending', {
       message: `${skyhook.metadata.name} is being deleted: agents ${endOf(skyhook)}`,
-      remedy: 'nothing is to be done; start the operator again if its own end of the work is wanted',
+      remedy: 'no action needed; start the operator again if it should finish the work itself',
       command: `kubectl get skyhook ${skyhook.metadata.name}`,
       objects: [{ kind: 'Skyhook', name: skyhook.metadata.name }],
     }),
@@ -69,10 +69,10 @@ function endOf({ spec }: OperatorSkyhook): string {
     one.uninstall?.enabled === true ? [name] : [],
   )
   const first = names.length === 0 ? 'uninstall nothing' : `uninstall ${namedSome(names)}`
-  return `${first}, take its cordons and its finalizer off, and it is gone`
+  return `${first}, remove its cordons and its finalizer, and it is gone`
 }
 
-/** A Skyhook that is created under the name of a deleted one finds what that one has left on the Nodes. */
+/** A new Skyhook with the name of a deleted one finds what that one has left on the Nodes. */
 export function checkState(facts: TakeoverFacts): Check {
   const { skyhooks, nodes } = facts
   if (!skyhooks.known || !nodes.known) return checkOf('state', { unknown: unknownOf(facts) })
@@ -90,7 +90,7 @@ export function checkState(facts: TakeoverFacts): Check {
         `${namedSome(names)} still ${names.length === 1 ? 'has' : 'have'} the state of Skyhook ${name}, ` +
         'which does not exist',
       remedy:
-        'take it off. A new Skyhook of this name would find its packages complete; agents leave such annotations alone',
+        'remove it. A new Skyhook of this name would find its packages complete; agents do not change such annotations',
       command: [
         `kubectl annotate node ${names.join(' ')} ${keys.join(' ')}`,
         `kubectl label node ${names.join(' ')} ${statusKey(name)}-`,

@@ -89,7 +89,7 @@ test.each<[string, Partial<TakeoverFacts>, Found]>([
   ],
   ['the agents are told to ignore it', { ...served('tuning'), ...nodes('pruned'), ...installed(true) }, []],
   [
-    'the agents are installed and not told to ignore it',
+    'the agents are installed and not configured to ignore it',
     { ...served('tuning'), ...nodes('pruned'), ...installed(false) },
     [
       ['nodewright-served', annotate('--all')],
@@ -97,7 +97,7 @@ test.each<[string, Partial<TakeoverFacts>, Found]>([
       ['nodewright-state', annotate('tuning')],
     ],
   ],
-])('doctor says when %s which command resolves it', (_, facts, expected) => {
+])('doctor prints the command to resolve it when %s', (_, facts, expected) => {
   expect(found(facts)).toEqual(expected)
 })
 
@@ -107,7 +107,7 @@ test('a definition whose objects may not be listed is an error, and is not advis
   expect(found(facts)).toEqual([['nodewright-served', annotate('--all')]])
 })
 
-test('a Job that has not ended stands against a takeover, also where NodeWright is ignored', () => {
+test('a Job that has not ended blocks a takeover, also where NodeWright is ignored', () => {
   const jobs = known([{ namespace: 'ops', name: 'tuning-apply-node-1', node: 'node-1', rollout: 'tuning' }])
   const facts = { ...installed(true), nodeWright: { isServed: known(false), objects: known([]), jobs } }
   expect(found(facts)).toEqual([
@@ -115,7 +115,7 @@ test('a Job that has not ended stands against a takeover, also where NodeWright 
   ])
 })
 
-test('a node with state of NodeWright is not said to have started nothing', () => {
+test('a node with state of NodeWright is not reported as not started', () => {
   const texts = takeoverReport({ ...complete, ...nodes('pruned') }).map(({ about }) => about)
   expect(texts).toContain('tuning has state of NodeWright on node-1, node-2, node-3')
 })

@@ -1,4 +1,4 @@
-/** What NodeWright has left, on which agents start nothing before somebody has decided. */
+/** What NodeWright has left. Agents start nothing on it before somebody has decided. */
 import { apiGroup } from '../../../schemas/api.ts'
 import type { KubernetesNode } from '../../../schemas/kubernetes.ts'
 import {
@@ -18,7 +18,7 @@ import { counted } from '../../../schemas/wording.ts'
 export const isNodeWrightIgnored = (agents: TakeoverFacts['agents']): boolean =>
   agents.known && agents.value.some(({ ignoresNodeWright: one }) => one.known && one.value)
 
-/** A setting of the agents turns all of it off, an annotation what is about one Skyhook. */
+/** A setting of the agents turns all of it off, an annotation the part about one Skyhook. */
 export function checkNodeWright({ nodeWright, skyhooks, nodes, agents }: TakeoverFacts): Check {
   if (isNodeWrightIgnored(agents))
     return checkOf('nodewright', { about: `the setting ${ignoreNodeWrightSetting} of the agents is true` })
@@ -28,7 +28,7 @@ export function checkNodeWright({ nodeWright, skyhooks, nodes, agents }: Takeove
   )
   const { isServed, objects } = nodeWright
   const open = skyhooks.known ? skyhooks.value.filter(({ metadata }) => !ignoresNodeWright(metadata.annotations)) : []
-  // without Skyhooks the agents have nothing to do, and whoever relies on NodeWright would not see that
+  // without Skyhooks the agents have no work, which a user of NodeWright would not notice
   const isDecided = skyhooks.known && skyhooks.value.length > 0 && open.length === 0
   const findings = [
     ...(isServed.known && isServed.value && !isDecided ? servedFinding(objects, open.length > 0) : []),
@@ -38,13 +38,13 @@ export function checkNodeWright({ nodeWright, skyhooks, nodes, agents }: Takeove
   return checkOf('nodewright', {
     findings,
     unknown: [...new Set(unknown)],
-    about: findings.length === 0 && unknown.length === 0 ? 'nothing that has to be decided' : '',
+    about: findings.length === 0 && unknown.length === 0 ? 'nothing to decide' : '',
   })
 }
 
 /**
- * Deleting the definition would delete its objects, and its operator would uninstall what they name. So it is advised
- * only where there are none.
+ * Deleting the definition would delete its objects, and its operator would uninstall what they name. This is
+ * recommended only if there are none.
  */
 function servedFinding(objects: Known<readonly string[]>, hasSkyhooks: boolean): readonly Finding[] {
   const message = `the API server serves ${nodeWrightGroup}`
@@ -66,7 +66,7 @@ function servedFinding(objects: Known<readonly string[]>, hasSkyhooks: boolean):
       message: objects.known ? `${message}, with ${counted(names.length, 'NodeWright')}: ${namedSome(names)}` : message,
       remedy:
         'agents act on Skyhooks only, and start none until somebody has decided: what NodeWright has done is unknown ' +
-        'to them, and runs again. If it is to be so, say it on each Skyhook, or set the value ' +
+        'to them, and runs again. If that is intended, annotate each Skyhook, or set the value ' +
         `${ignoreNodeWrightSetting} of the chart`,
       command: hasSkyhooks
         ? ignoreNodeWrightCommand('--all')
@@ -76,7 +76,7 @@ function servedFinding(objects: Known<readonly string[]>, hasSkyhooks: boolean):
   ]
 }
 
-/** One of each name counts, and that is NodeWright's. */
+/** Of two objects with one name, that of NodeWright counts. */
 function duplicateFindings(skyhooks: readonly OperatorSkyhook[], objects: ReadonlySet<string>): readonly Finding[] {
   const duplicates = skyhooks.filter(({ metadata }) => objects.has(metadata.name))
   const marked = skyhooks.filter((one) => !duplicates.includes(one) && nodeWrightMarksOn(one).length > 0)
@@ -109,7 +109,7 @@ function stateFindings(skyhooks: readonly OperatorSkyhook[], nodes: readonly Kub
         message:
           `state of ${name} under the other prefix, ${nodeWrightGroup}/, on ` +
           `${counted(names.length, 'node')}: ${namedSome(names)}`,
-        remedy: `agents begin nothing of it there. ${decision}`,
+        remedy: `agents do not start it there. ${decision}`,
         command: ignoreNodeWrightCommand(name),
         objects: [{ kind: 'Skyhook', name }, ...names.map((node) => ({ kind: 'Node', name: node }))],
       }),
@@ -118,7 +118,7 @@ function stateFindings(skyhooks: readonly OperatorSkyhook[], nodes: readonly Kub
 }
 
 const decision =
-  'If the record of NodeWright does not count, say so on the Skyhook: what Nodes do not show under ' +
+  'If the record of NodeWright does not count, annotate the Skyhook: what Nodes do not show under ' +
   `${apiGroup}/ then runs again, with its interrupts`
 
 /** A command line has room for so many. */

@@ -39,8 +39,7 @@ function aboutOf({ metadata }: OperatorSkyhook, selected: readonly OnNode[]): st
   })
   const isTrue = (key: string): boolean => metadata.annotations?.[key] === 'true'
   const held = isTrue(disableKey) ? 'disabled' : isTrue(pauseKey) ? 'paused' : undefined
-  const notice =
-    held && metadata.deletionTimestamp === undefined ? `${held}: nothing starts until that is taken off` : ''
+  const notice = held && metadata.deletionTimestamp === undefined ? `${held}: nothing starts until that is removed` : ''
   const text = parts.length === 0 ? 'selects no node' : parts.join(', ')
   return [`${metadata.name} ${text}`, ...(notice === '' ? [] : [notice])].join('; ')
 }
@@ -54,7 +53,7 @@ function findingsOf(skyhook: string, selected: readonly OnNode[]): readonly Find
     finding('stage-repeated', {
       message: `${text}: ${counted(names.length, 'node')} of ${skyhook}, ${namedSome(names)}`,
       remedy:
-        'its steps may run twice, so they have to bear it. To avoid that, let the operator finish before you stop ' +
+        'its steps may run twice and must tolerate it. To avoid that, let the operator finish before you stop ' +
         'it; a paused Skyhook starts nothing until it is resumed',
       command,
       objects: objectsOf(skyhook, names),
@@ -63,7 +62,7 @@ function findingsOf(skyhook: string, selected: readonly OnNode[]): readonly Find
   return [...stages, ...changedFindings(skyhook, selected)]
 }
 
-/** What the operator has done meanwhile is not in the journal. */
+/** The operator's work in the meantime is not in the journal. */
 function changedFindings(skyhook: string, selected: readonly OnNode[]): readonly Finding[] {
   const names = selected.filter(({ outcome }) => outcome === 'changed').map(({ node }) => node)
   if (names.length === 0) return []
@@ -73,7 +72,7 @@ function changedFindings(skyhook: string, selected: readonly OnNode[]): readonly
         `agents were on ${counted(names.length, 'node')} of ${skyhook} before, ${namedSome(names)}, ` +
         'and spec or state have changed since: each package that changed is applied or configured again',
       remedy:
-        'its steps may run twice, so they have to bear it. To keep what the operator has done, remove first the ' +
+        'its steps may run twice and must tolerate it. To keep what the operator has done, first remove the ' +
         "agents' journal from each of these hosts (the folder /var/lib/skyhook/.agent), and then its trace from the " +
         'Nodes',
       command: `kubectl annotate node ${names.join(' ')} ${journalKey(skyhook)}-`,

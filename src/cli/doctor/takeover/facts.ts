@@ -1,4 +1,7 @@
-/** What a takeover from the Skyhook operator, or from its successor NodeWright, depends on. Whatever the caller may not read is unknown. */
+/**
+ * Facts for a takeover from the Skyhook operator, or from its successor NodeWright. What the caller may not read is
+ * unknown.
+ */
 import type { KubernetesNode } from '../../../schemas/kubernetes.ts'
 import type { Skyhook } from '../../../schemas/skyhook.ts'
 import type { PackagePodState } from '../../../stages/model/package-pods.ts'
@@ -12,7 +15,7 @@ export type TakeoverFacts = {
   readonly configMaps: Known<readonly PackageConfigMap[]>
   /** The operator's. */
   readonly deployments: Known<readonly OperatorDeployment[]>
-  /** Those that are asked about Skyhooks or DeploymentPolicies, and all that NodeWright labels as its own. */
+  /** Those for Skyhooks or DeploymentPolicies, and all that NodeWright labels as its own. */
   readonly webhooks: Known<readonly OperatorWebhook[]>
   /** That Helm releases have made. */
   readonly definitions: Known<readonly DefinitionOwner[]>
@@ -47,7 +50,7 @@ export type NodeWrightJob = {
   readonly rollout: string
 }
 
-/** With what the operator keeps in the status alone. */
+/** With the fields that the operator keeps only in the status. */
 export type OperatorSkyhook = Skyhook & {
   readonly status?: {
     /** When it picked each node that it works on. */
@@ -78,7 +81,7 @@ export type PackageConfigMap = {
 export type OperatorDeployment = {
   readonly namespace: string
   readonly name: string
-  /** What is asked for, or still there. */
+  /** The requested or still existing ones. */
   readonly replicas: number
 }
 
@@ -96,6 +99,6 @@ export type DefinitionOwner = {
   readonly name: string
   /** As `namespace/name`. */
   readonly release: string
-  /** Helm knows the release no longer, as far as that can be read: it was uninstalled and left the definition. */
+  /** Helm no longer knows the release, if that can be read: it was uninstalled and left the definition. */
   readonly isGone: boolean
 }

@@ -16,7 +16,7 @@ import { takeoverReport } from './report.ts'
 const idsOf = (facts: TakeoverFacts): readonly string[] =>
   takeoverReport(facts).flatMap(({ findings }) => findings.map(({ id }) => id))
 
-test.each(momentNames)('doctor says of %s what its file says', async (name) => {
+test.each(momentNames)('the report of %s equals its golden file', async (name) => {
   const text = reportText(takeoverReport(factsOf(readMoment(name))))
   await expect(text).toMatchFileSnapshot(join(import.meta.dirname, 'goldens', `${name}.txt`))
 })
@@ -35,14 +35,14 @@ test('all findings that no other test here is about are found at some moment', (
   ])
 })
 
-test('nothing stands against a takeover from a cluster where all is complete', () => {
+test('nothing blocks a takeover from a cluster where all is complete', () => {
   for (const name of ['01-idle-complete', '09b-runtime-required-complete', '15b-deployment-policy-complete'])
     expect(idsOf(factsOf(readMoment(name)))).toEqual([])
 })
 
 const complete = factsOf(readMoment('01-idle-complete'))
 
-test('an operator that runs and its webhooks stand against it, with the command that ends each', () => {
+test('a running operator and its webhooks block it, with the command that ends each', () => {
   const running: TakeoverFacts = {
     ...complete,
     deployments: known([{ namespace: 'ops', name: 'manager', replicas: 2 }]),
@@ -87,7 +87,7 @@ test.each<[string, Partial<TakeoverFacts>, readonly string[], Check['verdict']]>
   expect([found?.findings.map(({ id }) => id), found?.verdict]).toEqual([ids, verdict])
 })
 
-test('a definition that an uninstalled release has left says nothing', () => {
+test('a definition that an uninstalled release has left is not a finding', () => {
   const definitions = known([{ name: 'skyhooks.skyhook.nvidia.com', release: 'ops/release', isGone: true }])
   expect(idsOf({ ...complete, definitions })).toEqual([])
 })
@@ -148,7 +148,7 @@ test.each<[string, TakeoverFacts, string, readonly string[]]>([
   expect([skyhookText(facts), idsOf(facts)]).toEqual([expect.stringContaining(text), ids])
 })
 
-test('what agents repeat after another takeover comes with what keeps them from it', () => {
+test('what agents repeat after another takeover comes with the way to avoid it', () => {
   const [found] = takeoverReport(afterAgents(withConfig)).flatMap(({ findings }) => findings)
   expect(found?.remedy).toContain('/var/lib/skyhook/.agent')
   expect(found?.command).toBe('kubectl annotate node node-1 node-2 node-3 skyhook.nvidia.com/journal_tuning-')
@@ -216,7 +216,7 @@ test('a configuration that the operator has not rolled out is left to the agents
   expect([idsOf(facts), skyhookText(facts)]).toEqual([[], expect.stringContaining('tuning continues on node-1')])
 })
 
-test('a cordon that was there before the operator picked the node is an error until the Node says so', () => {
+test('a cordon from before the operator picked the node is an error until the Node records it', () => {
   const facts = withEndedPods(factsOf(readMoment('10-admin-cordon-before-interrupt')))
   const { nodes } = facts
   const found = takeoverReport(facts).flatMap(({ findings }) => findings.filter(({ id }) => id === 'cordon-of-person'))

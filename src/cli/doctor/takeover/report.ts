@@ -1,4 +1,7 @@
-/** Whether somebody has to decide first, what a takeover would do to each Skyhook, and what stands against it, in the order in which it is to be done. */
+/**
+ * The checks of a takeover in the order in which their findings must be fixed: open decisions, obstacles, and the
+ * effect on each Skyhook.
+ */
 import { type Check, checkOf, type Finding, finding, namedSome } from '../finding.ts'
 import { checkCordons, checkDeletions, checkState } from './check-nodes.ts'
 import { checkJobs, checkNodeWright, isNodeWrightIgnored } from './check-nodewright.ts'
@@ -59,7 +62,7 @@ function checkWebhooks(webhooks: Known<readonly OperatorWebhook[]>): Check {
   return checkOf('webhooks', {
     findings,
     unknown: webhooks.value.flatMap(({ unanswered }) => (unanswered.known ? [] : [unanswered.why])),
-    about: findings.length === 0 ? 'none is asked about Skyhooks, and none stays without an answer' : '',
+    about: findings.length === 0 ? 'none is called for Skyhooks, and none lacks a ready endpoint' : '',
   })
 }
 
@@ -67,11 +70,11 @@ function webhookFinding({ kind, name, isAsked, unanswered }: OperatorWebhook): r
   const silent = unanswered.known ? unanswered.value : []
   if (!isAsked && silent.length === 0) return []
   const about = isAsked ? 'Skyhooks' : 'NodeWrights'
-  const message = `${kind} ${name} is asked about ${about}`
+  const message = `${kind} ${name} is called for ${about}`
   return [
     finding('operator-webhook', {
       message: silent.length === 0 ? message : `${message}, and Service ${namedSome(silent)} has no ready endpoint`,
-      remedy: 'delete it when the operator is stopped: nobody answers, and the API server refuses every change',
+      remedy: 'delete it when the operator is stopped: without an answer the API server refuses every change',
       command: `kubectl delete ${kind.toLowerCase()} ${name}`,
       objects: [{ kind, name }],
     }),
@@ -82,11 +85,11 @@ const podTexts = {
   running: {
     id: 'package-pod-running',
     what: 'at work',
-    remedy: 'wait for them to end: agents begin nothing beside them',
+    remedy: 'wait for them to end: agents start nothing beside them',
   },
   failing: {
     id: 'package-pod-failing',
-    what: 'failing again and again',
+    what: 'failing repeatedly',
     remedy: 'delete them when the operator is stopped: the kubelet never gives up. An agent repeats the stage',
   },
   ended: {

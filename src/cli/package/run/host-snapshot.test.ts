@@ -3,7 +3,7 @@ import { parseSnapshot } from './host-snapshot.ts'
 
 const hash = 'a'.repeat(64)
 
-test('what the script saw becomes files with their content and settings with their values', () => {
+test('the output of the script becomes files with their content and settings with their values', () => {
   const files = `/etc\0d 755 0:0 \0/etc/a b\nc\0f 644 0:0 \0/etc/l\0l 777 0:0 a\0\0`
   const settings = '/proc/sys/vm/swappiness\x0060\n/proc/sys/a/b\x00one\n/proc/sys/a/b\x00two\n'
   const text = `${files}${hash}  /etc/a b\nc\0\0${settings}`

@@ -55,7 +55,7 @@ test('a key of configMap is a name and a file', () => {
   for (const bad of ['a.txt', '=b', 'a=']) expect(() => configFilesOf([bad])).toThrow(/--config/)
 })
 
-test('what agents would miss of the package must be given, and the remedy has the flags', () => {
+test('inputs that agents would miss must be given, and the remedy has the flags', () => {
   const named = (name: string) => [plainStep('run.sh', { arguments: [`env:${name}`] })]
   const modes = { upgrade: named('SITE'), 'post-interrupt': named('LATER'), uninstall: named('NEVER') }
   const config = { ...simplePackage(modes), expectedConfigFiles: ['a', 'b'] }
@@ -70,7 +70,7 @@ test('what agents would miss of the package must be given, and the remedy has th
   expect(() => requireInputs(config, { ...given, interrupt: { type: 'reboot' } })).toThrow(/expects LATER in env/)
 })
 
-test('a comma belongs to the value of a variable unless another variable begins after it', () => {
+test('a comma belongs to the value of a variable unless another variable starts after it', () => {
   expect(variablesOf(['A=1', '2', 'B=x=y', 'C='])).toEqual([
     { name: 'A', value: '1,2' },
     { name: 'B', value: 'x=y' },

@@ -47,7 +47,7 @@ export async function liveOnHost(request: LifeRequest, onAct: (report: ActReport
   const { context, root, base, flags } = request
   const temporary = context.environment['TMPDIR'] ?? '/var/tmp'
   if (!temporary.startsWith('/') || temporary.length > maxFolderLength - 20)
-    throw usageError(`TMPDIR ${temporary} is no short absolute path`, 'set TMPDIR to a folder such as /var/tmp')
+    throw usageError(`TMPDIR ${temporary} is not a short absolute path`, 'set TMPDIR to a folder such as /var/tmp')
   if (`${await root.realPath(temporary)}/`.startsWith(`${base}/`))
     throw usageError(`the base ${base} contains ${temporary}`, 'set TMPDIR to a folder outside of it')
   const folder = await root.makeUniqueFolder(`${temporary}/skyhook-run-`, 0o700)
@@ -73,7 +73,7 @@ export async function liveOnHost(request: LifeRequest, onAct: (report: ActReport
       await host.stop()
     }
   } finally {
-    if (flags.keep) context.stderr.write(`kept: what changed is in ${folder}/upper, the console in console.log\n`)
+    if (flags.keep) context.stderr.write(`kept: the changes are in ${folder}/upper, the console in console.log\n`)
     else await root.remove(folder)
   }
 }

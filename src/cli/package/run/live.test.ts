@@ -28,7 +28,7 @@ const repeatedActs = (stage: string) => [`${stage}, killed in the middle`, stage
 const stageActs = (stage: string) => [`${stage}-check before ${stage}`, ...repeatedActs(stage)]
 
 describe('the acts', () => {
-  test('a package without interrupt lives through apply, config, upgrade and uninstall', () => {
+  test('a package without interrupt goes through apply, config, upgrade and uninstall', () => {
     expect(lifeOf(whole).map(nameOf)).toEqual([
       ...stageActs('apply'),
       ...stageActs('config'),
@@ -38,7 +38,7 @@ describe('the acts', () => {
     ])
   })
 
-  test('an upgrade begins with the previous version, and an interrupt leads to post-interrupt', () => {
+  test('an upgrade starts with the previous version, and an interrupt leads to post-interrupt', () => {
     expect(lifeOf(whole, { previous: whole, interrupt: { type: 'reboot' } }).map(nameOf)).toEqual([
       'apply of the previous version',
       'config of the previous version',
@@ -67,7 +67,7 @@ describe('the acts', () => {
     expect(acts).toEqual(['apply-check before apply', 'apply', 'apply, again'])
   })
 
-  test('stages without steps are left out, and nobody looks for remains without an uninstall', () => {
+  test('stages without steps are left out, and remains are not searched without an uninstall', () => {
     const { apply = [], 'apply-check': check = [] } = whole.modes
     expect(lifeOf(config({ apply, 'apply-check': check })).map(nameOf)).toEqual(stageActs('apply'))
   })
@@ -123,7 +123,7 @@ const snapshot = (files: readonly string[]): Snapshot => ({
 })
 
 describe('a life', () => {
-  test('a package that does and undoes its work passes, and what could not be killed is said', async () => {
+  test('a package that does and undoes its work passes, and stages that could not be killed are reported', async () => {
     const { host, calls } = hostOf(whole)
     const reports: ActReport[] = []
     const report = await live(lifeOf(whole, { interrupt: { type: 'noop' } }), host, (act) => reports.push(act))
@@ -169,7 +169,7 @@ describe('a life', () => {
     expect(report.isOk).toBe(true)
   })
 
-  test('what the uninstall forgets fails the life and is listed', async () => {
+  test('what the uninstall leaves behind fails the life and is listed', async () => {
     const report = await live(lifeOf(whole), hostOf(whole, { forgets: true }).host, () => undefined)
     expect(report).toMatchObject({
       isOk: false,
@@ -177,7 +177,7 @@ describe('a life', () => {
     })
   })
 
-  test('what the uninstall may forget is listed apart, and fails nothing', async () => {
+  test('what the uninstall may leave behind is listed separately, and fails nothing', async () => {
     const acts = lifeOf(whole, { ignored: ['/etc/*'] })
     expect(await live(acts, hostOf(whole, { forgets: true }).host, () => undefined)).toMatchObject({
       isOk: true,

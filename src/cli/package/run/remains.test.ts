@@ -5,7 +5,7 @@ const filesAt = (...paths: readonly string[]): Record<string, string> =>
   Object.fromEntries(paths.map((path) => [path, 'f 644 0:0 1']))
 const at = (change: Partial<Snapshot>): Snapshot => ({ files: {}, settings: {}, units: [], ...change })
 
-test('added, changed and removed files, settings and units are told apart', () => {
+test('added, changed and removed files, settings and units are distinguished', () => {
   const before = at({
     files: filesAt('/etc/a', '/etc/b', '/etc/c'),
     settings: { 'vm.swappiness': '60', 'net.core.somaxconn': '4096' },
@@ -26,7 +26,7 @@ test('added, changed and removed files, settings and units are told apart', () =
   ])
 })
 
-test('what hosts and agents change by themselves is not the package', () => {
+test('changes of hosts and agents themselves are not of the package', () => {
   const after = at({
     files: filesAt(
       '/var/log/skyhook/x',
@@ -41,11 +41,11 @@ test('what hosts and agents change by themselves is not the package', () => {
   expect(changesBetween(at({}), after)).toEqual([])
 })
 
-test('a folder whose name only begins like one of the host is the package', () => {
+test('a folder whose name only starts like one of the host is of the package', () => {
   expect(changesBetween(at({}), at({ files: filesAt('/var/log2/x', '/var/lib/skyhook-mine') }))).toHaveLength(2)
 })
 
-test('records of package managers, of accounts and of systemd are not the package, but what is installed is', () => {
+test('records of package managers, of accounts and of systemd are not of the package, but installed files are', () => {
   const records = filesAt(
     '/etc/passwd-',
     '/etc/.pwd.lock',

@@ -9,7 +9,7 @@ test('an act is a word and its name, with the end of the output below, and nothi
   expect(lines.at(-2)).toBe('    line 29red')
 })
 
-test('the end has what is left behind and the verdict in words, of one stage under its name', () => {
+test('the end has what is left behind and the verdict as text, of one stage under its name', () => {
   const report: RunReport = {
     package: 'p',
     version: '2.0.0',
@@ -30,5 +30,5 @@ test('the end has what is left behind and the verdict in words, of one stage und
   )
   const clean = { ...report, isOk: true, acts: [], leftBehind: [], hasUninstall: false }
   expect(endText({ ...clean, ignored: [], only: 'config' })).toBe('config of p 2.0.0, upgraded from 1.0.0: passed\n')
-  expect(endText(clean)).toContain('no uninstall stage: nobody looked for what the package leaves behind\n')
+  expect(endText(clean)).toContain('no uninstall stage: what the package leaves behind was not checked\n')
 })

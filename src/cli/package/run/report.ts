@@ -43,7 +43,7 @@ export function endText(report: RunReport): string {
   const { acts, leftBehind, ignored, isOk, hasUninstall, only } = report
   const remains = leftBehind.map(({ kind, name, change }) => `    ${change.padEnd(7)}  ${kind} ${name}`)
   const notes =
-    hasUninstall || only !== undefined ? [] : ['no uninstall stage: nobody looked for what the package leaves behind']
+    hasUninstall || only !== undefined ? [] : ['no uninstall stage: what the package leaves behind was not checked']
   const count = (outcome: ActReport['outcome'], one: string, many?: string): string[] => {
     const found = acts.filter((act) => act.outcome === outcome).length
     return found === 0 ? [] : [counted(found, one, many)]

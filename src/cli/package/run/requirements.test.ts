@@ -20,7 +20,7 @@ test('a machine that is not Linux, a caller who is not root, and missing program
 
 const good = { exists: true, hasSystemd: true, hasBus: true }
 
-test('a base that is not there is refused with the command that makes it', () => {
+test('a missing base is refused with the command that makes it', () => {
   const error = errorOf(() => requireBase(defaultBase, true, { ...good, exists: false }))
   expect(error).toMatchObject({ exitCode: exitCodes.notFound })
   expect(error.remedy).toContain(`debootstrap`)
@@ -28,7 +28,7 @@ test('a base that is not there is refused with the command that makes it', () =>
   expect(errorOf(() => requireBase('/base', false, { ...good, exists: false })).remedy).toMatch(/^make it: .* \/base$/)
 })
 
-test('a base without systemd or bus, and this machine itself, are wrong calls', () => {
+test('a base without systemd or bus, and this machine itself, are usage errors', () => {
   expect(() => requireBase('/base', false, good)).not.toThrow()
   const error = errorOf(() => requireBase('/base', false, { ...good, hasSystemd: false, hasBus: false }))
   expect(error.message).toBe('/base cannot be booted: it has no systemd and no D-Bus daemon')

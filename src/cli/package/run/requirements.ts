@@ -38,7 +38,7 @@ export function requireMachine({ platform, uid, hasProgram }: RunMachine): void 
   }
   if (platform !== 'linux')
     refuse(`package run needs Linux, this is ${platform}`, 'run it on a Linux machine, or in a virtual one')
-  if (uid !== 0) refuse('package run needs root: it boots a host with systemd-nspawn', 'call it with sudo')
+  if (uid !== 0) refuse('package run needs root: it boots a host with systemd-nspawn', 'run it with sudo')
   const missing = neededPrograms.filter((name) => !hasProgram(name))
   if (missing.length === 0) return
   const packages = [...new Set(missing.map((name) => programs[name]))]

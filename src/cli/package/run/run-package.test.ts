@@ -54,12 +54,12 @@ test('a caller who is not root is refused before anything is read', async () => 
   })
 })
 
-test('a folder that is not there, and one that is no valid package, are refused by name', async () => {
+test('a missing folder, and one that is not a valid package, are refused by name', async () => {
   expect(await refusal('/nowhere')).toMatchObject({ exitCode: 3, message: 'there is no folder /nowhere' })
   expect(await refusal(base)).toMatchObject({ exitCode: 1, remedy: `run kubectl skyhook validate ${base}` })
 })
 
-test('an upgrade from another package, and a missing key of configMap, are wrong calls', async () => {
+test('an upgrade from another package, and a missing key of configMap, are usage errors', async () => {
   expect(await refusal(mine, { from: other })).toMatchObject({
     exitCode: 2,
     message: `--from ${other} is the package other, not mine`,
@@ -77,7 +77,7 @@ test('a stage that the package does not have is a wrong call before a base is ne
   expect(await refusal(mine, { only: 'config', root })).toMatchObject({ exitCode: 3 }) // that of the base
 })
 
-test('a base that cannot be booted is refused, and one that is not there with the way to make it', async () => {
+test('a base that cannot be booted is refused, and a missing one with the command that makes it', async () => {
   expect(await refusal(mine)).toMatchObject({ exitCode: 2, message: expect.stringContaining('no systemd') as string })
   const missing = join(folder, 'none')
   expect(await refusal(mine, { root: missing })).toMatchObject({

@@ -205,6 +205,6 @@ function describe(end: End): string {
     case 'failed-to-start':
       return `not started: ${result.detail}`
     case 'unknown':
-      return `nobody saw how it ended: ${result.detail}`
+      return `how it ended is unknown: ${result.detail}`
   }
 }
