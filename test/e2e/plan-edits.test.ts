@@ -1,6 +1,6 @@
 /**
- * Edits of a Skyhook, one after another, each planned and then applied: what the host did is what its plan foretold. The
- * evidence is the host's, a file to which steps and starts of the service append, and the Node's cordons.
+ * Edits of a Skyhook, one after another, each planned and then applied: what the host did is what its plan foretold.
+ * The evidence is the host's, a file to which steps and starts of the service append, and the Node's cordons.
  */
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
