@@ -80,7 +80,7 @@ test('an archive is shown as it was, says that nothing changes, and axe-core fin
 
   await click(`#grid [data-node="${nodeName(84)}"]`)
   await shows('#panel-body', 'Gates')
-  await shows('#panel-body', `Note: node ${nodeName(84)} says StepFailed`)
+  await shows('#panel-body', `Note: node ${nodeName(84)} reports StepFailed`)
   await shows('#panel-body', 'the bundle has the pods of nodes that were out of service')
   await shows(
     '#output-note',
