@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { nodeStateKey, stepKey } from '../../schemas/annotations.ts'
+import { ignoreLabel, nodeStateKey, stepKey } from '../../schemas/annotations.ts'
 import { nodeStepOf, publishedOf } from '../../schemas/published.ts'
 import { type Decide, NodeSimulator } from '../../../test/kit/node-simulator/node-simulator.ts'
 import { pkg } from '../../../test/kit/node-simulator/node-simulator-dsl.ts'
@@ -49,6 +49,19 @@ test('a step that nobody has written yet is written once it has lasted ten secon
   expect(stepOn(node)).toBeUndefined()
   node.settleFor(2_000)
   expect(stepOn(node)).toMatchObject({ mode: 'apply', path: 'run.sh' })
+})
+
+test('a step that ends on a suspended node, where no other one follows, leaves the Node ten seconds later', () => {
+  const { node } = hangingNode()
+  node.settleFor(1_000)
+  const { metadata } = node.node
+  node.node = { ...node.node, metadata: { ...metadata, labels: { ...metadata.labels, [ignoreLabel]: 'true' } } }
+  node.settleFor(1_000)
+  node.finishHanging('a')
+  node.settleFor(9_000)
+  expect(stepOn(node)).toMatchObject({ mode: 'apply' })
+  node.settleFor(2_000)
+  expect([stepOn(node), node.annotation('step_s')]).toEqual([undefined, undefined])
 })
 
 test('a complete node says nothing of steps', () => {

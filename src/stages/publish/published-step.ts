@@ -8,7 +8,7 @@ import type { Snapshot } from '../model/snapshot.ts'
 
 /**
  * A step is published with any other write, such as its stage. A step that starts later gets its own write only after a
- * while.
+ * while, and so does the end of one that no other step follows.
  */
 const longStepMs = 10_000
 
@@ -17,7 +17,7 @@ const maxPathLength = 128
 
 /**
  * Text of the annotation; null while no step runs. It may have the previous step until the running one has lasted ten
- * seconds or something else is written.
+ * seconds, or has ended as long ago, or something else is written.
  */
 export function publishedStepText(
   snapshot: Pick<Snapshot, 'node' | 'nowMs' | 'wallOffsetMs'>,
@@ -28,7 +28,11 @@ export function publishedStepText(
   const currentText = snapshot.node.metadata.annotations?.[stepKey(skyhook)]
   const running = longestRunning(record)
   const shown = { text: currentText ?? null, recheckAtMs: Infinity }
-  if (running === undefined) return isWriting ? { ...shown, text: null } : shown
+  if (running === undefined) {
+    const endMs = lastEndMs(record)
+    if (isWriting || endMs + longStepMs <= snapshot.nowMs) return { ...shown, text: null }
+    return currentText === undefined ? shown : { ...shown, recheckAtMs: endMs + longStepMs }
+  }
   const published = publishedStep(running, snapshot.wallOffsetMs)
   if (isSameStep(parseObject(currentText) ?? {}, published)) return shown
   const longAtMs = running.step.startedAtMs + longStepMs
@@ -49,6 +53,14 @@ function longestRunning({ packages }: SkyhookRecord): RunningStep | undefined {
     return [{ step, package: keyOf(entry), attempt: progress.attempt.number, failingSinceMs }]
   })
   return running.toSorted((a, b) => a.step.startedAtMs - b.step.startedAtMs)[0]
+}
+
+/** Of a stage between two steps, such as one that is suspended; Infinity where there is none: its end was a write. */
+function lastEndMs({ packages }: SkyhookRecord): number {
+  const ends = Object.values(packages).flatMap(({ progress }) =>
+    progress.state === 'running' ? (progress.attempt.steps.at(-1)?.result?.endedAtMs ?? []) : [],
+  )
+  return ends.length === 0 ? Infinity : Math.max(...ends)
 }
 
 function publishedStep(
