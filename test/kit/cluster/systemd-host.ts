@@ -7,6 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll } from 'vitest'
 import { systemClock, systemRandom } from '../../../src/daemon/platform/system-clock.ts'
+import { NoReplyError, NotConnectedError } from '../../../src/host/dbus/errors.ts'
 import { type BusConnection, createBusConnection } from '../../../src/host/dbus/reconnecting.ts'
 import { type BusSockets, hostSockets } from '../../../src/host/dbus/sockets.ts'
 import { createHostRoot, type HostRoot } from '../../../src/host/fs/host-root.ts'
@@ -122,7 +123,7 @@ export function startAgent(host: SystemdHost): TestAgent {
       try {
         for (;;) {
           const signaled = new Promise<string>((resolve) => (wake = () => resolve('signal')))
-          const observation = await observeStepUnit(stepHost, step)
+          const observation = await observeStepUnit(stepHost, step).catch(unknownIfDisconnected)
           if (observation.state !== 'running') return observation
           const outcome = await Promise.race([signaled, delay(20_000, 'nothing', { ref: false })])
           // this must work without polling
@@ -139,6 +140,12 @@ export function startAgent(host: SystemdHost): TestAgent {
     kill: () => connection.close(),
   }
   return agent
+}
+
+/** The next connection looks again. */
+function unknownIfDisconnected(error: unknown): { readonly state: 'running' } {
+  if (error instanceof NoReplyError || error instanceof NotConnectedError) return { state: 'running' }
+  throw error
 }
 
 /** A host with an agent for one test file: their fields are set once the file's tests run. */
