@@ -14,7 +14,7 @@ export const linesOf = (findings: readonly Finding[]): readonly string[] => [
   ]),
 ]
 
-/** What stands between the changes of a timeline: steps, and broken promises. */
+/** What stands between the changes of a timeline: steps, requests about slots and Skyhooks, and broken promises. */
 export const notesOf = (evidence: Evidence, findings: readonly Finding[]): readonly Note[] => [
   ...[...evidence.steps].flatMap(([node, lines]) =>
     lines.map(({ atMs, skyhook, package: name, version, mode, round, what }) => ({
@@ -22,6 +22,12 @@ export const notesOf = (evidence: Evidence, findings: readonly Finding[]): reado
       text: `step on ${node}: ${skyhook} ${name} ${version} ${mode} of edit ${round} ${what}`,
     })),
   ),
+  ...evidence.audit
+    .filter(({ resource, verb }) => verb !== 'watch' && (resource === 'leases' || resource === 'skyhooks'))
+    .map(({ node, verb, uri, receivedMs, answeredMs: atMs, status }) => ({
+      atMs,
+      text: `${node} asks to ${verb} ${uri}: ${status} after ${atMs - receivedMs} ms`,
+    })),
   ...findings.flatMap(({ name, violations }) =>
     violations.map(({ atMs, text }) => ({ atMs, text: `!!! ${name}: ${text}` })),
   ),
