@@ -36,7 +36,7 @@ export type LifeOptions = {
 export function lifeOf(current: PackageConfig, options: LifeOptions = {}): Act[] {
   const { previous, interrupt, ignored = [] } = options
   const thorough = (stage: Stage): Act[] => thoroughActs(stage, current, previous)
-  const installation: readonly Stage[] = previous === undefined ? ['apply', 'config', 'upgrade'] : ['upgrade', 'config']
+  const installation = installationAfter(previous)
   const lasting: readonly Stage[] = [...installation, 'post-interrupt']
   return [
     ...previousActs(previous),
@@ -57,10 +57,9 @@ export function lifeOf(current: PackageConfig, options: LifeOptions = {}): Act[]
 
 /** The stages that a life goes through, in order. */
 export function stagesOf(current: PackageConfig, { previous, interrupt }: LifeOptions = {}): StageName[] {
-  const stages: readonly Stage[] = previous === undefined ? ['apply', 'config', 'upgrade'] : ['upgrade', 'config']
   const has = (stage: Stage): boolean => hasSteps(current, stage)
   return [
-    ...stages.filter(has),
+    ...installationAfter(previous).filter(has),
     ...(interrupt === undefined ? [] : ['interrupt' as const, ...(['post-interrupt'] as const).filter(has)]),
     ...(['uninstall'] as const).filter(has),
   ]
@@ -94,6 +93,9 @@ export function lifeOfStage(stage: StageName, current: PackageConfig, options: L
     ...(stage === 'uninstall' ? [{ act: 'look-for-remains', ignored } as const] : []),
   ]
 }
+
+const installationAfter = (previous: PackageConfig | undefined): readonly Stage[] =>
+  previous === undefined ? ['apply', 'config', 'upgrade'] : ['upgrade', 'config']
 
 const hasSteps = (config: PackageConfig, stage: Stage): boolean =>
   (config.modes[stage]?.length ?? 0) + (config.modes[checkOf(stage)]?.length ?? 0) > 0
