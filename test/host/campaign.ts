@@ -9,7 +9,7 @@ import { parseArgs } from 'node:util'
 import { openPassed } from '../../build/campaigns.ts'
 import {
   type HostRun,
-  isSame,
+  leftOn,
   type PlannedRun,
   plannedRuns,
   recordedRuns,
@@ -50,14 +50,14 @@ async function runFile({ os, file }: PlannedRun): Promise<HostRun | undefined> {
     if (!isGood || result === undefined) return undefined
     const tests = result.testResults.flatMap(({ assertionResults }) => assertionResults)
     const passed = tests.filter(({ status }) => status === 'passed').length
-    return { os, file, commit, passed, skipped: skippedOf(file, tests) }
+    return { os, file, machine: machineText(), commit, passed, skipped: skippedOf(file, tests) }
   } finally {
     rmSync(folder, { recursive: true })
   }
 }
 
-/** What a reader compares with a machine of his own. */
-function machineText(): string {
+/** This machine. */
+export function machineText(): string {
   const isV1 = readFileSync('/proc/self/mountinfo', 'utf8').includes(' - cgroup ')
   const isEmulated = readFileSync('/proc/cpuinfo', 'utf8').includes('QEMU TCG')
   const [kernel] = release().split('-')
@@ -82,20 +82,21 @@ async function main(): Promise<number> {
   if (chosen.length === 0)
     throw new Error(`--os ${values.os}: take one of ${[...new Set(planned.map(({ os }) => os))].join(', ')}`)
   const record = await openPassed('hosts')
-  const isPassed = (one: PlannedRun): boolean => recordedRuns(record.names()).some((run) => isSame(run, one))
+  const here = machineText()
+  const runs = (): readonly HostRun[] => recordedRuns(record.names())
+  const left = (): readonly PlannedRun[] => leftOn((machine) => machine === here, chosen, runs())
   const endMs = performance.now() + Number(values.minutes ?? Infinity) * 60_000
   let [passed, failed] = [0, 0]
-  for (const one of chosen.filter((run) => !values.rest || !isPassed(run))) {
+  for (const one of values.rest ? left() : chosen) {
     if (performance.now() >= endMs) break
     console.log(`\n${one.os}: ${one.file}`)
     const run = await runFile(one)
     if (run === undefined) console.log(`again: HOST_OS=${one.os} npx vitest run --project hosts ${one.file}`)
-    else if (!isPassed(run)) record.add(recordText(run))
+    else if (left().includes(one)) record.add(recordText(run))
     if (run === undefined) failed++
     else passed++
   }
-  const runs = recordedRuns(record.names())
-  writeFileSync(page, withRows(readFileSync(page, 'utf8'), { runs, planned, machine: machineText() }))
+  writeFileSync(page, withRows(readFileSync(page, 'utf8'), runs(), planned))
   console.log(`${passed} passed, ${failed} failed`)
   return failed === 0 ? 0 : 1
 }

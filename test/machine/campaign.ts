@@ -3,17 +3,21 @@
  * disks of the machines: Debian's packages are installed into them.
  */
 import { spawnSync } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { basename, join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { openPassed } from '../../build/campaigns.ts'
+import { openPassed, recordOf } from '../../build/campaigns.ts'
+import { plannedHere } from '../host/campaign.ts'
+import { recordedRuns, withRows } from '../kit/files/host-runs.ts'
 import { type Machine, type MachineOptions, startMachine, type Suite, suites } from './machine.ts'
 
-const usage = `usage: node test/machine/campaign.ts [--sample] [--suite bookworm|trixie] [--hosts NAME]
+const usage = `usage: node test/machine/campaign.ts [--sample] [--suite bookworm|trixie] [--hosts NAME [--minutes N]]
 
   --sample       one host of the sandbox, in a machine that has the packages it needs: some minutes
   --suite NAME   only in a machine of this Debian; without it in each
-  --hosts NAME   instead: the main job and the tests of hosts on this base disk of the sandbox, on cgroup v2, and their
-                 row of the table in docs/usage/install.md
+  --hosts NAME   instead: the main job and the tests of hosts on this base disk of the sandbox, on cgroup v2, as far as
+                 they have not passed there, and their row of the table in docs/usage/install.md
+  --minutes N    of these, start no file after N minutes
 `
 
 /** A title, what root's shell does in the checkout, and whether it takes hours where the processor is emulated. */
@@ -72,12 +76,30 @@ const newcomer: Part = {
 
 const page = 'docs/usage/install.md'
 
-const hosts = (os: string): Part => ({
-  machine: { isPrepared: true, cacheParts: [`base-${os}-????????????`, 'docker-registry', 'bin/kubernetes-*'] },
-  steps: [
-    [`the main job and the tests of hosts on ${os}`, `make deps && node test/host/campaign.ts --rest --os ${os}`],
-  ],
-})
+/** Continues with what this machine's record says, and adds to it what has passed, also where something failed. */
+async function runHosts(os: string, minutes: string | undefined): Promise<void> {
+  const { file } = await recordOf('hosts')
+  writeFileSync(file, '', { flag: 'a' }) // it must exist to go along
+  const record = join('campaigns', basename(file))
+  const limit = minutes === undefined ? '' : ` --minutes ${minutes}`
+  const part: Part = {
+    machine: {
+      isPrepared: true,
+      cacheParts: [`base-${os}-????????????`, 'docker-registry', 'bin/kubernetes-*', record],
+    },
+    steps: [
+      [
+        `the main job and the tests of hosts on ${os}`,
+        `make deps && node test/host/campaign.ts --rest --os ${os}${limit}`,
+      ],
+    ],
+  }
+  await runPart(part, 'trixie', async (machine) => {
+    const own = await openPassed('hosts')
+    for (const line of (await machine.read(`cat $SKYHOOKD_CACHE/${record}`)).split('\n').filter(Boolean)) own.add(line)
+    writeFileSync(page, withRows(readFileSync(page, 'utf8'), recordedRuns(own.names()), plannedHere()))
+  })
+}
 
 let passed = 0
 let failed = 0
@@ -98,8 +120,8 @@ async function runStep(machine: Machine, suite: Suite, [title, command]: Step): 
   return isGood
 }
 
-/** False as soon as a step has failed: the next ones build upon it. `kept`: files that it leaves in this checkout. */
-async function runPart(part: Part, suite: Suite, kept: readonly string[] = []): Promise<boolean> {
+/** False as soon as a step has failed: the next ones build upon it. */
+async function runPart(part: Part, suite: Suite, atEnd?: (machine: Machine) => Promise<void>): Promise<boolean> {
   const machine = await startMachine({ ...part.machine, suite })
   try {
     const speed = machine.isEmulated ? ', emulated' : ''
@@ -108,10 +130,13 @@ async function runPart(part: Part, suite: Suite, kept: readonly string[] = []): 
       if (machine.isEmulated && step[2] !== undefined) console.log(`not run: ${suite}: ${step[0]} (${step[2]})`)
       else if (!(await runStep(machine, suite, step))) return false
     }
-    for (const path of kept) writeFileSync(path, await machine.read(path))
     return true
   } finally {
-    await machine.stop()
+    try {
+      await atEnd?.(machine)
+    } finally {
+      await machine.stop()
+    }
   }
 }
 
@@ -136,6 +161,7 @@ async function main(): Promise<number> {
       sample: { type: 'boolean' },
       suite: { type: 'string' },
       hosts: { type: 'string' },
+      minutes: { type: 'string' },
       help: { type: 'boolean' },
     },
   })
@@ -147,7 +173,7 @@ async function main(): Promise<number> {
   if (chosen.length === 0) throw new Error(`--suite ${values.suite}: take one of ${suites.join(', ')}`)
   installQemu()
   const record = await openPassed('machine')
-  if (values.hosts !== undefined) await runPart(hosts(values.hosts), chosen.at(-1) ?? 'trixie', [page])
+  if (values.hosts !== undefined) await runHosts(values.hosts, values.minutes)
   else if (values.sample === true)
     await runPart(sample, values.suite === undefined ? 'trixie' : (chosen[0] ?? 'trixie'))
   else for (const suite of chosen) if (await runPart(newcomer, suite)) record.add(suite)

@@ -26,8 +26,8 @@ export type Machine = {
   readonly bootMs: number
   /** In the checkout, by root's shell; output goes to this process's own. Resolves with the exit code. */
   run(command: string): Promise<number>
-  /** A file of the checkout. @throws where it cannot be read */
-  read(path: string): Promise<string>
+  /** What a command of it prints. @throws where it fails */
+  read(command: string): Promise<string>
   stop(): Promise<void>
 }
 
@@ -109,13 +109,13 @@ export async function startMachine({ suite, isPrepared, cacheParts }: MachineOpt
     await enter(`cp /project/ca-certificates.crt ${trusted}`)
     const patience = isEmulated ? 5 : 1
     const settings = `NODE_EXTRA_CA_CERTS=${trusted} SKYHOOKD_CACHE=/project/cache SANDBOX_PATIENCE=${patience}`
-    const checkout = '/project/skyhookd'
+    const inCheckout = (command: string): string => `cd /project/skyhookd && export ${settings} && ${command}`
     return {
       isEmulated,
       bootMs,
-      run: async (command) => await enter(`cd ${checkout} && export ${settings} && ${command}`),
-      read: async (path) =>
-        (await promisify(execFile)('ssh', call(`cat ${checkout}/${path}`), { maxBuffer: 2 ** 24 })).stdout,
+      run: async (command) => await enter(inCheckout(command)),
+      read: async (command) =>
+        (await promisify(execFile)('ssh', call(inCheckout(command)), { maxBuffer: 2 ** 24 })).stdout,
       stop,
     }
   } catch (error) {

@@ -1,5 +1,14 @@
 import { expect, test } from 'vitest'
-import { type HostRun, mainJob, plannedRuns, recordedRuns, recordText, skippedOf, withRows } from './host-runs.ts'
+import {
+  type HostRun,
+  leftOn,
+  mainJob,
+  plannedRuns,
+  recordedRuns,
+  recordText,
+  skippedOf,
+  withRows,
+} from './host-runs.ts'
 
 const files = ['test/host/steps.test.ts', 'test/host/survival.test.ts']
 const planned = plannedRuns(files)
@@ -17,7 +26,7 @@ const page = (...rows: string[]): string =>
 const runsOf = (os: HostRun['os'], ...skipped: string[]): HostRun[] =>
   planned
     .filter((one) => one.os === os)
-    .map((one) => ({ ...one, commit: '1234567', passed: 2, skipped: one.file === files[1] ? skipped : [] }))
+    .map((one) => ({ ...one, machine, commit: '1234567', passed: 2, skipped: one.file === files[1] ? skipped : [] }))
 
 test('a container has the main job alone, and each other host the tests of hosts, too', () => {
   expect(planned.filter(({ os }) => os === 'container')).toEqual([{ os: 'container', file: mainJob }])
@@ -26,7 +35,7 @@ test('a container has the main job alone, and each other host the tests of hosts
 
 test('the table gets a row for each host that has passed all, in their order, with the names of what was skipped', () => {
   const runs = [...runsOf('container'), ...runsOf('trixie').slice(1), ...runsOf('bare', 'a bus | a reboot', 'tuned')]
-  expect(withRows(page(), { runs, planned, machine })).toBe(
+  expect(withRows(page(), runs, planned)).toBe(
     page(
       `| \`bare\` | ${machine} | 1234567 | passed | 4 passed; skipped: a bus \\| a reboot; tuned |`,
       `| \`container\` | ${machine} | 1234567 | passed, without a reboot | – |`,
@@ -39,17 +48,25 @@ test('rows of other hosts, other machines and earlier commits stay until the sam
     '| `trixie` | Linux 6.1.0, cgroup v1, native processor | 0000001 | passed | 3 passed |',
     `| \`bookworm\` | ${machine} | 0000001 | passed | 3 passed; skipped: x \\| y |`,
   ]
-  const first = withRows(page(other, older), { runs: runsOf('trixie'), planned, machine })
+  const first = withRows(page(other, older), runsOf('trixie'), planned)
   const trixie = `| \`trixie\` | ${machine} | 1234567 | passed | 4 passed |`
   expect(first).toBe(page(older, other, trixie))
   const bookworm = `| \`bookworm\` | ${machine} | 89abcde | passed | 4 passed |`
-  expect(
-    withRows(first, { runs: runsOf('bookworm').map((run) => ({ ...run, commit: '89abcde' })), planned, machine }),
-  ).toBe(page(bookworm, other, trixie))
+  const later = runsOf('bookworm').map((run) => ({ ...run, commit: '89abcde' }))
+  expect(withRows(first, later, planned)).toBe(page(bookworm, other, trixie))
+})
+
+test('runs on two machines make no row of one, and are left to each', () => {
+  const [first, ...rest] = runsOf('bare')
+  const runs = [first!, ...rest.map((run) => ({ ...run, machine: machine.replace('native', 'emulated') }))]
+  expect(withRows(page(), runs, planned)).toBe(page())
+  const bare = planned.filter(({ os }) => os === 'bare')
+  const leftOf = (word: string) => leftOn((text) => text.includes(word), bare, runs)
+  expect([leftOf('native'), leftOf('emulated'), leftOf('cgroup v2')]).toEqual([bare.slice(1), bare.slice(0, 1), []])
 })
 
 test('a page without the table is an error', () => {
-  expect(() => withRows('text', { runs: [], planned, machine })).toThrow('lacks the markers')
+  expect(() => withRows('text', [], planned)).toThrow('lacks the markers')
 })
 
 test('a file or a group of which no test ran is skipped by its own name, other tests by theirs', () => {

@@ -12,6 +12,8 @@ export type PlannedRun = { readonly os: HostOs; readonly file: string }
 
 /** One that has passed. */
 export type HostRun = PlannedRun & {
+  /** What a reader compares with his own: the kernel, its version of cgroups, whether it is emulated. */
+  readonly machine: string
   readonly commit: string
   readonly passed: number
   readonly skipped: readonly string[]
@@ -21,7 +23,14 @@ export type HostRun = PlannedRun & {
 export const plannedRuns = (hostTests: readonly string[]): readonly PlannedRun[] =>
   provenHosts.flatMap((os) => [mainJob, ...(canRebootOn(os) ? hostTests : [])].map((file) => ({ os, file })))
 
-export const isSame = (one: PlannedRun, other: PlannedRun): boolean => one.os === other.os && one.file === other.file
+const isSame = (one: PlannedRun, other: PlannedRun): boolean => one.os === other.os && one.file === other.file
+
+/** Those of which no run has passed on such a machine. */
+export const leftOn = (
+  isMachine: (machine: string) => boolean,
+  planned: readonly PlannedRun[],
+  runs: readonly HostRun[],
+): PlannedRun[] => planned.filter((one) => !runs.some((run) => isSame(run, one) && isMachine(run.machine)))
 
 /** As the record of the campaign has it, one a line. */
 export const recordText = (run: HostRun): string => JSON.stringify(run)
@@ -47,34 +56,28 @@ const markers = ['<!-- hosts: written by make prove -->', '<!-- end of hosts -->
 const heading = ['| Host | Machine | Commit | Main job | Tests of the host |', '|---|---|---|---|---|'] as const
 
 /**
- * The page with a row for each host of which all runs have passed, at the commit of the last one. Other rows stay as
- * they are, and so does that of the same host on another machine. @throws where the page has no table
+ * The page with a row for each host and machine on which all runs have passed, at the commit of the last one. Other rows
+ * stay as they are. @throws where the page has no table
  */
-export function withRows(
-  page: string,
-  {
-    runs,
-    planned,
-    machine,
-  }: { readonly runs: readonly HostRun[]; readonly planned: readonly PlannedRun[]; readonly machine: string },
-): string {
+export function withRows(page: string, runs: readonly HostRun[], planned: readonly PlannedRun[]): string {
   const [before = '', rest] = page.split(markers[0])
   const [table, after] = rest?.split(markers[1]) ?? []
   if (table === undefined || after === undefined) throw new Error(`the page lacks the markers ${markers.join(' and ')}`)
-  const isComplete = (os: HostOs): boolean =>
-    planned.filter((one) => one.os === os).every((one) => runs.some((run) => isSame(run, one)))
   const rows = new Map(
     table
       .split('\n')
       .filter((line) => line.startsWith('| `'))
       .map((line) => [line.split(' | ').slice(0, 2).join(' | '), line]),
   )
-  for (const os of provenHosts.filter(isComplete)) {
-    const key = `| \`${os}\` | ${machine}`
-    const own = runs.filter((run) => run.os === os && planned.some((one) => isSame(run, one)))
-    const tests = testsText(own.filter(({ file }) => file !== mainJob))
-    rows.set(key, `${key} | ${own.at(-1)?.commit} | ${mainJobText(os)} | ${tests} |`)
-  }
+  for (const machine of new Set(runs.map((run) => run.machine)))
+    for (const os of provenHosts) {
+      const wanted = planned.filter((one) => one.os === os)
+      const own = runs.filter((run) => run.machine === machine && wanted.some((one) => isSame(run, one)))
+      if (wanted.some((one) => !own.some((run) => isSame(run, one)))) continue
+      const key = `| \`${os}\` | ${machine}`
+      const tests = testsText(own.filter(({ file }) => file !== mainJob))
+      rows.set(key, `${key} | ${own.at(-1)?.commit} | ${mainJobText(os)} | ${tests} |`)
+    }
   const orderOf = (line: string): number => provenHosts.findIndex((os) => line.startsWith(`| \`${os}\` `))
   const lines = [...rows.values()].toSorted((a, b) => orderOf(a) - orderOf(b))
   return [before, markers[0], '\n', [...heading, ...lines].join('\n'), '\n', markers[1], after].join('')
