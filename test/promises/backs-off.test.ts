@@ -58,6 +58,20 @@ test('a LIST is about what its selector selects', async () => {
   expect(world.violations).not.toEqual([])
 })
 
+test('an edit of a Skyhook begins the time again, a write of its status does not', async () => {
+  const world = sampleWorld(backsOff)
+  for (let round = 0; round < 5; round++) {
+    await repeat(world, 2, 100, () => read(world))
+    world.editSkyhook({ spec: { priority: 100 + round } })
+  }
+  expect(world.violations).toEqual([])
+  for (let round = 0; round < 2; round++) {
+    await repeat(world, 2, 100, () => read(world))
+    world.setStatus({ completeNodes: String(round) })
+  }
+  expect(world.violations).not.toEqual([])
+})
+
 test('a process that starts begins the time again', async () => {
   const world = sampleWorld(backsOff)
   for (let process = 1; process < 5; process++) {

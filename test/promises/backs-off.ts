@@ -16,7 +16,7 @@ const forgetMs = 60_000
 type Run = {
   readonly client: string
   readonly entry: AuditEntry
-  readonly startedAtMs: number
+  startedAtMs: number
   /** In the last minute. */
   times: number[]
   selection?: Selection
@@ -40,7 +40,10 @@ export const backsOff: Promised = {
       }
     }
 
-    function changed({ resource, version, previous }: Change): void {
+    function changed({ resource, version, previous }: Change, atMs: number): void {
+      // whoever waited less and less often for the old spec begins anew with another one
+      if (resource.plural === 'skyhooks' && previous?.object.metadata.generation !== version.object.metadata.generation)
+        for (const run of runs.values()) run.startedAtMs = atMs
       end(`${resource.plural} ${version.object.metadata.name}`, () => true)
       end(resource.plural, (run) => {
         run.selection ??= selectionOf(resource, run.entry.query)
@@ -77,7 +80,7 @@ export const backsOff: Promised = {
     return {
       on(event, atMs) {
         if (event.kind === 'restored') runs.clear()
-        else if (event.kind === 'commit') changed(event.change)
+        else if (event.kind === 'commit') changed(event.change, atMs)
         else if (event.kind === 'answered') answered(event.entry, atMs)
         else if (event.kind === 'host' && event.event.event === 'agentStarted') {
           const client = `${event.event.kind}:${event.host}`
