@@ -1,6 +1,5 @@
 /** The parts of `make prove`: what each has proven of these sources so far, and how it gets on. */
 import { openRecord } from '../../test/fleet/run/record.ts'
-import { machineText, plannedHere } from '../../test/host/campaign.ts'
 import { suites } from '../../test/machine/machine.ts'
 import { mutants, trialId, trialsOf } from '../../test/mutants/catalogue.ts'
 import type { Tier } from '../../test/mutants/mutant.ts'
@@ -10,6 +9,7 @@ import { sampledTests } from '../test/projects.ts'
 import { changedSearches, searchFiles, type Searches, thorough } from '../test/searches.ts'
 import { chaosRuns } from './chaos-runs.ts'
 import { leftOn, type PlannedRun, recordedRuns } from '../../test/kit/files/host-runs.ts'
+import { machineText, plannedHere } from '../../test/kit/files/hosts-here.ts'
 
 export type State = { readonly proven: number; readonly of: number | undefined; readonly sources: string }
 

@@ -2,8 +2,8 @@
  * The main job and the tests of hosts on each base disk of the sandbox (HOST_OS), and the table with what was seen in
  * docs/usage/install.md. Ends with `N passed, N failed`, of files. Needs root.
  */
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { release, tmpdir } from 'node:os'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { openPassed } from '../../build/campaigns.ts'
@@ -11,12 +11,12 @@ import {
   type HostRun,
   leftOn,
   type PlannedRun,
-  plannedRuns,
   recordedRuns,
   recordText,
   skippedOf,
   withRows,
 } from '../kit/files/host-runs.ts'
+import { machineText, plannedHere } from '../kit/files/hosts-here.ts'
 import { headCommit, isTreeChanged } from '../../build/test/git.ts'
 import { runProgram } from '../../build/test/results.ts'
 import { readReport, reportOptions } from '../../build/test/vitest-report.ts'
@@ -29,14 +29,6 @@ const usage = `usage: node test/host/campaign.ts [--os NAME] [--rest] [--minutes
 `
 
 const page = 'docs/usage/install.md'
-
-/** Of all hosts. */
-export const plannedHere = (): readonly PlannedRun[] =>
-  plannedRuns(
-    readdirSync(import.meta.dirname)
-      .filter((name) => name.endsWith('.test.ts'))
-      .map((name) => `test/host/${name}`),
-  )
 
 /** Undefined if it failed. */
 async function runFile({ os, file }: PlannedRun): Promise<HostRun | undefined> {
@@ -54,14 +46,6 @@ async function runFile({ os, file }: PlannedRun): Promise<HostRun | undefined> {
   } finally {
     rmSync(folder, { recursive: true })
   }
-}
-
-/** This machine. */
-export function machineText(): string {
-  const isV1 = readFileSync('/proc/self/mountinfo', 'utf8').includes(' - cgroup ')
-  const isEmulated = readFileSync('/proc/cpuinfo', 'utf8').includes('QEMU TCG')
-  const [kernel] = release().split('-')
-  return `Linux ${kernel}, cgroup ${isV1 ? 'v1' : 'v2'}, ${isEmulated ? 'emulated' : 'native'} processor`
 }
 
 async function main(): Promise<number> {
@@ -101,4 +85,4 @@ async function main(): Promise<number> {
   return failed === 0 ? 0 : 1
 }
 
-if (import.meta.main) process.exitCode = await main()
+process.exitCode = await main()

@@ -7,8 +7,8 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { openPassed, recordOf } from '../../build/campaigns.ts'
-import { plannedHere } from '../host/campaign.ts'
 import { recordedRuns, withRows } from '../kit/files/host-runs.ts'
+import { plannedHere } from '../kit/files/hosts-here.ts'
 import { type Machine, type MachineOptions, startMachine, type Suite, suites } from './machine.ts'
 
 const usage = `usage: node test/machine/campaign.ts [--sample] [--suite bookworm|trixie] [--hosts NAME [--minutes N]]

@@ -56,7 +56,7 @@ test('rows of other hosts, other machines and earlier commits stay until the sam
   expect(withRows(first, later, planned)).toBe(page(bookworm, other, trixie))
 })
 
-test('runs on two machines make no row of one, and are left to each', () => {
+test('a host whose runs have passed on two machines has no row, and each machine has the runs of the other left', () => {
   const [first, ...rest] = runsOf('bare')
   const runs = [first!, ...rest.map((run) => ({ ...run, machine: machine.replace('native', 'emulated') }))]
   expect(withRows(page(), runs, planned)).toBe(page())

@@ -56,8 +56,8 @@ const markers = ['<!-- hosts: written by make prove -->', '<!-- end of hosts -->
 const heading = ['| Host | Machine | Commit | Main job | Tests of the host |', '|---|---|---|---|---|'] as const
 
 /**
- * The page with a row for each host and machine on which all runs have passed, at the commit of the last one. Other rows
- * stay as they are. @throws where the page has no table
+ * The page with a row for each host and machine on which all runs have passed, at the commit of the last one. Other
+ * rows stay as they are. @throws where the page has no table
  */
 export function withRows(page: string, runs: readonly HostRun[], planned: readonly PlannedRun[]): string {
   const [before = '', rest] = page.split(markers[0])
