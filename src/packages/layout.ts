@@ -19,7 +19,7 @@ export type PackageInstance = {
   readonly version: string
 }
 
-/** Flags, history, interrupt flags and the copy dirs of one Skyhook: what a step knows as SKYHOOK_ROOT_DIR. */
+/** Flags, history, interrupt flags and the copy dirs of one Skyhook: SKYHOOK_ROOT_DIR of steps. */
 export const stateDir = (folders: HostFolders, skyhook: string): string => `${folders.copyDirRoot}/${skyhook}`
 
 /** Logs of one Skyhook: SKYHOOK_LOG_DIR. */
@@ -41,7 +41,7 @@ export function resourceId({ skyhook, skyhookUid, generation, name, version }: P
 /** The folder of scripts inside a package or a copy dir. */
 export const scriptsDir = (dir: string): string => `${dir}/skyhook_dir`
 
-/** Interrupts in the names of flags and logs. */
+/** The names of interrupts in flags and logs. */
 export const interruptTypeNames: Readonly<Record<InterruptType, string>> = {
   reboot: 'node_restart',
   service: 'service_restart',

@@ -92,7 +92,7 @@ const unusable: readonly Unusable[] = [
   {
     title: 'a step without an interpreter, until it is pushed again under its version',
     reason: 'InvalidPackage',
-    message: [':1.0.0: config.json /modes/apply/0/path = "apply.sh": begins with neither #! nor an ELF header'],
+    message: [':1.0.0: config.json /modes/apply/0/path = "apply.sh": starts with neither #! nor an ELF header'],
     async spoil({ name }) {
       await push('missing-first-line', `test/${name}:1.0.0`)
       return [image(`test/${name}`), async () => void (await push('shellscript', `test/${name}:1.0.0`))]

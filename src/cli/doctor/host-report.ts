@@ -133,7 +133,7 @@ function checkFiles({ disputes, hostname }: LocalHost): Check {
   const findings = disputes.value.map(({ owners: [one, other], paths }) =>
     finding('host-files-disputed', {
       message: `${one} and ${other} bring different contents for ${namedSome(paths)}`,
-      remedy: 'let one package bring the file, or give it another name in each',
+      remedy: 'ship the file in one package only, or rename it in one of them',
       objects: [{ kind: 'Host', name: hostname }],
     }),
   )

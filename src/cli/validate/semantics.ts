@@ -151,8 +151,8 @@ function patternFindings({ configInterrupts = {}, configMap = {} }: PackageSpec,
 const lineEndFindings = ({ configMap = {} }: PackageSpec, pointer: string): SkyhookFinding[] =>
   Object.entries(configMap).flatMap(([key, text]) => {
     if (!text.includes('\r\n') || !(key.endsWith('.sh') || text.startsWith('#!'))) return []
-    const message = 'has Windows line ends: its interpreter takes the carriage return for text'
-    return [warning('line-ends', `${pointer}/${pointerSegment(key)}`, message, 'end lines with a line feed alone')]
+    const message = 'has Windows line endings: its interpreter reads the carriage return as text'
+    return [warning('line-ends', `${pointer}/${pointerSegment(key)}`, message, 'end lines with only a line feed')]
   })
 
 function budgetFindings(spec: SkyhookSpec): SkyhookFinding[] {

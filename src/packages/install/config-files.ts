@@ -15,8 +15,8 @@ export function configProblems(configMap: Readonly<Record<string, string>>): str
 
 /**
  * Makes the keys files of `folder` (host path), 0644; keys that were removed vanish. Other files stay: those of the
- * image and those that a step wrote. A key changed by a step gets its content back. True when anything was changed; it
- * does not wait for the disk.
+ * image and those that a step wrote. A key changed by a step gets its content back. Returns true if anything changed.
+ * Does not wait for the disk.
  */
 export async function ensureConfigFiles(
   host: HostRoot,
@@ -25,7 +25,7 @@ export async function ensureConfigFiles(
   nowMs: number,
 ): Promise<boolean> {
   const keys = Object.keys(configMap)
-  // nothing of ours, maybe the image's own
+  // the image may have files of its own there
   if (keys.length === 0 && (await host.lstat(`${folder}/${dataLink}`)) === undefined) return false
 
   await host.mkdirp(folder)
@@ -52,7 +52,10 @@ async function swapData(
   await ensureLink(host, `${folder}/${dataLink}`, version.slice(version.lastIndexOf('/') + 1))
 }
 
-/** The copy dir is ours: a folder that a step made in place of the link goes. True when the link was not there. */
+/**
+ * The copy dir belongs to the agent: it removes a folder that a step made in place of the link. Returns true if the
+ * link was missing.
+ */
 async function ensureLink(host: HostRoot, path: string, target: string): Promise<boolean> {
   if ((await host.readLink(path)) === target) return false
   if ((await host.lstat(path))?.isDirectory()) await host.remove(path)
@@ -61,7 +64,7 @@ async function ensureLink(host: HostRoot, path: string, target: string): Promise
 }
 
 /**
- * True when the folder has exactly these files. Contents are read: they are small, and a step or a power cut may have
+ * True if the folder has exactly these files. Compares contents: they are small, and a step or a power cut may have
  * changed them.
  */
 async function hasExactFiles(
@@ -80,7 +83,7 @@ async function hasExactFiles(
   return true
 }
 
-/** Links of removed keys, and the folders of earlier contents. True when there were any. */
+/** Removes links of removed keys and folders of earlier contents. Returns true if there were any. */
 async function removeStale(host: HostRoot, folder: string, keys: ReadonlySet<string>): Promise<boolean> {
   let hasChanged = false
   const current = keys.size === 0 ? undefined : await host.readLink(`${folder}/${dataLink}`)

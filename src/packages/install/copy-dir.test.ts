@@ -74,7 +74,7 @@ describe('the content of the image', () => {
     expect(await readlink(join(folder, dir, 'skyhook_dir/link.sh'))).toBe('lib/common.sh')
     expect(await modeOf('skyhook_dir/run.sh')).toBe('755')
     expect(await modeOf('skyhook_dir/lib/common.sh')).toBe('644')
-    expect(await modeOf('skyhook_dir/tool')).toBe('755') // nobody else may write it, and it runs as who starts it
+    expect(await modeOf('skyhook_dir/tool')).toBe('755') // only root may write it; it runs as its caller
   })
 
   test('unchanged content is not written again', async () => {
@@ -128,7 +128,7 @@ describe('after a power cut', () => {
     await ensure({ configMap: { 'a.sh': 'one' } })
     unsubscribe()
     const entries = await readdir(join(folder, dir), { recursive: true, withFileTypes: true })
-    const excludedFolder = /\/(node-metadata|\.\.data)$/ // of the moment; a link to what is listed as itself
+    const excludedFolder = /\/(node-metadata|\.\.data)$/ // not synced; a link to a listed folder
     const files = entries.filter((entry) => entry.isFile() && !excludedFolder.test(entry.parentPath)) // the marker, too
     expect(syncedNames.filter((name) => !name.endsWith('/'))).toHaveLength(files.length)
   })
@@ -160,7 +160,7 @@ describe('after a power cut', () => {
     put(`${dir}/skyhook_dir/run.sh`, '\0\0\0\0\0\0\0\0\0\0')
     await utimes(join(folder, dir, 'skyhook_dir/run.sh'), mtime, mtime)
     await ensure({ repair: false })
-    expect(await read('skyhook_dir/run.sh')).not.toContain('#!') // it was on disk: cannot have happened
+    expect(await read('skyhook_dir/run.sh')).not.toContain('#!') // the file was on disk, so this cannot happen
     const marker = JSON.parse(await read('.skyhookd.json')) as object
     put(`${dir}/.skyhookd.json`, JSON.stringify({ ...marker, v: 1, bootId: 'boot' }))
     await ensure({ repair: false })

@@ -2,9 +2,9 @@
  * The folder on the host that steps of a package run in: the content of the image, the Skyhook's configuration and
  * facts about the node, in the operator's layout.
  *
- * A marker says what was put there whole, and is written once all of it is on disk: a package that is complete has its
- * files after a power cut, too. What a repair puts back is on disk before the stage goes on. Only the facts about the
- * node are of the moment and wait for nothing.
+ * A marker records which content is there completely. It is written once all of it is on disk, so a complete package
+ * keeps its files through a power cut. What a repair restores is on disk before the stage continues. Only the facts
+ * about the node do not wait for the disk: every call brings them up to date.
  */
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
@@ -16,7 +16,7 @@ import type { NodeMetadata } from './node-metadata.ts'
 
 export type CopyDirInputs = {
   readonly host: HostRoot
-  /** Host path of the unpacked package (store.ts), and what it is: the image's digest. */
+  /** Host path of the unpacked package (image-store.ts), and its identity: the image's digest. */
   readonly store: string
   readonly digest: string
   /** Host path to fill, from `copyDir` in layout.ts. */
@@ -25,28 +25,28 @@ export type CopyDirInputs = {
   readonly stepPaths: Iterable<string>
   readonly configMap: Readonly<Record<string, string>>
   readonly nodeMetadata: NodeMetadata
-  /** Names the folder of a changed configuration, as the kubelet does. */
+  /** The time in the name of the folder of a changed configuration, as the kubelet names it. */
   readonly nowMs: number
   /**
-   * Put back what steps changed of the image's and the Skyhook's files: true (the default) at the start of a stage.
-   * Between its steps false: some packages prepare files in one step for the next.
+   * Restore files of the image and of the Skyhook that steps changed. True (the default) at the start of a stage, false
+   * between its steps: some packages prepare files in one step for the next.
    */
   readonly repair?: boolean
 }
 
 export type EnsuredCopyDir =
   | { readonly outcome: 'ready' }
-  /** Keys of configMap that cannot be files, as sentences: only an edit of the Skyhook helps. */
+  /** Keys of configMap that cannot be files, as sentences: the user must edit the Skyhook. */
   | { readonly outcome: 'invalid'; readonly problems: readonly string[] }
 
-/** Which content was put there whole. Version 1 did not wait for the disk. */
+/** Which content is there completely. Version 1 did not wait for the disk. */
 type Marker = { readonly v: 2; readonly digest: string; readonly configHash: string }
 
 const markerName = '.skyhookd.json'
 
 /**
- * Idempotent; when all is right it costs a few reads, with `repair` an lstat per file. What a step added stays. Rejects
- * with the disk's error (ENOSPC, …), and is to be repeated then.
+ * Idempotent. If nothing needs a change it costs a few reads, with `repair` an lstat per file. Files that a step added
+ * stay. Rejects with the disk's error (ENOSPC, …): the caller repeats it.
  */
 export async function ensureCopyDir(inputs: CopyDirInputs): Promise<EnsuredCopyDir> {
   const problems = configProblems(inputs.configMap)
@@ -77,7 +77,7 @@ async function ensure(inputs: CopyDirInputs): Promise<void> {
   await host.writeFileDurable(`${copyDir}/${markerName}`, JSON.stringify(marker), 0o644)
 }
 
-/** True when anything was changed. */
+/** Returns true if anything changed. */
 async function copyPackage(
   { host, store, copyDir, stepPaths, configMap }: CopyDirInputs,
   trustTimes: boolean,
@@ -86,8 +86,8 @@ async function copyPackage(
   return await host.copyTree(store, copyDir, {
     trustTimes,
     executables: new Set([...stepPaths].map((path) => join('skyhook_dir', path))),
-    // For the operator node-metadata is a mount that hides the content of the image, and since 0.17 each key of
-    // configMap hides only its own file.
+    // The operator mounts node-metadata over the content of the image. Since 0.17, each key of configMap hides only its
+    // own file.
     excludedPaths: new Set([
       'node-metadata',
       ...[...Object.keys(configMap), ...dataFolders].map((name) => join('configmaps', name)),
@@ -109,19 +109,19 @@ async function readMarker(host: HostRoot, copyDir: string): Promise<Partial<Mark
   try {
     return JSON.parse(text) as Partial<Marker>
   } catch {
-    return undefined // cut off by a power cut, before version 2
+    return undefined // truncated by a power cut before version 2
   }
 }
 
 /**
- * What a copy dir's name ends in: UID of the Skyhook and generation. The other folders beside them hold flags, history,
+ * The end of a copy dir's name: UID and generation of the Skyhook. Its sibling folders hold flags, history and
  * interrupts.
  */
 const copyDirName = /-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}-\d+$/
 
 /**
- * Removes the copy dirs of a Skyhook that nothing uses, the operator's too; returns what was removed. `isUsed` is asked
- * with the host path right before each removal, and nobody fills the folder meanwhile.
+ * Removes unused copy dirs of a Skyhook, including those of the operator, and returns the removed ones. Calls `isUsed`
+ * with the host path right before each removal; no other caller may fill the folder meanwhile.
  */
 export async function collectCopyDirs(
   host: HostRoot,

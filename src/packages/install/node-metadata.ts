@@ -1,6 +1,6 @@
 import type { PackageSpec } from '../../schemas/skyhook.ts'
 
-/** Texts of `node-metadata/{labels,annotations,packages}.json`: what a step may know about its node. */
+/** Content of `node-metadata/{labels,annotations,packages}.json`: the facts about the node that steps can read. */
 export type NodeMetadata = { readonly labels: string; readonly annotations: string; readonly packages: string }
 
 export type NodeFacts = {
@@ -10,7 +10,7 @@ export type NodeFacts = {
   readonly packages: Readonly<Record<string, PackageSpec>>
 }
 
-/** Same facts, same texts: keys are sorted. */
+/** Keys are sorted, so equal facts give equal texts. */
 export function nodeMetadata({ labels = {}, annotations = {}, agentVersion, packages }: NodeFacts): NodeMetadata {
   const packageFacts = Object.entries(packages).map(([name, { version, image, interrupt, configInterrupts }]) => [
     name,

@@ -1,4 +1,4 @@
-/** What the copy of a `root_dir/` would do to the host; nothing is written here. */
+/** Plans what copying a `root_dir/` changes on the host. Writes nothing. */
 import type { Stats } from 'node:fs'
 import { posix } from 'node:path'
 import type { HostRoot } from '../../host/fs/host-root.ts'
@@ -13,14 +13,14 @@ export type CopyPlan = Pick<RootDirRecord, 'files' | 'folders' | 'foundFolders'>
   readonly steps: readonly CopyStep[]
 }
 
-/** What each entry would do, after what an earlier copy recorded. */
+/** What each entry changes, given the record of an earlier copy. */
 export async function planCopy(
   host: HostRoot,
   entries: readonly TreeEntry[],
   previous: RootDirRecord | undefined,
 ): Promise<CopyPlan> {
   const recordedFiles = new Map(previous?.files.map((file) => [file.path, file]))
-  let blockedPath = '' // a folder of the package that the host has a file for: what is below it says nothing new
+  let blockedPath = '' // a folder of the package where the host has a file: entries below it add no information
   const plan = {
     files: [] as RecordedFile[],
     folders: [] as string[],
@@ -30,8 +30,8 @@ export async function planCopy(
   }
   for (const entry of entries) {
     if (blockedPath !== '' && entry.path.startsWith(`${blockedPath}/`)) continue
-    // A link of root at the end is followed for folders and files, so that /etc/resolv.conf stays one; never out of
-    // the host.
+    // A final link of root is followed for folders and files, so that /etc/resolv.conf stays a link; never out of the
+    // host.
     const found = await lookAt(host, entry)
     if (found.outcome === 'untrusted') {
       blockedPath = entry.path
@@ -79,7 +79,7 @@ async function lookAt(host: HostRoot, entry: TreeEntry): Promise<Found> {
   }
 }
 
-/** Whether each entry has something on the host, whatever it is. Costs a look at each folder, not at each file. */
+/** Whether a file of any kind exists on the host for each entry. Reads each folder once, not each file. */
 export async function areAllThere(host: HostRoot, entries: readonly TreeEntry[]): Promise<boolean> {
   const names = new Map<string, string[]>()
   for (const { path } of entries) {

@@ -1,4 +1,4 @@
-/** `root_dir/` on a disk that loses in a power cut what nobody synced. */
+/** `root_dir/` on a disk that loses unsynced changes in a power cut. */
 import { posix } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { createDisk } from '../../../test/kit/host/disk.ts'
@@ -14,7 +14,7 @@ const record = rootDirRecordFile('demo', 'tuning')
 const recordsFolder = posix.dirname(record)
 const seeds = 60
 
-/** What the package brings. */
+/** The content of the package. */
 const contents: Readonly<Record<string, string>> = {
   '/etc/demo.d/deep/a.conf': 'a file',
   '/etc/demo.d/empty': 'a folder',
@@ -26,10 +26,10 @@ const files = ['/etc/demo.d/deep/a.conf', '/etc/systemd/foo.service', '/opt/demo
 const folders = ['/etc/demo.d', '/etc/demo.d/deep', '/etc/demo.d/empty', '/opt/demo', '/srv/empty']
 
 type Machine = {
-  /** As the agent sees it that runs now. */
+  /** The host as the current agent sees it. */
   root: HostRoot
   readonly cutPower: () => void
-  /** Lets the agent die at its n-th sync from here on, and starts the next one; false: it did not come that far. */
+  /** Kills the agent at its n-th sync from now on, and starts the next agent. False: there were fewer syncs. */
   readonly killAt: (sync: number, act: () => Promise<unknown>) => Promise<boolean>
 }
 
@@ -47,7 +47,7 @@ async function startMachine(seed: number): Promise<Machine> {
       passed = async () => {
         if (++syncs < sync) return
         death.resolve('killed')
-        await new Promise(() => undefined) // a dead agent does nothing any more
+        await new Promise(() => undefined) // a dead agent does nothing
       }
       const end = await Promise.race([act(), death.promise])
       passed = async () => undefined
@@ -73,7 +73,7 @@ async function present(root: HostRoot, paths: readonly string[]): Promise<string
   return found
 }
 
-/** What a machine has after each of many power cuts, as far as it differs from what it should have. */
+/** The differences between the expected files and those after each of many power cuts. */
 async function differences(
   live: (machine: Machine) => Promise<unknown>,
   expected: readonly string[],
@@ -92,7 +92,7 @@ async function differences(
 const install = ({ root }: Machine) => installRootDir(root, store, record)
 const uninstall = ({ root }: Machine) => uninstallRootDir(root, record)
 
-/** Lives in which the agent dies at one of its syncs, and the next one does the same to the end. */
+/** Runs in which the agent dies at one of its syncs, and the next agent repeats the work to its end. */
 async function afterEachKill(
   check: (
     killAndRepeat: (machine: Machine, act: () => Promise<unknown>) => Promise<void>,

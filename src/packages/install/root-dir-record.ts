@@ -1,6 +1,6 @@
 /**
- * The record of what a package put into the host's root; written before the files are, and again when all are there.
- * What several records list belongs to all of them: the last uninstall removes it.
+ * The record of what a package installed into the host's root. It is written before the files, and again when all files
+ * exist. A path in several records belongs to all of them: the last uninstall removes it.
  */
 import { posix } from 'node:path'
 import type { HostRoot } from '../../host/fs/host-root.ts'
@@ -9,7 +9,7 @@ import { isTemporary } from '../../host/fs/temporary.ts'
 
 export const recordsFolder = `${agentFolder}/root-files`
 
-/** Where the record of one package of one Skyhook lies on the host. */
+/** Host path of the record of one package of one Skyhook. */
 export function rootDirRecordFile(skyhook: string, packageName: string): string {
   return `${recordsFolder}/${skyhook}/${packageName}.json`
 }
@@ -25,16 +25,16 @@ export type RecordedFile = {
 
 export type RootDirRecord = {
   readonly v: 1
-  /** Of the content whose copy started last. */
+  /** Hash of the content whose copy started last. */
   readonly hash: string
   /** False: that copy may be incomplete. */
   readonly isComplete: boolean
-  /** Of the names of that copy's temporary files, which are beside `files` (host/fs/temporary.ts). */
+  /** Part of the names of that copy's temporary files, which are beside `files` (host/fs/temporary.ts). */
   readonly temporaryToken?: string
   readonly files: readonly RecordedFile[]
-  /** Folders that the package made. */
+  /** Folders that the package created. */
   readonly folders: readonly string[]
-  /** Folders of the package that were there, for records since they are shared. */
+  /** Folders of the package that existed before it. Records of agents before shared ownership lack them. */
   readonly foundFolders?: readonly string[]
 }
 
@@ -57,7 +57,7 @@ export function newRootDirRecord(
   }
 }
 
-/** Undefined when there is none. The file is written whole or not at all, so an unreadable one is an error. */
+/** Undefined if there is no record. The file is written atomically, so an unreadable file is an error. */
 export async function readRootDirRecord(host: HostRoot, path: string): Promise<RootDirRecord | undefined> {
   const text = await host.readText(path)
   if (text === undefined) return undefined
@@ -72,7 +72,7 @@ export async function writeRootDirRecord(host: HostRoot, path: string, record: R
   await host.writeFileDurable(path, JSON.stringify(record), 0o600)
 }
 
-/** A record and who it is of, as `SKYHOOK/PACKAGE`. */
+/** A record and its owner, as `SKYHOOK/PACKAGE`. */
 export type OwnedRecord = { readonly file: string; readonly owner: string; readonly record: RootDirRecord }
 
 /** Paths of all records on the host. */
@@ -84,7 +84,7 @@ export async function listRootDirRecords(host: HostRoot): Promise<readonly strin
   return files
 }
 
-/** The records of all packages, but that in one file. */
+/** The records of all packages, except the one in `exceptFile`. */
 export async function readRootDirRecords(host: HostRoot, exceptFile?: string): Promise<readonly OwnedRecord[]> {
   const found: OwnedRecord[] = []
   for (const file of await listRootDirRecords(host)) {
@@ -95,7 +95,7 @@ export async function readRootDirRecords(host: HostRoot, exceptFile?: string): P
   return found
 }
 
-/** The record that goes on owning what the other one made and this one lists, too. */
+/** The record `heir`, which also owns from now on what `left` created and both list. */
 export function withHeritage(heir: RootDirRecord, left: RootDirRecord): RootDirRecord {
   const made = new Set(left.files.filter(({ wasThere }) => !wasThere).map(({ path }) => path))
   const used = new Set([...heir.folders, ...(heir.foundFolders ?? [])])
@@ -109,7 +109,7 @@ export function withHeritage(heir: RootDirRecord, left: RootDirRecord): RootDirR
   }
 }
 
-/** Paths that both list with different contents. */
+/** Paths that both records list with different content. */
 export function disputedPaths(one: Pick<RootDirRecord, 'files'>, other: Pick<RootDirRecord, 'files'>): string[] {
   const contents = new Map(other.files.map((file) => [file.path, contentOf(file)]))
   return one.files.flatMap((file) => {

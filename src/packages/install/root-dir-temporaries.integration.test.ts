@@ -18,7 +18,7 @@ const put = (path: string, content: string): void => writeBelow(folder, path, co
 const below = (path: string): string[] => readdirSync(join(folder, path)).sort()
 
 describe('after an agent was killed in the middle of a copy', () => {
-  /** Copies in another process, which is killed when the first file is on disk and does not have its name yet. */
+  /** Copies in another process, which is killed when the first file is on disk but not yet renamed. */
   async function installAndDie(): Promise<void> {
     const program = `
       import { installRootDir } from ${JSON.stringify(join(import.meta.dirname, 'root-dir.ts'))}

@@ -1,13 +1,13 @@
 /**
- * `root_dir/` of a package: files for the host's root itself. Copied once per content; what was written is on record
- * before it is written, so that an uninstall removes what is ours and nothing else.
+ * `root_dir/` of a package: files for the host's root itself. Each content is copied once. Every path is recorded
+ * before it is written, so that an uninstall removes exactly what the package installed.
  *
- * A record that is complete means that all of it is on disk. The files may be on another file system than the record,
- * or on one that does not write changes in their order: each folder with a changed name is synced before the record.
+ * A complete record means that all files are on disk. The files may be on another file system than the record, or on
+ * one that reorders writes. Therefore each folder with a changed name is synced before the record.
  *
- * Folders that exist keep their mode (the operator stamps the package's on `/` and `/tmp`), links are copied as links,
- * and links of the host are followed inside the host only, and only those of root. Other users may act in the folders
- * meanwhile: what they made of a path of ours is theirs.
+ * Existing folders keep their mode (the operator applies the package's mode to `/` and `/tmp`). Links are copied as
+ * links. Links of the host are followed only inside the host, and only if root owns them. Other users may change the
+ * folders meanwhile: a path that they replaced belongs to them.
  */
 import { createHash } from 'node:crypto'
 import { posix } from 'node:path'
@@ -31,21 +31,26 @@ import {
 } from './root-dir-record.ts'
 
 export type InstalledRootDir =
-  | { readonly outcome: 'absent' } // the package has none
+  | { readonly outcome: 'absent' } // the package has no root_dir
   | { readonly outcome: 'unchanged' }
   | { readonly outcome: 'copied'; readonly files: number; readonly disputes: readonly Dispute[] }
-  /** It was installed; these paths were gone. */
+  /** It was installed before; these paths were missing. */
   | { readonly outcome: 'restored'; readonly paths: readonly string[]; readonly disputes: readonly Dispute[] }
-  /** Sentences: the host has a folder where the package has a file, or the reverse, or a link of another user. */
+  /**
+   * Sentences: the host has a folder where the package has a file, or a file where it has a folder, or another user's
+   * link.
+   */
   | { readonly outcome: 'conflict'; readonly problems: readonly string[] }
 
-/** Paths that another package (`SKYHOOK/PACKAGE`) has with other contents: what is there is the last one's. */
+/**
+ * Paths that another package (`SKYHOOK/PACKAGE`) has with different content: the host has the content installed last.
+ */
 export type Dispute = { readonly owner: string; readonly paths: readonly string[] }
 
 /**
  * Copies `<packageDir>/root_dir` (host path) over the host's root, durably. Safe to repeat after a crash at any point.
- * What is there already is put back where it is gone, and left as it is where somebody changed it. Files of an earlier
- * version that this one lacks stay until the uninstall. Rejects with the disk's error.
+ * If the content was installed before, missing files are restored and changed files stay changed. Files of an earlier
+ * version that this version lacks stay until the uninstall. Rejects with the disk's error.
  */
 export async function installRootDir(
   host: HostRoot,
@@ -56,7 +61,7 @@ export async function installRootDir(
     try {
       return await install(host, packageDir, recordFile)
     } catch (error) {
-      // made since the plan
+      // a link that was created after the plan
       if (error instanceof UntrustedLinkError) return { outcome: 'conflict', problems: [error.message] }
       throw error
     }
@@ -99,13 +104,13 @@ async function disputesOf(host: HostRoot, recordFile: string, plan: CopyPlan): P
 export type KeptFile = {
   readonly path: string
   readonly why: 'changed' | 'was there before' | 'of another package'
-  /** The other package, as `SKYHOOK/PACKAGE`. */
+  /** The owning package, as `SKYHOOK/PACKAGE`. */
   readonly owner?: string
 }
 
 /**
- * Removes what is still as the package left it and no other package has, and folders that are empty then, durably;
- * returns what stays. Idempotent.
+ * Durably removes files that are unchanged since the package installed them and that no other package has, and then
+ * empty folders. Returns what stays. Idempotent.
  */
 export async function uninstallRootDir(host: HostRoot, recordFile: string): Promise<KeptFile[]> {
   return await withLock(host, recordsFolder, async () => await uninstall(host, recordFile))
@@ -115,7 +120,7 @@ async function uninstall(host: HostRoot, recordFile: string): Promise<KeptFile[]
   const record = await readRootDirRecord(host, recordFile)
   if (record === undefined) return []
   await removeTemporaries(host, record)
-  // Nobody may take for installed what is removed in part.
+  // A partly removed root_dir must not count as installed.
   if (record.isComplete) await writeRootDirRecord(host, recordFile, { ...record, isComplete: false })
   const owners = await passOn(host, recordFile, record)
   const keptFiles: KeptFile[] = []
@@ -127,7 +132,7 @@ async function uninstall(host: HostRoot, recordFile: string): Promise<KeptFile[]
     else keptFiles.push({ path, why: file.wasThere ? 'was there before' : 'changed' })
   }
   for (const folder of record.folders.toSorted((a, b) => b.length - a.length)) {
-    if (!owners.has(folder)) await host.removeEmptyFolder(folder).catch(ignoreUntrusted) // deeper ones first
+    if (!owners.has(folder)) await host.removeEmptyFolder(folder).catch(ignoreUntrusted) // deepest first
   }
   await syncNames(host, [...record.files.map(({ path }) => path), ...record.folders])
   await host.remove(recordFile)
@@ -142,14 +147,14 @@ async function fateOf(host: HostRoot, file: RecordedFile): Promise<'removed' | '
     await host.remove(file.path)
     return 'removed'
   } catch (error) {
-    if (error instanceof UntrustedLinkError) return 'kept' // a user has put a link in the place of a folder
+    if (error instanceof UntrustedLinkError) return 'kept' // a user has replaced a folder by a link
     throw error
   }
 }
 
 /**
- * Makes other packages own what they list, too, and answers to whom each path went. It is on disk before anything is
- * removed: an uninstall that is repeated finds the same.
+ * Transfers paths that other packages list, too, to these packages, and returns the new owner of each path. The
+ * transfer is on disk before anything is removed, so a repeated uninstall finds the same owners.
  */
 async function passOn(host: HostRoot, recordFile: string, record: RootDirRecord): Promise<ReadonlyMap<string, string>> {
   const owners = new Map<string, string>()
@@ -161,7 +166,7 @@ async function passOn(host: HostRoot, recordFile: string, record: RootDirRecord)
   return owners
 }
 
-/** At the start of an agent: removes what a previous one left beside the host's files when it was killed. */
+/** Runs at the start of an agent: removes temporary files that a killed agent left beside the host's files. */
 export async function sweepRootDirs(host: HostRoot): Promise<void> {
   await withLock(host, recordsFolder, async () => {
     for (const file of await listRootDirRecords(host)) {
@@ -171,23 +176,23 @@ export async function sweepRootDirs(host: HostRoot): Promise<void> {
   })
 }
 
-/** Only of a copy that did not end: nobody else can have made a file with its token. */
+/** Only those of a copy that did not end: no other program can have created a file with its token. */
 async function removeTemporaries(host: HostRoot, record: RootDirRecord | undefined): Promise<void> {
   const { temporaryToken, isComplete, files } = record ?? { isComplete: true, files: [] }
   if (isComplete || temporaryToken === undefined) return
   const paths = files.map(({ path }) => path)
   for (const path of paths) await host.remove(temporaryName(path, temporaryToken)).catch(ignoreUntrusted)
-  await syncNames(host, paths) // the record that knows the token is about to be replaced
+  await syncNames(host, paths) // the record with the token is about to be replaced
 }
 
-/** Waits until it is on disk which of these paths exist, whoever made or removed them. */
+/** Waits until creation and removal of these paths are on disk, regardless of who created or removed them. */
 async function syncNames(host: HostRoot, paths: readonly string[]): Promise<void> {
   const folders = new Set<string>()
   for (const parent of new Set(paths.map((path) => posix.dirname(path)))) folders.add(await nearestFolder(host, parent))
   for (const folder of folders) await host.syncFolder(folder)
 }
 
-/** The folder itself; where it is gone, the first one above it that is not. */
+/** The folder itself, or its nearest existing parent. */
 async function nearestFolder(host: HostRoot, path: string): Promise<string> {
   const folder = await host.realPath(path).catch(ignoreNotFoundOrUntrusted)
   const stats = folder === undefined ? undefined : await host.lstat(folder).catch(ignoreUntrusted)
@@ -203,7 +208,7 @@ async function write(host: HostRoot, source: string, step: CopyStep, token: stri
     await writeEntry(host, source, step, token)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
-    await host.mkdirp(posix.dirname(step.path)) // behind a dangling link of the host
+    await host.mkdirp(posix.dirname(step.path)) // creates the target folder of a dangling link of the host
     await writeEntry(host, source, step, token)
   }
 }

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto'
 
 /**
- * `sha256:` and 64 lower-case hex digits: the only algorithm we take (the other registered one, sha512, is not in use).
+ * `sha256:` and 64 lower-case hex digits: the only supported algorithm (registries do not use sha512, the other
+ * registered one).
  */
 export type Digest = `sha256:${string}`
 
@@ -13,7 +14,7 @@ export function digestOf(bytes: Uint8Array | string): Digest {
   return `sha256:${createHash('sha256').update(bytes).digest('hex')}`
 }
 
-/** The 64 hex digits: the name under which a blob or a tree is filed. */
+/** The 64 hex digits, which name a blob or a tree in the store. */
 export function hexOf(digest: Digest): string {
   return digest.slice('sha256:'.length)
 }

@@ -1,13 +1,13 @@
 import type { ImageErrorCode } from '../../schemas/catalogue/reason-codes.ts'
 import { plainExcerpt } from '../../schemas/plain-text.ts'
 
-/** A registry may say anything, and much of it. */
+/** Messages of registries can be of any length. */
 const maxMessageLength = 700
 
 /** People read `message`, which carries the registry's own message if it gave one. */
 export class ImageError extends Error {
   readonly code: ImageErrorCode
-  /** How long the registry asked us to stay away. */
+  /** How long the registry asked clients to wait. */
   readonly retryAfterMs: number | undefined
 
   constructor(

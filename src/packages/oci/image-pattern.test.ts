@@ -14,14 +14,14 @@ test.each([
   ['reg*.example', 'registry.example/pkg', true],
   ['reg*y.example', 'reg.example/pkg', false],
   ['r.*', 'r.example/pkg', true],
-  ['r.ex.mple', 'r.example/pkg', false], // a dot is a dot
+  ['r.ex.mple', 'r.example/pkg', false], // a dot is literal
   ['*', 'localhost/pkg', true],
   ['r.example:5000', 'r.example:5000/pkg', true],
   ['r.example:5000', 'r.example/pkg', false],
   ['r.example', 'r.example:5000/pkg', false],
   ['r.example:*', 'r.example:5000/pkg', false], // no globs in ports
   ['r.example/team', 'r.example/team/pkg', true],
-  ['r.example/team', 'r.example/team-b/pkg', true], // as the kubelet: the start of a path, not of a component
+  ['r.example/team', 'r.example/team-b/pkg', true], // as in the kubelet: a prefix of the path, not of a component
   ['r.example/team/', 'r.example/team-b/pkg', false],
   ['r.example/*', 'r.example/team/pkg', false], // nor in paths
   ['[fd00::1]:5000', '[fd00::1]:5000/pkg', true],
@@ -44,7 +44,7 @@ test.each([
   ['*.example', 'a.r.example/team/pkg', 'a.r.example'],
   ['*.example/team', 'r.example/team/pkg', 'r.example/team'],
   ['*.example', 'example/pkg', ''],
-  ['*.example', 'r.example/a.example/pkg', 'r.example'], // as little as possible
+  ['*.example', 'r.example/a.example/pkg', 'r.example'], // the shortest match
   ['*', 'r.example/pkg', ''],
   ['a*.example', 'ab.example/pkg', ''],
   ['r.example/team', 'r.example/team-b/pkg', ''],

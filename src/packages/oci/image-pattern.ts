@@ -1,14 +1,14 @@
 /**
- * Which images a pattern means. Three kinds of files name images by `host[:port][/path]` with `*` in the host, and each
- * has rules of its own.
+ * Which images a pattern matches. Three kinds of files name images by `host[:port][/path]` with `*` in the host, and
+ * each kind has its own rules.
  */
 
 type Dialect = {
-  /** The `*` that stand for other text. */
+  /** Matches each `*` that is a wildcard. */
   readonly wildcard: RegExp
-  /** What one stands for, as a regular expression. */
+  /** What a wildcard matches, as a regular expression. */
   readonly meaning: string
-  /** Whether the path may end within a name: `r.example/team` means `r.example/team-b`, too. */
+  /** Whether the path may end within a name: `r.example/team` matches `r.example/team-b`, too. */
   readonly hasOpenPath: boolean
 }
 
@@ -17,13 +17,16 @@ const inLabel = { wildcard: /(?<!:.*)\*/, meaning: '[^./:]*' } // one label of t
 const dialects = {
   /** `matchImages` of a CredentialProviderConfig and the keys of a plugin's answer, as the kubelet reads them. */
   matchImages: { ...inLabel, hasOpenPath: true },
-  /** Keys of a `.dockerconfigjson`. Stricter than the kubelet: no login goes to a neighbor of the same first letters. */
+  /**
+   * Keys of a `.dockerconfigjson`. Stricter than the kubelet: a login is never sent for a repository that only starts
+   * with the same letters.
+   */
   dockerConfig: { ...inLabel, hasOpenPath: false },
   /** `prefix` of a registry in `registries.conf`: one `*` at its start, for any number of labels. */
   registriesConf: { wildcard: /^\*(?=\.)/, meaning: '[^/]+?', hasOpenPath: false },
 } as const satisfies Record<string, Dialect>
 
-/** How many characters of the image (`host[:port]/repository`) the pattern covers; 0 is no match. */
+/** How many characters of the image (`host[:port]/repository`) the pattern covers; 0 if it does not match. */
 export function matchLength(pattern: string, dialect: keyof typeof dialects, image: string): number {
   const { wildcard, meaning, hasOpenPath } = dialects[dialect]
   const name = pattern.replace(/^https?:\/\//, '')

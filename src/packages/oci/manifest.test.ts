@@ -114,7 +114,7 @@ describe('the image of an index', () => {
 
   test.each([
     ['amd64', index(['a', 'arm64'], ['b', 'amd64']), 'b'],
-    // every machine has the baseline, not every one v3
+    // every machine has the baseline, not every machine has v3
     ['amd64', index(['v3', 'amd64', 'v3'], ['plain', 'amd64']), 'plain'],
     ['arm64', index(['v9', 'arm64', 'v9'], ['v8', 'arm64', 'v8']), 'v8'],
     ['arm64', index(['plain', 'arm64']), 'plain'],

@@ -33,17 +33,17 @@ const dockerSchema1Pattern = /^application\/vnd\.docker\.distribution\.manifest\
 export const acceptedManifestTypes = [ociIndexType, dockerIndexType, ociManifestType, dockerManifestType].join(', ')
 
 /**
- * Tar archives, plain or packed in a way that Node can unpack. Layers that registries may not hand out ("foreign") are
- * archives too.
+ * Tar archives, plain or compressed in a format that Node can decompress. Layers that registries may not distribute
+ * ("foreign") are archives too.
  */
 const layerTypePattern =
   /^application\/vnd\.(?:oci\.image\.layer(?:\.nondistributable)?\.v1\.tar(?:\+gzip|\+zstd)?|docker\.image\.rootfs(?:\.foreign)?\.diff\.tar(?:\.gzip|\.zstd)?)$/
 
-const maxLayers = 256 // overlay file systems take half of that
+const maxLayers = 256 // overlay file systems support half of that
 
 /**
- * Reads a manifest or an index of either family. The document's own `mediaType` must agree with what the registry
- * called it, and none may be both: two readers must not see two images in one digest (CVE-2021-41190).
+ * Reads a manifest or an index of either family. The document's own `mediaType` must equal the Content-Type of the
+ * registry, and a document may not be both: two readers must not see different images in one digest (CVE-2021-41190).
  * @throws ImageError unsupported, bad-response
  */
 export function parseManifest(bytes: Buffer, contentType: string | undefined): ImageManifest | ImageIndex {
@@ -76,13 +76,13 @@ export function parseManifest(bytes: Buffer, contentType: string | undefined): I
 
 /**
  * The image of an index for linux on the architecture, in OCI's spelling (`amd64`, `arm64`).
- * @throws ImageError unsupported, naming what there is
+ * @throws ImageError unsupported, naming the platforms of the index
  */
 export function selectPlatform({ manifests }: ImageIndex, architecture: string): Descriptor {
   const candidates = manifests.filter(
     ({ platform }) => platform?.os === 'linux' && platform.architecture === architecture,
   )
-  // the variant every such machine has, written or not
+  // all arm64 machines have this variant, whether the index names it or not
   const baselineVariants = architecture === 'arm64' ? ['v8', ''] : ['']
   const found = candidates.find(({ platform }) => baselineVariants.includes(platform?.variant ?? '')) ?? candidates[0]
   if (found !== undefined) return found

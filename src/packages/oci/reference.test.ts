@@ -68,7 +68,7 @@ describe('the reference of a package', () => {
   })
 
   test('a version with build metadata requires containerSHA', () => {
-    expect(() => packageReference('r.example/a', '1.0.0+build')).toThrow(/containerSHA is needed/)
+    expect(() => packageReference('r.example/a', '1.0.0+build')).toThrow(/set containerSHA/)
   })
 
   test('a malformed containerSHA or a digest in image is refused', () => {

@@ -2,8 +2,8 @@ import { type Digest, isDigest } from './digest.ts'
 import { ImageError } from './errors.ts'
 
 /**
- * A place in a registry. `host` is what the user wrote (`docker.io` where nothing was written): the key of credentials
- * and mirrors, not yet the address to connect to.
+ * A place in a registry. `host` is what the user wrote (by default `docker.io`): the key of credentials and mirrors,
+ * not the address to connect to.
  */
 export type ImageReference = {
   readonly host: string
@@ -21,8 +21,9 @@ const tagPattern = /^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$/
 const maxRepositoryChars = 255 // the distribution specification's limit for host and repository together
 
 /**
- * Reads `[host[:port]/]repository[:tag][@digest]` by docker's rules: the first component is a host if it has a dot, a
- * colon or a capital, or is `localhost`; without one it is docker.io, and a lone name there lies under `library/`.
+ * Parses `[host[:port]/]repository[:tag][@digest]` by docker's rules. The first component is a host if it has a dot, a
+ * colon or a capital, or is `localhost`. The default host is docker.io, where a single name is a repository below
+ * `library/`.
  * @throws ImageError bad-reference
  */
 export function parseReference(text: string): ImageReference {
@@ -50,14 +51,14 @@ export function parseReference(text: string): ImageReference {
 }
 
 /**
- * What a package of a Skyhook is pulled by: the repository of `image` at the tag `version`, or at `containerSHA` where
- * that is given. A tag inside `image` does not count: the version replaces it.
+ * The reference of a package of a Skyhook: the repository of `image` with the tag `version`, or with the digest
+ * `containerSHA` if it is set. The version replaces a tag in `image`.
  * @throws ImageError bad-reference
  */
 export function packageReference(image: string, version: string, containerSha?: string): ImageReference {
   const { host, repository, digest } = parseReference(image)
   if (digest !== undefined)
-    throw new ImageError('bad-reference', `${image}: a digest belongs in containerSHA, not into image`)
+    throw new ImageError('bad-reference', `${image}: a digest belongs in containerSHA, not in image`)
   if (containerSha !== undefined && containerSha !== '') {
     if (!isDigest(containerSha)) {
       throw new ImageError('bad-reference', `${image}: containerSHA "${containerSha}" is not sha256: and 64 hex digits`)
@@ -65,10 +66,7 @@ export function packageReference(image: string, version: string, containerSha?: 
     return { host, repository, digest: containerSha }
   }
   if (!tagPattern.test(version)) {
-    throw new ImageError(
-      'bad-reference',
-      `${image}: version "${version}" is not a legal tag, so containerSHA is needed`,
-    )
+    throw new ImageError('bad-reference', `${image}: version "${version}" is not a legal tag: set containerSHA`)
   }
   return { host, repository, tag: version }
 }
@@ -78,11 +76,11 @@ export function formatReference({ host, repository, tag, digest }: ImageReferenc
   return `${host}/${repository}${tag === undefined ? '' : `:${tag}`}${digest === undefined ? '' : `@${digest}`}`
 }
 
-/** The host in the names of a registry's images: Docker's hub has two others, for logins and for its server. */
+/** The host in the names of a registry's images: Docker Hub has two other hosts, for logins and for its server. */
 export const imageHost = (host: string): string =>
   host === 'index.docker.io' || host === hubServer ? defaultHost : host
 
-/** Where a registry answers, by the host in the names of its images. */
+/** The address of a registry, by the host in the names of its images. */
 export const serverHost = (host: string): string => (host === defaultHost ? hubServer : host)
 
 function splitTag(nameAndTag: string): { name: string; tag?: string } {

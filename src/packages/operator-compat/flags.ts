@@ -1,7 +1,7 @@
 /**
- * Flag files in the operator's layout. They are a published copy: what ran and what must not run again is in the
- * journal, and nothing here is read to decide anything, except when a node of the operator is adopted. Writing them
- * again gives the same state, so a crash in between needs no care.
+ * Flag files in the operator's layout. They are a published copy: the journal records what ran and what must not run
+ * again. The agent reads the files only when it adopts a node of the operator. Writing them again gives the same state,
+ * so a crash in between is harmless.
  */
 import { createHash } from 'node:crypto'
 import type { HostRoot } from '../../host/fs/host-root.ts'
@@ -13,7 +13,7 @@ import { pythonRepr } from './python-repr.ts'
 type FlaggedStep = Pick<Step, 'path' | 'arguments' | 'returncodes'>
 
 /**
- * What follows `<path>_` in a flag's name: base64 of Python's spelling of arguments (unsubstituted) and return codes.
+ * The part of a flag's name after `<path>_`: base64 of Python's repr() of the unsubstituted arguments and return codes.
  */
 export function flagMarker({ arguments: args, returncodes }: Omit<FlaggedStep, 'path'>): string {
   return Buffer.from(`${pythonRepr(args)}_${pythonRepr(returncodes)}`).toString('base64')
@@ -25,9 +25,9 @@ const maxNameBytes = maxFolderNameBytes - '.0123456789ab.tmp'.length
 const maxPathBytes = 3_000
 
 /**
- * A step's flag below `flags/<package>/<version>/`. Base64 may contain `/`, which makes folders, as there. A name that
- * no file system takes (about 170 bytes of arguments) makes the operator fail forever after the step; here the marker
- * is then its hash. No flag of the operator can be missed by that: it never managed to write one.
+ * A step's flag below `flags/<package>/<version>/`. Base64 may contain `/`, which makes folders, as for the operator.
+ * If a name is too long for a file system (about 170 bytes of arguments), the operator fails forever after the step.
+ * Here the hash of the marker replaces it. This cannot miss a flag of the operator, which never writes such a flag.
  */
 export function flagName(step: FlaggedStep): string {
   const marker = flagMarker(step)
@@ -43,16 +43,16 @@ export function flagName(step: FlaggedStep): string {
     : `${hashedName.slice(0, hashedName.length - lastComponent.length)}sha256-${hash}`
 }
 
-/** Where the flags of a package's version are, below the Skyhook's state folder. */
+/** Folder of the flags of a package's version, below the Skyhook's state folder. */
 export const flagsDir = (stateDir: string, config: PackageConfig): string =>
   `${stateDir}/flags/${config.packageName}/${config.packageVersion}`
 
-/** Every run that is not an interrupt leaves this empty file. */
+/** Writes the empty file that every run leaves, unless it is an interrupt. */
 export async function publishStart(host: HostRoot, stateDir: string): Promise<void> {
   await publish(host, `${stateDir}/flags/START`, '')
 }
 
-/** After a step of an action mode succeeded, also where it runs every time. */
+/** Called after a step of an action mode succeeded, also if the step runs every time. */
 export async function publishStepFlag(
   host: HostRoot,
   stateDir: string,
@@ -60,18 +60,18 @@ export async function publishStepFlag(
   step: Step,
   nowMs: number,
 ): Promise<void> {
-  // there: local time without a zone; the agent's zone is UTC
+  // the operator writes local time without a zone; the agent's zone is UTC
   const time = new Date(nowMs).toISOString().replace('Z', '000')
   const content = `last_run: ${time}\nstep_always_runs: ${step.idempotence === 'step' ? 'True' : 'False'}`
   await publish(host, `${flagsDir(stateDir, config)}/${flagName(step)}`, content)
 }
 
-/** Takes back the flags of a package's version: uninstalled, reset, run again or downgraded. */
+/** Removes the flags of a package's version that is uninstalled, reset, run again or downgraded. */
 export async function removeStepFlags(host: HostRoot, stateDir: string, config: PackageConfig): Promise<void> {
   await host.remove(flagsDir(stateDir, config))
 }
 
-/** True where the operator (or an agent that it followed) recorded the step; for adoption only. */
+/** True if the operator (or an agent before it) recorded the step. For adoption only. */
 export async function hasStepFlag(
   host: HostRoot,
   stateDir: string,
@@ -84,7 +84,8 @@ export async function hasStepFlag(
 export type CheckResult = { readonly path: string; readonly failed: boolean }
 
 /**
- * The summary of a check mode that had steps. `True` means failed; the file is shared by all packages of the Skyhook.
+ * Writes the summary of a check mode that has steps. `True` means failed; the file is shared by all packages of the
+ * Skyhook.
  */
 export async function publishCheckResults(
   host: HostRoot,
@@ -101,7 +102,8 @@ export async function publishCheckResults(
 }
 
 /**
- * Files of a finished interrupt: one per command (of `service` the first is the daemon-reload), noop without a number.
+ * Files of a finished interrupt: one per command (the first of `service` is the daemon-reload), without a number for
+ * noop.
  */
 export function interruptFlagNames(interrupt: Interrupt): string[] {
   const type = interruptTypeNames[interrupt.type]
@@ -110,7 +112,7 @@ export function interruptFlagNames(interrupt: Interrupt): string[] {
   return Array.from({ length: commands }, (_, index) => `${type}_${index}.complete`)
 }
 
-/** After an interrupt happened (the operator does it before, and a crash would lose the interrupt). */
+/** Called after an interrupt (the operator writes the flags before, and a crash then loses the interrupt). */
 export async function publishInterruptFlags(
   host: HostRoot,
   stateDir: string,
@@ -118,7 +120,7 @@ export async function publishInterruptFlags(
   interrupt: Interrupt,
   nowMs: number,
 ): Promise<void> {
-  if (Buffer.byteLength(resourceId) > maxFolderNameBytes) return // the operator cannot have them either
+  if (Buffer.byteLength(resourceId) > maxFolderNameBytes) return // the operator cannot write them either
   for (const name of interruptFlagNames(interrupt)) {
     await publish(host, `${stateDir}/interrupts/flags/${resourceId}/${name}`, (nowMs / 1000).toFixed(6))
   }
@@ -137,7 +139,7 @@ export async function hasInterruptFlags(
   return true
 }
 
-/** A file that says so already costs a read instead of two syncs. */
+/** Writes the file unless it has this content: a read is cheaper than two syncs. */
 async function publish(host: HostRoot, path: string, content: string): Promise<void> {
   if ((await host.readText(path)) === content) return
   await host.mkdirp(path.slice(0, path.lastIndexOf('/')))

@@ -1,7 +1,7 @@
 /**
- * Versions that were complete on this host, in the operator's file: one per package name of config.json, so two
- * packages made from one image share it. The journal is the truth; this is its published copy, read only when a node of
- * the operator is adopted, to know what an upgrade upgrades from.
+ * Versions that were complete on this host, in the operator's file. There is one file per package name of config.json,
+ * so two packages of one image share it. The file is a published copy of the journal. The agent reads it only when it
+ * adopts a node of the operator, to know the version before an upgrade.
  */
 import { isObject } from '../../schemas/json.ts'
 import type { HostRoot } from '../../host/fs/host-root.ts'
@@ -28,9 +28,9 @@ export async function readHistory(host: HostRoot, stateDir: string, packageName:
 }
 
 /**
- * Puts `version` on top, after a passed apply, upgrade or uninstall check. Whole or not at all, and on disk when it
- * returns. A corrupt file is kept as `….json.backup` and a new one started. Repeating it for the same moment changes
- * nothing.
+ * Adds `version` as the newest, after a passed apply, upgrade or uninstall check. The write is atomic, and on disk when
+ * it returns. A corrupt file is kept as `….json.backup`, and a new one started. A call with the same version and time
+ * changes nothing.
  */
 export async function recordVersion(
   host: HostRoot,
@@ -57,7 +57,7 @@ function parseHistory(text: string): History {
   try {
     document = JSON.parse(text)
   } catch {
-    return { state: 'corrupt' } // cut off in the middle of a write: the operator does not write atomically
+    return { state: 'corrupt' } // truncated during a write: the operator does not write atomically
   }
   if (!isObject(document)) return { state: 'corrupt' }
   const { 'current-version': currentVersion, history } = document

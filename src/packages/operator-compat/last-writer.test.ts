@@ -35,7 +35,7 @@ const newerFlag = `flags/probe/1.0.0/a.sh-${'0f'.repeat(32)}.flag`
 const config: PackageConfig = { packageName: 'probe', packageVersion: '1.0.0', expectedConfigFiles: [], modes: {} }
 const step = guardedStep('a.sh')
 
-/** As an agent leaves it when the package is complete. */
+/** The state that an agent leaves when the package is complete. */
 async function workOfAgent(): Promise<void> {
   await publishStart(host, state)
   await publishStepFlag(host, state, config, step, 1_790_066_282_120)

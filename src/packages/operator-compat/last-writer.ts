@@ -1,19 +1,20 @@
 /**
- * Whether an operator's program, and not an agent, wrote last in the state folder of a Skyhook. Both keep the same
- * files there and write them differently. What an agent has continued is the agent's, whoever began it.
+ * Whether the operator's program or an agent wrote last in the state folder of a Skyhook. Both keep the same files
+ * there, in different formats. A file that an agent has continued belongs to the agent, even if the operator created
+ * it.
  */
 import type { HostRoot } from '../../host/fs/host-root.ts'
 import { ignoreNotFound } from '../../host/fs/missing.ts'
 import { isObject, parseJson } from '../../schemas/json.ts'
 
-/** A file of a package that an operator's program wrote last, the first by name; undefined where there is none. */
+/** The first file by name of a package that the operator's program wrote last; undefined if there is none. */
 export async function fileOfOperator(host: HostRoot, stateDir: string): Promise<string | undefined> {
   const packagesOfAgent = new Set<string>()
   for (const file of await namesIn(host, `${stateDir}/history`)) {
     const path = `${stateDir}/history/${file}`
     const text = file.endsWith('.json') ? await readFile(host, path) : undefined
     const history = text === undefined ? undefined : parseJson(text)
-    if (!isObject(history)) continue // cut off by a crash, which no file of an agent is
+    if (!isObject(history)) continue // truncated by a crash: agents write atomically
     if (JSON.stringify(history) === text) packagesOfAgent.add(file.slice(0, -'.json'.length))
     else if (history['current-version'] !== 'uninstalled') return path
   }
@@ -25,10 +26,10 @@ export async function fileOfOperator(host: HostRoot, stateDir: string): Promise<
   return undefined
 }
 
-/** `<script>-<sha256>.flag`, of its newer program; no agent writes such a name. */
+/** `<script>-<sha256>.flag` of the operator's newer program; agents never write such a name. */
 const newerFlag = /-[0-9a-f]{64}\.flag$/
 
-/** Agents have milliseconds, and fill them up to the microseconds of the older program. */
+/** Agents write milliseconds, padded to the microseconds of the operator's older program. */
 const flagOfAgent = /^last_run: \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}000\n/
 
 async function flagOfOperator(host: HostRoot, packageDir: string): Promise<string | undefined> {
@@ -42,11 +43,11 @@ async function flagOfOperator(host: HostRoot, packageDir: string): Promise<strin
   return undefined
 }
 
-/** Undefined for what is no file. */
+/** Undefined if the path is not a regular file. */
 const readFile = async (host: HostRoot, path: string): Promise<string | undefined> =>
   (await host.stat(path))?.isFile() === true ? await host.readText(path) : undefined
 
-/** Sorted; none of what is no folder. */
+/** Sorted; empty if the path is not a folder. */
 async function namesIn(host: HostRoot, path: string): Promise<readonly string[]> {
   const isFolder = (await host.stat(path))?.isDirectory() === true
   const names = isFolder ? await host.readdir(path).catch(ignoreNotFound) : undefined

@@ -12,8 +12,7 @@ const python = ((): string | undefined => {
   }
 })()
 
-// Ranges that every version of Unicode agrees on: what was assigned lately is printable to one table and not to
-// another.
+// Ranges that are equal in every version of Unicode: recently assigned characters are printable in some tables only.
 const assignedText = fc.string({
   unit: fc
     .oneof(fc.integer({ min: 0, max: 0x36f }), fc.integer({ min: 0x2000, max: 0x2063 }))

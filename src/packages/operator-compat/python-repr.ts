@@ -1,6 +1,6 @@
 /**
- * The text that Python's repr() gives for a list of strings or integers. The operator's flag files are named after it,
- * so it has to be right to the letter (rules: unicode_repr in CPython; what is "printable": str.isprintable).
+ * The text that Python's repr() gives for a list of strings or integers. It is part of the names of the operator's flag
+ * files, so it must be exact (rules: unicode_repr in CPython; "printable": str.isprintable).
  */
 export function pythonRepr(items: readonly (string | number)[]): string {
   return `[${items.map((item) => (typeof item === 'string' ? stringRepr(item) : String(item))).join(', ')}]`
@@ -8,7 +8,7 @@ export function pythonRepr(items: readonly (string | number)[]): string {
 
 const escapes: Readonly<Record<string, string>> = { '\\': '\\\\', '\n': '\\n', '\r': '\\r', '\t': '\\t' }
 
-/** Separators but the blank, and everything that is control, format, surrogate, private or unassigned. */
+/** Separators except the space, and all control, format, surrogate, private and unassigned characters. */
 const unprintable = /[\p{C}\p{Z}]/u
 
 function stringRepr(text: string): string {

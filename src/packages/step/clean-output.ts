@@ -1,23 +1,23 @@
-/** The text of bytes that a program has written, and where in the bytes each place of it is. Pure. */
+/** Converts bytes that a program wrote to clean text, and maps places in the text to places in the bytes. Pure. */
 import { isUtf8 } from 'node:buffer'
 import { openSequenceStart, plainText, removedFrom } from '../../schemas/plain-text.ts'
 
 export type CleanOutput = {
   readonly text: string
-  /** Of the bytes that it is the text of. */
+  /** The number of bytes that the text stands for. */
   readonly bytes: number
-  /** Where the bytes of the character at `index` begin, after whatever was removed before it. */
+  /** Offset of the bytes of the character at `index`, after everything removed before it. */
   byteOf(index: number): number
 }
 
 /**
- * The clean text of the bytes. Unless this `isEnd`, a character or a control sequence that is not complete at their end
- * is not part of it.
+ * The clean text of the bytes. Unless `isEnd` is set, an incomplete character or control sequence at their end is left
+ * out.
  */
 export function cleanOutput(bytes: Buffer, isEnd: boolean): CleanOutput {
   const marked = withMarks(isEnd ? bytes : bytes.subarray(0, characterEnd(bytes))).toString()
   const raw = isEnd ? marked : marked.slice(0, openSequenceStart(marked))
-  const shown = raw.replaceAll(mark, '\uFFFD') // as long as it was
+  const shown = raw.replaceAll(mark, '\uFFFD') // the length must not change
   return {
     text: plainText(shown),
     bytes: bytes.length,
@@ -25,10 +25,10 @@ export function cleanOutput(bytes: Buffer, isEnd: boolean): CleanOutput {
   }
 }
 
-/** A character of one byte that stands for a byte that is no text, as this control character has always done. */
+/** A character of one byte in place of a byte that is not text: ASCII SUB, which has this meaning. */
 const mark = '\u001A'
 
-/** Of the same length, and valid UTF-8. */
+/** Valid UTF-8 of the same length. */
 function withMarks(bytes: Buffer): Buffer {
   if (isUtf8(bytes)) return bytes
   const marked = Buffer.from(bytes)
@@ -41,17 +41,17 @@ function withMarks(bytes: Buffer): Buffer {
   return marked
 }
 
-/** Bytes of a character, by its first one. */
+/** Number of bytes of a character, by its first byte. */
 const lengthOf = (byte: number): number => (byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1)
 
-/** After the last character that is complete. */
+/** The end of the last complete character. */
 function characterEnd(bytes: Buffer): number {
   let lead = bytes.length - 1
   while (lead > Math.max(0, bytes.length - 4) && ((bytes[lead] ?? 0) & 0xc0) === 0x80) lead--
   return lead >= 0 && lead + lengthOf(bytes[lead] ?? 0) > bytes.length ? lead : bytes.length
 }
 
-/** Where in the text the character is that has this place in the clean text. */
+/** The index in the text of the character at this index of the clean text. */
 function rawIndexOf(text: string, index: number): number {
   let removed = 0
   for (const { index: at, 0: found } of removedFrom(text)) {

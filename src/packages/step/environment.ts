@@ -1,11 +1,11 @@
 /**
- * What a step is given: its variables, in layers of which the later win, and its arguments. The layers are those of the
- * operator, so that published packages find what they look for (tuning reads SKYHOOK_RESOURCE_ID, nvidia-setup
- * NVIDIA_*):
+ * Variables and arguments of a step. Variables come in layers; later layers win. The layers are those of the operator,
+ * so that published packages find their variables (tuning reads SKYHOOK_RESOURCE_ID, nvidia-setup NVIDIA_*):
  *
  *   PATH, HOME < the Skyhook's env < SKYHOOK_* and COPY_RESOLV < the step's env < STEP_ROOT, SKYHOOK_DIR, versions
  *
- * Unlike there, nothing of the agent's own environment reaches a step, and values of several lines arrive whole.
+ * Unlike the operator, the agent passes nothing of its own environment to a step, and keeps values of several lines
+ * whole.
  */
 import { defaultEnvironment } from '../../host/step/environment.ts'
 import type { CommandArgument } from '../../host/systemd/unit-properties.ts'
@@ -22,7 +22,7 @@ export type StepInputs = {
   readonly folders: HostFolders
   /** The Skyhook's `env`, resolved (references.ts). */
   readonly variables: readonly Variable[]
-  /** The version that was complete here before: `unknown` without one, `uninstalled` after an uninstall. */
+  /** The version that was complete here before: `unknown` if there was none, `uninstalled` after an uninstall. */
   readonly previousVersion: string
 }
 
@@ -30,13 +30,13 @@ export type ComposedStep =
   | {
       readonly outcome: 'composed'
       readonly environment: Readonly<Record<string, string>>
-      /** Those that the Skyhook's env gives are named, not quoted: they may be secret. */
+      /** Arguments from the Skyhook's env name their variable instead of the value, which may be secret. */
       readonly arguments: readonly CommandArgument[]
     }
-  /** Variables that `env:` arguments name and the Skyhook's `env` lacks. */
+  /** Variables of `env:` arguments that the Skyhook's `env` lacks. */
   | { readonly outcome: 'missing'; readonly variables: readonly string[] }
 
-/** Pure. Names and values were checked where they came from (package-config-rules.ts, references.ts). */
+/** Pure. package-config-rules.ts and references.ts have checked names and values. */
 export function composeStep({
   config,
   mode,
@@ -80,15 +80,15 @@ type Substitution =
   | {
       readonly outcome: 'substituted'
       readonly arguments: readonly CommandArgument[]
-      /** Values that the step's own environment does not have under their name. */
+      /** Values that the step's own environment lacks or overrides, under other names. */
       readonly variables: Readonly<Record<string, string>>
     }
   | Extract<ComposedStep, { outcome: 'missing' }>
 
 /**
- * An argument `env:NAME` becomes the value that NAME has in `shared`, the layers before the step's own env. Only whole
- * arguments that start with it; the rest of the argument is the name, blanks included. It is named by a variable of the
- * step, of another name where `environment`, all layers, has another value for it.
+ * Replaces an argument `env:NAME` by the value of NAME in `shared`, the layers before the step's own env. The whole
+ * rest of the argument is the name, including spaces. The argument refers to a variable of the step. That variable has
+ * another name if `environment`, all layers together, has another value for NAME.
  */
 export function substituteArguments(
   configuredArguments: readonly string[],
@@ -115,7 +115,7 @@ export function substituteArguments(
     : { outcome: 'substituted', arguments: substituted, variables }
 }
 
-/** Value of one of the switches that the Skyhook's env may set: `true` in any letter case, or not. */
+/** Value of a switch that the Skyhook's env may set: on if it is `true` in any letter case. */
 export function isSwitchedOn(variables: readonly Variable[], name: string, defaultValue: boolean): boolean {
   const variable = variables.findLast((candidate) => candidate.name === name)
   return variable === undefined ? defaultValue : variable.value.toLowerCase() === 'true'

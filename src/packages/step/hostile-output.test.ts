@@ -1,4 +1,4 @@
-/** Output of steps that is made to get past the masking, or to do something where it is read. */
+/** Output of steps that is made to bypass the masking, or to have an effect where it is displayed. */
 import { appendFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -16,7 +16,7 @@ import { createSeededRandom } from '../../../test/kit/virtual-clock.ts'
 import { tailOf } from './log-tail.ts'
 import { createOutputReader, initialCursor } from './output-reader.ts'
 
-/** The lines of output that is read in pieces of these sizes. */
+/** The lines of output after a read in pieces of these sizes. */
 function linesOf(output: Buffer, secrets: readonly string[], sizeOf: () => number): readonly string[] {
   const reader = createOutputReader(secrets)
   let cursor = initialCursor()

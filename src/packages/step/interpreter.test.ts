@@ -17,10 +17,10 @@ describe('what the kernel would do with a file', () => {
   })
 
   test.each<[string, string, string]>([
-    ['no shebang', 'echo hello', 'begins with neither #! nor an ELF header'],
+    ['no shebang', 'echo hello', 'starts with neither #! nor an ELF header'],
     ['an empty file', '', 'is empty'],
     ['a byte order mark', '\u00ef\u00bb\u00bf#!/bin/sh\n', 'after a byte order mark'],
-    ['Windows line ends', '#!/bin/bash\r\necho', 'Windows line ends'],
+    ['Windows line ends', '#!/bin/bash\r\necho', 'Windows line endings'],
     ['a relative interpreter', '#!bash\n', 'interpreter "bash", which is not an absolute path'],
     ['no interpreter', '#!\n', 'interpreter ""'],
     ['an endless first line', `#!/${'x'.repeat(300)}`, 'longer than 256 bytes'],
@@ -67,7 +67,7 @@ describe('whether the host has the interpreter', () => {
     ['#!/usr/bin/env -S bash -e', undefined],
     ['#!/usr/bin/env -S A=b ruby -w', 'asks env for ruby'],
     ['#!/usr/bin/env --split-string=ruby -w', 'asks env for ruby'],
-    ['#!/usr/bin/env -i', undefined], // not ours to read
+    ['#!/usr/bin/env -i', undefined], // options that are not parsed
     ['#!/usr/bin/env -S -i bash', undefined],
     ['\u007fELF', undefined],
   ])('the interpreter is looked for on the host: %s', async (head, why) => {

@@ -1,17 +1,19 @@
-/** Can the kernel execute a step's file? Checked before a unit starts: systemd's own answer is a bare 203. */
+/**
+ * Whether the kernel can execute a step's file. Checked before a unit starts, because systemd reports only status 203.
+ */
 import type { HostRoot } from '../../host/fs/host-root.ts'
 import { ignoreNotFound } from '../../host/fs/missing.ts'
 
-/** How many bytes of a file decide (BINPRM_BUF_SIZE of the kernel). */
+/** How many bytes of a file the kernel reads to decide (BINPRM_BUF_SIZE). */
 export const headBytes = 256
 
 export type ExecutableKind =
   | { readonly kind: 'elf' }
   | { readonly kind: 'script'; readonly interpreter: string; readonly argument: string }
-  /** `why` reads on after the file's name. */
+  /** `why` continues a sentence that starts with the file's name. */
   | { readonly kind: 'not-executable'; readonly why: string }
 
-/** From the first bytes of a file. */
+/** Decides by the first bytes of a file. */
 export function executableKind(head: Buffer): ExecutableKind {
   if (head.length === 0) return notExecutable('is empty')
   if (head.subarray(0, 4).equals(elfMagic)) return { kind: 'elf' }
@@ -19,7 +21,7 @@ export function executableKind(head: Buffer): ExecutableKind {
   if (!text.startsWith('#!')) {
     const byteOrderMark = text.startsWith('\u00ef\u00bb\u00bf#!') ? ' (after a byte order mark)' : ''
     return notExecutable(
-      `begins with neither #! nor an ELF header${byteOrderMark}; ` +
+      `starts with neither #! nor an ELF header${byteOrderMark}; ` +
         "a script's first line names its interpreter, for example #!/bin/bash",
     )
   }
@@ -29,7 +31,7 @@ export function executableKind(head: Buffer): ExecutableKind {
   const line = text.slice('#!'.length, end < 0 ? undefined : end)
   if (line.endsWith('\r'))
     return notExecutable(
-      'has Windows line ends: its interpreter would be looked for with a carriage return in its name',
+      'has Windows line endings: the kernel would look for an interpreter with a carriage return in its name',
     )
   const [, interpreter = '', argument = ''] = /^[ \t]*([^ \t]*)[ \t]*(.*?)[ \t]*$/.exec(line) ?? []
   if (!interpreter.startsWith('/'))
@@ -37,7 +39,7 @@ export function executableKind(head: Buffer): ExecutableKind {
   return { kind: 'script', interpreter, argument }
 }
 
-/** Why the interpreter of a script would not be found on this host; undefined when it would, and for ELF files. */
+/** Why this host does not have the interpreter of a script; undefined if it does, and for ELF files. */
 export async function missingInterpreter(
   host: HostRoot,
   executable: ExecutableKind,
@@ -49,7 +51,7 @@ export async function missingInterpreter(
   if (!interpreter.endsWith('/env')) return undefined
 
   const program = programOfEnv(argument)
-  if (program === undefined) return undefined // options that we do not read: env will say it
+  if (program === undefined) return undefined // options that are not parsed here: env reports a missing program
   if (/\s/.test(program)) return `asks env for a program called ${JSON.stringify(program)}; several words need env -S`
   const candidates = program.includes('/') ? [program] : searchPath.split(':').map((folder) => `${folder}/${program}`)
   for (const candidate of candidates) {
@@ -58,7 +60,7 @@ export async function missingInterpreter(
   return `asks env for ${program}, which is not on this host${program.includes('/') ? '' : ` (PATH ${searchPath})`}`
 }
 
-/** The program that `env ARGUMENT` starts. Without -S the argument is one word, blanks included. */
+/** The program that `env ARGUMENT` starts. Without -S the argument is one word, including spaces. */
 function programOfEnv(argument: string): string | undefined {
   const split = /^(?:-S|--split-string=)\s*(.*)$/.exec(argument)
   if (!split) return argument.startsWith('-') || argument === '' ? undefined : argument

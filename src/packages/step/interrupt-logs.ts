@@ -1,7 +1,7 @@
 /**
- * Logs of interrupts, by the operator's names: `interrupts/<type>_<index>-<UTC time>.log` below the logs of the
- * package's version, one per command, and the command is its first line. Here systemd and logind do what the command
- * says, over the bus; what they say when they fail is in the `.log.err`.
+ * Logs of interrupts, with the operator's names: `interrupts/<type>_<index>-<UTC time>.log` below the logs of the
+ * package's version. Each command has a log, and is its first line. The agent does not run the command: it calls
+ * systemd and logind over D-Bus. Their errors are in the `.log.err`.
  */
 import type { HostRoot } from '../../host/fs/host-root.ts'
 import type { MergedInterrupt } from '../../schemas/journal.ts'

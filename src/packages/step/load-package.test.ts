@@ -96,7 +96,7 @@ describe('a step’s file', () => {
   test.each<[string, string, () => Promise<void> | void]>([
     ['is missing', 'config.json /modes/apply/0/path = "x.sh": is not in skyhook_dir/', () => {}],
     ['is a folder', '= "x.sh": is not a regular file', () => put('skyhook_dir/x.sh/y', '')],
-    ['has no shebang', '= "x.sh": begins with neither #! nor an ELF header', () => put('skyhook_dir/x.sh', 'echo')],
+    ['has no shebang', '= "x.sh": starts with neither #! nor an ELF header', () => put('skyhook_dir/x.sh', 'echo')],
     ['is empty', '= "x.sh": is empty', () => put('skyhook_dir/x.sh', '')],
     ['is a link to nothing', 'is not in skyhook_dir/', () => symlink('gone', join(folder, store, 'skyhook_dir/x.sh'))],
     [
@@ -150,7 +150,7 @@ describe('right before the unit starts', () => {
   test.each<[string, string | undefined]>([
     ['#!/bin/sh\n', undefined],
     ['#!/bin/ksh\n', '/opt/run.sh has the interpreter /bin/ksh, which is not on this host'],
-    ['echo\n', '/opt/run.sh begins with neither #! nor an ELF header'],
+    ['echo\n', '/opt/run.sh starts with neither #! nor an ELF header'],
   ])('a script with the content %j is checked right before its unit starts', async (content, why) => {
     await writeFile(join(folder, script), content)
     const answer = await whyNotExecutable(host, script, '/bin')

@@ -1,4 +1,4 @@
-/** An unpacked package as a whole: config.json and the files that it names. */
+/** Loads an unpacked package: config.json and the files that it names. */
 import type { HostRoot } from '../../host/fs/host-root.ts'
 import type { Mode, PackageConfig } from '../../schemas/package-config.ts'
 import { parsePackageConfig } from '../../schemas/parse-package-config.ts'
@@ -12,12 +12,12 @@ export type LoadedPackage =
       readonly outcome: 'ready'
       readonly config: PackageConfig
       readonly warnings: readonly Problem[]
-      /** sha256 in hex by step path: an agent-guarded step whose file changed runs again. */
+      /** sha256 in hex by step path: a step that the agent guards runs again if its file changed. */
       readonly contentHashes: ReadonlyMap<string, string>
       /** Names of the files in `configmaps/` of the image. */
       readonly ownConfigFiles: readonly string[]
     }
-  /** `message` names file, place and value of each problem, as far as an Event has room. */
+  /** `message` names file, place and value of as many problems as fit into an Event. */
   | {
       readonly outcome: 'invalid'
       readonly reason: 'InvalidPackage'
@@ -25,12 +25,12 @@ export type LoadedPackage =
       readonly problems: readonly Problem[]
     }
 
-/** More than any real one; a larger file is not read into memory. */
+/** Larger than any real config.json. A larger file is not read into memory. */
 const maxConfigBytes = 4 << 20
 
 /**
- * Reads the package whose content (`config.json`, `skyhook_dir/`, …) lies in `dir` of the host. Reports every problem
- * that can be known without running anything. Rejects only when the disk does.
+ * Reads the package whose content (`config.json`, `skyhook_dir/`, …) lies in `dir` of the host. Reports all problems
+ * that can be found without running a step. Rejects only on a disk error.
  */
 export async function loadPackage(host: HostRoot, dir: string): Promise<LoadedPackage> {
   const text = await readConfigFile(host, `${dir}/config.json`)
@@ -65,7 +65,7 @@ export function stepPaths(config: PackageConfig): Map<string, string> {
 }
 
 /**
- * Why a step's file cannot be executed on this host, as a sentence that starts with its path; undefined when it can.
+ * Why a step's file cannot be executed on this host, as a sentence that starts with its path; undefined if it can.
  * Checked right before a unit starts: an earlier step may have installed the interpreter.
  */
 export async function whyNotExecutable(
@@ -83,8 +83,8 @@ export async function whyNotExecutable(
 }
 
 /**
- * Expected configuration files that are not in a copy dir, or not in the package itself. Checked before each stage but
- * uninstall; a package may ship its own files in `configmaps/`, and its steps may write there.
+ * Expected configuration files that are missing in a copy dir, or in the package itself. Checked before each stage
+ * except uninstall. A package may ship its own files in `configmaps/`, and its steps may write there.
  */
 export async function missingConfigFiles(
   host: HostRoot,
@@ -100,7 +100,7 @@ export async function missingConfigFiles(
   return missing
 }
 
-const maxMessageChars = 900 // an Event's message ends at 1024 bytes, and names the node's package first
+const maxMessageChars = 900 // an Event's message has at most 1024 bytes, and starts with the name of the package
 
 function invalid(problems: readonly Problem[]): LoadedPackage {
   const lines = problems.map((problem) => problemText('config.json', problem))
@@ -131,7 +131,7 @@ async function readConfigFile(host: HostRoot, path: string): Promise<string | Pr
     )
   if (!stats.isFile()) return unreadable('is not a regular file', 'replace it by a file')
   if (stats.size > maxConfigBytes)
-    return unreadable(`has ${stats.size} bytes; at most ${maxConfigBytes} are read`, 'move data into files of its own')
+    return unreadable(`has ${stats.size} bytes; at most ${maxConfigBytes} are read`, 'move data into separate files')
   return (await host.readFile(path)).toString()
 }
 
@@ -142,7 +142,7 @@ type ScriptFault = {
 
 const missingScript: ScriptFault = { fault: 'missing', why: 'is not in skyhook_dir/' }
 
-/** Its hash, or what is wrong with it. Links are followed inside the package only. */
+/** The hash of the script, or its fault. Links are followed only inside the package. */
 async function examineScript(host: HostRoot, packageDir: string, path: string): Promise<string | ScriptFault> {
   const script = await host.realPath(`${scriptsDir(packageDir)}/${path}`).catch(ignoreNotFound)
   if (script === undefined) return missingScript
@@ -160,7 +160,7 @@ const scriptRemedies: Readonly<Record<ScriptFault['fault'], string>> = {
   missing: 'add the file below skyhook_dir/, or correct the path',
   outside: 'replace the link by the file that it leads to',
   'not-a-file': 'put a script or a program there',
-  'not-executable': 'begin a script with #! and the absolute path of its interpreter, and end lines with a line feed',
+  'not-executable': 'start a script with #! and the absolute path of its interpreter, and end lines with a line feed',
 }
 
 const scriptRule = ({ fault }: ScriptFault): Pick<Problem, 'rule' | 'remedy'> => ({

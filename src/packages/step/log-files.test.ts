@@ -148,7 +148,7 @@ describe('the end of a log', () => {
 
   test('only the end of a large log is read', async () => {
     put(path)
-    await truncate(join(folder, path), 2 ** 40) // sparse; no process has memory for all of it
+    await truncate(join(folder, path), 2 ** 40) // a sparse file, larger than the memory of any process
     await appendFile(join(folder, path), `\n${'x'.repeat(1023)}\n`)
     expect((await tailOf(host, path, [])).length).toBe(600)
   })

@@ -1,7 +1,7 @@
 /**
- * Log files of steps, by the operator's names: `<step path>-<UTC time>.log` for standard output, `….log.err` for
- * standard error. systemd appends the output of the step unchanged: there are no `[out]` prefixes and no times inside,
- * which the operator glued to every chunk.
+ * Log files of steps, with the operator's names: `<step path>-<UTC time>.log` for standard output, `….log.err` for
+ * standard error. systemd appends the output of the step unchanged: without the `[out]` prefixes and times that the
+ * operator adds to every chunk.
  */
 import { posix } from 'node:path'
 import type { HostRoot } from '../../host/fs/host-root.ts'
@@ -13,18 +13,18 @@ import { changeLogOwners, type LogOwner, nameOf, readLogOwners } from './log-own
 /** Paths on the host. */
 export type LogFiles = { readonly stdout: string; readonly stderr: string }
 
-/** What the operator keeps per step path; here each package has as many. */
+/** The operator keeps this number per step path, the agent per step path of each package. */
 const maxLogsPerStep = 5
 
-/** Logs of one package version; the names are config.json's. */
+/** Logs of one package version, with the names of config.json. */
 export function packageLogDir(folders: HostFolders, skyhook: string, config: PackageConfig): string {
   return `${logDir(folders, skyhook)}/${config.packageName}/${config.packageVersion}`
 }
 
 /**
- * Creates the two empty files of one attempt of a step and returns their paths. A name has a resolution of one second;
- * where it is taken (a retry, another package made from the same image) `-1`, `-2`, … follow the time. Rejects where
- * another user of the host could lead systemd elsewhere, which opens the files by these names.
+ * Creates the two empty files of one attempt of a step and returns their paths. Names have a resolution of one second.
+ * If a name is taken (by a retry, or another package of the same image) `-1`, `-2`, … follow the time. systemd opens
+ * the files by these names: rejects if another user of the host could redirect them.
  */
 export async function claimLogFiles(
   host: HostRoot,
@@ -41,13 +41,13 @@ export async function claimLogFiles(
     const stdout = `${stem}${suffix === 0 ? '' : `-${suffix}`}.log`
     if (!(await host.createFile(stdout, 0o644))) continue
     const stderr = `${stdout}.err`
-    await host.createFile(stderr, 0o644) // an orphan of that name is appended to: its log no longer exists
+    await host.createFile(stderr, 0o644) // appends to an orphan of that name, whose log no longer exists
     if (owner) await changeLogOwners(host, (owners) => owners.set(stdout, nameOf(owner)))
     return { stdout, stderr }
   }
 }
 
-/** The folders from this one up to the root of the logs, which is the agent's, too. */
+/** Checks the folders from this one up to the root of the logs, which belongs to the agent, too. */
 async function assertTrusted(host: HostRoot, folder: string, logRoot: string): Promise<void> {
   const stats = await host.stat(folder)
   if (stats && !isTrustedFolder(stats))
@@ -59,8 +59,8 @@ async function assertTrusted(host: HostRoot, folder: string, logRoot: string): P
 }
 
 /**
- * Where output goes while SKYHOOK_AGENT_WRITE_LOGS is off: to the agent's own folder, so that the agent can print it
- * and quote its end. The caller removes both files when the result is recorded.
+ * The log files while SKYHOOK_AGENT_WRITE_LOGS is off. They are in the agent's own folder, so that the agent can print
+ * the output and quote its end. The caller removes both files when the result is recorded.
  */
 export function temporaryLogFiles(folders: HostFolders, attemptId: string): LogFiles {
   const stdout = `${temporaryLogFolder(folders)}/${attemptId}.log`
@@ -74,7 +74,7 @@ export async function ensureTemporaryLogFolder(host: HostRoot, folders: HostFold
   await host.mkdirp(temporaryLogFolder(folders), 0o700)
 }
 
-/** Ids of the attempts that have `temporaryLogFiles`. */
+/** Ids of attempts with `temporaryLogFiles`. */
 export async function attemptsWithTemporaryLogs(host: HostRoot, folders: HostFolders): Promise<string[]> {
   const names = (await host.list(temporaryLogFolder(folders))) ?? []
   return [...new Set(names.flatMap((name) => /^(.+?)\.log(?:\.err)?$/.exec(name)?.[1] ?? []))]
@@ -86,9 +86,9 @@ export async function removeTemporaryLogs(host: HostRoot, folders: HostFolders, 
 }
 
 /**
- * Removes what is older than the newest five logs of a step path of each package, each with its `.err`, and `.err`
- * files whose log is missing (the operator leaves them). A log of which no package is known, such as the operator's,
- * stays while it is among the newest five of all. Call it after a step ended. Files may vanish meanwhile.
+ * Keeps the newest five logs of a step path for each package, and removes older logs with their `.err`. Also removes
+ * `.err` files without a log (the operator leaves them). A log of an unknown package, such as the operator's, stays
+ * while it is among the newest five of all. Call it after a step ended. Files may vanish meanwhile.
  */
 export async function pruneLogs(host: HostRoot, dir: string, stepPath: string): Promise<void> {
   const slash = stepPath.lastIndexOf('/')
@@ -117,7 +117,7 @@ export async function pruneLogs(host: HostRoot, dir: string, stepPath: string): 
 
 type ParsedName = { readonly file: string; readonly isError: boolean; readonly order: string }
 
-/** `order` sorts as time and number do. */
+/** `order` sorts by time and number. */
 function parseLogName(file: string, stepName: string): ParsedName | undefined {
   if (!file.startsWith(`${stepName}-`)) return undefined
   const match = /^(\d{4}-\d{2}-\d{2}-\d{6})(?:-(\d+))?\.log(\.err)?$/.exec(file.slice(stepName.length + 1))

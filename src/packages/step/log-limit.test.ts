@@ -7,7 +7,7 @@ const limit = 1 << 20
 const quarter = limit / 4
 const reader = createOutputReader([])
 
-/** The file after a cut, as the agent makes it. */
+/** The file after a cut by the agent. */
 function shortened(file: Buffer): { readonly file: Buffer; readonly cut: ReturnType<typeof cutOf> } {
   const windows = windowsOf(file.length, limit)
   if (windows === undefined) throw new Error('within the limit')

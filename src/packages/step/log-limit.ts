@@ -1,37 +1,40 @@
 /**
- * How large the file of a step's output may become. Beyond the limit its middle is left out, and a line there says how
- * much: how the step began and how it ended explain most. Pure: sizes and pieces come in.
+ * Limits the size of the file of a step's output. Beyond the limit its middle is left out, and a line there reports how
+ * much. Start and end stay, because they explain most. Pure: sizes and pieces are parameters.
  */
 import { initialCursor, type OutputCursor } from './output-reader.ts'
 
 export const minLogLimitBytes = 1 << 20
 
-/** Where to look for the end of a line. */
+/** The range that is searched for the end of a line. */
 const windowBytes = 64 << 10
-/** A note that an earlier cut left may begin at the end of the window. */
+/** A note of an earlier cut may start at the end of the window. */
 const maxNoteBytes = 80
 export const cutWindowBytes = windowBytes + maxNoteBytes
 
-/** Where the pieces of the file begin that `cutOf` needs; each is as long as `cutWindowBytes`. */
+/** Offsets of the pieces of the file that `cutOf` needs; each piece has `cutWindowBytes`. */
 export type CutWindows = { readonly headOffset: number; readonly tailOffset: number }
 
-/** What is left out of a file, and what the place says then. */
+/** The range to leave out of a file, and the note that replaces it. */
 export type Cut = {
   readonly from: number
   readonly to: number
   readonly note: Buffer
-  /** Lines stay whole, and so do secrets: each line of one is masked by itself. */
+  /** True if lines stay whole. Secrets stay recognizable then, because each line of a secret is masked by itself. */
   readonly isBetweenLines: boolean
 }
 
-/** Undefined: the file is within the limit. A quarter of the limit stays at each end, so that it lasts for a while. */
+/**
+ * Undefined: the file is within the limit. A quarter of the limit stays at each end, so that the next cut is not needed
+ * soon.
+ */
 export function windowsOf(sizeBytes: number, limitBytes: number): CutWindows | undefined {
   if (sizeBytes <= limitBytes) return undefined
   const keptBytes = Math.floor(limitBytes / 4)
   return { headOffset: keptBytes - windowBytes, tailOffset: sizeBytes - keptBytes }
 }
 
-/** Leaves out what is between the last line of the first window and the first line of the second. */
+/** Leaves out everything between the last line of the first window and the first line of the second. */
 export function cutOf({ headOffset, tailOffset }: CutWindows, head: Buffer, tail: Buffer): Cut {
   const earlier = earlierNote(head)
   const headEnd = earlier?.start ?? (head.subarray(0, windowBytes).lastIndexOf(newline) + 1 || windowBytes)
@@ -43,7 +46,7 @@ export function cutOf({ headOffset, tailOffset }: CutWindows, head: Buffer, tail
   return { from, to, note, isBetweenLines: isAfterLine && tailStart > 0 }
 }
 
-/** Where a reader of the file goes on after a cut. */
+/** The cursor of a reader of the file after a cut. */
 export function afterCut(cursor: OutputCursor, { from, to, note, isBetweenLines }: Cut): OutputCursor {
   const { offset, pending, dropUntil } = cursor
   const movedBytes = to - from - note.length
@@ -51,7 +54,7 @@ export function afterCut(cursor: OutputCursor, { from, to, note, isBetweenLines 
     const moved = { offset: offset - movedBytes, pending }
     return dropUntil === undefined ? moved : { ...moved, dropUntil: dropUntil - movedBytes }
   }
-  // half a secret may be on each side: on with the next line
+  // half a secret may be on each side: continue with the next line
   if (!isBetweenLines) return { ...initialCursor(to - movedBytes), dropUntil: to - movedBytes }
   if (offset + pending.length <= from) return cursor
   if (offset < from && dropUntil === undefined) return { offset, pending: pending.subarray(0, from - offset) }

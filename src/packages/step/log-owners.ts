@@ -1,6 +1,6 @@
 /**
- * Which package wrote which log file. Packages made from one image share the operator's names and folder, which do not
- * say it. Kept beside, for the pruning alone: what a power cut takes of it counts as nobody's.
+ * Records which package wrote which log file. Names and folder are the operator's: packages of one image share them.
+ * The record is used only to prune logs. A log whose entry a power cut loses has no owner.
  */
 import { agentFolder } from '../../host/fs/journal-file.ts'
 import type { HostRoot } from '../../host/fs/host-root.ts'
@@ -11,7 +11,7 @@ import { withLock } from '../keyed-mutex.ts'
 export type LogOwner = { readonly skyhook: string; readonly package: string }
 
 const file = `${agentFolder}/step-logs.json`
-/** About 150 KB. The oldest become nobody's. */
+/** About 150 KB. The oldest logs lose their owner. */
 const maxEntries = 1_000
 
 /** Path of a log on the host, and `SKYHOOK/PACKAGE`; the oldest first. */
@@ -25,7 +25,7 @@ export async function readLogOwners(host: HostRoot): Promise<LogOwners> {
   return new Map(Object.entries(document).filter((entry): entry is [string, string] => typeof entry[1] === 'string'))
 }
 
-/** Does not wait for the disk. What cannot be written counts as nobody's: no step waits for it. */
+/** Does not wait for the disk. A failed write does not stop a step: the log has no owner then. */
 export async function changeLogOwners(host: HostRoot, change: (owners: Map<string, string>) => void): Promise<void> {
   await withLock(host, file, async () => {
     const before = await readLogOwners(host)

@@ -1,4 +1,4 @@
-/** The end of what a step wrote, fit for an error message: few lines, no secrets, no control characters. */
+/** The end of a step's output for an error message: few lines, no secrets, no control characters. */
 import type { HostRoot } from '../../host/fs/host-root.ts'
 import type { LogFiles } from './log-files.ts'
 import { ignoreNotFound } from '../../host/fs/missing.ts'
@@ -8,11 +8,11 @@ import { createMask } from './mask.ts'
 
 export type TailLimits = { readonly lines: number; readonly characters: number }
 
-/** An Event's message holds 1 KiB; this leaves room for what surrounds it. */
+/** An Event's message holds 1 KiB; the limits leave room for the rest of the message. */
 const messageTailLimits: TailLimits = { lines: 5, characters: 600 }
 
 /**
- * What a failed step said last: its standard error, or, when that is empty, its standard output. Empty when nothing.
+ * The last output of a failed step: its standard error or, if that is empty, its standard output. Empty without output.
  */
 export async function failureTail(
   host: HostRoot,
@@ -23,7 +23,7 @@ export async function failureTail(
   return (await tailOf(host, logs.stderr, secrets, limits)) || (await tailOf(host, logs.stdout, secrets, limits))
 }
 
-/** The last lines of a file that is not empty space; a missing file has none. */
+/** The last lines of a file that are not blank; none for a missing file. */
 export async function tailOf(
   host: HostRoot,
   path: string,
@@ -31,12 +31,12 @@ export async function tailOf(
   { lines, characters }: TailLimits = messageTailLimits,
 ): Promise<string> {
   const mask = createMask(secrets)
-  // what a secret, or a control sequence in it, that began before what was read may have at its start
+  // room for the rest of a secret, or of a control sequence in it, that starts before this part of the file
   const restChars = mask.longestBytes === 0 ? 0 : mask.longestBytes + longestSequence
-  // 4: the longest UTF-8 sequence; twice: beside each letter there may be a byte of another encoding
+  // 4: the longest UTF-8 sequence. 2: a byte of another encoding may follow each letter
   const bytes = 4 * characters + 2 * restChars
   const end = (await host.readPart(path, 'end', bytes).catch(ignoreNotFound)) ?? Buffer.alloc(0)
-  // masked before it is cut: half a secret at the edge of what is shown would not be recognised any more
+  // mask before the cut: half a secret at the edge would not be recognized
   const masked = mask.mask(cleanOutput(withoutHalfCharacter(end), true).text)
   const tail = (end.length < bytes ? masked : masked.slice(restChars))
     .split('\n')
@@ -47,7 +47,7 @@ export async function tailOf(
   return clipStart(tail, characters)
 }
 
-/** Of those that programs print. */
+/** Of the control sequences that programs print. */
 const longestSequence = 64
 
 const withoutHalfCharacter = (bytes: Buffer): Buffer =>

@@ -1,21 +1,21 @@
 /** Secret values in texts that people read. */
 import { plainText } from '../../schemas/plain-text.ts'
 
-/** Secrets shorter than this are not masked: `1` or `on` would turn every log into stars and is not a secret. */
+/** Secrets shorter than this are not masked: `1` or `on` is not a secret, and would fill every log with stars. */
 const minMaskedSecretChars = 4
 
 export type Mask = {
-  /** Of the longest part that is masked; 0 without one. */
+  /** Length of the longest masked part; 0 if there is none. */
   readonly longestBytes: number
-  /** The text, which has to be clean (`plainText`), with every part replaced. */
+  /** The text with every part replaced. The text must be clean (`plainText`). */
   mask(text: string): string
-  /** Where a part begins that is, or may turn out to be, on both sides of the cut. */
+  /** The start of a part that is, or may be, on both sides of the cut. */
   crossing(text: string, cut: number): number | undefined
 }
 
 /**
- * Masks each secret and each of its lines, without the white space around them. One that would be too short without the
- * white space is masked with it. A secret that has control characters is looked for without them, as text has none.
+ * Masks each secret and each of its lines, without the white space around them. A secret that is too short without
+ * white space is masked with it. Control characters of a secret are ignored, because the text has none.
  */
 export const createMask = (secrets: readonly string[], minChars = minMaskedSecretChars, instead = '***'): Mask =>
   maskOf(partsOf(secrets.map(plainText), minChars), instead)
@@ -26,10 +26,10 @@ function partsOf(secrets: readonly string[], minChars: number): readonly string[
   return parts.filter((part) => part.length >= minChars)
 }
 
-/** The parts in order, so that those that a text begins with are found in few steps however many there are. */
+/** The parts are sorted, so that a prefix of the text among them is found in few steps, even with many parts. */
 function maskOf(parts: readonly string[], instead: string): Mask {
   const sorted = [...new Set(parts)].toSorted(byUnits)
-  // one that starts with a line break would hold back each line; what follows the break is a part of its own
+  // a part that starts with a line break would hold back every line; the text after the break is a part of its own
   const held = sorted.filter((part) => !part.startsWith('\n'))
   const longest = sorted.reduce((length, part) => Math.max(length, part.length), 0)
   const starts = new Set(sorted.map((part) => part.slice(0, startLength)))
@@ -42,7 +42,7 @@ function maskOf(parts: readonly string[], instead: string): Mask {
     for (const at of placesOf(text, starts)) {
       const found = longestPrefix(sorted, text.slice(at, at + longest))
       if (found === 0) continue
-      // those that overlap are one
+      // overlapping parts become one
       if (at >= end) masked += text.slice(copied, at) + instead
       end = Math.max(end, at + found)
       copied = end
@@ -67,10 +67,12 @@ function maskOf(parts: readonly string[], instead: string): Mask {
 
 const startLength = minMaskedSecretChars
 
-/** As many are looked for one by one: the engine finds each in a fraction of the time that a look at every place takes. */
+/**
+ * Up to this number, each is searched by itself: that takes the engine a fraction of the time of a test of every place.
+ */
 const maxSearched = 64
 
-/** Places at which one of the parts may begin, in order. */
+/** Places where one of the parts may start, in order. */
 function* placesOf(text: string, starts: ReadonlySet<string>): Iterable<number> {
   if (starts.size > maxSearched) {
     for (let at = 0; at + startLength <= text.length; at++) if (starts.has(text.slice(at, at + startLength))) yield at
@@ -103,18 +105,18 @@ function rankOf(sorted: readonly string[], text: string): number {
   return low
 }
 
-/** Length of the longest part that the text begins with; 0 where there is none. */
+/** Length of the longest part that is a prefix of the text; 0 if there is none. */
 function longestPrefix(sorted: readonly string[], text: string): number {
   for (let rest = text; rest !== ''; ) {
     const before = sorted[rankOf(sorted, rest) - 1]
     if (before === undefined) return 0
     if (rest.startsWith(before)) return before.length
-    rest = rest.slice(0, commonLength(before, rest)) // a shorter one is a start of both
+    rest = rest.slice(0, commonLength(before, rest)) // a shorter part is a prefix of both
   }
   return 0
 }
 
-/** Whether one of the parts begins with the text, and is longer. */
+/** Whether the text is a proper prefix of one of the parts. */
 function isStart(sorted: readonly string[], text: string): boolean {
   const after = sorted[rankOf(sorted, text)]
   return after !== undefined && after.startsWith(text)

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { createMask } from './mask.ts'
 import { createOutputReader, endOf, initialCursor, type OutputCursor } from './output-reader.ts'
 
-/** The lines of each read, and at last those of the end. */
+/** The lines of each read, and finally those of the end. */
 function readPieces(pieces: readonly string[], secrets: readonly string[] = [], start = initialCursor()) {
   const reader = createOutputReader(secrets)
   let cursor: OutputCursor = start

@@ -1,26 +1,26 @@
 /**
- * Lines out of the growing file of a step's output, clean and without secrets. Pure: bytes in, lines out.
+ * Reads lines of the growing file of a step's output, clean and without secrets. Pure: bytes in, lines out.
  *
- * Secrets are looked for in clean text: control characters between their letters hide nothing. Text is handed on only
- * up to a line break that no secret crosses. So what is read in pieces is masked as if it had been read at once: a
- * secret in two pieces is held back until its other half is there.
+ * Secrets are masked in clean text: control characters between their letters do not hide them. Text is passed on only
+ * up to a line break that no secret crosses. Therefore output that is read in pieces is masked like output that is read
+ * at once: a secret in two pieces is held back until its other half arrives.
  */
 import { cleanOutput, type CleanOutput } from './clean-output.ts'
 import { createMask, type Mask } from './mask.ts'
 
-/** Longer lines are handed on in pieces of this size; twice as much fits into what container runtimes keep together. */
+/** Longer lines are passed on in pieces of this size; container runtimes keep twice as much in one entry. */
 const maxLineChars = 8 * 1024
-/** What is held back, in bytes, beside the longest secret: of more than that nobody can say any more that it is one. */
+/** The most bytes that are held back, in addition to the longest secret: a longer text is not a secret. */
 const maxHeldBytes = 64 * 1024
 
-/** Where the reader is. The bytes of the file before `offset` have been handed on or dropped. */
+/** The position of the reader. The bytes of the file before `offset` have been passed on or dropped. */
 export type OutputCursor = {
   readonly offset: number
-  /** Bytes from `offset` on that were read and wait for more. */
+  /** Bytes from `offset` on that were read and are held back. */
   readonly pending: Buffer
   /**
    * After a jump: everything up to the first line break at or after this offset is dropped. Reading starts before it,
-   * for a secret may begin there and end after it.
+   * because a secret may start before it and end after it.
    */
   readonly dropUntil?: number | undefined
 }
@@ -32,8 +32,8 @@ export const endOf = ({ offset, pending }: OutputCursor): number => offset + pen
 
 export type OutputReader = {
   /**
-   * The lines that are whole with these bytes, which follow what was read before. `isEnd`: nothing will follow, so the
-   * last line needs no line break. Empty lines are left out, and what has an effect where it is printed.
+   * The lines that these bytes complete; they follow the bytes read before. `isEnd`: nothing follows, so the last line
+   * needs no line break. Leaves out empty lines and control sequences.
    */
   read(
     cursor: OutputCursor,
@@ -44,7 +44,7 @@ export type OutputReader = {
   jump(offset: number): OutputCursor
 }
 
-/** Secrets and each of their lines are replaced by `***`, as at the end of a step's log. */
+/** Replaces secrets and each of their lines by `***`, as log-tail.ts does. */
 export function createOutputReader(secrets: readonly string[]): OutputReader {
   const mask = createMask(secrets)
 
@@ -64,7 +64,7 @@ export function createOutputReader(secrets: readonly string[]): OutputReader {
   }
 }
 
-/** The cursor with what was read, without what a jump drops. */
+/** The cursor with the bytes read, without those that a jump drops. */
 function dropped({ offset, dropUntil }: OutputCursor, raw: Buffer, mask: Mask): OutputCursor {
   if (dropUntil === undefined) return { offset, pending: raw }
   const output = cleanOutput(raw, false)
@@ -74,19 +74,19 @@ function dropped({ offset, dropUntil }: OutputCursor, raw: Buffer, mask: Mask): 
     const end = output.byteOf(at + 1)
     return { offset: offset + end, pending: raw.subarray(end) }
   }
-  const kept = raw.subarray(-Math.max(1, mask.longestBytes)) // a secret in it may go on
+  const kept = raw.subarray(-Math.max(1, mask.longestBytes)) // a secret in it may continue
   return { offset: offset + raw.length - kept.length, pending: kept, dropUntil }
 }
 
-/** How much of the text may be handed on. */
+/** How much of the text may be passed on. */
 function cutOf(output: CleanOutput, mask: Mask): number {
   const cut = wholeTo(output.text, mask)
-  // whoever fills the gaps of a secret with so much does not print it by mistake
+  // a program with this much between the letters of a secret does not print the secret by mistake
   const isTooMuch = output.bytes - output.byteOf(cut) > maxHeldBytes + 2 * mask.longestBytes
   return isTooMuch ? output.text.length : cut
 }
 
-/** Whole lines, or pieces of a very long one, but no half of a secret. */
+/** Whole lines, or pieces of a very long line, without half a secret. */
 function wholeTo(text: string, mask: Mask): number {
   let cut = lineStart(text, text.length)
   const isTooLong = text.length - cut > maxLineChars

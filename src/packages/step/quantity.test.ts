@@ -18,7 +18,7 @@ test.each([
   ['1E2', 100_000n],
   ['1E', 1_000_000_000_000_000_000_000n], // exa, not an exponent
   ['15e-1', 1_500n],
-  ['1n', 1n], // below a thousandth: rounded up, never to nothing
+  ['1n', 1n], // below a thousandth: rounded up, never to 0
   ['0', 0n],
   ['+1', 1_000n],
 ])('the quantity %s has %s thousandths', (text, milli) => {

@@ -24,7 +24,10 @@ const decimalExponents: Readonly<Record<string, number>> = {
 /** More digits than any real limit has; keeps the arithmetic small. */
 const quantityPattern = /^\+?(\d{0,30})(?:\.(\d{0,30}))?(?:([KMGTPE]i)|([numkMGTPE]?)|[eE]([+-]?\d{1,2}))$/
 
-/** The quantity in thousandths, rounded up as the API server does; undefined when the text is none or is negative. */
+/**
+ * The quantity in thousandths, rounded up as the API server does; undefined if the text is not a quantity or is
+ * negative.
+ */
 export function milliQuantity(quantity: string | number): bigint | undefined {
   const match = quantityPattern.exec(String(quantity).trim())
   if (!match) return undefined
@@ -38,7 +41,7 @@ export function milliQuantity(quantity: string | number): bigint | undefined {
   return power >= 0 ? digits * factor * 10n ** BigInt(power) : divideUp(digits * factor, 10n ** BigInt(-power))
 }
 
-/** Whole units (cores, bytes) of a quantity counted in `divisor`, rounded up: what a resourceFieldRef shows. */
+/** The value of a resourceFieldRef: the quantity divided by `divisor` in whole units (cores, bytes), rounded up. */
 export function countIn(quantity: string | number, divisor: string | number): bigint | undefined {
   const amount = milliQuantity(quantity)
   const unit = milliQuantity(divisor)

@@ -159,7 +159,7 @@ describe('what can never work names the variable and the reason', () => {
       { name: 'A', valueFrom: { resourceFieldRef: { resource: 'constructor' } } },
       'env A asks for resource constructor; supported',
     ],
-    ['an empty valueFrom', { name: 'A', valueFrom: {} }, 'env A has a valueFrom that is not supported'],
+    ['an empty valueFrom', { name: 'A', valueFrom: {} }, 'env A has an unsupported valueFrom'],
     [
       'a binary secret',
       { name: 'A', valueFrom: { secretKeyRef: { name: 'token', key: 'binary' } } },

@@ -1,7 +1,7 @@
 /**
- * A package's `env` as the Skyhook has it, turned into values the way the kubelet does it for a pod: in order,
- * `$(NAME)` and `$$` expanded in literal values, references read. The values are nowhere but in the
- * environment file of a running step; secret ones are named for masking.
+ * Resolves a package's `env` of the Skyhook as the kubelet does for a pod: in order, with `$(NAME)` and `$$` expanded
+ * in literal values, and with references read. Values are stored only in the environment file of a running step. Secret
+ * values are listed for masking.
  */
 import {
   dependsOnSystemd,
@@ -15,23 +15,23 @@ import {
 import type { EnvVar, EnvVarSource, PackageResources } from '../../schemas/skyhook.ts'
 import { countIn } from './quantity.ts'
 
-/** Reads objects of the agent's namespace; undefined = certainly not there. Rejects when that is not known. */
+/** Reads objects of the agent's namespace. Undefined: the object does not exist. Rejects if that is unknown. */
 export type ReferencePort = {
   /** `data` as the API has it: base64. */
   secret(name: string): Promise<Readonly<Record<string, string>> | undefined>
   configMap(name: string): Promise<Readonly<Record<string, string>> | undefined>
 }
 
-/** What fieldRef may show. The agents share the host's network, so both addresses are the node's. */
+/** The fields that fieldRef supports. The agents share the host's network, so both addresses are the node's. */
 export type FieldValues = { readonly nodeName: string; readonly hostIp: string; readonly namespace: string }
 
 export type Variable = { readonly name: string; readonly value: string }
 
 export type ResolvedEnv =
   | { readonly outcome: 'resolved'; readonly variables: readonly Variable[]; readonly secrets: readonly string[] }
-  /** A sentence for each missing object or key, naming variable, object and key; it may still appear. */
+  /** A sentence for each missing object or key with variable, object and key. The object may still be created. */
   | { readonly outcome: 'missing'; readonly references: readonly string[] }
-  /** Sentences naming the variable: only an edit of the Skyhook helps. */
+  /** Sentences that name the variable: the user must edit the Skyhook. */
   | { readonly outcome: 'invalid'; readonly problems: readonly string[] }
 
 export type ResolveInput = {
@@ -39,17 +39,20 @@ export type ResolveInput = {
   readonly resources?: PackageResources | undefined
   readonly fields: FieldValues
   readonly port: ReferencePort
-  /** Of the host, such as 252. Asked only for values that not every version takes; rejects when it is not known. */
+  /**
+   * The host's version, such as 252. Called only for values that some versions do not support. Rejects if it is
+   * unknown.
+   */
   readonly systemdVersion: () => Promise<number>
 }
 
-/** In one sentence, with the remedy. */
+/** One sentence with the remedy. */
 export const formatMissing = (references: readonly string[]): string =>
   `${references.join('; ')}: create what is missing, or mark the reference optional in the package's env`
 
 type VariableRead =
   | { readonly read: 'value'; readonly value: string; readonly secret?: boolean }
-  | { readonly read: 'omitted' } // optional and not there
+  | { readonly read: 'omitted' } // optional and missing
   | { readonly read: 'missing'; readonly reference: string }
   | { readonly read: 'invalid'; readonly why: string }
 
@@ -132,7 +135,7 @@ async function readSource(source: EnvVarSource, { resources, fields, port }: Rea
   if (source.resourceFieldRef) return readResource(source.resourceFieldRef, resources)
   return {
     read: 'invalid',
-    why: 'has a valueFrom that is not supported: secretKeyRef, configMapKeyRef, fieldRef and resourceFieldRef are',
+    why: 'has an unsupported valueFrom: use secretKeyRef, configMapKeyRef, fieldRef or resourceFieldRef',
   }
 }
 
@@ -159,7 +162,7 @@ function readField(fieldPath: string, fields: FieldValues): VariableRead {
 
 type ResourceReference = NonNullable<EnvVarSource['resourceFieldRef']>
 
-/** Why a resourceFieldRef has no value in a package with these resources, for people; undefined when it has one. */
+/** Why a resourceFieldRef has no value in a package with these resources, for people; undefined if it has one. */
 export function resourceProblem(reference: ResourceReference, resources: PackageResources = {}): string | undefined {
   const read = readResource(reference, resources)
   return read.read === 'invalid' ? read.why : undefined

@@ -3,13 +3,13 @@ import { messageOf } from '../../schemas/json.ts'
 import { type StatusReadResult, parsePackageStatus } from '../../schemas/package-status.ts'
 import { type HostFolders, stateDir } from '../layout.ts'
 
-/** Lists in it have at most 50 names; a file that is much larger than that is none of ours. */
+/** Lists in it have at most 50 names; a much larger file is not a status file. */
 const maxStatusBytes = 65_536
 
-/** Where packages of a Skyhook say how they are: `status/<package>.json`, SKYHOOK_ROOT_DIR's. */
+/** Where packages of a Skyhook report their status: `status/<package>.json` in SKYHOOK_ROOT_DIR. */
 export const statusFolder = (folders: HostFolders, skyhook: string): string => `${stateDir(folders, skyhook)}/status`
 
-/** Changes with every writing of the file; undefined when there is none. */
+/** Changes with every write of the file; undefined if there is no file. */
 export async function statusSignature(
   root: HostRoot,
   folders: HostFolders,
@@ -20,7 +20,7 @@ export async function statusSignature(
   return stats && `${stats.ino}/${stats.mtimeMs}/${stats.size}`
 }
 
-/** What a package says about itself. Whatever is wrong with the file is an answer, too; nothing is thrown. */
+/** The status that a package reports. Problems of the file are part of the result; never rejects. */
 export async function readPackageStatus(
   root: HostRoot,
   folders: HostFolders,
@@ -52,7 +52,7 @@ export async function packagesWithStatus(
 ): Promise<readonly string[]> {
   const folder = statusFolder(folders, skyhook)
   if ((await root.stat(folder)) === undefined) return []
-  // a file in its place is an error: it does not mean that no package has a status
+  // a file in place of the folder is an error: it does not mean that no package has a status
   const names = await root.readdir(folder)
   return names.flatMap((name) => /^(.+)\.json$/.exec(name)?.[1] ?? [])
 }

@@ -1,7 +1,4 @@
-/**
- * From a step of a package to the unit that runs it. Pure: what the unit is called and whether it ran before is decided
- * elsewhere.
- */
+/** The unit that runs a step of a package. Pure: callers choose its name and know whether it ran before. */
 import { posix } from 'node:path'
 import { recorderVariables } from '../../host/step/environment.ts'
 import type { StepUnitRequest } from '../../host/step/start.ts'
@@ -23,11 +20,11 @@ export type StepUnitInputs = {
   readonly logs: { readonly stdout: string; readonly stderr: string }
   /** As the package's spec sets them. */
   readonly properties: StepProperties
-  /** What is left of the stage's time; none without a stageTimeout. */
+  /** The rest of the stage's time; undefined without a stageTimeout. */
   readonly timeoutMs?: number | undefined
-  /** gracefulShutdown: from TERM to KILL. */
+  /** gracefulShutdown: the time from SIGTERM to SIGKILL. */
   readonly stopTimeoutMs: number
-  /** The host enforces SELinux: a file that the agent wrote has no label that systemd may execute. */
+  /** The host enforces SELinux: systemd may not execute a file with the label of the agent's files. */
   readonly isSelinuxEnforcing: boolean
 }
 
@@ -47,12 +44,12 @@ export function stepUnitRequest({
   isSelinuxEnforcing,
 }: StepUnitInputs): StepUnitRequest {
   const script = posix.join(scriptsDir(copyDir), step.path)
-  // systemd would hand these to the recorder instead of its own: they travel under another name
+  // these would override the recorder's own variables: they get other names in the environment file
   const renamed = Object.keys(composed.environment).filter((name) => recorderVariables.has(name))
   const nameInFile = (name: string): string => (recorderVariables.has(name) ? `SKYHOOK_ENV_${name}` : name)
   const assignments = renamed.map((name) => ({ prefix: `${name}=`, variable: nameInFile(name) }))
-  // Through env(1) only where needed: it makes a missing interpreter exit 127 like any script, where systemd itself
-  // says 203.
+  // Through env(1) only if needed: a missing interpreter then exits with 127, like any script, instead of systemd's
+  // 203.
   const program: readonly [string, ...CommandArgument[]] =
     isSelinuxEnforcing || assignments.length > 0 ? ['/usr/bin/env', ...assignments, script] : [script]
   const stepArguments = composed.arguments.map((one) =>
@@ -77,12 +74,12 @@ export function stepUnitRequest({
 
 export type SpecProperties =
   | { readonly outcome: 'properties'; readonly properties: StepProperties }
-  /** Sentences naming the field: only an edit of the Skyhook helps. */
+  /** Sentences that name the field: the user must edit the Skyhook. */
   | { readonly outcome: 'invalid'; readonly problems: readonly string[] }
 
 /**
- * What a package's spec says of the units of its steps. Absent or zero resources mean unlimited. Limits bound, requests
- * give a share (CPU) or protection (memory) against the rest of the host, by the kubelet's formulas.
+ * The properties that a package's spec sets for the units of its steps. Absent or zero resources mean unlimited. Limits
+ * are hard. Requests give a share (CPU) or protection (memory) against the rest of the host, by the kubelet's formulas.
  */
 export function propertiesOf({ resources = {} }: Partial<PackageSpec>): SpecProperties {
   const problems: string[] = []

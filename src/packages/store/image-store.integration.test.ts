@@ -31,7 +31,7 @@ let store: ImageStore
 const systemPorts = { clock: systemClock, random: systemRandom }
 const unpack: StorePorts['unpack'] = async (job, signal) => await runUnpackJob(job, systemPorts, signal)
 const root = createHostRoot('/', systemRandom)
-/** How often somebody has looked for something on disk. */
+/** How often a path on disk was looked up. */
 let searches = 0
 const stat: HostRoot['stat'] = async (path) => await root.stat(path).finally(() => searches++)
 const ports: StorePorts = { ...systemPorts, root: { ...root, stat }, unpack, architecture: 'amd64' }
@@ -85,7 +85,7 @@ test('the login of a provider reaches the process that downloads the layers, whi
 const ensure = (name: string, signal?: AbortSignal) =>
   store.ensureImage(parseReference(`${registry.host}/${name}`), options(signal))
 
-/** As `ensure`, and returns when the call has looked for the image on disk and waits for its download. */
+/** Like `ensure`, but returns when the call has looked for the image on disk and waits for its download. */
 async function startEnsuring(name: string, signal?: AbortSignal): Promise<{ readonly fetching: Promise<StoredImage> }> {
   const before = searches
   const fetching = ensure(name, signal)

@@ -15,36 +15,37 @@ import type { UnpackSummary } from './unpack.ts'
 /**
  * Packages on the host, one folder per image, named by the digest that the reference points at.
  *
- * Invariant: a folder with a digest for its name is whole and on disk. It gets that name last, after everything in it
- * was synced, and loses it before anything in it is removed; what a dead agent left behind has a name that starts with
- * a dot.
+ * Invariant: a folder named by a digest is complete and on disk. It gets that name last, after everything in it was
+ * synced, and loses the name before anything in it is removed. Folders that a killed agent left have names that start
+ * with a dot.
  */
 export type ImageStore = {
   /**
-   * The package of an image, fetched if it is not here. A digest that is here costs no request; a tag always costs one,
-   * since it may have moved; without an answer the image it named before is not used instead. Callers that
-   * want the same image share a download; different images are fetched one after another, because each takes memory.
+   * Returns the package of an image, fetched if it is missing. A stored digest costs no request. A tag always costs one
+   * request, because it may have moved: without an answer, the store does not fall back to the image that the tag named
+   * before. Callers of the same image share a download. Different images are fetched one after another, because each
+   * needs memory.
    * @throws ImageError; errors of the disk with their errno; the signal's reason
    */
   ensureImage(reference: ImageReference, options: EnsureOptions): Promise<StoredImage>
   /**
-   * Asks what a reference points at, and whether a package could be fetched from there: one request, and one more for
-   * each level of index. Nothing is stored.
+   * Resolves a reference and checks whether its package could be fetched: one request, and one more for each level of
+   * index. Stores nothing.
    * @throws ImageError; errors of the disk with their errno; the signal's reason
    */
   checkImage(reference: ImageReference, options: EnsureOptions): Promise<CheckedImage>
-  /** Whether the image is here; what is being removed is not. */
+  /** Whether the image is stored. An image that is being removed is not. */
   isPresent(digest: Digest): Promise<boolean>
   /**
-   * Removes every unused image but those being fetched, and what interrupted work left. Returns the removed. `isUsed`
-   * is asked right before each removal, so `ensureImage` may run at the same time.
+   * Removes all unused images except those being fetched, and the rest of interrupted work. Returns the removed images.
+   * Calls `isUsed` right before each removal, so `ensureImage` may run at the same time.
    */
   collect(isUsed: (digest: Digest) => boolean): Promise<Digest[]>
 }
 
 export type StoredImage = {
   readonly digest: Digest
-  /** The package folder: `config.json` lies in it. Read only; it goes at a later `collect`. */
+  /** The package folder: `config.json` lies in it. Read only; a later `collect` removes it. */
   readonly path: string
   readonly isNew: boolean
 }
@@ -54,7 +55,9 @@ export type CheckedImage = { readonly digest: Digest; readonly isStored: boolean
 export type EnsureOptions = {
   readonly registry: RegistrySettings
   readonly signal: AbortSignal
-  /** Hears what the reference points at, before the image is looked for: from here on `isUsed` must know it. */
+  /**
+   * Called with the digest of the reference, before the store looks for the image: from now on `isUsed` must know it.
+   */
   readonly onResolved?: (digest: Digest) => void
 }
 
@@ -62,21 +65,21 @@ export type StorePorts = {
   readonly root: HostRoot
   readonly clock: Clock
   readonly random: Random
-  /** Fetches the layers and makes the folder. */
+  /** Fetches the layers and creates the folder. */
   readonly unpack: (job: UnpackJob, signal: AbortSignal) => Promise<UnpackSummary>
   /** In OCI's spelling. */
   readonly architecture?: string
-  /** Asked where a registry wants a login and no pull secret matches. */
+  /** Called if a registry requires a login and no pull secret matches. */
   readonly loginProvider?: LoginProvider
   /** For one image, from the first request to the last file. */
   readonly timeoutMs?: number
 }
 
-// beyond it something is wrong that a new attempt, with its reason shown, serves better
+// a slower fetch has a problem: it fails, shows a reason and is tried again
 const defaultTimeoutMs = 15 * 60_000
 const workPrefix = '.work-'
 
-/** @param directory of the host, for this process alone; made when first needed */
+/** @param directory of the host, for this process alone; created when first needed */
 export function openImageStore(
   directory: string,
   {
@@ -96,7 +99,7 @@ export function openImageStore(
   const removals = new Map<Digest, Promise<void>>() // until the name is gone
 
   const isPresent = async (digest: Digest): Promise<boolean> => {
-    await removals.get(digest)?.catch(() => undefined) // reported to who collects
+    await removals.get(digest)?.catch(() => undefined) // reported to the caller of collect
     return (await root.stat(pathOf(digest)))?.isDirectory() === true
   }
 
@@ -114,7 +117,7 @@ export function openImageStore(
       const image = await selectImage(client, resolved, architecture, signal)
       await unpack(await createUnpackJob(client, registry, resolved, image, await root.resolve(work)), signal)
       await root.rename(`${work}/package`, pathOf(resolved.digest)).catch((error: unknown) => {
-        // an aborted fetch got this far after all: the same content; XFS says EEXIST
+        // an aborted fetch has finished with the same content; the error of XFS is EEXIST
         if (!['ENOTEMPTY', 'EEXIST'].includes(systemCode(error) ?? '')) throw error
       })
       await root.syncFolder(directory)
@@ -218,7 +221,7 @@ async function createUnpackJob(
 ): Promise<UnpackJob> {
   const resolvedEndpoints = await client.endpointsOf(reference)
   return {
-    // who unpacks cannot ask for logins, so what was given for this image goes along
+    // the unpacking process has no login provider, so it gets the logins for this image
     registry: {
       ...registry,
       credentials: [...registry.credentials, ...client.providedCredentials()],

@@ -23,7 +23,7 @@ describe('a name in a layer', () => {
     ['etc/skyhook-package/a', { kind: 'outside' }],
     ['./', { kind: 'outside' }],
     ['/', { kind: 'outside' }],
-    ['usr/share/caf\uFFFD', { kind: 'outside' }], // not ours to judge
+    ['usr/share/caf\uFFFD', { kind: 'outside' }], // not checked here
   ])('the layer name %j is classified', (name, expected) => {
     expect(readLayerName(name)).toEqual(expected)
   })

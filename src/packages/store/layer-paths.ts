@@ -2,17 +2,17 @@ import { clip } from '../../schemas/plain-text.ts'
 import { ImageError } from '../oci/errors.ts'
 
 /**
- * What the names inside a layer mean to us. Of a whole image only the package folder counts; a name is either clearly
- * inside it, clearly outside, or the image is refused: nothing is repaired. Pure; the unpacker does the writing and
- * looks at links on the disk itself.
+ * Classifies the names inside a layer. Only the package folder of an image is used. A name that is not clearly inside
+ * or outside of it refuses the image: names are never repaired. Pure; the unpacker writes files and checks links on the
+ * disk.
  */
 export type LayerName =
   | { readonly kind: 'outside' }
   /** Relative to the package folder; empty for the folder itself. */
   | { readonly kind: 'entry'; readonly path: string }
-  /** The path of lower layers is gone; empty for the whole package folder. */
+  /** Hides the path of lower layers; empty for the whole package folder. */
   | { readonly kind: 'whiteout'; readonly path: string }
-  /** What lower layers have below the path is gone. */
+  /** Hides everything of lower layers below the path. */
   | { readonly kind: 'opaque'; readonly path: string }
 
 /** Where a package image keeps its files: the operator's package format. */
@@ -20,9 +20,9 @@ export const packageFolder = 'skyhook-package'
 
 const whiteoutPrefix = '.wh.' // OCI image layer specification, "Whiteouts"
 const opaqueWhiteout = '.wh..wh..opq'
-const aufsMetadataPrefix = '.wh..wh.' // aufs kept its own files under such names; they mean nothing to anybody else
+const aufsMetadataPrefix = '.wh..wh.' // aufs kept its own files under such names; they mean nothing to other programs
 
-/** @throws ImageError bad-image for a name that could leave the image's root or cannot be written as it stands */
+/** @throws ImageError bad-image for a name that could leave the image's root or cannot be written unchanged */
 export function readLayerName(name: string): LayerName {
   const components = readComponents(name)
   const last = components.at(-1)
@@ -45,9 +45,7 @@ export function readLayerName(name: string): LayerName {
   return components[0] === packageFolder ? { kind: 'entry', path: packagePath(components) } : { kind: 'outside' }
 }
 
-/**
- * The path, inside the package, of the file that a hard link shares. @throws ImageError bad-image when it is elsewhere
- */
+/** The path inside the package of the target of a hard link. @throws ImageError bad-image if the target is elsewhere */
 export function readHardLink(path: string, target: string | null | undefined): string {
   const name = target === null || target === undefined ? undefined : readLayerName(target)
   if (name?.kind !== 'entry' || name.path === '')
@@ -56,14 +54,15 @@ export function readHardLink(path: string, target: string | null | undefined): s
 }
 
 /**
- * Whether a symbolic link may be kept. A relative one must stay inside the package by its text. An absolute one names a
- * file of the host and is kept as it is (`root_dir` masks a unit with a link to /dev/null). This finds mistakes and is
- * not a fence: a chain of links can still lead out, so no code may follow a link of a package unchecked.
+ * Whether a symbolic link may be kept. The text of a relative link must stay inside the package. An absolute link names
+ * a file of the host and is kept unchanged (`root_dir` masks a unit with a link to /dev/null). This check finds
+ * mistakes. It is not a security boundary: a chain of links can still lead out, so code must never follow a link of a
+ * package unchecked.
  * @throws ImageError bad-image
  */
 export function checkSymbolicLink(path: string, target: string | null | undefined): string {
   if (target === null || target === undefined || target === '' || /[\0\uFFFD]/.test(target)) {
-    throw new ImageError('bad-image', `${quote(path)} is a link to nothing that can be written`)
+    throw new ImageError('bad-image', `${quote(path)} is a symbolic link with an invalid target`)
   }
   if (target.startsWith('/')) return target
   let depth = path.split('/').length - 1
@@ -81,7 +80,7 @@ function readComponents(name: string): string[] {
   if (components.length > 0 && name.startsWith('/')) throw new ImageError('bad-image', `${quote(name)} is absolute`)
   if (components.includes('..')) throw new ImageError('bad-image', `${quote(name)} climbs`)
   if (/[\0\uFFFD]/.test(name) && components[0] === packageFolder) {
-    throw new ImageError('bad-image', `${quote(name)} is not UTF-8`) // two such names could fall together
+    throw new ImageError('bad-image', `${quote(name)} is not UTF-8`) // two such names could become equal
   }
   return components
 }

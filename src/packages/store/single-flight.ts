@@ -1,6 +1,6 @@
-/** Work that several callers request is done once. A caller that leaves does not take it from the others. */
+/** Work that several callers request is done once. It continues for the others if one caller aborts. */
 export type SingleFlight<K, T> = {
-  /** Joins the running work for the key or starts it. It is aborted when its last caller is. */
+  /** Joins the running work for the key or starts it. The work is aborted when its last caller aborts. */
   join(key: K, start: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T>
   has(key: K): boolean
 }

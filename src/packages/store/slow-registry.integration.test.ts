@@ -21,7 +21,10 @@ const { signal } = new AbortController()
 
 let folder: string
 let virtual: VirtualClock
-/** Of the client. Time also passes while it waits for its next attempt, since nothing is on its way then. */
+/**
+ * The clock of the client. Time also passes while the client waits for its next attempt, because no data is in transit
+ * then.
+ */
 let clock: Clock
 let passing: Promise<void>
 let registry: FakeRegistry
@@ -58,10 +61,10 @@ afterEach(async () => {
   await slow.close()
 })
 
-/** One after another: a request that arrives may let time pass, and the client's wait for the next one, too. */
+/** Serialized: both an arriving request and the client's wait for the next one may advance the time. */
 const pass = (ms: number): Promise<void> => (passing = passing.then(() => virtual.advance(ms)))
 
-/** A byte at once and one in each second, for ever. Returns when the first one is sent. */
+/** Sends one byte at once and one each second, forever. Returns after the first byte. */
 async function drip(write: (byte: string, sent: () => void) => void): Promise<void> {
   const next = (): void => {
     virtual.startTimer(1_000, next)
@@ -76,7 +79,7 @@ async function dripBody(response: ServerResponse): Promise<void> {
   await drip((byte, sent) => response.write(byte, sent))
 }
 
-/** What the slow mirror does with a request that it drips. Returns when it drips. */
+/** How the slow mirror answers a request byte by byte. Returns after the first byte. */
 const phases = {
   async headers(request: IncomingMessage) {
     request.socket.write('HTTP/1.1 200 OK\r\nx-slow: a')
@@ -93,7 +96,7 @@ const phases = {
 const reference = (): ReturnType<typeof parseReference> => parseReference(`${registry.host}/pkg:1`)
 const lines = (): string[] => registry.requests.map(({ line }) => line)
 
-/** What the client has asked the other registry before now: its requests arrive in the order in which they were made. */
+/** The requests of the client to the other registry so far. They arrive in the order in which the client sent them. */
 async function askedSoFar(): Promise<string[]> {
   const question = 'GET /question'
   const answer = get(`http://${registry.host}/question`)
@@ -154,9 +157,9 @@ describe('a mirror that drips a byte at a time', () => {
 })
 
 describe('a registry that breaks a blob off', () => {
-  /** Bytes that a connection gets before it is broken off; a request beyond these is answered. */
+  /** Bytes that a connection receives before it breaks; requests beyond these are answered in full. */
   let parts: number[]
-  /** How long a connection lives once its part has arrived. */
+  /** How long a connection stays open after its part has arrived. */
   let lifeMs: number
   let ignoresRange: boolean
 
@@ -226,7 +229,7 @@ describe('a registry that breaks a blob off', () => {
 })
 
 const descriptor = { mediaType: ociLayerGzipType, digest: digestOf(layer), size: layer.length }
-/** Returns when that much of the layer is on disk. */
+/** Returns when this many bytes of the layer are on disk. */
 const stored = async (bytes: number): Promise<void> =>
   await turnsUntil(
     () => (statSync(join(folder, hexOf(descriptor.digest)), { throwIfNoEntry: false })?.size ?? 0) >= bytes,

@@ -67,7 +67,7 @@ test('a child does not count what its parent once took of memory', async () => {
   expect(await unpackInChild(await job(file('skyhook-package/config.json')), { signal, command })).toMatchObject({
     entries: 2,
   })
-  expect(large.at(-1)).toBe(1) // until here
+  expect(large.at(-1)).toBe(1) // keeps the memory in use until here
 })
 
 test('a child fetches and unpacks, with login and authority', async () => {

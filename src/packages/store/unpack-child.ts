@@ -10,12 +10,11 @@ import type { UnpackJob } from './unpack-job.ts'
 import { messageOf } from '../../schemas/json.ts'
 
 /**
- * Fetching and unpacking in its own process: memory that Node takes for it is never given back (10 MB for a
- * download, 100 for an archive), so the agent must not be the one to take it; and what breaks on a broken archive is
- * not the agent.
+ * Fetches and unpacks in a separate process. Node never returns the memory for it (10 MB for a download, 100 for an
+ * archive), so the agent must not allocate it. A broken archive also cannot crash the agent.
  *
- * One line of JSON each way, through pipes: logins are in it. The job's pipe stays open: when it closes, the agent is
- * dead, and the child exits too.
+ * Each side sends one line of JSON through a pipe, because it contains logins. The pipe of the job stays open: if it
+ * closes, the agent is dead, and the child exits too.
  */
 type Reply =
   | { readonly outcome: 'unpacked'; readonly unpacked: UnpackSummary }
@@ -27,10 +26,10 @@ type Reply =
     }
   | { readonly outcome: 'failed'; readonly errno: string | undefined; readonly message: string }
 
-const oomScoreAdj = '900' // out of memory, the kernel kills the child and spares the agent
+const oomScoreAdj = '900' // when out of memory, the kernel kills the child, not the agent
 /**
- * The child ends before the container is out of memory, because the kernel may then kill all of the container. 40 MB of
- * package take 86 MiB (bench/unpacking.ts), 50 of them pages of the program that the agent has anyway.
+ * The child ends before the container is out of memory, because the kernel may then kill the whole container. A package
+ * of 40 MB takes 86 MiB (bench/unpacking.ts); 50 MiB of these are pages of the program, which the agent has anyway.
  */
 const maxRssMiB = 144
 const rssSampleMs = 50
@@ -42,7 +41,7 @@ export async function runUnpackChild(ports: RegistryPorts): Promise<void> {
   try {
     writeFileSync('/proc/self/oom_score_adj', oomScoreAdj)
   } catch {
-    // best effort: containers without /proc unpack too
+    // best effort: unpacking works without /proc, too
   }
   const lines = createInterface({ input: process.stdin })
   lines.on('close', () => process.exit(orphanedExitCode))
@@ -59,7 +58,7 @@ export async function runUnpackChild(ports: RegistryPorts): Promise<void> {
   startInterval(ports.clock, rssSampleMs, () => {
     if (memoryKiB(parentPeakKiB) > maxRssMiB * 1024) answer(failureReply(outOfMemory()))
   })
-  // archives and compression are the child's alone: no agent loads them
+  // only the child loads the modules for archives and compression, never the agent
   const { runUnpackJob } = await import('./unpack-job.ts')
   answer(
     await runUnpackJob(job, ports, new AbortController().signal).then(
@@ -70,8 +69,8 @@ export async function runUnpackChild(ports: RegistryPorts): Promise<void> {
 }
 
 /**
- * The most memory that this process has had, in KiB. The kernel begins its count with that of the parent
- * (`parentPeakKiB`): up to there, what it has now.
+ * The peak memory of this process, in KiB. The kernel starts its count with the peak of the parent (`parentPeakKiB`).
+ * Up to that value, the current memory is returned.
  */
 function memoryKiB(parentPeakKiB: number): number {
   const { maxRSS } = process.resourceUsage()
@@ -97,15 +96,15 @@ function failureReply(error: unknown): Reply {
 }
 
 export type UnpackOptions = {
-  /** Aborting it kills the child with all its descendants. */
+  /** An abort kills the child with all its descendants. */
   readonly signal: AbortSignal
-  /** Program and arguments of the child; this very program as `unpack` unless a test runs from source. */
+  /** Program and arguments of the child; by default this program as `unpack`; tests that run from source set it. */
   readonly command?: readonly [string, ...string[]]
 }
 
 const maxStderrChars = 2_000
 
-/** {@link runUnpackJob} in a child, with the same errors. */
+/** Runs {@link runUnpackJob} in a child, with the same errors. */
 export async function unpackInChild(
   job: UnpackJob,
   { signal, command = unpackCommand() }: UnpackOptions,
@@ -119,14 +118,14 @@ export async function unpackInChild(
   child.stderr
     .setEncoding('utf8')
     .on('data', (text: string) => (stderrTail = `${stderrTail}${text}`.slice(-maxStderrChars)))
-  child.stdin.on('error', () => undefined) // it may die before it reads; its exit shows that
+  child.stdin.on('error', () => undefined) // the child may die before it reads; its exit status reports that
   child.stdin.write(`${JSON.stringify(job)}\n`)
 
   const kill = () => {
     try {
       if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL')
     } catch {
-      // ended meanwhile
+      // the child has ended
     }
   }
   signal.addEventListener('abort', kill, { once: true })

@@ -9,20 +9,19 @@ import type { RegistryClient, RegistrySend } from '../oci/read/registry.ts'
 import type { OnReceived } from '../oci/read/retry.ts'
 import { formatReference, type ImageReference } from '../oci/reference.ts'
 
-/** A layer on disk, verified. */
+/** A verified layer on disk. */
 export type LayerFile = { readonly path: string; readonly descriptor: Descriptor }
 
 export type PullLimits = {
-  /** All layers together, as they are sent. */
+  /** Compressed size of all layers together. */
   readonly downloadBytes: number
 }
 
 const defaultLimits: PullLimits = { downloadBytes: 4 * 1024 ** 3 }
 
 /**
- * Downloads the layers one after another into the directory, each once. Bytes go to disk as they come; digest and size
- * are checked.
- * @throws ImageError; errors of the disk as they are
+ * Downloads the layers one after another into the directory, each once. Streams to disk; checks digest and size.
+ * @throws ImageError; errors of the disk unchanged
  */
 export async function downloadLayers(
   client: RegistryClient,
@@ -40,12 +39,15 @@ export async function downloadLayers(
     )
   }
   const files = layers.map((descriptor): LayerFile => ({ path: join(directory, hexOf(descriptor.digest)), descriptor }))
-  const uniqueFiles = new Map(files.map((file) => [file.path, file])) // empty layers repeat
+  const uniqueFiles = new Map(files.map((file) => [file.path, file])) // an empty layer may occur more than once
   for (const file of uniqueFiles.values()) await downloadBlob(client, reference, file, signal)
   return files
 }
 
-/** A broken connection continues where it broke off, at any address that answers; any other failure starts again. */
+/**
+ * After a broken connection, the download continues where it stopped, at any address that answers. After any other
+ * failure it starts over.
+ */
 async function downloadBlob(
   client: RegistryClient,
   reference: ImageReference,
@@ -55,7 +57,7 @@ async function downloadBlob(
   const handle = await open(path, 'wx', 0o600)
   try {
     let progress = emptyProgress()
-    let receivedBytes = 0 // the most that there was: what comes a second time is no progress
+    let receivedBytes = 0 // the maximum so far: bytes that are received a second time are not progress
     const download = async (send: RegistrySend, host: string, onReceived: OnReceived): Promise<void> => {
       const headers: Record<string, string> = progress.bytes === 0 ? {} : { range: `bytes=${progress.bytes}-` }
       const response = await send({ method: 'GET', path: `/blobs/${descriptor.digest}`, headers, isLarge: true })
@@ -63,7 +65,7 @@ async function downloadBlob(
       try {
         await saveBody(response, handle, progress, descriptor, signal)
       } catch (error) {
-        if (imageErrorCode(error) !== 'unreachable') progress = emptyProgress() // those bytes cannot be continued
+        if (imageErrorCode(error) !== 'unreachable') progress = emptyProgress() // not continuable
         onReceived(Math.max(0, progress.bytes - receivedBytes))
         receivedBytes = Math.max(receivedBytes, progress.bytes)
         throw error

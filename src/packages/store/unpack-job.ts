@@ -6,8 +6,8 @@ import { createRegistryClient, type RegistryPorts, type RegistrySettings } from 
 import { type UnpackSummary, unpackPackage } from './unpack.ts'
 
 /**
- * All that another process needs to make a package folder of an image: plain data, so that it can be sent there.
- * Fetching is part of it because a download leaves as much memory behind in the process that does it as unpacking.
+ * Everything that another process needs to create a package folder from an image. Plain data, so that it can be sent
+ * there. The job includes the download, because that leaves memory behind in its process, as unpacking does.
  */
 export type UnpackJob = {
   readonly registry: RegistrySettings & { readonly sources: { readonly resolvedEndpoints: readonly Endpoint[] } }

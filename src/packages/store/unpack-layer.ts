@@ -20,17 +20,17 @@ import { ImageError, systemCode } from '../oci/errors.ts'
 import { messageOf } from '../../schemas/json.ts'
 
 /**
- * Writes the package folder of one layer over what lower layers left. Invariant: nothing outside `root` is created,
- * changed or removed, regardless of the archive. It rests on three things: names are checked (layer-paths.ts), every
- * parent on the way is looked at and must be a real directory, and files are opened so that an existing name fails.
- * `root` must be ours alone meanwhile.
+ * Writes the package folder of one layer over that of lower layers. Invariant: nothing outside `root` is created,
+ * changed or removed, regardless of the archive. Three checks guarantee it: names are validated (layer-paths.ts), every
+ * parent must be a real directory, and opening a file fails if the name exists. No other process may use `root`
+ * meanwhile.
  *
- * File calls are synchronous: this runs in a process that has nothing else to do.
+ * File calls are synchronous, because the process has no other work.
  */
 export type PackageTree = {
   readonly root: string
   readonly limits: UnpackLimits
-  /** False until a layer brings the package folder, and again after one hides it. */
+  /** False until a layer has the package folder, and again after a layer hides it. */
   isPresent: boolean
   entries: number
   bytes: number
@@ -54,7 +54,7 @@ export async function unpackLayer(archive: Readable, tree: PackageTree): Promise
     for await (const entry of tar) {
       const content = entry as unknown as Content
       await applyEntry(entry.header, content, tree, written)
-      content.resume() // unread content must flow by
+      content.resume() // unread content must be consumed
     }
   } catch (error) {
     throw archiveError(error)
@@ -92,7 +92,7 @@ async function applyEntry(header: Header, content: Content, tree: PackageTree, w
 async function writeEntry(header: Header, path: string, content: Content, tree: PackageTree): Promise<void> {
   const { root } = tree
   const target = join(root, path)
-  // the second is the form of old archives
+  // old archives mark folders by a slash
   const isFolder = header.type === 'directory' || (header.type === 'file' && header.name.endsWith('/'))
   if (path === '' && !isFolder) throw new ImageError('bad-image', `/${header.name} is not a folder`)
   ensureParents(path, root, () => countEntry(0, tree))
@@ -103,7 +103,7 @@ async function writeEntry(header: Header, path: string, content: Content, tree: 
       remove(target, existing)
       mkdirSync(target)
     }
-    // a folder that its owner cannot write could not be filled or removed
+    // a folder must be writable for its owner: it is filled, and removed later
     chmodSync(target, permissions(header) | 0o700)
     return
   }
@@ -127,11 +127,11 @@ async function writeEntry(header: Header, path: string, content: Content, tree: 
       remove(target, existing)
       return linkSync(join(root, sharedPath), target)
     }
-    case 'directory': // taken above
+    case 'directory': // handled above
     case 'character-device':
     case 'block-device':
     case 'fifo':
-    default: // what the parser does not know has no type
+    default: // types unknown to the parser are undefined
       throw new ImageError(
         'bad-image',
         `${path} is a ${header.type ?? 'thing of unknown type'}: a package holds files, folders and links`,
@@ -140,7 +140,7 @@ async function writeEntry(header: Header, path: string, content: Content, tree: 
 }
 
 async function writeFile(target: string, mode: number, content: Content): Promise<void> {
-  const fd = openSync(target, 'wx', 0o600) // never through a link, never over something
+  const fd = openSync(target, 'wx', 0o600) // fails if the name exists, even as a link
   try {
     for await (const chunk of content) {
       for (let written = 0; written < chunk.length; ) written += writeSync(fd, chunk, written)
@@ -152,8 +152,8 @@ async function writeFile(target: string, mode: number, content: Content): Promis
 }
 
 /**
- * Whether every folder above the path is there, after making those that are missing if `onMake` hears of each. A link
- * among them is refused, even one that would stay inside.
+ * Whether every folder above the path exists. With `onMake`, missing folders are created after a call of it. A link
+ * among them is refused, even if it stays inside.
  */
 function ensureParents(path: string, root: string, onMake?: () => void): boolean {
   let folder = root
@@ -174,7 +174,7 @@ function removeLower(path: string, root: string): void {
   if (ensureParents(path, root)) remove(target, lstatIfPresent(target))
 }
 
-/** Removes what is below the path and not of this layer. */
+/** Removes everything below the path that is not from this layer. */
 function pruneLower(path: string, root: string, written: ReadonlySet<string>): void {
   const folder = join(root, path)
   if (!ensureParents(path, root) || lstatIfPresent(folder)?.isDirectory() !== true) return
@@ -186,7 +186,7 @@ function pruneLower(path: string, root: string, written: ReadonlySet<string>): v
 }
 
 function remove(target: string, existing: Stats | undefined): void {
-  if (existing !== undefined) rmSync(target, { recursive: existing.isDirectory() }) // removes links, not what they name
+  if (existing !== undefined) rmSync(target, { recursive: existing.isDirectory() }) // removes links, not their targets
 }
 
 function lstatIfPresent(path: string): Stats | undefined {
@@ -202,14 +202,14 @@ function countEntry(size: number, tree: PackageTree): void {
     throw new ImageError('too-large', `the package has more than ${tree.limits.bytes} bytes`)
 }
 
-/** Set-user-id, set-group-id and sticky bits do not come with a package. */
+/** Drops set-user-id, set-group-id and sticky bits. */
 function permissions({ mode }: Header): number {
   return mode & 0o777
 }
 
 const diskErrorPattern = /^(?:ENOSPC|EDQUOT|EROFS|EIO|EFBIG|EMFILE|ENFILE|ENOMEM|EACCES|EPERM)$/
 
-/** Errors of the disk pass unchanged; all others are the archive's fault: cut short, packed wrongly, names too long. */
+/** Returns errors of the disk unchanged. All others are faults of the archive: truncated, malformed, names too long. */
 function archiveError(error: unknown): unknown {
   if (error instanceof ImageError || diskErrorPattern.test(systemCode(error) ?? '')) return error
   return new ImageError('bad-image', `a layer cannot be read: ${messageOf(error)}`, { cause: error })

@@ -8,7 +8,7 @@ import { unpackPackage } from './unpack.ts'
 let tempDir = ''
 beforeEach(() => (tempDir = temporaryFolder()))
 
-/** Path → what is there: content, `-> target`, or `dir`. By hand, because Node's recursive readdir follows links. */
+/** Path → content, `-> target`, or `dir`. Does not use Node's recursive readdir, which follows links. */
 function listing(root: string, below = ''): Record<string, string> {
   const found: Record<string, string> = {}
   for (const entry of readdirSync(join(root, below), { withFileTypes: true })) {

@@ -47,7 +47,7 @@ async function unpack(...layers: Entry[][]): Promise<Record<string, string>> {
   return listing(target)
 }
 
-/** Path → what is there: content, `-> target`, or `dir`. By hand, because Node's recursive readdir follows links. */
+/** Path → content, `-> target`, or `dir`. Does not use Node's recursive readdir, which follows links. */
 function listing(root: string, below = ''): Record<string, string> {
   const found: Record<string, string> = {}
   for (const entry of readdirSync(join(root, below), { withFileTypes: true })) {
@@ -245,7 +245,7 @@ describe('whatever an archive says', () => {
     ]
     const before = snapshot()
 
-    // few names, so that entries meet; the nasty ones rare, since each ends its archive
+    // few names, so that entries collide; malicious names are rare, because each ends its archive
     const part = fc.oneof(
       { weight: 20, arbitrary: fc.constantFrom('a', 'd', 'canary') },
       { weight: 1, arbitrary: fc.constantFrom('..', '.', '.wh.a', '.wh.d', '.wh..wh..opq', '.wh...') },
@@ -280,6 +280,6 @@ describe('whatever an archive says', () => {
       }),
       { numRuns: runs },
     )
-    expect(completed).toBeGreaterThan(runs / 6) // or the search would only see refusals
+    expect(completed).toBeGreaterThan(runs / 6) // otherwise the search would see only refusals
   })
 })

@@ -10,19 +10,19 @@ import { type PackageTree, unpackLayer, type UnpackLimits } from './unpack-layer
 export type UnpackRequest = {
   /** Layer files, lowest first. */
   readonly layers: readonly string[]
-  /** The folder to create and fill with what the image has in /skyhook-package. */
+  /** The folder to create and fill with the content of /skyhook-package in the image. */
   readonly target: string
   readonly limits?: UnpackLimits
 }
 
 export type UnpackSummary = { readonly entries: number; readonly bytes: number }
 
-const defaultLimits: UnpackLimits = { entries: 100_000, bytes: 2 * 1024 ** 3 } // a host's disk is not ours alone
+const defaultLimits: UnpackLimits = { entries: 100_000, bytes: 2 * 1024 ** 3 } // the host shares its disk
 
 /**
- * Fills a new folder with the package of an image and makes it durable: when this returns, a power cut cannot take a
- * byte of it. Not undone on failure; the caller removes the folder. Owner is who runs this, times are now; xattrs are
- * not kept.
+ * Fills a new folder with the package of an image and makes it durable: after it returns, a power cut loses nothing of
+ * it. After a failure, the caller removes the folder. Files belong to the user of this process and have the current
+ * time; xattrs are not kept.
  * @throws ImageError bad-image, too-large; errors of the disk with their errno
  */
 export async function unpackPackage({ layers, target, limits = defaultLimits }: UnpackRequest): Promise<UnpackSummary> {
@@ -35,8 +35,8 @@ export async function unpackPackage({ layers, target, limits = defaultLimits }: 
 }
 
 /**
- * The archive inside a layer. Its first bytes decide how it is compressed: media types of old builders are not always
- * true.
+ * The archive inside a layer. The first bytes decide how it is compressed, because media types of old builders may be
+ * wrong.
  */
 export function openLayer(path: string): Readable {
   const head = Buffer.alloc(4)
@@ -56,7 +56,7 @@ export function openLayer(path: string): Readable {
   return source.pipe(decompressor)
 }
 
-/** Files first, each folder after its content; links live in their folders. */
+/** Syncs files first, each folder after its content. A link is synced with its folder. */
 function syncTree(folder: string): void {
   for (const entry of readdirSync(folder, { withFileTypes: true })) {
     const path = join(folder, entry.name)

@@ -1,6 +1,6 @@
 /**
- * Images in a file: an OCI layout (`skopeo copy oci-archive:`, `ctr images export`), what `docker save` writes, or one
- * bare layer.
+ * Images in a file: an OCI layout (`skopeo copy oci-archive:`, `ctr images export`), the output of `docker save`, or a
+ * single layer.
  */
 import { createHash } from 'node:crypto'
 import { createReadStream, createWriteStream } from 'node:fs'
@@ -16,15 +16,15 @@ import { type Descriptor, type ImageIndex, type ImageManifest, ociIndexType, par
 import { packageFolder } from '../store/layer-paths.ts'
 import { openLayer } from '../store/unpack.ts'
 
-/** An image whose layers are files now. */
+/** An image whose layers are extracted to files. */
 export type ArchivedImage = {
-  /** `linux/arm64`; undefined where the archive does not say. */
+  /** `linux/arm64`; undefined if the archive does not name one. */
   readonly platform: string | undefined
   /** Lowest first. */
   readonly layers: readonly string[]
 }
 
-const maxArchiveBytes = 4 * 1024 ** 3 // what the agent downloads at most
+const maxArchiveBytes = 4 * 1024 ** 3 // the agent's limit for downloads
 const maxDocumentBytes = 4 << 20
 const maxIndexDepth = 2
 
@@ -45,7 +45,7 @@ export async function openArchive(path: string, workFolder: string): Promise<Arc
   )
 }
 
-/** Regular files by name, under names that the archive does not choose. */
+/** Extracts regular files under generated names. Returns them by their names in the archive. */
 async function extractFiles(path: string, workFolder: string): Promise<Map<string, string>> {
   const files = new Map<string, string>()
   const tar = extract()

@@ -98,7 +98,7 @@ describe('a folder', () => {
   ])('a step without its file, beside a Dockerfile with %j, may be in the base image: %s', async (text, mayBe) => {
     cpSync(join(fixtures, 'missing-step'), join(folder, 'p'), { recursive: true })
     writeFileSync(join(folder, 'p/Dockerfile'), `${text}\n`)
-    const remedy = expect.stringMatching('image that its Dockerfile begins from') as string
+    const remedy = expect.stringMatching('base image of the Dockerfile') as string
     expect(await examine(join(folder, 'p'))).toMatchObject({
       examined: [
         { findings: [{ rule: 'step-file/missing', remedy: mayBe ? remedy : expect.not.stringMatching('image') }] },
@@ -119,7 +119,7 @@ describe('a folder', () => {
               severity: 'warning',
               rule: 'step-file/line-ends',
               value: script,
-              message: 'has Windows line ends from line 3 on: its interpreter takes the carriage return for text',
+              message: 'has Windows line endings from line 3 on: its interpreter reads the carriage return as text',
             },
           ],
         },

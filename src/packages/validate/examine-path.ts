@@ -5,7 +5,7 @@ import { examineFolder, examineImages, type ExaminedPackage, failedImage } from 
 export type PathPorts = {
   /** Files of this machine. */
   readonly root: HostRoot
-  /** Absolute path of the folder below which content is unpacked for the moment. */
+  /** Absolute path of a folder for temporarily unpacked content. */
   readonly temporaryFolder: string
 }
 
@@ -16,8 +16,8 @@ export type PathExamination =
   | { readonly outcome: 'not-a-package' }
 
 /**
- * A package at a path of this machine: its folder, its config.json, or an archive with an image. `subject` is the path
- * as the user wrote it. Rejects only when the disk does.
+ * Examines a package at a path of this machine: its folder, its config.json, or an archive with an image. `subject` is
+ * the path as the user wrote it. Rejects only on a disk error.
  */
 export async function examinePath(ports: PathPorts, path: string, subject: string): Promise<PathExamination> {
   const { root } = ports
@@ -52,7 +52,7 @@ async function examineArchive(
 
 const tarMagicOffset = 257
 
-/** Tar, plain or packed with gzip or zstd, by its first bytes. */
+/** Whether the file is a tar archive, plain or compressed with gzip or zstd, by its first bytes. */
 async function isArchive(root: HostRoot, path: string): Promise<boolean> {
   const head = await root.readPart(path, 'start', 512)
   return (

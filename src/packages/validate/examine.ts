@@ -1,6 +1,6 @@
 /**
- * Examines packages with the loader that agents use: what is valid here loads on a node. Shared by the agent's
- * `skyhookd validate` and the command-line tool.
+ * Examines packages with the loader that agents use: a package that is valid here loads on a node. Shared by the
+ * agent's `skyhookd validate` and the command-line tool.
  */
 import type { HostRoot } from '../../host/fs/host-root.ts'
 import type { Examined, Finding } from '../../schemas/finding.ts'
@@ -13,10 +13,10 @@ import { scriptsDir } from '../layout.ts'
 import { loadPackage, stepPaths } from '../step/load-package.ts'
 import type { ArchivedImage } from './archive.ts'
 
-/** What each path of the host gets from `root_dir/`: a hash, or where a link leads. */
+/** The content of each path of the host from `root_dir/`: a hash, or the target of a link. */
 export type HostFiles = ReadonlyMap<string, string>
 
-/** What the package says of itself, where it is valid. */
+/** The content of a valid package. */
 export type ExaminedPackage = Examined & {
   readonly package?: {
     readonly name: string
@@ -29,8 +29,8 @@ export type ExaminedPackage = Examined & {
 }
 
 /**
- * A package whose content lies in `dir`. `subject` names it for people; findings are in `subject/config.json`.
- * Rejects only when the disk does.
+ * Examines a package whose content is in `dir`. `subject` names it for people; findings are in `subject/config.json`.
+ * Rejects only on a disk error.
  */
 export async function examineFolder(root: HostRoot, dir: string, subject: string): Promise<ExaminedPackage> {
   const file = subject === '.' ? 'config.json' : `${subject.replace(/\/$/, '')}/config.json`
@@ -79,16 +79,19 @@ export async function examineFolder(root: HostRoot, dir: string, subject: string
 }
 
 const missingFileRule = 'step-file/missing'
-const derivedRemedy = 'if it is in the image that its Dockerfile begins from, build the image and validate that'
+const derivedRemedy = 'if it is in the base image of the Dockerfile, build the image and validate that'
 
-/** Its image is more than the folder, as the last stage of its Dockerfile says. */
+/** Whether the last stage of its Dockerfile has a base image, so that the image contains more than the folder. */
 async function hasBaseImage(root: HostRoot, dir: string): Promise<boolean> {
   const text = (await root.readText(`${dir}/Dockerfile`)) ?? ''
   const [, base = 'scratch'] = [...text.matchAll(/^\s*FROM\s+(?:--\S+\s+)*(\S+)/gim)].at(-1) ?? []
   return base !== 'scratch'
 }
 
-/** Scripts whose first line is right and whose others have a carriage return that their interpreter does not expect. */
+/**
+ * Finds scripts with a correct first line and with carriage returns in later lines, which their interpreter does not
+ * expect.
+ */
 async function lineEndProblems(root: HostRoot, dir: string, config: PackageConfig): Promise<Problem[]> {
   const problems: Problem[] = []
   for (const [path, pointer] of stepPaths(config)) {
@@ -101,9 +104,9 @@ async function lineEndProblems(root: HostRoot, dir: string, config: PackageConfi
     problems.push({
       pointer,
       value: path,
-      message: `has Windows line ends from line ${line} on: its interpreter takes the carriage return for text`,
+      message: `has Windows line endings from line ${line} on: its interpreter reads the carriage return as text`,
       rule: 'step-file/line-ends',
-      remedy: 'end lines with a line feed alone',
+      remedy: 'end lines with only a line feed',
     })
   }
   return problems
@@ -124,7 +127,7 @@ export type ImagePorts = {
   readonly workFolder: string
 }
 
-/** Every different content among the images, unpacked as agents do. Rejects only when the disk does. */
+/** Examines each distinct content of the images, unpacked as agents do. Rejects only on a disk error. */
 export async function examineImages(
   { root, workFolder }: ImagePorts,
   images: readonly ArchivedImage[],
@@ -152,7 +155,7 @@ export async function examineImages(
   return examined
 }
 
-/** An image that cannot be read, as a finding. @throws what is not an ImageError */
+/** An unreadable image, as a finding. @throws any error except an ImageError */
 export function failedImage(subject: string, error: unknown): ExaminedPackage {
   if (!(error instanceof ImageError)) throw error
   const finding: Finding = {
@@ -168,13 +171,13 @@ export function failedImage(subject: string, error: unknown): ExaminedPackage {
 
 const remedies: Readonly<Partial<Record<ImageErrorCode, string>>> = {
   'bad-reference': 'write [host[:port]/]repository:tag or …@sha256:digest',
-  misconfigured: 'mend the configuration that the message names',
+  misconfigured: 'fix the configuration that the message names',
   'not-found': 'check the name, and push the image',
   unauthorized: 'log in to the registry',
-  denied: 'ask for the right to read the repository',
+  denied: 'request read access to the repository',
   'digest-mismatch': 'write the archive again, or pull from another mirror',
   unreachable: 'check name, network and proxy',
-  tls: 'name the authority of the registry with --ca',
+  tls: 'pass the certificate authority of the registry with --ca',
   'rate-limited': 'try again later, or log in',
   unavailable: 'try again later',
   'too-large': 'remove what the package does not need',

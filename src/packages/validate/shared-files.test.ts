@@ -19,12 +19,12 @@ const messagesOf = (examined: readonly ExaminedPackage[]): readonly string[] =>
 
 test.each([
   [{ '/etc/x.conf': '2', '/etc/same': '1' }, ''],
-  [{ '/etc/x.conf': '2', '/etc/y.conf': 'link x.conf', '/etc/same': '1' }, ', and so has 1 more file'],
-  [{ '/etc/x.conf': '2', '/etc/y.conf': '2', '/etc/z.conf': '2' }, ', and so have 2 more files'],
+  [{ '/etc/x.conf': '2', '/etc/y.conf': 'link x.conf', '/etc/same': '1' }, ', as does 1 more file'],
+  [{ '/etc/x.conf': '2', '/etc/y.conf': '2', '/etc/z.conf': '2' }, ', as do 2 more files'],
 ])('packages that bring different contents for a file are told so, the later one: %j', (files, also) => {
   const earlier = packageOf('a', { '/etc/x.conf': '1', '/etc/y.conf': '1', '/etc/z.conf': '1', '/etc/same': '1' })
   expect(messagesOf([earlier, packageOf('b', files)])).toEqual([
-    `b: root_dir/etc/x.conf has other contents in a${also}: a host with both has those of the last stage`,
+    `b: root_dir/etc/x.conf has different content in a${also}: a host with both has the content of the last stage`,
   ])
 })
 

@@ -1,9 +1,9 @@
-/** Packages that would be on one host, and the files that they both bring there. */
+/** Finds files that several packages of one host install. */
 import type { Finding } from '../../schemas/finding.ts'
 import { counted } from '../../schemas/wording.ts'
 import type { ExaminedPackage } from './examine.ts'
 
-/** Adds a warning to each package that has a file of `root_dir/` with other contents than an earlier one. */
+/** Adds a warning to each package that has a file of `root_dir/` with different content than an earlier package. */
 export function withSharedFiles(examined: readonly ExaminedPackage[]): readonly ExaminedPackage[] {
   return examined.map((one, index) => ({
     ...one,
@@ -20,16 +20,15 @@ function findingOf(one: ExaminedPackage, other: ExaminedPackage): Finding | unde
     .map(([path]) => path)
   const [path, ...more] = paths
   if (path === undefined) return undefined
-  const also =
-    more.length === 0 ? '' : `, and so ${more.length === 1 ? 'has' : 'have'} ${counted(more.length, 'more file')}`
+  const also = more.length === 0 ? '' : `, as ${more.length === 1 ? 'does' : 'do'} ${counted(more.length, 'more file')}`
   return {
     severity: 'warning',
     file: one.subject,
     pointer: '',
     message:
-      `root_dir${path} has other contents in ${other.subject}${also}: ` +
-      'a host with both has those of the last stage',
+      `root_dir${path} has different content in ${other.subject}${also}: ` +
+      'a host with both has the content of the last stage',
     rule: 'root-dir/conflict',
-    remedy: 'let one package bring the file, or give it another name in each',
+    remedy: 'ship the file in one package only, or rename it in one of them',
   }
 }

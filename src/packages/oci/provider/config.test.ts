@@ -43,7 +43,7 @@ test('the providers of several files keep their order', () => {
 test.each([
   [{ serviceAccountTokenAudience: 'a', requireServiceAccount: true }, true],
   [{ serviceAccountTokenAudience: 'a' }, true],
-  // the kubelet asks it for pods without ServiceAccount, too, and then gives it no token
+  // the kubelet calls it for pods without a ServiceAccount, too, and then passes no token
   [{ serviceAccountTokenAudience: 'a', requireServiceAccount: false }, false],
 ])('a provider with the tokenAttributes %j needs a ServiceAccount: %j', (tokenAttributes, expected) => {
   expect(parseProviderConfig([file([{ ...provider, tokenAttributes }])])[0]?.needsServiceAccount).toBe(expected)
@@ -68,7 +68,7 @@ test.each<[what: string, files: { path: string; document: unknown }[], message: 
   ['another kind', [file([provider], { kind: 'KubeletConfiguration' })], '/etc/config.yaml: must be of kind'],
   ['another apiVersion', [file([provider], { apiVersion: 'v1' })], 'apiVersion must be'],
   ['no providers', [file([])], 'has no providers'],
-  ['a name twice', [file([provider]), file([provider])], 'ecr is there twice'],
+  ['a name twice', [file([provider]), file([provider])], 'ecr is listed twice'],
 ])('a configuration with %s is refused', (_, files, message) => {
   expect(() => parseProviderConfig(files)).toThrow(message)
 })

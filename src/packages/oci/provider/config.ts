@@ -1,24 +1,24 @@
 import { durationMs } from '../../../schemas/duration.ts'
 import { isObject, type JsonObject } from '../../../schemas/json.ts'
 
-/** One entry of a CredentialProviderConfig: a plugin of the kubelet that knows logins for some images. */
+/** One entry of a CredentialProviderConfig: a plugin of the kubelet that provides logins for some images. */
 export type CredentialProvider = {
-  /** Of the program in the kubelet's folder of plugins. */
+  /** Name of the program in the kubelet's plugin folder. */
   readonly name: string
   /** Patterns of the images that it is for. */
   readonly matchImages: readonly string[]
-  /** How long an answer counts that says nothing about it; 0 is not at all. */
+  /** How long an answer without its own duration stays valid; 0 disables the cache. */
   readonly defaultCacheMs: number
-  /** What the plugin speaks: `credentialprovider.kubelet.k8s.io/v1` or one before it. */
+  /** API of the plugin: `credentialprovider.kubelet.k8s.io/v1` or an earlier version. */
   readonly apiVersion: string
   readonly args: readonly string[]
   /** May hold secrets. */
   readonly env: Readonly<Record<string, string>>
-  /** The kubelet asks it only for pods with a ServiceAccount, whose token it gets. */
+  /** The kubelet calls it only for pods with a ServiceAccount, and passes it a token of that account. */
   readonly needsServiceAccount: boolean
 }
 
-/** A configuration that cannot be used; `message` names file and field, and no value of a variable. */
+/** An unusable configuration. `message` names file and field, and never contains the value of a variable. */
 export class ProviderConfigError extends Error {
   override readonly name = 'ProviderConfigError'
 }
@@ -26,12 +26,12 @@ export class ProviderConfigError extends Error {
 const configVersions = /^kubelet\.config\.k8s\.io\/(?:v1|v1beta1|v1alpha1)$/
 const pluginVersions = /^credentialprovider\.kubelet\.k8s\.io\/(?:v1|v1beta1|v1alpha1)$/
 
-/** A file of the kubelet's configuration, as a document. */
+/** A parsed file of the kubelet's configuration. */
 export type ConfigDocument = { readonly path: string; readonly document: unknown }
 
 /**
- * The providers of all files in their order. Fields that only newer kubelets know are passed over.
- * @throws ProviderConfigError where the kubelet would not start with it
+ * The providers of all files in their order. Ignores fields of newer kubelets.
+ * @throws ProviderConfigError if the kubelet would not start with this configuration
  */
 export function parseProviderConfig(files: readonly ConfigDocument[]): CredentialProvider[] {
   const providers: CredentialProvider[] = []
@@ -47,7 +47,7 @@ export function parseProviderConfig(files: readonly ConfigDocument[]): Credentia
     if (!Array.isArray(entries) || entries.length === 0) return refuse('has no providers')
     for (const [index, entry] of entries.entries()) {
       const provider = parseProvider(entry, (why) => refuse(`providers[${index}]${why}`))
-      if (providers.some(({ name }) => name === provider.name)) refuse(`${provider.name} is there twice`)
+      if (providers.some(({ name }) => name === provider.name)) refuse(`${provider.name} is listed twice`)
       providers.push(provider)
     }
   }
@@ -77,7 +77,7 @@ function parseProvider(entry: unknown, refuse: (why: string) => never): Credenti
   }
 }
 
-/** The kubelet takes what can be the rest of a URL. */
+/** The kubelet accepts what can follow the scheme of a URL. */
 const isAddress = (pattern: string): boolean => /^(?:https?:\/\/)?[^/\s?#@%\\][^\s?#@%\\]*$/.test(pattern)
 
 function stringsOf(value: unknown): string[] | undefined {

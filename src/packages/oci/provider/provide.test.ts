@@ -79,7 +79,7 @@ test('a refused login is asked for again', async () => {
   answers = { p: answer('old') }
   const provider = logins(entry('p'))
   await provider.loginsOf('r.example/a', signal)
-  provider.forget('r.example/b') // what refused it is the registry of both
+  provider.forget('r.example/b') // both images are in the registry that refused the login
   answers = { p: answer('new') }
   expect(names(await provider.loginsOf('r.example/a', signal))).toEqual(['new'])
 })

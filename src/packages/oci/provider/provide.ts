@@ -9,7 +9,7 @@ import { cacheKeys, formatRequest, loginsFor, parseResponse, type ProvidedLogin 
 /** The providers of this host as they are configured now. */
 export type ProviderSource = {
   readonly providers: readonly CredentialProvider[]
-  /** Another text, other providers: nothing that is remembered counts. */
+  /** Changes with the configuration of the providers; cached answers are dropped then. */
   readonly fingerprint: string
   /** Runs the plugin and returns its output. @throws Error with a message for people, without any secret */
   run(provider: CredentialProvider, request: string, signal: AbortSignal): Promise<string>
@@ -24,8 +24,8 @@ export type ProviderPorts = {
 type Remembered = { readonly logins: readonly ProvidedLogin[]; readonly untilMs: number }
 
 /**
- * Asks the host's credential providers as the kubelet does: each that is meant for the image, all at once, and each
- * again when its answer has expired. Answers are kept in memory only.
+ * Calls the host's credential providers as the kubelet does: all that match the image, in parallel, and each again when
+ * its answer has expired. Answers are kept in memory only.
  */
 export function createCredentialProviders({ clock, open }: ProviderPorts): LoginProvider {
   const runs = createSingleFlight<string, readonly ProvidedLogin[]>()

@@ -7,30 +7,30 @@ import type { CredentialProvider } from './config.ts'
 /** What a plugin answered about an image. */
 export type ProviderResponse = {
   readonly logins: readonly ProvidedLogin[]
-  /** Images of the same key get the same answer. */
+  /** Images with the same key share an answer. */
   readonly cacheKey: string
-  /** 0 is not at all. */
+  /** How long the answer stays valid; 0 disables the cache. */
   readonly cacheMs: number
 }
 
-/** A login and the images that it is for, as the plugin wrote them. */
+/** A login and the pattern of its images, as the plugin wrote them. */
 export type ProvidedLogin = { readonly key: string; readonly login: Login }
 
-/** What a plugin reads from its standard input. */
+/** The request that a plugin reads from its standard input. */
 export function formatRequest({ apiVersion }: CredentialProvider, image: string): string {
   return `${JSON.stringify({ kind: 'CredentialProviderRequest', apiVersion, image })}\n`
 }
 
 /**
- * Reads what the plugin wrote to its standard output.
- * @throws Error whose message says what is missing and quotes nothing: passwords are in there
+ * Parses the standard output of the plugin.
+ * @throws Error whose message names what is missing, without a quote: the output contains passwords
  */
 export function parseResponse(text: string, provider: CredentialProvider, image: string): ProviderResponse {
   let document: unknown
   try {
     document = JSON.parse(text)
   } catch {
-    document = undefined // the parser's message would quote the answer
+    document = undefined // the parser's message quotes the answer
   }
   if (!isObject(document) || document['kind'] !== 'CredentialProviderResponse')
     throw new Error('its output is not a CredentialProviderResponse')
@@ -50,7 +50,7 @@ export function parseResponse(text: string, provider: CredentialProvider, image:
   return { logins, cacheKey, cacheMs }
 }
 
-/** Under which keys an answer about the image may be remembered, by cacheKeyType. */
+/** The cache keys of an answer about the image, by cacheKeyType. */
 export function cacheKeys(image: string): ReadonlyMap<string, string> {
   return new Map([
     ['Image', `image ${image}`],
@@ -60,8 +60,8 @@ export function cacheKeys(image: string): ReadonlyMap<string, string> {
 }
 
 /**
- * The logins for the image, in the kubelet's order: by key, the last in the alphabet first, so that of two that begin
- * alike the longer one comes first; under the same key in the order of the providers.
+ * The logins for the image, in the kubelet's order: by key in reverse alphabetical order, so that a longer key comes
+ * before its prefix. Logins of the same key keep the order of the providers.
  */
 export function loginsFor(image: string, provided: readonly ProvidedLogin[]): Login[] {
   return provided
@@ -70,7 +70,7 @@ export function loginsFor(image: string, provided: readonly ProvidedLogin[]): Lo
     .map(({ login }) => login)
 }
 
-/** A duration that has passed already counts as none. */
+/** A negative duration counts as none. */
 function cacheTime(text: string): number | undefined {
   return text.startsWith('-') ? 0 : durationMs(text)
 }

@@ -27,15 +27,16 @@ export type LoginContext = {
   readonly trust: Trust
   /** The address that asked for the login. */
   readonly url: URL
-  /** What we need when the challenge names no scope: `repository:<name>:pull`. */
+  /** The scope if the challenge names none: `repository:<name>:pull`. */
   readonly scope: string
   readonly login: Login | undefined
   readonly clock: Clock
 }
 
 /**
- * The value of `Authorization` that answers a 401: a token of the registry's token server (asked for with the login, or
- * anonymously: public images need one too), else Basic. Undefined where there is nothing to answer with.
+ * The value of `Authorization` after a 401: a token of the registry's token server, otherwise Basic. The token is
+ * requested with the login, or anonymously: public images need a token too. Undefined without a usable challenge or
+ * login.
  * @throws ImageError with the token server's message
  */
 export async function authorize(
@@ -51,9 +52,7 @@ export async function authorize(
     : undefined
 }
 
-/**
- * The distribution project's token protocol: GET with Basic, or an OAuth2 POST where all we have is a refresh token.
- */
+/** The distribution project's token protocol: GET with Basic, or an OAuth2 POST if the login is a refresh token. */
 async function fetchToken({ params }: Challenge, context: LoginContext, signal: AbortSignal): Promise<string> {
   const { transport, trust, login } = context
   const realm = URL.parse(params['realm'] ?? '')

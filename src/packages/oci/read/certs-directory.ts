@@ -4,16 +4,19 @@ import { ImageError } from '../errors.ts'
 import { type JsonObject, messageOf } from '../../../schemas/json.ts'
 import { parseToml, readBoolean, readString, readStrings, readTable, wrongType } from './toml.ts'
 
-/**
- * Reads files of the host; links resolve inside its root. Undefined: there is no such file.
- */
+/** Reads files of the host; links resolve inside its root. Undefined if there is no such file. */
 export type HostFiles = Pick<HostRoot, 'readText' | 'list'>
 
 export type Capability = 'pull' | 'resolve' | 'push'
 
-/** One `[host."…"]` of a hosts.toml, or the file's head for the registry itself; files are read, paths are gone. */
+/**
+ * One `[host."…"]` of a hosts.toml, or the top of the file for the registry itself. Paths are replaced by the content
+ * of their files.
+ */
 export type HostEntry = {
-  /** As written: with or without scheme, port and path. Undefined in the head: the registry's own address. */
+  /**
+   * As written: with or without scheme, port and path. Undefined at the top of the file: the registry's own address.
+   */
   readonly address: string | undefined
   readonly capabilities: readonly Capability[]
   readonly ca: readonly string[]
@@ -21,7 +24,7 @@ export type HostEntry = {
   readonly skipVerify: boolean
   readonly overridePath: boolean
   readonly headers: Readonly<Record<string, readonly string[]>>
-  /** How the repository is named there, if not as in the image. */
+  /** The name of the repository at this address, if it differs from the image's. */
   readonly repository?: string
 }
 
@@ -39,9 +42,9 @@ export const defaultHostEntry: HostEntry = {
 }
 
 /**
- * What containerd on this host knows about a registry: mirrors in order, the registry itself last. Undefined where
- * neither its own directory nor `_default` exists. Directory names and meaning as in containerd's
- * documentation of registry hosts.
+ * The configuration of this host's containerd for a registry: mirrors in order, the registry itself last. Undefined if
+ * neither its own directory nor `_default` exists. containerd's documentation of registry hosts defines names and
+ * meaning of the directories.
  * @throws ImageError misconfigured, naming file and line
  */
 export async function readCertsDirectory(
@@ -54,7 +57,7 @@ export async function readCertsDirectory(
     const text = await files.readText(join(directory, 'hosts.toml'))
     if (text !== undefined && text.trim() !== '') return await readHostsFile(text, directory, files)
     const names = await files.list(directory)
-    // the first directory decides, full or empty
+    // the first existing directory decides, even if it is empty
     if (names !== undefined) return [await readLooseCertificates(names, directory, files)]
   }
   return undefined
@@ -120,7 +123,7 @@ export async function readLooseCertificates(
   }
 }
 
-/** A file with both halves, a list of those, or a list of pairs. */
+/** A file with certificate and key, a list of such files, or a list of pairs. */
 function readPairs({ client = [] }: JsonObject): [cert: string, key: string][] {
   const items: readonly unknown[] = Array.isArray(client) ? client : [client]
   return items.map((item): [string, string] => {

@@ -5,7 +5,7 @@ import { imageHost } from '../reference.ts'
 
 /** What one key of a `.dockerconfigjson` grants. */
 export type Credential = {
-  /** Pattern of the images that it is for, as `canonicalImage` gives it. */
+  /** Pattern of its images, from `canonicalImage`. */
   readonly images: string
   readonly login: Login
 }
@@ -16,8 +16,8 @@ export type Login =
   | { readonly kind: 'identity-token'; readonly token: string }
 
 /**
- * Reads the value of a `kubernetes.io/dockerconfigjson` Secret. Entries without any login are left out (credential
- * helpers leave them).
+ * Reads the value of a `kubernetes.io/dockerconfigjson` Secret. Entries without a login are left out (credential
+ * helpers write them).
  * @param source names the Secret in errors; values never appear in them
  * @throws ImageError misconfigured
  */
@@ -29,7 +29,7 @@ export function parseDockerConfig(json: string, source: string): Credential[] {
   try {
     document = JSON.parse(json)
   } catch {
-    return refuse('.dockerconfigjson is not JSON') // the parser's message would quote the secret
+    return refuse('.dockerconfigjson is not JSON') // the parser's message quotes the secret
   }
   const auths = isObject(document) ? document['auths'] : undefined
   if (!isObject(auths)) return refuse('.dockerconfigjson has no "auths"')
@@ -44,7 +44,7 @@ export function parseDockerConfig(json: string, source: string): Credential[] {
   return credentials
 }
 
-/** The login for a repository: the longest matching key wins, of equals the first. */
+/** The login for a repository: the longest matching key wins, the first of keys of equal length. */
 export function findLogin(credentials: readonly Credential[], host: string, repository: string): Login | undefined {
   const image = canonicalImage(`${host}/${repository}`)
   const matches = credentials
@@ -66,15 +66,15 @@ function readLogin(entry: JsonObject): Login | 'malformed' | undefined {
   return { kind: 'password', username: decoded.slice(0, colon), password: decoded.slice(colon + 1) }
 }
 
-/** `https://index.docker.io/v1/` and `r.example:5000/team` alike: scheme and API version say nothing. */
+/** Accepts `https://index.docker.io/v1/` like `r.example:5000/team`: scheme and API version are ignored. */
 function imagesOf(key: string): string {
   const address = key.replace(/^https?:\/\//, '').replace(/\/+$/, '')
   return canonicalImage(address.replace(/^([^/]*)\/v[12]$/, '$1'))
 }
 
-/** An image or a pattern of images with the one name of its host. */
+/** An image or a pattern of images with the canonical name of its host. */
 export function canonicalImage(image: string): string {
   const host = registryOf(image)
-  const name = host.toLowerCase().replace(/:443$/, '') // where https is without a port
+  const name = host.toLowerCase().replace(/:443$/, '') // the default port of https
   return `${imageHost(name)}${image.slice(host.length)}`
 }

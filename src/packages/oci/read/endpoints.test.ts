@@ -11,7 +11,7 @@ const bases = async (...parameters: Parameters<typeof read>) => (await read(...p
 describe('the addresses of a registry', () => {
   test.each([
     ['r.example:5000', 'https://r.example:5000/v2'],
-    ['docker.io', 'https://registry-1.docker.io/v2'], // the hub's images carry another name than its server
+    ['docker.io', 'https://registry-1.docker.io/v2'], // the images of Docker Hub have another host name than its server
     ['[fd00::1]:5000', 'https://[fd00::1]:5000/v2'],
   ])('the registry %s is reached at %s', async (host, base) => {
     expect(await read(host)).toMatchObject([{ base, namespace: undefined }])
@@ -25,14 +25,14 @@ describe('the addresses of a registry', () => {
       ['http://m:1/v2', 'https://n/path/v2', 'https://registry-1.docker.io/v2'],
     ],
     ['[host."https://m/v2/hub"]\noverride_path = true', ['https://m/v2/hub', 'https://registry-1.docker.io/v2']],
-    // what people write for project caches
+    // the usual form for project caches
     ['[host."https://m/v2/hub/"]', ['https://m/v2/hub', 'https://registry-1.docker.io/v2']],
     ['[host."https://m/api"]\noverride_path = true', ['https://m/api', 'https://registry-1.docker.io/v2']],
     ['[host."https://m"]\noverride_path = true', ['https://m', 'https://registry-1.docker.io/v2']],
-    // a host may have nothing but headers, and be written in one line
+    // a host may have only headers, in one line
     ['[host."https://m".header]\nx-token = "t"', ['https://m/v2', 'https://registry-1.docker.io/v2']],
     ['host."https://m" = { override_path = true }', ['https://m', 'https://registry-1.docker.io/v2']],
-    ['[host."https://registry-1.docker.io"]', ['https://registry-1.docker.io/v2']], // once is enough
+    ['[host."https://registry-1.docker.io"]', ['https://registry-1.docker.io/v2']], // duplicates are dropped
   ])('the addresses of hosts.toml %j are taken in order', async (text, expected) => {
     expect(await bases('docker.io', { [`${certsRoot}/docker.io/hosts.toml`]: text })).toEqual(expected)
   })

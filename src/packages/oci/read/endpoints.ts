@@ -11,27 +11,27 @@ import { serverHost } from '../reference.ts'
 import { readRegistriesConf, type RuntimeHosts } from './registries-conf.ts'
 import type { Trust } from './trust.ts'
 
-/** What an administrator set for one registry host in the chart's `registries`. */
+/** The settings of one registry host in the chart's `registries`. */
 export type RegistryRule = {
   readonly host: string
   /**
-   * Tried in order before the registry: `https://mirror:5000`, with a path where the mirror wants one; https where no
-   * scheme is written.
+   * Tried in order before the registry: `https://mirror:5000`, with a path if the mirror needs one. The default scheme
+   * is https.
    */
   readonly mirrors?: readonly string[]
-  /** PEM: the authority of the registry and of these mirrors. */
+  /** PEM: the certificate authority of the registry and of these mirrors. */
   readonly ca?: string
   readonly plainHTTP?: boolean
 }
 
 export type EndpointSources = {
   readonly files: HostFiles
-  /** containerd's `config_path` on the host; undefined leaves the runtime's configuration out, CRI-O's too. */
+  /** containerd's `config_path` on the host; if undefined, the configuration of containerd and CRI-O is not read. */
   readonly certsDirectory: string | undefined
   readonly rules: readonly RegistryRule[]
 }
 
-/** One address that may answer for a registry host. Plain data: it is sent to other processes. */
+/** One address that may answer for a registry host. Plain data, because it is sent to other processes. */
 export type Endpoint = {
   /** Root of the distribution API, without a slash at its end. */
   readonly base: string
@@ -42,11 +42,11 @@ export type Endpoint = {
   readonly trust: Trust
   readonly headers: Readonly<Record<string, readonly string[]>>
   readonly capabilities: readonly Capability[]
-  /** How the repository is named there, if not as in the image. */
+  /** The name of the repository at this address, if it differs from the image's. */
   readonly repository?: string
 }
 
-/** Where Linux distributions keep the bundle of trusted authorities; the first that exists counts. */
+/** Where Linux distributions keep the bundle of trusted authorities; the first existing file is used. */
 const trustBundlePaths = [
   '/etc/ssl/certs/ca-certificates.crt', // Debian, Ubuntu, Arch
   '/etc/pki/tls/certs/ca-bundle.crt', // Fedora, RHEL
@@ -58,8 +58,8 @@ const trustBundlePaths = [
 
 /**
  * The addresses to try for a repository of a registry host, in order: mirrors in the configuration of this host's
- * containerd or CRI-O, mirrors of the chart, the registry itself. Every one is trusted by the host's own bundle (Node's
- * roots where there is none) and by the authorities set for it.
+ * containerd or CRI-O, mirrors of the chart, the registry itself. Each must present a certificate of an authority in
+ * the host's own bundle (or of Node's roots if there is no bundle), or of an authority configured for it.
  * @throws ImageError misconfigured
  */
 export async function readEndpoints(host: string, sources: EndpointSources, repository = ''): Promise<Endpoint[]> {
@@ -71,7 +71,7 @@ export async function readEndpoints(host: string, sources: EndpointSources, repo
 
   const endpoints = [...mirrors, ...chartMirrors, ...upstream].map((entry): Endpoint => {
     const url = addressOf(entry, host, ruleOf)
-    // a rule's authority is for all it names
+    // a rule's authority applies to all addresses that it names
     const isCoveredByRule = upstream.includes(entry) || chartMirrors.includes(entry)
     const ownAuthorities = [...entry.ca, ruleOf(url.host)?.ca, isCoveredByRule ? ruleOf(host)?.ca : undefined].filter(
       (ca) => ca !== undefined,
@@ -79,7 +79,7 @@ export async function readEndpoints(host: string, sources: EndpointSources, repo
     return {
       base: `${url.protocol}//${url.host}${url.pathname.replace(/\/$/, '')}`,
       host: url.host,
-      // CRI-O names the place at the mirror instead
+      // CRI-O configures the repository at the mirror instead
       namespace: url.host === serverHost(host) || entry.repository !== undefined ? undefined : host,
       trust: { ca: authorities(bundle, new Set(ownAuthorities)), skipVerify: entry.skipVerify, client: entry.client },
       headers: entry.headers,
@@ -128,7 +128,7 @@ function addressOf(
 
 function authorities(bundle: string | undefined, ownAuthorities: ReadonlySet<string>): string[] {
   if (ownAuthorities.size === 0) return bundle === undefined ? [] : [bundle]
-  // given authorities replace Node's, so ours come along
+  // configured authorities replace Node's, so the default ones are added
   return [...(bundle === undefined ? rootCertificates : [bundle]), ...ownAuthorities]
 }
 

@@ -5,11 +5,11 @@ import { type RegistryResponse, connectionError } from './http.ts'
 import { parseRetryAfter } from './retry.ts'
 
 const maxErrorBytes = 64 * 1024
-const maxErrorTextChars = 300 // a reason on a Node is one sentence, not a page
-/** Of another host than the registry that was asked. */
+const maxErrorTextChars = 300 // a reason on a Node is one sentence
+/** For text of a host other than the registry of the request. */
 const maxForeignTextChars = 120
 
-/** Reads a body that must be small. @throws ImageError too-large, unreachable */
+/** Reads a body of limited size. @throws ImageError too-large, unreachable */
 export async function readBody(response: RegistryResponse, limitBytes: number, signal: AbortSignal): Promise<Buffer> {
   const chunks: Buffer[] = []
   let sizeBytes = 0
@@ -27,9 +27,9 @@ export async function readBody(response: RegistryResponse, limitBytes: number, s
 }
 
 /**
- * The error for a status of 400 or more, with the registry's own message. Consumes the body. A registry names its token
- * server and redirects as it likes, perhaps to a host that only nodes reach (`askedHost` is who was asked). Of what
- * another host answers, the Node shows no more than an error in the registries' format.
+ * The error for a status of 400 or more, with the registry's own message. Consumes the body. A registry chooses its
+ * token server and its redirects, and may name a host that only nodes can reach (`askedHost` is the registry of the
+ * request). From the answer of another host, the Node shows only an error in the registries' format.
  */
 export async function errorFromResponse(
   response: RegistryResponse,
@@ -46,8 +46,7 @@ export async function errorFromResponse(
 }
 
 /**
- * The distribution specification's error list (`{errors: [{code, message, detail}]}`), or the start of any
- * text there is.
+ * The distribution specification's error list (`{errors: [{code, message, detail}]}`), or the start of any other text.
  */
 function parseErrorBody(body: Buffer): string | undefined {
   const text = body.toString('utf8')
@@ -63,7 +62,7 @@ function lineOf(text: string, maxChars: number): string | undefined {
   return line === '' ? undefined : line.slice(0, maxChars)
 }
 
-/** Of Docker's token server the list has another name, and is a text. */
+/** In answers of Docker's token server the list has another name and is a string. */
 function errorListIn(text: string, formatEntry: (entry: ErrorEntry) => string): string | undefined {
   const document = parseJson(text)
   const { errors, details } = isObject(document) ? document : {}

@@ -12,7 +12,7 @@ test.each([
   ['CERT_HAS_EXPIRED', undefined, 'tls'],
   ['ERR_TLS_CERT_ALTNAME_INVALID', undefined, 'tls'],
   ['EPROTO', 'write', 'tls'],
-  ['ENOSPC', 'write', 'ENOSPC'], // the disk speaks for itself
+  ['ENOSPC', 'write', 'ENOSPC'], // errors of the disk are unchanged
   ['EACCES', 'open', 'EACCES'],
 ])('the error %s of %s is reported as %s', (code, syscall, expected) => {
   expect(connectionError(error(code, syscall), url, neverAborted)).toMatchObject({ code: expected })

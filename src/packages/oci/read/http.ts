@@ -14,7 +14,7 @@ export type RegistryRequest = {
   readonly trust: Trust
   /** A stream may take any time; everything else is subject to the limits of time-limits.ts. */
   readonly body?: Buffer | (() => Readable)
-  /** The response is large: it has no limit of time, but of pace. */
+  /** The response is large: its pace is limited, not its time. */
   readonly isLarge?: boolean
 }
 
@@ -23,33 +23,33 @@ export type RegistryResponse = {
   readonly headers: IncomingHttpHeaders
   /** Where the answer came from, after redirects. */
   readonly url: URL
-  /** Must be read to its end or destroyed, or the connection stays taken. */
+  /** Must be read to its end or destroyed, otherwise the connection stays in use. */
   readonly body: IncomingMessage
 }
 
 /**
- * The environment variables of a proxy, as Node's agents take them: HTTPS_PROXY, HTTP_PROXY, NO_PROXY and lower-case
- * twins.
+ * The environment variables of a proxy, as Node's agents read them: HTTPS_PROXY, HTTP_PROXY, NO_PROXY and their
+ * lower-case forms.
  */
 export type ProxyEnvironment = Readonly<Record<string, string | undefined>>
 
 export type RegistryTransport = {
   /**
-   * One request, redirects of GET and HEAD followed. Any status is an answer.
+   * Sends one request and follows redirects of GET and HEAD. Resolves with a response of any status.
    * @throws ImageError unreachable, tls or bad-response; the signal's reason when aborted
    */
   send(exchange: RegistryRequest, signal: AbortSignal): Promise<RegistryResponse>
   close(): void
 }
 
-const maxRedirects = 5 // storage back ends take one, a front door before them another
+const maxRedirects = 5 // a storage back end needs one, a proxy before it another
 const maxSocketsPerHost = 4
 const defaultNoProgressMs = 20_000 // connecting, or between two bytes
-/** A registry that has received a blob says nothing until it has hashed it and moved it to its storage. */
+/** A registry that has received a blob answers only after it has hashed the blob and moved it to its storage. */
 const storingMs = 300_000
 
 /**
- * HTTP/1.1 over Node's own client with kept connections. Close it when the pull is over: nothing else ends idle
+ * HTTP/1.1 over Node's own client with keep-alive connections. Close it when the pull is over: nothing else ends idle
  * connections.
  */
 export function createRegistryTransport(
@@ -107,7 +107,7 @@ export function createRegistryTransport(
         const source = payload()
         source.on('error', (error) => request.destroy(error))
         request.on('finish', () => request.setTimeout((silenceMs = storingMs)))
-        request.on('close', () => source.destroy()) // a registry may refuse before it has read all
+        request.on('close', () => source.destroy()) // a registry may refuse the request before it has read all of it
         source.pipe(request)
       } else {
         request.end(payload)
@@ -154,8 +154,8 @@ export function createRegistryTransport(
 }
 
 /**
- * Names an error of a connection: `tls`, `unreachable`, or what the caller aborted with. Errors of ours and of the disk
- * pass.
+ * Classifies an error of a connection: `tls`, `unreachable`, or the caller's reason to abort. Returns ImageErrors and
+ * errors of the disk unchanged.
  */
 export function connectionError(error: unknown, url: URL, signal: AbortSignal): unknown {
   if (signal.aborted) return signal.reason
@@ -166,11 +166,11 @@ export function connectionError(error: unknown, url: URL, signal: AbortSignal): 
   return new ImageError('unreachable', `${url.host}: ${message || code}`, { cause: error })
 }
 
-/** Node says host and code twice. */
+/** Node's message has host and code twice. */
 const isLookup = (error: unknown): boolean =>
   error instanceof Error && 'syscall' in error && error.syscall === 'getaddrinfo'
 
-/** What to start Node with helps nobody who does not start it. */
+/** Node's hint about its start options is useless to people who do not start Node themselves. */
 const withoutNodeHint = (message: string): string => message.replace(/; if the root CA is installed locally,.*$/s, '')
 
 const tlsErrorPattern =
@@ -178,7 +178,7 @@ const tlsErrorPattern =
 
 const diskErrorPattern = /^(?:ENOSPC|EDQUOT|EROFS|EIO|EFBIG|EACCES|EPERM|ENOENT|EISDIR|ENOTDIR|EMFILE|ENFILE)$/
 
-/** A firewall answers `connect` with EACCES or EPERM: that is not the disk's. */
+/** `connect` fails with EACCES or EPERM behind a firewall: that is not an error of the disk. */
 function isDiskError(error: unknown, code: string): boolean {
   const call = error instanceof Error && 'syscall' in error ? error.syscall : undefined
   return diskErrorPattern.test(code) && call !== 'connect' && call !== 'getaddrinfo'

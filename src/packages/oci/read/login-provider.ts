@@ -1,21 +1,23 @@
 import type { Login } from './credentials.ts'
 
-/** Logins that come from elsewhere than from pull secrets: asked for once a registry wants a login and no secret matches. */
+/**
+ * Provides logins that do not come from pull secrets. Called if a registry requires a login and no pull secret matches.
+ */
 export type LoginProvider = {
   /**
-   * The logins for an image, `host[:port]/repository`. Rejects only with the signal's reason: what went wrong is among
-   * the problems.
+   * The logins for an image, `host[:port]/repository`. Rejects only with the signal's reason; failures are in
+   * `problems`.
    */
   loginsOf(image: string, signal: AbortSignal): Promise<ProvidedLogins>
-  /** A registry has refused what was given for the image: it is not given again. */
+  /** A registry has refused the logins for the image: they are not returned again. */
   forget(image: string): void
 }
 
 export type ProvidedLogins = {
-  /** To be tried in this order. */
+  /** In the order in which to try them. */
   readonly logins: readonly Login[]
-  /** Names of those who were asked. */
+  /** Names of the providers that were called. */
   readonly providers: readonly string[]
-  /** Why others gave none, for people and without any secret. */
+  /** Why other providers returned no login, for people and without any secret. */
   readonly problems: readonly string[]
 }

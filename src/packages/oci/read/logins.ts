@@ -4,27 +4,27 @@ import type { LoginProvider, ProvidedLogins } from './login-provider.ts'
 
 /** The logins for one repository at one address. */
 export type FoundLogins = {
-  /** To be tried in this order; none leaves the anonymous way. */
+  /** In the order in which to try them. If empty, the request is anonymous. */
   readonly logins: readonly Login[]
-  /** Where they come from: "unauthorized" alone leaves the reader guessing whether a secret is missing or wrong. */
+  /** Where they come from: "unauthorized" alone does not show whether a secret is missing or wrong. */
   readonly hint: string
   readonly onAccepted: (login: Login) => void
   readonly onRefused: () => void
 }
 
-/** Where `credentials` come from: of an agent, or of a person. */
+/** Where `credentials` come from: pull secrets for an agent, docker login for a person. */
 export type LoginSource = 'a pull secret' | 'docker login'
 
 export type Logins = {
-  /** Of the pull secrets, and if none matches, of the provider. Rejects with the signal's reason only. */
+  /** Logins of the pull secrets or, if none matches, of the provider. Rejects only with the signal's reason. */
   find(host: string, repository: string, signal: AbortSignal): Promise<FoundLogins>
-  /** As far as it is known without asking. */
+  /** The same without calling the provider: only what is known already. */
   known(host: string, repository: string): FoundLogins
-  /** What the provider gave and a registry accepted, each for its repository alone. */
+  /** Logins of the provider that a registry accepted, each for its repository alone. */
   provided(): readonly Credential[]
 }
 
-/** The logins of one client: the provider is asked once for each repository and address. */
+/** The logins of one client. Calls the provider once for each repository and address. */
 export function createLogins(
   credentials: readonly Credential[],
   provider: LoginProvider | undefined,
@@ -70,8 +70,7 @@ function hintOf(answer: ProvidedLogins | undefined, place: string, source: Login
   if (answer === undefined) return noSecret
   const { logins, providers, problems } = answer
   const names = providers.join(', ')
-  if (logins.length > 0)
-    return [`used what ${names} gave, a credential provider of the kubelet`, ...problems].join('; ')
+  if (logins.length > 0) return [`used the login of the kubelet's credential provider ${names}`, ...problems].join('; ')
   if (problems.length > 0) return `${noSecret}; credential providers of the kubelet: ${problems.join('; ')}`
   if (providers.length > 0)
     return `${noSecret}, and ${names} of the kubelet's credential providers gave no login for it`

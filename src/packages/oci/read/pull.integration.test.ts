@@ -43,7 +43,7 @@ async function registry(options: Parameters<typeof startFakeRegistry>[0] = {}): 
   return started
 }
 
-/** A clock that only writes down what it is asked to wait; nothing here takes too long. */
+/** A clock that only records the requested waits; no time limit passes here. */
 const fastClock: Clock = {
   wallMs: () => 0,
   steadyMs: () => 0,
@@ -188,7 +188,7 @@ describe('logging in', () => {
       const pulling = pull(c, `${r.host}/pkg:1`)
       await expect(pulling).rejects.toMatchObject({ code: 'unauthorized' })
       await expect(pulling).rejects.toThrow(
-        '(used what own gave, a credential provider of the kubelet; other: exit code 1)',
+        "(used the login of the kubelet's credential provider own; other: exit code 1)",
       )
       expect(forgotten).toEqual([`${r.host}/pkg`])
       expect(c.providedCredentials()).toEqual([])
@@ -218,7 +218,7 @@ describe('logging in', () => {
       return true
     }
     await expect(resolveImage(c, parseReference(`${r.host}/pkg:1`), signal)).resolves.toBeDefined()
-    expect(lines(r).at(-2)).toBe('GET /token?scope=repository%3Apkg%3Apull') // no scope in the challenge: ours
+    expect(lines(r).at(-2)).toBe('GET /token?scope=repository%3Apkg%3Apull') // the default scope
   })
 
   test.each([
@@ -655,7 +655,7 @@ describe('a proxy', () => {
     const tunnels: string[] = []
     let isOpen = true
     const proxy = createServer((socket) => {
-      socket.on('error', () => undefined) // either end may be faster to leave
+      socket.on('error', () => undefined) // either end may close first
       socket.once('data', (head) => {
         const [line = ''] = head.toString().split('\r\n')
         tunnels.push(line)

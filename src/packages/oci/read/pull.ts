@@ -14,7 +14,7 @@ import type { RegistryClient, RegistrySend } from './registry.ts'
 import { readBody } from './error-response.ts'
 
 /**
- * What a reference points at now. The digest names the index where there is one: it is what a user writes into
+ * What a reference currently points at. For an image with an index, the digest is that of the index: users set it as
  * containerSHA.
  */
 export type ResolvedImage = {
@@ -29,11 +29,11 @@ export type SelectedImage = {
   readonly layers: readonly Descriptor[]
 }
 
-const maxManifestBytes = 4 * 1024 * 1024 // what registries accept at least, and most at most
+const maxManifestBytes = 4 * 1024 * 1024 // the minimum that registries must accept, and the maximum of most
 const maxIndexDepth = 2
 
 /**
- * One request: asks what the reference points at, and verifies that it has the digest asked for.
+ * Resolves the reference with one request, and verifies the digest if the reference has one.
  * @throws ImageError
  */
 export async function resolveImage(
@@ -44,7 +44,7 @@ export async function resolveImage(
   const tagOrDigest = reference.digest ?? reference.tag
   if (tagOrDigest === undefined)
     throw new ImageError('bad-reference', `${formatReference(reference)}: neither tag nor digest`)
-  // containerd's meaning: a mirror may hold bytes without being asked about tags
+  // as in containerd: a mirror may serve content without resolving tags
   const capability = reference.digest === undefined ? 'resolve' : 'pull'
   const fetchManifest = async (send: RegistrySend, host: string): Promise<ResolvedImage> => {
     const headers = { accept: acceptedManifestTypes }
@@ -61,8 +61,8 @@ export async function resolveImage(
 }
 
 /**
- * The manifest for the architecture: the resolved one itself, or one more request per level of index.
- * An image without index is taken on any architecture; of its files only scripts and data are ours.
+ * The manifest for the architecture: the resolved one itself, or one more request per level of index. An image without
+ * an index is accepted on any architecture, because only its scripts and data are used.
  * @throws ImageError
  */
 export async function selectImage(

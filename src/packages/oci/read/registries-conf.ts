@@ -10,7 +10,7 @@ import {
 } from './certs-directory.ts'
 import { parseToml, readBoolean, readString, readTables } from './toml.ts'
 
-/** What the runtime of this host knows about a repository's registry. */
+/** The configuration of this host's container runtime for a repository's registry. */
 export type RuntimeHosts = { readonly mirrors: readonly HostEntry[]; readonly upstream: readonly HostEntry[] }
 
 const crioSocketFolders = ['/run/crio', '/var/run/crio']
@@ -33,17 +33,17 @@ type Place = {
 }
 
 /**
- * What CRI-O on this host knows about a repository, from the files that it shares with podman. Undefined where the host
- * does not run CRI-O, or the files say nothing about the repository. Meaning of the settings as in the documentation of
- * containers-registries.conf, version 2.
- * @throws ImageError misconfigured, naming the file: it cannot be read, or blocks the registry
+ * The configuration of this host's CRI-O for a repository, from the files that it shares with podman. Undefined if the
+ * host does not run CRI-O, or the files do not mention the repository. The documentation of containers-registries.conf,
+ * version 2, defines the settings.
+ * @throws ImageError misconfigured, naming the file: the file is unreadable or blocks the registry
  */
 export async function readRegistriesConf(
   image: { readonly host: string; readonly repository: string },
   files: HostFiles,
 ): Promise<RuntimeHosts | undefined> {
   const sockets = await Promise.all(crioSocketFolders.map(async (folder) => await files.list(folder)))
-  if (!sockets.some((names) => names?.includes('crio.sock'))) return undefined // podman's alone, or nobody's
+  if (!sockets.some((names) => names?.includes('crio.sock'))) return undefined // at most podman reads the files
   const name = `${image.host}/${image.repository}`
   const matches = (await readRegistries(files))
     .map((registry) => ({ registry, length: matchLength(registry.prefix, 'registriesConf', name) }))
@@ -62,7 +62,9 @@ export async function readRegistriesConf(
   }
 }
 
-/** Of all files in their order; a registry of a later file replaces the one of the same prefix. */
+/**
+ * The registries of all files in their order; a registry of a later file replaces an earlier one with the same prefix.
+ */
 async function readRegistries(files: HostFiles): Promise<Registry[]> {
   const dropIns = ((await files.list(dropInFolder)) ?? []).filter((name) => name.endsWith('.conf')).sort()
   const registries = new Map<string, Registry>()
@@ -108,7 +110,7 @@ function parsePlace(table: JsonObject, isDigestOnly: boolean): Place {
 const readPlaceName = (table: JsonObject, key: string): string | undefined =>
   readString(table, key)?.replace(/\/+$/, '')
 
-/** An insecure registry may have any certificate, and where it has no TLS, it is asked without. */
+/** An insecure registry may have any certificate. Without TLS, it is reached over HTTP. */
 async function entriesOf(
   { location, isInsecure, capabilities }: Place,
   rest: string,

@@ -14,43 +14,43 @@ import { errorFromResponse } from './error-response.ts'
 
 export type RegistrySettings = {
   readonly credentials: readonly Credential[]
-  /** As errors call it; pull secrets by default. */
+  /** The origin of the logins as errors name it; pull secrets by default. */
   readonly loginSource?: LoginSource
-  /** Where addresses are read from, or those already read. */
+  /** Where addresses are read from, or addresses that were read before. */
   readonly sources: EndpointSources | { readonly resolvedEndpoints: readonly Endpoint[] }
   readonly proxy?: ProxyEnvironment
-  /** How long a call may be repeated while the registry fails in passing; a download from its last progress on. */
+  /** How long a call is retried while the registry fails transiently; a download counts from its last progress. */
   readonly retryForMs?: number
-  /** Nothing received for so long ends a connection, unless the registry stores a blob. */
+  /** A connection that receives nothing for this time ends, unless the registry stores a blob. */
   readonly noProgressMs?: number
 }
 
 export type RegistryCall = {
   readonly method: RegistryRequest['method']
-  /** After the repository (`/manifests/latest`), or the address that the registry gave for an upload. */
+  /** After the repository (`/manifests/latest`), or the address that the registry returned for an upload. */
   readonly path: string | URL
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: Buffer | (() => Readable)
   readonly isLarge?: boolean
-  /** A status that is an answer here, not an error. */
+  /** A status that is not an error for this request. */
   readonly expected?: number
 }
 
 export type RegistrySend = (call: RegistryCall) => Promise<RegistryResponse>
 
 /**
- * Registries as this host sees them: mirrors, authorities, logins. Made for one pull or push or a few; logins and
- * connections are kept until it is closed, and so is which mirrors did not answer.
+ * Registries as this host sees them: mirrors, authorities, logins. Created for one pull or push or a few. Until it is
+ * closed, it keeps logins and connections, and remembers which mirrors did not answer.
  */
 export type RegistryClient = {
   /** The addresses of a repository, in the order in which they are tried. @throws ImageError misconfigured */
   endpointsOf(image: Pick<ImageReference, 'host' | 'repository'>): Promise<readonly Endpoint[]>
   /**
    * Runs `use` at the first address of the repository's host that can; transient failures are retried over the whole
-   * list. `send` makes one authorised request there; a status of 400 or more is an ImageError. `onReceived` is to
-   * hear, before `use` fails, of bytes that it has and will not ask for again.
-   * @throws ImageError of the registry itself, or of a mirror that answered where the registry did not; its message
-   * has all
+   * list. `send` makes one authorized request there; a status of 400 or more is an ImageError. Before it fails, `use`
+   * reports to `onReceived` the bytes that it has and will not request again.
+   * @throws ImageError of the registry itself, or of a mirror if only a mirror answered; its message contains all
+   * failures
    */
   attempt<T>(
     repository: Pick<ImageReference, 'host' | 'repository'>,
@@ -58,18 +58,18 @@ export type RegistryClient = {
     use: (send: RegistrySend, host: string, onReceived: OnReceived) => Promise<T>,
     signal: AbortSignal,
   ): Promise<T>
-  /** The logins that did not come from `credentials` and were used, each for its repository alone. */
+  /** The logins that were used and did not come from `credentials`, each for its repository alone. */
   providedCredentials(): readonly Credential[]
   close(): void
 }
 
-/** Longer would hide from people that the registry fails: the caller reports it and tries again. */
+/** A longer time would hide the failure of the registry from people: the caller reports it and tries again. */
 const defaultRetryForMs = 10_000
 
 export type RegistryPorts = {
   readonly clock: Clock
   readonly random: Random
-  /** Asked where a registry wants a login and none of the credentials matches. */
+  /** Called if a registry requires a login and none of the credentials matches. */
   readonly loginProvider?: LoginProvider | undefined
 }
 
@@ -95,7 +95,7 @@ export function createRegistryClient(
     return found
   }
 
-  /** Answers a refusal with one login after another, as long as they are refused, too. */
+  /** After a refusal, tries one login after another until one is accepted. */
   const logIn = async (
     refused: { readonly response: RegistryResponse; readonly endpoint: Endpoint; readonly scope: string },
     found: FoundLogins,
@@ -136,7 +136,7 @@ export function createRegistryClient(
     if (repositoryUrl.protocol === 'https:' && url.protocol !== 'https:')
       throw new ImageError('bad-response', `${endpoint.host}: redirects the upload from https to ${url.origin}`)
     if (endpoint.namespace !== undefined) url.searchParams.set('ns', endpoint.namespace)
-    const isSameHost = url.host === repositoryUrl.host // uploads may be taken elsewhere; the login stays here
+    const isSameHost = url.host === repositoryUrl.host // the upload may go elsewhere; the login does not
     const actions = method === 'GET' || method === 'HEAD' ? 'pull' : 'pull,push'
     const key = `${endpoint.base} ${repository} ${actions}`
     const send = (authorization: string | undefined): Promise<RegistryResponse> => {
@@ -175,7 +175,7 @@ export function createRegistryClient(
       const all = await endpointsOf({ host, repository })
       const capableEndpoints = (capability === 'push' ? all.slice(-1) : all).filter(({ capabilities }) =>
         capabilities.includes(capability),
-      ) // a mirror is never written to
+      ) // never push to a mirror
       if (capableEndpoints.length === 0)
         throw new ImageError('misconfigured', `${host}: none of its addresses may ${capability}`)
 
@@ -195,7 +195,7 @@ export function createRegistryClient(
             return result
           } catch (error) {
             if (!(error instanceof ImageError)) throw error
-            // the next blob must not wait for it again
+            // the next blob must not wait for this address again
             if (error.code === 'unreachable') unreachableEndpoints.add(endpoint)
             failures.push(error)
           }
@@ -216,8 +216,7 @@ function isRefusal(error: unknown): error is ImageError {
 }
 
 /**
- * The registry's own failure is the most specific, unless only a mirror could be reached. Every address is
- * named.
+ * The registry's own failure is the most specific, unless only a mirror was reachable. The message names every address.
  */
 function combineErrors(failures: readonly ImageError[]): ImageError {
   const isAnswer = ({ code }: ImageError) => code !== 'unreachable' && code !== 'tls'
@@ -231,7 +230,7 @@ function combineErrors(failures: readonly ImageError[]): ImageError {
   })
 }
 
-/** `<address>: <answer>` of each; an answer that several addresses gave is told once. */
+/** `<address>: <answer>` of each; an answer of several addresses is shown once. */
 function joinMessages(failures: readonly ImageError[]): string {
   const addresses = new Map<string, string[]>()
   for (const { message } of failures) {

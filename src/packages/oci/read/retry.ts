@@ -6,27 +6,29 @@ import { minBytesPerSecond } from './time-limits.ts'
 export type RetryOptions = {
   readonly clock: Clock
   readonly random: Random
-  /** No wait ends later than this after the start, or after the failure of an attempt that brought enough. */
+  /** No wait ends later than this after the start, or after the failure of an attempt with enough progress. */
   readonly retryForMs: number
   readonly signal: AbortSignal
 }
 
-/** Hears of bytes that the next attempt need not ask for. */
+/** Called with the number of bytes that the next attempt need not request. */
 export type OnReceived = (bytes: number) => void
 
-const maxAttempts = 4 // beyond that the caller's own backoff is the better place to wait: it shows a reason
+const maxAttempts = 4 // after that, the caller waits with its own backoff, which shows a reason
 const initialWaitMs = 250
-const maxWaitMs = 30_000 // a registry that asks for more is not waited for within a pull
-/** Less than this is nothing: it would let a registry that breaks off at once be asked thousands of times. */
+const maxWaitMs = 30_000 // a pull does not wait longer, even if the registry asks for it
+/**
+ * Fewer bytes do not count as progress: otherwise a registry that breaks off at once would get thousands of requests.
+ */
 const minProgressBytes = 64 * 1024
 
 /**
- * Repeats what may pass by itself (no connection, 5xx, 429), with doubling waits and jitter; the registry's Retry-After
- * wins if it is longer. Gives up with the last error after four attempts, or at once when the wait would be too long
- * or end too late.
+ * Retries failures that may end by themselves (no connection, 5xx, 429), with exponential backoff and jitter; a longer
+ * Retry-After of the registry wins. Gives up with the last error after four attempts, or at once if the wait would be
+ * too long or end too late.
  *
- * An attempt that brought a part, at the pace that a body must keep, is the first of a new row, whatever another
- * address answered: it takes as long as it takes, and the rest is worth as much patience as the beginning was.
+ * An attempt that received a part, at the minimum pace of a body, starts the count again, regardless of the answers of
+ * other addresses: a large download may take any time, and its rest gets as many attempts as its start.
  */
 export async function retryTransient<T>(
   attempt: (onReceived: OnReceived) => Promise<T>,

@@ -1,18 +1,20 @@
-/** How long a registry may take, however it spends that time: one that sends a byte now and then is never silent. */
+/**
+ * Limits the total time of a registry's answer: a registry that sends single bytes never reaches the limit for silence.
+ */
 import type { IncomingMessage } from 'node:http'
 import { type Clock, startInterval } from '../../../schemas/clock.ts'
 import { ImageError } from '../errors.ts'
 
-/** For one request with its redirects, and with its response unless that is of any size. */
+/** For one request with its redirects, and with its response unless that can be of any size. */
 export const requestTimeoutMs = 30_000
-/** What a body of any size must keep up. */
+/** The minimum pace of a body of any size. */
 export const minBytesPerSecond = 10 * 1024
 const paceWindowMs = 60_000
 const paceSampleMs = 10_000
-/** The connection keeps the process alive for as long as there is something to limit. */
+/** The connection keeps the process alive while there is something to limit. */
 const background = { isBackground: true }
 
-/** Runs what gets the headers of a response, with a signal that aborts when it takes too long. */
+/** Runs a request up to the headers of its response, with a signal that aborts when the request takes too long. */
 export async function withinRequestTimeout<T>(
   clock: Clock,
   host: string,
@@ -28,13 +30,13 @@ export async function withinRequestTimeout<T>(
   }
 }
 
-/** Destroys a body that is not here when the time of its request is over. */
+/** Destroys a body that is incomplete when the time of its request is over. */
 export function limitBodyTime(clock: Clock, body: IncomingMessage, host: string, deadlineMs: number): void {
   const cancel = clock.startTimer(deadlineMs - clock.monotonicMs(), () => body.destroy(tooLate(host)), background)
   body.once('close', cancel)
 }
 
-/** Destroys a body of which less than 10 KiB/s have arrived for a minute. */
+/** Destroys a body that arrives at less than 10 KiB/s for a minute. */
 export function limitBodyPace(clock: Clock, body: IncomingMessage, host: string): void {
   const received = [body.socket.bytesRead]
   const stop = startInterval(

@@ -1,4 +1,4 @@
-/** The files of TOML by which container runtimes configure registries, and their values with checked types. */
+/** Reads the TOML files that configure registries of container runtimes, and checks the types of their values. */
 import { parse, TomlError } from 'smol-toml'
 import { isObject, type JsonObject } from '../../../schemas/json.ts'
 
@@ -9,7 +9,7 @@ import { isObject, type JsonObject } from '../../../schemas/json.ts'
 export function parseToml(text: string): JsonObject {
   const found = tryParse(text)
   if (!(found instanceof TomlError)) return found
-  const [reason = ''] = found.message.split('\n') // what follows quotes the file, as the error itself does
+  const [reason = ''] = found.message.split('\n') // the other lines quote the file, as does the error itself
   throw new Error(`line ${found.line}: ${reason.replace(/^Invalid TOML document: /, '')}`)
 }
 
@@ -22,7 +22,7 @@ function tryParse(text: string): JsonObject | TomlError {
   }
 }
 
-/** @throws Error for another type; an empty string is as good as none */
+/** Undefined for an empty string. @throws Error for another type */
 export function readString(table: JsonObject, key: string): string | undefined {
   const value = table[key]
   if (value === undefined || typeof value === 'string') return value === '' ? undefined : value

@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto'
 import { createSecureContext, type SecureContext } from 'node:tls'
 
-/** Whom a TLS peer must have been signed by. */
+/** The authorities that a TLS peer's certificate must come from. */
 export type Trust = {
   /** PEM bundles; empty means Node's own roots. */
   readonly ca: readonly string[]
   readonly skipVerify: boolean
-  /** What we show where the peer asks for a certificate; PEM. */
+  /** The certificates for a peer that requests one; PEM. */
   readonly client?: readonly { readonly cert: string; readonly key: string }[]
 }
 
@@ -14,9 +14,9 @@ const contexts = new Map<string, SecureContext>()
 const maxContexts = 8 // a host's registries and mirrors; each holds 1.5 MB of parsed authorities
 
 /**
- * The parsed form of a trust, one for all who trust the same. Parsing a distribution's bundle takes 30 ms and memory
- * that V8 does not see and so does not collect in time: a context per pull grew the agent by 70 MB over a hundred
- * pulls.
+ * The parsed form of a trust, shared by all connections with equal trust. Parsing a distribution's bundle takes 30 ms,
+ * and memory that V8 does not count and therefore does not collect in time: with a context per pull, the agent grew by
+ * 70 MB over a hundred pulls.
  */
 export function secureContextOf({ ca, client = [] }: Trust): SecureContext {
   const key = createHash('sha256')

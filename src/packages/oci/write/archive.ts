@@ -5,8 +5,8 @@ import type { Header, Pack } from 'tar-stream'
 export type EntryContent = Buffer | { readonly file: string; readonly sizeBytes: number }
 
 /**
- * Adds one entry and waits until it is in the archive. Owner is root and time the epoch, so that equal content gives
- * equal bytes.
+ * Adds one entry and waits until it is in the archive. The owner is root and the time the epoch, so that equal content
+ * gives equal bytes.
  */
 export function addEntry(
   archive: Pack,

@@ -23,7 +23,7 @@ export type LayerEntry =
 
 export type BuiltLayer = {
   readonly descriptor: Descriptor
-  /** Digest of the archive before packing: how an image's config names its layers. */
+  /** Digest of the archive before compression, which the config of an image lists. */
   readonly diffId: Digest
   readonly file: string
 }
@@ -31,9 +31,9 @@ export type BuiltLayer = {
 const folderMode = 0o755
 
 /**
- * What is in a folder, as entries below `prefix`, modes kept. Links are kept as they are; a file with several names
- * becomes several files.
- * @throws Error for sockets, devices and fifos: a layer that silently lacks something is worse than none
+ * The content of a folder, as entries below `prefix`. Keeps modes and links; a file with several names becomes several
+ * files.
+ * @throws Error for sockets, devices and fifos: they must not be silently missing in the layer
  */
 export async function readFolder(folder: string, prefix: string): Promise<LayerEntry[]> {
   const entries: LayerEntry[] = []
@@ -52,7 +52,7 @@ export async function readFolder(folder: string, prefix: string): Promise<LayerE
 
 /**
  * Writes a layer. The same entries give the same bytes regardless of order, machine or time; gzip's output may differ
- * between versions of Node. Folders that are only implied are added.
+ * between versions of Node. Adds missing parent folders.
  */
 export async function writeLayer(entries: readonly LayerEntry[], file: string): Promise<BuiltLayer> {
   const archive = pack()
@@ -94,7 +94,7 @@ async function fill(archive: Pack, entries: readonly LayerEntry[]): Promise<void
   archive.finalize()
 }
 
-/** Sorted by path, so that a folder comes before its content; every parent is there once. */
+/** Sorted by path, so that a folder comes before its content. Contains every parent once. */
 function withFolders(entries: readonly LayerEntry[]): LayerEntry[] {
   const all = new Map<string, LayerEntry>()
   for (const { path } of entries) {

@@ -7,7 +7,7 @@ import { digestOf, hexOf } from '../digest.ts'
 import type { BuiltLayer } from './layer.ts'
 import { type Descriptor, ociConfigType, ociIndexType, ociManifestType } from '../manifest.ts'
 
-/** What an image runs as; the names are those of the OCI image configuration. */
+/** Settings of an image with the names of the OCI image configuration. */
 export type ImageSettings = {
   readonly architecture: string
   readonly entrypoint?: readonly string[]
@@ -17,19 +17,19 @@ export type ImageSettings = {
   readonly workingDirectory?: string
 }
 
-/** A document or a file with the name that its content gives it. */
+/** A document or a file, with its digest. */
 export type Blob = { readonly descriptor: Descriptor; readonly content: Buffer | { readonly file: string } }
 
 export type BuiltImage = {
   readonly architecture: string
   readonly manifest: Blob
-  /** Config and layers: what must be in a registry before the manifest. */
+  /** Config and layers, which must be in a registry before the manifest. */
   readonly blobs: readonly Blob[]
 }
 
-const epoch = '1970-01-01T00:00:00Z' // no time of building: the same content is the same image
+const epoch = '1970-01-01T00:00:00Z' // not the time of the build: equal content gives an equal image
 
-/** Config and manifest over layers, lowest first. The same input gives the same digest. */
+/** Config and manifest of an image with these layers, lowest first. Equal input gives an equal digest. */
 export function buildImage(layers: readonly BuiltLayer[], settings: ImageSettings): BuiltImage {
   const { architecture, entrypoint, env, labels, user, workingDirectory } = settings
   const config = documentBlob(ociConfigType, {
@@ -66,9 +66,8 @@ export function rootBlob(images: readonly BuiltImage[]): Blob {
 }
 
 /**
- * Writes an OCI image layout as one tar archive: what `ctr images import` and
- * `skopeo copy oci-archive:` take.
- * @param name full reference under which an importing container runtime files the image
+ * Writes an OCI image layout as one tar archive: `ctr images import` and `skopeo copy oci-archive:` read it.
+ * @param name full reference of the image in a container runtime that imports it
  */
 export async function writeLayoutArchive(file: string, images: readonly BuiltImage[], name: string): Promise<void> {
   const archive = pack()

@@ -34,7 +34,8 @@ export async function pushImages(
 }
 
 /**
- * One POST for a place, one PUT with everything: our blobs are small enough for that, and every registry accepts it.
+ * One POST for an upload location, one PUT with the whole blob: the blobs of packages are small enough, and every
+ * registry accepts it.
  */
 async function pushBlob(send: RegistrySend, { descriptor, content }: Blob): Promise<void> {
   const { digest, size } = descriptor
@@ -53,7 +54,7 @@ async function pushBlob(send: RegistrySend, { descriptor, content }: Blob): Prom
   })
   answer.resume()
   const uploadUrl = headers.location === undefined ? null : URL.parse(headers.location, url.href)
-  if (uploadUrl === null) throw new ImageError('bad-response', `${url.host}: accepts an upload but does not say where`)
+  if (uploadUrl === null) throw new ImageError('bad-response', `${url.host}: accepts an upload without a Location`)
   uploadUrl.searchParams.set('digest', digest)
   const stored = await send({
     method: 'PUT',
