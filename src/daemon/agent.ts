@@ -13,10 +13,10 @@ import { createStartUp } from './start-up.ts'
 import { errorField, type Log } from './telemetry/log.ts'
 import { wire, type AgentComponents } from './wire.ts'
 
-/** The agent is not ready when a watch is silent for more than twice the time of its watchdog. */
+/** The agent is not ready if a watch is silent for more than twice the time of its watchdog. */
 const staleAfterMs = 400_000
 
-/** What a completed Skyhook no longer needs is removed this much later: the slot and the next node come first. */
+/** Garbage of a completed Skyhook is removed after this delay: the slot and the next node come first. */
 const collectAfterMs = 2_000
 
 /** Runs the agent of one node until it is stopped. Returns the exit code. */
@@ -59,7 +59,7 @@ export async function runAgent(settings: Settings, platform: Platform): Promise<
 }
 
 /**
- * Nothing is decided before everything is known: the objects of the cluster, the slots of this node and the steps that
+ * No decision is made before everything is known: the objects of the cluster, the slots of this node and the steps that
  * run on its host.
  */
 async function sync({ clock, log, root }: Platform, components: AgentComponents, signal: AbortSignal): Promise<void> {
@@ -96,7 +96,7 @@ async function sync({ clock, log, root }: Platform, components: AgentComponents,
   await untilDone('remove the files of ended steps', () => sweepStepFiles({ root, units }, kept))
 }
 
-/** Resolves when there is a Node and every Skyhook was read; rejects after an abort. */
+/** Resolves when the Node exists and every Skyhook was read; rejects after an abort. */
 async function untilKnown({ nodes, skyhooks, wakeup }: AgentComponents, signal: AbortSignal): Promise<void> {
   signal.addEventListener('abort', wakeup.wake, { once: true })
   const isKnown = (): boolean => nodes.current() !== undefined && skyhooks.current().known
@@ -106,7 +106,7 @@ async function untilKnown({ nodes, skyhooks, wakeup }: AgentComponents, signal: 
   }
 }
 
-/** Before the first decision: the Node says what holds it up, as far as it is known. */
+/** Before the first decision, the Node shows what delays it, as far as that is known. */
 function reportUndecided(
   { takeSnapshot, executors, reporter }: AgentComponents,
   log: Log,
@@ -128,7 +128,7 @@ async function run({ clock, log }: Platform, components: AgentComponents, signal
   const { wakeup, journal, pods, executors, reporter, census } = components
   const { slots, steps, preparer, statuses } = executors
   await steps
-    .repair(journal.current()) // as a previous agent may have left it; before anything adds to it
+    .repair(journal.current()) // repairs the state of a previous agent, before anything is added to it
     .catch((error: unknown) =>
       log.warn(errorField(error), 'published flags, history and check results could not be repaired'),
     )
@@ -180,7 +180,7 @@ async function run({ clock, log }: Platform, components: AgentComponents, signal
 
 const stackOf = (error: unknown): string | undefined => (error instanceof Error ? error.stack : undefined)
 
-/** What a decision was made from, without configuration and secrets. */
+/** The input of a decision, without configuration and secrets. */
 const keyFactsOf = ({ bootId, skyhooks, journal, attempts, slots }: Snapshot): object => ({
   bootId,
   skyhooks: skyhooks.known
@@ -193,7 +193,7 @@ const keyFactsOf = ({ bootId, skyhooks, journal, attempts, slots }: Snapshot): o
   slots: slots.known ? slots.value.map(({ lease }) => lease) : 'unknown',
 })
 
-/** Health for the kubelet, metrics for Prometheus. Returns what closes both. */
+/** Health for the kubelet, metrics for Prometheus. Returns a function that closes both. */
 function serve(
   settings: Settings,
   platform: Platform,
@@ -213,7 +213,7 @@ function serve(
   })
   const closeHealth = platform.serveHealth(
     {
-      live: () => undefined, // an answer proves it: the loop shares this thread
+      live: () => undefined, // an answer proves it: the event loop shares this thread
       ready: () => {
         if (!isSynced()) return 'not synced with the API server'
         if (connection.state().state !== 'connected') return 'no connection to the system bus of the host'
@@ -238,7 +238,7 @@ function serve(
   }
 }
 
-/** Undefined when the agent was stopped meanwhile. */
+/** Undefined if the agent was stopped meanwhile. */
 async function unlessStopped<T>(signal: AbortSignal, task: () => Promise<T>): Promise<T | undefined> {
   try {
     const result = await task()

@@ -9,7 +9,7 @@ import { runAgent } from './agent.ts'
 const isSynced = ({ lines }: SampleLife): boolean => lines.some(({ message }) => message === 'synced')
 const packages = { tuned: packageSpec('tuned') }
 
-test('an unfit host says so on its Node, asks for no slot, and works once it is mended', async () => {
+test('an unfit host is reported on its Node, requests no slot, and works once it is fixed', async () => {
   const life = await startSampleLife({ seed: 1 })
   const files = filesOf(life.host.disk)
   const annotation = (key: string): unknown =>
@@ -55,7 +55,7 @@ test('each agent of a process has its own log, health and metrics', async () => 
 
 test('an agent leaves no timer behind', async () => {
   const pending = new Set<() => void>()
-  /** The same clock, whose timers are counted. */
+  /** The same clock, which counts its timers. */
   const counted = (clock: Clock): Clock => ({
     ...clock,
     startTimer(delayMs, callback, options) {
@@ -94,7 +94,7 @@ test('an agent leaves no timer behind', async () => {
   expect([await leftBehind.promise, await life.agent()?.ended]).toEqual([0, 0])
 })
 
-test('an agent whose ten evictions hang goes on writing its Node', async () => {
+test('an agent whose ten evictions hang continues to write its Node', async () => {
   const life = await startSampleLife({ seed: 1 })
   const { admin, server } = life
   await life.until(() => isSynced(life))

@@ -1,4 +1,4 @@
-/** Each wait of the daemon, with a wall clock that jumps in the middle of it. */
+/** Each wait of the daemon, with a wall clock that jumps during the wait. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createNode, createPod, podsPath, sampleServer } from '../../test/kit/api-server/sample-server.ts'
 import { startEventRecorder } from '../kube/events.ts'
@@ -130,7 +130,7 @@ describe.each([
     void source.untilChanged(resourceVersion, 5_000).then(() => (endedAtMs = clock.monotonicMs()))
     await clock.advance(1_000)
     jump()
-    await createNode(admin, 'other') // wakes nobody
+    await createNode(admin, 'other') // does not wake the loop
     await clock.advance(5_000)
     expect(endedAtMs).toBe(5_000)
   })

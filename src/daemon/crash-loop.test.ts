@@ -6,7 +6,7 @@ import { emptyJournal, type SkyhookRecord } from '../schemas/journal.ts'
 
 const halfHourMs = 1_800_000
 
-/** What the last of five processes left: work that has gone no further. */
+/** The state after five processes: work without progress. */
 const leftWork = (uid: string, startedAtMs: number): SkyhookRecord => ({
   uid,
   rev: 1,
@@ -30,7 +30,7 @@ test('an agent that stands down says so on its Node, keeps a slot, starts no ste
   const files = filesOf(life.host.disk)
   await life.until(() => life.node() !== undefined)
   await life.apply({ tuned: packageSpec('tuned') })
-  const startedAtMs = life.clock.monotonicMs() // the host booted with this clock
+  const startedAtMs = life.clock.monotonicMs() // the clock at the boot of the host
   const [skyhook] = life.server.objects('skyhooks')
   const skyhooks = { s: leftWork(skyhook?.metadata.uid ?? '', startedAtMs) }
   files.write(journalPath, JSON.stringify({ ...emptyJournal(life.node()?.metadata.uid ?? ''), skyhooks }))

@@ -1,4 +1,4 @@
-/** Annotations of an object share 256 KiB. Whoever uses them up holds up no other work, and is named. */
+/** All annotations of an object share 256 KiB. A writer that uses them up is named, and does not delay other work. */
 import { expect, test } from 'vitest'
 import { merge, nodesPath } from '../../test/kit/api-server/sample-server.ts'
 import { packageImage } from '../../test/kit/host/package-image.ts'
@@ -32,7 +32,7 @@ const slots = ({ server }: SampleLife): readonly string[] =>
     .map(({ metadata }) => metadata.name)
     .filter((name) => /\.(slot|node)-/.test(name))
 
-/** Another controller takes all that is left but for a few bytes. */
+/** Another controller uses all but a few of the remaining bytes. */
 async function fill(life: SampleLife, leftBytes: number): Promise<void> {
   const key = 'example.com/huge'
   const { [key]: _, ...others } = annotationsOf(life)
@@ -83,14 +83,14 @@ test('a Node without room is written again as soon as there is some', async () =
   expect(life.steps()).toContain('tuned apply')
 })
 
-/** Beside `s`, which is at work; it comes before it. */
+/** A second Skyhook before `s`, which is at work. */
 async function applyAnother({ admin }: SampleLife, packages: object): Promise<void> {
   const spec = { nodeSelectors: { matchLabels: { pool: 'x' } }, priority: 1, packages }
   const body = { ...skyhookTypeMeta, metadata: { name: 'other' }, spec }
   await admin.json('POST', `/apis/${skyhookTypeMeta.apiVersion}/skyhooks`, { body })
 }
 
-/** Its slots that are left. */
+/** Its remaining slots. */
 async function untilFree(life: SampleLife): Promise<readonly string[]> {
   await life.until(() => life.status() === 'complete' && !isCordoned(life), 120_000)
   const own = (): readonly string[] => slots(life).filter((name) => name.startsWith('s-'))
@@ -112,7 +112,7 @@ test('a Skyhook whose own state has no room holds up no other one', async () => 
   await life.apply(interrupted)
   await life.until(() => isCordoned(life))
   await fill(life, 4_500)
-  // as large as the resource definition lets it be: 64 packages with long images
+  // the maximum of the resource definition: 64 packages with long images
   const image = `registry.test/${'x'.repeat(490)}`
   await applyAnother(
     life,

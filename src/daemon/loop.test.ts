@@ -146,7 +146,7 @@ test('an action that is under way is not started again', async () => {
     started.push(what)
     await new Promise(() => undefined)
   }
-  void startLoop({ execute }) // the step still runs, so every plan asks for its stop
+  void startLoop({ execute }) // the step still runs, so every plan contains its stop
   await clock.advance(0)
   expect(started).toEqual(['stopStep'])
   wakeup.wake()
@@ -221,10 +221,10 @@ test('a journal that cannot be written holds everything back, says why, and is r
   })
   wakeup.wake()
   await clock.advance(50)
-  expect(logged).toEqual(['journal cannot be written, waiting until it can']) // once, however often it is retried
+  expect(logged).toEqual(['journal cannot be written, waiting until it can']) // once for all retries
   expect(actions).toEqual([])
   isDiskFull = false
-  await clock.advance(1_000) // nobody wakes it
+  await clock.advance(1_000) // no event wakes it
   expect(takeSnapshot(observe(), 0, settings)?.host).toEqual({ state: 'usable' })
   expect(written.at(-1)).toMatchObject({ nodeUid: 'u' })
 })
@@ -298,7 +298,7 @@ test('a failing action is a failure as long as it is wanted and does not succeed
   const execute = async ({ do: what }: Action): Promise<void> => {
     if (what !== 'stopStep') return
     if (fails) throw Object.assign(new Error('EPERM: not permitted'), { code: 'EPERM' })
-    if (++successes > 1) await new Promise(() => undefined) // the plan still asks for it
+    if (++successes > 1) await new Promise(() => undefined) // the plan still contains it
   }
   void startLoop({ execute })
   await clock.advance(4_000)
@@ -347,7 +347,7 @@ test('a decision that throws is reported on the Node, repeated with backoff, and
     },
     async execute(action) {
       executed.push(action)
-      if (!isBroken) await new Promise(() => undefined) // nothing shows the Node changed
+      if (!isBroken) await new Promise(() => undefined) // no watch event shows the changed Node
     },
     onDecisionFailed: (_, snapshot, reasons) => void errors.push(`${snapshot?.bootId} ${[...reasons.keys()].join()}`),
   })

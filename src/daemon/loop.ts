@@ -18,40 +18,40 @@ export type LoopPorts = {
   readonly clock: Clock
   readonly wakeup: Wakeup
   readonly journal: Pick<JournalStore, 'current' | 'error' | 'write'>
-  /** Undefined while the own Node is not known. */
+  /** Undefined while the own Node is unknown. */
   takeSnapshot(nowMs: number): Snapshot | undefined
-  /** What fails; such an action is retried with its backoff. */
+  /** Current failures; a failed action is retried with its backoff. */
   readonly failures: FailureBook
   execute(action: Action): Promise<ActionOutcome>
   /** After each decision whose journal is durable, before its actions. */
   onDecided(plan: Plan): void
   readonly onActionFailed: (action: Action, error: unknown) => void
-  /** It rejected: a mistake of the program. It is retried as well. */
+  /** The action rejected, which is a bug. It is retried, too. */
   readonly onActionRejected: (action: Action, error: unknown) => void
-  /** The decision itself threw. Without a snapshot there are no reasons. */
+  /** The decision itself threw. Without a snapshot, `reasons` is empty. */
   onDecisionFailed(error: unknown, snapshot: Snapshot | undefined, reasons: Plan['reasons']): void
-  /** Owners forget the answers that no action of the plan needs. */
+  /** Owners forget answers that no action of the plan needs. */
   retain(needed: ReadonlySet<string>): void
   readonly signal: AbortSignal
 }
 
-/** A journal that cannot be written is tried again after this. */
+/** Time between attempts to write the journal. */
 const journalRetryMs = 1_000
-/** Even without changes the loop decides this often, for facts that no event announces (a clock, a file). */
+/** Without changes, the loop decides at this interval, for facts without events (a clock, a file). */
 const maxSleepMs = 60_000
 
-/** Names the decision among the failures. */
+/** The key of the decision among the failures. */
 const decisionKey = 'decide'
 
 /**
- * The agent's one loop: snapshot, decide, make the journal durable, act. Nothing acts on what is not durable, and an
- * action that is under way is not started again; its end wakes the loop. Resolves after an abort, when the decision
- * under way and its journal are done; actions may still be running.
+ * The agent's only loop: snapshot, decide, make the journal durable, act. Actions start only after the journal is
+ * durable. A running action is not started again; its end wakes the loop. After an abort, resolves when the current
+ * decision and its journal are done; actions may still be running.
  */
 export async function runLoop(ports: LoopPorts): Promise<void> {
   const { clock, wakeup, journal, failures, signal } = ports
   const running = new Set<string>()
-  /** Actions under way, as failures name them. */
+  /** Running actions, by their keys among the failures. */
   const underWay = new Set<string>()
   const actionsToRetry = new Map<string, Action>()
   const repetitions = createRepetitions(clock)
@@ -89,7 +89,9 @@ export async function runLoop(ports: LoopPorts): Promise<void> {
     report(action, error)
   }
 
-  /** The node says why nothing happens, also while the journal cannot be written: nothing is decided from reasons. */
+  /**
+   * Shows on the Node why nothing happens, even while the journal cannot be written: no decision depends on reasons.
+   */
   function reportPlan(plan: Plan, nowMs: number): void {
     reasons = plan.reasons
     ports.onDecided({ ...plan, events: [] })
@@ -100,7 +102,7 @@ export async function runLoop(ports: LoopPorts): Promise<void> {
     }
   }
 
-  /** Starts what may be started now; returns when the first of the others may be. */
+  /** Starts the actions that may start now. Returns when the first of the others may start. */
   function startAll(actions: readonly Action[], nowMs: number): number {
     let retryAtMs = Infinity
     for (const action of actions) {
@@ -111,17 +113,17 @@ export async function runLoop(ports: LoopPorts): Promise<void> {
     return retryAtMs
   }
 
-  /** Forgets failures of actions that no plan asks for any more, after their backoff. */
+  /** Forgets failures of actions that are no longer planned, after their backoff. */
   function dropFailures(actions: readonly Action[], nowMs: number): void {
     const requested = new Set(
       actions.flatMap((action) => (action.do === 'publish' ? [...publishFailureKeys] : [failureKey(action)])),
     )
-    const isRequested = (key: string): boolean => requested.has(key) || underWay.has(key) // under way: its end decides
+    const isRequested = (key: string): boolean => requested.has(key) || underWay.has(key) // running: its end decides
     for (const [key, { action }] of failures.current())
       if (action !== undefined && !isRequested(key) && failures.notBeforeMs(key) <= nowMs) failures.clear(key)
   }
 
-  /** One decision. A mistake of the program must not end in a crash loop: what runs continues, and the node says why. */
+  /** One decision. A bug must not cause a crash loop: running work continues, and the Node shows why. */
   async function pass(): Promise<number> {
     const nowMs = clock.steadyMs()
     const notBeforeMs = failures.notBeforeMs(decisionKey)
@@ -143,7 +145,7 @@ export async function runLoop(ports: LoopPorts): Promise<void> {
     }
   }
 
-  /** Returns when to look again at the latest. */
+  /** Returns the latest time of the next decision. */
   async function reconcile(nowMs: number, onSnapshot: (snapshot: Snapshot) => void): Promise<number> {
     const isWritable = journal.error() === undefined || (await journal.write(journal.current()))
     const snapshot = ports.takeSnapshot(nowMs)
@@ -165,7 +167,7 @@ export async function runLoop(ports: LoopPorts): Promise<void> {
   }
 
   while (!signal.aborted) {
-    const woken = wakeup.next() // what woke us until here is answered by this pass
+    const woken = wakeup.next() // this pass handles all earlier wake-ups
     const requeueAtMs = await pass()
     await sleepUntil(clock, requeueAtMs, woken)
   }

@@ -4,7 +4,7 @@ import { filesOf } from '../../test/kit/files/host-files.ts'
 import { agentFolder, journalPath } from '../host/fs/journal-file.ts'
 import { emptyJournal } from '../schemas/journal.ts'
 
-/** What a step leaves, and what only a journal tells from leftovers. */
+/** The files that a step leaves, which only a journal distinguishes from garbage. */
 const belongingsOf = (step: string): string[] => [
   `${agentFolder}/results/${step}`,
   `/run/skyhook/${step}.env`,
@@ -14,7 +14,7 @@ const oldImage = `${agentFolder}/images/${'b'.repeat(64)}/config.json`
 const belongings = [...belongingsOf('0123456789abcdef'), oldImage]
 const packages = { tuned: packageSpec('tuned') }
 
-/** The agent before has left this; undefined: no journal. */
+/** The journal of the previous agent; undefined: no journal. */
 function leave({ host }: SampleLife, paths: readonly string[], journal: string | undefined): void {
   const files = filesOf(host.disk)
   for (const path of paths) files.write(path, 'x')
@@ -24,7 +24,7 @@ function leave({ host }: SampleLife, paths: readonly string[], journal: string |
 const remaining = ({ host }: SampleLife, paths: readonly string[]): string[] =>
   paths.filter((path) => filesOf(host.disk).exists(path))
 
-/** An agent that finds the journal and meets its first Skyhook. */
+/** An agent that finds the journal and gets its first Skyhook. */
 async function startLife(journal: string): Promise<SampleLife> {
   const life = await startSampleLife({ seed: 1, isKept: false })
   leave(life, belongings, journal)

@@ -1,6 +1,6 @@
 import { version } from '../schemas/version.ts'
 
-// Each command loads only what it needs: a child must not cost what an agent costs.
+// Each command loads only what it needs: a child must not need the memory of an agent.
 
 const usage = `usage: skyhookd agent    run the agent of this node
        skyhookd unpack   unpack an image (started by the agent itself)
@@ -72,6 +72,6 @@ main(process.argv.slice(2)).then(
   },
   (error: unknown) => {
     process.stderr.write(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`)
-    process.exit(70) // EX_SOFTWARE: a fault of ours
+    process.exit(70) // EX_SOFTWARE: a bug
   },
 )

@@ -12,11 +12,11 @@ const install = ['tuned apply', 'tuned apply-check', 'tuned config', 'tuned conf
 const serve = ({ server }: SampleLife): void =>
   void server.otherGroups.push({ name: nodeWrightGroup, version: 'v1alpha1' })
 
-/** Written by the older program of the operator. */
+/** The operator's older program wrote it. */
 const leaveHistory = ({ host }: SampleLife): void =>
   filesOf(host.disk).write(history, '{"current-version": "1.0.0", "history": []}')
 
-/** A life in which an agent starts on what `prepare` leaves, and meets its first Skyhook. */
+/** A run in which an agent starts with the state that `prepare` leaves, and gets its first Skyhook. */
 async function startLife(
   prepare: (life: SampleLife) => void,
   options: Partial<Parameters<typeof startSampleLife>[0]> = {},
@@ -28,7 +28,7 @@ async function startLife(
   return life
 }
 
-/** The next agent finds no journal, and a Node that shows nothing of an agent. */
+/** The next agent finds no journal, and a Node without state of an agent. */
 async function forgetEverything(life: SampleLife): Promise<void> {
   life.setKept(false)
   life.agent()?.kill()
@@ -46,7 +46,7 @@ describe('an agent at its start', () => {
   test.each([
     ['the API server serves the group of NodeWright', serve, 'serves nodewright.nvidia.com'],
     ['the host has the history of an operator', leaveHistory, `has ${history}`],
-  ])('it begins nothing where %s', async (_, prepare, found) => {
+  ])('it starts nothing where %s', async (_, prepare, found) => {
     const life = await startLife(prepare)
     await life.until(() => life.reason() !== undefined)
     await life.clock.advance(60_000)
@@ -54,7 +54,7 @@ describe('an agent at its start', () => {
     expect(life.reason()).toContain(found)
   })
 
-  test.each([serve, leaveHistory])('it begins where the chart says that nothing of it counts', async (prepare) => {
+  test.each([serve, leaveHistory])('it starts where the chart ignores the other operator', async (prepare) => {
     const life = await startLife(prepare, { settings: { ignoreNodeWright: true } })
     await life.until(() => life.status() === 'complete')
     expect(life.requests.filter(({ path }) => path === nodeWrightGroupPath)).toEqual([])
@@ -68,7 +68,7 @@ describe('an agent at its start', () => {
     expect(life.requests.filter(({ path }) => path === nodeWrightGroupPath).length).toBe(1)
   })
 
-  test('it waits where it may not ask, says so, and begins once it may', async () => {
+  test('it waits where it may not ask, reports that, and starts once it may', async () => {
     const life = await startLife(({ server }) =>
       server.faults.rules.push({
         name: 'no discovery',
@@ -83,7 +83,7 @@ describe('an agent at its start', () => {
     await life.until(() => life.status() === 'complete')
   })
 
-  test('it continues work that has begun, and nothing else', async () => {
+  test('it continues work that has started, and nothing else', async () => {
     const life = await startLife(() => undefined)
     await life.until(() => life.steps().length === 2)
     serve(life)

@@ -3,20 +3,20 @@ import type { Failure } from '../stages/model/snapshot.ts'
 import type { FailureBook } from './failures/book.ts'
 import { errorField, type Log } from './telemetry/log.ts'
 
-/** Tries something that an agent needs before its first decision. */
+/** Runs the tasks that an agent needs before its first decision. */
 export type StartUp = {
   /** Tries again with the backoff of failures until it succeeds; rejects when the signal aborts. */
   readonly untilDone: <T>(operation: string, task: () => Promise<T>) => Promise<T>
 }
 
-/** What the next attempts end is not worth a reason. */
+/** A failure that the next attempts resolve does not become a reason. */
 const lastingMs = 3_000
 
 export function createStartUp(ports: {
   readonly clock: Clock
   readonly log: Log
   readonly failures: Pick<FailureBook, 'record' | 'clear' | 'current' | 'notBeforeMs'>
-  /** It has failed for some seconds and still does. */
+  /** The task has failed for some seconds and still fails. */
   readonly onLasting: (failure: Failure) => void
   readonly signal: AbortSignal
 }): StartUp {

@@ -7,19 +7,19 @@ import type { Random } from '../schemas/clock.ts'
 const usage = `usage: skyhookd validate PATH [-o text|json|github]
 
 PATH is a package: a folder with config.json, or an archive with its image. Exit code 0: valid, perhaps with warnings;
-1: invalid; 2: wrong usage; 3: nothing there. Skyhooks are validated by "kubectl skyhook validate".
+1: invalid; 2: wrong usage; 3: not found. Skyhooks are validated by "kubectl skyhook validate".
 `
 
 export type ValidateSurroundings = {
   readonly random: Random
-  /** What PATH is relative to. */
+  /** PATH is relative to this folder. */
   readonly workingDirectory: string
   readonly temporaryFolder: string
   readonly stdout: (text: string) => void
   readonly stderr: (text: string) => void
 }
 
-/** Writes the report and returns the exit code. Rejects when the disk fails. */
+/** Writes the report and returns the exit code. Rejects on a disk error. */
 export async function runValidate(parameters: readonly string[], around: ValidateSurroundings): Promise<number> {
   const [path, option, word = 'text', ...more] = parameters
   const format = findingFormats.find((one) => one === word)

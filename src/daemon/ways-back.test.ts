@@ -1,8 +1,8 @@
 /**
- * What an executor cannot do has a reason on the Node, and an edit of the spec as its way back: whatever call of
- * whatever port is rejected, with whatever error, in whatever phase of the work. Each case is the whole agent on a
- * simulated host. From its first try on, one call is rejected for as long as the case lasts. Then the package leaves
- * the spec, and the node has to give back cordon and slot, although the call would still be rejected.
+ * If an executor fails, the Node has a reason, and an edit of the spec is the way back: for every call of every port,
+ * every error and every phase of the work. Each case is the whole agent on a simulated host. From its first try on, one
+ * call is rejected for as long as the case lasts. Then the package is removed from the spec, and the node must release
+ * cordon and slot, although the call would still be rejected.
  */
 import { describe, expect, test } from 'vitest'
 import { type PortCall, rejectingPlatform } from '../../test/kit/host/rejecting-platform.ts'
@@ -25,8 +25,8 @@ import type { StepPorts } from './executors/steps/run.ts'
 import type { SlotManagerOptions } from './slots/slot-manager.ts'
 
 /**
- * The methods of the ports that everything goes through. `rejected`: some life calls it. Else why none does. A new
- * method does not compile without its row, and neither does a new port of an executor.
+ * The methods of the ports that everything goes through. `rejected`: some case calls it. Otherwise the text is the
+ * reason why none does. A new method, or a new port of an executor, does not compile without its row.
  */
 type Rows<Port> = { readonly [Method in keyof Port]: 'rejected' | `not ${string}` }
 
@@ -64,7 +64,7 @@ const rootRows: Rows<HostRoot> = {
   lstat: 'rejected',
 }
 
-/** By the members that they call on the bus. */
+/** By the D-Bus members that they call. */
 const unitRows: { readonly [Method in keyof Units]: readonly string[] | `not ${string}` } = {
   startTransient: ['StartTransientUnit'],
   readSnapshot: ['GetAll'],
@@ -94,7 +94,7 @@ const apiRows: Rows<KubeTransport> = {
   close: 'not a request',
 }
 
-/** What each port of an executor comes to. `memory`: it knows, and cannot reject. */
+/** What each port of an executor uses. `memory`: it has the data, and cannot reject. */
 type Leaf = PortCall['port'] | 'memory'
 type Leaves<Ports> = { readonly [Port in keyof Required<Ports>]: Leaf | readonly Leaf[] }
 const memory = 'memory'
@@ -192,10 +192,10 @@ const refusal = (status: number) => (): Error =>
   new ApiError({ status, reason: 'Refused', message: `status ${status}`, request: 'a request' })
 const busError = (name: string) => (): Error => new BusError(`org.freedesktop.${name}`, `systemd says ${name}`)
 const imageError = (code: ConstructorParameters<typeof ImageError>[0]) => (): Error => new ImageError(code, code)
-/** Nobody has foreseen it. */
+/** An unforeseen error. */
 const mistake = (): Error => new TypeError('undefined is not a function')
 
-/** The kinds of errors that a port can give, one of each kind. */
+/** One error of each kind that a port can reject with. */
 const kindsOfErrors: { readonly [Port in PortCall['port']]: Readonly<Record<string, () => Error>> } = {
   root: {
     EACCES: errno('EACCES'),
@@ -234,9 +234,9 @@ const kindsOfErrors: { readonly [Port in PortCall['port']]: Readonly<Record<stri
 }
 
 /**
- * Without these nothing can be given back, whatever the spec says. They are accepted again at the edit: it is read, the
- * journal written, the Node patched, the Lease deleted; it is known whether a step still runs; the host is one on which
- * files can be made.
+ * Without these calls nothing can be released, regardless of the spec. They succeed again from the edit on: reads of
+ * it, writes of the journal, patches of the Node, the deletion of the Lease, the observation of a running step, and the
+ * creation of files on the host.
  */
 const neededToGiveBack: readonly RegExp[] = [
   /^root \w+ \/var\/lib\/skyhook\/\.agent\/?(journal.*|results\/#)?$/,
@@ -245,9 +245,9 @@ const neededToGiveBack: readonly RegExp[] = [
   /^api (GET|PUT|PATCH|DELETE) \/apis\/coordination/,
   /^bus \w+ .*step/,
 ]
-/** The Node cannot say that it cannot be written: the log, the metrics and an Event do. */
+/** A Node that cannot be written cannot show the reason: the log, the metrics and an Event do. */
 const reasonsAreWrittenBy = /^api PATCH \/api\/v#\/nodes\/n#/
-/** Not an executor's: nothing is known of a Skyhook before it was read. */
+/** Not a port of an executor: nothing is known about a Skyhook before it was read. */
 const ofSources = /^api GET \/apis\/skyhook/
 
 const inputs: Pick<PackageSpec, 'env' | 'configMap'> = {
@@ -266,7 +266,7 @@ const works = {
 }
 type Work = keyof typeof works
 
-/** How far the work is, as an administrator would say it. */
+/** The progress of the work in the words of an administrator. */
 type Phase = 'before' | 'steps' | 'interrupt' | 'after'
 
 function phaseOf(life: SampleLife): Phase {
@@ -284,7 +284,7 @@ const titleOf = ({ work, phase, call, kind }: Case): string => `${work}, ${phase
 
 type Watched = SampleLife & { readonly phase: () => Phase }
 
-/** `onCall` hears of every call of the agent once it is synced. */
+/** `onCall` is called for every call of the agent after its sync. */
 async function startLife(work: Work, onCall: (call: PortCall, phase: Phase) => Error | undefined): Promise<Watched> {
   let agents = 0
   const life: SampleLife = await startSampleLife({
@@ -300,7 +300,7 @@ async function startLife(work: Work, onCall: (call: PortCall, phase: Phase) => E
       )
     },
   })
-  /** What an agent does before that is not done by executors. */
+  /** Executors do none of the work before that. */
   const isSynced = (count: number): boolean => life.lines.filter(({ message }) => message === 'synced').length >= count
   const { host, admin, server, clock } = life
   for (const name of ['web.service', 'db.service'])
@@ -333,7 +333,7 @@ const slotsOf = ({ server }: SampleLife): string[] =>
 const isGivenBack = (life: SampleLife): boolean =>
   life.node()?.spec?.unschedulable !== true && slotsOf(life).length === 0
 
-/** Of the whole work, by phase: every call once. Reboots differ from restarts by their interrupt alone. */
+/** Every call of the whole work once, by phase. Reboots differ from restarts only by their interrupt. */
 async function callsOf(work: Work): Promise<readonly Omit<Case, 'kind'>[]> {
   const calls = new Map<string, Omit<Case, 'kind'>>()
   const life = await startLife(work, (call, phase) => {
@@ -348,10 +348,10 @@ async function callsOf(work: Work): Promise<readonly Omit<Case, 'kind'>[]> {
   return [...calls.values()]
 }
 
-/** How long a node may take to say why, and to follow an edit: above every pause, and what services may take. */
+/** How long a node may take to show the reason, and to follow an edit: longer than every pause and every service. */
 const timeoutMs = 600_000
 
-/** What is wrong with the end of this case; undefined if nothing is. */
+/** The problem with the end of this case; undefined if there is none. */
 async function faultOf(one: Case): Promise<string | undefined> {
   const error = kindsOfErrors[one.call.port][one.kind]
   if (!error) throw new Error(`no error ${one.kind}`)
@@ -390,18 +390,18 @@ async function faultOf(one: Case): Promise<string | undefined> {
   }
 }
 
-/** A reason that is there for a while: what only passes by is no answer. */
+/** A lasting reason: a short-lived one does not count. */
 function isLasting(life: SampleLife): boolean {
   const { since } = JSON.parse(life.reason() ?? '{}') as { since?: string }
   return since !== undefined && life.clock.wallMs() - Date.parse(since) > 5_000
 }
 
-/** Those that the executor of interrupts makes. */
+/** The calls of the executor of interrupts. */
 const ofInterrupts = /\/interrupts|\/pods|^bus (?!.*step)/
 
 /**
- * A thorough search (`SEARCH=all`) takes all of them, in minutes. A sample has each call of an interrupt, every tenth
- * of the others, and of the kinds of errors one by turns.
+ * A thorough search (`SEARCH=all`) runs all of them, in minutes. A sample has each call of an interrupt, every tenth of
+ * the others, and one kind of error in turn.
  */
 function casesOf(calls: readonly Omit<Case, 'kind'>[]): readonly Case[] {
   const isOfInterrupt = ({ phase, call }: (typeof calls)[number]): boolean =>

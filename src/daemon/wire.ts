@@ -90,7 +90,7 @@ export async function wire({ settings, platform, signal }: WireOptions) {
     clock,
     random,
     wake() {
-      if (hasPolicies) skyhooks.policiesChanged() // its labels say in which compartment it is
+      if (hasPolicies) skyhooks.policiesChanged() // its labels determine its compartment
       wake()
     },
     onFact: onFact('nodes'),
@@ -301,7 +301,7 @@ export async function wire({ settings, platform, signal }: WireOptions) {
       nodeCounter,
       publish: (patch: NodePatch, computedFrom: string) => publish(transport, nodes, patch, computedFrom, signal),
     },
-    /** Undefined while the own Node is not known. */
+    /** Undefined while the own Node is unknown. */
     takeSnapshot: (nowMs: number) =>
       takeSnapshot(
         {

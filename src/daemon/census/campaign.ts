@@ -12,17 +12,20 @@ import type { Metrics } from '../telemetry/metrics.ts'
 import { createCensusSupervisor, maxUncountedMs } from './supervisor.ts'
 
 /**
- * The agent's campaign for the census. While it is elected, a child process counts for the whole cluster, without
- * granting anything.
+ * The agent's campaign for the census. While the agent is elected, a child process counts for the whole cluster. It
+ * grants nothing.
  */
 export type CensusCampaign = {
-  /** It is elected, and has counted within the last minute: by what happened, not by what is due. */
+  /** It is elected and has counted within the last minute. Based on completed counts, not on the schedule. */
   isCounting(): boolean
-  /** Since when nobody has counted, by the last look at the Lease; undefined: somebody does, or that is not known. */
+  /**
+   * The time since which no census has counted, as of the last read of the Lease. Undefined if one counts, or if it is
+   * unknown.
+   */
   uncounted(): string | undefined
-  /** What the census of this term counted; nothing while another agent leads, and until the first count. */
+  /** The counts of this term's census. Empty while another agent leads, and until the first count. */
   fleetSeries(): readonly FleetSeries[]
-  /** Looks whether there is a census, because a count is missing. */
+  /** Checks whether there is a census, because a count is missing. */
   look(): void
   /** Campaigns until the signal aborts, then releases the Lease so that another agent takes it immediately. */
   run(): Promise<void>
@@ -32,7 +35,7 @@ export function createCensusCampaign(options: {
   readonly platform: Platform
   readonly leases: Leases
   readonly settings: Pick<Settings, 'nodeName' | 'podName' | 'namespace' | 'defaultBudget'>
-  /** Whether NodeWright may be at work, and goes by the status of Skyhooks. */
+  /** Whether NodeWright may be active and read the status of Skyhooks. */
   readonly isNodeWrightServed: () => boolean
   readonly fleet: FleetSize
   readonly metrics: Metrics
@@ -99,7 +102,7 @@ export function createCensusCampaign(options: {
         onLost: (why) => log.info({ reason: why }, 'census term ended'),
         onError(error) {
           const fields = errorField(error)
-          // once, not every few seconds
+          // log it once, not every few seconds
           if (fields.error !== lastElectionError) log.warn(fields, 'election failed, retrying')
           lastElectionError = fields.error
         },

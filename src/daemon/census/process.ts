@@ -7,7 +7,7 @@ import { podCredentials } from '../platform/service-account.ts'
 import { systemClock, systemRandom } from '../platform/system-clock.ts'
 
 export type CensusStreams = {
-  /** One line of settings, then nothing. Its end means stop; it also ends when the agent is killed. */
+  /** One line of settings. The end of the stream means stop; it also ends when the agent is killed. */
   readonly stdin: NodeJS.ReadableStream
   readonly stdout: NodeJS.WritableStream
 }
@@ -31,7 +31,7 @@ export async function runCensusProcess(
   await runCensus(settings, context, stopping.signal)
 }
 
-/** The first line; `onEnd` when the stream ends, then or later. */
+/** Returns the first line. Calls `onEnd` when the stream ends, before or after that. */
 async function firstLine(stdin: NodeJS.ReadableStream, onEnd: () => void): Promise<string> {
   return await new Promise((resolve, reject) => {
     let text = ''
@@ -46,7 +46,7 @@ async function firstLine(stdin: NodeJS.ReadableStream, onEnd: () => void): Promi
     for (const event of ['end', 'close', 'error']) {
       stdin.on(event, () => {
         onEnd()
-        reject(new Error('stdin ended before the settings came'))
+        reject(new Error('stdin ended before the settings'))
       })
     }
   })

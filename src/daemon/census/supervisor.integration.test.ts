@@ -1,4 +1,4 @@
-/** The agent's side with small programs in the census's place. */
+/** The agent's side with small programs in place of the census. */
 import { beforeEach, expect, test } from 'vitest'
 import { censusSettings } from '../../../test/kit/objects/census-objects.ts'
 import { createVirtualClock, type VirtualClock } from '../../../test/kit/virtual-clock.ts'
@@ -7,7 +7,7 @@ import { startCensusProcess } from '../platform/census-process.ts'
 import { createCensusSupervisor } from './supervisor.ts'
 
 const heartbeat = (agents: number): string => JSON.stringify({ kind: 'heartbeat', agents })
-/** Says how many nodes after it has read its settings, then runs until its stdin ends. */
+/** Prints a number of nodes after it has read its settings, then runs until its stdin ends. */
 const wellBehaved =
   `process.stdin.once('data', (d) => console.log(${JSON.stringify(heartbeat(7))} + '\\nno line ` +
   `of ours\\n' + JSON.stringify({kind:'log',level:'info',message:JSON.parse(d).nodeName,fields:{}})))` +
@@ -23,7 +23,7 @@ beforeEach(() => {
   lines = []
 })
 
-/** A supervisor whose census is that command, and promises of what it tells. */
+/** A supervisor whose census is that command, and promises of its callbacks. */
 function supervise(command: readonly [string, ...string[]], lineCount = Infinity) {
   const heard = Promise.withResolvers<void>()
   const exited = Promise.withResolvers<string>()

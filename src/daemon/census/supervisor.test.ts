@@ -6,11 +6,11 @@ import { readCensusLine, readCensusSettings, type CensusLine } from '../../censu
 import type { FleetSeries } from '../../schemas/catalogue/fleet-metrics.ts'
 import { createCensusSupervisor, type CensusSupervisor } from './supervisor.ts'
 
-/** A census that the test plays. */
+/** A census that the test controls. */
 type Played = {
   says(line: object): void
   exit(how: string): void
-  /** What the agent did to it. */
+  /** The calls of the agent. */
   readonly met: string[]
 }
 
@@ -58,7 +58,7 @@ beforeEach(() => {
     onUnfit: (ms, why) => void unfit.push(`${ms / 60_000} min: ${why}`),
   })
 })
-/** The census that was started last counts for so long. */
+/** Lets the census that was started last count for this time. */
 async function counts(forMs: number): Promise<void> {
   for (let passedMs = 0; passedMs < forMs; passedMs += heartbeatMs) {
     await clock.advance(heartbeatMs)
@@ -101,7 +101,7 @@ test('a census that dies is started again, and its second death within ten minut
   await kept
 })
 
-test('deaths far apart are no crash loop, and those of an earlier term count', async () => {
+test('deaths far apart are not a crash loop, and those of an earlier term count', async () => {
   const once = async (): Promise<void> => {
     const one = new AbortController()
     const kept = supervisor.supervise(one.signal)
@@ -135,7 +135,7 @@ test('a census that falls silent costs the term a minute after its last count, a
   expect([clock.pendingTimers, exits, supervisor.countedAtMs()]).toEqual([0, [], undefined])
 })
 
-/** A whole term in which the census lives and counts nothing; why it is over. */
+/** A whole term in which the census runs without counting; returns why it ended. */
 async function termWithout(seconds: number): Promise<string[]> {
   const one = new AbortController()
   const kept = supervisor.supervise(one.signal)
@@ -217,7 +217,7 @@ test('what a census counted is there until it exits, and one that is still endin
   expect(lines).toEqual([])
 })
 
-test('a term that is over before it begins starts nothing', async () => {
+test('a term that is over before it starts does nothing', async () => {
   term.abort(new Error('over'))
   await supervisor.supervise(term.signal)
   expect(started).toEqual([])
@@ -238,7 +238,7 @@ describe('the lines between them', () => {
   })
 
   test.each(['', '{', 'null', '7', '{"kind":"other"}', '(node:1) Warning: x'])(
-    '%j is no line of the census',
+    '%j is not a line of the census',
     (line) => {
       expect(readCensusLine(line)).toBeUndefined()
     },

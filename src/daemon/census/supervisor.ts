@@ -1,6 +1,7 @@
 /**
- * The agent's side of the census: runs it as a child process for the length of a term, so that no agent carries its
- * memory. Leadership is earned by counting: a census that says nothing, or cannot count, costs its agent the term.
+ * The agent's side of the census: runs it as a child process for the length of a term, so that other agents do not need
+ * its memory. Only a census that counts keeps the leadership: its agent resigns if the census is silent or cannot
+ * count.
  */
 import { type CensusLine, type CensusSettings, readCensusLine, type SeriesLine } from '../../census/messages.ts'
 import { readLines } from '../../kube/watch.ts'
@@ -9,16 +10,16 @@ import { type Clock, sleep } from '../../schemas/clock.ts'
 import type { CensusProcess } from '../platform/census-process.ts'
 
 export type CensusSupervisorOptions = {
-  /** Asked when a census starts. */
+  /** Called when a census starts. */
   readonly settings: () => CensusSettings
   readonly start: () => CensusProcess
   readonly clock: Clock
   readonly onLine: (line: Exclude<CensusLine, SeriesLine>) => void
   /** The census exited by itself. */
   readonly onExit: (exitReason: string) => void
-  /** Asked when a census starts: for how long nobody has counted by then, as far as the Lease says. */
+  /** Called when a census starts. Returns for how long no census has counted, according to the Lease. */
   readonly uncountedMs: () => number
-  /** It exited too often here, or did not count: others should lead for this long. */
+  /** It exited too often here, or did not count: other agents should lead for this time. */
   readonly onUnfit: (resignForMs: number, why: string) => void
 }
 
@@ -27,34 +28,34 @@ type Heartbeat = Extract<CensusLine, { kind: 'heartbeat' }>
 export type CensusSupervisor = {
   /** Keeps a census running until `term` is aborted. Never throws. */
   supervise(term: AbortSignal): Promise<void>
-  /** What the running census counted; nothing once it has exited: the next one counts again. */
+  /** The counts of the running census; empty after it has exited, because the next one counts again. */
   series(): readonly FleetSeries[]
-  /** When the running census last saw all that it counts, in monotonic ms; undefined: it has not yet. */
+  /** When the running census last saw all that it counts, in monotonic ms; undefined before that. */
   countedAtMs(): number | undefined
   /** Process id while it runs. */
   pid(): number | undefined
 }
 
 const restartDelayMs = 1_000
-/** Time for a graceful exit before it is killed; nothing has to be finished. */
+/** Time for a graceful exit before it is killed. It has no work to finish. */
 const gracePeriodMs = 2_000
 const deathWindowMs = 10 * 60_000
 const resignMs = 30 * 60_000
-/** Broken watches are back sooner, and so is the first count of a large fleet. */
+/** A broken watch recovers in less time, and the first count of a large fleet takes less. */
 export const maxUncountedMs = 60_000
 /** An agent that never counted in its last terms waits longer in the next one: the API server may only be slow. */
 const maxCountTimeoutMs = 16 * maxUncountedMs
-/** But no longer than a quarter of the time without a count: another agent, whose turn is next, may be able to by now. */
+/** The timeout is at most a quarter of the time without a count: another agent may be able to count by now. */
 const maxUncountedShare = 1 / 4
 
-/** Remembers exits and timeouts across terms: what kills a census here does so in the next term as well. */
+/** Remembers exits and timeouts across terms: the cause of an exit here also ends the census of the next term. */
 export function createCensusSupervisor(options: CensusSupervisorOptions): CensusSupervisor {
   const { clock, settings, onLine } = options
   let deathsMs: number[] = []
   let running: CensusProcess | undefined
-  /** By subject. One that is still ending must not add to those of the next. */
+  /** By subject. A census that is ending must not add to the series of the next one. */
   let series = new Map<string, FleetSeries>()
-  /** How long a census may run without counting, if nobody else could count either. */
+  /** How long a census may run without counting, if no other agent can count either. */
   let ownTimeoutMs = maxUncountedMs
   let countedAtMs: number | undefined
 
@@ -119,7 +120,7 @@ export function createCensusSupervisor(options: CensusSupervisorOptions): Census
         else ownSeries.set(line.subject, line.series)
       }
     } catch {
-      // killed in the middle of a line
+      // the census was killed in the middle of a line
     }
   }
 

@@ -3,9 +3,9 @@ import type { KubeTransport } from '../../kube/transport.ts'
 import type { Clock } from '../../schemas/clock.ts'
 import type { NodeCount } from '../../stages/model/snapshot.ts'
 
-/** Whether this node is the only one, for `spec.drain.singleNode`. */
+/** Determines whether this node is the only one, for `spec.drain.singleNode`. */
 export type NodeCounter = {
-  /** Asks for two nodes at most. */
+  /** Requests two nodes at most. */
   count(): Promise<NodeCount>
   /** The last count; undefined until the first one. */
   readonly current: () => NodeCount | undefined
@@ -18,7 +18,7 @@ export function createNodeCounter(
   let current: NodeCount | undefined
   return {
     async count() {
-      const atMs = clock.steadyMs() // before the answer: a node that joins meanwhile may not be in it
+      const atMs = clock.steadyMs() // before the request: the answer may lack a node that joins meanwhile
       const { items = [] } = await transport.json<ObjectList<KubeObject>>('GET', '/api/v1/nodes', {
         query: { limit: 2 }, // two are enough
         accept: metadataOnlyListAccept,

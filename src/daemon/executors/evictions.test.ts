@@ -53,7 +53,7 @@ test('a refused eviction is retried soon at first and then less and less often',
   expect([evictionRetryMs(60_000, 1, 0), evictionRetryMs(60_000, 1, 1)]).toEqual([3_750, 6_250])
 })
 
-test('many refused evictions begin with longer pauses, one a second together', () => {
+test('many refused evictions start with longer pauses, one a second together', () => {
   expect([1, 3, 10].map((refusedPods) => evictionRetryMs(0, refusedPods, 0.5))).toEqual([1_000, 3_000, 10_000])
 })
 
@@ -165,7 +165,7 @@ test('a pod of another uid is not deleted', async () => {
   expect([api.get(podsPath, 'p') !== undefined, deletedPods]).toEqual([true, []])
 })
 
-test('the counters of a budget are shown anew once a minute, another cause at once', async () => {
+test('the counters of a budget are updated once a minute, another cause at once', async () => {
   const evictor = evictorThat({ mayDelete: false })
   const shownAfter = async (message: string): Promise<string> => {
     api.fault(({ path }) => path.endsWith('/eviction'), {

@@ -15,20 +15,21 @@ import type { EvictionResult } from '../telemetry/metrics.ts'
  */
 const initialRetryMs = 1_000
 const maxRetryMs = 5_000
-/** All of a node's pods together: whichever asks first gets what the budget frees. */
+/** Shared by all pods of a node: the first request gets what the budget frees. */
 const maxRetryMsPerPod = 2_000
 
 /**
- * The counters of a budget change all the time in a large rollout, and each change would be a write of the Node and an
- * Event. What is shown is at most this old.
+ * The counters of a budget change all the time in a large rollout. Each change would be a write of the Node and an
+ * Event. The shown message is at most this old.
  */
 const messageLastsMs = 60_000
-/** Numbers that stand alone; those in names stay. */
+/** Replaces numbers that are words; numbers in names stay. */
 const withoutCounters = (message: string): string => message.replaceAll(/ \d+\b/g, ' n')
 
 /**
- * The pause after a refusal without a Retry-After: as long as refused already, from 1 s to 2 s for each of the node's
- * refused pods, and up to 5 s for a few; plus or minus a quarter by `random` (0 to 1).
+ * The pause after a refusal without a Retry-After. It is as long as the pod has been refused so far, but at least 1 s
+ * and at most 2 s for each of the node's refused pods. The maximum is never below 5 s. `random` (0 to 1) adds or
+ * subtracts up to a quarter.
  */
 export function evictionRetryMs(refusedForMs: number, refusedPods: number, random: number): number {
   const minMs = initialRetryMs * Math.max(1, refusedPods)
@@ -47,15 +48,15 @@ type Blocked = Extract<Eviction, { state: 'blocked' }> & {
 
 export type Evictor = {
   /**
-   * Requests one eviction and keeps the answer for the next decision. Forced (spec.drain.onTimeout: delete, past its
-   * timeout) the pod is deleted regardless of disruption budgets, with its own grace period.
+   * Requests one eviction and keeps the answer for the next decision. If forced (spec.drain.onTimeout: delete, after
+   * its timeout), deletes the pod regardless of disruption budgets, with its own grace period.
    */
   evict(pod: Pod, isForced: boolean): Promise<void>
   /** By uid of the pod. */
   readonly current: () => ReadonlyMap<string, Eviction>
-  /** By `ownerKeyOf`: whose pods were evicted and may come back to the cordoned node. */
+  /** By `ownerKeyOf`: owners whose pods were evicted and may return to the cordoned node. */
   readonly evictedOwners: () => ReadonlyMap<string, EvictedOwner>
-  /** Gets the pods that exist: others are forgotten. */
+  /** Called with the existing pods: forgets all others. */
   retain(uids: ReadonlySet<string>): void
 }
 
@@ -69,7 +70,7 @@ export function createEvictor(options: {
   readonly mayDelete: boolean
   /** Called after the deletion of a pod, as namespace/name. */
   readonly onDeleted: (pod: string) => void
-  /** A request was answered, or failed. */
+  /** Called after a request was answered or failed. */
   readonly onEnded: (result: EvictionResult) => void
 }): Evictor {
   const { transport, clock, random, log, signal, mayDelete, onDeleted, onEnded } = options
@@ -78,13 +79,13 @@ export function createEvictor(options: {
   let presentUids: ReadonlySet<string> = new Set()
   const now = (): number => clock.steadyMs()
 
-  /** What was there when the first one of them left is not what came back. */
+  /** Records a request. Pods that exist at the first eviction of their owner are not pods that came back. */
   function recordRequested(pod: Pod): void {
     evictions.set(pod.metadata.uid, { state: 'requested' })
     if (!toleratesCordon(pod)) return
     const key = ownerKeyOf(pod)
     if (evictedOwners.get(key)?.uids.has(pod.metadata.uid)) return
-    evictedOwners.delete(key) // the oldest come first
+    evictedOwners.delete(key) // keeps the oldest first
     evictedOwners.set(key, { atMs: now(), uids: new Set([...presentUids, pod.metadata.uid]) })
     for (const oldest of evictedOwners.keys()) if (evictedOwners.size > maxOwners) evictedOwners.delete(oldest)
   }
@@ -119,7 +120,7 @@ export function createEvictor(options: {
     const result = await evict(transport, { namespace, name, uid }, signal)
     switch (result.outcome) {
       case 'gone': // the watch shows it soon
-        recordBlocked(uid, 'the API server does not have it any more, and the watch still shows it', () => maxRetryMs)
+        recordBlocked(uid, 'the API server no longer has it, but the watch still shows it', () => maxRetryMs)
         return 'gone'
       case 'requested':
         recordRequested(pod)

@@ -21,7 +21,7 @@ export type Executors = {
   readonly publish: (patch: NodePatch, computedFrom: string) => Promise<void>
 }
 
-/** Gives an action to its executor; nothing is decided here. Rejects only with a mistake of the program. */
+/** Passes an action to its executor, without a decision. Rejects only for a bug. */
 export const execute = (executors: Executors, action: Action): Promise<ActionOutcome> =>
   outcomeOf(carryOut(executors, action))
 

@@ -24,23 +24,20 @@ export type ImageSourcePorts = {
 
 export type FetchOutcome =
   | { readonly outcome: 'fetched'; readonly digest: string }
-  /** It exists, and is not on the host. */
+  /** The image exists in the registry, and is not on the host. */
   | { readonly outcome: 'checked' }
   | { readonly outcome: 'failed'; readonly why: Reason }
 
-/**
- * Package images as this node gets them: the store on the host, and registries with the cluster's logins and
- * authorities.
- */
+/** The source of package images: the store on the host, and registries with the cluster's logins and authorities. */
 export type ImageSource = {
   /**
-   * No further than `depth`; an image that is on the host is fetched at any. `onResolved` hears the digest before the
-   * image is looked for.
+   * Fetches no further than `depth`; an image on the host counts as fetched at any depth. `onResolved` gets the digest
+   * before the store looks for the image.
    */
   fetch(image: PackageImage, depth: PreparationDepth, onResolved: (digest: string) => void): Promise<FetchOutcome>
   /** Path on the host. */
   readonly contentOf: (digest: string) => string
-  /** Removes what `isUsed`, asked right before each removal, does not know. */
+  /** Removes unused images. Calls `isUsed` right before each removal. */
   collect(isUsed: (digest: string) => boolean): Promise<void>
 }
 
@@ -51,7 +48,7 @@ export function createImageSource({ platform, settings, references, signal }: Im
   const folder = `${settings.copyDirRoot}/.agent/images`
   let openedStore: ImageStore | undefined
 
-  /** Opened by the first use that succeeds. */
+  /** The first successful use opens it. */
   async function openStore(): Promise<ImageStore> {
     if (!openedStore) {
       await root.mkdirp(folder, 0o700)
@@ -114,7 +111,7 @@ function fetchFailure(
   return { reason, code, message: hint === undefined ? description : `${description}. ${hint}` }
 }
 
-/** What to do, where the registry's message does not say it. */
+/** The remedy, if the registry's message does not contain one. */
 function hintFor(
   code: ImageErrorCode,
   isByDigest: boolean,
@@ -136,7 +133,7 @@ function hintFor(
   return undefined
 }
 
-/** Read again for each image: Secrets are rotated while agents run, and the agent does not keep them. */
+/** Reads the settings again for each image: Secrets are rotated while agents run, and the agent does not keep them. */
 async function registrySettings(
   settings: ImageSourcePorts['settings'],
   references: ReferencePort,

@@ -50,7 +50,7 @@ function start(): Interrupter {
     root: files.root,
     units: systemd.units,
     connection: systemd.connection,
-    settings: { ...settingsOf('n', '/'), copyDirRoot: '/data/skyhook' }, // the agent's own records do not move
+    settings: { ...settingsOf('n', '/'), copyDirRoot: '/data/skyhook' }, // the agent's own records stay in place
     journal: () => emptyJournal('n-uid'),
     nodeCounter: {
       async count() {
@@ -178,7 +178,7 @@ test('a service that is not on the host fails with the remedy, and the others ar
 describe('what systemd, the host or the API server refuse', () => {
   const services = runOf({ type: 'service', services: ['a', 'cron*'] })
 
-  test('a name that is no unit fails its own service, and the others are restarted', async () => {
+  test('a name that is not a unit fails its own service, and the others are restarted', async () => {
     systemd.answers('ListUnitsByNames', ({ body }, carryOut) => {
       const [names] = body as [string[]]
       if (!names.includes('cron*.service')) return carryOut()

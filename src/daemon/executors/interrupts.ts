@@ -30,13 +30,13 @@ import { publishInterrupt } from './publish-interrupt.ts'
 import type { SlotManager } from '../slots/slot-manager.ts'
 
 /**
- * Runs a merged interrupt that is in the journal. It records what it is about to do to the host first, so that an agent
- * that was killed meanwhile checks the outcome instead of repeating it.
+ * Runs a merged interrupt from the journal. It records each change of the host before it makes it. After a crash the
+ * next agent checks the outcome instead of repeating the change.
  */
 export type Interrupter = {
   /**
-   * Afterwards `current` has its outcome, failures among them. Rejects without one only while nobody answers, and is to
-   * be repeated then.
+   * Afterwards `current` has the outcome, including a failure. Rejects without an outcome only while the API server or
+   * the host does not answer: the caller repeats it.
    */
   interrupt(action: Extract<Action, { do: 'interrupt' }>): Promise<void>
   record(action: Extract<Action, { do: 'recordInterrupt' }>): Promise<void>
@@ -44,13 +44,13 @@ export type Interrupter = {
   readonly current: () => ReadonlyMap<string, InterruptObservation>
 }
 
-/** Durable, beside the journal: one file per running interrupt. */
+/** Stored durably beside the journal, in one file per running interrupt. */
 type InterruptProgress = {
   readonly v: 1
   readonly bootId: string
   /** The reboot was requested. */
   readonly asked?: boolean
-  /** A daemon-reload was requested, and had not ended when the agent stopped waiting for it. */
+  /** A daemon-reload was requested, and did not end before the agent's timeout. */
   readonly reloadAsked?: boolean
   /** Invocation of each unit before its restart was requested. */
   readonly before: Readonly<Record<string, string>>
@@ -65,17 +65,17 @@ type InterruptAction = Extract<Action, { do: 'interrupt' }>
 
 const readLog = (unit: string): string => `run journalctl -u ${unit} on the host`
 
-/** What to do with a unit, where systemd's message does not say it. */
+/** The remedy for a unit, if systemd's message does not contain one. */
 const remedies: Partial<Record<RestartFailure, (unit: string) => string>> = {
   'no-unit-name': () => "correct the services of the package's interrupt",
   'no-such-unit': () => "correct the services of the package's interrupt, or let one of its steps install the unit",
-  masked: () => "unmask it on the host, or take it out of the package's interrupt",
+  masked: () => "unmask it on the host, or remove it from the package's interrupt",
   'job-failed': readLog,
   'not-active': readLog,
   timeout: readLog,
 }
 
-/** Who does not answer now will do so: the same interrupt continues then, without a second restart of anything. */
+/** These failures are transient: the same interrupt continues after them, without restarting a service again. */
 const passingReasons: ReadonlySet<ReasonName> = new Set(['ApiServerUnavailable', 'HostUnreachable'])
 
 export type InterruptPorts = {
@@ -108,10 +108,10 @@ export function createInterrupter(ports: InterruptPorts): Interrupter {
     await root.writeFileDurable(progressFile(run), JSON.stringify(progress), 0o600)
   }
 
-  /** The last check before the host is disturbed: no pods at this moment, and the slot is still ours. */
+  /** The last check before a disruption of the host: it has no pods now, and this node still holds the slot. */
   async function findBlocker({ run, view }: InterruptAction): Promise<string | undefined> {
     if (run.abandoned) return 'the interrupt was canceled'
-    // an earlier count may be of a cluster that has grown since
+    // the cluster may have grown since an earlier count
     const nodeCount = view.spec.drain?.singleNode === 'skip' ? await ports.nodeCounter.count() : undefined
     const found = await pods.listNow(signal)
     const known = { settings: settings.drain, journal: ports.journal(), evictedOwners: ports.evictedOwners() }
@@ -125,8 +125,8 @@ export function createInterrupter(ports: InterruptPorts): Interrupter {
   }
 
   /**
-   * Applies unit files that packages changed. A reload that takes longer than the agent waits is not requested again:
-   * systemd takes requests in order, so whatever comes after it sees the new files.
+   * Applies unit files that packages changed. A reload that exceeds the agent's timeout is not requested again: systemd
+   * processes requests in order, so later requests see the new files.
    */
   async function reloadUnits(run: InterruptRun, progress: InterruptProgress): Promise<void> {
     observations.set(run.id, { state: 'running', reloadSinceMs: clock.steadyMs() })
@@ -141,8 +141,8 @@ export function createInterrupter(ports: InterruptPorts): Interrupter {
   }
 
   /**
-   * `wasVerified`: just now, by this agent. Otherwise (a previous agent started it, or the bus was away) the state is
-   * checked before the request.
+   * `wasVerified`: this agent has just checked the state. Otherwise (a previous agent started the interrupt, or D-Bus
+   * was unavailable) the state is checked before the request.
    */
   async function restartServices(
     action: InterruptAction,
@@ -187,7 +187,7 @@ export function createInterrupter(ports: InterruptPorts): Interrupter {
       if (outcome.outcome === 'not-needed')
         log.info({ skyhook: action.view.metadata.name, detail: outcome.detail }, 'service not restarted')
       if (outcome.outcome === 'restarted' || outcome.outcome === 'not-needed') continue
-      // the bus is away, or the host goes down: the same interrupt continues later
+      // D-Bus is unavailable, or the host shuts down: the same interrupt continues later
       if (outcome.outcome === 'not-requested') throw new NotConnectedError(`${unit}: ${outcome.detail}`)
       const remedy = outcome.outcome === 'failed' ? remedies[outcome.reason]?.(unit) : undefined
       failures.push(`${unit}: ${outcome.detail}${remedy === undefined ? '' : `: ${remedy}`}`)
@@ -200,7 +200,7 @@ export function createInterrupter(ports: InterruptPorts): Interrupter {
 
   async function rebootHost(run: InterruptRun, progress: InterruptProgress): Promise<InterruptObservation> {
     if (progress.asked)
-      return { state: 'unknown', message: 'the reboot was requested, and the boot id is still the same' }
+      return { state: 'unknown', message: 'the reboot was requested, but the boot id is still the same' }
     await writeProgress(run, { ...progress, asked: true })
     log.info({ bootId: run.bootId }, 'requesting a reboot')
     const result = await reboot(connection)
@@ -214,7 +214,7 @@ export function createInterrupter(ports: InterruptPorts): Interrupter {
     }
   }
 
-  /** What an error makes of the interrupt; undefined where it passes by. */
+  /** The outcome of the interrupt after an error; undefined if the error is transient. */
   function observationOf({ abandoned, interrupt }: InterruptRun, error: unknown): InterruptObservation | undefined {
     const { reason, detail, remedy } = causeOf(error)
     if (passingReasons.has(reason)) return undefined

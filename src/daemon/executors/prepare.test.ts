@@ -22,7 +22,7 @@ let files: HostFiles
 let pullError: Error | undefined
 let unfitness: string | undefined
 let folderError: Error | undefined
-/** What each collection would have removed of these. */
+/** Which of these each collection would have removed. */
 let collected: string[][]
 let pulls: number
 let pullMs: number
@@ -119,7 +119,7 @@ test('a folder of images that cannot be made fails one pull, and the next one ma
   expect(found()).toMatchObject({ state: 'ready' })
 })
 
-test('an image that is no package is invalid, and a full disk is the trouble of the host', async () => {
+test('an image that is not a package is invalid, and a full disk is a problem of the host', async () => {
   pullError = new ImageError('bad-image', 'no layers')
   await prepare(image, 'layers')
   expect(found()).toMatchObject({ reason: 'InvalidPackage' })
@@ -171,7 +171,7 @@ test('a collection keeps what is prepared and needed', async () => {
 test('a collection does not wait for a pull, and keeps the image that is pulled', async () => {
   pullMs = 200
   const prepared = preparer.prepare(image, 'layers')
-  await clock.advance(199) // the digest is known, the pull is not over
+  await clock.advance(199) // the digest is known, the pull has not ended
   await preparer.collect(() => emptyJournal('n'))
   expect(collected).toEqual([[otherDigest]])
   await clock.advance(1)

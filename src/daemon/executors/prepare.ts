@@ -16,13 +16,13 @@ const retryBackoff: Backoff = { initialMs: 5_000, maxMs: 300_000, jitter: 0.2 }
 
 export type Preparer = {
   /**
-   * Fetches, unpacks and reads a package and resolves its env references, or does of it what needs no layers; `current`
-   * has the outcome.
+   * Fetches, unpacks and reads a package and resolves its env references, or only those parts that need no layers.
+   * `current` has the outcome.
    */
   prepare(image: PackageImage, depth: PreparationDepth): Promise<void>
   /** Folder on the host with the content of an image that was prepared before. */
   readonly contentOf: (digest: string) => string
-  /** Removes the content that neither the journal nor a preparation needs, finished or not. */
+  /** Removes content that neither the journal nor a finished or running preparation needs. */
   collect(journal: () => Journal): Promise<void>
   /** By preparation key. */
   readonly current: () => ReadonlyMap<string, Preparation>
@@ -30,7 +30,7 @@ export type Preparer = {
 }
 
 export type PreparerPorts = ImageSourcePorts & {
-  /** Looks at the host: why nothing may start there. */
+  /** Checks the host. Returns why nothing may start there. */
   readonly whyUnfit: () => Promise<string | undefined>
   readonly units: Pick<Units, 'version'>
 }
@@ -41,7 +41,7 @@ export function createPreparer(ports: PreparerPorts): Preparer {
   const source = createImageSource(ports)
   const preparations = new Map<string, Preparation>()
   const failures = new Map<string, { readonly count: number; readonly sinceMs: number }>()
-  const activeDigests = new Set<readonly string[]>() // an entry per preparation that is under way
+  const activeDigests = new Set<readonly string[]>() // one entry per running preparation
 
   function recordFailure(key: string, depth: PreparationDepth, reason: Reason): void {
     const nowMs = clock.steadyMs()
@@ -77,7 +77,7 @@ export function createPreparer(ports: PreparerPorts): Preparer {
     await conclude(image, depth, ready)
   }
 
-  /** The image is as it should be; what the env refers to may still be missing. */
+  /** Called with a valid image. Objects that the env refers to may still be missing. */
   async function conclude(image: PackageImage, depth: PreparationDepth, outcome: Preparation): Promise<void> {
     const key = preparationKey(image)
     const missing = image.references && (await findMissing(image.references))

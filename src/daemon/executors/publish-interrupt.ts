@@ -15,7 +15,7 @@ type PublicationPorts = {
   readonly clock: Clock
 }
 
-/** The logs and flags of an interrupt of one package, where the operator has them. */
+/** Writes the logs and flags of an interrupt of one package in the operator's layout. */
 export async function publishInterrupt(
   { root, settings, journal, clock }: PublicationPorts,
   skyhook: string,
@@ -29,7 +29,7 @@ export async function publishInterrupt(
     outcome?.state !== 'failed' || outcome.services.some((failed) => failed === service) ? failure : undefined
   await writeInterruptLogs(root, settings, { skyhook, name, version }, run.interrupt, nowMs, failureOf)
   const skyhookUid = ownValue(journal().skyhooks, skyhook)?.uid
-  if (skyhookUid === undefined || !work || pendingInterrupt) return // still pending: it failed for this one
+  if (skyhookUid === undefined || !work || pendingInterrupt) return // pending: the interrupt failed for this one
   if (outcome?.state !== 'done' && run.interrupt.type !== 'reboot') return
   const id = resourceId({ skyhook, skyhookUid, generation: work.generation, name, version })
   await publishInterruptFlags(root, stateDir(settings, skyhook), id, run.interrupt, nowMs)

@@ -6,18 +6,19 @@ import type { NodePatch } from '../../schemas/kubernetes.ts'
 import type { NodeSource } from '../state/node.ts'
 
 /**
- * Long enough for a watch under load. Later, the next decision uses what is known; a stale version costs one 409.
+ * Long enough for a watch under load. After that, the next decision uses the known Node; a stale version costs one 409.
  */
 const watchTimeoutMs = 2_000
-/** The node controller answers a cordon within about 20 ms. Without it, the conditions are this much later. */
+/** The node controller answers a cordon within about 20 ms. If it does not, the conditions are delayed by this time. */
 const taintTimeoutMs = 200
 
 /**
- * Writes the patch over the version of the Node that it was computed from. If the watch shows a newer Node (it changes
- * while the journal is written), nothing is sent, and the next decision computes the patch again. What was written is
- * known at once: a decision that did not know its own cordon could give the slot back. Returns once the watch shows it,
- * and after a cordon also the taint that follows: an earlier write would be a conflict. A conflict is ordinary (the
- * kubelet writes too) and an error only if the watch shows no other Node: then the Node is listed.
+ * Writes the patch over the version of the Node that it was computed from. If the watch shows a newer Node (it may
+ * change while the journal is written), sends nothing: the next decision computes the patch again. Decisions know a
+ * write at once: a decision that did not know its own cordon could release the slot. Returns when the watch shows the
+ * write, and after a cordon also the taint of the node controller: an earlier write would be a conflict. A conflict is
+ * normal, because the kubelet writes too. It is an error only if the watch does not show another version: then the Node
+ * is listed.
  */
 export async function publish(
   transport: KubeTransport,

@@ -5,7 +5,7 @@ import { createFailureBook } from './book.ts'
 
 const task = { operation: 'update the Node', action: 'publish' } as const
 
-/** The pauses after ten failures in a row. */
+/** The pauses after ten consecutive failures. */
 async function pauses(error: Error): Promise<readonly number[]> {
   const clock = createVirtualClock()
   const book = createFailureBook({ clock, random: { number: () => 0, hex: () => '' } })

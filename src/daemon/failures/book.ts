@@ -5,27 +5,27 @@ import type { Action } from '../../stages/model/plan.ts'
 import type { Failure } from '../../stages/model/snapshot.ts'
 import { causeOf } from './reason-of.ts'
 
-/** What fails at the moment, and when it may be tried again. */
+/** Current failures, and when each task may be tried again. */
 export type FailureBook = {
-  /** Notes one more failure in a row. */
+  /** Records one more consecutive failure. */
   record(key: string, task: FailedTask, error: unknown): Failure
-  /** It succeeded, or nobody wants it any more. */
+  /** The task succeeded, or is no longer needed. */
   clear(key: string): void
-  /** Not to be tried before this; 0 if it does not fail. */
+  /** The earliest time of the next attempt; 0 if the task does not fail. */
   notBeforeMs(key: string): number
   readonly current: () => ReadonlyMap<string, Failure>
 }
 
 export type FailedTask = {
-  /** What the agent cannot do: `update the Node`. */
+  /** The failed operation, such as `update the Node`. */
   readonly operation: string
   readonly skyhook?: string | undefined
   readonly action?: Action['do'] | undefined
 }
 
-/** Of every action by itself; a wake does not shorten it. */
+/** Each action has its own backoff. A wake-up does not shorten it. */
 export const actionBackoff: Backoff = { initialMs: 1_000, maxMs: 60_000, jitter: 0.2 }
-/** Slots wait for the API server to be back, and nobody has to mend anything for this node. */
+/** Slots wait until the API server is back; this node needs no fix. */
 const outageBackoff: Backoff = { ...actionBackoff, maxMs: 15_000 }
 
 type Entry = {
@@ -59,7 +59,8 @@ export function createFailureBook({ clock, random }: { readonly clock: Clock; re
         Math.min(retryAfterMs, actionBackoff.maxMs),
         backoffMs(count, reason === 'ApiServerUnavailable' ? outageBackoff : actionBackoff, random.number()),
       )
-      // the first message of the same error stays: temporary names in it would change the Node with each attempt
+      // keeps the first message of the same error: temporary names in a newer one would change the Node with each
+      // attempt
       const message =
         previous?.identity === identity
           ? previous.failure.message

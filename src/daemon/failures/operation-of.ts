@@ -1,6 +1,6 @@
 import type { Action } from '../../stages/model/plan.ts'
 
-/** What an action does, as the end of a sentence that begins with `cannot`. */
+/** Describes an action as the end of a sentence that starts with `cannot`. */
 export function operationOf(action: Action): string {
   switch (action.do) {
     case 'prepare':

@@ -1,12 +1,12 @@
 import { isForeseen } from './reason-of.ts'
 
-/** What became of an action. A rejection instead is a mistake of the program. */
+/** The outcome of an action. A rejection instead is a bug. */
 export type ActionOutcome =
   | { readonly outcome: 'done' }
-  /** One of the errors that reasons have a name for; tried again as long as a plan asks for it. */
+  /** An error that has a reason; the action is retried as long as a plan contains it. */
   | { readonly outcome: 'failed'; readonly error: unknown }
 
-/** Rejects only with what nobody foresaw. */
+/** Rejects only with an unforeseen error. */
 export async function outcomeOf(task: Promise<void>): Promise<ActionOutcome> {
   try {
     await task

@@ -5,22 +5,22 @@ import { ApiError, NoResponseError, WatchBehindError } from '../../kube/errors.t
 import { ImageError } from '../../packages/oci/errors.ts'
 import { plainExcerpt } from '../../schemas/plain-text.ts'
 
-/** Why something failed, in the terms of the reasons on a Node. */
+/** The cause of a failure, as a reason of a Node. */
 export type FailureCause = {
   readonly reason: ReasonName
-  /** Errno, HTTP status, name on the bus or code of the registry: the same for the same error. */
+  /** Errno, HTTP status, D-Bus error name or code of the registry: constant for the same error. */
   readonly code: string
-  /** What failed on what, in the words of its origin. */
+  /** The message of the original error. */
   readonly detail: string
-  /** Empty where the origin says it itself. */
+  /** Empty if the message already contains it. */
   readonly remedy: string
-  /** What the server asked to wait, in ms. */
+  /** The Retry-After of the server, in ms. */
   readonly retryAfterMs?: number | undefined
 }
 
 type Match = Omit<FailureCause, 'detail'>
 
-/** Errors of files and folders. A code that is not listed gets the last line of `causeOfErrno`. */
+/** Errors of files and folders. Other codes get the default of `causeOfErrno`. */
 const errnoRemedies: Readonly<Record<string, string>> = {
   EPERM: 'look for an immutable attribute (lsattr) and for security modules',
   EACCES: 'check permissions, and the denials of SELinux or AppArmor in the audit log',
@@ -32,16 +32,16 @@ const errnoRemedies: Readonly<Record<string, string>> = {
   ELOOP: 'correct the symbolic links on the path: they form a loop, or a link stands where a file is expected',
   ENOTDIR: 'remove the file that stands where a folder is expected',
   EISDIR: 'remove the folder that stands where a file is expected',
-  EEXIST: 'remove what stands in its place',
-  ENOTEMPTY: 'remove what is left in the folder',
+  EEXIST: 'remove the file or folder that has its name',
+  ENOTEMPTY: 'remove the remaining content of the folder',
   ENOENT: 'create the missing file or folder again',
   ENAMETOOLONG: 'shorten the names of Skyhook, package, version or step',
   EMFILE: 'raise the limit of open files of the agent (LimitNOFILE of the container runtime)',
-  ENFILE: 'raise fs.file-max on the host, or end what holds so many files open',
+  ENFILE: 'raise fs.file-max on the host, or end the program that holds many files open',
   ETXTBSY: 'end the program that runs from this file',
-  EXDEV: 'remove the mount inside the folder: it has to be one file system',
-  EFBIG: 'the file is larger than the file system or a limit (ulimit -f) allows',
-  EMLINK: 'the file system takes no more links or folders there',
+  EXDEV: 'remove the mount inside the folder: it must be one file system',
+  EFBIG: 'the file exceeds a limit of the file system or of the process (ulimit -f)',
+  EMLINK: 'the file system does not allow more links or folders there',
   ENOMEM: 'free memory on the host, or raise the memory limit of the agent',
   ESTALE: 'mount the network file system again',
   ENXIO: 'a device or socket stands where a file is expected: remove it',
@@ -57,7 +57,7 @@ const statusRemedies: Readonly<Record<number, string>> = {
   403: "compare the agent's roles with those of the chart, and look for admission policies that refuse it",
   404: 'check that the namespace and the resource definitions of the chart are installed',
   409: 'look for an admission webhook or another writer that keeps the object from being changed',
-  413: 'the object is too large: remove annotations that nobody needs',
+  413: 'the object is too large: remove unneeded annotations',
   422: 'look for admission webhooks that change the object, and compare the versions of chart and API server',
 }
 const otherRefusalRemedy = 'compare the versions of chart and API server, and look for proxies between them'
@@ -80,10 +80,7 @@ const busRemedies: Readonly<Record<string, string>> = {
   'org.freedesktop.DBus.Error.UnknownProperty': 'systemd 240 or later is needed',
 }
 
-/**
- * The reason for any error: the outermost cause that is known decides. The table is closed: what nobody foresaw is an
- * InternalError.
- */
+/** The reason for any error: the outermost known cause decides. All unknown errors are an InternalError. */
 export function causeOf(error: unknown): FailureCause {
   const chain = causesOf(error)
   const details = chain.map((one) => plainExcerpt(describe(one), maxDetailLength))
@@ -96,7 +93,7 @@ export function causeOf(error: unknown): FailureCause {
   return { reason: 'InternalError', code, detail, remedy: "the agent tries again; report it with the agent's log" }
 }
 
-/** True where the table has a reason for the error other than InternalError. */
+/** True if the error has a reason other than InternalError. */
 export const isForeseen = (error: unknown): boolean => causesOf(error).some((cause) => matchOf(cause) !== undefined)
 
 function matchOf(error: unknown): Match | undefined {

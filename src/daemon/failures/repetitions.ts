@@ -4,20 +4,20 @@ import type { Clock } from '../../schemas/clock.ts'
 import { type Action, failureKey } from '../../stages/model/plan.ts'
 
 /**
- * Actions that succeeded and are planned again with the same content. What they were to bring about has not shown yet.
- * Their end wakes the loop, so that without a pause they would be repeated as fast as the host answers.
+ * Actions that succeeded and are planned again with the same content, because their effect is not visible yet. Their
+ * end wakes the loop: without a pause they would be repeated as fast as the host answers.
  */
 export type Repetitions = {
   succeeded(action: Action): void
-  /** The plan of this pass: an action that is not in it, or has another content, is not a repetition any more. */
+  /** The plan of this pass: an action that is missing in it, or has other content, is no longer a repetition. */
   planned(actions: readonly Action[]): void
-  /** Not to be started before this (steady ms); 0 if it is not a repetition. */
+  /** The earliest time to start it (steady ms); 0 if it is not a repetition. */
   notBeforeMs(action: Action): number
 }
 
 /** A watch or a signal usually shows the effect sooner. */
 export const repetitionBackoff: Backoff = { initialMs: 100, maxMs: 5_000 }
-/** An action that was not repeated for so long is asked for at its own pace. */
+/** After this time without a repetition, an action is counted from the start. */
 const forgetAfterMs = 4 * repetitionBackoff.maxMs
 
 type Entry = { readonly action: Action; readonly count: number; readonly atMs: number }

@@ -14,7 +14,7 @@ export function withFailpoints(transport: KubeTransport): KubeTransport {
   }
 }
 
-/** `nodes/status` of `/api/v1/nodes/n/status`, `leases` of `/apis/…/namespaces/x/leases/y`. */
+/** `nodes/status` for `/api/v1/nodes/n/status`, `leases` for `/apis/…/namespaces/x/leases/y`. */
 function resourceOf(path: string): string {
   const parts = path.split('/').filter((part) => part !== '')
   const start = parts[0] === 'api' ? 2 : 3

@@ -4,26 +4,26 @@ import { spawn } from 'node:child_process'
 export type CensusProcess = {
   readonly pid: number | undefined
   readonly output: AsyncIterable<Uint8Array>
-  /** Resolves with how it ended, for people; never rejects. */
+  /** Resolves with a description of its end, for people; never rejects. */
   readonly exited: Promise<string>
   send(line: string): void
-  /** Asks it to end. */
+  /** Requests its exit. */
   closeInput(): void
   kill(): void
 }
 
 /**
  * Limits of the census's heap, in MB: 5,000 nodes with 60 labels and 5 Skyhooks each run within 72, so there is room
- * for twice as many (test/cluster/census-size.test.ts prints what it takes). A small young generation keeps what is
- * resident near what is used. A census that needs more dies alone, and not its agent.
+ * for twice as many (test/cluster/census-size.test.ts prints the current size). A small young generation keeps resident
+ * memory close to used memory. If a census needs more, only the census dies, not its agent.
  */
 export const censusFlags = ['--max-old-space-size=128', '--max-semi-space-size=2'] as const
 
-/** `command`: what runs `runCensusProcess`; by default this very program with the argument `census`. */
+/** `command` runs `runCensusProcess`; by default it is this program with the argument `census`. */
 export function startCensusProcess(command: readonly [string, ...string[]] = ownCommand()): CensusProcess {
   const [program, ...args] = command
   const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'inherit'] })
-  child.stdin.on('error', () => {}) // it died before it read; its exit says the rest
+  child.stdin.on('error', () => {}) // the child died before it read; its exit status is reported
   return {
     pid: child.pid,
     output: child.stdout,
@@ -39,7 +39,7 @@ export function startCensusProcess(command: readonly [string, ...string[]] = own
   }
 }
 
-/** The bundle runs itself; its flags for memory come before the file. */
+/** The bundle runs itself; memory flags come before the file. */
 function ownCommand(): readonly [string, ...string[]] {
   return [process.execPath, ...censusFlags, process.argv[1] ?? '', 'census']
 }

@@ -21,9 +21,9 @@ const configFlag = 'image-credential-provider-config'
 const binFolderFlag = 'image-credential-provider-bin-dir'
 
 /**
- * The kubelet's credential providers on this host. Where they are is read again for each image that needs them: an
- * administrator changes it by restarting the kubelet, and nobody restarts the agent for it. The bus is connected only
- * meanwhile.
+ * The kubelet's credential providers on this host. Their location is read again for each image that needs them: an
+ * administrator changes it with a restart of the kubelet, without restarting the agent. The D-Bus connection is open
+ * only during the read.
  */
 export function createHostCredentialProviders(
   settings: ProviderSettings,
@@ -67,7 +67,7 @@ export function createHostCredentialProviders(
   return createCredentialProviders({ clock, open })
 }
 
-/** @throws Error where one of the two is known and the other is not */
+/** @throws Error if only one of the two is known */
 function findPlaces(
   settings: ProviderSettings,
   kubelet: KubeletProcess | undefined,

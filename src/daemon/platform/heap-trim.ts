@@ -2,20 +2,19 @@ import { getHeapStatistics, setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
 const trimIntervalMs = 10_000
-/** What work leaves behind is given back at the next look. */
+/** More spare memory than this, which work leaves behind, is released at the next check. */
 const muchSpareBytes = 2 * 2 ** 20
-/** Less than this is not worth the work, which takes some 10 ms on five threads. */
+/** Less spare memory is not worth the release, which takes some 10 ms on five threads. */
 const minSpareBytes = 2 ** 20
 /**
- * What is between the two waits for so many looks: an idle heap grows by that within seconds, so that collecting at
- * each look would be nearly half of what an idle agent costs.
+ * An amount between the two limits is released after this many checks. An idle heap grows by such an amount within
+ * seconds: collection at each check would be nearly half of the CPU time of an idle agent.
  */
 const looksForLittle = 6
 
 /**
- * Gives memory back to the host that the heap keeps without need. V8 does so by itself only when memory is short, and a
- * heap that grew in minutes of work would stay as large for the weeks without any. Until the signal aborts; does not
- * keep the process alive.
+ * Releases unused memory of the heap to the host until the signal aborts. V8 does this by itself only when memory is
+ * short: a heap that grew in minutes of work would stay large for weeks without work. Does not keep the process alive.
  */
 export function startHeapTrim(signal: AbortSignal, intervalMs = trimIntervalMs): void {
   let sizeAfterTrimBytes = 0
@@ -33,9 +32,9 @@ export function startHeapTrim(signal: AbortSignal, intervalMs = trimIntervalMs):
 }
 
 /**
- * From here on V8 does without its best compiler, which is for programs that compute: its pages of the program's file
- * and its working memory are some MiB. The next one, which is quick and small, stays: without that one, too, work takes
- * a third longer. Called once what Node ships is loaded: with other flags V8 refuses its compiled form.
+ * Disables V8's best compiler from now on. It is for programs that compute a lot, and its pages of the program's file
+ * and its working memory take some MiB. The next compiler, which is fast and small, stays: without it, work takes a
+ * third longer. Call it after Node's own code is loaded: with other flags, V8 rejects the compiled form of that code.
  */
 export function disableTurboFan(): void {
   setFlagsFromString('--no-opt')
@@ -43,9 +42,9 @@ export function disableTurboFan(): void {
 
 type CollectGarbage = (options: { type: 'major'; execution: 'sync'; flavor: 'last-resort' }) => void
 
-/** As V8 collects before it would give up for want of memory: what is free goes back to the system. */
+/** The collection that V8 runs before it fails for lack of memory: free memory goes back to the system. */
 function runFullGc(): void {
-  // as a command-line flag it would make V8 refuse the compiled code that Node ships
+  // as a command-line flag it makes V8 reject the compiled code that Node ships
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as CollectGarbage
   setFlagsFromString('--no-expose-gc')

@@ -26,8 +26,8 @@ import { podCredentials } from './service-account.ts'
 import { systemClock, systemRandom } from './system-clock.ts'
 
 /**
- * Everything that one agent takes from outside: time, chance, its host, the API server, other processes. An agent gets
- * it once, passes its parts on, and reaches for nothing beside it, so that many agents can run in one process.
+ * Everything that an agent needs from outside: time, random numbers, its host, the API server, other processes. An
+ * agent gets the platform once, passes on its parts, and uses nothing else, so that many agents can run in one process.
  */
 export type Platform = {
   readonly clock: Clock
@@ -39,32 +39,32 @@ export type Platform = {
   readonly root: HostRoot
   /** The system bus of the host, or systemd itself. Connects at the first use and stays connected until it is closed. */
   connectBus(): BusConnection
-  /** The API server. `onRequest` hears of every finished exchange. */
+  /** The API server. `onRequest` is called after each finished exchange. */
   connectApi(onRequest: (request: CompletedRequest) => void): KubeTransport
   /** The packages below a folder of the host, fetched from registries. */
   openImageStore(folder: string): ImageStore
   /** A child process that counts for the cluster. */
   startCensus(): CensusProcess
-  /** Resolves as soon as this agent is the only one of its host; rejects when the signal aborts. */
+  /** Resolves when this agent is the only one of its host; rejects when the signal aborts. */
   claimHost(options: {
     readonly description: string
     readonly onWaiting: (holder: string) => void
     readonly signal: AbortSignal
   }): Promise<SingleAgentClaim>
-  /** Answers the kubelet's probes. Returns what closes it. */
+  /** Answers the kubelet's probes. Returns a function that stops it. */
   serveHealth(checks: HealthChecks, events: ListenEvents): () => void
-  /** Answers Prometheus. Returns what closes it. */
+  /** Answers Prometheus. Returns a function that stops it. */
   serveMetrics(registry: MetricsRegistry, events: ListenEvents): () => void
-  /** Calls back when the process is asked to end, with the signal's name. */
+  /** Calls `stop` with the signal's name when the process receives a signal to terminate. */
   onTermination(stop: (signalName: string) => void): void
-  /** Called once all code is loaded, for the time until the signal aborts. */
+  /** Called after all code is loaded, with effect until the signal aborts. */
   saveMemory(signal: AbortSignal): void
 }
 
 /** Whether a server can listen. */
 export type ListenEvents = Pick<ListenOptions, 'onError' | 'onRecovered'>
 
-/** The machine that the process runs on: the only place where an agent's parts meet the real world. */
+/** The machine of this process: the only place where parts of an agent use the real system. */
 export function systemPlatform(settings: Settings, providerSettings: ProviderSettings): Platform {
   const root = createHostRoot(settings.hostRoot, systemRandom)
   const connectBus = (): BusConnection =>
@@ -95,7 +95,7 @@ export function systemPlatform(settings: Settings, providerSettings: ProviderSet
     startCensus: () => startCensusProcess(),
     async claimHost(options) {
       const claim = await claimSingleAgent({ root, clock: systemClock, random: systemRandom, ...options })
-      await sweepPluginFiles(root).catch(() => undefined) // what cannot be removed lies where only root can read it
+      await sweepPluginFiles(root).catch(() => undefined) // only root can read what remains
       return claim
     },
     serveHealth: (checks, events) => serveHealth(checks, { ...settings.health, clock: systemClock, ...events }).close,

@@ -4,8 +4,8 @@ import type { ConfigDocument } from '../../packages/oci/provider/config.ts'
 export type ConfigFile = { readonly path: string; readonly text: string }
 
 /**
- * A file, or all of a folder in the order of their names, as newer kubelets take it.
- * @throws Error naming the path; errors of the disk
+ * A file, or all files of a folder in the order of their names, as newer kubelets read them.
+ * @throws Error that names the path; errors of the disk
  */
 export async function readConfigFiles(root: HostRoot, configPath: string): Promise<readonly ConfigFile[]> {
   const stats = await root.stat(configPath)
@@ -22,16 +22,16 @@ export async function readConfigFiles(root: HostRoot, configPath: string): Promi
   )
 }
 
-/** JSON or YAML. @throws Error that quotes nothing of the file: its variables may be secrets */
+/** Parses JSON or YAML. @throws Error without quotes of the file, whose variables may be secrets */
 export async function parseConfigFile({ path, text }: ConfigFile): Promise<ConfigDocument> {
   try {
     if (text.trimStart().startsWith('{')) return { path, document: JSON.parse(text) }
   } catch {
-    // YAML that begins like JSON
+    // YAML that starts like JSON
   }
-  const { parseDocument } = await import('yaml') // loaded where a host has such a file, and only when it is needed
+  const { parseDocument } = await import('yaml') // loaded only if the host has such a file
   const document = parseDocument(text, { version: '1.1', logLevel: 'error' })
-  const [error] = document.errors // its message would quote the file
+  const [error] = document.errors // its message quotes the file
   if (error === undefined) return { path, document: document.toJS() }
   throw new Error(`${path}: is neither JSON nor YAML, line ${error.linePos?.[0].line ?? 1}`)
 }

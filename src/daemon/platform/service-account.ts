@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { inClusterCredentials, type Credentials, type ServiceAccountFiles } from '../../kube/credentials.ts'
 import { systemClock } from './system-clock.ts'
 
-/** Of the pod's ServiceAccount. Throws outside of a cluster. */
+/** The credentials of the pod's ServiceAccount. Throws outside of a cluster. */
 export const podCredentials = (): Credentials =>
   inClusterCredentials({ env: process.env, files: serviceAccountFiles(), clock: systemClock })
 

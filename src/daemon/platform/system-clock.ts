@@ -14,7 +14,7 @@ export const systemClock: Clock = {
   },
 }
 
-/** The machine's own source of chance. */
+/** The machine's own random numbers. */
 export const systemRandom: Random = {
   number: () => Math.random(),
   hex: (bytes) => randomBytes(bytes).toString('hex'),

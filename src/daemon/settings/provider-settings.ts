@@ -5,9 +5,9 @@ import { readSettingsAt, settingsPath } from './settings-files.ts'
 /** Whether and where the agent finds the kubelet's credential providers. */
 export type ProviderSettings = {
   readonly isEnabled: boolean
-  /** Path on the host of a CredentialProviderConfig, a file or a folder of them; else the kubelet's flag says it. */
+  /** Path on the host of a CredentialProviderConfig, or of a folder of them; by default that of the kubelet's flag. */
   readonly configPath?: string
-  /** Folder on the host with the plugins; else the kubelet's flag says it. */
+  /** Folder on the host with the plugins; by default that of the kubelet's flag. */
   readonly binFolder?: string
 }
 

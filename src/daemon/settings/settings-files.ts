@@ -1,4 +1,4 @@
-/** The settings that the chart mounts: each key of its ConfigMap is a file. */
+/** Reads the settings that the chart mounts: each key of its ConfigMap is a file. */
 import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { type JsonObject, messageOf } from '../../schemas/json.ts'
@@ -7,7 +7,7 @@ import { hasSettings, settingKeys, settingsFile, settingsIn } from '../../schema
 export const settingsPath = '/etc/skyhookd'
 
 /**
- * The settings in a folder with a file for each, or in one JSON file.
+ * The settings in a folder with a file for each setting, or in one JSON file.
  * @throws Error of one sentence that names path and setting
  */
 export function readSettingsAt(path: string): JsonObject {
@@ -25,7 +25,7 @@ const origin = 'the chart mounts it from the ConfigMap of the release'
 function readData(path: string): Record<string, string> {
   try {
     if (!statSync(path).isDirectory()) return { [settingsFile]: readFileSync(path, 'utf8') }
-    // The kubelet replaces the folder behind this link as a whole when the ConfigMap changes.
+    // The kubelet replaces the whole target of this link when the ConfigMap changes.
     const current = join(path, '..data')
     const folder = existsSync(current) ? realpathSync(current) : path
     const names = [settingsFile, ...settingKeys].filter((name) => existsSync(join(folder, name)))

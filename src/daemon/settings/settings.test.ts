@@ -117,7 +117,7 @@ describe('a folder with a file for each setting', () => {
     })
   })
 
-  test('a value that is no JSON is refused with the name of the setting', () => {
+  test('a value that is not JSON is refused with the name of the setting', () => {
     expect(() => readMounted({ imagePullSecrets: 'login' })).toThrow(/mount: imagePullSecrets must be JSON: /)
   })
 

@@ -7,18 +7,18 @@ import type { Taint } from '../../schemas/kubernetes.ts'
 import { ignoreNodeWrightSetting } from '../../schemas/nodewright.ts'
 import { readSettingsAt, settingsPath } from './settings-files.ts'
 
-/** What the chart gives the agent: files for the cluster's settings, the downward API for the pod's own facts. */
+/** The agent's settings from the chart: files for the cluster's settings, the downward API for facts about the pod. */
 export type Settings = {
   readonly nodeName: string
   readonly podName: string
   readonly namespace: string
-  /** What fieldRef in a package's env may show. */
+  /** The fields that fieldRef in a package's env supports. */
   readonly fieldValues: FieldValues
   /** Where the host's `/` is mounted in the container. */
   readonly hostRoot: string
   readonly copyDirRoot: string
   readonly agentLogRoot: string
-  /** Of the file of each stream of a step. */
+  /** Limit of the file of each stream of a step. */
   readonly stepLogLimitBytes: number
   readonly runtimeRequiredTaint: Taint
   readonly logLevel: string
@@ -31,9 +31,9 @@ export type Settings = {
   readonly proxy: { readonly httpsProxy?: string; readonly noProxy?: string }
   readonly drain: { readonly skipNamespaces: readonly string[]; readonly allowDelete: boolean }
   readonly reapplyOnReboot: boolean
-  /** What another operator left does not count (docs/usage/takeover.md). */
+  /** State of another operator is ignored (docs/usage/takeover.md). */
   readonly ignoreNodeWright: boolean
-  /** Of Skyhooks that name neither a budget nor a policy; `{}` is no limit. */
+  /** For Skyhooks without a budget or a policy; `{}` means no limit. */
   readonly defaultBudget: Budget
   readonly estimatedNodeCount: number
 }

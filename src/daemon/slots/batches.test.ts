@@ -62,7 +62,7 @@ function policyNow(): PolicyKnowledge {
 }
 const viewNow = (): SkyhookView => ({ metadata: skyhook.metadata, spec, budget: {}, stale: false, policy: policyNow() })
 
-/** What the census would write. */
+/** The ledger that the census would write. */
 function putLedger(batch: Partial<BatchState> = {}, change: object = {}): void {
   const identity = { name: 's', uid: skyhook.metadata.uid }
   const open = { ...firstBatch(readStrategy(strategy), 1), ...batch }
@@ -177,7 +177,7 @@ test('a renewal says which compartment the node is in by now, and its slot count
   expect(heldBy(second)?.lease).toMatch(/^s\.an-odd-name-/)
 })
 
-test('an agent that starts again knows whose slot it has in a compartment whose name is no label value', async () => {
+test('a restarted agent knows whose slot it has in a compartment whose name is not a label value', async () => {
   labels = { gpu: 'true' }
   const { slot } = await holder()
   expect(slot.lease).toMatch(/^s\.an-odd-name-[0-9a-f]{8}\.slot-0$/)
@@ -213,7 +213,7 @@ describe('before the first step', () => {
   })
 })
 
-/** The view that the watches would still show; the own labels are known at once. */
+/** The view of watches that are behind; the own labels are known at once. */
 function asSeen(before: SkyhookView): SkyhookView {
   const { policy } = before
   return policy?.state === 'found' ? { ...before, policy: { ...policy, nodeLabels: labels } } : before
@@ -293,7 +293,7 @@ test('a node that waits for the batch asks when the next one is open', async () 
   const { manager, slot } = await holder()
   const second = await managerOf('n2')
   await second.acquire(viewNow(), 'working', false)
-  await api.eventually(() => expect(api.server.openWatches()).toBe(3)) // own slots of both, and all slots
+  await api.eventually(() => expect(api.server.openWatches()).toBe(3)) // the own slots of both nodes, and all slots
   putLedger({ epoch: 2 })
   await manager.release(slot)
   await api.eventually(() => expect(turns).toEqual(['n2']))
@@ -352,7 +352,7 @@ describe('a node of the control plane in a compartment of its own', () => {
     const counted = { matched: 2, completed: 0, waiters: 2, batch }
     putLedger({}, { compartments: { control: { ...counted, candidates: 2 }, __default__: counted } })
   }
-  /** Asks with the labels of that node. */
+  /** Requests a slot with the labels of that node. */
   const ask = async (manager: TestedManager, own: Record<string, string>): Promise<readonly string[]> => {
     labels = own
     await manager.acquire(view(), 'cordoning', true)
@@ -378,7 +378,7 @@ describe('a node of the control plane in a compartment of its own', () => {
     expect(second.denials().get('s')).toMatchObject({ waitsFor: 'control-plane' })
     labels = {}
     await worker.acquire(view(), 'cordoning', false)
-    expect([scopesOf(worker).length, slotCount()]).toEqual([1, 3]) // another compartment goes on
+    expect([scopesOf(worker).length, slotCount()]).toEqual([1, 3]) // another compartment continues
     const held = first.held()
     const guard = held.known ? held.value.find(({ scope }) => scope === 'control-plane') : undefined
     await first.release(guard as OwnSlot)
@@ -417,7 +417,7 @@ describe('limitOf', () => {
     expect(limitOf(viewNow(), [ledger])).toBe(1)
   })
 
-  test('maxCount caps a percentage, whatever nodes and places a ledger tells of', () => {
+  test('maxCount caps a percentage, regardless of the nodes and places in a ledger', () => {
     const batch = { ...firstBatch(readStrategy(strategy), 1), size: 500 }
     putLedger({}, { compartments: { __default__: { matched: 1_000, completed: 0, waiters: 2, batch } } })
     const ledger = api.get(leasesPath, ledgerName({ name: 's', uid: skyhook.metadata.uid })) as never

@@ -1,4 +1,4 @@
-/** What a node with a policy finds out about its own compartment, and says about its batch. */
+/** What a node with a policy reads about its own compartment, and shows about its batch. */
 import { ledgerName, type Scope } from '../../lease/names.ts'
 import type { Leases, ScopeListing } from '../../lease/slot-reads.ts'
 import type { Lease } from '../../lease/slot.ts'
@@ -7,10 +7,10 @@ import { batchReason, compartmentOf, stopReason } from '../../lease/budget/budge
 import type { Denial } from './denials.ts'
 import { readLease } from './lease-watch.ts'
 
-/** `ledger`: where the policy alone does not say the compartment. */
+/** `ledger` is set if the policy alone does not determine the compartment. */
 type Found = { readonly compartment: string | undefined; readonly ledger?: Lease | undefined }
 
-/** The compartment of this node; undefined while it takes a count that is missing. Throws if the ledger cannot be read. */
+/** The compartment of this node; undefined while it depends on a missing count. Throws if the ledger cannot be read. */
 export async function findCompartment(leases: Leases, view: SkyhookView, signal: AbortSignal): Promise<Found> {
   const compartment = compartmentOf(view, [])
   if (compartment !== undefined) return { compartment }
@@ -18,7 +18,10 @@ export async function findCompartment(leases: Leases, view: SkyhookView, signal:
   return { compartment: ledger && compartmentOf(view, [ledger]), ledger }
 }
 
-/** What changes in a denial where the node waits for the next batch, or for the end of a stop: joining nodes as well. */
+/**
+ * The changes to a denial if the node waits for the next batch, or for the end of a stop. Applies to joining nodes,
+ * too.
+ */
 export function batchDenial(
   view: SkyhookView,
   listing: ScopeListing | undefined,

@@ -1,6 +1,6 @@
 /**
- * What a node asks before its first step under a new slot: whether it would still be granted, by the Skyhook as it is
- * now. After the first step nobody asks this again.
+ * The check before the first step under a new slot: whether the current Skyhook would still grant it. It is not
+ * repeated after the first step.
  */
 import { getIfExists } from '../../kube/get.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
@@ -16,14 +16,14 @@ import { hasRequiredTaint } from '../../stages/drain/node-spec.ts'
 import type { SkyhookView } from '../../stages/model/snapshot.ts'
 import type { HeldSlot } from './slot-book.ts'
 
-/** The Skyhook of this moment; undefined if it is gone. A consistent read, never from a cache. */
+/** The current Skyhook; undefined if it was deleted. A consistent read, never from a cache. */
 export const readSkyhook = (
   transport: KubeTransport,
   name: string,
   signal: AbortSignal,
 ): Promise<Skyhook | undefined> => getIfExists(transport, `${skyhooksPath}/${name}`, { signal })
 
-/** Why nothing may start with the Skyhook that the decision was made from; undefined if nothing speaks against it. */
+/** Why nothing may start with the Skyhook that the decision was made from; undefined if there is no such reason. */
 export function changeSince(
   { metadata: { name, uid, generation = 0 } }: SkyhookView,
   now: Skyhook | undefined,
@@ -36,15 +36,15 @@ export function changeSince(
 }
 
 /**
- * Why nothing may start before the census has added its finalizer: deleted without it, the Skyhook would be gone at
- * once, and nobody would uninstall what it asks to uninstall. Undefined where nothing is to be uninstalled.
+ * Why nothing may start before the census has added its finalizer: without the finalizer, a delete would remove the
+ * Skyhook at once, and its packages would not be uninstalled. Undefined if no package has an uninstall.
  */
 export const missingFinalizer = ({ metadata, spec }: Pick<Skyhook, 'metadata' | 'spec'>): string | undefined =>
   packagesToUninstall(spec ?? {}).size === 0 || metadata.finalizers?.includes(finalizerName) === true
     ? undefined
     : `Skyhook ${metadata.name} asks for an uninstall, waiting for the census to add its finalizer`
 
-/** Why nothing may start by the policy that the decision was made from; undefined if it is still the same. */
+/** Why nothing may start with the policy that the decision was made from; undefined if the policy is unchanged. */
 export async function policyChangeSince(
   transport: KubeTransport,
   { spec, policy }: SkyhookView,
@@ -61,12 +61,12 @@ export async function policyChangeSince(
 }
 
 /**
- * Whether the LIST that admitted the slot still counts, so that no second one is needed. This agent admitted it under
- * the very generation that the Skyhook has now, and so under the limit of now; that LIST was taken after the limit
- * changed last, and admissions from such LISTs never exceed it (src/lease/rule.ts). A percentage changes with the count
- * of nodes as well: it is looked up again. So does the budget of joining nodes, unless the spec has it. A policy may
- * have stopped both. `budget`: what counts for the Skyhook by its spec of now; the default of the chart is one for as
- * long as this process lives.
+ * Whether the LIST that admitted the slot is still valid, so that a second LIST is not needed. This agent admitted the
+ * slot under the current generation of the Skyhook, and therefore under the current limit. The LIST was taken after the
+ * last change of the limit, and admissions from such LISTs never exceed it (src/lease/rule.ts). A percentage also
+ * changes with the count of nodes, and needs a second LIST. The budget of joining nodes needs one, too, unless the spec
+ * has it. A policy may have stopped both. `budget` is the budget of the current spec; the chart's default is constant
+ * during the life of this process.
  */
 export function isAdmissionCurrent(
   { slot, ownership, admittedUnder }: HeldSlot,
@@ -81,8 +81,8 @@ export function isAdmissionCurrent(
 
 /**
  * Why the slot of a joining node may not be used: its Node has lost the runtime-required taint, so its capacity counts
- * like that of all others; undefined while it carries it. A consistent read: the watch may be too late to show it, even
- * where this agent lifted the taint.
+ * like that of all other nodes. Undefined while the Node has the taint. A consistent read, because the watch may be
+ * late, even if this agent removed the taint.
  */
 export async function whyInService(
   transport: KubeTransport,
@@ -92,5 +92,5 @@ export async function whyInService(
 ): Promise<string | undefined> {
   const node = await getIfExists<KubernetesNode>(transport, `/api/v1/nodes/${encodeURIComponent(name)}`, { signal })
   if (node?.metadata.uid !== uid) return `Node ${name} was deleted`
-  return hasRequiredTaint(node, taint) ? undefined : `Node ${name} has lost the taint ${taint.key}, it joins no more`
+  return hasRequiredTaint(node, taint) ? undefined : `Node ${name} has lost the taint ${taint.key}, it no longer joins`
 }

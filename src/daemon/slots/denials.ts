@@ -1,4 +1,4 @@
-/** What this node waits for: the last answer to each request for a slot other than "held". Pure. */
+/** What this node waits for: the last answer, other than "held", to the requests for each slot. Pure. */
 import type { SlotDenial } from '../../stages/model/snapshot.ts'
 
 /** By name of the Skyhook. */
@@ -8,11 +8,11 @@ export const noDenials: Denials = new Map()
 
 export type Denial = Pick<SlotDenial, 'message' | 'waitsFor'> & { readonly retryInMs: number }
 
-/** It takes a count that nobody has made. */
+/** The answer needs a count that no census has made. */
 export const isBudgetUnknown = ({ message }: Pick<Denial, 'message'>): boolean =>
   message.startsWith('budget unknown: the census ')
 
-/** Not granted; the wait counts from the first denial. */
+/** Adds a denial. The wait counts from the first one. */
 export function denied(
   denials: Denials,
   skyhook: string,
@@ -28,7 +28,7 @@ export function denied(
   })
 }
 
-/** The wait is over: the slot is held, or nothing asks for one any more. */
+/** Removes the denial: the slot is held, or no longer needed. */
 export function withoutDenial(denials: Denials, skyhook: string): Denials {
   if (!denials.has(skyhook)) return denials
   const others = new Map(denials)

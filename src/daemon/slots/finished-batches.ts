@@ -6,13 +6,16 @@ import type { Lease, Slot } from '../../lease/slot.ts'
 import type { Random } from '../../schemas/clock.ts'
 import type { OwnSlot } from '../../stages/model/snapshot.ts'
 
-/** Whether the batches are over for which this node keeps the slots of finished work. */
+/** Whether the batches have ended for which this node keeps slots of finished work. */
 export type FinishedBatches = {
-  /** Of a slot of the Skyhook with this uid. Not before an answer says so: nobody counts a slot that is gone. */
+  /**
+   * Whether the batch of this slot of the Skyhook has ended. True only after an answer confirms it, because a deleted
+   * slot is not counted.
+   */
   isOver(slot: Slot, skyhookUid: string | undefined): boolean
-  /** Follows the ledgers of the slots that are kept for their batch, and no others. */
+  /** Follows only the ledgers of slots that are kept for their batch. */
   update(slots: readonly OwnSlot[]): void
-  /** Another value after each change of an answer. */
+  /** Changes with each change of an answer. */
   version(): number
 }
 
@@ -41,7 +44,7 @@ export function followFinishedBatches(
       },
       signal: AbortSignal.any([signal, closing.signal]),
     })
-    reflector.ended.catch(() => undefined) // only the callback could make it reject, and it does not throw
+    reflector.ended.catch(() => undefined) // only the callback could make it reject, and it never throws
     return { lease: () => reflector.store.get(ledger), close: () => closing.abort() }
   }
 

@@ -11,20 +11,23 @@ import type { OwnSlots } from './own-slots.ts'
 import * as slotBook from './slot-book.ts'
 import type { SlotRequests } from './slot-requests.ts'
 
-/** Sends what is to be said about slots that this node holds, and enters what was answered. */
+/** Sends requests about slots that this node holds, and records the answers. */
 export type HeldSlots = {
-  /** What the book says about it; undefined once it has ended. */
+  /** The entry of the slot in the book; undefined after it has ended. */
   entryOf(slot: OwnSlot): slotBook.HeldSlot | undefined
-  /** Proves that it is ours, and writes its phase; false = it is not ours any more. `skyhook`: whom it is held for. */
+  /**
+   * Proves that this node holds the slot, and writes its phase. False: this node no longer holds it. `skyhook` is the
+   * Skyhook that the slot is for.
+   */
   renew(entry: slotBook.HeldSlot, skyhook: string, phase: SlotPhase): Promise<boolean>
-  /** Writes all slots that an interrupt for this Skyhook needs; false = one of them is not ours any more. */
+  /** Writes all slots that an interrupt for this Skyhook needs. False: this node no longer holds one of them. */
   readonly report: (skyhookUid: string, phase: SlotPhase) => Promise<boolean>
   /**
-   * Nothing goes on under it from now on. `whenReady` comes before the request, and may throw. Throws while it is
-   * unknown whether the slot is released.
+   * Releases the slot: no work continues under it from now on. `whenReady` runs before the request, and may throw.
+   * Throws while it is unknown whether the slot is released.
    */
   release(entry: slotBook.HeldSlot, whenReady?: () => Promise<void>): Promise<void>
-  /** An answer said that it is not ours any more. */
+  /** An answer showed that this node no longer holds it. */
   end(entry: slotBook.HeldSlot): void
 }
 
@@ -99,7 +102,7 @@ export function createHeldSlots(
         ownSlots.record((book) => slotBook.doubted(book, slot.uid)) // the watch may have shown its deletion meanwhile
         throw error
       }
-      // who deletes the slot of an earlier registration is still its holder
+      // the slot of an earlier registration is deleted in the name of that registration
       const result = await release(leases, slot, { ...identity(), uid: slot.nodeUid }, signal)
       if (result.outcome === 'unknown') {
         ownSlots.record((book) => slotBook.doubted(book, slot.uid)) // the DELETE may still be carried out

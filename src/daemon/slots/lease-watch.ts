@@ -8,24 +8,24 @@ import type { Random } from '../../schemas/clock.ts'
 
 export type LeaseQuery = { readonly fieldSelector: string } | { readonly labelSelector: string }
 
-/** Undefined where nothing is watched. */
+/** Undefined if nothing is watched. */
 export function queryOf(watched: Watched, skyhook: SkyhookIdentity, scope: Scope): LeaseQuery | undefined {
   if (watched === 'nothing') return undefined
   if (watched === 'ledger') return { fieldSelector: `metadata.name=${ledgerName(skyhook)}` }
   return { labelSelector: watched === 'all' ? scopeSelector(scope) : indexSelector(scope, watched) }
 }
 
-/** A hint, never an admission. */
+/** The result is a hint, never an admission. */
 export type LeaseWatch = {
   readonly query: LeaseQuery
-  /** Of this name: that of a former Skyhook may be there as well. Undefined until it was seen. */
+  /** The ledger with this name: that of a former Skyhook may exist, too. Undefined until it was seen. */
   readonly ledger: (name: string) => Lease | undefined
-  /** Undefined until there was time to see what is there, and where the ledger alone is watched. */
+  /** Undefined until existing slots had time to arrive, and if only the ledger is watched. */
   readonly slots: () => readonly Slot[] | undefined
   close(): void
 }
 
-/** What is there comes with the watch, without a LIST: within this after it is open. */
+/** Existing objects arrive with the watch, without a LIST, within this time after it opens. */
 const shownWithinMs = 50
 
 export function watchLeases(
@@ -80,10 +80,10 @@ export function watchLeases(
   }
 }
 
-/** Most renewals of a slot change nothing for those who wait. */
+/** Most renewals of a slot change nothing for waiting nodes. */
 const isSameForOthers = (one: Slot, other: Slot): boolean =>
   one.phase === other.phase || (one.epoch === undefined && one.currentCompartment === other.currentCompartment)
 
-/** A Lease as the server's cache has it: cheap, and good enough for what is only a hint. Throws without an answer. */
+/** A Lease from the server's cache: cheap, and sufficient for a hint. Throws without an answer. */
 export const readLease = (leases: Leases, name: string, signal: AbortSignal): Promise<Lease | undefined> =>
   getIfExists(leases.transport, `${leasesPathOf(leases)}/${name}`, { query: { resourceVersion: 0 }, signal })

@@ -1,13 +1,16 @@
 /**
- * A percentage is of the nodes that the census has counted last, which may be long ago: a cluster that becomes smaller
- * may lose the census first. How many Nodes there are at all, the API server tells anybody in one small answer.
+ * A percentage refers to the last count of the census, which may be old: a shrinking cluster may lose the census first.
+ * The API server reports the total number of Nodes in one small answer.
  */
 import { type KubeObject, metadataOnlyListAccept, type ObjectList } from '../../kube/objects.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
 import { isShareOfNodes } from '../../lease/budget/budget.ts'
 import type { SkyhookView } from '../../stages/model/snapshot.ts'
 
-/** The same view with the number of Nodes, asked for only where its budget is a share of them. Throws as requests do. */
+/**
+ * The same view with the number of Nodes, which is requested only if the budget is a percentage. Throws if the request
+ * fails.
+ */
 export async function withNodeCount(
   transport: KubeTransport,
   view: SkyhookView,
@@ -20,6 +23,6 @@ export async function withNodeCount(
     signal,
   })
   const { continue: next, remainingItemCount } = metadata
-  if (next && remainingItemCount === undefined) return view // it does not say
+  if (next && remainingItemCount === undefined) return view // the server does not report the number
   return { ...view, nodes: items.length + (remainingItemCount ?? 0) }
 }

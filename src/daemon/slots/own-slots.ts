@@ -11,9 +11,9 @@ import { followFinishedBatches } from './finished-batches.ts'
 import * as slotBook from './slot-book.ts'
 
 /**
- * The slots of this node: the book of answers to its own requests, and a watch of the Leases that name the node. So a
- * slot shows up however it came to be there: by a CREATE that was carried out late, by a restored etcd, by a second
- * agent, under an earlier registration of the node. It costs no periodic request.
+ * The slots of this node: the book of answers to its own requests, and a watch of the Leases that name the node. The
+ * watch shows a slot of any origin: a CREATE that was executed late, a restored etcd, a second agent, an earlier
+ * registration of the node. It needs no periodic requests.
  */
 export type OwnSlots = {
   /** Resolves when all slots of the node are known; rejects with the next LIST that fails. Safe to repeat. */
@@ -21,9 +21,9 @@ export type OwnSlots = {
   /** Unknown until `untilKnown` resolved once. */
   readonly held: () => Known<readonly OwnSlot[]>
   readonly book: () => slotBook.SlotBook
-  /** Finds out when the batches of finished work are over. Called after every decision. */
+  /** Follows when the batches of finished work end. Called after every decision. */
   followBatches(): void
-  /** Enters an answer of the API server. */
+  /** Records an answer of the API server. */
   record(change: (book: slotBook.SlotBook, nowMs: number) => slotBook.SlotBook): void
 }
 
@@ -45,7 +45,7 @@ export function followOwnSlots(options: OwnSlotsOptions): OwnSlots {
   const batches = followFinishedBatches(leases, { random, wake, signal })
   let book = slotBook.emptySlotBook
   let isSynced = false
-  /** Tells those who wait for the first LIST. */
+  /** Rejects the promise of callers that wait for the first LIST. */
   let fail: (error: unknown) => void = () => undefined
 
   const reflector = startReflector<Lease>(leases.transport, {
@@ -73,9 +73,9 @@ export function followOwnSlots(options: OwnSlotsOptions): OwnSlots {
     },
     signal,
   })
-  reflector.ended.catch(() => undefined) // only the callbacks could make it reject, and they do not throw
+  reflector.ended.catch(() => undefined) // only the callbacks could make it reject, and they never throw
 
-  /** Nobody counts it until it is written again. */
+  /** A slot without its labels is not counted until it is written again. */
   const hasLostLabels = (lease: Lease): boolean => {
     const entry = book.held.get(lease.metadata.uid)
     return (
@@ -83,7 +83,7 @@ export function followOwnSlots(options: OwnSlotsOptions): OwnSlots {
     )
   }
 
-  /** The label is only how it is found: the holder counts. */
+  /** The label is only used to find it; the holder decides. */
   const ownSlotIn = (lease: Lease): Slot | undefined => {
     const slot = readSlot(lease)
     return slot?.holder === nodeName ? slot : undefined
@@ -121,7 +121,7 @@ export function followOwnSlots(options: OwnSlotsOptions): OwnSlots {
   }
 
   let former: { readonly of: readonly unknown[]; readonly held: readonly OwnSlot[] } | undefined
-  /** The same list until something changes that it is made of: each decision asks for it. */
+  /** Returns the same list until its input changes, because each decision requests it. */
   function describeAll(): readonly OwnSlot[] {
     const nodeUid = options.node()?.metadata.uid
     const of = [book, options.skyhooks(), options.journal().skyhooks, nodeUid, batches.version()]

@@ -2,24 +2,24 @@ import { type Backoff, backoffMs } from '../../schemas/backoff.ts'
 import type { Clock } from '../../schemas/clock.ts'
 
 /**
- * How often a lost slot is created again. The garbage collector deletes one whose Node or Skyhook the API server does
- * not have (any more), and takes a moment for it each time: after a restore of etcd, until the watches show it. An
- * admission policy may refuse each of them.
+ * Limits how often a lost slot is created again. The garbage collector deletes a slot whose Node or Skyhook does not
+ * exist (or no longer exists) in the API server, with a delay each time. This happens after a restore of etcd, until
+ * the watches show it. An admission policy may also refuse each creation.
  */
 export type RecoveryPace = {
   /** Until the next creation may be sent, in ms; 0 = now. */
   pauseMs(scope: string): number
-  /** What the pause is for; empty without one. */
+  /** The reason for the pause; empty without a pause. */
   reason(scope: string): string
-  /** It was created, or refused; `reason`: what a pause that follows is for. */
+  /** The slot was created or refused. `reason` is the reason for a following pause. */
   answered(scope: string, reason: string): void
 }
 
-/** `count`: of those in a row. */
+/** `count` is the number of consecutive answers. */
 type Answer = { readonly count: number; readonly atMs: number; readonly reason: string }
 
 const recoveryBackoff: Backoff = { initialMs: 1_000, maxMs: 30_000 }
-/** A slot that was kept for so long was not deleted for what it was created with. */
+/** A slot that existed for this time was not deleted because of its content. */
 const keptMs = 2 * recoveryBackoff.maxMs
 
 export function createRecoveryPace(clock: Pick<Clock, 'steadyMs'>): RecoveryPace {

@@ -10,7 +10,7 @@ function slotIn(name: string, resourceVersion = '1'): Slot {
   if (!slot) throw new Error('not a slot')
   return slot
 }
-/** The specs that a slot is admitted under. */
+/** The versions of the specs that admit a slot. */
 const [first, later] = [{ generation: 3 }, { generation: 4 }]
 const a = slotIn('a')
 const b = slotIn('b')

@@ -1,4 +1,4 @@
-/** Under a DeploymentPolicy, the open batch has places for so many nodes, and the next one opens when it is over. */
+/** Under a DeploymentPolicy, the open batch has places for a number of nodes. The next batch opens when it ends. */
 import { expect, test } from 'vitest'
 import {
   batched,
@@ -12,7 +12,7 @@ import {
   uidAt,
 } from '../../../test/kit/slots/slot-line-scene.ts'
 
-/** A node of a thousand, at this place among them. */
+/** A node at this place among a thousand. */
 const sceneAt = (place: number) => createSlotLineScene({ agents: 1_000, nodeUid: uidAt(place), view: batched() })
 
 test.each([
@@ -47,7 +47,7 @@ test('a node in line for the next batch sees in one watch that it opens, and ask
   turns.length = 0
   await count(1_000, 936, 128)
   await clock.advance(2_000)
-  expect([requests(), turns.length]).toEqual([['watch'], 1]) // of other indices, for there are more
+  expect([requests(), turns.length]).toEqual([['watch'], 1]) // of other indices, because there are more
 })
 
 test('a node that waits for the slot of the control plane does not ask for places of the batch', async () => {

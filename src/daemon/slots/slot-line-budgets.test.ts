@@ -1,4 +1,4 @@
-/** A node that waits sees how its budget changes: by an edit, or by a count of the census. */
+/** A waiting node sees changes of its budget: by an edit, or by a count of the census. */
 import { expect, test } from 'vitest'
 import {
   budgeted,

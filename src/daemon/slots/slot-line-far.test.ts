@@ -1,4 +1,4 @@
-/** A node for whose slot many others come first: it sleeps, and reads the ledger now and then. */
+/** A node behind many others in the line for a slot: it sleeps, and reads the ledger at times. */
 import { expect, test } from 'vitest'
 import { lineLength, watchedIndices } from '../../lease/waiting.ts'
 import type { InterruptionBudget } from '../../schemas/skyhook.ts'
@@ -59,7 +59,7 @@ test('a node sleeps, then watches a few slots and the ledger in line, and asks f
   ]
   await release(slotAt(unseen as number))
   await clock.advance(5_000)
-  expect([requests(), turns]).toEqual([[], []]) // others see that
+  expect([requests(), turns]).toEqual([[], []]) // other nodes see that
   await release(slotAt(seen))
   await clock.advance(1_000)
   expect([turns.length, line.preferredIndex(view())]).toEqual([1, seen])
@@ -71,7 +71,7 @@ test('a node watches all slots once those that it watches do not show why its re
   for (let index = 0; index < 80; index++) await take(slotAt(index))
   await count(1_000, 130)
   await askByCount()
-  for (let index = 0; index < 40; index++) await release(slotAt(index)) // the budget has been cut by half
+  for (let index = 0; index < 40; index++) await release(slotAt(index)) // the budget was halved
   await clock.advance(5_000)
   expect(turns.length).toBeGreaterThan(0)
   line.afterDenial(view(), full(await list()), 'slot')

@@ -1,4 +1,4 @@
-/** What a node does instead of its first request for a slot. */
+/** What a node does in place of its first request for a slot. */
 import { describe, expect, test } from 'vitest'
 import { budgeted, createSlotLineScene, early, late } from '../../../test/kit/slots/slot-line-scene.ts'
 
@@ -23,7 +23,7 @@ describe('a node of a large fleet', () => {
   test('a node that is near and not prepared makes ready before it asks', async () => {
     const { line, count, askByCount, beforeRequest, requests } = await createSlotLineScene({ agents: 1_000 })
     await count(1_000, 1_000)
-    expect([...line.distant()]).toEqual(['s']) // nothing was read that says otherwise
+    expect([...line.distant()]).toEqual(['s']) // nothing that was read contradicts it
     expect(await askByCount(false)).toEqual({ message: 'requesting a slot', retryInMs: 0 })
     expect([...line.distant()]).toEqual([])
     expect(beforeRequest()).toBeUndefined()

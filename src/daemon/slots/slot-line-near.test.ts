@@ -1,4 +1,4 @@
-/** A node in line for few slots watches all of them, and asks when it sees a free one. */
+/** A node in line for few slots watches all of them, and requests one when it sees a free one. */
 import { describe, expect, test } from 'vitest'
 import {
   budgeted,
@@ -60,7 +60,7 @@ test('any free slot of several is asked for', async () => {
 })
 
 describe('of those who see the same slot', () => {
-  /** When a node that has drawn so asks for the only slot, of a thousand nodes 50 of which still wait, in ms. */
+  /** When a node with this lot requests the only slot, in ms. Of a thousand nodes, 50 still wait. */
   async function askedAfterMs(drawn: number, answerMs = 0): Promise<number> {
     const scene = await createSlotLineScene({ agents: 1_000, nodeUid: late, drawn })
     const { clock, server, take, count, askByCount, release, turns } = scene
@@ -106,9 +106,9 @@ test('a request that finds the slot taken again is not repeated', async () => {
 test('a node that was beaten asks when the slot is freed', async () => {
   const { clock, line, view, take, release, list, turns, reasons } = await createSlotLineScene({ agents: 3 })
   const listing = await list()
-  await take(slot0) // the other one was faster
+  await take(slot0) // the other node was faster
   const pause = line.afterDenial(view(), lost(slot0, listing), 'slot')
-  expect(pause.message).toBe('other nodes ask at the same time')
+  expect(pause.message).toBe('other nodes request slots at the same time')
   await clock.advance(1_000)
   expect([turns, reasons]).toEqual([[], ['the budget of 1 node is used up']])
   await release(slot0)
@@ -164,7 +164,7 @@ test('a wait that is over closes its watch and its timer', async () => {
   expect([server.openWatches(), turns]).toEqual([0, []])
 })
 
-test('a wait goes on while the Skyhooks are not known', async () => {
+test('a wait continues while the Skyhooks are unknown', async () => {
   const { clock, line, forgetSkyhooks, release, turns } = await createDeniedScene()
   await clock.advance(100)
   forgetSkyhooks()

@@ -1,4 +1,7 @@
-/** This node in the lines for slots, one per Skyhook: when a request is worthwhile. It grants nothing. */
+/**
+ * The place of this node in the lines for slots, one line per Skyhook. Determines when a request is useful. Grants
+ * nothing.
+ */
 import { limitOf } from '../../lease/budget/budget.ts'
 import type { Scope } from '../../lease/names.ts'
 import type { AcquireOutcome } from '../../lease/slot-creation.ts'
@@ -13,29 +16,29 @@ export type Denied = Extract<AcquireOutcome, { outcome: 'waiting' | 'lost' }>
 
 export type SlotLine = {
   /**
-   * Asked before each request: why not now, and when to ask again at the latest. Undefined: go on. A node that is not
-   * prepared for its turn makes ready first if it is near.
+   * Called before each request. Returns why the node should not send it now, and the latest time of the next one.
+   * Undefined: send it. An unprepared node whose turn is near prepares first.
    */
   beforeRequest(view: SkyhookView, isPrepared: boolean): Denial | undefined
-  /** The index to ask for, where the node sees one that is free. */
+  /** The index to request, if the node sees a free one. */
   preferredIndex(view: SkyhookView): number | undefined
-  /** Names of the Skyhooks for whose slots many other nodes come first, or may do so. */
+  /** Names of the Skyhooks for whose slots many other nodes are, or may be, ahead of this one. */
   distant(): ReadonlySet<string>
-  /** Instead of a request, where only a count says which slots are this node's. `ledger`: what was counted so far. */
+  /** Replaces a request if only a count determines the compartment of this node. `ledger` has the counts so far. */
   awaitCompartment(view: SkyhookView, ledger: Lease | undefined): Denial
-  /** After a request for a slot of this kind that was not granted. */
+  /** Called after a denied request for a slot of this kind. */
   afterDenial(view: SkyhookView, answer: Denied, kind: Scope['kind']): Denial
-  /** Only these Skyhooks wait for a slot, by name. */
+  /** Sets the names of the Skyhooks that wait for a slot. */
   update(waiting: ReadonlySet<string>): void
 }
 
-/** The wait says when it is time; this is for the case that it never does. */
+/** The wait reports when to send a request; this is the limit if it never does. */
 const latestMs = 1_800_000
 
 export function createSlotLine(
   options: Omit<SlotWaitOptions, 'onTurn'> & {
     readonly skyhooks: () => Known<readonly SkyhookView[]>
-    /** A request for a slot of this Skyhook is worthwhile now, or there is another reason why none is. */
+    /** A request for a slot of this Skyhook is useful now, or the reason against it has changed. */
     readonly onTurn: (skyhook: string) => void
   },
 ): SlotLine {
@@ -55,7 +58,7 @@ export function createSlotLine(
     return wait
   }
 
-  /** Before anything else is known: so many nodes are there that the ledger has to say whose turn is near. */
+  /** Before anything else is known: whether there are so many nodes that the ledger must show whose turn is near. */
   function isCrowdedFor(view: SkyhookView): boolean {
     const limit = limitOf(view, [])
     return limit !== 'unlimited' && isCrowded(fleet.agents(), typeof limit === 'number' ? limit : 1)
@@ -104,7 +107,7 @@ export function createSlotLine(
         else {
           wait.close()
           waits.delete(uid)
-          if (waiting.has(name)) options.onTurn(name) // of another Skyhook of this name
+          if (waiting.has(name)) options.onTurn(name) // the wait is for another Skyhook with this name
         }
       }
     },
@@ -113,11 +116,14 @@ export function createSlotLine(
 
 const controlPlaneMessage = 'another node of the control plane is out of service'
 
-/** A node that was beaten waits like the others: its text must not tell by whom, or it would change each time. */
+/**
+ * A node that lost to another one waits like the others. Its message must not name the other node, otherwise it would
+ * change each time.
+ */
 function whyDenied(view: SkyhookView, answer: Denied, kind: Scope['kind']): Omit<Denial, 'retryInMs'> {
   if (kind === 'control-plane') return { message: controlPlaneMessage, waitsFor: kind }
-  // it stands until one of these slots is free
+  // the message stays until one of these slots is free
   const others = kind === 'bootstrap' ? 'other joining nodes' : 'other nodes'
-  const message = answer.outcome === 'waiting' ? answer.reason : `${others} ask at the same time`
+  const message = answer.outcome === 'waiting' ? answer.reason : `${others} request slots at the same time`
   return { message, ...batchDenial(view, answer.listing, kind) }
 }

@@ -1,4 +1,4 @@
-/** Before the first step, a granted slot is confirmed for the spec of this moment, or given back. */
+/** Before the first step, a granted slot is confirmed for the current spec, or released. */
 import { expect, test } from 'vitest'
 import { leasesPath } from '../../../test/kit/api-server/sample-server.ts'
 import { heldBy, isHolding, startSlotManagerScene } from '../../../test/kit/slots/slot-manager-scene.ts'
@@ -24,7 +24,7 @@ test('a slot is confirmed by one read of the Skyhook that was admitted', async (
 
 type Scene = Awaited<ReturnType<typeof startSlotManagerScene>>
 
-/** What the census has counted of the Skyhook. */
+/** The census's counts for the Skyhook. */
 function putLedger({ api }: Pick<Scene, 'api'>, uid: string, matched: number): void {
   const skyhook = { name: 's', uid }
   const counted = {
@@ -113,7 +113,7 @@ test('a Skyhook that names no budget has that of the defaults, at its admission 
   expect([isHolding(second), second.denials().get('s')?.message]).toEqual([false, 'the budget of 1 node is used up'])
 })
 
-test('a slot that the budget of this moment does not grant is given back', async () => {
+test('a slot that the current budget does not grant is released', async () => {
   const { first, putSkyhook, leaseCount, messages, released } = await startSlotManagerScene()
   await first.acquire(putSkyhook(), 'cordoning', false)
   const view = putSkyhook({ interruptionBudget: { count: 0 } })
@@ -146,7 +146,7 @@ test.each<[string, { spec?: object; metadata?: object } | undefined, string]>([
     const denial = first.denials().get('s')
     expect([isHolding(first), leaseCount(), denial?.message]).toEqual([false, 0, message])
     delays.push((denial?.nextRequestAtMs ?? 0) - clock.steadyMs())
-    expect(first.requestNow('s')).toBe(false) // the slot that it has just released changes nothing
+    expect(first.requestNow('s')).toBe(false) // the slot that the node has just released changes nothing
   }
   expect(delays[0]).toBeGreaterThanOrEqual(800)
   expect(delays[3]).toBeGreaterThan(4_000)
@@ -205,7 +205,7 @@ test('a confirmation that a deletion overtakes does not count', async () => {
   await deletion
 })
 
-test('nothing goes on under a slot whose deletion is under way', async () => {
+test('nothing continues under a slot whose deletion is pending', async () => {
   const { api, clock, first, putSkyhook } = await startSlotManagerScene()
   const view = putSkyhook()
   await first.acquire(view, 'cordoning', false)

@@ -1,9 +1,9 @@
-/** The slot of the control plane, which a control-plane node holds beside that of the Skyhook. */
+/** The slot of the control plane, which a control-plane node holds in addition to that of the Skyhook. */
 import { expect, test } from 'vitest'
 import { nodeOf, startSlotManagerScene, type TestedManager } from '../../../test/kit/slots/slot-manager-scene.ts'
 import type { OwnSlot } from '../../stages/model/snapshot.ts'
 
-/** Both nodes are of the control plane. */
+/** Both nodes belong to the control plane. */
 async function startControlPlaneScene() {
   const scene = await startSlotManagerScene()
   for (const name of ['n1', 'n2']) scene.putNode(name, nodeOf(name, { 'node-role.kubernetes.io/control-plane': '' }))
@@ -14,7 +14,7 @@ const heldScopes = (manager: TestedManager): readonly string[] => {
   const held = manager.held()
   return held.known ? held.value.map(({ scope }) => scope).toSorted() : []
 }
-/** The slot of the control plane; throws where the node does not hold it. */
+/** The slot of the control plane; throws if the node does not hold it. */
 const guardOf = (manager: TestedManager): OwnSlot => {
   const held = manager.held()
   const slot = held.known ? held.value.find(({ scope }) => scope === 'control-plane') : undefined
@@ -94,7 +94,7 @@ test('the slot of the control plane goes back only while the API server is ready
   expect(guardOf(first).ownership).toBe('owned')
 })
 
-test('nothing begins under the slot of the control plane while the API server is asked whether it is ready', async () => {
+test('nothing starts under the slot of the control plane while readiness of the API server is unknown', async () => {
   const { api, clock, first, putSkyhook } = await startControlPlaneScene()
   await first.acquireControlPlane(putSkyhook(), 'working')
   api.fault(({ path }) => path === '/readyz', { kind: 'slow', byMs: 100 }, 1)

@@ -1,4 +1,4 @@
-/** What a node knows of the slots that it holds, and how it renews, reports and releases them. */
+/** What a node knows about the slots that it holds, and how it renews, reports and releases them. */
 import { describe, expect, test } from 'vitest'
 import { leasesPath } from '../../../test/kit/api-server/sample-server.ts'
 import { heldBy, isHolding, nodeOf, startSlotManagerScene } from '../../../test/kit/slots/slot-manager-scene.ts'
@@ -84,7 +84,7 @@ test('a report is true only while the slot is ours', async () => {
   const view = putSkyhook()
   expect(await first.report(view.metadata.uid, 'rebooting')).toBe(false)
   await first.acquire(view, 'cordoning', false)
-  const { report } = first // nothing depends on how it is called
+  const { report } = first // nothing depends on its name
   expect(await report(view.metadata.uid, 'rebooting')).toBe(true)
   expect(heldBy(first).phase).toBe('rebooting')
   api.remove(leasesPath, heldBy(first).lease)

@@ -1,4 +1,4 @@
-/** Slots of nodes that join the cluster, which have a budget of their own. */
+/** Slots of nodes that join the cluster, which have their own budget. */
 import { expect, test } from 'vitest'
 import { nodesPath } from '../../../test/kit/api-server/sample-server.ts'
 import {
@@ -84,7 +84,7 @@ test.each<[string, (scene: JoiningScene) => void, string]>([
   [
     'whose taint is gone',
     ({ putTaints }) => putTaints('n1', []),
-    'Node n1 has lost the taint skyhook.nvidia.com, it joins no more',
+    'Node n1 has lost the taint skyhook.nvidia.com, it no longer joins',
   ],
   ['whose Node is gone', ({ api }) => api.remove(nodesPath, 'n1'), 'Node n1 was deleted'],
 ])('a joining node %s before its watch shows it gives its slot back', async (_, change, message) => {

@@ -1,9 +1,9 @@
-/** The recovery slot of a node that is mid-change without a slot. */
+/** The recovery slot of a node in the middle of a change without a slot. */
 import { expect, test } from 'vitest'
 import { leasesPath } from '../../../test/kit/api-server/sample-server.ts'
 import { heldBy, isHolding, startSlotManagerScene } from '../../../test/kit/slots/slot-manager-scene.ts'
 
-/** Somebody deletes each slot of the first node, whose next renewal finds that out. Returns how many there were. */
+/** Deletes each slot of the first node, whose next renewal then fails. Returns the number of slots. */
 async function loseSlots({ api, first }: Awaited<ReturnType<typeof startSlotManagerScene>>): Promise<number> {
   const held = first.held()
   const slots = held.known ? held.value : []

@@ -1,4 +1,4 @@
-/** Requests for a slot, and what their answers mean for the next one. */
+/** Requests for a slot, and the effect of their answers on the next request. */
 import { describe, expect, test } from 'vitest'
 import { leasesPath } from '../../../test/kit/api-server/sample-server.ts'
 import {
@@ -13,7 +13,7 @@ test('a node without a Node object requests nothing', async () => {
   const view = putSkyhook()
   putNode('n1', undefined)
   const requestCount = api.sent.length
-  await expect(first.acquire(view, 'cordoning', false)).rejects.toThrow('no Node of this name')
+  await expect(first.acquire(view, 'cordoning', false)).rejects.toThrow('no Node with this name')
   expect(api.sent).toHaveLength(requestCount)
 })
 
@@ -42,7 +42,7 @@ test('a Skyhook that asks for no slot any more does not wait', async () => {
   const view = putSkyhook()
   await first.acquire(view, 'cordoning', false)
   await second.acquire(view, 'cordoning', false)
-  const isFollowed = (): boolean => api.server.openWatches() > 2 // those of own slots
+  const isFollowed = (): boolean => api.server.openWatches() > 2 // requests about own slots
   await api.eventually(() => expect(isFollowed()).toBe(true))
   second.keepWaiting(new Set(['s']))
   expect([second.denials().size, isFollowed()]).toEqual([1, true])
@@ -70,7 +70,7 @@ test('a slot that another node took first is waited for like others', async () =
   })
   await first.acquire(view, 'cordoning', false)
   expect(first.denials().get('s')).toMatchObject({
-    message: 'other nodes ask at the same time',
+    message: 'other nodes request slots at the same time',
     nextRequestAtMs: clock.steadyMs() + 1_800_000,
   })
 })
@@ -105,7 +105,7 @@ describe('a request for an index that the budget does not have any more', () => 
     const { api, putSkyhook, readyManagerOf, requestedLeases } = scene
     const view = putSkyhook({ interruptionBudget: { count: 2 } })
     api.fault(({ method }) => method === 'POST', { kind: 'refuse', code: status }, 1)
-    const asking: TestedManager = await readyManagerOf('n3') // picks the second by the hash of its uid
+    const asking: TestedManager = await readyManagerOf('n3') // chooses the second by the hash of its uid
     await expect(asking.acquire(view, 'cordoning', false)).rejects.toThrow('it is unknown whether a slot was granted')
     expect(requestedLeases()).toMatchObject([{ name: expect.stringMatching(/slot-1$/) }])
     return { ...scene, asking }
@@ -134,7 +134,9 @@ describe('a request for an index that the budget does not have any more', () => 
 })
 
 describe('an unanswered creation', () => {
-  /** The first node's request for one of six slots is cut off, and so is each read of what became of it. */
+  /**
+   * The connection breaks during the first node's request for one of six slots, and during each read of its outcome.
+   */
   async function startWithoutAnswer() {
     const scene = await startSlotManagerScene()
     const { api, first, putSkyhook, requestedLeases } = scene

@@ -31,23 +31,23 @@ import type { SlotLine } from './slot-line.ts'
 import { createSlotRequests, type SlotRequestSources } from './slot-requests.ts'
 import { createUnansweredCreations } from './unanswered-creations.ts'
 
-/** Sends the requests for slots, and enters what was answered; held-slots.ts sends those about slots that are held. */
+/** Sends requests for slots, and records the answers. held-slots.ts sends the requests about held slots. */
 export type SlotManager = {
   /** `isJoining`: the node joins the cluster, see src/stages/skyhook/joining.ts. */
   acquire(view: SkyhookView, phase: SlotPhase, withControlPlane: boolean, isJoining?: boolean): Promise<void>
-  /** For work under way that is about to take its node out of service. */
+  /** For current work that is about to take its node out of service. */
   acquireControlPlane(view: SkyhookView, phase: SlotPhase): Promise<void>
   createRecovery(view: SkyhookView, phase: SlotPhase, scope: OwnSlot['scope']): Promise<void>
-  /** Before the first step: afterwards the slot is confirmed, or given back and denied with the reason. */
+  /** Called before the first step. Afterwards the slot is confirmed, or it is released and denied with the reason. */
   confirm(slot: OwnSlot, view: SkyhookView): Promise<void>
-  /** Proves that the slot is ours, and writes its phase. */
+  /** Proves that this node holds the slot, and writes its phase. */
   renew(slot: OwnSlot, phase: SlotPhase): Promise<void>
-  /** Writes all slots that an interrupt for this Skyhook needs; false = one of them is no longer ours. */
+  /** Writes all slots that an interrupt for this Skyhook needs. False: this node no longer holds one of them. */
   readonly report: (skyhookUid: string, phase: SlotPhase) => Promise<boolean>
   release(slot: OwnSlot): Promise<void>
   /** A slot of the Skyhook may be free: its next request is due immediately. False if it does not wait for one. */
   requestNow(skyhook: string): boolean
-  /** These Skyhooks ask for a slot, by name; others do not wait for one any more. Called after every decision. */
+  /** Sets the names of the Skyhooks that request a slot; others no longer wait for one. Called after every decision. */
   keepWaiting(skyhooks: ReadonlySet<string>): void
   /** By name of the Skyhook. */
   denials(): ReadonlyMap<string, SlotDenial>
@@ -56,29 +56,29 @@ export type SlotManager = {
   grantedAtMs(): readonly number[]
 }
 
-/** Between two looks at what the watch shows, which cost no request. */
+/** Interval between two checks of the watched Skyhook, which need no request. */
 const finalizerLookMs = 1_000
 const lostRetryDelayMs = 200
-/** Why a recovery slot that was created is created again after a pause. */
+/** Why a recovery slot is created again only after a pause. */
 const deletedSoonReason = 'the slot was deleted soon after the node took it'
-/** The API server refuses to create the slot: no release of another node says when that is over. */
+/** The API server refuses to create the slot: the release of another node's slot does not end that. */
 const rejectedBackoff: Backoff = { initialMs: 1_000, maxMs: 300_000, jitter: 0.2 }
-/** A slot that is given back before the first step: the spec that this node knows is not that of the API server. */
+/** A slot is released before the first step, because this node does not know the current spec. */
 const yieldBackoff: Backoff = { initialMs: 1_000, maxMs: 60_000, jitter: 0.2 }
 
 export type SlotManagerOptions = SlotRequestSources & {
   readonly leases: Leases
   readonly ownSlots: OwnSlots
-  /** When a request is worthwhile. */
+  /** When a request is useful. */
   readonly line: SlotLine
-  /** Of nodes that join the cluster. */
+  /** The taint of nodes that join the cluster. */
   readonly runtimeRequiredTaint: Taint
-  /** Of Skyhooks that name no budget. */
+  /** For Skyhooks without a budget. */
   readonly defaultBudget: Budget
   readonly clock: Clock
   readonly random: Random
   readonly log: Log
-  /** Since when nobody has counted, if that is so. */
+  /** The time since which no census has counted, if that is so. */
   readonly uncountedSince: () => string | undefined
   readonly signal: AbortSignal
   readonly onReleased: (phase: string, seconds: number) => void
@@ -88,9 +88,9 @@ export type SlotManagerOptions = SlotRequestSources & {
 export function createSlotManager(options: SlotManagerOptions): SlotManager {
   const { leases, ownSlots, line, clock, random, log, signal } = options
   const unanswered = createUnansweredCreations(clock)
-  /** By uid of the Skyhook: slots given back in a row. */
+  /** By uid of the Skyhook: consecutive slots released before work started. */
   const yields = new Map<string, number>()
-  /** By uid of the Skyhook: requests that the API server rejected in a row. */
+  /** By uid of the Skyhook: consecutive requests that the API server rejected. */
   const rejections = new Map<string, number>()
   const recoveryPace = createRecoveryPace(clock)
   let denials = noDenials
@@ -103,7 +103,7 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
     const nowMs = clock.steadyMs()
     options.onAcquired(waitedMs(denials, metadata.name, nowMs) / 1000)
     denials = withoutDenial(denials, metadata.name)
-    line.update(new Set(denials.keys())) // at once: each event of a watch costs the API server and the node
+    line.update(new Set(denials.keys())) // at once, because each event of a watch costs the API server and the node
     ownSlots.record((book) => slotBook.granted(book, slot, admittedUnder, nowMs))
   }
 
@@ -113,13 +113,13 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
     denials = denied(denials, metadata.name, { ...denial, message }, clock.steadyMs())
   }
 
-  /** An index that is in doubt keeps the node from others: they are asked for when that is over. */
+  /** While one index is in doubt, the node does not request others: it requests them afterwards. */
   const untilAnswered = ({ scope }: SlotRequest, denial: Denial): Denial => ({
     ...denial,
     retryInMs: Math.min(denial.retryInMs, unanswered.endsInMs(scope)),
   })
 
-  /** What follows from the answer to a request for the Skyhook's slot, or for the control plane's in its name. */
+  /** Handles the answer to a request for the Skyhook's slot, or for the control plane's slot in its name. */
   function enter(answer: AcquireOutcome, view: SkyhookView, slotRequest: SlotRequest, scope?: 'control-plane'): void {
     unanswered.enter(slotRequest.scope, answer)
     const { uid } = view.metadata
@@ -142,7 +142,7 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
     }
   }
 
-  /** The node does not start: its slot goes to another one, and the next request waits longer each time. */
+  /** Work does not start: the slot goes to another node, and the next request waits longer each time. */
   async function giveBack(
     entry: slotBook.HeldSlot,
     view: SkyhookView,
@@ -164,7 +164,7 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
   return {
     async acquire(seen, phase, withControlPlane, isJoining = false) {
       const isBootstrap = isJoining && hasBootstrapBudget(seen)
-      // the confirmation would refuse: the watch shows soon when that is over
+      // the confirmation would refuse; the watch shows the finalizer soon
       const message = missingFinalizer(seen)
       if (message !== undefined) return deny(seen, { message, retryInMs: finalizerLookMs, waitsFor: 'spec' })
       const pause = isBootstrap ? undefined : line.beforeRequest(seen, phase !== 'preparing')
@@ -188,7 +188,7 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
     },
 
     async createRecovery(view, phase, scope) {
-      // one that is in no compartment counts in all of them
+      // a slot without a compartment counts in all of them
       const { compartment = '' } = await findCompartment(leases, view, signal)
       const slotRequest = request(view, phase, { compartment })
       const creation = scope === 'control-plane' ? { ...slotRequest, ...controlPlaneAsking } : slotRequest
@@ -208,7 +208,7 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
       const { name, uid } = view.metadata
       const found = held.entryOf(slot)
       if (!found) return
-      // in doubt, it is written first: a DELETE that is still under way then no longer fits its resourceVersion
+      // a slot in doubt is written first: a pending DELETE then no longer matches its resourceVersion
       if (found.ownership === 'seen' && !(await held.renew(found, name, slot.phase)))
         return deny(view, { message: `Lease ${slot.lease} is gone`, retryInMs: lostRetryDelayMs })
       const entry = held.entryOf(slot)
@@ -216,8 +216,8 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
       const skyhook = await readSkyhook(leases.transport, name, signal)
       const change = changeSince(view, skyhook) ?? (await policyChangeSince(leases.transport, view, signal))
       if (change !== undefined || skyhook === undefined)
-        return await giveBack(entry, view, { message: change ?? 'it is gone', waitsFor: 'spec' })
-      // after the Skyhook: a node that joins now was joining when the Skyhook was read
+        return await giveBack(entry, view, { message: change ?? 'the slot is gone', waitsFor: 'spec' })
+      // read after the Skyhook: a node that is joining now was joining then
       const { runtimeRequiredTaint } = options
       const refusal = slot.isBootstrap
         ? await whyInService(leases.transport, slotRequests.identity(), runtimeRequiredTaint, signal)
@@ -255,7 +255,7 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
     async release(slot) {
       const entry = held.entryOf(slot)
       if (!entry) return
-      // the next node of the control plane must not take down the last API server that answers
+      // the next node of the control plane must not take down the last available API server
       await held.release(entry, slot.scope === 'control-plane' ? requireReadyApiServer : undefined)
     },
 

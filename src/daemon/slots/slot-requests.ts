@@ -1,4 +1,4 @@
-/** What a request for a slot says about this node and its work. */
+/** The content of a request for a slot: this node and its work. */
 import { bootstrapScope, skyhookScope } from '../../lease/names.ts'
 import type { NodeIdentity, SlotProgress } from '../../lease/slot.ts'
 import type { SlotRequest } from '../../lease/slot-acquisition.ts'
@@ -26,12 +26,12 @@ export type SlotRequestSources = {
 export type RequestTarget = {
   /** `''` without a policy. */
   readonly compartment: string
-  /** Of the budget for nodes that join. */
+  /** The slot is of the budget for joining nodes. */
   readonly isBootstrap?: boolean | undefined
 }
 
 export type SlotRequests = {
-  /** Throws while the own Node is unknown: no slot may be held for it. */
+  /** Throws while the own Node is unknown: a slot must not be held for it. */
   readonly identity: () => NodeIdentity
   readonly progress: (phase: SlotPhase, generation: number, skyhook: string) => SlotProgress
   readonly request: (view: SkyhookView, phase: SlotPhase, target: RequestTarget) => SlotRequest
@@ -40,7 +40,7 @@ export type SlotRequests = {
 export function createSlotRequests(sources: SlotRequestSources, unanswered: UnansweredCreations): SlotRequests {
   function identity(): NodeIdentity {
     const node = sources.node()
-    if (!node) throw new Error('no request about slots is possible: the API server has no Node of this name')
+    if (!node) throw new Error('cannot send requests about slots: the API server has no Node with this name')
     return { name: node.metadata.name, uid: node.metadata.uid, bootId: sources.bootId() }
   }
 
@@ -71,7 +71,7 @@ export function createSlotRequests(sources: SlotRequestSources, unanswered: Unan
   }
 }
 
-/** Where only a count says which of two it is, the slot stays with what it says. */
+/** If only a count determines the compartment, the slot keeps the one that it has. */
 function currentCompartment(skyhooks: Known<readonly SkyhookView[]>, skyhook: string): string | undefined {
   const view = (skyhooks.known ? skyhooks.value : []).find(({ metadata }) => metadata.name === skyhook)
   return view?.spec.deploymentPolicy ? compartmentOf(view, []) : undefined

@@ -1,6 +1,6 @@
 /**
- * One wait of this node for a slot of one Skyhook. It sends no request for a slot: it only finds the moment at which
- * one is worthwhile. What it does when is in src/lease/wait-state.ts.
+ * One wait of this node for a slot of one Skyhook. It does not request a slot: it only finds the time when a request is
+ * useful. src/lease/wait-state.ts decides what it does.
  */
 import { fullReason } from '../../lease/admission.ts'
 import * as budget from '../../lease/budget/budget.ts'
@@ -19,17 +19,20 @@ import type { Denial } from './denials.ts'
 import { type LeaseWatch, queryOf, readLease, watchLeases } from './lease-watch.ts'
 
 export type SlotWait = {
-  /** Instead of a first request. */
+  /** Starts the wait in place of a first request. */
   begin(): void
-  /** The Skyhook as it was last seen. Its new budget may be a reason to ask. */
+  /** Passes the latest view of the Skyhook. Its new budget may be a reason for a request. */
   update(view: SkyhookView): void
-  /** Many other nodes come first, or may do so. */
+  /** Whether many other nodes are, or may be, ahead of this one. */
   isFar(): boolean
-  /** Why the next request is left out, for people. Undefined where one is worthwhile, or nothing has said so for long. */
+  /**
+   * Why the next request is omitted, for people. Undefined if a request is useful, or if there was no news for a long
+   * time.
+   */
   takeReason(): Pick<Denial, 'message' | 'waitsFor'> | undefined
-  /** One that the node sees free. */
+  /** A free index, if the node sees one. */
   preferredIndex(): number | undefined
-  /** A request for a slot of this kind was not granted. `listing`: what it went by. */
+  /** A request for a slot of this kind was denied. `listing` is the list that the denial is based on. */
   denied(kind: Scope['kind'], message: string, listing: Partial<ScopeListing> | undefined): void
   close(): void
 }
@@ -39,21 +42,21 @@ export type SlotWaitOptions = {
   readonly nodeUid: () => string | undefined
   readonly fleet: FleetSize
   readonly random: Random
-  /** A request is worthwhile now, or there is another reason why none is. */
+  /** A request is useful now, or the reason against it has changed. */
   readonly onTurn: () => void
-  /** The turn is near: what it needs should be ready by then. */
+  /** The turn is near: the node should prepare its work. */
   readonly onNear: () => void
-  /** The census has not counted, or not for long: somebody should look whether there is one. */
+  /** The census has not counted, or not for a long time: the caller should check whether there is one. */
   readonly onCountMissing: () => void
   readonly signal: AbortSignal
 }
 
-/** In most clusters, or fewer. */
+/** Most clusters have this many nodes in the control plane, or fewer. */
 const controlPlaneNodes = 3
 
 export const requestingReason = 'requesting a slot'
 
-/** What the ledger says of slots of this kind. */
+/** The ledger's data about slots of this kind. */
 function lineOf(view: SkyhookView, kind: Scope['kind'], ledgers: readonly Lease[]) {
   const [limitOf, scopeIn] =
     kind === 'bootstrap' ? [budget.bootstrapLimitOf, bootstrapScope] : [budget.limitOf, skyhookScope]
@@ -80,10 +83,10 @@ export function startSlotWait(first: SkyhookView, options: SlotWaitOptions): Slo
   let line = lineOf(view, kind, ledgers)
   let lineSinceMs = clock.monotonicMs()
   let watch: LeaseWatch | undefined
-  /** Undefined where all slots are watched, or none. */
+  /** Undefined if all slots are watched, or none. */
   let watchedIndices: readonly number[] | undefined
   let cancelTimer: (() => void) | undefined
-  /** The slots that the node watched did not show why its request was in vain. */
+  /** The watched slots did not show why the request was denied. */
   let areSomeTooFew = false
   let isCountAwaited = true
   let answerMs = 0
@@ -93,7 +96,7 @@ export function startSlotWait(first: SkyhookView, options: SlotWaitOptions): Slo
   let shown: string | undefined
   let isReasonNew = true
 
-  /** Of the line as it is now: of view, kind and ledgers. */
+  /** Updates the state from the current line: view, kind and ledgers. */
   function learn(found: readonly Lease[] = ledgers): void {
     const before = line
     ledgers = found
@@ -107,7 +110,10 @@ export function startSlotWait(first: SkyhookView, options: SlotWaitOptions): Slo
     return slots ? budget.limitOf(view, ledgers, slots) : line.limit
   }
 
-  /** Of the slots that are watched, by the admission rule; undefined until they are shown, and where they do not tell. */
+  /**
+   * Free indices among the watched slots, by the admission rule. Undefined until the slots arrive, and if they do not
+   * decide it.
+   */
   function freeIndices(limit: Limit): readonly number[] | undefined {
     const slots = watch?.slots()
     if (slots === undefined || typeof limit !== 'number' || (watchedIndices && areSomeTooFew)) return undefined
@@ -169,7 +175,7 @@ export function startSlotWait(first: SkyhookView, options: SlotWaitOptions): Slo
     watchedIndices = typeof watched === 'object' ? watched : undefined
   }
 
-  /** Who calls may not have entered yet that the node waits. */
+  /** Runs later, because the caller may not have recorded the wait yet. */
   const soon = (report: () => void): void => void clock.startTimer(0, () => void (!signal.aborted && report()))
 
   const look = (): void => dispatch({ event: 'seen', outlook: outlook() })
@@ -184,9 +190,9 @@ export function startSlotWait(first: SkyhookView, options: SlotWaitOptions): Slo
       }
       if (unchangedMs() > staleMs) options.onCountMissing()
     } catch {
-      // one that failed is repeated like one that shows nothing new
+      // a failed read is repeated like a read without news
     }
-    if (state.at === 'uncounted' && state.watched === 'ledger') isCountAwaited = false // it was awaited for long enough
+    if (state.at === 'uncounted' && state.watched === 'ledger') isCountAwaited = false // it was long enough
     lot = random.number()
     look()
   }

@@ -1,4 +1,4 @@
-/** Slots that have no line: that of the control plane, and those of nodes that join. */
+/** Slots without a line: that of the control plane, and those of joining nodes. */
 import { expect, test } from 'vitest'
 import {
   budgeted,
@@ -48,7 +48,7 @@ test('a node that joins and was beaten says that it waits for other joining node
   const listing = await list()
   await take(joiningSlot)
   const { message } = line.afterDenial(view, lost(joiningSlot, listing), 'bootstrap')
-  expect(message).toBe('other joining nodes ask at the same time')
+  expect(message).toBe('other joining nodes request slots at the same time')
 })
 
 test.each([

@@ -3,20 +3,20 @@ import type { AcquireOutcome } from '../../lease/slot-creation.ts'
 import type { Clock } from '../../schemas/clock.ts'
 
 /**
- * Creations of slots that were not answered: the API server may still carry them out. Until that is over, only the
- * same name is requested again. One that is carried out after that slot was given back shows up in the watch of the own
- * slots, as surplus.
+ * Creations of slots without an answer: the API server may still execute them. While that is possible, the node
+ * requests only the same name again. If a creation is executed after that slot was released, the watch of the own slots
+ * shows a surplus slot.
  */
 export type UnansweredCreations = {
   readonly indexIn: (scope: Scope) => number | undefined
-  /** When the doubt in this scope is over; Infinity where there is none. */
+  /** When the doubt in this scope ends; Infinity if there is none. */
   readonly endsInMs: (scope: Scope) => number
   enter(scope: Scope, answer: AcquireOutcome): void
 }
 
 type Creation = { readonly index: number; readonly endsAtMs: number }
 
-/** The API server ends a request after this at the latest. */
+/** The API server ends a request after at most this time. */
 const maxRequestMs = 60_000
 
 export function createUnansweredCreations(clock: Pick<Clock, 'monotonicMs'>): UnansweredCreations {

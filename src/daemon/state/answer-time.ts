@@ -1,19 +1,19 @@
 import type { KubeTransport } from '../../kube/transport.ts'
 import type { Clock } from '../../schemas/clock.ts'
 
-/** How long the API server takes for this agent's writes at the moment. */
+/** How long the API server currently takes for this agent's writes. */
 export type AnswerTime = {
   /** The transport whose writes are measured. */
   readonly transport: KubeTransport
-  /** In ms: the longest of the last half minute, or so far of one that is not answered yet. 0 without any. */
+  /** The longest time of the last half minute in ms, including the age of unanswered writes. 0 without writes. */
   currentMs(): number
 }
 
-/** One fast answer among slow ones does not mean that the next one is fast; an old one says nothing about it. */
+/** One fast answer among slow ones does not mean that the next one is fast. An old answer means nothing. */
 const lastsMs = 30_000
 
 export function measureAnswers(transport: KubeTransport, clock: Pick<Clock, 'monotonicMs'>): AnswerTime {
-  /** Not answered yet, the oldest first. */
+  /** Unanswered writes, the oldest first. */
   const pending = new Set<{ readonly sentAtMs: number }>()
   let answered: readonly { readonly atMs: number; readonly tookMs: number }[] = []
 

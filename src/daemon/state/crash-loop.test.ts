@@ -10,7 +10,7 @@ const traceFile = '/run/skyhook/crash-loop'
 
 let files: HostFiles
 let clock: VirtualClock
-/** One for each that this test's processes caused. */
+/** One for each crash of this test's processes. */
 let wakes: true[]
 let messages: string[]
 
@@ -22,7 +22,7 @@ beforeEach(() => {
 })
 
 const work = { digest: 'd', generation: 1, inputs: 'i', packageName: 'p', packageVersion: '1' }
-/** A journal with one package in this stage, after so many steps of it; `number` counts the attempts. */
+/** A journal with one package in this stage, after this many steps of it; `number` counts the attempts. */
 function journalAt(stage: 'apply' | 'config', passed = 0, number = 1): Journal {
   const end = { result: 'ok', endedAtMs: 1 } as const
   const step = { id: 'x', unit: 'u', mode: stage, index: 0, path: 'p', bootId: 'b', startedAtMs: 1 } as const
@@ -40,7 +40,7 @@ function journalAt(stage: 'apply' | 'config', passed = 0, number = 1): Journal {
   return { ...emptyJournal('n'), skyhooks: { s: record } }
 }
 
-/** A process that starts now, with what the last one left. */
+/** A process that starts now, with the files of the last one. */
 async function startProcess(journal: Journal): Promise<CrashLoop> {
   const note = (_: object, message: string): void => void messages.push(message)
   const log = { ...createLog('silent', {}), error: note, warn: note, info: note }
@@ -52,7 +52,7 @@ async function startProcess(journal: Journal): Promise<CrashLoop> {
 
 type JournalOf = (process: number) => Journal
 
-/** Processes that end by themselves, one minute after the other. Returns the last one. */
+/** Processes that crash, one per minute. Returns the last one. */
 async function crash(times: number, journalOf: JournalOf = () => journalAt('apply')): Promise<CrashLoop> {
   let last = await startProcess(journalOf(0))
   for (let count = 1; count <= times; count++) {
@@ -86,7 +86,7 @@ test.each<[string, JournalOf]>([
   expect((await crash(5, journalOf)).reason()).toBeUndefined()
 })
 
-test('crashes far apart are no loop', async () => {
+test('crashes far apart are not a loop', async () => {
   await crash(4)
   await clock.advance(11 * minuteMs)
   expect((await startProcess(journalAt('apply'))).reason()).toBeUndefined()

@@ -6,33 +6,33 @@ import { formatTime } from '../../schemas/time.ts'
 import { errorField, type Log } from '../telemetry/log.ts'
 
 /**
- * An agent that ends again and again at the same place of its work. The kubelet starts it each time, and the work with
- * it; so it stands down for a while, with its reason on the Node, and tries once after that.
+ * Handles an agent that crashes repeatedly at the same place of its work. The kubelet restarts the agent each time,
+ * which repeats the work. Therefore the agent stands down for a while, shows a reason on the Node, and then tries once.
  */
 export type CrashLoop = {
-  /** Called once per process, with the journal that the last one left. Never rejects. */
+  /** Called once per process, with the journal of the last process. Never rejects. */
   begin(journal: Journal): Promise<void>
   /** Why nothing starts; undefined while the agent does not stand down. */
   reason(): string | undefined
-  /** The process was asked to end: what it leaves is no crash. Never rejects. */
+  /** The process was asked to exit: its end does not count as a crash. Never rejects. */
   end(): Promise<void>
 }
 
 const runFolder = '/run/skyhook'
-/** Goes with the boot. */
+/** A reboot removes it. */
 const crashLoopFile = `${runFolder}/crash-loop`
-/** Agents that are killed for other reasons have got further by then. */
+/** An agent that is killed for other reasons gets further within this number of starts. */
 const maxCrashes = 5
-/** The kubelet starts a container again after 5 min at the latest. */
+/** The kubelet restarts a container after at most 5 min. */
 const maxIntervalMs = 600_000
 const pauseMs = 1_800_000
 
-/** What one process leaves for the next. */
+/** The record of one process for the next. */
 type Trace = {
-  /** How far the work was when the process started. */
+  /** The progress of the work when the process started. */
   readonly place: string
   readonly startedAtMs: number
-  /** Processes in a row that ended at this place, each within ten minutes. */
+  /** Consecutive processes that ended at this place, each within ten minutes. */
   readonly crashes: number
   readonly untilMs?: number | undefined
 }
@@ -90,7 +90,7 @@ export function createCrashLoop(ports: {
   }
 }
 
-/** What this process adds to the trace of the last one. */
+/** The trace of this process, from that of the last one. */
 function traceOf(last: Trace | undefined, place: string, nowMs: number): Trace {
   const fresh = { place, startedAtMs: nowMs, crashes: 0 }
   if (last === undefined || place === '' || last.place !== place) return fresh
@@ -101,8 +101,8 @@ function traceOf(last: Trace | undefined, place: string, nowMs: number): Trace {
 }
 
 /**
- * How far the work under way is; empty where there is none. Attempts and repeats do not matter: an agent that dies
- * each time counts them up and gets nowhere.
+ * The progress of the current work; empty without work. Ignores attempts and repeats: an agent that dies each time
+ * increases them without progress.
  */
 function placeOf({ skyhooks }: Journal): string {
   return Object.entries(skyhooks)

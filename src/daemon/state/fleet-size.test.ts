@@ -8,7 +8,7 @@ test('the number of agents is the estimate until it was counted', () => {
   expect(fleet.agents()).toBe(3)
 })
 
-test('a count of none is no count', () => {
+test('a count of zero is ignored', () => {
   const fleet = createFleetSize(0)
   fleet.observe(0)
   expect(fleet.agents()).toBe(1)

@@ -1,8 +1,8 @@
-/** How many agents the cluster has, to spread what all of them do at the same moment. */
+/** How many agents the cluster has, to spread work that all of them would do at the same time. */
 export type FleetSize = {
-  /** At least 1: as the census has counted last, and as the settings estimate before. */
+  /** At least 1. The last count of the census, or the estimate of the settings before the first count. */
   agents(): number
-  /** A Lease of the census said so. */
+  /** A Lease of the census has this count. */
   observe(agents: number): void
 }
 

@@ -1,7 +1,7 @@
-/** Spreads what all agents of a cluster do after one edit of a Skyhook. In a small cluster nothing has to be spread. */
+/** Spreads the work of all agents of a cluster after one edit of a Skyhook. Small clusters need no spread. */
 import { hashFraction } from '../../lease/waiting.ts'
 
-/** Up to so many agents may do something at once. */
+/** Up to this number of agents may act at once. */
 export const maxNodesWithoutSpread = 100
 const maxReadDelayMs = 5_000
 const readDelayMsPerNode = 1
@@ -15,6 +15,8 @@ const reportDelayMsPerNode = 10
 export const readDelayMs = (nodes: number, random: number): number =>
   nodes <= maxNodesWithoutSpread ? 0 : random * Math.min(maxReadDelayMs, readDelayMsPerNode * nodes)
 
-/** When it is this node's turn to write that it waits, in ms after the wait began. It stays while the cluster does. */
+/**
+ * When this node may write that it waits, in ms after the start of the wait. Constant while the size of the cluster is.
+ */
 export const waitReportDelayMs = (nodes: number, nodeName: string): number =>
   nodes <= maxNodesWithoutSpread ? 0 : hashFraction(nodeName) * Math.min(maxReportDelayMs, reportDelayMsPerNode * nodes)

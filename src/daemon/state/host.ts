@@ -11,7 +11,7 @@ import type { Clock } from '../../schemas/clock.ts'
 import type { Snapshot } from '../../stages/model/snapshot.ts'
 import type { Log } from '../telemetry/log.ts'
 
-/** Between two looks at a host that is unfit; a fit one is looked at only when there is work for it. */
+/** Interval of the checks of an unfit host; a fit host is checked only when there is work for it. */
 const unfitBackoff: Backoff = { initialMs: 5_000, maxMs: 60_000 }
 
 /** The host: its boot id, its folders, and whether it can be reached and worked on. */
@@ -19,21 +19,24 @@ export type HostSource = {
   readonly bootId: () => string
   /** Reads the boot id again: an agent may survive a reboot of its host. */
   refreshBootId(): Promise<void>
-  /** Why the host must not be rebooted; undefined when nothing stands against it. */
+  /** Why the host must not be rebooted; undefined if it may be. */
   rebootBarrier(): string | undefined
   /** Names of the folders below `copyDirRoot` when `loadFolders` was called. */
   folders(): ReadonlySet<string>
   loadFolders(): Promise<void>
   /**
-   * Looks at the host now, for the snapshots to come too. Why it cannot be worked on; undefined when nothing is known
-   * against it. Callers at the same time share one look.
+   * Checks the host now; later snapshots contain the result, too. Returns why packages cannot run on it; undefined if
+   * they can. Concurrent callers share one check.
    */
   readonly checkFitness: () => Promise<string | undefined>
-  /** Why a server of this agent does not listen; undefined once it does. The Node says it, and who has the port. */
+  /**
+   * Records why a server of this agent does not listen; undefined when it does. The Node shows it, and the process that
+   * has the port.
+   */
   portTaken(of: TakenPort['of'], taken: Pick<TakenPort, 'port' | 'code'> | undefined): void
-  /** Of the system bus, and of what the last look found. */
+  /** The state of the system bus, and the result of the last check. */
   state(): Snapshot['host']
-  /** What the last look found, for the Node. Undefined before the first. */
+  /** The result of the last check, for the Node. Undefined before the first check. */
   report(): string | undefined
 }
 
@@ -51,7 +54,7 @@ export async function openHost(options: {
   let bootId = await readBootId(root)
   let rebootBarrier = whyNoReboot(await readContainer(root))
   let folders: ReadonlySet<string> = new Set()
-  let busError: string | undefined // none until the first attempt to connect is over
+  let busError: string | undefined // undefined until the first attempt to connect has ended
   let busFacts: Awaited<ReturnType<typeof readBusFacts>> = {}
   let isBusNew = true // systemd may have been upgraded
   const takenPorts = new Map<TakenPort['of'], Pick<TakenPort, 'port' | 'code'>>()
@@ -122,7 +125,7 @@ export async function openHost(options: {
     portTaken(of, taken) {
       if (taken === undefined) takenPorts.delete(of)
       else takenPorts.set(of, taken)
-      void Promise.resolve(current).then(checkFitness) // a look under way may have passed the ports
+      void Promise.resolve(current).then(checkFitness) // a running check may already have checked the ports
     },
     state() {
       if (busError !== undefined) return { state: 'unusable', reason: 'HostUnreachable', message: busError }

@@ -3,29 +3,29 @@ import { emptyJournal, type Journal, type StoredJournal } from '../../schemas/jo
 import { messageOf } from '../../schemas/json.ts'
 import { errorField, type Log } from '../telemetry/log.ts'
 
-/** The agent's memory and its file: only what is on the disk counts. */
+/** The agent's memory and its file. Only content on the disk is current. */
 export type JournalStore = {
   readonly current: () => Journal
   /** Why it cannot be written; nothing starts until it can. */
   readonly error: () => string | undefined
   /**
-   * False if there was a journal that could not be read: nobody knows what belongs to whom on this host, and nothing is
-   * removed from it until an agent has read a journal.
+   * False if there was an unreadable journal: it is unknown which files on this host are in use, and nothing is removed
+   * until an agent has read a journal.
    */
   readonly isComplete: () => boolean
   /**
-   * Reads the file, once at start. A damaged one is kept aside and counts as empty: the Node shows a copy. One that is
-   * left alone makes this agent wait.
+   * Reads the file once at start. A damaged file is moved aside and counts as empty, because the Node has a copy of the
+   * state. If the file stays in place, this agent waits.
    */
   load(): Promise<void>
-  /** False if it could not be written; then the previous one stays current. */
+  /** False if the write failed: the previous journal stays current. */
   write(journal: Journal): Promise<boolean>
 }
 
 /** How the times of a journal are stored for another boot. */
 export type StoredTimes = {
   readonly store: (journal: Journal) => StoredJournal
-  /** Makes the journal of an earlier agent this one's. */
+  /** Converts the journal of an earlier agent for this one. */
   readonly carry: (stored: StoredJournal) => Journal
 }
 

@@ -20,7 +20,7 @@ beforeEach(() => {
 })
 afterEach(() => shutdown.abort())
 
-/** Once its watch is open. */
+/** Returns after its watch is open. */
 async function follow(): Promise<void> {
   source = followNode(api.connect(), 'n', {
     clock: api.clock,
@@ -36,7 +36,7 @@ function putNode(unschedulable: boolean, taints: readonly Taint[]): void {
   api.put(nodesPath, { metadata: { name: 'n' }, spec: { unschedulable, taints } })
 }
 
-/** Whether it is settled at once, and again after `then`. */
+/** Whether the promise is settled at once, and whether it is after `then`. */
 async function settledBeforeAndAfter(then: () => void): Promise<boolean[]> {
   await follow()
   let isSettled = false
@@ -70,7 +70,7 @@ describe('what the agent has written', () => {
   const versionAfter = (node: KubernetesNode | undefined, versions: number): string =>
     String(Number(node?.metadata.resourceVersion) + versions)
 
-  /** The own Node, and a write of the agent that the watch shows so many versions later. */
+  /** The own Node, and a write of the agent that the watch shows this many versions later. */
   async function writtenAhead(versions: number): Promise<KubernetesNode> {
     putNode(false, [])
     await follow()

@@ -9,19 +9,22 @@ type NodeObject = KubernetesNode & KubeObject
 
 export type NodeSource = {
   readonly synced: Promise<void>
-  /** Undefined until it was read, and while no Node has this name. */
+  /** Undefined until the Node was read, and while no Node has this name. */
   readonly current: () => KubernetesNode | undefined
   ageMs(): number
-  /** The agent's own write, as it was answered: the current Node until the watch shows this version or a later one. */
+  /**
+   * Records the answer to the agent's own write. It is the current Node until the watch shows this version or a later
+   * one.
+   */
   written(node: KubernetesNode): void
-  /** Sends a write of the agent, one at a time. If nobody knows whether it was carried out, the Node is read again. */
+  /** Sends a write of the agent, one at a time. If its outcome is unknown, the Node is read again. */
   write<T>(request: () => Promise<T>): Promise<T>
   /**
-   * What is known may be outdated: a write is under way; its outcome is unknown, until a newer version or a LIST is
-   * seen; or the watch is broken, perhaps by a restore of etcd.
+   * Whether the known Node may be outdated: a write is pending; its outcome is unknown, until a newer version or a LIST
+   * is seen; or the watch is broken, perhaps by a restore of etcd.
    */
   isInDoubt(): boolean
-  /** The API server refuses a write over what is shown here: it is read again. */
+  /** The API server refuses a write over the version known here: reads it again. */
   relist(): void
   /** Resolves when the own Node is seen in a version other than `resourceVersion`, or after `timeoutMs`. */
   untilChanged(resourceVersion: string, timeoutMs: number): Promise<void>
@@ -34,12 +37,12 @@ export type NodeSource = {
   untilTaintMatches(timeoutMs: number): Promise<void>
 }
 
-/** After this a write that was not answered has come to nothing. */
+/** After this time, an unanswered write will not be executed. */
 const maxDoubtMs = 60_000
-/** How often a Node in doubt is asked for again; requests to read it count twice a minute. */
+/** Interval of the requests to list a Node in doubt; the reflector lists at most twice a minute. */
 const lookAgainMs = 5_000
 
-/** Follows the own Node and no other. Images, volumes and other large parts of its status are dropped. */
+/** Follows only the own Node. Drops images, volumes and other large parts of its status. */
 export function followNode(
   transport: KubeTransport,
   name: string,
@@ -53,7 +56,7 @@ export function followNode(
 ): NodeSource {
   const { clock, random, signal } = options
   let current: KubernetesNode | undefined
-  /** Newer than what the watch shows. */
+  /** The answer to a write that is newer than the Node in the watch. */
   let written: KubernetesNode | undefined
   let isWriting = false
   let doubtedUntilMs = 0
@@ -71,7 +74,7 @@ export function followNode(
       if (changes.length > 0) doubtedUntilMs = 0
       show(written ?? shown)
     },
-    // a LIST shows the truth, also after a restore of etcd
+    // a LIST is authoritative, even after a restore of etcd
     onListed() {
       const isChanged = written !== undefined || doubtedUntilMs > 0
       written = undefined
@@ -92,7 +95,10 @@ export function followNode(
     for (const notify of notified) notify()
   }
 
-  /** Until it is certain, as nothing else may: what the write was for may have gone, and an unchanged Node is no news. */
+  /**
+   * Reads the Node until it is certain, because nothing else may trigger a read: the write may no longer be needed, and
+   * an unchanged Node has no event.
+   */
   function lookWhileInDoubt(): void {
     cancelLook()
     if (doubtedUntilMs === 0 || signal.aborted) return
@@ -157,7 +163,7 @@ export function followNode(
   }
 }
 
-/** An earlier version of the same Node. */
+/** Whether it is an earlier version of the same Node. */
 const isBefore = (shown: KubernetesNode | undefined, { metadata }: KubernetesNode): boolean =>
   shown?.metadata.uid === metadata.uid && !isAtLeast(shown.metadata.resourceVersion, metadata.resourceVersion)
 

@@ -6,16 +6,16 @@ import { fileOfOperator } from '../../packages/operator-compat/last-writer.ts'
 import { nodeWrightGroupPath } from '../../schemas/nodewright.ts'
 import { noOtherOperator, type OtherOperator } from '../../stages/model/snapshot.ts'
 
-/** What an operator left whose record agents do not read. It is looked for once, when the agent starts. */
+/** State of an operator whose records agents cannot read. The agent looks for it once, at its start. */
 export type OtherOperatorSource = {
-  /** Asks the API server. Rejects until it answers. */
+  /** Requests the API group from the API server. Rejects if it does not answer. */
   askForGroup(): Promise<void>
-  /** Looks at the folders of these Skyhooks on the host. */
+  /** Checks the folders of these Skyhooks on the host. */
   lookAtFolders(skyhooks: Iterable<string>): Promise<void>
   readonly current: () => OtherOperator
 }
 
-/** `isIgnored`: by the settings nothing of it counts, and nobody looks. */
+/** `isIgnored`: the settings ignore all of it, so nothing is checked. */
 export function createOtherOperatorSource(options: {
   readonly transport: Pick<KubeTransport, 'json'>
   readonly root: HostRoot
@@ -28,7 +28,7 @@ export function createOtherOperatorSource(options: {
   return {
     async askForGroup() {
       if (isIgnored) return
-      // the list of all groups is not whole while an API server starts; the path of one then answers 503
+      // the list of all groups is incomplete while an API server starts; the path of one group then answers 503
       const group = await getIfExists(transport, nodeWrightGroupPath, { signal })
       current = { ...current, isNodeWrightServed: group !== undefined }
     },

@@ -11,18 +11,16 @@ import type { FailureBook } from '../failures/book.ts'
 import { errorField, type Log } from '../telemetry/log.ts'
 import { retain } from './retain.ts'
 
-/**
- * A poll reads a folder per Skyhook and stats a file per package; requests of packages are never urgent.
- */
+/** A poll reads one folder per Skyhook and stats one file per package. Requests of packages are never urgent. */
 const refreshIntervalMs = 10_000
 
-/** The status files of the packages on this host: read when a stage asks, and polled between stages. */
+/** The status files of the packages on this host, which are read for a stage and polled between stages. */
 export type PackageStatuses = {
   /** Reads the file now, as the answer to one request. */
   readForStage(action: Extract<Action, { do: 'readStatus' }>): Promise<void>
-  /** Looks for changes; only what changed is read. */
+  /** Looks for changes, and reads only changed files. */
   refresh(): Promise<void>
-  /** By package status key; unknown until the first look. */
+  /** By package status key; unknown until the first poll. */
   readonly current: () => Known<ReadonlyMap<string, StatusReadResult>>
   /** By request id. */
   requested(): ReadonlyMap<string, StatusReadResult>
@@ -77,13 +75,13 @@ export function followPackageStatuses(options: {
     wake()
   }
 
-  /** One after another, so that an earlier poll never overwrites a later one. */
+  /** Polls run one after another, so that an earlier poll never overwrites a later one. */
   function refresh(): Promise<void> {
     refreshing = refreshing.then(refreshNow).then(
       () => failures.clear(failureName),
       (error: unknown) => {
         if (!failures.current().has(failureName))
-          log.warn(errorField(error), 'status files of packages could not be read') // once, not every ten seconds
+          log.warn(errorField(error), 'status files of packages could not be read') // once, not every 10 s
         failures.record(failureName, { operation: 'read the status files of packages' }, error)
         wake()
       },

@@ -126,7 +126,7 @@ test('pods are unknown while their watch is broken, and known again with the nex
   api.fault(({ verb }) => verb === 'watch', { kind: 'refuse', code: 500 }, 1)
   api.breakConnections()
   putPod('b')
-  await api.eventually(() => expect(podNames()).toContain('the watch of them is broken'))
+  await api.eventually(() => expect(podNames()).toContain('their watch is broken'))
   shown = []
   await api.eventually(() => expect(podNames()).toEqual(['a', 'b']), 5_000)
   expect(shown).not.toContainEqual(['a'])
@@ -140,14 +140,14 @@ test('pods are known only from a new LIST after their watch was refused for now'
   api.fault(({ verb }) => verb === 'watch', { kind: 'refuse', code: 429 }, 1)
   api.breakConnections()
   await api.eventually(() => expect(watchCount()).toBe(2), 5_000)
-  await api.eventually(() => expect(podNames()).toContain('the watch of them is broken'))
+  await api.eventually(() => expect(podNames()).toContain('their watch is broken'))
   putPod('b') // later than the LIST before the refusal
   shown = []
   await api.eventually(() => expect(podNames()).toEqual(['a', 'b']), 5_000)
   expect(shown).not.toContainEqual(['a'])
 })
 
-test('a LIST of this moment does not make the pods known while their watch is broken', async () => {
+test('a direct LIST does not make the pods known while their watch is broken', async () => {
   source.follow('cordoned')
   await api.eventually(() => expect(api.server.openWatches()).toBe(1))
   api.fault(({ verb }) => verb === 'watch', { kind: 'refuse', code: 500 }, 100)
@@ -158,7 +158,7 @@ test('a LIST of this moment does not make the pods known while their watch is br
   expect(source.current().known).toBe(false)
 })
 
-test('a LIST of this moment becomes current while the pods are followed', async () => {
+test('a direct LIST becomes current while the pods are followed', async () => {
   api.fault(({ verb }) => verb === 'watch', { kind: 'slow-watch', byMs: 600_000 })
   source.follow('cordoned')
   await api.eventually(() => expect(podNames()).toEqual([]))
@@ -167,7 +167,7 @@ test('a LIST of this moment becomes current while the pods are followed', async 
   expect(podNames()).toEqual(['a'])
 })
 
-test('a LIST of this moment is no observation while nobody follows', async () => {
+test('a direct LIST is not an observation while the pods are not followed', async () => {
   putPod('a')
   expect(await source.listNow(stopping.signal)).toHaveLength(1)
   expect(source.current().known).toBe(false)

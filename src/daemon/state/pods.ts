@@ -13,7 +13,7 @@ type PodObject = Pod & KubeObject
 export type PodSource = {
   /** `cordoned` starts with its own LIST, after the cordon became visible. */
   follow(podWatch: PodWatch): void
-  /** One consistent LIST of this moment, which also becomes current while the watch continues from there. */
+  /** One consistent LIST. Its result also becomes current, and the watch continues from there. */
   listNow(signal: AbortSignal): Promise<readonly Pod[]>
   readonly current: () => Known<WatchedPods>
 }
@@ -23,7 +23,7 @@ export function createPodSource(options: {
   readonly clock: Clock
   readonly random: Random
   readonly nodeName: string
-  /** Gets the uids of every LIST and change; none while the pods are not followed. */
+  /** Called with the uids after every LIST and change; with none while the pods are not followed. */
   readonly onUids: (uids: ReadonlySet<string>) => void
   readonly onFact: (fact: ReflectorFact) => void
   readonly onUnfollowed: () => void
@@ -47,20 +47,20 @@ export function createPodSource(options: {
       random,
       path: '/api/v1/pods',
       query,
-      relistsAfterOverload: true, // a watch that continues says nothing about how far behind it is
+      relistsAfterOverload: true, // a continued watch does not show how far behind it is
       transform: stripPod,
       onChange: ({ state }) => {
         if (watchSignal.aborted) return
-        // a broken watch misses new pods: what it showed last may be old
+        // a broken watch misses new pods: its last state may be old
         if (state.state !== 'synced') current = unknown('the pods of this node cannot be listed')
-        else if (state.lastError) current = unknown('the pods of this node are not known: the watch of them is broken')
+        else if (state.lastError) current = unknown('the pods of this node are unknown: their watch is broken')
         else setPods([...reflector.store.values()], since)
         wake()
       },
       onFact: options.onFact,
       signal: AbortSignal.any([signal, watchSignal]),
     })
-    reflector.ended.catch(() => undefined) // only `onChange` could make it reject, and it does not throw
+    reflector.ended.catch(() => undefined) // only `onChange` could make it reject, and it never throws
     reflector.synced.catch(() => undefined) // aborted before
   }
 
@@ -82,7 +82,7 @@ export function createPodSource(options: {
         signal: readSignal,
         transform: stripPod,
       })
-      if (currentWatch !== 'no' && current.known) setPods(items, currentWatch) // else nobody would see the next pod
+      if (currentWatch !== 'no' && current.known) setPods(items, currentWatch) // otherwise the next pod would be missed
       return items
     },
 

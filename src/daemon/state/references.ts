@@ -4,7 +4,7 @@ import type { ReferencePort } from '../../packages/step/references.ts'
 
 type Data = { readonly data?: Readonly<Record<string, string>> }
 
-/** Secrets and ConfigMaps of the agent's namespace, read by name when they are needed, and not kept. */
+/** Secrets and ConfigMaps of the agent's namespace, read by name when needed, and not cached. */
 export function createReferences(transport: KubeTransport, namespace: string): ReferencePort {
   const read = async (plural: string, name: string): Promise<Readonly<Record<string, string>> | undefined> => {
     const path = `/api/v1/namespaces/${namespace}/${plural}/${encodeURIComponent(name)}`

@@ -17,7 +17,7 @@ function snapshotOf(change: Partial<Snapshot> = {}): Snapshot {
   return { ...node.snapshot(), ...change }
 }
 
-/** That of package `a`. */
+/** The configuration of package `a`. */
 const operatorsOf = (skyhook: string) => ({
   metadata: {
     annotations: {

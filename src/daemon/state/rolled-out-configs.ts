@@ -6,9 +6,12 @@ import type { Snapshot } from '../../stages/model/snapshot.ts'
 import { configuredPackages } from '../../stages/skyhook/adoption.ts'
 import { operatorWorkOn } from '../../stages/skyhook/bootstrap.ts'
 
-/** What the Skyhook operator rolled out, of the Skyhooks whose work on this node no agent has taken over yet. */
+/**
+ * The configuration that the Skyhook operator rolled out, for Skyhooks whose work on this node no agent has taken over
+ * yet.
+ */
 export type RolledOutConfigSource = {
-  /** Rejects when one cannot be read; nothing is known then. */
+  /** Rejects if one cannot be read; then nothing is known. */
   read(snapshot: Snapshot): Promise<void>
   readonly current: () => ReadonlyMap<string, RolledOutConfigs>
 }
@@ -18,13 +21,16 @@ type ConfigMap = {
   readonly data?: Readonly<Record<string, string>>
 }
 
-/** The ConfigMap of this name in the agent's namespace; undefined = certainly not there. */
+/** The ConfigMap of this name in the agent's namespace; undefined if it does not exist. */
 export const readConfigMap =
   (transport: KubeTransport, namespace: string) =>
   async (name: string): Promise<ConfigMap | undefined> =>
     await getIfExists(transport, `/api/v1/namespaces/${namespace}/configmaps/${encodeURIComponent(name)}`)
 
-/** Names of the operator's ConfigMaps can collide, and a person's may have one: only its own are believed. */
+/**
+ * Names of the operator's ConfigMaps can collide, and a user's ConfigMap may have such a name: only the operator's own
+ * are used.
+ */
 export function createRolledOutConfigs(
   configMap: (name: string) => Promise<ConfigMap | undefined>,
 ): RolledOutConfigSource {

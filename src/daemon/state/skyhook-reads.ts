@@ -6,31 +6,31 @@ export type SkyhookObject = Pick<Skyhook, 'metadata' | 'spec'> & { readonly conf
 type Metadata = KubeObject['metadata']
 
 /**
- * The Skyhooks as they were read, and whether the API server still has them so. A generation tells two specs apart only
- * while etcd keeps its history: a restored one counts from an older generation, and reaches the same number with
- * another spec. A restore breaks the watches. So each LIST puts an object in doubt, unless it shows the version that
- * was read, or one that the watch has shown since with the same generation.
+ * The Skyhooks that were read, and whether they are still current in the API server. A generation identifies a spec
+ * only until etcd is restored: a restored etcd counts from an older generation, and reaches the same number with
+ * another spec. A restore breaks the watches. Therefore each LIST puts an object in doubt, unless it shows the version
+ * that was read, or a version with the same generation that the watch has shown since.
  */
 export type SkyhookReads = {
   get(name: string): SkyhookObject | undefined
-  /** The spec is that of the metadata, or newer. Annotations are taken from the metadata. */
+  /** Whether the known spec is that of the metadata, or newer. Takes annotations from the metadata. */
   isCurrent(metadata: Metadata): boolean
   /**
-   * Call it before a read with what the watch shows, and its result with the answer. An answer that was asked for
-   * before a LIST is in doubt as well.
+   * Call it before a read with the metadata of the watch, and call its result with the answer. The answer to a read
+   * from before a LIST is in doubt, too.
    */
   begin(shown: Metadata): (object: SkyhookObject) => void
   watched(metadata: Metadata): void
-  /** All of them, after a complete LIST. */
+  /** Called with all objects after a complete LIST. */
   listed(objects: Iterable<KubeObject>): void
   deleted(name: string): void
 }
 
 type Entry = {
   readonly object: SkyhookObject
-  /** The latest version that is known to have this spec. */
+  /** The latest version with this spec. */
   readonly version: string
-  /** The generation that the watch showed last. */
+  /** The last generation in the watch. */
   readonly shownGeneration: number
   readonly isInDoubt: boolean
 }

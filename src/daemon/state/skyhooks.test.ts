@@ -199,10 +199,13 @@ test('a Skyhook that the API server has with another uid than a silent watch sho
 })
 
 describe('after a restore of etcd', () => {
-  /** More than the pauses of a reflector that failed and lists again. */
+  /** Longer than the pauses of a reflector that failed and lists again. */
   const letWatchesRecover = async (): Promise<void> => await clock.advance(10_000)
 
-  /** Each Skyhook is as it was before `edit`, and the watches end. The revision is raised, as Kubernetes wants it. */
+  /**
+   * Restores each Skyhook to its state before `edit`, and ends the watches. The revision is raised, as Kubernetes
+   * requires.
+   */
   async function restoredAfter(edit: () => void | Promise<void>): Promise<void> {
     const backup = api.server.backUp()
     await edit()
@@ -235,7 +238,7 @@ describe('after a restore of etcd', () => {
   test('a Skyhook that the watch shows in an older generation is read again, whatever the watch did', async () => {
     putSkyhook('a', 30)
     const older = api.get(skyhooksPath, 'a')
-    const watch = createStream() // it survives the restore
+    const watch = createStream() // the Skyhook survives the restore
     transport = { ...transport, stream: () => Promise.resolve(watch) }
     let source: SkyhookSource | undefined
     await restoredAfter(async () => {
@@ -277,7 +280,7 @@ describe('after a restore of etcd', () => {
   })
 })
 
-test('an agent that is stopped while a Skyhook cannot be read asks for it no more, and rests', async () => {
+test('an agent that is stopped while a Skyhook cannot be read no longer requests it, and ends', async () => {
   putSkyhook('a', 5)
   api.fault(({ path }) => path.startsWith(`${skyhooksPath}/`), { kind: 'refuse', code: 500 }, 100)
   const source = follow()

@@ -20,17 +20,17 @@ import type { Skyhook } from '../../schemas/skyhook.ts'
 import { type Known, type SkyhookView, known, unknown } from '../../stages/model/snapshot.ts'
 import { createSkyhookReads } from './skyhook-reads.ts'
 
-/** After so many answers that are not what the watch shows it is not just a moment late. */
+/** After this many answers that differ from the watch, the watch is more than a moment late. */
 const minOtherAnswers = 3
 
 export type SkyhookSource = {
-  /** What `policyOf` says may be another now. */
+  /** The result of `policyOf` may have changed. */
   readonly policiesChanged: () => void
   readonly synced: Promise<void>
   ageMs(): number
   /** Unknown until every Skyhook was read: the order depends on every priority. */
   readonly current: () => Known<readonly SkyhookView[]>
-  /** The watch is broken: edits since then are not seen. */
+  /** The watch is broken: later edits are not seen. */
   isInDoubt(): boolean
 }
 
@@ -43,16 +43,16 @@ export function followSkyhooks(
   options: {
     /** Spreads the reads of a fleet after one edit, in ms (design: up to min(5 s, 1 ms × agents)). */
     readonly readDelayMs: () => number
-    /** What is known of the policy that a Skyhook names; undefined where it names none. */
+    /** What is known about the policy that a Skyhook names; undefined if it names none. */
     readonly policyOf: (name: string | undefined) => PolicyKnowledge | undefined
-    /** Of Skyhooks that name no budget. */
+    /** For Skyhooks without a budget. */
     readonly defaultBudget: Budget
     readonly clock: Clock
     readonly random: Random
     readonly wake: () => void
     readonly onFact: (fact: ReflectorFact) => void
     readonly onReadFailed: (name: string, error: unknown) => void
-    /** It was read, or is gone. */
+    /** The Skyhook was read, or is gone. */
     readonly onReadEnded: (name: string) => void
     readonly signal: AbortSignal
   },
@@ -83,7 +83,7 @@ export function followSkyhooks(
     signal,
   })
 
-  /** Starts a reader for each missing or outdated object that has none, then reports what is known. */
+  /** Starts a reader for each missing or outdated object without a reader, then reports what is known. */
   function refresh(): void {
     if (signal.aborted) return
     for (const name of reflector.store.keys()) if (isOutdated(name) && !readers.has(name)) startReader(name)
@@ -105,7 +105,10 @@ export function followSkyhooks(
     return metadata !== undefined && !reads.isCurrent(metadata)
   }
 
-  /** Only a change of the watch starts readers: one that ends never starts the next, which would not pause. */
+  /**
+   * Only a change of the watch starts readers. A reader that ends never starts the next one, which would run without a
+   * pause.
+   */
   function startReader(name: string): void {
     readers.add(name)
     read(name).then(
@@ -118,8 +121,8 @@ export function followSkyhooks(
   }
 
   /**
-   * Reads until the object is as the watch shows it, or gone there. Pauses after every answer that is not what was
-   * asked for: a refusal, and an object that the API server has newer than a silent watch. Rejects when aborted.
+   * Reads until the object matches the watch, or is gone there. Pauses after every other answer: a refusal, or an
+   * object that is newer than in a silent watch. Rejects when aborted.
    */
   async function read(name: string): Promise<void> {
     try {
@@ -131,11 +134,11 @@ export function followSkyhooks(
         if (failures > 0) await sleep(clock, backoffMs(failures, requestBackoff, random.number()), signal)
       }
     } finally {
-      readers.delete(name) // at once: a change from here on needs another reader
+      readers.delete(name) // at once: a later change needs another reader
     }
   }
 
-  /** `other`: the API server does not have the object that the watch showed when it was asked for. */
+  /** `other`: the API server's object is not the one that the watch showed at the time of the request. */
   async function readOnce(name: string, failures: number): Promise<'as shown' | 'other' | 'unknown'> {
     const metadata = reflector.store.get(name)?.metadata
     if (metadata === undefined) return 'as shown'
@@ -161,7 +164,7 @@ export function followSkyhooks(
       const object = reads.get(name)
       // without its priority the order of all is unknown
       if (!object) return unknown(`Skyhook ${name} has not been read yet`)
-      const { resourceVersion } = object.metadata // that of the spec: each write of the status brings a new one
+      const { resourceVersion } = object.metadata // the version of the spec: each write of the status makes a new one
       const policy = options.policyOf(object.spec?.deploymentPolicy)
       views.push({
         metadata: { ...metadata, resourceVersion },

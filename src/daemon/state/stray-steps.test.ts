@@ -26,7 +26,7 @@ afterEach(() => strays.close())
 const run = (unit: string): unknown => systemd.setUnit(unit, { activeState: 'activating', subState: 'start' })
 
 test.each(['ecr-credential-provider', 'acr', 'gcp-v1-30'])(
-  'a run of the credential provider %s that a dead agent left is no step',
+  'a run of the credential provider %s that a dead agent left is not a step',
   async (provider) => {
     run(`skyhookd-credential-provider-${provider}-${id}.service`)
     await strays.find()
@@ -47,7 +47,7 @@ test.each([
   expect(strays.ids()).toEqual([id])
 })
 
-test('a step that has ended is no stray one', async () => {
+test('a step that has ended is not a stray step', async () => {
   systemd.setUnit(`skyhookd-tuned-apply-run.sh-${id}.service`, { activeState: 'failed', subState: 'failed' })
   await strays.find()
   expect([strays.reason(), strays.ids()]).toEqual([undefined, []])

@@ -1,4 +1,4 @@
-/** Tells the loop that something changed; created first and passed to all parts. */
+/** Notifies the loop that something changed. Created first and passed to all parts. */
 export type Wakeup = {
   /** Something changed: decide again. */
   readonly wake: () => void

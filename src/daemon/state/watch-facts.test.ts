@@ -26,7 +26,7 @@ test('a refused watch is a failure until the next one succeeds', () => {
   expect(known()).toEqual([])
 })
 
-test('a watch from a version that the server has forgotten is no failure, a list that fails afterwards is one', () => {
+test('a watch from an expired resourceVersion is not a failure, but a list that fails afterwards is', () => {
   const { fail, known, wakes } = open()
   fail('watch', 410)
   expect([known(), wakes()]).toEqual([[], 0])

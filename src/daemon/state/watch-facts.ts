@@ -10,8 +10,9 @@ export type WatchFactsOptions = {
 }
 
 /**
- * Takes what the reflector of one kind says: logs it, and notes a failure until the next list or watch succeeds. A
- * watch whose version the server has forgotten is no failure: servers say so after a restart, and a list follows.
+ * Handles facts of the reflector of one kind: logs them, and records a failure until the next list or watch succeeds.
+ * An expired resourceVersion of a watch is not a failure: it is normal after a restart of the server, and a list
+ * follows.
  */
 export function watchFacts(kind: string, { failures, log, wake }: WatchFactsOptions): (fact: ReflectorFact) => void {
   const key = `watch ${kind}`

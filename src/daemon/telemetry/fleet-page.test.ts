@@ -49,7 +49,7 @@ test('a scrape of 1,000 nodes, 50 Skyhooks and 5 packages is bounded, whatever t
     const nodes = Array.from({ length: nodeCount }, (_, at) =>
       nodeReporting(`n${at}`, { status: 'in_progress', entries, of: { packages } }),
     )
-    const counts = countsOf(skyhookCalled('demo'), nodes) // as each of them counts
+    const counts = countsOf(skyhookCalled('demo'), nodes) // according to each Lease
     const byName = new Map(nodes.map((node) => [node.name, node]))
     return await fleetPage(
       Array.from({ length: 50 }, (_, at) => {

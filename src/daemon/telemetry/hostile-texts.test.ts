@@ -1,4 +1,4 @@
-/** What others say, in Events and in the agent's own log. */
+/** Texts of other programs, in Events and in the agent's own log. */
 import { expect, test } from 'vitest'
 import { eventsPath, sampleServer } from '../../../test/kit/api-server/sample-server.ts'
 import { effectsOf, hostileTexts } from '../../../test/kit/objects/hostile-texts.ts'

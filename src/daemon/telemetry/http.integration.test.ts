@@ -18,7 +18,7 @@ afterEach(() => {
   for (const server of opened.splice(0)) server.close()
 })
 
-/** Lets the event loop turn until it holds. */
+/** Lets the event loop run until the condition holds. */
 async function until(isReached: () => boolean): Promise<void> {
   while (!isReached()) await setImmediate()
 }
@@ -32,7 +32,7 @@ async function listening(server: LocalServer): Promise<number> {
 const metricsOn = async (clock: VirtualClock): Promise<number> =>
   await listening(serveMetrics(registry, { host: '127.0.0.1', port: 0, clock, onError: fail, onRecovered: () => {} }))
 
-/** A connection that has sent the start of a request and nothing more. */
+/** A connection that has sent only the start of a request. */
 async function halfRequest(port: number): Promise<Socket> {
   const socket = connect(port, '127.0.0.1')
   sockets.push(socket)
@@ -49,7 +49,7 @@ async function halfRequests(port: number, count: number): Promise<Socket[]> {
 
 const countOpen = (all: readonly Socket[]): number => all.filter(({ closed }) => !closed).length
 
-/** Resolves once no more than that many are open, with how many are. */
+/** Resolves with the number of open connections once it is at most this. */
 async function untilOpen(all: readonly Socket[], count: number): Promise<number> {
   while (countOpen(all) > count) await once(ends, 'close')
   return countOpen(all)
@@ -66,7 +66,7 @@ test('a server keeps no more than its bound of half requests, and still answers'
 test('a server ends a request that is not finished in time', async () => {
   const clock = createVirtualClock()
   const halves = await halfRequests(await metricsOn(clock), 3)
-  await until(() => clock.pendingTimers === 3) // the server has taken them
+  await until(() => clock.pendingTimers === 3) // the server has accepted them
   await clock.advance(requestTimeoutMs - 1)
   expect(countOpen(halves)).toBe(3)
   await clock.advance(1)

@@ -5,7 +5,7 @@ import type { Clock } from '../../schemas/clock.ts'
 /** The source of the metrics. */
 export type MetricsRegistry = { readonly contentType: string; metrics(): Promise<string> }
 
-/** Each returns what is wrong, or undefined. */
+/** Each returns the problem, or undefined. */
 export type HealthChecks = { readonly live: () => string | undefined; readonly ready: () => string | undefined }
 
 export type LocalServer = {
@@ -17,15 +17,17 @@ export type LocalServer = {
 export type ListenOptions = {
   readonly port: number
   readonly clock: Clock
-  /** The server cannot listen, most likely because the port is taken. It tries again; the same error is told once. */
+  /**
+   * The server cannot listen, most likely because the port is taken. It tries again, and reports the same error once.
+   */
   readonly onError: (error: NodeJS.ErrnoException) => void
-  /** It listens after an error. */
+  /** The server listens after an error. */
   readonly onRecovered: () => void
 }
 
 /**
- * Connections of one server. The kubelet and a scraper need one each; all that anyone else on the host can do is fill
- * the rest.
+ * Connections of one server. The kubelet and a scraper need one each. Other programs on the host can only fill the
+ * rest.
  */
 export const maxConnections = 16
 /** From the connection to the last byte of the response. */
@@ -33,8 +35,8 @@ export const requestTimeoutMs = 5_000
 export const retryListenMs = 5_000
 
 /**
- * Answers `/livez` and `/readyz` on loopback: the kubelet is on the same host, and nobody else needs it. A check that
- * returns a sentence is a 503 with it.
+ * Answers `/livez` and `/readyz` on loopback: only the kubelet needs it, and runs on the same host. If a check returns
+ * a sentence, the response is a 503 with that sentence.
  */
 export function serveHealth(checks: HealthChecks, options: ListenOptions): LocalServer {
   return serve({ ...options, host: '127.0.0.1' }, (request, response) => {
@@ -63,8 +65,8 @@ export function serveMetrics(
 }
 
 /**
- * One request per connection, in bounded time, on a bounded number of connections. Beyond the bound the oldest
- * connection is closed, not the new one: whoever keeps connections open must not lock out the kubelet.
+ * One request per connection, in bounded time, on a bounded number of connections. Beyond the limit the oldest
+ * connection is closed, not the new one: a client that keeps connections open must not lock out the kubelet.
  */
 function serve(
   { host, port, clock, onError, onRecovered }: ListenOptions & { readonly host: string },
@@ -74,7 +76,7 @@ function serve(
   let cancelRetry = (): void => {}
   let isClosed = false
   const server = createServer(
-    // the timer per connection does the work of these
+    // the timer of each connection replaces these
     { headersTimeout: 0, requestTimeout: 0, connectionsCheckingInterval: 3_600_000 },
     answer,
   )

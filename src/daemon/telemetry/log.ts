@@ -8,12 +8,12 @@ export type Log = {
   error(fields: object, message: string): void
 }
 
-/** Container runtimes keep lines of 16 KiB together. */
+/** Container runtimes do not split lines of up to 16 KiB. */
 const maxFieldLength = 4_096
 
 /**
- * JSON lines on stdout, written synchronously: a worker thread would cost 17 MB of memory in every agent. Whatever is
- * in them has no effect on the terminal of who reads them, and its text is kept.
+ * JSON lines on stdout, written synchronously: a worker thread would cost 17 MB of memory in every agent. Their content
+ * has no effect on a reader's terminal, and keeps its text.
  */
 export function createLog(level: string, base: Readonly<Record<string, string>>): Log {
   const destination = pino.destination({ dest: 1, sync: true })
@@ -31,7 +31,7 @@ export const createLogTo = (
       base,
       timestamp: pino.stdTimeFunctions.isoTime,
       messageKey: 'message',
-      // a word, as kubectl logs shows it to people; pino's default is a number
+      // a word, for readers of kubectl logs; pino's default is a number
       formatters: { log: bounded, level: (label) => ({ level: label }) },
     },
     { write: (line) => write(harmlessJson(line)) },

@@ -9,11 +9,11 @@ import { fleetPage } from './fleet-page.ts'
 import type { MetricsRegistry } from './http.ts'
 import type { WorkNow } from './work-now.ts'
 
-/** The agent's own series, and those of the fleet, as the catalogues describe them. */
+/** The agent's own series, and those of the fleet, as described by the catalogues. */
 export type Metrics = {
-  /** The agent's own. */
+  /** The agent's own series. */
   readonly registry: Registry
-  /** All that is served. */
+  /** All series that are served. */
   readonly page: MetricsRegistry
   apiRequest(verb: string, code: number, count?: number): void
   stepEnded(stage: string, result: string, seconds: number): void
@@ -30,15 +30,15 @@ export type EvictionResult = (typeof metrics)['skyhookd_evictions_total']['label
 export type MetricSources = {
   readonly version: string
   readonly slots: () => readonly { readonly phase: string; readonly kind: string }[]
-  /** Seconds. */
+  /** In seconds. */
   readonly oldestSlotAge: () => number
-  /** Since the journal of this host began. */
+  /** Reboots since the start of this host's journal. */
   readonly rebootsMade: () => number
   readonly reasons: () => ReadonlyMap<ReasonName, number>
   readonly work: () => WorkNow
   readonly packageRequests: () => ReadonlyMap<'run' | 'interrupt', number>
   readonly isCensusCounting: () => boolean
-  /** Of the census, while this agent is elected. */
+  /** The series of the census, while this agent is elected. */
   readonly fleetSeries: () => readonly FleetSeries[]
   readonly reflectorAges: () => ReadonlyMap<string, number>
 }

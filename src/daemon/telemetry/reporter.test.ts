@@ -34,7 +34,7 @@ const waiting = (reason: TimedReason['reason'], message = 'why'): ReadonlyMap<st
   new Map([['s', { reason, message, sinceMs: clock.wallMs() }]])
 
 describe('events', () => {
-  test('an Event regards the Node of this moment', () => {
+  test('an Event regards the current Node', () => {
     report({ type: 'completed', skyhook: 's' })
     expect(events).toEqual([
       {

@@ -8,17 +8,17 @@ import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { Log } from './log.ts'
 
 export type EventReporter = {
-  /** Reports what a decision found; `reasons` are all current ones, by Skyhook. */
+  /** Reports the results of a decision; `reasons` are all current reasons, by Skyhook. */
   report(events: readonly StageEvent[], reasons: ReadonlyMap<string, TimedReason>): void
-  /** The agent deleted this pod, as namespace/name, in spite of its disruption budget. */
+  /** The agent deleted this pod (namespace/name) in spite of its disruption budget. */
   podDeleted(pod: string): void
   /** Age in seconds of the oldest current reason of each kind. */
   reasonAges(): ReadonlyMap<ReasonName, number>
 }
 
 /**
- * Reports each fact once: always as a log line, and as an Event on the Node where someone would look for it.
- * `findCordoner` names the other writer of a cordon, as far as it can be known; it never rejects.
+ * Reports each fact once: always as a log line, and as an Event on the Node if people look for it there. `findCordoner`
+ * names the other writer of a cordon if it can be known. It never rejects.
  */
 export function createEventReporter(options: {
   readonly clock: Clock
@@ -31,7 +31,7 @@ export function createEventReporter(options: {
   const reportedReasons = new Map<string, string>()
   let currentReasons: ReadonlyMap<string, TimedReason> = new Map()
 
-  /** Without a Node there is nothing to record an Event on. */
+  /** Without a Node, no Event can be recorded. */
   function record(reason: NodeEventReason, message: string, annotations?: Readonly<Record<string, string>>): void {
     const node = options.node()
     if (!node) return
@@ -42,7 +42,7 @@ export function createEventReporter(options: {
 
   function reportEvent(event: StageEvent): void {
     const { skyhook } = event
-    // `message` is the key of the line's own text: two keys of one name, and each reader takes another
+    // `message` is the key of the line's own text: with a duplicate key, readers would take either value
     const detail = 'message' in event ? { detail: event.message } : {}
     const line = { ...event, type: undefined, message: undefined, ...detail }
     const subject = 'package' in event ? `Skyhook ${skyhook}, package ${event.package}` : `Skyhook ${skyhook}`
@@ -83,9 +83,9 @@ export function createEventReporter(options: {
         log.info(line, 'package requires its interrupt')
         return record('InterruptRequired', `${subject} needs its interrupt: ${event.message}`)
       case 'cordonChangedExternally':
-        log.warn(line, 'someone else changed the cordon of a node that we hold')
+        log.warn(line, 'another client changed the cordon of a node that this agent holds')
         if (!event.unschedulable)
-          // the API does not record who
+          // the API does not record the user
           return record('CordonChanged', `someone uncordoned the node while ${subject} holds it`)
         return void findCordoner().then((manager = 'someone else') =>
           record('CordonChanged', `the node was cordoned by ${manager} while ${subject} holds it`),
@@ -129,12 +129,12 @@ export function createEventReporter(options: {
       const { reason, message, sinceMs } = timed
       const text = `${reason}: ${message}`
       if (reportedReasons.get(skyhook) === text) continue
-      if (clock.steadyMs() - sinceMs < reasonReportDelayMs) continue // passes by
+      if (clock.steadyMs() - sinceMs < reasonReportDelayMs) continue // may still pass
       reportedReasons.set(skyhook, text)
       if (!isReportedOn('Node', reason)) log.debug({ skyhook, reason, detail: message }, 'waiting')
       else {
         log.info({ skyhook, reason, detail: message }, 'not complete')
-        // by the failed stage
+        // the failed stage reports it
         const isReported = reason === 'StepFailed' || reason === 'CheckFailed' || reason === 'RebootRefused'
         if (!isReported) record(reason, `Skyhook ${skyhook}: ${message}`, subjectOf(timed))
       }
@@ -161,7 +161,7 @@ export function createEventReporter(options: {
   }
 }
 
-/** What the reason is about, for programs; undefined where it is about nothing more. */
+/** The subject of the reason, for programs; undefined if it has none. */
 function subjectOf({ code, package: key }: TimedReason): Readonly<Record<string, string>> | undefined {
   const subject = { ...(code && { [eventCodeKey]: code }), ...(key !== undefined && { [eventPackageKey]: key }) }
   return Object.keys(subject).length > 0 ? subject : undefined

@@ -1,8 +1,11 @@
-/** What a node is at, for its metrics: steps that run, and stages that fail. Pure. */
+/** The current work of a node, for its metrics: running steps and failing stages. Pure. */
 import { type Journal, openSteps } from '../../schemas/journal.ts'
 import type { Mode } from '../../schemas/package-config.ts'
 
-/** In seconds; `stepAges`: of the oldest running step of each mode. `nextAttempt`: 0 where none is waited for. */
+/**
+ * In seconds. `stepAges` are those of the oldest running step of each mode. `nextAttempt` is 0 if there is no wait for
+ * one.
+ */
 export type WorkNow = {
   readonly stepAges: ReadonlyMap<Mode, number>
   readonly failedAttempts: number

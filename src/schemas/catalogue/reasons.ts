@@ -295,7 +295,7 @@ export const reasons = {
     ...blocked,
     meaning:
       'The host is unfit for work (see [below](#unfit-hosts)), or a file, a folder or systemd refuses what the agent ' +
-      'must do, or steps run that its journal does not know. The message names the operation, the path or unit, ' +
+      'must do, or steps run that are not in its journal. The message names the operation, the path or unit, ' +
       'and the error.',
     remedy: 'Do what the message says, such as to free space, or to look for mounts and immutable files.',
     explain: { gate: 'host', cause: 'host-unusable', command: ofHost },

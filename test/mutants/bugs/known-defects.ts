@@ -39,7 +39,7 @@ export const knownDefects: readonly Mutant[] = [
     edits: [
       edit(
         'daemon/slots/slot-manager.ts',
-        "return await giveBack(entry, view, { message: change ?? 'it is gone', waitsFor: 'spec' })",
+        "return await giveBack(entry, view, { message: change ?? 'the slot is gone', waitsFor: 'spec' })",
         'return',
       ),
       edit(

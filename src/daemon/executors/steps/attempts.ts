@@ -1,22 +1,22 @@
 import type { StepEnd } from '../../../schemas/step-end.ts'
 import type { AttemptObservation } from '../../../stages/model/snapshot.ts'
 
-/** What is known of the open step attempts of the journal, by attempt id. */
+/** The observed states of the open step attempts of the journal, by attempt id. */
 export type Attempts = {
   current(): ReadonlyMap<string, AttemptObservation>
-  /** Undefined for an attempt that was not observed yet. */
+  /** Undefined if the attempt was not observed yet. */
   stateOf(id: string): AttemptObservation['state'] | undefined
-  /** No unit and no result. */
+  /** The attempt has no unit and no result. */
   absent(id: string): void
   running(id: string): void
   ended(id: string, end: StepEnd, logTail?: string): void
-  /** It is to be stopped and must not start any more. */
+  /** The attempt must be stopped and must not start. */
   cancel(id: string): void
   isCanceled(id: string): boolean
-  /** systemd has the request to stop it since then (steady ms). */
+  /** The time since which systemd has the request to stop it (steady ms). */
   stopRequested(id: string, atMs: number): void
   stopRequestedAtMs(id: string): number | undefined
-  /** Its end is recorded. */
+  /** Its end is recorded: forgets it. */
   forget(id: string): void
 }
 

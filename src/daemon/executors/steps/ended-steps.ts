@@ -5,19 +5,21 @@ import { parseStepLine, type StepEndFields, stepEndedMessage, type StepOfLine } 
 import { errorField, type Log } from '../../telemetry/log.ts'
 
 const file = `${agentFolder}/ended-steps.json`
-/** Two rollouts of some packages with retries; 30 KiB, and a second of lines at the start of an agent. */
+/**
+ * Enough for two rollouts of some packages with retries. Takes 30 KiB, and a second to log at the start of an agent.
+ */
 const maxEntries = 100
 
 export type EndedStep = StepOfLine & StepEndFields
 
 /**
- * How the last steps of this host ended. The log of an agent ends with its pod, so each agent repeats in its own what
- * is known from before. Only people read it: nothing is decided by it, and a power cut may lose it.
+ * How the last steps of this host ended. The log of an agent ends with its pod, so each agent repeats earlier ends in
+ * its own log. Only people read them: no decision depends on them, and a power cut may lose them.
  */
 export type EndedSteps = {
-  /** Logs an end and keeps it. A disk that takes nothing only loses the later repetition. */
+  /** Logs an end and stores it. If the disk fails, only the later repetition is lost. */
   add(step: EndedStep): Promise<void>
-  /** Logs what earlier agents kept, once. Never rejects. */
+  /** Logs once what earlier agents stored. Never rejects. */
   repeat(): Promise<void>
 }
 
@@ -60,6 +62,6 @@ export function createEndedSteps({ root, log }: { readonly root: HostRoot; reado
   }
 }
 
-/** As its line would be read. */
+/** Whether the value has the fields that readers of the log line expect. */
 const isEndedStep = (value: unknown): value is EndedStep =>
   isObject(value) && parseStepLine({ ...value, message: stepEndedMessage })?.what === 'ended'

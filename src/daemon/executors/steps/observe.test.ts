@@ -112,7 +112,7 @@ test('an attempt that was seen running and is gone without a result has an unkno
 })
 
 test('an attempt that started while systemd was asked about it is not gone', async () => {
-  journal = emptyJournal('n') // the new connection is not to observe it too
+  journal = emptyJournal('n') // the new connection must not observe it, too
   const observed = observer.observe(step) // asks before the start
   attempts.running('x')
   await observed

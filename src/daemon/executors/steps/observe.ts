@@ -12,15 +12,16 @@ import type { Attempts } from './attempts.ts'
 
 const failureName = 'observe steps'
 
-/** Signals can be lost with a bus, so running steps are also polled this often. */
+/** Signals can be lost with a D-Bus connection, so running steps are also polled at this interval. */
 const observeIntervalMs = 10_000
-/** systemd starts anew within a second or two; one that says nothing for longer is worth a reason. */
+/** systemd restarts within a second or two; a longer silence becomes a reason. */
 const maxSilenceMs = 20_000
 /** A host that has not shut down within this time will not. */
 const maxShutdownMs = 300_000
 
 /**
- * Where an attempt writes, and its secrets, which must not be quoted; kept on the host for the agent that sees its end.
+ * The log files of an attempt, and its secrets, which must not be quoted. Stored on the host for the agent that sees
+ * its end.
  */
 export type StepLogNote = { readonly files: LogFiles; readonly secrets: readonly string[] }
 
@@ -53,16 +54,16 @@ export function startStepObserver(ports: ObserverPorts): StepObserver {
     const previous = attempts.stateOf(step.id)
     if (previous === 'ended') return
     if (observed.state === 'absent') {
-      if (previous === 'absent') return // with its blocker, until it is started
+      if (previous === 'absent') return // keeps its blocker until it is started
       if (previous === undefined) attempts.absent(step.id)
       else if (wasRunning)
         attempts.ended(step.id, { outcome: 'unknown', detail: `${step.unit} is gone and left no result` })
-      else return // it started while systemd answered
+      else return // it started during the request
     } else if (observed.state === 'running' || (observed.isHostStopping && isGoingDown(step))) attempts.running(step.id)
     else {
       const failed = observed.result.outcome !== 'exited' || observed.result.code !== 0
       const logTail = failed ? await tailOfAttempt(step) : undefined
-      if (attempts.stateOf(step.id) === 'ended') return // seen by two at once
+      if (attempts.stateOf(step.id) === 'ended') return // two observers saw the end
       const end = observed.isHostStopping
         ? ({ outcome: 'unknown', detail: 'the host was shutting down when it ended' } as const)
         : observed.result
@@ -71,7 +72,7 @@ export function startStepObserver(ports: ObserverPorts): StepObserver {
     ports.wake()
   }
 
-  /** The tail of its log without secrets, also for an attempt that a previous agent started. */
+  /** The tail of its log without secrets, even if a previous agent started the attempt. */
   async function tailOfAttempt({ id }: StepAttempt): Promise<string | undefined> {
     const text = await readStepNote(host, id)
     if (text === undefined) return undefined
@@ -80,8 +81,8 @@ export function startStepObserver(ports: ObserverPorts): StepObserver {
   }
 
   /**
-   * A step that ended during the shutdown of the host is judged after the next boot, or after a while if the shutdown
-   * was canceled.
+   * The result of a step that ended during the shutdown of the host counts after the next boot, or after a while if the
+   * shutdown was canceled.
    */
   function isGoingDown(step: StepAttempt): boolean {
     if (step.bootId !== hostSource.bootId()) return false
@@ -97,7 +98,10 @@ export function startStepObserver(ports: ObserverPorts): StepObserver {
 
   let silentSinceMs: number | undefined
 
-  /** Of a step that a poll or a signal asks for; without a bus the observation after reconnecting finds what ended. */
+  /**
+   * Observes a step after a poll or a signal. Without D-Bus, the observation after the reconnect finds the steps that
+   * ended.
+   */
   async function observeInBackground(task: () => Promise<void>): Promise<void> {
     try {
       await task()

@@ -52,7 +52,7 @@ function startAgent(): StepOutput {
 const write = (text: string, file = '/out.log'): void => files.write(file, files.read(file) + text)
 const messages = (): string[] => lines.map(({ message }) => message)
 
-/** The next look at what runs. */
+/** The next read of the output of running steps. */
 const look = async (): Promise<void> => await clock.advance(500)
 
 test('output of a running step is printed within half a second, with the step and the stream', async () => {
@@ -164,7 +164,7 @@ test('a silence is followed by the newest output', async () => {
   expect(messages().at(-1)).toBe('newest')
 })
 
-test('the end of a step is printed whatever was printed before', async () => {
+test('the end of a step is printed regardless of earlier output', async () => {
   output.follow(of)
   write('line\n'.repeat(1_000))
   await look()

@@ -20,30 +20,33 @@ import { errorField, type Log } from '../../telemetry/log.ts'
 import type { StepLogNote } from './observe.ts'
 import { formatPrinted, outputStreams, parsePrinted } from './printed-note.ts'
 
-/** Output is in the log within a second: half of it here, the rest is for the disk and for who reads the log. */
+/**
+ * Output is in the log within a second: half of the time is for this interval, the rest for the disk and for readers of
+ * the log.
+ */
 const lookIntervalMs = 500
-/** After a look that failed: a disk in trouble is not asked twice a second. */
+/** Pause after a failed read: a failing disk is not read twice a second. */
 const failedLookPauseMs = 5_000
 const chunkBytes = 16 * 1024
 
-/** How much is printed at the end of a step of what was not printed before. The file has more (log-limit.ts). */
+/** How much of the unprinted output is printed at the end of a step. The file has more (log-limit.ts). */
 const maxTailLines = 1_000
 const maxTailChars = 64 * 1024
 
-/** What steps write, in the agent's log: as it comes, bounded, without secrets, each line once. */
+/** Prints the output of steps into the agent's log: while they run, bounded, without secrets, each line once. */
 export type StepOutput = {
-  /** From now on its output is printed as it comes. May be repeated. */
+  /** From now on, prints the output of the step while it runs. May be repeated. */
   follow(of: StepOfLine): void
   /**
-   * Prints what an ended attempt has written and is not in the log yet. Safe to repeat: nothing is printed twice. A
-   * previous agent may have started the attempt and printed a part of it.
+   * Prints the output of an ended attempt that is not in the log yet. Safe to repeat: nothing is printed twice. A
+   * previous agent may have started the attempt and printed a part.
    */
   finish(of: StepOfLine): Promise<void>
-  /** The step that this id was followed for. */
+  /** The followed step with this id. */
   stepOf(id: string): StepOfLine | undefined
-  /** Its end is recorded. */
+  /** Its end is recorded: forgets it. */
   forget(id: string): void
-  /** Resolves once what was printed is noted for the next agent. */
+  /** Resolves when the printed amount is stored for the next agent. */
   close(): Promise<void>
 }
 
@@ -51,22 +54,22 @@ export type OutputPorts = {
   readonly host: StepHost
   readonly clock: Clock
   readonly log: Log
-  /** Of the file of each stream of a step. */
+  /** Limit of the file of each stream of a step. */
   readonly logLimitBytes: number
 }
 
-/** Of one attempt. */
+/** The state of one attempt. */
 type Followed = {
   readonly of: StepOfLine
-  /** Where it writes; undefined before it was looked up. `none`: nobody knows any more. */
+  /** Its log files; undefined before they were looked up. `none`: they are no longer known. */
   source: { readonly note: StepLogNote; readonly reader: OutputReader } | 'none' | undefined
   readonly cursors: Record<OutputStream, OutputCursor>
   readonly budgets: Record<OutputStream, OutputBudget>
-  /** The last of its looks, which follow each other. */
+  /** The last of its reads, which run one after another. */
   work: Promise<void>
   isLooking: boolean
   hasFailed: boolean
-  /** No look before it (steady ms). */
+  /** No read before this time (steady ms). */
   pausedUntilMs: number
 }
 
@@ -93,7 +96,7 @@ export function createStepOutput({ host, clock, log, logLimitBytes }: OutputPort
     return entry
   }
 
-  /** One task of an attempt at a time. */
+  /** Runs one task of an attempt at a time. */
   async function inTurn(entry: Followed, task: () => Promise<void>): Promise<void> {
     const turn = entry.work.catch(() => undefined).then(task)
     entry.work = turn
@@ -112,12 +115,12 @@ export function createStepOutput({ host, clock, log, logLimitBytes }: OutputPort
     return (entry.source = { note: parsed, reader: createOutputReader(parsed.secrets) })
   }
 
-  /** For the agent after this one. A reboot may lose it, and the note with it. */
+  /** Stores the cursors for the next agent. A reboot may lose them, as well as the output itself. */
   async function save({ of, cursors }: Followed): Promise<void> {
     await root.writeFile(stepFiles(host, of.stepId).printed, formatPrinted(cursors), 0o600)
   }
 
-  /** What came since the last look, as far as the budget goes. True when something of the file is done with. */
+  /** Prints output since the last read, within the budget. Returns true if the cursor moved. */
   async function look(entry: Followed, stream: OutputStream): Promise<boolean> {
     const source = await open(entry)
     if (source === 'none') return false
@@ -160,11 +163,11 @@ export function createStepOutput({ host, clock, log, logLimitBytes }: OutputPort
       (await root.readFrom(path, offset, maxBytes).catch(ignoreNotFound)) ?? nothing
     const found = await read(endOf(entry.cursors[stream]))
     if (found.sizeBytes >= endOf(entry.cursors[stream])) return found
-    entry.cursors[stream] = initialCursor() // somebody has emptied the file
+    entry.cursors[stream] = initialCursor() // another program has truncated the file
     return await read(0)
   }
 
-  /** Leaves out the middle of a file that has become too large. True when it did. */
+  /** Leaves out the middle of a file that is too large. Returns true if it did. */
   async function limit(entry: Followed, stream: OutputStream): Promise<boolean> {
     const source = await open(entry)
     if (source === 'none') return false
@@ -179,7 +182,7 @@ export function createStepOutput({ host, clock, log, logLimitBytes }: OutputPort
     return true
   }
 
-  /** Notes at once what it has printed: an agent that is killed in between prints it again. */
+  /** Stores at once how much it has printed: if the agent is killed before that, the next one prints it again. */
   async function lookAtAll(entry: Followed): Promise<void> {
     for (const stream of outputStreams)
       for (const task of [look, limit]) if (await task(entry, stream)) await save(entry)

@@ -1,11 +1,11 @@
-/** How much of a step's output is in an agent's log, as one agent notes it for the next. */
+/** How much of a step's output is in the log, as an agent stores it for the next one. */
 import { initialCursor, type OutputCursor } from '../../../packages/step/output-reader.ts'
 import { isObject, parseJson } from '../../../schemas/json.ts'
 import type { OutputStream } from '../../../schemas/step-log.ts'
 
 export const outputStreams: readonly OutputStream[] = ['stdout', 'stderr']
 
-/** What was read and not printed is read again. */
+/** Output that was read and not printed is read again. */
 export function formatPrinted(cursors: Readonly<Record<OutputStream, OutputCursor>>): string {
   return JSON.stringify(
     Object.fromEntries(
@@ -14,7 +14,7 @@ export function formatPrinted(cursors: Readonly<Record<OutputStream, OutputCurso
   )
 }
 
-/** The cursors of a note; what is missing or damaged is printed from the start. */
+/** The cursors of a note. A stream whose cursor is missing or damaged is printed from the start. */
 export function parsePrinted(text: string | undefined): Partial<Record<OutputStream, OutputCursor>> {
   const saved = text === undefined ? undefined : parseJson(text)
   if (!isObject(saved)) return {}

@@ -7,7 +7,7 @@ const outputFolder = '/var/lib/skyhook/.agent/output'
 
 type Life = Awaited<ReturnType<typeof startSampleLife>>
 
-/** A host with a package that keeps no logs; each of its steps writes a line while it runs, for so long. */
+/** A host with a package that keeps no logs. Each of its steps runs for this time and writes a line. */
 async function startLife(stepMs: number): Promise<Life & { output(): string[] }> {
   const life = await startSampleLife({
     seed: 4,
@@ -75,7 +75,7 @@ test('the output of a step that runs and that the journal does not know stays un
   if (journal?.kind !== 'file') throw new Error('there is no journal')
   disk.write(journal, Buffer.from(JSON.stringify(emptyJournal('n'))), journalPath)
   await life.clock.advance(30_000)
-  expect(life.reason()).toContain('its journal does not know')
+  expect(life.reason()).toContain('are not in its journal')
   const [stray] = life.events.flatMap((one) => (one.event === 'stepStarted' ? [one.step.attempt] : []))
   expect(life.output()).toEqual([`${stray}.log`, `${stray}.log.err`])
   await life.until(isComplete(life))

@@ -30,27 +30,25 @@ import type { EndedSteps } from './ended-steps.ts'
 import type { StepOutput } from './output.ts'
 import { endFields, lineOf, stepOfLine } from './step-lines.ts'
 
-/**
- * Published records on the host, for people and for a return to the operator. The journal is authoritative.
- */
+/** Publishes records on the host, for people and for a return to the operator. The journal is authoritative. */
 export type StepRecords = {
   recordStep(action: Extract<Action, { do: 'recordStep' }>): Promise<void>
-  /** Removes a step's unit, its record, its secrets and the output beyond the limit. */
+  /** Removes a step's unit, its record, its secrets and output beyond the limit. */
   forgetStep(step: StepAttempt): Promise<void>
   recordChecks(action: Extract<Action, { do: 'recordChecks' }>): Promise<void>
   recordHistory(action: Extract<Action, { do: 'recordHistory' }>): Promise<void>
   /** Removes the last traces of an uninstalled package from the host. Repeatable. */
   cleanUp(action: Extract<Action, { do: 'cleanUp' }>): Promise<void>
   /**
-   * Writes records that a previous agent did not write, and removes its temporary files; before anything is collected.
+   * Writes records that a previous agent did not write, and removes its temporary files. Called before any `collect`.
    */
   repair(journal: Journal): Promise<void>
   /**
-   * Removes the copy dirs that no package of the journal uses, and output of ended steps that was not to be kept. Only
-   * for a journal that is complete.
+   * Removes copy dirs that no package of the journal uses, and temporary output of ended steps. Only with a complete
+   * journal.
    */
   collect(): Promise<void>
-  /** How clean-ups ended, by id of the request. */
+  /** The results of clean-ups, by id of the request. */
   cleanUps(): ReadonlyMap<string, CleanUpResult>
   retain(needed: ReadonlySet<string>): void
 }
@@ -84,17 +82,17 @@ export function createStepRecords(ports: RecordPorts): StepRecords {
     output.forget(step.id)
   }
 
-  /** The rest of its output, then its end. */
+  /** Logs the rest of its output, then its end. */
   async function logEnd(step: StepAttempt, of: StepOfLine, isCanceled = false): Promise<void> {
     await output.finish(of)
     await endedSteps.add({ ...of, ...endFields(step, attempts.current().get(step.id), clock, isCanceled) })
   }
 
-  /** Its step is open, or ended and not recorded. */
+  /** Whether its step is open, or has ended and is not recorded. */
   const isPending = (id: string): boolean =>
     attempts.stateOf(id) !== undefined || openSteps(ports.journal()).some((step) => step.id === id)
 
-  /** Of steps that no agent will record: one died between its journal and its records. */
+  /** Removes output of steps that no agent will record, because one died between its journal and its records. */
   async function collectOutput(): Promise<void> {
     const leftIds = (await attemptsWithTemporaryLogs(root, folders)).filter((id) => !isPending(id))
     if (leftIds.length === 0) return
@@ -102,7 +100,7 @@ export function createStepRecords(ports: RecordPorts): StepRecords {
     for (const id of leftIds) if (!runningIds.has(id) && !isPending(id)) await removeTemporaryLogs(root, folders, id)
   }
 
-  /** Of packages that the journal does not have at work. */
+  /** Removes copy dirs of packages that have no work in the journal. */
   async function collectContent(): Promise<void> {
     const isUsed = (skyhook: string, path: string): boolean => {
       const record = ownValue(ports.journal().skyhooks, skyhook)
@@ -136,15 +134,15 @@ export function createStepRecords(ports: RecordPorts): StepRecords {
     if (kept.length > 0)
       log.info(
         { skyhook, package: name, kept },
-        'files of root_dir stay on the host: changed, there before, or of another package',
+        'files of root_dir stay on the host: changed, older than the package, or of another package',
       )
     await publishChecks(skyhook, 'uninstall-check', checks)
-    if (hasSibling(skyhook, name, config)) return // flags and history are of both
+    if (hasSibling(skyhook, name, config)) return // both share flags and history
     await removeStepFlags(root, dir, config)
     await recordVersion(root, dir, config.packageName, 'uninstalled', passedAtWallMs)
   }
 
-  /** Another package of the Skyhook that is made from the same image, and is installed. */
+  /** Whether another installed package of the Skyhook has the same image. */
   function hasSibling(skyhook: string, name: string, { packageName, packageVersion }: PackageConfig): boolean {
     const { packages = {}, installedVersions = {} } = ownValue(ports.journal().skyhooks, skyhook) ?? {}
     return Object.values(packages).some(
@@ -157,7 +155,7 @@ export function createStepRecords(ports: RecordPorts): StepRecords {
   }
 
   return {
-    /** Canceled: nobody waits for its outcome. */
+    /** A canceled step: its outcome is not needed. */
     async forgetStep(step) {
       const of = output.stepOf(step.id)
       if (of) await logEnd(step, of, true)

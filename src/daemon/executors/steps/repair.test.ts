@@ -126,9 +126,9 @@ describe('what an agent left unwritten when it died', () => {
   })
 
   test.each<[string, PackageProgress]>([
-    ['of what brought it there, while config goes on', { state: 'due', stage: 'config' }],
+    ['of what brought it there, while config runs', { state: 'due', stage: 'config' }],
     ['of config, while its interrupt is under way', { state: 'due', stage: 'interrupt' }],
-    ['of config, while post-interrupt goes on', { state: 'due', stage: 'post-interrupt' }],
+    ['of config, while post-interrupt runs', { state: 'due', stage: 'post-interrupt' }],
   ])('%s', async (_, progress) => {
     await repair(entry({ progress, installedBy: 'apply' }), {})
     const config = progress.stage === 'config' ? [] : ['config-check_ALL_CHECKED']

@@ -30,8 +30,8 @@ export type RepairPorts = {
 }
 
 /**
- * Writes the published records that an agent did not write because it died right after its journal: flags, the summary
- * of checks and the history of the last work of each package. Existing records stay as they are.
+ * Writes published records that are missing because an agent died right after it wrote its journal: flags, the summary
+ * of checks and the history of the last work of each package. Existing records stay unchanged.
  */
 export async function repairRecords(ports: RepairPorts, { skyhooks }: Journal): Promise<void> {
   for (const [skyhook, record] of Object.entries(skyhooks)) {
@@ -41,7 +41,7 @@ export async function repairRecords(ports: RepairPorts, { skyhooks }: Journal): 
   }
 }
 
-/** Temporary files of interrupted writes. */
+/** Removes temporary files of interrupted writes. */
 async function removeTemporaries(root: HostRoot, folder: string): Promise<void> {
   if ((await root.stat(folder)) === undefined) return
   for (const path of await root.readTree(folder)) if (isTemporary(path)) await root.remove(`${folder}/${path}`)
@@ -57,13 +57,13 @@ async function repairEntry(
   const content = contentOf(digest)
   if ((await root.stat(content)) === undefined) return
   const loaded = await loadPackage(root, content)
-  if (loaded.outcome === 'invalid') return // it ran before, so the store was changed; the next preparation reports it
+  if (loaded.outcome === 'invalid') return // someone changed the store: the next preparation reports it
   const { config } = loaded
   const state = stateDir(folders, skyhook)
   for (const step of completedSteps(entry, config))
     if (!(await hasStepFlag(root, state, config, step))) await publishStepFlag(root, state, config, step, nowMs)
 
-  let isMissing = false // from the first missing one on: check_results has to show the last
+  let isMissing = false // writes all from the first missing one on, because check_results must show the last
   for (const completedStage of completedStages(entry)) {
     const check = checkOf(completedStage)
     const results = check === undefined ? [] : (config.modes[check] ?? []).map(({ path }) => ({ path, failed: false }))
@@ -89,11 +89,11 @@ async function repairEntry(
   if (!isRecorded) await recordVersion(root, state, packageName, packageVersion, nowMs)
 }
 
-/** For its current inputs, not for an earlier configuration or version. */
+/** Whether the interrupt ran for the current inputs, not for an earlier configuration or version. */
 const wasInterrupted = ({ progress }: PackageRecord): boolean =>
   progress.stage === 'post-interrupt' || (progress.stage === 'interrupt' && publishedState(progress) === 'complete')
 
-/** The stages before the current one, each with its records; an interrupt has none and follows config. */
+/** The stages with records before the current one. An interrupt has no records and follows config. */
 function completedStages({ progress, installedBy }: PackageRecord): readonly Stage[] {
   const { stage } = progress
   const isComplete = publishedState(progress) === 'complete'
@@ -113,7 +113,7 @@ function completedStages({ progress, installedBy }: PackageRecord): readonly Sta
   }
 }
 
-/** Of the stages that it passed and of the current one. */
+/** The completed steps of the passed stages and of the current stage. */
 function completedSteps(entry: PackageRecord, config: PackageConfig): readonly Step[] {
   const completedStage = completedStages(entry).flatMap((stage) => config.modes[stage] ?? [])
   const steps = entry.progress.stage === 'uninstall' ? [] : (attemptOf(entry.progress)?.steps ?? [])

@@ -23,12 +23,12 @@ import { propertiesOf, stepUnitRequest } from '../../../packages/step/unit-reque
 import type { StartStep } from '../../../stages/model/plan.ts'
 import type { StepLogNote } from './observe.ts'
 
-/** Time between TERM and KILL of a stopped step, unless the package sets it. */
+/** Time between SIGTERM and SIGKILL of a stopped step, unless the package sets it. */
 const defaultGracefulShutdownMs = 30_000
 
 export type BuildOutcome =
   | { readonly outcome: 'built'; readonly request: StepUnitRequest & { readonly note: string } }
-  /** The attempt cannot run at all; `why` goes into its failure. */
+  /** The attempt cannot run. Its failure message contains `why`. */
   | { readonly outcome: 'refused'; readonly why: string }
 
 export type RequestPorts = {
@@ -38,9 +38,9 @@ export type RequestPorts = {
   readonly folders: HostFolders
   readonly references: ReferencePort
   readonly fields: FieldValues
-  /** Looks at the host: why nothing may start there. */
+  /** Checks the host. Returns why nothing may start there. */
   readonly whyUnfit: () => Promise<string | undefined>
-  /** Called once the package's files are needed; see stage-files.ts. */
+  /** Called when the package's files are needed; see stage-files.ts. */
   readonly prepareFiles: () => Promise<
     { readonly outcome: 'ready' } | { readonly outcome: 'refused'; readonly why: string }
   >
@@ -48,7 +48,7 @@ export type RequestPorts = {
 
 /**
  * Builds the unit of a step: resolves references, composes the environment, installs files and creates logs. Rejects
- * for what is not the step's fault: the API server or the host.
+ * for failures that are not the step's fault, such as those of the API server or the host.
  */
 export async function buildStepRequest(
   ports: RequestPorts,

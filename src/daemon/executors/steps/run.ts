@@ -26,14 +26,14 @@ import { buildStepRequest } from './request.ts'
 import { ensureStageFiles } from './stage-files.ts'
 import { startFields, stepOfLine } from './step-lines.ts'
 
-/** Steps of packages on the host: started once, found again, stopped and recorded. */
+/** Runs steps of packages on the host: starts each once, finds it again, stops and records it. */
 export type StepRunner = StepRecords & {
   start(action: StartStep): Promise<void>
   stop(step: StepAttempt): Promise<void>
   observeOpen(): Promise<void>
   /** By attempt id. */
   attempts(): ReadonlyMap<string, AttemptObservation>
-  /** Steps go on; resolves once what they have printed is noted. */
+  /** Steps continue. Resolves when the printed amount of their output is stored. */
   close(): Promise<void>
 }
 
@@ -55,7 +55,7 @@ export type StepPorts = {
   readonly wake: () => void
 }
 
-/** A unit that still runs so long after it was to stop is asked again: longer than most of them may take. */
+/** A unit that still runs this long after a stop request gets another one. Longer than most units need to stop. */
 const stopRepeatMs = 60_000
 
 export function startStepRunner(ports: StepPorts): StepRunner {
@@ -70,7 +70,7 @@ export function startStepRunner(ports: StepPorts): StepRunner {
   const observer = startStepObserver({ ...ports, host, attempts })
   const startsUnderWay = new Map<string, Promise<void>>()
 
-  /** The attempt cannot run at all: its outcome is known without a unit. */
+  /** The attempt cannot run: its outcome is known without a unit. */
   function recordStartFailure(id: string, detail: string): void {
     attempts.ended(id, { outcome: 'failed-to-start', detail })
   }
@@ -124,10 +124,10 @@ export function startStepRunner(ports: StepPorts): StepRunner {
     }
     const { kind, cause } = started.error
     if (kind === 'invalid' || kind === 'refused') recordStartFailure(attempt.id, refusalText(attempt, started.error))
-    else throw cause // not the step's fault: requested again, after an observation of its state
+    else throw cause // not the step's fault: requested again after its state was observed
   }
 
-  /** systemd stops a unit by itself once it was asked: the unit's TimeoutStopUSec bounds it. */
+  /** Requests the stop. systemd then stops the unit within its TimeoutStopUSec. */
   async function requestStop({ id, unit }: StepAttempt): Promise<void> {
     const nowMs = ports.clock.steadyMs()
     if (nowMs < (attempts.stopRequestedAtMs(id) ?? -Infinity) + stopRepeatMs) return
@@ -148,7 +148,7 @@ export function startStepRunner(ports: StepPorts): StepRunner {
       await output.close()
     },
 
-    /** The journal has the intent. An existing unit is found again and never started twice. */
+    /** The journal has the intent. An existing unit is found and never started twice. */
     async start(action) {
       const { id } = action.attempt
       if (attempts.isCanceled(id)) return
@@ -159,8 +159,9 @@ export function startStepRunner(ports: StepPorts): StepRunner {
 
     async stop(step) {
       attempts.cancel(step.id)
-      // One that was sent and has no answer yet would start after systemd said that there is nothing to stop. systemd
-      // works in order: after a start without an answer, its answer to the stop is about the started unit.
+      // Without this wait, systemd could answer that there is nothing to stop, and then start the unit of an unanswered
+      // request. systemd processes requests in order: after a start that was never answered, its answer to the stop
+      // refers to the started unit.
       await startsUnderWay.get(step.id)?.catch(ignoreError)
       await requestStop(step)
       await observer.observe(step)
@@ -170,11 +171,11 @@ export function startStepRunner(ports: StepPorts): StepRunner {
   }
 }
 
-/** What systemd says of a start, with what to do where the host's own settings contradict the unit. */
+/** systemd's message about a failed start, with a remedy if settings of the host contradict the unit. */
 function refusalText({ unit }: StepAttempt, { message, isUnitNameTaken }: StepStartError): string {
   if (!isUnitNameTaken) return message
   const remedy = `correct the drop-in for services that contradicts it; \`journalctl -u ${unit}\` names the setting`
   return `systemd: ${message}: ${remedy}`
 }
 
-const ignoreError = (): void => undefined // its own caller hears of it
+const ignoreError = (): void => undefined // its own caller handles the error

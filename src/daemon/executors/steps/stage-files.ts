@@ -12,7 +12,7 @@ import type { Log } from '../../telemetry/log.ts'
 
 export type StageFiles = { readonly outcome: 'ready' } | { readonly outcome: 'refused'; readonly why: string }
 
-/** The package's unpacked content with its digest, and the Node whose facts go into the copy dir. */
+/** The package's unpacked content with its digest, and the Node for the facts in the copy dir. */
 export type StageSource = {
   readonly store: string
   readonly digest: string
@@ -21,7 +21,8 @@ export type StageSource = {
 
 /**
  * Installs the files of a stage on the host: the copy dir with configuration and facts of the node, and the package's
- * root_dir over the host's root. Once per stage, because steps may change them. Rejects for errors of the disk.
+ * root_dir over the host's root. Runs once per stage, because steps may change the files. Rejects for errors of the
+ * disk.
  */
 export async function ensureStageFiles(
   { root, folders, log }: { readonly root: HostRoot; readonly folders: HostFolders; readonly log: Log },
@@ -54,7 +55,7 @@ export async function ensureStageFiles(
   return { outcome: 'ready' }
 }
 
-/** A line shows so many; the folders among them say the rest. */
+/** The most paths in a log line; their folders indicate the rest. */
 const maxLoggedPaths = 20
 
 function logInstalled(log: Log, { skyhook, name }: PackageInstance, installed: InstalledRootDir): void {
@@ -62,12 +63,12 @@ function logInstalled(log: Log, { skyhook, name }: PackageInstance, installed: I
   if (installed.outcome === 'restored')
     log.warn(
       { ...of, count: installed.paths.length, paths: installed.paths.slice(0, maxLoggedPaths) },
-      'files of root_dir were gone from the host and are back',
+      'files of root_dir were missing on the host, restored them',
     )
   if (installed.outcome !== 'restored' && installed.outcome !== 'copied') return
   for (const { owner, paths } of installed.disputes)
     log.warn(
       { ...of, other: owner, count: paths.length, paths: paths.slice(0, maxLoggedPaths) },
-      'another package has files of root_dir with other contents; the host has those of this package',
+      'another package has files of root_dir with different content; the host has the files of this package',
     )
 }

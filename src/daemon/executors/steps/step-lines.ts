@@ -5,7 +5,7 @@ import type { AttemptObservation } from '../../../stages/model/snapshot.ts'
 
 type WallTime = Pick<Clock, 'wallMs' | 'steadyMs'>
 
-/** The step of this id in the journal, as lines of the log name it. Of a canceled one the version is unknown. */
+/** The step with this id in the journal, as log lines name it. The version of a canceled step is unknown. */
 export function stepOfLine(journal: Journal, id: string): StepOfLine | undefined {
   for (const [skyhook, { packages, canceling = [] }] of Object.entries(journal.skyhooks)) {
     for (const { name, version, progress } of Object.values(packages)) {
@@ -24,12 +24,12 @@ export const lineOf = (
   { id, mode, path }: StepAttempt,
 ): StepOfLine => ({ ...of, mode, step: path, stepId: id, ...(attempt !== undefined && { attempt }) })
 
-/** When it started, as it is published. */
+/** The published start time. */
 export const startFields = ({ startedAtMs }: StepAttempt, clock: WallTime): { readonly startedAt: string } => ({
   startedAt: new Date(toWallMs(clock, startedAtMs)).toISOString(),
 })
 
-/** How it ended. A step that ended while no agent ran has the time when one saw it. */
+/** Fields about the end of a step. If it ended while no agent ran, the time is that of the first observation. */
 export function endFields(
   step: StepAttempt,
   observed: AttemptObservation | undefined,
