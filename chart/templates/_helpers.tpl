@@ -8,7 +8,7 @@
 {{- end -}}
 {{- end -}}
 
-{{/* Labels that select the agents' pods. The census finds them by the first one, so it is no setting. */}}
+{{/* Labels that select the agents' pods. The census finds them by the first one, so it cannot be a setting. */}}
 {{- define "skyhookd.selectorLabels" -}}
 app.kubernetes.io/name: skyhookd
 app.kubernetes.io/instance: {{ .Release.Name }}
@@ -27,12 +27,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 {{- end -}}
 
-{{/* The labels of one object: those of all, and over them `more`. */}}
+{{/* The labels of one object: the common labels, overridden by `more`. */}}
 {{- define "skyhookd.labelsWith" -}}
 {{- mergeOverwrite (include "skyhookd.labels" .context | fromYaml) (.more | default dict) | toYaml -}}
 {{- end -}}
 
-{{/* Of policies that only helm's hooks ask. */}}
+{{/* For policies that only helm's hooks use. */}}
 {{- define "skyhookd.hookPolicyLabels" -}}
 {{ include "skyhookd.labels" . }}
 app.kubernetes.io/component: helm-hook
@@ -58,7 +58,7 @@ app.kubernetes.io/component: helm-hook
 {{- $names | uniq | toJson -}}
 {{- end -}}
 
-{{/* The budget of Skyhooks that name none, without what is null: helm keeps that of values that are given again. */}}
+{{/* The budget of Skyhooks without one, without null values: helm keeps nulls of values that are given again. */}}
 {{- define "skyhookd.defaultBudget" -}}
 {{- $budget := dict -}}
 {{- range $key, $value := ((.Values.defaults | default dict).interruptionBudget | default dict) }}
@@ -73,7 +73,7 @@ app.kubernetes.io/component: helm-hook
 {{- $budget | toJson -}}
 {{- end -}}
 
-{{/* Namespaces without evictions, as JSON. Null takes the default away, and says neither that list nor an empty one. */}}
+{{/* Namespaces without evictions, as JSON. Null removes the default, and means neither that list nor an empty one. */}}
 {{- define "skyhookd.skipNamespaces" -}}
 {{- if kindIs "invalid" .Values.drain.skipNamespaces }}
 {{- fail "drain.skipNamespaces is null: give the namespaces whose pods agents never evict, or [] for none" }}
@@ -82,8 +82,8 @@ app.kubernetes.io/component: helm-hook
 {{- end -}}
 
 {{/*
-What the agent reads at start, as JSON: texts by key, one for each setting, so that a patch can change one. The keys are the
-agent's (src/schemas/setting-keys.ts), not the chart's.
+The agent's settings as JSON: texts by key, one for each setting, so that a patch can change one. The keys are those of the
+agent (src/schemas/setting-keys.ts), not those of the chart.
 */}}
 {{- define "skyhookd.settings" -}}
 {{- $host := include "skyhookd.hostSettings" . | fromJson -}}
@@ -127,7 +127,7 @@ agent's (src/schemas/setting-keys.ts), not the chart's.
 {{- without (list "skyhook.nvidia.com" "nodewright.nvidia.com") (include "skyhookd.runtimeRequiredKey" .) | toJson -}}
 {{- end -}}
 
-{{/* Tolerations of the agents: those of the values, and the runtime-required taints, which only an agent lifts. */}}
+{{/* Tolerations of the agents: those of the values, and the runtime-required taints, which only an agent removes. */}}
 {{- define "skyhookd.tolerations" -}}
 {{- $tolerations := .Values.tolerations | default list -}}
 {{- if not (has (dict "operator" "Exists") $tolerations) -}}
@@ -147,13 +147,13 @@ agent's (src/schemas/setting-keys.ts), not the chart's.
 system:serviceaccount:{{ .Release.Namespace }}:{{ include "skyhookd.serviceAccountName" . }}
 {{- end -}}
 
-{{/* Lets an admission policy look at requests of the agents only. */}}
+{{/* Limits an admission policy to requests of the agents. */}}
 {{- define "skyhookd.onlyAgents" -}}
 - name: from-an-agent
   expression: request.userInfo.username == '{{ include "skyhookd.agentUser" . }}'
 {{- end -}}
 
-{{/* The node named in the request's token; empty for a token that is bound to no pod. */}}
+{{/* The node named in the request's token; empty for a token that is not bound to a pod. */}}
 {{- define "skyhookd.agentNode" -}}
 - name: agentNode
   expression: request.userInfo.extra[?'authentication.kubernetes.io/node-name'][0].orValue('')

@@ -1,14 +1,14 @@
 {{/*
-Values as the charts of the Skyhook operator and of NodeWright spell them (0.13 to 0.20). Those that mean the same are taken.
-Those about the operator itself have no effect. Those that ask for what agents do otherwise are refused.
+Values as the charts of the Skyhook operator and of NodeWright spell them (0.13 to 0.20). Values with the same meaning are
+taken. Values about the operator itself have no effect. Values that request something that agents do differently are refused.
 */}}
 
-{{/* What stands below controllerManager.manager.env, as JSON. */}}
+{{/* The values below controllerManager.manager.env, as JSON. */}}
 {{- define "skyhookd.operatorEnv" -}}
 {{- ((.Values.controllerManager).manager).env | default dict | toJson -}}
 {{- end -}}
 
-{{/* Settings of hosts as JSON: each as the operator's chart spells it where that is given, else as this chart does. */}}
+{{/* Settings of hosts as JSON: the value of the operator's chart if it is given, otherwise that of this chart. */}}
 {{- define "skyhookd.hostSettings" -}}
 {{- $env := include "skyhookd.operatorEnv" . | fromJson -}}
 {{- $settings := dict -}}
@@ -63,7 +63,7 @@ controllerManager.manager.env.legacyCleanupDelay: agents keep the keys of skyhoo
 controllerManager.manager.env.publishLegacyMetrics: agents publish the series skyhook_* and none of them under another name; drop them in the configuration of Prometheus
 {{- end -}}
 
-{{/* Of the lines `NAME: TEXT` below those whose value is given, as JSON: TEXT by NAME. */}}
+{{/* The lines `NAME: TEXT` below whose value is given, as JSON: TEXT by NAME. */}}
 {{- define "skyhookd.given" -}}
 {{- $given := dict -}}
 {{- range $line := .lines | splitList "\n" -}}

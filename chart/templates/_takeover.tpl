@@ -1,7 +1,7 @@
 {{/*
-What stands against agents beside another operator, as `kubectl skyhook doctor --takeover` finds it: a list of lines as JSON,
-each with what was found and the command that resolves it. Helm looks with the rights of whoever calls it, and `helm template`
-sees nothing but the served groups. test/cluster/nodewright.test.ts compares the two.
+What prevents agents from running beside another operator, as `kubectl skyhook doctor --takeover` reports it: a JSON list of
+lines, each with a finding and the command that resolves it. Helm looks with the rights of its user, and `helm template` sees
+only the served groups. test/cluster/nodewright.test.ts compares the two.
 */}}
 {{- define "skyhookd.takeoverFindings" -}}
 {{- $groups := dict -}}
@@ -19,7 +19,7 @@ sees nothing but the served groups. test/cluster/nodewright.test.ts compares the
 {{- $found | toJson -}}
 {{- end -}}
 
-{{/* What NodeWright has done and agents would do again. */}}
+{{/* Work of NodeWright that agents would repeat. */}}
 {{- define "skyhookd.nodeWrightFindings" -}}
 {{- $ignore := "skyhook.nvidia.com/ignore-nodewright" -}}
 {{- $versions := .Capabilities.APIVersions -}}
@@ -131,7 +131,7 @@ sees nothing but the served groups. test/cluster/nodewright.test.ts compares the
 {{- $found | toJson -}}
 {{- end -}}
 
-{{/* Webhooks of an operator that nobody answers: the API server refuses each change of what they are asked about. */}}
+{{/* Webhooks of an operator without a running server: the API server refuses each change of their objects. */}}
 {{- define "skyhookd.webhookFindings" -}}
 {{- $found := list -}}
 {{- range $kind := list "ValidatingWebhookConfiguration" "MutatingWebhookConfiguration" -}}

@@ -165,7 +165,7 @@ const attacks: readonly Attack[] = [
     'create leases',
     'a slot with the name of another node',
     changed('named', ({ name }) => ({ name: name.replace('node-node-a', 'node-node-b') })),
-    'is no slot',
+    'is not a slot',
   ],
   [
     'create leases',

@@ -73,12 +73,12 @@ describe('a slot', () => {
     ],
     ['another owner', ownSlot({ owner: 'node-b' }), /exactly one owner, Node node-a, and not Node node-b/],
     ['no owner', ownSlot({ owners: [] }), /exactly one owner, Node node-a, and not none/],
-    ['a free name', () => lease('anything', 'slot', 'node-a'), /Lease anything of node node-a is no slot/],
+    ['a free name', () => lease('anything', 'slot', 'node-a'), /Lease anything of node node-a is not a slot/],
     ['a kind that its name does not have', () => lease(slot(1), 'recovery', 'node-a'), /slot-kind=recovery/],
     [
       'the name of a ledger',
       () => lease(`demo-${scope}.ledger`, 'ledger', 'node-a'),
-      /is no ledger: .*name=demo, scope=0a1b2c3d/,
+      /is not a ledger: .*name=demo, scope=0a1b2c3d/,
     ],
     [
       'the name of the election',

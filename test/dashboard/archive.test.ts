@@ -97,7 +97,7 @@ test('an archive is shown as it was, says that nothing changes, and axe-core fin
   })
   await click('#plan-show')
   await shows('#plan-outcome', 'Nodes would be disrupted.', 60_000)
-  await shows('#plan-result', 'the API server was not asked, a support archive has none')
+  await shows('#plan-result', 'the API server was not asked, a support archive has no API server')
   await shows('#plan-hint', 'no API server is asked')
   for (const value of ['light', 'dark'] as const) {
     await color(page, value)

@@ -1,4 +1,4 @@
-/** A support archive as bytes. */
+/** Packs and unpacks a support archive. */
 import { Readable } from 'node:stream'
 import { promisify } from 'node:util'
 import { gunzip, gzip } from 'node:zlib'
@@ -10,7 +10,7 @@ import { usageError } from '../framework/command-error.ts'
 import { type Bundle, bundleFolder, bundleFormat, type BundleIndex, indexFile } from './bundle.ts'
 import { isName } from './object-name.ts'
 
-/** A thousand nodes need a few megabytes: whatever unpacks to more is no support archive. */
+/** A thousand nodes need a few megabytes: a larger file is not a support archive. */
 const maxUnpackedBytes = 512 << 20
 /** Byte of a gzip header that names the system; 255: unknown. */
 const systemByte = 9
@@ -35,7 +35,7 @@ export async function packBundle({ index, files }: Bundle): Promise<Buffer> {
   return packed
 }
 
-/** @throws CommandError for what is no support archive */
+/** @throws CommandError if the file is not a support archive */
 export async function unpackBundle(packed: Uint8Array, file: string): Promise<Bundle> {
   const files = new Map<string, string>()
   try {
@@ -62,22 +62,22 @@ export async function unpackBundle(packed: Uint8Array, file: string): Promise<Bu
   return { index, files }
 }
 
-const remedy = 'make one with kubectl skyhook bundle'
+const remedy = 'create one with kubectl skyhook bundle'
 
-/** Of gzip, and of the tar within. */
+/** Whether gzip, or the tar inside, reports a truncated file. */
 const isCutOff = (error: unknown): boolean =>
   (isObject(error) && error['code'] === 'Z_BUF_ERROR') || messageOf(error) === 'Unexpected end of data'
 
 function refuseOtherFormat({ apiVersion, toolVersion }: JsonObject, file: string): void {
   if (apiVersion === bundleFormat) return
-  const newer = typeof toolVersion === 'string' ? `kubectl skyhook ${toolVersion}, which made it, or a later one` : ''
+  const newer = typeof toolVersion === 'string' ? `kubectl skyhook ${toolVersion}, which created it, or later` : ''
   throw usageError(
     `${file} has a format that this version cannot read: expected ${bundleFormat}, got ${String(apiVersion)}`,
-    `read it with ${newer || 'the version that made it'}`,
+    `read it with ${newer || 'the version that created it'}`,
   )
 }
 
-/** Without effect where somebody prints it. */
+/** Has no effect on a terminal that displays it. */
 export const jsonText = (value: unknown): string => `${harmlessJson(JSON.stringify(value, null, 2))}\n`
 
 const isIndex = (value: JsonObject): value is JsonObject & BundleIndex =>

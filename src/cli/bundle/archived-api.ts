@@ -9,8 +9,8 @@ import type { Bundle, SourceEntry } from './bundle.ts'
 import { isNamedObject } from './object-name.ts'
 
 /**
- * Answers LISTs that the archive has, whole or a part of one, and GETs of what they have. Whatever it does not have is
- * an `UnreadError`, which views show as unknown with its reason; so is every other request.
+ * Answers LISTs that the archive has, in whole or in part, and GETs of their objects. All other requests fail with an
+ * `UnreadError`, which views show as unknown with its reason.
  */
 export function archivedApi({ index, files }: Bundle): KubeTransport {
   const sourceOf = (path: string, query: Query): SourceEntry | undefined =>
@@ -46,7 +46,7 @@ export function archivedApi({ index, files }: Bundle): KubeTransport {
       path: string,
       { query = {} }: { readonly query?: Query | undefined } = {},
     ): Promise<T> {
-      if (method !== 'GET') throw new UnreadError('a support archive has none')
+      if (method !== 'GET') throw new UnreadError('a support archive has no API server')
       const source = sourceOf(path, query)
       return (source === undefined ? single(path) : listed(source, query)) as T
     },
@@ -55,20 +55,20 @@ export function archivedApi({ index, files }: Bundle): KubeTransport {
   }
 }
 
-/** The time at which the archive was made stands still. */
+/** The clock stands at the time of the archive. */
 export const archivedClock = (clock: Clock, { index }: Bundle): Clock => ({
   ...clock,
   wallMs: () => Date.parse(index.takenAt),
 })
 
-/** Whether what the source has is all, or more, of what is asked for. */
+/** Whether the source has everything that the query selects. */
 function covers(source: SourceEntry, query: Query): boolean {
   const asked = termsOf(query).map(String)
   const isWithin = termsOf(source.query).every((term) => asked.includes(String(term)))
   return source.query['labelSelector'] === query['labelSelector'] && isWithin
 }
 
-/** Of a field selector: only equality is asked for. */
+/** The terms of a field selector: queries use only equality. */
 const termsOf = ({ fieldSelector }: Query): readonly (readonly [field: string, value: string])[] =>
   typeof fieldSelector !== 'string'
     ? []

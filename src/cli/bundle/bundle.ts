@@ -1,4 +1,4 @@
-/** A support archive: what it consists of. */
+/** The content of a support archive. */
 import type { Query } from '../../kube/transport.ts'
 
 /** One LIST of the API server in the archive. */
@@ -9,7 +9,7 @@ export type SourceEntry = {
   readonly query: Query
 } & ({ readonly file: string; readonly count: number } | { readonly unknown: string })
 
-/** Of the index, and of how files are named and written. */
+/** The version of the index, and of the names and format of the files. */
 export const bundleFormat = 'cli.skyhookd/v1'
 
 export type BundleIndex = {
@@ -18,16 +18,16 @@ export type BundleIndex = {
   /** When it was read, in ISO 8601. */
   readonly takenAt: string
   readonly toolVersion: string
-  /** Of the agents. */
+  /** The namespace of the agents. */
   readonly namespace: string
   readonly sources: readonly SourceEntry[]
-  /** In whole sentences, with numbers. */
+  /** Whole sentences with numbers. */
   readonly leftOut: readonly string[]
 }
 
 export type Bundle = {
   readonly index: BundleIndex
-  /** Text by name within the archive; the index is not among them. */
+  /** Text by name within the archive, without the index. */
   readonly files: ReadonlyMap<string, string>
 }
 

@@ -1,4 +1,4 @@
-/** Reads what a support archive has, and takes out what it must not have. */
+/** Reads the content of a support archive, and removes what it must not contain. */
 import type { KubeObject } from '../../kube/objects.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
 import { cordonKey, journalKey, skyhooksWith } from '../../schemas/annotations.ts'
@@ -21,12 +21,12 @@ import { jsonText } from './archive.ts'
 import { type Bundle, bundleFormat, type SourceEntry } from './bundle.ts'
 import { createRedactor, literalsOf, type Redactor } from './redact.ts'
 
-/** Pods of that many nodes are read: with a budget, few are out of service. */
+/** The most nodes whose pods are read: with a budget, few nodes are out of service. */
 const maxPodReads = 50
 
-/** A collection that goes into the archive, as the objects that `keep` makes. */
+/** A collection for the archive, with the objects that `keep` returns. */
 type Source = Collection<KubeObject> & {
-  /** Within the archive. */
+  /** The file within the archive. */
   readonly file: string
 }
 
@@ -36,13 +36,13 @@ export type BundleRequest = {
   readonly namespace: string
   readonly clock: Clock
   readonly signal: AbortSignal
-  /** Pods are read of these nodes too. */
+  /** The pods of these nodes are read, too. */
   readonly nodes: readonly string[]
-  /** More files, by name: JSON that is redacted too. */
+  /** More files by name: JSON, which is redacted, too. */
   readonly documents: ReadonlyMap<string, unknown>
 }
 
-/** Throws for an API server that does not answer. Reads no Secret. */
+/** Throws if the API server does not answer. Reads no Secret. */
 export async function collectBundle(transport: KubeTransport, request: BundleRequest): Promise<Bundle> {
   const { namespace, clock, signal } = request
   const takenAtMs = clock.wallMs()
@@ -108,8 +108,8 @@ const podsOf = (node: string): Source => ({ ...podsOn(node), what: `Pods on node
 const isCordoned = ({ metadata }: KubernetesNode): boolean => skyhooksWith(cordonKey, metadata.annotations).length > 0
 
 /**
- * Nodes carry hashes of the specs that they completed, and of their own state. Where redaction changes a spec or a
- * state, its hash is computed again, so that explain still sees what is complete and what was edited.
+ * Nodes carry hashes of the specs that they completed, and of their own state. If redaction changes a spec or a state,
+ * its hash is computed again, so that explain still finds what is complete and what was edited.
  */
 function redactorFor(
   objects: readonly KubeObject[],
@@ -154,17 +154,17 @@ function leftOutTexts({ counts }: Redactor, nodesWithoutPods: number): readonly 
   return [
     'Secrets: none was read',
     `values of environment variables: ${environmentValues}`,
-    `contents of configuration files of packages: ${configurationValues}; hashes of specs are those of what is left`,
+    `contents of configuration files of packages: ${configurationValues}; hashes are those of redacted specs`,
     `last-applied annotations: ${lastApplied}`,
     `managedFields: ${managedFields}`,
-    `texts in which something looked like a secret, or like a value or line that is left out: ${maskedTexts}`,
-    'Nodes: annotations of others, images, addresses, capacity',
-    'pods beside those of the agents: everything but names, labels, owners, tolerations and readiness; pods of nodes ' +
-      'that were in service and not named with --node',
+    `texts with something that looks like a secret, or like a value or line that was left out: ${maskedTexts}`,
+    'Nodes: other annotations, images, addresses, capacity',
+    'pods other than those of agents: everything except names, labels, owners, tolerations and readiness; pods of ' +
+      'nodes that were in service and not named with --node',
     ...(nodesWithoutPods > 0
       ? [`pods of ${counted(nodesWithoutPods, 'more node that is', 'more nodes that are')} out of service`]
       : []),
-    'ConfigMaps beside the settings of the agents',
+    'ConfigMaps other than the settings of the agents',
     'logs: see kubectl skyhook logs',
   ]
 }

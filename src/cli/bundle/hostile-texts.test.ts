@@ -1,4 +1,4 @@
-/** What a support archive says of texts that others have written. */
+/** Texts of other programs in a support archive. */
 import { expect, test } from 'vitest'
 import { controls, effectsOf, hostileTexts, secret, split } from '../../../test/kit/objects/hostile-texts.ts'
 import { nodeStatuses, stageNames } from '../../schemas/skyhook.ts'

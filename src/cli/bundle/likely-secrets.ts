@@ -1,6 +1,6 @@
-/** Finds in texts what looks like a secret. Pure. */
+/** Finds likely secrets in texts. Pure. */
 
-/** Stands for what was left out; a word, so that JSON and command lines keep their form. */
+/** Replaces the secret. It is one word, so that JSON and command lines keep their form. */
 export const leftOut = '[left-out]'
 
 const names = [
@@ -18,7 +18,7 @@ const names = [
   'cookie',
 ]
 const word = `(?:${names.join('|')})`
-/** A name with one of them in it; bounded, so that a long text costs no more than its length. */
+/** A name that contains one of the words. Bounded, so that the time is linear in the length of the text. */
 const name = String.raw`[\w.-]{0,40}${word}[\w.-]{0,40}`
 
 type Pattern = { readonly pattern: RegExp; readonly instead: string }
@@ -37,7 +37,7 @@ const patterns: readonly Pattern[] = [
     pattern: /\b(?:gh[pousr]_|github_pat_|glpat-|xox[abeprs]-|AIza|sk-|nvapi-|hf_|dckr_pat_|npm_)[\w-]{16,}/g,
     instead: leftOut,
   },
-  // name and value as in JSON and YAML; a JSON text may be within a JSON text, then its quotes have backslashes
+  // name and value as in JSON and YAML; in JSON within JSON, quotes have backslashes
   {
     pattern: new RegExp(String.raw`(${name}["']?\s*[:=]\s*)(["'])(?:\\.|(?!\2)[^\\])*`, 'gi'),
     instead: `$1$2${leftOut}`,
@@ -53,12 +53,12 @@ const patterns: readonly Pattern[] = [
   },
 ]
 
-/** The text with whatever looks like a secret replaced. What only looks like one is replaced too. */
+/** Replaces everything in the text that looks like a secret, even if it is not one. */
 export const maskLikelySecrets = (text: string): string =>
   patterns.reduce((masked, { pattern, instead }) => masked.replace(pattern, instead), text)
 
 const secretName = new RegExp(word, 'i')
-/** Names of objects, which say where a secret is and not what it is. */
+/** Fields with names of objects, which show where a secret is, not its value. */
 const referenceName = /(?:Name|Ref|Names|Secrets)$|^(?:secret|caSecret)$/
 
 /** Whether a field of this name holds a secret, if it is text. */

@@ -1,4 +1,4 @@
-/** Takes out of objects what a support archive must not have. Pure. */
+/** Removes from objects what a support archive must not contain. Pure. */
 import { createMask } from '../../packages/step/mask.ts'
 import { isObject } from '../../schemas/json.ts'
 import { plainText } from '../../schemas/plain-text.ts'
@@ -8,9 +8,9 @@ import { reasons } from '../../schemas/catalogue/reasons.ts'
 import { isSecretField, leftOut, maskLikelySecrets } from './likely-secrets.ts'
 
 const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration'
-/** Shorter ones are words such as `true`, which say nothing and stand everywhere. */
+/** Shorter values are words such as `true`, which are harmless and frequent. */
 const minLiteralLength = 6
-/** Of a configuration file: much of what is in one is a word of everybody. */
+/** For lines of configuration files: many of them are common words. */
 const minLineLength = 12
 
 export type Counts = {
@@ -22,17 +22,17 @@ export type Counts = {
 }
 
 export type Redactor = {
-  /** The object without all of that. */
+  /** Returns the redacted object. */
   readonly object: <T>(object: T) => T
   readonly text: (text: string) => string
-  /** What has been taken out so far. */
+  /** How much was removed so far. */
   readonly counts: Readonly<Counts>
 }
 
 export type RedactorOptions = {
-  /** Values of environment variables: they are taken out of messages and logs too. */
+  /** Values of environment variables, which are removed from messages and logs, too. */
   readonly literals: ReadonlySet<string>
-  /** Texts that stand for others, such as hashes of what was changed here. */
+  /** Texts to replace, such as hashes of redacted specs. */
   readonly translations?: ReadonlyMap<string, string>
 }
 
@@ -44,7 +44,7 @@ export function createRedactor({ literals, translations = new Map() }: RedactorO
     lastApplied: 0,
     maskedTexts: 0,
   }
-  // as they are, and as they stand within a JSON text; each line too: programs print one after the other
+  // as they are, and as in a JSON text; also each line by itself, because programs print line by line
   const lines = [...literals].flatMap((literal) => plainText(literal).split('\n'))
   const inJson = [...literals, ...lines].map((text) => JSON.stringify(plainText(text).trim()).slice(1, -1))
   const mask = createMask([...literals, ...inJson], minLiteralLength, leftOut)
@@ -89,7 +89,7 @@ export function createRedactor({ literals, translations = new Map() }: RedactorO
     return isObject(value) ? fieldsOf(value) : value
   }
 
-  /** Where a value comes from stays, so do empty ones. */
+  /** References and empty values stay. */
   function variable(entry: unknown): unknown {
     if (!isObject(entry)) return leftOut
     const { value, ...rest } = entry
@@ -98,7 +98,7 @@ export function createRedactor({ literals, translations = new Map() }: RedactorO
     return { ...(any(rest) as object), value: leftOut }
   }
 
-  /** That there is a file, and whether it is empty, decides what agents do. */
+  /** Decisions of agents depend on the existence of a file and on whether it is empty. */
   function configuration(files: Readonly<Record<string, unknown>>): object {
     return Object.fromEntries(
       Object.entries(files).map(([name, content]) => {
@@ -112,11 +112,11 @@ export function createRedactor({ literals, translations = new Map() }: RedactorO
   return { object: <T>(object: T) => any(object) as T, text, counts }
 }
 
-/** Of a package, by file name; a volume's `configMap` names one. */
+/** Whether it is the configMap of a package, by file name; the `configMap` of a volume has a name instead. */
 const isConfiguration = (value: Readonly<Record<string, unknown>>): boolean =>
   Object.values(value).every((content) => typeof content === 'string') && !('name' in value && 'defaultMode' in value)
 
-/** What agents write into annotations: a value that is the same would make them unreadable. */
+/** Words that agents write into annotations: to redact an equal value would make these unreadable. */
 const ownValues: ReadonlySet<string> = new Set([
   ...stageNames,
   ...stageNames.map((stage) => `${stage}-check`),
@@ -128,8 +128,8 @@ const ownValues: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Values of environment variables, and lines of configuration files, anywhere in the objects. `names`: what objects are
- * called is no secret.
+ * Values of environment variables, and lines of configuration files, anywhere in the objects. `names` are names of
+ * objects, which are not secret.
  */
 export function literalsOf(objects: readonly unknown[], names: ReadonlySet<string>): ReadonlySet<string> {
   const found = new Set<string>()

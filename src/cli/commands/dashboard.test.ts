@@ -39,14 +39,14 @@ test.each([
     'is not there',
     async () => await Promise.resolve(),
     /^cannot read .*b\.tar\.gz/,
-    'name a file that kubectl skyhook bundle has written',
+    'name a file that kubectl skyhook bundle wrote',
   ],
-  ['is something else', async () => await writeFile(file(), 'hello'), /is not a support archive: /, 'make one with'],
+  ['is something else', async () => await writeFile(file(), 'hello'), /is not a support archive: /, 'create one with'],
   [
     'is another archive',
     async () => await writeFile(file(), gzipSync('')),
     /is not a support archive: it has no index/,
-    'make one',
+    'create one',
   ],
   ['is cut off', async () => await cutOff((packed) => packed), /is cut off: its end is missing$/, 'copy it again'],
   [
@@ -59,15 +59,15 @@ test.each([
     'has a newer format',
     async () => await writeArchive({ apiVersion: 'cli.skyhookd/v2', toolVersion: '9.1.0' }),
     /cannot read: expected cli\.skyhookd\/v1, got cli\.skyhookd\/v2$/,
-    'read it with kubectl skyhook 9.1.0, which made it, or a later one',
+    'read it with kubectl skyhook 9.1.0, which created it, or later',
   ],
-  ['is damaged', async () => await writeArchive({ sources: [{}] }), /is damaged: its index.json/, 'make one with'],
-  ['has no time', async () => await writeArchive({ takenAt: 'x' }), /is damaged: its index.json/, 'make one with'],
+  ['is damaged', async () => await writeArchive({ sources: [{}] }), /is damaged: its index.json/, 'create one with'],
+  ['has no time', async () => await writeArchive({ takenAt: 'x' }), /is damaged: its index.json/, 'create one with'],
   [
     'has a namespace that is none',
     async () => await writeArchive({ namespace: '$(x)' }),
     /is damaged/,
-    'make one with',
+    'create one with',
   ],
 ])('a file that %s is refused with a remedy', async (_, write, message, remedy) => {
   await write()

@@ -63,7 +63,7 @@ test('a plan of the current spec finds nothing to do, and exits with 0', async (
   expect([code, stdout]).toMatchInlineSnapshot(`
     [
       0,
-      "Skyhook s would stay as it is
+      "Skyhook s would not change
     Nodes of Skyhook s
       at most 1 of 2 nodes at once (interruptionBudget.count 1)
       2 nodes (node1, node2): nothing to do
@@ -122,7 +122,7 @@ test('several documents are planned together: a policy decides how many nodes st
         interrupt: reboot, because of packages.p0a.interrupt
         p0a 1.1.0: post-interrupt
     Not planned
-      no agent looks at ConfigMap/other
+      agents ignore ConfigMap/other
     Nodes would be disrupted.
     "
   `)

@@ -7,10 +7,13 @@ import { exitCodes } from '../framework/exit-codes.ts'
 
 export type AgentDaemonSets = { readonly items?: readonly { readonly metadata: ObjectMeta }[] }
 
-/** As the chart names it in a release `skyhookd`. The viewer role may list DaemonSets of the chart's name only. */
+/** The chart's name for it in a release `skyhookd`. The viewer role may list only DaemonSets with the chart's name. */
 const defaultName = 'skyhookd'
 
-/** Where the agents' DaemonSet is. Throws a `CommandError` where there is none, several, or they may not be listed. */
+/**
+ * The namespace of the agents' DaemonSet. Throws a `CommandError` if there is none or more than one, or if the user may
+ * not list DaemonSets.
+ */
 export async function findAgentNamespace(transport: KubeTransport, signal: AbortSignal): Promise<string> {
   const list = await listAgentDaemonSets(transport, signal)
   const namespaces = [...new Set((list.items ?? []).map(({ metadata }) => metadata.namespace ?? ''))].sort()
@@ -24,7 +27,7 @@ export async function findAgentNamespace(transport: KubeTransport, signal: Abort
   return namespace
 }
 
-/** In all namespaces, or in this one. Throws a refusal where they may not be listed. */
+/** Lists them in all namespaces, or in this one. Throws a refusal if the user may not list DaemonSets. */
 export async function listAgentDaemonSets(
   transport: KubeTransport,
   signal: AbortSignal,

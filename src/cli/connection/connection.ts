@@ -1,17 +1,17 @@
 import type { KubeTransport } from '../../kube/transport.ts'
 
-/** An open way to the API server that the kubeconfig and the connection flags name. */
+/** A connection to the API server of the kubeconfig and the connection flags. */
 export type Connection = {
   readonly transport: KubeTransport
-  /** Of the kubeconfig, for people; absent without a kubeconfig. */
+  /** The context of the kubeconfig, for people; absent without a kubeconfig. */
   readonly contextName: string | undefined
   /** For people: `https://host:port`, with the path if it has one. */
   readonly server: string
-  /** What `-n` says. */
+  /** The value of `-n`. */
   readonly namespace: string | undefined
   /**
-   * Where the agents live: `-n`, else the namespace of their DaemonSet. Asks the API server once. Throws a
-   * `CommandError` if it is not given and no DaemonSet, or more than one, is found.
+   * The namespace of the agents: `-n`, or by default the namespace of their DaemonSet, with one request to the API
+   * server. Throws a `CommandError` without `-n` if there is no DaemonSet, or more than one.
    */
   readonly agentNamespace: () => Promise<string>
 }

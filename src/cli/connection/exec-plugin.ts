@@ -19,10 +19,10 @@ export type ExecConfig = {
 
 export type PluginCredential = { readonly token?: string; readonly cert?: string; readonly key?: string }
 
-/** Runs a credential plugin when its last answer has expired. What it says on stderr reaches the person. */
+/** Runs a credential plugin when its last answer has expired. Passes its stderr on to the user. */
 export type ExecPlugin = { credential(): Promise<PluginCredential> }
 
-/** A plugin as the official library runs it, with what the library leaves out: its input, its stderr, its hint. */
+/** Runs a plugin like the official library, and adds what the library lacks: stdin, stderr and the install hint. */
 export function createExecPlugin(exec: ExecConfig, cluster: Cluster, machine: Machine): ExecPlugin {
   const isInteractive = exec.interactiveMode !== 'Never' && machine.stdin.isTerminal && machine.stderr.isTerminal
   if (exec.interactiveMode === 'Always' && !isInteractive)

@@ -1,6 +1,6 @@
 import { usageError } from '../framework/command-error.ts'
 
-/** Whom to act as, of flags or of a kubeconfig's user. */
+/** The user to impersonate, from flags or from a user of the kubeconfig. */
 export type Impersonation = {
   readonly user?: string | undefined
   readonly uid?: string | undefined
@@ -8,7 +8,7 @@ export type Impersonation = {
   readonly extra: Readonly<Record<string, readonly string[]>>
 }
 
-/** The API server's headers for it; none for nobody. Throws a usage error for groups without a user. */
+/** The impersonation headers; none without a user. Throws a usage error for groups without a user. */
 export function impersonationHeaders({ user, uid, groups, extra }: Impersonation): Record<string, string | string[]> {
   const others = [
     groups.length > 0 && '--as-group',
@@ -22,7 +22,7 @@ export function impersonationHeaders({ user, uid, groups, extra }: Impersonation
     ...(uid !== undefined && { 'impersonate-uid': uid }),
     ...(groups.length > 0 && { 'impersonate-group': [...groups] }),
     ...Object.fromEntries(
-      // keys may hold what a header's name may not
+      // keys may contain characters that are invalid in a header's name
       Object.entries(extra).map(([key, values]) => [
         `impersonate-extra-${encodeURIComponent(key.toLowerCase())}`,
         [...values],
@@ -31,7 +31,7 @@ export function impersonationHeaders({ user, uid, groups, extra }: Impersonation
   }
 }
 
-/** `KEY=VALUE` of each `--as-user-extra`. */
+/** Parses the `KEY=VALUE` of each `--as-user-extra`. */
 export function parseExtra(texts: readonly string[]): Record<string, string[]> {
   const extra: Record<string, string[]> = {}
   for (const text of texts) {

@@ -1,4 +1,4 @@
-/** From kubeconfig files and kubectl's flags to one cluster and one user, by kubectl's rules. */
+/** Selects one cluster and one user from kubeconfig files and kubectl's flags, by kubectl's rules. */
 import { delimiter, dirname, isAbsolute, join } from 'node:path'
 import { KubeConfig } from '@kubernetes/client-node/dist/config.js'
 import type { Cluster, Context, User } from '@kubernetes/client-node/dist/config_types.js'
@@ -12,11 +12,11 @@ import type { ExecConfig } from './exec-plugin.ts'
 import { type Impersonation, parseExtra } from './impersonation.ts'
 import { proxyOfEnvironment } from './proxy.ts'
 
-/** Where to connect, as whom. */
+/** The server to connect to, and the user. */
 export type Access = {
   readonly contextName: string | undefined
   readonly cluster: Cluster
-  /** Without its credential plugin and without whom it impersonates. */
+  /** Without its credential plugin and its impersonation. */
   readonly user: User
   readonly exec: ExecConfig | undefined
   readonly impersonation: Impersonation
@@ -68,7 +68,7 @@ async function load(flags: GlobalFlags, machine: Machine): Promise<Loaded> {
   const { KUBECONFIG: list = '', HOME: home = '' } = machine.environment
   const files = list === '' ? [join(home, '.kube', 'config')] : list.split(delimiter).filter((file) => file !== '')
   let merged = nothing
-  // The first file that has a name decides, and the first that sets the context. Missing files are left out.
+  // The first file that contains a name decides, and the first file that sets the context. Ignores missing files.
   for (const file of files) merged = merge(merged, (await loadFile(file, machine)) ?? nothing)
   return merged.contexts.length + merged.clusters.length === 0 ? await loadInCluster(machine) : merged
 }
@@ -96,7 +96,7 @@ async function loadFile(file: string, machine: Machine): Promise<Loaded | undefi
   }
 }
 
-/** A token's file and a plugin's program are relative to the kubeconfig. */
+/** Paths of token files and plugins are relative to the kubeconfig. */
 function withPaths(user: User, fields: JsonObject, folder: string): User {
   const absolute = (path: string): string => (isAbsolute(path) ? path : join(folder, path))
   const { tokenFile } = fields
@@ -121,7 +121,7 @@ const merge = (first: Loaded, second: Loaded): Loaded => ({
 const others = <T extends { readonly name: string }>(all: readonly T[], known: readonly T[]): T[] =>
   all.filter(({ name }) => !known.some((one) => one.name === name))
 
-/** In a pod, its ServiceAccount. */
+/** The ServiceAccount of the pod, if this runs in one. */
 async function loadInCluster(machine: Machine): Promise<Loaded> {
   const hasToken = await machine.readFile('/var/run/secrets/kubernetes.io/serviceaccount/token').then(
     () => true,
@@ -154,7 +154,7 @@ function clusterOf(flags: GlobalFlags, machine: Machine, loaded: Loaded, context
   return {
     name: name ?? 'server',
     server,
-    // the library refuses http unless it is told so
+    // without this, the library refuses http
     skipTLSVerify: isUnchecked || server.startsWith('http:'),
     ...(!isUnchecked && caFile && { caFile }),
     ...(!isUnchecked && caData && { caData }),
@@ -166,7 +166,7 @@ function clusterOf(flags: GlobalFlags, machine: Machine, loaded: Loaded, context
 const hasOwnCredentials = (flags: GlobalFlags): boolean =>
   flags.token !== undefined || flags.username !== undefined || flags.clientCertificate !== undefined
 
-/** Flags take the place of the kubeconfig's credentials of their kind; a token or a password of all of them. */
+/** Flags replace the kubeconfig's credentials of the same kind. A token or a password replaces all of them. */
 function userOf(flags: GlobalFlags, found: User | undefined): User {
   if (flags.token !== undefined) return { name: 'user', token: flags.token }
   if (flags.username !== undefined) return { name: 'user', username: flags.username, password: flags.password ?? '' }

@@ -8,12 +8,12 @@ import { createExecPlugin, type PluginCredential } from './exec-plugin.ts'
 import { impersonationHeaders } from './impersonation.ts'
 import type { Access } from './kubeconfig.ts'
 
-/** Files and plugins are asked again after this; a request refused with 401 asks at once. */
+/** Files and plugins are read again after this time, or at once after a 401. */
 const rereadAfterMs = 60_000
-/** For calls through a proxy: as many as the transport opens for them without one. */
+/** For calls through a proxy: the number of connections that the transport opens without one. */
 const maxProxySockets = 8
 
-/** Credentials for the transport as the official library finds them: certificates, tokens, plugins, providers. */
+/** Credentials for the transport from the official library: certificates, tokens, plugins, providers. */
 export function createLibraryCredentials(access: Access, machine: Machine): Credentials {
   const { clock } = machine
   let plugin = access.exec && createExecPlugin(access.exec, access.cluster, machine)
@@ -29,7 +29,7 @@ export function createLibraryCredentials(access: Access, machine: Machine): Cred
     const fingerprint = JSON.stringify([ca, cert, key])
     const known = (): Identity | undefined => (cached?.fingerprint === fingerprint ? cached.identity : undefined)
     const opened = access.cluster.proxyUrl && !known() ? await openProxyAgents(access, { ca, cert, key }) : undefined
-    const earlier = known() // another read may have been faster
+    const earlier = known() // another read may have finished first
     const agents = earlier?.agents ?? opened
     const identity: Identity = {
       ...(given.token !== undefined && { token: given.token }),
@@ -51,7 +51,7 @@ export function createLibraryCredentials(access: Access, machine: Machine): Cred
     isRenewable: plugin !== undefined || access.user.authProvider !== undefined,
     async current({ forceRefresh = false } = {}) {
       if (cached && !forceRefresh && clock.monotonicMs() - cached.readAtMs < rereadAfterMs) return cached.identity
-      // a new one has no answer that it could repeat
+      // a new plugin has no cached answer
       if (forceRefresh) plugin = access.exec && createExecPlugin(access.exec, access.cluster, machine)
       return await read()
     },
@@ -78,17 +78,17 @@ const base64 = (text: string): string => Buffer.from(text).toString('base64')
 
 type Tls = { readonly [field in 'ca' | 'cert' | 'key']: string | undefined }
 
-/** Streams stay open, so that they have connections of their own: calls would wait for their end. */
+/** Streams have their own connections, because they stay open: calls would wait for their end. */
 async function openProxyAgents(access: Access, tls: Tls): Promise<NonNullable<Identity['agents']>> {
   const calls = await openProxyAgent(access, tls)
   const streams = await openProxyAgent(access, tls)
   return { calls: Object.assign(calls, { maxSockets: maxProxySockets }), streams }
 }
 
-/** The library's agent of a proxy opens a connection per request unless it is told otherwise. */
+/** By default, the library's proxy agent opens a connection per request. */
 async function openProxyAgent({ cluster }: Access, { ca, cert, key }: Tls): Promise<Agent> {
   const options: RequestOptions = { headers: {} }
-  // with all of it inline the library reads no file and logs in nowhere a second time
+  // with inline values, the library does not read files or log in a second time
   const { name, server, skipTLSVerify, proxyUrl, tlsServerName } = cluster
   const inline = {
     name,

@@ -95,7 +95,7 @@ test('groups without a user to act as are refused', async () => {
   await expect(requestOf('--as-group admins', { token: 'secret' })).rejects.toThrow('--as-group needs --as USER')
 })
 
-/** A plugin that gives another token at each call, says something on stderr and shows what it was told. */
+/** A plugin that returns another token at each call, writes to stderr, and shows its input. */
 const plugin = `#!/bin/sh
 echo "logging in" >&2
 n=$(cat "$(dirname "$0")/count" 2>/dev/null || echo 0)

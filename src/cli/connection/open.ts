@@ -5,7 +5,7 @@ import { findAgentNamespace } from './agent-namespace.ts'
 import { resolveAccess } from './kubeconfig.ts'
 import { createLibraryCredentials } from './library-credentials.ts'
 
-/** The API server of the kubeconfig, with kubectl's flags. Nothing is sent before the first request. */
+/** Connects to the API server of the kubeconfig, with kubectl's flags. Sends nothing before the first request. */
 export const openConnection: Connect = async (flags, machine) => {
   const access = await resolveAccess(flags, machine)
   const transport = createKubeTransport({

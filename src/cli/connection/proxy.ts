@@ -1,6 +1,6 @@
 /**
- * The proxy that the environment names for a server, as kubectl reads it: HTTPS_PROXY or HTTP_PROXY by the server's
- * scheme, in capitals or not, unless NO_PROXY names the host. Loopback addresses need no proxy.
+ * The proxy for a server from the environment, as in kubectl: HTTPS_PROXY or HTTP_PROXY by the server's scheme, in
+ * upper or lower case, unless NO_PROXY names the host. Loopback addresses need no proxy.
  */
 export function proxyOfEnvironment(
   server: string,

@@ -192,11 +192,11 @@ test('an edit of the archived spec is planned on the nodes as they were, without
   expect(manifest).not.toContain(literal)
   const same = await source.plan(manifest, signal)
   expect(same).toMatchObject({ isRefused: false })
-  expect(same.text).toContain('Skyhook s would stay as it is')
+  expect(same.text).toContain('Skyhook s would not change')
   const update = await source.plan(edited(manifest, 'version: 2.0.0', 'version: 2.1.0'), signal)
   expect(update.isRefused).toBe(false)
   expect(update.text).toContain(
-    'the API server was not asked, a support archive has none: checked by the rules of this version',
+    'the API server was not asked, a support archive has no API server: checked by the rules of this version',
   )
   expect(update.text).toContain('changed spec.packages.p0b.version: "2.0.0" -> "2.1.0"')
   expect(update.text).toMatch(/p0b 2\.1\.0/)

@@ -1,4 +1,4 @@
-/** Pods of nodes that would be drained, and what the API server says of their evictions. */
+/** Asks the API server whether pods of nodes that would be drained could be evicted. */
 import { ApiError } from '../../kube/errors.ts'
 import { evict } from '../../kube/evict.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
@@ -6,13 +6,13 @@ import { messageOf } from '../../schemas/json.ts'
 import type { Pod } from '../../stages/model/pods.ts'
 import type { EvictionAnswer } from '../plan/drained-pods.ts'
 
-/** Each asks the API server twice; more than that many say little more. */
+/** Each pod needs two requests. More pods add little information. */
 const maxAsked = 500
 const concurrency = 4
 
 /**
- * Asks for each pod whether it could be evicted now; nobody is evicted. Each pod is judged as if it were the only one.
- * Returns answers by uid; pods beyond the first 500 have none.
+ * Asks for each pod whether it could be evicted now, without evicting it. Each answer assumes that no other pod is
+ * evicted. Returns answers by uid; only the first 500 pods have one.
  */
 export async function askEvictions(
   transport: KubeTransport,
@@ -39,7 +39,7 @@ async function askEviction(
   try {
     const result = await evict(transport, pod, signal, true)
     if (result.outcome !== 'blocked') return { answer: 'granted' }
-    // refusals are counted by budget; what a webhook says about a dry run need not be what it says later
+    // refusals of budgets are reliable; the answer of a webhook to a dry run may differ from its later answer
     return { answer: result.by === 'budget' ? 'refused' : 'unknown', message: result.message }
   } catch (error) {
     if (!(error instanceof ApiError)) throw error

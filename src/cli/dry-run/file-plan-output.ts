@@ -1,4 +1,4 @@
-/** The plan of a file in the forms that people and programs read. Pure. */
+/** Formats the plan of a file for people and for programs. Pure. */
 import { envelope } from '../output/print.ts'
 import { planItem } from '../plan/plan-document.ts'
 import { planText } from '../plan/plan-text.ts'
@@ -28,16 +28,14 @@ export function filePlanText(
           ? `No node would be disrupted, and ${closed} would be closed for new pods.`
           : 'No node would be disrupted.'
   const unplanned =
-    others.length === 0
-      ? ''
-      : form.heading('Not planned') + form.list([`no agent looks at ${named(others, maxOthers)}`])
+    others.length === 0 ? '' : form.heading('Not planned') + form.list([`agents ignore ${named(others, maxOthers)}`])
   return [...objects, ...blocks, unplanned, closing(form, verdict)].join('')
 }
 
 const closing = (form: TextForm, verdict: string): string => (form === markdown ? `**${verdict}**\n` : `${verdict}\n`)
 
 const headlineOf = ({ kind, name, change }: RehearsedWrite): string =>
-  change === 'unchanged' ? `${kind} ${name} would stay as it is` : `${kind} ${name} would be ${change}`
+  change === 'unchanged' ? `${kind} ${name} would not change` : `${kind} ${name} would be ${change}`
 
 function writeLines({ fields, admission, change }: RehearsedWrite): readonly string[] {
   const { checkedBy, why, refusals, warnings } = admission
@@ -62,7 +60,7 @@ function writeLines({ fields, admission, change }: RehearsedWrite): readonly str
   ]
 }
 
-/** An envelope with the verdict, what the objects would become, and the plan of each Skyhook. */
+/** An envelope with the result, the changed objects, and the plan of each Skyhook. */
 export const filePlanDocument = ({ writes, plans, others, isRefused, disrupts }: FilePlan): object => ({
   ...envelope(
     'Plan',

@@ -1,4 +1,4 @@
-/** The objects of a file that a plan is about. Pure. */
+/** The objects of a file for a plan. Pure. */
 import { apiGroup, policiesPath, skyhooksPath } from '../../schemas/api.ts'
 import { isObject, type JsonObject } from '../../schemas/json.ts'
 import { usageError } from '../framework/command-error.ts'
@@ -13,14 +13,17 @@ export type Manifest = {
 export type Manifests = {
   /** DeploymentPolicies and Skyhooks, in the order of the file. */
   readonly manifests: readonly Manifest[]
-  /** Kinds and names of all other objects; no agent looks at them. */
+  /** Kinds and names of all other objects, which agents ignore. */
   readonly others: readonly string[]
 }
 
-/** Where objects of each kind are. */
+/** The API path of each kind. */
 export const collections = { Skyhook: skyhooksPath, DeploymentPolicy: policiesPath } as const
 
-/** Throws a usage error, with the line, for what is no YAML, has no name or is there twice, and for an empty file. */
+/**
+ * Throws a usage error with the line for invalid YAML, for an object without a name or a duplicate, and for an empty
+ * file.
+ */
 export function readManifests(text: string, file: string): Manifests {
   const { documents, problems } = readDocuments(text)
   const [problem] = problems

@@ -1,7 +1,7 @@
 /**
- * The plan of a file on what a support archive has. Nobody is asked whether the API server would take it: this tool
- * checks its rules. An archive does not say what was applied last. The whole archived spec counts as that: what the
- * file lacks of it would be removed.
+ * Plans a file with the data of a support archive. This tool checks the rules itself, because there is no API server to
+ * ask. An archive does not contain the last applied configuration. The whole archived spec is used in its place: fields
+ * that the file lacks would be removed.
  */
 import type { KubeTransport } from '../../kube/transport.ts'
 import { skyhookTypeMeta } from '../../schemas/api.ts'
@@ -13,7 +13,7 @@ import { collections, type Manifests } from './manifests.ts'
 import { type FilePlan, planFile, type PlanOptions } from './plan-file.ts'
 import { withDefaultsOf } from './rehearsed-write.ts'
 
-/** `transport`: the archive in place of an API server. @throws CommandError where it has no Skyhooks */
+/** `transport` is the archive in place of an API server. @throws CommandError if it has no Skyhooks */
 export async function planArchivedFile(manifests: Manifests, options: PlanOptions): Promise<FilePlan> {
   try {
     return await planFile(complete(manifests), { ...options, transport: withLastApplied(options.transport) })
@@ -23,13 +23,13 @@ export async function planArchivedFile(manifests: Manifests, options: PlanOption
   }
 }
 
-/** What a file leaves to the defaults is not removed. */
+/** Adds defaults, so that fields which the file leaves to them are not removed. */
 const complete = ({ manifests, others }: Manifests): Manifests => ({
   manifests: manifests.map((one) => ({ ...one, object: withDefaultsOf(one.object) })),
   others,
 })
 
-/** Single objects as an API server gives them, and as if their spec had been applied. */
+/** Returns single objects like an API server, as if their spec had been applied. */
 const withLastApplied = (transport: KubeTransport): KubeTransport => ({
   ...transport,
   async json<T>(...[method, path, options]: Parameters<KubeTransport['json']>): Promise<T> {
@@ -39,7 +39,7 @@ const withLastApplied = (transport: KubeTransport): KubeTransport => ({
   },
 })
 
-/** Items of a LIST do not say their kind; those of an older resource definition lack its newer defaults. */
+/** Items of a LIST have no kind, and those of an older resource definition lack newer defaults. */
 function applied(kind: string, object: JsonObject): JsonObject {
   const metadata = isObject(object['metadata']) ? object['metadata'] : {}
   const annotations = isObject(metadata['annotations']) ? metadata['annotations'] : {}

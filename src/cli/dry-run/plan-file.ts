@@ -1,4 +1,4 @@
-/** The plan of a whole file: all its objects change together, and Skyhooks that use a policy of it are planned, too. */
+/** Plans a whole file: all its objects change together. Skyhooks that use a policy of the file are planned, too. */
 import type { KubeTransport } from '../../kube/transport.ts'
 import type { Clock } from '../../schemas/clock.ts'
 import type { DeploymentPolicy } from '../../schemas/deployment-policy.ts'
@@ -27,7 +27,7 @@ export type FilePlan = {
   readonly plans: readonly SkyhookPlan[]
   readonly others: readonly string[]
   readonly isRefused: boolean
-  /** Workloads on some node would notice; undefined where nobody may say it. */
+  /** Whether workloads on some node would be disrupted; undefined if that is unknown. */
   readonly disrupts: boolean | undefined
 }
 
@@ -38,11 +38,11 @@ export type PlanOptions = {
   readonly signal: AbortSignal
   readonly isDelete: boolean
   readonly checkEvictions: boolean
-  /** Called between two nodes, whose rehearsals take some ms each: somebody who serves others may do so there. */
+  /** Called between two nodes, each of which takes some ms: a server may handle other requests there. */
   readonly betweenNodes?: () => Promise<void>
 }
 
-/** Throws for an API server that does not answer, and where Skyhooks may not be read. */
+/** Throws if the API server does not answer, or if the user may not read Skyhooks. */
 export async function planFile({ manifests, others }: Manifests, options: PlanOptions): Promise<FilePlan> {
   const { transport, namespace, clock, signal, isDelete } = options
   const around = { transport, signal, now: new Date(clock.wallMs()).toISOString() }
@@ -67,7 +67,7 @@ export async function planFile({ manifests, others }: Manifests, options: PlanOp
   return { writes, plans, others, isRefused, disrupts }
 }
 
-/** The fleet with all objects as the file would leave them. */
+/** The fleet with all objects after the file is applied. */
 function editedFleet(fleet: FleetView<KubernetesNode>, writes: readonly RehearsedWrite[]): FleetView<KubernetesNode> {
   const ofKind = <T extends Skyhook | DeploymentPolicy>(
     kind: RehearsedWrite['kind'],
@@ -87,13 +87,13 @@ function editedFleet(fleet: FleetView<KubernetesNode>, writes: readonly Rehearse
   }
 }
 
-/** An object that nobody has created has no uid yet. */
+/** Adds a uid to an object that does not exist yet. */
 function identified(object: JsonObject, name: string): JsonObject {
   const metadata = { uid: `planned-${name}`, resourceVersion: '', generation: 1, ...(object['metadata'] as object) }
   return { ...object, metadata }
 }
 
-/** Skyhooks of the file, and those that use a policy that the file changes. */
+/** Skyhooks of the file, and Skyhooks that use a policy that the file changes. */
 function editsOf({ before, after }: Fleets, writes: readonly RehearsedWrite[]): readonly Edit[] {
   const named = (fleet: FleetView<KubernetesNode>, name: string): Skyhook | undefined =>
     valueOr(fleet.skyhooks, []).find(({ metadata }) => metadata.name === name)

@@ -1,6 +1,6 @@
 /**
- * One object as an apply or a delete would leave it. The API server is asked by a dry run. Of somebody who may not
- * write, this tool judges the object by the same rules.
+ * The state of one object after an apply or a delete, from a dry run of the API server. If the user may not write, this
+ * tool checks the object by the same rules.
  */
 import { ApiError } from '../../kube/errors.ts'
 import { getIfExists } from '../../kube/get.ts'
@@ -20,30 +20,30 @@ export type RehearsedWrite = {
   readonly change: 'created' | 'changed' | 'unchanged' | 'deleted'
   readonly fields: readonly FieldChange[]
   readonly admission: Admission
-  /** As it is; undefined: there is none. */
+  /** The current object; undefined if there is none. */
   readonly before: JsonObject | undefined
-  /** As it would be; undefined: it would be gone, or be refused. */
+  /** The object afterwards; undefined if it would be deleted or refused. */
   readonly after: JsonObject | undefined
 }
 
 export type Admission = {
-  /** `server`: a dry run. `tool`: the rules of the resource definition as this tool knows them. */
+  /** `server`: by a dry run. `tool`: by the rules of the resource definition in this tool. */
   readonly checkedBy: 'server' | 'tool' | 'nobody'
-  /** Why it was not the server. */
+  /** Why the server did not check it. */
   readonly why?: string
   readonly refusals: readonly string[]
-  /** What would be taken, and is probably not meant. */
+  /** Content that would be accepted, but is probably a mistake. */
   readonly warnings: readonly string[]
 }
 
 export type Surroundings = {
   readonly transport: KubeTransport
   readonly signal: AbortSignal
-  /** ISO 8601, for what a deletion would write. */
+  /** ISO 8601, for the deletionTimestamp. */
   readonly now: string
 }
 
-/** What `kubectl apply` would do. Throws for an API server that does not answer, or may not be read. */
+/** Rehearses `kubectl apply`. Throws if the API server does not answer or refuses the read. */
 export async function rehearseApply({ kind, name, object }: Manifest, around: Surroundings): Promise<RehearsedWrite> {
   const path = `${collections[kind]}/${name}`
   const before = await getIfExists<JsonObject>(around.transport, path, { signal: around.signal })
@@ -72,13 +72,13 @@ export async function rehearseApply({ kind, name, object }: Manifest, around: Su
   )
   const after = answer.object ?? local
   const admission = admissionOf(answer, { refusals, warnings })
-  // of a new object its file says it all: defaults of the API server are nobody's change
+  // for a new object, the file has all changes: defaults of the API server are not changes
   const fields = fieldChanges(before, before === undefined ? object : after)
   const change = before === undefined ? 'created' : 'changed'
   return { kind, name, change, fields, admission, before, after: admission.refusals.length > 0 ? undefined : after }
 }
 
-/** What `kubectl delete` would do. */
+/** Rehearses `kubectl delete`. */
 export async function rehearseDelete({ kind, name }: Manifest, around: Surroundings): Promise<RehearsedWrite> {
   const { transport, signal, now } = around
   const path = `${collections[kind]}/${name}`
@@ -121,7 +121,7 @@ async function asked(
   } catch (error) {
     if (error instanceof UnreadError) return { outcome: 'not asked', why: error.message }
     if (!(error instanceof ApiError) || error.status >= 500 || error.status === 401 || error.status === 429) throw error
-    // a right that is missing and a policy that refuses have the same code
+    // a missing right and a policy that refuses have the same status code
     if (error.status === 403 && !(await mayWrite(around, write)))
       return { outcome: 'not asked', why: `you may not ${write.verb} ${collectionOf(write)}` }
     return { outcome: 'refused', message: error.message }
@@ -154,7 +154,7 @@ function admissionOf(answer: Answer, local: Pick<Admission, 'refusals' | 'warnin
   }
 }
 
-/** By the rules of the resource definition, and by what agents would not take although the API server does. */
+/** Checks the rules of the resource definition, and content that the API server accepts but agents refuse. */
 function judged(object: JsonObject): Pick<Admission, 'refusals' | 'warnings'> {
   const findings = resourceFindings(object)
   const textsOf = (severity: 'error' | 'warning'): string[] =>
@@ -174,7 +174,7 @@ export function withDefaultsOf(object: JsonObject): JsonObject {
   return isObject(complete) ? complete : object
 }
 
-/** As the API server counts: a change of anything but metadata and status is a new generation. */
+/** Sets the generation as the API server does: a change outside of metadata and status increases it. */
 function nextGeneration(after: JsonObject, before: JsonObject): JsonObject {
   const metadata = isObject(after['metadata']) ? after['metadata'] : {}
   const isSame = JSON.stringify(after['spec']) === JSON.stringify(before['spec'])

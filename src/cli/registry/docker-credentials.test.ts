@@ -71,7 +71,7 @@ test('a helper that knows no login gives none', async () => {
 })
 
 test.each<[string, object | string, ProgramEnd | Error | undefined, RegExp]>([
-  ['a file that is not JSON', '{', undefined, /config\.json: is not JSON/],
+  ['a file that is not JSON', '{', undefined, /config\.json is not JSON/],
   ['a helper that is missing', { credsStore: 'x' }, new Error('ENOENT'), /docker-credential-x gave no login.*ENOENT/],
   [
     'a helper that fails',
@@ -80,7 +80,7 @@ test.each<[string, object | string, ProgramEnd | Error | undefined, RegExp]>([
     /r\.example: locked; log in/,
   ],
   ['a helper with a senseless answer', { credsStore: 'x' }, { code: 0, stdout: '[]', stderr: '' }, /no Username/],
-  ['a helper named like a path', { credsStore: '../x' }, undefined, /not one of a program/],
+  ['a helper named like a path', { credsStore: '../x' }, undefined, /not the name of a program/],
 ])('%s is an error with a remedy', async (_, document, end, message) => {
   await expect(credentials(document, 'r.example', end)).rejects.toMatchObject({
     code: 'misconfigured',

@@ -15,7 +15,7 @@ export type CredentialPorts = {
 export type ProgramEnd = { readonly code: number; readonly stdout: string; readonly stderr: string }
 
 /**
- * The logins for a registry's host; none where nobody logged in.
+ * The logins for a registry's host; empty without a login.
  * @throws ImageError misconfigured: the file or a credential helper cannot be read
  */
 export async function dockerCredentials(ports: CredentialPorts, host: string): Promise<Credential[]> {
@@ -23,7 +23,7 @@ export async function dockerCredentials(ports: CredentialPorts, host: string): P
     const text = await ports.root.readText(path)
     if (text === undefined) continue
     const document = parseJson(text)
-    if (!isObject(document)) throw new ImageError('misconfigured', `${path}: is not JSON; log in again`)
+    if (!isObject(document)) throw new ImageError('misconfigured', `${path} is not JSON; log in again`)
     const helper = helperFor(document, host)
     const found = helper === undefined ? storedLogins(document, path) : await askHelper(ports, helper, host)
     if (found.length > 0) return found
@@ -38,7 +38,7 @@ function configFiles(environment: CredentialPorts['environment']): string[] {
   return [docker, REGISTRY_AUTH_FILE, podman].filter((path) => path !== '')
 }
 
-/** docker's hub has a name of its own among the logins. */
+/** Docker Hub has its own name among the logins. */
 const serverName = (host: string): string => (host === 'docker.io' ? 'https://index.docker.io/v1/' : host)
 
 function helperFor({ credHelpers, credsStore }: JsonObject, host: string): string | undefined {
@@ -50,12 +50,12 @@ function helperFor({ credHelpers, credsStore }: JsonObject, host: string): strin
 const storedLogins = (document: JsonObject, path: string): Credential[] =>
   isObject(document['auths']) ? parseDockerConfig(JSON.stringify({ auths: document['auths'] }), path) : []
 
-/** The protocol of docker's credential helpers: the server's name in, a JSON object out. */
+/** Runs the protocol of docker's credential helpers: the server's name as input, a JSON object as output. */
 async function askHelper({ runProgram }: CredentialPorts, helper: string, host: string): Promise<Credential[]> {
   const program = `docker-credential-${helper}`
   const fail = (why: string): ImageError =>
     new ImageError('misconfigured', `${program} gave no login for ${host}: ${why}; log in again`)
-  if (!/^[\w.-]+$/.test(helper)) throw fail('its name is not one of a program')
+  if (!/^[\w.-]+$/.test(helper)) throw fail('its name is not the name of a program')
   const end = await runProgram(program, ['get'], serverName(host)).catch((error: unknown) => {
     throw fail(messageOf(error))
   })

@@ -1,6 +1,6 @@
 import { defineFlags, type FlagValues } from '../framework/command.ts'
 
-/** How a registry is reached, beside what this machine has stored. */
+/** How to reach a registry, in addition to the stored settings of this machine. */
 export const registryFlags = defineFlags({
   ca: {
     type: 'text',

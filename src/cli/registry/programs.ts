@@ -17,7 +17,7 @@ export async function runProgram(
   let [stdout, stderr] = ['', '']
   child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout = `${stdout}${text}`.slice(0, maxOutputChars)))
   child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr = `${stderr}${text}`.slice(0, maxOutputChars)))
-  child.stdin.on('error', () => undefined) // it may end before it reads
+  child.stdin.on('error', () => undefined) // the program may end before it reads
   child.stdin.end(input)
   return await new Promise((resolve, reject) => {
     child.on('error', reject)
