@@ -57,6 +57,7 @@ sandbox_up() { # sandbox_up NODES
   progress "$nodes nodes Ready"
   if [[ ${AGENT:-1} != 0 ]]; then
     wait "$agent" || exit 1
+    progress "agent installed, its pods start"
     await_agent "$tag"
     progress "agent runs on every node"
   fi
