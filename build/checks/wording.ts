@@ -24,7 +24,7 @@ const examined = [
   /^(?:(?:packages|test)\/.*|\w+)\.md$/,
 ]
 /** Copies of what is examined, and of the operator's texts. */
-const copied = /\/generated\/|^chart\/crd-files\/|\/goldens\//
+const copied = /\/generated\/|^docs\/usage\/messages\.txt$|^chart\/crd-files\/|\/goldens\//
 
 /** Files that keep phrases, and why. */
 const exceptions: Readonly<Record<string, string>> = {

@@ -1,11 +1,12 @@
 /** Every generated file of the repository, with what it is generated from. */
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { dashboard } from '../dashboard/dashboard.ts'
 import { pages, withTables } from './catalogue-tables.ts'
 import { dashboardPage } from './dashboard-page.ts'
 import { definitionTypes } from './definition-types.ts'
 import { definitionFiles, definitionsOfFiles } from './definitions.ts'
+import { messagesList } from './messages.ts'
 import { arePlainManifestsCurrent, renderPlainManifests } from './plain-manifests.ts'
 import { withExamples } from './readme-examples.ts'
 import { referenceText } from './skyhook-reference.ts'
@@ -23,6 +24,12 @@ export type GeneratedFile = {
 
 const root = join(import.meta.dirname, '..', '..')
 const read = (path: string): string => readFileSync(join(root, path), 'utf8')
+/** Of the product, without what is generated itself. */
+const sources = (): { readonly path: string; readonly text: string }[] =>
+  readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' })
+    .filter((path) => path.endsWith('.ts') && !/\.test\.ts$|\bgenerated\b/.test(path))
+    .toSorted()
+    .map((path) => ({ path: `src/${path}`, text: read(`src/${path}`) }))
 const json = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`
 
 export const generatedFiles = (): readonly GeneratedFile[] => [
@@ -39,6 +46,7 @@ export const generatedFiles = (): readonly GeneratedFile[] => [
     path: `docs/usage/${page}`,
     text: (committed: string) => withTables(page, committed),
   })),
+  { path: 'docs/usage/messages.txt', text: () => messagesList(sources()) },
   { path: 'docs/usage/skyhook-reference.md', text: referenceText },
   { path: 'src/cli/dashboard/generated/page.json', text: async () => json(await dashboardPage()) },
   { path: 'src/cli/validate/generated/definitions.json', text: () => json(definitionsOfFiles()) },
