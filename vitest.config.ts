@@ -26,6 +26,9 @@ const apiServer = [
 /** Each has a sandbox of its own, which takes a quarter of a core. */
 const hostWorkers = 2
 
+/** As the sandbox has it: an emulated machine needs several times as long. */
+const timeFactor = Number(process.env['SANDBOX_PATIENCE'] ?? 1)
+
 /**
  * Unit tests are beside their source. What needs real parts is under test/ and runs one file at a time, or two.
  */
@@ -137,9 +140,9 @@ export default defineConfig({
           name: 'hosts',
           include: ['test/host/**/*.test.ts', 'test/e2e/**/*.test.ts', 'test/dashboard/sandbox.test.ts'],
           environment: 'node',
-          testTimeout: 180_000,
-          hookTimeout: 300_000,
-          expect: { poll: { timeout: 20_000 } }, // of what a host does at once, on a busy machine
+          testTimeout: 180_000 * timeFactor,
+          hookTimeout: 300_000 * timeFactor,
+          expect: { poll: { timeout: 20_000 * timeFactor } }, // of what a host does at once, on a busy machine
           globalSetup: ['test/e2e/setup.ts'],
           maxWorkers: hostWorkers,
           sequence: { concurrent: false },

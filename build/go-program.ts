@@ -51,6 +51,9 @@ function hashOf(folder: string): Hash {
   return hash
 }
 
+/** Brings Go where the machine has none or an older one. */
+const toolchain = join(import.meta.dirname, 'toolchain.sh')
+
 /** Such as `go1.26.1`. */
 export const goVersion = async (): Promise<string> => (await go(['env', 'GOVERSION'], '/', {})).trim()
 
@@ -61,8 +64,8 @@ async function go(
 ): Promise<string> {
   const env = { ...process.env, CGO_ENABLED: '0', ...environment }
   try {
-    return (await promisify(execFile)('go', parameters, { cwd: folder, env })).stdout
+    return (await promisify(execFile)(toolchain, ['go', ...parameters], { cwd: folder, env })).stdout
   } catch (error) {
-    throw new Error(`go could not ${parameters[0]} in ${folder}: is Go 1.26 or newer installed?`, { cause: error })
+    throw new Error(`go could not ${parameters[0]} in ${folder}`, { cause: error })
   }
 }

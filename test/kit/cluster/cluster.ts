@@ -45,7 +45,6 @@ const fixtureImages = [
   ['bcp', 'base/bcp:2024.05.13'],
   ['nvssh', 'base/nvssh:2024.05.10'],
 ] as const
-const bootMs = 300_000
 /** Each of two workers has one, and a file may have a dedicated one. */
 const sandboxesAtOnce = 4
 
@@ -80,7 +79,7 @@ export function useCluster(dedicated?: DedicatedSandbox): Cluster {
       await opened.close()
       if (dedicated && process.env['E2E_SANDBOX'] === undefined) await box.must(['down'])
     }
-  }, bootMs)
+  })
   afterEach(async ({ task }) => {
     if (task.result?.state === 'fail') console.error(`${task.name}: agent logs:\n${await agentLogs(cluster.sandbox)}`)
   })
