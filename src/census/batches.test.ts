@@ -173,7 +173,7 @@ test('two censuses close a batch once', async () => {
   expect(batchNow()).toMatchObject({ epoch: 2, completed: 1 })
 })
 
-/** A new census again and again, each killed so many virtual seconds after it began, until `isDone`. */
+/** Starts one census after the other, and kills each after so many virtual seconds, until `isDone`. */
 async function turnWithKills(everySeconds: number, maxLives: number, isDone: () => boolean): Promise<number> {
   for (let life = 1; life <= maxLives; life++) {
     await turn(start(), everySeconds)

@@ -111,7 +111,7 @@ function atWorkIn(
   { isDead, deletionObservedAtMs, look, nowMs }: DeletionInput,
   { asks, isWaiting }: { readonly asks: boolean; readonly isWaiting: boolean },
 ): { readonly holders: readonly string[]; readonly looksAtMs: number; readonly settledAtMs: number } {
-  // nothing that has just started is to be uninstalled
+  // no package requests an uninstall, so what has just started does not need one either
   if (!asks) return { holders: [], looksAtMs: Infinity, settledAtMs: (deletionObservedAtMs ?? nowMs) + settleMs }
   if (look === undefined) return { holders: [], looksAtMs: nowMs, settledAtMs: Infinity }
   const holders = [...new Set(look.slots.map(({ holder }) => holder))].filter((name) => !isDead(name))

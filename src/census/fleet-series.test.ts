@@ -210,7 +210,7 @@ describe('what someone has to act on', () => {
     ])
   })
 
-  test('a cordon is left over when its Skyhook is gone, selects the node no more, or is complete there', () => {
+  test('a cordon is left over when its Skyhook is gone, no longer selects the node, or is complete there', () => {
     const skyhooks = new Map([
       ['demo', skyhookWith({ spec: { ...spec, nodeSelectors: { matchLabels: { gpu: 'a' } } } })],
     ])

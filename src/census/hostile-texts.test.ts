@@ -1,4 +1,4 @@
-/** Annotations of Nodes, as a node that is not trusted writes them, in what the census says of a Skyhook. */
+/** What the census says about a Skyhook, from annotations that untrusted nodes wrote on their Nodes. */
 import { expect, test } from 'vitest'
 import { effectsOf, hostileTexts } from '../../test/kit/objects/hostile-texts.ts'
 import { countsOf, nodeReporting, skyhookWith } from '../../test/kit/objects/census-objects.ts'

@@ -20,7 +20,7 @@ const factsOf = (reports: readonly NodeReport[], agents = allAgents()) =>
     agents,
   ).nodes
 
-/** In minutes after the reason began; Infinity: never. */
+/** Minutes from the start of the reason to the failure; Infinity: never. */
 function failsAfterMinutes(report: NodeReport, agents = allAgents()): number {
   const [fact] = factsOf([report], agents)
   return fact === undefined ? NaN : (failedAtMs(fact) - sinceMs) / minuteMs

@@ -90,7 +90,7 @@ function setNode(name: string, node: CensusNode | undefined): void {
   else nodes.set(name, node)
   census.nodeChanged(before, node)
 }
-/** The next generation, without telling the census. */
+/** Stores the next generation. The census does not see it. */
 const edit = (change: object): void =>
   void api.put(skyhooksPath, { metadata: { name: 'demo', annotations }, spec: { ...spec, ...change } })
 const status = (name = 'demo'): SkyhookStatus | undefined => stored(name)?.status as SkyhookStatus | undefined
@@ -117,7 +117,7 @@ test('the census waits until the watch shows its write, so the next one is neith
   setNode('n1', nodeReporting('n1', { status: 'in_progress' }))
   put()
   await eventually(() => expect(status()?.status).toBe('in_progress'))
-  // a condition turns: written as soon as our own write is seen
+  // a condition changes: written as soon as our own write is seen
   setNode('n1', nodeReporting('n1', failedForGood))
   await pass(500)
   expect(statusWrites()).toBe(1)

@@ -265,8 +265,8 @@ describe('nodes that were at work and whose agents are silent', () => {
     ['nobody else is unfinished but a node at work', nodes(down, 'in_progress'), { agents: silent }],
     ['nobody limits the others', nodes(down, 'waiting'), { agents: silent }],
     ['they have not been silent for long', nodes(down, waiting), { skyhook: budgetOf(1) }],
-    ['they had not begun', nodes('waiting', waiting), { skyhook: budgetOf(1), agents: silent }],
-    ['another node of the batch goes on', nodes(down, 'in_progress', nextBatch), inBatch],
+    ['they had not started', nodes('waiting', waiting), { skyhook: budgetOf(1), agents: silent }],
+    ['another node of the batch continues', nodes(down, 'in_progress', nextBatch), inBatch],
     ['the batch has room', nodes(down, waiting), inBatch],
     [
       'the Skyhook is paused',

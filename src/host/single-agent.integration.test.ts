@@ -155,12 +155,12 @@ describe('the single agent of a host', () => {
     for (let turns = 0; turns < 40; turns++) {
       const abort = new AbortController()
       void abortAfter(turns, abort)
-      await expect(claim('agent two', undefined, abort.signal)).rejects.toThrow('no more')
+      await expect(claim('agent two', undefined, abort.signal)).rejects.toThrow('the wait ended')
     }
   })
 })
 
 async function abortAfter(turns: number, abort: AbortController): Promise<void> {
   for (let turn = 0; turn < turns; turn++) await setImmediate()
-  abort.abort(new Error('no more'))
+  abort.abort(new Error('the wait ended'))
 }

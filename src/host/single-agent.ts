@@ -72,7 +72,7 @@ async function tryClaim({
   const ownPath = `${agentSocketPath}.${random.hex(4)}`
   const waiters = new Set<Socket>()
   const server = createServer((socket) => {
-    waiters.add(socket) // held open: its end tells the other agent that this one exited
+    waiters.add(socket) // held open: the other agent sees by its end that this one exited
     socket.on('error', () => {}) // 'close' follows
     socket.on('close', () => waiters.delete(socket))
     socket.write(`${description}\n`)

@@ -35,14 +35,14 @@ test('overload, server errors and no answer are tried again; Retry-After takes p
   ).toEqual({ result: 'done', attemptedAtMs: [0, 800, 7_800, 11_000] })
 })
 
-test('a Retry-After of nothing is none, and one of a day is cut to a minute', async () => {
+test('a Retry-After of 0 counts as none, and one of a day is cut to a minute', async () => {
   expect(await runRetries([apiError(429, 0), apiError(429, 86_400_000)])).toEqual({
     result: 'done',
     attemptedAtMs: [0, 800, 60_800],
   })
 })
 
-test('a refusal is final, and so is the last attempt', async () => {
+test('a refusal and the last attempt are final', async () => {
   expect(await runRetries([apiError(403)])).toMatchObject({ result: { status: 403 }, attemptedAtMs: [0] })
   expect(await runRetries([apiError(500), apiError(501), apiError(502)], 3)).toMatchObject({
     result: { status: 502 },

@@ -110,7 +110,7 @@ describe('nextLookDelayMs', () => {
     wallMs: at + 1_000,
   }
 
-  test('a candidate looks at least every 10 s, another agent more rarely the more agents there are', () => {
+  test('a candidate looks at least every 10 s, and another agent the more rarely the more agents there are', () => {
     const observation = observe(undefined, lease('other'), 0)
     expect(nextLookDelayMs(observation, context)).toBe(10_000)
     const idle = [1, 9, 40, 900, 5_000].map((agents) =>
@@ -120,7 +120,7 @@ describe('nextLookDelayMs', () => {
     expect(nextLookDelayMs(observation, { ...context, random: 0 })).toBe(6_000)
   })
 
-  test('An agent that is no candidate looks a second time within two minutes, so that it knows how many they are.', () => {
+  test('an agent that is not a candidate looks a second time within two minutes, and then knows how many agents there are', () => {
     const observation = observe(undefined, lease('other'), 0)
     expect(nextLookDelayMs(observation, { ...context, isCandidate: false, isFirst: true })).toBe(120_000)
     expect(nextLookDelayMs(observation, { ...context, isFirst: true })).toBe(10_000)
@@ -144,7 +144,7 @@ describe('nextLookDelayMs', () => {
     }
   })
 
-  test('an agent polls a Lease that seems abandoned when it can be taken, also one that is no candidate', () => {
+  test('every agent, candidate or not, polls a Lease that seems abandoned when it can be taken', () => {
     const observation = observe(undefined, lease('other'), 0)
     for (const isCandidate of [true, false])
       expect(

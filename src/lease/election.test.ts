@@ -105,7 +105,7 @@ test('a leader that stops hands over within a look, long before the lease durati
   expect(first.terms).toMatchObject([{ lostReason: 'SIGTERM' }])
 })
 
-test('a leader whose renewal was cut off by its end hands over as well', async () => {
+test('a leader whose end cut off its renewal hands over as well', async () => {
   const first = campaign('a')
   await untilLeader()
   api.fault(isFrom('a', 'PUT'), { kind: 'lose-answer' })
@@ -245,11 +245,11 @@ test('the leader publishes how many agents it has counted, and candidates read i
   await api.eventually(() => expect(published).toContain(812))
 })
 
-describe('an agent that is no candidate', () => {
+describe('an agent that is not a candidate', () => {
   const nameOf = (isChosen: boolean): string =>
     Array.from({ length: 100 }, (_, index) => `n${index}`).find((name) => isCandidate(name, 100) === isChosen) as string
 
-  test('an agent that is no candidate looks once, and again when it is asked to', async () => {
+  test('an agent that is not a candidate looks once, and again when it is asked to', async () => {
     campaign(nameOf(true), { agents: 100 })
     await untilLeader()
     const from = requests('GET')
@@ -263,7 +263,7 @@ describe('an agent that is no candidate', () => {
     expect(requests('GET')).toBeGreaterThan(from)
   })
 
-  test('an agent that is no candidate leads when it is asked to look and nobody leads', async () => {
+  test('an agent that is not a candidate leads when it is asked to look and nobody leads', async () => {
     const first = campaign(nameOf(true), { agents: 100 })
     await untilLeader()
     const other = campaign(nameOf(false), { agents: 100 })
@@ -284,7 +284,7 @@ test('a leader whose renewals meet a conflict each time asks less and less often
   expect(requests('PUT')).toBeLessThan(12) // every 200 ms it would be some 25
 })
 
-test('a leader whose renewals take effect without an answer goes on, with few requests', async () => {
+test('a leader whose renewals take effect without an answer continues, with few requests', async () => {
   const leader = campaign('a')
   await untilLeader()
   const from = api.sent.length

@@ -32,7 +32,7 @@ describe('a falling budget', () => {
 })
 
 describe('properties', () => {
-  test('a full scope admits nobody, and any other admits somebody', () => {
+  test('a full scope admits no node, and any other scope admits one', () => {
     fc.assert(
       fc.property(heldIndicesArbitrary, fc.nat(10), (held, limit) => {
         expect(admissibleIndices(held, limit).length > 0).toBe(held.length < limit)
@@ -51,7 +51,7 @@ describe('properties', () => {
     )
   })
 
-  test('whoever is admitted under a limit is admitted under every larger one', () => {
+  test('a node that is admitted under a limit is admitted under every larger one', () => {
     fc.assert(
       fc.property(heldIndicesArbitrary, fc.nat(10), fc.nat(10), (held, limit, more) => {
         const larger = admissibleIndices(held, limit + more)

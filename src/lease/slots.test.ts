@@ -276,7 +276,7 @@ describe('unclear answers to a CREATE', () => {
     expect(await createRecoverySlot(leases, request(1, 3))).toMatchObject({ outcome: 'held', slot: { kind: 'slot' } })
   })
 
-  test('a request that is refused beside no own slot is repeated once, then it is rejected with the message', async () => {
+  test('a refused request of a node without a slot is repeated once, then it is rejected with the message', async () => {
     api.fault(isPost, refusedAsSecond)
     expect(await acquire(leases, request(1, 1))).toMatchObject({ outcome: 'held', isNew: true })
     api.fault(isPost, refusedAsSecond, 2)
@@ -512,7 +512,7 @@ describe('recovery', () => {
   })
 })
 
-test('the budget holds whatever is lost, cut or refused, and every held slot has a Lease', async () => {
+test('the budget holds even if requests are lost, cut or refused, and every held slot has a Lease', async () => {
   const faultArbitrary = fc.constantFrom<Fault>(
     { kind: 'lose-answer' },
     { kind: 'lose-request' },

@@ -27,7 +27,7 @@ const askedOf = (watched: WaitState['watched'], refusals = 0): WaitState => ({
 
 test.each<[string, WaitState, Outlook, string]>([
   ['knows that many come first', initialWait, far, 'far, watches nothing, timer 61000'],
-  ['sleeps on while it sleeps', waitingAt('far'), far, 'far, watches nothing, timer 5000'],
+  ['continues to sleep', waitingAt('far'), far, 'far, watches nothing, timer 5000'],
   ['looks sooner', waitingAt('in-line'), { ...inLine, lookMs: 2_000 }, 'in-line, watches 3,17, timer 3000'],
   ['moves into the line', waitingAt('far'), inLine, 'in-line, watches 3,17, timer 61000'],
   ['watches all', waitingAt('in-line'), { ...inLine, watched: 'all' }, 'in-line, watches all, timer 5000'],
@@ -38,8 +38,8 @@ test.each<[string, WaitState, Outlook, string]>([
   ['sees that others were faster', turn, full, 'in-line, watches 3,17, timer 61000'],
   ['sees it before its request', askedOf(some), full, 'in-line, watches 3,17, timer 61000'],
   ['sees nothing else during its request', askedOf(some), free, 'asked, watches 3,17, timer Infinity'],
-  ['hears of other turns during its request', askedOf(some), inLine, 'asked, watches 3,17, timer Infinity'],
-  ['hears that the budget is 0 during its request', askedOf(some), closed, 'closed, watches nothing, timer 61000'],
+  ['sees another line during its request', askedOf(some), inLine, 'asked, watches 3,17, timer Infinity'],
+  ['sees that the budget is 0 during its request', askedOf(some), closed, 'closed, watches nothing, timer 61000'],
   ['waits for an edit', turn, closed, 'closed, watches nothing, timer 61000'],
   ['waits for a count', waitingAt('in-line'), uncounted, 'uncounted, watches ledger, timer 61000'],
   ['is not held back any more', waitingAt('far'), unlimited, 'asked, watches nothing, timer Infinity, ask'],

@@ -28,7 +28,7 @@ describe('ranks', () => {
     const queue = { matched: 1_000, waiters: 700 }
     const errors = waiting.map((uid, index) => Math.abs(rankOf(uid, queue) - index))
     expect(Math.max(...errors)).toBeLessThan(50)
-    expect(rankOf(inOrder[0] as string, queue)).toBe(0) // one that begins to wait
+    expect(rankOf(inOrder[0] as string, queue)).toBe(0) // one that starts to wait
     expect(rankOf(inOrder[0] as string, { matched: 1_000, waiters: 1_001 })).toBe(0)
   })
 })

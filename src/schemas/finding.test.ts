@@ -64,7 +64,7 @@ test('findings for programs say what was examined, even where nothing was found'
   expect(JSON.parse(formatFindings([clean], 'json'))).toMatchObject({ valid: true, items: [] })
 })
 
-test('warnings alone are no errors', () => {
+test('findings that are only warnings are not errors', () => {
   expect(hasErrors(examined)).toBe(true)
   expect(hasErrors(examined.slice(0, 1))).toBe(false)
 })

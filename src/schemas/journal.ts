@@ -36,7 +36,7 @@ export type Journal = {
         readonly sinceMs?: number
       }
     | undefined
-  /** Reboots made for packages since this journal began; only ever grows. */
+  /** Reboots made for packages since this journal was created. Never decreases. */
   readonly reboots?: number
   /** UID of the Node object that this host last published to; another UID means that the node registered again. */
   readonly nodeUid: string

@@ -77,7 +77,7 @@ describe('invalid files', () => {
     ['a version with leading zeros', { package_version: '2024.05.10' }, 'config.json /package_version = "2024.05.10"'],
     ['a version with a v', { package_version: 'v1.0.0' }, 'config.json /package_version'],
     [
-      'expected files that are no list',
+      'expected files that are not a list',
       { expected_config_files: 'a' },
       'config.json /expected_config_files = "a": must be a list',
     ],
@@ -269,7 +269,7 @@ describe('warnings', () => {
     { path: 'run.sh', check: 'run.sh' }, // one script for all modes, as the stock packages do
     { path: 'run.sh', check: 'run_check.sh' },
     { path: 'run', check: 'run_check' },
-    { path: 'conf.d/run', check: 'conf.d/run_check' }, // the dot of a folder is no extension
+    { path: 'conf.d/run', check: 'conf.d/run_check' }, // the dot of a folder does not start an extension
     { path: 'conf.d/.run', check: 'conf.d/.run_check' },
   ])('a step $path counts as checked by $check', ({ path, check }) => {
     expect(warnings({ apply: [{ ...step, path }], 'apply-check': [{ ...step, path: check }] })).toEqual([])

@@ -67,7 +67,7 @@ describe('plain text', () => {
   })
 })
 
-test('a sequence that may go on is not complete', () => {
+test('a sequence that may continue is not complete', () => {
   for (const [text, start] of [
     ['a\u001B', 1],
     ['a\u001B[31', 1],

@@ -48,17 +48,17 @@ describe('whose words they are', () => {
     ['a state and its companion', 'agent', signed()],
     ['a state without a companion', 'unsigned', { state }],
     ['another state', 'edited', { ...signed(), state: '{}' }],
-    ['another state that is no JSON', 'edited', { ...signed(), state: '{' }],
+    ['another state that is not JSON', 'edited', { ...signed(), state: '{' }],
     ['no state any more', 'edited', { companion: JSON.stringify(companion) }],
     ['the uid of an earlier Node', 'former-node', signed({ nodeUID: 'before' })],
     ['no uid', 'former-node', signed({ nodeUID: undefined })],
-    ['a uid that is no text', 'former-node', signed({ nodeUID: 7 })],
+    ['a uid that is not a text', 'former-node', signed({ nodeUID: 7 })],
     ['another state under the uid of an earlier Node', 'edited', { ...signed({ nodeUID: 'before' }), state: '{}' }],
     ['no revision', 'unsigned', signed({ rev: undefined })],
     ['a revision that is a text', 'unsigned', signed({ rev: '4' })],
-    ['a revision that is no whole number', 'unsigned', signed({ rev: 1.5 })],
+    ['a revision that is not a whole number', 'unsigned', signed({ rev: 1.5 })],
     ['a revision beyond all numbers', 'unsigned', signed({ rev: 1e300 })],
-    ['a hash that is no text', 'unsigned', signed({ sha256: 1 })],
+    ['a hash that is not a text', 'unsigned', signed({ sha256: 1 })],
     ['a companion that is one by inheritance', 'unsigned', { state, companion: '{"__proto__":{"rev":1,"sha256":""}}' }],
     ...notObjects.map((text): [string, Origin, Texts] => [
       `${text} as companion`,
@@ -217,7 +217,7 @@ describe('reasons', () => {
     expect(subjectOfEvent(Object.fromEntries(annotations))).toEqual(found)
   })
 
-  test.each(notObjects)('the text %s is no reason', (text) => {
+  test.each(notObjects)('the text %s is not a reason', (text) => {
     expect(read({ reason: text }).reason).toBeUndefined()
     expect(packageReasonsOf(nodeWith({ reasons: text }), 's').size).toBe(0)
   })
@@ -238,7 +238,7 @@ describe('the report of a host', () => {
     ['{"findings":[{"id":5}]}', { findings: [{ id: '', severity: '', message: '', remedy: '' }] }],
   ])('the report %s is read', (text, found) => expect(hostReportOf(nodeWith({ host: text }))).toMatchObject(found))
 
-  test.each(notObjects)('the text %s is no report', (text) => {
+  test.each(notObjects)('the text %s is not a report', (text) => {
     expect(hostReportOf(nodeWith({ host: text }))).toBeUndefined()
   })
 })

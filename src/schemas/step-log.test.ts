@@ -56,6 +56,6 @@ test.each<[string, object, object | undefined]>([
   expect(parseStepLine({ ...line, ...fields })).toEqual(expected && { of, atMs: 1_000, ...expected })
 })
 
-test.each([[undefined], ['text'], [null], [[]]])('%j is no line about a step', (value) => {
+test.each([[undefined], ['text'], [null], [[]]])('%j is not a line about a step', (value) => {
   expect(parseStepLine(value)).toBeUndefined()
 })

@@ -63,7 +63,7 @@ test('explain says the same of a bundle as of the cluster that it is of', async 
   expect(made.items[0].sources.find(({ what }) => what === 'Pods on node node1')).toMatchObject({ count: 2 })
   const early = await explained(scene, 'node1', file(), 'table')
   await scene.pass(60_000)
-  // ages are those of the time when it was made
+  // ages depend on the time at which the bundle was made
   expect(early).toMatch(/\(for \d+s\)/)
   expect(await explained(scene, 'node1', file(), 'table')).toBe(early)
   const archived = await Promise.all([undefined, 'node1'].map((node) => explained(scene, node, file())))
@@ -72,7 +72,7 @@ test('explain says the same of a bundle as of the cluster that it is of', async 
   expect(json.items).toMatchObject([{ verdict: { cause: 'budget-full' } }])
 })
 
-/** Ages are those of the moment. */
+/** Ages depend on the time of the call. */
 const withoutTimes = (text: string): unknown =>
   JSON.parse(text.replaceAll(/"takenAtMs": \d+/g, '"takenAtMs": 0')) as unknown
 

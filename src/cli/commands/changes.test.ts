@@ -85,12 +85,12 @@ test('a question without a terminal is refused and says how to answer it', async
   expect(patchesOf(tool)).toEqual([])
 })
 
-test('a Skyhook that is not there is told by exit code 3', async () => {
+test('a Skyhook that does not exist gives exit code 3', async () => {
   const ended = await commandLine().run('pause nothing --yes')
   expect(ended).toMatchObject({ code: 3, stderr: expect.stringContaining('no Skyhook "nothing"') })
 })
 
-test('a refusal of the API server is told by exit code 4', async () => {
+test('a refusal of the API server gives exit code 4', async () => {
   const tool = commandLine()
   await createSkyhook(tool, 'tuning')
   tool.answer(
@@ -217,7 +217,7 @@ test.each(['shelscript', 'shellscript:9.9.9', 'b:1.0.0'])(
   },
 )
 
-test('reset --package of a package that has not begun anywhere says so and ends with 0', async () => {
+test('reset --package of a package that is on no node says so and exits with 0', async () => {
   const tool = commandLine()
   await createSkyhook(tool, 'tuning')
   await createNode(tool, 'n1', withState(entry('b', '2.0.0')))
@@ -256,7 +256,7 @@ test('deployment-policy reset makes another text of each call and needs a policy
   })
 })
 
-test('a name of a node is no pattern although it has dots', async () => {
+test('the dots in the name of a node are not a pattern', async () => {
   const tool = commandLine()
   for (const name of ['a.b', 'axb']) await createNode(tool, name)
   expect(await tool.run('node ignore a.b')).toMatchObject({ code: 0, stdout: 'node/a.b ignored\n' })
@@ -329,7 +329,7 @@ test('package rerun removes the entry, or sets its stage, and leaves other packa
   })
 })
 
-test('one node that cannot be changed does not keep back the others, and the exit code is 1', async () => {
+test('a node that cannot be changed does not stop the changes of the others, and the exit code is 1', async () => {
   const tool = commandLine()
   for (const name of ['n1', 'n2', 'n3']) await createNode(tool, name)
   tool.answer(
@@ -343,7 +343,7 @@ test('one node that cannot be changed does not keep back the others, and the exi
   expect(stderr).toContain('nodes "n2" is forbidden')
 })
 
-test('changes are told as JSON with what failed among them', async () => {
+test('changes are printed as JSON, together with what failed', async () => {
   const tool = commandLine()
   await createNode(tool, 'n1')
   const { stdout } = await tool.run('node ignore n1 -o json')
@@ -356,7 +356,7 @@ test('changes are told as JSON with what failed among them', async () => {
   expect((await tool.run('node ignore n1 -o name')).stdout).toBe('node/n1\n')
 })
 
-test('an interrupt between changes says how many were made, and is no failure', async () => {
+test('an interrupt between changes says how many were made, and is not a failure', async () => {
   const tool = commandLine()
   await createSkyhook(tool, 'tuning')
   for (const name of ['n1', 'n2', 'n3']) await createNode(tool, name)

@@ -38,7 +38,7 @@ test('doctor looks at a node at work without a finding, and finds a cordon that 
   expect(after.code).toBe(1)
 })
 
-test('a caller who may read Skyhooks only is told what is unknown, and that nothing was found', async () => {
+test('a caller who may only read Skyhooks sees what is unknown, without findings', async () => {
   const scene = startScene({ nodes: [{ name: 'host1' }] })
   await scene.pass(1_000)
   const viewer: KubeTransport = {

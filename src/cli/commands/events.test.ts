@@ -44,7 +44,7 @@ async function watching() {
 const messagesOf = ({ stdout }: Ended): readonly string[] =>
   [...stdout.matchAll(/"message": ?"(\w+)"/g)].map(([, message = '']) => message)
 
-test('events --watch goes on through ten minutes without an Event, in which the API server sends nothing', async () => {
+test('events --watch continues through ten minutes in which there is no Event and the API server sends nothing', async () => {
   const { sample, end } = await watching()
   await sample.clock.advance(10 * minuteMs)
   await send(sample, 'second')
@@ -64,7 +64,7 @@ test.each<[string, Fault]>([
 ])('events --watch shows each Event once when a watch %s', async (_, fault) => {
   const { sample, end } = await watching()
   const { clock, server } = sample
-  // the watches of now end, and the next two have the fault
+  // the current watches end, and the next two have the fault
   server.faults.rules = [{ name: 'watch', fault, matches: ({ verb }) => verb === 'watch', times: 2 }]
   await clock.advance(6 * minuteMs)
   expect(server.faults.hits.get('watch')).toBe(2)
@@ -92,7 +92,7 @@ test('events --watch says that nothing comes while the API server is away, and c
   expect(messagesOf(ended)).toEqual(['first', 'second'])
 })
 
-test('events --watch shows an Event again that was counted up while the watch was broken', async () => {
+test('events --watch shows an Event again if its count rose while the watch was broken', async () => {
   const { sample, end } = await watching()
   const { clock, server, admin } = sample
   server.faults.rules = [
@@ -106,7 +106,7 @@ test('events --watch shows an Event again that was counted up while the watch wa
   expect(messagesOf(await end())).toEqual(['first', 'first', 'second'])
 })
 
-test('events --watch notices a connection that is dead without a word', async () => {
+test('events --watch notices a dead connection that nobody closed', async () => {
   const { sample, client, end } = await watching()
   const { clock } = sample
   client.cut()
@@ -117,7 +117,7 @@ test('events --watch notices a connection that is dead without a word', async ()
   expect(messagesOf(await end())).toEqual(['first', 'second'])
 })
 
-test('events --watch ends where reading is no longer allowed', async () => {
+test('events --watch ends when reading is no longer allowed', async () => {
   const { sample, ended } = await watching()
   const { clock, server } = sample
   server.faults.rules = [{ name: 'forbidden', fault: { kind: 'refuse', code: 403, reason: 'Forbidden' } }]

@@ -1,4 +1,4 @@
-/** Tables and documents as people and programs get them: `vitest -u` writes them anew, the difference is to be read. */
+/** Tables and documents as people and programs get them. `vitest -u` writes them again; read the difference. */
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { schemaErrors, schemaOf } from '../../../test/kit/pages/document-schemas.ts'

@@ -138,14 +138,17 @@ test('lines of a step come before those of the next step of its package', async 
   ])
 })
 
-test.each(['logs', 'history'])('%s of a Skyhook without a node begin with the nodes in trouble', async (command) => {
-  const { tool } = await exampleCluster()
-  const { stdout, stderr } = await tool.run(`${command} tuning`)
-  const nodes = [...stdout.matchAll(/^\[?(n\d)\b/gm)].map(([, node]) => node)
-  expect([...new Set(nodes)]).toEqual(['n2', 'n3', 'n4', 'n1'])
-  expect(stdout).toContain('shellscript')
-  expect(stderr).toBe('')
-})
+test.each(['logs', 'history'])(
+  '%s of a Skyhook shows the nodes in trouble first if no node is named',
+  async (command) => {
+    const { tool } = await exampleCluster()
+    const { stdout, stderr } = await tool.run(`${command} tuning`)
+    const nodes = [...stdout.matchAll(/^\[?(n\d)\b/gm)].map(([, node]) => node)
+    expect([...new Set(nodes)]).toEqual(['n2', 'n3', 'n4', 'n1'])
+    expect(stdout).toContain('shellscript')
+    expect(stderr).toBe('')
+  },
+)
 
 test('ten of many nodes are shown, those that are in trouble first, and stderr says so', async () => {
   const { tool } = await exampleCluster()

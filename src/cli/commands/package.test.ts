@@ -24,7 +24,7 @@ const digestOf = async (source: string, ...more: string[]): Promise<string> => {
 }
 
 describe('package init', () => {
-  test('a new package is valid as it is, and so is its Skyhook', async () => {
+  test('a new package and its Skyhook are valid as they are', async () => {
     expect(await init()).toMatchObject({ code: 0, stderr: '' })
     expect(await runTool(['validate', join(folder, 'my-tuning'), join(folder, 'my-tuning/skyhook.yaml')])).toEqual({
       code: 0,

@@ -47,7 +47,7 @@ test('status has color on a terminal, and says the same of a support archive as 
   expect(await tool.run(`status --from ${file} --watch`)).toMatchObject({ code: 2 })
 })
 
-test('a node whose agent cannot start is named, with what the kubelet says of it', async () => {
+test('status names a node whose agent cannot start, with what the kubelet says about the agent', async () => {
   const { tool } = await exampleCluster()
   await tool.admin.json('POST', '/api/v1/nodes', {
     body: { metadata: { name: 'm1', labels: { pool: 'a' } }, spec: {} },

@@ -95,7 +95,7 @@ test('a page follows a rollout from its middle to its end, by changes alone', as
   await end()
 })
 
-test('a browser that does not keep up is sent the latest when it has caught up', async () => {
+test('a browser that does not keep up gets the latest data when it has caught up', async () => {
   const scene = startScene({ nodes: [{ name: 'host1' }] })
   await scene.pass(9_500)
   const { audience, end } = await follow(scene)
@@ -112,7 +112,7 @@ test('a browser that does not keep up is sent the latest when it has caught up',
   await end()
 })
 
-test('a Node that is gone leaves the page, and so do the nodes of a Skyhook that is gone', async () => {
+test('deleted Nodes and the nodes of deleted Skyhooks leave the page', async () => {
   const scene = startScene()
   await scene.pass(9_500)
   const { moments, end } = await follow(scene)

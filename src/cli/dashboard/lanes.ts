@@ -1,6 +1,6 @@
 /**
- * Which node held each slot, and when: one lane per slot. Slots show only who holds them now, so lanes begin when the
- * dashboard does; a slot that is held then begins with its Lease. Pure.
+ * Which node held each slot, and when: one lane per slot. Slots show only who holds them now, so lanes start with the
+ * dashboard. The lane of a slot that is held at that time starts with its Lease. Pure.
  */
 import { labelKeys } from '../../lease/names.ts'
 import type { Slot } from '../../lease/slot.ts'

@@ -26,7 +26,7 @@ const drawIntervalMs = 500
 /** A network that swallows everything shows itself only by a request that is not answered. */
 const heartbeatIntervalMs = 2_000
 const heartbeatTimeoutMs = 4_000
-/** A watch that breaks and continues at once is no loss. */
+/** A watch that breaks and continues at once is not a loss. */
 const minLossMs = 1_000
 /** The pace is that of Events, which nothing watches. */
 const completionsIntervalMs = 30_000

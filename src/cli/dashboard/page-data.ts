@@ -1,4 +1,4 @@
-/** What the page is told, as JSON: the border between the tool and the browser. */
+/** What the page gets, as JSON: the border between the tool and the browser. */
 import type { NodeStatus } from '../../schemas/skyhook.ts'
 import type { Known } from '../../stages/model/snapshot.ts'
 import type { NodeExplanation } from '../explain/explain-node.ts'
@@ -19,7 +19,7 @@ export type ClusterIdentity = {
   readonly version: string
 }
 
-/** A support archive, which does not change. It does not say of which cluster it is. */
+/** A support archive. It does not change, and does not have the name of its cluster. */
 export type ArchiveIdentity = {
   readonly isLive: false
   /** As the person has named it. */

@@ -166,7 +166,7 @@ test('the dashboard listens on loopback alone', async () => {
   expect(server.address()).toMatchObject({ address: '127.0.0.1', family: 'IPv4' })
 })
 
-test('an error names what is wrong and how to mend it', async () => {
+test('an error names what is wrong and how to fix it', async () => {
   const { ask, enter, origin } = await startDashboard()
   const cookie = await enter()
   const missing = await ask('/api/node?skyhook=s&node=gone', { cookie })
@@ -190,7 +190,7 @@ test('texts of others have no effect in the page', async () => {
   }
 })
 
-test('the stream begins with whose data it is', async () => {
+test('the stream of events says after which pause a browser connects again', async () => {
   const { ask, enter } = await startDashboard()
   const { text, headers } = await ask('/api/events', { cookie: await enter() })
   expect(headers['content-type']).toBe('text/event-stream')

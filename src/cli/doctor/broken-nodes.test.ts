@@ -1,4 +1,4 @@
-/** What breaks of nodes, hosts and their surroundings, also several at once, as the API server shows it. */
+/** Broken nodes, hosts and their surroundings, also several at once, as the API server shows them. */
 import { expect, test } from 'vitest'
 import * as cluster from '../../../test/kit/tool/cluster-answers.ts'
 import { healthyCluster } from '../../../test/kit/tool/cluster-answers.ts'
@@ -21,7 +21,7 @@ const noTaint = ['additionalTolerations', 'remove the taint', 'logs skyhookd-nod
 
 const situations: readonly BrokenCluster[] = [
   {
-    title: 'a kubelet that died before the work began, which the API server has not noticed',
+    title: 'a kubelet that died before the work started, which the API server has not noticed',
     broken: silentKubelet(30),
     cause: 'node-not-ready',
     object: 'Node/node-1',
@@ -30,7 +30,7 @@ const situations: readonly BrokenCluster[] = [
     mended: healthyCluster,
   },
   {
-    title: 'a kubelet that died before the work began, which the API server has noticed',
+    title: 'a kubelet that died before the work started, which the API server has noticed',
     broken: silentKubelet(70),
     cause: 'node-not-ready',
     object: 'Node/node-1',

@@ -1,4 +1,4 @@
-/** Moments of upgrades, reboots and joins that look like faults: doctor finds nothing, explain says what goes on. */
+/** Moments of upgrades, reboots and joins that look like faults: doctor finds nothing, explain says what happens. */
 import { expect, test } from 'vitest'
 import {
   causesIn,

@@ -79,7 +79,7 @@ test('an object that is not there is created, and has no identity yet', async ()
   expect(after).toMatchObject({ spec: { packages: { sysctl: { version: '1.0.0' } } } })
 })
 
-test('what the API server refuses is told in its words', async () => {
+test('a refusal is reported in the words of the API server', async () => {
   const refuse = (): never => {
     throw new ApiError({ status: 422, reason: 'Invalid', message: 'ValidatingAdmissionPolicy says no' })
   }

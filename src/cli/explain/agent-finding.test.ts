@@ -8,7 +8,7 @@ import type { Finding } from './finding.ts'
 const old = 'registry.test/skyhookd:0.9.0'
 const current = 'registry.test/skyhookd:1.0.0'
 
-/** What is said of the agent of node n1. */
+/** The finding about the agent of node n1. */
 function found(agents: readonly AgentPod[], hasDaemonSet = true): Finding | undefined {
   const { fleet } = fitCluster
   const daemonSet = hasDaemonSet ? fleet.daemonSet : unknown('you may not read DaemonSets')

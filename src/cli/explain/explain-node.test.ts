@@ -23,7 +23,7 @@ import type { Cause } from './finding.ts'
 
 type Edit = (node: KubernetesNode) => KubernetesNode
 
-/** What the person hears. `edit`: what somebody has done to the Nodes right before. */
+/** The answer of explain. `edit`: what somebody has done to the Nodes right before. */
 async function explain(
   scene: FleetScene,
   nodeName: string,
@@ -56,7 +56,7 @@ const withReasons =
 const minutesAgo = (scene: FleetScene, minutes: number): string =>
   new Date(scene.simulation.clock.wallMs() - minutes * 60_000).toISOString()
 
-/** What may have become of the words of a node: none of it may change what a person hears. */
+/** What may have happened to the published reasons of a node. None of it may change the answer. */
 const distortions = (scene: FleetScene): Readonly<Record<string, Edit>> => ({
   'as published': asPublished,
   deleted: withReasons(() => undefined),
@@ -513,7 +513,7 @@ function pauseAtOnce(scene: FleetScene): void {
 
 for (const scenario of scenarios) {
   const { title, cause, gate, node = 'node1', prepare, reason, reach, object, says = [], agrees } = scenario
-  test(`${title} is named as the cause, whatever became of the published reason`, async () => {
+  test(`${title} is named as the cause, regardless of the published reason`, async () => {
     const scene = startScene(scenario)
     prepare?.(scene)
     await reach?.(scene)

@@ -56,7 +56,7 @@ const situations: readonly BrokenScene[] = [
     ] as const
   ).map(
     ([remedy, mend]): BrokenScene => ({
-      title: `a tainted node, and who is told: ${remedy}`,
+      title: `a tainted node (remedy: ${remedy})`,
       broken: (scene) =>
         scene.simulation.clock.startTimer(8_500, () =>
           scene.editNode('node1', { spec: { taints: [{ key: 'gpu', effect: 'NoSchedule' }] } }),

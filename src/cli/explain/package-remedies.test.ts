@@ -49,7 +49,7 @@ const situations: readonly BrokenScene[] = [
     remedy: 'add credentials for the registry to imagePullSecrets of the chart',
   },
   {
-    title: 'an image that is no package',
+    title: 'an image that is not a package',
     broken: (scene) => failFetch(scene, 'bad-image'),
     reason: 'InvalidPackage',
     cause: 'invalid-package',

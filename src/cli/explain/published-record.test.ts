@@ -78,7 +78,7 @@ test.each<[title: string, node: KubernetesNode, spec: SkyhookSpec, running: read
 
 test.each<[title: string, spec: SkyhookSpec, uninstall: PackageSpec['uninstall']]>([
   ['a package keeps the policy of its uninstall when it is gone from the spec', {}, { enabled: false }],
-  ['a package loses a policy that its spec has no more', { packages: packages('pa') }, undefined],
+  ['a package loses a policy that its spec no longer has', { packages: packages('pa') }, undefined],
 ])('%s', (_, spec, uninstall) => {
   const node = nodeWith({ pa: 'config' }, undefined, { 'pa|1.0.0': { uninstall: { enabled: false } } })
   expect(publishedRecord(node, skyhookOf(spec), facts).record?.packages['pa|1.0.0']?.uninstall).toEqual(uninstall)
@@ -105,9 +105,9 @@ test('the newest of two versions of a package that are uninstalled goes first', 
 })
 
 test.each<[title: string, nextTryMs: number | undefined, retryAtMs: number]>([
-  ['what failed is tried again when the Node says', 5_000, 5_000],
-  ['what failed is due where the Node says when it was to be tried again', -5_000, 1],
-  ['what failed is due where the Node does not say when it is tried again', undefined, 1],
+  ['what failed is tried again at the time on the Node', 5_000, 5_000],
+  ['what failed is due if the time of the next attempt on the Node has passed', -5_000, 1],
+  ['what failed is due if the Node does not have the time of the next attempt', undefined, 1],
 ])('%s', (_, nextTryMs, retryAtMs) => {
   const state = JSON.stringify({ 'pa|1.0.0': { ...entryOf('pa', 'config'), state: 'erroring', restarts: 4 } })
   const nextTry = nextTryMs === undefined ? undefined : new Date(nextTryMs).toISOString()
@@ -123,7 +123,7 @@ test.each<[title: string, nextTryMs: number | undefined, retryAtMs: number]>([
 
 test.each<[title: string, version: string, origin: object]>([
   ['an installation that has no slot yet has put nothing on the host', '1.0.0', { untouched: true }],
-  ['one of a version that the spec does not have was begun by another agent', '2.0.0', { adopted: true }],
+  ['an installation of a version that the spec does not have was started by another agent', '2.0.0', { adopted: true }],
 ])('%s', (_, version, origin) => {
   const skyhook = skyhookOf({ packages: { pa: { version, image } } })
   const { record } = publishedRecord(nodeWith({ pa: 'upgrade' }, undefined), skyhook, { ...facts, hasStarted: false })

@@ -44,7 +44,7 @@ export type WorkFacts = {
   readonly hasStarted: boolean
   /** Nothing keeps steps from running, such as pods that must leave first. */
   readonly mayRun: boolean
-  /** Nothing starts for now, by a label, an annotation or the host; a step that runs goes on. */
+  /** For now no step starts, because of a label, an annotation or the host; a running step continues. */
   readonly isSuspended: boolean
   readonly nowMs: number
   readonly bootId: string
@@ -137,7 +137,7 @@ const isConfigured = (stage: string | undefined): boolean => stage === 'config' 
 
 type EntryContext = WorkFacts & {
   readonly isApplied: boolean
-  /** Work is suspended, and no step goes on. */
+  /** Work is suspended, and no step runs. */
   readonly isIdle: boolean
   /** One that has passed, or of which the Node reports nothing, has come. */
   readonly nextTries: ReadonlyMap<string, number>

@@ -44,7 +44,7 @@ export async function buildPackageImages(
   return { images, package: about }
 }
 
-/** What the examined package says of itself. @throws CommandError with every finding where it is invalid */
+/** Name and version in the examined package. @throws CommandError with every finding where it is invalid */
 export function validPackage(examined: ExaminedPackage): { readonly name: string; readonly version: string } {
   if (examined.package !== undefined && !hasErrors([examined])) return examined.package
   const remedy = 'fix the package, then try again'

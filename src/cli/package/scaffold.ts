@@ -101,8 +101,8 @@ fail() {
   exit 1
 }
 
-# write_file PATH: standard input becomes the file, whole or not at all: a step may be killed at any moment. What a
-# killed one leaves is PATH.new, which the next one replaces; whoever removes the file removes both. For folders of root.
+# write_file PATH: standard input becomes the file, whole or not at all: a step may be killed at any moment. A killed
+# step leaves PATH.new, which the next one replaces. If you remove the file, remove both. For folders of root.
 write_file() {
   cat >"$1.new"
   chmod 0644 "$1.new"
@@ -158,7 +158,7 @@ const readmeText = (name: string, version: string): string => `# ${name}
 | \`skyhook.yaml\` | a Skyhook that installs the package |
 
 Steps run as root on the host, in its own namespaces, with the folder of the package as \`$SKYHOOK_DIR\`. They may be
-killed and run again at any moment, so each must be able to finish what an earlier run began.
+killed and run again at any moment, so each must be able to finish what an earlier run started.
 
 \`\`\`
 kubectl skyhook validate . skyhook.yaml

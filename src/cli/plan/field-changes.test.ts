@@ -37,7 +37,7 @@ test('values of variables and files are never shown, whatever the package is cal
   }
 })
 
-test('what kubectl and the API server write for themselves is no change', () => {
+test('what kubectl and the API server write for themselves is not a change', () => {
   const lastApplied = { 'kubectl.kubernetes.io/last-applied-configuration': '{}' }
   const before = { metadata: { resourceVersion: '1', annotations: lastApplied }, spec: {}, status: { a: 1 } }
   const after = { metadata: { resourceVersion: '2', annotations: { a: 'b' } }, spec: {} }

@@ -139,7 +139,7 @@ function observedSteps(scene: FleetScene): readonly string[] {
   return seen
 }
 
-test('a downgrade that uninstalls goes on with the lower version, its drain and its interrupt', async () => {
+test('a downgrade that uninstalls continues with the lower version, its drain and its interrupt', async () => {
   const lowered = { interrupt: { type: 'reboot' }, uninstall: { enabled: true } } as const
   const scene = await completed({ skyhooks: { s: packages({ version: '1.2.0', ...lowered }) } })
   const plan = await planOf(scene, 'node1', packages({ version: '1.1.0', ...lowered }))
@@ -207,7 +207,7 @@ test('the plan has both answers also where the edit removes what asks for the in
   expect(stepsOf({ ...plan, steps: plan.stepsIfAsked ?? [] })).toContain('reboot for p0a')
 })
 
-test('a step that runs is foretold with what follows it', async () => {
+test('the plan has a step that runs, and what follows it', async () => {
   const scene = startScene({ nodes: [{ name: 'host1' }] })
   scene.host('host1').conditions.change({ stepMs: 60_000 })
   await scene.until(() => scene.annotation('node1', statusKey('s')) === 'in_progress', 'at work')
@@ -215,7 +215,7 @@ test('a step that runs is foretold with what follows it', async () => {
   expect(stepsOf(await planOf(scene, 'node1', specOf()))).toEqual(['p0a 1.0.0 apply', 'p0a 1.0.0 config'])
 })
 
-test('a step that runs on a node that is not selected any more is foretold, and nothing of the edit', async () => {
+test('the plan of a node that is no longer selected has the step that runs, and nothing of the edit', async () => {
   const scene = startScene({ nodes: [{ name: 'host1' }] })
   scene.host('host1').conditions.change({ stepMs: 60_000 })
   await scene.until(() => scene.annotation('node1', statusKey('s')) === 'in_progress', 'at work')
@@ -237,7 +237,7 @@ test('the plan of a node that is unreachable for a moment is that of the node wh
   ])
 })
 
-test('a step that has ended on a node whose work is suspended is not foretold', async () => {
+test('the plan of a node whose work is suspended does not have a step that has ended', async () => {
   const scene = startScene({ nodes: [{ name: 'host1' }] })
   scene.host('host1').conditions.change({ stepMs: 60_000 })
   await scene.until(() => scene.annotation('node1', statusKey('s')) === 'in_progress', 'at work')

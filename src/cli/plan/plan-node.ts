@@ -27,9 +27,9 @@ export type Fleets = { readonly before: FleetView<KubernetesNode>; readonly afte
 
 export type NodePlan = Rehearsal & {
   readonly node: string
-  /** Whether the Skyhook begins or ends to select it; `leaves`: also of a node at work that it has ceased to select. */
+  /** The change of the selection. `leaves`: also of a node that was deselected before and is still at work. */
   readonly selection: 'stays' | 'joins' | 'leaves'
-  /** Without the edit, the node would do the very same. */
+  /** Without the edit, the node would do the same. */
   readonly isDueAnyway: boolean
   /** What is done if all packages ask for the interrupts that they make only if required; undefined: the same. */
   readonly stepsIfAsked: readonly RehearsedStep[] | undefined

@@ -78,7 +78,7 @@ test('names, identities, times and labels that nothing asks for do not tell node
     expect(likeness(node(one, reported(one, 3)))).toBe(likeness(node(other, reported(other, 9), { zone: 'b' })))
 })
 
-test('a name inside of another word is no name', () => {
+test('a name inside of another word is not a name', () => {
   expect(likeness(node('n1', reported('n1', 3, 'n1-x')))).not.toBe(likeness(node('n2', reported('n2', 3, 'n2-x'))))
 })
 

@@ -113,7 +113,7 @@ export function rehearse(start: Snapshot, asksForInterrupts = false): (skyhook: 
   return ended(() => ({ reason: 'InternalError', message: 'the rehearsal does not end' }))
 }
 
-/** A stage goes on with its next step, or starts over before anything else is done with its package. */
+/** A stage continues with its next step, or starts over before anything else is done with its package. */
 function isOngoing(steps: readonly RehearsedStep[], step: RehearsedStep): boolean {
   if (step.do === 'interrupt') return false
   if (step.do !== 'stage') return steps.at(-1)?.do === step.do
@@ -147,7 +147,7 @@ const closing = ({ node, skyhooks }: Snapshot): readonly string[] =>
         .map(({ metadata }) => metadata.name)
     : []
 
-/** Renewals go on for as long as a slot is held, and change nothing. */
+/** Renewals continue for as long as a slot is held, and change nothing. */
 const isEffect = ({ do: what }: Action): boolean => what !== 'renewSlot'
 
 /** What could stand in the way only for now is out of the way; what is due is done from the next moment on. */

@@ -5,7 +5,7 @@ export type TextForm = {
   heading(text: string): string
   /** Facts about the whole. */
   list(lines: readonly string[]): string
-  /** Nodes that are treated alike, and what happens on them in order; lines that begin with blanks belong to the one before. */
+  /** Nodes with the same plan, and what happens there in order. A line that starts with blanks continues the last one. */
   group(title: string, lines: readonly string[]): string
 }
 

@@ -239,7 +239,7 @@ const paces: readonly (readonly [
   nowMs: number,
   expected: unknown,
 ])[] = [
-  ['two completions are no pace', [0, minute], 5, 2 * minute, undefined],
+  ['two completions are too few for a pace', [0, minute], 5, 2 * minute, undefined],
   ['nothing is left', [0, minute, 2 * minute], 0, 2 * minute, undefined],
   [
     'one node a minute',

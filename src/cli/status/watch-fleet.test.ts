@@ -9,7 +9,7 @@ import { watchFleet } from './watch-fleet.ts'
 const podsPath = '/api/v1/namespaces/skyhook/pods'
 const minuteMs = 60_000
 
-/** A watched screen of an old node whose agent is Ready, and what each draw says of the agent. */
+/** A watched screen of an old node whose agent is Ready, and what each draw says about the agent. */
 async function watching() {
   const { clock, admin, connect } = sampleServer()
   await createNode(admin, 'n1')

@@ -1,6 +1,6 @@
 /**
- * What `validate` says of thousands of changed objects is what others say: of their form an independent validator of
- * JSON schemas, of the rest the decisions of agents. test/cluster/definitions.test.ts asks a real API server.
+ * `validate` and others agree about thousands of changed objects: an independent validator of JSON schemas about their
+ * form, the decisions of agents about the rest. test/cluster/definitions.test.ts asks a real API server.
  */
 import Ajv from 'ajv'
 import { expect, test } from 'vitest'

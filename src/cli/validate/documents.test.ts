@@ -30,12 +30,12 @@ describe('documents', () => {
     expect(problems[0]).toMatchObject({ severity: 'error', line: 4, rule: 'yaml-syntax' })
   })
 
-  test('empty documents and an empty file are no problem', () => {
+  test('empty documents and an empty file are not a problem', () => {
     expect(readDocuments('')).toEqual({ documents: [], problems: [] })
     expect(readDocuments('---\n# nothing\n---\n')).toEqual({ documents: [], problems: [] })
   })
 
-  test('a key twice is a problem, which no indentation mends', () => {
+  test('a key that occurs twice is a problem with its own remedy', () => {
     expect(readDocuments('a: 1\na: 2\n').problems).toMatchObject([
       { line: 2, remedy: 'remove one of the two: tools that take such a file take only one of them' },
     ])
@@ -49,19 +49,19 @@ describe('documents', () => {
     '{{- end }}',
   ]
   test.each([
-    ['that begins with one', template, 1],
+    ['with a template on its first line', template, 1],
     [
-      'with one in the middle',
+      'with a template in the middle',
       ['kind: Skyhook', 'metadata:', '  {{- include "labels" . | nindent 2 }}', 'spec: {}'],
       3,
     ],
-    ['with one in a value', ['kind: Skyhook', 'metadata: {name: a}', 'spec: {{ .Values.spec }}-x', 'a: b'], 3],
-  ])('a template %s is one problem, and not one for each line after it', (_, lines, line) => {
+    ['with a template in a value', ['kind: Skyhook', 'metadata: {name: a}', 'spec: {{ .Values.spec }}-x', 'a: b'], 3],
+  ])('a file %s has one problem, and not one for each line after it', (_, lines, line) => {
     const { problems } = readDocuments(`${lines.join('\n')}\n`)
     expect(problems).toMatchObject([{ line, rule: 'yaml-template', remedy: expect.stringMatching('^render it first') }])
   })
 
-  test('a mistake beside a template in a text of the file is no template', () => {
+  test('a syntax error beside a template within a text is reported as a syntax error', () => {
     const { problems } = readDocuments('a: |\n  {{ range . }}\nb: [1\nc: 2\n')
     expect(problems[0]).toMatchObject({ rule: 'yaml-syntax' })
   })

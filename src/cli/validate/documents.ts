@@ -42,7 +42,7 @@ export function readDocuments(text: string): SourceFile {
   const [first] = problems
   const isTemplate = first !== undefined && (text.split('\n')[(first.line ?? 1) - 1] ?? '').includes('{{')
   return {
-    // what follows a template is no mistake of its own
+    // what follows a template is not a mistake of its own
     problems: isTemplate ? [{ ...first, ...templateProblem }] : problems,
     documents: readable
       .map((document) => ({

@@ -116,7 +116,7 @@ describe('an accepted object', () => {
 })
 
 describe('form', () => {
-  test('a version that YAML reads as a number is to be quoted', () => {
+  test('a version that YAML reads as a number must be quoted', () => {
     expect(errorsOf(withPackage({ version: 1.1 }))).toMatchObject([
       {
         pointer: '/spec/packages/tuning/version',

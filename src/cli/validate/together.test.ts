@@ -50,13 +50,13 @@ test('a Skyhook that has what its packages expect has no finding', () => {
   expect(found(skyhookOf(fields), packageOf('1.1.0', needy, 'b.txt'))).toEqual([])
 })
 
-test('another version than the one that is given is a warning, since nothing can be said of its package', () => {
+test('a Skyhook with another version than the given package has a warning that they were not checked together', () => {
   expect(found(skyhookOf({}), packageOf('1.2.0'))).toEqual([
     'warning a.yaml /spec/packages/mine/version: ' +
       'is not 1.2.0, the version of tuning-1.2.0: they were not checked against each other',
   ])
 })
 
-test('a package is none of a Skyhook that names another image', () => {
+test('a package does not belong to a Skyhook that names another image', () => {
   expect(found(skyhookOf({ image: 'registry.example.com/tuning/other' }), packageOf('1.1.0'))).toEqual([])
 })

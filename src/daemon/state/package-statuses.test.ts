@@ -75,7 +75,7 @@ test('the statuses are unknown before the first look and empty after it', async 
 
 test('a status that is new, changed or gone wakes the agent, and one that stays does not', async () => {
   await write('a', 'one')
-  await write('idle', 'not begun') // and no package with that name has written anything
+  await write('idle', 'not started') // and no package with that name has written anything
   await write('stranger', 'of no package')
   await mkdir(join(folder, 'gone/status'), { recursive: true })
   await writeFile(join(folder, 'gone/status/a.json'), '{}') // the Skyhook was deleted

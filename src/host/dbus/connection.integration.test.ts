@@ -132,7 +132,7 @@ describe('a connection that ends', () => {
   })
 
   test.each([
-    ['text', Buffer.from('this is no D-Bus message at all, and long enough')],
+    ['text', Buffer.from('this is not a D-Bus message at all, and long enough')],
     ['a reply whose lengths lie', (serial: number) => cutBody(encodeReply(serial))],
   ])('the process survives %s from the bus', async (_, bytes) => {
     await using setup = await connectFakeBus()
@@ -144,7 +144,7 @@ describe('a connection that ends', () => {
     await setup.bus.closed
   })
 
-  test('a reply whose inside is nonsense is no answer, and the connection continues', async () => {
+  test('a reply whose content is nonsense does not count as an answer, and the connection continues', async () => {
     await using setup = await connectFakeBus()
     setup.server.answers('Do', ({ message, client }) => {
       client.sendBytes(encodeReply(message.serial).fill(0xff, 20))

@@ -132,7 +132,7 @@ test('a plugin does not run with a variable that the systemd of the host would d
   expect(systemd.calledMembers()).toContain('StartTransientUnit')
 })
 
-test('a refusal of systemd is told without the name of the run, so that it is the same each time', async () => {
+test('a refusal of systemd is reported without the name of the run, so that the message is the same each time', async () => {
   systemd.answers('StartTransientUnit', ({ body }) => {
     throw new BusError('org.freedesktop.systemd1.LoadFailed', `Unit ${String(body[0])} is bad`)
   })

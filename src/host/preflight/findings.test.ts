@@ -97,7 +97,7 @@ describe('an unfit host', () => {
     expect(whyUnfit(findings)).toBe(message)
   })
 
-  test('several findings are told in one message', () => {
+  test('several findings become one message', () => {
     const findings = preflight({ ...fit, ...onMount('noexec', 'ro'), ...refusedBy('EROFS') })
     expect(whyUnfit(findings)).toMatch(
       /noexec: .* may run; files cannot be created in \/var\/lib\/skyhook, \/var\/log\/skyhook \(EROFS\)/,
@@ -133,7 +133,7 @@ describe('a fit host', () => {
     expect(preflight({ ...fit, container: { manager: 'systemd-nspawn', hasOwnBootId: true } })).toEqual([])
   })
 
-  test('a host that does not tell whether it is a container is fit, with a warning that it is not rebooted', () => {
+  test('a host whose file about containers cannot be read is fit, with a warning that it is not rebooted', () => {
     const findings = preflight({ ...fit, container: 'unreadable' })
     expect(findings).toMatchObject([{ id: 'no-reboot', severity: 'warning' }])
     expect(whyUnfit(findings)).toBeUndefined()

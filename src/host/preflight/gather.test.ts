@@ -27,7 +27,11 @@ describe('the mount of the copy dir', () => {
     ['a folder above it', '/var', [root, line('/var', 'rw,noexec')]],
     ['the root file system', '/', [line('/', 'rw,noexec')]],
     ['the later one of two on the same point', '/var', [root, line('/var', 'rw'), line('/var', 'rw,noexec')]],
-    ['not one whose name begins alike', '/', [line('/', 'noexec'), line('/var/lib/sky', 'rw'), line('/var/l', 'rw')]],
+    [
+      'not one whose name only starts the same',
+      '/',
+      [line('/', 'noexec'), line('/var/lib/sky', 'rw'), line('/var/l', 'rw')],
+    ],
   ])('the mount that counts is %s', async (_, point, lines) => {
     mounts(...lines)
     expect(await mountOfRoot()).toMatchObject({ point, options: expect.arrayContaining(['noexec']) as unknown })
@@ -121,13 +125,13 @@ describe('what every host has', () => {
 })
 
 describe('the bus', () => {
-  test('systemd tells its version, and which unit the bus is', async () => {
+  test('systemd reports its version, and which unit the bus is', async () => {
     const systemd = connectSystemd()
     systemd.setVersion('255.4')
     expect(await readBusFacts(systemd.connection)).toEqual({ systemd: '255.4', bus: 'dbus.service' })
   })
 
-  test('a bus that refuses to tell is no finding', async () => {
+  test('a bus that refuses to answer is not a finding', async () => {
     const systemd = connectSystemd()
     systemd.refuses('Get', 'org.freedesktop.DBus.Error.AccessDenied', 'no')
     expect(await readBusFacts(systemd.connection)).toEqual({ systemd: undefined, bus: undefined })

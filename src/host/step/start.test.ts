@@ -231,7 +231,7 @@ describe('a step', () => {
     result: { outcome: 'exited', code: 3 },
   }
 
-  test('the record tells the end of a step that nobody watched', async () => {
+  test('the record of a step that nobody watched shows how it ended', async () => {
     const fake = stepHost()
     fake.record()
     expect(await observeStepUnit(fake.host, { ...step, bootId: currentBootId })).toEqual(fromFile)
@@ -250,7 +250,7 @@ describe('a step', () => {
   test.each([
     ['another boot', { boot: '00000000-1e8c-4755-b850-3daeeb4791a8' }],
     ['another attempt', { attempt: 'a2' }],
-  ])('a record of %s does not tell the end of the step', async (_, changes) => {
+  ])('a record of %s does not show how the step ended', async (_, changes) => {
     const fake = stepHost()
     fake.record(changes)
     expect(await observeStepUnit(fake.host, { ...step, bootId: currentBootId })).toEqual({
@@ -275,7 +275,7 @@ describe('a step', () => {
     })
   })
 
-  test('the unit tells the end of a step whose record could not be written', async () => {
+  test('the unit of a step whose record could not be written shows how it ended', async () => {
     const fake = stepHost()
     fake.unit({
       activeState: 'inactive',

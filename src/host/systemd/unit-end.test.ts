@@ -30,7 +30,7 @@ describe('how a step ended', () => {
       { result: 'success', code: '', status: '' },
       { outcome: 'unknown', detail: 'the unit ended without a main process' },
     ],
-  ])('the end of a unit %j tells how the step ended', (end, outcome) => expect(stepEndOf(end)).toEqual(outcome))
+  ])('the end of a unit %j shows how the step ended', (end, outcome) => expect(stepEndOf(end)).toEqual(outcome))
 
   test.each(['200', '203', '209', '243'])('exit code %s means that the step did not start', (status) => {
     expect(stepEndOf({ result: 'exit-code', code: 'exited', status })).toMatchObject({

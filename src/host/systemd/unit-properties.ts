@@ -55,7 +55,7 @@ export function count(name: string, value: number): UnitProperty {
   return { name, signature: 't', value: BigInt(value) }
 }
 
-/** A time limit; `undefined` is no limit (0 would mean at once). */
+/** A time limit; `undefined` means that there is none (0 would mean at once). */
 export function timeout(name: string, milliseconds: number | undefined): UnitProperty {
   if (milliseconds === undefined) return { name, signature: 't', value: infinityUsec }
   if (!Number.isFinite(milliseconds) || milliseconds <= 0)

@@ -142,7 +142,7 @@ describe('after a power cut', () => {
     ['the link of a key', () => rm(join(folder, dir, 'configmaps/a.sh'))],
     ['an old key', () => symlink('..data/old', join(folder, dir, 'configmaps/old'))],
   ]
-  test.each(repairs)('a repair of %s is on disk before the stage goes on', async (_, change) => {
+  test.each(repairs)('a repair of %s is on disk before the stage continues', async (_, change) => {
     const configMap = { 'a.sh': 'one' }
     let syncs = 0
     const watchedHost: HostRoot = { ...host, syncTree: async (...args) => (syncs++, await host.syncTree(...args)) }
@@ -228,7 +228,7 @@ describe('configuration', () => {
       put(`${store}/configmaps/profiles/one.conf`, 'of the image')
     })
 
-    test('keys lie over files of the image, and a key of the same name wins', async () => {
+    test('keys are laid over files of the image, and a key replaces a file of the same name', async () => {
       await ensure({ configMap })
       expect(await visible('configmaps')).toEqual(['apply.sh', 'data.txt', 'default.conf', 'profiles'])
       expect(await read('configmaps/default.conf')).toBe('of the image')
@@ -311,7 +311,7 @@ describe('configuration', () => {
     })
   })
 
-  test('a configuration key may begin with a dot', async () => {
+  test('a configuration key may start with a dot', async () => {
     await ensure({ configMap: { '.env': 'A=1' } })
     expect(await read('configmaps/.env')).toBe('A=1')
   })

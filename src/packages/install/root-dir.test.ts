@@ -211,7 +211,7 @@ describe('a file of several packages', () => {
     expect(await uninstallOther()).toEqual([{ path: '/etc/motd', why: 'was there before' }])
   })
 
-  test('the one that comes second hears of other contents', async () => {
+  test('the package that is installed second gets a report of contents that differ', async () => {
     ofBoth('etc/same.conf')
     ofBoth('etc/shared.conf')
     put(`${otherStore}/root_dir/etc/shared.conf`, 'of the other')

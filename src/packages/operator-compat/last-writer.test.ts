@@ -67,7 +67,7 @@ describe('files of an operator', () => {
     expect(await found()).toBeUndefined()
   })
 
-  test('a folder without flags or history, or no folder, tells nothing', async () => {
+  test('a folder without flags and history does not show a writer, and a missing folder does not either', async () => {
     expect(await found()).toBeUndefined()
     put('flags/START', '')
     put('flags/check_results', 'a.sh False')

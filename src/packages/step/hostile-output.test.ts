@@ -94,7 +94,7 @@ describe('what a step prints', () => {
     expect(cursor.pending.length).toBeLessThan(512 * 1024)
   })
 
-  test('a tail that begins inside of a secret does not show the rest of it', async () => {
+  test('a tail that starts inside of a secret does not show the rest of it', async () => {
     for (const length of [0, 3, 40, 500, 2_000])
       expect(
         await tail(`${split(secret, '\u001B[0m\u0000')}${'\u0000'.repeat(length)}${'y'.repeat(400)}`, [secret]),

@@ -22,7 +22,7 @@ test.each([
   expect(refilled(spent(initialBudget(1_000), amount), 1_000 + laterMs).isUsedUp).toBe(isUsedUp)
 })
 
-test('looks in between bring back no more', () => {
+test('frequent looks at a budget do not refill it sooner', () => {
   let budget = spent(initialBudget(0), { lines: 1_000, bytes: 0 })
   for (let ms = 500; ms < 5_000; ms += 500) budget = refilled(budget, ms)
   expect([budget.isUsedUp, refilled(budget, 5_000).isUsedUp]).toEqual([true, false])

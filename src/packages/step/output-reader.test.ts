@@ -26,8 +26,8 @@ test.each<[string, readonly string[], readonly string[], readonly (readonly stri
   ['a secret is masked', ['x token1 y\n'], ['token1'], [['x *** y'], []]],
   ['a secret in two reads is masked', ['x tok', 'en1 y\n'], ['token1'], [[], ['x *** y'], []]],
   ['a secret that ends with the output is masked', ['x token1'], ['token1'], [[], ['x ***']]],
-  ['what only begins like a secret is shown', ['x tok', 'yo\n'], ['token1'], [[], ['x tokyo'], []]],
-  ['short values are no secrets', ['on 1\n'], ['on', '1'], [['on 1'], []]],
+  ['what only starts like a secret is shown', ['x tok', 'yo\n'], ['token1'], [[], ['x tokyo'], []]],
+  ['short values are not secrets', ['on 1\n'], ['on', '1'], [['on 1'], []]],
   ['a secret of several lines is masked as a whole', [key], [key], [['***'], []]],
   [
     'a secret of several lines in several reads is masked as a whole',
@@ -86,7 +86,7 @@ describe('jumps', () => {
   const secret = 'first-line\nab\ncd'
   const text = `${'x'.repeat(20)}\n${secret}\nnext\nlast\n`
 
-  test('a reader shows no part of a secret that begins before its jump, wherever that leads', () => {
+  test('a reader shows no part of a secret that starts before the place that it jumps to', () => {
     for (let offset = 1; offset < text.length; offset++) {
       const reader = createOutputReader([secret])
       const start = reader.jump(offset)

@@ -36,7 +36,7 @@ test('a status file is read, and its signature changes when it is written again'
 test.each<[string, () => Promise<void>, string]>([
   ['is missing', async () => undefined, 'is missing; the package has to write it in config'],
   ['has no end', async () => await writeFile(file, ' '.repeat(70_000)), 'has 70000 bytes, more than 65536'],
-  ['is no JSON', async () => await writeFile(file, 'well'), 'cannot be used: not valid JSON'],
+  ['is not JSON', async () => await writeFile(file, 'well'), 'cannot be used: not valid JSON'],
   ['is a folder', async () => await mkdir(file), 'is not a regular file'],
   ['leads nowhere', async () => await symlink('tool.json', file), 'cannot be read: ELOOP'],
   [

@@ -126,7 +126,7 @@ describe('an image', () => {
     expect(await check()).toEqual({ digest, isStored: true })
   })
 
-  test('the check of an image tells what is wrong with its tag and its platforms', async () => {
+  test('the check of an image reports what is wrong with its tag and its platforms', async () => {
     const check = async (name: string) => await store.checkImage(parseReference(`${registry.host}/${name}`), options())
     await expect(check('pkg:none')).rejects.toMatchObject({ code: 'not-found' })
     const digest = await publish('arm')

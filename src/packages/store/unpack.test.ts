@@ -156,12 +156,12 @@ describe('layers', () => {
       { a: 'new', d: 'dir', 'd/sub': 'dir', 'd/sub/z': 'new', keep: 'old' },
     ],
     [
-      'hide the whole package and begin anew',
+      'hide the whole package and start again',
       [{ name: '.wh.skyhook-package', content: '' }, file('only')],
       { only: 'only' },
     ],
     [
-      'hide the whole image after having begun',
+      'hide the whole image after its own first files',
       [file('only'), { name: '.wh..wh..opq', content: '' }],
       { only: 'only' },
     ],

@@ -250,7 +250,7 @@ describe('an archive', () => {
   })
 })
 
-test('a path with nothing, and a file that is no package, are told apart', async () => {
+test('a path with nothing and a file that is not a package have different findings', async () => {
   expect(await rulesOf(join(folder, 'gone'))).toBe('not-found')
   writeFileSync(join(folder, 'skyhook.yaml'), 'kind: Skyhook\n')
   expect(await rulesOf(join(folder, 'skyhook.yaml'))).toBe('not-a-package')

@@ -216,7 +216,7 @@ describe('package pods of the operator', () => {
     ['is at work', {}, /^package pod skyhook\/p of the operator is at work: wait until it has ended, then delete it$/],
     ['fails', failing, /fails again and again: delete it$/],
     ['has ended, but would run again after a reboot', ended, /has nothing left to do: delete it, because/],
-  ] as const)('nothing begins beside one that %s', (_, status, message) => {
+  ] as const)('nothing starts beside a pod that %s', (_, status, message) => {
     const node = found([packagePod('p', status)])
     node.settleFor(30_000)
     expect([node.executedSteps, node.slots, node.fetchedImages, node.status()]).toEqual([[], [], [], 'waiting'])
@@ -229,19 +229,19 @@ describe('package pods of the operator', () => {
     expect([node.executedSteps[0], node.status()]).toEqual(['a config run.sh', 'complete'])
   })
 
-  test.each(['Succeeded', 'Failed'])('one whose phase is %s is over', (phase) => {
+  test.each(['Succeeded', 'Failed'])('a pod whose phase is %s does not block work', (phase) => {
     const node = found([packagePod('p', { phase })])
     node.settleFor(30_000)
     expect(node.status()).toBe('complete')
   })
 
-  test('the one at work is named first, and the others are counted', () => {
+  test('the pod at work is named first, and the others are counted', () => {
     const node = found([packagePod('a', ended), packagePod('c'), packagePod('b', failing)])
     node.settleFor(5_000)
     expect(node.lastReasons.get('s')?.message).toMatch(/^package pod skyhook\/c .* \(and 2 more on this node\)$/)
   })
 
-  test('nothing begins while the pods of the node are not known', () => {
+  test('nothing starts while the pods of the node are not known', () => {
     const node = found([])
     node.arePodsUnknown = true
     node.settleFor(30_000)
@@ -250,7 +250,7 @@ describe('package pods of the operator', () => {
     expect(node.settleFor(30_000).status()).toBe('complete')
   })
 
-  test('another Skyhook waits for them too', () => {
+  test('another Skyhook waits for the package pods too', () => {
     const node = found([packagePod('p')])
     node.apply('first', { priority: 1, packages: { b: pkg('1.0.0') } })
     node.settleFor(30_000)
@@ -267,7 +267,7 @@ describe('package pods of the operator', () => {
     expect([complete.status(), complete.podWatch]).toEqual(['complete', 'no'])
   })
 
-  test('pods are followed until work begins, and not after it', () => {
+  test('pods are followed until work starts, and not after it', () => {
     const node = found([])
     node.areSlotsGranted = false
     node.settleFor(5_000)

@@ -6,7 +6,7 @@ import type { OwnSlot } from '../model/snapshot.ts'
 
 const phases = (node: NodeSimulator): string[] => node.slots.map(({ skyhook, phase }) => `${skyhook} ${phase}`)
 
-/** What the ledger says of the batch of every slot. */
+/** What the ledger says about the batch of every slot. */
 function setBatch(node: NodeSimulator, batch: NonNullable<OwnSlot['batch']>): void {
   node.slots = node.slots.map((slot) => ({ ...slot, batch }))
 }

@@ -22,7 +22,7 @@ describe('a Skyhook and a package that are named constructor', () => {
     expect(node.executedSteps).toEqual(expect.arrayContaining(installed))
   })
 
-  test('the package is uninstalled once the spec has it no more', () => {
+  test('the package is uninstalled once the spec no longer has it', () => {
     const node = complete()
     node.apply(name, { packages: { b: pkg('1.0.0') } })
     node.settleFor(10_000)

@@ -212,7 +212,7 @@ describe('a failing uninstall', () => {
   })
 })
 
-describe('a package of which no step began', () => {
+describe('a package without a started step', () => {
   test('a package whose first step could not start is forgotten at once', () => {
     const node = new NodeSimulator()
     node.startBlocker = 'the disk is full'

@@ -103,7 +103,7 @@ test('a slot under which layers take long is renewed', () => {
   expect(node.slots.map(({ renewedAtMs }) => renewedAtMs - (granted?.renewedAtMs ?? 0))).toEqual([60_000])
 })
 
-test('layers that are no package give the slot back, and the node takes no other one before it has them', () => {
+test('a node gives its slot back if layers are not a package, and takes no other slot before it has the layers', () => {
   node.brokenLayers.add(image)
   node.apply('s', { packages: rebooting })
   let requests = 0

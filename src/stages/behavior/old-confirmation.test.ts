@@ -1,4 +1,4 @@
-/** A confirmation is an answer about one moment: work begins soon after it, or asks again. */
+/** A confirmation is an answer about one moment: work starts soon after it, or the node asks again. */
 import { expect, test } from 'vitest'
 import { NodeSimulator } from '../../../test/kit/node-simulator/node-simulator.ts'
 import { pkg } from '../../../test/kit/node-simulator/node-simulator-dsl.ts'
@@ -22,7 +22,7 @@ function heldUpNode(): NodeSimulator {
 
 const unanswered = (actions: readonly Action[]): Action[] => actions.filter((action) => !isConfirmation(action))
 
-test('work does not begin under a confirmation that is ten minutes old', () => {
+test('work does not start under a confirmation that is ten minutes old', () => {
   const node = heldUpNode()
   for (let minute = 0; minute < 10; minute++) {
     node.nowMs += 60_000
@@ -35,7 +35,7 @@ test('work does not begin under a confirmation that is ten minutes old', () => {
   expect(node.status()).toBe('complete')
 })
 
-test('work that was held up for less than a minute has its slot confirmed again before it begins', () => {
+test('work that was held up for less than a minute has its slot confirmed again before it starts', () => {
   const node = heldUpNode()
   node.nowMs += 30_000
   node.arePodsUnknown = false

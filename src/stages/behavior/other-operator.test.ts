@@ -24,7 +24,7 @@ const finds: readonly (readonly [string, Find, RegExp])[] = [
 ]
 
 describe.each(finds)('where %s', (_, find, found) => {
-  test('nothing begins, nothing is written but the reason, and it names the command', () => {
+  test('nothing starts, and only the reason is written, which names the command', () => {
     const node = new NodeSimulator()
     find(node)
     node.apply('s', { packages: { a: pkg('1.0.0') } })
@@ -49,7 +49,7 @@ describe.each(finds)('where %s', (_, find, found) => {
     expect(set.settleFor(30_000).status()).toBe('complete')
   })
 
-  test('a node that waited begins once a person has decided', () => {
+  test('a node that waited starts once a person has decided', () => {
     const node = new NodeSimulator()
     find(node)
     node.apply('s', { packages: { a: pkg('1.0.0') } })
@@ -71,7 +71,7 @@ describe.each(finds.slice(0, 2))('where %s, and an agent has a record', (_, find
     expect([node.executedSteps, node.slots, node.reason()]).toEqual([[], [], 'Takeover'])
   })
 
-  test('work that has begun goes to its end', () => {
+  test('started work continues to its end', () => {
     const node = new NodeSimulator()
     node.apply('s', { packages: { a: pkg('1.0.0') } })
     node.settleUntil(() => node.executedSteps.length > 0)
@@ -144,7 +144,7 @@ describe('cordon and taint', () => {
     return node
   }
 
-  test('marks that the other operator may have copied stay, and so does the cordon', () => {
+  test('the cordon and the marks that the other operator may have copied stay', () => {
     const node = found({ unschedulable: true })
     node.edit((annotations) => {
       annotations['skyhook.nvidia.com/cordon_s'] = 'true'

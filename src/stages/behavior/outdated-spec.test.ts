@@ -43,7 +43,7 @@ function actionsWithin(node: NodeSimulator, ms: number): string[] {
   return actions
 }
 
-describe('a node at work that the outdated spec does not select any more', () => {
+describe('a node at work that the outdated spec no longer selects', () => {
   test.each<[string, (node: NodeSimulator, isUnknown: boolean) => void]>([
     [
       'while the new spec is being read',
@@ -56,7 +56,7 @@ describe('a node at work that the outdated spec does not select any more', () =>
         if (!isUnknown) node.apply('s', specFor('y'))
       },
     ],
-  ])('a node keeps cordon, slot and taint %s, and goes on when that selects it', (_, setUnknown) => {
+  ])('a node keeps cordon, slot and taint %s, and continues when the new spec selects it', (_, setUnknown) => {
     const node = nodeAtWork()
     const lifecycle = node.journal.skyhooks['s']?.lifecycle
     setUnknown(node, true)
@@ -95,7 +95,7 @@ describe('a node at work that the outdated spec does not select any more', () =>
     expect([node.executedSteps.slice(0, 4), node.status()]).toEqual([install, 'complete'])
   })
 
-  test('a Skyhook of lower priority waits for the begun work', () => {
+  test('a Skyhook of lower priority waits for the started work', () => {
     const node = nodeAtWork()
     node.apply('t', { priority: 300, packages: { b: pkg('1.0.0') } })
     outdate(node)

@@ -48,7 +48,7 @@ test('started work that is paused while the agent starts again asks about nothin
   ])
 })
 
-/** The node's slot is confirmed, and no work has begun under it. */
+/** The node's slot is confirmed, and no work has started under it. */
 function nodeBeforeWork(): NodeSimulator {
   const node = new NodeSimulator()
   node.apply('s', { interruptionBudget: { count: 1 }, packages: { a: pkg('1.0.0') } })
@@ -113,7 +113,7 @@ test('a Skyhook that is created again under the same name starts nothing under t
   expect([node.slots, node.executedSteps]).toEqual([[], []])
 })
 
-test('started work begins no step under a slot in doubt, and goes on when it is ours', () => {
+test('started work does not start a step under a slot in doubt, and continues when the slot is ours', () => {
   const node = new NodeSimulator()
   node.hangingPackages.add('a')
   node.apply('s', { packages: { a: pkg('1.0.0') } })
@@ -200,7 +200,7 @@ describe('a slot that turns up', () => {
   test.each([
     ['paused', { 'skyhook.nvidia.com/pause': 'true' }],
     ['disabled', { 'skyhook.nvidia.com/disable': 'true' }],
-  ])('a slot of a Skyhook that was %s before it began is released', (_, annotations) => {
+  ])('a slot of a Skyhook that was %s before its work started is released', (_, annotations) => {
     const node = new NodeSimulator()
     node.apply('s', { packages: { a: pkg('1.0.0') } }, annotations)
     node.slots = [slotOf({})]

@@ -242,7 +242,7 @@ describe('spec.pace', () => {
     expect([node.status('t'), phases(node)]).toEqual(['complete', ['soaking']])
   })
 
-  test('the slot of the control plane goes back when the soak begins', () => {
+  test('the slot of the control plane is released when the soak starts', () => {
     const node = new NodeSimulator({ 'node-role.kubernetes.io/control-plane': '' })
     node.apply('s', { pace: { pauseSeconds: 600 }, packages: { a: { ...pkg('1.0.0'), interrupt: reboot } } })
     node.settleFor(30_000)

@@ -96,7 +96,7 @@ test('an uninstall is complete once nothing is left of it, whichever agent remov
     reason: 'HostUnusable',
     message: expect.stringContaining('EPERM: /etc/x') as string,
   })
-  node.attempts.clear() // as the next agent begins
+  node.attempts.clear() // as the next agent starts
   node.cleanUpError = undefined
   node.settleFor(5_000)
   expect([node.executedSteps, node.state(), node.status(), node.slots]).toEqual([uninstall, [], 'complete', []])
@@ -352,7 +352,7 @@ test('two packages from one image share no flags, so a guarded step runs once fo
   expect(node.status()).toBe('complete')
 })
 
-test('a node that waits goes on saying why while a new spec is being fetched', () => {
+test('a node that waits still reports why while a new spec is being fetched', () => {
   const node = new NodeSimulator()
   node.areSlotsGranted = false
   node.apply('s', { packages: { a: pkg('1.0.0') } })

@@ -40,7 +40,7 @@ describe('draining a node', () => {
     expect(groupPods([given], {}, facts).toDrain).toHaveLength(expected === 'drained' ? 1 : 0)
   })
 
-  test('protected pods are counted whoever owns them, and never evicted', () => {
+  test('protected pods of any owner are counted, and never evicted', () => {
     const labels = { workload: 'never-interrupt' }
     const tolerating = pod({ labels }, { spec: { tolerations: [{ operator: 'Exists' }] } })
     const pods = [
@@ -168,7 +168,7 @@ describe('pods that tolerate the cordon', () => {
     expect(groupPods([atWork], { drain: { tolerating: 'leave' } }, facts).left).toEqual([atWork])
   })
 
-  test('whoever comes in the place of a pod has its controller, or its name where it has none', () => {
+  test('a pod that replaces another has the same controller, or the same name if there is no controller', () => {
     const bare = { generateName: 'train-', name: 'train-x1' }
     expect([pod(owner('Job')), pod(), pod(bare)].map(ownerKeyOf)).toEqual(['o', 'shop/p', 'shop/train-'])
   })

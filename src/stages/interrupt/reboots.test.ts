@@ -29,7 +29,7 @@ function shownReboots(node: NodeSimulator): unknown[] {
 const rebootCount = (node: NodeSimulator): number => node.executedInterrupts.length
 
 describe('reboots', () => {
-  test('a reboot that is refused for two hours stays refused, is no reboot loop and is not complete', () => {
+  test('a reboot that is refused for two hours stays refused, is not complete and is not a reboot loop', () => {
     const node = nodeWithReboot(refused)
     const reasons = new Set<string | undefined>()
     for (let minute = 0; minute < 120; minute++) {

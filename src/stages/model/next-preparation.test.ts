@@ -14,8 +14,8 @@ const failed = (depth: PreparationDepth, retryAtMs: number): Preparation => ({
 test.each<[string, Preparation | undefined, PreparationDepth, PreparationDepth | undefined]>([
   ['nobody has asked for goes as far as required', undefined, 'manifest', 'manifest'],
   ['nobody has asked for goes as far as required', undefined, 'layers', 'layers'],
-  ['is checked needs no more while its layers are not required', { state: 'checked' }, 'manifest', undefined],
-  ['is checked goes on to its layers', { state: 'checked' }, 'layers', 'layers'],
+  ['is checked needs nothing else while its layers are not required', { state: 'checked' }, 'manifest', undefined],
+  ['is checked continues with its layers', { state: 'checked' }, 'layers', 'layers'],
   ['is under way is not asked for twice', { state: 'pending' }, 'layers', undefined],
   ['is complete is complete at any depth', preparedPackage, 'manifest', undefined],
   ['is complete is complete at any depth', preparedPackage, 'layers', undefined],

@@ -130,8 +130,8 @@ export type Action =
   | { readonly do: 'evict'; readonly key: string; readonly pod: Pod; readonly delete?: boolean }
   | { readonly do: 'countNodes'; readonly key: string }
   /**
-   * Right before it acts the executor reads the pods again and renews the slot. A difference aborts it, and so does
-   * `abandoned`.
+   * Right before it acts, the executor reads the pods again and renews the slot. It aborts if the pods differ, or if
+   * the interrupt is `abandoned`.
    */
   | { readonly do: 'interrupt'; readonly key: string; readonly run: InterruptRun; readonly view: SkyhookView }
   | {

@@ -127,7 +127,7 @@ describe('transitions of a package', () => {
     })
   })
 
-  test('a failure counts until the stage begins again, from the first failed attempt on', () => {
+  test('a failure counts from the first failed attempt until the stage starts again', () => {
     const once = functions.failStage({ ...records.running, restarts: 0 } as RunningPackage, failed)
     const retried = functions.retryStage(once as RetryingPackage, facts)
     const twice = functions.failStage(retried, { ...failed, nowMs: 9_000 })

@@ -257,7 +257,7 @@ export function reapply(entry: PackageRecord): PackageRecord {
   return { name, version, image, containerSHA, uninstall, restarts: 0, progress: { state: 'due', stage: 'apply' } }
 }
 
-/** A person set the stage on the Node: it starts again there, or after it. So does an uninstall that was given up. */
+/** A person set the stage on the Node. The package starts again there or after it, even after a failed uninstall. */
 export function editStage(entry: PackageRecord, stage: StageName, isComplete: boolean): PackageRecord {
   assertFrom('editStage', entry)
   const isRetained = entry.progress.state === 'retained' && !isLeftBehind(entry)

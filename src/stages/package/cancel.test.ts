@@ -70,7 +70,7 @@ describe('superseded steps', () => {
       executedSteps: [...uninstall, ...install],
     },
     {
-      when: 'the package is to be uninstalled while it is listed',
+      when: 'the spec requests an uninstall of a package that it lists',
       spec: { packages: { a: pkg('1.0.0') } },
       after: { packages: { a: pkg('1.0.0', { uninstall: { enabled: true, apply: true } }) } },
       executedSteps: uninstall,

@@ -49,7 +49,7 @@ describe('what a package expects of its spec', () => {
       pkg('1.0.0', { interrupt: reboot }),
       'its env lacks E, which arguments of its steps name',
     ],
-  ])('what is missing is told for %s', (_, packageConfig, spec, expected) => {
+  ])('what is missing is reported for %s', (_, packageConfig, spec, expected) => {
     expect(missingInputs(packageConfig, spec, 'apply')).toBe(expected)
   })
 

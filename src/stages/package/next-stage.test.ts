@@ -32,34 +32,34 @@ const reboot = { pendingInterrupt: { interrupt: { type: 'reboot' } } } as const
 const keep = { uninstall: { enabled: false } }
 const uninstallNow = { uninstall: { enabled: true, apply: true } }
 
-/** What is due, in short: `begin upgrade 1.1.0`. */
+/** What is due, in short: `start upgrade 1.1.0`. */
 function dueText(desired: PackageSpec | undefined, entries: readonly PackageRecord[], isDeleted = false): string {
   const found = dueOf('a', desired, entries, isDeleted)
   if (found.due === 'nothing') return 'nothing'
-  return [found.due, ...(found.due === 'begin' ? [found.stage] : []), found.entry.version].join(' ')
+  return `${found.due === 'begin' ? `start ${found.stage}` : found.due} ${found.entry.version}`
 }
 
 describe('what is due', () => {
   test.each<[string, string, PackageSpec | undefined, readonly PackageRecord[]]>([
-    ['a new host', 'begin apply 1.0.0', spec('1.0.0'), []],
-    ['an older version', 'begin upgrade 1.1.0', spec('1.1.0'), [installed('1.0.0', complete('config'))]],
-    ['a higher version', 'begin uninstall 2.0.0', spec('1.0.0'), [installed('2.0.0', complete('config'))]],
+    ['a new host', 'start apply 1.0.0', spec('1.0.0'), []],
+    ['an older version', 'start upgrade 1.1.0', spec('1.1.0'), [installed('1.0.0', complete('config'))]],
+    ['a higher version', 'start uninstall 2.0.0', spec('1.0.0'), [installed('2.0.0', complete('config'))]],
     [
       'a higher version that is kept',
-      'begin apply 1.0.0',
+      'start apply 1.0.0',
       spec('1.0.0', keep),
       [installed('2.0.0', complete('config'))],
     ],
-    ['a retained version', 'begin apply 1.0.0', spec('1.0.0'), [installed('2.0.0', retained)]],
+    ['a retained version', 'start apply 1.0.0', spec('1.0.0'), [installed('2.0.0', retained)]],
     ['a version that never started', 'forget 1.0.0', spec('1.1.0'), [unstarted('1.0.0')]],
     ['an unfinished uninstall', 'continue 1.0.0', undefined, [installed('1.0.0', due('uninstall'))]],
     ['a downgrade under way', 'continue 2.0.0', spec('1.0.0'), [installed('2.0.0', due('uninstall'))]],
     ['a requested uninstall', 'continue 1.0.0', spec('1.0.0', uninstallNow), [installed('1.0.0', due('uninstall'))]],
-    ['an uninstall of what is put back', 'begin apply 1.0.0', spec('1.0.0'), [installed('1.0.0', due('uninstall'))]],
-    ['an uninstall of an older version', 'begin apply 2.0.0', spec('2.0.0'), [installed('1.0.0', due('uninstall'))]],
+    ['an uninstall of what is put back', 'start apply 1.0.0', spec('1.0.0'), [installed('1.0.0', due('uninstall'))]],
+    ['an uninstall of an older version', 'start apply 2.0.0', spec('2.0.0'), [installed('1.0.0', due('uninstall'))]],
     [
       'an uninstall that its policy stops',
-      'begin apply 1.0.0',
+      'start apply 1.0.0',
       spec('1.0.0', keep),
       [installed('2.0.0', due('uninstall'))],
     ],
@@ -68,7 +68,7 @@ describe('what is due', () => {
     ['three failed uninstalls', 'leave-behind 1.0.0', undefined, [failed('1.0.0', 'uninstall', 3)]],
     ['three failed downgrades', 'continue 2.0.0', spec('1.0.0'), [failed('2.0.0', 'uninstall', 3)]],
     ['an uninstall that was given up', 'nothing', undefined, [installed('1.0.0', leftBehind)]],
-    ['one that was given up and is put back', 'begin apply 1.0.0', spec('1.0.0'), [installed('1.0.0', leftBehind)]],
+    ['one that was given up and is put back', 'start apply 1.0.0', spec('1.0.0'), [installed('1.0.0', leftBehind)]],
     ['an install that did not start', 'forget 1.0.0', undefined, [installed('1.0.0', due('apply'), untouched)]],
     [
       'an upgrade that did not start',
@@ -79,31 +79,31 @@ describe('what is due', () => {
     ['a failing post-interrupt', 'continue 1.0.0', spec('1.0.0'), [failed('1.0.0', 'post-interrupt', 1)]],
     [
       'a failing post-interrupt with a corrected configuration',
-      'begin config 1.0.0',
+      'start config 1.0.0',
       spec('1.0.0', { configMap: { x: '1' } }),
       [failed('1.0.0', 'post-interrupt', 1)],
     ],
     ['a stage under way', 'continue 1.0.0', spec('1.0.0'), [installed('1.0.0', due('config'))]],
-    ['a passed uninstall', 'begin apply 1.0.0', spec('1.0.0'), [installed('1.0.0', complete('uninstall'))]],
-    ['a passed apply', 'begin config 1.0.0', spec('1.0.0'), [installed('1.0.0', complete('apply'))]],
-    ['a passed upgrade', 'begin config 1.0.0', spec('1.0.0'), [installed('1.0.0', complete('upgrade'))]],
+    ['a passed uninstall', 'start apply 1.0.0', spec('1.0.0'), [installed('1.0.0', complete('uninstall'))]],
+    ['a passed apply', 'start config 1.0.0', spec('1.0.0'), [installed('1.0.0', complete('apply'))]],
+    ['a passed upgrade', 'start config 1.0.0', spec('1.0.0'), [installed('1.0.0', complete('upgrade'))]],
     ['a passed config', 'nothing', spec('1.0.0'), [installed('1.0.0', complete('config'))]],
-    ['a pending interrupt', 'begin interrupt 1.0.0', spec('1.0.0'), [installed('1.0.0', complete('config'), reboot)]],
-    ['a passed interrupt', 'begin post-interrupt 1.0.0', spec('1.0.0'), [installed('1.0.0', complete('interrupt'))]],
+    ['a pending interrupt', 'start interrupt 1.0.0', spec('1.0.0'), [installed('1.0.0', complete('config'), reboot)]],
+    ['a passed interrupt', 'start post-interrupt 1.0.0', spec('1.0.0'), [installed('1.0.0', complete('interrupt'))]],
     ['a passed post-interrupt', 'nothing', spec('1.0.0'), [installed('1.0.0', complete('post-interrupt'))]],
     [
       'a changed configuration',
-      'begin config 1.0.0',
+      'start config 1.0.0',
       spec('1.0.0', { configMap: { x: '1' } }),
       [installed('1.0.0', complete('config'))],
     ],
     [
       'an uninstall in the spec',
-      'begin uninstall 1.0.0',
+      'start uninstall 1.0.0',
       spec('1.0.0', uninstallNow),
       [installed('1.0.0', complete('config'))],
     ],
-    ['a package that left the spec', 'begin uninstall 1.0.0', undefined, [installed('1.0.0', complete('config'))]],
+    ['a package that left the spec', 'start uninstall 1.0.0', undefined, [installed('1.0.0', complete('config'))]],
     ['a kept package that left the spec', 'nothing', undefined, [installed('1.0.0', complete('config'), keep)]],
   ])('after %s, the next stage is: %s', (_, expected, desired, entries) =>
     expect(dueText(desired, entries)).toBe(expected),
@@ -113,8 +113,8 @@ describe('what is due', () => {
     const entry = installed('1.0.0', complete('config'))
     expect(dueText(undefined, [entry], true)).toBe('nothing')
     const enabled = { uninstall: { enabled: true } }
-    expect(dueText(undefined, [{ ...entry, ...enabled }], true)).toBe('begin uninstall 1.0.0')
-    expect(dueText(undefined, [installed('1.0.0', retained, enabled)], true)).toBe('begin uninstall 1.0.0')
+    expect(dueText(undefined, [{ ...entry, ...enabled }], true)).toBe('start uninstall 1.0.0')
+    expect(dueText(undefined, [installed('1.0.0', retained, enabled)], true)).toBe('start uninstall 1.0.0')
     expect(dueText(undefined, [installed('1.0.0', leftBehind, enabled)], true)).toBe('nothing')
   })
 })

@@ -27,7 +27,7 @@ function shownDuring(node: NodeSimulator, ms: number): [number, string | undefin
 }
 
 describe('what the Node shows', () => {
-  test('a failure is published with its reason, and so is a repeated one', () => {
+  test('a failure and its repetition are published with their reasons', () => {
     const node = new NodeSimulator()
     node.exitCodes.set('a apply', 1)
     node.apply('s', { packages: singlePackage })
@@ -50,7 +50,7 @@ describe('what the Node shows', () => {
     ])
   })
 
-  test('A wait whose message changes again and again is published all the same.', () => {
+  test('a wait whose message changes again and again is published', () => {
     const node = new NodeSimulator()
     node.areSlotsGranted = false
     node.apply('s', { packages: singlePackage })
@@ -63,7 +63,7 @@ describe('what the Node shows', () => {
     expect(node.nowMs - startMs).toBe(800)
   })
 
-  test('A wait is published later while the API server is slow, and a failure at once.', () => {
+  test('a wait is published later while the API server is slow, and a failure at once', () => {
     const node = new NodeSimulator()
     node.answerMs = 400
     node.areSlotsGranted = false

@@ -7,8 +7,8 @@ import { keyOf } from '../model/package-key.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 
 /**
- * A step is published with any other write, such as its stage. A step that starts later gets its own write only after a
- * while, and so does the end of one that no other step follows.
+ * A step is published with any other write, such as its stage. A step that starts later gets its own write only after
+ * this time. The same is true for the end of a step that no other step follows.
  */
 const longStepMs = 10_000
 

@@ -63,7 +63,7 @@ const rows = stageNames.flatMap((stage) =>
 )
 
 describe("an entry of the operator at the spec's version", () => {
-  test.each(rows)('%s/%s goes on with %s', (stage, state, expected) =>
+  test.each(rows)('%s/%s continues with %s', (stage, state, expected) =>
     expect(goesOn({ '1.0.0': `${stage}/${state}` }, { spec: reboot })).toBe(expected),
   )
 
@@ -94,7 +94,7 @@ describe("an entry of the operator at the spec's version", () => {
     ['that matches nothing', 'config/complete', 'nothing', { spec: keyed, keys: ['other'] }],
     ['that matches nothing', 'config/in_progress', 'config 1.0.0', { spec: keyed, keys: ['other'] }],
     ['that matches nothing', 'apply/complete', 'config 1.0.0, owes reboot', { spec: keyed, keys: ['other'] }],
-  ])('after a roll of a key %s, %s goes on with %s', (_, at, expected, given) =>
+  ])('after a roll of a key %s, %s continues with %s', (_, at, expected, given) =>
     expect(goesOn({ '1.0.0': at }, given)).toBe(expected),
   )
 })
@@ -109,7 +109,7 @@ describe('a configuration that the operator has not rolled out', () => {
     ['config/complete', 'nothing', { spec: edited }],
     ['config/complete', 'nothing', { spec: { configMap: {} }, rolledOut }],
     ['apply/complete', 'config 1.0.0', { spec: edited, rolledOut }],
-  ])('%s goes on with %s', (at, expected, given) => expect(goesOn({ '1.0.0': at }, given)).toBe(expected))
+  ])('%s continues with %s', (at, expected, given) => expect(goesOn({ '1.0.0': at }, given)).toBe(expected))
 
   test.each<[string, string, readonly string[]]>([
     ['config/in_progress', '1.0.0', ['a']],

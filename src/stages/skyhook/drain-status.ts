@@ -69,7 +69,7 @@ export const isDrainRequested = (states: readonly PackageState[]): boolean =>
   states.some(({ state }) => state === 'drain' || state === 'interrupt') &&
   !states.some(({ state }) => state === 'preparing')
 
-/** Why packages cannot go on; what failed on the host is worse than what is missing for it. */
+/** Why packages cannot continue. A failure on the host is worse than something that is missing for the host. */
 export function blockedReason(states: readonly PackageState[]): Reason | undefined {
   const blocked = states.filter((state) => state.state === 'blocked')
   const worst = blocked.find(({ atPreparation }) => !atPreparation) ?? blocked[0]

@@ -212,7 +212,7 @@ function valueIn({ node, status, reason, message, sinceMs, phase }: NodeSquare, 
   }
 }
 
-/** Rows that say the same stay, and so does the focus in them. */
+/** Rows that say the same stay, together with the focus in them. */
 function drawTable(): void {
   const shown = [...entries.values()].map(({ square }) => square).filter(isShown)
   const order = sort.isDescending ? -1 : 1

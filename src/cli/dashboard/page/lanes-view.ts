@@ -41,7 +41,7 @@ export function setSlotsUnknown(why: string | undefined): void {
   setText(byId('slots-note'), why === undefined ? note : `Slots are unknown: ${why}`)
 }
 
-/** Also when nothing has changed: time goes on. */
+/** Also when nothing has changed: time passes. */
 export function drawLanes(): void {
   const endMs = nowMs()
   const widthMs = Number(select.value)

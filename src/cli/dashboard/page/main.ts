@@ -14,7 +14,7 @@ const tickMs = 1_000
 const agesIntervalMs = 5_000
 /** A click shows what has changed since, though nothing has changed on the node itself. */
 const panelRefreshMs = 10_000
-/** Screen readers hear of progress this often. */
+/** Screen readers announce progress this often. */
 const summaryIntervalMs = 15_000
 /** A connection that comes back within this is not worth a word. */
 const silentRetryMs = 2_500

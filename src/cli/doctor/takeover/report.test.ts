@@ -1,4 +1,4 @@
-/** What doctor says of recorded moments of the operator; `vitest -u` writes the files anew. */
+/** What doctor says about recorded moments of the operator. `vitest -u` writes the files again. */
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { momentNames, readMoment } from '../../../../test/kit/takeover/moments.ts'

@@ -13,7 +13,7 @@ import type { ThrowAwayHost } from './throw-away-host.ts'
 
 /** The effect of the operator's restartAllServices: it reloads kernel settings and restarts no service. */
 const sysctlUnit = 'systemd-sysctl.service'
-/** Services have begun to stop by then. */
+/** Services have started to stop by then. */
 const powerCutDelayMs = 200
 /** Units restart by themselves, or stay failed, within that. */
 const afterKillMs = 500

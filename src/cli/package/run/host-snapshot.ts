@@ -55,7 +55,7 @@ export function parseSnapshot(text: string): Omit<Snapshot, 'units'> {
   return { files: Object.fromEntries(described), settings }
 }
 
-/** Rows of NUL-ended fields up to an empty one, and where the next part begins. */
+/** Rows of NUL-ended fields up to an empty one, and where the next part starts. */
 function takeEntries(text: string, from: number, width: number): [string[][], number] {
   const rows: string[][] = []
   let at = from

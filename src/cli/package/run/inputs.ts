@@ -1,4 +1,4 @@
-/** What `package run` is told by its flags. Pure. */
+/** The inputs of `package run`, from its flags. Pure. */
 import { environmentNameProblem, environmentTextProblem } from '../../../schemas/environment-variable.ts'
 import type { Variable } from '../../../packages/step/references.ts'
 import type { PackageConfig } from '../../../schemas/package-config.ts'
@@ -43,7 +43,7 @@ export function configFilesOf(pieces: readonly string[]): readonly (readonly [ke
   })
 }
 
-/** Commas separate variables only where another one begins: values may have them. @throws CommandError */
+/** A comma separates variables only where another one starts: values may have commas. @throws CommandError */
 export function variablesOf(pieces: readonly string[]): Variable[] {
   const variables: Variable[] = []
   for (const piece of pieces) {
@@ -60,7 +60,7 @@ export function variablesOf(pieces: readonly string[]): Variable[] {
   return variables
 }
 
-/** @throws CommandError where an agent would not begin with the package, since nobody gave what it expects */
+/** @throws CommandError where an agent would not start with the package, since nobody gave what it expects */
 export function requireInputs(config: PackageConfig, given: Inputs): void {
   const { files, variables } = missingOnHosts(config, given)
   const flags = [...files.map((name) => `--config ${name}=FILE`), ...variables.map((name) => `--env ${name}=VALUE`)]

@@ -33,7 +33,7 @@ export type KilledMode = {
 
 export type ActReport = {
   readonly name: string
-  /** `warning`: the agent would go on, but the author should know. `not-killed`: there was nothing to kill. */
+  /** `warning`: the agent would continue, but the author should know. `not-killed`: there was nothing to kill. */
   readonly outcome: 'passed' | 'failed' | 'warning' | 'not-killed'
   readonly detail: string
 }
@@ -41,7 +41,7 @@ export type ActReport = {
 export type LifeReport = {
   readonly acts: readonly ActReport[]
   readonly leftBehind: readonly Change[]
-  /** What is left behind and was to be ignored. */
+  /** What is left behind and on the list to ignore. */
   readonly ignored: readonly Change[]
   readonly isOk: boolean
 }

@@ -55,7 +55,7 @@ test.each<[field: string, more: object, message: string]>([
   ['the name of a folder', { name: '..' }, 'name must be'],
   ['another apiVersion', { apiVersion: 'credentialprovider.kubelet.k8s.io/v2' }, 'apiVersion must be'],
   ['no images', { matchImages: [] }, 'matchImages is empty'],
-  ['an image that is no address', { matchImages: ['a b'] }, 'a b is not the address'],
+  ['an image that is not an address', { matchImages: ['a b'] }, 'a b is not the address'],
   ['no cache duration', { defaultCacheDuration: undefined }, 'defaultCacheDuration must be'],
   ['a negative cache duration', { defaultCacheDuration: '-1s' }, 'defaultCacheDuration must be'],
   ['a number for an argument', { args: [1] }, 'args must be'],

@@ -408,7 +408,7 @@ describe('mirrors', () => {
     expect(layers).toEqual([layerBytes.toString()])
   })
 
-  test('an answer that mirror and registry share is told once, with both addresses', async () => {
+  test('an answer that mirror and registry share is reported once, with both addresses', async () => {
     const [mirror, upstream] = [await registry(), await registry()]
     const attempt = resolveImage(
       client([{ ...plain(upstream), mirrors: [`http://${mirror.host}`] }]),
