@@ -10,7 +10,7 @@ const rows: Readonly<Record<keyof typeof phrases, Row>> = {
   },
   begun: {
     refused: ['work that has begun', 'The name begins with a dot', 'Begin with doctor'],
-    allowed: ['the beginning of the file', '-----BEGINNING-----', 'the stage has started'],
+    allowed: ['the beginning of the file', '-----BEGIN PRIVATE KEY-----', 'the stage has started'],
   },
   anew: { refused: ['starts anew'], allowed: ['starts again', 'a new start'] },
   'of now': {

@@ -18,7 +18,8 @@ export const phrases: Readonly<Record<string, Phrase>> = {
     pattern: String.raw`\b(?:go|goes|going|went|gone) on\b(?! (?:(?:the|a|an|its)\b|std))`,
     instead: 'continues',
   },
-  begun: { pattern: String.raw`\b(?:begin|begins|began|begun)\b`, instead: 'start, started' },
+  // not the header of a PEM file
+  begun: { pattern: String.raw`(?<!-----)\b(?:begin|begins|began|begun)\b`, instead: 'start, started' },
   anew: { pattern: String.raw`\banew\b`, instead: 'again' },
   'of now': { pattern: String.raw`\bof (?:now|this moment|the moment(?! (?:of|when|in)))\b`, instead: 'current' },
   whoever: { pattern: String.raw`\bwhoever\b`, instead: 'the noun, or "if someone"' },
