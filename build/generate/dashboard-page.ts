@@ -4,10 +4,25 @@
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { build } from 'esbuild'
+import { build, type BuildResult } from 'esbuild'
 
 const repository = join(import.meta.dirname, '..', '..')
 const folder = join(repository, 'src/cli/dashboard/page')
+
+/** The page's script, and what is in it. */
+export const pageScript = async (): Promise<BuildResult<{ write: false; metafile: true }>> =>
+  await build({
+    absWorkingDir: repository,
+    entryPoints: [join(folder, 'main.ts')],
+    bundle: true,
+    write: false,
+    metafile: true,
+    platform: 'browser',
+    target: 'es2022',
+    format: 'iife',
+    legalComments: 'none', // the licenses are gathered with those of the tool
+    logLevel: 'warning',
+  })
 
 /** The three files that the browser gets. The same sources give the same text. */
 export async function dashboardPage(): Promise<{
@@ -15,17 +30,7 @@ export async function dashboardPage(): Promise<{
   readonly css: string
   readonly script: string
 }> {
-  const { outputFiles } = await build({
-    absWorkingDir: repository,
-    entryPoints: [join(folder, 'main.ts')],
-    bundle: true,
-    write: false,
-    platform: 'browser',
-    target: 'es2022',
-    format: 'iife',
-    legalComments: 'none',
-    logLevel: 'warning',
-  })
+  const { outputFiles } = await pageScript()
   const read = (name: string): string => readFileSync(join(folder, name), 'utf8')
   return { html: read('page.html'), css: read('page.css'), script: outputFiles[0]?.text ?? '' }
 }

@@ -29,10 +29,10 @@ test('an archive is served without a kubeconfig and without any request to a clu
     await fetch(new URL(path, href), { ...rest, headers: { cookie, origin } })
   const events = (await ask('api/events')).body?.getReader()
   let text = ''
-  while (!text.includes('event: nodes')) text += Buffer.from((await events?.read())?.value ?? []).toString()
+  while (!text.endsWith('}\n\n')) text += Buffer.from((await events?.read())?.value ?? []).toString()
   await events?.cancel()
   expect(text).toContain(`"isLive":false,"file":${JSON.stringify(file)},"takenAtMs":1772366400000`)
-  expect(text).toContain('"changed":[{"node":"n1","status":"unknown","reason":"AgentNotReady"')
+  expect(text).toContain('"nodes":{"known":true,"value":[{"node":"n1","status":"unknown","reason":"AgentNotReady"')
   expect(await (await ask('api/node?skyhook=tuning&node=n1')).json()).toMatchObject({ nowMs: 1772366400000 })
   const body = JSON.stringify({
     text: ((await (await ask('api/manifest?skyhook=tuning')).json()) as { text: string }).text,

@@ -14,9 +14,10 @@ import { collectBundle } from '../bundle/collect.ts'
 import { openBundle } from '../bundle/open.ts'
 import { exitCodes } from '../framework/exit-codes.ts'
 import { openArchivedSource } from './archived-source.ts'
-import { lanesOf, withSlots } from './lanes.ts'
+import { withSlots } from './lanes.ts'
 import { openLiveSource } from './live-source.ts'
-import { overviewOf, squaresOf, statusesOf } from './rollout.ts'
+import type { OutputPart, PageState } from './page-data.ts'
+import { pageState } from './page-state.ts'
 import type { DashboardSource, FleetMoment } from './source.ts'
 
 const { signal } = new AbortController()
@@ -68,13 +69,18 @@ function following(source: DashboardSource) {
   return { moments, ended, end: (reason: Error) => ending.abort(reason) }
 }
 
-/** All that the page draws of a moment. */
-function drawn(moment: FleetMoment | undefined): object {
+/** All that the page draws of the first moment, but whose it is. */
+function drawn(source: DashboardSource): Omit<PageState, 'identity'> {
+  const [moment] = following(source).moments
   if (moment === undefined) throw new Error('nothing was shown')
   const { fleet } = moment
-  const statuses = statusesOf(moment)
-  const lanes = lanesOf(withSlots(new Map(), fleet.slots, fleet.takenAtMs), 's', 1)
-  return { statuses, overview: overviewOf(moment, statuses), squares: squaresOf(moment, 's'), lanes }
+  const { identity: _, ...shown } = pageState(
+    source.identity,
+    moment,
+    withSlots(new Map(), fleet.slots, fleet.takenAtMs),
+    's',
+  )
+  return shown
 }
 
 const edited = (text: string, from: string, to: string): string => {
@@ -86,16 +92,15 @@ test('squares, counts, reasons and lanes of an archive are those of the cluster 
   const scene = await startRollout()
   const liveSource = await live(scene)
   const source = await archived(scene)
-  const [cluster] = following(liveSource).moments
-  const { moments } = following(source)
-  expect(drawn(moments[0])).toEqual(drawn(cluster))
-  expect(squaresOf(moments[0] as FleetMoment, 's')).toMatchObject(
-    known([
+  const shown = drawn(source)
+  expect(shown).toEqual(drawn(liveSource))
+  expect(shown.rollout).toMatchObject({
+    nodes: known([
       { node: 'node1', status: 'in_progress', phase: 'draining' },
       { node: 'node2', status: 'waiting' },
     ]),
-  )
-  expect(drawn(moments[0])).toMatchObject({ lanes: [{ spans: [{ node: 'node1', toMs: undefined }] }] })
+    lanes: [{ spans: [{ node: 'node1', toMs: undefined }] }],
+  })
 })
 
 test('an archive shows one moment, of the time at which it was made, until it is closed', async () => {
@@ -132,13 +137,12 @@ test('a node is explained as of the time of the archive, with what drains and pa
 
 test('what an archive does not have is said in words', async () => {
   const source = await archived(await startRollout())
-  const notes: string[] = []
-  const listener = { onLines: () => expect.unreachable(), onNote: (note: string) => void notes.push(note) }
-  await source.followOutput({ skyhook: 's', node: 'node1' }, listener, signal)
-  expect(notes).toEqual([
+  const parts: OutputPart[] = []
+  await source.followOutput({ skyhook: 's', node: 'node1' }, (part) => void parts.push(part), signal)
+  const note =
     'A support archive has no output of steps. In the cluster: kubectl skyhook logs s --node node1; on the host: ' +
-      '/var/log/skyhook/s',
-  ])
+    '/var/log/skyhook/s'
+  expect(parts).toEqual([{ note }])
   await expect(source.explain({ skyhook: 's', node: 'gone' }, signal)).rejects.toMatchObject({
     exitCode: exitCodes.notFound,
     message: 'the archive has no Node gone',
@@ -170,7 +174,7 @@ test('what the person who made it could not read is unknown, and refused where n
   })
   const why = 'when the bundle was made: you may not read Skyhooks'
   const noSkyhooks = await archived(scene, without('skyhooks'))
-  expect(drawn(following(noSkyhooks).moments[0])).toMatchObject({ overview: { skyhooks: { known: false, why } } })
+  expect(drawn(noSkyhooks).skyhooks).toEqual({ known: false, why })
   const manifest = 'apiVersion: skyhook.nvidia.com/v1alpha1\nkind: Skyhook\nmetadata: { name: s }\nspec: {}\n'
   for (const asked of [
     noSkyhooks.explain({ skyhook: 's', node: 'node1' }, signal),

@@ -54,9 +54,9 @@ export async function openArchivedSource(archive: Archive, signal: AbortSignal):
         },
         asked,
       ),
-    followOutput({ skyhook, node }, { onNote }) {
+    followOutput({ skyhook, node }, onPart) {
       const [command, folder] = [logsCommand(skyhook, node), hostFolderOf({ skyhook })]
-      onNote(`A support archive has no output of steps. In the cluster: ${command}; on the host: ${folder}`)
+      onPart({ note: `A support archive has no output of steps. In the cluster: ${command}; on the host: ${folder}` })
       return Promise.resolve()
     },
     async manifest(name) {

@@ -6,7 +6,7 @@ import { known, unknown } from '../../stages/model/snapshot.ts'
 import { createAudience } from './audience.ts'
 import type { EventStream } from './event-stream.ts'
 import { openLiveSource } from './live-source.ts'
-import type { ClusterIdentity, NodeSquare, PageEvents } from './page-data.ts'
+import type { ClusterIdentity, NodeSquare, PageState } from './page-data.ts'
 import type { DashboardSource, FleetMoment } from './source.ts'
 
 const identity: ClusterIdentity = {
@@ -18,30 +18,20 @@ const identity: ClusterIdentity = {
   isLive: true,
 }
 
-type Sent = {
-  readonly [Name in keyof PageEvents]: { readonly event: Name; readonly data: PageEvents[Name] }
-}[keyof PageEvents]
-
-/** A browser that keeps what it is sent, and the squares as the page would have them. */
+/** A browser that keeps what it is sent. */
 function viewer() {
-  const sent: Sent[] = []
-  const squares = new Map<string, NodeSquare>()
+  const sent: PageState[] = []
   let isBehind = false
-  const stream: EventStream<PageEvents> = {
-    send(event, data) {
-      const one = JSON.parse(JSON.stringify({ event, data })) as Sent
-      sent.push(one)
-      if (one.event !== 'nodes') return
-      if (one.data.isFull) squares.clear()
-      for (const square of one.data.changed) squares.set(square.node, square)
-      for (const node of one.data.removed) squares.delete(node)
-    },
+  const stream: EventStream<PageState> = {
+    send: (state) => void sent.push(JSON.parse(JSON.stringify(state)) as PageState),
     isBehind: () => isBehind,
-    close: () => undefined,
   }
-  const last = <Name extends keyof PageEvents>(name: Name): PageEvents[Name] | undefined =>
-    sent.findLast(({ event }) => event === name)?.data as PageEvents[Name] | undefined
-  return { stream, sent, squares, last, fallBehind: (value: boolean) => void (isBehind = value) }
+  const last = (): PageState | undefined => sent.at(-1)
+  const nodes = (): readonly NodeSquare[] => {
+    const found = last()?.rollout?.nodes
+    return found?.known === true ? found.value : []
+  }
+  return { stream, sent, last, nodes, fallBehind: (value: boolean) => void (isBehind = value) }
 }
 
 async function follow(scene: FleetScene, audience = createAudience(identity)) {
@@ -64,34 +54,36 @@ async function follow(scene: FleetScene, audience = createAudience(identity)) {
   return { source, audience, moments, end }
 }
 
-test('a page follows a rollout from its middle to its end, by changes alone', async () => {
+test('a page follows a rollout from its middle to its end, and one that is opened late shows the same', async () => {
   const scene = startScene()
   await scene.pass(9_500)
-  const { audience, end } = await follow(scene)
+  const { audience, moments, end } = await follow(scene)
   const early = viewer()
   audience.add(early.stream, undefined)
-  expect(early.last('identity')).toEqual(identity)
   const isComplete = (node: string): boolean => scene.annotation(node, statusKey('s')) === 'complete'
   await scene.until(() => ['node1', 'node2'].every(isComplete), 'complete')
   await scene.pass(5_000)
   const late = viewer()
   audience.add(late.stream, 's')
-  expect([...early.squares.values()]).toEqual([
+  expect(early.last()).toMatchObject({
+    identity,
+    skyhooks: known([{ name: 's', selected: 2, complete: 2, troubled: 0, flags: [] }]),
+    rollout: { name: 's', status: { nodes: { value: { selected: 2 } } } },
+  })
+  expect(early.nodes()).toEqual([
     { node: 'node1', status: 'complete' },
     { node: 'node2', status: 'complete' },
   ])
-  expect([...late.squares]).toEqual([...early.squares])
-  expect(early.last('overview')?.skyhooks).toEqual(
-    known([{ name: 's', selected: 2, complete: 2, troubled: 0, flags: [] }]),
-  )
-  expect(early.last('rollout')).toMatchObject({ name: 's', status: { nodes: { value: { selected: 2 } } } })
-  const holders = early.last('lanes')?.flatMap(({ spans }) => spans.map(({ node }) => node))
+  const holders = early.last()?.rollout?.lanes.flatMap(({ spans }) => spans.map(({ node }) => node))
   expect(holders?.toSorted((a, b) => a.localeCompare(b))).toEqual(['node1', 'node2'])
-  const full = early.sent.filter((one) => one.event === 'nodes' && one.data.isFull)
-  expect(full.length).toBe(1)
-  const before = early.sent.filter(({ event }) => event !== 'overview').length
+  expect(late.sent).toEqual([early.last()])
+  // two changes in a second, and a heartbeat
+  const bySecond = Map.groupBy(moments.slice(1), ({ fleet }) => Math.floor(fleet.takenAtMs / 1_000))
+  expect(Math.max(...[...bySecond.values()].map(({ length }) => length))).toBeLessThanOrEqual(3)
+  const before = early.sent.length
   await scene.pass(20_000)
-  expect(early.sent.filter(({ event }) => event !== 'overview').length).toBe(before)
+  // ten heartbeats, and the ages
+  expect(early.sent.length - before).toBeLessThanOrEqual(12)
   await end()
 })
 
@@ -108,7 +100,7 @@ test('a browser that does not keep up gets the latest data when it has caught up
   expect(slow.sent.length).toBe(count)
   slow.fallBehind(false)
   await scene.pass(10_000)
-  expect(slow.squares.get('node1')?.status).toBe('complete')
+  expect(slow.nodes()).toMatchObject([{ node: 'node1', status: 'complete' }])
   await end()
 })
 
@@ -123,13 +115,14 @@ test('deleted Nodes and the nodes of deleted Skyhooks leave the page', async () 
   const moment = moments.at(-1)
   if (moment === undefined || !moment.fleet.nodes.known) throw new Error('nothing was read')
   const { fleet } = moment
+  const names = (): readonly string[] => page.nodes().map(({ node }) => node)
   audience.show(moment)
-  expect([...page.squares.keys()]).toEqual(['node1', 'node2'])
+  expect(names()).toEqual(['node1', 'node2'])
   audience.show({ ...moment, fleet: { ...fleet, nodes: known(moment.fleet.nodes.value.slice(0, 1)) } })
-  expect([...page.squares.keys()]).toEqual(['node1'])
+  expect(names()).toEqual(['node1'])
   audience.show({ ...moment, fleet: { ...fleet, skyhooks: known([]) } })
-  expect([...page.squares.keys()]).toEqual([])
-  expect(page.last('rollout')).toEqual({ name: 's' })
+  expect(page.last()?.rollout).toMatchObject({ name: 's', nodes: known([]) })
+  expect(page.last()?.rollout?.status).toBeUndefined()
 })
 
 test('what may not be read is unknown on the page, and never empty', async () => {
@@ -144,13 +137,13 @@ test('what may not be read is unknown on the page, and never empty', async () =>
   if (moment === undefined) throw new Error('nothing was read')
   const hidden = unknown('you may not read Nodes')
   audience.show({ ...moment, fleet: { ...moment.fleet, nodes: hidden, slots: unknown('you may not read Leases') } })
-  expect(page.last('overview')?.skyhooks).toEqual(known([{ name: 's', complete: 0, troubled: 0, flags: [] }]))
-  expect(page.last('rollout')?.status).toMatchObject({
-    nodes: { known: false, why: 'you may not read Nodes' },
-    budget: { known: false, why: 'you may not read Leases' },
+  expect(page.last()?.skyhooks).toEqual(known([{ name: 's', complete: 0, troubled: 0, flags: [] }]))
+  expect(page.last()?.rollout).toMatchObject({
+    status: { nodes: hidden, budget: { known: false, why: 'you may not read Leases' } },
+    nodes: hidden,
   })
   audience.show({ ...moment, fleet: { ...moment.fleet, skyhooks: unknown('you may not read Skyhooks') } })
-  expect(page.last('overview')?.skyhooks).toEqual({ known: false, why: 'you may not read Skyhooks' })
+  expect(page.last()?.skyhooks).toEqual({ known: false, why: 'you may not read Skyhooks' })
 })
 
 test('the data is old as soon as the API server does not answer, and live again with its next answer', async () => {

@@ -2,12 +2,10 @@
 import type { ServerResponse } from 'node:http'
 import { pageJson } from './page-json.ts'
 
-/** `E`: the data of each event, by its name. */
-export type EventStream<E> = {
-  send<Name extends keyof E & string>(event: Name, data: E[Name]): void
+export type EventStream<T> = {
+  readonly send: (data: T) => void
   /** The browser does not keep up: what it has not read yet would be replaced by what comes next. */
   isBehind(): boolean
-  close(): void
 }
 
 /** The browser tries again after this long, when the tool is started again or the machine wakes up. */
@@ -16,17 +14,16 @@ const retryMs = 2_000
 const maxUnsentBytes = 4 * 1024 * 1024
 
 /** Answers a request with events, until the browser leaves; then `onClose` is called. */
-export function openEventStream<E>(response: ServerResponse, onClose: () => void): EventStream<E> {
+export function openEventStream<T>(response: ServerResponse, onClose: () => void): EventStream<T> {
   response.setHeader('content-type', 'text/event-stream')
   response.write(`retry: ${retryMs}\n\n`)
   response.once('close', onClose)
   return {
-    send(event, data) {
+    send(data) {
       if (response.writableEnded || response.destroyed) return
       // JSON has no line ends of its own
-      response.write(`event: ${event}\ndata: ${pageJson(data ?? null)}\n\n`)
+      response.write(`data: ${pageJson(data)}\n\n`)
     },
     isBehind: () => response.writableLength > maxUnsentBytes,
-    close: () => void response.end(),
   }
 }

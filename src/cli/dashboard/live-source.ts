@@ -112,10 +112,10 @@ export async function openLiveSource(options: LiveSourceOptions): Promise<Dashbo
     identity,
     follow,
     explain,
-    async followOutput(of, listener, signal) {
-      const output = followStepOutput({ transport, namespace, clock, signal }, of, listener)
+    async followOutput(of, onPart, signal) {
+      const output = followStepOutput({ transport, namespace, clock, signal }, of, onPart)
       const found = await readable(`logs of Pods in namespace ${namespace}`, output)
-      if (!found.known) listener.onNote(`${found.why}; output is on the host, in ${hostFolderOf(of)}`)
+      if (!found.known) onPart({ note: `${found.why}; output is on the host, in ${hostFolderOf(of)}` })
     },
     async manifest(name, signal) {
       return manifestOf(await getSkyhook(transport, name, signal))

@@ -32,14 +32,25 @@ export type ArchiveIdentity = {
   readonly version: string
 }
 
-/** Sent with every change, whatever Skyhook the page shows. */
-export type Overview = {
-  /** Wall clock of the tool, in ms since 1970, as all times here. */
+/** All that the page shows: it is sent whole. Times are in ms since 1970, by the clock of the tool. */
+export type PageState = {
+  readonly identity: Identity
   readonly nowMs: number
   /** When the API server last answered. */
   readonly contactAtMs: number
   readonly freshness: Freshness
   readonly skyhooks: Known<readonly SkyhookBrief[]>
+  /** Of the Skyhook that the page shows; undefined where there is none. */
+  readonly rollout: Rollout | undefined
+}
+
+export type Rollout = {
+  readonly name: string
+  /** Undefined: there is no such Skyhook any more. */
+  readonly status: SkyhookStatus | undefined
+  /** By name. */
+  readonly nodes: Known<readonly NodeSquare[]>
+  readonly lanes: readonly Lane[]
 }
 
 export type SkyhookBrief = {
@@ -53,7 +64,7 @@ export type SkyhookBrief = {
   readonly flags: readonly string[]
 }
 
-/** One node of the Skyhook that the page shows. */
+/** One node of the Skyhook. */
 export type NodeSquare = {
   readonly node: string
   readonly status: NodeStatus
@@ -62,23 +73,6 @@ export type NodeSquare = {
   readonly sinceMs?: number
   /** What the holder of a slot does; absent without a slot. */
   readonly phase?: string
-}
-
-/** `isFull`: nodes that are not in `changed` are gone. */
-export type NodeChanges = {
-  readonly isFull: boolean
-  readonly changed: readonly NodeSquare[]
-  readonly removed: readonly string[]
-}
-
-/** By event of the stream. */
-export type PageEvents = {
-  readonly identity: Identity
-  readonly overview: Overview
-  /** Undefined: there is no such Skyhook. */
-  readonly rollout: { readonly name: string; readonly status: SkyhookStatus | undefined }
-  readonly nodes: NodeChanges
-  readonly lanes: readonly Lane[]
 }
 
 /** The answer to a click on a node. */
@@ -124,11 +118,11 @@ export type OutputLine = {
   readonly text: string
 }
 
-/** By event of the stream of a node's output. */
-export type OutputEvents = {
-  readonly lines: readonly OutputLine[]
+/** A part of a node's output. */
+export type OutputPart = {
+  readonly lines?: readonly OutputLine[]
   /** What is not shown, and where it is. */
-  readonly note: string
+  readonly note?: string
 }
 
 /** What an apply of a text would do. */

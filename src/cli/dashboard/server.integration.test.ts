@@ -22,7 +22,7 @@ const silent: DashboardSource = {
   follow: (_onMoment, signal) =>
     new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error))),
   explain: ({ node }) => Promise.reject(notFoundError(`there is no Node ${node}`, 'kubectl get nodes')),
-  followOutput: (_of, { onNote }) => Promise.resolve(onNote('over')),
+  followOutput: (_of, onPart) => Promise.resolve(onPart({ note: 'over' })),
   manifest: () => Promise.resolve('kind: Skyhook\n'),
   plan: (text) => Promise.resolve({ isRefused: false, disrupts: false, text }),
 }

@@ -10,9 +10,9 @@ import { createAccess, securityHeaders } from './access.ts'
 import { createAudience } from './audience.ts'
 import { openEventStream } from './event-stream.ts'
 import page from './generated/page.json' with { type: 'json' }
-import type { OutputEvents, PageError, PageEvents } from './page-data.ts'
+import type { OutputPart, PageError, PageState } from './page-data.ts'
 import { pageJson } from './page-json.ts'
-import type { DashboardSource, NodeOfSkyhook, OutputListener } from './source.ts'
+import type { DashboardSource, NodeOfSkyhook } from './source.ts'
 
 export type DashboardServer = {
   /** The link that works once. */
@@ -77,7 +77,7 @@ export async function startDashboardServer(options: {
     }
     switch (path) {
       case '/api/events': {
-        const stream = openEventStream<PageEvents>(response, () => leave())
+        const stream = openEventStream<PageState>(response, () => leave())
         const leave = audience.add(stream, query.get('skyhook') ?? undefined)
         return
       }
@@ -94,15 +94,11 @@ export async function startDashboardServer(options: {
 
   async function sendOutput(of: NodeOfSkyhook, response: ServerResponse): Promise<void> {
     const leaving = new AbortController()
-    const stream = openEventStream<OutputEvents>(response, () => leaving.abort())
-    const listener: OutputListener = {
-      onLines: (lines) => stream.send('lines', lines),
-      onNote: (note) => stream.send('note', note),
-    }
+    const stream = openEventStream<OutputPart>(response, () => leaving.abort())
     try {
-      await source.followOutput(of, listener, AbortSignal.any([signal, leaving.signal]))
+      await source.followOutput(of, stream.send, AbortSignal.any([signal, leaving.signal]))
     } catch (error) {
-      if (!leaving.signal.aborted) stream.send('note', messageOf(error))
+      if (!leaving.signal.aborted) stream.send({ note: messageOf(error) })
     }
     // it stays open: the browser would ask again
   }
@@ -121,7 +117,6 @@ export async function startDashboardServer(options: {
     ended,
     async close() {
       closing.abort(new Error('the dashboard is closed'))
-      audience.close()
       await new Promise<void>((resolve) => {
         server.close(() => resolve())
         server.closeAllConnections()

@@ -3,7 +3,7 @@ import type { FleetView } from '../fleet-view/fleet-view.ts'
 import type { Completion } from '../status/fleet-status.ts'
 import type { NodeRow } from '../status/node-report.ts'
 import type { Freshness } from '../status/watch-fleet.ts'
-import type { EditPlan, Identity, NodeAnswer, OutputLine } from './page-data.ts'
+import type { EditPlan, Identity, NodeAnswer, OutputPart } from './page-data.ts'
 
 /** The fleet at one moment. */
 export type FleetMoment = {
@@ -16,12 +16,6 @@ export type FleetMoment = {
 
 export type NodeOfSkyhook = { readonly skyhook: string; readonly node: string }
 
-export type OutputListener = {
-  readonly onLines: (lines: readonly OutputLine[]) => void
-  /** What is not shown, and where it is. */
-  readonly onNote: (note: string) => void
-}
-
 /** All but `follow` throw a `CommandError` for what is not there, or may not be read. */
 export type DashboardSource = {
   readonly identity: Identity
@@ -30,7 +24,7 @@ export type DashboardSource = {
   /** Why the node is not complete, and what is on it. */
   explain(of: NodeOfSkyhook, signal: AbortSignal): Promise<NodeAnswer>
   /** Output of steps, old and new, until the signal aborts, or there is no more. */
-  followOutput(of: NodeOfSkyhook, listener: OutputListener, signal: AbortSignal): Promise<void>
+  followOutput(of: NodeOfSkyhook, onPart: (part: OutputPart) => void, signal: AbortSignal): Promise<void>
   /** The Skyhook as YAML, to edit. */
   manifest(skyhook: string, signal: AbortSignal): Promise<string>
   /** What an apply of a Skyhook in YAML would do. */

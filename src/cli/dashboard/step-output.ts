@@ -3,8 +3,8 @@ import { startInterval } from '../../schemas/clock.ts'
 import { followSteps } from '../agent-log/node-log.ts'
 import type { LogPorts } from '../agent-log/read-log.ts'
 import { hostFolderOf, textOf } from '../agent-log/step-texts.ts'
-import type { NodeOfSkyhook, OutputListener } from './source.ts'
-import type { OutputLine } from './page-data.ts'
+import type { OutputLine, OutputPart } from './page-data.ts'
+import type { NodeOfSkyhook } from './source.ts'
 
 /** Lines are sent together. */
 const sendIntervalMs = 250
@@ -13,11 +13,11 @@ const sendIntervalMs = 250
 export async function followStepOutput(
   ports: LogPorts,
   { skyhook, node }: NodeOfSkyhook,
-  { onLines, onNote }: OutputListener,
+  onPart: (part: OutputPart) => void,
 ): Promise<void> {
   let pending: OutputLine[] = []
   const flush = (): void => {
-    if (pending.length > 0) onLines(pending)
+    if (pending.length > 0) onPart({ lines: pending })
     pending = []
   }
   const cancel = startInterval(ports.clock, sendIntervalMs, flush)
@@ -29,7 +29,7 @@ export async function followStepOutput(
         const time = Number.isNaN(atMs) ? {} : { atMs }
         pending.push({ ...time, package: of.package, stage: of.mode, text: textOf(line) })
       },
-      onNote,
+      (note) => onPart({ note }),
     )
   } finally {
     cancel()

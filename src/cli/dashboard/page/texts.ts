@@ -1,7 +1,7 @@
 /** How a node and times are said. */
 import { durationText } from '../../output/durations.ts'
 import { statusName } from '../../output/node-states.ts'
-import type { NodeSquare } from '../page-data.ts'
+import type { NodeSquare, PageState } from '../page-data.ts'
 
 /** One line for a tooltip, a screen reader and the filter. */
 export function describe({ node, status, reason, message, phase }: NodeSquare): string {
@@ -12,10 +12,10 @@ export function describe({ node, status, reason, message, phase }: NodeSquare): 
 
 let clock: () => number = Date.now
 
-/** The tool's clock, which continues; `isLive` false: it stands still at the time at which an archive was made. */
-export function setClock(atMs: number, isLive: boolean): void {
-  const aheadMs = atMs - Date.now()
-  clock = isLive ? () => Date.now() + aheadMs : () => atMs
+/** The tool's clock, which continues; that of an archive stands still at the time at which it was made. */
+export function setClock({ nowMs, identity }: PageState): void {
+  const aheadMs = nowMs - Date.now()
+  clock = identity.isLive ? () => Date.now() + aheadMs : () => nowMs
 }
 
 export const nowMs = (): number => clock()

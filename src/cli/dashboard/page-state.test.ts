@@ -1,9 +1,21 @@
 import { expect, test } from 'vitest'
 import { startScene } from '../../../test/kit/fleet/fleet-scene.ts'
 import { statusKey } from '../../schemas/annotations.ts'
+import { known } from '../../stages/model/snapshot.ts'
 import { readFleet } from '../fleet-view/read-fleet.ts'
 import { createNodeReader } from '../status/node-report.ts'
-import { squaresOf } from './rollout.ts'
+import type { ClusterIdentity } from './page-data.ts'
+import { pageState } from './page-state.ts'
+import type { FleetMoment } from './source.ts'
+
+const identity: ClusterIdentity = {
+  context: 'prod',
+  server: 'https://api.test',
+  namespace: 'skyhook',
+  user: known('alice'),
+  version: '1',
+  isLive: true,
+}
 
 test('the square of a node at work says since when its agent does not answer', async () => {
   const scene = startScene({ nodes: [{ name: 'host1' }] })
@@ -15,10 +27,13 @@ test('the square of a node at work says since when its agent does not answer', a
   const { transport, simulation } = scene
   const from = { namespace: 'skyhook', clock: simulation.clock, nodeOf: createNodeReader(), isMetadataEnough: true }
   const fleet = await readFleet(transport, from)
+  const moment: FleetMoment = { fleet, completions: [], freshness: { state: 'live' }, contactAtMs: fleet.takenAtMs }
   const silent = {
     reason: 'AgentNotReady',
     message: 'the agent does not answer',
     sinceMs: expect.any(Number) as number,
   }
-  expect(squaresOf({ fleet }, 's')).toMatchObject({ value: [{ node: 'node1', status: 'in_progress', ...silent }] })
+  expect(pageState(identity, moment, new Map(), 's').rollout?.nodes).toMatchObject({
+    value: [{ node: 'node1', status: 'in_progress', ...silent }],
+  })
 })
