@@ -6,6 +6,7 @@
 import { chmodSync, cpSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { build, type Metafile, type Plugin } from 'esbuild'
+import { pageScript } from './generate/dashboard-page.ts'
 import { type BundledPackage, licenseText } from './license-text.ts'
 
 const repository = join(import.meta.dirname, '..')
@@ -38,6 +39,8 @@ type Program = {
   readonly notices: string
   readonly banner: string
   readonly plugins?: Plugin[]
+  /** Programs that it contains as text. */
+  readonly embedded?: readonly Metafile[]
 }
 
 /** Writes `skyhookd.cjs`, its source map and the licenses of what it contains. The same sources give the same bytes. */
@@ -60,6 +63,7 @@ export async function bundleCli(folder = join(repository, 'dist/cli')): Promise<
     notices: 'THIRD-PARTY-LICENSES',
     banner: '',
     plugins: [withoutGeneratedClients],
+    embedded: [(await pageScript()).metafile],
   })
   const starter = join(folder, 'kubectl-skyhook')
   await build({
@@ -114,7 +118,8 @@ const withoutGeneratedClients: Plugin = {
   },
 }
 
-async function bundleProgram(folder: string, { entry, banner, plugins = [], ...program }: Program): Promise<Bundle> {
+async function bundleProgram(folder: string, options: Program): Promise<Bundle> {
+  const { entry, banner, plugins = [], embedded = [], ...program } = options
   const version = readVersion()
   const file = join(folder, program.file)
   const result = await build({
@@ -137,17 +142,16 @@ async function bundleProgram(folder: string, { entry, banner, plugins = [], ...p
     metafile: true,
     logLevel: 'warning',
   })
-  const packages = packagesOf(result.metafile)
+  const packages = packagesOf([result.metafile, ...embedded])
   const notices = join(folder, program.notices)
   mkdirSync(folder, { recursive: true })
   writeFileSync(notices, packages.map(noticeOf).join('\n\n'))
   return { file, notices, version, packages }
 }
 
-function packagesOf({ inputs }: Metafile): BundledPackage[] {
-  const folders = new Set(
-    Object.keys(inputs).flatMap((path) => /^(.*node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(path)?.[1] ?? []),
-  )
+function packagesOf(programs: readonly Metafile[]): BundledPackage[] {
+  const files = programs.flatMap(({ inputs }) => Object.keys(inputs))
+  const folders = new Set(files.flatMap((path) => /^(.*node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(path)?.[1] ?? []))
   return [...folders].sort().map((folder) => {
     const { name, version, license } = JSON.parse(
       readFileSync(join(repository, folder, 'package.json'), 'utf8'),

@@ -73,6 +73,7 @@ test('the text of its license goes with every bundled package', () => {
     [],
   )
   expect(texts.get('@bomb.sh/tab')).toMatch(/Copyright \(c\) Bombshell Authors[^]*Permission is hereby granted/)
+  expect(texts.get('preact')).toMatch(/Copyright \(c\) [^]*Permission is hereby granted/) // of the dashboard's page
   expect(texts.get('@bufbuild/protobuf')).toMatch(
     /Apache License[^]*Copyright 2008 Google Inc[^]*Redistributions in binary/,
   )
