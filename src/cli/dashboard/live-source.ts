@@ -60,13 +60,14 @@ export async function openLiveSource(options: LiveSourceOptions): Promise<Dashbo
   }
 
   async function follow(onMoment: (moment: FleetMoment) => void, signal: AbortSignal): Promise<never> {
-    const show = (): void =>
-      onMoment({ fleet: { ...fleet, takenAtMs: clock.wallMs() }, completions, freshness: freshness(), contactAtMs })
+    let isBeat = false
+    const isDue = (): boolean => isBeat
     const draw = (view: FleetView<NodeRow>, found: Freshness): void => {
+      isBeat = false
       fleet = view
       watched = found
       if (found.state === 'live' && unanswered === undefined) contactAtMs = clock.wallMs()
-      show()
+      onMoment({ fleet: { ...fleet, takenAtMs: clock.wallMs() }, completions, freshness: freshness(), contactAtMs })
     }
     const beat = async (): Promise<never> => {
       for (;;) {
@@ -78,7 +79,7 @@ export async function openLiveSource(options: LiveSourceOptions): Promise<Dashbo
           error === undefined
             ? undefined
             : { state: 'lost', sinceMs: unanswered?.sinceMs ?? startedAtMs, why: messageOf(error) }
-        show()
+        isBeat = true
       }
     }
     const measure = async (): Promise<never> => {
@@ -89,7 +90,7 @@ export async function openLiveSource(options: LiveSourceOptions): Promise<Dashbo
       }
     }
     return await Promise.race([
-      watchFleet({ transport, clock, random, signal, first, draw, drawIntervalMs }),
+      watchFleet({ transport, clock, random, signal, first, draw, drawIntervalMs, isDue }),
       beat(),
       measure(),
     ])

@@ -34,6 +34,8 @@ export type FleetWatch = {
   readonly draw: (fleet: FleetView<NodeRow>, freshness: Freshness) => void
   /** At least this long between two draws, in ms; a second by default. */
   readonly drawIntervalMs?: number
+  /** The caller has something to draw, though nothing has changed in the fleet. */
+  readonly isDue?: () => boolean
 }
 
 /** Whether the screen follows the cluster. */
@@ -44,7 +46,7 @@ export type Freshness =
 
 /** Draws after changes, at most once in each interval. Rejects with the signal's reason when it aborts. */
 export async function watchFleet(watch: FleetWatch): Promise<never> {
-  const { transport, clock, random, signal, first, draw, drawIntervalMs = defaultDrawIntervalMs } = watch
+  const { transport, clock, random, signal, first, draw, isDue, drawIntervalMs = defaultDrawIntervalMs } = watch
   const { namespace } = first
   let isChanged = true
   const departed = createDepartedAgents()
@@ -100,7 +102,7 @@ export async function watchFleet(watch: FleetWatch): Promise<never> {
     sleep(clock, maxDrawIntervalMs, signal),
   ])
   for (let drawnAtMs = -Infinity; ; ) {
-    if (isChanged || clock.monotonicMs() - drawnAtMs >= maxDrawIntervalMs) {
+    if (isChanged || isDue?.() === true || clock.monotonicMs() - drawnAtMs >= maxDrawIntervalMs) {
       isChanged = false
       drawnAtMs = clock.monotonicMs()
       draw(view(), freshness())
