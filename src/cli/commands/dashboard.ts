@@ -67,20 +67,23 @@ export const dashboard = defineCommand({
 
 async function openCluster(context: Context): Promise<DashboardSource> {
   const { clock, random, signal } = context
-  const { openLiveSource } = await import('../dashboard/live-source.ts')
+  const { openFleetSource } = await import('../dashboard/fleet-source.ts')
   const { transport, contextName, server, agentNamespace } = await context.connect()
   const [namespace, user] = await Promise.all([agentNamespace(), userOf(transport, signal)])
   const identity = { isLive: true, context: contextName, server, namespace, user, version } as const
-  return await openLiveSource({ transport, clock, random, identity, signal })
+  return await openFleetSource({ transport, clock, random, identity, signal })
 }
 
 async function openArchive({ clock, random, signal }: Context, file: string): Promise<DashboardSource> {
-  const [{ openBundle }, { openArchivedSource }] = await Promise.all([
+  const [{ openBundle }, { openFleetSource }] = await Promise.all([
     import('../bundle/open.ts'),
-    import('../dashboard/archived-source.ts'),
+    import('../dashboard/fleet-source.ts'),
   ])
-  const { index, ...bundle } = await openBundle(file, { clock, random })
-  return await openArchivedSource({ ...bundle, file, madeBy: index.toolVersion }, signal)
+  const { index, namespace, ...bundle } = await openBundle(file, { clock, random })
+  const madeBy = index.toolVersion
+  const takenAtMs = bundle.clock.wallMs()
+  const identity = { isLive: false, file, takenAtMs, madeBy, namespace, version } as const
+  return await openFleetSource({ ...bundle, random, identity, signal })
 }
 
 /** The caller's name for the API server, which may differ from that in the kubeconfig. */

@@ -5,7 +5,7 @@ import { statusKey } from '../../schemas/annotations.ts'
 import { known, unknown } from '../../stages/model/snapshot.ts'
 import { createAudience } from './audience.ts'
 import type { EventStream } from './event-stream.ts'
-import { openLiveSource } from './live-source.ts'
+import { openFleetSource } from './fleet-source.ts'
 import type { ClusterIdentity, NodeSquare, PageState } from './page-data.ts'
 import type { DashboardSource, FleetMoment } from './source.ts'
 
@@ -39,7 +39,7 @@ async function follow(scene: FleetScene, audience = createAudience(identity)) {
   const ending = new AbortController()
   const { signal } = ending
   const random = createSeededRandom(1)
-  const source: DashboardSource = await openLiveSource({ transport: scene.transport, clock, random, identity, signal })
+  const source: DashboardSource = await openFleetSource({ transport: scene.transport, clock, random, identity, signal })
   const moments: FleetMoment[] = []
   const ended = source
     .follow((moment) => {

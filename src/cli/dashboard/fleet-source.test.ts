@@ -13,9 +13,8 @@ import { packBundle } from '../bundle/archive.ts'
 import { collectBundle } from '../bundle/collect.ts'
 import { openBundle } from '../bundle/open.ts'
 import { exitCodes } from '../framework/exit-codes.ts'
-import { openArchivedSource } from './archived-source.ts'
+import { openFleetSource } from './fleet-source.ts'
 import { withSlots } from './lanes.ts'
-import { openLiveSource } from './live-source.ts'
 import type { OutputPart, PageState } from './page-data.ts'
 import { pageState } from './page-state.ts'
 import type { DashboardSource, FleetMoment } from './source.ts'
@@ -42,8 +41,11 @@ async function archived(scene: FleetScene, transport: KubeTransport = scene.tran
   await writeFile(file, await packBundle(await collectBundle(transport, request)))
   // hours later
   const later = createVirtualClock(clock.wallMs() + 10_000_000)
-  const bundle = await openBundle(file, { clock: later, random: createSeededRandom(1) })
-  const source = await openArchivedSource({ ...bundle, file: 'b.tar.gz', madeBy: bundle.index.toolVersion }, signal)
+  const random = createSeededRandom(1)
+  const { index, namespace, ...bundle } = await openBundle(file, { clock: later, random })
+  const takenAtMs = bundle.clock.wallMs()
+  const of = { isLive: false, file: 'b.tar.gz', takenAtMs, madeBy: index.toolVersion, namespace } as const
+  const source = await openFleetSource({ ...bundle, random, identity: { ...of, version: '1' }, signal })
   return { ...source, plan: async (...edit) => await passUntil(later, source.plan(...edit)) }
 }
 
@@ -56,7 +58,7 @@ async function live({ simulation: { clock }, transport }: FleetScene): Promise<D
     user: known('alice'),
     version: '1',
   } as const
-  return await openLiveSource({ transport, clock, random: createSeededRandom(1), identity, signal })
+  return await openFleetSource({ transport, clock, random: createSeededRandom(1), identity, signal })
 }
 
 /** The moments that a source shows, and what ends it. */
