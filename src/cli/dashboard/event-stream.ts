@@ -10,8 +10,6 @@ export type EventStream<T> = {
 
 /** The browser tries again after this long, when the tool is started again or the machine wakes up. */
 const retryMs = 2_000
-/** Much more than one state of a fleet of a thousand nodes. */
-const maxUnsentBytes = 4 * 1024 * 1024
 
 /** Answers a request with events, until the browser leaves; then `onClose` is called. */
 export function openEventStream<T>(response: ServerResponse, onClose: () => void): EventStream<T> {
@@ -24,6 +22,6 @@ export function openEventStream<T>(response: ServerResponse, onClose: () => void
       // JSON has no line ends of its own
       response.write(`data: ${pageJson(data)}\n\n`)
     },
-    isBehind: () => response.writableLength > maxUnsentBytes,
+    isBehind: () => response.writableNeedDrain,
   }
 }
