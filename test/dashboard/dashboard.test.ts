@@ -197,6 +197,17 @@ test('the table says what the grid says, and the filter counts for both', async 
   expect(rows).toEqual([100, 150, 200].map((number) => `${nodeName(number)} blocked`))
 })
 
+test('a row of the table that moves keeps the focus, also in a browser that cannot move elements', async () => {
+  const { page, click, fleet } = await openRollout(20)
+  await page.evaluate(() => delete (Element.prototype as { moveBefore?: unknown }).moveBefore)
+  await click('#show-table')
+  await click('#table-head th:nth-child(2) button') // by state
+  await page.focus(`#table-body [data-node="${nodeName(15)}"]`)
+  await fleet.publish(nodeName(15), 'complete')
+  await page.waitForSelector(`#table-body tr:nth-child(9) [data-node="${nodeName(15)}"]`)
+  expect(await focused(page)).toBe(nodeName(15))
+})
+
 test.each([390, 1_440])('tables are whole on a screen of %d pixels, and no word in them is broken', async (width) => {
   const { page, click, shows } = await openRollout(20)
   await page.setViewport({ width, height: 1_000 })

@@ -1,6 +1,6 @@
 /** The page of `kubectl skyhook dashboard`: it draws what the tool sends, and asks for what is clicked. */
 import { h, Fragment, render, type ComponentChild } from 'preact'
-import { useEffect, useMemo, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useMemo, useState } from 'preact/hooks'
 import type { PageState } from '../page-data.ts'
 import { Head } from './head.ts'
 import { Nodes } from './nodes.ts'
@@ -27,6 +27,7 @@ function Page(): ComponentChild {
   const [opened, setOpened] = useState<Opened>()
   const [filter, setFilter] = useState('')
   const { state, brokenAtMs } = useTool(asked)
+  useKeptFocus()
   const seconds = useSeconds()
   const rollout = state?.rollout
   const isLive = state?.identity.isLive ?? true
@@ -93,6 +94,14 @@ function useTool(skyhook: string | undefined) {
     return follow('api/events', skyhook === undefined ? {} : { skyhook }, { onMessage, onOpen, onBreak })
   }, [skyhook])
   return { state, brokenAtMs }
+}
+
+/** An element that moves among others loses the focus where the browser does not have `moveBefore`. */
+function useKeptFocus(): void {
+  const focused = document.activeElement as HTMLElement | null
+  useLayoutEffect(() => {
+    if (document.activeElement === document.body && focused?.isConnected === true) focused.focus()
+  })
 }
 
 /** Draws again when time alone has passed: ages and lanes change. */

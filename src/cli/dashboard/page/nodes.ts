@@ -1,6 +1,6 @@
 /** The nodes as squares, or as a table that says the same. */
 import { h, type ComponentChildren, type ComponentChild } from 'preact'
-import { useLayoutEffect, useState } from 'preact/hooks'
+import { useState } from 'preact/hooks'
 import type { NodeSquare } from '../page-data.ts'
 import { shownStatuses, statusName } from '../../output/node-states.ts'
 import { agoText, describe } from './texts.ts'
@@ -127,7 +127,6 @@ const columnNames = Object.keys(columns) as (keyof typeof columns)[]
 function Table({ squares }: Squares): ComponentChild {
   const [by, setBy] = useState<keyof typeof columns>('node')
   const [isDescending, setIsDescending] = useState(false)
-  useKeptFocus()
   const [valueOf, direction] = [columns[by], isDescending ? -1 : 1]
   const sorted = squares.toSorted((a, b) => direction * compare(valueOf(a), valueOf(b)) || compare(a.node, b.node))
   const head = columnNames.map((column) => {
@@ -147,14 +146,6 @@ function Table({ squares }: Squares): ComponentChild {
       h('tbody', { id: 'table-body' }, sorted.map(rowOf)),
     ]),
   ])
-}
-
-/** A row that moves loses the focus. */
-function useKeptFocus(): void {
-  const focused = document.activeElement as HTMLElement | null
-  useLayoutEffect(() => {
-    if (document.activeElement !== focused && focused?.isConnected === true) focused.focus()
-  })
 }
 
 const { compare } = new Intl.Collator('en', { numeric: true })
