@@ -85,6 +85,11 @@ export type PublishedWork = {
   readonly uninstall?: { readonly enabled?: boolean; readonly apply?: boolean }
   /** The agent no longer works on it. */
   readonly isRetained?: true
+  /**
+   * The operator has begun it, and no stage of this agent had started when this was written. Of a complete stage that
+   * is so until the next one starts: the node is drained before, as for new work.
+   */
+  readonly isAdopted?: true
 }
 
 /** One spec of a Skyhook. */

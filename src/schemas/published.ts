@@ -158,7 +158,9 @@ const isRebootCount = (value: unknown): value is keys.RebootCount =>
 const workIn = (work: JsonObject): NonNullable<keys.Companion['work']> =>
   Object.fromEntries(
     Object.entries(work).map(([key, one]) => {
-      const { inputs, wasComplete, changed, configInterrupts, interrupt, uninstall, isRetained } = isObject(one)
+      const { inputs, wasComplete, changed, configInterrupts, interrupt, uninstall, isRetained, isAdopted } = isObject(
+        one,
+      )
         ? one
         : {}
       const found: keys.PublishedWork = {
@@ -169,6 +171,7 @@ const workIn = (work: JsonObject): NonNullable<keys.Companion['work']> =>
         ...(isInterrupt(interrupt) && { interrupt }),
         ...(isObject(uninstall) && { uninstall: uninstallIn(uninstall) }),
         ...(isRetained === true && { isRetained }),
+        ...(isAdopted === true && { isAdopted }),
       }
       return [key, found]
     }),

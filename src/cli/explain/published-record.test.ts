@@ -144,3 +144,38 @@ test.each<[title: string, present: string, edited: string, isKnown: boolean]>([
   const guess = now && publishedRecord(node, now, facts, then).guess
   expect(guess === undefined).toBe(isKnown)
 })
+
+test.each<[title: string, isSuspended: boolean, stages: Readonly<Record<string, string>>, isKnown: boolean]>([
+  ['of two packages in a stage, it is a guess which one is at work where work is suspended', true, both, false],
+  ['two packages in a stage are at work where nothing suspends it', false, both, true],
+  ['the only package in a stage is at work where work is suspended', true, { pb: 'config' }, true],
+])('%s', (_, isSuspended, stages, isKnown) => {
+  const inputs = inputsHash(inputsOf({ version: '1.0.0', image }))
+  const node = nodeWith(stages, 'pb', { 'pb|1.0.0': { inputs } })
+  const { guess } = publishedRecord(node, skyhookOf({ packages: packages('pb') }), { ...facts, isSuspended })
+  expect(guess === undefined).toBe(isKnown)
+})
+
+test.each<[title: string, state: string, facts: object, expected: object]>([
+  ['a package that the operator has installed has no work of this agent', 'complete', {}, { state: 'complete' }],
+  [
+    'a package that the operator has begun to install is on the host before it has a slot',
+    'in_progress',
+    { hasStarted: false },
+    { state: 'due' },
+  ],
+])('%s', (_, published, work, progress) => {
+  const state = JSON.stringify({ 'pa|1.0.0': { ...entryOf('pa', 'apply'), state: published } })
+  const companion = { v: 1, rev: 1, sha256: sha256Hex(state), nodeUID: 'n', work: { 'pa|1.0.0': { isAdopted: true } } }
+  const annotations = { [nodeStateKey('s')]: state, [journalKey('s')]: JSON.stringify(companion) }
+  const node = { metadata: { name: 'node1', uid: 'n', resourceVersion: '1', annotations } }
+  const { record } = publishedRecord(node, skyhookOf({ packages: packages('pa') }), { ...facts, ...work })
+  expect(record?.packages['pa|1.0.0']).toMatchObject({ adopted: true, progress: { ...progress, stage: 'apply' } })
+  expect(record?.packages['pa|1.0.0']?.work).toBeUndefined()
+})
+
+test('a stage that the operator has begun is at work once the node is free for it', () => {
+  const node = nodeWith({ pa: 'apply' }, undefined, { 'pa|1.0.0': { isAdopted: true } })
+  const skyhook = skyhookOf({ packages: packages('pa') })
+  expect(publishedRecord(node, skyhook, facts).runningSteps).toEqual(['pa/apply'])
+})

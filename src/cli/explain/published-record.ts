@@ -24,6 +24,7 @@ import type { Known } from '../../stages/model/snapshot.ts'
 import { compareVersions } from '../../stages/package/versions.ts'
 import type { Evidence } from './evidence.ts'
 import { failedPackage, isStage, nextTriesOf } from './published-failure.ts'
+import { guessOf } from './published-guess.ts'
 import { trustIn } from './published-trust.ts'
 import { ownValue } from '../../schemas/own-value.ts'
 
@@ -99,16 +100,9 @@ export function publishedRecord(
     },
   }
   const runningSteps = built.flatMap(({ step }) => (step === undefined ? [] : [step]))
-  const isUnsaid = [...entries].some(
-    ([key, { stage: at }]) => isConfigured(at) && !ownValue(companion?.work, key)?.inputs,
-  )
-  const guess =
-    isUnsaid && !isApplied ? olderAgent : found.some(({ isOfGoneSpec }) => isOfGoneSpec) ? goneSpec : undefined
+  const guess = guessOf(found, { ...published, isApplied, isSuspended: facts.isSuspended, step })
   return { record, runningSteps, trust, guess }
 }
-
-const olderAgent = 'an older agent does not report the configuration of complete packages'
-const goneSpec = 'a package is configured by an earlier spec, whose keys may ask for an interrupt'
 
 /** Of several versions of a package that are to go, the newest goes first. */
 const oneVersionAtWork = (entries: readonly Entry[], shown: string | undefined): readonly Entry[] =>
@@ -132,8 +126,6 @@ function waiting({ key, record, isOfGoneSpec }: Entry): Entry {
   if (!isStage(stage)) return { key, record, isOfGoneSpec }
   return { key, isOfGoneSpec, record: { ...record, work: undefined, adopted: true, progress: { state: 'due', stage } } }
 }
-
-const isConfigured = (stage: string | undefined): boolean => stage === 'config' || stage === 'post-interrupt'
 
 type EntryContext = WorkFacts & {
   readonly isApplied: boolean
@@ -202,7 +194,11 @@ type Position = {
 
 function progressOf(facts: PackageFacts, position: Position, context: EntryContext): Pick<Entry, 'record' | 'step'> {
   const { stage, state, spec, isUninstalling } = position
-  const started = { ...facts, work: workOf(facts, spec), ...configOf(position, context) }
+  const config = configOf(position, context)
+  const isAdopted = position.work?.isAdopted === true
+  if (isAdopted && state === 'complete')
+    return { record: { ...facts, adopted: true, ...config, progress: { state, stage } } }
+  const started = { ...facts, work: workOf(facts, spec), ...config }
   if (position.work?.isRetained)
     return { record: { ...started, progress: { state: 'retained', stage, shownAs: state } } }
   switch (state) {
@@ -220,7 +216,7 @@ function progressOf(facts: PackageFacts, position: Position, context: EntryConte
   const isInstall = stage === 'apply' || stage === 'upgrade'
   if (isInstall && !(context.hasStarted && context.mayRun)) {
     // a version that the spec does not have, and that is not on the host, is gone from the Node, too
-    const origin = spec === undefined ? { adopted: true as const } : { untouched: true as const }
+    const origin = isAdopted || spec === undefined ? { adopted: true as const } : { untouched: true as const }
     return { record: { ...facts, ...origin, progress: { state: 'due', stage } } }
   }
   // work on a version that the spec does not have is its uninstall, waits for that of another one, or is suspended:

@@ -3,6 +3,7 @@ import type { PublishedWork } from '../../schemas/annotations.ts'
 import type { PackageRecord, SkyhookRecord } from '../../schemas/journal.ts'
 import { perObject } from '../../schemas/per-object.ts'
 import { inputsHash } from '../model/package-inputs.ts'
+import { isUnfinished } from '../package/next-stage.ts'
 
 /** By the keys of nodeState; without packages that have none of these data. */
 export const publishedWork = ({ packages }: SkyhookRecord): Readonly<Record<string, PublishedWork>> => workOf(packages)
@@ -17,15 +18,19 @@ const workOf = perObject(
     ),
 )
 
-const workOfPackage = ({ config, pendingInterrupt, uninstall, progress }: PackageRecord): PublishedWork => ({
-  ...(config && { inputs: inputsHash(config.started) }),
-  ...(config?.finished && { wasComplete: true }),
-  ...(config && config.changedKeys.length > 0 && { changed: config.changedKeys }),
-  ...(config?.interrupts && { configInterrupts: config.interrupts }),
-  ...(pendingInterrupt && { interrupt: pendingInterrupt.interrupt }),
-  ...(uninstall && { uninstall }),
-  ...(progress.state === 'retained' && { isRetained: true }),
-})
+const workOfPackage = (entry: PackageRecord): PublishedWork => {
+  const { config, pendingInterrupt, uninstall, progress, adopted } = entry
+  return {
+    ...(config && { inputs: inputsHash(config.started) }),
+    ...(config?.finished && { wasComplete: true }),
+    ...(config && config.changedKeys.length > 0 && { changed: config.changedKeys }),
+    ...(config?.interrupts && { configInterrupts: config.interrupts }),
+    ...(pendingInterrupt && { interrupt: pendingInterrupt.interrupt }),
+    ...(uninstall && { uninstall }),
+    ...(progress.state === 'retained' && { isRetained: true }),
+    ...(adopted && isUnfinished(entry) && { isAdopted: true }),
+  }
+}
 
 const workField = /,"work":\{.*\}\}$/
 

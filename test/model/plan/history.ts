@@ -19,6 +19,7 @@ export class NodeHistory {
   readonly #stages = new Map<string, string>()
   #wasTainted = false
   #isOvertaken = false
+  #isRebootedByOther = false
   /** How many deeds there were before the present decision: what it orders begins at once, the cordon first. */
   #decided = 0
 
@@ -41,6 +42,7 @@ export class NodeHistory {
       },
       interruptStarts: ({ interrupt, owners }, { metadata }) => {
         if (metadata.name === skyhook) this.#interrupt(interrupt.type, interrupt.services ?? [], owners)
+        else if (interrupt.type === 'reboot') this.#isRebootedByOther = true
       },
       published: ({ annotations, taints }) => {
         const mark = annotations[cordonKey(skyhook)]
@@ -57,6 +59,9 @@ export class NodeHistory {
     this.#decided = 0
     this.#isRecording = true
     this.#isOvertaken = false
+    this.#isRebootedByOther = [...node.interrupting.values()].some(
+      ({ run, skyhook: owner }) => owner !== skyhook && run.interrupt.type === 'reboot',
+    )
     this.#isCordonOpen = hasMark(node.node, skyhook)
     this.#wasTainted = isTainted(node.node.spec?.taints ?? [])
     this.#stages.clear()
@@ -72,6 +77,11 @@ export class NodeHistory {
   /** A stage began while a package waited for its image, or for pods: of a serial Skyhook, too, others go first. */
   get isOvertaken(): boolean {
     return this.#isOvertaken
+  }
+
+  /** The host rebooted for another Skyhook: the boot replaces what a package has asked for by then. */
+  get isRebootedByOther(): boolean {
+    return this.#isRebootedByOther
   }
 
   #stage(name: string, version: string, stage: string): void {

@@ -17,7 +17,7 @@ import type { JsonObject } from '../../../src/schemas/json.ts'
 import type { PackageSpec, Skyhook, SkyhookSpec } from '../../../src/schemas/skyhook.ts'
 import { decide } from '../../../src/stages/decide.ts'
 import type { NodeState } from '../../kit/node-simulator/node-state.ts'
-import { deedText, differenceOf, foretoldDeeds } from '../../kit/plan/deeds.ts'
+import { type Deed, deedText, differenceOf, foretoldDeeds } from '../../kit/plan/deeds.ts'
 import { failBySpec } from '../failing-specs.ts'
 import type { Invariant } from '../invariants/invariant.ts'
 import { Scenario } from '../played-scenario.ts'
@@ -73,6 +73,11 @@ export async function judge({ beginning, spec, life, asked, requires }: Case): P
   const why = differenceOf(foretold.deeds, done, isSerial ? 'serial' : 'side by side')
   if (why === undefined) return { verdict: 'right', deeds: done.length }
   if ((plan.plans[0]?.doubtful ?? []).length > 0) return { verdict: 'not judged', why: 'doubtful' }
+  if (history.isRebootedByOther && object) {
+    const [expected, found] = [foretold.deeds, done].map((deeds) => withoutAsked(deeds, object.spec))
+    if (expected && found && differenceOf(expected, found, isSerial ? 'serial' : 'side by side') === undefined)
+      return { verdict: 'not judged', why: 'a reboot of another Skyhook' }
+  }
   const report = [
     `state    ${shown}`,
     `before   ${JSON.stringify(before?.spec)}`,
@@ -82,6 +87,14 @@ export async function judge({ beginning, spec, life, asked, requires }: Case): P
   ].join('\n')
   return { verdict: 'wrong', why, report }
 }
+
+/** Without interrupts that packages asked for at run time, and without drains, which come with them. */
+const withoutAsked = (deeds: readonly Deed[], { packages = {} }: SkyhookSpec): readonly Deed[] =>
+  deeds.filter(
+    (one) =>
+      one.deed !== 'drain' &&
+      !(one.deed === 'interrupt' && one.packages.every((name) => packages[name]?.interrupt?.when === 'required')),
+  )
 
 /** What the Node says of the Skyhook when the plan is made. */
 const shownState = (node: NodeState): string =>

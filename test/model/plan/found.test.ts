@@ -1,0 +1,65 @@
+import { expect, test } from 'vitest'
+import type { PackageSpec, SkyhookSpec } from '../../../src/schemas/skyhook.ts'
+import type { ScenarioEvent } from '../scenario.ts'
+import type { Case } from './case.ts'
+import { judge, type Verdict } from './judge.ts'
+
+/** Cases of the search in which a plan was wrong once, made small. */
+const cron = { type: 'service', services: ['cron'] } as const
+const specOf = (packages: Readonly<Record<string, PackageSpec>>, rest: Partial<SkyhookSpec> = {}): SkyhookSpec => ({
+  nodeSelectors: { matchLabels: { pool: 'x' } },
+  packages,
+  ...rest,
+})
+const packageOf = (rest: Partial<PackageSpec> = {}): PackageSpec => ({ version: '1.0.0', image: 'r/pkg', ...rest })
+const ignored: ScenarioEvent = { kind: 'labelled', key: 'skyhook.nvidia.com/ignore', value: 'true' }
+const changed = (spec: SkyhookSpec): ScenarioEvent => ({ kind: 'spec changed', spec })
+const rounds = (times: number): ScenarioEvent => ({ kind: 'rounds', times, reversed: false, conflict: false })
+const empty = { beginning: 'empty', life: [], asked: 'nothing', requires: false } as const
+
+test.each<[title: string, one: Case, verdict: Partial<Verdict>]>([
+  [
+    'a package that the operator has installed is configured after the drain for its interrupt',
+    {
+      ...empty,
+      beginning: {
+        adopted: {
+          'pa|1.0.0': { stage: 'upgrade', state: 'complete' },
+          'pb|1.0.0': { stage: 'uninstall', state: 'in_progress' },
+        },
+      },
+      spec: specOf({ pa: packageOf({ interrupt: { type: 'reboot' } }) }, { serial: true, drain: { cordon: 'late' } }),
+    },
+    { verdict: 'right' },
+  ],
+  [
+    'of two steps on a node whose work is suspended, the Node names one, which its plan says',
+    {
+      ...empty,
+      spec: specOf({ pa: packageOf(), pb: packageOf() }),
+      life: [rounds(7), ignored, changed(specOf({ pc: packageOf() }))],
+    },
+    { verdict: 'not judged', why: 'doubtful' },
+  ],
+  [
+    'a reboot of another Skyhook may replace the interrupt that a package asks for',
+    {
+      ...empty,
+      spec: specOf({}),
+      life: [
+        { kind: 'finish' },
+        {
+          kind: 'other Skyhook changed',
+          spec: specOf({ pc: packageOf({ interrupt: { type: 'reboot', when: 'required' } }) }),
+          priority: 300,
+        },
+        rounds(7),
+      ],
+      asked: [{ edit: 'package', of: 'pa', change: { interrupt: { ...cron, when: 'required' } } }],
+      requires: true,
+    },
+    { verdict: 'not judged', why: 'a reboot of another Skyhook' },
+  ],
+])('%s', async (_, one, verdict) => {
+  expect(await judge(one)).toMatchObject(verdict)
+})
