@@ -3,8 +3,6 @@
  * is taken to succeed at once. Nothing leaves this process. Pure.
  */
 import type { Interrupt, StageName } from '../../schemas/skyhook.ts'
-import type { NodeCondition, NodePatch } from '../../schemas/kubernetes.ts'
-import { type Mode, type PackageConfig, stagesWithSteps, type Step } from '../../schemas/package-config.ts'
 import type { Reason } from '../../schemas/catalogue/reasons.ts'
 import { openStepOf } from '../../schemas/journal.ts'
 import { isEqual } from '../../schemas/equal.ts'
@@ -13,9 +11,10 @@ import { decide } from '../../stages/decide.ts'
 import { hasMark } from '../../stages/drain/drain.ts'
 import { hasRequiredTaint, putsTaints } from '../../stages/drain/node-spec.ts'
 import type { Action } from '../../stages/model/plan.ts'
-import { known, type OwnSlot, type Preparation, type SkyhookView, type Snapshot } from '../../stages/model/snapshot.ts'
-import { versionsOf } from '../../stages/skyhook/slot.ts'
-import { pauseEnds, withShortPauses } from './short-pauses.ts'
+import type { Snapshot } from '../../stages/model/snapshot.ts'
+import { carriedOut, withAttempt } from './carried-out.ts'
+import { prepared } from './rehearsal-start.ts'
+import { pauseEnds } from './short-pauses.ts'
 
 export type Rehearsal = {
   /** In order. */
@@ -150,201 +149,7 @@ const closing = ({ node, skyhooks }: Snapshot): readonly string[] =>
 /** Renewals continue for as long as a slot is held, and change nothing. */
 const isEffect = ({ do: what }: Action): boolean => what !== 'renewSlot'
 
-/** What could stand in the way only for now is out of the way; what is due is done from the next moment on. */
-const prepared = (start: Snapshot): Snapshot => ({
-  ...start,
-  nowMs: start.nowMs + 1,
-  journal: withShortPauses(start.journal, start.nowMs + 1),
-  node: inTouch(start.node),
-  slotDenials: new Map(),
-  distantSkyhooks: new Set(),
-  preparations: allPrepared,
-  failures: new Map(),
-  evictions: new Map(),
-  interrupts: new Map(),
-  pods: known({ pods: [], since: 'cordoned' }),
-  slots: known(start.slots.known ? start.slots.value : []),
-  host: { state: 'usable' },
-})
-
-/** As its kubelet reports it once it is back: Kubernetes itself puts these taints on, and takes them off again. */
-const inTouch = ({ metadata, spec, status }: Snapshot['node']): Snapshot['node'] => ({
-  metadata,
-  spec: { ...spec, taints: (spec?.taints ?? []).filter(({ key }) => !taintsOfSilence.has(key)) },
-  status: { ...status, conditions: withReady(status?.conditions) },
-})
-
-const taintsOfSilence: ReadonlySet<string> = new Set(['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable'])
-
-const withReady = (conditions: readonly NodeCondition[] = []): readonly NodeCondition[] => [
-  ...conditions.filter(({ type }) => type !== 'Ready'),
-  { type: 'Ready', status: 'True' },
-]
-
 function interruptOf({ run }: Extract<Action, { do: 'interrupt' }>): RehearsedInterrupt {
   const { type, services = [] } = run.interrupt
   return { do: 'interrupt', type, services, packages: run.owners.map((key) => key.split('|')[0] ?? key) }
 }
-
-const carriedOut = (snapshot: Snapshot, actions: readonly Action[], asksForInterrupts: boolean): Snapshot =>
-  actions.reduce((one, action) => afterAction(one, action, asksForInterrupts), snapshot)
-
-function afterAction(snapshot: Snapshot, action: Action, asksForInterrupts: boolean): Snapshot {
-  const { slots } = snapshot
-  const held = slots.known ? slots.value : []
-  switch (action.do) {
-    case 'acquireSlot':
-      return withSlots(snapshot, [
-        ...held,
-        ...(action.withControlPlane ? [slotOf(snapshot, 'control-plane', action.view)] : []),
-        slotOf(snapshot, 'skyhook', action.view),
-      ])
-    case 'acquireControlPlaneSlot':
-      return withSlots(snapshot, [...held, slotOf(snapshot, 'control-plane', action.view)])
-    case 'createRecoverySlot':
-      return withSlots(snapshot, [...held, slotOf(snapshot, action.scope, action.view)])
-    case 'confirmSlot':
-      return withSlots(snapshot, withConfirmed(held, action.slot, { admittedUnder: versionsOf(action.view) }, snapshot))
-    case 'renewSlot':
-      return withSlots(snapshot, withConfirmed(held, action.slot, {}, snapshot))
-    case 'releaseSlot':
-      return withSlots(
-        snapshot,
-        held.filter(({ uid }) => uid !== action.slot.uid),
-      )
-    case 'startStep':
-      return withAttempt(snapshot, action.attempt.id, 0)
-    case 'stopStep':
-      return withAttempt(snapshot, action.step.id, 143)
-    case 'cleanUp':
-      return { ...snapshot, cleanUps: new Map([...snapshot.cleanUps, [action.requestId, { state: 'done' }]]) }
-    case 'readStatus': {
-      const requests = { run: false, interrupt: asksForInterrupts }
-      const status = { version: 1, bootId: snapshot.bootId, message: '', requests }
-      const answer = { state: 'read', writtenAtMs: snapshot.nowMs, status } as const
-      return { ...snapshot, requestedStatuses: new Map([...snapshot.requestedStatuses, [action.requestId, answer]]) }
-    }
-    case 'countNodes':
-      return { ...snapshot, nodeCount: { isSingle: false, atMs: snapshot.nowMs } }
-    case 'interrupt':
-      return interrupted(snapshot, action)
-    case 'publish':
-      return { ...snapshot, node: patched(snapshot, action.patch) }
-    case 'forgetStep':
-    case 'recordStep': {
-      const attempts = new Map(snapshot.attempts)
-      attempts.delete(action.step.id)
-      return { ...snapshot, attempts }
-    }
-    case 'prepare':
-    case 'evict':
-    case 'recordChecks':
-    case 'recordHistory':
-    case 'recordInterrupt':
-      return snapshot
-  }
-}
-
-const withSlots = (snapshot: Snapshot, slots: readonly OwnSlot[]): Snapshot => ({ ...snapshot, slots: known(slots) })
-
-const withConfirmed = (
-  held: readonly OwnSlot[],
-  { uid }: OwnSlot,
-  change: Pick<OwnSlot, 'admittedUnder'>,
-  { nowMs }: Snapshot,
-): readonly OwnSlot[] =>
-  held.map((slot) => (slot.uid === uid ? { ...slot, ...change, ownership: 'confirmed', renewedAtMs: nowMs } : slot))
-
-function slotOf({ nowMs }: Snapshot, scope: OwnSlot['scope'], view: SkyhookView): OwnSlot {
-  const skyhook = scope === 'skyhook' ? view.metadata.name : ''
-  const skyhookUid = scope === 'skyhook' ? view.metadata.uid : undefined
-  const lease = `rehearsed-${scope}-${skyhook}`
-  return {
-    scope,
-    skyhook,
-    skyhookUid,
-    lease,
-    uid: lease,
-    phase: 'working',
-    ownership: 'confirmed',
-    admittedUnder: versionsOf(view),
-    isFormer: false,
-    renewedAtMs: nowMs,
-  }
-}
-
-const withAttempt = (snapshot: Snapshot, id: string, code: number): Snapshot => ({
-  ...snapshot,
-  attempts: new Map([...snapshot.attempts, [id, { state: 'ended', end: { outcome: 'exited', code } }]]),
-})
-
-function interrupted(snapshot: Snapshot, { run }: Extract<Action, { do: 'interrupt' }>): Snapshot {
-  if (run.interrupt.type !== 'reboot')
-    return { ...snapshot, interrupts: new Map([...snapshot.interrupts, [run.id, { state: 'done' }]]) }
-  const bootId = `${snapshot.bootId}+`
-  const { node } = snapshot
-  const status = {
-    ...node.status,
-    nodeInfo: { bootID: bootId },
-    conditions: withReady(node.status?.conditions),
-  }
-  return { ...snapshot, bootId, attempts: new Map(), interrupts: new Map(), node: { ...node, status } }
-}
-
-function patched({ node }: Snapshot, patch: NodePatch): Snapshot['node'] {
-  const { metadata, spec, status } = node
-  const merged = (
-    before: Readonly<Record<string, string>> = {},
-    changes: NodePatch['labels'],
-  ): Record<string, string> =>
-    Object.fromEntries(
-      Object.entries({ ...before, ...changes }).flatMap(([key, value]) =>
-        value === null ? [] : [[key, value] as const],
-      ),
-    )
-  const replaced = new Set([...patch.conditions.map(({ type }) => type), ...patch.removedConditions])
-  return {
-    metadata: {
-      ...metadata,
-      resourceVersion: `${metadata.resourceVersion}+`,
-      labels: merged(metadata.labels, patch.labels),
-      annotations: merged(metadata.annotations, patch.annotations),
-    },
-    spec: {
-      ...spec,
-      ...(patch.unschedulable !== undefined && { unschedulable: patch.unschedulable }),
-      ...(patch.taints && { taints: patch.taints }),
-    },
-    status: {
-      ...status,
-      conditions: [...(status?.conditions ?? []).filter(({ type }) => !replaced.has(type)), ...patch.conditions],
-    },
-  }
-}
-
-/** A package that has something to do in each stage. */
-const anyStep: Step = {
-  name: '',
-  path: 'step',
-  arguments: [],
-  returncodes: [0],
-  onHost: true,
-  env: {},
-  idempotence: 'step',
-  upgradeStep: false,
-}
-const modes = stagesWithSteps.flatMap((stage): readonly Mode[] => [stage])
-const anyConfig: PackageConfig = {
-  packageName: 'any',
-  packageVersion: '1.0.0',
-  expectedConfigFiles: [],
-  modes: Object.fromEntries(modes.map((mode) => [mode, [anyStep]])),
-}
-
-/** All images are on the host, of whichever package: one that takes longer would let others go first. */
-class AllPrepared extends Map<string, Preparation> {
-  override get = (): Preparation => ready
-  override has = (): boolean => true
-}
-const ready: Preparation = { state: 'ready', digest: 'rehearsed', config: anyConfig, contentHashes: new Map() }
-const allPrepared = new AllPrepared()

@@ -4,7 +4,7 @@ import { edit, type Mutant, planCases } from '../mutant.ts'
 export const planBugs: readonly Mutant[] = [
   {
     name: 'a plan ends with an uninstall, whatever comes after it',
-    edits: [edit('cli/plan/rehearsal.ts', 'attempts.delete(action.step.id)', 'attempts.get(action.step.id)')],
+    edits: [edit('cli/plan/carried-out.ts', 'attempts.delete(action.step.id)', 'attempts.get(action.step.id)')],
     caughtBy: [planCases(/not foretold: /)],
   },
   {
@@ -14,7 +14,7 @@ export const planBugs: readonly Mutant[] = [
   },
   {
     name: 'a plan takes packages that ask for their interrupt for such that do not',
-    edits: [edit('cli/plan/rehearsal.ts', 'interrupt: asksForInterrupts', 'interrupt: false')],
+    edits: [edit('cli/plan/carried-out.ts', 'interrupt: asksForInterrupts', 'interrupt: false')],
     caughtBy: [planCases(/not foretold: /)],
   },
   {

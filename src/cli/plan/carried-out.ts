@@ -1,0 +1,144 @@
+/** What becomes of a node when everything that its agent orders is done at once. Pure. */
+import type { NodePatch } from '../../schemas/kubernetes.ts'
+import type { Action } from '../../stages/model/plan.ts'
+import { known, type OwnSlot, type SkyhookView, type Snapshot } from '../../stages/model/snapshot.ts'
+import { versionsOf } from '../../stages/skyhook/slot.ts'
+import { withReady } from './rehearsal-start.ts'
+
+/** Everything that the agent orders succeeds. */
+export const carriedOut = (snapshot: Snapshot, actions: readonly Action[], asksForInterrupts: boolean): Snapshot =>
+  actions.reduce((one, action) => afterAction(one, action, asksForInterrupts), snapshot)
+
+function afterAction(snapshot: Snapshot, action: Action, asksForInterrupts: boolean): Snapshot {
+  const { slots } = snapshot
+  const held = slots.known ? slots.value : []
+  switch (action.do) {
+    case 'acquireSlot':
+      return withSlots(snapshot, [
+        ...held,
+        ...(action.withControlPlane ? [slotOf(snapshot, 'control-plane', action.view)] : []),
+        slotOf(snapshot, 'skyhook', action.view),
+      ])
+    case 'acquireControlPlaneSlot':
+      return withSlots(snapshot, [...held, slotOf(snapshot, 'control-plane', action.view)])
+    case 'createRecoverySlot':
+      return withSlots(snapshot, [...held, slotOf(snapshot, action.scope, action.view)])
+    case 'confirmSlot':
+      return withSlots(snapshot, withConfirmed(held, action.slot, { admittedUnder: versionsOf(action.view) }, snapshot))
+    case 'renewSlot':
+      return withSlots(snapshot, withConfirmed(held, action.slot, {}, snapshot))
+    case 'releaseSlot':
+      return withSlots(
+        snapshot,
+        held.filter(({ uid }) => uid !== action.slot.uid),
+      )
+    case 'startStep':
+      return withAttempt(snapshot, action.attempt.id, 0)
+    case 'stopStep':
+      return withAttempt(snapshot, action.step.id, 143)
+    case 'cleanUp':
+      return { ...snapshot, cleanUps: new Map([...snapshot.cleanUps, [action.requestId, { state: 'done' }]]) }
+    case 'readStatus': {
+      const requests = { run: false, interrupt: asksForInterrupts }
+      const status = { version: 1, bootId: snapshot.bootId, message: '', requests }
+      const answer = { state: 'read', writtenAtMs: snapshot.nowMs, status } as const
+      return { ...snapshot, requestedStatuses: new Map([...snapshot.requestedStatuses, [action.requestId, answer]]) }
+    }
+    case 'countNodes':
+      return { ...snapshot, nodeCount: { isSingle: false, atMs: snapshot.nowMs } }
+    case 'interrupt':
+      return interrupted(snapshot, action)
+    case 'publish':
+      return { ...snapshot, node: patched(snapshot, action.patch) }
+    case 'forgetStep':
+    case 'recordStep': {
+      const attempts = new Map(snapshot.attempts)
+      attempts.delete(action.step.id)
+      return { ...snapshot, attempts }
+    }
+    case 'prepare':
+    case 'evict':
+    case 'recordChecks':
+    case 'recordHistory':
+    case 'recordInterrupt':
+      return snapshot
+  }
+}
+
+const withSlots = (snapshot: Snapshot, slots: readonly OwnSlot[]): Snapshot => ({ ...snapshot, slots: known(slots) })
+
+const withConfirmed = (
+  held: readonly OwnSlot[],
+  { uid }: OwnSlot,
+  change: Pick<OwnSlot, 'admittedUnder'>,
+  { nowMs }: Snapshot,
+): readonly OwnSlot[] =>
+  held.map((slot) => (slot.uid === uid ? { ...slot, ...change, ownership: 'confirmed', renewedAtMs: nowMs } : slot))
+
+function slotOf({ nowMs }: Snapshot, scope: OwnSlot['scope'], view: SkyhookView): OwnSlot {
+  const skyhook = scope === 'skyhook' ? view.metadata.name : ''
+  const skyhookUid = scope === 'skyhook' ? view.metadata.uid : undefined
+  const lease = `rehearsed-${scope}-${skyhook}`
+  return {
+    scope,
+    skyhook,
+    skyhookUid,
+    lease,
+    uid: lease,
+    phase: 'working',
+    ownership: 'confirmed',
+    admittedUnder: versionsOf(view),
+    isFormer: false,
+    renewedAtMs: nowMs,
+  }
+}
+
+/** The step has ended with this exit code. */
+export const withAttempt = (snapshot: Snapshot, id: string, code: number): Snapshot => ({
+  ...snapshot,
+  attempts: new Map([...snapshot.attempts, [id, { state: 'ended', end: { outcome: 'exited', code } }]]),
+})
+
+function interrupted(snapshot: Snapshot, { run }: Extract<Action, { do: 'interrupt' }>): Snapshot {
+  if (run.interrupt.type !== 'reboot')
+    return { ...snapshot, interrupts: new Map([...snapshot.interrupts, [run.id, { state: 'done' }]]) }
+  const bootId = `${snapshot.bootId}+`
+  const { node } = snapshot
+  const status = {
+    ...node.status,
+    nodeInfo: { bootID: bootId },
+    conditions: withReady(node.status?.conditions),
+  }
+  return { ...snapshot, bootId, attempts: new Map(), interrupts: new Map(), node: { ...node, status } }
+}
+
+function patched({ node }: Snapshot, patch: NodePatch): Snapshot['node'] {
+  const { metadata, spec, status } = node
+  const merged = (
+    before: Readonly<Record<string, string>> = {},
+    changes: NodePatch['labels'],
+  ): Record<string, string> =>
+    Object.fromEntries(
+      Object.entries({ ...before, ...changes }).flatMap(([key, value]) =>
+        value === null ? [] : [[key, value] as const],
+      ),
+    )
+  const replaced = new Set([...patch.conditions.map(({ type }) => type), ...patch.removedConditions])
+  return {
+    metadata: {
+      ...metadata,
+      resourceVersion: `${metadata.resourceVersion}+`,
+      labels: merged(metadata.labels, patch.labels),
+      annotations: merged(metadata.annotations, patch.annotations),
+    },
+    spec: {
+      ...spec,
+      ...(patch.unschedulable !== undefined && { unschedulable: patch.unschedulable }),
+      ...(patch.taints && { taints: patch.taints }),
+    },
+    status: {
+      ...status,
+      conditions: [...(status?.conditions ?? []).filter(({ type }) => !replaced.has(type)), ...patch.conditions],
+    },
+  }
+}

@@ -1,0 +1,64 @@
+/** The node as a rehearsal starts with it: nothing but the work itself stands in its way. Pure. */
+import type { NodeCondition } from '../../schemas/kubernetes.ts'
+import { type Mode, type PackageConfig, stagesWithSteps, type Step } from '../../schemas/package-config.ts'
+import { known, type Preparation, type Snapshot } from '../../stages/model/snapshot.ts'
+import { withShortPauses } from './short-pauses.ts'
+
+/** What could stand in the way only for now is out of the way; what is due is done from the next moment on. */
+export const prepared = (start: Snapshot): Snapshot => ({
+  ...start,
+  nowMs: start.nowMs + 1,
+  journal: withShortPauses(start.journal, start.nowMs + 1),
+  node: inTouch(start.node),
+  slotDenials: new Map(),
+  distantSkyhooks: new Set(),
+  preparations: allPrepared,
+  failures: new Map(),
+  evictions: new Map(),
+  interrupts: new Map(),
+  pods: known({ pods: [], since: 'cordoned' }),
+  slots: known(start.slots.known ? start.slots.value : []),
+  host: { state: 'usable' },
+})
+
+/** As its kubelet reports it once it is back: Kubernetes itself puts these taints on, and takes them off again. */
+const inTouch = ({ metadata, spec, status }: Snapshot['node']): Snapshot['node'] => ({
+  metadata,
+  spec: { ...spec, taints: (spec?.taints ?? []).filter(({ key }) => !taintsOfSilence.has(key)) },
+  status: { ...status, conditions: withReady(status?.conditions) },
+})
+
+const taintsOfSilence: ReadonlySet<string> = new Set(['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable'])
+
+/** As the kubelet of a node that works reports it. */
+export const withReady = (conditions: readonly NodeCondition[] = []): readonly NodeCondition[] => [
+  ...conditions.filter(({ type }) => type !== 'Ready'),
+  { type: 'Ready', status: 'True' },
+]
+
+/** A package that has something to do in each stage. */
+const anyStep: Step = {
+  name: '',
+  path: 'step',
+  arguments: [],
+  returncodes: [0],
+  onHost: true,
+  env: {},
+  idempotence: 'step',
+  upgradeStep: false,
+}
+const modes = stagesWithSteps.flatMap((stage): readonly Mode[] => [stage])
+const anyConfig: PackageConfig = {
+  packageName: 'any',
+  packageVersion: '1.0.0',
+  expectedConfigFiles: [],
+  modes: Object.fromEntries(modes.map((mode) => [mode, [anyStep]])),
+}
+
+/** All images are on the host, of whichever package: one that takes longer would let others go first. */
+class AllPrepared extends Map<string, Preparation> {
+  override get = (): Preparation => ready
+  override has = (): boolean => true
+}
+const ready: Preparation = { state: 'ready', digest: 'rehearsed', config: anyConfig, contentHashes: new Map() }
+const allPrepared = new AllPrepared()
