@@ -9,6 +9,8 @@ import { valueOr } from '../fleet-view/readable.ts'
 import { known } from '../../stages/model/snapshot.ts'
 import { planGroups } from './plan-groups.ts'
 import { type NodePlan, planNode } from './plan-node.ts'
+import { planText } from './plan-text.ts'
+import { terminal } from './text-form.ts'
 
 /** What an apply of the spec would do on the node; `undefined` deletes nothing: the Skyhook is new. */
 async function planOf(scene: FleetScene, nodeName: string, spec: SkyhookSpec, name = 's'): Promise<NodePlan> {
@@ -277,4 +279,44 @@ test('packages that failed owe their interrupts one after the other where they a
   await scene.until(() => scene.annotation('node1', statusKey('s')) === 'complete', 'complete')
   const stages = steps.flatMap((step) => (/^p0. 1/.test(step) ? [step.replace('1.0.0 ', '')] : []))
   expect(seen).toEqual(stages)
+})
+
+test('an interrupt that restarts services and reads kernel settings names both, in text and in steps', async () => {
+  const interrupts = [{ type: 'service', services: ['web.service'] }, { type: 'restartAllServices' }] as const
+  const spec = specOf({
+    packages: Object.fromEntries(
+      interrupts.map((interrupt, at) => [
+        `p0${'ab'[at]}`,
+        { version: '1.0.0', image: `registry.test/p0${'ab'[at]}`, interrupt },
+      ]),
+    ),
+  })
+  const scene = startScene({ nodes: [{ name: 'host1' }], skyhooks: {} })
+  await scene.pass(8_000)
+  const plan = await planOf(scene, 'node1', spec)
+  expect(plan.steps).toContainEqual({
+    do: 'interrupt',
+    type: 'service',
+    services: ['web.service'],
+    alsoRestartAllServices: true,
+    packages: ['p0a', 'p0b'],
+  })
+  const [group] = planGroups([plan], () => ({ compartment: '', mayStart: true }))
+  const groups = known(group ? [group] : [])
+  const text = planText(
+    {
+      skyhook: 's',
+      compartments: [],
+      groups,
+      pods: new Map(),
+      duration: { state: 'none' },
+      doubtful: [],
+      warnings: [],
+    },
+    terminal,
+  )
+  expect(text).toContain(
+    'interrupt: service web.service and restartAllServices, ' +
+      'because of packages.p0a.interrupt and packages.p0b.interrupt',
+  )
 })

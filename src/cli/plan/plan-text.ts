@@ -91,15 +91,22 @@ const shortText = (step: RehearsedStep): string => {
     case 'stage':
       return `${step.package} ${step.version}: ${step.stage}`
     case 'interrupt':
-      return `interrupt: ${[step.type, ...step.services].join(' ')}`
+      return `interrupt: ${whatText(step, ' ')}`
   }
 }
 
-function interruptText({ type, services, packages }: RehearsedInterrupt, causes: readonly InterruptCause[]): string {
-  const why = causes.filter((cause) => packages.includes(cause.package) && !cause.isConditional && cause.type === type)
+function interruptText(step: RehearsedInterrupt, causes: readonly InterruptCause[]): string {
+  const { type, alsoRestartAllServices, packages } = step
+  const types = new Set([type, ...(alsoRestartAllServices ? ['restartAllServices'] : [])])
+  const why = causes.filter((one) => packages.includes(one.package) && !one.isConditional && types.has(one.type))
   const because = why.map(({ field, key }) => `${field}${key === undefined ? '' : ` matches ${key}`}`)
-  const what = services.length === 0 ? type : `${type} ${services.join(', ')}`
-  return `interrupt: ${what}, because of ${because.join(' and ') || `the work of ${packages.join(', ')} before`}`
+  const before = `the work of ${packages.join(', ')} before`
+  return `interrupt: ${whatText(step, ', ')}, because of ${because.join(' and ') || before}`
+}
+
+function whatText({ type, services, alsoRestartAllServices }: RehearsedInterrupt, separator: string): string {
+  const what = services.length === 0 ? type : `${type} ${services.join(separator)}`
+  return alsoRestartAllServices ? `${what} and restartAllServices` : what
 }
 
 function drainLines(pods: Known<DrainedPods> | undefined): readonly string[] {

@@ -43,6 +43,8 @@ export type RehearsedInterrupt = {
   readonly do: 'interrupt'
   readonly type: Interrupt['type']
   readonly services: readonly string[]
+  /** Of type service, merged with restartAllServices of another package. */
+  readonly alsoRestartAllServices?: true
   /** Packages that owe it. */
   readonly packages: readonly string[]
 }
@@ -150,6 +152,7 @@ const closing = ({ node, skyhooks }: Snapshot): readonly string[] =>
 const isEffect = ({ do: what }: Action): boolean => what !== 'renewSlot'
 
 function interruptOf({ run }: Extract<Action, { do: 'interrupt' }>): RehearsedInterrupt {
-  const { type, services = [] } = run.interrupt
-  return { do: 'interrupt', type, services, packages: run.owners.map((key) => key.split('|')[0] ?? key) }
+  const { type, services = [], alsoRestartAllServices } = run.interrupt
+  const packages = run.owners.map((key) => key.split('|')[0] ?? key)
+  return { do: 'interrupt', type, services, ...(alsoRestartAllServices && { alsoRestartAllServices }), packages }
 }

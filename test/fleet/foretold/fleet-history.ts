@@ -47,9 +47,10 @@ export function followFleet(scene: FleetScene, skyhook: string): FleetHistory {
       const now = { host: name, atMs: clock.monotonicMs() }
       const hasEnded = event.event === 'stepEnded' && event.end.outcome === 'exited'
       if (event.event === 'stepStarted' || hasEnded) addStage(entries, { ...now, step: event.step })
-      else if (event.event === 'restartRequested') add(name, interruptDeed('service', [event.unit], []))
+      else if (event.event === 'restartRequested')
+        add(name, interruptDeed({ type: 'service', services: [event.unit] }, []))
       else if (event.event === 'rebootRequested' && event.answer === 'accepted')
-        add(name, interruptDeed('reboot', [], []))
+        add(name, interruptDeed({ type: 'reboot' }, []))
       else if (event.event === 'restartEnded' || event.event === 'booted') endInterrupt(entries, now)
       if (event.event === 'stepStarted') running(name).add(event.step.unit)
       if (event.event === 'stepEnded' || event.event === 'stepLost') running(name).delete(event.step.unit)

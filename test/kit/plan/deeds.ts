@@ -1,5 +1,6 @@
 /** What happens on a node for one Skyhook, as a plan foretells it and as a history tells it: the two are compared. */
 import type { RehearsedStep } from '../../../src/cli/plan/rehearsal.ts'
+import type { MergedInterrupt } from '../../../src/schemas/journal.ts'
 
 /** In the words of a plan. */
 export type Deed =
@@ -25,18 +26,18 @@ export const foretoldDeeds = (steps: readonly RehearsedStep[]): readonly Deed[] 
         return [{ deed: 'stage', package: name, version, stage }]
       }
       case 'interrupt':
-        return interruptDeed(step.type, step.services, step.packages)
+        return interruptDeed(step, step.packages)
     }
   })
 
-export const interruptDeed = (
-  type: string,
-  services: readonly string[],
+export function interruptDeed(
+  { type, services = [], alsoRestartAllServices }: MergedInterrupt,
   packages: readonly string[],
-): readonly Deed[] =>
-  type === 'noop'
-    ? []
-    : [{ deed: 'interrupt', what: [type, ...services.toSorted()].join(' '), packages: packages.toSorted() }]
+): readonly Deed[] {
+  if (type === 'noop') return []
+  const more = alsoRestartAllServices ? ['and restartAllServices'] : []
+  return [{ deed: 'interrupt', what: [type, ...services.toSorted(), ...more].join(' '), packages: packages.toSorted() }]
+}
 
 export const deedText = (deed: Deed): string => {
   switch (deed.deed) {

@@ -38,6 +38,7 @@ const interrupts: readonly (Interrupt | undefined)[] = [
   { type: 'reboot' },
   { type: 'service', services: ['cron'] },
   { type: 'noop' },
+  { type: 'restartAllServices' },
   { type: 'service', services: ['cron'], when: 'required' },
 ]
 

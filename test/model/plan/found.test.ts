@@ -60,6 +60,17 @@ test.each<[title: string, one: Case, verdict: Partial<Verdict>]>([
     },
     { verdict: 'not judged', why: 'a reboot of another Skyhook' },
   ],
+  [
+    'an interrupt of services that also reads kernel settings is said with both',
+    {
+      ...empty,
+      spec: specOf({
+        pa: packageOf({ interrupt: cron }),
+        pb: packageOf({ interrupt: { type: 'restartAllServices' } }),
+      }),
+    },
+    { verdict: 'right' },
+  ],
 ])('%s', async (_, one, verdict) => {
   expect(await judge(one)).toMatchObject(verdict)
 })

@@ -1,6 +1,6 @@
 /** What a simulated node does for one Skyhook, as its host and its Node show it. */
 import { cordonKey } from '../../../src/schemas/annotations.ts'
-import { isRunning, type Journal } from '../../../src/schemas/journal.ts'
+import { isRunning, type Journal, type MergedInterrupt } from '../../../src/schemas/journal.ts'
 import type { Taint } from '../../../src/schemas/kubernetes.ts'
 import { hasMark } from '../../../src/stages/drain/drain.ts'
 import type { NodeObserver, NodeState } from '../../kit/node-simulator/node-state.ts'
@@ -41,7 +41,7 @@ export class NodeHistory {
         if (view.metadata.name === skyhook) this.#stage(record.name, record.version, stage)
       },
       interruptStarts: ({ interrupt, owners }, { metadata }) => {
-        if (metadata.name === skyhook) this.#interrupt(interrupt.type, interrupt.services ?? [], owners)
+        if (metadata.name === skyhook) this.#interrupt(interrupt, owners)
         else if (interrupt.type === 'reboot') this.#isRebootedByOther = true
       },
       published: ({ annotations, taints }) => {
@@ -66,7 +66,7 @@ export class NodeHistory {
     this.#wasTainted = isTainted(node.node.spec?.taints ?? [])
     this.#stages.clear()
     for (const { run, skyhook: owner } of node.interrupting.values())
-      if (owner === skyhook) this.#interrupt(run.interrupt.type, run.interrupt.services ?? [], run.owners)
+      if (owner === skyhook) this.#interrupt(run.interrupt, run.owners)
   }
 
   deeds(node: NodeState): readonly Deed[] {
@@ -91,10 +91,10 @@ export class NodeHistory {
     this.#add([{ deed: 'stage', package: name, version, stage }])
   }
 
-  #interrupt(type: string, services: readonly string[], owners: readonly string[]): void {
+  #interrupt(interrupt: MergedInterrupt, owners: readonly string[]): void {
     const packages = owners.map((key) => key.split('|')[0] ?? key)
     for (const key of owners) this.#stages.delete(key)
-    this.#add(interruptDeed(type, services, packages))
+    this.#add(interruptDeed(interrupt, packages))
   }
 
   #taint(taints: readonly Taint[]): void {
