@@ -209,12 +209,14 @@ test('a plan of autoTaintNewNodes names the nodes long in service that it closes
     skyhook({ ...specOf(), runtimeRequired: true, autoTaintNewNodes: true }),
   )
   expect(code).toBe(0)
-  expect(stdout).toContain(
-    [
-      '  2 nodes (node1, node2), newly selected: not disrupted',
-      '    CLOSED FOR NEW PODS until it is complete (autoTaintNewNodes): no Skyhook has worked on it before',
-    ].join('\n'),
-  )
+  // without pods a closed node counts as one that joins the cluster
+  for (const title of ['1 node (node1), newly selected', '1 node (node2), newly selected, joining the cluster'])
+    expect(stdout).toContain(
+      [
+        `  ${title}: not disrupted`,
+        '    CLOSED FOR NEW PODS until it is complete (autoTaintNewNodes): no Skyhook has worked on it before',
+      ].join('\n'),
+    )
   expect(stdout).toContain('No node would be disrupted, and 2 would be closed for new pods.')
 })
 
@@ -229,4 +231,26 @@ test('a plan of a Skyhook that would select no node warns, and one that deletes 
   expect(JSON.parse(json)).toMatchObject({ items: [{ warnings: [expect.stringContaining('matches no node')] }] })
   const deletion = await planned(scene, typo, 'table', { delete: true })
   expect(deletion.stdout).not.toContain('warning: spec.nodeSelectors')
+})
+
+test('a plan says how many nodes that join the cluster start, and that the others wait at a budget of 0', async () => {
+  const scene = startScene({ nodes: [{ name: 'host1', pods: [pod('shop')] }, { name: 'host2' }], skyhooks: {} })
+  await scene.pass(30_000)
+  const spec = {
+    ...specOf(),
+    runtimeRequired: true,
+    autoTaintNewNodes: true,
+    interruptionBudget: { count: 0 },
+    bootstrap: { count: 1 },
+  }
+  const { stdout } = await planned(scene, skyhook(spec))
+  expect(stdout).toContain('none of 1 node may start (interruptionBudget.count 0)')
+  expect(stdout).toContain('at most 1 of 1 joining node at once (bootstrap.count 1)')
+  expect(stdout).toContain('1 node (node1), newly selected: none may start')
+  expect(stdout).toContain('1 node (node2), newly selected, joining the cluster: not disrupted')
+  const { stdout: json } = await planned(scene, skyhook(spec), 'json')
+  expect(schemaErrors('plan.json', JSON.parse(json))).toEqual([])
+  expect(JSON.parse(json)).toMatchObject({
+    items: [{ compartments: [{ limit: 0 }, { joining: true, limit: 1 }], groups: [{}, { joining: true }] }],
+  })
 })

@@ -14,6 +14,7 @@ import { valueOr } from '../fleet-view/readable.ts'
 import { defaultSettings } from '../fleet-view/settings.ts'
 import { refusedError } from '../framework/command-error.ts'
 import { type DrainedPods, drainedPods, podsToEvict } from '../plan/drained-pods.ts'
+import { joiningNodes } from '../plan/joining-nodes.ts'
 import type { PlanGroup } from '../plan/plan-groups.ts'
 import type { Edit, Fleets, NodePlan } from '../plan/plan-node.ts'
 import { nodePlanner } from '../plan/plan-nodes.ts'
@@ -57,9 +58,15 @@ export async function planFile({ manifests, others }: Manifests, options: PlanOp
   const fleets = { before: fleet, after: editedFleet(fleet, writes) }
   const edits = editsOf(fleets, writes)
   const plansBySkyhook = await nodePlans(options, fleets, edits)
+  const closed = [...plansBySkyhook.values()].flat().flatMap(({ isJoining, node }) => (isJoining ? [node] : []))
+  const { pods: podsOfClosed } =
+    closed.length === 0 ? { pods: known([]) } : await readPodsOf(transport, [...new Set(closed)], signal)
+  const { skipNamespaces } = valueOr(fleet.settings, defaultSettings)
   const plans: SkyhookPlan[] = []
   for (const edit of edits) {
-    const plan = skyhookPlan(fleets, edit, plansBySkyhook.get(edit.name) ?? [])
+    const own = plansBySkyhook.get(edit.name) ?? []
+    const rules = (edit.after ?? edit.before)?.spec ?? {}
+    const plan = skyhookPlan(fleets, edit, own, joiningNodes(own, rules, podsOfClosed, skipNamespaces))
     plans.push({ ...plan, pods: await podsOfGroups(options, fleet, edit, valueOr(plan.groups, [])) })
   }
   const disrupting = plans.map(wouldDisrupt)

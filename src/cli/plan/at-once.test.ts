@@ -82,3 +82,70 @@ test('slots are held one after another as often as the limit makes it', () => {
   const [stopped] = atOnce({ interruptionBudget: { count: 0 } }, none, nodes(10), noDefault)
   expect(stopped && roundsOf(stopped, 10)).toBeUndefined()
 })
+
+const three = new Set(['n0', 'n1', 'n2'])
+
+test.each<[title: string, spec: SkyhookSpec, expected: readonly (readonly [number | 'unlimited', string])[]]>([
+  [
+    'by bootstrap.count, also where the budget is 0',
+    { interruptionBudget: { count: 0 }, bootstrap: { count: 2 } },
+    [
+      [0, 'interruptionBudget.count 0'],
+      [2, 'bootstrap.count 2'],
+    ],
+  ],
+  [
+    'without bootstrap.count not where the budget is 0',
+    { interruptionBudget: { count: 0 } },
+    [
+      [0, 'interruptionBudget.count 0'],
+      [0, 'interruptionBudget.count 0'],
+    ],
+  ],
+  [
+    'without bootstrap.count a tenth of all nodes at once, if the budget is smaller',
+    { interruptionBudget: { count: 1 } },
+    [
+      [1, 'interruptionBudget.count 1'],
+      [3, 'a tenth of the nodes, without bootstrap.count'],
+    ],
+  ],
+  ['like all others without any budget', {}, [['unlimited', 'no interruptionBudget']]],
+  [
+    'not at all where bootstrap.count is 0',
+    { bootstrap: { count: 0 } },
+    [
+      ['unlimited', 'no interruptionBudget'],
+      [0, 'bootstrap.count 0'],
+    ],
+  ],
+])('nodes that join the cluster start %s', (_, spec, expected) => {
+  const found = atOnce(spec, none, nodes(30), noDefault, three)
+  expect(found.map(({ limit, source }) => [limit, source])).toEqual(expected)
+  if (found.length > 1)
+    expect(found.map((one) => [one.isJoining, one.nodes.length])).toEqual([
+      [undefined, 27],
+      [true, 3],
+    ])
+})
+
+test('nodes that join the cluster are counted apart in each compartment of a policy, and wait where it is missing', () => {
+  const asking = { deploymentPolicy: 'p', bootstrap: { count: 2 } }
+  expect(atOnce(asking, known(policy), nodes(10), noDefault, three)).toMatchObject([
+    { compartment: '__default__', limit: 5, nodes: { length: 7 } },
+    { compartment: '__default__', isJoining: true, limit: 2, nodes: ['n0', 'n1', 'n2'] },
+  ])
+  expect(atOnce(asking, none, nodes(10), noDefault, three)).toMatchObject([{ limit: 0, nodes: { length: 10 } }])
+})
+
+test('where the budget is not known, bootstrap.count alone says how many joining nodes start at once', () => {
+  const hidden = unknown('you may not read ConfigMaps')
+  expect(atOnce({ bootstrap: { count: 2 } }, none, nodes(10), hidden, three)).toMatchObject([
+    { limit: undefined },
+    { isJoining: true, limit: 2 },
+  ])
+  expect(atOnce({}, none, nodes(10), hidden, three)).toMatchObject([
+    { limit: undefined },
+    { isJoining: true, limit: undefined },
+  ])
+})

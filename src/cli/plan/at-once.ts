@@ -1,7 +1,7 @@
 /** How many nodes may be out at once, by the budget or the policy as they would be. Pure. */
 import { candidatesIn, compartmentOfNode, compartmentsOf } from '../../lease/policy/compartments.ts'
 import { nextSize, type Strategy } from '../../lease/policy/strategy.ts'
-import { effectiveLimit, ceilingOf } from '../../lease/rule.ts'
+import { bootstrapLimit, ceilingOf, effectiveLimit } from '../../lease/rule.ts'
 import { takesDefaultBudget } from '../../schemas/budget.ts'
 import type { DeploymentPolicySpec } from '../../schemas/deployment-policy.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
@@ -13,6 +13,8 @@ import type { Known } from '../../stages/model/snapshot.ts'
 /** The nodes of one compartment; `''` is that of a Skyhook without a policy. */
 export type CompartmentPlan = {
   readonly compartment: string
+  /** Of nodes that join the cluster: they have a budget of their own. */
+  readonly isJoining?: true
   readonly nodes: readonly string[]
   /** At once; `unlimited` without a budget. Undefined while the policy is not there or not known. */
   readonly limit: number | 'unlimited' | undefined
@@ -22,15 +24,19 @@ export type CompartmentPlan = {
   readonly batches?: readonly number[]
 }
 
-/** `nodes`: all that the Skyhook would select. `policy`: the one that it would name; undefined if it is not there. */
+/**
+ * `nodes`: all that the Skyhook would select. `policy`: the one that it would name; undefined if it is not there.
+ * `joining`: names of those that join the cluster.
+ */
 export function atOnce(
   spec: SkyhookSpec,
   policy: Known<DeploymentPolicySpec | undefined>,
   nodes: readonly KubernetesNode[],
   settings: FleetView<unknown>['settings'],
+  joining: ReadonlySet<string> = new Set(),
 ): readonly CompartmentPlan[] {
   const { deploymentPolicy } = spec
-  if (!deploymentPolicy) return [ofBudget(spec, nodes.map(nameOf), settings)]
+  if (!deploymentPolicy) return withJoining(spec, ofBudget(spec, nodes.map(nameOf), settings), joining)
   const source = `DeploymentPolicy ${deploymentPolicy}`
   if (!policy.known || policy.value === undefined) {
     const why = policy.known ? `${source} does not exist, so no node starts` : policy.why
@@ -49,9 +55,41 @@ export function atOnce(
     if (names.length === 0) return []
     const ceiling = ceilingOf(budget, names.length)
     const limit = Number.isFinite(ceiling) ? ceiling : 'unlimited'
-    return [{ compartment: name, nodes: names, limit, source, batches: batchesOf(strategy, ceiling, names.length) }]
+    const found = withJoining(spec, { compartment: name, nodes: names, limit, source }, joining)
+    return found.map((one) =>
+      one.isJoining ? one : { ...one, batches: batchesOf(strategy, ceiling, one.nodes.length) },
+    )
   })
 }
+
+/** The nodes of a compartment in service, and beside them those that join the cluster, with their own limit. */
+function withJoining(
+  { bootstrap, deploymentPolicy }: SkyhookSpec,
+  all: CompartmentPlan,
+  joining: ReadonlySet<string>,
+): readonly CompartmentPlan[] {
+  const own = all.nodes.filter((name) => joining.has(name))
+  const { count } = bootstrap ?? {}
+  // where nodes are not counted, joining nodes need no budget of their own
+  if (own.length === 0 || (all.limit === 'unlimited' && count === undefined)) return [all]
+  const others = all.nodes.filter((name) => !joining.has(name))
+  const isHidden = all.limit === undefined && (count === undefined || (deploymentPolicy && count !== 0))
+  const limit = isHidden ? undefined : bootstrapLimit(count, all.limit ?? 0, { matched: all.nodes.length })
+  const source =
+    count !== undefined ? `bootstrap.count ${count}` : limit === all.limit ? all.source : defaultOfBootstrap
+  return [
+    ...(others.length === 0 ? [] : [{ ...all, nodes: others }]),
+    {
+      compartment: all.compartment,
+      isJoining: true,
+      nodes: own,
+      limit: typeof limit === 'object' ? undefined : limit,
+      source: isHidden ? all.source : source,
+    },
+  ]
+}
+
+const defaultOfBootstrap = 'a tenth of the nodes, without bootstrap.count'
 
 const nameOf = ({ metadata }: KubernetesNode): string => metadata.name
 

@@ -8,8 +8,9 @@ export function planItem(plan: SkyhookPlan, skyhookWouldDisrupt: boolean | undef
   return {
     skyhook,
     disrupts: skyhookWouldDisrupt ?? null,
-    compartments: compartments.map(({ compartment, nodes, limit, source, batches }) => ({
+    compartments: compartments.map(({ compartment, isJoining, nodes, limit, source, batches }) => ({
       name: compartment,
+      ...(isJoining && { joining: true }),
       nodes: nodes.length,
       limit: limit ?? null,
       source,
@@ -41,11 +42,12 @@ function durationItem(duration: SkyhookPlan['duration']): object {
 }
 
 function groupItem(group: PlanGroup, pods: Known<object> | undefined): object {
-  const { nodes, compartment, mayStart, selection, isDisruptive, isDueAnyway } = group
+  const { nodes, compartment, isJoining, mayStart, selection, isDisruptive, isDueAnyway } = group
   const { steps, stepsIfAsked, causes, obstacle, agent } = group
   return {
     nodes,
     compartment,
+    ...(isJoining && { joining: true }),
     selection,
     mayStart,
     disrupts: isDisruptive,

@@ -8,14 +8,16 @@ export type PlanGroup = Pick<
 > & {
   readonly nodes: readonly string[]
   readonly compartment: string
+  /** They join the cluster: they are counted apart. */
+  readonly isJoining: boolean
   /** The budget lets some node start, or these are at work already. */
   readonly mayStart: boolean
   /** Workloads on these nodes would notice: they are drained or interrupted, and not without the edit. */
   readonly isDisruptive: boolean
 }
 
-/** `compartmentOf`: the compartment of a node, and whether the budget lets any of its nodes start. */
-export type Placement = (node: string) => { readonly compartment: string; readonly mayStart: boolean }
+/** The compartment of a node, and whether the budget lets any of its nodes start. */
+export type Placement = (node: string) => Pick<PlanGroup, 'compartment' | 'isJoining' | 'mayStart'>
 
 /** Nodes that are disrupted come first, those on which nothing happens last; then the larger group. */
 export function planGroups(plans: readonly NodePlan[], placementOf: Placement): readonly PlanGroup[] {
@@ -24,13 +26,14 @@ export function planGroups(plans: readonly NodePlan[], placementOf: Placement): 
       const [first] = members
       if (first === undefined) return []
       const { steps, stepsIfAsked, causes, obstacle, selection, isDueAnyway, agent } = first
-      const { compartment, mayStart } = placementOf(first.node)
+      const { compartment, isJoining, mayStart } = placementOf(first.node)
       const isDisruptive = !isDueAnyway && mayStart && steps.some(disrupts)
       const nodes = members.map(({ node }) => node).toSorted((a, b) => (a < b ? -1 : 1))
       return [
         {
           nodes,
           compartment,
+          isJoining,
           mayStart,
           steps,
           stepsIfAsked,

@@ -71,7 +71,7 @@ test('a new package with a reboot is applied, drains the node and reboots it', a
   expect(plan.causes).toEqual([
     { package: 'p0a', type: 'reboot', field: 'packages.p0a.interrupt', isConditional: false },
   ])
-  const placed = (mayStart: boolean) => planGroups([plan], () => ({ compartment: '', mayStart }))[0]
+  const placed = (mayStart: boolean) => planGroups([plan], () => ({ compartment: '', isJoining: false, mayStart }))[0]
   expect(placed(true)).toMatchObject({ nodes: ['node1'], selection: 'joins', isDisruptive: true })
   expect(placed(false)).toMatchObject({ isDisruptive: false })
 })
@@ -301,7 +301,7 @@ test('an interrupt that restarts services and reads kernel settings names both, 
     alsoRestartAllServices: true,
     packages: ['p0a', 'p0b'],
   })
-  const [group] = planGroups([plan], () => ({ compartment: '', mayStart: true }))
+  const [group] = planGroups([plan], () => ({ compartment: '', isJoining: false, mayStart: true }))
   const groups = known(group ? [group] : [])
   const text = planText(
     {

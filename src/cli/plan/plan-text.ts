@@ -32,7 +32,8 @@ export function planText(plan: SkyhookPlan, form: TextForm): string {
   return [form.list(general), ...blocks].join('')
 }
 
-function titleOf({ nodes, steps, mayStart, isDisruptive, isDueAnyway, selection, obstacle, agent }: PlanGroup): string {
+function titleOf(group: PlanGroup): string {
+  const { nodes, steps, mayStart, isDisruptive, isDueAnyway, selection, obstacle, agent } = group
   const count = `${counted(nodes.length, 'node')} (${named(nodes, maxNodeNames)})`
   const verdict = isDisruptive
     ? 'DISRUPTED'
@@ -50,7 +51,7 @@ function titleOf({ nodes, steps, mayStart, isDisruptive, isDueAnyway, selection,
           ? 'none may start'
           : 'not disrupted'
   const selected = { stays: '', joins: ', newly selected', leaves: ', no longer selected' }[selection]
-  return `${count}${selected}: ${verdict}`
+  return `${count}${selected}${group.isJoining ? ', joining the cluster' : ''}: ${verdict}`
 }
 
 function groupLines(group: PlanGroup, pods: Known<DrainedPods> | undefined): readonly string[] {
@@ -142,9 +143,9 @@ function budgetText({ budget, pods, allowed, refused }: GuardingBudget): string 
   )
 }
 
-function atOnceText({ compartment, nodes, limit, source, batches }: CompartmentPlan): string {
+function atOnceText({ compartment, isJoining, nodes, limit, source, batches }: CompartmentPlan): string {
   const scope = compartment === '' ? '' : `compartment ${compartment}: `
-  const of = `of ${counted(nodes.length, 'node')}`
+  const of = `of ${counted(nodes.length, isJoining ? 'joining node' : 'node')}`
   const sizes = someOf(batches?.map(String) ?? [], maxBatchSizes)
   const inBatches =
     batches && batches.length > 0 ? `, in ${counted(batches.length, 'batch', 'batches')} (${sizes}) if none fails` : ''

@@ -21,6 +21,8 @@ export type Rehearsal = {
   readonly steps: readonly RehearsedStep[]
   /** Why the work does not come to its end; undefined where it does. */
   readonly obstacle: Reason | undefined
+  /** It asks for its slot as a node that joins the cluster, if no pod is in the way. */
+  readonly isJoining: boolean
 }
 
 export type RehearsedStep = RehearsedTaint | RehearsedDrain | RehearsedStage | RehearsedInterrupt
@@ -68,10 +70,16 @@ export function rehearse(start: Snapshot, asksForInterrupts = false): (skyhook: 
   }
   /** A cordon that stands when the rehearsal starts is one of its steps if anything is done under it. */
   const openCordons = new Set<string>()
+  /** By the first request of each Skyhook for a slot. */
+  const joining = new Map<string, boolean>()
   const names = start.skyhooks.known ? start.skyhooks.value.map(({ metadata }) => metadata.name) : []
   const ended =
     (obstacleOf: (skyhook: string) => Reason | undefined) =>
-    (skyhook: string): Rehearsal => ({ steps: stepsBySkyhook.get(skyhook) ?? [], obstacle: obstacleOf(skyhook) })
+    (skyhook: string): Rehearsal => ({
+      steps: stepsBySkyhook.get(skyhook) ?? [],
+      obstacle: obstacleOf(skyhook),
+      isJoining: joining.get(skyhook) === true,
+    })
   for (const name of names) if (hasMark(start.node, name)) openCordons.add(name)
   const addWork = (skyhook: string, step: RehearsedStep): void => {
     if (openCordons.delete(skyhook)) add(skyhook, { do: 'drain' })
@@ -81,7 +89,8 @@ export function rehearse(start: Snapshot, asksForInterrupts = false): (skyhook: 
   for (let round = 0; round < maxRounds; round++) {
     const plan = decide(snapshot, new Map())
     const next = carriedOut({ ...snapshot, journal: plan.journal }, plan.actions, asksForInterrupts)
-    if (isClosed(next) && !isClosed(snapshot)) for (const name of closing(next)) add(name, { do: 'taint' })
+    const isClosing = isClosed(next) && !isClosed(snapshot)
+    if (isClosing) for (const name of closing(next)) add(name, { do: 'taint' })
     for (const name of names) {
       if (hasMark(next.node, name) && !hasMark(snapshot.node, name)) add(name, { do: 'drain' })
       if (!hasMark(next.node, name)) openCordons.delete(name)
@@ -91,6 +100,9 @@ export function rehearse(start: Snapshot, asksForInterrupts = false): (skyhook: 
         const { record, stage, view } = action
         addWork(view.metadata.name, { do: 'stage', package: record.name, version: record.version, stage })
       }
+      // a real slot comes after the taint
+      if (action.do === 'acquireSlot' && !joining.has(action.view.metadata.name))
+        joining.set(action.view.metadata.name, action.isJoining || isClosing)
       if (action.do === 'interrupt') addWork(action.view.metadata.name, interruptOf(action))
     }
     // what ran when the rehearsal started ends now, unless the first decision stopped it

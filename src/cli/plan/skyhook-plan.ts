@@ -10,6 +10,7 @@ import { known, type Known } from '../../stages/model/snapshot.ts'
 import type { FleetView } from '../fleet-view/fleet-view.ts'
 import { atOnce, type CompartmentPlan, roundsOf } from './at-once.ts'
 import type { DrainedPods } from './drained-pods.ts'
+import type { JoiningNodes } from './joining-nodes.ts'
 import { type PlanGroup, planGroups } from './plan-groups.ts'
 import { type Edit, type Fleets, holdsSlot, type NodePlan } from './plan-node.ts'
 
@@ -34,11 +35,12 @@ export type Duration =
   | { readonly state: 'unknown'; readonly why: string }
   | { readonly state: 'estimated'; readonly p50Ms: number; readonly p95Ms: number; readonly history: SlotTimeEstimate }
 
-/** Without the pods, which are read for the groups that this returns. */
+/** Without the pods that leave, which are read for the groups that this returns. */
 export function skyhookPlan(
   { before, after }: Fleets,
   edit: Edit,
   plans: readonly NodePlan[],
+  joining: JoiningNodes,
 ): Omit<SkyhookPlan, 'pods'> {
   const { name } = edit
   const spec = edit.after?.spec ?? edit.before?.spec ?? {}
@@ -46,12 +48,13 @@ export function skyhookPlan(
     ? before.nodes.value.filter(({ metadata }) => selects(spec.nodeSelectors, metadata.labels ?? {}))
     : []
   const compartments = before.nodes.known
-    ? atOnce(spec, policyOf(after, spec.deploymentPolicy), nodes, after.settings)
+    ? atOnce(spec, policyOf(after, spec.deploymentPolicy), nodes, after.settings, joining.certain)
     : []
   const placementOf = (node: string) => {
     const found = compartments.find((one) => one.nodes.includes(node))
     const isAtWork = !before.slots.known || holdsSlot(before.slots.value, node, name)
-    return { compartment: found?.compartment ?? '', mayStart: found?.limit !== 0 || isAtWork }
+    const mayStart = found?.limit !== 0 || isAtWork || (joining.possible.has(node) && spec.bootstrap?.count !== 0)
+    return { compartment: found?.compartment ?? '', isJoining: found?.isJoining === true, mayStart }
   }
   const groups = before.nodes.known ? known(planGroups(plans, placementOf)) : before.nodes
   return {
@@ -84,7 +87,9 @@ function durationOf(
   const working = groups.value.filter(({ steps }) => steps.length > 0)
   if (working.length === 0) return { state: 'none' }
   const rounds = compartments.map((one) => {
-    const own = working.filter(({ compartment }) => compartment === one.compartment)
+    const own = working.filter(
+      ({ compartment, isJoining }) => compartment === one.compartment && isJoining === (one.isJoining === true),
+    )
     return roundsOf(
       one,
       own.reduce((sum, { nodes }) => sum + nodes.length, 0),

@@ -119,6 +119,8 @@ export class NodeState {
   /** Skyhooks for whose slots other nodes come first. */
   readonly distantSkyhooks = new Set<string>()
   areSlotsGranted = true
+  /** As others where it is undefined. */
+  areJoiningSlotsGranted: boolean | undefined
   /** Else the budget of the moment takes back what is to be confirmed. */
   areSlotsConfirmed = true
   /** Else another node of the control plane is out of service. */

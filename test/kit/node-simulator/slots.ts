@@ -23,7 +23,7 @@ export function acquireSlot(
     return true // the answer wakes the agent
   }
   if (needsControlPlane && !simulated.isControlPlaneFree) return deny('another control-plane node', 'control-plane')
-  if (kind === 'acquireSlot' && !simulated.areSlotsGranted) return deny('the budget of 1 node is used up')
+  if (kind === 'acquireSlot' && !isGranted(simulated, action.isJoining)) return deny('the budget of 1 node is used up')
   simulated.slotDenials.delete(skyhook)
   if (needsControlPlane || (isRecovery && action.scope === 'control-plane'))
     grant(simulated, view, phase, 'control-plane', isRecovery)
@@ -31,6 +31,9 @@ export function acquireSlot(
     grant(simulated, view, phase, 'skyhook', isRecovery, kind === 'acquireSlot' && action.isJoining)
   return true
 }
+
+const isGranted = ({ areSlotsGranted, areJoiningSlotsGranted = areSlotsGranted }: NodeState, isJoining: boolean) =>
+  isJoining ? areJoiningSlotsGranted : areSlotsGranted
 
 /** The budget of this moment would not grant it: it is given back. */
 export function confirmSlot(simulated: NodeState, { slot, view }: Extract<Action, { do: 'confirmSlot' }>): boolean {

@@ -78,6 +78,8 @@ const specChange: fc.Arbitrary<Partial<SkyhookSpec>> = fc.constantFrom<Partial<S
   { nodeSelectors: { matchLabels: { pool: 'x' } } },
   { interruptionBudget: { count: 0 } },
   { interruptionBudget: { count: 1 } },
+  { interruptionBudget: { count: 0 }, bootstrap: { count: 1 } },
+  { bootstrap: { count: 0 } },
   { runtimeRequired: true, autoTaintNewNodes: true },
   { runtimeRequired: false },
   { serial: true },

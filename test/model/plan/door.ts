@@ -87,7 +87,15 @@ const appliedAnnotations = (
 const agentPod = (nodeName: string): object => ({
   apiVersion: 'v1',
   kind: 'Pod',
-  metadata: { name: 'agent', namespace, uid: 'agent-uid', labels: { 'app.kubernetes.io/name': 'skyhookd' } },
+  metadata: {
+    name: 'agent',
+    namespace,
+    uid: 'agent-uid',
+    labels: { 'app.kubernetes.io/name': 'skyhookd' },
+    ownerReferences: [
+      { apiVersion: 'apps/v1', kind: 'DaemonSet', name: 'skyhookd', uid: 'agents-uid', controller: true },
+    ],
+  },
   spec: { nodeName },
   status: { phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] },
 })

@@ -16,6 +16,14 @@ const ignored: ScenarioEvent = { kind: 'labelled', key: 'skyhook.nvidia.com/igno
 const changed = (spec: SkyhookSpec): ScenarioEvent => ({ kind: 'spec changed', spec })
 const rounds = (times: number): ScenarioEvent => ({ kind: 'rounds', times, reversed: false, conflict: false })
 const empty = { beginning: 'empty', life: [], asked: 'nothing', requires: false } as const
+/** Nothing has started, as no slot is granted. */
+const joining = {
+  beginning: 'joining',
+  spec: specOf({ pa: packageOf() }, { runtimeRequired: true }),
+  life: [{ kind: 'slots granted', granted: false }],
+  asked: 'nothing',
+  requires: false,
+} as const satisfies Case
 
 test.each<[title: string, one: Case, verdict: Partial<Verdict>]>([
   [
@@ -70,6 +78,28 @@ test.each<[title: string, one: Case, verdict: Partial<Verdict>]>([
       }),
     },
     { verdict: 'right' },
+  ],
+  [
+    'a node that joins the cluster starts by the budget for joining nodes where that of the others is 0',
+    {
+      ...joining,
+      asked: [{ edit: 'spec', change: { interruptionBudget: { count: 0 }, bootstrap: { count: 1 } } }],
+    },
+    { verdict: 'right', deeds: 2 },
+  ],
+  [
+    'a node that joins the cluster does not start where the budget for joining nodes is 0',
+    { ...joining, asked: [{ edit: 'spec', change: { bootstrap: { count: 0 } } }] },
+    { verdict: 'right', deeds: 0 },
+  ],
+  [
+    'a closed node with pods that must leave does not start by the budget for joining nodes',
+    {
+      ...joining,
+      life: [...joining.life, { kind: 'pod created', name: 'p', refuses: false, isProtected: false }],
+      asked: [{ edit: 'spec', change: { interruptionBudget: { count: 0 }, bootstrap: { count: 1 } } }],
+    },
+    { verdict: 'right', deeds: 0 },
   ],
 ])('%s', async (_, one, verdict) => {
   expect(await judge(one)).toMatchObject(verdict)

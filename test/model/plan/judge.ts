@@ -11,6 +11,7 @@ import {
   pauseKey,
   statusKey,
 } from '../../../src/schemas/annotations.ts'
+import { bootstrapLimit } from '../../../src/lease/rule.ts'
 import { skyhookTypeMeta } from '../../../src/schemas/api.ts'
 import { isRetrying, isRunning } from '../../../src/schemas/journal.ts'
 import type { JsonObject } from '../../../src/schemas/json.ts'
@@ -140,8 +141,9 @@ function calm({ node }: Scenario, spec: SkyhookSpec | undefined, requires: boole
   node.exitCodeOf = () => undefined
   node.refusingPods.clear()
   node.pods = node.pods.filter(({ metadata }) => metadata.labels?.['workload'] !== 'never')
-  // it stops joining nodes, too, as no case has `bootstrap`
-  node.areSlotsGranted = spec?.interruptionBudget?.count !== 0
+  const limit = spec?.interruptionBudget?.count ?? 'unlimited'
+  node.areSlotsGranted = limit !== 0
+  node.areJoiningSlotsGranted = bootstrapLimit(spec?.bootstrap?.count, limit, { matched: 1 }) !== 0
   node.requiringPackages.clear()
   if (requires) for (const name of ['pa', 'pb', 'pc']) node.requiringPackages.add(name)
 }
