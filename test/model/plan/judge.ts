@@ -43,6 +43,8 @@ export async function judge({ beginning, spec, life, asked, requires }: Case): P
   failBySpec(node)
   begin(scenario, beginning)
   for (const event of life) scenario.play(event)
+  // which slots a closed node gets depends on its pods: what ends after the plan would change the answer
+  if (isClosed(node)) endProtectedPods(node)
   publishState(scenario)
 
   const before = node.views.get(skyhook)
@@ -140,13 +142,19 @@ function calm({ node }: Scenario, spec: SkyhookSpec | undefined, requires: boole
   node.failingServices.clear()
   node.exitCodeOf = () => undefined
   node.refusingPods.clear()
-  node.pods = node.pods.filter(({ metadata }) => metadata.labels?.['workload'] !== 'never')
+  endProtectedPods(node)
   const limit = spec?.interruptionBudget?.count ?? 'unlimited'
   node.areSlotsGranted = limit !== 0
   node.areJoiningSlotsGranted = bootstrapLimit(spec?.bootstrap?.count, limit, { matched: 1 }) !== 0
   node.requiringPackages.clear()
   if (requires) for (const name of ['pa', 'pb', 'pc']) node.requiringPackages.add(name)
 }
+
+function endProtectedPods(node: NodeState): void {
+  node.pods = node.pods.filter(({ metadata }) => metadata.labels?.['workload'] !== 'never')
+}
+
+const isClosed = ({ node }: NodeState): boolean => node.spec?.taints?.some(({ key }) => key === taint.key) === true
 
 const restMs = 900_000
 
