@@ -7,17 +7,17 @@ import { allCommands } from './all.ts'
 
 const pages = join(import.meta.dirname, '../../../docs/usage')
 const goldens = join(import.meta.dirname, 'goldens')
-const textsOf = (folder: string, pattern: RegExp): string[] =>
+const textsOf = (folder: string, ending: string, pattern: RegExp): string[] =>
   readdirSync(folder)
-    .filter((file) => /\.(md|txt)$/.test(file))
+    .filter((file) => file.endsWith(ending))
     .flatMap((file) => [...readFileSync(join(folder, file), 'utf8').matchAll(pattern)])
     .map(([, call = '']) => call.trim())
 
 /** In code of the pages, and after `run:` in explanations. */
 const calls = [
-  ...textsOf(pages, /^(?: *|[^`\n]*\| )(?:\$ )?kubectl skyhook ([^\n#|>]+)/gm),
-  ...textsOf(pages, /`kubectl skyhook ([^`]+)`/g),
-  ...textsOf(goldens, /^\s*run: +kubectl skyhook ([^\n#]+)$/gm),
+  ...textsOf(pages, '.md', /^(?: *|[^`\n]*\| )(?:\$ )?kubectl skyhook ([^\n#|>]+)/gm),
+  ...textsOf(pages, '.md', /`kubectl skyhook ([^`]+)`/g),
+  ...textsOf(goldens, '.txt', /^\s*run: +kubectl skyhook ([^\n#]+)$/gm),
 ].filter((call) => /^[a-z]/.test(call))
 
 test.each([...new Set(calls)])('"kubectl skyhook %s" is a call that the tool takes', (call) => {
