@@ -86,7 +86,7 @@ export type PublishedWork = {
   /** The agent no longer works on it. */
   readonly isRetained?: true
   /**
-   * The operator has begun it, and no stage of this agent had started when this was written. Of a complete stage that
+   * The operator started it, and no stage of this agent had started when this was written. Of a complete stage that
    * is so until the next one starts: the node is drained before, as for new work.
    */
   readonly isAdopted?: true

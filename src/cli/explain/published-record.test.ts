@@ -159,7 +159,7 @@ test.each<[title: string, isSuspended: boolean, stages: Readonly<Record<string, 
 test.each<[title: string, state: string, facts: object, expected: object]>([
   ['a package that the operator has installed has no work of this agent', 'complete', {}, { state: 'complete' }],
   [
-    'a package that the operator has begun to install is on the host before it has a slot',
+    'a package that the operator started to install is on the host before it has a slot',
     'in_progress',
     { hasStarted: false },
     { state: 'due' },
@@ -174,7 +174,7 @@ test.each<[title: string, state: string, facts: object, expected: object]>([
   expect(record?.packages['pa|1.0.0']?.work).toBeUndefined()
 })
 
-test('a stage that the operator has begun is at work once the node is free for it', () => {
+test('a stage that the operator started is at work once the node is free for it', () => {
   const node = nodeWith({ pa: 'apply' }, undefined, { 'pa|1.0.0': { isAdopted: true } })
   const skyhook = skyhookOf({ packages: packages('pa') })
   expect(publishedRecord(node, skyhook, facts).runningSteps).toEqual(['pa/apply'])
