@@ -38,6 +38,21 @@ test('a Node that was registered a moment ago is news', async () => {
   expect([world.violations, world.checks()]).toEqual([[], 0])
 })
 
+test('a Node that was deleted and registered again is news for as long as a new one', async () => {
+  const world = await settledWorld()
+  world.complete('n1')
+  world.deleteNode('n2')
+  await world.pass(50)
+  world.send('kubelet:n2', 'POST', '/api/v1/nodes', { metadata: { name: 'n2', labels: { pool: 'x' } } })
+  await world.pass(19)
+  setReady(world)
+  expect([world.violations, world.checks()]).toEqual([[], 1])
+  setReady(world, 0)
+  await world.pass(2)
+  setReady(world)
+  expect(world.violations).toEqual(['s is Ready while n2 has not finished a'])
+})
+
 test('a host that has not run the new configuration has not finished', async () => {
   const world = await settledWorld()
   for (const name of ['n1', 'n2']) world.complete(name)

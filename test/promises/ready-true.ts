@@ -38,7 +38,8 @@ export const readyTrue: Promised = {
           ({ name }) => annotations[nodeStateKey(name)] !== before?.annotations?.[nodeStateKey(name)],
         )
       if (type === 'DELETED' || isRelabeled || isEdited) newsAtMs.set(view.name, atMs)
-      else if (type === 'ADDED' && !newsAtMs.has(view.name)) newsAtMs.set(view.name, atMs - newsMs + registrationMs)
+      else if (type === 'ADDED')
+        newsAtMs.set(view.name, Math.max(newsAtMs.get(view.name) ?? -Infinity, atMs - newsMs + registrationMs))
     }
 
     function seeStatus(skyhook: Skyhook, before: Skyhook | undefined, atMs: number): void {
