@@ -72,8 +72,8 @@ export async function openRunner({ box, api, node, pack }: RunnerOptions): Promi
 
   let workload: WorkloadName = 'service'
   let skyhook = ''
-  let boot = ''
-  let boots = 0
+  /** Ids, from the one before the workload on. */
+  let boots: string[] = []
 
   const packed: Pack = (version, more) =>
     pack(version, {
@@ -91,9 +91,7 @@ export async function openRunner({ box, api, node, pack }: RunnerOptions): Promi
   /** Counts boots by polling, more often than a host can boot. */
   async function trackBoot(): Promise<void> {
     const now = await host.bootId().catch(() => '')
-    if (now === '' || now === boot) return
-    boot = now
-    boots++
+    if (now !== '' && now !== boots.at(-1)) boots.push(now)
   }
 
   async function isComplete(): Promise<boolean> {
@@ -186,8 +184,8 @@ export async function openRunner({ box, api, node, pack }: RunnerOptions): Promi
         await api.json('POST', paths.skyhooks, { body: manifest(skyhook, budgeted(before)) })
         await awaitComplete()
       }
-      boot = await host.bootId()
-      boots = 0
+      boots = []
+      await trackBoot()
     },
     async applySpec() {
       const { before, spec, removed = [] } = workloads[workload]
@@ -223,7 +221,7 @@ export async function openRunner({ box, api, node, pack }: RunnerOptions): Promi
           Object.values(publishedState(at, skyhook).state),
         ),
         lines: parseLines(text.split('\n'), skyhook),
-        boots,
+        boots: boots.length - 1,
         unknown: await unknownSteps(),
       }
     },
@@ -232,7 +230,15 @@ export async function openRunner({ box, api, node, pack }: RunnerOptions): Promi
         .exec('sh', '-c', `grep ' ${skyhook} ' ${journalPath}; cat /var/lib/skyhook/.agent/journal.json`)
         .catch(String)
       const [log, before] = await Promise.all([box.run(['logs', node]), box.run(['logs', node, '--previous'])])
-      return [journals, 'previous agent:', before.stdout, 'agent:', log.stdout, log.stderr].join('\n')
+      return [
+        `boots: ${boots.join(' ')}`,
+        journals,
+        'previous agent:',
+        before.stdout,
+        'agent:',
+        log.stdout,
+        log.stderr,
+      ].join('\n')
     },
     async cleanUp(restartAgent) {
       agent.clearFailpoint()
