@@ -128,7 +128,7 @@ const attacks: readonly Attack[] = [
     'the agent of node node-a may not delete pod shop, which is on node node-b',
   ],
   ['create pods/eviction', 'a pod in `drain.skipNamespaces`', evict('kube-system'), 'may not evict'],
-  ['create pods/eviction', 'any other pod that its disruption budget lets go', evict('default')],
+  ['create pods/eviction', 'any other pod whose disruption budget allows it', evict('default')],
   ['list poddisruptionbudgets', 'any budget', get(budgets)],
   ['create events', 'an Event about the other Node', post(events, event('forged'))],
   ['patch events', 'any Event there', patch(`${events}/theirs`, { message: 'changed' })],
