@@ -106,7 +106,7 @@ const verbs = { ADDED: ['create'], MODIFIED: ['update', 'patch', 'eviction'], DE
 
 /**
  * An agent's last one that can have made the version: one before it would say a time at which the version was not there
- * yet. A creation may be logged without a name.
+ * yet. A creation may be logged without a name. The log lacks a request whose API server was killed before the answer.
  */
 function requestsIn({ audit }: Evidence): (version: Version, node?: string) => AuditedRequest | undefined {
   const writes = Map.groupBy(
@@ -121,10 +121,18 @@ function requestsIn({ audit }: Evidence): (version: Version, node?: string) => A
         (request) =>
           request.node === (node ?? request.node) &&
           request.receivedMs <= atMs &&
-          request.answeredMs > atMs - maxDelayMs,
+          request.answeredMs > Math.max(atMs - maxDelayMs, writtenMs(object)),
       )
       .toSorted((a, b) => a.receivedMs - b.receivedMs)
       .at(-1)
+}
+
+type WithManagedFields = { readonly managedFields?: readonly { readonly time?: string }[] }
+
+/** When it was written at the earliest, by the clock of the API server: in whole seconds. */
+function writtenMs({ metadata }: Version['object']): number {
+  const { managedFields = [] }: WithManagedFields = metadata as object
+  return Math.max(-Infinity, ...managedFields.map(({ time = '' }) => Date.parse(time) || -Infinity))
 }
 
 /** A write of the administrator that changes nothing is answered with the version of somebody else. */
