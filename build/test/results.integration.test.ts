@@ -67,7 +67,7 @@ test('a campaign that ends without its counts is one failure', async () => {
   const { folder, results } = start()
   const path = program(folder, 'console.log("seed 7"); process.exit(1)')
   await results.lane({ nice: 19 }).campaign(path, '--seeds', '9')
-  expect(closing(results).text).toBe(`failed: ${path} --seeds 9\n0 passed, 1 failed`)
+  expect(closing(results).text).toBe(`failed: ${path} --seeds 9\n    seed 7\n0 passed, 1 failed`)
 })
 
 test('a lane that nobody follows has the priority it was given, and prints a part when it has ended', async () => {

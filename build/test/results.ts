@@ -107,7 +107,7 @@ export function collectResults(folder: string): Results {
         const [, good, bad] = /^(\d+) passed, (\d+) failed$/m.exec(end.output) ?? []
         passed += Number(good ?? 0)
         failed += Number(bad ?? 1) // it ended early
-        if (bad !== '0') failures.push([`${path} ${parameters.join(' ')}`, ...repeating(end.output)].join('\n    '))
+        if (bad !== '0') failures.push([`${path} ${parameters.join(' ')}`, ...whyFailed(end.output)].join('\n    '))
       },
     }
   }
@@ -128,10 +128,16 @@ export function collectResults(folder: string): Results {
   }
 }
 
-/** Commands that repeat single failures; a campaign names each on a line of its own. */
+/** Commands that repeat single failures, with the reasons; a campaign names each on a line of its own. */
 export const repeating = (output: string): string[] => [
   ...new Set([...output.matchAll(/^again: (.*)$/gm)].map(([, command = '']) => command)),
 ]
+
+/** A campaign that names nothing to repeat ended early: its last lines may say why. */
+function whyFailed(output: string): readonly string[] {
+  const again = repeating(output)
+  return again.length > 0 ? again : output.trimEnd().split('\n').slice(-messageLines)
+}
 
 type Phase = { readonly name: string; readonly seconds: number }
 

@@ -17,7 +17,7 @@ import type { Arena } from './arena.ts'
 import { collect } from '../kit/recorded/collect.ts'
 import type { Deletion } from '../kit/recorded/evidence.ts'
 import { faultsIn, planOf } from './plan.ts'
-import { countsOf, print, writeReport } from './report.ts'
+import { countsOf, print, reasonsOf, writeReport } from './report.ts'
 import { awaitCompletion, runPlan } from './run.ts'
 import { setUpScene } from './scene.ts'
 
@@ -89,7 +89,7 @@ async function main(): Promise<number> {
       log(`the record is in ${await writeReport(arena, seed, actions, findings, evidence)}`)
     const isGood = failed === 0 && countsOf(actions).done > 0
     if (isGood) chaos.add(`seed ${seed}: ${minutes} min`)
-    else console.log(`again: make chaos MINUTES=${minutes} SEED=${seed}`)
+    else console.log(`again: make chaos MINUTES=${minutes} SEED=${seed} # ${reasonsOf(findings).join('; ')}`)
     console.log(`${passed} passed, ${failed} failed`)
     return isGood ? 0 : 1
   } finally {

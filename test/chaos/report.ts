@@ -29,6 +29,13 @@ export function print(actions: readonly ActionRecord[], findings: readonly Findi
   return [good, findings.length - good]
 }
 
+/** Why the campaign failed, in short. */
+export const reasonsOf = (findings: readonly Finding[]): readonly string[] =>
+  findings.flatMap(({ name, checked, violations: [first] }) => {
+    if (first !== undefined) return `${name}: ${first.text}`
+    return checked === 0 ? `${name}: nothing to judge` : []
+  })
+
 /** Returns the folder: a readable timeline, the logs, and what the verdict was made from. */
 export async function writeReport(
   { box, history, nodes }: Arena,

@@ -135,7 +135,7 @@ async function runCampaign(campaign: Campaign): Promise<boolean> {
   }
   for (const seed of failing) {
     const { rule = '', message = '' } = tally.failures.get(seed) ?? {}
-    console.log(`seed ${seed}: ${rule}: ${message}\nagain: make fleet SEED=${seed}`)
+    console.log(`again: make fleet SEED=${seed} # ${rule}: ${message}`)
   }
   const isWhole = runs === pending.length
   const missing = !isWhole || seeds < minJudgedSeeds ? [] : tally.below(seeds < perSeeds ? 1 : meetings)
