@@ -103,7 +103,7 @@ describe.each([
     const evictor = createEvictor({
       transport: connect(),
       clock,
-      random: { ...random, number: () => 0.5 },
+      random: { ...random, number: () => 0 },
       log,
       signal: stopping.signal,
       mayDelete: false,

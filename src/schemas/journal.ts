@@ -28,11 +28,11 @@ export type Journal = {
   readonly runtimeRequired?: true
   /** Since when the Node has had the runtime-required taint without a Skyhook that would lift it, in ms. */
   readonly taintUnliftedSinceMs?: number
-  /** Of a control-plane node: static pods that were Ready while it was out, and are not known to be again since. */
+  /** Of a control-plane node: static pods that are Ready, or were and are not known to be Ready again. */
   readonly staticPods?:
     | {
         readonly pods: readonly StaticPod[]
-        /** When it was back, in ms. */
+        /** Since when one of them is missing while no interrupt runs, in ms. */
         readonly sinceMs?: number
       }
     | undefined

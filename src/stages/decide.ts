@@ -78,7 +78,7 @@ export function decide(snapshot: Snapshot, lastReasons: ReadonlyMap<string, Time
   for (const mark of marksWithoutOwner(snapshot, journal, spec.marks())) spec.cordon(mark, 'off')
 
   const change = spec.finish(journal)
-  const { staticPods, recheckAtMs: staticPodsAtMs } = followStaticPods(snapshot, journal)
+  const { staticPods, ...staticPodWait } = followStaticPods(snapshot, journal)
   const unread = unreadReasons(snapshot)
   const patches = [
     ...decisions.map((decision) => decision.patch),
@@ -100,7 +100,7 @@ export function decide(snapshot: Snapshot, lastReasons: ReadonlyMap<string, Time
     ...surplusSlots(snapshot, {
       journal,
       needsControlPlane:
-        staticPods !== undefined ||
+        staticPodWait.areMissing ||
         decisions.some(({ usesControlPlane, cordon }) => usesControlPlane || cordon === 'on'),
     }),
   ]
@@ -124,13 +124,13 @@ export function decide(snapshot: Snapshot, lastReasons: ReadonlyMap<string, Time
     events: allEvents,
     needed: new Set(decisions.flatMap(({ needed }) => [...needed])),
     slotRequests: new Set(decisions.filter(({ asksForSlot }) => asksForSlot).map(({ name }) => name)),
-    watchPods: strongestWatch([...decisions.map(({ watchPods }) => watchPods), staticPods ? 'any' : 'no']),
+    watchPods: strongestWatch([...decisions.map(({ watchPods }) => watchPods), staticPodWait.watchPods]),
     requeueAtMs: Math.min(
       Infinity,
       unread.recheckAtMs,
       unpublished.recheckAtMs,
       taint.recheckAtMs,
-      staticPodsAtMs,
+      staticPodWait.recheckAtMs,
       ...cordonAtMs,
       ...decisions.map(({ requeueAtMs }) => requeueAtMs),
       ...reportAtMs.filter((atMs) => atMs > snapshot.nowMs),

@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from 'vitest'
 import { podsPath, type Sample, sampleServer } from '../../../test/kit/api-server/sample-server.ts'
-import type { VirtualClock } from '../../../test/kit/virtual-clock.ts'
+import { createSeededRandom, type VirtualClock } from '../../../test/kit/virtual-clock.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
 import type { Pod } from '../../stages/model/pods.ts'
 import { createLog } from '../telemetry/log.ts'
@@ -28,7 +28,7 @@ const evictorThat = ({ mayDelete }: { mayDelete: boolean }): Evictor =>
   createEvictor({
     transport,
     clock,
-    random: { number: () => 0.5, hex: () => '' },
+    random: { number: () => 0, hex: () => '' },
     log: createLog('silent', {}),
     signal: new AbortController().signal,
     mayDelete,
@@ -48,13 +48,26 @@ const methods = (): string[] => api.sent.map(({ method, path }) => `${method} ${
 test('a refused eviction is retried soon at first and then less and less often', () => {
   let atMs = 0
   const attemptTimesMs: number[] = []
-  for (let refusal = 0; refusal < 6; refusal++) attemptTimesMs.push((atMs += evictionRetryMs(atMs, 1, 0.5)))
-  expect(attemptTimesMs).toEqual([1_000, 2_000, 4_000, 8_000, 13_000, 18_000])
-  expect([evictionRetryMs(60_000, 1, 0), evictionRetryMs(60_000, 1, 1)]).toEqual([3_750, 6_250])
+  for (let refusal = 0; refusal < 6; refusal++) attemptTimesMs.push((atMs += evictionRetryMs(atMs, 1, 0)))
+  expect(attemptTimesMs).toEqual([1_000, 2_000, 4_000, 8_000, 12_000, 16_000])
+  expect([evictionRetryMs(60_000, 1, 0), evictionRetryMs(60_000, 1, 1)]).toEqual([4_000, 6_000])
 })
 
 test('many refused evictions start with longer pauses, one a second together', () => {
-  expect([1, 3, 10].map((refusedPods) => evictionRetryMs(0, refusedPods, 0.5))).toEqual([1_000, 3_000, 10_000])
+  expect([1, 3, 10].map((refusedPods) => evictionRetryMs(0, refusedPods, 0))).toEqual([1_000, 3_000, 10_000])
+})
+
+test('fifty refused evictions are retried at most sixty times in any minute', () => {
+  const random = createSeededRandom(1)
+  const times = Array.from({ length: 50 }, (_, pod) => {
+    const attempts: number[] = []
+    for (let atMs = 0, refused = pod + 1; atMs < 600_000; refused = 50)
+      attempts.push((atMs += evictionRetryMs(atMs, refused, random.number())))
+    return attempts
+  })
+  const all = times.flat().toSorted((a, b) => a - b)
+  const inMinute = all.map((atMs, from) => all.slice(from).filter((otherMs) => otherMs < atMs + 60_000).length)
+  expect(Math.max(...inMinute)).toBeLessThanOrEqual(60)
 })
 
 test('all refused evictions of a node together are retried every two seconds', async () => {
@@ -83,11 +96,11 @@ test('an accepted eviction is on record until its pod is gone', async () => {
   expect(evictor.current().size).toBe(0)
 })
 
-test('a pod that only the watch still shows is looked at again after five seconds', async () => {
+test('a pod that only the watch still shows is looked at again after four seconds', async () => {
   api.remove(podsPath, 'p')
   const evictor = evictorThat({ mayDelete: false })
   await evictor.evict(pod, false)
-  const retryAtMs = clock.wallMs() + 5_000
+  const retryAtMs = clock.wallMs() + 4_000
   expect(evictor.current().get(pod.metadata.uid)).toMatchObject({ state: 'blocked', retryAtMs })
 })
 

@@ -14,7 +14,7 @@ import type { EvictionResult } from '../telemetry/metrics.ts'
  * retried more often than this.
  */
 const initialRetryMs = 1_000
-const maxRetryMs = 5_000
+const maxRetryMs = 4_000
 /** Shared by all pods of a node: the first request gets what the budget frees. */
 const maxRetryMsPerPod = 2_000
 
@@ -28,13 +28,13 @@ const withoutCounters = (message: string): string => message.replaceAll(/ \d+\b/
 
 /**
  * The pause after a refusal without a Retry-After. It is as long as the pod has been refused so far, but at least 1 s
- * and at most 2 s for each of the node's refused pods. The maximum is never below 5 s. `random` (0 to 1) adds or
- * subtracts up to a quarter.
+ * and at most 2 s for each of the node's refused pods. The maximum is never below 4 s. `random` (0 to 1) adds up to a
+ * half.
  */
 export function evictionRetryMs(refusedForMs: number, refusedPods: number, random: number): number {
   const minMs = initialRetryMs * Math.max(1, refusedPods)
   const maxMs = Math.max(maxRetryMs, maxRetryMsPerPod * refusedPods)
-  return Math.min(maxMs, Math.max(minMs, refusedForMs)) * (0.75 + random / 2)
+  return Math.min(maxMs, Math.max(minMs, refusedForMs)) * (1 + random / 2)
 }
 
 /** More than a node has pods that tolerate its cordon. */

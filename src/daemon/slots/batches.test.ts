@@ -248,6 +248,21 @@ describe('a joining node with a number in the spec', () => {
     expect(managers[2]?.denials().get('s')?.waitsFor).toBeUndefined()
   })
 
+  test('a joining node whose compartment is not counted yet asks again after the count, not before', async () => {
+    const selector = { matchLabels: { gpu: 'true' } }
+    const compartments = ['x', 'y'].map((name) => ({ name, selector, budget: { percent: 50 } }))
+    labels = { gpu: 'true' }
+    putLedger({}, { compartments: {} })
+    const manager = await managerOf('n1')
+    const policy = { ...policyNow(), spec: { ...policySpec, compartments } } as PolicyKnowledge
+    await manager.acquire({ ...viewNow(), spec, policy }, 'working', false, true)
+    await api.clock.advance(1_500)
+    expect([manager.denials().get('s')?.message, turns]).toEqual([
+      'budget unknown: the census has not counted the compartments yet',
+      [],
+    ])
+  })
+
   test('a joining node takes no slot while its compartment is stopped, and says so', async () => {
     putLedger({ stopped: true })
     const manager = await managerOf('n1')

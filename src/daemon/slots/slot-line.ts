@@ -24,8 +24,11 @@ export type SlotLine = {
   preferredIndex(view: SkyhookView): number | undefined
   /** Names of the Skyhooks for whose slots many other nodes are, or may be, ahead of this one. */
   distant(): ReadonlySet<string>
-  /** Replaces a request if only a count determines the compartment of this node. `ledger` has the counts so far. */
-  awaitCompartment(view: SkyhookView, ledger: Lease | undefined): Denial
+  /**
+   * Replaces a request for a slot of this kind if only a count determines the compartment of this node. `ledger` has
+   * the counts so far.
+   */
+  awaitCompartment(view: SkyhookView, ledger: Lease | undefined, kind: Scope['kind']): Denial
   /** Called after a denied request for a slot of this kind. */
   afterDenial(view: SkyhookView, answer: Denied, kind: Scope['kind']): Denial
   /** Sets the names of the Skyhooks that wait for a slot. */
@@ -85,9 +88,9 @@ export function createSlotLine(
       return new Set(skyhooks.value.filter(isFar).map(({ metadata }) => metadata.name))
     },
 
-    awaitCompartment(view, ledger) {
+    awaitCompartment(view, ledger, kind) {
       const message = 'budget unknown: the census has not counted the compartments yet'
-      waitOf(view).denied('slot', message, ledger && { ledgers: [ledger] })
+      waitOf(view).denied(kind, message, ledger && { ledgers: [ledger] })
       return { message, retryInMs: latestMs }
     },
 

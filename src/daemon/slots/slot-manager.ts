@@ -171,7 +171,8 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
       if (pause !== undefined) return deny(seen, pause)
       const view = await withNodeCount(leases.transport, seen, { isJoining: isBootstrap, signal })
       const { compartment, ledger } = await findCompartment(leases, view, signal)
-      if (compartment === undefined) return deny(view, line.awaitCompartment(view, ledger))
+      const kind = isBootstrap ? 'bootstrap' : 'slot'
+      if (compartment === undefined) return deny(view, line.awaitCompartment(view, ledger, kind))
       const preferredIndex = isBootstrap ? undefined : line.preferredIndex(view)
       const slotRequest = { ...request(view, phase, { compartment, isBootstrap }), preferredIndex }
       if (!withControlPlane) return enter(await acquire(leases, slotRequest, signal), view, slotRequest)

@@ -348,6 +348,20 @@ describe('a node of the control plane', () => {
     expect([node.settleFor(20_000).status(), ...stateOf(node)]).toEqual(['complete', [], false])
   })
 
+  test('a node whose host has just booted by itself waits for the static pods of before, too', () => {
+    const node = new NodeSimulator({ [label]: '' })
+    node.pods = [staticPod('etcd', 'old'), staticPod('broken', 'other')]
+    node.apply('s', { packages: { a: pkg('1.0.0') } })
+    node.settleFor(20_000)
+    node.pods = [staticPod('etcd', 'old'), staticPod('broken', 'other', false)]
+    node.settleFor(20_000)
+    node.reboot()
+    node.apply('s', { packages: { a: pkg('1.0.1', { interrupt: cron }) } })
+    expect(stateOf(node.settleFor(60_000))).toEqual(outOfService)
+    node.pods = [staticPod('etcd', 'new'), staticPod('broken', 'other', false)]
+    expect([node.settleFor(20_000).status(), ...stateOf(node)]).toEqual(['complete', [], false])
+  })
+
   test('a static pod that is gone after the boot is waited for five minutes', () => {
     const node = new NodeSimulator({ [label]: '' })
     node.pods = [staticPod('etcd', 'old')]

@@ -9,7 +9,7 @@ import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import { someOf } from '../../schemas/wording.ts'
 import { cordonState } from '../drain/drain.ts'
 import { isControlPlaneNode } from '../model/node-roles.ts'
-import { isMirrorPod, isReadyPod, type Pod } from '../model/pods.ts'
+import { isMirrorPod, isReadyPod, type Pod, type PodWatch } from '../model/pods.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 
 /** How long to wait for a pod that the API server no longer has: someone may have removed its manifest. */
@@ -19,52 +19,94 @@ const maxNames = 3
 export type StaticPodWait = {
   /** What the journal keeps from now on. */
   readonly staticPods: Journal['staticPods']
+  /** Pods that were Ready are not known to be Ready again: the node keeps the control plane's slot. */
+  readonly areMissing: boolean
+  readonly watchPods: PodWatch
   /** When a wait for a pod that is absent ends by itself. */
   readonly recheckAtMs: number
 }
 
 /**
- * While the node is out of service: the Ready pods. Afterwards: those of them that are not back. `after`: the decisions
- * for Skyhooks.
+ * The Ready pods, before anything takes the node down, since a host may crash at any time: after a boot, the API server
+ * still shows the pods of before as Ready. Once the node was down, those of them that are not back. `skyhooks`: the
+ * decisions for Skyhooks.
  */
 export function followStaticPods(snapshot: Snapshot, { skyhooks }: Pick<Journal, 'skyhooks'>): StaticPodWait {
   const { node, journal, nowMs } = snapshot
   const before = journal.staticPods
-  const isInterrupting = Object.values(skyhooks).some(({ interrupt }) => interrupt !== undefined)
-  // for any reboot meanwhile
-  const isOut = isControlPlaneNode(node) && (isInterrupting || cordonState(node).marks.size > 0)
+  const isFollowed = isControlPlaneNode(node) && Object.keys(skyhooks).length > 0
   const missing = missingStaticPods(snapshot)
-  const kept = isInterrupting ? (before?.pods ?? []) : missing
-  const pods = isOut ? withReady(snapshot, kept) : missing
-  if (pods.length === 0) return { staticPods: undefined, recheckAtMs: Infinity }
-  if (isInterrupting || missing.length === 0) return { staticPods: { pods }, recheckAtMs: Infinity }
+  const isInterrupting = hasInterrupt(skyhooks)
+  const kept = isInterrupting ? (before?.pods ?? []) : mayBeOut(snapshot) ? missing : notReported(snapshot, missing)
+  const pods = isFollowed ? withReady(snapshot, kept) : kept
+  const watch = { areMissing: missing.length > 0, watchPods: isFollowed || pods.length > 0 ? 'any' : 'no' } as const
+  if (pods.length === 0) return { ...watch, staticPods: undefined, recheckAtMs: Infinity }
+  if (isInterrupting || kept.length === 0) return { ...watch, staticPods: { pods }, recheckAtMs: Infinity }
   const sinceMs = before?.sinceMs ?? nowMs
   return {
+    ...watch,
     staticPods: { pods, sinceMs },
     recheckAtMs: sinceMs + maxAbsentMs > nowMs ? sinceMs + maxAbsentMs : Infinity,
   }
 }
 
-function withReady({ node, pods, bootId }: Snapshot, before: readonly StaticPod[]): readonly StaticPod[] {
+const hasInterrupt = (skyhooks: Journal['skyhooks']): boolean =>
+  Object.values(skyhooks).some(({ interrupt }) => interrupt !== undefined)
+
+const isOut = ({ node, journal }: Snapshot): boolean =>
+  cordonState(node).marks.size > 0 || hasInterrupt(journal.skyhooks)
+
+/** Otherwise the node does not wait for a pod that fails: it failed before any work. */
+const mayBeOut = (snapshot: Snapshot): boolean =>
+  isOut(snapshot) || !snapshot.slots.known || snapshot.slots.value.some(({ scope }) => scope === 'control-plane')
+
+/** Whether the journal has each Ready pod: the node waits for them even if the host crashes. */
+export function areStaticPodsRecorded(snapshot: Snapshot): boolean {
+  if (isOut(snapshot)) return true
+  const recorded = new Set(snapshot.journal.staticPods?.pods.map(keyOf))
+  const shown = shownStaticPods(snapshot)
+  return shown !== undefined && [...shown].every(([key, pod]) => !isReadyPod(pod) || recorded.has(key))
+}
+
+function withReady(snapshot: Snapshot, before: readonly StaticPod[]): readonly StaticPod[] {
+  const { node, bootId } = snapshot
   const all = new Map(before.map((pod) => [keyOf(pod), pod]))
-  for (const pod of pods.known ? pods.value.pods.filter(isMirrorPod) : []) {
-    const manifest = manifestOf(pod, node)
-    const known = all.get(keyOf(manifest))
+  for (const [key, pod] of shownStaticPods(snapshot) ?? []) {
+    const known = all.get(key)
     if (!isReadyPod(pod) || (known && isOld(known, pod, bootId))) continue
-    all.set(keyOf(manifest), { ...manifest, bootId, containerIds: containersOf(pod) })
+    all.set(key, { ...manifestOf(pod, node), bootId, containerIds: containersOf(pod) })
   }
   return [...all.values()]
 }
 
 /** The pods that were Ready before and are not known to be Ready again. */
-function missingStaticPods({ journal, node, pods, bootId, nowMs }: Snapshot): readonly StaticPod[] {
-  const { pods: expected = [], sinceMs = nowMs } = journal.staticPods ?? {}
-  if (!pods.known || expected.length === 0) return expected
-  const shown = new Map(pods.value.pods.filter(isMirrorPod).map((pod) => [keyOf(manifestOf(pod, node)), pod]))
-  return expected.filter((before) => {
+function missingStaticPods(snapshot: Snapshot): readonly StaticPod[] {
+  const { pods = [] } = snapshot.journal.staticPods ?? {}
+  const shown = shownStaticPods(snapshot)
+  if (shown === undefined) return pods
+  const absent = new Set(notReported(snapshot, pods))
+  return pods.filter((before) => {
     const pod = shown.get(keyOf(before))
-    return pod === undefined ? nowMs < sinceMs + maxAbsentMs : isOld(before, pod, bootId) || !isReadyPod(pod)
+    return absent.has(before) || (pod !== undefined && !isReadyPod(pod))
   })
+}
+
+/** Those of which the kubelet has not reported anything since the last boot, or since someone removed them. */
+function notReported(snapshot: Snapshot, pods: readonly StaticPod[]): readonly StaticPod[] {
+  const { journal, bootId, nowMs } = snapshot
+  const shown = shownStaticPods(snapshot)
+  if (shown === undefined) return pods
+  const absentUntilMs = (journal.staticPods?.sinceMs ?? nowMs) + maxAbsentMs
+  return pods.filter((before) => {
+    const pod = shown.get(keyOf(before))
+    return pod === undefined ? nowMs < absentUntilMs : isOld(before, pod, bootId)
+  })
+}
+
+/** By name in the manifest; undefined while the pods are not known. */
+function shownStaticPods({ node, pods }: Snapshot): ReadonlyMap<string, Pod> | undefined {
+  if (!pods.known) return undefined
+  return new Map(pods.value.pods.filter(isMirrorPod).map((pod) => [keyOf(manifestOf(pod, node)), pod]))
 }
 
 /** The API server's state is from an earlier boot until the kubelet reports containers of this one. */

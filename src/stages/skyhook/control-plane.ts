@@ -8,6 +8,7 @@
 import type { Reason } from '../../schemas/catalogue/reasons.ts'
 import type { SlotPhase } from '../../schemas/skyhook.ts'
 import { hasCordon } from '../drain/drain.ts'
+import { areStaticPodsRecorded } from '../interrupt/static-pods.ts'
 import { isControlPlaneNode } from '../model/node-roles.ts'
 import type { PlanBuilder } from '../model/plan-builder.ts'
 import type { OwnSlot, Snapshot } from '../model/snapshot.ts'
@@ -21,7 +22,7 @@ export const controlPlaneSlot = ({ slots }: Snapshot): OwnSlot | undefined =>
 export function mayLeaveControlPlane(snapshot: Snapshot): boolean {
   if (!isControlPlaneNode(snapshot.node)) return true
   const slot = controlPlaneSlot(snapshot)
-  return slot !== undefined && isOwned(slot)
+  return slot !== undefined && isOwned(slot) && areStaticPodsRecorded(snapshot)
 }
 
 /** What started work currently needs of the control plane. */
@@ -65,6 +66,8 @@ export function keepControlPlaneSlot(
 /** Why the node is not taken out of service yet. */
 export function waitingForControlPlane({ snapshot, view }: PlanBuilder): Reason {
   const denial = snapshot.slotDenials.get(view.metadata.name)
+  if (controlPlaneSlot(snapshot) !== undefined && !areStaticPodsRecorded(snapshot))
+    return { reason: 'WaitingForSlot', message: 'recording the static pods of this node' }
   const message = denial?.waitsFor === 'control-plane' ? denial.message : "requesting the control plane's slot"
   return { reason: 'WaitingForSlot', message }
 }
