@@ -167,6 +167,7 @@ export function followDisruption(
       case 'shutdownStarted':
       case 'wentDown':
       case 'staticPodsRun':
+      case 'stepRefused':
       case 'imageStored':
       case 'effect':
         return false

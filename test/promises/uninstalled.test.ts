@@ -72,6 +72,14 @@ test('an uninstall of what was never installed is found, and one of what the Sky
   ])
 })
 
+test('a package whose start came when its host went down may be uninstalled after the boot', async () => {
+  const one = world({})
+  await one.pass(300)
+  one.tell('n1', { event: 'stepRefused', step: one.step('apply') })
+  one.uninstall('n1')
+  expect(one.violations).toEqual([])
+})
+
 test('a package that the Skyhook does not want any more is uninstalled', async () => {
   const one = world()
   await one.pass(1)

@@ -31,6 +31,7 @@ export const uninstalled: Promised = {
     const evidence = evidenceOf(world)
     /** By host, then by `skyhook/package`. */
     const hosts = new Map<string, Map<string, Installed>>()
+    /** By host and package: what was started, or may have been as far as an agent can know. */
     const everInstalled = new Set<string>()
     /** Uids of Skyhooks that asked for an uninstall. */
     const gone = new Set<string>()
@@ -101,6 +102,7 @@ export const uninstalled: Promised = {
       const view = world.hosts.get(host)
       if (view === undefined) return
       if (what.event === 'wiped') hosts.delete(host)
+      if (what.event === 'stepRefused') everInstalled.add(`${host} ${packageKeyOf(what.step)}`)
       if (what.event === 'stepStarted') return seeStart(view, what.step, atMs)
       if (what.event !== 'stepEnded' || !what.step.mode.startsWith('uninstall')) return
       const isSuccess = what.end.outcome === 'exited' && what.end.code === 0

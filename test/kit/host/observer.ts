@@ -29,6 +29,8 @@ export type HostEvent =
   | { readonly event: 'stepStarted'; readonly step: HostStep }
   /** `isRecorded`: its record is on disk. */
   | { readonly event: 'stepEnded'; readonly step: HostStep; readonly end: StepEnd; readonly isRecorded: boolean }
+  /** Because the host is shutting down: after the boot, its agent cannot tell it from a step that was lost. */
+  | { readonly event: 'stepRefused'; readonly step: HostStep }
   /** Its process died with the host, and nobody wrote down how. */
   | { readonly event: 'stepLost'; readonly step: HostStep }
   /** The status that a package wrote asks for another run of it. */

@@ -95,7 +95,6 @@ export function createSystemd(host: {
     setRefusingSteps: (next: boolean): void => void (refusesSteps = next),
 
     startTransient(request: UnitRequest, sender: object): string {
-      expectRunning()
       const { unit: name, description, record } = request
       if (units.has(name)) throw systemdError('UnitExists', `Unit ${name} was already loaded or has a fragment file.`)
       const invocationId = random.hex(16)
@@ -108,6 +107,8 @@ export function createSystemd(host: {
         invocationId,
         startedAtMs: clock.monotonicMs(),
       }
+      if (host.isStopping()) tell({ event: 'stepRefused', step })
+      expectRunning()
       if (refusesSteps) {
         units.set(name, newUnit(name, { step, references: new Set(request.isReferenced ? [sender] : []) }))
         throw systemdError('BadUnitSetting', `Unit ${name} has a bad unit file setting.`)

@@ -105,6 +105,7 @@ export function recordFleet(seed = 1): Promised & { readonly evidence: () => Evi
       case 'runRequested':
       case 'shutdownStarted':
       case 'staticPodsRun':
+      case 'stepRefused':
       case 'stepLost':
       case 'wiped':
     }

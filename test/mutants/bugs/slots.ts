@@ -1,6 +1,6 @@
 /** Bugs in the protocol of slots: src/lease and src/daemon/slots. */
 import type { Plan } from '../../kit/fleet/plan.ts'
-import { all, edit, fleet, has, hasControlPlanes, inFile, type Mutant, smallFleet } from '../mutant.ts'
+import { all, edit, fleet, has, hasControlPlanes, inFile, type Mutant, smallFleet, unit } from '../mutant.ts'
 
 const hasPercentage = ({ skyhooks }: Plan): boolean =>
   skyhooks.some(({ spec }) => spec.interruptionBudget?.percent !== undefined)
@@ -232,11 +232,34 @@ export const slotBugs: readonly Mutant[] = [
       edit('stages/skyhook/slot.ts', "ownership === 'owned' || ownership === 'confirmed'", "ownership !== 'seen'"),
       edit('stages/skyhook/control-plane.ts', "drain.reason === undefined ? 'while-held' : 'nothing'", "'nothing'"),
     ],
-    caughtBy: [
-      fleet('control-plane', 'deletion-under-way-forgotten', {
-        mayShow: all(hasControlPlanes(2), ({ skyhooks }) => skyhooks.some(({ spec }) => spec.drain?.cordon === 'late')),
-      }),
+    // fleets hardly show it: nodes of the control plane watch their pods all the time
+    caughtBy: [unit('stages/behavior/slots.test.ts')],
+  },
+  {
+    name: 'the static pods of a control-plane node are recorded once it is cordoned',
+    edits: [
+      edit(
+        'stages/interrupt/static-pods.ts',
+        'const isFollowed = isControlPlaneNode(node) && Object.keys(skyhooks).length > 0',
+        'const isFollowed = isControlPlaneNode(node) && (isOut(snapshot) || hasInterrupt(skyhooks))',
+      ),
+      edit('stages/skyhook/control-plane.ts', ' && areStaticPodsRecorded(snapshot)', ''),
     ],
+    caughtBy: [
+      fleet('control-plane', 'static-pods-recorded-late', { mayShow: all(hasControlPlanes(2), has(['host-crashed'])) }),
+      unit('stages/behavior/slots.test.ts'),
+    ],
+  },
+  {
+    name: 'the wait of a joining node for the count of its compartment is that of the other nodes',
+    edits: [
+      edit(
+        'daemon/slots/slot-manager.ts',
+        'line.awaitCompartment(view, ledger, kind)',
+        "line.awaitCompartment(view, ledger, 'slot')",
+      ),
+    ],
+    caughtBy: [fleet('request-rate', 'joining-asks-in-a-loop', { mayShow: has(['policy-for-a-while']) })],
   },
   {
     name: 'the agent knows of its own cordon only once the watch shows it, and gives the slot back meanwhile',
