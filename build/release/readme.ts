@@ -37,11 +37,13 @@ Kubernetes 1.30 or later, and hosts with systemd ([all requirements](docs/usage/
 
 \`\`\`sh
 helm install skyhookd ${chart} -n skyhook --create-namespace
+kubectl rollout status daemonset/skyhookd -n skyhook
 kubectl skyhook doctor
 kubectl apply -k samples
 kubectl skyhook status
 \`\`\`
 
+* \`kubectl skyhook\` is in the folder \`cli\`: [two lines](docs/usage/cli.md#install) install it.
 * A registry with a login: [three lines](docs/usage/install.md#a-registry-with-a-login) in place of the first one above.
 * Without helm: \`kubectl apply --server-side -f crds\`, then \`kubectl apply -k daemonset\`.
 * Something stands still: [operations](docs/usage/operations.md).

@@ -109,6 +109,19 @@ describe('a folder', () => {
     ])
   })
 
+  test('the templates of a Helm chart are one finding, beside what is plain YAML among them', async () => {
+    mkdirSync(join(folder, 'templates'))
+    put('Chart.yaml', 'apiVersion: v2\nname: chart\nversion: 0.1.0\n')
+    put('templates/a.yaml', '{{- if .Values.a }}\na: 1\n{{- end }}\n')
+    put('templates/b.yaml', '{{- if .Values.b }}\nb: 1\n{{- end }}\n')
+    put('templates/c.yaml', skyhook('  priority: 1'))
+    const { code, stdout } = await runTool(['validate', folder])
+    expect(code).toBe(1)
+    expect(stdout.match(/\[yaml-template\]/g)).toHaveLength(1)
+    expect(stdout).toContain('helm template NAME CHART | kubectl skyhook validate -')
+    expect(stdout).toContain('templates/c.yaml: Skyhook demo is valid')
+  })
+
   test('a missing path, and a folder without an object of ours, are not found', async () => {
     expect(await runTool(['validate', join(folder, 'gone.yaml')])).toMatchObject({ code: 3, stdout: '' })
     expect(await runTool(['validate', folder])).toMatchObject({

@@ -39,18 +39,31 @@ const isPackage = async (root: HostRoot, folder: string): Promise<boolean> =>
 
 async function examineTree(ports: TargetPorts, root: HostRoot, folder: string): Promise<ExaminedTarget[]> {
   const examined: ExaminedTarget[] = []
-  for (const name of (await root.readdir(resolve(folder))).sort()) {
+  const names = (await root.readdir(resolve(folder))).sort()
+  for (const name of names) {
     if (name.startsWith('.') || name === 'node_modules') continue
     const path = join(folder, name)
     const stats = await root.lstat(resolve(path))
     if (stats?.isDirectory() === true) {
       const isOne = await isPackage(root, resolve(path))
-      examined.push(...(isOne ? await examinePackage(ports, root, path) : await examineTree(ports, root, path)))
+      const inside = isOne ? await examinePackage(ports, root, path) : await examineTree(ports, root, path)
+      examined.push(...(name === 'templates' && names.includes('Chart.yaml') ? templatesOnce(path, inside) : inside))
     } else if (stats?.isFile() === true && /\.ya?ml$/.test(name)) {
       examined.push(...(await examineFile(ports, root, path, false)))
     }
   }
   return examined
+}
+
+/** The templates of a Helm chart have the same finding, which one line says for all of them. */
+function templatesOnce(folder: string, examined: readonly ExaminedTarget[]): ExaminedTarget[] {
+  const isTemplate = ({ findings }: ExaminedTarget): boolean => findings[0]?.rule === 'yaml-template'
+  const [first] = examined.find(isTemplate)?.findings ?? []
+  if (first === undefined) return [...examined]
+  const { severity, rule, remedy } = first
+  const message = 'has templates of a Helm chart, not YAML'
+  const finding: Finding = { severity, file: folder, pointer: '', message, rule, remedy }
+  return [{ subject: folder, kind: 'folder', findings: [finding] }, ...examined.filter((one) => !isTemplate(one))]
 }
 
 async function examineFile(
