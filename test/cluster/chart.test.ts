@@ -141,6 +141,15 @@ describe('the manifests', () => {
       metadata: Json
     }
     expect(metadata).toMatchObject({ labels: { grafana_dashboard: '1' }, annotations: { folder: 'hosts' } })
+    const file = JSON.parse(await readFile(join(chart, 'monitoring', 'dashboard.json'), 'utf8')) as Json
+    const link = { title: 'What to do about each alert', url: 'https://example.com/alerts.md' }
+    expect(JSON.parse(data['skyhookd.json'] ?? '')).toEqual({ ...file, links: [expect.objectContaining(link)] })
+  })
+
+  test('the dashboard is that of the file where no runbook is set', async () => {
+    const { data } = (await rendered('ConfigMap', 'skyhookd-dashboard', {
+      metrics: { dashboard: { enabled: true } },
+    })) as { data: Record<string, string> }
     const file = await readFile(join(chart, 'monitoring', 'dashboard.json'), 'utf8')
     expect(JSON.parse(data['skyhookd.json'] ?? '')).toEqual(JSON.parse(file))
   })
