@@ -166,4 +166,12 @@ sudo kubectl skyhook package run . --config greeting.txt=FILE
 kubectl skyhook package build . --file ${name}.tar
 kubectl skyhook package push . registry.example.com/packages/${name}:${version}
 \`\`\`
+
+Write the place to which you pushed it into \`skyhook.yaml\`, as \`image\`. Then apply that file, and label a node:
+
+\`\`\`
+kubectl apply -f skyhook.yaml
+kubectl label node NODE ${name}=true
+kubectl skyhook status ${name}
+\`\`\`
 `
