@@ -1,6 +1,13 @@
 import { expect, test } from 'vitest'
-import { type FleetScene, startScene } from '../../../test/kit/fleet/fleet-scene.ts'
-import { ignoreLabel, keepCordonedKey, nodeStateKey, pauseKey, statusKey } from '../../schemas/annotations.ts'
+import { type FleetScene, pod, startScene } from '../../../test/kit/fleet/fleet-scene.ts'
+import {
+  ignoreLabel,
+  keepCordonedKey,
+  nodeStateKey,
+  pauseKey,
+  reasonKey,
+  statusKey,
+} from '../../schemas/annotations.ts'
 import { skyhooksPath } from '../../schemas/api.ts'
 import type { NodeStatus, Skyhook } from '../../schemas/skyhook.ts'
 import { readFleet } from '../fleet-view/read-fleet.ts'
@@ -39,6 +46,23 @@ test('a rollout shows counts, holders of the budget, and nodes in trouble before
   expect(groups.map(({ reason, section, nodes: names }) => [reason, section, names.length])).toEqual([
     ['StepFailed', 'failing', 1],
     ['WaitingForSlot', 'waiting', 2],
+  ])
+})
+
+test('a node whose drain is blocked comes before the many that wait for its slot', async () => {
+  const nodes = threeHosts.map(({ name }) => ({ name, pods: [pod(`shop-of-${name}`)] }))
+  const packages = { p: { version: '1.0.0', image: 'registry.test/p', interrupt: { type: 'reboot' as const } } }
+  const scene = startScene({ nodes, skyhooks: { s: { packages } } })
+  scene.simulation.admin.send('POST', '/apis/policy/v1/namespaces/apps/poddisruptionbudgets', {
+    metadata: { name: 'shop' },
+    spec: { selector: {}, maxUnavailable: 0 },
+  })
+  const isBlocked = (node: string): boolean => scene.annotation(node, reasonKey('s'))?.includes('DrainBlocked') === true
+  await scene.until(() => ['node1', 'node2', 'node3'].some(isBlocked), 'a drain that is blocked')
+  const { groups } = await statusIn(scene)
+  expect(groups.map(({ reason, nodes: names }) => [reason, names.length])).toEqual([
+    ['DrainBlocked', 1],
+    ['WaitingForSlot', 2],
   ])
 })
 

@@ -230,8 +230,16 @@ function groupsOf(facts: readonly NodeFact[]): readonly ReasonGroup[] {
         },
       ]
     })
-    .toSorted((a, b) => sections.indexOf(a.section) - sections.indexOf(b.section) || b.nodes.length - a.nodes.length)
+    .toSorted(
+      (a, b) =>
+        sections.indexOf(a.section) - sections.indexOf(b.section) ||
+        Number(isOrdinary(a.reason)) - Number(isOrdinary(b.reason)) ||
+        b.nodes.length - a.nodes.length,
+    )
 }
+
+/** Nobody has to act: its turn or the end of ordinary work is all that the node waits for. */
+const isOrdinary = (reason: string): boolean => findReason(reason)?.eventOn.length === 0
 
 /** A step that has just started is not worth a line. */
 const longStepMs = 10_000
@@ -254,8 +262,9 @@ function stepsOf(facts: readonly NodeFact[], finished: FinishedWork | undefined,
 }
 
 /** Reasons of newer agents, and those of agents that do not answer, are worth a look. */
-const sectionOf = (reason: string): ReasonGroup['section'] =>
-  Object.entries(reasons).find(([name]) => name === reason)?.[1].section ?? 'blocked'
+const sectionOf = (reason: string): ReasonGroup['section'] => findReason(reason)?.section ?? 'blocked'
+
+const findReason = (reason: string) => Object.entries(reasons).find(([name]) => name === reason)?.[1]
 
 /** A pace needs some completions. Older ones do not show the current pace. */
 const minMeasured = 3
