@@ -29,6 +29,7 @@ test.each([
   ['a value of the chart', '`drain.skipNamespace`', 'there is no field drain.skipNamespace'],
   ['a value that is set', 'helm install --set image.repo=x', 'there is no field image.repo'],
   ['an annotation', '`skyhook.nvidia.com/pauze=true`', 'no key skyhook.nvidia.com/pauze is used'],
+  ['a removal of an annotation', '`skyhook.nvidia.com/hosd-`', 'no key skyhook.nvidia.com/hosd is used'],
   ['a metric', '`skyhookd_hold_seconds`', 'there is no metric skyhookd_hold_seconds'],
   ['a variable', '`SKYHOOK_GONE_DIR`', 'no variable SKYHOOK_GONE_DIR is read or set'],
 ])('%s that does not exist is reported', (_, text, problem) => {

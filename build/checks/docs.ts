@@ -152,7 +152,7 @@ function keysOf(repository: Repository): Check {
   const isKnown = (name: string): boolean => product.includes(name)
   return (line) => [
     ...all(/skyhook\.nvidia\.com\/(\w*[a-z][\w-]*)(?![\w/-])/g, line)
-      .map((key) => key.replace(/_.*$/, '_'))
+      .map((key) => key.replace(/_.*$/, '_').replace(/-$/, '')) // kubectl's sign of a removal
       .filter((key) => !isKnown(`skyhook.nvidia.com/${key}`) && !isKnown(`}/${key}`))
       .map((key) => `no key skyhook.nvidia.com/${key} is used`),
     ...all(/\b(skyhookd_[a-z_]*[a-z])/g, line)
