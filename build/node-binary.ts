@@ -40,11 +40,16 @@ export function fetchNode(architecture: Architecture, integrity: string | undefi
 
 /** The package's digest according to npm: `sha512-…`. */
 export function npmIntegrity(architecture: Architecture): string {
-  return execFileSync('npm', ['view', `${npmNameOf(architecture)}@${nodeVersion()}`, 'dist.integrity'], {
-    encoding: 'utf8',
-    cwd: repository,
-  }).trim()
+  return npm(['view', `${npmNameOf(architecture)}@${nodeVersion()}`, 'dist.integrity'], repository).trim()
 }
+
+/** What the machine's npm prints, or the project's where there is none. Throws if it fails. */
+export const npm = (parameters: readonly string[], cwd: string): string =>
+  execFileSync(join(import.meta.dirname, 'toolchain.sh'), ['npm', ...parameters], {
+    encoding: 'utf8',
+    cwd,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
 
 function fetchFromNpm(name: string, version: string, integrity: string | undefined): string {
   const folder = cacheFolder('node', `${name}-${version}`)
@@ -53,11 +58,7 @@ function fetchFromNpm(name: string, version: string, integrity: string | undefin
   mkdirSync(cacheFolder('node'), { recursive: true })
   const work = mkdtempSync(cacheFolder('node', '.download-'))
   try {
-    const packed = execFileSync('npm', ['pack', `${name}@${version}`, '--json', '--pack-destination', work], {
-      encoding: 'utf8',
-      cwd: work,
-      stdio: ['ignore', 'pipe', 'pipe'],
-    })
+    const packed = npm(['pack', `${name}@${version}`, '--json', '--pack-destination', work], work)
     // a list, or keyed by name since npm 11
     const found = Object.values(JSON.parse(packed) as Record<string, { filename: string; integrity: string }>)[0]
     if (found === undefined) throw new Error(`npm packed nothing for ${name}@${version}`)

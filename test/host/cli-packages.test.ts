@@ -9,6 +9,7 @@ import { parse } from 'yaml'
 import { readVersion } from '../../build/bundle.ts'
 import { goProgram } from '../../build/go-program.ts'
 import { buildCliPackages, type CliPackages } from '../../build/cli-packages.ts'
+import { npm } from '../../build/node-binary.ts'
 import { useHost } from '../kit/cluster/systemd-host.ts'
 
 const url = 'https://downloads.example.com/skyhook'
@@ -104,9 +105,7 @@ test('the archive runs where nothing else is: no shell, no library, no loader', 
 
 test('npm installs the package globally, and both programs are on PATH', () => {
   const prefix = join(work, 'prefix')
-  execFileSync('npm', ['install', '--global', '--offline', '--no-audit', '--no-fund', '--prefix', prefix, built.npm], {
-    stdio: 'pipe',
-  })
+  npm(['install', '--global', '--offline', '--no-audit', '--no-fund', '--prefix', prefix, built.npm], work)
   const environment = { PATH: `${prefix}/bin:${process.env['PATH']}` }
   const run = (program: string, ...parameters: string[]) =>
     execFileSync(join(prefix, 'bin', program), parameters, { env: environment, encoding: 'utf8' })
