@@ -1,4 +1,5 @@
 /** What becomes of a node when everything that its agent orders is done at once. Pure. */
+import type { InterruptRun } from '../../schemas/journal.ts'
 import type { NodePatch } from '../../schemas/kubernetes.ts'
 import type { Action } from '../../stages/model/plan.ts'
 import { known, type OwnSlot, type SkyhookView, type Snapshot } from '../../stages/model/snapshot.ts'
@@ -47,7 +48,7 @@ function afterAction(snapshot: Snapshot, action: Action, asksForInterrupts: bool
     case 'countNodes':
       return { ...snapshot, nodeCount: { isSingle: false, atMs: snapshot.nowMs } }
     case 'interrupt':
-      return interrupted(snapshot, action)
+      return interrupted(snapshot, action.run)
     case 'publish':
       return { ...snapshot, node: patched(snapshot, action.patch) }
     case 'forgetStep':
@@ -99,7 +100,8 @@ export const withAttempt = (snapshot: Snapshot, id: string, code: number): Snaps
   attempts: new Map([...snapshot.attempts, [id, { state: 'ended', end: { outcome: 'exited', code } }]]),
 })
 
-function interrupted(snapshot: Snapshot, { run }: Extract<Action, { do: 'interrupt' }>): Snapshot {
+/** The interrupt is done. A reboot is done by the boot that follows. */
+export function interrupted(snapshot: Snapshot, run: InterruptRun): Snapshot {
   if (run.interrupt.type !== 'reboot')
     return { ...snapshot, interrupts: new Map([...snapshot.interrupts, [run.id, { state: 'done' }]]) }
   const bootId = `${snapshot.bootId}+`

@@ -4,7 +4,7 @@
  */
 import type { Interrupt, StageName } from '../../schemas/skyhook.ts'
 import type { Reason } from '../../schemas/catalogue/reasons.ts'
-import { openStepOf } from '../../schemas/journal.ts'
+import { type InterruptRun, openStepOf } from '../../schemas/journal.ts'
 import { isEqual } from '../../schemas/equal.ts'
 import { selects } from '../../schemas/selectors.ts'
 import { decide } from '../../stages/decide.ts'
@@ -12,7 +12,8 @@ import { hasMark } from '../../stages/drain/drain.ts'
 import { hasRequiredTaint, putsTaints } from '../../stages/drain/node-spec.ts'
 import type { Action } from '../../stages/model/plan.ts'
 import type { Snapshot } from '../../stages/model/snapshot.ts'
-import { carriedOut, withAttempt } from './carried-out.ts'
+import { slotOfSkyhook } from '../../stages/skyhook/slot.ts'
+import { carriedOut, interrupted, withAttempt } from './carried-out.ts'
 import { prepared } from './rehearsal-start.ts'
 import { pauseEnds } from './short-pauses.ts'
 
@@ -73,7 +74,7 @@ export function rehearse(start: Snapshot, asksForInterrupts = false): (skyhook: 
   /** By the first request of each Skyhook for a slot. */
   const joining = new Map<string, boolean>()
   const names = start.skyhooks.known ? start.skyhooks.value.map(({ metadata }) => metadata.name) : []
-  const ended =
+  const result =
     (obstacleOf: (skyhook: string) => Reason | undefined) =>
     (skyhook: string): Rehearsal => ({
       steps: stepsBySkyhook.get(skyhook) ?? [],
@@ -103,14 +104,17 @@ export function rehearse(start: Snapshot, asksForInterrupts = false): (skyhook: 
       // a real slot comes after the taint
       if (action.do === 'acquireSlot' && !joining.has(action.view.metadata.name))
         joining.set(action.view.metadata.name, action.isJoining || isClosing)
-      if (action.do === 'interrupt') addWork(action.view.metadata.name, interruptOf(action))
+      if (action.do === 'interrupt') addWork(action.view.metadata.name, interruptOf(action.run))
     }
     // what ran when the rehearsal started ends now, unless the first decision stopped it
     const running = round === 0 ? runningStages(next) : []
-    for (const { skyhook, step } of running) addWork(skyhook, step)
-    const after = running.reduce((one, { id }) => withAttempt(one, id, 0), next)
+    const interrupting = round === 0 ? runningInterrupts(next, plan.actions) : []
+    for (const { skyhook, step } of [...running, ...interrupting]) addWork(skyhook, step)
+    const ended = running.reduce((one, { id }) => withAttempt(one, id, 0), next)
+    const after = interrupting.reduce((one, { run }) => interrupted(one, run), ended)
     const hasMoved =
       running.length > 0 ||
+      interrupting.length > 0 ||
       plan.actions.some(isEffect) ||
       JSON.stringify(plan.journal) !== JSON.stringify(snapshot.journal)
     if (hasMoved) {
@@ -119,11 +123,11 @@ export function rehearse(start: Snapshot, asksForInterrupts = false): (skyhook: 
     }
     if (plan.requeueAtMs === Infinity || ++waits > maxWaits) {
       for (const name of openCordons) add(name, { do: 'drain' })
-      return ended((skyhook) => plan.reasons.get(skyhook))
+      return result((skyhook) => plan.reasons.get(skyhook))
     }
     snapshot = { ...next, nowMs: Math.max(snapshot.nowMs + 1, plan.requeueAtMs) }
   }
-  return ended(() => ({ reason: 'InternalError', message: 'the rehearsal does not end' }))
+  return result(() => ({ reason: 'InternalError', message: 'the rehearsal does not end' }))
 }
 
 /** A stage continues with its next step, or starts over before anything else is done with its package. */
@@ -150,6 +154,19 @@ const runningStages = ({ journal, attempts }: Snapshot): readonly RunningStage[]
     }),
   )
 
+type RunningInterrupt = { readonly run: InterruptRun; readonly skyhook: string; readonly step: RehearsedInterrupt }
+
+/** Interrupts that run when the rehearsal starts, by the phase of their slot: nothing stops them. */
+const runningInterrupts = (snapshot: Snapshot, actions: readonly Action[]): readonly RunningInterrupt[] =>
+  Object.entries(snapshot.journal.skyhooks).flatMap(
+    ([skyhook, { uid, interrupt: run }]): readonly RunningInterrupt[] => {
+      const phase = slotOfSkyhook(snapshot, uid)?.phase
+      const isContinued = actions.some((action) => action.do === 'interrupt' && action.run.id === run?.id)
+      if (run === undefined || isContinued || (phase !== 'interrupting' && phase !== 'rebooting')) return []
+      return [{ run, skyhook, step: interruptOf(run) }]
+    },
+  )
+
 const isClosed = ({ node, settings }: Snapshot): boolean => hasRequiredTaint(node, settings.runtimeRequiredTaint)
 
 /** The Skyhooks that put the taint on the node. */
@@ -163,8 +180,8 @@ const closing = ({ node, skyhooks }: Snapshot): readonly string[] =>
 /** Renewals continue for as long as a slot is held, and change nothing. */
 const isEffect = ({ do: what }: Action): boolean => what !== 'renewSlot'
 
-function interruptOf({ run }: Extract<Action, { do: 'interrupt' }>): RehearsedInterrupt {
-  const { type, services = [], alsoRestartAllServices } = run.interrupt
-  const packages = run.owners.map((key) => key.split('|')[0] ?? key)
+function interruptOf({ interrupt, owners }: InterruptRun): RehearsedInterrupt {
+  const { type, services = [], alsoRestartAllServices } = interrupt
+  const packages = owners.map((key) => key.split('|')[0] ?? key)
   return { do: 'interrupt', type, services, ...(alsoRestartAllServices && { alsoRestartAllServices }), packages }
 }

@@ -13,7 +13,7 @@ import {
   type Snapshot,
 } from '../../../src/stages/model/snapshot.ts'
 import type { NodeState } from './node-state.ts'
-import { isScopeHeld } from './slots.ts'
+import { isScopeHeld, updateSlot } from './slots.ts'
 import { simplePackage } from './package-content.ts'
 
 export function prepare(
@@ -139,7 +139,7 @@ export function interrupt(simulated: NodeState, run: InterruptRun, view: Skyhook
   if (latest?.state === 'unknown') observeShutdown(simulated, id, latest)
   if (latest) return latest.state === 'unknown'
   if (!simulated.requestedInterrupts.has(id)) {
-    if (run.abandoned || !mayInterrupt(simulated, view)) {
+    if (run.abandoned || !mayInterrupt(simulated, run, view)) {
       simulated.interrupts.set(id, { state: 'aborted', why: 'no longer allowed' })
       return true
     }
@@ -183,13 +183,15 @@ function failedRestart(simulated: NodeState, run: InterruptRun, skyhook: string)
   return { state: 'failed', message: `${services.join()} failed`, services }
 }
 
-function mayInterrupt(simulated: NodeState, { metadata, spec }: SkyhookView): boolean {
+/** The last check reports the interrupt in the phase of the slot. */
+function mayInterrupt(simulated: NodeState, { interrupt }: InterruptRun, { metadata, spec }: SkyhookView): boolean {
   if (spec.drain?.singleNode === 'skip') countNodes(simulated)
   const { nodeCount } = simulated
   const isDrained =
     blockingPod(simulated.pods, spec, { ...drainFacts(simulated.snapshot(), metadata.name), nodeCount }) === undefined
   const isControlPlane = 'node-role.kubernetes.io/control-plane' in (simulated.node.metadata.labels ?? {})
   simulated.slots = simulated.slots.filter(({ uid }) => !simulated.lostLeases.has(uid)) // the report is a write
-  const hasSlot = simulated.slots.some(({ skyhookUid }) => skyhookUid === metadata.uid)
-  return isDrained && hasSlot && (!isControlPlane || isScopeHeld(simulated))
+  const slot = simulated.slots.find(({ skyhookUid }) => skyhookUid === metadata.uid)
+  if (!isDrained || slot === undefined || (isControlPlane && !isScopeHeld(simulated))) return false
+  return updateSlot(simulated, slot, { phase: interrupt.type === 'reboot' ? 'rebooting' : 'interrupting' })
 }

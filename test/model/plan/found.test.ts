@@ -16,6 +16,12 @@ const ignored: ScenarioEvent = { kind: 'labelled', key: 'skyhook.nvidia.com/igno
 const changed = (spec: SkyhookSpec): ScenarioEvent => ({ kind: 'spec changed', spec })
 const rounds = (times: number): ScenarioEvent => ({ kind: 'rounds', times, reversed: false, conflict: false })
 const empty = { beginning: 'empty', life: [], asked: 'nothing', requires: false } as const
+/** An interrupt runs: the operator left it unfinished. */
+const interrupting = {
+  ...empty,
+  beginning: { adopted: { 'pb|1.0.0': { stage: 'interrupt', state: 'erroring' } } },
+  spec: specOf({ pb: packageOf({ interrupt: { type: 'restartAllServices' } }) }),
+} as const satisfies Case
 /** Nothing has started, as no slot is granted. */
 const joining = {
   beginning: 'joining',
@@ -100,6 +106,19 @@ test.each<[title: string, one: Case, verdict: Partial<Verdict>]>([
       asked: [{ edit: 'spec', change: { interruptionBudget: { count: 0 }, bootstrap: { count: 1 } } }],
     },
     { verdict: 'right', deeds: 0 },
+  ],
+  [
+    'an interrupt that runs does not wait for a package that the edit adds',
+    {
+      ...interrupting,
+      asked: [{ edit: 'package', of: 'pa', change: { interrupt: { type: 'restartAllServices' } } }],
+    },
+    { verdict: 'right', deeds: 7 },
+  ],
+  [
+    'an interrupt that runs ends although the edit pauses its Skyhook',
+    { ...interrupting, asked: [{ edit: 'annotation', key: 'pause', on: true }] },
+    { verdict: 'right', deeds: 2 },
   ],
 ])('%s', async (_, one, verdict) => {
   expect(await judge(one)).toMatchObject(verdict)
