@@ -120,11 +120,15 @@ function oneAtWork(entries: readonly Entry[], shown: string | undefined): readon
   return entries.map((entry) => (entry === own || !atWork.includes(entry) ? entry : waiting(entry)))
 }
 
-/** Another agent started what waits in the middle of a stage: with this one, it would be at work, or failing. */
-function waiting({ key, record, isOfGoneSpec }: Entry): Entry {
+/**
+ * It waits in the middle of a stage: another agent started the stage, or this one stopped it for an edit. A stage of
+ * this agent continues without a drain before it.
+ */
+function waiting({ key, record, isOfGoneSpec, isOwn }: Entry): Entry {
   const { stage } = record.progress
-  if (!isStage(stage)) return { key, record, isOfGoneSpec }
-  return { key, isOfGoneSpec, record: { ...record, work: undefined, adopted: true, progress: { state: 'due', stage } } }
+  if (!isStage(stage)) return { key, record, isOfGoneSpec, isOwn }
+  const origin = isOwn ? {} : ({ work: undefined, adopted: true } as const)
+  return { key, isOfGoneSpec, isOwn, record: { ...record, ...origin, progress: { state: 'due', stage } } }
 }
 
 type EntryContext = WorkFacts & {
@@ -147,6 +151,8 @@ type Entry = {
   readonly step?: string
   /** Its configuration asks for interrupts, and is in no spec. */
   readonly isOfGoneSpec: boolean
+  /** The copy says that this agent started it. */
+  readonly isOwn: boolean
 }
 
 function entryOf(skyhook: Skyhook, key: string, entry: PublishedEntry, context: EntryContext): readonly Entry[] {
@@ -175,7 +181,8 @@ function entryOf(skyhook: Skyhook, key: string, entry: PublishedEntry, context: 
     work.inputs !== undefined &&
     !specWith(work.inputs, [spec, edited])
   const position = { stage, state, spec, asked, work, edited, isUninstalling }
-  return [{ key, isOfGoneSpec, ...progressOf(facts, position, context) }]
+  const isOwn = work !== undefined && work.isAdopted !== true
+  return [{ key, isOfGoneSpec, isOwn, ...progressOf(facts, position, context) }]
 }
 
 type Position = {

@@ -120,6 +120,23 @@ test.each<[title: string, one: Case, verdict: Partial<Verdict>]>([
     { ...interrupting, asked: [{ edit: 'annotation', key: 'pause', on: true }] },
     { verdict: 'right', deeds: 2 },
   ],
+  [
+    'a package that waits in the middle of its stage, since the Skyhook became serial, continues before the drain',
+    {
+      ...empty,
+      spec: specOf({ pc: packageOf() }),
+      life: [
+        rounds(4),
+        changed(
+          specOf(
+            { pb: packageOf(), pc: packageOf({ interrupt: cron, env: [{ name: 'E', value: '1' }] }) },
+            { serial: true },
+          ),
+        ),
+      ],
+    },
+    { verdict: 'right', deeds: 7 },
+  ],
 ])('%s', async (_, one, verdict) => {
   expect(await judge(one)).toMatchObject(verdict)
 })
