@@ -6,6 +6,7 @@ import { labelKeys } from '../../lease/names.ts'
 import { selects } from '../../schemas/selectors.ts'
 import type { Skyhook } from '../../schemas/skyhook.ts'
 import { hasMark } from '../../stages/drain/drain.ts'
+import type { Snapshot } from '../../stages/model/snapshot.ts'
 import { agentFinding } from '../explain/agent-finding.ts'
 import { nodeView } from '../explain/node-snapshot.ts'
 import type { FleetView } from '../fleet-view/fleet-view.ts'
@@ -55,15 +56,15 @@ export function planNode(
   const concerned = edits.filter(({ name, before, after }) => selected(before) || selected(after) || isAtWork(name))
   if (concerned.length === 0) return new Map()
   const after = valueOr(fleets.after.skyhooks, [])
-  const found = nodeView(fleets.before, valueOr(fleets.before.skyhooks, []), node, detail, after)
+  const skyhooks = valueOr(fleets.before.skyhooks, [])
+  const found = nodeView(fleets.before, skyhooks, node, detail, after)
   const edited = nodeView(fleets.after, after, node, detail)
-  const start = { ...found.snapshot, skyhooks: edited.snapshot.skyhooks }
+  const present = { ...found.snapshot, rolledOutConfigs: rolledOutBy(skyhooks) }
+  const start = { ...present, skyhooks: edited.snapshot.skyhooks }
   const planOf = rehearse(start)
   // what asked for an interrupt before the edit may still do so: keys that it removes count by their patterns then
-  const planIfAsked = hasConditional([...valueOr(fleets.before.skyhooks, []), ...after])
-    ? rehearse(start, true)
-    : planOf
-  const presentPlanOf = rehearse(found.snapshot)
+  const planIfAsked = hasConditional([...skyhooks, ...after]) ? rehearse(start, true) : planOf
+  const presentPlanOf = rehearse(present)
   const agent = agentFinding(fleets.before, node)?.message
   return new Map(
     concerned.map(({ name, before, after }) => {
@@ -90,6 +91,19 @@ export function planNode(
     }),
   )
 }
+
+/** Where only the operator has worked, it has rolled out the configuration that the Skyhook has before the edit. */
+const rolledOutBy = (skyhooks: readonly Skyhook[]): Snapshot['rolledOutConfigs'] =>
+  new Map(
+    skyhooks.map(({ metadata, spec }) => [
+      metadata.name,
+      Object.fromEntries(
+        Object.entries(spec.packages ?? {}).flatMap(([name, { configMap = {} }]) =>
+          Object.keys(configMap).length > 0 ? [[name, configMap]] : [],
+        ),
+      ),
+    ]),
+  )
 
 export const holdsSlot = (slots: readonly Slot[], node: string, skyhook: string): boolean =>
   slots.some(({ holder, lease }) => holder === node && lease.metadata.labels?.[labelKeys.name] === skyhook)

@@ -1,6 +1,8 @@
 /** The node as a rehearsal starts with it: nothing but the work itself stands in its way. Pure. */
+import type { Journal } from '../../schemas/journal.ts'
 import type { NodeCondition } from '../../schemas/kubernetes.ts'
 import { type Mode, type PackageConfig, stagesWithSteps, type Step } from '../../schemas/package-config.ts'
+import { publishedOf } from '../../schemas/published.ts'
 import { known, type Preparation, type Snapshot } from '../../stages/model/snapshot.ts'
 import { withShortPauses } from './short-pauses.ts'
 
@@ -8,7 +10,7 @@ import { withShortPauses } from './short-pauses.ts'
 export const prepared = (start: Snapshot): Snapshot => ({
   ...start,
   nowMs: start.nowMs + 1,
-  journal: withShortPauses(start.journal, start.nowMs + 1),
+  ...beforeAdoption(start, withShortPauses(start.journal, start.nowMs + 1)),
   node: inTouch(start.node),
   slotDenials: new Map(),
   distantSkyhooks: new Set(),
@@ -20,6 +22,17 @@ export const prepared = (start: Snapshot): Snapshot => ({
   slots: known(start.slots.known ? start.slots.value : []),
   host: { state: 'usable' },
 })
+
+/** What only the operator has written, the agent adopts by its first decision: its files are taken to be on the host. */
+function beforeAdoption(
+  { node, skyhooks }: Snapshot,
+  { skyhooks: records, ...journal }: Journal,
+): Pick<Snapshot, 'journal' | 'hostFolders'> {
+  const names = skyhooks.known ? skyhooks.value.map(({ metadata }) => metadata.name) : []
+  const hostFolders = new Set(names.filter((name) => publishedOf(node, name).origin === 'unsigned'))
+  const own = Object.entries(records).filter(([name]) => !hostFolders.has(name))
+  return { journal: { ...journal, skyhooks: Object.fromEntries(own) }, hostFolders }
+}
 
 /** As its kubelet reports it once it is back: Kubernetes itself puts these taints on, and takes them off again. */
 const inTouch = ({ metadata, spec, status }: Snapshot['node']): Snapshot['node'] => ({

@@ -4,11 +4,15 @@ import type { Interrupt, PackageSpec, SkyhookSpec } from '../../../src/schemas/s
 import { failingSpec } from '../failing-specs.ts'
 import { type Features, type ScenarioEvent, scenarioEvent, skyhookSpec, versions } from '../scenario.ts'
 
+type OperatorEntries = Readonly<Record<string, { readonly stage: string; readonly state: string }>>
+
 /** How the node came to the Skyhook. */
 export type Beginning =
   | 'empty'
   /** The operator worked on it, and these are its words. */
-  | { readonly adopted: Readonly<Record<string, { readonly stage: string; readonly state: string }>> }
+  | { readonly adopted: OperatorEntries }
+  /** The same, and no agent has run there before the edit. */
+  | { readonly left: OperatorEntries }
   /** It has the runtime-required taint. */
   | 'joining'
 

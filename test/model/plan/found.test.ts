@@ -137,6 +137,25 @@ test.each<[title: string, one: Case, verdict: Partial<Verdict>]>([
     },
     { verdict: 'right', deeds: 7 },
   ],
+  [
+    'a node that only the operator has worked on is planned as its agent adopts it',
+    {
+      ...empty,
+      beginning: { left: { 'pa|1.0.0': { stage: 'config', state: 'complete' } } },
+      spec: specOf({ pa: packageOf({ interrupt: cron }) }),
+    },
+    { verdict: 'right', deeds: 3 },
+  ],
+  [
+    'a node that only the operator has worked on has the configuration before the edit',
+    {
+      ...empty,
+      beginning: { left: { 'pa|1.0.0': { stage: 'post-interrupt', state: 'complete' } } },
+      spec: specOf({ pa: packageOf({ configMap: { x: '1' }, configInterrupts: { x: cron } }) }),
+      asked: [{ edit: 'package', of: 'pa', change: { configMap: { x: '2' } } }],
+    },
+    { verdict: 'right', deeds: 4 },
+  ],
 ])('%s', async (_, one, verdict) => {
   expect(await judge(one)).toMatchObject(verdict)
 })

@@ -41,11 +41,12 @@ export async function judge({ beginning, spec, life, asked, requires }: Case): P
   const scenario = new Scenario(decide, spec, [recorder])
   const { node } = scenario
   failBySpec(node)
-  begin(scenario, beginning)
-  for (const event of life) scenario.play(event)
+  begin(scenario, beginning, spec)
+  const hasAgent = !(typeof beginning === 'object' && 'left' in beginning)
+  if (hasAgent) for (const event of life) scenario.play(event)
   // which slots a closed node gets depends on its pods: what ends after the plan would change the answer
   if (isClosed(node)) endProtectedPods(node)
-  publishState(scenario)
+  if (hasAgent) publishState(scenario)
 
   const before = node.views.get(skyhook)
   if (before === undefined) return { verdict: 'not judged', why: 'no Skyhook' }
@@ -115,13 +116,14 @@ function foretoldOf(plan: FilePlan, requires: boolean) {
   }
 }
 
-function begin({ node }: Scenario, beginning: Beginning): void {
+function begin({ node }: Scenario, beginning: Beginning, { packages = {} }: SkyhookSpec): void {
   if (beginning === 'empty') return
   if (beginning === 'joining') {
     node.node = { ...node.node, spec: { taints: [taint] } }
     return
   }
-  const entries = Object.entries(beginning.adopted).map(([key, { stage, state }]) => {
+  const words = 'left' in beginning ? beginning.left : beginning.adopted
+  const entries = Object.entries(words).map(([key, { stage, state }]) => {
     const [name, version] = key.split('|')
     return [key, { name, version, image: 'r/pkg', stage, state }]
   })
@@ -129,6 +131,12 @@ function begin({ node }: Scenario, beginning: Beginning): void {
   node.edit((annotations) => {
     annotations[nodeStateKey(skyhook)] = JSON.stringify(Object.fromEntries(entries))
   })
+  if (!('left' in beginning)) return
+  // as the operator leaves them in its ConfigMaps
+  const configs = Object.entries(packages).flatMap(([name, { configMap = {} }]) =>
+    Object.keys(configMap).length > 0 ? [[name, configMap] as const] : [],
+  )
+  node.rolledOutConfigs = new Map([[skyhook, Object.fromEntries(configs)]])
 }
 
 /** The agent sees what has happened, and the Node shows it: what is under way does not end meanwhile. */
