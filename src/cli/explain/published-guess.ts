@@ -6,7 +6,7 @@ import { isStage } from './published-failure.ts'
 
 type Found = {
   readonly record: PackageRecord
-  /** Its configuration asks for interrupts, and is in no spec. */
+  /** Its configuration is in no spec, and its keys may ask for interrupts. */
   readonly isOfGoneSpec: boolean
 }
 

@@ -3,7 +3,7 @@
  * decision neither starts nor undoes anything because of it.
  */
 import type { Companion, PublishedWork } from '../../schemas/annotations.ts'
-import type { PackageFacts, PackageRecord, SkyhookRecord, StageAttempt } from '../../schemas/journal.ts'
+import type { PackageFacts, PackageInputs, PackageRecord, SkyhookRecord, StageAttempt } from '../../schemas/journal.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { Stage } from '../../schemas/package-config.ts'
 import { nodeStepOf, type PublishedEntry, publishedOf } from '../../schemas/published.ts'
@@ -149,7 +149,7 @@ type Entry = {
   readonly key: string
   readonly record: PackageRecord
   readonly step?: string
-  /** Its configuration asks for interrupts, and is in no spec. */
+  /** Its configuration is in no spec, and its keys may ask for interrupts. */
   readonly isOfGoneSpec: boolean
   /** The copy says that this agent started it. */
   readonly isOwn: boolean
@@ -175,11 +175,12 @@ function entryOf(skyhook: Skyhook, key: string, entry: PublishedEntry, context: 
   const asked = skyhook.metadata.deletionTimestamp === undefined ? found : undefined
   const edited = ownValue(context.edited, name)
   const isUninstalling = context.uninstalling.has(name) && stage !== 'uninstall'
+  const patterns = [work?.configInterrupts, spec?.configInterrupts, edited?.configInterrupts]
   const isOfGoneSpec =
     edited?.version === version &&
-    work?.configInterrupts !== undefined &&
-    work.inputs !== undefined &&
-    !specWith(work.inputs, [spec, edited])
+    patterns.some((one) => one !== undefined) &&
+    work?.inputs !== undefined &&
+    !inputsWith(work.inputs, [spec, edited])
   const position = { stage, state, spec, asked, work, edited, isUninstalling }
   const isOwn = work !== undefined && work.isAdopted !== true
   return [{ key, isOfGoneSpec, isOwn, ...progressOf(facts, position, context) }]
@@ -275,9 +276,9 @@ function publishedConfig(
   const requirement = interrupt?.when === 'required' && { requiredInBoot: bootId }
   const pending = interrupt && { pendingInterrupt: { interrupt, ...requirement } }
   if (inputs === undefined) return { ...pending }
-  const known = specWith(inputs, [spec, edited])
   // of a spec that is gone, and differs from all others
-  const started = known ? inputsOf(known) : { config: {}, env: [{ name: unknownInputs, value: inputs }] }
+  const unknown = { config: {}, env: [{ name: unknownInputs, value: inputs }] }
+  const started = inputsWith(inputs, [spec, edited]) ?? unknown
   return {
     config: {
       started,
@@ -289,8 +290,12 @@ function publishedConfig(
   }
 }
 
-const specWith = (inputs: string, specs: readonly (PackageSpec | undefined)[]): PackageSpec | undefined =>
-  specs.find((one) => one !== undefined && inputsHash(inputsOf(one)) === inputs)
+/** Edits often change or add one of the two: the configuration of one spec with the environment of another, or none. */
+function inputsWith(hash: string, specs: readonly (PackageSpec | undefined)[]): PackageInputs | undefined {
+  const found = [...specs.flatMap((spec) => (spec ? [inputsOf(spec)] : [])), { config: {}, env: [] }]
+  const mixed = found.flatMap(({ config }) => found.map(({ env }) => ({ config, env })))
+  return mixed.find((one) => inputsHash(one) === hash)
+}
 
 /** No variable has such a name. */
 const unknownInputs = '='

@@ -138,6 +138,30 @@ test.each<[title: string, one: Case, verdict: Partial<Verdict>]>([
     { verdict: 'right', deeds: 7 },
   ],
   [
+    'a package whose environment alone has changed since it was configured owes no interrupt of its keys',
+    {
+      ...empty,
+      spec: specOf({ pc: packageOf({ configMap: { y: '2' } }) }),
+      life: [
+        { kind: 'time goes by' },
+        changed(
+          specOf(
+            {
+              pa: packageOf(),
+              pc: packageOf({
+                configMap: { y: '2' },
+                env: [{ name: 'E', value: '1' }],
+                configInterrupts: { '*': { type: 'reboot' } },
+              }),
+            },
+            { serial: true },
+          ),
+        ),
+      ],
+    },
+    { verdict: 'right', deeds: 3 },
+  ],
+  [
     'a node that only the operator has worked on is planned as its agent adopts it',
     {
       ...empty,
