@@ -1,4 +1,5 @@
 /** What an edit would do on one node. Pure. */
+import type { Journal } from '../../schemas/journal.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import { isEqual } from '../../schemas/equal.ts'
 import type { Slot } from '../../lease/slot.ts'
@@ -63,7 +64,7 @@ export function planNode(
   const start = { ...present, skyhooks: edited.snapshot.skyhooks }
   const planOf = rehearse(start)
   // what asked for an interrupt before the edit may still do so: keys that it removes count by their patterns then
-  const planIfAsked = hasConditional([...skyhooks, ...after]) ? rehearse(start, true) : planOf
+  const planIfAsked = hasConditional([...skyhooks, ...after], found.snapshot.journal) ? rehearse(start, true) : planOf
   const presentPlanOf = rehearse(present)
   const agent = agentFinding(fleets.before, node)?.message
   return new Map(
@@ -108,9 +109,13 @@ const rolledOutBy = (skyhooks: readonly Skyhook[]): Snapshot['rolledOutConfigs']
 export const holdsSlot = (slots: readonly Slot[], node: string, skyhook: string): boolean =>
   slots.some(({ holder, lease }) => holder === node && lease.metadata.labels?.[labelKeys.name] === skyhook)
 
-const hasConditional = (skyhooks: readonly Skyhook[]): boolean =>
-  skyhooks.some(({ spec }) =>
-    Object.values(spec.packages ?? {}).some(({ interrupt, configInterrupts = {} }) =>
-      [interrupt, ...Object.values(configInterrupts)].some((one) => one?.when === 'required'),
+const hasConditional = (skyhooks: readonly Skyhook[], { skyhooks: records }: Journal): boolean =>
+  [
+    ...skyhooks.flatMap(({ spec }) => Object.values(spec.packages ?? {})),
+    // of a key that the spec no longer has
+    ...Object.values(records).flatMap(({ packages }) =>
+      Object.values(packages).map(({ config }) => ({ interrupt: undefined, configInterrupts: config?.interrupts })),
     ),
+  ].some(({ interrupt, configInterrupts = {} }) =>
+    [interrupt, ...Object.values(configInterrupts)].some((one) => one?.when === 'required'),
   )

@@ -162,6 +162,18 @@ test.each<[title: string, one: Case, verdict: Partial<Verdict>]>([
     { verdict: 'right', deeds: 3 },
   ],
   [
+    'a package may ask for the interrupt of a key that the spec no longer has',
+    {
+      ...empty,
+      spec: specOf({
+        pa: packageOf({ configMap: { y: '2' }, configInterrupts: { '*': { type: 'reboot', when: 'required' } } }),
+      }),
+      life: [{ kind: 'time goes by' }, changed(specOf({ pa: packageOf() }))],
+      requires: true,
+    },
+    { verdict: 'right', deeds: 4 },
+  ],
+  [
     'a node that only the operator has worked on is planned as its agent adopts it',
     {
       ...empty,
