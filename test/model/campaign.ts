@@ -18,7 +18,7 @@ const usage = `usage: node test/model/campaign.ts --seed N [--open] [FILE…]
   FILE       one of the searches; without it all of them
 `
 
-const searches = ['corrections', 'hostile', 'random-lives', 'reboots', 'waits'].map(
+const searches = ['corrections', 'hostile', 'plan/plan', 'random-lives', 'reboots', 'waits'].map(
   (name) => `test/model/${name}.test.ts` as const,
 )
 type Search = Exclude<OpenSeed['of'], 'fleets'>
