@@ -1,9 +1,17 @@
 /** A package that has failed, as far as the Node says what became of it, and when it is tried again. */
-import type { PackageFacts, PackageRecord, RetryingPackage, StageAttempt, StageFailure } from '../../schemas/journal.ts'
+import type {
+  PackageFacts,
+  PackageRecord,
+  PendingInterrupt,
+  RetryingPackage,
+  StageAttempt,
+  StageFailure,
+} from '../../schemas/journal.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import { type Stage, stagesWithSteps } from '../../schemas/package-config.ts'
 import { packageReasonsOf } from '../../schemas/published.ts'
 import type { PackageSpec, StageName } from '../../schemas/skyhook.ts'
+import { pendingForSpec } from '../../stages/interrupt/pending.ts'
 import { packageKey } from '../../stages/model/package-key.ts'
 import { attemptInputsHash } from '../../stages/package/start-stage.ts'
 import { type Evidence, withoutPackage } from './evidence.ts'
@@ -39,7 +47,19 @@ export function failedPackage(
   const record: RetryingPackage = { ...started, progress: { state: 'retrying', stage, attempt, retryAtMs, failure } }
   // assumed to be of this spec: an edit would end the pause
   const inputs = attemptInputsHash(record, asked)
-  return { ...record, progress: { ...record.progress, attempt: { ...attempt, inputs } } }
+  const met = stage === 'post-interrupt' && asked?.version === version && metBy(record, asked)
+  return {
+    ...record,
+    ...(met && { metInterrupt: met }),
+    progress: { ...record.progress, attempt: { ...attempt, inputs } },
+  }
+}
+
+/** The interrupt that a package has behind it: had the spec asked for another one, the agent would have returned to it. */
+function metBy(record: RetryingPackage, spec: PackageSpec): PendingInterrupt | undefined {
+  const any = { interrupt: { type: 'noop' } } as const
+  const met = pendingForSpec({ ...record, pendingInterrupt: any }, spec)
+  return met ?? pendingForSpec({ ...record, pendingInterrupt: { ...any, requiredInBoot: '' } }, spec)
 }
 
 /** Why it fails, with the agent's message if there is one. */

@@ -174,6 +174,18 @@ test.each<[title: string, one: Case, verdict: Partial<Verdict>]>([
     { verdict: 'right', deeds: 4 },
   ],
   [
+    'a package that fails after its interrupt returns to the interrupt that the edit asks for instead',
+    {
+      ...empty,
+      spec: specOf({
+        pc: packageOf({ interrupt: { type: 'noop' }, configMap: { fails: 'post-interrupt-check' } }),
+      }),
+      life: [{ kind: 'time goes by' }],
+      asked: [{ edit: 'package', of: 'pc', change: { interrupt: { type: 'reboot' } } }],
+    },
+    { verdict: 'right', deeds: 3 },
+  ],
+  [
     'a node that only the operator has worked on is planned as its agent adopts it',
     {
       ...empty,
