@@ -23,6 +23,7 @@ import { newSkyhookRecord } from '../../stages/model/plan-builder.ts'
 import type { Known } from '../../stages/model/snapshot.ts'
 import { compareVersions } from '../../stages/package/versions.ts'
 import type { Evidence } from './evidence.ts'
+import { incompleteIn } from './incomplete-packages.ts'
 import { failedPackage, isStage, nextTriesOf } from './published-failure.ts'
 import { guessOf } from './published-guess.ts'
 import { trustIn } from './published-trust.ts'
@@ -78,6 +79,7 @@ export function publishedRecord(
     stepOf: step && `${step.name}|${step.version}`,
     work: companion?.work,
     edited: edited?.spec.packages,
+    incomplete: incompleteIn(skyhook.spec, published),
     uninstalling: new Set(uninstalling.map(([key]) => key.split('|')[0] ?? key)),
   }
   const found = [...entries].flatMap(([key, entry]) => entryOf(skyhook, key, entry, context))
@@ -142,6 +144,8 @@ type EntryContext = WorkFacts & {
   /** Undefined if an older agent wrote the copy. */
   readonly work: Companion['work'] | undefined
   readonly edited: SkyhookSpec['packages'] | undefined
+  /** Names of packages of the spec that the Node does not show as complete. */
+  readonly incomplete: ReadonlySet<string>
   /** Names of packages of which a version is being uninstalled. */
   readonly uninstalling: ReadonlySet<string>
 }
@@ -221,6 +225,10 @@ function progressOf(facts: PackageFacts, position: Position, context: EntryConte
     case 'in_progress':
       break
   }
+  // with the write that showed a dependency incomplete, the first step of this agent would have taken the mark off
+  const isHeldUp = isAdopted && Object.keys(spec?.dependsOn ?? {}).some((name) => context.incomplete.has(name))
+  if (isHeldUp && isStage(stage))
+    return { record: { ...facts, adopted: true, ...config, progress: { state: 'due', stage } } }
   const isInstall = stage === 'apply' || stage === 'upgrade'
   if (isInstall && !(context.hasStarted && context.mayRun)) {
     // a version that the spec does not have, and that is not on the host, is gone from the Node, too

@@ -186,6 +186,15 @@ test.each<[title: string, one: Case, verdict: Partial<Verdict>]>([
     { verdict: 'right', deeds: 3 },
   ],
   [
+    'a package in whose stage the operator was waits for a dependency, and starts on a drained node',
+    {
+      ...empty,
+      beginning: { adopted: { 'pc|1.0.0': { stage: 'apply', state: 'in_progress' } } },
+      spec: specOf({ pb: packageOf(), pc: packageOf({ interrupt: cron, dependsOn: { pb: '1.0.0' } }) }),
+    },
+    { verdict: 'right', deeds: 7 },
+  ],
+  [
     'a node that only the operator has worked on is planned as its agent adopts it',
     {
       ...empty,
